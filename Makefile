@@ -1,0 +1,67 @@
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Every module of the repository; tools/ has no code of its own.
+MODULES := $(sort $(patsubst %/go.mod,%,$(shell find . \( -name '.?*' -o -name testdata -o -name node_modules \) -prune -o -name go.mod -print)))
+NESTED  := $(filter-out . ./tools,$(MODULES))
+
+# The race detector needs cgo, and cgo a C compiler; `make test RACE=` does without.
+RACE     ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+FUZZTIME ?= 10s
+LINT     := $(CURDIR)/.bin/golangci-lint
+
+.PHONY: help test lint fmt tidy bench fuzz cover tools clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+test: ## Vet and test every module, with the race detector
+	@$(if $(RACE),,echo "test: no race detector$(if $(filter 0,$(shell go env CGO_ENABLED)), (cgo is off: is there a C compiler?))")
+	@failed=0; for m in . $(NESTED); do \
+		echo "--- go vet $$m"; ( cd $$m && go vet ./... ) || failed=1; \
+		echo "--- go test $$m"; ( cd $$m && go test $(RACE) -shuffle=on ./... ) || failed=1; \
+	done; exit $$failed
+
+lint: $(LINT) ## Formatting, tidy modules and golangci-lint in every module
+	@failed=0; \
+	echo "--- gofmt"; unformatted=$$(gofmt -l .) || failed=1; \
+	if [ -n "$$unformatted" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$unformatted"; failed=1; fi; \
+	for m in $(MODULES); do \
+		echo "--- go mod tidy -diff $$m"; ( cd $$m && go mod tidy -diff ) || failed=1; \
+	done; \
+	for m in . $(NESTED); do \
+		echo "--- golangci-lint $$m"; \
+		( cd $$m && $(LINT) run --config $(CURDIR)/.golangci.yml ./... ) || failed=1; \
+	done; exit $$failed
+
+fmt: $(LINT) ## Format every Go file
+	@for m in . $(NESTED); do ( cd $$m && $(LINT) fmt --config $(CURDIR)/.golangci.yml ./... ); done
+
+tidy: ## go mod tidy in every module
+	@for m in $(MODULES); do echo "--- go mod tidy $$m"; ( cd $$m && go mod tidy ); done
+
+bench: ## Measure Reprise beside its peers (the module bench/)
+	@cd bench && go run .
+
+fuzz: ## Run every Fuzz function for FUZZTIME (10s)
+	@tools/fuzz.sh $(FUZZTIME)
+
+cover: ## Coverage of all packages by all tests, as .cover/cover.html
+	@mkdir -p .cover
+	@go test -coverpkg=./... -coverprofile=.cover/cover.out ./...
+	@go tool cover -html=.cover/cover.out -o .cover/cover.html
+	@go tool cover -func=.cover/cover.out | tail -n 1
+
+tools: $(LINT) ## Build golangci-lint and benchstat into .bin/
+
+# Rebuilt when the versions in tools/ change.
+$(LINT) .bin/benchstat &: tools/go.mod tools/go.sum
+	@echo "--- building the tools (a minute or two from a cold cache)"
+	@mkdir -p .bin
+	@cd tools && go mod download && go build -buildvcs=false -o ../.bin/ tool
+	@touch .bin/golangci-lint .bin/benchstat
+
+clean: ## Remove .bin/ and .cover/
+	@rm -rf .bin .cover

@@ -1,0 +1,180 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// An Agent is an actor that calls others. It is immutable and for many
+// goroutines. Make one with [NewAgent], decorators.Agent or [DefineAgent];
+// calling the zero Agent is an error.
+//
+// By default an agent is not retried: its calls are. An agent that is retried
+// makes its calls anew.
+type Agent[In, Out any] struct {
+	definition *core.Definition[In, Out]
+	schema     Schema
+}
+
+// DefineAgent makes an agent of a handler. The schema is what a model is told
+// if the agent is given to another as a tool; it may be nil for one that is
+// not. It panics if the name is not one that LLM services accept, the handler
+// is nil or an option invalid.
+func DefineAgent[In, Out any](name, description string, schema Schema, handler core.Handler[In, Out], opts ...Option) Agent[In, Out] {
+	if err := CheckFunctionName(name); err != nil {
+		panic(err)
+	}
+	spec := core.Spec{Kind: core.KindAgent, Name: name, Description: description}
+	return Agent[In, Out]{define(spec, handler, opts), schema}
+}
+
+// Call executes the agent, see [core.ExecutionEvent.Execute].
+func (a Agent[In, Out]) Call(ctx context.Context, in In) (Out, error) {
+	return a.definition.Event().Execute(ctx, in)
+}
+
+// Event returns a call that can be given a tag and a retry configuration of
+// its own.
+func (a Agent[In, Out]) Event() core.ExecutionEvent[In, Out] { return a.definition.Event() }
+
+// Require returns a copy with one more precondition.
+func (a Agent[In, Out]) Require(condition func(context.Context, In) error) Agent[In, Out] {
+	a.definition = a.definition.Require(condition)
+	return a
+}
+
+// Ensure returns a copy with one more postcondition.
+func (a Agent[In, Out]) Ensure(condition func(context.Context, In, Out) error) Agent[In, Out] {
+	a.definition = a.definition.Ensure(condition)
+	return a
+}
+
+// Name is that of the agent; empty for the zero Agent.
+func (a Agent[In, Out]) Name() string { return a.definition.Spec().Name }
+
+// Describe implements [Function].
+func (a Agent[In, Out]) Describe() FunctionSpec { return describe(a.definition, a.schema) }
+
+// Prepare implements [Function].
+func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (PreparedFunction, error) {
+	if a.schema == nil {
+		return nil, fmt.Errorf("actors: agent %q has no schema for its arguments", a.Name())
+	}
+	return prepare(ctx, a.definition, a.schema, arguments)
+}
+
+// NewAgent makes an agent that answers a prompt by asking llm and calling the
+// tools that it asks for, until it answers without asking for one. It panics
+// as DefineAgent does, and if two tools have one name.
+//
+// The agent can be a tool of another: its model then sends {"text": …}, and
+// sees the text of the answer.
+func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
+	if err := CheckFunctionName(name); err != nil {
+		panic(err)
+	}
+	if llm.definition == nil {
+		panic(fmt.Sprintf("actors: agent %q has the zero LLM; make one with openai.New, decorators.LLM or NewLLM", name))
+	}
+	o := apply(core.Spec{Kind: core.KindAgent, Name: name}, opts)
+	l := &loop{
+		llm:          llm,
+		tools:        must(NewToolSet(o.functions...)),
+		instructions: o.instructions,
+		maxTurns:     o.maxTurns,
+		workers:      o.workers,
+		stopOnError:  o.stopOnError,
+	}
+	if l.maxTurns == 0 {
+		l.maxTurns = defaultMaxTurns
+	}
+	if l.workers == 0 {
+		l.workers = defaultToolWorkers
+	}
+	return Agent[Prompt, Answer]{must(core.NewDefinition(o.spec, l.run)), promptSchema{}}
+}
+
+// WithTools gives an agent tools, or other agents as tools. The order is that
+// in which the model is told of them.
+func WithTools(functions ...Function) Option {
+	return agentOption("WithTools", func(o *options) { o.functions = append(o.functions, functions...) })
+}
+
+// WithInstructions sets the system message of an agent.
+func WithInstructions(text string) Option {
+	return agentOption("WithInstructions", func(o *options) { o.instructions = text })
+}
+
+// WithDescription tells the models of other agents what an agent is for.
+func WithDescription(text string) Option {
+	return agentOption("WithDescription", func(o *options) { o.spec.Description = text })
+}
+
+// WithMaxTurns limits how often an agent asks its LLM before it fails with
+// [ErrTurnLimit]. Defaults to 10.
+func WithMaxTurns(n int) Option {
+	return agentOption("WithMaxTurns", func(o *options) {
+		if n < 1 {
+			panic(fmt.Sprintf("actors: WithMaxTurns(%d): allowed is 1 or more", n))
+		}
+		o.maxTurns = n
+	})
+}
+
+// WithToolWorkers limits how many tools of one turn run at once. Defaults to
+// 8.
+func WithToolWorkers(n int) Option {
+	return agentOption("WithToolWorkers", func(o *options) {
+		if n < 1 {
+			panic(fmt.Sprintf("actors: WithToolWorkers(%d): allowed is 1 or more", n))
+		}
+		o.workers = n
+	})
+}
+
+// WithStopOnToolError makes an agent fail when a tool has failed for good.
+// Without it the model is told of the failure and goes on.
+func WithStopOnToolError() Option {
+	return agentOption("WithStopOnToolError", func(o *options) { o.stopOnError = true })
+}
+
+const (
+	defaultMaxTurns    = 10
+	defaultToolWorkers = 8
+)
+
+func agentOption(name string, set func(*options)) Option {
+	return func(o *options) {
+		if o.agentOnly == "" {
+			o.agentOnly = name
+		}
+		set(o)
+	}
+}
+
+// promptSchema is what a model is told about the input of an agent that
+// NewAgent made: the text alone, no history.
+type promptSchema struct{}
+
+func (promptSchema) JSON() json.RawMessage {
+	return json.RawMessage(`{"type":"object","properties":{"text":{"type":"string","description":"what the agent is asked, with everything it needs to know"}},"required":["text"],"additionalProperties":false}`)
+}
+
+func (promptSchema) Validate(arguments json.RawMessage) error {
+	var prompt struct {
+		Text *string `json:"text"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(arguments))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&prompt); err != nil {
+		return fmt.Errorf(`want {"text": "…"}: %w`, err)
+	}
+	if prompt.Text == nil {
+		return fmt.Errorf(`text: required field is missing; want {"text": "…"}`)
+	}
+	return nil
+}

@@ -1,0 +1,13 @@
+// Package actors holds what can be called: [Tool], [LLM] and [Agent], the
+// messages between them, the tool-calling loop that [NewAgent] runs, and
+// groups of parallel calls.
+//
+// An actor is a typed handler with a name, conditions and options. Calling it
+// with the context of a run (package state) records the call and retries it as
+// its configuration says. Tools and agents are also a [Function], the erased
+// side that a model's JSON meets.
+//
+// Package decorators makes actors of plain Go functions, with the JSON schema
+// of the arguments inferred; actors/openai has the LLM that talks to
+// OpenAI-compatible services.
+package actors

@@ -1,0 +1,173 @@
+package actors
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// A Function is what a model can call: the side of a tool or an agent that
+// knows no types.
+type Function interface {
+	// Describe returns what the model is told.
+	Describe() FunctionSpec
+
+	// Prepare checks the arguments, a JSON object from the model, and claims
+	// the address of the call in the scope of ctx. Arguments that are no
+	// JSON, or not what the schema asks for, are an *[ArgumentsError].
+	Prepare(ctx context.Context, arguments string) (PreparedFunction, error)
+}
+
+// A PreparedFunction makes the call that was prepared, once, and returns its
+// output as text for the model: a string as it is, a type with a method
+// ToolResult() string by that, anything else as JSON.
+type PreparedFunction func(ctx context.Context) (string, error)
+
+// FunctionSpec is what a model is told about a function.
+type FunctionSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON schema
+}
+
+// A Schema describes the arguments of a function and checks them. Package
+// decorators infers one from a Go type.
+type Schema interface {
+	JSON() json.RawMessage
+	Validate(arguments json.RawMessage) error
+}
+
+// An ArgumentsError says what is wrong with the arguments of a function call.
+type ArgumentsError struct {
+	Function string
+	Err      error // names each field
+}
+
+// Error is written for the model that made the mistake.
+func (e *ArgumentsError) Error() string {
+	return fmt.Sprintf("invalid arguments for %s: %v", e.Function, e.Err)
+}
+
+// Unwrap returns what the schema said.
+func (e *ArgumentsError) Unwrap() error { return e.Err }
+
+// prepare is Function.Prepare for a definition with a schema.
+func prepare[In, Out any](ctx context.Context, d *core.Definition[In, Out], schema Schema, arguments string) (PreparedFunction, error) {
+	name := d.Spec().Name
+	raw := json.RawMessage(arguments)
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}") // what models send for a function without parameters
+	}
+	if err := schema.Validate(raw); err != nil {
+		return nil, &ArgumentsError{name, err}
+	}
+	var in In
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return nil, &ArgumentsError{name, err}
+	}
+	call := d.Event().Prepare(ctx, in)
+	return func(ctx context.Context) (string, error) {
+		out, err := call.Execute(ctx)
+		if err != nil {
+			return "", err
+		}
+		return resultText(name, out)
+	}, nil
+}
+
+// resultText is an output as a model gets to see it.
+func resultText(name string, out any) (text string, err error) {
+	defer func() {
+		if p := recover(); p != nil { // of a method of the user's type
+			err = fmt.Errorf("actors: the output of %s as text: panic: %v", name, p)
+		}
+	}()
+	switch out := out.(type) {
+	case string:
+		return out, nil
+	case interface{ ToolResult() string }:
+		return out.ToolResult(), nil
+	case json.RawMessage:
+		return string(out), nil
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(out); err != nil {
+		return "", fmt.Errorf("actors: the output of %s as text: %w", name, err)
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// A ToolSet is an ordered set of functions with different names. It is
+// immutable; the zero ToolSet is empty.
+type ToolSet struct {
+	functions []Function
+	specs     []FunctionSpec
+	byName    map[string]int
+}
+
+// NewToolSet makes a set of the functions. Nil functions, names that LLM
+// services refuse, and two functions of one name are errors.
+func NewToolSet(functions ...Function) (ToolSet, error) {
+	return ToolSet{}.With(functions...)
+}
+
+// With returns a set with more functions in it.
+func (ts ToolSet) With(functions ...Function) (ToolSet, error) {
+	all := append(slices.Clone(ts.functions), functions...)
+	out := ToolSet{functions: all, byName: make(map[string]int, len(all))}
+	var problems []error
+	for i, f := range all {
+		if f == nil {
+			problems = append(problems, fmt.Errorf("actors: function %d of the tool set is nil", i+1))
+			continue
+		}
+		spec := f.Describe()
+		if err := CheckFunctionName(spec.Name); err != nil {
+			problems = append(problems, err)
+		}
+		if len(spec.Parameters) == 0 {
+			problems = append(problems, fmt.Errorf("actors: %q cannot be given to a model: its input type has no JSON schema; a struct or a map with string keys has one", spec.Name))
+		}
+		if _, taken := out.byName[spec.Name]; taken {
+			problems = append(problems, fmt.Errorf("actors: two functions are named %q; a model could not tell them apart", spec.Name))
+		}
+		out.byName[spec.Name] = i
+		out.specs = append(out.specs, spec)
+	}
+	if len(problems) > 0 {
+		return ToolSet{}, errors.Join(problems...)
+	}
+	return out, nil
+}
+
+// Describe returns what a model is told, in the order of the set.
+func (ts ToolSet) Describe() []FunctionSpec { return slices.Clone(ts.specs) }
+
+// Lookup finds a function by name.
+func (ts ToolSet) Lookup(name string) (Function, bool) {
+	i, ok := ts.byName[name]
+	if !ok {
+		return nil, false
+	}
+	return ts.functions[i], true
+}
+
+// Len is the number of functions.
+func (ts ToolSet) Len() int { return len(ts.functions) }
+
+// names lists the functions for a model that asked for another.
+func (ts ToolSet) names() string {
+	names := make([]string, len(ts.specs))
+	for i, spec := range ts.specs {
+		names[i] = spec.Name
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,140 @@
+package openaitest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// An exchange is one request and its answer.
+type exchange struct {
+	srv    *Server
+	w      http.ResponseWriter
+	ctx    context.Context // ends when the client disconnects
+	req    Request
+	number int // of the request, counted from 1
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.running.Add(1) // For hijacked connections; its own connection keeps the count above 0.
+	defer s.running.Done()
+
+	at := time.Now()
+	body, err := io.ReadAll(r.Body)
+	if err != nil || s.isClosed() {
+		panic(http.ErrAbortHandler) // The client left before it had asked, or we leave.
+	}
+	req := Request{Method: r.Method, Path: r.URL.Path, Header: r.Header, Body: body, At: at}
+	problem := req.read()
+
+	x := &exchange{srv: s, w: w, ctx: r.Context()}
+	st, problem := s.arrive(x, req, problem)
+	if problem != nil {
+		x.refuse(problem.Error())
+		return
+	}
+	x.play(st)
+}
+
+// arrive records the request and hands out its step under one lock, so that
+// the order of requests is the order of steps.
+func (s *Server) arrive(x *exchange, req Request, problem error) (Step, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var st Step
+	if problem == nil {
+		var ok bool
+		if st, req.Step, ok = s.script.take(); !ok {
+			problem = fmt.Errorf("the script has ended: all of its steps (%d) are played", len(s.script.steps))
+		}
+	}
+	s.requests = append(s.requests, req)
+	x.req, x.number = req, len(s.requests)
+	return st, problem
+}
+
+// play checks the request against st and answers it.
+func (x *exchange) play(st Step) {
+	if st.player == nil {
+		x.refuse("the step is a zero Step")
+		return
+	}
+	if err := guard("Expect", func() error { return st.check(x.req) }); err != nil {
+		x.refuse(fmt.Sprintf("%v (for the answer: %s)", err, st))
+		return
+	}
+	x.wait(st)
+	for key, values := range st.header {
+		x.w.Header()[key] = values
+	}
+	st.player.play(x)
+}
+
+// wait keeps the answer back for as long as st says.
+func (x *exchange) wait(st Step) {
+	if st.delay > 0 {
+		timer := time.NewTimer(st.delay)
+		defer timer.Stop()
+		hold(x, timer.C)
+	}
+	for _, gate := range st.gates {
+		hold(x, gate)
+	}
+}
+
+// hold waits for c. It does not return when the client or the server leaves
+// first: an empty status 200 would be a wrong last word.
+func hold[V any](x *exchange, c <-chan V) {
+	select {
+	case <-c:
+	case <-x.ctx.Done():
+		x.hangUp()
+	case <-x.srv.closed:
+		x.hangUp()
+	}
+}
+
+// refuse reports the request as unexpected and answers so that no client tries
+// again.
+func (x *exchange) refuse(reason string) {
+	err := fmt.Errorf("%w %d: %s; %s", ErrUnexpected, x.number, reason, x.req.summary())
+	if x.req.Step > 0 {
+		err = fmt.Errorf("%w %d, at step %d: %s; %s", ErrUnexpected, x.number, x.req.Step, reason, x.req.summary())
+	}
+	x.srv.report(err)
+
+	clear(x.w.Header())
+	x.w.Header().Set("X-Should-Retry", "false")
+	f := failure{status: http.StatusBadRequest, Message: "openaitest: " + err.Error(), Type: "invalid_request_error"}
+	f.code("unexpected_request")
+	f.play(x)
+}
+
+func (x *exchange) write(status int, body []byte) {
+	x.header(strconv.Itoa(len(body)))
+	x.w.WriteHeader(status)
+	_, _ = x.w.Write(body) // A client that left is not a fault.
+}
+
+func (x *exchange) header(length string) {
+	h := x.w.Header()
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "application/json")
+	}
+	h.Set("Content-Length", length)
+	h.Set("X-Request-Id", fmt.Sprintf("req_%d", x.number))
+}
+
+// guard runs a function of the user. A panic in it becomes an error, which is
+// reported, where net/http would swallow it.
+func guard(what string, fn func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the %s function panicked: %v", what, p)
+		}
+	}()
+	return fn()
+}

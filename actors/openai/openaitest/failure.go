@@ -1,0 +1,121 @@
+package openaitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Failure returns a step that answers with an HTTP status and an error body
+// like OpenAI's, of the type and code OpenAI gives to that status. It panics
+// unless status is 400 to 599.
+func Failure(status int, message string) Step {
+	if status < 400 || status > 599 {
+		panic(fmt.Sprintf("openaitest: Failure(%d, …): the status must be 400 to 599", status))
+	}
+	f := failure{status: status, Message: message, Type: "invalid_request_error"}
+	switch {
+	case status == http.StatusUnauthorized:
+		f.code("invalid_api_key")
+	case status == http.StatusNotFound:
+		f.code("model_not_found")
+	case status == http.StatusTooManyRequests:
+		f.Type = "requests"
+		f.code("rate_limit_exceeded")
+	case status >= 500:
+		f.Type = "server_error"
+	}
+	return Step{player: f}
+}
+
+// WithErrorCode returns a failure with another error code: "insufficient_quota"
+// makes a 429 one that no retry will mend. It panics on steps other than
+// Failure and RateLimited.
+func (st Step) WithErrorCode(code string) Step {
+	f, ok := st.player.(failure)
+	if !ok {
+		panic(fmt.Sprintf("openaitest: WithErrorCode on a step that is not a failure: %s", st))
+	}
+	f.code(code)
+	st.player = f
+	return st
+}
+
+// RateLimited returns a step that answers status 429 with Retry-After in
+// seconds, rounded up; 0 if it is negative. For a 429 without the header use
+// Failure.
+func RateLimited(retryAfter time.Duration) Step {
+	return rateLimited("Retry-After", roundUp(retryAfter, time.Second))
+}
+
+// RateLimitedMillis returns a step that answers status 429 with Retry-After-Ms
+// in milliseconds, rounded up, and no Retry-After; 0 if it is negative.
+func RateLimitedMillis(retryAfter time.Duration) Step {
+	return rateLimited("Retry-After-Ms", roundUp(retryAfter, time.Millisecond))
+}
+
+// RateLimitedUntil returns a step that answers status 429 with Retry-After as
+// an HTTP date, which knows no fractions of a second: those of t are cut off.
+func RateLimitedUntil(t time.Time) Step {
+	return rateLimited("Retry-After", t.UTC().Format(http.TimeFormat))
+}
+
+func rateLimited(header, value string) Step {
+	message := fmt.Sprintf("Rate limit reached. %s: %s.", header, value)
+	return Failure(http.StatusTooManyRequests, message).WithHeader(header, value)
+}
+
+func roundUp(d, unit time.Duration) string {
+	return strconv.FormatInt(int64((max(d, 0)+unit-1)/unit), 10)
+}
+
+// failure is an error body like OpenAI's.
+type failure struct {
+	status  int
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    *string `json:"code"`
+}
+
+func (f *failure) code(code string) { f.Code = &code }
+
+func (f failure) play(x *exchange) {
+	body, err := json.Marshal(struct {
+		Error failure `json:"error"`
+	}{f})
+	if err != nil {
+		panic(err) // Strings only.
+	}
+	x.write(f.status, body)
+}
+
+func (f failure) String() string {
+	return fmt.Sprintf("status %d: %s", f.status, short(f.Message))
+}
+
+// Raw returns a step that answers with status and body as they are, such as
+// the HTML page of a gateway. The content type is JSON unless WithHeader says
+// otherwise. It panics unless status is 200 to 599.
+func Raw(status int, body string) Step {
+	if status < 200 || status > 599 {
+		panic(fmt.Sprintf("openaitest: Raw(%d, …): the status must be 200 to 599", status))
+	}
+	return Step{player: raw{status, body}}
+}
+
+// MalformedJSON returns a step that answers status 200 with a body of the
+// promised length that is not JSON.
+func MalformedJSON() Step {
+	return Raw(http.StatusOK, `{"id":"chatcmpl-malformed","choices":[{]}`)
+}
+
+type raw struct {
+	status int
+	body   string
+}
+
+func (r raw) play(x *exchange) { x.write(r.status, []byte(r.body)) }
+func (r raw) String() string   { return fmt.Sprintf("raw status %d: %s", r.status, short(r.body)) }

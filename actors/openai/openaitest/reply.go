@@ -1,0 +1,194 @@
+package openaitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Text returns a step that answers with an assistant message.
+func Text(text string) Step {
+	return Step{player: reply{text: &text}}
+}
+
+// ToolCalls returns a step that answers with tool calls and no text. Calls
+// without an ID get call_1, call_2 and so on, counted over the whole server in
+// the order in which they are answered. It panics without calls.
+func ToolCalls(calls ...ToolCall) Step {
+	if len(calls) == 0 {
+		panic("openaitest: ToolCalls without a call")
+	}
+	return Step{player: reply{calls: slices.Clone(calls)}}
+}
+
+// A ToolCall is one call of a tool: in a script what the model asks for, in a
+// Request what the conversation says it asked for.
+type ToolCall struct {
+	ID        string // In a script, defaults to the next call_N.
+	Name      string
+	Arguments string // JSON, unless a script wants the model to get it wrong.
+}
+
+// Call returns a call of the tool called name. Arguments given as string,
+// []byte or json.RawMessage are sent as they are, well-formed or not; nil is
+// {}; any other value is marshalled, and Call panics if it cannot be.
+func Call(name string, arguments any) ToolCall {
+	switch args := arguments.(type) {
+	case nil:
+		return ToolCall{Name: name, Arguments: "{}"}
+	case string:
+		return ToolCall{Name: name, Arguments: args}
+	case []byte:
+		return ToolCall{Name: name, Arguments: string(args)}
+	case json.RawMessage:
+		return ToolCall{Name: name, Arguments: string(args)}
+	}
+	args, err := json.Marshal(arguments)
+	if err != nil {
+		panic(fmt.Sprintf("openaitest: Call(%q): %v", name, err))
+	}
+	return ToolCall{Name: name, Arguments: string(args)}
+}
+
+// WithText returns a step that says text, beside its tool calls if it has
+// some. It panics on steps other than Text and ToolCalls.
+func (st Step) WithText(text string) Step {
+	return st.withReply("WithText", func(r *reply) { r.text = &text })
+}
+
+// WithUsage returns a step that reports token numbers; their sum is the total.
+// They default to 0. It panics on steps other than Text and ToolCalls.
+func (st Step) WithUsage(prompt, completion int) Step {
+	return st.withReply("WithUsage", func(r *reply) { r.prompt, r.completion = prompt, completion })
+}
+
+// WithFinishReason returns a step that ends for another reason, such as
+// "length" or "content_filter". It defaults to "tool_calls" with tool calls
+// and to "stop" without. It panics on steps other than Text and ToolCalls.
+func (st Step) WithFinishReason(reason string) Step {
+	return st.withReply("WithFinishReason", func(r *reply) { r.finish = reason })
+}
+
+func (st Step) withReply(method string, change func(*reply)) Step {
+	r, ok := st.player.(reply)
+	if !ok {
+		panic(fmt.Sprintf("openaitest: %s on a step that is not Text or ToolCalls: %s", method, st))
+	}
+	change(&r)
+	st.player = r
+	return st
+}
+
+// reply is an assistant message.
+type reply struct {
+	text               *string // nil is null on the wire
+	calls              []ToolCall
+	prompt, completion int
+	finish             string
+}
+
+func (r reply) play(x *exchange) {
+	x.write(http.StatusOK, r.body(x))
+}
+
+func (r reply) String() string {
+	if len(r.calls) == 0 {
+		return fmt.Sprintf("text %q", short(*r.text))
+	}
+	names := make([]string, len(r.calls))
+	for i, call := range r.calls {
+		names[i] = call.Name
+	}
+	return "tool calls " + strings.Join(names, ", ")
+}
+
+func (r reply) body(x *exchange) []byte {
+	body, err := json.Marshal(wireCompletion{
+		ID:      fmt.Sprintf("chatcmpl-%d", x.number),
+		Object:  "chat.completion",
+		Created: x.req.At.Unix(),
+		Model:   x.req.Model,
+		Choices: []wireChoice{{
+			Message:      wireAnswer{Role: "assistant", Content: r.text, ToolCalls: wireCalls(x.srv.identify(r.calls))},
+			FinishReason: r.finishReason(),
+		}},
+		Usage: wireUsage{r.prompt, r.completion, r.prompt + r.completion},
+	})
+	if err != nil {
+		panic(err) // Strings and numbers only.
+	}
+	return body
+}
+
+func (r reply) finishReason() string {
+	switch {
+	case r.finish != "":
+		return r.finish
+	case len(r.calls) > 0:
+		return "tool_calls"
+	default:
+		return "stop"
+	}
+}
+
+// identify returns calls with an ID for each.
+func (s *Server) identify(calls []ToolCall) []ToolCall {
+	calls = slices.Clone(calls)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range calls {
+		if calls[i].ID == "" {
+			s.calls++
+			calls[i].ID = fmt.Sprintf("call_%d", s.calls)
+		}
+	}
+	return calls
+}
+
+type wireCompletion struct {
+	ID      string       `json:"id"`
+	Object  string       `json:"object"`
+	Created int64        `json:"created"`
+	Model   string       `json:"model"`
+	Choices []wireChoice `json:"choices"`
+	Usage   wireUsage    `json:"usage"`
+}
+
+type wireChoice struct {
+	Index        int        `json:"index"`
+	Message      wireAnswer `json:"message"`
+	FinishReason string     `json:"finish_reason"`
+}
+
+type wireAnswer struct {
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"`
+	ToolCalls []wireCall `json:"tool_calls,omitempty"`
+}
+
+type wireCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function wireFunction `json:"function"`
+}
+
+type wireFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type wireUsage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+}
+
+func wireCalls(calls []ToolCall) []wireCall {
+	wire := make([]wireCall, len(calls))
+	for i, call := range calls {
+		wire[i] = wireCall{ID: call.ID, Type: "function", Function: wireFunction{call.Name, call.Arguments}}
+	}
+	return wire
+}

@@ -1,0 +1,82 @@
+package actors
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// An Option configures an actor when it is made.
+type Option func(*options)
+
+// WithRetry sets the actor's own retry configuration, which wins over those of
+// the run. The constructor panics if it is invalid.
+func WithRetry(c core.RetryConfig) Option {
+	return func(o *options) { o.spec.Retry = &c }
+}
+
+// WithAttemptTimeout bounds each attempt of the actor's calls. It wins over
+// the AttemptTimeout of every retry configuration but the event's.
+func WithAttemptTimeout(d time.Duration) Option {
+	return func(o *options) {
+		if d <= 0 {
+			panic(fmt.Sprintf("actors: WithAttemptTimeout(%v): allowed is above 0; leave the option out for no timeout", d))
+		}
+		o.spec.AttemptTimeout = d
+	}
+}
+
+// options are what the constructors were told.
+type options struct {
+	spec core.Spec
+
+	// For NewAgent alone; agentOnly names the first such option that was used.
+	agentOnly    string
+	functions    []Function
+	instructions string
+	maxTurns     int
+	workers      int
+	stopOnError  bool
+}
+
+func apply(spec core.Spec, opts []Option) options {
+	o := options{spec: spec}
+	for _, option := range opts {
+		if option == nil {
+			panic(fmt.Sprintf("actors: %q: an option is nil", spec.Name))
+		}
+		option(&o)
+	}
+	return o
+}
+
+// define makes the definition behind every actor but NewAgent's. What is
+// wrong with it is wrong in the program: it panics.
+func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []Option) *core.Definition[In, Out] {
+	o := apply(spec, opts)
+	if o.agentOnly != "" {
+		panic(fmt.Sprintf("actors: %q: %s is an option of NewAgent alone", spec.Name, o.agentOnly))
+	}
+	return must(core.NewDefinition(o.spec, handler))
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// functionName is what OpenAI and Anthropic accept as the name of a function.
+var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// CheckFunctionName reports what keeps a model from calling something by this
+// name: LLM services take 1 to 64 letters, digits, underscores and dashes.
+func CheckFunctionName(name string) error {
+	if functionName.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("actors: %q cannot be the name of a function; LLM services allow 1 to 64 letters, digits, underscores and dashes", core.Truncate(name, 80))
+}

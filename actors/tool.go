@@ -1,0 +1,71 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// A Tool is a typed function that agents and models call. It is immutable and
+// for many goroutines. Make one with decorators.Tool or [NewTool]; calling the
+// zero Tool is an error.
+type Tool[In, Out any] struct {
+	definition *core.Definition[In, Out]
+	schema     Schema
+}
+
+// NewTool makes a tool whose arguments schema describes and checks;
+// decorators.Tool infers the schema from In. It panics if the name is not one
+// that LLM services accept, if the schema or the handler is nil, or an option
+// is invalid.
+func NewTool[In, Out any](name, description string, schema Schema, handler core.Handler[In, Out], opts ...Option) Tool[In, Out] {
+	if err := CheckFunctionName(name); err != nil {
+		panic(err)
+	}
+	if schema == nil {
+		panic(fmt.Sprintf("actors: tool %q has no schema; decorators.Tool infers one", name))
+	}
+	spec := core.Spec{Kind: core.KindTool, Name: name, Description: description}
+	return Tool[In, Out]{define(spec, handler, opts), schema}
+}
+
+// Call executes the tool, see [core.ExecutionEvent.Execute].
+func (t Tool[In, Out]) Call(ctx context.Context, in In) (Out, error) {
+	return t.definition.Event().Execute(ctx, in)
+}
+
+// Event returns a call that can be given a tag and a retry configuration of
+// its own.
+func (t Tool[In, Out]) Event() core.ExecutionEvent[In, Out] { return t.definition.Event() }
+
+// Require returns a copy with one more precondition.
+func (t Tool[In, Out]) Require(condition func(context.Context, In) error) Tool[In, Out] {
+	t.definition = t.definition.Require(condition)
+	return t
+}
+
+// Ensure returns a copy with one more postcondition.
+func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) Tool[In, Out] {
+	t.definition = t.definition.Ensure(condition)
+	return t
+}
+
+// Name is that of the tool; empty for the zero Tool.
+func (t Tool[In, Out]) Name() string { return t.definition.Spec().Name }
+
+// Describe implements [Function].
+func (t Tool[In, Out]) Describe() FunctionSpec { return describe(t.definition, t.schema) }
+
+// Prepare implements [Function].
+func (t Tool[In, Out]) Prepare(ctx context.Context, arguments string) (PreparedFunction, error) {
+	return prepare(ctx, t.definition, t.schema, arguments)
+}
+
+func describe[In, Out any](d *core.Definition[In, Out], schema Schema) FunctionSpec {
+	spec := FunctionSpec{Name: d.Spec().Name, Description: d.Spec().Description}
+	if schema != nil {
+		spec.Parameters = schema.JSON()
+	}
+	return spec
+}

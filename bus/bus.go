@@ -1,0 +1,226 @@
+package bus
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// A Bus hands every record that is published to every subscriber. The zero
+// Bus is ready; a Bus must not be copied. All methods are for many goroutines.
+type Bus struct {
+	queues atomic.Pointer[[]*queue] // who gets the next record; nil if nobody does
+
+	mu      sync.Mutex // over changes of queues
+	closed  bool
+	running map[*Subscription]struct{} // their goroutines have not ended
+}
+
+// New returns a bus without subscribers. It needs no [Bus.Close] unless
+// somebody subscribes.
+func New() *Bus { return new(Bus) }
+
+// Publish queues r for every subscriber. It does not wait for them, unless
+// [WithBlock] says so. Subscribers get records in the order of the calls; the
+// order of calls at the same time is open, and may differ between subscribers.
+// After Close it does nothing.
+func (b *Bus) Publish(r core.Record) {
+	if queues := b.queues.Load(); queues != nil {
+		b.publish(*queues, &r)
+	}
+}
+
+// publish serves those who have room first, so that a subscriber that Publish
+// waits for delays no other.
+func (b *Bus) publish(queues []*queue, r *core.Record) {
+	var waiting []*queue
+	for _, q := range queues {
+		switch q.push(r) {
+		case settled:
+		case mustWait:
+			waiting = append(waiting, q)
+		case abandoned:
+			b.remove(q)
+		}
+	}
+	if waiting == nil {
+		return
+	}
+	start := time.Now()
+	for _, q := range waiting {
+		q.pushLate(r, start)
+	}
+}
+
+// Subscribe calls fn for every record that is published from now on, one at a
+// time and in order, on one goroutine that ends with the subscription or the
+// bus. fn must not change what the record's Detail points to. After Close the
+// subscription is a closed one. A nil fn is a panic.
+func (b *Bus) Subscribe(fn func(core.Record), options ...Option) *Subscription {
+	if fn == nil {
+		panic("bus: Subscribe(nil): want a function")
+	}
+	s := &Subscription{bus: b, fn: fn, ended: make(chan struct{})}
+	s.queue.init(options)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.add(&s.queue) {
+		close(s.ended)
+		return s
+	}
+	if b.running == nil {
+		b.running = make(map[*Subscription]struct{})
+	}
+	b.running[s] = struct{}{}
+	go s.serve()
+	return s
+}
+
+// Records returns the records that are published from this call on, to be
+// ranged over once; a second loop gets nothing. The loop takes them from the
+// queue by itself, and gaps are told to [WithGap] on its goroutine. It ends
+// when ctx ends, when it is left, or when the bus is closed and what was queued
+// has been seen. A sequence over which nobody ranges costs no goroutine, only
+// the room of its queue: until that is full after ctx ended, or the bus is
+// closed.
+func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[core.Record] {
+	q := new(queue)
+	q.init(options)
+	q.expired = ctx.Done()
+	b.mu.Lock()
+	b.add(q)
+	b.mu.Unlock()
+	var ranged atomic.Bool
+	return func(yield func(core.Record) bool) {
+		if ranged.Swap(true) {
+			return
+		}
+		defer b.remove(q)
+		for ctx.Err() == nil {
+			r := q.next()
+			if r == nil || !yield(*r) {
+				return
+			}
+		}
+	}
+}
+
+// Close refuses new records, delivers what is queued and returns when every
+// subscriber is done with it. It waits for as long as that takes: use
+// [Bus.CloseContext] where a subscriber may be stuck. It does not wait for
+// loops over [Bus.Records], which end by themselves after what is queued.
+// Closing twice is fine; the second call waits as well.
+//
+// From inside a subscriber Close does not wait: what is queued is delivered
+// after the subscriber returned. A subscriber that waits for another goroutine
+// to call Close waits for ever.
+func (b *Bus) Close() { _ = b.CloseContext(context.Background()) }
+
+// CloseContext is Close with an end: when ctx ends, it discards what is still
+// queued for subscribers and returns an error that says how many of them were
+// not done and is the context's. Their running calls are the last they get.
+func (b *Bus) CloseContext(ctx context.Context) error {
+	running := b.refuse()
+	if b.inside() {
+		return nil
+	}
+	for _, s := range running {
+		select {
+		case <-s.ended:
+		case <-ctx.Done():
+			return abandon(running, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// abandon stops those who are not done.
+func abandon(running []*Subscription, cause error) error {
+	n := 0
+	for _, s := range running {
+		select {
+		case <-s.ended:
+		default:
+			s.queue.stop()
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("bus: close: subscribers not done: %d: %w", n, cause)
+}
+
+// refuse lets nothing more in and returns the subscriptions to wait for.
+func (b *Bus) refuse() []*Subscription {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	if queues := b.queues.Swap(nil); queues != nil {
+		for _, q := range *queues {
+			q.drain()
+		}
+	}
+	running := make([]*Subscription, 0, len(b.running))
+	for s := range b.running {
+		running = append(running, s)
+	}
+	return running
+}
+
+// add reports false, and ends q, if the bus is closed. The caller holds mu.
+func (b *Bus) add(q *queue) bool {
+	if b.closed {
+		q.stop()
+		return false
+	}
+	var queues []*queue
+	if old := b.queues.Load(); old != nil {
+		queues = slices.Clone(*old)
+	}
+	queues = append(queues, q)
+	b.queues.Store(&queues)
+	return true
+}
+
+// remove ends q. What it still has is discarded.
+func (b *Bus) remove(q *queue) {
+	b.mu.Lock()
+	if old := b.queues.Load(); old != nil {
+		// A copy: Publish may be walking along the old one.
+		queues := slices.DeleteFunc(slices.Clone(*old), func(other *queue) bool { return other == q })
+		if len(queues) == 0 {
+			b.queues.Store(nil)
+		} else {
+			b.queues.Store(&queues)
+		}
+	}
+	b.mu.Unlock()
+	q.stop()
+}
+
+// ended is told by the goroutine of s that it is over.
+func (b *Bus) ended(s *Subscription) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.running, s)
+}
+
+// inside reports whether the caller is a subscriber of b.
+func (b *Bus) inside() bool {
+	id := goroutineID()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s := range b.running {
+		if s.goroutine.Load() == id {
+			return true
+		}
+	}
+	return false
+}

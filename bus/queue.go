@@ -1,0 +1,300 @@
+package bus
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// A queue keeps records in order between Publish and one consumer. Publishers
+// fill one half under the lock while the consumer works through the other
+// without it, and the consumer exchanges the halves when its own is empty.
+type queue struct {
+	limit   uint64
+	block   time.Duration   // how long Publish may wait for room
+	tell    func(Gap)       // nil if nobody wants to know
+	expired <-chan struct{} // closed when the consumer no longer cares; may be nil
+	wake    chan struct{}   // one token for a parked consumer
+
+	mu       sync.Mutex
+	records  []core.Record // what the consumer gets next
+	gaps     []mark        // what is missing among them, in order
+	accepted uint64        // records ever let in
+	seen     uint64        // handed, when a publisher last needed it
+	missed   uint64        // records ever dropped
+	phase    phase
+	parked   bool          // whoever clears it sends the token
+	room     chan struct{} // closed when there is room; nil if nobody waits
+
+	_ [64]byte // what the consumer writes is on cache lines of its own
+
+	handed  atomic.Uint64 // records ever given to the consumer
+	stopped atomic.Bool   // nothing more is handed out
+	wanted  atomic.Bool   // a publisher waits for room
+	half    []core.Record // the consumer's
+	holes   []mark        // the consumer's gaps
+	at      int           // the next of half
+	hole    int           // the next of holes
+}
+
+// A mark is a gap ahead of the record with the index at.
+type mark struct {
+	at int
+	Gap
+}
+
+// phase is how far a queue has come.
+type phase uint8
+
+const (
+	open     phase = iota
+	draining       // lets nothing in; ends when it is empty
+	ended
+)
+
+// outcome is what push did.
+type outcome uint8
+
+const (
+	settled   outcome = iota // queued, dropped, or too late
+	mustWait                 // there is no room, and the policy is to wait for it
+	abandoned                // the consumer no longer cares
+)
+
+func (q *queue) init(options []Option) {
+	q.limit = defaultQueue
+	q.wake = make(chan struct{}, 1)
+	for _, option := range options {
+		option(q)
+	}
+}
+
+// push queues or drops a copy of r, without waiting.
+func (q *queue) push(r *core.Record) outcome {
+	q.mu.Lock()
+	if q.phase != open {
+		q.mu.Unlock()
+		return settled
+	}
+	if q.full() {
+		defer q.mu.Unlock()
+		switch {
+		case isClosed(q.expired):
+			return abandoned
+		case q.block > 0 && !q.missing():
+			return mustWait
+		}
+		q.drop(r)
+		return settled
+	}
+	q.append(r)
+	return settled
+}
+
+// pushLate is push with patience, which began at start.
+func (q *queue) pushLate(r *core.Record, start time.Time) {
+	timer := time.NewTimer(q.block - time.Since(start))
+	defer timer.Stop()
+	for late := false; ; {
+		q.mu.Lock()
+		switch {
+		case q.phase == ended:
+			q.mu.Unlock()
+			return
+		case q.phase == open && !q.full():
+			q.append(r)
+			return
+		case q.phase == draining || late || q.missing():
+			q.drop(r)
+			q.mu.Unlock()
+			return
+		}
+		room := q.ask()
+		q.mu.Unlock()
+		select {
+		case <-room:
+		case <-timer.C:
+			late = true
+		case <-q.expired:
+			late = true
+		}
+	}
+}
+
+// append lets r in, and unlocks.
+func (q *queue) append(r *core.Record) {
+	q.records = append(q.records, *r)
+	q.accepted++
+	parked := q.parked
+	q.parked = false
+	q.mu.Unlock()
+	if parked {
+		q.wake <- struct{}{}
+	}
+}
+
+// full looks at the consumer's side only if it must: that cache line is the
+// consumer's.
+func (q *queue) full() bool {
+	if q.accepted-q.seen < q.limit {
+		return false
+	}
+	q.seen = q.handed.Load()
+	return q.accepted-q.seen >= q.limit
+}
+
+// missing reports whether the last record was dropped.
+func (q *queue) missing() bool {
+	n := len(q.gaps)
+	return n > 0 && q.gaps[n-1].at == len(q.records)
+}
+
+// drop makes r part of the gap at the end.
+func (q *queue) drop(r *core.Record) {
+	q.missed++
+	if !q.missing() {
+		q.gaps = append(q.gaps, mark{len(q.records), Gap{From: r.Seq}})
+	}
+	gap := &q.gaps[len(q.gaps)-1]
+	gap.To = r.Seq
+	gap.Missed++
+}
+
+// ask returns what is closed when there is room. The consumer looks at wanted
+// after it counted in handed; here it is the other way round, so that one of
+// the two sees the other.
+func (q *queue) ask() <-chan struct{} {
+	if q.room == nil {
+		q.room = make(chan struct{})
+	}
+	room := q.room
+	q.wanted.Store(true)
+	if !q.full() {
+		q.admit()
+	}
+	return room
+}
+
+// admit answers all who asked.
+func (q *queue) admit() {
+	q.wanted.Store(false)
+	if q.room != nil {
+		close(q.room)
+		q.room = nil
+	}
+}
+
+// next returns the next record, which is the consumer's until it calls next
+// again, and nil after the last. It tells gaps on the way.
+func (q *queue) next() *core.Record {
+	if q.at > 0 {
+		q.half[q.at-1] = core.Record{} // keeps nothing alive
+	}
+	for !q.stopped.Load() {
+		switch {
+		case q.hole < len(q.holes) && q.holes[q.hole].at == q.at:
+			q.hole++
+			if q.tell != nil {
+				q.tell(q.holes[q.hole-1].Gap)
+			}
+		case q.at < len(q.half):
+			q.at++
+			q.handed.Add(1)
+			if q.wanted.Load() {
+				q.mu.Lock()
+				q.admit()
+				q.mu.Unlock()
+			}
+			return &q.half[q.at-1]
+		case !q.refill():
+			return nil
+		}
+	}
+	return nil
+}
+
+// refill waits for records or gaps. It reports false if there will be none.
+func (q *queue) refill() bool {
+	for {
+		q.mu.Lock()
+		if len(q.records) > 0 || len(q.gaps) > 0 {
+			q.exchange()
+			q.mu.Unlock()
+			return true
+		}
+		if q.phase != open {
+			q.phase = ended
+			q.mu.Unlock()
+			return false
+		}
+		q.parked = true
+		q.mu.Unlock()
+		select {
+		case <-q.wake:
+		case <-q.expired:
+			return false
+		}
+	}
+}
+
+// exchange gives the consumer what was queued, and the publishers the room of
+// what was consumed.
+func (q *queue) exchange() {
+	q.half, q.records = q.records, q.half[:0]
+	q.holes, q.gaps = q.gaps, q.holes[:0]
+	q.at, q.hole = 0, 0
+	q.seen = q.handed.Load()
+	// A gap at the end may grow for as long as there are records before it.
+	if n := len(q.holes); n > 0 && len(q.half) > 0 && q.holes[n-1].at == len(q.half) {
+		q.gaps = append(q.gaps, mark{0, q.holes[n-1].Gap})
+		q.holes = q.holes[:n-1]
+	}
+}
+
+// drain lets nothing more in.
+func (q *queue) drain() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.phase == open {
+		q.phase = draining
+		q.rouse()
+	}
+}
+
+// stop lets nothing more in or out.
+func (q *queue) stop() {
+	q.stopped.Store(true)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.phase = ended
+	q.records, q.gaps = nil, nil
+	q.rouse()
+}
+
+// rouse lets consumer and publishers look again.
+func (q *queue) rouse() {
+	if q.parked {
+		q.parked = false
+		q.wake <- struct{}{}
+	}
+	q.admit()
+}
+
+// counts are those of Stats.
+func (q *queue) counts() (handed, missed, queued uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	handed = q.handed.Load()
+	return handed, q.missed, q.accepted - handed
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,202 @@
+package core
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// An Address is the path of a call in its run, the same from run to run of
+// the same code:
+//
+//	assistant                            a root call
+//	assistant/get_weather                a call by the first attempt of assistant
+//	assistant/get_weather#2              its second call of that name
+//	assistant/step:collect               a call with a tag
+//	assistant@2/get_weather              a call by the second attempt of assistant
+//	assistant/group:collect/3/get_weather  a call by branch 3 of a group
+//
+// Names and tags are escaped, so two different calls of a run never share an
+// address. Addresses are comparable; the zero Address is the run itself.
+type Address struct {
+	scope string // the path of the scope that numbered the call; empty at the root
+	name  string // the escaped segment, with its prefix if it is a tag or a group
+	nth   int    // the number among the calls of that name in that scope, from 1
+}
+
+// ParseAddress reads what [Address.String] wrote. The error names the segment
+// that is no name, number or tag.
+func ParseAddress(s string) (Address, error) {
+	if s == "" {
+		return Address{}, nil
+	}
+	for _, segment := range strings.Split(s, "/") {
+		if err := checkSegment(segment); err != nil {
+			return Address{}, fmt.Errorf("core: address %q: %w", s, err)
+		}
+	}
+	var a Address
+	last := s
+	if i := strings.LastIndexByte(s, '/'); i >= 0 {
+		a.scope, last = s[:i], s[i+1:]
+	}
+	a.name, a.nth = last, 1
+	if name, nth, ok := strings.Cut(last, "#"); ok {
+		a.name = name
+		a.nth, _ = strconv.Atoi(nth)
+	}
+	if strings.Contains(a.name, "@") || strings.Contains(last, "@") {
+		return Address{}, fmt.Errorf("core: address %q: an attempt (@) stands only before a call it made", s)
+	}
+	return a, nil
+}
+
+// checkSegment accepts name, name#n, name@n, name#n@m, step:name, group:name.
+func checkSegment(segment string) error {
+	rest, attempt, hasAttempt := strings.Cut(segment, "@")
+	name, nth, hasNth := strings.Cut(rest, "#")
+	if hasAttempt && !isOrdinal(attempt) || hasNth && !isOrdinal(nth) {
+		return fmt.Errorf("segment %q: after # and @ stands a number from 2 up", segment)
+	}
+	for _, prefix := range []string{"step:", "group:"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	if plain, err := unescape(name); err != nil {
+		return fmt.Errorf("segment %q: %w", segment, err)
+	} else if plain == "" {
+		return fmt.Errorf("segment %q has no name", segment)
+	} else if escape(plain) != name {
+		return fmt.Errorf("segment %q: the characters / # @ : ? %% stand escaped, and only they", segment)
+	}
+	return nil
+}
+
+func isOrdinal(s string) bool {
+	n, err := strconv.Atoi(s)
+	return err == nil && n >= 2 && strconv.Itoa(n) == s
+}
+
+// IsZero reports whether a is the address of the run itself.
+func (a Address) IsZero() bool { return a == Address{} }
+
+// String is the path, in the form that [ParseAddress] reads.
+func (a Address) String() string {
+	if a.scope == "" && a.nth <= 1 {
+		return a.name
+	}
+	return string(a.AppendTo(make([]byte, 0, len(a.scope)+len(a.name)+8)))
+}
+
+// AppendTo appends the path to b and returns it.
+func (a Address) AppendTo(b []byte) []byte {
+	if a.scope != "" {
+		b = append(append(b, a.scope...), '/')
+	}
+	b = append(b, a.name...)
+	if a.nth > 1 {
+		b = strconv.AppendInt(append(b, '#'), int64(a.nth), 10)
+	}
+	return b
+}
+
+// Depth is the number of calls and group branches around the call: 0 for a
+// root call.
+func (a Address) Depth() int {
+	if a.scope == "" {
+		return 0
+	}
+	depth := 0
+	segments := strings.Split(a.scope, "/")
+	for i := 0; i < len(segments); i++ {
+		depth++
+		if strings.HasPrefix(segments[i], groupPrefix) {
+			i++ // a group and the number of its branch are one step down
+		}
+	}
+	return depth
+}
+
+// Scope is the path of what numbered the call, with the attempt where it was
+// not the first: "assistant@2" for assistant@2/get_weather. Empty at the root.
+func (a Address) Scope() string { return a.scope }
+
+// Tag is the tag of a call that was given one, and else empty.
+func (a Address) Tag() string {
+	tag, ok := strings.CutPrefix(a.name, tagPrefix)
+	if !ok {
+		return ""
+	}
+	tag, _ = unescape(tag)
+	return tag
+}
+
+// MarshalText writes the path.
+func (a Address) MarshalText() ([]byte, error) { return a.AppendTo(nil), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (a *Address) UnmarshalText(text []byte) (err error) {
+	*a, err = ParseAddress(string(text))
+	return err
+}
+
+const (
+	tagPrefix   = "step:"
+	groupPrefix = "group:"
+	reserved    = "/#@:?%"
+)
+
+// withoutAttempts is the path without the attempt numbers of the calls around
+// it: the same in every attempt of a retried parent.
+func (a Address) withoutAttempts() string {
+	path := a.String()
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(path, "@")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		path = strings.TrimLeft(after, "0123456789")
+	}
+}
+
+// escape percent-encodes the characters that addresses are made of, and
+// control characters, which would spoil a line that shows one.
+func escape(name string) string {
+	if !strings.ContainsFunc(name, mustEscape) {
+		return name
+	}
+	var b strings.Builder
+	for i := range len(name) {
+		if c := name[i]; mustEscape(rune(c)) {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func mustEscape(c rune) bool {
+	return c < 0x20 || c == 0x7f || c < 0x80 && strings.IndexByte(reserved, byte(c)) >= 0
+}
+
+func unescape(s string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '%' {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i+2 >= len(s) {
+			return "", fmt.Errorf("%q ends inside an escape", s)
+		}
+		c, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
+		if err != nil {
+			return "", fmt.Errorf("%q is no escape", s[i:i+3])
+		}
+		b.WriteByte(byte(c))
+		i += 2
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,136 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Backoff is how the delay before retry n (from 1) grows from the initial
+// delay d.
+type Backoff uint8
+
+// The backoff strategies.
+const (
+	Constant    Backoff = iota + 1 // d
+	Linear                         // d·n
+	Exponential                    // d·multiplier^(n-1)
+	Fibonacci                      // d·F(n), with F = 1, 1, 2, 3, 5, 8, …
+)
+
+// String is the name in configuration documents, such as "exponential".
+func (b Backoff) String() string {
+	switch b {
+	case 0:
+		return "default"
+	case Constant:
+		return "constant"
+	case Linear:
+		return "linear"
+	case Exponential:
+		return "exponential"
+	case Fibonacci:
+		return "fibonacci"
+	}
+	return fmt.Sprintf("backoff(%d)", uint8(b))
+}
+
+// Jitter is how delays are spread, so that calls that failed together do not
+// come back together. A number above 0 and up to 1 is a fraction: 0.1 spreads
+// a delay over ±10 %. The zero value is 0.25. Jitter never lifts a delay above
+// MaxDelay.
+type Jitter float64
+
+// Jitter that is no fraction.
+const (
+	// NoJitter leaves delays as they are.
+	NoJitter Jitter = -1
+	// FullJitter takes anything between nothing and the delay.
+	FullJitter Jitter = -2
+	// DecorrelatedJitter takes anything between the initial delay and three
+	// times the delay before, and knows no other growth: the Backoff does not
+	// matter. Source: "Exponential Backoff And Jitter", AWS Architecture Blog.
+	DecorrelatedJitter Jitter = -3
+
+	defaultJitter Jitter = 0.25
+)
+
+func (j Jitter) valid() bool {
+	return j >= 0 && j <= 1 || j == NoJitter || j == FullJitter || j == DecorrelatedJitter
+}
+
+// Delay is the delay before retry n, from 1, without jitter: within MaxDelay
+// for every n.
+func (p *Policy) Delay(n int) time.Duration {
+	c := &p.config
+	if c.InitialDelay == 0 {
+		return 0 // also where the factor has overflowed
+	}
+	d, n := float64(c.InitialDelay), max(n, 1)
+	switch c.Backoff {
+	case Linear:
+		d *= float64(n)
+	case Exponential:
+		d *= math.Pow(c.Multiplier, float64(n-1))
+	case Fibonacci:
+		d *= fibonacci(n)
+	}
+	if d >= float64(c.MaxDelay) {
+		return c.MaxDelay
+	}
+	return time.Duration(d)
+}
+
+// fibonacci is F(n), and from F(100), which is above every Duration, no more.
+func fibonacci(n int) float64 {
+	a, b := 1.0, 1.0
+	for range min(n, 100) - 1 {
+		a, b = b, a+b
+	}
+	return a
+}
+
+// jittered is the delay before retry n spread by u, a random number in [0, 1);
+// previous is the delay before the retry before, 0 if there was none.
+func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duration {
+	c := &p.config
+	d := float64(p.Delay(n))
+	switch c.Jitter {
+	case NoJitter:
+		return p.Delay(n)
+	case FullJitter:
+		d *= u
+	case DecorrelatedJitter:
+		base := float64(c.InitialDelay)
+		d = base + u*(3*max(float64(previous), base)-base)
+	default:
+		d *= 1 + float64(c.Jitter)*(2*u-1)
+	}
+	if d >= float64(c.MaxDelay) {
+		return c.MaxDelay
+	}
+	return time.Duration(d)
+}
+
+// unit is a random number in [0, 1) that depends on nothing but the seed, the
+// address and n. Calls side by side so have the same delays in every run with
+// the same seed, in whatever order they come to ask.
+func unit(seed uint64, a Address, n int) float64 {
+	h := mix(seed ^ uint64(n)<<32 ^ uint64(a.nth))
+	for _, s := range [2]string{a.scope, a.name} {
+		for i := range len(s) {
+			h = (h ^ uint64(s[i])) * 1099511628211
+		}
+		h = mix(h)
+	}
+	return float64(h>>11) / (1 << 53)
+}
+
+// mix is the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable
+// pseudorandom number generators", 2014).
+func mix(z uint64) uint64 {
+	z += 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}

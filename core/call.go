@@ -1,0 +1,250 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// call is one call in progress, without its types. The engine below is the
+// same for every actor; body does what needs the types.
+type call struct {
+	body    body // nil for a root and a branch, which are only places
+	run     Run  // nil outside a run
+	parent  *Scope
+	root    *Root // of a root's call: what numbers the calls below
+	ctx     context.Context
+	spec    *Spec
+	policy  *Policy
+	address Address
+	timeout time.Duration // of an attempt; 0 for none
+	invalid error         // why the event could not be set up
+
+	began    time.Time
+	preceded bool          // preconditions took time before the first attempt
+	previous time.Duration // the delay before the current attempt
+
+	lastErr   error // of the attempt before, while the call waits
+	lastStage Stage
+}
+
+// execute is the way of a call: preconditions, then attempts until one
+// settles it.
+func (t *typedCall[In, Out]) execute() error {
+	first := &t.first
+	if done, err := t.admit(first); done {
+		return err
+	}
+	return t.attempts(first)
+}
+
+// goOn takes up a call whose first attempt was made and failed.
+func (c *call) goOn(s *Scope, r *result) error {
+	c.began = time.Now()
+	if done, err := c.settle(s, r, c.began, c.began); done {
+		return err
+	}
+	return c.attempts(c.next(s))
+}
+
+// admit does what comes once, before the first attempt.
+func (c *call) admit(s *Scope) (done bool, err error) {
+	c.began = time.Now()
+	if c.parent.Closed() {
+		return true, ErrAttemptOver
+	}
+	if c.invalid != nil {
+		return true, c.fail(s, &result{err: c.invalid, stage: StageDefinition}, ReasonPermanent, c.began, 0)
+	}
+	if done, err := c.checkpoint(s); done {
+		return true, err
+	}
+	r := c.body.require(s.context())
+	switch {
+	case r.err == nil:
+		if c.run == nil || c.run.Settings().Check == nil && c.ctx.Err() == nil {
+			return false, nil
+		}
+		return c.checkpoint(s)
+	case r.panicked:
+		return true, c.fail(s, &r, ReasonPanic, time.Now(), 0)
+	}
+	if e := c.suspension(); e != nil {
+		return true, c.suspend(s, e, StageEntry, 0)
+	}
+	return true, c.fail(s, &r, ReasonPrecondition, time.Now(), 0)
+}
+
+// attempts runs one attempt after the other, beginning with s.
+func (c *call) attempts(s *Scope) error {
+	for {
+		start := c.began
+		if s.attempt > 0 || c.preceded {
+			start = time.Now()
+		}
+		r, err := c.attempt(s, start)
+		if err != nil {
+			return err
+		}
+		if done, err := c.settle(s, &r, start, time.Now()); done {
+			return err
+		}
+		s = c.next(s)
+	}
+}
+
+// next is the scope of the attempt after that of s.
+func (c *call) next(s *Scope) *Scope {
+	return &Scope{outer: c.ctx, call: c, attempt: s.attempt + 1}
+}
+
+// attempt makes one attempt. Its error says that the attempt could not even
+// begin.
+func (c *call) attempt(s *Scope, start time.Time) (result, error) {
+	if c.run != nil {
+		if err := c.recordStarted(s, start); err != nil {
+			return result{}, err
+		}
+	}
+	if c.timeout == 0 && c.policy.config.RetryTimeout == 0 {
+		r := c.body.pass(s, s.context())
+		s.closed.Store(true)
+		return r, nil
+	}
+	return c.limited(s, start), nil
+}
+
+// context is what the handler gets. Outside a run and without a timeout
+// there is nothing to add to the caller's.
+func (s *Scope) context() context.Context {
+	if s.call.run == nil && s.limit == nil {
+		return s.outer
+	}
+	return s
+}
+
+// settle decides what the end of an attempt means. It is done if the call
+// has an ending; otherwise the wait is over and the next attempt is due.
+func (c *call) settle(s *Scope, r *result, start, end time.Time) (done bool, err error) {
+	if e := c.suspended(s, r); e != nil {
+		return true, c.suspend(s, e, StageHandler, end.Sub(start))
+	}
+	if r.err == nil && !c.unsatisfied(s, r) {
+		return true, c.complete(s, r, start, end)
+	}
+	retry, reason := c.decide(s, r)
+	if !retry {
+		return true, c.fail(s, r, reason, end, end.Sub(start))
+	}
+	plan := c.plan(s, r, end)
+	if plan.reason != ReasonNone {
+		return true, c.fail(s, r, plan.reason, end, end.Sub(start))
+	}
+	if c.run != nil {
+		if err := c.recordRetry(s, r, plan, start, end); err != nil {
+			return true, err
+		}
+	}
+	c.previous, c.lastErr, c.lastStage = plan.delay, r.err, r.stage
+	if plan.futile != nil {
+		return true, c.suspend(s, plan.futile, StageWait, 0)
+	}
+	return c.wait(s, plan.delay)
+}
+
+// suspended finds out whether an attempt stopped without an outcome: decided
+// by the state of the contexts and of the calls inside, never by which error
+// the handler returned.
+func (c *call) suspended(s *Scope, r *result) *InterruptedError {
+	if e := s.stopped.Load(); e != nil && !s.expired() {
+		return e
+	}
+	if s.doomed.Load() && !s.expired() {
+		// A call inside gave up, because it could not go on before the
+		// deadline: without its outcome there is no success.
+		c.expire(s, r)
+	}
+	if r.err == nil {
+		return nil
+	}
+	return c.suspension()
+}
+
+// expire makes the failure of an attempt by its deadline, before its time.
+func (c *call) expire(s *Scope, r *result) {
+	if s.limit == nil {
+		r.err = errors.Join(context.DeadlineExceeded, r.err)
+		return
+	}
+	s.limit.end(endedExpired)
+	r.err = &TimeoutError{Limit: s.limit.length, Err: r.err}
+}
+
+func (s *Scope) expired() bool { return s.limit != nil && s.limit.expired() }
+
+// checkpoint asks whether the call may go on.
+func (c *call) checkpoint(s *Scope) (done bool, err error) {
+	if !c.interrupted() {
+		return false, nil
+	}
+	if e := c.suspension(); e != nil {
+		return true, c.suspend(s, e, StageEntry, 0)
+	}
+	r := result{err: context.Cause(c.ctx), stage: StageEntry}
+	return true, c.fail(s, &r, c.ownEnd(), time.Now(), 0)
+}
+
+// suspension is what stopped the surroundings of the call; nil while they go
+// on. The outermost scope that ended is the one that did it.
+func (c *call) suspension() *InterruptedError {
+	if c.parent == nil {
+		// Outside a run the caller's context is all there is: its deadline is
+		// the call's, its cancellation an interrupt.
+		if err := c.ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return interruption(c.ctx)
+		}
+		return nil
+	}
+	if c.parent.Err() == nil {
+		return nil
+	}
+	top := c.parent
+	for p := top.call.parent; p != nil && p.Err() != nil; p = p.call.parent {
+		top = p
+	}
+	return top.interruption()
+}
+
+// interruption is what the end of this scope means to the calls inside.
+func (s *Scope) interruption() *InterruptedError {
+	if s.expired() {
+		return &InterruptedError{Reason: InterruptParent, Cause: context.DeadlineExceeded, origin: s}
+	}
+	e := interruption(s.outer)
+	if s.call.parent != nil && e.origin == nil {
+		own := *e
+		own.origin = s
+		return &own
+	}
+	return e
+}
+
+// ownEnd is the reason that the end of the call's own context gives,
+// ReasonNone while it goes on.
+func (c *call) ownEnd() Reason {
+	switch err := c.ctx.Err(); {
+	case err == nil:
+		return ReasonNone
+	case errors.Is(err, context.DeadlineExceeded):
+		return ReasonDeadline
+	}
+	return ReasonCanceled
+}
+
+// mark tells the scopes around the call, up to the one that ended, that a
+// call inside them has no outcome.
+func (c *call) mark(e *InterruptedError) {
+	for s := c.parent; s != nil && s != e.origin; s = s.call.parent {
+		s.stopped.CompareAndSwap(nil, e)
+	}
+}

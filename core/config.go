@@ -1,0 +1,176 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// RetryConfig says how often, when and for which errors a call is tried
+// again. The zero value is three attempts with exponential backoff from one
+// second, ±25 % of jitter, for errors of a transient [Class].
+//
+// Levels do not merge: the most specific configuration that is set decides
+// alone (see [ExecutionEvent.WithRetry]).
+type RetryConfig struct {
+	// Disabled means one attempt. Less specific levels are not asked.
+	Disabled bool
+
+	// MaxAttempts counts all attempts, the first included. Defaults to 3;
+	// Unlimited never gives up.
+	MaxAttempts int
+
+	// Backoff is how delays grow. Defaults to Exponential.
+	Backoff Backoff
+
+	// InitialDelay is the delay before the first retry, before jitter.
+	// Defaults to 1 s; NoDelay retries at once.
+	InitialDelay time.Duration
+
+	// MaxDelay caps every delay, jitter included; what a service asks for by
+	// Retry-After is not capped by it. Defaults to 60 s.
+	MaxDelay time.Duration
+
+	// Multiplier is the factor between delays of the Exponential backoff, 1
+	// or more. Defaults to 2.
+	Multiplier float64
+
+	// Jitter spreads delays. Defaults to ±25 %.
+	Jitter Jitter
+
+	// AttemptTimeout bounds each attempt: its context ends then, and a
+	// handler that does not return is abandoned. Defaults to none. The
+	// actor's own attempt timeout wins, unless this configuration is the
+	// event's.
+	AttemptTimeout time.Duration
+
+	// RetryTimeout bounds all attempts and waits of a call together. A wait
+	// that would reach it is not begun. Defaults to none.
+	RetryTimeout time.Duration
+
+	// MaxRetryAfter is the longest wait that a service may ask for; the call
+	// fails at once if it asks for more. Defaults to 5 min.
+	MaxRetryAfter time.Duration
+
+	// RetryOn, if set, picks the errors that are retried, whatever their
+	// class and marks, except those that are never retried: permanent ones,
+	// panics, and failures of preconditions, definitions and encodings.
+	RetryOn []Matcher
+
+	// Exclude picks errors that are not retried.
+	Exclude []Matcher
+
+	// RetryWhen, if set, decides together with RetryOn: a failed attempt is
+	// retried only where it is true. It is also asked about successes, and
+	// true makes another attempt of them, for polling.
+	RetryWhen func(Attempt) bool
+
+	// StopWhen is asked first: where it is true nothing is retried.
+	StopWhen func(Attempt) bool
+}
+
+const (
+	// Unlimited is a MaxAttempts without end.
+	Unlimited = -1
+	// NoDelay is an InitialDelay of nothing.
+	NoDelay time.Duration = -1
+)
+
+// An Attempt is what RetryWhen and StopWhen decide about.
+type Attempt struct {
+	Number int   // from 1
+	Err    error // nil if it succeeded
+	Output any   // the actor's output type; the zero value if it failed
+}
+
+// Validate reports every field that is out of range, with its value and what
+// is allowed.
+func (c RetryConfig) Validate() error {
+	var problems []error
+	check := func(ok bool, field string, value any, allowed string) {
+		if !ok {
+			problems = append(problems, fmt.Errorf("core: RetryConfig.%s is %v; allowed is %s", field, value, allowed))
+		}
+	}
+	check(c.MaxAttempts >= 0 || c.MaxAttempts == Unlimited, "MaxAttempts", c.MaxAttempts, "1 or more, 0 for the default of 3, or core.Unlimited")
+	check(c.Backoff <= Fibonacci, "Backoff", c.Backoff, "Constant, Linear, Exponential or Fibonacci")
+	check(c.InitialDelay >= 0 || c.InitialDelay == NoDelay, "InitialDelay", c.InitialDelay, "above 0, 0 for the default of 1s, or core.NoDelay")
+	check(c.MaxDelay >= 0, "MaxDelay", c.MaxDelay, "above 0, or 0 for the default of 1m0s")
+	check(c.Multiplier == 0 || c.Multiplier >= 1 && !math.IsInf(c.Multiplier, 1), "Multiplier", c.Multiplier, "1 or more and finite, or 0 for the default of 2")
+	check(c.Jitter.valid(), "Jitter", float64(c.Jitter), "a fraction above 0 and up to 1, NoJitter, FullJitter, DecorrelatedJitter, or 0 for the default of 0.25")
+	check(c.AttemptTimeout >= 0, "AttemptTimeout", c.AttemptTimeout, "above 0, or 0 for none")
+	check(c.RetryTimeout >= 0, "RetryTimeout", c.RetryTimeout, "above 0, or 0 for none")
+	check(c.MaxRetryAfter >= 0, "MaxRetryAfter", c.MaxRetryAfter, "above 0, or 0 for the default of 5m0s")
+	check(!hasNil(c.RetryOn), "RetryOn", "a list with a nil Matcher", "a list of Matchers, such as core.MatchIs(err)")
+	check(!hasNil(c.Exclude), "Exclude", "a list with a nil Matcher", "a list of Matchers, such as core.MatchIs(err)")
+	return errors.Join(problems...)
+}
+
+func hasNil(matchers []Matcher) bool {
+	for _, m := range matchers {
+		if m == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// A Policy is a [RetryConfig] that was validated and completed with its
+// defaults. It is immutable.
+type Policy struct {
+	config RetryConfig // with no field left at "default"; MaxAttempts may be Unlimited
+}
+
+// NewPolicy validates c and completes it.
+func NewPolicy(c RetryConfig) (*Policy, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	setDefault(&c.MaxAttempts, 3)
+	setDefault(&c.Backoff, Exponential)
+	setDefault(&c.InitialDelay, time.Second)
+	setDefault(&c.MaxDelay, time.Minute)
+	setDefault(&c.Multiplier, 2)
+	setDefault(&c.Jitter, defaultJitter)
+	setDefault(&c.MaxRetryAfter, 5*time.Minute)
+	if c.InitialDelay == NoDelay {
+		c.InitialDelay = 0
+	}
+	if c.Disabled {
+		// One attempt without a total to share; its own timeout still holds.
+		c.MaxAttempts, c.RetryTimeout = 1, 0
+		c.RetryOn, c.RetryWhen = nil, nil
+	}
+	c.RetryOn, c.Exclude = append([]Matcher(nil), c.RetryOn...), append([]Matcher(nil), c.Exclude...)
+	return &Policy{config: c}, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// builtIn is what holds where no level says anything: tools and LLMs have
+// three attempts, agents, which handle their own logic, one.
+func builtIn(k Kind) *Policy {
+	if k == KindAgent {
+		return builtInOnce
+	}
+	return builtInRetry
+}
+
+var (
+	builtInOnce  = mustPolicy(RetryConfig{Disabled: true})
+	builtInRetry = mustPolicy(RetryConfig{MaxDelay: 30 * time.Second})
+)
+
+func mustPolicy(c RetryConfig) *Policy {
+	p, err := NewPolicy(c)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}

@@ -1,0 +1,168 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Spec is the part of an actor that has no types: what it is and how its
+// calls are to be treated.
+type Spec struct {
+	Kind        Kind
+	Name        string
+	Description string
+
+	// Retry is the actor's own level of retry configuration; nil leaves the
+	// decision to the run.
+	Retry *RetryConfig
+
+	// AttemptTimeout bounds each attempt; 0 means none. It wins over that of
+	// every retry configuration but the event's.
+	AttemptTimeout time.Duration
+}
+
+// A Handler is the function behind an actor. Its context carries the run and
+// the scope of the attempt.
+type Handler[In, Out any] func(context.Context, In) (Out, error)
+
+// A Definition is an actor: a name, a kind, a typed handler, conditions. It
+// is what tools, LLMs and agents are made of. It never changes; Require and
+// Ensure return changed copies.
+type Definition[In, Out any] struct {
+	spec     Spec
+	segment  string // the name, escaped
+	policy   *Policy
+	handler  Handler[In, Out]
+	requires []func(context.Context, In) error
+	ensures  []func(context.Context, In, Out) error
+}
+
+// NewDefinition checks the spec and the handler and makes a definition of
+// them. Every problem is in the error.
+func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definition[In, Out], error) {
+	var problems []error
+	if !spec.Kind.IsCall() {
+		problems = append(problems, fmt.Errorf("core: %v is no kind of call; allowed are KindTool, KindLLM and KindAgent", spec.Kind))
+	}
+	if err := CheckName(spec.Name); err != nil {
+		problems = append(problems, err)
+	}
+	if handler == nil {
+		problems = append(problems, fmt.Errorf("core: %q has no handler: the function is nil", spec.Name))
+	}
+	if spec.AttemptTimeout < 0 {
+		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; allowed is above 0, or 0 for none", spec.Name, spec.AttemptTimeout))
+	}
+	d := &Definition[In, Out]{spec: spec, segment: escape(spec.Name), handler: handler}
+	if spec.Retry != nil {
+		own := *spec.Retry // the caller may go on changing theirs
+		d.spec.Retry = &own
+		policy, err := NewPolicy(own)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		d.policy = policy
+	}
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	return d, nil
+}
+
+// maxName is the length of the longest name in bytes.
+const maxName = 128
+
+// CheckName reports what keeps name from being the name of an actor: it must
+// have 1 to 128 bytes of printable UTF-8 and no space at either end.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("core: an actor needs a name; it is empty")
+	case len(name) > maxName:
+		return fmt.Errorf("core: the name %q… has %d bytes; allowed are %d", Truncate(name, 20), len(name), maxName)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("core: the name %q is not UTF-8", name)
+	case strings.TrimSpace(name) != name:
+		return fmt.Errorf("core: the name %q begins or ends with a space", name)
+	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return fmt.Errorf("core: the name %q has characters that cannot be printed", name)
+	}
+	return nil
+}
+
+// Spec returns what was given to NewDefinition; the zero Spec for a nil
+// definition.
+func (d *Definition[In, Out]) Spec() Spec {
+	if d == nil {
+		return Spec{}
+	}
+	return d.spec
+}
+
+// Require returns a copy with one more precondition. Preconditions run in
+// order, once for each call and before its first attempt; the first error
+// fails the call with [ErrPrecondition], and is not retried.
+func (d *Definition[In, Out]) Require(condition func(context.Context, In) error) *Definition[In, Out] {
+	d.mustCondition("Require", condition == nil)
+	c := *d
+	c.requires = append(d.requires[:len(d.requires):len(d.requires)], condition)
+	return &c
+}
+
+// Ensure returns a copy with one more postcondition. Postconditions run in
+// order after each successful return of the handler; an error fails the
+// attempt, which is retried.
+func (d *Definition[In, Out]) Ensure(condition func(context.Context, In, Out) error) *Definition[In, Out] {
+	d.mustCondition("Ensure", condition == nil)
+	c := *d
+	c.ensures = append(d.ensures[:len(d.ensures):len(d.ensures)], condition)
+	return &c
+}
+
+func (d *Definition[In, Out]) mustCondition(method string, missing bool) {
+	if d == nil {
+		panic("core: " + method + " of an actor that was never defined")
+	}
+	if missing {
+		panic(fmt.Sprintf("core: %q: %s needs a function; it is nil", d.spec.Name, method))
+	}
+}
+
+// Event returns a call of the actor that is yet to be made. That of a nil
+// definition fails.
+func (d *Definition[In, Out]) Event() ExecutionEvent[In, Out] {
+	return ExecutionEvent[In, Out]{definition: d}
+}
+
+// require runs the preconditions.
+func (d *Definition[In, Out]) require(ctx context.Context, in In) (r result) {
+	r.stage = StagePrecondition
+	defer r.recoverPanic()
+	for _, condition := range d.requires {
+		if r.err = condition(ctx, in); r.err != nil {
+			return r
+		}
+	}
+	return r
+}
+
+// pass runs the handler and the postconditions once.
+func (d *Definition[In, Out]) pass(ctx context.Context, in In, out *Out) (r result) {
+	r.stage = StageHandler
+	defer r.recoverPanic()
+	if *out, r.err = d.handler(ctx, in); r.err != nil || len(d.ensures) == 0 {
+		return r
+	}
+	r.stage = StagePostcondition
+	for _, condition := range d.ensures {
+		if r.err = condition(ctx, in, *out); r.err != nil {
+			return r
+		}
+	}
+	return r
+}

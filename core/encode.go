@@ -1,0 +1,81 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/reprise-go/reprise/internal/codec"
+)
+
+// Encode returns v as msgpack, with struct fields under their json names. The
+// error of a value that cannot be encoded names the path to it.
+func Encode(v any) ([]byte, error) { return codec.Encode(v) }
+
+// Decode reads what [Encode] wrote into v, a pointer.
+func Decode(data []byte, v any) error { return codec.Decode(data, v) }
+
+// Hash identifies an input: the first 16 bytes of the SHA-256 of its
+// canonical encoding, in which equal values are equal bytes. The zero Hash
+// stands for none.
+type Hash [16]byte
+
+// HashOf returns the hash of v.
+func HashOf(v any) (Hash, error) {
+	data, err := codec.Encode(v)
+	if err != nil {
+		return Hash{}, err
+	}
+	return hashOfEncoded(data)
+}
+
+// hashOfEncoded may reorder data.
+func hashOfEncoded(data []byte) (Hash, error) {
+	data, err := codec.Canonical(data)
+	if err != nil {
+		return Hash{}, err
+	}
+	sum := sha256.Sum256(data)
+	return Hash(sum[:16]), nil
+}
+
+// IsZero reports whether h stands for none.
+func (h Hash) IsZero() bool { return h == Hash{} }
+
+// String is h in hexadecimal.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// PreviewLimit is the length of a preview in characters.
+const PreviewLimit = 500
+
+// Preview renders an encoded value as JSON, cut at [PreviewLimit] characters
+// on a rune boundary with "…" where something was cut. Nothing encoded is "".
+// Bytes that are no msgpack are told as such.
+func Preview(encoded []byte) string {
+	if len(encoded) == 0 {
+		return ""
+	}
+	// Four bytes a character at the most, and the quotes of the deepest string.
+	text, err := codec.AppendJSON(nil, encoded, 4*PreviewLimit+64)
+	if err != nil {
+		return "(unreadable)"
+	}
+	return Truncate(string(text), PreviewLimit)
+}
+
+// Truncate cuts s to at most limit characters, the last of them "…" if
+// something was cut.
+func Truncate(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	count, cut := 0, 0
+	for i := range s {
+		if count == limit-1 {
+			cut = i
+		}
+		if count++; count > limit {
+			return s[:cut] + "…"
+		}
+	}
+	return s
+}

@@ -1,0 +1,157 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A CallError is the failure of a call. errors.Is finds the sentinel of its
+// Reason (such as [ErrExhausted]) and everything that the handler's own last
+// error is; errors.As finds both.
+type CallError struct {
+	Address  Address // zero outside a run
+	Name     string  // of the actor
+	Stage    Stage   // where the last attempt failed
+	Attempts int     // how many were made, 0 if none
+	Reason   Reason
+	Err      error // the last error of the handler, a condition or the storage; never nil
+}
+
+// Error is a line such as
+// `assistant/fetch: exhausted after 3 attempts: connection refused`.
+func (e *CallError) Error() string {
+	var b strings.Builder
+	if e.Address.IsZero() {
+		b.WriteString(e.Name)
+	} else {
+		b.Write(e.Address.AppendTo(nil))
+	}
+	fmt.Fprintf(&b, ": %s", strings.ReplaceAll(e.Reason.String(), "_", " "))
+	if e.Attempts > 1 {
+		fmt.Fprintf(&b, " after %d attempts", e.Attempts)
+	}
+	if e.Stage != StageHandler && e.Stage != StageEntry && e.Stage != StageNone && e.Stage.String() != e.Reason.String() {
+		fmt.Fprintf(&b, " (%s)", e.Stage)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	return b.String()
+}
+
+// Unwrap returns the last error of the attempt.
+func (e *CallError) Unwrap() error { return e.Err }
+
+// Is matches the sentinel of the reason and of the stage, and the context
+// error that a deadline or a cancellation is.
+func (e *CallError) Is(target error) bool {
+	switch target {
+	case nil:
+		return false
+	case e.Reason.sentinel():
+		return true
+	case context.DeadlineExceeded:
+		return e.Reason == ReasonDeadline || e.Reason == ReasonRetryTimeout
+	case context.Canceled:
+		return e.Reason == ReasonCanceled
+	case ErrCondition:
+		return e.Stage == StagePostcondition
+	case ErrStorage:
+		return e.Stage == StageArtifact
+	}
+	return false
+}
+
+// Permanent marks err so that it is never retried, whatever the retry
+// configuration says. Callers still find err with errors.Is and errors.As,
+// and read its own text. Permanent(nil) is nil.
+func Permanent(err error) error { return mark(err, &permanentError{err}) }
+
+// Retryable marks err so that it is retried where the retry configuration
+// does not say otherwise, although its class would not be. Retryable(nil) is
+// nil.
+func Retryable(err error) error { return mark(err, &retryableError{err}) }
+
+func mark(err, marked error) error {
+	if err == nil {
+		return nil
+	}
+	return marked
+}
+
+type permanentError struct{ error }
+
+func (e *permanentError) Unwrap() error { return e.error }
+
+type retryableError struct{ error }
+
+func (e *retryableError) Unwrap() error { return e.error }
+
+// A PanicError is a panic of a handler or a condition, made an error. It is
+// never retried.
+type PanicError struct {
+	Value any
+	Stack []byte // of the goroutine, from where the panic began
+}
+
+// Error tells the value; the stack is left to those who ask for it.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// Is matches [ErrPanic].
+func (e *PanicError) Is(target error) bool { return target == ErrPanic }
+
+// A TimeoutError ends an attempt that took longer than it may.
+type TimeoutError struct {
+	Limit time.Duration // what the attempt was given
+	Err   error         // what the handler returned, nil if it was abandoned
+}
+
+// Error names the limit and, if the handler had more to say, its error.
+func (e *TimeoutError) Error() string {
+	text := fmt.Sprintf("attempt timed out after %v", e.Limit)
+	if e.Err != nil && !errors.Is(e.Err, context.DeadlineExceeded) {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap returns the handler's error.
+func (e *TimeoutError) Unwrap() error { return e.Err }
+
+// Is matches context.DeadlineExceeded.
+func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// Timeout is true, as net.Error has it.
+func (e *TimeoutError) Timeout() bool { return true }
+
+// encodeError is an input or an output that has no encoding. Trying again
+// would not change that.
+type encodeError struct {
+	what, name string
+	err        error
+}
+
+func (e *encodeError) Error() string { return fmt.Sprintf("%s of %q: %v", e.what, e.name, e.err) }
+func (e *encodeError) Unwrap() error { return e.err }
+func (e *encodeError) Class() Class  { return ClassInvalid }
+
+// ErrAttemptOver is returned to what still runs inside an attempt whose
+// handler returned or was abandoned: it can no longer call, record or store
+// anything.
+var ErrAttemptOver = errors.New("core: the attempt that this belongs to is over")
+
+// ErrNoRun is returned where a run is needed and the context has none.
+var ErrNoRun = errors.New("core: the context belongs to no run; use the context of state.Context")
+
+// errGoexit stands for a handler that left its goroutine by runtime.Goexit.
+var errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
+
+// errUnsatisfied is the failure of an attempt whose success RetryWhen refused.
+var errUnsatisfied = errors.New("RetryWhen asks for another attempt")

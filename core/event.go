@@ -1,0 +1,188 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// An ExecutionEvent is one call of an actor that is yet to be made. It is a
+// value: its methods return changed copies, and executing it twice is two
+// calls.
+type ExecutionEvent[In, Out any] struct {
+	definition *Definition[In, Out]
+	policy     *Policy // the event's own level; nil leaves the decision to the actor
+	tag        string
+	err        error // of a With method; Execute returns it
+}
+
+// WithRetry sets the most specific level of retry configuration. The levels,
+// most specific first, are: event, actor, actor kind and global (both on the
+// run), built-in by kind. They do not merge: the first that is set decides
+// alone. An invalid configuration is the error of Execute.
+func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out] {
+	var err error
+	e.policy, err = NewPolicy(c)
+	e.err = errors.Join(e.err, err)
+	return e
+}
+
+// WithTag names the call in its address by what it is for ("step:collect")
+// instead of by the actor. An empty tag is none.
+func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
+	e.tag = tag
+	return e
+}
+
+// Execute makes the call: preconditions once; then handler, postconditions
+// and artifact storage until they succeed or the retry configuration ends it.
+//
+// In a run, everything that happens is recorded. The error is a *[CallError]
+// if the call failed, and an *[InterruptedError] if it stopped without an
+// outcome because the context around it ended. Without a run in ctx, the call
+// follows the same rules with the built-in defaults and is not recorded.
+//
+// Without a timeout the handler runs on the caller's goroutine. With one it
+// runs on another, and a handler that does not return when its context ended
+// is abandoned: its scope is closed and its late result dropped.
+func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error) {
+	if e.definition == nil {
+		var zero Out
+		return zero, errUndefined
+	}
+	if s := scopeOf(ctx); s != nil {
+		t := e.prepare(ctx, s, in)
+		err := t.execute()
+		return t.result(err)
+	}
+	return e.executeAlone(ctx, in)
+}
+
+// errUndefined is the failure of an event whose actor is a zero value.
+var errUndefined = errors.New("core: the actor was never defined: it is a zero value")
+
+// Prepare claims the address of the call now, for a call that is made later:
+// several that are prepared in order have the same addresses in every run,
+// however their execution interleaves. A prepared call must be executed once,
+// by any goroutine.
+func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
+	p := &PreparedCall[In, Out]{event: e, in: in}
+	if s := scopeOf(ctx); s != nil && e.definition != nil {
+		p.call = e.prepare(ctx, s, in)
+	}
+	return p
+}
+
+// A PreparedCall is a call that has its address and was not yet made.
+type PreparedCall[In, Out any] struct {
+	event ExecutionEvent[In, Out]
+	in    In
+	call  *typedCall[In, Out] // nil outside a run
+}
+
+// Address is that of the call; zero outside a run.
+func (p *PreparedCall[In, Out]) Address() Address {
+	if p.call == nil {
+		return Address{}
+	}
+	return p.call.address
+}
+
+// Execute makes the call, as [ExecutionEvent.Execute] does. ctx may be that of
+// Prepare or one derived from it.
+func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
+	if p.call == nil && p.event.definition == nil {
+		var zero Out
+		return zero, errUndefined
+	}
+	if p.call == nil {
+		return p.event.executeAlone(ctx, p.in)
+	}
+	p.call.ctx, p.call.first.outer = ctx, ctx
+	err := p.call.execute()
+	return p.call.result(err)
+}
+
+// typedCall is a call with its types. One allocation holds the call, its
+// first attempt, its input and its output.
+type typedCall[In, Out any] struct {
+	call
+	definition *Definition[In, Out]
+	flight     *typedFlight[In, Out] // the latest pass on a goroutine of its own
+	first      Scope
+	in         In
+	out        Out
+}
+
+func (e *ExecutionEvent[In, Out]) newCall(ctx context.Context, in In) *typedCall[In, Out] {
+	d := e.definition
+	t := &typedCall[In, Out]{definition: d, in: in}
+	t.body, t.spec, t.ctx = t, &d.spec, ctx
+	t.invalid = e.err
+	t.first.outer, t.first.call = ctx, &t.call
+	return t
+}
+
+// prepare makes a call within a run, with its address.
+func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, s *Scope, in In) *typedCall[In, Out] {
+	t := e.newCall(ctx, in)
+	t.run, t.parent = s.call.run, s
+	t.policy, t.timeout = e.level(t.run.Settings())
+	segment := e.definition.segment
+	if e.tag != "" {
+		segment = tagPrefix + escape(e.tag)
+	}
+	t.address = s.claim(segment)
+	return t
+}
+
+// level finds the retry configuration that decides, and the attempt timeout.
+func (e *ExecutionEvent[In, Out]) level(settings *Settings) (p *Policy, timeout time.Duration) {
+	d := e.definition
+	switch {
+	case e.policy != nil:
+		p = e.policy
+	case d.policy != nil:
+		p = d.policy
+	case settings != nil && settings.RetryByKind[d.spec.Kind] != nil:
+		p = settings.RetryByKind[d.spec.Kind]
+	case settings != nil && settings.Retry != nil:
+		p = settings.Retry
+	default:
+		p = builtIn(d.spec.Kind)
+	}
+	timeout = p.config.AttemptTimeout
+	if d.spec.AttemptTimeout > 0 && (e.policy == nil || timeout == 0) {
+		timeout = d.spec.AttemptTimeout
+	}
+	return p, timeout
+}
+
+// executeAlone makes the call outside any run. The first attempt of a call
+// without time limits, which mostly is the last, needs nothing but the stack.
+func (e *ExecutionEvent[In, Out]) executeAlone(ctx context.Context, in In) (out Out, err error) {
+	policy, timeout := e.level(nil)
+	plain := timeout == 0 && policy.config.RetryTimeout == 0 && policy.config.RetryWhen == nil && e.err == nil
+	if !plain || ctx.Err() != nil || len(e.definition.requires) > 0 {
+		t := e.newCall(ctx, in)
+		t.policy, t.timeout = policy, timeout
+		err := t.execute()
+		return t.result(err)
+	}
+	r := e.definition.pass(ctx, in, &out)
+	if r.err == nil {
+		return out, nil
+	}
+	t := e.newCall(ctx, in)
+	t.policy = policy
+	err = t.goOn(&t.first, &r)
+	return t.result(err)
+}
+
+func (t *typedCall[In, Out]) result(err error) (Out, error) {
+	if err != nil {
+		var zero Out
+		return zero, err
+	}
+	return t.out, nil
+}

@@ -1,0 +1,46 @@
+package core
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+)
+
+// IdempotencyKey returns a key for the effects of the call that ctx belongs
+// to, for handing to the services that the call uses: 32 hexadecimal digits,
+// made of the run, the address without attempt numbers, and the input. It is
+// the same for every attempt of the call, in every attempt of the calls around
+// it, before and after a crash; and for no other call of any run.
+//
+// Outside a run it is [ErrNoRun]; an input that cannot be encoded is an error
+// that names the field.
+func IdempotencyKey(ctx context.Context) (string, error) {
+	s := scopeOf(ctx)
+	if s == nil {
+		return "", ErrNoRun
+	}
+	place := s.call.address // of the branch, where s is one: branches differ
+	for s.call.body == nil {
+		if s = s.call.parent; s == nil {
+			return "", fmt.Errorf("core: an idempotency key belongs to a call; this context is that of the run itself")
+		}
+	}
+	input, err := s.call.body.encodeInput()
+	if err != nil {
+		return "", err
+	}
+	hash, err := hashOfEncoded(input)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, part := range []string{s.call.run.Settings().RunID, place.withoutAttempts()} {
+		// Lengths keep one part from running into the next.
+		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
+		h.Write([]byte(part))
+	}
+	h.Write(hash[:])
+	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+}

@@ -1,0 +1,67 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// ErrInterrupted is found by errors.Is in every [InterruptedError].
+var ErrInterrupted = errors.New("interrupted")
+
+// InterruptReason says why a call was interrupted.
+type InterruptReason string
+
+// The reasons for an interrupt that Reprise itself gives. Users may have more.
+const (
+	InterruptUser    InterruptReason = "user"           // somebody asked for it
+	InterruptTimeout InterruptReason = "timeout"        // the run's own time is over
+	InterruptContext InterruptReason = "context"        // the context given to the run ended
+	InterruptParent  InterruptReason = "parent_timeout" // the attempt of the caller timed out
+	InterruptGroup   InterruptReason = "group"          // another branch of the group failed
+	InterruptClosed  InterruptReason = "closed"         // the run was closed
+)
+
+// An InterruptedError is returned by a call that stopped without an outcome,
+// and goes on when its run is resumed. It is no failure: it is not retried.
+type InterruptedError struct {
+	Reason  InterruptReason
+	Message string // in the words of whoever interrupted
+	By      string // who that was; empty for Reprise itself
+	Cause   error  // what ended the context, nil for an interrupt
+
+	// origin is the scope whose end this is: it and those around it were not
+	// interrupted. Nil if the whole run was.
+	origin *Scope
+}
+
+// Error is a line such as `interrupted (user) by ops: deploy`.
+func (e *InterruptedError) Error() string {
+	text := fmt.Sprintf("interrupted (%s)", e.Reason)
+	if e.By != "" {
+		text += " by " + e.By
+	}
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	if e.Cause != nil {
+		text += ": " + e.Cause.Error()
+	}
+	return text
+}
+
+// Is matches [ErrInterrupted].
+func (e *InterruptedError) Is(target error) bool { return target == ErrInterrupted }
+
+// Unwrap returns the cause.
+func (e *InterruptedError) Unwrap() error { return e.Cause }
+
+// interruption is what the end of a context means to the calls inside it: the
+// interrupt that was its cause, or else the end itself.
+func interruption(ctx context.Context) *InterruptedError {
+	cause := context.Cause(ctx)
+	if e, ok := cause.(*InterruptedError); ok {
+		return e
+	}
+	return &InterruptedError{Reason: InterruptContext, Cause: cause}
+}

@@ -1,0 +1,118 @@
+package core
+
+import "fmt"
+
+// Kind says what a [Record] is about. The kinds of calls have retry defaults
+// of their own.
+type Kind uint8
+
+// The kinds of records. The first three are calls.
+const (
+	KindTool       Kind = iota + 1 // a call of a tool
+	KindLLM                        // a call of a language model
+	KindAgent                      // a call of an agent
+	KindRun                        // the beginning or the end of a run
+	KindLog                        // a log line
+	KindValue                      // a value stored by key
+	KindStepResult                 // the result of a named step
+	kindEnd
+)
+
+var kindNames = [kindEnd]string{
+	KindTool: "tool_call", KindLLM: "llm_call", KindAgent: "agent_call", KindRun: "run",
+	KindLog: "log", KindValue: "value", KindStepResult: "step_result",
+}
+
+// String is the name on the wire, such as "tool_call".
+func (k Kind) String() string { return nameOf(kindNames[:], uint8(k), "kind") }
+
+// IsCall reports whether records of this kind tell of an execution event.
+func (k Kind) IsCall() bool { return k >= KindTool && k <= KindAgent }
+
+// MarshalText writes the name on the wire.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads a name that MarshalText wrote.
+func (k *Kind) UnmarshalText(text []byte) error {
+	return parseName(kindNames[:], text, "kind", (*uint8)(k))
+}
+
+// Status says how far a call had come when a [Record] was made.
+type Status uint8
+
+// The statuses. Completed, and failed without a retry to follow, are
+// outcomes; interrupted is a suspension: the call goes on when the run is
+// resumed.
+const (
+	StatusStarted     Status = iota + 1 // an attempt began
+	StatusCompleted                     // the call returned its output
+	StatusFailed                        // an attempt failed; Record.WillRetry tells whether the call did
+	StatusRetrying                      // the wait before the next attempt begins
+	StatusRecovered                     // an outcome was recalled from restored history
+	StatusInterrupted                   // the call stopped without an outcome
+	StatusAwaiting                      // the call waits for an answer from outside
+	StatusRecorded                      // a log, a value: a fact without a course
+	statusEnd
+)
+
+var statusNames = [statusEnd]string{
+	StatusStarted: "started", StatusCompleted: "completed", StatusFailed: "failed",
+	StatusRetrying: "retrying", StatusRecovered: "recovered", StatusInterrupted: "interrupted",
+	StatusAwaiting: "awaiting", StatusRecorded: "recorded",
+}
+
+// String is the name on the wire, such as "retrying".
+func (s Status) String() string { return nameOf(statusNames[:], uint8(s), "status") }
+
+// MarshalText writes the name on the wire.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a name that MarshalText wrote.
+func (s *Status) UnmarshalText(text []byte) error {
+	return parseName(statusNames[:], text, "status", (*uint8)(s))
+}
+
+// Stage is the part of a call that an error came from.
+type Stage uint8
+
+// The stages of a call, in their order.
+const (
+	StageNone          Stage = iota
+	StageDefinition          // the call could not be set up: its retry configuration is invalid
+	StageEntry               // before the call began
+	StagePrecondition        // a condition of Require
+	StageHandler             // the user's function
+	StagePostcondition       // a condition of Ensure
+	StageEncode              // turning the output into bytes
+	StageArtifact            // storing a large output
+	StageRecord              // keeping the record of what happened
+	StageWait                // between two attempts
+	stageEnd
+)
+
+var stageNames = [stageEnd]string{
+	StageNone: "", StageDefinition: "definition", StageEntry: "entry", StagePrecondition: "precondition",
+	StageHandler: "handler", StagePostcondition: "postcondition", StageEncode: "encode",
+	StageArtifact: "artifact", StageRecord: "record", StageWait: "wait",
+}
+
+// String is the stage in one word; empty for StageNone.
+func (s Stage) String() string { return nameOf(stageNames[:], uint8(s), "stage") }
+
+// nameOf never panics: a number from a newer format still prints.
+func nameOf(names []string, i uint8, what string) string {
+	if int(i) < len(names) && (names[i] != "" || i == 0) {
+		return names[i]
+	}
+	return fmt.Sprintf("%s(%d)", what, i)
+}
+
+func parseName(names []string, text []byte, what string, into *uint8) error {
+	for i, name := range names {
+		if name != "" && name == string(text) {
+			*into = uint8(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("core: unknown %s %q", what, text)
+}

@@ -1,0 +1,111 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// limit is the end of one attempt in time. It has no timer: whoever waits for
+// the attempt ends it, either when the time is over or when the context
+// around the attempt ended. It makes what a handler may ask of a context, the
+// channel and the callbacks, only when it is asked.
+type limit struct {
+	at     time.Time
+	length time.Duration // from the start of the attempt
+	total  bool          // it is RetryTimeout's
+
+	ended atomic.Uint32 // how it ended
+	done  atomic.Pointer[chan struct{}]
+
+	mu        sync.Mutex
+	callbacks map[*func()]struct{}
+}
+
+// How a limit ends.
+const (
+	endedNot      = iota
+	endedExpired  // its own time is over
+	endedDeadline // the context around it is past its deadline
+	endedCanceled // the context around it was cancelled, or the attempt is over
+)
+
+func (l *limit) expired() bool { return l.ended.Load() == endedExpired }
+
+func (l *limit) Err() error {
+	switch l.ended.Load() {
+	case endedNot:
+		return nil
+	case endedCanceled:
+		return context.Canceled
+	}
+	return context.DeadlineExceeded
+}
+
+func (l *limit) Done() <-chan struct{} {
+	if ch := l.done.Load(); ch != nil {
+		return *ch
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ch := l.done.Load(); ch != nil {
+		return *ch
+	}
+	ch := make(chan struct{})
+	if l.Err() != nil {
+		close(ch)
+	}
+	l.done.Store(&ch)
+	return ch
+}
+
+// end closes Done and calls what was registered. Only the first counts.
+func (l *limit) end(how uint32) {
+	l.mu.Lock()
+	if !l.ended.CompareAndSwap(endedNot, how) {
+		l.mu.Unlock()
+		return
+	}
+	if ch := l.done.Load(); ch != nil {
+		close(*ch)
+	}
+	callbacks := l.callbacks
+	l.callbacks = nil
+	l.mu.Unlock()
+	for f := range callbacks {
+		// As context.AfterFunc: each in a goroutine of its own. The callbacks
+		// of contexts derived from this one only cancel them.
+		go (*f)()
+	}
+}
+
+// endWith ends it because the context around it ended with err.
+func (l *limit) endWith(err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		l.end(endedDeadline)
+	} else {
+		l.end(endedCanceled)
+	}
+}
+
+func (l *limit) afterFunc(f func()) (stop func() bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.Err() != nil {
+		go f()
+		return func() bool { return false }
+	}
+	if l.callbacks == nil {
+		l.callbacks = make(map[*func()]struct{})
+	}
+	l.callbacks[&f] = struct{}{}
+	return func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		_, waiting := l.callbacks[&f]
+		delete(l.callbacks, &f)
+		return waiting
+	}
+}

@@ -1,0 +1,44 @@
+package core
+
+import "errors"
+
+// A Matcher picks errors, for RetryOn and Exclude.
+type Matcher func(error) bool
+
+// MatchIs matches errors that errors.Is finds target in.
+func MatchIs(target error) Matcher {
+	return func(err error) bool { return errors.Is(err, target) }
+}
+
+// MatchAs matches errors that errors.As finds an E in.
+func MatchAs[E error]() Matcher {
+	return func(err error) bool {
+		var target E
+		return errors.As(err, &target)
+	}
+}
+
+// MatchClass matches errors of any of the classes.
+func MatchClass(classes ...Class) Matcher {
+	return func(err error) bool {
+		class := Classify(err)
+		for _, c := range classes {
+			if c == class {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// MatchAny matches every error.
+func MatchAny() Matcher { return func(error) bool { return true } }
+
+func matchesAny(matchers []Matcher, err error) bool {
+	for _, m := range matchers {
+		if m(err) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,135 @@
+package core
+
+import (
+	"time"
+)
+
+// A Record is one immutable fact about a call or a run. History keeps
+// records, publishers carry them, printers show them. A record that was
+// restored is of the same type as a live one. Whoever gets a record must not
+// change what its Detail points to.
+type Record struct {
+	RunID   string
+	Seq     uint64    // the position in the run, from 1 and without holes
+	Time    time.Time // in UTC, without a monotonic reading
+	Address Address   // zero for facts about the run itself
+	Name    string    // of the actor; of the logger, key or step for other kinds
+
+	Kind    Kind
+	Status  Status
+	Reason  Reason // why the call failed for good
+	Stage   Stage  // where the attempt failed or was interrupted
+	Class   Class  // of Err
+	Waiting Source // retrying: who chose the delay
+
+	Attempt     int  // from 0: Attempt+1 were made so far
+	MaxAttempts int  // Unlimited if there is no end
+	WillRetry   bool // failed: another attempt follows
+	Replayed    bool // published again from restored history
+
+	Duration time.Duration // of the attempt, where it ends
+	Elapsed  time.Duration // of the call so far: all attempts and waits
+	Delay    time.Duration // failed with WillRetry, retrying: the wait before the next attempt
+
+	Err    error   // what went wrong; the text is made when somebody asks
+	Detail *Detail // what few records have; nil if there is nothing
+}
+
+// Detail is the part of a [Record] that few records have. Values are encoded
+// by [Encode].
+type Detail struct {
+	InputHash Hash
+	Input     []byte
+	Output    []byte
+	Artifact  string // reference of an output that is stored apart
+	Usage     Usage
+	Interrupt *InterruptedError // interrupted: by whom and why
+	Message   string            // of a log line, a run's description
+	Severity  Severity
+	Metadata  map[string]any
+}
+
+// Source says who chose a delay.
+type Source uint8
+
+// The sources of delays.
+const (
+	SourceNone    Source = iota
+	SourceBackoff        // the retry configuration
+	SourceServer         // the service, by Retry-After
+)
+
+// String is the name on the wire.
+func (s Source) String() string {
+	return nameOf([]string{"", "backoff", "retry_after"}, uint8(s), "source")
+}
+
+// Severity grades log records. The values are those of log/slog.
+type Severity int
+
+// The severities.
+const (
+	SeverityDebug Severity = -4
+	SeverityInfo  Severity = 0
+	SeverityWarn  Severity = 4
+	SeverityError Severity = 8
+)
+
+// String is "debug", "info", "warn" or "error", the nearest below.
+func (s Severity) String() string {
+	switch {
+	case s < SeverityInfo:
+		return "debug"
+	case s < SeverityWarn:
+		return "info"
+	case s < SeverityError:
+		return "warn"
+	}
+	return "error"
+}
+
+// MarshalText writes the name.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// IsOutcome reports whether r ends its call: completed, or failed without a
+// retry to follow.
+func (r *Record) IsOutcome() bool {
+	return r.Kind.IsCall() && (r.Status == StatusCompleted || r.Status == StatusFailed && !r.WillRetry)
+}
+
+// IsSuspension reports whether r stops its call without an outcome.
+func (r *Record) IsSuspension() bool {
+	return r.Kind.IsCall() && (r.Status == StatusInterrupted || r.Status == StatusAwaiting)
+}
+
+// IsRetry reports whether r is about an attempt after the first.
+func (r *Record) IsRetry() bool { return r.Attempt > 0 }
+
+// TotalAttempts is the number of attempts that were made, 0 where a call
+// ended before its first.
+func (r *Record) TotalAttempts() int {
+	switch r.Stage {
+	case StageDefinition, StageEntry, StagePrecondition, StageWait:
+		return r.Attempt // it was not begun
+	}
+	return r.Attempt + 1
+}
+
+// NextAttemptAt is when the attempt that was put off may begin; the zero Time
+// where none was.
+func (r *Record) NextAttemptAt() time.Time {
+	if r.Status != StatusRetrying && !r.WillRetry {
+		return time.Time{}
+	}
+	return r.Time.Add(r.Delay)
+}
+
+// Retrying is the second half of a failed record with WillRetry: the record
+// that says when the next attempt begins. It is about that next attempt.
+func (r Record) Retrying() Record {
+	r.Status, r.WillRetry = StatusRetrying, false
+	r.Attempt++
+	r.Duration = 0
+	r.Detail = nil
+	return r
+}

@@ -1,0 +1,110 @@
+package core
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// recordJSON holds the names that a record has on wires and in exports.
+// Durations are seconds, as numbers.
+type recordJSON struct {
+	RunID         string         `json:"run_id"`
+	Seq           uint64         `json:"seq"`
+	Time          time.Time      `json:"time"`
+	Address       string         `json:"address,omitempty"`
+	Name          string         `json:"name,omitempty"`
+	Tag           string         `json:"tag,omitempty"`
+	Kind          Kind           `json:"event_type"`
+	Status        Status         `json:"execution_status"`
+	Attempt       *int           `json:"retry_attempt,omitempty"`
+	IsRetry       bool           `json:"is_retry,omitempty"`
+	WillRetry     bool           `json:"will_retry,omitempty"`
+	MaxAttempts   int            `json:"max_attempts,omitempty"`
+	TotalAttempts int            `json:"total_attempts,omitempty"`
+	OriginalError string         `json:"original_error,omitempty"`
+	ErrorClass    string         `json:"error_class,omitempty"`
+	Stage         string         `json:"stage,omitempty"`
+	Reason        string         `json:"reason,omitempty"`
+	RetryDelay    *float64       `json:"retry_delay,omitempty"`
+	DelaySource   string         `json:"delay_source,omitempty"`
+	NextAttemptAt *time.Time     `json:"next_attempt_at,omitempty"`
+	ExecutionTime *float64       `json:"execution_time,omitempty"`
+	TotalTime     *float64       `json:"total_time,omitempty"`
+	InterruptedBy string         `json:"interrupted_by,omitempty"`
+	Message       string         `json:"message,omitempty"`
+	Severity      string         `json:"severity,omitempty"`
+	Input         string         `json:"input,omitempty"`
+	InputHash     string         `json:"input_hash,omitempty"`
+	Detail        string         `json:"detail,omitempty"` // a preview of the output
+	Artifact      string         `json:"artifact,omitempty"`
+	Usage         *Usage         `json:"usage,omitempty"`
+	Metadata      map[string]any `json:"metadata,omitempty"`
+	Replayed      bool           `json:"replayed,omitempty"`
+}
+
+// MarshalJSON writes the record under the names that consoles and dashboards
+// know: run_id, seq, address, event_type, execution_status, retry_attempt, …
+// Durations are seconds; inputs and outputs are previews.
+func (r Record) MarshalJSON() ([]byte, error) {
+	out := recordJSON{
+		RunID: r.RunID, Seq: r.Seq, Time: r.Time, Address: r.Address.String(), Name: r.Name,
+		Kind: r.Kind, Status: r.Status, WillRetry: r.WillRetry, Replayed: r.Replayed,
+		Tag: r.Address.Tag(), Stage: r.Stage.String(), Reason: r.Reason.String(),
+	}
+	if r.Kind.IsCall() {
+		r.callJSON(&out)
+	}
+	if r.Err != nil {
+		out.OriginalError, out.ErrorClass = r.Err.Error(), r.Class.String()
+	}
+	if r.Detail != nil {
+		r.Detail.intoJSON(&out)
+		if r.Kind == KindLog {
+			out.Severity = r.Detail.Severity.String()
+		}
+	}
+	data, err := json.Marshal(out)
+	var unsupported *json.UnsupportedTypeError
+	if errors.As(err, &unsupported) || err != nil && out.Metadata != nil {
+		// Metadata is the user's: what JSON cannot say must not lose the record.
+		out.Metadata = map[string]any{"error": "metadata cannot be written as JSON: " + err.Error()}
+		data, err = json.Marshal(out)
+	}
+	return data, err
+}
+
+func (r *Record) callJSON(out *recordJSON) {
+	out.Attempt, out.IsRetry, out.MaxAttempts = &r.Attempt, r.IsRetry(), r.MaxAttempts
+	if at := r.NextAttemptAt(); !at.IsZero() {
+		out.RetryDelay, out.NextAttemptAt, out.DelaySource = seconds(r.Delay), &at, r.Waiting.String()
+	}
+	if r.Status == StatusCompleted || r.Status == StatusFailed || r.Status == StatusInterrupted {
+		out.ExecutionTime = seconds(r.Duration)
+	}
+	if r.IsOutcome() {
+		out.TotalTime, out.TotalAttempts = seconds(r.Elapsed), r.TotalAttempts()
+	}
+}
+
+func (d *Detail) intoJSON(out *recordJSON) {
+	out.Message, out.Metadata, out.Artifact = d.Message, d.Metadata, d.Artifact
+	out.Input, out.Detail = Preview(d.Input), Preview(d.Output)
+	if !d.InputHash.IsZero() {
+		out.InputHash = d.InputHash.String()
+	}
+	if !d.Usage.IsZero() {
+		out.Usage = &d.Usage
+	}
+	if d.Interrupt != nil {
+		out.Reason, out.InterruptedBy = string(d.Interrupt.Reason), d.Interrupt.By
+		if out.Message == "" {
+			out.Message = d.Interrupt.Message
+		}
+	}
+}
+
+func seconds(d time.Duration) *float64 {
+	s := d.Seconds()
+	return &s
+}

@@ -1,0 +1,59 @@
+package core
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Run is what a call needs from the run it belongs to. Package state
+// implements it.
+type Run interface {
+	// Append gives r its run ID and the next Seq, keeps it and publishes it.
+	// It comes from s: the attempt that r is about, or where it was logged.
+	// A failed record with WillRetry is two facts: it is followed, with the
+	// next Seq and as one, by what Record.Retrying makes of it. What
+	// s no longer accepts (Scope.Accepts) is ErrAttemptOver; nothing is
+	// appended once the run is closed.
+	Append(s *Scope, r Record) error
+
+	// Keep stores an encoded output too large for a record and returns a
+	// reference to it.
+	Keep(ctx context.Context, encoded []byte) (reference string, err error)
+
+	// Settings returns what holds for every call of the run. It is the same
+	// pointer each time, and nothing behind it changes but its counters.
+	Settings() *Settings
+}
+
+// Settings is what holds for every call of a run.
+type Settings struct {
+	RunID string
+
+	// RetryByKind and Retry are the two levels below an actor's own
+	// configuration; nil where a level says nothing.
+	RetryByKind [KindAgent + 1]*Policy
+	Retry       *Policy
+
+	// Seed is where jitter comes from.
+	Seed uint64
+
+	// Payloads keeps inputs and outputs in records. Without it nothing is
+	// encoded.
+	Payloads bool
+
+	// Artifacts hands outputs above MaxInline to Keep.
+	Artifacts bool
+
+	// Check, if set, asks an external checker whether to interrupt the run,
+	// and does so: afterwards the contexts tell. It is called at the points
+	// where interrupts are noticed, and every 100 ms during waits.
+	Check func(context.Context)
+
+	// Late counts attempts that were abandoned, and those of them that came
+	// back after all.
+	Late struct{ Abandoned, Returned atomic.Int64 }
+}
+
+// MaxInline is the size in bytes of the largest encoded output that is kept
+// in its record rather than as an artifact.
+const MaxInline = 64 << 10

@@ -1,0 +1,230 @@
+package core
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Scope is one attempt of a call, seen from inside: the context that its
+// handler gets, and what numbers the calls that the handler makes. The root
+// of a run and the branches of a group are scopes too.
+//
+// It is for many goroutines. Nothing that is done in it lands once it is
+// closed.
+type Scope struct {
+	outer   context.Context // what the attempt was called with
+	call    *call           // whose attempt it is; that of a root or a branch has no body
+	limit   *limit          // its own end; nil without a timeout
+	attempt int
+	closed  atomic.Bool
+
+	// stopped is the suspension of a call inside: the attempt is suspended
+	// too, whatever its handler makes of the error.
+	stopped atomic.Pointer[InterruptedError]
+	// doomed says that a call inside gave up early, since it could not go on
+	// before the attempt's deadline: the attempt has failed by it.
+	doomed atomic.Bool
+
+	mu   sync.Mutex // guards used and own
+	used *Usage     // nil until something is
+	own  numbering
+}
+
+// numbering counts the calls of each name.
+type numbering struct {
+	path   string
+	counts map[string]int
+}
+
+// scopeKey is the context key of the innermost scope.
+type scopeKey struct{}
+
+func scopeOf(ctx context.Context) *Scope {
+	s, _ := ctx.Value(scopeKey{}).(*Scope)
+	return s
+}
+
+// ScopeOf returns the innermost scope of ctx: nil outside a run.
+func ScopeOf(ctx context.Context) *Scope { return scopeOf(ctx) }
+
+// Run is the run that the scope belongs to.
+func (s *Scope) Run() Run { return s.call.run }
+
+// Address is that of the call whose attempt the scope is, of a branch for a
+// branch, and zero for the root.
+func (s *Scope) Address() Address { return s.call.address }
+
+// Parent is the scope around this one, nil for a root.
+func (s *Scope) Parent() *Scope { return s.call.parent }
+
+// IsAttempt reports whether s is an attempt of a call, rather than the root of
+// a run or a branch of a group.
+func (s *Scope) IsAttempt() bool { return s.call.body != nil }
+
+// Attempt is the number of the attempt, from 0.
+func (s *Scope) Attempt() int { return s.attempt }
+
+// Closed reports whether the attempt, or one around it, is over: its handler
+// returned, or was abandoned.
+func (s *Scope) Closed() bool {
+	for ; s != nil; s = s.call.parent {
+		if s.closed.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// Accepts reports whether r, which comes from this scope, may still land: a
+// record about the attempt itself while the attempt around it goes on, any
+// other while this one does.
+func (s *Scope) Accepts(r *Record) bool {
+	if s != nil && r.Kind.IsCall() {
+		s = s.call.parent
+	}
+	return !s.Closed()
+}
+
+func (s *Scope) usage() Usage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used == nil {
+		return Usage{}
+	}
+	return *s.used
+}
+
+// claim gives the next call of the name in this scope its address. A name is
+// an escaped segment.
+func (s *Scope) claim(name string) Address {
+	n, mu := &s.own, &s.mu
+	if shared := s.call.root; shared != nil {
+		n, mu = &shared.numbering, &shared.mu
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if n.counts == nil {
+		n.counts = make(map[string]int)
+		n.path = s.path()
+	}
+	nth := n.counts[name] + 1
+	n.counts[name] = nth
+	return Address{scope: n.path, name: name, nth: nth}
+}
+
+// path is what stands before the names of calls made in this scope.
+func (s *Scope) path() string {
+	if s.attempt == 0 {
+		return s.call.address.String()
+	}
+	b := append(s.call.address.AppendTo(nil), '@')
+	return string(strconv.AppendInt(b, int64(s.attempt)+1, 10))
+}
+
+// Value answers for the scope itself, and else as the context around it.
+func (s *Scope) Value(key any) any {
+	if key == (scopeKey{}) && s.call.run != nil {
+		return s
+	}
+	return s.outer.Value(key)
+}
+
+// Deadline is the attempt's own, where it has one: it is never later than
+// that of the context around it.
+func (s *Scope) Deadline() (time.Time, bool) {
+	outer, ok := s.outer.Deadline()
+	if s.limit != nil && (!ok || s.limit.at.Before(outer)) {
+		return s.limit.at, true
+	}
+	return outer, ok
+}
+
+// Done is closed when the attempt's time is over or the context around it
+// ended.
+func (s *Scope) Done() <-chan struct{} {
+	if s.limit != nil {
+		return s.limit.Done()
+	}
+	return s.outer.Done()
+}
+
+// Err is nil until Done is closed.
+func (s *Scope) Err() error {
+	err := s.outer.Err()
+	if s.limit == nil {
+		return err
+	}
+	if err != nil {
+		s.limit.endWith(err) // Done must be closed by the time that Err tells
+	}
+	return s.limit.Err()
+}
+
+// AfterFunc registers f as context.AfterFunc would; package context asks for
+// it when it derives a context from this one.
+func (s *Scope) AfterFunc(f func()) (stop func() bool) {
+	if s.limit != nil {
+		return s.limit.afterFunc(f)
+	}
+	return context.AfterFunc(s.outer, f)
+}
+
+// String names the scope where a context is printed.
+func (s *Scope) String() string { return "reprise(" + s.call.address.String() + ")" }
+
+// A Root numbers the root calls of a run, over all of its contexts.
+type Root struct {
+	run Run
+	mu  sync.Mutex
+	numbering
+}
+
+// NewRoot returns the root of run.
+func NewRoot(run Run) *Root { return &Root{run: run} }
+
+// Context returns ctx with the run's root scope in it. Its calls are
+// interrupted when ctx ends.
+func (r *Root) Context(ctx context.Context) context.Context {
+	return &Scope{outer: ctx, call: &call{run: r.run, ctx: ctx, root: r}}
+}
+
+// A Group is a scope whose branches number their calls each for itself, and
+// can be cancelled together without suspending the call that made the group.
+// Outside a run its branches are plain contexts.
+type Group struct {
+	scope  *Scope // nil outside a run
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// NewGroup claims the next address for a group of the name in the scope of
+// ctx. Cancel must be called in the end, also with a nil error.
+func NewGroup(ctx context.Context, name string) *Group {
+	g := new(Group)
+	g.ctx, g.cancel = context.WithCancelCause(ctx)
+	if s := scopeOf(ctx); s != nil {
+		g.scope = branchScope(g.ctx, s, s.claim(groupPrefix+escape(name)))
+	}
+	return g
+}
+
+// Branch returns the context for branch i, from 1. It is to be called once
+// for each i.
+func (g *Group) Branch(i int) context.Context {
+	if g.scope == nil {
+		return g.ctx
+	}
+	return branchScope(g.ctx, g.scope, Address{scope: g.scope.path(), name: strconv.Itoa(i), nth: 1})
+}
+
+// Cancel interrupts the calls of every branch, because err happened to one.
+func (g *Group) Cancel(err error) {
+	g.cancel(&InterruptedError{Reason: InterruptGroup, Cause: err, origin: g.scope})
+}
+
+func branchScope(ctx context.Context, parent *Scope, a Address) *Scope {
+	return &Scope{outer: ctx, call: &call{run: parent.call.run, parent: parent, ctx: ctx, address: a}}
+}

@@ -1,0 +1,87 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// checkEvery is how often an external checker is asked during a wait.
+const checkEvery = 100 * time.Millisecond
+
+// wait lets d pass before the next attempt. It is done, with the suspension
+// or the failure, as soon as the context has ended.
+func (c *call) wait(s *Scope, d time.Duration) (done bool, err error) {
+	if c.interrupted() {
+		return true, c.stopWaiting(s)
+	}
+	if d > 0 {
+		if c.run != nil && c.run.Settings().Check != nil {
+			c.sleepChecking(d)
+		} else {
+			sleep(c.ctx, d)
+		}
+		if c.interrupted() {
+			return true, c.stopWaiting(s)
+		}
+	}
+	return false, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	timer.Stop()
+}
+
+// sleepChecking sleeps in steps, with the external checker asked in between.
+func (c *call) sleepChecking(d time.Duration) {
+	for end := time.Now().Add(d); d > 0 && c.ctx.Err() == nil; d = time.Until(end) {
+		sleep(c.ctx, min(d, checkEvery))
+		c.run.Settings().Check(c.ctx)
+	}
+}
+
+// interrupted asks the external checker and then the context.
+func (c *call) interrupted() bool {
+	if c.run != nil {
+		if check := c.run.Settings().Check; check != nil {
+			check(c.ctx)
+		}
+	}
+	return c.ctx.Err() != nil
+}
+
+// stopWaiting is what the end of the context during a wait means.
+func (c *call) stopWaiting(s *Scope) error {
+	if e := c.suspension(); e != nil {
+		return c.suspend(s, e, StageWait, 0)
+	}
+	r := result{err: errors.Join(c.lastErr, context.Cause(c.ctx)), stage: c.lastStage}
+	return c.fail(s, &r, c.ownEnd(), time.Now(), 0)
+}
+
+func randomUnit() float64 { return rand.Float64() }
+
+// errDeadlineAhead is the cause of a suspension that came before its time.
+var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", context.DeadlineExceeded)
+
+func isRetryable(err error) bool {
+	var e *retryableError
+	return errors.As(err, &e)
+}
+
+// panicWhile is the value of a panic in a function that judged an error: the
+// error must not be lost by it.
+type panicWhile struct {
+	value any
+	err   error
+}
+
+func (p panicWhile) Error() string { return fmt.Sprintf("%v, while judging: %v", p.value, p.err) }
+func (p panicWhile) Unwrap() error { return p.err }

@@ -1,0 +1,57 @@
+package codec
+
+import (
+	"bytes"
+	"slices"
+)
+
+// Canonical rewrites the msgpack value of data so that equal values are equal
+// bytes: the pairs of every map, also nested ones, in the order of their
+// encoded keys. The sorting of the msgpack library covers three map types
+// only. It works in place where nothing is out of order, and returns data.
+func Canonical(data []byte) ([]byte, error) {
+	if _, err := Skip(data); err != nil {
+		return nil, err
+	}
+	canonical(data)
+	return data, nil
+}
+
+// canonical sorts one value, which Skip has found whole, in place, and
+// returns what follows it. Sorting pairs permutes bytes and changes no length.
+func canonical(data []byte) []byte {
+	t, rest, _ := next(data)
+	switch t.kind {
+	case kindArray:
+		for range t.n {
+			rest = canonical(rest)
+		}
+	case kindMap:
+		body := rest
+		pairs := make([]pair, t.n)
+		sorted := true
+		for i := range pairs {
+			value := canonical(rest)
+			after := canonical(value)
+			pairs[i] = pair{key: rest[:len(rest)-len(value)], all: rest[:len(rest)-len(after)]}
+			sorted = sorted && (i == 0 || bytes.Compare(pairs[i-1].key, pairs[i].key) <= 0)
+			rest = after
+		}
+		if !sorted {
+			sortPairs(body[:len(body)-len(rest)], pairs)
+		}
+	}
+	return rest
+}
+
+type pair struct{ key, all []byte }
+
+// sortPairs writes the pairs, which are slices of body, back into it by key.
+func sortPairs(body []byte, pairs []pair) {
+	slices.SortStableFunc(pairs, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
+	ordered := make([]byte, 0, len(body))
+	for _, p := range pairs {
+		ordered = append(ordered, p.all...)
+	}
+	copy(body, ordered)
+}

@@ -1,0 +1,33 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/reprise-go/reprise/internal/schema"
+)
+
+func Example() {
+	type Args struct {
+		City string `json:"city" jsonschema:"the city to look up"`
+		Unit string `json:"unit,omitempty" enum:"celsius,fahrenheit"`
+		Days *int   `json:"days"`
+	}
+	s, err := schema.ForArguments(reflect.TypeFor[Args]())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(string(s.JSON()))
+
+	fmt.Println(s.Validate(json.RawMessage(`{"city": "Oslo", "days": null}`)))
+	fmt.Println(s.Validate(json.RawMessage(`{"citty": "Oslo", "unit": "kelvin", "days": 1.5}`)))
+	// Output:
+	// {"type":"object","properties":{"city":{"type":"string","description":"the city to look up"},"unit":{"type":"string","enum":["celsius","fahrenheit"]},"days":{"type":["integer","null"]}},"required":["city"],"additionalProperties":false}
+	// <nil>
+	// citty: unknown field; want one of "city", "unit", "days"
+	// unit: "kelvin" is not allowed; want one of "celsius", "fahrenheit"
+	// days: want integer or null, got number 1.5
+	// city: required field is missing
+}

@@ -1,0 +1,401 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// The library infers schemas too, but not those of encoding/json: it reads a
+// []byte as an array, promotes fields by Go's rules, and refuses recursion and
+// types with methods. So the tree is built here, and the library resolves it.
+
+// allowed is what an error offers instead of a type that has no schema.
+const allowed = `allowed are bool, string, integers, floats, structs, slices, arrays, maps, any, pointers to these, ` +
+	`and types with their own JSON or text methods; leave a field out with the tag json:"-"`
+
+const (
+	integerPattern  = `^-?(0|[1-9][0-9]*)$`
+	unsignedPattern = `^(0|[1-9][0-9]*)$`
+	numberPattern   = `^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`
+)
+
+const anyValue = "any JSON value"
+
+// builder makes the tree of one type.
+type builder struct {
+	root    reflect.Type
+	reading bool // describe what is read, not also what is written
+
+	open   map[reflect.Type]bool   // types that are being built
+	names  map[reflect.Type]string // definitions of types that contain themselves
+	defs   map[string]*jsonschema.Schema
+	checks map[*jsonschema.Schema]check
+}
+
+func newBuilder(root reflect.Type) *builder {
+	return &builder{
+		root:   root,
+		open:   map[reflect.Type]bool{},
+		names:  map[reflect.Type]string{},
+		defs:   map[string]*jsonschema.Schema{},
+		checks: map[*jsonschema.Schema]check{},
+	}
+}
+
+func (b *builder) build() (*jsonschema.Schema, error) {
+	root, err := b.value(b.root, "")
+	if err != nil {
+		return nil, err
+	}
+	if len(b.defs) > 0 {
+		root.Defs = b.defs
+	}
+	return root, nil
+}
+
+// schema makes the built tree ready for use.
+func (b *builder) schema(root *jsonschema.Schema) (*Schema, error) {
+	doc, err := json.Marshal(root)
+	if err != nil {
+		return nil, fmt.Errorf("schema: encode the schema of %s: %w", b.root, err)
+	}
+	s, err := newSchema(root, doc)
+	if err != nil {
+		return nil, fmt.Errorf("schema: %s: %w", b.root, err)
+	}
+	s.checks = b.checks
+	return s, nil
+}
+
+func (b *builder) errorf(path, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	if path == "" {
+		return fmt.Errorf("schema: %s: %w", b.root, err)
+	}
+	return fmt.Errorf("schema: %s: field %s: %w", b.root, path, err)
+}
+
+// value returns a new tree for t; path leads to it in Go names.
+func (b *builder) value(t reflect.Type, path string) (*jsonschema.Schema, error) {
+	elem, ok := pointedTo(t)
+	if !ok {
+		return nil, b.errorf(path, "%s points to itself and has no schema; %s", t, allowed)
+	}
+	n, err := b.elem(elem, path)
+	if err != nil {
+		return nil, err
+	}
+	if elem != t {
+		return nullable(n), nil
+	}
+	return n, nil
+}
+
+// pointedTo follows pointers to the first type that is none, and reports false
+// if there is no such type.
+func pointedTo(t reflect.Type) (reflect.Type, bool) {
+	seen := map[reflect.Type]bool{}
+	for t.Kind() == reflect.Pointer {
+		if seen[t] {
+			return nil, false
+		}
+		seen[t] = true
+		t = t.Elem()
+	}
+	return t, true
+}
+
+func (b *builder) elem(t reflect.Type, path string) (*jsonschema.Schema, error) {
+	values, err := b.enumOf(t)
+	if err != nil {
+		return nil, b.errorf(path, "%w", err)
+	}
+	n, err := b.withoutEnum(t, path)
+	if err != nil || values == nil {
+		return n, err
+	}
+	if n.Ref != "" {
+		return nil, b.errorf(path, "JSONSchemaEnum of %s: a type that contains itself cannot be an enum", t)
+	}
+	if n.Description == anyValue {
+		n.Description = ""
+	}
+	n.Enum = values
+	return n, nil
+}
+
+func (b *builder) withoutEnum(t reflect.Type, path string) (*jsonschema.Schema, error) {
+	if n, check, ok := known(t); ok {
+		return b.checked(n, check), nil
+	}
+	if t.Kind() == reflect.Interface {
+		if b.reading && t.NumMethod() > 0 {
+			return nil, b.errorf(path, "interface %s has methods, so encoding/json cannot read into it; %s", t, allowed)
+		}
+		return b.checked(&jsonschema.Schema{Description: anyValue}, fitsAny), nil
+	}
+	if n, check, ok := b.byMethods(t); ok {
+		return b.checked(n, check), nil
+	}
+
+	if t.Name() == "" {
+		return b.byKind(t, path)
+	}
+	if b.open[t] || b.names[t] != "" {
+		return b.ref(t), nil
+	}
+	b.open[t] = true
+	defer delete(b.open, t)
+	n, err := b.byKind(t, path)
+	if err != nil {
+		return nil, err
+	}
+	if name := b.names[t]; name != "" {
+		b.defs[name] = n
+		return b.ref(t), nil
+	}
+	return n, nil
+}
+
+func (b *builder) checked(n *jsonschema.Schema, check check) *jsonschema.Schema {
+	if check != nil {
+		b.checks[n] = check
+	}
+	return n
+}
+
+// ref returns a reference to t, which contains itself. A root is not moved to
+// the definitions: APIs of models want to see the object there.
+func (b *builder) ref(t reflect.Type) *jsonschema.Schema {
+	if t == b.root {
+		return &jsonschema.Schema{Ref: "#"}
+	}
+	if b.names[t] == "" {
+		b.names[t] = b.definitionName(t)
+	}
+	return &jsonschema.Schema{Ref: "#/$defs/" + b.names[t]}
+}
+
+// definitionName returns a name for t that is unique and that needs no escape
+// in a reference: type arguments bring slashes and brackets.
+func (b *builder) definitionName(t reflect.Type) string {
+	base := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '-':
+			return r
+		}
+		return '_'
+	}, t.Name())
+	taken := slices.Collect(maps.Values(b.names))
+	name := base
+	for i := 2; slices.Contains(taken, name); i++ {
+		name = fmt.Sprint(base, "_", i)
+	}
+	return name
+}
+
+func (b *builder) byKind(t reflect.Type, path string) (*jsonschema.Schema, error) {
+	switch t.Kind() {
+	case reflect.Bool:
+		return &jsonschema.Schema{Type: "boolean"}, nil
+	case reflect.String:
+		return &jsonschema.Schema{Type: "string"}, nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return b.checked(signed(t), fitsSigned(t)), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+		return b.checked(unsigned(t), fitsUnsigned(t)), nil
+	case reflect.Float32, reflect.Float64:
+		return b.checked(&jsonschema.Schema{Type: "number"}, fitsFloat(t)), nil
+	case reflect.Slice:
+		if isBytes(t) {
+			n := &jsonschema.Schema{Type: "string", ContentEncoding: "base64"}
+			return b.checked(n, isBase64), nil
+		}
+		return b.list(t, path)
+	case reflect.Array:
+		n, err := b.list(t, path)
+		if err != nil {
+			return nil, err
+		}
+		n.MinItems, n.MaxItems = jsonschema.Ptr(t.Len()), jsonschema.Ptr(t.Len())
+		return n, nil
+	case reflect.Map:
+		return b.mapping(t, path)
+	case reflect.Struct:
+		return b.object(t, path)
+	}
+	return nil, b.errorf(path, "%s has no schema; %s", t, allowed)
+}
+
+// signed bounds the integers below 64 bits; a schema's bounds are floats, which
+// cannot hold those of 64 bits.
+func signed(t reflect.Type) *jsonschema.Schema {
+	n := &jsonschema.Schema{Type: "integer"}
+	if t.Kind() != reflect.Int && t.Bits() < 64 {
+		limit := math.Ldexp(1, t.Bits()-1)
+		n.Minimum, n.Maximum = jsonschema.Ptr(-limit), jsonschema.Ptr(limit-1)
+	}
+	return n
+}
+
+func unsigned(t reflect.Type) *jsonschema.Schema {
+	n := &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(0.0)}
+	if t.Kind() != reflect.Uint && t.Kind() != reflect.Uintptr && t.Bits() < 64 {
+		n.Maximum = jsonschema.Ptr(math.Ldexp(1, t.Bits()) - 1)
+	}
+	return n
+}
+
+func (b *builder) list(t reflect.Type, path string) (*jsonschema.Schema, error) {
+	items, err := b.value(t.Elem(), path+"[]")
+	if err != nil {
+		return nil, err
+	}
+	return &jsonschema.Schema{Type: "array", Items: items}, nil
+}
+
+func (b *builder) mapping(t reflect.Type, path string) (*jsonschema.Schema, error) {
+	names, ok := b.keys(t.Key())
+	if !ok {
+		return nil, b.errorf(path, "%s has keys that JSON cannot hold; allowed are keys that are strings, integers or have their own text methods", t)
+	}
+	values, err := b.value(t.Elem(), path+"[]")
+	if err != nil {
+		return nil, err
+	}
+	if values.Description == anyValue {
+		values.Description = "" // "additionalProperties": true says it already
+	}
+	return &jsonschema.Schema{Type: "object", PropertyNames: names, AdditionalProperties: values}, nil
+}
+
+// keys returns the schema of a map's keys, nil if any string is a key, and
+// reports false if encoding/json has no string for them.
+func (b *builder) keys(t reflect.Type) (*jsonschema.Schema, bool) {
+	switch {
+	case reflect.PointerTo(t).Implements(textUnmarshaler):
+		return b.checked(&jsonschema.Schema{Type: "string"}, isText(t)), true
+	case !b.reading && t.Implements(textMarshaler):
+		return nil, true
+	case t.Kind() == reflect.String:
+		return nil, true
+	case isSigned(t):
+		return b.checked(&jsonschema.Schema{Type: "string", Pattern: integerPattern}, isQuoted(t)), true
+	case isUnsigned(t):
+		return b.checked(&jsonschema.Schema{Type: "string", Pattern: unsignedPattern}, isQuoted(t)), true
+	}
+	return nil, false
+}
+
+func (b *builder) object(t reflect.Type, path string) (*jsonschema.Schema, error) {
+	n := &jsonschema.Schema{
+		Type:                 "object",
+		Properties:           map[string]*jsonschema.Schema{},
+		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+	}
+	for _, f := range fieldsOf(t) {
+		at := strings.TrimPrefix(path+"."+f.goName, ".")
+		if b.reading && f.unreachable != nil {
+			return nil, b.errorf(at, "embedded pointer to the unexported struct %s, which encoding/json cannot set; embed the struct itself", f.unreachable)
+		}
+		p, err := b.property(f, at)
+		if err != nil {
+			return nil, err
+		}
+		n.Properties[f.name] = p
+		n.PropertyOrder = append(n.PropertyOrder, f.name)
+		if !f.optional {
+			n.Required = append(n.Required, f.name)
+		}
+	}
+	return n, nil
+}
+
+func (b *builder) property(f field, path string) (*jsonschema.Schema, error) {
+	n, err := b.fieldValue(f, path)
+	if err != nil {
+		return nil, err
+	}
+	if list, ok := f.tag.Lookup("enum"); ok {
+		if err := b.enumTag(n, list); err != nil {
+			return nil, b.errorf(path, "%w", err)
+		}
+	}
+	if kind := f.typ.Kind(); f.optional && (kind == reflect.Slice || kind == reflect.Map) {
+		n = nullable(n)
+	}
+	text, err := description(f.tag)
+	if err != nil {
+		return nil, b.errorf(path, "%w", err)
+	}
+	switch {
+	case text == "":
+	case n.Description == "" || n.Description == anyValue:
+		n.Description = text
+	default:
+		n.Description = text + " (" + n.Description + ")"
+	}
+	return n, nil
+}
+
+func (b *builder) fieldValue(f field, path string) (*jsonschema.Schema, error) {
+	elem := f.typ
+	if elem.Kind() == reflect.Pointer {
+		elem = elem.Elem()
+	}
+	if !f.quoted || !isScalar(elem) {
+		return b.value(f.typ, path)
+	}
+	if _, _, own := b.byMethods(elem); own {
+		if b.reading {
+			return nil, b.errorf(path, "the json tag's string option does not work with the methods of %s; remove it", elem)
+		}
+		return b.value(f.typ, path)
+	}
+	n := b.checked(quoted(elem), isQuoted(elem))
+	if elem != f.typ {
+		n = nullable(n)
+	}
+	return n, nil
+}
+
+// quoted is the schema of a scalar with the json tag's string option.
+func quoted(t reflect.Type) *jsonschema.Schema {
+	n := &jsonschema.Schema{Type: "string"}
+	switch {
+	case t.Kind() == reflect.Bool:
+		n.Enum = []any{"true", "false"}
+	case isSigned(t):
+		n.Pattern, n.Description = integerPattern, "integer in a string"
+	case isUnsigned(t):
+		n.Pattern, n.Description = unsignedPattern, "integer in a string"
+	case t.Kind() == reflect.String && t != jsonNumber:
+		n.Description = "JSON string in a string"
+	default:
+		n.Pattern, n.Description = numberPattern, "number in a string"
+	}
+	return n
+}
+
+// nullable makes n accept null too. It changes n unless n is a reference.
+func nullable(n *jsonschema.Schema) *jsonschema.Schema {
+	switch {
+	case n.Ref != "":
+		return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{n, {Type: "null"}}}
+	case n.Type != "":
+		n.Type, n.Types = "", []string{n.Type, "null"}
+	case n.Types == nil && n.Enum == nil, slices.Contains(n.Types, "null"):
+		return n
+	}
+	if n.Enum != nil && !slices.Contains(n.Enum, nil) {
+		n.Enum = append(n.Enum, nil)
+	}
+	return n
+}

@@ -1,0 +1,75 @@
+package schema
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Problem is one thing that is wrong with a document.
+type Problem struct {
+	// Path leads to the value, as in items[2].unit. A name that is no plain word
+	// is written as in prices["per day"]. Empty for the whole document.
+	Path string
+
+	// Message says what is wrong and what is allowed.
+	Message string
+}
+
+// String returns the problem as one line.
+func (p Problem) String() string {
+	if p.Path == "" {
+		return p.Message
+	}
+	return p.Path + ": " + p.Message
+}
+
+// ValidationError is what [Schema.Validate] found in a document.
+type ValidationError struct {
+	// Problems are in the order of the document, and at least one.
+	Problems []Problem
+}
+
+// maxLines is how many problems a message spells out: its reader is a model,
+// which pays for each.
+const maxLines = 30
+
+// Error returns the problems, one a line. It leaves off those after the 30th
+// and says how many they are.
+func (e *ValidationError) Error() string {
+	var lines []string
+	for i, p := range e.Problems {
+		if i == maxLines {
+			lines = append(lines, fmt.Sprintf("and %d more problems", len(e.Problems)-i))
+			break
+		}
+		lines = append(lines, p.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// member returns the path of a member of the object at path.
+func member(path, name string) string {
+	if !isWord(name) {
+		return path + "[" + strconv.Quote(name) + "]"
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func index(path string, i int) string {
+	return path + "[" + strconv.Itoa(i) + "]"
+}
+
+func isWord(name string) bool {
+	for _, r := range name {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-', r == '$':
+		default:
+			return false
+		}
+	}
+	return name != ""
+}

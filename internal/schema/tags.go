@@ -1,0 +1,131 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// reserved is the beginning of a jsonschema tag that is more than a
+// description, in other libraries today and in this one perhaps later.
+var reserved = regexp.MustCompile(`^[^ \t\n]*=`)
+
+func description(tag reflect.StructTag) (string, error) {
+	text, ok := tag.Lookup("jsonschema")
+	if !ok {
+		return "", nil
+	}
+	if text == "" {
+		return "", errors.New("the jsonschema tag is empty; want a description")
+	}
+	if reserved.MatchString(text) {
+		return "", fmt.Errorf(`the jsonschema tag %q begins with WORD=, which is reserved; want a description, and allowed values in a tag enum:"a,b"`, text)
+	}
+	return text, nil
+}
+
+// enumTag sets the allowed values of n, or of its items, to those of the list.
+func (b *builder) enumTag(n *jsonschema.Schema, list string) error {
+	for n.Items != nil {
+		n = n.Items
+	}
+	var values []any
+	for text := range strings.SplitSeq(list, ",") {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			return fmt.Errorf("the enum tag %q has an empty value", list)
+		}
+		value, err := b.enumValue(n, text)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(values, value) {
+			return fmt.Errorf("the enum tag %q has the value %s twice", list, text)
+		}
+		values = append(values, value)
+	}
+	if slices.Contains(typesOf(n), "null") {
+		values = append(values, nil)
+	}
+	n.Enum = values
+	return nil
+}
+
+// enumValue parses text to the JSON type of n.
+func (b *builder) enumValue(n *jsonschema.Schema, text string) (any, error) {
+	var value any
+	var err error
+	types := typesOf(n)
+	switch {
+	case slices.Contains(types, "string"):
+		value = text
+	case slices.Contains(types, "integer"):
+		if value, err = strconv.ParseInt(text, 10, 64); err != nil {
+			value, err = strconv.ParseUint(text, 10, 64)
+		}
+	case slices.Contains(types, "number"):
+		value, err = strconv.ParseFloat(text, 64)
+	default:
+		return nil, errors.New("the enum tag is for strings, integers and numbers, and for slices and arrays of them")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("enum value %q is not of JSON type %s", text, types[0])
+	}
+	if problem := b.outside(n, treeOf(value)); problem != "" {
+		return nil, fmt.Errorf("enum value %q: %s", text, problem)
+	}
+	return value, nil
+}
+
+// outside returns why the type of n cannot have the value, or "".
+func (b *builder) outside(n *jsonschema.Schema, value any) string {
+	bare := *n
+	bare.Enum = nil // the values of the type's own method give way to the tag's
+	s, err := newSchema(&bare, nil)
+	if err != nil {
+		return err.Error()
+	}
+	s.checks = map[*jsonschema.Schema]check{&bare: b.checks[n]}
+	if found := s.walk(value); len(found) > 0 {
+		return found[0].Message
+	}
+	return ""
+}
+
+// enumOf returns what the type's method JSONSchemaEnum lists, as JSON values,
+// or nil if it has no such method.
+func (b *builder) enumOf(t reflect.Type) ([]any, error) {
+	if t.Kind() == reflect.Interface {
+		return nil, nil // there is no value to ask
+	}
+	if _, _, own := b.byMethods(t); t.Kind() == reflect.Struct && !own {
+		return nil, nil // the method is promoted from an embedded field
+	}
+	lister, ok := reflect.New(t).Interface().(interface{ JSONSchemaEnum() []any })
+	if !ok {
+		return nil, nil
+	}
+	var values []any
+	for _, v := range lister.JSONSchemaEnum() {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("JSONSchemaEnum of %s: %w", t, err)
+		}
+		tree, _, err := read(raw)
+		if err != nil {
+			return nil, fmt.Errorf("JSONSchemaEnum of %s: %w", t, err)
+		}
+		values = append(values, plain(tree))
+	}
+	if len(values) == 0 {
+		return nil, fmt.Errorf("JSONSchemaEnum of %s lists no values", t)
+	}
+	return values, nil
+}

@@ -1,0 +1,147 @@
+package printer
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// call writes a record of a call.
+func (t *text) call(r *core.Record) {
+	depth := r.Address.Depth()
+	switch r.Status {
+	case core.StatusStarted:
+		t.begin(depth, t.of(r.Kind))
+		t.label(r)
+		t.add(" [STARTED]")
+		if r.IsRetry() {
+			t.add(" (retry ", ordinal(r), ")")
+		}
+	case core.StatusRetrying:
+		t.begin(depth+1, t.retry)
+		t.retrying(r)
+	default:
+		t.begin(depth, t.at(r.Status))
+		t.label(r)
+		t.ending(r)
+	}
+	t.finish(r)
+	if r.IsOutcome() && r.IsRetry() {
+		t.total(r)
+	}
+}
+
+// ordinal is the number of the attempt, and of how many.
+func ordinal(r *core.Record) string {
+	n := strconv.Itoa(r.Attempt + 1)
+	if r.MaxAttempts > 0 {
+		n += "/" + strconv.Itoa(r.MaxAttempts)
+	}
+	return n
+}
+
+func (t *text) retrying(r *core.Record) {
+	t.add("Retrying (attempt ", ordinal(r), ")")
+	if r.Delay > 0 {
+		t.add(" in ", duration(r.Delay), "...")
+	} else {
+		t.add(" at once...")
+	}
+	if r.Waiting == core.SourceServer {
+		t.add(" (asked by the service)")
+	}
+}
+
+// ending writes, behind the label, how an attempt or its call ended.
+func (t *text) ending(r *core.Record) {
+	switch r.Status {
+	case core.StatusCompleted:
+		if r.IsRetry() {
+			t.add(" [COMPLETED after ", count(r.TotalAttempts(), "attempt", "attempts"), "] (", duration(r.Elapsed), " total)")
+		} else {
+			t.add(" [COMPLETED] (", duration(r.Duration), ")")
+		}
+		t.usage(r)
+	case core.StatusFailed:
+		t.failure(r)
+	case core.StatusInterrupted:
+		t.add(" [INTERRUPTED]")
+		t.interrupt(r)
+	case core.StatusRecovered:
+		t.add(" [RECOVERED from history]")
+		t.cause(r.Err)
+	default:
+		t.state(r)
+	}
+}
+
+func (t *text) failure(r *core.Record) {
+	t.add(" [FAILED")
+	switch {
+	case r.WillRetry || r.Reason == core.ReasonNone || r.Reason == core.ReasonExhausted:
+	case r.TotalAttempts() > 1:
+		t.add(": ", words(r.Reason), " after ", count(r.TotalAttempts(), "attempt", "attempts"))
+	default:
+		t.add(": ", words(r.Reason))
+	}
+	t.add("]")
+	t.times(r)
+	t.cause(r.Err)
+}
+
+// times tells how long the attempt took, and all of them where no line of
+// their own does.
+func (t *text) times(r *core.Record) {
+	took := r.Duration
+	if !r.IsRetry() {
+		if took == 0 { // it failed before the first attempt
+			took = r.Elapsed
+		}
+		t.add(" (", duration(took), ")")
+		return
+	}
+	if r.WillRetry || r.Reason == core.ReasonExhausted {
+		t.add(" (", duration(took), ")")
+		return
+	}
+	t.add(" (")
+	if took > 0 { // not while it waited
+		t.add(duration(took), ", ")
+	}
+	t.add(duration(r.Elapsed), " total)")
+}
+
+// total is the line below the outcome of a call that was retried.
+func (t *text) total(r *core.Record) {
+	switch {
+	case r.Status == core.StatusCompleted:
+		t.begin(r.Address.Depth()+1, t.retry)
+		t.add("Recovered after ", count(r.Attempt, "retry", "retries"))
+		t.end()
+	case r.Reason == core.ReasonExhausted:
+		t.begin(r.Address.Depth(), t.failed)
+		t.label(r)
+		t.add(" [EXHAUSTED all ", count(r.TotalAttempts(), "attempt", "attempts"), "] (", duration(r.Elapsed), " total)")
+		t.end()
+	}
+}
+
+// interrupt tells why and by whom: "user by terminal: Ctrl-C".
+func (t *text) interrupt(r *core.Record) {
+	var e *core.InterruptedError
+	if r.Detail != nil && r.Detail.Interrupt != nil {
+		e = r.Detail.Interrupt
+	} else if !errors.As(r.Err, &e) || e == nil {
+		t.cause(r.Err)
+		return
+	}
+	t.message(" ", strings.ReplaceAll(string(e.Reason), "_", " "))
+	t.message(" by ", e.By)
+	t.message(": ", e.Message)
+	if e.Cause != nil {
+		t.message(": ", fmt.Sprint(e.Cause))
+	}
+}

@@ -1,0 +1,63 @@
+package printer
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxMarks is how many marks may stand on one character. More of them grow
+// into the lines above and below.
+const maxMarks = 8
+
+const (
+	zeroWidthNonJoiner = '\u200c'
+	zeroWidthJoiner    = '\u200d'
+)
+
+// appendClean appends s as part of one line: space of any kind becomes a
+// single blank, what is not graphic an escape; marks beyond maxMarks are left
+// out. After limit characters it cuts
+// and appends the ellipsis.
+func appendClean(dst []byte, s string, limit int, ellipsis string) []byte {
+	blank, count, marks := false, 0, 0
+	for i := 0; i < len(s); {
+		c, size := utf8.DecodeRuneInString(s[i:])
+		if unicode.IsSpace(c) {
+			blank, i = count > 0, i+size
+			continue
+		}
+		if count >= limit {
+			return append(dst, ellipsis...)
+		}
+		if blank {
+			dst, count, blank = append(dst, ' '), count+1, false
+		}
+		if !unicode.Is(unicode.M, c) {
+			marks = 0
+		} else if marks++; marks > maxMarks {
+			i += size
+			continue
+		}
+		before := len(dst)
+		dst = appendHarmless(dst, c, s[i:i+size])
+		count += utf8.RuneCount(dst[before:])
+		i += size
+	}
+	return dst
+}
+
+// appendHarmless appends a character, encoded as raw, or the escape for it.
+func appendHarmless(dst []byte, c rune, raw string) []byte {
+	switch {
+	case c == utf8.RuneError && len(raw) == 1:
+		return fmt.Appendf(dst, `\x%02x`, raw[0])
+	case unicode.IsGraphic(c) || c == zeroWidthJoiner || c == zeroWidthNonJoiner:
+		return append(dst, raw...)
+	case c < 0x80:
+		return fmt.Appendf(dst, `\x%02x`, c)
+	case c < 0x10000:
+		return fmt.Appendf(dst, `\u%04x`, c)
+	}
+	return fmt.Appendf(dst, `\U%08x`, c)
+}

@@ -1,0 +1,76 @@
+package printer
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// log writes a log record: severity, logger, message, metadata by key.
+func (t *text) log(r *core.Record) {
+	t.begin(inside(r.Address), t.note)
+	detail := r.Detail
+	if detail == nil {
+		detail = new(core.Detail)
+	}
+	t.add(strings.ToUpper(detail.Severity.String()))
+	t.message(" ", r.Name)
+	if r.Name != "" && detail.Message != "" {
+		t.add(":")
+	}
+	t.message(" ", detail.Message)
+	for i, key := range slices.Sorted(maps.Keys(detail.Metadata)) {
+		if i == maxMetadata {
+			t.add(" ", t.ellipsis)
+			break
+		}
+		t.add(" ")
+		t.clean(key, maxKey)
+		t.add("=")
+		t.clean(value(detail.Metadata[key]), maxValue)
+	}
+	t.cause(r.Err)
+	t.finish(r)
+}
+
+// value is v in few words. It comes from the user: its methods may panic, and
+// it may contain itself.
+func value(v any) (s string) {
+	defer func() {
+		if recover() != nil {
+			s = fmt.Sprintf("(%T)", v)
+		}
+	}()
+	switch v := v.(type) {
+	case time.Time:
+		return v.Format(time.RFC3339Nano)
+	case error, fmt.Stringer:
+		return quote(fmt.Sprint(v))
+	}
+	switch kind := reflect.ValueOf(v).Kind(); {
+	case kind == reflect.String:
+		return quote(reflect.ValueOf(v).String())
+	case kind <= reflect.Complex128: // nil, a truth value, a number
+		return fmt.Sprint(v)
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprintf("(%T)", v)
+	}
+	return string(data)
+}
+
+// quote puts s in quotes where it would not read as one word.
+func quote(s string) string {
+	if s != "" && !strings.ContainsAny(s, " \t\r\n\"=") {
+		return s
+	}
+	return strconv.Quote(s[:min(len(s), 4*maxValue)]) // the rest is cut anyway
+}

@@ -1,0 +1,220 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Status says how a run stands.
+type Status string
+
+// The statuses of a run.
+const (
+	StatusRunning     Status = "running"
+	StatusInterrupted Status = "interrupted" // it stopped with calls that have no outcome
+	StatusCompleted   Status = "completed"
+	StatusFailed      Status = "failed" // its last root call failed
+)
+
+// course follows the calls of a run as far as its status depends on them.
+type course struct {
+	active    int                       // calls that started and have not ended
+	suspended map[core.Address]struct{} // root calls that stopped without an outcome
+	failed    bool                      // the last root call that ended failed
+}
+
+// follow takes in one record of a call, which comes from the attempt s.
+func (c *course) follow(s *core.Scope, rec *core.Record) {
+	switch {
+	case rec.Status == core.StatusStarted:
+		if rec.Attempt == 0 {
+			c.active++
+		}
+		return
+	case rec.WillRetry:
+		return
+	}
+	if rec.TotalAttempts() > 0 {
+		c.active--
+	}
+	if s.Parent().Parent() != nil {
+		return // not a root call
+	}
+	c.failed = rec.Status == core.StatusFailed
+	if rec.IsSuspension() {
+		if c.suspended == nil {
+			c.suspended = make(map[core.Address]struct{})
+		}
+		c.suspended[rec.Address] = struct{}{}
+	}
+}
+
+// status is how the run stands. The lock is held.
+func (r *run) status() Status {
+	switch {
+	case !r.closed:
+		return StatusRunning
+	case r.interrupted != nil || len(r.course.suspended) > 0 || r.course.active > 0:
+		return StatusInterrupted
+	case r.course.failed:
+		return StatusFailed
+	}
+	return StatusCompleted
+}
+
+// context derives a context of the run from ctx.
+func (r *run) context(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.interrupted != nil:
+		cancel(r.interrupted)
+	case r.ending:
+		cancel(errClosing)
+	default:
+		id := r.nextContext
+		r.nextContext++
+		r.contexts[id] = cancel
+		// A long run whose contexts come and go keeps none that ended.
+		context.AfterFunc(ctx, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			delete(r.contexts, id)
+		})
+	}
+	return r.root.Context(ctx)
+}
+
+// errClosing is why contexts end at Close.
+var errClosing = &core.InterruptedError{Reason: core.InterruptClosed, Message: "the run was closed"}
+
+// interrupt cancels every context of the run because of e. Only the first
+// counts.
+func (r *run) interrupt(e *core.InterruptedError) bool {
+	r.mu.Lock()
+	if r.interrupted != nil || r.ending {
+		r.mu.Unlock()
+		return false
+	}
+	r.interrupted = e
+	cancels := r.takeContexts()
+	r.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel(e)
+	}
+	return true
+}
+
+// takeContexts returns what cancels the contexts. The lock is held; it must
+// not be while they are called.
+func (r *run) takeContexts() []context.CancelCauseFunc {
+	cancels := make([]context.CancelCauseFunc, 0, len(r.contexts))
+	for id, cancel := range r.contexts {
+		cancels = append(cancels, cancel)
+		delete(r.contexts, id)
+	}
+	return cancels
+}
+
+func (r *run) setTimeout(d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("state: SetTimeout(%v): allowed is above 0; CancelTimeout removes a timeout", d)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending {
+		return ErrClosed
+	}
+	if r.timeout != nil {
+		r.timeout.Stop()
+	}
+	message := fmt.Sprintf("the run's time of %v is over", d)
+	var timer *time.Timer
+	timer = time.AfterFunc(d, func() {
+		r.mu.Lock()
+		current := r.timeout == timer // it may have been replaced while it fired
+		r.mu.Unlock()
+		if current {
+			r.interrupt(&core.InterruptedError{Reason: core.InterruptTimeout, Message: message})
+		}
+	})
+	r.timeout = timer
+	return nil
+}
+
+func (r *run) cancelTimeout() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.timeout == nil {
+		return false
+	}
+	stopped := r.timeout.Stop()
+	r.timeout = nil
+	return stopped
+}
+
+// closeGrace is how long Close waits for calls that are still under way.
+const closeGrace = 100 * time.Millisecond
+
+func (r *run) close() error {
+	r.cancelTimeout()
+	r.mu.Lock()
+	if r.ending {
+		r.mu.Unlock()
+		<-r.done
+		return nil
+	}
+	r.ending = true
+	cancels := r.takeContexts()
+	r.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel(errClosing)
+	}
+	r.mu.Lock()
+	r.awaitCalls()
+	r.closed = true
+	r.keep(r.lastRecord())
+	r.publish()
+	r.mu.Lock()
+	for r.publishing {
+		r.quiet.Wait() // another goroutine is at it
+	}
+	r.mu.Unlock()
+	close(r.done)
+	return nil
+}
+
+// awaitCalls waits until every call has ended, within bounds: a handler that
+// does not listen may not hold up Close. The lock is held.
+func (r *run) awaitCalls() {
+	over := false
+	timer := time.AfterFunc(closeGrace, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		over = true
+		r.quiet.Broadcast()
+	})
+	defer timer.Stop()
+	for r.course.active > 0 && !over {
+		r.quiet.Wait()
+	}
+}
+
+// lastRecord tells how the run ended.
+func (r *run) lastRecord() core.Record {
+	rec := core.Record{Time: now(), Kind: core.KindRun, Name: r.metadata.Pipeline, Status: core.StatusCompleted}
+	switch r.status() {
+	case StatusFailed:
+		rec.Status = core.StatusFailed
+	case StatusInterrupted:
+		rec.Status = core.StatusInterrupted
+		if r.interrupted != nil {
+			rec.Err, rec.Detail = r.interrupted, &core.Detail{Interrupt: r.interrupted}
+		}
+	}
+	return rec
+}

@@ -1,0 +1,166 @@
+package state
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	randv2 "math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// An Option configures a run.
+type Option func(*config)
+
+// A Publisher is told every record of a run, in sequence order and by one
+// goroutine at a time. It holds up the call that the record is about, and may
+// use the run (but not close it); package bus has one that holds up nothing.
+// Its panics are counted and ignored.
+type Publisher interface {
+	Publish(core.Record)
+}
+
+// Artifacts stores outputs that are too large for a record. Put returns a
+// reference to encoded, and is called by many goroutines.
+type Artifacts interface {
+	Put(ctx context.Context, encoded []byte) (reference string, err error)
+}
+
+// A Checker asks, outside the process, whether a run is to be interrupted: a
+// nil interrupt is a no. An error is logged once and changes nothing.
+type Checker func(context.Context) (interrupt *core.InterruptedError, err error)
+
+// Metadata describes a run.
+type Metadata struct {
+	Description string
+	Pipeline    string
+	Tags        []string
+	Custom      map[string]string
+}
+
+func (m Metadata) clone() Metadata {
+	m.Tags, m.Custom = slices.Clone(m.Tags), maps.Clone(m.Custom)
+	return m
+}
+
+// WithRunID names the run: 1 to 128 letters, digits, dots, dashes and
+// underscores, not beginning with a dot. Defaults to a random name.
+func WithRunID(id string) Option {
+	return func(c *config) { c.must(CheckRunID(id)); c.settings.RunID = id }
+}
+
+// WithPublisher adds a publisher.
+func WithPublisher(p Publisher) Option {
+	return func(c *config) {
+		if p == nil {
+			c.must(fmt.Errorf("state: WithPublisher got nil"))
+		}
+		c.publishers = append(c.publishers, p)
+	}
+}
+
+// WithRetry sets the retry configuration of all calls for which nothing more
+// specific is set.
+func WithRetry(cfg core.RetryConfig) Option {
+	return func(c *config) { c.settings.Retry = c.policy(cfg) }
+}
+
+// WithRetryFor sets the retry configuration of the calls of one kind, for
+// which neither event nor actor has one.
+func WithRetryFor(kind core.Kind, cfg core.RetryConfig) Option {
+	return func(c *config) {
+		if !kind.IsCall() {
+			c.must(fmt.Errorf("state: WithRetryFor: %v is no kind of call; allowed are KindTool, KindLLM and KindAgent", kind))
+		}
+		c.settings.RetryByKind[kind] = c.policy(cfg)
+	}
+}
+
+// WithSeed makes the jitter of the run repeatable: with the same seed, the
+// same call has the same delays. Defaults to a random seed.
+func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = seed } }
+
+// WithPayloads keeps inputs and outputs in the records, for those who watch.
+// Inputs and outputs that cannot be encoded fail their calls.
+func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
+
+// WithArtifacts stores outputs above [core.MaxInline] bytes apart. Storing is
+// a part of the attempt, and retried with it.
+func WithArtifacts(a Artifacts) Option {
+	return func(c *config) {
+		if a == nil {
+			c.must(fmt.Errorf("state: WithArtifacts got nil"))
+		}
+		c.artifacts, c.settings.Artifacts = a, true
+	}
+}
+
+// WithInterruptChecker asks check before each call, after its preconditions,
+// and before, during (every 100 ms) and after each wait; no more often than
+// every 100 ms for the whole run.
+func WithInterruptChecker(check Checker) Option {
+	return func(c *config) {
+		if check == nil {
+			c.must(fmt.Errorf("state: WithInterruptChecker got nil"))
+		}
+		c.checker = check
+	}
+}
+
+// WithMetadata describes the run.
+func WithMetadata(m Metadata) Option { return func(c *config) { c.metadata = m.clone() } }
+
+// CheckRunID reports what keeps id from being a run ID.
+func CheckRunID(id string) error {
+	const allowed = "allowed are 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot"
+	illegal := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
+	}
+	switch {
+	case id == "":
+		return fmt.Errorf("state: the run ID is empty; %s", allowed)
+	case len(id) > 128:
+		return fmt.Errorf("state: the run ID %q has %d characters; %s", core.Truncate(id, 20), len(id), allowed)
+	case id[0] == '.' || strings.ContainsFunc(id, illegal):
+		return fmt.Errorf("state: the run ID %q is not allowed; %s", id, allowed)
+	}
+	return nil
+}
+
+// config is what the options say.
+type config struct {
+	settings   *core.Settings
+	publishers []Publisher
+	artifacts  Artifacts
+	checker    Checker
+	metadata   Metadata
+}
+
+func configure(options []Option) *config {
+	c := &config{settings: &core.Settings{RunID: newRunID(), Seed: randv2.Uint64()}}
+	for _, option := range options {
+		if option == nil {
+			c.must(fmt.Errorf("state: an option is nil"))
+		}
+		option(c)
+	}
+	return c
+}
+
+// must panics: what is wrong here is the program, and New cannot fail.
+func (c *config) must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func (c *config) policy(cfg core.RetryConfig) *core.Policy {
+	p, err := core.NewPolicy(cfg)
+	c.must(err)
+	return p
+}
+
+func newRunID() string { return "run-" + strings.ToLower(rand.Text()[:16]) }

@@ -1,0 +1,212 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// run is the run behind its handles. It implements core.Run.
+type run struct {
+	settings   *core.Settings
+	root       *core.Root
+	publishers []Publisher
+	artifacts  Artifacts
+	checker    *checker // nil without one
+	metadata   Metadata
+
+	mu          sync.Mutex // guards what follows; never held while others' code runs
+	quiet       *sync.Cond // signalled when a call ends and when publishing pauses
+	history     history
+	published   int  // records of the history that were published
+	publishing  bool // somebody is at it
+	ending      bool // Close has begun
+	closed      bool // the last record is in the history
+	done        chan struct{}
+	contexts    map[int]context.CancelCauseFunc
+	nextContext int
+	interrupted *core.InterruptedError
+	timeout     *time.Timer
+	values      values
+	course      course
+
+	panics atomic.Int64 // of publishers
+}
+
+func newRun(c *config) *run {
+	r := &run{
+		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata,
+		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
+	}
+	r.quiet = sync.NewCond(&r.mu)
+	r.root = core.NewRoot(r)
+	if c.checker != nil {
+		r.checker = &checker{ask: c.checker, run: r}
+		r.settings.Check = r.checker.check
+	}
+	begin := core.Record{Time: now(), Kind: core.KindRun, Status: core.StatusStarted, Name: c.metadata.Pipeline}
+	if c.metadata.Description != "" {
+		begin.Detail = &core.Detail{Message: c.metadata.Description}
+	}
+	r.mu.Lock()
+	r.keep(begin)
+	r.publish()
+	return r
+}
+
+// now is the time as records have it.
+func now() time.Time { return time.Now().UTC().Round(0) }
+
+// Settings implements core.Run.
+func (r *run) Settings() *core.Settings { return r.settings }
+
+// Append implements core.Run. Numbering and keeping are one step; publishing
+// follows in the same order.
+func (r *run) Append(s *core.Scope, rec core.Record) error {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return ErrClosed
+	}
+	if !s.Accepts(&rec) {
+		r.mu.Unlock()
+		return core.ErrAttemptOver
+	}
+	if rec.Status != core.StatusStarted && r.values.pending != nil {
+		r.settleValues(s, &rec)
+	}
+	r.keep(rec)
+	if rec.WillRetry {
+		r.keep(rec.Retrying())
+	}
+	if rec.Kind.IsCall() {
+		r.course.follow(s, &rec)
+		if r.ending {
+			r.quiet.Broadcast()
+		}
+	}
+	r.publish()
+	return nil
+}
+
+// keep gives rec its number and puts it into the history. The lock is held.
+func (r *run) keep(rec core.Record) {
+	rec.RunID = r.settings.RunID
+	r.history.append(rec)
+}
+
+// publish tells the publishers what is new, and unlocks. Whoever comes while
+// somebody is at it leaves the work to them: so publishing is in order, may
+// call back into the run, and never holds the lock.
+func (r *run) publish() {
+	if len(r.publishers) == 0 || r.publishing {
+		r.mu.Unlock()
+		return
+	}
+	r.publishing = true
+	for r.published < r.history.len() {
+		rec := r.history.at(r.published)
+		r.published++
+		r.mu.Unlock()
+		for _, p := range r.publishers {
+			r.tell(p, rec)
+		}
+		r.mu.Lock()
+	}
+	r.publishing = false
+	if r.ending {
+		r.quiet.Broadcast()
+	}
+	r.mu.Unlock()
+}
+
+// tell keeps a publisher's panic from the call that the record is about.
+func (r *run) tell(p Publisher, rec core.Record) {
+	defer func() {
+		if v := recover(); v != nil {
+			r.panics.Add(1)
+		}
+	}()
+	p.Publish(rec)
+}
+
+// Keep implements core.Run.
+func (r *run) Keep(ctx context.Context, encoded []byte) (string, error) {
+	reference, err := r.artifacts.Put(ctx, encoded)
+	if err != nil {
+		return "", fmt.Errorf("state: artifact of %d bytes: %w", len(encoded), err)
+	}
+	return reference, nil
+}
+
+func (r *run) log(s *core.Scope, severity core.Severity, message string, metadata map[string]any) {
+	rec := core.Record{
+		Time: now(), Kind: core.KindLog, Status: core.StatusRecorded,
+		Detail: &core.Detail{Severity: severity, Message: message, Metadata: maps.Clone(metadata)},
+	}
+	if s != nil {
+		rec.Address = s.Address()
+	}
+	// A log line that comes too late has nobody to tell about it.
+	_ = r.Append(s, rec)
+}
+
+func (r *run) stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Stats{
+		Records:         uint64(r.history.len()),
+		Abandoned:       r.settings.Late.Abandoned.Load(),
+		LateReturns:     r.settings.Late.Returned.Load(),
+		PublisherPanics: r.panics.Load(),
+	}
+}
+
+// checker asks the user's Checker for all calls of the run together.
+type checker struct {
+	ask     Checker
+	run     *run
+	busy    sync.Mutex
+	last    time.Time
+	failing bool
+}
+
+// checkEvery is how long an answer is good for.
+const checkEvery = 100 * time.Millisecond
+
+// check interrupts the run if the checker says so. Calls that come while
+// another asks, or soon after, have their answer from the context.
+func (c *checker) check(ctx context.Context) {
+	if !c.busy.TryLock() {
+		return
+	}
+	defer c.busy.Unlock()
+	if at := time.Now(); c.last.IsZero() || at.Sub(c.last) >= checkEvery {
+		c.last = at
+	} else {
+		return
+	}
+	interrupt, err := c.askSafely(ctx)
+	if err != nil && !c.failing && ctx.Err() == nil {
+		c.run.log(nil, core.SeverityWarn, "the interrupt checker failed: "+err.Error(), nil)
+	}
+	c.failing = err != nil
+	if interrupt != nil {
+		c.run.interrupt(interrupt)
+	}
+}
+
+func (c *checker) askSafely(ctx context.Context) (interrupt *core.InterruptedError, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &core.PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return c.ask(ctx)
+}

@@ -1,0 +1,169 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// An ExecutionState is one run: the execution of its root calls, with their
+// history. It is safe for many goroutines. Make one with [New], and close it.
+//
+// The methods of a nil *ExecutionState, which [From] returns outside a run,
+// do nothing, so that a handler can be tested without a run.
+type ExecutionState struct {
+	run   *run
+	scope *core.Scope // where From was called; nil for the run's owner
+}
+
+// ErrClosed is returned for what comes after Close.
+var ErrClosed = errors.New("state: the run is closed")
+
+// New begins a run in memory. It panics if an option is invalid, and says what
+// is allowed.
+func New(options ...Option) *ExecutionState {
+	c := configure(options)
+	return &ExecutionState{run: newRun(c)}
+}
+
+// From returns the run that ctx belongs to, nil if there is none. What is
+// logged through it has the address of the call that ctx was given to.
+func From(ctx context.Context) *ExecutionState {
+	s := core.ScopeOf(ctx)
+	if s == nil {
+		return nil
+	}
+	r, ok := s.Run().(*run)
+	if !ok {
+		return nil
+	}
+	return &ExecutionState{run: r, scope: s}
+}
+
+// Context returns ctx with the run in it: calls that get the result, or what
+// is derived from it, belong to the run. When ctx ends, for whatever reason,
+// its calls are interrupted, not failed. Root calls are numbered over all
+// contexts of the run. After an interrupt or Close the result has ended.
+func (st *ExecutionState) Context(ctx context.Context) context.Context {
+	if st == nil {
+		return ctx
+	}
+	return st.run.context(ctx)
+}
+
+// RunID identifies the run.
+func (st *ExecutionState) RunID() string {
+	if st == nil {
+		return ""
+	}
+	return st.run.settings.RunID
+}
+
+// Metadata is what the run was given by [WithMetadata].
+func (st *ExecutionState) Metadata() Metadata {
+	if st == nil {
+		return Metadata{}
+	}
+	return st.run.metadata.clone()
+}
+
+// Records returns the history so far, in sequence order.
+func (st *ExecutionState) Records() []core.Record {
+	if st == nil {
+		return nil
+	}
+	st.run.mu.Lock()
+	defer st.run.mu.Unlock()
+	return st.run.history.records()
+}
+
+// Status says how the run stands: running until Close, and then what became
+// of it.
+func (st *ExecutionState) Status() Status {
+	if st == nil {
+		return ""
+	}
+	st.run.mu.Lock()
+	defer st.run.mu.Unlock()
+	return st.run.status()
+}
+
+// Stats counts what the records do not tell.
+func (st *ExecutionState) Stats() Stats {
+	if st == nil {
+		return Stats{}
+	}
+	return st.run.stats()
+}
+
+// Stats counts what the records of a run do not tell.
+type Stats struct {
+	Records         uint64 // the Seq of the last record
+	Abandoned       int64  // attempts that did not return when their time was over
+	LateReturns     int64  // those of them that returned after all, to nobody
+	PublisherPanics int64  // panics of publishers, which the run ignores
+}
+
+// Log records a line with the address of the call that it is logged from.
+// Metadata may be nil; it is copied. After Close, or from an attempt that is
+// over, the line is dropped.
+func (st *ExecutionState) Log(severity core.Severity, message string, metadata map[string]any) {
+	if st == nil {
+		return
+	}
+	st.run.log(st.scope, severity, message, metadata)
+}
+
+// Interrupt stops the run: it cancels the contexts of running handlers, with
+// the interrupt as their cause, and wakes every waiting retry. Calls return a
+// *[core.InterruptedError] with what is given here: why, in which words, and
+// who asked. It reports whether it was the first to interrupt; later ones
+// change nothing.
+func (st *ExecutionState) Interrupt(reason core.InterruptReason, message, by string) bool {
+	if st == nil {
+		return false
+	}
+	return st.run.interrupt(&core.InterruptedError{Reason: reason, Message: message, By: by})
+}
+
+// Interrupted returns the interrupt of the run, nil while there was none.
+func (st *ExecutionState) Interrupted() *core.InterruptedError {
+	if st == nil {
+		return nil
+	}
+	st.run.mu.Lock()
+	defer st.run.mu.Unlock()
+	return st.run.interrupted
+}
+
+// SetTimeout interrupts the run with reason [core.InterruptTimeout] after d,
+// counted from now. It replaces a timeout that was set before. d must be above
+// zero.
+func (st *ExecutionState) SetTimeout(d time.Duration) error {
+	if st == nil {
+		return core.ErrNoRun
+	}
+	return st.run.setTimeout(d)
+}
+
+// CancelTimeout takes back SetTimeout. It reports whether it came in time.
+func (st *ExecutionState) CancelTimeout() bool {
+	if st == nil {
+		return false
+	}
+	return st.run.cancelTimeout()
+}
+
+// Close ends what Context derived, gives calls that are still under way a
+// tenth of a second to end, records the end of the run, and returns when
+// everything is published. Later calls and records are refused with
+// [ErrClosed]. It leaves the publishers open. Closing twice is fine. It must
+// not be called by a publisher.
+func (st *ExecutionState) Close() error {
+	if st == nil {
+		return nil
+	}
+	return st.run.close()
+}

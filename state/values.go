@@ -1,0 +1,162 @@
+package state
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Put stores v under key in the run that ctx belongs to. The value belongs to
+// the attempt that writes it: that attempt and what it calls see it at once,
+// everyone else when its call completes. An attempt that fails, is abandoned
+// or does not finish leaves nothing. Outside every call the value is there for
+// everyone at once.
+//
+// v is kept encoded: changing it afterwards changes nothing. A value that
+// cannot be encoded is an error that names the field. Outside a run it is
+// [core.ErrNoRun].
+func Put[T any](ctx context.Context, key string, v T) error {
+	return put(ctx, core.KindValue, key, v)
+}
+
+// Get returns the value under key that ctx sees (see [Put]), and whether there
+// is one. A value of another shape than T is an error that names the key.
+func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
+	return get[T](ctx, core.KindValue, key)
+}
+
+// PutStepResult stores the result of a named step. Steps have a name space of
+// their own; the scoping is that of [Put].
+func PutStepResult[T any](ctx context.Context, step string, v T) error {
+	return put(ctx, core.KindStepResult, step, v)
+}
+
+// StepResult returns the result of the step that ctx sees, as [Get] does.
+func StepResult[T any](ctx context.Context, step string) (v T, ok bool, err error) {
+	return get[T](ctx, core.KindStepResult, step)
+}
+
+func put(ctx context.Context, kind core.Kind, key string, v any) error {
+	st := From(ctx)
+	if st == nil {
+		return core.ErrNoRun
+	}
+	if key == "" {
+		return fmt.Errorf("state: %v: the key is empty", kind)
+	}
+	encoded, err := core.Encode(v)
+	if err != nil {
+		return fmt.Errorf("state: %v %q: %w", kind, key, err)
+	}
+	return st.run.put(st.scope, value{slot{kind, key}, encoded})
+}
+
+func get[T any](ctx context.Context, kind core.Kind, key string) (v T, ok bool, err error) {
+	st := From(ctx)
+	if st == nil {
+		return v, false, core.ErrNoRun
+	}
+	encoded, ok := st.run.get(st.scope, slot{kind, key})
+	if !ok {
+		return v, false, nil
+	}
+	if err := core.Decode(encoded, &v); err != nil {
+		return v, true, fmt.Errorf("state: %v %q: %w", kind, key, err)
+	}
+	return v, true, nil
+}
+
+// slot is where a value is kept: values and step results have a name space
+// each.
+type slot struct {
+	kind core.Kind
+	key  string
+}
+
+type value struct {
+	slot
+	encoded []byte
+}
+
+// values are those of the run, and those of the attempts under way.
+type values struct {
+	common  map[slot][]byte
+	pending map[*core.Scope][]value // in the order of writing
+}
+
+// attemptOf is the attempt that s is a part of: s itself, or the one around
+// the group whose branch s is. Nil outside every call.
+func attemptOf(s *core.Scope) *core.Scope {
+	for s != nil && !s.IsAttempt() {
+		s = s.Parent()
+	}
+	return s
+}
+
+func (r *run) put(s *core.Scope, v value) error {
+	attempt := attemptOf(s)
+	r.mu.Lock()
+	switch {
+	case r.closed:
+		r.mu.Unlock()
+		return ErrClosed
+	case s.Closed():
+		r.mu.Unlock()
+		return core.ErrAttemptOver
+	case attempt != nil:
+		defer r.mu.Unlock()
+		if r.values.pending == nil {
+			r.values.pending = make(map[*core.Scope][]value)
+		}
+		r.values.pending[attempt] = append(r.values.pending[attempt], v)
+		return nil
+	}
+	r.commit(core.Address{}, v)
+	r.publish()
+	return nil
+}
+
+func (r *run) get(s *core.Scope, at slot) ([]byte, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for ; s != nil; s = s.Parent() {
+		written := r.values.pending[s]
+		for i := len(written) - 1; i >= 0; i-- {
+			if written[i].slot == at {
+				return written[i].encoded, true
+			}
+		}
+	}
+	encoded, ok := r.values.common[at]
+	return encoded, ok
+}
+
+// settleValues decides what becomes of the values of the attempt s, which rec
+// ends: they are there for everyone if its call completed, and else gone. The
+// lock is held.
+func (r *run) settleValues(s *core.Scope, rec *core.Record) {
+	if !rec.Kind.IsCall() {
+		return
+	}
+	written := r.values.pending[s]
+	delete(r.values.pending, s)
+	if rec.Status != core.StatusCompleted {
+		return
+	}
+	for _, v := range written {
+		r.commit(rec.Address, v)
+	}
+}
+
+// commit gives v to everyone and records it. The lock is held.
+func (r *run) commit(from core.Address, v value) {
+	if r.values.common == nil {
+		r.values.common = make(map[slot][]byte)
+	}
+	r.values.common[v.slot] = v.encoded
+	r.keep(core.Record{
+		Time: now(), Address: from, Name: v.key, Kind: v.kind, Status: core.StatusRecorded,
+		Detail: &core.Detail{Output: v.encoded},
+	})
+}
