@@ -209,9 +209,10 @@ func (q *queue) next() *core.Record {
 			}
 			return &q.half[q.at-1]
 		case !q.refill():
-			return nil
+			q.stopped.Store(true)
 		}
 	}
+	q.half, q.holes, q.at, q.hole = nil, nil, 0, 0
 	return nil
 }
 

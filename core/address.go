@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unique"
 )
 
 // An Address is the path of a call in its run, the same from run to run of
@@ -19,9 +20,36 @@ import (
 // Names and tags are escaped, so two different calls of a run never share an
 // address. Addresses are comparable; the zero Address is the run itself.
 type Address struct {
-	scope string // the path of the scope that numbered the call; empty at the root
+	site unique.Handle[site] // interned: a record is half as large for it
+	nth  int                 // the number among the calls of that site, from 1; 0 for the zero Address
+}
+
+// site is what the calls of one name in one scope share.
+type site struct {
+	scope string // the path of the scope that numbers the calls; empty at the root
 	name  string // the escaped segment, with its prefix if it is a tag or a group
-	nth   int    // the number among the calls of that name in that scope, from 1
+}
+
+// A CallSite is an [Address] without its number: what the calls of one name
+// in one scope share. It is comparable and as small as a pointer.
+type CallSite struct{ handle unique.Handle[site] }
+
+// Site splits the address into its call site and the number among the calls
+// of that site, from 1; 0 for the zero Address.
+func (a Address) Site() (CallSite, int) { return CallSite{a.site}, a.nth }
+
+// Address is the address of call nth of the site.
+func (s CallSite) Address(nth int) Address { return Address{s.handle, nth} }
+
+func newAddress(scope, name string, nth int) Address {
+	return Address{unique.Make(site{scope, name}), nth}
+}
+
+func (a Address) parts() site {
+	if a.nth == 0 {
+		return site{}
+	}
+	return a.site.Value()
 }
 
 // ParseAddress reads what [Address.String] wrote. The error names the segment
@@ -35,20 +63,19 @@ func ParseAddress(s string) (Address, error) {
 			return Address{}, fmt.Errorf("core: address %q: %w", s, err)
 		}
 	}
-	var a Address
-	last := s
+	scope, last := "", s
 	if i := strings.LastIndexByte(s, '/'); i >= 0 {
-		a.scope, last = s[:i], s[i+1:]
+		scope, last = s[:i], s[i+1:]
 	}
-	a.name, a.nth = last, 1
-	if name, nth, ok := strings.Cut(last, "#"); ok {
-		a.name = name
-		a.nth, _ = strconv.Atoi(nth)
-	}
-	if strings.Contains(a.name, "@") || strings.Contains(last, "@") {
+	if strings.Contains(last, "@") {
 		return Address{}, fmt.Errorf("core: address %q: an attempt (@) stands only before a call it made", s)
 	}
-	return a, nil
+	name, number, numbered := strings.Cut(last, "#")
+	nth := 1
+	if numbered {
+		nth, _ = strconv.Atoi(number) // checkSegment has seen it
+	}
+	return newAddress(strings.Clone(scope), strings.Clone(name), nth), nil
 }
 
 // checkSegment accepts name, name#n, name@n, name#n@m, step:name, group:name.
@@ -77,22 +104,24 @@ func isOrdinal(s string) bool {
 }
 
 // IsZero reports whether a is the address of the run itself.
-func (a Address) IsZero() bool { return a == Address{} }
+func (a Address) IsZero() bool { return a.nth == 0 }
 
 // String is the path, in the form that [ParseAddress] reads.
 func (a Address) String() string {
-	if a.scope == "" && a.nth <= 1 {
-		return a.name
+	at := a.parts()
+	if at.scope == "" && a.nth <= 1 {
+		return at.name
 	}
-	return string(a.AppendTo(make([]byte, 0, len(a.scope)+len(a.name)+8)))
+	return string(a.AppendTo(make([]byte, 0, len(at.scope)+len(at.name)+8)))
 }
 
 // AppendTo appends the path to b and returns it.
 func (a Address) AppendTo(b []byte) []byte {
-	if a.scope != "" {
-		b = append(append(b, a.scope...), '/')
+	at := a.parts()
+	if at.scope != "" {
+		b = append(append(b, at.scope...), '/')
 	}
-	b = append(b, a.name...)
+	b = append(b, at.name...)
 	if a.nth > 1 {
 		b = strconv.AppendInt(append(b, '#'), int64(a.nth), 10)
 	}
@@ -102,11 +131,12 @@ func (a Address) AppendTo(b []byte) []byte {
 // Depth is the number of calls and group branches around the call: 0 for a
 // root call.
 func (a Address) Depth() int {
-	if a.scope == "" {
+	scope := a.Scope()
+	if scope == "" {
 		return 0
 	}
 	depth := 0
-	segments := strings.Split(a.scope, "/")
+	segments := strings.Split(scope, "/")
 	for i := 0; i < len(segments); i++ {
 		depth++
 		if strings.HasPrefix(segments[i], groupPrefix) {
@@ -118,11 +148,11 @@ func (a Address) Depth() int {
 
 // Scope is the path of what numbered the call, with the attempt where it was
 // not the first: "assistant@2" for assistant@2/get_weather. Empty at the root.
-func (a Address) Scope() string { return a.scope }
+func (a Address) Scope() string { return a.parts().scope }
 
 // Tag is the tag of a call that was given one, and else empty.
 func (a Address) Tag() string {
-	tag, ok := strings.CutPrefix(a.name, tagPrefix)
+	tag, ok := strings.CutPrefix(a.parts().name, tagPrefix)
 	if !ok {
 		return ""
 	}

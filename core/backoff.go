@@ -117,7 +117,8 @@ func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duratio
 // the same seed, in whatever order they come to ask.
 func unit(seed uint64, a Address, n int) float64 {
 	h := mix(seed ^ uint64(n)<<32 ^ uint64(a.nth))
-	for _, s := range [2]string{a.scope, a.name} {
+	at := a.parts()
+	for _, s := range [2]string{at.scope, at.name} {
 		for i := range len(s) {
 			h = (h ^ uint64(s[i])) * 1099511628211
 		}

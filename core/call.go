@@ -13,12 +13,10 @@ type call struct {
 	run     Run  // nil outside a run
 	parent  *Scope
 	root    *Root // of a root's call: what numbers the calls below
-	ctx     context.Context
 	spec    *Spec
 	policy  *Policy
 	address Address
 	timeout time.Duration // of an attempt; 0 for none
-	invalid error         // why the event could not be set up
 
 	began    time.Time
 	preceded bool          // preconditions took time before the first attempt
@@ -53,8 +51,8 @@ func (c *call) admit(s *Scope) (done bool, err error) {
 	if c.parent.Closed() {
 		return true, ErrAttemptOver
 	}
-	if c.invalid != nil {
-		return true, c.fail(s, &result{err: c.invalid, stage: StageDefinition}, ReasonPermanent, c.began, 0)
+	if err := c.policy.err; err != nil {
+		return true, c.fail(s, &result{err: err, stage: StageDefinition}, ReasonPermanent, c.began, 0)
 	}
 	if done, err := c.checkpoint(s); done {
 		return true, err
@@ -62,14 +60,14 @@ func (c *call) admit(s *Scope) (done bool, err error) {
 	r := c.body.require(s.context())
 	switch {
 	case r.err == nil:
-		if c.run == nil || c.run.Settings().Check == nil && c.ctx.Err() == nil {
+		if c.run == nil || c.run.Settings().Check == nil && s.outer.Err() == nil {
 			return false, nil
 		}
 		return c.checkpoint(s)
 	case r.panicked:
 		return true, c.fail(s, &r, ReasonPanic, time.Now(), 0)
 	}
-	if e := c.suspension(); e != nil {
+	if e := c.suspension(s.outer); e != nil {
 		return true, c.suspend(s, e, StageEntry, 0)
 	}
 	return true, c.fail(s, &r, ReasonPrecondition, time.Now(), 0)
@@ -95,7 +93,7 @@ func (c *call) attempts(s *Scope) error {
 
 // next is the scope of the attempt after that of s.
 func (c *call) next(s *Scope) *Scope {
-	return &Scope{outer: c.ctx, call: c, attempt: s.attempt + 1}
+	return &Scope{outer: s.outer, call: c, attempt: s.attempt + 1}
 }
 
 // attempt makes one attempt. Its error says that the attempt could not even
@@ -167,7 +165,7 @@ func (c *call) suspended(s *Scope, r *result) *InterruptedError {
 	if r.err == nil {
 		return nil
 	}
-	return c.suspension()
+	return c.suspension(s.outer)
 }
 
 // expire makes the failure of an attempt by its deadline, before its time.
@@ -184,24 +182,24 @@ func (s *Scope) expired() bool { return s.limit != nil && s.limit.expired() }
 
 // checkpoint asks whether the call may go on.
 func (c *call) checkpoint(s *Scope) (done bool, err error) {
-	if !c.interrupted() {
+	if !c.interrupted(s.outer) {
 		return false, nil
 	}
-	if e := c.suspension(); e != nil {
+	if e := c.suspension(s.outer); e != nil {
 		return true, c.suspend(s, e, StageEntry, 0)
 	}
-	r := result{err: context.Cause(c.ctx), stage: StageEntry}
-	return true, c.fail(s, &r, c.ownEnd(), time.Now(), 0)
+	r := result{err: context.Cause(s.outer), stage: StageEntry}
+	return true, c.fail(s, &r, ownEnd(s.outer), time.Now(), 0)
 }
 
 // suspension is what stopped the surroundings of the call; nil while they go
 // on. The outermost scope that ended is the one that did it.
-func (c *call) suspension() *InterruptedError {
+func (c *call) suspension(ctx context.Context) *InterruptedError {
 	if c.parent == nil {
 		// Outside a run the caller's context is all there is: its deadline is
 		// the call's, its cancellation an interrupt.
-		if err := c.ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return interruption(c.ctx)
+		if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return interruption(ctx)
 		}
 		return nil
 	}
@@ -229,10 +227,10 @@ func (s *Scope) interruption() *InterruptedError {
 	return e
 }
 
-// ownEnd is the reason that the end of the call's own context gives,
+// ownEnd is the reason that the end of the context given to a call is,
 // ReasonNone while it goes on.
-func (c *call) ownEnd() Reason {
-	switch err := c.ctx.Err(); {
+func ownEnd(ctx context.Context) Reason {
+	switch err := ctx.Err(); {
 	case err == nil:
 		return ReasonNone
 	case errors.Is(err, context.DeadlineExceeded):

@@ -1,13 +1,5 @@
 package core
 
-import (
-	"context"
-	"errors"
-	"io"
-	"net"
-	"syscall"
-)
-
 // Class is the kind of an error as far as retrying it is concerned.
 type Class uint8
 
@@ -47,86 +39,21 @@ func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 // IsTransient reports whether errors of the class are retried by default.
 func (c Class) IsTransient() bool { return c >= ClassTimeout && c <= ClassArtifact }
 
-// Classify tells the class of an error: by the marks of this package, by an
-// HTTP status (a method HTTPStatusCode or StatusCode that returns int,
-// anywhere in the chain), by what package net, syscall, io and os return. An
-// error that none of these explains is ClassUnknown. Classify(nil) is
-// ClassUnknown.
+// Classify tells the class of an error: by the marks of this package, by a
+// method Class() Class, by an HTTP status (a method HTTPStatusCode or
+// StatusCode that returns int), by what packages net, syscall, io and os
+// return; each anywhere in the error's tree. An error that none of these
+// explains is ClassUnknown. Classify(nil) is ClassUnknown.
 func Classify(err error) Class {
-	if err == nil {
-		return ClassUnknown
-	}
-	if c := markedClass(err); c != ClassUnknown {
-		return c
-	}
-	if status, ok := HTTPStatus(err); ok {
-		return classOfStatus(status)
-	}
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET),
-		errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.EPIPE):
-		return ClassConnection
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return ClassEOF
-	case errors.Is(err, context.Canceled):
-		return ClassCanceled
-	}
-	return classOfNetwork(err)
-}
-
-func markedClass(err error) Class {
-	var (
-		permanent *permanentError
-		panicked  *PanicError
-		timeout   *TimeoutError
-		classed   interface{ Class() Class }
-	)
-	switch {
-	case errors.As(err, &permanent):
-		return ClassPermanent
-	case errors.As(err, &panicked):
-		return ClassPanic
-	case errors.As(err, &timeout):
-		return ClassTimeout
-	case errors.As(err, &classed):
-		return classed.Class()
-	}
-	return ClassUnknown
-}
-
-// classOfNetwork asks net.Error, which context.DeadlineExceeded and
-// os.ErrDeadlineExceeded are too.
-func classOfNetwork(err error) Class {
-	var network net.Error
-	if !errors.As(err, &network) {
-		return ClassUnknown
-	}
-	if network.Timeout() {
-		return ClassTimeout
-	}
-	var dns *net.DNSError
-	if errors.As(err, &dns) && dns.IsTemporary {
-		return ClassNetwork
-	}
-	var temporary interface{ Temporary() bool }
-	if errors.As(err, &temporary) && temporary.Temporary() {
-		return ClassNetwork
-	}
-	return ClassUnknown
+	t := inspect(err)
+	return t.class()
 }
 
 // HTTPStatus finds the status code of an HTTP response in an error: the first
-// in its chain that has a method HTTPStatusCode() int or StatusCode() int.
+// in its tree that has a method HTTPStatusCode() int or StatusCode() int.
 func HTTPStatus(err error) (code int, ok bool) {
-	var named interface{ HTTPStatusCode() int }
-	if errors.As(err, &named) {
-		return named.HTTPStatusCode(), true
-	}
-	var short interface{ StatusCode() int }
-	if errors.As(err, &short) {
-		return short.StatusCode(), true
-	}
-	return 0, false
+	t := inspect(err)
+	return t.status, t.status != 0
 }
 
 func classOfStatus(code int) Class {

@@ -120,6 +120,7 @@ func hasNil(matchers []Matcher) bool {
 // defaults. It is immutable.
 type Policy struct {
 	config RetryConfig // with no field left at "default"; MaxAttempts may be Unlimited
+	err    error       // of an event's configuration: why there is none
 }
 
 // NewPolicy validates c and completes it.

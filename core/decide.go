@@ -14,7 +14,7 @@ func (c *call) decide(s *Scope, r *result) (retry bool, reason Reason) {
 	case s.expired() && s.limit.total:
 		return false, ReasonRetryTimeout
 	}
-	if reason := c.ownEnd(); reason != ReasonNone {
+	if reason := ownEnd(s.outer); reason != ReasonNone {
 		return false, reason
 	}
 	if !c.retryable(s, r) {
@@ -57,7 +57,8 @@ func (c *call) retryable(s *Scope, r *result) (retry bool) {
 	}()
 	defer verdict.recoverPanic()
 
-	config, class := &c.policy.config, classOf(r)
+	config, traits := &c.policy.config, inspect(r.err)
+	class := classIn(r, &traits)
 	if class == ClassPermanent || class == ClassPanic || class == ClassInvalid {
 		return false
 	}
@@ -80,7 +81,7 @@ func (c *call) retryable(s *Scope, r *result) (retry bool) {
 	case config.RetryOn != nil:
 		return true
 	}
-	return isRetryable(r.err) || class.IsTransient()
+	return traits.retryable || class.IsTransient()
 }
 
 // unsatisfied asks about a success whether another attempt is wanted, and
@@ -112,10 +113,15 @@ func classOf(r *result) Class {
 	if r.err == nil {
 		return ClassUnknown
 	}
+	traits := inspect(r.err)
+	return classIn(r, &traits)
+}
+
+func classIn(r *result, t *traits) Class {
 	if r.panicked {
 		return ClassPanic
 	}
-	class := Classify(r.err)
+	class := t.class()
 	switch r.stage {
 	case StageDefinition, StagePrecondition, StageEncode:
 		return ClassInvalid
@@ -159,7 +165,7 @@ func (c *call) plan(s *Scope, r *result, now time.Time) plan {
 		}
 		return p
 	}
-	if deadline, ok := c.ctx.Deadline(); ok && !now.Add(p.delay).Before(deadline) {
+	if deadline, ok := s.outer.Deadline(); ok && !now.Add(p.delay).Before(deadline) {
 		if p.futile = c.futile(now.Add(p.delay)); p.futile == nil {
 			p.reason = ReasonDeadline
 		}

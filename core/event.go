@@ -13,7 +13,6 @@ type ExecutionEvent[In, Out any] struct {
 	definition *Definition[In, Out]
 	policy     *Policy // the event's own level; nil leaves the decision to the actor
 	tag        string
-	err        error // of a With method; Execute returns it
 }
 
 // WithRetry sets the most specific level of retry configuration. The levels,
@@ -21,9 +20,11 @@ type ExecutionEvent[In, Out any] struct {
 // run), built-in by kind. They do not merge: the first that is set decides
 // alone. An invalid configuration is the error of Execute.
 func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out] {
-	var err error
-	e.policy, err = NewPolicy(c)
-	e.err = errors.Join(e.err, err)
+	policy, err := NewPolicy(c)
+	if err != nil {
+		policy = &Policy{err: err}
+	}
+	e.policy = policy
 	return e
 }
 
@@ -98,7 +99,7 @@ func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
 	if p.call == nil {
 		return p.event.executeAlone(ctx, p.in)
 	}
-	p.call.ctx, p.call.first.outer = ctx, ctx
+	p.call.first.outer = ctx
 	err := p.call.execute()
 	return p.call.result(err)
 }
@@ -117,8 +118,7 @@ type typedCall[In, Out any] struct {
 func (e *ExecutionEvent[In, Out]) newCall(ctx context.Context, in In) *typedCall[In, Out] {
 	d := e.definition
 	t := &typedCall[In, Out]{definition: d, in: in}
-	t.body, t.spec, t.ctx = t, &d.spec, ctx
-	t.invalid = e.err
+	t.body, t.spec = t, &d.spec
 	t.first.outer, t.first.call = ctx, &t.call
 	return t
 }
@@ -162,7 +162,7 @@ func (e *ExecutionEvent[In, Out]) level(settings *Settings) (p *Policy, timeout 
 // without time limits, which mostly is the last, needs nothing but the stack.
 func (e *ExecutionEvent[In, Out]) executeAlone(ctx context.Context, in In) (out Out, err error) {
 	policy, timeout := e.level(nil)
-	plain := timeout == 0 && policy.config.RetryTimeout == 0 && policy.config.RetryWhen == nil && e.err == nil
+	plain := timeout == 0 && policy.config.RetryTimeout == 0 && policy.config.RetryWhen == nil && policy.err == nil
 	if !plain || ctx.Err() != nil || len(e.definition.requires) > 0 {
 		t := e.newCall(ctx, in)
 		t.policy, t.timeout = policy, timeout

@@ -25,8 +25,8 @@ func (c *call) limited(s *Scope, start time.Time) result {
 		return c.landed(s, f)
 	case <-timer.C:
 		s.limit.end(endedExpired)
-	case <-c.ctx.Done():
-		s.limit.endWith(c.ctx.Err())
+	case <-s.outer.Done():
+		s.limit.endWith(s.outer.Err())
 	}
 	timer.Reset(grace)
 	select {

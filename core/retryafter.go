@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -30,12 +29,8 @@ func (e *retryAfterError) RetryAfter() time.Duration { return e.after }
 // in its chain that has a method RetryAfter() time.Duration. What is not
 // above zero counts as nothing asked.
 func RetryAfter(err error) (time.Duration, bool) {
-	var e interface{ RetryAfter() time.Duration }
-	if err == nil || !errors.As(err, &e) {
-		return 0, false
-	}
-	d := e.RetryAfter()
-	return d, d > 0
+	t := inspect(err)
+	return max(t.after, 0), t.after > 0
 }
 
 // ParseRetryAfter reads the delay that a response asks for from its headers;

@@ -35,8 +35,7 @@ type Scope struct {
 
 // numbering counts the calls of each name.
 type numbering struct {
-	path   string
-	counts map[string]int
+	counts map[string]*Address // the latest of each
 }
 
 // scopeKey is the context key of the innermost scope.
@@ -106,13 +105,17 @@ func (s *Scope) claim(name string) Address {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if n.counts == nil {
-		n.counts = make(map[string]int)
-		n.path = s.path()
+	latest := n.counts[name]
+	if latest == nil {
+		first := newAddress(s.path(), name, 0)
+		latest = &first
+		if n.counts == nil {
+			n.counts = make(map[string]*Address)
+		}
+		n.counts[name] = latest
 	}
-	nth := n.counts[name] + 1
-	n.counts[name] = nth
-	return Address{scope: n.path, name: name, nth: nth}
+	latest.nth++
+	return *latest
 }
 
 // path is what stands before the names of calls made in this scope.
@@ -188,7 +191,7 @@ func NewRoot(run Run) *Root { return &Root{run: run} }
 // Context returns ctx with the run's root scope in it. Its calls are
 // interrupted when ctx ends.
 func (r *Root) Context(ctx context.Context) context.Context {
-	return &Scope{outer: ctx, call: &call{run: r.run, ctx: ctx, root: r}}
+	return &Scope{outer: ctx, call: &call{run: r.run, root: r}}
 }
 
 // A Group is a scope whose branches number their calls each for itself, and
@@ -217,7 +220,7 @@ func (g *Group) Branch(i int) context.Context {
 	if g.scope == nil {
 		return g.ctx
 	}
-	return branchScope(g.ctx, g.scope, Address{scope: g.scope.path(), name: strconv.Itoa(i), nth: 1})
+	return branchScope(g.ctx, g.scope, newAddress(g.scope.path(), strconv.Itoa(i), 1))
 }
 
 // Cancel interrupts the calls of every branch, because err happened to one.
@@ -226,5 +229,5 @@ func (g *Group) Cancel(err error) {
 }
 
 func branchScope(ctx context.Context, parent *Scope, a Address) *Scope {
-	return &Scope{outer: ctx, call: &call{run: parent.call.run, parent: parent, ctx: ctx, address: a}}
+	return &Scope{outer: ctx, call: &call{run: parent.call.run, parent: parent, address: a}}
 }

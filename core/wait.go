@@ -14,16 +14,16 @@ const checkEvery = 100 * time.Millisecond
 // wait lets d pass before the next attempt. It is done, with the suspension
 // or the failure, as soon as the context has ended.
 func (c *call) wait(s *Scope, d time.Duration) (done bool, err error) {
-	if c.interrupted() {
+	if c.interrupted(s.outer) {
 		return true, c.stopWaiting(s)
 	}
 	if d > 0 {
 		if c.run != nil && c.run.Settings().Check != nil {
-			c.sleepChecking(d)
+			c.sleepChecking(s.outer, d)
 		} else {
-			sleep(c.ctx, d)
+			sleep(s.outer, d)
 		}
-		if c.interrupted() {
+		if c.interrupted(s.outer) {
 			return true, c.stopWaiting(s)
 		}
 	}
@@ -40,41 +40,36 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // sleepChecking sleeps in steps, with the external checker asked in between.
-func (c *call) sleepChecking(d time.Duration) {
-	for end := time.Now().Add(d); d > 0 && c.ctx.Err() == nil; d = time.Until(end) {
-		sleep(c.ctx, min(d, checkEvery))
-		c.run.Settings().Check(c.ctx)
+func (c *call) sleepChecking(ctx context.Context, d time.Duration) {
+	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil; d = time.Until(end) {
+		sleep(ctx, min(d, checkEvery))
+		c.run.Settings().Check(ctx)
 	}
 }
 
 // interrupted asks the external checker and then the context.
-func (c *call) interrupted() bool {
+func (c *call) interrupted(ctx context.Context) bool {
 	if c.run != nil {
 		if check := c.run.Settings().Check; check != nil {
-			check(c.ctx)
+			check(ctx)
 		}
 	}
-	return c.ctx.Err() != nil
+	return ctx.Err() != nil
 }
 
 // stopWaiting is what the end of the context during a wait means.
 func (c *call) stopWaiting(s *Scope) error {
-	if e := c.suspension(); e != nil {
+	if e := c.suspension(s.outer); e != nil {
 		return c.suspend(s, e, StageWait, 0)
 	}
-	r := result{err: errors.Join(c.lastErr, context.Cause(c.ctx)), stage: c.lastStage}
-	return c.fail(s, &r, c.ownEnd(), time.Now(), 0)
+	r := result{err: errors.Join(c.lastErr, context.Cause(s.outer)), stage: c.lastStage}
+	return c.fail(s, &r, ownEnd(s.outer), time.Now(), 0)
 }
 
 func randomUnit() float64 { return rand.Float64() }
 
 // errDeadlineAhead is the cause of a suspension that came before its time.
 var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", context.DeadlineExceeded)
-
-func isRetryable(err error) bool {
-	var e *retryableError
-	return errors.As(err, &e)
-}
 
 // panicWhile is the value of a panic in a function that judged an error: the
 // error must not be lost by it.

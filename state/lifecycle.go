@@ -177,7 +177,8 @@ func (r *run) close() error {
 	r.mu.Lock()
 	r.awaitCalls()
 	r.closed = true
-	r.keep(r.lastRecord())
+	last := r.lastRecord()
+	r.keep(&last)
 	r.publish()
 	r.mu.Lock()
 	for r.publishing {

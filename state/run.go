@@ -44,6 +44,7 @@ func newRun(c *config) *run {
 		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata,
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
+	r.history.runID = c.settings.RunID
 	r.quiet = sync.NewCond(&r.mu)
 	r.root = core.NewRoot(r)
 	if c.checker != nil {
@@ -55,7 +56,7 @@ func newRun(c *config) *run {
 		begin.Detail = &core.Detail{Message: c.metadata.Description}
 	}
 	r.mu.Lock()
-	r.keep(begin)
+	r.keep(&begin)
 	r.publish()
 	return r
 }
@@ -81,9 +82,10 @@ func (r *run) Append(s *core.Scope, rec core.Record) error {
 	if rec.Status != core.StatusStarted && r.values.pending != nil {
 		r.settleValues(s, &rec)
 	}
-	r.keep(rec)
+	r.keep(&rec)
 	if rec.WillRetry {
-		r.keep(rec.Retrying())
+		next := rec.Retrying()
+		r.keep(&next)
 	}
 	if rec.Kind.IsCall() {
 		r.course.follow(s, &rec)
@@ -96,10 +98,7 @@ func (r *run) Append(s *core.Scope, rec core.Record) error {
 }
 
 // keep gives rec its number and puts it into the history. The lock is held.
-func (r *run) keep(rec core.Record) {
-	rec.RunID = r.settings.RunID
-	r.history.append(rec)
-}
+func (r *run) keep(rec *core.Record) { r.history.append(rec) }
 
 // publish tells the publishers what is new, and unlocks. Whoever comes while
 // somebody is at it leaves the work to them: so publishing is in order, may

@@ -155,7 +155,7 @@ func (r *run) commit(from core.Address, v value) {
 		r.values.common = make(map[slot][]byte)
 	}
 	r.values.common[v.slot] = v.encoded
-	r.keep(core.Record{
+	r.keep(&core.Record{
 		Time: now(), Address: from, Name: v.key, Kind: v.kind, Status: core.StatusRecorded,
 		Detail: &core.Detail{Output: v.encoded},
 	})

@@ -1,0 +1,147 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"time"
+)
+
+// traits are everything about an error that retrying depends on, found in one
+// walk over its tree. errors.As would allocate for each question, and a retry
+// asks a dozen.
+type traits struct {
+	permanent, retryable, panicked, timedOut      bool          // marks of this package
+	connection, eof, canceled, timeout, temporary bool          // what the standard library returns
+	classed                                       Class         // of a method Class
+	status                                        int           // HTTP
+	after                                         time.Duration // Retry-After
+}
+
+func (t *traits) class() Class {
+	switch {
+	case t.permanent:
+		return ClassPermanent
+	case t.panicked:
+		return ClassPanic
+	case t.timedOut:
+		return ClassTimeout
+	case t.classed != ClassUnknown:
+		return t.classed
+	case t.status != 0:
+		return classOfStatus(t.status)
+	case t.connection:
+		return ClassConnection
+	case t.eof:
+		return ClassEOF
+	case t.canceled:
+		return ClassCanceled
+	case t.timeout:
+		return ClassTimeout
+	case t.temporary:
+		return ClassNetwork
+	}
+	return ClassUnknown
+}
+
+func inspect(err error) (t traits) {
+	t.walk(err)
+	return t
+}
+
+// walk visits err and all it wraps, in the order of errors.Is.
+func (t *traits) walk(err error) {
+	for err != nil {
+		t.marks(err)
+		t.foreign(err)
+		if _, ok := err.(interface{ As(any) bool }); ok {
+			t.ask(err)
+		}
+		switch wrapper := err.(type) {
+		case interface{ Unwrap() error }:
+			err = wrapper.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, inner := range wrapper.Unwrap() {
+				t.walk(inner)
+			}
+			return
+		default:
+			return
+		}
+	}
+}
+
+// marks sees what this package makes.
+func (t *traits) marks(err error) {
+	switch err.(type) {
+	case *permanentError:
+		t.permanent = true
+	case *retryableError:
+		t.retryable = true
+	case *PanicError:
+		t.panicked = true
+	case *TimeoutError:
+		t.timedOut = true
+	}
+	if e, ok := err.(interface{ Class() Class }); ok && t.classed == ClassUnknown {
+		t.classed = e.Class()
+	}
+	if e, ok := err.(interface{ RetryAfter() time.Duration }); ok && t.after == 0 {
+		t.after = e.RetryAfter()
+	}
+}
+
+// foreign sees what clients and the standard library return.
+func (t *traits) foreign(err error) {
+	if t.status == 0 {
+		switch e := err.(type) {
+		case interface{ HTTPStatusCode() int }:
+			t.status = e.HTTPStatusCode()
+		case interface{ StatusCode() int }:
+			t.status = e.StatusCode()
+		}
+	}
+	t.connection = t.connection || is(err, syscall.ECONNREFUSED) || is(err, syscall.ECONNRESET) ||
+		is(err, syscall.ECONNABORTED) || is(err, syscall.EPIPE)
+	t.eof = t.eof || is(err, io.ErrUnexpectedEOF)
+	t.canceled = t.canceled || is(err, context.Canceled)
+	if e, ok := err.(net.Error); ok {
+		// context.DeadlineExceeded and os.ErrDeadlineExceeded are net.Errors too.
+		t.timeout = t.timeout || e.Timeout()
+		if dns, ok := err.(*net.DNSError); ok {
+			t.temporary = t.temporary || dns.IsTemporary
+		} else if e, ok := err.(interface{ Temporary() bool }); ok {
+			t.temporary = t.temporary || e.Temporary()
+		}
+	}
+}
+
+// is compares one error of a tree with target, as errors.Is does.
+func is(err, target error) bool {
+	if e, ok := err.(interface{ Is(error) bool }); ok && e.Is(target) {
+		return true
+	}
+	return err == target // the targets have comparable types: this cannot panic
+}
+
+// ask puts the questions to an error that answers errors.As by a method.
+func (t *traits) ask(err error) {
+	var (
+		classed interface{ Class() Class }
+		named   interface{ HTTPStatusCode() int }
+		short   interface{ StatusCode() int }
+		after   interface{ RetryAfter() time.Duration }
+		network net.Error
+	)
+	for _, target := range []any{&classed, &named, &short, &after, &network} {
+		_ = errors.As(err, target)
+	}
+	for _, e := range []any{classed, named, short, after, network} {
+		if e, ok := e.(error); ok && e != nil && e != err {
+			t.marks(e)
+			t.foreign(e)
+		}
+	}
+}

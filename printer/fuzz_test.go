@@ -1,0 +1,109 @@
+package printer_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/printer"
+)
+
+// spoken is a record of each shape, with every text in it from outside.
+func spoken(t testing.TB, name, problem, message string) []core.Record {
+	t.Helper()
+	payload, err := core.Encode(message)
+	require.NoError(t, err)
+	interrupt := &core.InterruptedError{Reason: core.InterruptReason(name), By: problem, Message: message, Cause: errors.New(problem)}
+	detail := &core.Detail{
+		Input: payload, Output: payload, Artifact: name, Message: message, Interrupt: interrupt,
+		Metadata: map[string]any{message: problem, "error": errors.New(name), "list": []string{name, message}},
+	}
+	place := core.Address{}
+	if name != "" {
+		place = address(t, "group:"+escaped(name)+"/1/step:"+escaped(name)+"#2")
+	}
+	var records []core.Record
+	for kind := core.Kind(0); kind <= core.KindStepResult+1; kind++ {
+		for status := core.Status(0); status <= core.StatusRecorded+1; status++ {
+			r := core.Record{
+				RunID: message, Name: name, Kind: kind, Status: status, Address: place,
+				Reason: core.ReasonExhausted, Err: errors.New(problem), Detail: detail, Attempt: 1,
+			}
+			records = append(records, r)
+		}
+	}
+	return records
+}
+
+// escaped is a name as it stands in an address.
+func escaped(name string) string {
+	var b strings.Builder
+	for _, c := range []byte(name) {
+		if c < 0x20 || c == 0x7f || strings.IndexByte("/#@:?%", c) >= 0 {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add("fetch_data", "Connection timeout", "hello")
+	f.Add("", "", "")
+	f.Add("a\nb", "\x1b[2J\r\n\u009b1m", "\xff\xfe\u2028\u202e")
+	f.Add("%0A", "\u0301\u0301", strings.Repeat("\U000e0041", 300))
+	plain := func(t testing.TB, name, problem, message string) []string {
+		return printedEach(spoken(t, name, problem, message))
+	}
+	full := func(t testing.TB, name, problem, message string) []string {
+		return printedEach(spoken(t, name, problem, message), printer.WithPreviews(), printer.WithASCII())
+	}
+	plainBenign, fullBenign := plain(f, "n", "e", "m"), full(f, "n", "e", "m")
+	f.Fuzz(func(t *testing.T, name, problem, message string) {
+		for i, got := range plain(t, name, problem, message) {
+			checkLines(t, plainBenign[i], got)
+		}
+		if strings.TrimSpace(name) == "" {
+			return // the preview of an artifact without a name is no line
+		}
+		for i, got := range full(t, name, problem, message) {
+			checkLines(t, fullBenign[i], got)
+		}
+	})
+}
+
+func printedEach(records []core.Record, options ...printer.Option) []string {
+	texts := make([]string, len(records))
+	for i := range records {
+		texts[i] = printed(records[i:i+1], options...)
+	}
+	return texts
+}
+
+// checkLines holds got to be as many lines as benign, and harmless.
+func checkLines(t *testing.T, benign, got string) {
+	t.Helper()
+	if strings.Count(benign, "\n") != strings.Count(got, "\n") || !strings.HasSuffix(got, "\n") {
+		t.Errorf("%q is not as many lines as %q", got, benign)
+	}
+	if !utf8.ValidString(got) {
+		t.Errorf("%q is not UTF-8", got)
+	}
+	for line := range strings.Lines(got) {
+		if utf8.RuneCountInString(line) > 1500 {
+			t.Errorf("%q is too long", line)
+		}
+		for _, c := range strings.TrimSuffix(line, "\n") {
+			if !unicode.IsGraphic(c) && c != '\u200c' && c != '\u200d' {
+				t.Errorf("%q in %q", c, line)
+			}
+		}
+	}
+}

@@ -1,0 +1,475 @@
+package printer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/printer"
+)
+
+const (
+	half = 500 * time.Millisecond
+	sec  = time.Second
+)
+
+var errTimeout = errors.New("Connection timeout") //nolint:staticcheck // the text of the specification
+
+func address(t testing.TB, path string) core.Address {
+	t.Helper()
+	a, err := core.ParseAddress(path)
+	require.NoError(t, err)
+	return a
+}
+
+// tool is a record of the tool fetch_data with three attempts.
+func tool(t testing.TB, status core.Status, attempt int) core.Record {
+	t.Helper()
+	return core.Record{
+		RunID: "r1", Kind: core.KindTool, Status: status, Name: "fetch_data", Address: address(t, "fetch_data"),
+		Attempt: attempt, MaxAttempts: 3,
+	}
+}
+
+// failing is a failed attempt of half a second that is tried again after the
+// delay: two records.
+func failing(t testing.TB, attempt int, delay time.Duration) []core.Record {
+	t.Helper()
+	r := tool(t, core.StatusFailed, attempt)
+	r.Duration, r.Err, r.WillRetry, r.Delay, r.Waiting = half, errTimeout, true, delay, core.SourceBackoff
+	return []core.Record{r, r.Retrying()}
+}
+
+func failed(t testing.TB, attempt int, reason core.Reason, elapsed time.Duration) core.Record {
+	t.Helper()
+	r := tool(t, core.StatusFailed, attempt)
+	r.Duration, r.Elapsed, r.Err, r.Reason, r.Stage = half, elapsed, errTimeout, reason, core.StageHandler
+	return r
+}
+
+func completed(t testing.TB, attempt int, elapsed time.Duration) core.Record {
+	t.Helper()
+	r := tool(t, core.StatusCompleted, attempt)
+	r.Duration, r.Elapsed = half, elapsed
+	return r
+}
+
+// recovering is a call that succeeds in its third attempt.
+func recovering(t testing.TB) []core.Record {
+	t.Helper()
+	records := []core.Record{tool(t, core.StatusStarted, 0)}
+	records = append(records, failing(t, 0, 2*sec)...)
+	records = append(records, tool(t, core.StatusStarted, 1))
+	records = append(records, failing(t, 1, 4*sec)...)
+	return append(records, tool(t, core.StatusStarted, 2), completed(t, 2, 5200*time.Millisecond))
+}
+
+// exhausting is a call whose three attempts fail.
+func exhausting(t testing.TB) []core.Record {
+	t.Helper()
+	records := recovering(t)
+	return append(records[:len(records)-1], failed(t, 2, core.ReasonExhausted, 7*sec))
+}
+
+func printed(records []core.Record, options ...printer.Option) string {
+	var out strings.Builder
+	p := printer.New(&out, options...)
+	for _, r := range records {
+		p.Publish(r)
+	}
+	return out.String()
+}
+
+func TestFirstSuccessIsTwoLines(t *testing.T) {
+	got := printed([]core.Record{tool(t, core.StatusStarted, 0), completed(t, 0, half)})
+	assert.Equal(t, "🔧 fetch_data [STARTED]\n✔ fetch_data [COMPLETED] (0.5s)\n", got)
+}
+
+func TestRecoveryHasTheTextsOfTheSpecification(t *testing.T) {
+	assert.Equal(t, `🔧 fetch_data [STARTED]
+✖ fetch_data [FAILED] (0.5s) - Connection timeout
+  ↻ Retrying (attempt 2/3) in 2.0s...
+🔧 fetch_data [STARTED] (retry 2/3)
+✖ fetch_data [FAILED] (0.5s) - Connection timeout
+  ↻ Retrying (attempt 3/3) in 4.0s...
+🔧 fetch_data [STARTED] (retry 3/3)
+✔ fetch_data [COMPLETED after 3 attempts] (5.2s total)
+  ↻ Recovered after 2 retries
+`, printed(recovering(t)))
+}
+
+func TestExhaustionHasTheTextsOfTheSpecification(t *testing.T) {
+	assert.Equal(t, `🔧 fetch_data [STARTED]
+✖ fetch_data [FAILED] (0.5s) - Connection timeout
+  ↻ Retrying (attempt 2/3) in 2.0s...
+🔧 fetch_data [STARTED] (retry 2/3)
+✖ fetch_data [FAILED] (0.5s) - Connection timeout
+  ↻ Retrying (attempt 3/3) in 4.0s...
+🔧 fetch_data [STARTED] (retry 3/3)
+✖ fetch_data [FAILED] (0.5s) - Connection timeout
+✖ fetch_data [EXHAUSTED all 3 attempts] (7.0s total)
+`, printed(exhausting(t)))
+}
+
+func TestASCIIUsesNoOtherCharacters(t *testing.T) {
+	records := recovering(t)
+	records[7].Detail = &core.Detail{Usage: core.Usage{InputTokens: 12, OutputTokens: 5}}
+	interrupted := tool(t, core.StatusInterrupted, 0)
+	interrupted.Err = &core.InterruptedError{Reason: core.InterruptUser, Message: strings.Repeat("x", 201)}
+	records = append(records, failed(t, 0, core.ReasonPermanent, half), interrupted)
+	assert.Equal(t, `* fetch_data [STARTED]
+x fetch_data [FAILED] (0.5s) - Connection timeout
+  ~ Retrying (attempt 2/3) in 2.0s...
+* fetch_data [STARTED] (retry 2/3)
+x fetch_data [FAILED] (0.5s) - Connection timeout
+  ~ Retrying (attempt 3/3) in 4.0s...
+* fetch_data [STARTED] (retry 3/3)
++ fetch_data [COMPLETED after 3 attempts] (5.2s total), 17 tokens
+  ~ Recovered after 2 retries
+x fetch_data [FAILED: permanent] (0.5s) - Connection timeout
+= fetch_data [INTERRUPTED] user: `+strings.Repeat("x", 200)+"...\n", printed(records, printer.WithASCII()))
+}
+
+func TestFailureTellsItsReasonInWords(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		r    core.Record
+		want string
+	}{
+		{"permanent", failed(t, 0, core.ReasonPermanent, half), "[FAILED: permanent] (0.5s) - Connection timeout"},
+		{"later", failed(t, 1, core.ReasonPermanent, 3*sec), "[FAILED: permanent after 2 attempts] (0.5s, 3.0s total) - Connection timeout"},
+		{"retry timeout", failed(t, 0, core.ReasonRetryTimeout, half), "[FAILED: retry timeout] (0.5s) - Connection timeout"},
+		{"deadline", failed(t, 0, core.ReasonDeadline, half), "[FAILED: deadline] (0.5s) - Connection timeout"},
+		{"retry-after", failed(t, 0, core.ReasonRetryAfterTooLong, half), "[FAILED: retry-after too long] (0.5s) - Connection timeout"},
+		{"postcondition", failed(t, 0, core.ReasonCondition, half), "[FAILED: postcondition] (0.5s) - Connection timeout"},
+		{"only attempt", failed(t, 0, core.ReasonExhausted, half), "[FAILED] (0.5s) - Connection timeout"},
+		{"from a newer format", failed(t, 0, core.Reason(99), half), "[FAILED: reason(99)] (0.5s) - Connection timeout"},
+		{"during a wait", func() core.Record {
+			r := failed(t, 1, core.ReasonCanceled, 3*sec)
+			r.Duration = 0
+			return r
+		}(), "[FAILED: canceled after 2 attempts] (3.0s total) - Connection timeout"},
+		{"precondition", func() core.Record {
+			r := failed(t, 0, core.ReasonPrecondition, 12*time.Millisecond)
+			r.Duration, r.Stage = 0, core.StagePrecondition
+			return r
+		}(), "[FAILED: precondition] (12ms) - Connection timeout"},
+		{"no error", func() core.Record {
+			r := failed(t, 0, core.ReasonPermanent, half)
+			r.Err = nil
+			return r
+		}(), "[FAILED: permanent] (0.5s)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			assert.Equal(t, "✖ fetch_data "+c.want+"\n", printed([]core.Record{c.r}))
+		})
+	}
+}
+
+func TestRetryTellsWhoAskedForTheDelay(t *testing.T) {
+	r := failing(t, 0, 90*sec)[1]
+	r.Waiting = core.SourceServer
+	assert.Equal(t, "  ↻ Retrying (attempt 2/3) in 1m30s... (asked by the service)\n", printed([]core.Record{r}))
+	r.Delay, r.Waiting = 0, core.SourceBackoff
+	assert.Equal(t, "  ↻ Retrying (attempt 2/3) at once...\n", printed([]core.Record{r}))
+}
+
+func TestUnlimitedAttemptsHaveNoTotal(t *testing.T) {
+	started := tool(t, core.StatusStarted, 41)
+	retrying := failing(t, 41, sec)[1]
+	started.MaxAttempts, retrying.MaxAttempts = core.Unlimited, core.Unlimited
+	assert.Equal(t, "🔧 fetch_data [STARTED] (retry 42)\n  ↻ Retrying (attempt 43) in 1.0s...\n",
+		printed([]core.Record{started, retrying}))
+}
+
+func TestInterruptTellsWhoAndWhy(t *testing.T) {
+	r := tool(t, core.StatusInterrupted, 0)
+	e := &core.InterruptedError{Reason: core.InterruptUser, By: "terminal", Message: "Ctrl-C"}
+	r.Err, r.Detail = e, &core.Detail{Interrupt: e}
+	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] user by terminal: Ctrl-C\n", printed([]core.Record{r}))
+
+	r.Detail = nil
+	r.Err = &core.InterruptedError{Reason: core.InterruptParent, Cause: context.DeadlineExceeded}
+	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] parent timeout: context deadline exceeded\n", printed([]core.Record{r}))
+
+	r.Err = errTimeout
+	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] - Connection timeout\n", printed([]core.Record{r}))
+}
+
+// call is a record of a call at the path, named as the actor.
+func call(t testing.TB, kind core.Kind, status core.Status, path, name string) core.Record {
+	t.Helper()
+	return core.Record{
+		RunID: "r1", Kind: kind, Status: status, Name: name, Address: address(t, path),
+		MaxAttempts: 3, Duration: 12 * time.Millisecond, Elapsed: 12 * time.Millisecond,
+	}
+}
+
+func TestNestedCallsAreIndented(t *testing.T) {
+	answered := call(t, core.KindLLM, core.StatusCompleted, "assistant/model#2", "model")
+	answered.Detail = &core.Detail{Usage: core.Usage{InputTokens: 12, OutputTokens: 5, Cost: 0.0025}}
+	retry := call(t, core.KindTool, core.StatusFailed, "assistant/get_weather", "get_weather")
+	retry.WillRetry, retry.Delay, retry.Err = true, sec, errTimeout
+	assert.Equal(t, `🤖 assistant [STARTED]
+  💬 model [STARTED]
+  ✔ model [COMPLETED] (12ms)
+  🔧 get_weather [STARTED]
+  ✖ get_weather [FAILED] (12ms) - Connection timeout
+    ↻ Retrying (attempt 2/3) in 1.0s...
+    🔧 lookup [STARTED]
+  💬 model#2 [STARTED]
+  ✔ model#2 [COMPLETED] (12ms) · 17 tokens · cost 0.0025
+✔ assistant [COMPLETED] (12ms)
+`, printed([]core.Record{
+		call(t, core.KindAgent, core.StatusStarted, "assistant", "assistant"),
+		call(t, core.KindLLM, core.StatusStarted, "assistant/model", "model"),
+		call(t, core.KindLLM, core.StatusCompleted, "assistant/model", "model"),
+		call(t, core.KindTool, core.StatusStarted, "assistant/get_weather", "get_weather"),
+		retry,
+		retry.Retrying(),
+		call(t, core.KindTool, core.StatusStarted, "assistant/get_weather@2/lookup", "lookup"),
+		call(t, core.KindLLM, core.StatusStarted, "assistant/model#2", "model"),
+		answered,
+		call(t, core.KindAgent, core.StatusCompleted, "assistant", "assistant"),
+	}))
+}
+
+func TestTagsAndBranchesTellCallsApart(t *testing.T) {
+	assert.Equal(t, `🔧 fetch_data (collect) [STARTED]
+🔧 fetch_data (collect#2) [STARTED]
+    🔧 get_weather (cities/1) [STARTED]
+    🔧 get_weather#2 (cities/2) [STARTED]
+      🔧 lookup (cities/2) [STARTED]
+    🔧 get_weather (a step, north/south#2/1) [STARTED]
+    🔧 get_weather (a step#3, cities/12) [STARTED]
+`, printed([]core.Record{
+		call(t, core.KindTool, core.StatusStarted, "step:collect", "fetch_data"),
+		call(t, core.KindTool, core.StatusStarted, "step:collect#2", "fetch_data"),
+		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/1/get_weather", "get_weather"),
+		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2/get_weather#2", "get_weather"),
+		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2/get_weather/lookup", "lookup"),
+		call(t, core.KindTool, core.StatusStarted, "assistant@2/group:north%2Fsouth#2/1/step:a step", "get_weather"),
+		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/12/step:a step#3", "get_weather"),
+	}))
+}
+
+func TestRunHasItsOwnLines(t *testing.T) {
+	run := func(status core.Status, name string) core.Record {
+		return core.Record{RunID: "weather-42", Kind: core.KindRun, Status: status, Name: name, Elapsed: 65 * sec}
+	}
+	described := run(core.StatusStarted, "")
+	described.Detail = &core.Detail{Message: "weather in Oslo"}
+	failed := run(core.StatusFailed, "nightly")
+	failed.Err, failed.Reason = errTimeout, core.ReasonExhausted
+	interrupted := run(core.StatusInterrupted, "nightly")
+	interrupted.Detail = &core.Detail{Interrupt: &core.InterruptedError{Reason: core.InterruptClosed}}
+	nameless := run(core.StatusCompleted, "")
+	nameless.RunID, nameless.Elapsed = "", 0
+	assert.Equal(t, `▶ run weather-42 [STARTED] weather in Oslo
+▶ nightly (run weather-42) [STARTED]
+✔ nightly (run weather-42) [COMPLETED] (1m05s)
+✖ nightly (run weather-42) [FAILED: exhausted] (1m05s) - Connection timeout
+⏸ nightly (run weather-42) [INTERRUPTED] closed
+✔ run [COMPLETED]
+`, printed([]core.Record{
+		described, run(core.StatusStarted, "nightly"), run(core.StatusCompleted, "nightly"), failed, interrupted, nameless,
+	}))
+}
+
+func TestLogsAreIndentedIntoTheirCall(t *testing.T) {
+	log := func(path string, detail *core.Detail) core.Record {
+		return core.Record{RunID: "r1", Kind: core.KindLog, Status: core.StatusRecorded, Address: address(t, path), Detail: detail}
+	}
+	named := log("assistant", &core.Detail{Message: "slow", Severity: core.SeverityWarn})
+	named.Name, named.Err = "http", errTimeout
+	assert.Equal(t, `· INFO ready
+  · WARN http: slow - Connection timeout
+    · DEBUG asked city=Oslo found=true took=1.5s
+      · ERROR odd at=2026-01-02T03:04:05Z bad=(chan int) list=[1,2] none=<nil> text="a \"b\" c" zero=""
+    · INFO in a branch
+· INFO
+`, printed([]core.Record{
+		log("", &core.Detail{Message: "ready"}),
+		named,
+		log("assistant/get_weather", &core.Detail{Message: "asked", Severity: core.SeverityDebug, Metadata: map[string]any{
+			"took": 1500 * time.Millisecond, "city": "Oslo", "found": true,
+		}}),
+		log("assistant/group:cities/3/get_weather", &core.Detail{Message: "odd", Severity: core.SeverityError, Metadata: map[string]any{
+			"text": `a "b" c`, "zero": "", "none": nil, "list": []int{1, 2}, "bad": make(chan int),
+			"at": time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		}}),
+		log("assistant/group:cities/3", &core.Detail{Message: "in a branch"}),
+		log("", nil),
+	}))
+}
+
+func TestMetadataIsLimited(t *testing.T) {
+	metadata := map[string]any{}
+	for c := 'a'; c <= 'z'; c++ {
+		metadata[string(c)] = strings.Repeat("y", 1000)
+	}
+	got := printed([]core.Record{{Kind: core.KindLog, Detail: &core.Detail{Message: "m", Metadata: metadata}}})
+	assert.Contains(t, got, " a="+strings.Repeat("y", 80)+"… b=")
+	assert.True(t, strings.HasSuffix(got, "… …\n"), got)
+	assert.NotContains(t, got, "q=")
+}
+
+func TestMetadataOfAnyKindIsHarmless(t *testing.T) {
+	cyclic := map[string]any{}
+	cyclic["self"] = cyclic
+	got := printed([]core.Record{{Kind: core.KindLog, Detail: &core.Detail{Message: "m", Metadata: map[string]any{
+		"cycle": cyclic, "mine": panicking{}, "nil": (*panicking)(nil), "json": panickingJSON{},
+	}}}})
+	assert.Contains(t, got, "cycle=(map[string]interface {}) json=(printer_test.panickingJSON) mine=")
+	assert.Equal(t, 1, strings.Count(got, "\n"))
+}
+
+type panicking struct{}
+
+func (panicking) Error() string { panic("in Error") }
+
+type panickingJSON struct{}
+
+func (panickingJSON) MarshalJSON() ([]byte, error) { panic("in MarshalJSON") }
+
+func TestErrorMethodThatPanicsIsPrinted(t *testing.T) {
+	r := failed(t, 0, core.ReasonPermanent, half)
+	r.Err = panicking{}
+	assert.Contains(t, printed([]core.Record{r}), "[FAILED: permanent] (0.5s) - %!v(PANIC")
+}
+
+func TestValuesAndStepsAreNotes(t *testing.T) {
+	value := core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Address: address(t, "assistant")}
+	step := core.Record{Kind: core.KindStepResult, Status: core.StatusRecorded, Name: "now"}
+	assert.Equal(t, "  · value city\n· step result now\n", printed([]core.Record{value, step}))
+}
+
+func TestUnknownRecordsStillPrint(t *testing.T) {
+	odd := tool(t, core.Status(77), 0)
+	nameless := core.Record{Kind: core.KindTool, Status: core.StatusStarted}
+	awaiting := tool(t, core.StatusAwaiting, 0)
+	awaiting.Detail = &core.Detail{Message: "refund?"}
+	recalled := tool(t, core.StatusRecovered, 0)
+	recalled.Err = errTimeout
+	assert.Equal(t, `· fetch_data [STATUS(77)]
+🔧 tool_call [STARTED]
+⏸ fetch_data [AWAITING] refund?
+↻ fetch_data [RECOVERED from history] - Connection timeout
+· kind(99) budget [COMPLETED] spent
+· record
+· run [STATUS(78)]
+`, printed([]core.Record{
+		odd, nameless, awaiting, recalled,
+		{Kind: core.Kind(99), Status: core.StatusCompleted, Name: "budget", Detail: &core.Detail{Message: "spent"}},
+		{},
+		{Kind: core.KindRun, Status: core.Status(78)},
+	}))
+}
+
+func TestReplayedRecordsAreMarked(t *testing.T) {
+	r := completed(t, 2, 5200*time.Millisecond)
+	r.Replayed = true
+	assert.Equal(t, "✔ fetch_data [COMPLETED after 3 attempts] (5.2s total) (replayed)\n  ↻ Recovered after 2 retries\n",
+		printed([]core.Record{r}))
+}
+
+func TestPreviewsAreShownOnRequest(t *testing.T) {
+	encoded := func(v any) []byte {
+		data, err := core.Encode(v)
+		require.NoError(t, err)
+		return data
+	}
+	started := call(t, core.KindTool, core.StatusStarted, "assistant/get_weather", "get_weather")
+	started.Detail = &core.Detail{Input: encoded(map[string]any{"city": "Oslo"})}
+	done := call(t, core.KindTool, core.StatusCompleted, "assistant/get_weather", "get_weather")
+	done.Detail = &core.Detail{Output: encoded(strings.Repeat("long ", 200))}
+	large := call(t, core.KindTool, core.StatusCompleted, "report", "report")
+	large.Detail = &core.Detail{Artifact: "sha256:abc"}
+	value := core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "n", Detail: &core.Detail{Output: encoded(7)}}
+	records := []core.Record{started, done, large, value}
+
+	assert.Equal(t, `  🔧 get_weather [STARTED]
+    · input: {"city":"Oslo"}
+  ✔ get_weather [COMPLETED] (12ms)
+    · output: "`+strings.Repeat("long ", 39)+`long…
+✔ report [COMPLETED] (12ms)
+  · output: artifact sha256:abc
+· value n
+  · output: 7
+`, printed(records, printer.WithPreviews()))
+	assert.NotContains(t, printed(records), "put:")
+}
+
+func TestHostileTextStaysOnOneHarmlessLine(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"newlines", "a\r\n\tb\n\nc\n", "a b c"},
+		{"escape sequence", "\x1b[2J\x1b]0;title\a", `\x1b[2J\x1b]0;title\x07`},
+		{"8-bit controls", "a\u009b31mb", `a\u009b31mb`},
+		{"raw bytes", "a\x9b31m\xff", `a\x9b31m\xff`},
+		{"backspace", "ok\b\bno\x7f", `ok\x08\x08no\x7f`},
+		{"line separators", "a\u2028b\u2029c\u0085d", "a b c d"},
+		{"bidi", "a\u202eb\u2066c", `a\u202eb\u2066c`},
+		{"tag characters", "a\U000e0041", `a\U000e0041`},
+		{"joined emoji", "👩‍💻 ok", "👩‍💻 ok"},
+		{"stacked marks", "z" + strings.Repeat("\u0301", 500), "z" + strings.Repeat("\u0301", 8)},
+		{"long", strings.Repeat("ü", 100_000), strings.Repeat("ü", 200) + "…"},
+		{"as long as may be", strings.Repeat("ü", 200) + " \n", strings.Repeat("ü", 200)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := failed(t, 0, core.ReasonPermanent, half)
+			r.Err = errors.New(c.text)
+			assert.Equal(t, "✖ fetch_data [FAILED: permanent] (0.5s) - "+c.want+"\n", printed([]core.Record{r}))
+		})
+	}
+	r := tool(t, core.StatusStarted, 0)
+	r.Name = "fetch\n\x1b[31mdata" + strings.Repeat("x", 100)
+	assert.Equal(t, `🔧 fetch \x1b[31mdata`+strings.Repeat("x", 62)+"… [STARTED]\n", printed([]core.Record{r}))
+}
+
+func TestDeepCallsStayReadable(t *testing.T) {
+	r := call(t, core.KindTool, core.StatusStarted, strings.Repeat("a/", 1000)+"b", "b")
+	assert.Equal(t, strings.Repeat("  ", 32)+"🔧 b [STARTED]\n", printed([]core.Record{r}))
+}
+
+func TestNilWriterOnlyCounts(t *testing.T) {
+	p := printer.New(nil)
+	p.Publish(tool(t, core.StatusStarted, 0))
+	p.PrintSummary()
+	require.NoError(t, p.Err())
+	assert.Equal(t, 1, p.Summary().Tools)
+}
+
+// faulty fails in its second Write and is short in its third.
+type faulty struct {
+	writes int
+	bytes.Buffer
+}
+
+func (f *faulty) Write(data []byte) (int, error) {
+	switch f.writes++; f.writes {
+	case 2:
+		return 0, errTimeout
+	case 3:
+		return len(data) - 1, nil
+	}
+	return f.Buffer.Write(data)
+}
+
+func TestFirstWriteErrorIsKept(t *testing.T) {
+	f := new(faulty)
+	p := printer.New(f)
+	p.Publish(tool(t, core.StatusStarted, 0))
+	require.NoError(t, p.Err())
+	for range 3 {
+		p.Publish(completed(t, 0, half))
+	}
+	require.ErrorIs(t, p.Err(), errTimeout)
+	assert.Equal(t, "🔧 fetch_data [STARTED]\n✔ fetch_data [COMPLETED] (0.5s)\n", f.String(), "the printer goes on after an error")
+}
