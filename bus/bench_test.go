@@ -34,6 +34,25 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
+// The peer of BenchmarkPublish/subscribers=1: a channel with the same room, and
+// neither gaps nor counts.
+func BenchmarkChannel(b *testing.B) {
+	records, done := make(chan core.Record, 1024), make(chan struct{})
+	go func() {
+		defer close(done)
+		for range records {
+		}
+	}()
+	r := core.Record{RunID: "run", Time: time.Now().UTC(), Name: "get_weather", Kind: core.KindTool}
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Seq++
+		records <- r
+	}
+	close(records)
+	<-done
+}
+
 // What a subscriber that is stuck costs.
 func BenchmarkPublishToFull(b *testing.B) {
 	events := bus.New()
@@ -53,7 +72,7 @@ func BenchmarkRecords(b *testing.B) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range records { //nolint:revive // only the receiving is measured
+		for range records {
 		}
 	}()
 	r := core.Record{RunID: "run"}

@@ -86,9 +86,9 @@ func (b *Bus) Subscribe(fn func(core.Record), options ...Option) *Subscription {
 // ranged over once; a second loop gets nothing. The loop takes them from the
 // queue by itself, and gaps are told to [WithGap] on its goroutine. It ends
 // when ctx ends, when it is left, or when the bus is closed and what was queued
-// has been seen. A sequence over which nobody ranges costs no goroutine, only
-// the room of its queue: until that is full after ctx ended, or the bus is
-// closed.
+// has been seen. A sequence over which nobody ranges costs no goroutine, but
+// fills its queue; the bus forgets it when it is closed, or when ctx has ended
+// and the queue is full.
 func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[core.Record] {
 	q := new(queue)
 	q.init(options)
@@ -154,7 +154,7 @@ func abandon(running []*Subscription, cause error) error {
 	if n == 0 {
 		return nil
 	}
-	return fmt.Errorf("bus: close: subscribers not done: %d: %w", n, cause)
+	return fmt.Errorf("bus: closed with %d of %d subscribers not done: %w", n, len(running), cause)
 }
 
 // refuse lets nothing more in and returns the subscriptions to wait for.

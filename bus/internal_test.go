@@ -2,8 +2,10 @@ package bus
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,6 +49,37 @@ func TestEndedSubscriptionKeepsNoRecords(t *testing.T) {
 	s.Close()
 	require.Nil(t, s.queue.records)
 	require.EqualValues(t, 100, s.Stats().Delivered)
+}
+
+func TestDeliveredRecordIsNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New()
+		b.Subscribe(func(core.Record) {})
+		detail := &core.Detail{Message: "large"}
+		kept := weak.Make(detail)
+		b.Publish(core.Record{Detail: detail})
+		synctest.Wait()
+		runtime.GC()
+		require.Nil(t, kept.Value())
+		b.Close()
+	})
+}
+
+// The consumer is between taking 1 and 2 and beginning with 1.
+func TestGapGrowsThoughTheConsumerTookTheRecordsBeforeIt(t *testing.T) {
+	var gaps []Gap
+	var q queue
+	q.init([]Option{WithQueue(2), WithGap(func(g Gap) { gaps = append(gaps, g) })})
+	for seq := range uint64(3) {
+		q.push(&core.Record{Seq: seq + 1})
+	}
+	require.True(t, q.refill())
+	q.push(&core.Record{Seq: 4})
+	q.drain()
+	for r := q.next(); r != nil; r = q.next() {
+		require.Empty(t, gaps)
+	}
+	require.Equal(t, []Gap{{From: 3, To: 4, Missed: 2}}, gaps)
 }
 
 func TestQueueGrowsOnlyAsItIsNeeded(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 
 // body is the generic side of a call, as the engine sees it.
 type body interface {
-	require(ctx context.Context) result
-	pass(s *Scope, ctx context.Context) result // keeps the output
-	launch(s *Scope) *flight                   // a pass on a goroutine of its own,
-	land()                                     // whose output is kept by this
+	require(ctx context.Context, r *result)
+	pass(ctx context.Context) // keeps the output
+	launch(s *Scope) *flight  // a pass on a goroutine of its own,
+	land()                    // whose output is kept by this
 	output() any
 	encodeInput() ([]byte, error)
 }
@@ -33,24 +33,25 @@ func (r *result) recoverPanic() {
 	}
 }
 
-func (t *typedCall[In, Out]) require(ctx context.Context) result {
-	t.preceded = len(t.definition.requires) > 0
-	return t.definition.require(ctx, t.in)
+func (t *typedCall[In, Out]) require(ctx context.Context, r *result) {
+	if len(t.definition.requires) > 0 {
+		t.preceded = true
+		t.definition.require(ctx, t.in, r)
+	}
 }
 
-func (t *typedCall[In, Out]) pass(s *Scope, ctx context.Context) result {
-	return t.passInto(s, ctx, &t.out)
+func (t *typedCall[In, Out]) pass(ctx context.Context) {
+	t.passInto(ctx, &t.out, &t.r)
 }
 
 // passInto is one pass through handler, postconditions and artifact storage.
-func (t *typedCall[In, Out]) passInto(s *Scope, ctx context.Context, out *Out) result {
-	r := t.definition.pass(ctx, t.in, out)
+func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out, r *result) {
+	t.definition.pass(ctx, t.in, out, r)
 	if r.err == nil && t.run != nil {
 		if settings := t.run.Settings(); settings.Payloads || settings.Artifacts {
-			t.store(ctx, settings, *out, &r)
+			t.store(ctx, settings, *out, r)
 		}
 	}
-	return r
 }
 
 // store encodes the output and keeps it apart if it is large.
@@ -114,14 +115,15 @@ func (t *typedCall[In, Out]) launch(s *Scope) *flight {
 func (t *typedCall[In, Out]) land() { t.out = t.flight.out }
 
 func (f *typedFlight[In, Out]) fly() {
-	r := result{stage: StageHandler, err: errGoexit, panicked: true}
-	defer func() { f.touchDown(r, f.call.run) }()
-	r = f.call.passInto(f.scope, f.scope, &f.out)
+	f.r = result{stage: StageHandler, err: errGoexit, panicked: true}
+	defer f.touchDown(f.call.run)
+	var r result
+	f.call.passInto(f.scope, &f.out, &r)
+	f.r = r
 }
 
 // touchDown hands over the result, or drops it where nobody waits any more.
-func (f *flight) touchDown(r result, run Run) {
-	f.r = r
+func (f *flight) touchDown(run Run) {
 	if !f.state.CompareAndSwap(flying, landed) {
 		if run != nil {
 			run.Settings().Late.Returned.Add(1)

@@ -19,11 +19,15 @@ type call struct {
 	timeout time.Duration // of an attempt; 0 for none
 
 	began    time.Time
-	preceded bool          // preconditions took time before the first attempt
-	previous time.Duration // the delay before the current attempt
+	preceded bool // preconditions took time before the first attempt
 
-	lastErr   error // of the attempt before, while the call waits
-	lastStage Stage
+	// The latest attempt, how it ended, what follows from it, and the record
+	// that is being told. They are here and not on the stack, so that the
+	// goroutine of a waiting call does with the smallest stack there is.
+	started, ended time.Time
+	r              result
+	plan           plan
+	rec            Record
 }
 
 // execute is the way of a call: preconditions, then attempts until one
@@ -37,9 +41,10 @@ func (t *typedCall[In, Out]) execute() error {
 }
 
 // goOn takes up a call whose first attempt was made and failed.
-func (c *call) goOn(s *Scope, r *result) error {
+func (c *call) goOn(s *Scope) error {
 	c.began = time.Now()
-	if done, err := c.settle(s, r, c.began, c.began); done {
+	c.started, c.ended = c.began, c.began
+	if done, err := c.settle(s); done {
 		return err
 	}
 	return c.attempts(c.next(s))
@@ -51,40 +56,41 @@ func (c *call) admit(s *Scope) (done bool, err error) {
 	if c.parent.Closed() {
 		return true, ErrAttemptOver
 	}
-	if err := c.policy.err; err != nil {
-		return true, c.fail(s, &result{err: err, stage: StageDefinition}, ReasonPermanent, c.began, 0)
+	if c.policy.err != nil {
+		c.r = result{err: c.policy.err, stage: StageDefinition}
+		return true, c.failBefore(s, ReasonPermanent)
 	}
 	if done, err := c.checkpoint(s); done {
 		return true, err
 	}
-	r := c.body.require(s.context())
-	switch {
-	case r.err == nil:
-		if c.run == nil || c.run.Settings().Check == nil && s.outer.Err() == nil {
-			return false, nil
-		}
+	if c.body.require(s.context(), &c.r); c.r.err != nil {
+		return true, c.refuse(s)
+	}
+	if c.preceded {
 		return c.checkpoint(s)
-	case r.panicked:
-		return true, c.fail(s, &r, ReasonPanic, time.Now(), 0)
 	}
+	return false, nil
+}
+
+// refuse ends a call whose preconditions do not hold.
+func (c *call) refuse(s *Scope) error {
 	if e := c.suspension(s.outer); e != nil {
-		return true, c.suspend(s, e, StageEntry, 0)
+		return c.suspend(s, e, StageEntry)
 	}
-	return true, c.fail(s, &r, ReasonPrecondition, time.Now(), 0)
+	reason := ReasonPrecondition
+	if c.r.panicked {
+		reason = ReasonPanic
+	}
+	return c.failBefore(s, reason)
 }
 
 // attempts runs one attempt after the other, beginning with s.
 func (c *call) attempts(s *Scope) error {
 	for {
-		start := c.began
-		if s.attempt > 0 || c.preceded {
-			start = time.Now()
-		}
-		r, err := c.attempt(s, start)
-		if err != nil {
+		if err := c.attempt(s); err != nil {
 			return err
 		}
-		if done, err := c.settle(s, &r, start, time.Now()); done {
+		if done, err := c.settle(s); done {
 			return err
 		}
 		s = c.next(s)
@@ -96,20 +102,26 @@ func (c *call) next(s *Scope) *Scope {
 	return &Scope{outer: s.outer, call: c, attempt: s.attempt + 1}
 }
 
-// attempt makes one attempt. Its error says that the attempt could not even
-// begin.
-func (c *call) attempt(s *Scope, start time.Time) (result, error) {
+// attempt makes one attempt, whose result is c.r. Its error says that the
+// attempt could not even begin.
+func (c *call) attempt(s *Scope) error {
+	c.started = c.began
+	if s.attempt > 0 || c.preceded {
+		c.started = time.Now()
+	}
 	if c.run != nil {
-		if err := c.recordStarted(s, start); err != nil {
-			return result{}, err
+		if err := c.recordStarted(s); err != nil {
+			return err
 		}
 	}
 	if c.timeout == 0 && c.policy.config.RetryTimeout == 0 {
-		r := c.body.pass(s, s.context())
+		c.body.pass(s.context())
 		s.closed.Store(true)
-		return r, nil
+	} else {
+		c.limited(s)
 	}
-	return c.limited(s, start), nil
+	c.ended = time.Now()
+	return nil
 }
 
 // context is what the handler gets. Outside a run and without a timeout
@@ -123,59 +135,57 @@ func (s *Scope) context() context.Context {
 
 // settle decides what the end of an attempt means. It is done if the call
 // has an ending; otherwise the wait is over and the next attempt is due.
-func (c *call) settle(s *Scope, r *result, start, end time.Time) (done bool, err error) {
-	if e := c.suspended(s, r); e != nil {
-		return true, c.suspend(s, e, StageHandler, end.Sub(start))
+func (c *call) settle(s *Scope) (done bool, err error) {
+	if e := c.suspended(s); e != nil {
+		return true, c.suspend(s, e, StageHandler)
 	}
-	if r.err == nil && !c.unsatisfied(s, r) {
-		return true, c.complete(s, r, start, end)
+	if c.r.err == nil && !c.unsatisfied(s) {
+		return true, c.complete(s)
 	}
-	retry, reason := c.decide(s, r)
-	if !retry {
-		return true, c.fail(s, r, reason, end, end.Sub(start))
+	reason := c.decide(s)
+	if reason == ReasonNone {
+		reason = c.planRetry(s)
 	}
-	plan := c.plan(s, r, end)
-	if plan.reason != ReasonNone {
-		return true, c.fail(s, r, plan.reason, end, end.Sub(start))
+	if reason != ReasonNone {
+		return true, c.fail(s, reason)
 	}
 	if c.run != nil {
-		if err := c.recordRetry(s, r, plan, start, end); err != nil {
+		if err := c.recordRetry(s); err != nil {
 			return true, err
 		}
 	}
-	c.previous, c.lastErr, c.lastStage = plan.delay, r.err, r.stage
-	if plan.futile != nil {
-		return true, c.suspend(s, plan.futile, StageWait, 0)
+	if e := c.plan.futile; e != nil {
+		return true, c.suspend(s, e, StageWait)
 	}
-	return c.wait(s, plan.delay)
+	return c.wait(s, c.plan.delay)
 }
 
 // suspended finds out whether an attempt stopped without an outcome: decided
 // by the state of the contexts and of the calls inside, never by which error
 // the handler returned.
-func (c *call) suspended(s *Scope, r *result) *InterruptedError {
+func (c *call) suspended(s *Scope) *InterruptedError {
 	if e := s.stopped.Load(); e != nil && !s.expired() {
 		return e
 	}
 	if s.doomed.Load() && !s.expired() {
 		// A call inside gave up, because it could not go on before the
 		// deadline: without its outcome there is no success.
-		c.expire(s, r)
+		c.expire(s)
 	}
-	if r.err == nil {
+	if c.r.err == nil {
 		return nil
 	}
 	return c.suspension(s.outer)
 }
 
-// expire makes the failure of an attempt by its deadline, before its time.
-func (c *call) expire(s *Scope, r *result) {
+// expire makes the attempt fail by its deadline, before its time.
+func (c *call) expire(s *Scope) {
 	if s.limit == nil {
-		r.err = errors.Join(context.DeadlineExceeded, r.err)
+		c.r.err = errors.Join(context.DeadlineExceeded, c.r.err)
 		return
 	}
 	s.limit.end(endedExpired)
-	r.err = &TimeoutError{Limit: s.limit.length, Err: r.err}
+	c.r.err = &TimeoutError{Limit: s.limit.length, Err: c.r.err}
 }
 
 func (s *Scope) expired() bool { return s.limit != nil && s.limit.expired() }
@@ -186,10 +196,10 @@ func (c *call) checkpoint(s *Scope) (done bool, err error) {
 		return false, nil
 	}
 	if e := c.suspension(s.outer); e != nil {
-		return true, c.suspend(s, e, StageEntry, 0)
+		return true, c.suspend(s, e, StageEntry)
 	}
-	r := result{err: context.Cause(s.outer), stage: StageEntry}
-	return true, c.fail(s, &r, ownEnd(s.outer), time.Now(), 0)
+	c.r = result{err: context.Cause(s.outer), stage: StageEntry}
+	return true, c.failBefore(s, ownEnd(s.outer))
 }
 
 // suspension is what stopped the surroundings of the call; nil while they go

@@ -1,35 +1,36 @@
 package core
 
 import (
+	"errors"
 	"time"
 )
 
-// decide says whether the failed attempt is to be followed by another, as far
-// as its error and the number of attempts are concerned, and else why not.
-func (c *call) decide(s *Scope, r *result) (retry bool, reason Reason) {
+// decide says why the failed attempt is not to be followed by another, as far
+// as its error and the number of attempts are concerned: ReasonNone if it is.
+func (c *call) decide(s *Scope) Reason {
 	config := &c.policy.config
 	switch {
-	case r.panicked:
-		return false, ReasonPanic
+	case c.r.panicked:
+		return ReasonPanic
 	case s.expired() && s.limit.total:
-		return false, ReasonRetryTimeout
+		return ReasonRetryTimeout
 	}
 	if reason := ownEnd(s.outer); reason != ReasonNone {
-		return false, reason
+		return reason
 	}
-	if !c.retryable(s, r) {
-		if r.panicked { // by StopWhen, RetryWhen or a Matcher
-			return false, ReasonPanic
+	if !c.retryable(s) {
+		if c.r.panicked { // by StopWhen, RetryWhen or a Matcher
+			return ReasonPanic
 		}
-		return false, refused(r.stage, ReasonPermanent)
+		return refused(c.r.stage, ReasonPermanent)
 	}
 	if config.MaxAttempts != Unlimited && s.attempt+1 >= config.MaxAttempts {
 		if config.MaxAttempts == 1 {
-			return false, refused(r.stage, ReasonExhausted)
+			return refused(c.r.stage, ReasonExhausted)
 		}
-		return false, ReasonExhausted
+		return ReasonExhausted
 	}
-	return true, ReasonNone
+	return ReasonNone
 }
 
 // refused is the reason of a failure that has no retry, where the stage says
@@ -45,66 +46,72 @@ func refused(stage Stage, otherwise Reason) Reason {
 }
 
 // retryable applies the order of decisions: never, Exclude, StopWhen, RetryOn
-// and RetryWhen, the mark Retryable, the class. A panic in one of the user's
-// functions becomes the failure.
-func (c *call) retryable(s *Scope, r *result) (retry bool) {
-	verdict := result{stage: r.stage}
-	defer func() {
-		if verdict.panicked {
-			verdict.err.(*PanicError).Value = panicWhile{verdict.err.(*PanicError).Value, r.err}
-			*r, retry = verdict, false
-		}
-	}()
-	defer verdict.recoverPanic()
-
-	config, traits := &c.policy.config, inspect(r.err)
-	class := classIn(r, &traits)
+// and RetryWhen, the mark Retryable, the class.
+func (c *call) retryable(s *Scope) bool {
+	traits := inspect(c.r.err)
+	class := classIn(&c.r, &traits)
 	if class == ClassPermanent || class == ClassPanic || class == ClassInvalid {
 		return false
 	}
-	if r.err == errUnsatisfied {
+	if c.r.err == errUnsatisfied {
 		return true
 	}
-	attempt := Attempt{Number: s.attempt + 1, Err: r.err}
-	if config.RetryWhen != nil || config.StopWhen != nil {
-		attempt.Output = c.body.output()
+	byDefault := traits.retryable || class.IsTransient()
+	config := &c.policy.config
+	if config.Exclude == nil && config.StopWhen == nil && config.RetryOn == nil && config.RetryWhen == nil {
+		return byDefault
 	}
+	return c.judge(Attempt{Number: s.attempt + 1, Err: c.r.err, Output: c.body.output()}, byDefault)
+}
+
+// judge asks the user's functions about a failure. A panic in one becomes the
+// failure.
+func (c *call) judge(attempt Attempt, byDefault bool) (retry bool) {
+	verdict := result{stage: c.r.stage}
+	defer func() {
+		if verdict.panicked {
+			// The failure that was judged must not be lost by it.
+			verdict.err = errors.Join(verdict.err, c.r.err)
+			c.r, retry = verdict, false
+		}
+	}()
+	defer verdict.recoverPanic()
+	config := &c.policy.config
 	switch {
-	case matchesAny(config.Exclude, r.err):
+	case matchesAny(config.Exclude, attempt.Err):
 		return false
 	case config.StopWhen != nil && config.StopWhen(attempt):
 		return false
-	case config.RetryOn != nil && !matchesAny(config.RetryOn, r.err):
+	case config.RetryOn != nil && !matchesAny(config.RetryOn, attempt.Err):
 		return false
 	case config.RetryWhen != nil:
 		return config.RetryWhen(attempt)
-	case config.RetryOn != nil:
-		return true
 	}
-	return traits.retryable || class.IsTransient()
+	return config.RetryOn != nil || byDefault
 }
 
 // unsatisfied asks about a success whether another attempt is wanted, and
 // makes it a failure if so.
-func (c *call) unsatisfied(s *Scope, r *result) bool {
-	config := &c.policy.config
-	if config.RetryWhen == nil {
+func (c *call) unsatisfied(s *Scope) bool {
+	if c.policy.config.RetryWhen == nil {
 		return false
 	}
-	verdict := result{stage: r.stage}
-	again := func() bool {
-		defer verdict.recoverPanic()
-		attempt := Attempt{Number: s.attempt + 1, Output: c.body.output()}
-		return (config.StopWhen == nil || !config.StopWhen(attempt)) && config.RetryWhen(attempt)
-	}()
-	if verdict.panicked {
-		*r = verdict
-		return true
-	}
+	verdict := result{stage: c.r.stage}
+	again := c.wantsMore(Attempt{Number: s.attempt + 1, Output: c.body.output()}, &verdict)
 	if again {
-		r.err, r.output, r.artifact = errUnsatisfied, nil, ""
+		verdict.err = errUnsatisfied
 	}
-	return again
+	if verdict.err == nil {
+		return false
+	}
+	c.r = verdict
+	return true
+}
+
+func (c *call) wantsMore(attempt Attempt, verdict *result) bool {
+	defer verdict.recoverPanic()
+	config := &c.policy.config
+	return (config.StopWhen == nil || !config.StopWhen(attempt)) && config.RetryWhen(attempt)
 }
 
 // classOf is the class of a failure: the stage decides where it says more
@@ -141,36 +148,35 @@ func classIn(r *result, t *traits) Class {
 type plan struct {
 	delay  time.Duration
 	source Source
-	reason Reason            // why there will be no next attempt
 	futile *InterruptedError // the surroundings end before the next attempt could begin
 }
 
-// plan chooses the delay before the next attempt, and sees whether the next
-// attempt could begin at all.
-func (c *call) plan(s *Scope, r *result, now time.Time) plan {
+// planRetry chooses the delay before the next attempt, and gives a reason if
+// that attempt could never begin.
+func (c *call) planRetry(s *Scope) Reason {
 	config, retry := &c.policy.config, s.attempt+1
-	p := plan{source: SourceBackoff}
-	p.delay = c.policy.jittered(retry, c.previous, c.random(retry))
-	if after, ok := RetryAfter(r.err); ok && after > p.delay {
-		p.delay, p.source = after, SourceServer
+	delay := c.policy.jittered(retry, c.plan.delay, c.random(retry))
+	c.plan = plan{delay: delay, source: SourceBackoff}
+	if after, ok := RetryAfter(c.r.err); ok && after > delay {
+		delay = after
+		c.plan = plan{delay: delay, source: SourceServer}
 	}
-	if p.source == SourceServer && p.delay > config.MaxRetryAfter {
-		p.reason = ReasonRetryAfterTooLong
-		return p
+	if c.plan.source == SourceServer && delay > config.MaxRetryAfter {
+		return ReasonRetryAfterTooLong
 	}
-	if config.RetryTimeout > 0 && now.Sub(c.began) >= config.RetryTimeout-p.delay {
-		p.reason = ReasonRetryTimeout
-		if p.source == SourceServer {
-			p.reason = ReasonRetryAfterTooLong
+	if config.RetryTimeout > 0 && c.ended.Sub(c.began) >= config.RetryTimeout-delay {
+		if c.plan.source == SourceServer {
+			return ReasonRetryAfterTooLong
 		}
-		return p
+		return ReasonRetryTimeout
 	}
-	if deadline, ok := s.outer.Deadline(); ok && !now.Add(p.delay).Before(deadline) {
-		if p.futile = c.futile(now.Add(p.delay)); p.futile == nil {
-			p.reason = ReasonDeadline
+	next := c.ended.Add(delay)
+	if deadline, ok := s.outer.Deadline(); ok && !next.Before(deadline) {
+		if c.plan.futile = c.futile(next); c.plan.futile == nil {
+			return ReasonDeadline
 		}
 	}
-	return p
+	return ReasonNone
 }
 
 // futile is the suspension of a call whose surroundings end before its next

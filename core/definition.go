@@ -140,29 +140,28 @@ func (d *Definition[In, Out]) Event() ExecutionEvent[In, Out] {
 }
 
 // require runs the preconditions.
-func (d *Definition[In, Out]) require(ctx context.Context, in In) (r result) {
-	r.stage = StagePrecondition
+func (d *Definition[In, Out]) require(ctx context.Context, in In, r *result) {
+	*r = result{stage: StagePrecondition}
 	defer r.recoverPanic()
 	for _, condition := range d.requires {
 		if r.err = condition(ctx, in); r.err != nil {
-			return r
+			return
 		}
 	}
-	return r
 }
 
 // pass runs the handler and the postconditions once.
-func (d *Definition[In, Out]) pass(ctx context.Context, in In, out *Out) (r result) {
-	r.stage = StageHandler
+func (d *Definition[In, Out]) pass(ctx context.Context, in In, out *Out, r *result) {
+	*r = result{stage: StageHandler}
 	defer r.recoverPanic()
-	if *out, r.err = d.handler(ctx, in); r.err != nil || len(d.ensures) == 0 {
-		return r
+	if *out, r.err = d.handler(ctx, in); r.err != nil {
+		return
 	}
-	r.stage = StagePostcondition
 	for _, condition := range d.ensures {
+		r.stage = StagePostcondition
 		if r.err = condition(ctx, in, *out); r.err != nil {
-			return r
+			return
 		}
 	}
-	return r
+	r.stage = StageHandler
 }

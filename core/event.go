@@ -169,13 +169,13 @@ func (e *ExecutionEvent[In, Out]) executeAlone(ctx context.Context, in In) (out 
 		err := t.execute()
 		return t.result(err)
 	}
-	r := e.definition.pass(ctx, in, &out)
-	if r.err == nil {
+	var r result
+	if e.definition.pass(ctx, in, &out, &r); r.err == nil {
 		return out, nil
 	}
 	t := e.newCall(ctx, in)
-	t.policy = policy
-	err = t.goOn(&t.first, &r)
+	t.policy, t.r = policy, r
+	err = t.goOn(&t.first)
 	return t.result(err)
 }
 

@@ -11,18 +11,31 @@ const grace = 50 * time.Millisecond
 
 // limited makes an attempt that has a timeout: on a goroutine of its own,
 // since only so can it be left behind.
-func (c *call) limited(s *Scope, start time.Time) result {
-	s.limit = c.limit(start)
+func (c *call) limited(s *Scope) {
+	s.limit = c.limit(c.started)
 	f := c.body.launch(s)
-	if f.quick() {
-		return c.landed(s, f)
+	if f.quick() || c.awaitLanding(s, f) {
+		c.landed(s, f)
+		return
 	}
+	if c.run != nil {
+		c.run.Settings().Late.Abandoned.Add(1)
+	}
+	c.r = result{err: s.limit.Err(), stage: StageHandler}
+	if s.limit.expired() {
+		c.r.err = &TimeoutError{Limit: s.limit.length}
+	}
+}
+
+// awaitLanding waits until the attempt comes back. It reports false if the
+// attempt did not return when its context ended, and was abandoned.
+func (c *call) awaitLanding(s *Scope, f *flight) bool {
 	done := f.done()
 	timer := time.NewTimer(time.Until(s.limit.at))
 	defer timer.Stop()
 	select {
 	case <-done:
-		return c.landed(s, f)
+		return true
 	case <-timer.C:
 		s.limit.end(endedExpired)
 	case <-s.outer.Done():
@@ -31,34 +44,23 @@ func (c *call) limited(s *Scope, start time.Time) result {
 	timer.Reset(grace)
 	select {
 	case <-done:
-		return c.landed(s, f)
+		return true
 	case <-timer.C:
 	}
 	s.closed.Store(true)
-	if !f.abandon() {
-		return c.landed(s, f)
-	}
-	if c.run != nil {
-		c.run.Settings().Late.Abandoned.Add(1)
-	}
-	r := result{err: s.limit.Err(), stage: StageHandler}
-	if s.limit.expired() {
-		r.err = &TimeoutError{Limit: s.limit.length}
-	}
-	return r
+	return !f.abandon()
 }
 
-// landed is the result of an attempt that came back. After the attempt's own
-// time even a success is too late; after an interrupt it is kept.
-func (c *call) landed(s *Scope, f *flight) result {
+// landed takes the result of an attempt that came back. After the attempt's
+// own time even a success is too late; after an interrupt it is kept.
+func (c *call) landed(s *Scope, f *flight) {
 	s.closed.Store(true)
 	c.body.land()
-	r := f.r
-	if s.limit.expired() && !r.panicked {
-		r = result{err: &TimeoutError{Limit: s.limit.length, Err: r.err}, stage: r.stage}
+	c.r = f.r
+	if s.limit.expired() && !c.r.panicked {
+		c.r = result{err: &TimeoutError{Limit: s.limit.length, Err: c.r.err}, stage: c.r.stage}
 	}
 	s.limit.end(endedCanceled) // lets go of what was derived from the context
-	return r
 }
 
 // limit is the end of an attempt that starts now: the earlier of its own

@@ -124,12 +124,11 @@ func (r *Record) NextAttemptAt() time.Time {
 	return r.Time.Add(r.Delay)
 }
 
-// Retrying is the second half of a failed record with WillRetry: the record
-// that says when the next attempt begins. It is about that next attempt.
-func (r Record) Retrying() Record {
+// Retry makes a failed record with WillRetry its second half: the record that
+// says when the next attempt begins, and is about that attempt.
+func (r *Record) Retry() {
 	r.Status, r.WillRetry = StatusRetrying, false
 	r.Attempt++
 	r.Duration = 0
 	r.Detail = nil
-	return r
 }

@@ -9,12 +9,13 @@ import (
 // implements it.
 type Run interface {
 	// Append gives r its run ID and the next Seq, keeps it and publishes it.
+	// It may change r and must not keep it: it is the caller's.
 	// It comes from s: the attempt that r is about, or where it was logged.
 	// A failed record with WillRetry is two facts: it is followed, with the
-	// next Seq and as one, by what Record.Retrying makes of it. What
+	// next Seq and as one, by what Record.Retry makes of it. What
 	// s no longer accepts (Scope.Accepts) is ErrAttemptOver; nothing is
 	// appended once the run is closed.
-	Append(s *Scope, r Record) error
+	Append(s *Scope, r *Record) error
 
 	// Keep stores an encoded output too large for a record and returns a
 	// reference to it.

@@ -10,25 +10,36 @@ import (
 // The records of a call. Each function tells the run one fact; those that end
 // the call also make what is returned to the caller.
 
-// record is what every record of the call has in common.
-func (c *call) record(status Status, attempt int, at time.Time) Record {
-	return Record{
-		Time: at.UTC().Round(0), Address: c.address, Name: c.spec.Name,
-		Kind: c.spec.Kind, Status: status,
-		Attempt: attempt, MaxAttempts: c.policy.config.MaxAttempts,
-	}
+// begin makes c.rec a record with what every record of the call has.
+func (c *call) begin(status Status, attempt int, at time.Time) *Record {
+	c.rec = Record{}
+	rec := &c.rec
+	rec.Time, rec.Address, rec.Name = at.UTC().Round(0), c.address, c.spec.Name
+	rec.Kind, rec.Status = c.spec.Kind, status
+	rec.Attempt, rec.MaxAttempts = attempt, c.policy.config.MaxAttempts
+	return rec
 }
 
-func (c *call) recordStarted(s *Scope, start time.Time) error {
-	r := c.record(StatusStarted, s.attempt, start)
-	if c.run.Settings().Payloads && s.attempt == 0 {
-		detail, err := c.inputDetail()
-		if err != nil {
-			return c.fail(s, &result{err: err, stage: StageEntry}, ReasonPermanent, start, 0)
-		}
-		r.Detail = detail
+// end makes c.rec a record of how the attempt of s ended.
+func (c *call) end(status Status, s *Scope) *Record {
+	rec := c.begin(status, s.attempt, c.ended)
+	rec.Duration, rec.Elapsed = c.ended.Sub(c.started), c.ended.Sub(c.began)
+	if u := s.usage(); !u.IsZero() {
+		rec.Detail = &Detail{Usage: u}
 	}
-	return c.append(s, r)
+	return rec
+}
+
+func (c *call) recordStarted(s *Scope) error {
+	rec := c.begin(StatusStarted, s.attempt, c.started)
+	if c.run.Settings().Payloads && s.attempt == 0 {
+		var err error
+		if rec.Detail, err = c.inputDetail(); err != nil {
+			c.r = result{err: err, stage: StageEntry}
+			return c.failBefore(s, ReasonPermanent)
+		}
+	}
+	return c.append(s)
 }
 
 // inputDetail is the encoded input with its hash.
@@ -41,89 +52,91 @@ func (c *call) inputDetail() (*Detail, error) {
 	return &Detail{Input: input, InputHash: hash}, err
 }
 
-// append hands r to the run. A call whose records cannot be kept has failed,
-// whatever became of its handler.
-func (c *call) append(s *Scope, r Record) error {
-	err := c.run.Append(s, r)
+// append hands c.rec to the run. A call whose records cannot be kept has
+// failed, whatever became of its handler.
+func (c *call) append(s *Scope) error {
+	err := c.run.Append(s, &c.rec)
 	if err == nil || errors.Is(err, ErrAttemptOver) {
 		return err
 	}
+	return c.notRecorded(s, err)
+}
+
+func (c *call) notRecorded(s *Scope, err error) error {
 	return &CallError{
 		Address: c.address, Name: c.spec.Name, Stage: StageRecord, Attempts: s.attempt + 1,
-		Reason: ReasonStorage, Err: fmt.Errorf("%v record: %w", r.Status, err),
+		Reason: ReasonStorage, Err: fmt.Errorf("%v record: %w", c.rec.Status, err),
 	}
 }
 
 // recordRetry tells that the attempt failed and when the next begins: one
 // fact in two records.
-func (c *call) recordRetry(s *Scope, r *result, p plan, start, end time.Time) error {
-	rec := c.record(StatusFailed, s.attempt, end)
-	rec.Stage, rec.Class, rec.Err = r.stage, classOf(r), r.err
-	rec.WillRetry, rec.Delay, rec.Waiting = true, p.delay, p.source
-	rec.Duration, rec.Elapsed = end.Sub(start), end.Sub(c.began)
-	rec.Detail = s.spent()
-	return c.append(s, rec)
+func (c *call) recordRetry(s *Scope) error {
+	rec := c.end(StatusFailed, s)
+	rec.Stage, rec.Class, rec.Err = c.r.stage, classOf(&c.r), c.r.err
+	rec.WillRetry, rec.Delay, rec.Waiting = true, c.plan.delay, c.plan.source
+	return c.append(s)
 }
 
 // complete ends the call with its output.
-func (c *call) complete(s *Scope, r *result, start, end time.Time) error {
+func (c *call) complete(s *Scope) error {
 	if c.run == nil {
 		return nil
 	}
-	rec := c.record(StatusCompleted, s.attempt, end)
-	rec.Duration, rec.Elapsed = end.Sub(start), end.Sub(c.began)
-	rec.Detail = s.spent()
-	if r.output != nil || r.artifact != "" {
+	rec := c.end(StatusCompleted, s)
+	if c.r.output != nil || c.r.artifact != "" {
 		if rec.Detail == nil {
 			rec.Detail = new(Detail)
 		}
-		rec.Detail.Output, rec.Detail.Artifact = r.output, r.artifact
+		rec.Detail.Output, rec.Detail.Artifact = c.r.output, c.r.artifact
 	}
-	return c.append(s, rec)
-}
-
-// spent is the detail of a record that ends an attempt, nil if it used
-// nothing.
-func (s *Scope) spent() *Detail {
-	u := s.usage()
-	if u.IsZero() {
-		return nil
-	}
-	return &Detail{Usage: u}
+	return c.append(s)
 }
 
 // fail ends the call for good.
-func (c *call) fail(s *Scope, r *result, reason Reason, end time.Time, took time.Duration) error {
-	e := &CallError{Address: c.address, Name: c.spec.Name, Stage: r.stage, Reason: reason, Err: r.err}
-	rec := c.record(StatusFailed, s.attempt, end)
-	rec.Stage, rec.Class, rec.Reason, rec.Err = r.stage, classOf(r), reason, r.err
-	rec.Duration, rec.Elapsed = took, end.Sub(c.began)
-	e.Attempts = rec.TotalAttempts()
+func (c *call) fail(s *Scope, reason Reason) error {
+	rec := c.end(StatusFailed, s)
+	rec.Stage, rec.Class, rec.Reason, rec.Err = c.r.stage, classOf(&c.r), reason, c.r.err
+	e := &CallError{
+		Address: c.address, Name: c.spec.Name, Stage: rec.Stage,
+		Attempts: rec.TotalAttempts(), Reason: reason, Err: rec.Err,
+	}
 	if c.run == nil {
 		return e
 	}
-	rec.Detail = s.spent()
-	if err := c.append(s, rec); err != nil {
+	if err := c.append(s); err != nil {
 		return errors.Join(e, err)
 	}
 	return e
 }
 
+// failBefore ends a call for good while no attempt is under way.
+func (c *call) failBefore(s *Scope, reason Reason) error {
+	c.ended = time.Now()
+	c.started = c.ended
+	return c.fail(s, reason)
+}
+
 // suspend stops the call without an outcome.
-func (c *call) suspend(s *Scope, e *InterruptedError, stage Stage, took time.Duration) error {
+func (c *call) suspend(s *Scope, e *InterruptedError, stage Stage) error {
 	c.mark(e)
 	if c.run == nil {
 		return e
 	}
-	now, attempt := time.Now(), s.attempt
-	if stage == StageWait {
-		attempt++ // it is the next one that was promised, and is owed
+	if stage != StageHandler {
+		c.ended = time.Now()
+		c.started = c.ended
 	}
-	rec := c.record(StatusInterrupted, attempt, now)
+	rec := c.end(StatusInterrupted, s)
 	rec.Stage, rec.Class, rec.Err = stage, ClassCanceled, e
-	rec.Duration, rec.Elapsed = took, now.Sub(c.began)
-	rec.Detail = &Detail{Interrupt: e, Usage: s.usage()}
-	if err := c.append(s, rec); err != nil {
+	if rec.Detail == nil {
+		rec.Detail = new(Detail)
+	}
+	rec.Detail.Interrupt = e
+	if stage == StageWait {
+		rec.Attempt++ // it is the next one that was promised, and is owed
+	}
+	if err := c.append(s); err != nil {
 		return errors.Join(e, err)
 	}
 	return e

@@ -60,23 +60,13 @@ func (c *call) interrupted(ctx context.Context) bool {
 // stopWaiting is what the end of the context during a wait means.
 func (c *call) stopWaiting(s *Scope) error {
 	if e := c.suspension(s.outer); e != nil {
-		return c.suspend(s, e, StageWait, 0)
+		return c.suspend(s, e, StageWait)
 	}
-	r := result{err: errors.Join(c.lastErr, context.Cause(s.outer)), stage: c.lastStage}
-	return c.fail(s, &r, ownEnd(s.outer), time.Now(), 0)
+	c.r.err = errors.Join(c.r.err, context.Cause(s.outer))
+	return c.failBefore(s, ownEnd(s.outer))
 }
 
 func randomUnit() float64 { return rand.Float64() }
 
 // errDeadlineAhead is the cause of a suspension that came before its time.
 var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", context.DeadlineExceeded)
-
-// panicWhile is the value of a panic in a function that judged an error: the
-// error must not be lost by it.
-type panicWhile struct {
-	value any
-	err   error
-}
-
-func (p panicWhile) Error() string { return fmt.Sprintf("%v, while judging: %v", p.value, p.err) }
-func (p panicWhile) Unwrap() error { return p.err }

@@ -12,13 +12,13 @@ import (
 // pointer, which the garbage collector need not look into.
 type history struct {
 	runID  string
-	chunks [][]packed
+	chunks []*[chunkSize]packed
 	n      int
 
-	sites    []site // what records of one call site share
-	siteOf   map[siteKey]int32
-	lastKey  siteKey // calls in a loop come from one site
-	lastSite int32
+	sites     []site
+	indexOf   map[site]int32 // of each in sites
+	last      site           // of the latest record: calls in a loop come from one site
+	lastIndex int32
 
 	rare []*[rareSize]rare // errors and details; few records have one
 	rn   int32
@@ -54,9 +54,7 @@ const (
 )
 
 // site is what the records of one actor called from one place share.
-type site = siteKey
-
-type siteKey struct {
+type site struct {
 	kind core.Kind
 	name string
 	call core.CallSite
@@ -69,17 +67,17 @@ type rare struct {
 
 // append keeps rec under the next Seq, from 1.
 func (h *history) append(rec *core.Record) {
-	if h.n%chunkSize == 0 {
-		h.chunks = append(h.chunks, make([]packed, 0, chunkSize))
+	i := h.n % chunkSize
+	if i == 0 {
+		h.grow()
 	}
+	p := &h.chunks[len(h.chunks)-1][i]
 	h.n++
-	call, nth := rec.Address.Site()
-	p := packed{
-		time: rec.Time.UnixNano(), duration: rec.Duration, elapsed: rec.Elapsed, delay: rec.Delay,
-		site: h.siteIndex(siteKey{rec.Kind, rec.Name, call}), nth: int32(nth),
-		attempt: int32(rec.Attempt), maxAttempts: int32(rec.MaxAttempts),
-		status: rec.Status, reason: rec.Reason, stage: rec.Stage, class: rec.Class, waiting: rec.Waiting,
-	}
+	p.time = rec.Time.UnixNano()
+	p.duration, p.elapsed, p.delay = rec.Duration, rec.Elapsed, rec.Delay
+	p.site, p.nth = h.siteOf(rec)
+	p.attempt, p.maxAttempts = int32(rec.Attempt), int32(rec.MaxAttempts)
+	p.status, p.reason, p.stage, p.class, p.waiting = rec.Status, rec.Reason, rec.Stage, rec.Class, rec.Waiting
 	if rec.WillRetry {
 		p.flags |= flagWillRetry
 	}
@@ -87,34 +85,43 @@ func (h *history) append(rec *core.Record) {
 		p.flags |= flagReplayed
 	}
 	if rec.Err != nil || rec.Detail != nil {
-		p.rare = h.keepRare(rare{rec.Err, rec.Detail})
+		p.rare = h.keepRare(rec)
 	}
-	last := &h.chunks[len(h.chunks)-1]
-	*last = append(*last, p)
 }
 
-func (h *history) siteIndex(key siteKey) int32 {
-	if h.siteOf != nil && key == h.lastKey {
-		return h.lastSite
+func (h *history) grow() { h.chunks = append(h.chunks, new([chunkSize]packed)) }
+
+// siteOf returns the index of the record's site, and the number of its call
+// there.
+func (h *history) siteOf(rec *core.Record) (index, nth int32) {
+	call, n := rec.Address.Site()
+	if h.n > 1 && call == h.last.call && rec.Kind == h.last.kind && rec.Name == h.last.name {
+		return h.lastIndex, int32(n)
 	}
-	i, ok := h.siteOf[key]
-	if !ok {
-		if h.siteOf == nil {
-			h.siteOf = make(map[siteKey]int32)
-		}
-		i = int32(len(h.sites))
-		h.sites = append(h.sites, key)
-		h.siteOf[key] = i
+	h.last = site{rec.Kind, rec.Name, call}
+	h.lastIndex = h.internSite()
+	return h.lastIndex, int32(n)
+}
+
+// internSite returns the index of h.last.
+func (h *history) internSite() int32 {
+	if i, ok := h.indexOf[h.last]; ok {
+		return i
 	}
-	h.lastKey, h.lastSite = key, i
+	if h.indexOf == nil {
+		h.indexOf = make(map[site]int32)
+	}
+	i := int32(len(h.sites))
+	h.sites = append(h.sites, h.last)
+	h.indexOf[h.last] = i
 	return i
 }
 
-func (h *history) keepRare(r rare) int32 {
+func (h *history) keepRare(rec *core.Record) int32 {
 	if h.rn%rareSize == 0 {
 		h.rare = append(h.rare, new([rareSize]rare))
 	}
-	h.rare[h.rn/rareSize][h.rn%rareSize] = r
+	h.rare[h.rn/rareSize][h.rn%rareSize] = rare{rec.Err, rec.Detail}
 	h.rn++
 	return h.rn
 }

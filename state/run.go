@@ -69,29 +69,29 @@ func (r *run) Settings() *core.Settings { return r.settings }
 
 // Append implements core.Run. Numbering and keeping are one step; publishing
 // follows in the same order.
-func (r *run) Append(s *core.Scope, rec core.Record) error {
+func (r *run) Append(s *core.Scope, rec *core.Record) error {
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
 		return ErrClosed
 	}
-	if !s.Accepts(&rec) {
+	if !s.Accepts(rec) {
 		r.mu.Unlock()
 		return core.ErrAttemptOver
 	}
 	if rec.Status != core.StatusStarted && r.values.pending != nil {
-		r.settleValues(s, &rec)
+		r.settleValues(s, rec)
 	}
-	r.keep(&rec)
-	if rec.WillRetry {
-		next := rec.Retrying()
-		r.keep(&next)
-	}
+	r.keep(rec)
 	if rec.Kind.IsCall() {
-		r.course.follow(s, &rec)
+		r.course.follow(s, rec)
 		if r.ending {
 			r.quiet.Broadcast()
 		}
+	}
+	if rec.WillRetry {
+		rec.Retry()
+		r.keep(rec)
 	}
 	r.publish()
 	return nil
@@ -108,6 +108,11 @@ func (r *run) publish() {
 		r.mu.Unlock()
 		return
 	}
+	r.drain()
+}
+
+// drain publishes until nothing is new, and unlocks.
+func (r *run) drain() {
 	r.publishing = true
 	for r.published < r.history.len() {
 		rec := r.history.at(r.published)
@@ -153,7 +158,7 @@ func (r *run) log(s *core.Scope, severity core.Severity, message string, metadat
 		rec.Address = s.Address()
 	}
 	// A log line that comes too late has nobody to tell about it.
-	_ = r.Append(s, rec)
+	_ = r.Append(s, &rec)
 }
 
 func (r *run) stats() Stats {

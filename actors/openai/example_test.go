@@ -1,0 +1,50 @@
+package openai_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	goopenai "github.com/sashabaranov/go-openai"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/openai"
+	"github.com/reprise-go/reprise/actors/openai/openaitest"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+// The service asks to be left alone for 20 ms, and then answers.
+func Example() {
+	srv, err := openaitest.Start(
+		openaitest.RateLimitedMillis(20*time.Millisecond),
+		openaitest.Text("It is 4 degrees.").WithUsage(12, 5),
+	)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	config := goopenai.DefaultConfig("key")
+	config.BaseURL = srv.URL()
+	client := goopenai.NewClientWithConfig(config)
+
+	llm := openai.New(client, "gpt-4o-mini", actors.WithRetry(core.RetryConfig{
+		InitialDelay: core.NoDelay, // the service decides
+	}))
+
+	st := state.New()
+	defer st.Close()
+	answer, err := llm.Call(st.Context(context.Background()), actors.Request{
+		Messages: []actors.Message{actors.User("How warm is it in Oslo?")},
+	})
+	for _, rec := range st.Records() {
+		if rec.Status == core.StatusRetrying {
+			fmt.Printf("attempt %d after %v: %v\n", rec.Attempt+1, rec.Delay, rec.Err)
+		}
+	}
+	fmt.Println(answer.Message.Text, answer.Usage.TotalTokens(), "tokens, error:", err)
+	// Output:
+	// attempt 2 after 20ms: openai: status 429, type requests, code rate_limit_exceeded, request req_1: Rate limit reached. Retry-After-Ms: 20.
+	// It is 4 degrees. 17 tokens, error: <nil>
+}

@@ -1,0 +1,359 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	goopenai "github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/openai"
+	"github.com/reprise-go/reprise/actors/openai/openaitest"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+// Each on a connection of its own and on one that was used before, where
+// net/http has more to say and more to hide.
+func TestTransientFailuresAreRetried(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		step  openaitest.Step
+		class core.Class
+		text  string
+	}{
+		{"408", openaitest.Failure(408, "slow"), core.ClassTimeout, "status 408"},
+		{"425", openaitest.Failure(425, "early"), core.ClassTooEarly, "status 425"},
+		{"429", openaitest.Failure(429, "limit"), core.ClassRateLimit, "status 429, type requests, code rate_limit_exceeded, request req_"},
+		{"500", openaitest.Failure(500, "oh"), core.ClassServer, "status 500, type server_error"},
+		{"529", openaitest.Failure(529, "overloaded"), core.ClassServer, "overloaded"},
+		{"502 of a gateway", openaitest.Raw(502, "<html>\n Bad  Gateway\n</html>").WithHeader("Content-Type", "text/html"), core.ClassServer, ": <html> Bad Gateway </html>"},
+		{"503 of another API", openaitest.Raw(503, `{"detail":"loading"}`), core.ClassServer, `: {"detail":"loading"}`},
+		{"500 without a body", openaitest.Raw(500, ""), core.ClassServer, "status 500, request req_"},
+		{"409 that is to be retried", openaitest.Failure(409, "lock").WithHeader("X-Should-Retry", "true"), core.ClassClient, "lock"},
+		{"reset", openaitest.Reset(), core.ClassConnection, ""},
+		{"hang-up", openaitest.HangUp(), core.ClassConnection, ""},
+		{"truncated reply", openaitest.Truncated(), core.ClassEOF, "unexpected EOF"},
+		{"malformed reply", openaitest.MalformedJSON(), core.ClassUnknown, "openai: malformed reply: invalid character"},
+		{"reply of another shape", openaitest.Raw(200, `{"choices":"none"}`), core.ClassUnknown, "openai: malformed reply: json: cannot unmarshal string"},
+		{"reply without a body", openaitest.Raw(200, ""), core.ClassUnknown, "openai: malformed reply: EOF"},
+		{"reply without choices", openaitest.Raw(200, `{"error":{"message":"oh"}}`), core.ClassUnknown, "openai: the reply has no choices"},
+	} {
+		for _, reused := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/reused=%v", tc.name, reused), func(t *testing.T) {
+				steps := []openaitest.Step{tc.step, openaitest.Text("Fine.")}
+				if reused {
+					steps = append([]openaitest.Step{openaitest.Text("Hi.")}, steps...)
+				}
+				srv, st, llm := setup(t, steps, atOnce)
+				ctx := st.Context(t.Context())
+				if reused {
+					_, err := llm.Call(t.Context(), question)
+					require.NoError(t, err)
+				}
+				got, err := llm.Call(ctx, question)
+				require.NoError(t, err)
+				require.Equal(t, "Fine.", got.Message.Text)
+
+				failed := records(st, core.StatusFailed)
+				require.Len(t, failed, 1)
+				require.Equal(t, tc.class, failed[0].Class, "%v", failed[0].Err)
+				require.ErrorContains(t, failed[0].Err, tc.text)
+				require.Equal(t, core.SourceBackoff, records(st, core.StatusRetrying)[0].Waiting)
+				require.Len(t, srv.Requests(), len(steps), "each request is an attempt on record")
+			})
+		}
+	}
+}
+
+func TestARefusedConnectionIsRetried(t *testing.T) {
+	srv, err := openaitest.Start()
+	require.NoError(t, err)
+	require.NoError(t, srv.Close())
+	st := state.New()
+	defer st.Close()
+	_, err = openai.New(newClient(t, srv.URL()), "gpt-4o-mini", atOnce).Call(st.Context(t.Context()), question)
+	require.ErrorIs(t, err, core.ErrExhausted)
+	require.Equal(t, core.ClassConnection, core.Classify(err))
+	require.Len(t, records(st, core.StatusStarted), 3)
+}
+
+func TestOtherFailuresAreNotRetried(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		step  openaitest.Step
+		class core.Class
+	}{
+		{"400", openaitest.Failure(400, "bad"), core.ClassClient},
+		{"401", openaitest.Failure(401, "who"), core.ClassClient},
+		{"403", openaitest.Failure(403, "no"), core.ClassClient},
+		{"404", openaitest.Failure(404, "none"), core.ClassClient},
+		{"409", openaitest.Failure(409, "conflict"), core.ClassClient},
+		{"422", openaitest.Raw(422, `{"error":"bad"}`), core.ClassClient},
+		{"exhausted quota", openaitest.RateLimited(time.Second).WithErrorCode("insufficient_quota"), core.ClassPermanent},
+		{"inactive account", openaitest.Raw(429, `{"error":{"message":"pay","type":"billing_not_active","code":null}}`), core.ClassPermanent},
+		{"500 that is not to be retried", openaitest.Failure(500, "oh").WithHeader("X-Should-Retry", "false"), core.ClassPermanent},
+		{"429 that is not to be retried", openaitest.RateLimited(time.Second).WithHeader("X-Should-Retry", "false"), core.ClassPermanent},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			srv, st, llm := setup(t, []openaitest.Step{tc.step}, atOnce)
+			_, err := llm.Call(st.Context(t.Context()), question)
+			require.ErrorIs(t, err, core.ErrPermanent)
+			require.Equal(t, tc.class, core.Classify(err))
+			require.Len(t, srv.Requests(), 1)
+			var failure *openai.Error
+			require.ErrorAs(t, err, &failure)
+		})
+	}
+}
+
+func TestWhatCannotBeSentIsNotRetried(t *testing.T) {
+	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	untrusted.StartTLS()
+	defer untrusted.Close()
+	lineBreak := goopenai.DefaultConfig(secret + "\n")
+	for _, tc := range []struct {
+		name   string
+		client *goopenai.Client
+		model  string
+		text   string
+	}{
+		{"key with a line break", goopenai.NewClientWithConfig(lineBreak), "gpt-4o-mini", `invalid header field value for "Authorization"`},
+		{"no such scheme", newClient(t, "htp://localhost/v1"), "gpt-4o-mini", "unsupported protocol scheme"},
+		{"untrusted certificate", newClient(t, untrusted.URL), "gpt-4o-mini", "certificate"},
+		{"model of another API", newClient(t, "http://localhost/v1"), goopenai.GPT3Dot5TurboInstruct, "not supported"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			st := state.New()
+			defer st.Close()
+			_, err := openai.New(tc.client, tc.model, atOnce).Call(st.Context(t.Context()), question)
+			require.ErrorIs(t, err, core.ErrPermanent)
+			require.ErrorContains(t, err, tc.text)
+			require.NotContains(t, err.Error(), secret)
+			require.Len(t, records(st, core.StatusStarted), 1)
+		})
+	}
+}
+
+func TestAnErrorTellsWhatTheServiceSaid(t *testing.T) {
+	_, _, llm := setup(t, []openaitest.Step{openaitest.Failure(404, "There is no such model.")})
+	_, err := llm.Call(t.Context(), question)
+	var failure *openai.Error
+	require.ErrorAs(t, err, &failure)
+	var original *goopenai.APIError
+	require.ErrorAs(t, err, &original)
+	require.Equal(t, &openai.Error{
+		Status: 404, Type: "invalid_request_error", Code: "model_not_found",
+		Message: "There is no such model.", RequestID: "req_1", Err: original,
+	}, failure)
+	require.EqualError(t, failure, "openai: status 404, type invalid_request_error, code model_not_found, request req_1: There is no such model.")
+	status, ok := core.HTTPStatus(err)
+	require.True(t, ok)
+	require.Equal(t, 404, status)
+}
+
+func TestABodyOfAnotherFormIsShownInShort(t *testing.T) {
+	_, _, llm := setup(t, []openaitest.Step{openaitest.Raw(400, "<p>"+strings.Repeat("é ", 1000))})
+	_, err := llm.Call(t.Context(), question)
+	var failure *openai.Error
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, "<p>"+strings.Repeat("é ", 98)+"…", failure.Message)
+	var original *goopenai.RequestError
+	require.ErrorAs(t, err, &original)
+	require.Len(t, original.Body, 3+3*1000)
+}
+
+func TestTheKeyIsNotShown(t *testing.T) {
+	refuse := func(body string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(401)
+			fmt.Fprintf(w, body, r.Header.Get("Authorization"), r.Header.Get("Api-Key"))
+		})
+	}
+	azure := goopenai.DefaultAzureConfig(secret, "")
+	for _, tc := range []struct {
+		name, body string
+		config     goopenai.ClientConfig
+		http2      bool
+	}{
+		{"API", `{"error":{"message":"no such key: %s%s","type":"t","code":"invalid_api_key"}}`, goopenai.DefaultConfig(secret), false},
+		{"HTTP/2", `{"error":{"message":"no such key: %s%s","type":"t","code":"invalid_api_key"}}`, goopenai.DefaultConfig(secret), true},
+		{"gateway", `<p>no such key: %s%s</p>`, goopenai.DefaultConfig(secret), false},
+		{"Azure", `{"error":{"message":"no such key: %s%s","code":"401"}}`, azure, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			srv := httptest.NewUnstartedServer(refuse(tc.body))
+			srv.EnableHTTP2 = tc.http2
+			srv.StartTLS()
+			defer srv.Close()
+			tc.config.BaseURL, tc.config.HTTPClient = srv.URL, srv.Client()
+			st := state.New()
+			defer st.Close()
+
+			_, err := openai.New(goopenai.NewClientWithConfig(tc.config), "gpt-4o-mini").Call(st.Context(t.Context()), question)
+			require.ErrorContains(t, err, "[redacted]")
+			for e := err; e != nil; e = errors.Unwrap(e) {
+				require.NotContains(t, fmt.Sprintf("%v %+v", e, e), secret)
+			}
+			wire, err := json.Marshal(st.Records())
+			require.NoError(t, err)
+			require.NotContains(t, string(wire), secret)
+			require.Len(t, records(st, core.StatusStarted), 1)
+		})
+	}
+}
+
+func TestAPlaceholderForAKeyIsNotCutOutOfWords(t *testing.T) {
+	srv := openaitest.New(t, openaitest.Failure(400, "none of the models is one"))
+	config := goopenai.DefaultConfig("none")
+	config.BaseURL = srv.URL()
+	_, err := openai.New(goopenai.NewClientWithConfig(config), "gpt-4o-mini").Call(t.Context(), question)
+	require.ErrorContains(t, err, "none of the models is one")
+}
+
+func TestRetryAfterIsTheDelayBeforeTheNextAttempt(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		step openaitest.Step
+		want time.Duration
+	}{
+		{"seconds", openaitest.RateLimited(time.Second), time.Second},
+		{"milliseconds", openaitest.RateLimitedMillis(70 * time.Millisecond), 70 * time.Millisecond},
+		{"fraction", openaitest.Failure(503, "busy").WithHeader("Retry-After", "0.05"), 50 * time.Millisecond},
+		{"body of another form", openaitest.Raw(503, "busy").WithHeader("Retry-After-Ms", "20"), 20 * time.Millisecond},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			srv, st, llm := setup(t, []openaitest.Step{tc.step, openaitest.Text("Fine.")}, atOnce)
+			_, err := llm.Call(st.Context(t.Context()), question)
+			require.NoError(t, err)
+			for _, rec := range append(records(st, core.StatusFailed), records(st, core.StatusRetrying)...) {
+				require.Equal(t, tc.want, rec.Delay)
+				require.Equal(t, core.SourceServer, rec.Waiting)
+			}
+			requests := srv.Requests()
+			require.GreaterOrEqual(t, requests[1].At.Sub(requests[0].At), tc.want)
+		})
+	}
+}
+
+// An hour, in no time: in a bubble the clock moves when everybody waits.
+func TestRetryAfterOfAnHourIsWaitedFor(t *testing.T) {
+	for name, value := range map[string]func() string{
+		"seconds": func() string { return "3600" },
+		"date":    func() string { return time.Now().Add(time.Hour).UTC().Format(http.TimeFormat) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var asked []time.Time
+				client := newClientOn(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+					asked = append(asked, time.Now())
+					if len(asked) == 1 {
+						return reply(r, 429, `{"error":{"message":"limit"}}`, "Retry-After", value()), nil
+					}
+					return reply(r, 200, `{"choices":[{"message":{"content":"Fine."}}]}`, "", ""), nil
+				})}, "http://service/v1")
+				llm := openai.New(client, "gpt-4o-mini", actors.WithRetry(core.RetryConfig{MaxRetryAfter: 2 * time.Hour}))
+				st := state.New()
+				defer st.Close()
+				_, err := llm.Call(st.Context(t.Context()), question)
+				require.NoError(t, err)
+				require.Equal(t, time.Hour, asked[1].Sub(asked[0]))
+				retrying := records(st, core.StatusRetrying)
+				require.Equal(t, time.Hour, retrying[0].Delay)
+				require.Equal(t, core.SourceServer, retrying[0].Waiting)
+			})
+		})
+	}
+}
+
+func reply(r *http.Request, status int, body, header, value string) *http.Response {
+	resp := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}
+	if header != "" {
+		resp.Header.Set(header, value)
+	}
+	return resp
+}
+
+func TestARetryAfterThatIsTooLongFailsAtOnce(t *testing.T) {
+	_, st, llm := setup(t, []openaitest.Step{openaitest.RateLimited(time.Hour)})
+	_, err := llm.Call(st.Context(t.Context()), question)
+	require.ErrorIs(t, err, core.ErrRetryAfterTooLong)
+	after, ok := core.RetryAfter(err)
+	require.True(t, ok)
+	require.Equal(t, time.Hour, after)
+}
+
+// Retry-After depends on it, and go-openai does not promise it.
+func TestGoOpenAIReturnsTheHeadersOfAFailure(t *testing.T) {
+	for _, step := range []openaitest.Step{
+		openaitest.RateLimited(time.Second),
+		openaitest.Raw(503, "busy").WithHeader("Retry-After", "1"),
+		openaitest.MalformedJSON().WithHeader("Retry-After", "1"),
+	} {
+		t.Run(step.String(), func(t *testing.T) {
+			srv := openaitest.New(t, step)
+			resp, err := newClient(t, srv.URL()).CreateChatCompletion(t.Context(), goopenai.ChatCompletionRequest{
+				Model: "gpt-4o-mini", Messages: []goopenai.ChatCompletionMessage{{Role: "user", Content: "Hi"}},
+			})
+			require.Error(t, err)
+			require.Equal(t, "1", resp.Header().Get("Retry-After"))
+		})
+	}
+}
+
+func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
+	_, st, llm := setup(t, []openaitest.Step{openaitest.Stall(), openaitest.Text("Fine.")},
+		atOnce, actors.WithAttemptTimeout(100*time.Millisecond))
+	_, err := llm.Call(st.Context(t.Context()), question)
+	require.NoError(t, err)
+	require.Equal(t, core.ClassTimeout, records(st, core.StatusFailed)[0].Class)
+	require.Zero(t, st.Stats().Abandoned, "the request ends with its attempt")
+}
+
+func TestATimeoutOfTheHTTPClientIsRetried(t *testing.T) {
+	srv := openaitest.New(t, openaitest.Stall(), openaitest.Text("Fine."))
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	client := newClientOn(&http.Client{Transport: transport, Timeout: 100 * time.Millisecond}, srv.URL())
+	st := state.New()
+	defer st.Close()
+	_, err := openai.New(client, "gpt-4o-mini", atOnce).Call(st.Context(t.Context()), question)
+	require.NoError(t, err)
+	require.Equal(t, core.ClassTimeout, records(st, core.StatusFailed)[0].Class)
+}
+
+func TestAnInterruptEndsARequestAtOnce(t *testing.T) {
+	arrived := make(chan struct{})
+	srv, st, llm := setup(t, []openaitest.Step{openaitest.Respond(func(openaitest.Request) openaitest.Step {
+		close(arrived)
+		return openaitest.Stall()
+	})}, atOnce)
+	done := make(chan error, 1)
+	ctx := st.Context(t.Context())
+	go func() {
+		_, err := llm.Call(ctx, question)
+		done <- err
+	}()
+	<-arrived
+	require.True(t, st.Interrupt(core.InterruptUser, "Ctrl-C", "me"))
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, core.ErrInterrupted)
+	case <-time.After(5 * time.Second):
+		t.Fatal("the request goes on")
+	}
+	require.Len(t, records(st, core.StatusInterrupted), 1)
+	require.Empty(t, records(st, core.StatusFailed))
+	require.NoError(t, srv.Close(), "the server saw the client leave")
+}

@@ -1,0 +1,257 @@
+package openai_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+
+	goopenai "github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/openai"
+	"github.com/reprise-go/reprise/actors/openai/openaitest"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestAnAnswerHasTextModelFinishReasonAndUsage(t *testing.T) {
+	srv, st, llm := setup(t, []openaitest.Step{
+		openaitest.Text("Fine.").WithUsage(12, 5).Expect(openaitest.HasModel("gpt-4o-mini"), openaitest.HasAPIKey(secret)),
+	})
+	got, err := llm.Call(st.Context(t.Context()), question)
+	require.NoError(t, err)
+	require.Equal(t, actors.Response{
+		Message:      actors.Assistant("Fine."),
+		FinishReason: "stop",
+		Model:        "gpt-4o-mini",
+		Usage:        core.Usage{InputTokens: 12, OutputTokens: 5},
+	}, got)
+	require.Len(t, srv.Requests(), 1)
+	require.Empty(t, srv.Requests()[0].Header.Values("Idempotency-Key"), "net/http would repeat requests that have one")
+}
+
+func TestUsageIsInTheRecordOfEachAttempt(t *testing.T) {
+	const noChoices = `{"model":"gpt-4o-mini","choices":[],"usage":{"prompt_tokens":12,"completion_tokens":3}}`
+	_, st, llm := setup(t, []openaitest.Step{
+		openaitest.Raw(200, noChoices), openaitest.Text("Fine.").WithUsage(12, 5),
+	}, atOnce)
+	_, err := llm.Call(st.Context(t.Context()), question)
+	require.NoError(t, err)
+	require.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 3}, records(st, core.StatusFailed)[0].Detail.Usage)
+	require.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 5}, records(st, core.StatusCompleted)[0].Detail.Usage)
+}
+
+func TestItWorksOutsideARun(t *testing.T) {
+	_, _, llm := setup(t, []openaitest.Step{openaitest.Failure(500, "oh"), openaitest.Text("Fine.")}, atOnce)
+	got, err := llm.Call(t.Context(), question)
+	require.NoError(t, err)
+	require.Equal(t, "Fine.", got.Message.Text)
+}
+
+func TestAnAgentCallsToolsAndTellsTheModelOfTheirErrors(t *testing.T) {
+	srv, st, llm := setup(t, []openaitest.Step{
+		openaitest.ToolCalls(
+			openaitest.Call("get_weather", `{"city":"Oslo"}`),
+			openaitest.Call("get_weather", `{"city":"Atlantis"}`),
+		).WithText("Let me look.").WithUsage(20, 9).Expect(openaitest.HasTool("get_weather")),
+		openaitest.Text("4 degrees in Oslo.").WithUsage(40, 6).Expect(
+			openaitest.HasMessage("system", "Be brief."),
+			openaitest.HasMessage("assistant", "Let me look."),
+			openaitest.HasToolResult("call_1", `{"temp_c":4}`),
+			openaitest.HasToolResult("call_2", "error: "),
+			openaitest.HasToolResult("call_2", "no such city"),
+		),
+	})
+	type city struct {
+		City string `json:"city"`
+	}
+	type weather struct {
+		TempC int `json:"temp_c"`
+	}
+	tool := actors.NewTool("get_weather", "Current weather in a city.", anyObject{}, func(_ context.Context, in city) (weather, error) {
+		if in.City != "Oslo" {
+			return weather{}, errors.New("no such city")
+		}
+		return weather{TempC: 4}, nil
+	})
+	agent := actors.NewAgent("assistant", llm, actors.WithTools(tool), actors.WithInstructions("Be brief."))
+	got, err := agent.Call(st.Context(t.Context()), actors.Ask("How warm is it in Oslo and in Atlantis?"))
+	require.NoError(t, err)
+	require.Equal(t, "4 degrees in Oslo.", got.Text)
+	require.Equal(t, core.Usage{InputTokens: 60, OutputTokens: 15}, got.Usage)
+	require.JSONEq(t, `{"type":"object"}`, string(srv.Requests()[0].Tools[0].Parameters))
+	require.Equal(t, "Current weather in a city.", srv.Requests()[0].Tools[0].Description)
+}
+
+func TestEveryMessageGoesOutInAFormThatTheAPITakes(t *testing.T) {
+	srv, _, llm := setup(t, []openaitest.Step{openaitest.Text("Fine.")})
+	call := func(id string) actors.ToolCall { return actors.ToolCall{ID: id, Name: "f", Arguments: `{"n":1}`} }
+	failed := actors.ToolResult("c", "boom")
+	failed.IsError = true
+	marked := actors.ToolResult("d", "error: boom")
+	marked.IsError = true
+	_, err := llm.Call(t.Context(), actors.Request{
+		Messages: []actors.Message{
+			actors.System("Be brief."),
+			actors.User("Call f."),
+			{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{call("a"), call("b"), call("c"), call("d")}},
+			actors.ToolResult("a", "1"),
+			actors.ToolResult("b", ""),
+			failed,
+			marked,
+			actors.Assistant(""),
+			actors.User("Well?"),
+		},
+		Tools: []actors.FunctionSpec{{Name: "f"}},
+	})
+	require.NoError(t, err)
+	var body struct {
+		Messages json.RawMessage
+		Tools    json.RawMessage
+	}
+	require.NoError(t, json.Unmarshal(srv.Requests()[0].Body, &body))
+	asked := func(id string) string {
+		return fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":"f","arguments":"{\"n\":1}"}}`, id)
+	}
+	require.JSONEq(t, `[
+		{"role":"system","content":"Be brief."},
+		{"role":"user","content":"Call f."},
+		{"role":"assistant","tool_calls":[`+asked("a")+`,`+asked("b")+`,`+asked("c")+`,`+asked("d")+`]},
+		{"role":"tool","tool_call_id":"a","content":"1"},
+		{"role":"tool","tool_call_id":"b","content":"(empty)"},
+		{"role":"tool","tool_call_id":"c","content":"error: boom"},
+		{"role":"tool","tool_call_id":"d","content":"error: boom"},
+		{"role":"assistant","content":"(empty)"},
+		{"role":"user","content":"Well?"}
+	]`, string(body.Messages))
+	require.JSONEq(t, `[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]`, string(body.Tools))
+}
+
+func TestAReplyIsReadAsItIs(t *testing.T) {
+	for _, tc := range []struct {
+		name, choice string
+		want         actors.Message
+		finish       string
+	}{
+		{"refusal", `{"message":{"content":null,"refusal":"I cannot."},"finish_reason":"stop"}`, actors.Assistant("I cannot."), "stop"},
+		{"text beside a refusal", `{"message":{"content":"Hm.","refusal":"I cannot."},"finish_reason":"stop"}`, actors.Assistant("Hm."), "stop"},
+		{"content in parts", `{"message":{"content":[{"type":"text","text":"Fi"},{"type":"text","text":"ne."}]},"finish_reason":"stop"}`, actors.Assistant("Fine."), "stop"},
+		{"unknown finish reason", `{"message":{"content":"Fine."},"finish_reason":"bored"}`, actors.Assistant("Fine."), "bored"},
+		{"no finish reason", `{"message":{"content":"Fine."},"finish_reason":null}`, actors.Assistant("Fine."), ""},
+		{"filtered", `{"message":{"content":""},"finish_reason":"content_filter"}`, actors.Assistant(""), "content_filter"},
+		{
+			"cut tool call", `{"message":{"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{\"n\":"}}]},"finish_reason":"length"}`,
+			actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{{ID: "x", Name: "f", Arguments: `{"n":`}}}, "length",
+		},
+		{
+			"tool calls without ID", `{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{}"}},{"id":"","function":{"name":"g","arguments":"{}"}}]},"finish_reason":"tool_calls"}`,
+			actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{
+				{ID: "call_2", Name: "f", Arguments: "{}"}, {ID: "call_3", Name: "g", Arguments: "{}"},
+			}}, "tool_calls",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			_, _, llm := setup(t, []openaitest.Step{openaitest.Raw(200, `{"model":"m","choices":[`+tc.choice+`]}`)})
+			got, err := llm.Call(t.Context(), actors.Request{Messages: []actors.Message{
+				actors.User("Call f."),
+				{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{{ID: "call_1", Name: "f", Arguments: "{}"}}},
+				actors.ToolResult("call_1", "1"),
+			}})
+			require.NoError(t, err)
+			require.Equal(t, actors.Response{Message: tc.want, FinishReason: tc.finish, Model: "m"}, got)
+		})
+	}
+}
+
+func TestParamsAreSentWithEachRequest(t *testing.T) {
+	srv := openaitest.New(t, openaitest.Repeat(2, openaitest.Text("Fine.")))
+	seed := 7
+	llm := openai.Model{
+		Client: newClient(t, srv.URL()),
+		Name:   "llama-3",
+		Params: goopenai.ChatCompletionRequest{
+			Temperature:       0.5,
+			MaxTokens:         100,
+			Seed:              &seed,
+			ResponseFormat:    &goopenai.ChatCompletionResponseFormat{Type: goopenai.ChatCompletionResponseFormatTypeJSONObject},
+			ParallelToolCalls: false,
+			ToolChoice:        "required",
+		},
+	}.LLM(atOnce)
+	require.Equal(t, "llama-3", llm.Name())
+
+	withTools := question
+	withTools.Tools = []actors.FunctionSpec{{Name: "f", Parameters: json.RawMessage(`{"type":"object"}`)}}
+	for _, req := range []actors.Request{withTools, question} {
+		_, err := llm.Call(t.Context(), req)
+		require.NoError(t, err)
+	}
+	const messages = `"model":"llama-3","messages":[{"role":"user","content":"How are you?"}],"stream":false`
+	const params = `"temperature":0.5,"max_tokens":100,"seed":7,"response_format":{"type":"json_object"}`
+	const tools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"parallel_tool_calls":false,"tool_choice":"required"`
+	require.JSONEq(t, `{`+messages+`,`+params+`,`+tools+`}`, string(srv.Requests()[0].Body))
+	require.JSONEq(t, `{`+messages+`,`+params+`}`, string(srv.Requests()[1].Body), "choices about tools are refused where there are none")
+}
+
+func TestATemperatureOfZeroCanBeSent(t *testing.T) {
+	srv := openaitest.New(t, openaitest.Text("Fine."))
+	_, err := openai.Model{
+		Client: newClient(t, srv.URL()),
+		Name:   "gpt-4o-mini",
+		Params: goopenai.ChatCompletionRequest{Temperature: math.SmallestNonzeroFloat32},
+	}.LLM().Call(t.Context(), question)
+	require.NoError(t, err)
+	require.Contains(t, string(srv.Requests()[0].Body), `"temperature":1e-45`)
+}
+
+func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
+	client := goopenai.NewClient("key")
+	with := func(p goopenai.ChatCompletionRequest) openai.Model {
+		return openai.Model{Client: client, Name: "m", Params: p}
+	}
+	for want, model := range map[string]openai.Model{
+		"the client is nil":         {Name: "m"},
+		"name; it is empty":         {Client: client},
+		"ends with a space":         {Client: client, Name: "m\n"},
+		"Params.Model is set":       with(goopenai.ChatCompletionRequest{Model: "other"}),
+		"Params.Messages is set":    with(goopenai.ChatCompletionRequest{Messages: []goopenai.ChatCompletionMessage{}}),
+		"Params.Tools is set":       with(goopenai.ChatCompletionRequest{Tools: []goopenai.Tool{}}),
+		"FunctionCall is set":       with(goopenai.ChatCompletionRequest{FunctionCall: "auto"}),
+		"Params.Stream or":          with(goopenai.ChatCompletionRequest{Stream: true}),
+		"StreamOptions is set":      with(goopenai.ChatCompletionRequest{StreamOptions: &goopenai.StreamOptions{}}),
+		"Params.N is above 1":       with(goopenai.ChatCompletionRequest{N: 2}),
+		"Params.N is above 1; one":  with(goopenai.ChatCompletionRequest{N: 2, Model: "m"}),
+		"Params.Model is set; the ": with(goopenai.ChatCompletionRequest{N: 2, Model: "m"}),
+	} {
+		t.Run(want, func(t *testing.T) {
+			defer func() { require.ErrorContains(t, recover().(error), want) }()
+			model.LLM()
+		})
+	}
+}
+
+func TestOneLLMServesManyGoroutines(t *testing.T) {
+	srv := openaitest.New(t, openaitest.Repeat(32, openaitest.Failure(503, "busy")), openaitest.Forever(openaitest.Text("Fine.")))
+	llm := openai.New(newClient(t, srv.URL()), "gpt-4o-mini", actors.WithRetry(core.RetryConfig{
+		InitialDelay: core.NoDelay, MaxAttempts: core.Unlimited,
+	}))
+	st := state.New()
+	defer st.Close()
+	ctx := st.Context(t.Context())
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			if got, err := llm.Call(ctx, question); err != nil || got.Message.Text != "Fine." {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(t, records(st, core.StatusStarted), 64)
+	require.Len(t, srv.Requests(), 64)
+}

@@ -1,0 +1,194 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/state"
+)
+
+// errBoom is the cause that tests look for at the other end.
+var errBoom = errors.New("boom")
+
+// script is a fake LLM: it answers with its responses, one after the other,
+// and keeps what it was asked.
+type script struct {
+	mu        sync.Mutex
+	responses []actors.Response
+	requests  []actors.Request
+}
+
+func newScript(responses ...actors.Response) *script { return &script{responses: responses} }
+
+// llm is the actor, named "model".
+func (s *script) llm(opts ...actors.Option) actors.LLM {
+	return actors.NewLLM("model", "", s.respond, opts...)
+}
+
+func (s *script) respond(_ context.Context, req actors.Request) (actors.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, req)
+	if len(s.responses) == 0 {
+		return actors.Response{}, core.Permanent(errors.New("the script is over"))
+	}
+	next := s.responses[0]
+	s.responses = s.responses[1:]
+	return next, nil
+}
+
+func (s *script) asked() []actors.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
+
+// results is what the model was told after the latest message of its own.
+func (s *script) results() []actors.Message {
+	requests := s.asked()
+	messages := requests[len(requests)-1].Messages
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Role == actors.RoleAssistant {
+			return messages[i+1:]
+		}
+	}
+	return messages
+}
+
+func says(text string) actors.Response {
+	return actors.Response{Message: actors.Assistant(text)}
+}
+
+// asks is a model that wants the calls, which get the IDs 1, 2, ….
+func asks(calls ...actors.ToolCall) actors.Response {
+	for i := range calls {
+		calls[i].ID = strconv.Itoa(i + 1)
+	}
+	return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, ToolCalls: calls}}
+}
+
+func call(name, arguments string) actors.ToolCall {
+	return actors.ToolCall{Name: name, Arguments: arguments}
+}
+
+func using(u core.Usage, r actors.Response) actors.Response {
+	r.Usage = u
+	return r
+}
+
+// errorResult is what the model is told of a failure.
+func errorResult(id, text string) actors.Message {
+	return actors.Message{Role: actors.RoleTool, ToolCallID: id, Text: "error: " + text, IsError: true}
+}
+
+// number is the input of most tools here.
+type number struct {
+	N int `json:"n"`
+}
+
+// upTo returns the inputs 1 … n.
+func upTo(n int) []number {
+	inputs := make([]number, n)
+	for i := range inputs {
+		inputs[i].N = i + 1
+	}
+	return inputs
+}
+
+// echo returns its number, at once.
+func echo() actors.Tool[number, int] {
+	return decorators.Tool("echo", "", func(_ context.Context, in number) (int, error) { return in.N, nil })
+}
+
+// block waits until its context ends, or for an hour.
+func block() actors.Tool[number, int] {
+	return decorators.Tool("block", "", func(ctx context.Context, in number) (int, error) {
+		return in.N, pause(ctx, time.Hour)
+	})
+}
+
+// pause lets d pass, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// gauge counts how many are inside at once.
+type gauge struct{ now, most, total atomic.Int64 }
+
+func (g *gauge) enter() (leave func()) {
+	g.total.Add(1)
+	now := g.now.Add(1)
+	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); {
+		most = g.most.Load()
+	}
+	return func() { g.now.Add(-1) }
+}
+
+// newRun returns a run that ends with the test, and its context.
+func newRun(t *testing.T, opts ...state.Option) (*state.ExecutionState, context.Context) {
+	t.Helper()
+	st := state.New(opts...)
+	t.Cleanup(func() { st.Close() })
+	return st, st.Context(t.Context())
+}
+
+// settled lists how the calls ended, in the order in which they did, as
+// "address status".
+func settled(st *state.ExecutionState) []string {
+	var lines []string
+	for _, r := range st.Records() {
+		if r.IsOutcome() || r.IsSuspension() {
+			lines = append(lines, r.Address.String()+" "+r.Status.String())
+		}
+	}
+	return lines
+}
+
+// addresses lists the calls, in the order in which they were begun.
+func addresses(st *state.ExecutionState) []string {
+	var all []string
+	for _, r := range st.Records() {
+		if r.Kind.IsCall() && r.Status == core.StatusStarted && r.Attempt == 0 {
+			all = append(all, r.Address.String())
+		}
+	}
+	return all
+}
+
+// recordOf returns the record that ended or suspended a call.
+func recordOf(t *testing.T, st *state.ExecutionState, address string) core.Record {
+	t.Helper()
+	for _, r := range st.Records() {
+		if (r.IsOutcome() || r.IsSuspension()) && r.Address.String() == address {
+			return r
+		}
+	}
+	t.Fatalf("%s has no ending; there are %q", address, settled(st))
+	return core.Record{}
+}
+
+// both runs a claim outside a run and in one.
+func both(t *testing.T, claim func(t *testing.T, ctx context.Context)) {
+	t.Helper()
+	t.Run("outside a run", func(t *testing.T) { claim(t, t.Context()) })
+	t.Run("in a run", func(t *testing.T) {
+		_, ctx := newRun(t)
+		claim(t, ctx)
+	})
+}

@@ -1,0 +1,40 @@
+package decorators
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/internal/schema"
+)
+
+// Tool makes a tool of f, with the JSON schema of its arguments inferred from
+// In. It panics if In has no such schema, naming the field, if the name is not
+// one that LLM services accept, if f is nil or an option is invalid.
+func Tool[In, Out any](name, description string, f func(context.Context, In) (Out, error), opts ...actors.Option) actors.Tool[In, Out] {
+	s, err := schema.ForArguments(reflect.TypeFor[In]())
+	if err != nil {
+		panic(fmt.Errorf("decorators: tool %q: no schema for its input: %w", name, err))
+	}
+	return actors.NewTool(name, description, s, f, opts...)
+}
+
+// Agent makes an agent of f, which calls other actors with the context it is
+// given. The JSON schema of its arguments is inferred from In; an In that has
+// none makes an agent that cannot be given to a model, and can be called all
+// the same. It panics if the name is not one that LLM services accept, if f is
+// nil or an option is invalid.
+func Agent[In, Out any](name, description string, f func(context.Context, In) (Out, error), opts ...actors.Option) actors.Agent[In, Out] {
+	var arguments actors.Schema // stays nil without one: no nil *schema.Schema in it
+	if s, err := schema.ForArguments(reflect.TypeFor[In]()); err == nil {
+		arguments = s
+	}
+	return actors.DefineAgent(name, description, arguments, f, opts...)
+}
+
+// LLM makes a language model of f: a client of a service, or a script for a
+// test. It panics if the name or an option is invalid or f is nil.
+func LLM(name, description string, f func(context.Context, actors.Request) (actors.Response, error), opts ...actors.Option) actors.LLM {
+	return actors.NewLLM(name, description, f, opts...)
+}
