@@ -26,6 +26,7 @@ type loop struct {
 func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 	var answer Answer
 	conversation := l.begin(prompt)
+	instructions := len(conversation) - len(prompt.History) - 1
 	for answer.Turns < l.maxTurns {
 		// A copy: what was recorded of this turn must not change in the next.
 		resp, err := l.llm.Call(ctx, Request{Messages: slices.Clone(conversation), Tools: l.tools.Describe()})
@@ -37,7 +38,7 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 		conversation = append(conversation, resp.Message)
 		if len(resp.Message.ToolCalls) == 0 {
 			answer.Text = resp.Message.Text
-			answer.Messages = withoutInstructions(conversation)
+			answer.Messages = conversation[instructions:]
 			return answer, nil
 		}
 		results, err := l.callTools(ctx, resp.Message.ToolCalls)
@@ -56,13 +57,6 @@ func (l *loop) begin(prompt Prompt) []Message {
 	}
 	conversation = append(conversation, prompt.History...)
 	return append(conversation, User(prompt.Text))
-}
-
-func withoutInstructions(conversation []Message) []Message {
-	if conversation[0].Role == RoleSystem {
-		return conversation[1:]
-	}
-	return conversation
 }
 
 // callTools answers every tool call of one turn, in the order of the calls.
@@ -125,7 +119,13 @@ func (l *loop) fatal(err error) error {
 	return nil
 }
 
+// errorResult tells the model what went wrong, in the words of the tool:
+// addresses and attempts are not its business.
 func errorResult(callID string, err error) Message {
+	var failed *core.CallError
+	if errors.As(err, &failed) {
+		err = failed.Err
+	}
 	m := ToolResult(callID, "error: "+err.Error())
 	m.IsError = true
 	return m

@@ -141,7 +141,7 @@ func TestMistakesOfTheModelAreFedBackToIt(t *testing.T) {
 		{"unknown tool", []actors.Function{echo(), block()}, call("ecko", `{}`), `there is no tool "ecko"; there are: echo, block`},
 		{"unknown tool where none are", nil, call("echo", `{}`), `there is no tool "echo"; there are none at all`},
 		{"unknown field", []actors.Function{echo()}, call("echo", `{"m":1}`), "invalid arguments for echo: m: unknown field; want \"n\"\nn: required field is missing"},
-		{"wrong type", []actors.Function{echo()}, call("echo", `{"n":"x"}`), `invalid arguments for echo: n: want integer, got string "x"`},
+		{"wrong type", []actors.Function{echo()}, call("echo", `{"n":"x"}`), `invalid arguments for echo: n: want integer, got string`},
 		{"no arguments", []actors.Function{echo()}, call("echo", ``), "invalid arguments for echo: n: required field is missing"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestToolThatFailsForGoodIsFedBack(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "it does not work", answer.Text)
 	assert.Equal(t, []actors.Message{
-		errorResult("1", "assistant/failing: permanent: boom"),
+		errorResult("1", "boom"),
 		actors.ToolResult("2", "2"),
 	}, model.results())
 	assert.Equal(t, core.StatusFailed, recordOf(t, st, "assistant/failing").Status)
@@ -283,8 +283,8 @@ func TestTurnLimitFailsTheAgentForGood(t *testing.T) {
 
 				require.ErrorIs(t, err, actors.ErrTurnLimit)
 				require.ErrorIs(t, err, core.ErrPermanent)
-				assert.ErrorContains(t, err, fmt.Sprintf("after %d turns", tc.want))
-				assert.ErrorContains(t, err, "WithMaxTurns")
+				require.ErrorContains(t, err, fmt.Sprintf("after %d turns", tc.want))
+				require.ErrorContains(t, err, "WithMaxTurns")
 				assert.Len(t, model.asked(), tc.want)
 			})
 		})
@@ -339,6 +339,22 @@ func TestInstructionsComeFirstAndAreNoPartOfTheAnswer(t *testing.T) {
 	assert.Equal(t, told, model.asked()[1].Messages)
 	assert.Equal(t, append(told[1:], actors.Assistant("no")), second.Messages)
 	assert.Equal(t, 1, second.Turns, "turns are those of this call")
+}
+
+func TestSystemMessageOfTheHistoryIsAPartOfTheAnswer(t *testing.T) {
+	history := []actors.Message{actors.System("Be kind.")}
+	told := []actors.Message{actors.System("Be kind."), actors.User("?"), actors.Assistant("yes")}
+	for name, opts := range map[string][]actors.Option{
+		"with instructions":    {actors.WithInstructions("Be brief.")},
+		"without instructions": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			agent := actors.NewAgent("assistant", newScript(says("yes")).llm(), opts...)
+			answer, err := agent.Call(t.Context(), actors.Prompt{Text: "?", History: history})
+			require.NoError(t, err)
+			assert.Equal(t, told, answer.Messages)
+		})
+	}
 }
 
 func TestHistoryOfTheCallerIsNotChanged(t *testing.T) {

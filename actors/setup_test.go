@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/reprise-go/reprise/actors"
@@ -145,7 +146,8 @@ func newRun(t *testing.T, opts ...state.Option) (*state.ExecutionState, context.
 	t.Helper()
 	st := state.New(opts...)
 	t.Cleanup(func() { st.Close() })
-	return st, st.Context(t.Context())
+	ctx := st.Context(t.Context())
+	return st, ctx
 }
 
 // settled lists how the calls ended, in the order in which they did, as
@@ -183,12 +185,17 @@ func recordOf(t *testing.T, st *state.ExecutionState, address string) core.Recor
 	return core.Record{}
 }
 
-// both runs a claim outside a run and in one.
+// both runs a claim outside a run and in one, each time in a bubble with a
+// clock of its own.
 func both(t *testing.T, claim func(t *testing.T, ctx context.Context)) {
 	t.Helper()
-	t.Run("outside a run", func(t *testing.T) { claim(t, t.Context()) })
+	t.Run("outside a run", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { claim(t, t.Context()) })
+	})
 	t.Run("in a run", func(t *testing.T) {
-		_, ctx := newRun(t)
-		claim(t, ctx)
+		synctest.Test(t, func(t *testing.T) {
+			_, ctx := newRun(t)
+			claim(t, ctx)
+		})
 	})
 }

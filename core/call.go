@@ -21,13 +21,12 @@ type call struct {
 	began    time.Time
 	preceded bool // preconditions took time before the first attempt
 
-	// The latest attempt, how it ended, what follows from it, and the record
-	// that is being told. They are here and not on the stack, so that the
-	// goroutine of a waiting call does with the smallest stack there is.
+	// The latest attempt, how it ended, and what follows from it. They are
+	// here and not on the stack, so that the goroutine of a waiting call does
+	// with the smallest stack there is.
 	started, ended time.Time
 	r              result
 	plan           plan
-	rec            Record
 }
 
 // execute is the way of a call: preconditions, then attempts until one

@@ -158,25 +158,36 @@ func (e *ExecutionEvent[In, Out]) level(settings *Settings) (p *Policy, timeout 
 	return p, timeout
 }
 
-// executeAlone makes the call outside any run. The first attempt of a call
-// without time limits, which mostly is the last, needs nothing but the stack.
+// executeAlone makes the call outside any run.
 func (e *ExecutionEvent[In, Out]) executeAlone(ctx context.Context, in In) (out Out, err error) {
-	policy, timeout := e.level(nil)
-	plain := timeout == 0 && policy.config.RetryTimeout == 0 && policy.config.RetryWhen == nil && policy.err == nil
-	if !plain || ctx.Err() != nil || len(e.definition.requires) > 0 {
-		t := e.newCall(ctx, in)
-		t.policy, t.timeout = policy, timeout
-		err := t.execute()
-		return t.result(err)
-	}
-	var r result
-	if e.definition.pass(ctx, in, &out, &r); r.err == nil {
+	t := e.tryAlone(ctx, in, &out)
+	if t == nil {
 		return out, nil
 	}
-	t := e.newCall(ctx, in)
-	t.policy, t.r = policy, r
-	err = t.goOn(&t.first)
+	if t.r.err != nil {
+		err = t.goOn(&t.first)
+	} else {
+		err = t.execute()
+	}
 	return t.result(err)
+}
+
+// tryAlone makes the first attempt of a call without time limits with nothing
+// but the stack: mostly it is the last. It returns nil if it was, and
+// otherwise the call, which is to go on from there.
+func (e *ExecutionEvent[In, Out]) tryAlone(ctx context.Context, in In, out *Out) *typedCall[In, Out] {
+	policy, timeout := e.level(nil)
+	config := &policy.config
+	var r result
+	if timeout == 0 && config.RetryTimeout == 0 && config.RetryWhen == nil && policy.err == nil &&
+		len(e.definition.requires) == 0 && ctx.Err() == nil {
+		if e.definition.pass(ctx, in, out, &r); r.err == nil {
+			return nil
+		}
+	}
+	t := e.newCall(ctx, in)
+	t.policy, t.timeout, t.r = policy, timeout, r
+	return t
 }
 
 func (t *typedCall[In, Out]) result(err error) (Out, error) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -28,6 +29,16 @@ type (
 	definition = core.Definition[string, string]
 	handler    = core.Handler[string, string]
 )
+
+// bubble runs f on a clock of its own, and in the end gives handlers that do
+// not listen the time to return.
+func bubble(t *testing.T, f func(*testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		defer func() { <-time.After(24 * time.Hour) }()
+		f(t)
+	})
+}
 
 // define is NewDefinition for specs that are right.
 func define[In, Out any](t testing.TB, spec core.Spec, h core.Handler[In, Out]) *core.Definition[In, Out] {
@@ -253,7 +264,7 @@ func brief(r core.Record) string {
 			facts = append(facts, r.Waiting.String())
 		}
 	case core.StatusInterrupted:
-		facts = append(facts, string(r.Detail.Interrupt.Reason))
+		facts = append(facts, string(r.Interrupt().Reason))
 	}
 	if r.Status != core.StatusRetrying && r.Stage != core.StageNone && r.Stage != core.StageHandler {
 		facts = append(facts, "@"+r.Stage.String())

@@ -43,8 +43,7 @@ type Detail struct {
 	Output    []byte
 	Artifact  string // reference of an output that is stored apart
 	Usage     Usage
-	Interrupt *InterruptedError // interrupted: by whom and why
-	Message   string            // of a log line, a run's description
+	Message   string // of a log line, a run's description
 	Severity  Severity
 	Metadata  map[string]any
 }
@@ -100,6 +99,16 @@ func (r *Record) IsOutcome() bool {
 // IsSuspension reports whether r stops its call without an outcome.
 func (r *Record) IsSuspension() bool {
 	return r.Kind.IsCall() && (r.Status == StatusInterrupted || r.Status == StatusAwaiting)
+}
+
+// Interrupt is by whom and why an interrupted call or run was; nil for every
+// other record.
+func (r *Record) Interrupt() *InterruptedError {
+	if r.Status != StatusInterrupted {
+		return nil
+	}
+	e, _ := r.Err.(*InterruptedError)
+	return e
 }
 
 // IsRetry reports whether r is about an attempt after the first.

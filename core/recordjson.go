@@ -64,6 +64,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 			out.Severity = r.Detail.Severity.String()
 		}
 	}
+	if e := r.Interrupt(); e != nil {
+		e.intoJSON(&out)
+	}
 	data, err := json.Marshal(out)
 	var unsupported *json.UnsupportedTypeError
 	if errors.As(err, &unsupported) || err != nil && out.Metadata != nil {
@@ -72,6 +75,13 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		data, err = json.Marshal(out)
 	}
 	return data, err
+}
+
+func (e *InterruptedError) intoJSON(out *recordJSON) {
+	out.Reason, out.InterruptedBy = string(e.Reason), e.By
+	if out.Message == "" {
+		out.Message = e.Message
+	}
 }
 
 func (r *Record) callJSON(out *recordJSON) {
@@ -95,12 +105,6 @@ func (d *Detail) intoJSON(out *recordJSON) {
 	}
 	if !d.Usage.IsZero() {
 		out.Usage = &d.Usage
-	}
-	if d.Interrupt != nil {
-		out.Reason, out.InterruptedBy = string(d.Interrupt.Reason), d.Interrupt.By
-		if out.Message == "" {
-			out.Message = d.Interrupt.Message
-		}
 	}
 }
 

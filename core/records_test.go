@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -59,7 +58,7 @@ func TestRecordsOfACallAreInOrder(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				st, ctx := run(t)
 				out, err := call(ctx, tool(t, tt.retry, tt.handler))
 				told(t, st, tt.want)
@@ -75,7 +74,7 @@ func TestRecordsOfACallAreInOrder(t *testing.T) {
 }
 
 func TestRecordsOfAFailureWithAndWithoutATimeoutAreTheSame(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		limited := steady
 		limited.AttemptTimeout, limited.RetryTimeout = time.Minute, time.Hour
 		for _, h := range []func() handler{
@@ -96,7 +95,7 @@ func TestRecordsOfAFailureWithAndWithoutATimeoutAreTheSame(t *testing.T) {
 }
 
 func TestPreconditionFailureIsNotRetried(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		st, ctx := run(t)
 		asked, ran := 0, 0
 		d := tool(t, core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}, counted(&ran, succeed)).
@@ -113,7 +112,7 @@ func TestPreconditionFailureIsNotRetried(t *testing.T) {
 }
 
 func TestPreconditionsRunOncePerCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		_, ctx := run(t)
 		var order []string
 		d := tool(t, steady, failing(2, errFlaky)).
@@ -137,7 +136,7 @@ func TestFirstFailedPreconditionEndsTheCall(t *testing.T) {
 }
 
 func TestPostconditionFailureRunsTheHandlerAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		st, ctx := run(t)
 		ran, asked := 0, 0
 		d := tool(t, steady, counted(&ran, succeed)).
@@ -178,7 +177,7 @@ func TestPostconditionThatNeverHoldsFailsTheCall(t *testing.T) {
 		{"permanent", twice, core.Permanent(errBoom), "started(0) failed(0,condition,permanent,@postcondition)", core.ReasonCondition},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				st, ctx := run(t)
 				_, err := call(ctx, tool(t, tt.retry, succeed).Ensure(func(context.Context, string, string) error { return tt.err }))
 				told(t, st, tt.want)
@@ -210,7 +209,7 @@ func large(context.Context, string) (string, error) {
 }
 
 func TestArtifactFailureRunsTheHandlerAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		s := &shelf{failures: 1, err: errBoom}
 		st, ctx := run(t, state.WithArtifacts(s))
 		ran := 0
@@ -232,7 +231,7 @@ func TestArtifactFailureRunsTheHandlerAgain(t *testing.T) {
 }
 
 func TestArtifactThatCannotBeStoredFailsTheCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		st, ctx := run(t, state.WithArtifacts(&shelf{failures: 9, err: errBoom}))
 		_, err := call(ctx, tool(t, once, large))
 		told(t, st, "started(0) failed(0,storage,artifact,@artifact)")
@@ -260,11 +259,11 @@ type panickingShelf struct{}
 func (panickingShelf) Put(context.Context, []byte) (string, error) { panic(errBoom) }
 
 func TestPanicsBecomeErrorsWithTheirStack(t *testing.T) {
-	any := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}
+	every := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}
 	when := core.RetryConfig{RetryWhen: func(core.Attempt) bool { panic(errBoom) }}
 	stop := core.RetryConfig{StopWhen: func(core.Attempt) bool { panic(errBoom) }}
 	matcher := core.RetryConfig{Exclude: []core.Matcher{func(error) bool { panic(errBoom) }}}
-	timed := any
+	timed := every
 	timed.AttemptTimeout = time.Minute
 	panicking := func(context.Context, string) (string, error) { panic(errBoom) }
 	for _, tt := range []struct {
@@ -272,18 +271,18 @@ func TestPanicsBecomeErrorsWithTheirStack(t *testing.T) {
 		d    *definition
 		want string
 	}{
-		{"handler", tool(t, any, panicking), "started(0) failed(0,panic,panic)"},
+		{"handler", tool(t, every, panicking), "started(0) failed(0,panic,panic)"},
 		{"handler with a timeout", tool(t, timed, panicking), "started(0) failed(0,panic,panic)"},
-		{"precondition", tool(t, any, succeed).Require(func(context.Context, string) error { panic(errBoom) }), "failed(0,panic,panic,@precondition)"},
-		{"postcondition", tool(t, any, succeed).Ensure(func(context.Context, string, string) error { panic(errBoom) }), "started(0) failed(0,panic,panic,@postcondition)"},
+		{"precondition", tool(t, every, succeed).Require(func(context.Context, string) error { panic(errBoom) }), "failed(0,panic,panic,@precondition)"},
+		{"postcondition", tool(t, every, succeed).Ensure(func(context.Context, string, string) error { panic(errBoom) }), "started(0) failed(0,panic,panic,@postcondition)"},
 		{"RetryWhen about a failure", tool(t, when, fail(errFlaky)), "started(0) failed(0,panic,panic)"},
 		{"RetryWhen about a success", tool(t, when, succeed), "started(0) failed(0,panic,panic)"},
 		{"StopWhen", tool(t, stop, fail(errFlaky)), "started(0) failed(0,panic,panic)"},
 		{"Matcher", tool(t, matcher, fail(errFlaky)), "started(0) failed(0,panic,panic)"},
-		{"artifact storage", tool(t, any, large), "started(0) failed(0,panic,panic,@artifact)"},
+		{"artifact storage", tool(t, every, large), "started(0) failed(0,panic,panic,@artifact)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				st, ctx := run(t, state.WithArtifacts(panickingShelf{}))
 				_, err := call(ctx, tt.d)
 				told(t, st, tt.want)
@@ -317,7 +316,7 @@ func TestPanicWhileJudgingKeepsTheJudgedError(t *testing.T) {
 }
 
 func TestRetryWhenMakesAnotherAttemptOfASuccess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		st, ctx := run(t)
 		n := 0
 		poll := func(context.Context, string) (string, error) {
@@ -336,7 +335,7 @@ func TestRetryWhenMakesAnotherAttemptOfASuccess(t *testing.T) {
 }
 
 func TestPollingThatNeverEndsIsExhausted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		st, ctx := run(t)
 		cfg := twice
 		cfg.RetryWhen = func(core.Attempt) bool { return true }
@@ -356,10 +355,9 @@ func TestStopWhenEndsPolling(t *testing.T) {
 }
 
 func TestSuccessThatRetryWhenRefusesIsNoFailedPostcondition(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		st, ctx := run(t)
-		cfg := once
-		cfg = core.RetryConfig{MaxAttempts: 1, RetryWhen: func(core.Attempt) bool { return true }}
+		cfg := core.RetryConfig{MaxAttempts: 1, RetryWhen: func(core.Attempt) bool { return true }}
 		d := tool(t, cfg, succeed).Ensure(func(context.Context, string, string) error { return nil })
 		_, err := call(ctx, d)
 		told(t, st, "started(0) failed(0,exhausted,unknown)")
@@ -368,7 +366,7 @@ func TestSuccessThatRetryWhenRefusesIsNoFailedPostcondition(t *testing.T) {
 }
 
 func TestRecordsTellAttemptsDelaysAndTimes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		st, ctx := run(t, state.WithRunID("run-7"))
 		start := time.Now().UTC().Round(0)
 		d := tool(t, steady, attempts(
@@ -420,7 +418,7 @@ func TestRecordsTellAttemptsDelaysAndTimes(t *testing.T) {
 }
 
 func TestUsageIsInTheRecordThatEndsTheAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		st, ctx := run(t)
 		n := 0
 		d := tool(t, steady, func(ctx context.Context, _ string) (string, error) {
@@ -457,16 +455,16 @@ func TestPayloadsAreInputAndOutput(t *testing.T) {
 }
 
 func TestValueWithoutEncodingIsNotRetried(t *testing.T) {
-	any := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}
+	every := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}
 	st, ctx := run(t, state.WithPayloads())
-	d := define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &any}, func(context.Context, string) (func(), error) { return func() {}, nil })
+	d := define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &every}, func(context.Context, string) (func(), error) { return func() {}, nil })
 	_, err := d.Event().Execute(ctx, "in")
 	told(t, st, "started(0) failed(0,permanent,invalid,@encode)")
 	failed(t, err, core.ReasonPermanent)
 
 	st, ctx = run(t, state.WithPayloads())
 	ran := 0
-	e := define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &any}, func(context.Context, func()) (string, error) { ran++; return "", nil })
+	e := define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &every}, func(context.Context, func()) (string, error) { ran++; return "", nil })
 	_, err = e.Event().Execute(ctx, func() {})
 	told(t, st, "failed(0,permanent,invalid,@entry)")
 	failed(t, err, core.ReasonPermanent)

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 )
 
@@ -53,6 +54,8 @@ type Settings struct {
 	// Late counts attempts that were abandoned, and those of them that came
 	// back after all.
 	Late struct{ Abandoned, Returned atomic.Int64 }
+
+	told sync.Pool // of *Record, for the next that is told
 }
 
 // MaxInline is the size in bytes of the largest encoded output that is kept

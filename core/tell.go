@@ -10,17 +10,29 @@ import (
 // The records of a call. Each function tells the run one fact; those that end
 // the call also make what is returned to the caller.
 
-// begin makes c.rec a record with what every record of the call has.
+// begin makes a record with what every record of the call has. It is to be
+// given to append.
 func (c *call) begin(status Status, attempt int, at time.Time) *Record {
-	c.rec = Record{}
-	rec := &c.rec
+	rec := c.blank()
 	rec.Time, rec.Address, rec.Name = at.UTC().Round(0), c.address, c.spec.Name
 	rec.Kind, rec.Status = c.spec.Kind, status
 	rec.Attempt, rec.MaxAttempts = attempt, c.policy.config.MaxAttempts
 	return rec
 }
 
-// end makes c.rec a record of how the attempt of s ended.
+// blank is an empty record. Those that were told are used again: they are too
+// large for the stack of a call that may wait, and many calls may.
+func (c *call) blank() *Record {
+	if c.run != nil {
+		if rec, ok := c.run.Settings().told.Get().(*Record); ok {
+			*rec = Record{}
+			return rec
+		}
+	}
+	return new(Record)
+}
+
+// end makes a record of how the attempt of s ended.
 func (c *call) end(status Status, s *Scope) *Record {
 	rec := c.begin(status, s.attempt, c.ended)
 	rec.Duration, rec.Elapsed = c.ended.Sub(c.started), c.ended.Sub(c.began)
@@ -39,7 +51,7 @@ func (c *call) recordStarted(s *Scope) error {
 			return c.failBefore(s, ReasonPermanent)
 		}
 	}
-	return c.append(s)
+	return c.append(s, rec)
 }
 
 // inputDetail is the encoded input with its hash.
@@ -52,20 +64,22 @@ func (c *call) inputDetail() (*Detail, error) {
 	return &Detail{Input: input, InputHash: hash}, err
 }
 
-// append hands c.rec to the run. A call whose records cannot be kept has
-// failed, whatever became of its handler.
-func (c *call) append(s *Scope) error {
-	err := c.run.Append(s, &c.rec)
+// append hands rec to the run. A call whose records cannot be kept has failed,
+// whatever became of its handler.
+func (c *call) append(s *Scope, rec *Record) error {
+	status := rec.Status
+	err := c.run.Append(s, rec)
+	c.run.Settings().told.Put(rec)
 	if err == nil || errors.Is(err, ErrAttemptOver) {
 		return err
 	}
-	return c.notRecorded(s, err)
+	return c.notRecorded(s, status, err)
 }
 
-func (c *call) notRecorded(s *Scope, err error) error {
+func (c *call) notRecorded(s *Scope, status Status, err error) error {
 	return &CallError{
 		Address: c.address, Name: c.spec.Name, Stage: StageRecord, Attempts: s.attempt + 1,
-		Reason: ReasonStorage, Err: fmt.Errorf("%v record: %w", c.rec.Status, err),
+		Reason: ReasonStorage, Err: fmt.Errorf("%v record: %w", status, err),
 	}
 }
 
@@ -75,7 +89,7 @@ func (c *call) recordRetry(s *Scope) error {
 	rec := c.end(StatusFailed, s)
 	rec.Stage, rec.Class, rec.Err = c.r.stage, classOf(&c.r), c.r.err
 	rec.WillRetry, rec.Delay, rec.Waiting = true, c.plan.delay, c.plan.source
-	return c.append(s)
+	return c.append(s, rec)
 }
 
 // complete ends the call with its output.
@@ -90,7 +104,7 @@ func (c *call) complete(s *Scope) error {
 		}
 		rec.Detail.Output, rec.Detail.Artifact = c.r.output, c.r.artifact
 	}
-	return c.append(s)
+	return c.append(s, rec)
 }
 
 // fail ends the call for good.
@@ -104,7 +118,7 @@ func (c *call) fail(s *Scope, reason Reason) error {
 	if c.run == nil {
 		return e
 	}
-	if err := c.append(s); err != nil {
+	if err := c.append(s, rec); err != nil {
 		return errors.Join(e, err)
 	}
 	return e
@@ -129,14 +143,10 @@ func (c *call) suspend(s *Scope, e *InterruptedError, stage Stage) error {
 	}
 	rec := c.end(StatusInterrupted, s)
 	rec.Stage, rec.Class, rec.Err = stage, ClassCanceled, e
-	if rec.Detail == nil {
-		rec.Detail = new(Detail)
-	}
-	rec.Detail.Interrupt = e
 	if stage == StageWait {
 		rec.Attempt++ // it is the next one that was promised, and is owed
 	}
-	if err := c.append(s); err != nil {
+	if err := c.append(s, rec); err != nil {
 		return errors.Join(e, err)
 	}
 	return e

@@ -132,9 +132,7 @@ func (t *text) total(r *core.Record) {
 // interrupt tells why and by whom: "user by terminal: Ctrl-C".
 func (t *text) interrupt(r *core.Record) {
 	var e *core.InterruptedError
-	if r.Detail != nil && r.Detail.Interrupt != nil {
-		e = r.Detail.Interrupt
-	} else if !errors.As(r.Err, &e) || e == nil {
+	if !errors.As(r.Err, &e) || e == nil {
 		t.cause(r.Err)
 		return
 	}

@@ -29,7 +29,8 @@ func Example() {
 	failed.WillRetry, failed.Delay = true, 2*time.Second
 	failed.Duration = 500 * time.Millisecond
 	p.Publish(failed)
-	p.Publish(failed.Retrying())
+	failed.Retry()
+	p.Publish(failed)
 
 	r.Attempt = 1
 	p.Publish(r)

@@ -21,7 +21,7 @@ func spoken(t testing.TB, name, problem, message string) []core.Record {
 	require.NoError(t, err)
 	interrupt := &core.InterruptedError{Reason: core.InterruptReason(name), By: problem, Message: message, Cause: errors.New(problem)}
 	detail := &core.Detail{
-		Input: payload, Output: payload, Artifact: name, Message: message, Interrupt: interrupt,
+		Input: payload, Output: payload, Artifact: name, Message: message,
 		Metadata: map[string]any{message: problem, "error": errors.New(name), "list": []string{name, message}},
 	}
 	place := core.Address{}
@@ -34,6 +34,9 @@ func spoken(t testing.TB, name, problem, message string) []core.Record {
 			r := core.Record{
 				RunID: message, Name: name, Kind: kind, Status: status, Address: place,
 				Reason: core.ReasonExhausted, Err: errors.New(problem), Detail: detail, Attempt: 1,
+			}
+			if status == core.StatusInterrupted {
+				r.Err = interrupt
 			}
 			records = append(records, r)
 		}

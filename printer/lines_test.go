@@ -44,7 +44,7 @@ func failing(t testing.TB, attempt int, delay time.Duration) []core.Record {
 	t.Helper()
 	r := tool(t, core.StatusFailed, attempt)
 	r.Duration, r.Err, r.WillRetry, r.Delay, r.Waiting = half, errTimeout, true, delay, core.SourceBackoff
-	return []core.Record{r, r.Retrying()}
+	return []core.Record{r, retrying(r)}
 }
 
 func failed(t testing.TB, attempt int, reason core.Reason, elapsed time.Duration) core.Record {
@@ -192,7 +192,7 @@ func TestUnlimitedAttemptsHaveNoTotal(t *testing.T) {
 func TestInterruptTellsWhoAndWhy(t *testing.T) {
 	r := tool(t, core.StatusInterrupted, 0)
 	e := &core.InterruptedError{Reason: core.InterruptUser, By: "terminal", Message: "Ctrl-C"}
-	r.Err, r.Detail = e, &core.Detail{Interrupt: e}
+	r.Err = e
 	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] user by terminal: Ctrl-C\n", printed([]core.Record{r}))
 
 	r.Detail = nil
@@ -233,7 +233,7 @@ func TestNestedCallsAreIndented(t *testing.T) {
 		call(t, core.KindLLM, core.StatusCompleted, "assistant/model", "model"),
 		call(t, core.KindTool, core.StatusStarted, "assistant/get_weather", "get_weather"),
 		retry,
-		retry.Retrying(),
+		retrying(retry),
 		call(t, core.KindTool, core.StatusStarted, "assistant/get_weather@2/lookup", "lookup"),
 		call(t, core.KindLLM, core.StatusStarted, "assistant/model#2", "model"),
 		answered,
@@ -269,7 +269,7 @@ func TestRunHasItsOwnLines(t *testing.T) {
 	failed := run(core.StatusFailed, "nightly")
 	failed.Err, failed.Reason = errTimeout, core.ReasonExhausted
 	interrupted := run(core.StatusInterrupted, "nightly")
-	interrupted.Detail = &core.Detail{Interrupt: &core.InterruptedError{Reason: core.InterruptClosed}}
+	interrupted.Err = &core.InterruptedError{Reason: core.InterruptClosed}
 	nameless := run(core.StatusCompleted, "")
 	nameless.RunID, nameless.Elapsed = "", 0
 	assert.Equal(t, `▶ run weather-42 [STARTED] weather in Oslo
@@ -472,4 +472,10 @@ func TestFirstWriteErrorIsKept(t *testing.T) {
 	}
 	require.ErrorIs(t, p.Err(), errTimeout)
 	assert.Equal(t, "🔧 fetch_data [STARTED]\n✔ fetch_data [COMPLETED] (0.5s)\n", f.String(), "the printer goes on after an error")
+}
+
+// retrying is the second half of a failed record.
+func retrying(r core.Record) core.Record {
+	r.Retry()
+	return r
 }

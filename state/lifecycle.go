@@ -207,14 +207,17 @@ func (r *run) awaitCalls() {
 
 // lastRecord tells how the run ended.
 func (r *run) lastRecord() core.Record {
-	rec := core.Record{Time: now(), Kind: core.KindRun, Name: r.metadata.Pipeline, Status: core.StatusCompleted}
+	rec := core.Record{
+		Time: now(), Kind: core.KindRun, Name: r.metadata.Pipeline, Status: core.StatusCompleted,
+		Elapsed: time.Since(r.began),
+	}
 	switch r.status() {
 	case StatusFailed:
 		rec.Status = core.StatusFailed
 	case StatusInterrupted:
 		rec.Status = core.StatusInterrupted
 		if r.interrupted != nil {
-			rec.Err, rec.Detail = r.interrupted, &core.Detail{Interrupt: r.interrupted}
+			rec.Err = r.interrupted
 		}
 	}
 	return rec

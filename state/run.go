@@ -20,6 +20,7 @@ type run struct {
 	artifacts  Artifacts
 	checker    *checker // nil without one
 	metadata   Metadata
+	began      time.Time
 
 	mu          sync.Mutex // guards what follows; never held while others' code runs
 	quiet       *sync.Cond // signalled when a call ends and when publishing pauses
@@ -51,7 +52,8 @@ func newRun(c *config) *run {
 		r.checker = &checker{ask: c.checker, run: r}
 		r.settings.Check = r.checker.check
 	}
-	begin := core.Record{Time: now(), Kind: core.KindRun, Status: core.StatusStarted, Name: c.metadata.Pipeline}
+	r.began = time.Now()
+	begin := core.Record{Time: r.began.UTC().Round(0), Kind: core.KindRun, Status: core.StatusStarted, Name: c.metadata.Pipeline}
 	if c.metadata.Description != "" {
 		begin.Detail = &core.Detail{Message: c.metadata.Description}
 	}

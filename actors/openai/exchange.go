@@ -102,12 +102,15 @@ func (x *exchange) refusal(err error) *Error {
 		api  *goopenai.APIError
 		body *goopenai.RequestError
 	)
-	switch {
-	case errors.As(err, &body): // first: it may wrap an APIError that go-openai could not fill
+	readable := errors.As(err, &api)
+	if readable {
+		api.Message = x.redact(api.Message)
+	}
+	if errors.As(err, &body) { // it may wrap an APIError that could be read in part
 		body.Body = []byte(x.redact(string(body.Body)))
 		return ofBody(body)
-	case errors.As(err, &api):
-		api.Message = x.redact(api.Message)
+	}
+	if readable {
 		return ofAPI(api)
 	}
 	return nil

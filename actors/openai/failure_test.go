@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,7 +133,7 @@ func TestWhatCannotBeSentIsNotRetried(t *testing.T) {
 		{"key with a line break", goopenai.NewClientWithConfig(lineBreak), "gpt-4o-mini", `invalid header field value for "Authorization"`},
 		{"no such scheme", newClient(t, "htp://localhost/v1"), "gpt-4o-mini", "unsupported protocol scheme"},
 		{"untrusted certificate", newClient(t, untrusted.URL), "gpt-4o-mini", "certificate"},
-		{"model of another API", newClient(t, "http://localhost/v1"), goopenai.GPT3Dot5TurboInstruct, "not supported"},
+		{"model of another API", newClient(t, "http://localhost/v1"), "text-davinci-003", "not supported"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			st := state.New()
@@ -189,6 +190,7 @@ func TestTheKeyIsNotShown(t *testing.T) {
 	}{
 		{"API", `{"error":{"message":"no such key: %s%s","type":"t","code":"invalid_api_key"}}`, goopenai.DefaultConfig(secret), false},
 		{"HTTP/2", `{"error":{"message":"no such key: %s%s","type":"t","code":"invalid_api_key"}}`, goopenai.DefaultConfig(secret), true},
+		{"half an error", `{"error":{"message":"no such key: %s%s","type":5}}`, goopenai.DefaultConfig(secret), false},
 		{"gateway", `<p>no such key: %s%s</p>`, goopenai.DefaultConfig(secret), false},
 		{"Azure", `{"error":{"message":"no such key: %s%s","code":"401"}}`, azure, false},
 	} {
@@ -294,6 +296,40 @@ func TestARetryAfterThatIsTooLongFailsAtOnce(t *testing.T) {
 	require.Equal(t, time.Hour, after)
 }
 
+// Services are asked by HTTP/2, for whose failures net/http has no types.
+func TestABrokenHTTP2StreamIsRetried(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		begin func(w http.ResponseWriter)
+		class core.Class
+	}{
+		{"before the reply", func(http.ResponseWriter) {}, core.ClassConnection},
+		{"in the reply", func(w http.ResponseWriter) { fmt.Fprint(w, `{"choices":`); w.(http.Flusher).Flush() }, core.ClassUnknown},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var asked atomic.Int64
+			srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if asked.Add(1) == 1 {
+					tc.begin(w)
+					panic(http.ErrAbortHandler)
+				}
+				fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}]}`, r.Proto)
+			}))
+			srv.EnableHTTP2 = true
+			srv.StartTLS()
+			defer srv.Close()
+			st := state.New()
+			defer st.Close()
+			got, err := openai.New(newClientOn(srv.Client(), srv.URL), "gpt-4o-mini", atOnce).Call(st.Context(t.Context()), question)
+			require.NoError(t, err)
+			require.Equal(t, "HTTP/2.0", got.Message.Text)
+			require.Equal(t, tc.class, records(st, core.StatusFailed)[0].Class)
+			require.Len(t, records(st, core.StatusStarted), 2)
+			require.EqualValues(t, 2, asked.Load())
+		})
+	}
+}
+
 // Retry-After depends on it, and go-openai does not promise it.
 func TestGoOpenAIReturnsTheHeadersOfAFailure(t *testing.T) {
 	for _, step := range []openaitest.Step{
@@ -313,7 +349,7 @@ func TestGoOpenAIReturnsTheHeadersOfAFailure(t *testing.T) {
 }
 
 func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
-	_, st, llm := setup(t, []openaitest.Step{openaitest.Stall(), openaitest.Text("Fine.")},
+	_, st, llm := setup(t, []openaitest.Step{openaitest.Stall(), openaitest.Forever(openaitest.Text("Fine."))},
 		atOnce, actors.WithAttemptTimeout(100*time.Millisecond))
 	_, err := llm.Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
@@ -322,7 +358,7 @@ func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
 }
 
 func TestATimeoutOfTheHTTPClientIsRetried(t *testing.T) {
-	srv := openaitest.New(t, openaitest.Stall(), openaitest.Text("Fine."))
+	srv := openaitest.New(t, openaitest.Stall(), openaitest.Forever(openaitest.Text("Fine.")))
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	client := newClientOn(&http.Client{Transport: transport, Timeout: 100 * time.Millisecond}, srv.URL())

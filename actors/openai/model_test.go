@@ -146,13 +146,15 @@ func TestAReplyIsReadAsItIs(t *testing.T) {
 		{"filtered", `{"message":{"content":""},"finish_reason":"content_filter"}`, actors.Assistant(""), "content_filter"},
 		{
 			"cut tool call", `{"message":{"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{\"n\":"}}]},"finish_reason":"length"}`,
-			actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{{ID: "x", Name: "f", Arguments: `{"n":`}}}, "length",
+			actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{{ID: "x", Name: "f", Arguments: `{"n":`}}},
+			"length",
 		},
 		{
 			"tool calls without ID", `{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{}"}},{"id":"","function":{"name":"g","arguments":"{}"}}]},"finish_reason":"tool_calls"}`,
 			actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{
 				{ID: "call_2", Name: "f", Arguments: "{}"}, {ID: "call_3", Name: "g", Arguments: "{}"},
-			}}, "tool_calls",
+			}},
+			"tool_calls",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -175,12 +177,12 @@ func TestParamsAreSentWithEachRequest(t *testing.T) {
 		Client: newClient(t, srv.URL()),
 		Name:   "llama-3",
 		Params: goopenai.ChatCompletionRequest{
-			Temperature:       0.5,
-			MaxTokens:         100,
-			Seed:              &seed,
-			ResponseFormat:    &goopenai.ChatCompletionResponseFormat{Type: goopenai.ChatCompletionResponseFormatTypeJSONObject},
-			ParallelToolCalls: false,
-			ToolChoice:        "required",
+			Temperature:         0.5,
+			MaxCompletionTokens: 100,
+			Seed:                &seed,
+			ResponseFormat:      &goopenai.ChatCompletionResponseFormat{Type: goopenai.ChatCompletionResponseFormatTypeJSONObject},
+			ParallelToolCalls:   false,
+			ToolChoice:          "required",
 		},
 	}.LLM(atOnce)
 	require.Equal(t, "llama-3", llm.Name())
@@ -192,7 +194,7 @@ func TestParamsAreSentWithEachRequest(t *testing.T) {
 		require.NoError(t, err)
 	}
 	const messages = `"model":"llama-3","messages":[{"role":"user","content":"How are you?"}],"stream":false`
-	const params = `"temperature":0.5,"max_tokens":100,"seed":7,"response_format":{"type":"json_object"}`
+	const params = `"temperature":0.5,"max_completion_tokens":100,"seed":7,"response_format":{"type":"json_object"}`
 	const tools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"parallel_tool_calls":false,"tool_choice":"required"`
 	require.JSONEq(t, `{`+messages+`,`+params+`,`+tools+`}`, string(srv.Requests()[0].Body))
 	require.JSONEq(t, `{`+messages+`,`+params+`}`, string(srv.Requests()[1].Body), "choices about tools are refused where there are none")
@@ -215,18 +217,16 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 		return openai.Model{Client: client, Name: "m", Params: p}
 	}
 	for want, model := range map[string]openai.Model{
-		"the client is nil":         {Name: "m"},
-		"name; it is empty":         {Client: client},
-		"ends with a space":         {Client: client, Name: "m\n"},
-		"Params.Model is set":       with(goopenai.ChatCompletionRequest{Model: "other"}),
-		"Params.Messages is set":    with(goopenai.ChatCompletionRequest{Messages: []goopenai.ChatCompletionMessage{}}),
-		"Params.Tools is set":       with(goopenai.ChatCompletionRequest{Tools: []goopenai.Tool{}}),
-		"FunctionCall is set":       with(goopenai.ChatCompletionRequest{FunctionCall: "auto"}),
-		"Params.Stream or":          with(goopenai.ChatCompletionRequest{Stream: true}),
-		"StreamOptions is set":      with(goopenai.ChatCompletionRequest{StreamOptions: &goopenai.StreamOptions{}}),
-		"Params.N is above 1":       with(goopenai.ChatCompletionRequest{N: 2}),
-		"Params.N is above 1; one":  with(goopenai.ChatCompletionRequest{N: 2, Model: "m"}),
-		"Params.Model is set; the ": with(goopenai.ChatCompletionRequest{N: 2, Model: "m"}),
+		"the client is nil":      {Name: "m"},
+		"name; it is empty":      {Client: client},
+		"ends with a space":      {Client: client, Name: "m\n"},
+		"Params.Model is set":    with(goopenai.ChatCompletionRequest{Model: "other"}),
+		"Params.Messages is set": with(goopenai.ChatCompletionRequest{Messages: []goopenai.ChatCompletionMessage{}}),
+		"Params.Tools is set":    with(goopenai.ChatCompletionRequest{Tools: []goopenai.Tool{}}),
+		"FunctionCall is set":    with(goopenai.ChatCompletionRequest{FunctionCall: "auto"}), //nolint:staticcheck // deprecated, and refused for that
+		"Params.Stream or":       with(goopenai.ChatCompletionRequest{Stream: true}),
+		"StreamOptions is set":   with(goopenai.ChatCompletionRequest{StreamOptions: &goopenai.StreamOptions{}}),
+		"Params.N is above 1":    with(goopenai.ChatCompletionRequest{N: 2}),
 	} {
 		t.Run(want, func(t *testing.T) {
 			defer func() { require.ErrorContains(t, recover().(error), want) }()
