@@ -35,6 +35,14 @@ func picky() actors.Tool[number, int] {
 	})
 }
 
+// failsLater is a branch that fails when the others are under way.
+func failsLater(ctx context.Context) (int, error) {
+	if err := pause(ctx, time.Second); err != nil {
+		return 0, err
+	}
+	return failing().Call(ctx, number{})
+}
+
 func TestMapReturnsOutputsInTheOrderOfTheInputs(t *testing.T) {
 	both(t, func(t *testing.T, ctx context.Context) {
 		out, err := actors.Map(ctx, actors.Group{Name: "g"}, slowest(), upTo(5))
@@ -92,12 +100,6 @@ func TestWorkersBeginBranchesInTheOrderOfSubmission(t *testing.T) {
 func TestFirstFailureInterruptsTheOtherBranches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, ctx := newRun(t)
-		fails := func(ctx context.Context) (int, error) {
-			if err := pause(ctx, time.Second); err != nil {
-				return 0, err
-			}
-			return failing().Call(ctx, number{1})
-		}
 		blocks := func(ctx context.Context) (int, error) { return block().Call(ctx, number{2}) }
 		waits := func(ctx context.Context) (int, error) {
 			again := decorators.Tool("again", "", func(context.Context, number) (int, error) { return 0, core.Retryable(errBoom) },
@@ -109,7 +111,7 @@ func TestFirstFailureInterruptsTheOtherBranches(t *testing.T) {
 		}
 		quick := func(ctx context.Context) (int, error) { return echo().Call(ctx, number{5}) }
 		start := time.Now()
-		out, err := actors.Parallel(ctx, actors.Group{Name: "g"}, quick, blocks, waits, fails, limited)
+		out, err := actors.Parallel(ctx, actors.Group{Name: "g"}, quick, blocks, waits, failsLater, limited)
 
 		var failed *actors.GroupError
 		require.ErrorAs(t, err, &failed)
@@ -133,14 +135,17 @@ func TestFirstFailureInterruptsTheOtherBranches(t *testing.T) {
 func TestFirstFailureKeepsWaitingBranchesFromStarting(t *testing.T) {
 	both(t, func(t *testing.T, ctx context.Context) {
 		var began []int
-		tool := decorators.Tool("tool", "", func(_ context.Context, in number) (int, error) {
-			began = append(began, in.N)
-			if in.N == 3 {
-				return 0, errBoom
+		branches := make([]func(context.Context) (int, error), 10)
+		for i := range branches {
+			branches[i] = func(context.Context) (int, error) {
+				began = append(began, i+1)
+				if i+1 == 3 {
+					return 0, errBoom
+				}
+				return i + 1, nil
 			}
-			return in.N, nil
-		})
-		out, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1}, tool, upTo(10))
+		}
+		out, err := actors.Parallel(ctx, actors.Group{Name: "g", Workers: 1}, branches...)
 
 		require.ErrorIs(t, err, errBoom)
 		assert.Equal(t, []int{1, 2, 3}, began)
@@ -153,8 +158,7 @@ func TestParentThatHandlesTheErrorOfAGroupCompletes(t *testing.T) {
 		st, ctx := newRun(t)
 		parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) (string, error) {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "g"},
-				func(ctx context.Context) (int, error) { return block().Call(ctx, number{1}) },
-				func(ctx context.Context) (int, error) { return failing().Call(ctx, number{2}) })
+				func(ctx context.Context) (int, error) { return block().Call(ctx, number{1}) }, failsLater)
 			if err == nil {
 				return "", errors.New("the group did not fail")
 			}
@@ -340,8 +344,7 @@ func TestFailureOfANestedGroupIsKeptInside(t *testing.T) {
 		st, ctx := newRun(t)
 		handles := func(ctx context.Context) (string, error) {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "inner"},
-				func(ctx context.Context) (int, error) { return block().Call(ctx, number{1}) },
-				func(ctx context.Context) (int, error) { return failing().Call(ctx, number{2}) })
+				func(ctx context.Context) (int, error) { return block().Call(ctx, number{1}) }, failsLater)
 			if !errors.Is(err, errBoom) {
 				return "", fmt.Errorf("the inner group ended with %w", err)
 			}
@@ -365,7 +368,8 @@ func TestFailureOfAGroupInterruptsWhatItsBranchesCall(t *testing.T) {
 		st, ctx := newRun(t)
 		worker := decorators.Agent("worker", "", func(ctx context.Context, in number) ([]int, error) {
 			if in.N == 2 {
-				return nil, errBoom
+				_, err := failsLater(ctx)
+				return nil, err
 			}
 			return actors.Map(ctx, actors.Group{Name: "inner"}, block(), upTo(2))
 		})
@@ -382,10 +386,12 @@ func TestFailureOfAGroupInterruptsWhatItsBranchesCall(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "handled", out)
 		assert.Equal(t, core.StatusCompleted, recordOf(t, st, "parent").Status)
-		for _, r := range st.Records() {
-			if r.IsSuspension() {
-				assert.Equal(t, core.InterruptGroup, r.Interrupt().Reason, r.Address.String())
-			}
+		for _, address := range []string{
+			"parent/group:outer/1/worker", "parent/group:outer/1/worker/group:inner/1/block", "parent/group:outer/1/worker/group:inner/2/block",
+		} {
+			r := recordOf(t, st, address)
+			assert.Equal(t, core.StatusInterrupted, r.Status, address)
+			assert.Equal(t, core.InterruptGroup, r.Interrupt().Reason, address)
 		}
 	})
 }
@@ -404,8 +410,12 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 				out, err := parent.Call(ctx, number{})
 
 				for _, err := range []error{inGroup, err} {
-					var interrupted *core.InterruptedError
+					var (
+						interrupted *core.InterruptedError
+						failed      *actors.GroupError
+					)
 					require.ErrorAs(t, err, &interrupted)
+					require.NotErrorAs(t, err, &failed, "an interrupt is no failure")
 					assert.Equal(t, core.InterruptUser, interrupted.Reason)
 					assert.Equal(t, "deploy", interrupted.Message)
 				}
@@ -452,13 +462,7 @@ func TestFirstFailureInterruptsTheOthersOutsideARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		_, err := actors.Parallel(t.Context(), actors.Group{Name: "g"},
-			func(ctx context.Context) (int, error) { return block().Call(ctx, number{1}) },
-			func(ctx context.Context) (int, error) {
-				if err := pause(ctx, time.Second); err != nil {
-					return 0, err
-				}
-				return failing().Call(ctx, number{2})
-			})
+			func(ctx context.Context) (int, error) { return block().Call(ctx, number{1}) }, failsLater)
 
 		var failed *actors.GroupError
 		require.ErrorAs(t, err, &failed)

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/state"
+)
+
+//go:embed cities.txt
+var sampleCities []byte
+
+// workspace is the directory that the agent may read in, and nothing else.
+type workspace struct {
+	root *os.Root
+	name string // of the file to read
+	temp string // removed by Close; empty if the file is the user's
+}
+
+// openWorkspace opens the directory of the file, or one with the sample in it.
+func openWorkspace(file string) (*workspace, error) {
+	w := new(workspace)
+	if file == "" {
+		dir, err := os.MkdirTemp("", "quickstart-")
+		if err != nil {
+			return nil, err
+		}
+		w.temp, file = dir, filepath.Join(dir, "cities.txt")
+		if err := os.WriteFile(file, sampleCities, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	w.name = filepath.Base(file)
+	if w.root, err = os.OpenRoot(filepath.Dir(file)); err != nil {
+		return nil, fmt.Errorf("-file: %w", err)
+	}
+	if _, err := w.root.Stat(w.name); err != nil {
+		return nil, fmt.Errorf("-file: %w", err)
+	}
+	return w, nil
+}
+
+func (w *workspace) Close() {
+	_ = w.root.Close()
+	if w.temp != "" {
+		_ = os.RemoveAll(w.temp)
+	}
+}
+
+// FileRequest is what the model asks the file tool for.
+type FileRequest struct {
+	Path string `json:"path" jsonschema:"the file to read, relative to the working directory"`
+}
+
+// readFileTool reads files of the workspace.
+func readFileTool(w *workspace) actors.Function {
+	return decorators.Tool("read_file", "Reads a text file.",
+		func(_ context.Context, in FileRequest) (string, error) {
+			f, err := w.root.Open(in.Path)
+			if err != nil {
+				return "", err
+			}
+			defer f.Close()
+			text, err := io.ReadAll(io.LimitReader(f, 64<<10))
+			return string(text), err
+		},
+	).Require(func(ctx context.Context, in FileRequest) error {
+		if !filepath.IsLocal(in.Path) {
+			return fmt.Errorf("%q is outside the working directory; use a relative path such as %q", in.Path, w.name)
+		}
+		state.From(ctx).Log(core.SeverityInfo, "precondition holds: the path is inside the working directory", map[string]any{"path": in.Path})
+		return nil
+	})
+}
+
+// City is what the model asks the weather tool for.
+type City struct {
+	Name string `json:"name" jsonschema:"the city to look up"`
+}
+
+// Weather is what the service knows of a city.
+type Weather struct {
+	City  string  `json:"city"`
+	TempC float64 `json:"temp_c"`
+}
+
+// weatherTool asks the weather service. The service says when to come back,
+// by Retry-After; the tool passes it on.
+func weatherTool(serviceURL string) actors.Function {
+	return decorators.Tool("get_weather", "Current weather in a city.",
+		func(ctx context.Context, in City) (Weather, error) {
+			return fetchWeather(ctx, serviceURL, in.Name)
+		},
+		actors.WithRetry(core.RetryConfig{MaxAttempts: 5, InitialDelay: 200 * time.Millisecond}),
+		actors.WithAttemptTimeout(10*time.Second),
+	).Ensure(func(_ context.Context, in City, out Weather) error {
+		if out.TempC < -90 || out.TempC > 60 {
+			return fmt.Errorf("%v °C in %s is not plausible", out.TempC, in.Name)
+		}
+		return nil
+	})
+}
+
+func fetchWeather(ctx context.Context, serviceURL, city string) (Weather, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, serviceURL+"/weather?city="+url.QueryEscape(city), nil)
+	if err != nil {
+		return Weather{}, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return Weather{}, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		failure := &statusError{resp.StatusCode, resp.Status}
+		after, _ := core.ParseRetryAfter(resp.Header.Get, time.Now())
+		return Weather{}, core.WithRetryAfter(failure, after)
+	}
+	var w Weather
+	err = json.NewDecoder(resp.Body).Decode(&w)
+	return w, err
+}
+
+// statusError is an answer that is none. Its StatusCode tells Reprise whether
+// to try again.
+type statusError struct {
+	code   int
+	status string
+}
+
+func (e *statusError) Error() string   { return "the weather service answered " + e.status }
+func (e *statusError) StatusCode() int { return e.code }

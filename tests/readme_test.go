@@ -1,0 +1,102 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goopenai "github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/openai"
+	"github.com/reprise-go/reprise/actors/openai/openaitest"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/state"
+)
+
+// What stands between the two marks is the program of the README.
+
+// README begins
+type City struct {
+	Name string `json:"name" jsonschema:"the city to look up"`
+}
+
+func ask(ctx context.Context, client *goopenai.Client, question string) (string, error) {
+	weather := decorators.Tool("get_weather", "Current weather in a city.",
+		func(ctx context.Context, in City) (string, error) { return fetchWeather(ctx, in.Name) },
+		actors.WithRetry(core.RetryConfig{MaxAttempts: 5, InitialDelay: 2 * time.Millisecond}),
+		actors.WithAttemptTimeout(10*time.Second),
+	).Require(func(_ context.Context, in City) error {
+		if in.Name == "" {
+			return fmt.Errorf("name the city")
+		}
+		return nil
+	})
+	llm := openai.New(client, "gpt-4o-mini")
+	assistant := actors.NewAgent("assistant", llm, actors.WithTools(weather))
+
+	st := state.New(state.WithPublisher(printer.New(os.Stderr))) // one run, each attempt printed
+	defer st.Close()
+	answer, err := assistant.Call(st.Context(ctx), actors.Ask(question))
+	return answer.Text, err
+}
+
+// README ends
+
+var requests atomic.Int64
+
+// fetchWeather fails twice, as a service that is overloaded would.
+func fetchWeather(_ context.Context, city string) (string, error) {
+	if requests.Add(1) <= 2 {
+		return "", unavailable{}
+	}
+	return "4 degrees in " + city, nil
+}
+
+type unavailable struct{}
+
+func (unavailable) Error() string   { return http.StatusText(http.StatusServiceUnavailable) }
+func (unavailable) StatusCode() int { return http.StatusServiceUnavailable }
+
+func Example() {
+	requests.Store(0)
+	server, err := openaitest.Start(
+		openaitest.ToolCalls(openaitest.Call("get_weather", City{Name: "Oslo"})),
+		openaitest.Text("It is 4 degrees in Oslo.").Expect(openaitest.HasToolResult("get_weather", "4 degrees in Oslo")),
+	)
+	if err != nil {
+		panic(err)
+	}
+	config := goopenai.DefaultConfig("no key is needed")
+	config.BaseURL = server.URL()
+
+	answer, err := ask(context.Background(), goopenai.NewClientWithConfig(config), "How warm is it in Oslo?")
+	fmt.Println(answer, err)
+	fmt.Println("requests to the weather service:", requests.Load())
+	fmt.Println(server.Close())
+	// Output:
+	// It is 4 degrees in Oslo. <nil>
+	// requests to the weather service: 3
+	// <nil>
+}
+
+func TestReadmeShowsTheProgramThatIsTested(t *testing.T) {
+	source, err := os.ReadFile("readme_test.go")
+	require.NoError(t, err)
+	_, program, _ := strings.Cut(string(source), "\n// README begins\n")
+	program, _, found := strings.Cut(program, "\n// README ends\n")
+	require.True(t, found)
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	assert.Contains(t, string(readme), "```go\n"+strings.TrimSpace(program)+"\n```", "the README shows another program")
+	assert.LessOrEqual(t, strings.Count(strings.TrimSpace(program), "\n")+1, 25, "the README promises 25 lines")
+}
