@@ -61,9 +61,6 @@ func (a Agent[In, Out]) Describe() FunctionSpec { return describe(a.definition, 
 
 // Prepare implements [Function].
 func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (PreparedFunction, error) {
-	if a.schema == nil {
-		return nil, fmt.Errorf("actors: agent %q has no schema for its arguments", a.Name())
-	}
 	return prepare(ctx, a.definition, a.schema, arguments)
 }
 

@@ -153,6 +153,8 @@ func TestConditionsAreThoseOfACopy(t *testing.T) {
 	agent := actors.DefineAgent("a", "", nil, handle)
 	_, err = agent.Require(refuse).Call(t.Context(), number{1})
 	require.ErrorIs(t, err, core.ErrPrecondition)
+	_, err = agent.Ensure(func(context.Context, number, int) error { return errBoom }).Call(t.Context(), number{1})
+	require.ErrorIs(t, err, core.ErrCondition)
 	_, err = agent.Call(t.Context(), number{1})
 	require.NoError(t, err)
 

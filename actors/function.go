@@ -60,6 +60,9 @@ func (e *ArgumentsError) Unwrap() error { return e.Err }
 // prepare is Function.Prepare for a definition with a schema.
 func prepare[In, Out any](ctx context.Context, d *core.Definition[In, Out], schema Schema, arguments string) (PreparedFunction, error) {
 	name := d.Spec().Name
+	if schema == nil {
+		return nil, fmt.Errorf("actors: %q has no schema for its arguments", name)
+	}
 	raw := json.RawMessage(arguments)
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}") // what models send for a function without parameters
@@ -134,7 +137,7 @@ func (ts ToolSet) With(functions ...Function) (ToolSet, error) {
 			problems = append(problems, err)
 		}
 		if len(spec.Parameters) == 0 {
-			problems = append(problems, fmt.Errorf("actors: %q cannot be given to a model: its input type has no JSON schema; a struct or a map with string keys has one", spec.Name))
+			problems = append(problems, fmt.Errorf("actors: %q cannot be given to a model: its input type has no JSON schema; a struct has one, or a map with string keys, if all that is in it has one", spec.Name))
 		}
 		if _, taken := out.byName[spec.Name]; taken {
 			problems = append(problems, fmt.Errorf("actors: two functions are named %q; a model could not tell them apart", spec.Name))

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -66,9 +67,9 @@ type Actor[In, Out any] interface {
 }
 
 // Map calls actor with each of the inputs, in parallel, and returns the
-// outputs in the order of the inputs; those of branches that failed are zero.
-// The error is a *[GroupError], or, when the run was interrupted, the
-// *[core.InterruptedError].
+// outputs in the order of the inputs; those of branches that did not succeed
+// are zero. The error is a *[GroupError], or, when the surroundings of the
+// group ended before all of it was done, the *[core.InterruptedError].
 func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) ([]Out, error) {
 	branches := make([]func(context.Context) (Out, error), len(inputs))
 	for i, in := range inputs {
@@ -80,7 +81,7 @@ func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs
 // Parallel runs the branches in parallel and returns their results in the
 // order of submission, as [Map] does. Whatever a branch calls belongs to it.
 func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) ([]T, error) {
-	if err := g.check(len(branches)); err != nil {
+	if err := g.check(); err != nil {
 		return nil, err
 	}
 	scope := core.NewGroup(ctx, g.Name)
@@ -96,17 +97,21 @@ func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Cont
 		workers = len(branches)
 	}
 	eachLimited(len(branches), workers, func(i int) {
-		if o.stopped() {
+		if err := contexts[i].Err(); err != nil {
+			o.ended(i, contexts[i], err)
 			return
 		}
-		var err error
-		results[i], err = runBranch(contexts[i], branches[i])
-		o.ended(i, err)
-	})
+		out, err := branches[i](contexts[i])
+		if err != nil {
+			o.ended(i, contexts[i], err)
+			return
+		}
+		results[i] = out
+	}, func(i int, err error) { o.ended(i, contexts[i], err) })
 	return results, o.err(ctx)
 }
 
-func (g Group) check(branches int) error {
+func (g Group) check() error {
 	if err := core.CheckName(g.Name); err != nil {
 		return fmt.Errorf("actors: Group.Name: %w", err)
 	}
@@ -116,100 +121,84 @@ func (g Group) check(branches int) error {
 	return nil
 }
 
-// runBranch keeps a panic of a branch from ending the process: it would be in
-// a goroutine that the user cannot recover in.
-func runBranch[T any](ctx context.Context, branch func(context.Context) (T, error)) (out T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &core.PanicError{Value: p, Stack: debug.Stack()}
-		}
-	}()
-	return branch(ctx)
-}
-
 // outcome gathers how the branches of a group ended.
 type outcome struct {
 	group  Group
 	cancel func(error)
 
-	mu    sync.Mutex
-	errs  []error
-	first error // that made a group fail fast
+	mu        sync.Mutex
+	errs      []error
+	cancelled bool // the group failed fast
 }
 
-func (o *outcome) stopped() bool {
+// ended takes in that a branch did not succeed. Whether it failed or was
+// stopped is decided by its context, not by its error.
+func (o *outcome) ended(branch int, ctx context.Context, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.first != nil
-}
-
-func (o *outcome) ended(branch int, err error) {
-	if err == nil {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if isSuspension(err) {
-		if o.first == nil {
-			o.errs[branch] = err // not one that this group's own end brought about
-		}
-		return
+	var failed *core.CallError
+	if o.cancelled && (errors.Is(err, core.ErrInterrupted) || !errors.As(err, &failed)) {
+		return // it was stopped because of another
 	}
 	o.errs[branch] = err
-	if o.first == nil && !o.group.CollectAll {
-		o.first = err
+	if ctx.Err() == nil && !o.group.CollectAll {
+		o.cancelled = true
 		o.cancel(err)
 	}
 }
 
-func isSuspension(err error) bool { return errors.Is(err, core.ErrInterrupted) }
-
-// err is that of the group: the failures, or else the suspension.
+// err is that of the group: the end of its surroundings, or else what failed.
 func (o *outcome) err(ctx context.Context) error {
 	failed := &GroupError{Group: o.group.Name, Branches: len(o.errs)}
-	var suspended error
 	for i, err := range o.errs {
-		switch {
-		case err == nil:
-		case isSuspension(err):
-			suspended = err
-		default:
+		if err != nil {
 			failed.Failed = append(failed.Failed, BranchError{i + 1, err})
 		}
 	}
-	if suspended != nil {
-		return suspended
+	if len(failed.Failed) == 0 {
+		return nil
 	}
-	if len(failed.Failed) > 0 {
-		return failed
+	if e := core.Interruption(ctx); e != nil {
+		return e
 	}
-	return nil
+	return failed
 }
 
+// errLeft is the error of a function that left its goroutine.
+var errLeft = errors.New("it ended its goroutine without returning (runtime.Goexit)")
+
 // eachLimited calls f for 0 … n-1, at most workers at once and begun in
-// order, and returns when all have returned. The caller's goroutine is one of
-// the workers.
-func eachLimited(n, workers int, f func(i int)) {
+// order, and returns when all are done. Where f panics or leaves its
+// goroutine, broken is called instead of f returning.
+func eachLimited(n, workers int, f func(i int), broken func(i int, err error)) {
 	var (
-		mu   sync.Mutex
-		next int
+		next atomic.Int64
 		wg   sync.WaitGroup
 	)
-	work := func() {
-		for {
-			mu.Lock()
-			i := next
-			next++
-			mu.Unlock()
-			if i >= n {
+	var work func()
+	one := func(i int) {
+		returned := false
+		defer func() {
+			if returned {
 				return
 			}
-			f(i)
+			if p := recover(); p != nil {
+				broken(i, &core.PanicError{Value: p, Stack: debug.Stack()})
+				return
+			}
+			broken(i, errLeft)
+			wg.Go(work) // this goroutine is ending; another takes its place
+		}()
+		f(i)
+		returned = true
+	}
+	work = func() {
+		for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+			one(int(i - 1))
 		}
 	}
-	for range min(n, workers) - 1 {
+	for range min(n, workers) {
 		wg.Go(work)
 	}
-	work()
 	wg.Wait()
 }

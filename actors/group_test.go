@@ -432,14 +432,17 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 func TestInterruptOfTheRunWinsOverAFailureInAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, ctx := newRun(t)
-		parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) ([]int, error) {
-			return actors.Parallel(ctx, actors.Group{Name: "g", CollectAll: true},
+		var inGroup error
+		parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) (int, error) {
+			_, inGroup = actors.Parallel(ctx, actors.Group{Name: "g", CollectAll: true},
 				func(ctx context.Context) (int, error) { return failing().Call(ctx, number{1}) },
 				func(ctx context.Context) (int, error) { return block().Call(ctx, number{2}) })
+			return 0, inGroup
 		})
 		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
 		_, err := parent.Call(ctx, number{})
 
+		require.ErrorIs(t, inGroup, core.ErrInterrupted)
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		assert.Equal(t, []string{
 			"parent/group:g/1/failing failed", "parent/group:g/2/block interrupted", "parent interrupted",

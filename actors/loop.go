@@ -72,17 +72,20 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall) ([]Message, erro
 		}
 	}
 	failures := make([]error, len(calls))
+	failed := func(i int, err error) {
+		results[i], failures[i] = errorResult(calls[i].ID, err), l.fatal(err)
+	}
 	eachLimited(len(calls), l.workers, func(i int) {
 		if prepared[i] == nil {
 			return
 		}
 		text, err := prepared[i](ctx)
 		if err != nil {
-			results[i], failures[i] = errorResult(calls[i].ID, err), l.fatal(err)
+			failed(i, err)
 			return
 		}
 		results[i] = ToolResult(calls[i].ID, text)
-	})
+	}, failed)
 	// A suspension goes first: it is no failure of the agent.
 	for _, err := range failures {
 		if errors.Is(err, core.ErrInterrupted) {
@@ -105,7 +108,11 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 	case !ok:
 		return nil, fmt.Errorf("there is no tool %q; there are: %s", core.Truncate(call.Name, 80), l.tools.names())
 	}
-	return f.Prepare(ctx, call.Arguments)
+	prepared, err := f.Prepare(ctx, call.Arguments)
+	if err == nil && prepared == nil {
+		err = fmt.Errorf("the tool %q prepared nothing", call.Name)
+	}
+	return prepared, err
 }
 
 // fatal returns err if the model cannot be told of it: a suspension is fed
@@ -122,8 +129,7 @@ func (l *loop) fatal(err error) error {
 // errorResult tells the model what went wrong, in the words of the tool:
 // addresses and attempts are not its business.
 func errorResult(callID string, err error) Message {
-	var failed *core.CallError
-	if errors.As(err, &failed) {
+	for failed := (*core.CallError)(nil); errors.As(err, &failed); {
 		err = failed.Err
 	}
 	m := ToolResult(callID, "error: "+err.Error())

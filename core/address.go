@@ -85,8 +85,10 @@ func checkSegment(segment string) error {
 	if hasAttempt && !isOrdinal(attempt) || hasNth && !isOrdinal(nth) {
 		return fmt.Errorf("segment %q: after # and @ stands a number from 2 up", segment)
 	}
-	for _, prefix := range []string{"step:", "group:"} {
-		name = strings.TrimPrefix(name, prefix)
+	if rest, ok := strings.CutPrefix(name, tagPrefix); ok {
+		name = rest
+	} else {
+		name = strings.TrimPrefix(name, groupPrefix)
 	}
 	if plain, err := unescape(name); err != nil {
 		return fmt.Errorf("segment %q: %w", segment, err)

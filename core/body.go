@@ -52,6 +52,10 @@ func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out, r *result) 
 			t.store(ctx, settings, *out, r)
 		}
 	}
+	if r.err != nil {
+		var zero Out // a failed attempt has no output
+		*out = zero
+	}
 }
 
 // store encodes the output and keeps it apart if it is large.
@@ -65,6 +69,10 @@ func (t *typedCall[In, Out]) store(ctx context.Context, settings *Settings, out 
 	}
 	if settings.Artifacts && len(encoded) > MaxInline {
 		r.stage = StageArtifact
+		if s := scopeOf(ctx); s.Closed() {
+			r.err = ErrAttemptOver // abandoned: what it made is not wanted any more
+			return
+		}
 		if r.artifact, r.err = t.run.Keep(ctx, encoded); r.err != nil {
 			return
 		}

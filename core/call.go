@@ -19,7 +19,7 @@ type call struct {
 	timeout time.Duration // of an attempt; 0 for none
 
 	began    time.Time
-	preceded bool // preconditions took time before the first attempt
+	preceded bool // something took time before the first attempt
 
 	// The latest attempt, how it ended, and what follows from it. They are
 	// here and not on the stack, so that the goroutine of a waiting call does
@@ -27,13 +27,14 @@ type call struct {
 	started, ended time.Time
 	r              result
 	plan           plan
+	lastErr        error // of the attempt before
 }
 
 // execute is the way of a call: preconditions, then attempts until one
 // settles it.
 func (t *typedCall[In, Out]) execute() error {
-	first := &t.first
-	if done, err := t.admit(first); done {
+	first, err := t.admit(&t.first)
+	if first == nil {
 		return err
 	}
 	return t.attempts(first)
@@ -49,27 +50,57 @@ func (c *call) goOn(s *Scope) error {
 	return c.attempts(c.next(s))
 }
 
-// admit does what comes once, before the first attempt.
-func (c *call) admit(s *Scope) (done bool, err error) {
+// admit does what comes once, before the first attempt, in its scope s. It
+// returns the scope to make the attempt in; nil, with the error, if the call
+// has ended.
+func (c *call) admit(s *Scope) (*Scope, error) {
 	c.began = time.Now()
 	if c.parent.Closed() {
-		return true, ErrAttemptOver
+		return nil, ErrAttemptOver
 	}
 	if c.policy.err != nil {
 		c.r = result{err: c.policy.err, stage: StageDefinition}
-		return true, c.failBefore(s, ReasonPermanent)
+		return nil, c.failBefore(s, ReasonPermanent)
 	}
 	if done, err := c.checkpoint(s); done {
-		return true, err
+		return nil, err
 	}
-	if c.body.require(s.context(), &c.r); c.r.err != nil {
-		return true, c.refuse(s)
+	// What comes before the first attempt takes none of its time.
+	c.preceded = c.run != nil && c.run.Settings().Check != nil
+	if c.body.require(s.context(), &c.r); !c.preceded {
+		return s, nil
 	}
-	if c.preceded {
-		return c.checkpoint(s)
+	if e := s.stopped.Load(); e != nil {
+		return nil, c.suspend(s, e, StageEntry)
 	}
-	return false, nil
+	if c.r.err != nil {
+		return nil, c.refuse(s)
+	}
+	if done, err := c.checkpoint(s); done {
+		return nil, err
+	}
+	c.began = time.Now() // RetryTimeout covers attempts and waits only
+	return c.afterPreconditions(s), nil
 }
+
+// afterPreconditions is the scope of the first attempt. One that is given a
+// limit cannot be s: the preconditions may have left something behind that
+// watches it.
+func (c *call) afterPreconditions(s *Scope) *Scope {
+	if !c.hasLimit() {
+		return s
+	}
+	s.closed.Store(true)
+	first := &Scope{outer: s.outer, call: c}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first.own, first.used = s.own, s.used // its calls go on being numbered
+	s.own = numbering{}
+	return first
+}
+
+// hasLimit reports whether attempts of the call have an end in time.
+func (c *call) hasLimit() bool { return c.timeout > 0 || c.policy.config.RetryTimeout > 0 }
 
 // refuse ends a call whose preconditions do not hold.
 func (c *call) refuse(s *Scope) error {
@@ -105,7 +136,7 @@ func (c *call) next(s *Scope) *Scope {
 // attempt could not even begin.
 func (c *call) attempt(s *Scope) error {
 	c.started = c.began
-	if s.attempt > 0 || c.preceded {
+	if s.attempt > 0 {
 		c.started = time.Now()
 	}
 	if c.run != nil {
@@ -113,11 +144,11 @@ func (c *call) attempt(s *Scope) error {
 			return err
 		}
 	}
-	if c.timeout == 0 && c.policy.config.RetryTimeout == 0 {
+	if c.hasLimit() {
+		c.limited(s)
+	} else {
 		c.body.pass(s.context())
 		s.closed.Store(true)
-	} else {
-		c.limited(s)
 	}
 	c.ended = time.Now()
 	return nil
@@ -153,10 +184,21 @@ func (c *call) settle(s *Scope) (done bool, err error) {
 			return true, err
 		}
 	}
+	c.lastErr = c.r.err
 	if e := c.plan.futile; e != nil {
 		return true, c.suspend(s, e, StageWait)
 	}
 	return c.wait(s, c.plan.delay)
+}
+
+// addLastError adds the error of the attempt before, where the handler of this
+// one had nothing to say but that its time was over: the last error of the
+// handler is always kept.
+func (c *call) addLastError() {
+	err := c.r.err
+	if c.lastErr != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		c.r.err = &classedError{errors.Join(err, c.lastErr), classOf(&c.r)}
+	}
 }
 
 // suspended finds out whether an attempt stopped without an outcome: decided
@@ -174,16 +216,23 @@ func (c *call) suspended(s *Scope) *InterruptedError {
 	if c.r.err == nil {
 		return nil
 	}
-	return c.suspension(s.outer)
+	if e := c.suspension(s.outer); e != nil {
+		return e
+	}
+	if errors.Is(c.r.err, ErrInterrupted) {
+		c.r.err = &settledError{c.r.err}
+	}
+	return nil
 }
 
 // expire makes the attempt fail by its deadline, before its time.
 func (c *call) expire(s *Scope) {
-	if s.limit == nil {
-		c.r.err = errors.Join(context.DeadlineExceeded, c.r.err)
+	outer, ok := s.outer.Deadline()
+	if s.limit == nil || ok && outer.Before(s.limit.at) {
+		c.r.err = errors.Join(errDeadlineAhead, c.r.err)
 		return
 	}
-	s.limit.end(endedExpired)
+	s.limit.ended.Store(endedExpired) // the attempt is over: nobody waits for its context
 	c.r.err = &TimeoutError{Limit: s.limit.length, Err: c.r.err}
 }
 
@@ -202,7 +251,7 @@ func (c *call) checkpoint(s *Scope) (done bool, err error) {
 }
 
 // suspension is what stopped the surroundings of the call; nil while they go
-// on. The outermost scope that ended is the one that did it.
+// on.
 func (c *call) suspension(ctx context.Context) *InterruptedError {
 	if c.parent == nil {
 		// Outside a run the caller's context is all there is: its deadline is
@@ -212,14 +261,7 @@ func (c *call) suspension(ctx context.Context) *InterruptedError {
 		}
 		return nil
 	}
-	if c.parent.Err() == nil {
-		return nil
-	}
-	top := c.parent
-	for p := top.call.parent; p != nil && p.Err() != nil; p = p.call.parent {
-		top = p
-	}
-	return top.interruption()
+	return c.parent.ending()
 }
 
 // interruption is what the end of this scope means to the calls inside.

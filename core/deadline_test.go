@@ -55,7 +55,7 @@ func TestDeadlineOfTheCallersOwnCutsAnAttempt(t *testing.T) {
 		cfg core.RetryConfig
 		h   handler
 	}{
-		"that listens":     {steady, listening(time.Minute)},
+		"that listens":      {steady, listening(time.Minute)},
 		"that is abandoned": {core.RetryConfig{AttemptTimeout: time.Hour}, deaf(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {

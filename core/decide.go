@@ -13,9 +13,13 @@ func (c *call) decide(s *Scope) Reason {
 	case c.r.panicked:
 		return ReasonPanic
 	case s.expired() && s.limit.total:
+		c.addLastError()
 		return ReasonRetryTimeout
+	case s.doomed.Load() && !s.expired():
+		return ReasonDeadline
 	}
 	if reason := ownEnd(s.outer); reason != ReasonNone {
+		c.addLastError()
 		return reason
 	}
 	if !c.retryable(s) {
@@ -61,12 +65,12 @@ func (c *call) retryable(s *Scope) bool {
 	if config.Exclude == nil && config.StopWhen == nil && config.RetryOn == nil && config.RetryWhen == nil {
 		return byDefault
 	}
-	return c.judge(Attempt{Number: s.attempt + 1, Err: c.r.err, Output: c.body.output()}, byDefault)
+	return c.judge(Attempt{Number: s.attempt + 1, Err: c.r.err, Output: c.body.output()}, class, byDefault)
 }
 
 // judge asks the user's functions about a failure. A panic in one becomes the
 // failure.
-func (c *call) judge(attempt Attempt, byDefault bool) (retry bool) {
+func (c *call) judge(attempt Attempt, class Class, byDefault bool) (retry bool) {
 	verdict := result{stage: c.r.stage}
 	defer func() {
 		if verdict.panicked {
@@ -76,13 +80,13 @@ func (c *call) judge(attempt Attempt, byDefault bool) (retry bool) {
 		}
 	}()
 	defer verdict.recoverPanic()
-	config := &c.policy.config
+	config, matched := &c.policy.config, error(&classedError{attempt.Err, class})
 	switch {
-	case matchesAny(config.Exclude, attempt.Err):
+	case matchesAny(config.Exclude, matched):
 		return false
 	case config.StopWhen != nil && config.StopWhen(attempt):
 		return false
-	case config.RetryOn != nil && !matchesAny(config.RetryOn, attempt.Err):
+	case config.RetryOn != nil && !matchesAny(config.RetryOn, matched):
 		return false
 	case config.RetryWhen != nil:
 		return config.RetryWhen(attempt)
@@ -157,12 +161,14 @@ func (c *call) planRetry(s *Scope) Reason {
 	config, retry := &c.policy.config, s.attempt+1
 	delay := c.policy.jittered(retry, c.plan.delay, c.random(retry))
 	c.plan = plan{delay: delay, source: SourceBackoff}
-	if after, ok := RetryAfter(c.r.err); ok && after > delay {
-		delay = after
-		c.plan = plan{delay: delay, source: SourceServer}
-	}
-	if c.plan.source == SourceServer && delay > config.MaxRetryAfter {
-		return ReasonRetryAfterTooLong
+	if after, ok := RetryAfter(c.r.err); ok {
+		if after > config.MaxRetryAfter {
+			return ReasonRetryAfterTooLong
+		}
+		if after > delay {
+			delay = after
+			c.plan = plan{delay: delay, source: SourceServer}
+		}
 	}
 	if config.RetryTimeout > 0 && c.ended.Sub(c.began) >= config.RetryTimeout-delay {
 		if c.plan.source == SourceServer {
@@ -170,32 +176,32 @@ func (c *call) planRetry(s *Scope) Reason {
 		}
 		return ReasonRetryTimeout
 	}
-	next := c.ended.Add(delay)
-	if deadline, ok := s.outer.Deadline(); ok && !next.Before(deadline) {
-		if c.plan.futile = c.futile(next); c.plan.futile == nil {
+	if deadline, ok := s.outer.Deadline(); ok && !c.ended.Add(delay).Before(deadline) {
+		if c.plan.futile = c.futile(deadline); c.plan.futile == nil {
 			return ReasonDeadline
 		}
 	}
 	return ReasonNone
 }
 
-// futile is the suspension of a call whose surroundings end before its next
-// attempt could begin: the outermost deadline that is too early. Nil if that
-// is only the call's own.
-func (c *call) futile(next time.Time) *InterruptedError {
-	var top *Scope
+// futile is the suspension of a call whose next attempt could not begin before
+// the deadline of its context. It is nil if that deadline is the call's own,
+// and not one of what is around it.
+func (c *call) futile(deadline time.Time) *InterruptedError {
+	var owner *Scope // the outermost that has it
 	for s := c.parent; s != nil; s = s.call.parent {
-		if deadline, ok := s.Deadline(); ok && !next.Before(deadline) {
-			top = s
+		if d, ok := s.Deadline(); !ok || !d.Equal(deadline) {
+			break
 		}
+		owner = s
 	}
-	if top == nil {
+	if owner == nil {
 		return nil
 	}
 	e := &InterruptedError{Reason: InterruptContext, Message: "the deadline comes before the next attempt", Cause: errDeadlineAhead}
-	if top.call.parent != nil {
-		e.Reason, e.origin = InterruptParent, top
-		top.doomed.Store(true)
+	if owner.call.parent != nil {
+		e.Reason, e.origin = InterruptParent, owner
+		owner.doomed.Store(true)
 	}
 	return e
 }

@@ -64,7 +64,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 		d.spec.Retry = &own
 		policy, err := NewPolicy(own)
 		if err != nil {
-			problems = append(problems, err)
+			problems = append(problems, fmt.Errorf("core: %q: %w", spec.Name, err))
 		}
 		d.policy = policy
 	}

@@ -117,7 +117,7 @@ type TimeoutError struct {
 func (e *TimeoutError) Error() string {
 	text := fmt.Sprintf("attempt timed out after %v", e.Limit)
 	if e.Err != nil && !errors.Is(e.Err, context.DeadlineExceeded) {
-		text += ": " + e.Err.Error()
+		text += fmt.Sprint(": ", e.Err)
 	}
 	return text
 }
@@ -128,8 +128,37 @@ func (e *TimeoutError) Unwrap() error { return e.Err }
 // Is matches context.DeadlineExceeded.
 func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
+// Class is [ClassTimeout].
+func (e *TimeoutError) Class() Class { return ClassTimeout }
+
 // Timeout is true, as net.Error has it.
 func (e *TimeoutError) Timeout() bool { return true }
+
+// settledError is the error of a failed attempt whose handler returned the
+// suspension of a call inside it: one that ended with the attempt. It says the
+// same, but is no suspension any more: ErrInterrupted is never found in a
+// failure.
+type settledError struct{ err error }
+
+func (e *settledError) Error() string { return e.err.Error() }
+
+func (e *settledError) Is(target error) bool {
+	return target != ErrInterrupted && errors.Is(e.err, target)
+}
+
+func (e *settledError) As(target any) bool {
+	_, suspension := target.(**InterruptedError)
+	return !suspension && errors.As(e.err, target)
+}
+
+// classedError is an error whose class is known from more than the error.
+type classedError struct {
+	error
+	class Class
+}
+
+func (e *classedError) Unwrap() error { return e.error }
+func (e *classedError) Class() Class  { return e.class }
 
 // encodeError is an input or an output that has no encoding. Trying again
 // would not change that.

@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -56,7 +57,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		r.callJSON(&out)
 	}
 	if r.Err != nil {
-		out.OriginalError, out.ErrorClass = r.Err.Error(), r.Class.String()
+		out.OriginalError, out.ErrorClass = fmt.Sprint(r.Err), r.Class.String()
 	}
 	if r.Detail != nil {
 		r.Detail.intoJSON(&out)

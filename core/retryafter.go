@@ -67,7 +67,8 @@ func parseNumber(s string, unit time.Duration) (time.Duration, bool) {
 	if err != nil && !math.IsInf(n, 1) || n <= 0 {
 		return 0, false
 	}
-	return saturate(n * float64(unit)), true
+	d := saturate(n * float64(unit))
+	return d, d > 0
 }
 
 // saturate keeps a number of nanoseconds within a Duration.

@@ -178,6 +178,34 @@ func (s *Scope) AfterFunc(f func()) (stop func() bool) {
 // String names the scope where a context is printed.
 func (s *Scope) String() string { return "reprise(" + s.call.address.String() + ")" }
 
+// Interruption tells whether the surroundings of ctx have ended, and why: the
+// run was interrupted, an attempt around it timed out, a group was cancelled.
+// It is nil while they go on, also if ctx itself has ended because somebody
+// derived it with an end of its own. Outside a run it tells of ctx itself.
+func Interruption(ctx context.Context) *InterruptedError {
+	s := scopeOf(ctx)
+	if s == nil {
+		if ctx.Err() == nil {
+			return nil
+		}
+		return interruption(ctx)
+	}
+	return s.ending()
+}
+
+// ending is why the scope has ended, nil while it has not. The outermost
+// scope that ended is the one that did it.
+func (s *Scope) ending() *InterruptedError {
+	if s.Err() == nil {
+		return nil
+	}
+	top := s
+	for p := s.call.parent; p != nil && p.Err() != nil; p = p.call.parent {
+		top = p
+	}
+	return top.interruption()
+}
+
 // A Root numbers the root calls of a run, over all of its contexts.
 type Root struct {
 	run Run

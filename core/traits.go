@@ -13,7 +13,7 @@ import (
 // walk over its tree. errors.As would allocate for each question, and a retry
 // asks a dozen.
 type traits struct {
-	permanent, retryable, panicked, timedOut      bool          // marks of this package
+	permanent, retryable, panicked                bool          // marks of this package
 	connection, eof, canceled, timeout, temporary bool          // what the standard library returns
 	classed                                       Class         // of a method Class
 	status                                        int           // HTTP
@@ -26,11 +26,9 @@ func (t *traits) class() Class {
 		return ClassPermanent
 	case t.panicked:
 		return ClassPanic
-	case t.timedOut:
-		return ClassTimeout
 	case t.classed != ClassUnknown:
 		return t.classed
-	case t.status != 0:
+	case classOfStatus(t.status) != ClassUnknown: // not 200, with a body that broke off
 		return classOfStatus(t.status)
 	case t.connection:
 		return ClassConnection
@@ -46,7 +44,10 @@ func (t *traits) class() Class {
 	return ClassUnknown
 }
 
+// inspect finds the traits of err. A method of err that panics, as those of a
+// nil pointer in an error often do, ends the walk.
 func inspect(err error) (t traits) {
+	defer func() { _ = recover() }()
 	t.walk(err)
 	return t
 }
@@ -82,8 +83,6 @@ func (t *traits) marks(err error) {
 		t.retryable = true
 	case *PanicError:
 		t.panicked = true
-	case *TimeoutError:
-		t.timedOut = true
 	}
 	if e, ok := err.(interface{ Class() Class }); ok && t.classed == ClassUnknown {
 		t.classed = e.Class()
@@ -129,12 +128,18 @@ func is(err, target error) bool {
 // ask puts the questions to an error that answers errors.As by a method.
 func (t *traits) ask(err error) {
 	var (
-		classed interface{ Class() Class }
-		named   interface{ HTTPStatusCode() int }
-		short   interface{ StatusCode() int }
-		after   interface{ RetryAfter() time.Duration }
-		network net.Error
+		permanent *permanentError
+		retryable *retryableError
+		panicked  *PanicError
+		classed   interface{ Class() Class }
+		named     interface{ HTTPStatusCode() int }
+		short     interface{ StatusCode() int }
+		after     interface{ RetryAfter() time.Duration }
+		network   net.Error
 	)
+	t.permanent = t.permanent || errors.As(err, &permanent)
+	t.retryable = t.retryable || errors.As(err, &retryable)
+	t.panicked = t.panicked || errors.As(err, &panicked)
 	for _, target := range []any{&classed, &named, &short, &after, &network} {
 		_ = errors.As(err, target)
 	}

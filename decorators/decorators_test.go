@@ -290,7 +290,7 @@ func TestAgentWithoutSchemaIsCalledButNotGivenToAModel(t *testing.T) {
 
 	assert.Empty(t, agent.Describe().Parameters)
 	_, err = agent.Prepare(t.Context(), `"Oslo"`)
-	require.ErrorContains(t, err, `agent "upper" has no schema`)
+	require.ErrorContains(t, err, `"upper" has no schema`)
 	_, err = actors.NewToolSet(agent)
 	assert.ErrorContains(t, err, `"upper" cannot be given to a model`)
 }

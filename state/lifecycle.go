@@ -19,29 +19,26 @@ const (
 	StatusFailed      Status = "failed" // its last root call failed
 )
 
-// course follows the calls of a run as far as its status depends on them.
+// course follows the root calls of a run, which its status depends on.
 type course struct {
-	active    int                       // calls that started and have not ended
-	suspended map[core.Address]struct{} // root calls that stopped without an outcome
-	failed    bool                      // the last root call that ended failed
+	active    int                       // that started and have not ended
+	suspended map[core.Address]struct{} // that stopped without an outcome
+	failed    bool                      // the last that ended failed
 }
 
 // follow takes in one record of a call, which comes from the attempt s.
 func (c *course) follow(s *core.Scope, rec *core.Record) {
-	switch {
-	case rec.Status == core.StatusStarted:
+	if rec.WillRetry || attemptOf(s.Parent()) != nil {
+		return
+	}
+	if rec.Status == core.StatusStarted {
 		if rec.Attempt == 0 {
 			c.active++
 		}
 		return
-	case rec.WillRetry:
-		return
 	}
 	if rec.TotalAttempts() > 0 {
 		c.active--
-	}
-	if s.Parent().Parent() != nil {
-		return // not a root call
 	}
 	c.failed = rec.Status == core.StatusFailed
 	if rec.IsSuspension() {

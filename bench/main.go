@@ -1,0 +1,160 @@
+// Command bench measures Reprise beside its peers: failsafe-go, cenkalti/backoff,
+// avast/retry-go, sethvargo/go-retry and loops written by hand.
+//
+//	go run .                          the tables, in a minute or two
+//	go run . -only 'Success|Sleepers'
+//	go test -bench . -count 10        the same contestants for benchstat
+//
+// # What is compared
+//
+// Every contestant of a scenario makes the same call: the same handler, the
+// same cancellable context, at most three attempts, the same delays.
+//
+//   - Success: the handler succeeds at once.
+//   - Timeout: the same with a limit of a second on each attempt. The handler
+//     uses its context: it looks at Done, and does not wait for it.
+//   - TwoFailures: the handler fails twice and then succeeds. No delays.
+//   - TwoFailuresListeners: the same, with everything that the library tells
+//     listeners being counted by one. go-retry has none to tell.
+//   - Sleepers: many calls that have failed once and wait for an hour, each
+//     on a goroutine, in a process of their own.
+//
+// The contestants:
+//
+//   - reprise: a call outside a run. Nothing is recorded.
+//   - reprise-run: a call in a run without a store. Each call leaves 2 records
+//     in the history (8 with two failures), which keeps all of them. A run has
+//     10,000 calls; then the next one begins.
+//   - reprise-run-subscriber: the same, and each record goes through a bus to
+//     a subscriber on its own goroutine, which counts. It is never allowed to
+//     miss a record: where it is behind, the run waits.
+//   - failsafe: its retry policy (and, in Timeout, its timeout policy).
+//   - failsafe-listeners: the same with every listener set that there is.
+//   - cenkalti, avast, sethvargo: each as its documentation has it.
+//   - sethvargo-unlimited: go-retry counts attempts in a value that has to be
+//     made for each call. This is what it costs without that, which a program
+//     can have that never gives up.
+//   - loop: what one writes without a library.
+//   - loop-abandon: that loop with each attempt on a goroutine of its own.
+//
+// Whatever a library lets a program build once is built once, which flatters
+// the peers: their functions take no input, so that a real program makes a
+// closure for each call, and some of them have their context built in. Errors
+// are made beforehand.
+//
+// # What the numbers mean
+//
+// Contestants of a scenario take turns, in many short rounds, each time from a
+// fresh start and after a garbage collection. A round is long enough for the
+// collections that a contestant's own garbage causes.
+//
+//   - ns/op, allocs/op, B/op: medians over the rounds. Whatever the process
+//     does meanwhile is included: the subscriber's goroutine, the growth of
+//     the history, the handler, and about 2 ns of measuring.
+//   - ratio: the median over the rounds of this contestant's time by that of
+//     the peer that the heading names, in the same round. 25–75 % is where
+//     the middle half of the rounds was.
+//   - bytes each: HeapAlloc and StackInuse after two collections, less what
+//     they were before, by the number of calls. The goroutines are included.
+//   - release: from the interrupt (reprise-run) or from cancel (all others)
+//     until every call has returned.
+//
+// Times are worth what the machine is worth; ratios and allocations travel.
+// The targets are those of the project. They are judged by what was measured
+// in this very run, and a missed one does not make the program fail. An
+// allocation that is shared by five calls or more, such as a new piece of
+// history, does not miss a target of allocations.
+//
+// # What is not comparable
+//
+//   - Reprise in a run numbers, keeps and publishes what happens. No peer
+//     keeps anything. Their listeners are called on the caller's goroutine.
+//   - Only reprise and loop-abandon return when a handler does not listen to
+//     its context: they run it on a goroutine that can be left behind. loop
+//     and failsafe run it on the caller's, and wait for it however long it
+//     takes. The target beside loop is one for that handicap, too.
+//   - Reprise makes a panic of the handler an error. The peers and the loops
+//     let it pass, and in loop-abandon it would end the process.
+//   - Reprise and go-retry try again only what is marked as retryable or, for
+//     Reprise, classified so. The others try everything again.
+//   - Without a delay Reprise and the loops go on at once. The four peers set
+//     a timer of nothing and wait for it.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"time"
+)
+
+var (
+	rounds   = flag.Int("rounds", 40, "how many `rounds` each scenario has; more are slower and steadier")
+	only     = flag.String("only", "", "measure only what matches this `regexp`, such as Success or 'TwoFailures/lib=(reprise|failsafe)'")
+	sleepers = flag.Int("sleepers", 100_000, "how many calls `n` sleep in the scenario Sleepers; 0 leaves it out")
+	child    = flag.String("sleeper-child", "", "measure the `lib` of Sleepers in this process and print JSON; the program starts itself so")
+)
+
+func main() {
+	flag.Parse()
+	if *child != "" {
+		exitOn(sleeperChild(*child, *sleepers))
+		return
+	}
+	exitOn(measureAll())
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func measureAll() error {
+	selected, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if *rounds < 1 || *sleepers < 0 {
+		return fmt.Errorf("-rounds is %d and -sleepers %d; want 1 or more, and 0 or more", *rounds, *sleepers)
+	}
+	start := time.Now()
+	printMachine()
+	results := make(map[string]result)
+	for _, s := range scenarios {
+		s.contestants = pick(s.name, s.contestants, contestant.String, selected)
+		if len(s.contestants) == 0 {
+			continue
+		}
+		r, err := s.measure(*rounds)
+		if err != nil {
+			return err
+		}
+		results[s.name] = r
+		printScenario(s, r)
+	}
+	chosen := pick(sleepersName, sleepingContestants, sleeping.String, selected)
+	if *sleepers > 0 && len(chosen) > 0 {
+		r, err := measureSleepers(chosen, *sleepers)
+		if err != nil {
+			return err
+		}
+		results[sleepersName] = r
+		printSleepers(chosen, r, *sleepers)
+	}
+	printTargets(results)
+	fmt.Printf("\nMeasured in %.0f s.\n", time.Since(start).Seconds())
+	return nil
+}
+
+// pick returns those that are selected by "scenario/lib=name".
+func pick[T any](scenario string, all []T, name func(T) string, selected *regexp.Regexp) (picked []T) {
+	for _, c := range all {
+		if selected.MatchString(scenario + "/lib=" + name(c)) {
+			picked = append(picked, c)
+		}
+	}
+	return picked
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestMain lets the test binary be the child process of Sleepers.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *child != "" {
+		exitOn(sleeperChild(*child, *sleepers))
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestContestantsDoTheirWork(t *testing.T) {
+	const calls = 5
+	for _, s := range scenarios {
+		for _, c := range s.contestants {
+			t.Run(s.name+"/lib="+c.lib, func(t *testing.T) {
+				in, w, cancel := c.begin()
+				defer cancel()
+				if err := in.repeat(calls); err != nil {
+					t.Fatal(err)
+				}
+				if in.stop != nil {
+					if err := in.stop(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if w.calls != calls*s.attempts {
+					t.Errorf("%d calls made %d attempts; want %d each", calls, w.calls, s.attempts)
+				}
+				if in.told == nil {
+					return
+				}
+				if got, want := in.told(), told(c.lib, s.name, calls); got != want {
+					t.Errorf("listeners heard %d; want %d", got, want)
+				}
+			})
+		}
+	}
+}
+
+// told is how often listeners hear something about calls.
+func told(lib, scenario string, calls int) int {
+	retries := 0
+	if find(nil, scenario).attempts > 1 {
+		retries = 2
+	}
+	switch lib {
+	case "reprise-run-subscriber":
+		return calls*(2+3*retries) + 2 // and the run's begin and end
+	case "failsafe-listeners":
+		// OnSuccess of the policy, OnSuccess and OnDone of the executor; for
+		// each retry OnFailure, OnRetryScheduled and OnRetry.
+		return calls * (3 + 3*retries)
+	}
+	return calls * retries
+}
+
+func TestSleepersSleepUntilWoken(t *testing.T) {
+	for _, s := range sleepingContestants {
+		t.Run("lib="+s.lib, func(t *testing.T) {
+			r, err := s.sleep(20, time.Millisecond)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Release <= 0 || r.Release > 10 {
+				t.Errorf("took %v s to return", r.Release)
+			}
+		})
+	}
+}
+
+func TestSleepersInProcessOfTheirOwn(t *testing.T) {
+	r, err := sleepingContestants[0].inChild(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Release <= 0 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestTargetsNameContestants(t *testing.T) {
+	libs := map[string][]string{}
+	for _, s := range scenarios {
+		for _, c := range s.contestants {
+			libs[s.name] = append(libs[s.name], c.lib)
+		}
+		if !slices.Contains(libs[s.name], s.peer) {
+			t.Errorf("%s: no contestant %s", s.name, s.peer)
+		}
+	}
+	for _, s := range sleepingContestants {
+		libs[sleepersName] = append(libs[sleepersName], s.lib)
+	}
+	for _, g := range targets {
+		if !slices.Contains(libs[g.scenario], g.lib) || g.peer != "" && !slices.Contains(libs[g.scenario], g.peer) {
+			t.Errorf("no contestants for %+v", g)
+		}
+	}
+}
+
+func TestQuantileInterpolates(t *testing.T) {
+	for _, c := range []struct{ q, want float64 }{{0, 1}, {0.25, 1.75}, {0.5, 2.5}, {1, 4}} {
+		if got := quantile([]float64{4, 1, 3, 2}, c.q); got != c.want {
+			t.Errorf("quantile %v is %v; want %v", c.q, got, c.want)
+		}
+	}
+}

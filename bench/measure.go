@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// roundTime is about how long a contestant's turn takes.
+const roundTime = 20 * time.Millisecond
+
+// A metric is something that is measured in each round.
+type metric string
+
+const (
+	nanoseconds metric = "ns/op"
+	allocations metric = "allocs/op"
+	allocated   metric = "B/op"
+	bytesEach   metric = "bytes each"
+	release     metric = "release"
+)
+
+// A result has the samples of each lib, one for each round.
+type result map[string]map[metric][]float64
+
+func (r result) add(lib string, m metric, sample float64) {
+	if r[lib] == nil {
+		r[lib] = make(map[metric][]float64)
+	}
+	r[lib][m] = append(r[lib][m], sample)
+}
+
+func (r result) median(lib string, m metric) float64 { return quantile(r[lib][m], 0.5) }
+
+// ratios are those of lib to peer, round by round; nil if one was not measured.
+func (r result) ratios(lib, peer string, m metric) []float64 {
+	a, b := r[lib][m], r[peer][m]
+	if len(a) == 0 || len(a) != len(b) {
+		return nil
+	}
+	all := make([]float64, len(a))
+	for i := range a {
+		all[i] = a[i] / b[i]
+	}
+	return all
+}
+
+// quantile interpolates between the nearest samples.
+func quantile(samples []float64, q float64) float64 {
+	s := slices.Sorted(slices.Values(samples))
+	if len(s) == 0 {
+		return 0
+	}
+	at := q * float64(len(s)-1)
+	i := int(at)
+	if i+1 == len(s) {
+		return s[i]
+	}
+	return s[i] + (at-float64(i))*(s[i+1]-s[i])
+}
+
+// measure lets the contestants take turns.
+func (s scenario) measure(rounds int) (result, error) {
+	calls := make([]int, len(s.contestants))
+	for i, c := range s.contestants {
+		n, err := s.calibrate(c)
+		if err != nil {
+			return nil, err
+		}
+		calls[i] = n
+	}
+	r := make(result)
+	for round := range rounds {
+		for i := range s.contestants {
+			i = (i + round) % len(s.contestants) // nobody always follows the same one
+			c := s.contestants[i]
+			t, err := s.turn(c, calls[i])
+			if err != nil {
+				return nil, err
+			}
+			n := float64(calls[i])
+			r.add(c.lib, nanoseconds, float64(t.elapsed.Nanoseconds())/n)
+			r.add(c.lib, allocations, float64(t.mallocs)/n)
+			r.add(c.lib, allocated, float64(t.bytes)/n)
+		}
+	}
+	return r, nil
+}
+
+// calibrate returns how many calls take about roundTime.
+func (s scenario) calibrate(c contestant) (calls int, err error) {
+	calls = 1000
+	for range 3 {
+		t, err := s.turn(c, calls)
+		if err != nil {
+			return 0, err
+		}
+		calls = max(1000, int(float64(calls)*float64(roundTime)/float64(t.elapsed)))
+	}
+	return calls, nil
+}
+
+// taken is what a turn took.
+type taken struct {
+	elapsed time.Duration
+	mallocs uint64
+	bytes   uint64
+}
+
+// turn makes calls on a fresh instance.
+func (s scenario) turn(c contestant, calls int) (taken, error) {
+	in, w, cancel := c.begin()
+	defer cancel()
+	warmUp := min(calls/10, 2000)
+	err := in.repeat(warmUp)
+	if err != nil {
+		return taken{}, fmt.Errorf("%s/lib=%s: %w", s.name, c.lib, err)
+	}
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	err = in.repeat(calls)
+	elapsed := time.Since(start)
+	runtime.ReadMemStats(&after)
+	if err == nil && in.stop != nil {
+		err = in.stop()
+	}
+	if want := (warmUp + calls) * s.attempts; err == nil && w.calls != want {
+		err = fmt.Errorf("the handler was called %d times, not %d", w.calls, want)
+	}
+	if err != nil {
+		return taken{}, fmt.Errorf("%s/lib=%s: %w", s.name, c.lib, err)
+	}
+	return taken{elapsed, after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc}, nil
+}
+
+func (in instance) repeat(calls int) error {
+	for range calls {
+		if out, err := in.call(); err != nil || out != answer {
+			return fmt.Errorf("a call returned %d, %w", out, err)
+		}
+	}
+	return nil
+}

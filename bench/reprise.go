@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/bus"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+// runLength is how many calls a run has.
+const runLength = 10_000
+
+// newTool is what all contestants of Reprise call.
+func newTool(handle core.Handler[int, int], retry core.RetryConfig, timeout time.Duration) *core.Definition[int, int] {
+	d, err := core.NewDefinition(core.Spec{
+		Kind: core.KindTool, Name: "work", Retry: &retry, AttemptTimeout: timeout,
+	}, handle)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+var atOnce = core.RetryConfig{MaxAttempts: attempts, InitialDelay: core.NoDelay}
+
+func startReprise(h handler, timeout time.Duration) func(context.Context, *work) instance {
+	return func(ctx context.Context, w *work) instance {
+		w.boom = core.Retryable(errBoom)
+		tool := newTool(h.bind(w), atOnce, timeout)
+		return instance{call: func() (int, error) { return tool.Event().Execute(ctx, answer) }}
+	}
+}
+
+func startRun(h handler, timeout time.Duration) func(context.Context, *work) instance {
+	return func(ctx context.Context, w *work) instance {
+		w.boom = core.Retryable(errBoom)
+		r := &runs{outer: ctx, tool: newTool(h.bind(w), atOnce, timeout)}
+		return instance{call: r.call, stop: r.stop}
+	}
+}
+
+func startRunSubscriber(h handler, timeout time.Duration) func(context.Context, *work) instance {
+	return func(ctx context.Context, w *work) instance {
+		w.boom = core.Retryable(errBoom)
+		events := bus.New()
+		subscription := events.Subscribe(func(core.Record) { w.heard++ }, bus.WithBlock(time.Minute))
+		r := &runs{
+			outer: ctx, tool: newTool(h.bind(w), atOnce, timeout),
+			options: []state.Option{state.WithPublisher(events)},
+		}
+		stop := func() error {
+			if err := r.stop(); err != nil {
+				return err
+			}
+			events.Close()
+			if stats := subscription.Stats(); stats.Delivered != r.records {
+				return fmt.Errorf("the runs have %d records, the subscriber got %+v", r.records, stats)
+			}
+			return nil
+		}
+		return instance{call: r.call, stop: stop, told: func() int { return w.heard }}
+	}
+}
+
+// runs makes calls in one run after the other.
+type runs struct {
+	outer   context.Context
+	tool    *core.Definition[int, int]
+	options []state.Option
+
+	st      *state.ExecutionState
+	ctx     context.Context
+	left    int    // calls that the run has not had yet
+	records uint64 // of the runs that are closed
+}
+
+func (r *runs) call() (int, error) {
+	if r.left == 0 {
+		if err := r.next(); err != nil {
+			return 0, err
+		}
+	}
+	r.left--
+	return r.tool.Event().Execute(r.ctx, answer)
+}
+
+func (r *runs) next() error {
+	if err := r.stop(); err != nil {
+		return err
+	}
+	r.st = state.New(r.options...)
+	r.ctx, r.left = r.st.Context(r.outer), runLength
+	return nil
+}
+
+func (r *runs) stop() error {
+	if r.st == nil {
+		return nil
+	}
+	if err := r.st.Close(); err != nil {
+		return err
+	}
+	r.records += r.st.Stats().Records
+	if status := r.st.Status(); status != state.StatusCompleted {
+		return fmt.Errorf("the run is %s", status)
+	}
+	r.st = nil
+	return nil
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A scenario is one thing to do, and who does it.
+type scenario struct {
+	name        string
+	title       string
+	peer        string // the lib that ratios are to
+	attempts    int    // that each call makes
+	contestants []contestant
+}
+
+// A contestant is one way to do it.
+type contestant struct {
+	lib string
+	// start prepares an instance whose calls run w. It may set w.boom.
+	start func(ctx context.Context, w *work) instance
+}
+
+func (c contestant) String() string { return c.lib }
+
+// An instance is a contestant at work.
+type instance struct {
+	call func() (int, error) // must return the answer
+	stop func() error        // nil if there is nothing to stop; finds out whether all went well
+	told func() int          // how often listeners were told something; nil without listeners
+}
+
+const (
+	attempts = 3           // that a call may make
+	limit    = time.Second // of an attempt, in Timeout
+	answer   = 42          // what handlers are given and return
+)
+
+// work is the handler's side of an instance.
+type work struct {
+	calls int
+	boom  error // what the failures are; already marked as the library has it
+	heard int   // by listeners
+}
+
+var errBoom = errors.New("boom")
+
+// succeed is the handler of Success.
+func (w *work) succeed(_ context.Context, in int) (int, error) {
+	w.calls++
+	return in, nil
+}
+
+// look is the handler of Timeout.
+func (w *work) look(ctx context.Context, in int) (int, error) {
+	w.calls++
+	select {
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	default:
+		return in, nil
+	}
+}
+
+// third is the handler of TwoFailures.
+func (w *work) third(_ context.Context, in int) (int, error) {
+	if w.calls++; w.calls%3 != 0 {
+		return 0, w.boom
+	}
+	return in, nil
+}
+
+// begin makes an instance with work of its own, and a context to end it with.
+func (c contestant) begin() (instance, *work, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &work{boom: errBoom}
+	return c.start(ctx, w), w, cancel
+}
+
+var scenarios = []scenario{
+	{
+		name: "Success", title: "The handler succeeds at once", peer: "failsafe-listeners", attempts: 1,
+		contestants: []contestant{
+			{"reprise", startReprise((*work).succeed, 0)},
+			{"reprise-run", startRun((*work).succeed, 0)},
+			{"reprise-run-subscriber", startRunSubscriber((*work).succeed, 0)},
+			{"failsafe", startFailsafe((*work).succeed)},
+			{"failsafe-listeners", startFailsafeListeners((*work).succeed)},
+			{"cenkalti", startCenkalti((*work).succeed)},
+			{"avast", startAvast((*work).succeed)},
+			{"sethvargo", startSethvargo((*work).succeed)},
+			{"sethvargo-unlimited", startSethvargoUnlimited((*work).succeed)},
+			{"loop", startLoop((*work).succeed, once)},
+		},
+	},
+	{
+		name: "Timeout", title: "The handler succeeds at once, each attempt limited to a second", peer: "loop", attempts: 1,
+		contestants: []contestant{
+			{"reprise", startReprise((*work).look, limit)},
+			{"reprise-run", startRun((*work).look, limit)},
+			{"reprise-run-subscriber", startRunSubscriber((*work).look, limit)},
+			{"failsafe", startFailsafeTimeout((*work).look)},
+			{"loop", startLoop((*work).look, limited)},
+			{"loop-abandon", startLoop((*work).look, abandonable)},
+		},
+	},
+	{
+		name: "TwoFailures", title: "Two failures without delay, then success", peer: "failsafe", attempts: 3,
+		contestants: []contestant{
+			{"reprise", startReprise((*work).third, 0)},
+			{"reprise-run", startRun((*work).third, 0)},
+			{"failsafe", startFailsafe((*work).third)},
+			{"cenkalti", startCenkalti((*work).third)},
+			{"avast", startAvast((*work).third)},
+			{"sethvargo", startSethvargo((*work).third)},
+			{"sethvargo-unlimited", startSethvargoUnlimited((*work).third)},
+			{"loop", startLoop((*work).third, once)},
+		},
+	},
+	{
+		name: "TwoFailuresListeners", title: "Two failures without delay, then success, with listeners", peer: "failsafe-listeners", attempts: 3,
+		contestants: []contestant{
+			{"reprise-run-subscriber", startRunSubscriber((*work).third, 0)},
+			{"failsafe-listeners", startFailsafeListeners((*work).third)},
+			{"cenkalti-notify", startCenkaltiNotify((*work).third)},
+			{"avast-onretry", startAvastOnRetry((*work).third)},
+			{"loop-hook", startLoopHook((*work).third)},
+		},
+	},
+}
+
+// handler is a method of work.
+type handler func(w *work, ctx context.Context, in int) (int, error)
+
+// bind makes it a function that is like those that programs have.
+func (h handler) bind(w *work) func(context.Context, int) (int, error) {
+	return func(ctx context.Context, in int) (int, error) { return h(w, ctx, in) }
+}
+
+// bindAll gives it its context and input too, for libraries whose functions
+// have none.
+func (h handler) bindAll(ctx context.Context, w *work) func() (int, error) {
+	return func() (int, error) { return h(w, ctx, answer) }
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	avast "github.com/avast/retry-go/v5"
+	cenkalti "github.com/cenkalti/backoff/v5"
+	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/retrypolicy"
+	sethvargo "github.com/sethvargo/go-retry"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+const (
+	sleepersName = "Sleepers"
+	sleepersPeer = "failsafe"
+	sleepPasses  = 5               // processes for each contestant
+	sleepFor     = time.Hour       // longer than anybody waits
+	settle       = time.Second / 2 // from the last failure until everybody is asleep
+)
+
+// sleeping is a contestant of Sleepers.
+type sleeping struct {
+	lib string
+	// start returns a call that fails and then waits, and what wakes all of
+	// them. handle counts, and fails with err.
+	start func(ctx context.Context, cancel func(), handle func(err error) (int, error)) (call func() (int, error), wake func())
+}
+
+func (s sleeping) String() string { return s.lib }
+
+var inAnHour = core.RetryConfig{
+	MaxAttempts: attempts, Backoff: core.Constant, InitialDelay: sleepFor, MaxDelay: sleepFor, Jitter: core.NoJitter,
+}
+
+func sleepingTool(handle func(error) (int, error)) *core.Definition[int, int] {
+	boom := core.Retryable(errBoom)
+	return newTool(func(context.Context, int) (int, error) { return handle(boom) }, inAnHour, 0)
+}
+
+var sleepingContestants = []sleeping{
+	{"reprise", func(ctx context.Context, cancel func(), handle func(error) (int, error)) (func() (int, error), func()) {
+		tool := sleepingTool(handle)
+		return func() (int, error) { return tool.Event().Execute(ctx, answer) }, cancel
+	}},
+	{"reprise-run", func(ctx context.Context, _ func(), handle func(error) (int, error)) (func() (int, error), func()) {
+		tool := sleepingTool(handle)
+		st := state.New()
+		ctx = st.Context(ctx)
+		wake := func() { st.Interrupt(core.InterruptUser, "enough", "bench") }
+		return func() (int, error) { return tool.Event().Execute(ctx, answer) }, wake
+	}},
+	{"failsafe", func(ctx context.Context, cancel func(), handle func(error) (int, error)) (func() (int, error), func()) {
+		policy := retrypolicy.NewBuilder[int]().WithMaxAttempts(attempts).WithDelay(sleepFor).Build()
+		executor := failsafe.With(policy).WithContext(ctx)
+		fn := func() (int, error) { return handle(errBoom) }
+		return func() (int, error) { return executor.Get(fn) }, cancel
+	}},
+	{"cenkalti", func(ctx context.Context, cancel func(), handle func(error) (int, error)) (func() (int, error), func()) {
+		// A ConstantBackOff has no state: all calls can share it.
+		options := []cenkalti.RetryOption{
+			cenkalti.WithMaxTries(attempts), cenkalti.WithMaxElapsedTime(0),
+			cenkalti.WithBackOff(cenkalti.NewConstantBackOff(sleepFor)),
+		}
+		fn := func() (int, error) { return handle(errBoom) }
+		return func() (int, error) { return cenkalti.Retry(ctx, fn, options...) }, cancel
+	}},
+	{"avast", func(ctx context.Context, cancel func(), handle func(error) (int, error)) (func() (int, error), func()) {
+		retrier := avast.NewWithData[int](avast.Context(ctx), avast.Attempts(attempts), avast.LastErrorOnly(true),
+			avast.Delay(sleepFor), avast.DelayType(avast.FixedDelay))
+		fn := func() (int, error) { return handle(errBoom) }
+		return func() (int, error) { return retrier.Do(fn) }, cancel
+	}},
+	{"sethvargo", func(ctx context.Context, cancel func(), handle func(error) (int, error)) (func() (int, error), func()) {
+		boom := sethvargo.RetryableError(errBoom)
+		backoff := sethvargo.NewConstant(sleepFor)
+		fn := func(context.Context) (int, error) { return handle(boom) }
+		return func() (int, error) {
+			return sethvargo.DoValue(ctx, sethvargo.WithMaxRetries(attempts-1, backoff), fn)
+		}, cancel
+	}},
+	{"loop", func(ctx context.Context, cancel func(), handle func(error) (int, error)) (func() (int, error), func()) {
+		fn := func(context.Context, int) (int, error) { return handle(errBoom) }
+		return func() (int, error) { return loop(ctx, sleepFor, once, fn, answer, nil) }, cancel
+	}},
+}
+
+// slept is what a child process prints.
+type slept struct {
+	BytesEach float64 `json:"bytes_each"`
+	Release   float64 `json:"release"` // seconds
+}
+
+// sleep lets n calls sleep in this process and wakes them.
+func (s sleeping) sleep(n int, settle time.Duration) (slept, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var failures, successes atomic.Int64
+	allFailed := make(chan struct{})
+	handle := func(err error) (int, error) {
+		if failures.Add(1) == int64(n) {
+			close(allFailed)
+		}
+		return 0, err
+	}
+	var calls sync.WaitGroup
+	before := memory()
+	call, wake := s.start(ctx, cancel, handle)
+	for range n {
+		calls.Go(func() {
+			if _, err := call(); err == nil {
+				successes.Add(1)
+			}
+		})
+	}
+	<-allFailed
+	time.Sleep(settle)
+	each := float64(memory()-before) / float64(n)
+	start := time.Now()
+	wake()
+	calls.Wait()
+	elapsed := time.Since(start)
+	if f, s := failures.Load(), successes.Load(); f != int64(n) || s != 0 {
+		return slept{}, fmt.Errorf("%d calls had %d attempts and %d successes", n, f, s)
+	}
+	return slept{each, elapsed.Seconds()}, nil
+}
+
+// memory is what is in use after two collections: the second frees what pools
+// and finalizers kept, and shrinks stacks.
+func memory() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// sleeperChild is the child's side of [sleeping.inChild].
+func sleeperChild(lib string, n int) error {
+	for _, s := range sleepingContestants {
+		if s.lib == lib {
+			r, err := s.sleep(n, settle)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(os.Stdout).Encode(r)
+		}
+	}
+	return fmt.Errorf("-sleeper-child %s: no such contestant", lib)
+}
+
+// inChild measures in a process of its own, which no other contestant has
+// used: heaps and timers that have grown do not shrink to what they were.
+func (s sleeping) inChild(n int) (slept, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return slept{}, err
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command(program, "-sleeper-child", s.lib, "-sleepers", strconv.Itoa(n))
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var r slept
+	if err := cmd.Run(); err != nil {
+		return r, fmt.Errorf("%s/lib=%s: %w: %s", sleepersName, s.lib, err, &stderr)
+	}
+	err = json.Unmarshal(stdout.Bytes(), &r)
+	return r, err
+}
+
+func measureSleepers(contestants []sleeping, n int) (result, error) {
+	r := make(result)
+	for range sleepPasses {
+		for _, s := range contestants {
+			one, err := s.inChild(n)
+			if err != nil {
+				return nil, err
+			}
+			r.add(s.lib, bytesEach, one.BytesEach)
+			r.add(s.lib, release, one.Release*1000)
+		}
+	}
+	return r, nil
+}

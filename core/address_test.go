@@ -1,0 +1,233 @@
+package core_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// addresses are those of the calls of a run, in order of their first record.
+func addresses(records []core.Record) (as []string) {
+	for _, r := range records {
+		if a := r.Address.String(); !slices.Contains(as, a) {
+			as = append(as, a)
+		}
+	}
+	return as
+}
+
+func TestAddressesFollowTheRules(t *testing.T) {
+	st, ctx := run(t)
+	weather := define(t, core.Spec{Kind: core.KindTool, Name: "get_weather"}, succeed)
+	cfg := atOnce
+	d := define(t, core.Spec{Kind: core.KindAgent, Name: "assistant", Retry: &cfg}, attempts(func(ctx context.Context, in string) (string, error) {
+		_, _ = call(ctx, weather)
+		_, _ = call(ctx, weather)
+		_, _ = weather.Event().WithTag("collect").Execute(ctx, in)
+		_, _ = weather.Event().WithTag("collect").Execute(ctx, in)
+		g := core.NewGroup(ctx, "collect")
+		for i := 1; i <= 3; i++ {
+			_, _ = call(g.Branch(i), weather)
+		}
+		_, _ = call(g.Branch(3), weather)
+		g.Cancel(nil)
+		core.NewGroup(ctx, "collect").Cancel(nil)
+		g = core.NewGroup(ctx, "collect")
+		_, _ = call(g.Branch(1), weather)
+		g.Cancel(nil)
+		return "", errFlaky
+	}, func(ctx context.Context, _ string) (string, error) { return call(ctx, weather) }))
+	out, err := call(ctx, d)
+	completed(t, out, err)
+	out, err = call(st.Context(t.Context()), d) // numbered over all contexts of a run
+	completed(t, out, err)
+	want := []string{
+		"assistant", "assistant/get_weather", "assistant/get_weather#2", "assistant/step:collect", "assistant/step:collect#2",
+		"assistant/group:collect/1/get_weather", "assistant/group:collect/2/get_weather", "assistant/group:collect/3/get_weather",
+		"assistant/group:collect#3/1/get_weather", "assistant@2/get_weather",
+		"assistant#2", "assistant#2/get_weather",
+	}
+	got := slices.DeleteFunc(addresses(calls(st)), func(a string) bool { return a == "assistant/group:collect/3/get_weather#2" })
+	equal(t, "addresses", strings.Join(got, "\n"), strings.Join(want, "\n"))
+}
+
+func TestParallelBranchesAreNumberedInSubmissionOrder(t *testing.T) {
+	st, ctx := run(t)
+	d := tool(t, steady, succeed)
+	var prepared []*core.PreparedCall[string, string]
+	for i := range 5 {
+		prepared = append(prepared, d.Event().Prepare(ctx, fmt.Sprint(i)))
+	}
+	for _, p := range slices.Backward(prepared) {
+		out, err := p.Execute(ctx)
+		completed(t, out, err)
+	}
+	equal(t, "order of execution", fmt.Sprint(addresses(calls(st))), "[tool#5 tool#4 tool#3 tool#2 tool]")
+	equal(t, "claimed", prepared[1].Address().String(), "tool#2")
+}
+
+func TestNamesAndTagsAreEscaped(t *testing.T) {
+	const nasty = "a/b#2@3:c?d%e"
+	st, ctx := run(t)
+	d := define(t, core.Spec{Kind: core.KindAgent, Name: nasty}, func(ctx context.Context, in string) (string, error) {
+		return tool(t, steady, succeed).Event().WithTag(nasty).Execute(ctx, in)
+	})
+	out, err := call(ctx, d)
+	completed(t, out, err)
+	as := addresses(calls(st))
+	equal(t, "addresses", fmt.Sprint(as), "[a%2Fb%232%403%3Ac%3Fd%25e a%2Fb%232%403%3Ac%3Fd%25e/step:a%2Fb%232%403%3Ac%3Fd%25e]")
+	a := calls(st)[1].Address
+	equal(t, "tag", a.Tag(), nasty)
+	equal(t, "scope", a.Scope(), as[0])
+	equal(t, "depth", a.Depth(), 1)
+}
+
+func TestAddressParts(t *testing.T) {
+	for _, tt := range []struct {
+		text, scope, tag string
+		depth            int
+	}{
+		{"", "", "", 0},
+		{"assistant", "", "", 0},
+		{"assistant#2", "", "", 0},
+		{"step:collect", "", "collect", 0},
+		{"assistant/get_weather", "assistant", "", 1},
+		{"assistant@2/get_weather#3", "assistant@2", "", 1},
+		{"assistant/step:a%2Fb#2", "assistant", "a/b", 1},
+		{"assistant/group:collect/3/get_weather", "assistant/group:collect/3", "", 2},
+		{"a#2@3/group:g#4/5/b@6/step:c#7", "a#2@3/group:g#4/5/b@6", "c", 3},
+	} {
+		a, err := core.ParseAddress(tt.text)
+		if err != nil {
+			t.Errorf("%q: %v", tt.text, err)
+			continue
+		}
+		equal(t, "text", a.String(), tt.text)
+		equal(t, tt.text+": scope", a.Scope(), tt.scope)
+		equal(t, tt.text+": tag", a.Tag(), tt.tag)
+		equal(t, tt.text+": depth", a.Depth(), tt.depth)
+		equal(t, tt.text+": zero", a.IsZero(), tt.text == "")
+		data, err := json.Marshal(a)
+		var back core.Address
+		if err != nil || json.Unmarshal(data, &back) != nil || back != a {
+			t.Errorf("%q: JSON %s does not lead back (%v)", tt.text, data, err)
+		}
+	}
+}
+
+func TestWhatIsNoAddressIsRefused(t *testing.T) {
+	for _, text := range []string{
+		"/", "a/", "/a", "a//b", "#2", "@2/a", "a#", "a#1", "a#0", "a#02", "a#-2", "a#x", "a#2#3", "a@2", "a/b@2", "a@1/b", "a@02/b", "a@/b",
+		"a@2#3/b", "a@2@3/b", "a#99999999999999999999", "step:", "group:", "a:b", "a?b", "a%", "a%2", "a%2f", "a%41", "a%zz", "a\nb", "a\x7f",
+		"step:a:b", "step:step:a", "group:step:a", "step:group:a",
+	} {
+		if a, err := core.ParseAddress(text); err == nil {
+			t.Errorf("%q was read as %#v", text, a)
+		} else if !strings.Contains(err.Error(), "core: address") {
+			t.Errorf("%q: the error %q does not say what it is about", text, err)
+		}
+	}
+}
+
+func FuzzParseAddress(f *testing.F) {
+	for _, s := range []string{
+		"", "assistant", "assistant/get_weather#2", "assistant/step:collect", "assistant@2/get_weather", "assistant/group:collect/3/get_weather",
+		"a#2@3/b", "a%2Fb", "a%2f", "a#1", "step:", "a@2", "\xff", "a/\u2028", "step:group:a", "group:group:a",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		a, err := core.ParseAddress(s)
+		if err != nil {
+			return
+		}
+		if a.String() != s || string(a.AppendTo([]byte("x"))) != "x"+s {
+			t.Fatalf("%q became %q", s, a)
+		}
+		again, err := core.ParseAddress(a.String())
+		if err != nil || again != a {
+			t.Fatalf("%q: %v, %v", s, again, err)
+		}
+		if a.Depth() < 0 || a.IsZero() != (s == "") || !strings.HasPrefix(s, a.Scope()) {
+			t.Fatalf("%q: depth %d, scope %q", s, a.Depth(), a.Scope())
+		}
+	})
+}
+
+// names are built of what addresses are made of, so that they try to collide.
+func anyName(r *rand.Rand) string {
+	parts := []string{"a", "b", "2", "3", "/", "#", "@", ":", "?", "%", "step:", "group:", "#2", "@2", "%2F", "%23", "é"}
+	var b strings.Builder
+	for range 1 + r.IntN(4) {
+		b.WriteString(parts[r.IntN(len(parts))])
+	}
+	return b.String()
+}
+
+func TestDifferentCallsNeverShareAnAddress(t *testing.T) {
+	r := random(t)
+	_, root := run(t)
+	meaning := map[string]string{} // of each address: what was called, and where
+	claim := func(text, what string) {
+		if other, ok := meaning[text]; ok && other != what {
+			t.Fatalf("%q is both %s and %s", text, what, other)
+		}
+		meaning[text] = what
+	}
+	var explore func(ctx context.Context, where string, depth int)
+	explore = func(ctx context.Context, where string, depth int) {
+		counts := map[string]int{}
+		for range 6 {
+			name, tag := anyName(r), ""
+			if r.IntN(3) == 0 {
+				tag = anyName(r)
+			}
+			what := fmt.Sprintf("call %q", name)
+			if tag != "" {
+				what = fmt.Sprintf("tag %q", tag)
+			}
+			counts[what]++
+			here := fmt.Sprintf("%s > %s %d", where, what, counts[what])
+			cfg := core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}
+			n := 0
+			d := define(t, core.Spec{Kind: core.KindAgent, Name: name, Retry: &cfg}, func(ctx context.Context, _ string) (string, error) {
+				n++
+				if depth < 2 {
+					explore(ctx, fmt.Sprintf("%s (attempt %d)", here, n), depth+1)
+				}
+				if n == 1 {
+					return "", errFlaky
+				}
+				return "out", nil
+			})
+			p := d.Event().WithTag(tag).Prepare(ctx, "in")
+			text := p.Address().String()
+			claim(text, here)
+			if a, err := core.ParseAddress(text); err != nil || a != p.Address() || a.Tag() != tag {
+				t.Fatalf("%s: %q is read as %v, %v", here, text, a, err)
+			}
+			out, err := p.Execute(ctx)
+			completed(t, out, err)
+		}
+		if depth < 2 {
+			name := anyName(r)
+			what := fmt.Sprintf("group %q", name)
+			counts[what]++
+			g := core.NewGroup(ctx, name)
+			for i := 1; i <= 2; i++ {
+				explore(g.Branch(i), fmt.Sprintf("%s > %s %d branch %d", where, what, counts[what], i), depth+1)
+			}
+			g.Cancel(nil)
+		}
+	}
+	explore(root, "root", 0)
+	if len(meaning) < 300 {
+		t.Fatalf("only %d addresses were tried", len(meaning))
+	}
+}

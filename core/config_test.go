@@ -1,0 +1,228 @@
+package core_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
+	type config = core.RetryConfig
+	for _, tt := range []struct {
+		cfg  config
+		want []string // in the message
+	}{
+		{config{MaxAttempts: -2}, []string{"MaxAttempts", "-2", "1 or more", "Unlimited"}},
+		{config{Backoff: 5}, []string{"Backoff", "5", "Constant, Linear, Exponential or Fibonacci"}},
+		{config{InitialDelay: -2}, []string{"InitialDelay", "-2ns", "NoDelay"}},
+		{config{MaxDelay: -1}, []string{"MaxDelay", "-1ns", "above 0"}},
+		{config{Multiplier: 0.5}, []string{"Multiplier", "0.5", "1 or more"}},
+		{config{Multiplier: -2}, []string{"Multiplier", "-2", "1 or more"}},
+		{config{Multiplier: math.NaN()}, []string{"Multiplier", "NaN"}},
+		{config{Multiplier: math.Inf(1)}, []string{"Multiplier", "+Inf", "finite"}},
+		{config{Multiplier: math.Inf(-1)}, []string{"Multiplier", "-Inf"}},
+		{config{Jitter: 1.5}, []string{"Jitter", "1.5", "fraction", "NoJitter", "FullJitter", "DecorrelatedJitter"}},
+		{config{Jitter: -0.5}, []string{"Jitter", "-0.5"}},
+		{config{Jitter: -4}, []string{"Jitter", "-4"}},
+		{config{Jitter: core.Jitter(math.NaN())}, []string{"Jitter", "NaN"}},
+		{config{AttemptTimeout: -1}, []string{"AttemptTimeout", "-1ns", "above 0"}},
+		{config{RetryTimeout: -1}, []string{"RetryTimeout", "-1ns", "above 0"}},
+		{config{MaxRetryAfter: -1}, []string{"MaxRetryAfter", "-1ns", "above 0"}},
+		{config{RetryOn: []core.Matcher{core.MatchAny(), nil}}, []string{"RetryOn", "nil"}},
+		{config{Exclude: []core.Matcher{nil}}, []string{"Exclude", "nil"}},
+		{config{MaxAttempts: -7, Multiplier: 0.25, MaxDelay: -3}, []string{"MaxAttempts", "-7", "Multiplier", "0.25", "MaxDelay", "-3ns"}},
+		{config{Disabled: true, MaxAttempts: -7}, []string{"MaxAttempts", "-7"}},
+	} {
+		t.Run(strings.Join(tt.want[:2], " "), func(t *testing.T) {
+			says := func(where string, err error) {
+				t.Helper()
+				if err == nil {
+					t.Errorf("%s accepts it", where)
+					return
+				}
+				for _, want := range tt.want {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("%s: %q does not say %q", where, err, want)
+					}
+				}
+			}
+			says("Validate", tt.cfg.Validate())
+			_, err := core.NewPolicy(tt.cfg)
+			says("NewPolicy", err)
+			_, err = core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool", Retry: &tt.cfg}, succeed)
+			says("NewDefinition", err)
+
+			ran := 0
+			st, ctx := run(t)
+			d := tool(t, steady, counted(&ran, succeed)).Require(func(context.Context, string) error { ran++; return nil })
+			_, err = d.Event().WithRetry(tt.cfg).Execute(ctx, "in")
+			says("Execute", err)
+			e := failed(t, err, core.ReasonPermanent)
+			equal(t, "stage", e.Stage, core.StageDefinition)
+			told(t, st, "failed(0,permanent,invalid,@definition)")
+			_, err = d.Event().WithRetry(tt.cfg).Execute(t.Context(), "in")
+			says("Execute outside a run", err)
+			_, err = d.Event().WithRetry(tt.cfg).Prepare(ctx, "in").Execute(ctx)
+			says("Prepare", err)
+			equal(t, "ran", ran, 0)
+
+			for name, option := range map[string]func() state.Option{
+				"WithRetry":    func() state.Option { return state.WithRetry(tt.cfg) },
+				"WithRetryFor": func() state.Option { return state.WithRetryFor(core.KindTool, tt.cfg) },
+			} {
+				func() {
+					defer func() {
+						err, _ := recover().(error)
+						says(name, err)
+					}()
+					state.New(option())
+				}()
+			}
+		})
+	}
+}
+
+func TestConfigurationAtTheEdgesIsAccepted(t *testing.T) {
+	for _, cfg := range []core.RetryConfig{
+		{},
+		{Disabled: true},
+		{MaxAttempts: 1},
+		{MaxAttempts: core.Unlimited},
+		{MaxAttempts: math.MaxInt},
+		{InitialDelay: core.NoDelay},
+		{InitialDelay: never, MaxDelay: never, AttemptTimeout: never, RetryTimeout: never, MaxRetryAfter: never},
+		{InitialDelay: 1, MaxDelay: 1, AttemptTimeout: 1, RetryTimeout: 1, MaxRetryAfter: 1},
+		{Multiplier: 1},
+		{Multiplier: math.MaxFloat64},
+		{Jitter: 1},
+		{Jitter: core.Jitter(math.SmallestNonzeroFloat64)},
+		{Jitter: core.NoJitter},
+		{Jitter: core.FullJitter},
+		{Jitter: core.DecorrelatedJitter},
+		{Backoff: core.Fibonacci},
+	} {
+		if err := cfg.Validate(); err != nil {
+			t.Errorf("%+v: %v", cfg, err)
+		}
+	}
+}
+
+func TestLongestTimeoutsAreAsGoodAsNone(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for _, cfg := range []core.RetryConfig{{AttemptTimeout: never}, {RetryTimeout: never}, {AttemptTimeout: never, RetryTimeout: never, MaxRetryAfter: never}} {
+			_, ctx := run(t)
+			out, err := call(ctx, tool(t, cfg, failing(2, errFlaky)))
+			completed(t, out, err)
+		}
+	})
+}
+
+func TestWrongDefinitionsAreErrorsThatSayWhatIsWrong(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		spec core.Spec
+		h    handler
+		want string
+	}{
+		{"nil handler", core.Spec{Kind: core.KindTool, Name: "tool"}, nil, `"tool" has no handler`},
+		{"no kind", core.Spec{Name: "tool"}, succeed, "no kind of call"},
+		{"kind of no call", core.Spec{Kind: core.KindLog, Name: "tool"}, succeed, "allowed are KindTool, KindLLM and KindAgent"},
+		{"empty name", core.Spec{Kind: core.KindTool}, succeed, "it is empty"},
+		{"long name", core.Spec{Kind: core.KindTool, Name: strings.Repeat("x", 129)}, succeed, "129 bytes; allowed are 128"},
+		{"name that is not UTF-8", core.Spec{Kind: core.KindTool, Name: "a\xff"}, succeed, "not UTF-8"},
+		{"name with a space before", core.Spec{Kind: core.KindTool, Name: " a"}, succeed, "space"},
+		{"name with a space after", core.Spec{Kind: core.KindTool, Name: "a "}, succeed, "space"},
+		{"name with a control character", core.Spec{Kind: core.KindTool, Name: "a\x00b"}, succeed, "cannot be printed"},
+		{"name with a newline", core.Spec{Kind: core.KindTool, Name: "a\nb"}, succeed, "cannot be printed"},
+		{"negative attempt timeout", core.Spec{Kind: core.KindTool, Name: "tool", AttemptTimeout: -1}, succeed, "-1ns"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d, err := core.NewDefinition(tt.spec, tt.h)
+			if err == nil || d != nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, %v; want an error with %q", d, err, tt.want)
+			}
+		})
+	}
+	_, err := core.NewDefinition[string, string](core.Spec{AttemptTimeout: -1, Retry: &core.RetryConfig{MaxAttempts: -2}}, nil)
+	for _, want := range []string{"no kind", "it is empty", "no handler", "attempt timeout", "MaxAttempts"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q too", err, want)
+		}
+	}
+	for _, name := range []string{"a", strings.Repeat("x", 128), "with space", "Köln", "a/b#2@3:c?%"} {
+		if err := core.CheckName(name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestNilConditionsPanic(t *testing.T) {
+	d := tool(t, steady, succeed)
+	var undefined *definition
+	for name, f := range map[string]func(){
+		"Require":                     func() { d.Require(nil) },
+		"Ensure":                      func() { d.Ensure(nil) },
+		"Require of a nil definition": func() { undefined.Require(func(context.Context, string) error { return nil }) },
+	} {
+		func() {
+			defer func() {
+				if text, _ := recover().(string); !strings.Contains(text, "core: ") {
+					t.Errorf("%s: %q", name, text)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+func TestConditionsAreOfTheCopy(t *testing.T) {
+	plain := tool(t, steady, succeed)
+	refusing := func(context.Context, string) error { return errBoom }
+	one, two := plain.Require(refusing), plain.Ensure(func(context.Context, string, string) error { return core.Permanent(errBoom) })
+	_, ctx := run(t)
+	out, err := call(ctx, plain)
+	completed(t, out, err)
+	_, err = call(ctx, one)
+	failed(t, err, core.ReasonPrecondition)
+	_, err = call(ctx, two)
+	failed(t, err, core.ReasonCondition)
+
+	// Two copies of one do not share what comes after.
+	base := plain.Require(func(context.Context, string) error { return nil })
+	a := base.Require(refusing)
+	b := base.Require(func(context.Context, string) error { return nil })
+	_, err = call(ctx, a)
+	failed(t, err, core.ReasonPrecondition)
+	out, err = call(ctx, b)
+	completed(t, out, err)
+}
+
+func TestUndefinedActorFails(t *testing.T) {
+	var d *definition
+	_, ctx := run(t)
+	for _, ctx := range []context.Context{ctx, t.Context()} {
+		if _, err := d.Event().Execute(ctx, "in"); err == nil {
+			t.Error("Execute of nothing succeeds")
+		}
+		if _, err := d.Event().Prepare(ctx, "in").Execute(ctx); err == nil {
+			t.Error("a prepared call of nothing succeeds")
+		}
+	}
+	equal(t, "spec", d.Spec(), core.Spec{})
+}
+
+func TestEventMethodsReturnCopies(t *testing.T) {
+	st, ctx := run(t)
+	e := tool(t, steady, succeed).Event()
+	_ = e.WithTag("other")
+	_ = e.WithRetry(core.RetryConfig{MaxAttempts: -9})
+	out, err := e.Execute(ctx, "in")
+	completed(t, out, err)
+	out, err = e.Execute(ctx, "in") // twice is two calls
+	completed(t, out, err)
+	told(t, st, "tool:started(0) tool:completed(0) tool#2:started(0) tool#2:completed(0)")
+}

@@ -1,0 +1,181 @@
+package core_test
+
+import (
+	"context"
+	"regexp"
+	"testing"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+func key(t *testing.T, ctx context.Context) string {
+	t.Helper()
+	k, err := core.IdempotencyKey(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(k) {
+		t.Errorf("%q is no key", k)
+	}
+	return k
+}
+
+// keys collects the key of each attempt of a tool that fails n times.
+func keys(t *testing.T, into *[]string, n int) *definition {
+	t.Helper()
+	h := failing(n, errFlaky)
+	return tool(t, atOnce, func(ctx context.Context, in string) (string, error) {
+		*into = append(*into, key(t, ctx))
+		return h(ctx, in)
+	})
+}
+
+func same(t *testing.T, what string, ks []string, n int) {
+	t.Helper()
+	equal(t, what+": keys", len(ks), n)
+	for _, k := range ks {
+		equal(t, what, k, ks[0])
+	}
+}
+
+func TestIdempotencyKeyIsTheSameForEveryAttempt(t *testing.T) {
+	_, ctx := run(t)
+	var ks []string
+	out, err := call(ctx, keys(t, &ks, 2))
+	completed(t, out, err)
+	same(t, "attempts", ks, 3)
+}
+
+func TestIdempotencyKeyIsTheSameInEveryAttemptOfTheParents(t *testing.T) {
+	_, ctx := run(t)
+	var ks []string
+	child := keys(t, &ks, 0)
+	middleFails, outerFails := failing(1, errFlaky), failing(1, errFlaky)
+	middle := define(t, core.Spec{Kind: core.KindAgent, Name: "middle", Retry: &atOnce}, func(ctx context.Context, in string) (string, error) {
+		_, _ = call(ctx, child)
+		return middleFails(ctx, in)
+	})
+	out, err := call(ctx, define(t, core.Spec{Kind: core.KindAgent, Name: "outer", Retry: &atOnce}, func(ctx context.Context, in string) (string, error) {
+		if _, err := call(ctx, middle); err != nil {
+			return "", err
+		}
+		return outerFails(ctx, in)
+	}))
+	completed(t, out, err)
+	same(t, "parents' attempts", ks, 3)
+}
+
+func TestIdempotencyKeyIsTheSameInTheSameRunElsewhere(t *testing.T) {
+	var ks []string
+	for range 2 {
+		_, ctx := run(t, state.WithRunID("run-1"))
+		_, _ = call(ctx, keys(t, &ks, 0))
+	}
+	same(t, "same run", ks, 2)
+}
+
+func TestIdempotencyKeyIsTheSameInConditionsAndHandler(t *testing.T) {
+	_, ctx := run(t)
+	var ks []string
+	note := func(ctx context.Context) { ks = append(ks, key(t, ctx)) }
+	d := tool(t, atOnce, func(ctx context.Context, _ string) (string, error) { note(ctx); return "out", nil }).
+		Require(func(ctx context.Context, _ string) error { note(ctx); return nil }).
+		Ensure(func(ctx context.Context, _, _ string) error { note(ctx); return nil })
+	out, err := call(ctx, d)
+	completed(t, out, err)
+	same(t, "conditions", ks, 3)
+}
+
+func TestIdempotencyKeysDiffer(t *testing.T) {
+	seen := map[string]string{}
+	note := func(what string, k string) {
+		if other, ok := seen[k]; ok {
+			t.Errorf("%s and %s share a key", what, other)
+		}
+		seen[k] = what
+	}
+	one := func(ctx context.Context, what, in string) {
+		d := tool(t, once, func(ctx context.Context, _ string) (string, error) { note(what, key(t, ctx)); return "out", nil })
+		if _, err := d.Event().Execute(ctx, in); err != nil {
+			t.Error(err)
+		}
+	}
+	_, ctx := run(t, state.WithRunID("run-1"))
+	one(ctx, "first call", "in")
+	one(ctx, "second call", "in")
+	_, ctx = run(t, state.WithRunID("run-2"))
+	one(ctx, "other run", "in")
+	_, ctx = run(t, state.WithRunID("run-1"))
+	one(ctx, "other input", "other")
+	_, _ = call(ctx, agent(t, once, func(ctx context.Context, _ string) (string, error) {
+		note("parent", key(t, ctx))
+		one(ctx, "child", "in")
+		g := core.NewGroup(ctx, "all")
+		defer g.Cancel(nil)
+		for i, branch := range []context.Context{g.Branch(1), g.Branch(2)} {
+			note([]string{"branch 1", "branch 2"}[i], key(t, branch))
+			one(branch, []string{"call in branch 1", "call in branch 2"}[i], "in")
+		}
+		return "out", nil
+	}))
+	equal(t, "keys", len(seen), 10)
+}
+
+func TestIdempotencyKeyOfAMapDoesNotDependOnItsOrder(t *testing.T) {
+	type input struct {
+		Labels map[string]int
+		Deep   []map[int]map[string]bool
+		Any    map[string]any
+	}
+	make := func(n, step int) input {
+		in := input{Labels: map[string]int{}, Any: map[string]any{}, Deep: []map[int]map[string]bool{{}}}
+		for i := range n {
+			k := (i * step) % n // coprime: every key, in another order
+			in.Labels[string(rune('a'+k))] = k
+			in.Any[string(rune('a'+k))] = map[string]any{"k": k}
+			in.Deep[0][k] = map[string]bool{"x": true, "y": false, string(rune('a' + k)): true}
+		}
+		return in
+	}
+	var ks []string
+	for _, step := range []int{1, 3, 7, 11} {
+		_, ctx := run(t, state.WithRunID("run-1"))
+		d := define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, func(ctx context.Context, _ input) (string, error) {
+			for range 5 {
+				ks = append(ks, key(t, ctx))
+			}
+			return "", nil
+		})
+		if _, err := d.Event().Execute(ctx, make(20, step)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, "maps", ks, 20)
+}
+
+func TestIdempotencyKeyNeedsACall(t *testing.T) {
+	_, err := core.IdempotencyKey(t.Context())
+	is(t, err, core.ErrNoRun)
+	_, ctx := run(t)
+	if _, err := core.IdempotencyKey(ctx); err == nil {
+		t.Error("the run itself has a key")
+	}
+	// A call outside a run has none either.
+	_, err = call(t.Context(), tool(t, once, func(ctx context.Context, _ string) (string, error) {
+		_, err := core.IdempotencyKey(ctx)
+		is(t, err, core.ErrNoRun)
+		return "", err
+	}))
+	is(t, err, core.ErrNoRun)
+}
+
+func TestIdempotencyKeyOfAnInputWithoutEncodingIsAnError(t *testing.T) {
+	_, ctx := run(t)
+	d := define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, func(ctx context.Context, _ func()) (string, error) {
+		return core.IdempotencyKey(ctx)
+	})
+	if k, err := d.Event().Execute(ctx, func() {}); err == nil {
+		t.Errorf("key %q", k)
+	}
+}

@@ -1,0 +1,167 @@
+package core_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+// The levels of retry configuration, most specific first.
+const (
+	eventLevel = iota
+	actorLevel
+	kindLevel
+	globalLevel
+	levels
+)
+
+var levelNames = [levels]string{"event", "actor", "kind", "global"}
+
+// atLevels calls a failing actor of the kind with the configurations that are
+// set, and returns the records of it.
+func atLevels(t *testing.T, kind core.Kind, set [levels]*core.RetryConfig) []core.Record {
+	t.Helper()
+	var options []state.Option
+	if cfg := set[globalLevel]; cfg != nil {
+		options = append(options, state.WithRetry(*cfg))
+	}
+	if cfg := set[kindLevel]; cfg != nil {
+		options = append(options, state.WithRetryFor(kind, *cfg))
+	}
+	st, ctx := run(t, options...)
+	e := define(t, core.Spec{Kind: kind, Name: "actor", Retry: set[actorLevel]}, fail(errFlaky)).Event()
+	if cfg := set[eventLevel]; cfg != nil {
+		e = e.WithRetry(*cfg)
+	}
+	_, err := e.Execute(ctx, "in")
+	failed(t, err, core.ReasonExhausted)
+	return calls(st)
+}
+
+func TestMostSpecificLevelDecidesAlone(t *testing.T) {
+	for _, kind := range []core.Kind{core.KindTool, core.KindLLM, core.KindAgent} {
+		for mask := 1; mask < 1<<levels; mask++ {
+			var set [levels]*core.RetryConfig
+			winner, names := -1, []string(nil)
+			for level := range levels {
+				if mask&(1<<level) != 0 {
+					// Every level has another number of attempts and another delay.
+					set[level] = &core.RetryConfig{MaxAttempts: level + 2, InitialDelay: time.Duration(level+1) * time.Minute, MaxDelay: time.Hour, Jitter: core.NoJitter}
+					names = append(names, levelNames[level])
+					if winner < 0 {
+						winner = level
+					}
+				}
+			}
+			t.Run(fmt.Sprint(kind, names), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					records := atLevels(t, kind, set)
+					last := records[len(records)-1]
+					equal(t, "attempts", last.TotalAttempts(), winner+2)
+					equal(t, "max attempts", last.MaxAttempts, winner+2)
+					equal(t, "first delay", records[1].Delay, time.Duration(winner+1)*time.Minute)
+				})
+			})
+		}
+	}
+}
+
+func TestDisabledLevelEndsTheSearch(t *testing.T) {
+	for level := range levels {
+		t.Run(levelNames[level], func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				var set [levels]*core.RetryConfig
+				set[level] = &once
+				for below := level + 1; below < levels; below++ {
+					set[below] = &core.RetryConfig{MaxAttempts: 5}
+				}
+				records := atLevels(t, core.KindTool, set)
+				equal(t, "attempts", records[len(records)-1].TotalAttempts(), 1)
+				equal(t, "max attempts", records[0].MaxAttempts, 1)
+			})
+		})
+	}
+}
+
+func TestLevelAboveADisabledOneDecides(t *testing.T) {
+	for level := range levels - 1 {
+		bubble(t, func(t *testing.T) {
+			var set [levels]*core.RetryConfig
+			set[level] = &core.RetryConfig{MaxAttempts: 2}
+			for below := level + 1; below < levels; below++ {
+				set[below] = &once
+			}
+			records := atLevels(t, core.KindTool, set)
+			equal(t, levelNames[level], records[len(records)-1].TotalAttempts(), 2)
+		})
+	}
+}
+
+func TestEmptyConfigurationIsSetToo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		records := atLevels(t, core.KindAgent, [levels]*core.RetryConfig{eventLevel: {}, globalLevel: &once})
+		equal(t, "attempts", records[len(records)-1].TotalAttempts(), 3)
+	})
+}
+
+func TestBuiltInLevelDependsOnTheKind(t *testing.T) {
+	for kind, want := range map[core.Kind]int{core.KindTool: 3, core.KindLLM: 3, core.KindAgent: 1} {
+		bubble(t, func(t *testing.T) {
+			records := atLevels(t, kind, [levels]*core.RetryConfig{})
+			equal(t, kind.String(), records[len(records)-1].TotalAttempts(), want)
+		})
+	}
+}
+
+func TestBuiltInDelaysAreExponentialFromOneSecondWithJitter(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		records := atLevels(t, core.KindTool, [levels]*core.RetryConfig{})
+		var ds []time.Duration
+		for _, r := range records {
+			if r.Status == core.StatusRetrying {
+				ds = append(ds, r.Delay)
+			}
+		}
+		for i, d := range ds {
+			center := time.Second << i
+			if d < center*3/4 || d > center*5/4 {
+				t.Errorf("delay %d is %v; want %v ± 25%%", i+1, d, center)
+			}
+		}
+	})
+}
+
+func TestKindLevelIsForItsKindOnly(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		st, ctx := run(t, state.WithRetryFor(core.KindLLM, core.RetryConfig{MaxAttempts: 7}))
+		for _, kind := range []core.Kind{core.KindTool, core.KindLLM, core.KindAgent} {
+			_, _ = call(ctx, define(t, core.Spec{Kind: kind, Name: "actor"}, fail(errFlaky)))
+		}
+		var got []int
+		for _, r := range calls(st) {
+			if r.IsOutcome() {
+				got = append(got, r.TotalAttempts())
+			}
+		}
+		if !slices.Equal(got, []int{3, 7, 1}) {
+			t.Errorf("attempts of tool, LLM and agent: %v", got)
+		}
+	})
+}
+
+func TestConfigurationIsCopiedWhereItIsGiven(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		cfg := core.RetryConfig{MaxAttempts: 2, RetryOn: []core.Matcher{core.MatchIs(errBoom)}}
+		d := define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &cfg}, fail(errBoom))
+		cfg.MaxAttempts, cfg.RetryOn[0] = 9, core.MatchIs(errFlaky)
+		st, ctx := run(t)
+		_, err := call(ctx, d)
+		equal(t, "attempts", failed(t, err, core.ReasonExhausted).Attempts, 2)
+		equal(t, "delays", len(delays(st)), 1)
+		equal(t, "spec", d.Spec().Retry.MaxAttempts, 2)
+	})
+}

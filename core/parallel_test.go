@@ -1,0 +1,135 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestAThousandGoroutinesInOneRun(t *testing.T) {
+	const goroutines = 1000
+	var seen []core.Record // by the publisher, one goroutine at a time
+	st := state.New(state.WithPublisher(publish(func(r core.Record) { seen = append(seen, r) })))
+	ctx := st.Context(t.Context())
+	child := define(t, core.Spec{Kind: core.KindTool, Name: "child"}, succeed)
+	cfg := atOnce
+	cfg.AttemptTimeout = time.Hour
+	d := agent(t, cfg, func(ctx context.Context, _ string) (string, error) {
+		st.Log(core.SeverityInfo, "line", nil)
+		if out, err := call(ctx, child); err != nil {
+			return out, err
+		}
+		if core.ScopeOf(ctx).Attempt() == 0 {
+			return "", errFlaky
+		}
+		return "out", nil
+	})
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			out, err := call(ctx, d)
+			completed(t, out, err)
+		})
+	}
+	wg.Wait()
+	st.Close()
+
+	records := st.Records()
+	// Of each call: started, failed, retrying, started, completed; two lines;
+	// two calls inside of started, completed. And the run's first and last.
+	equal(t, "records", len(records), goroutines*11+2)
+	equal(t, "seen", len(seen), len(records))
+	roots := make(map[string]int)
+	for i, r := range records {
+		if r.Seq != uint64(i+1) {
+			t.Fatalf("record %d has number %d", i+1, r.Seq)
+		}
+		if s := seen[i]; s.Seq != r.Seq || s.Status != r.Status || s.Address != r.Address || s.Attempt != r.Attempt {
+			t.Fatalf("record %d was published as %+v, and is %+v", i+1, s, r)
+		}
+		if r.WillRetry {
+			if next := records[i+1]; next.Status != core.StatusRetrying || next.Address != r.Address {
+				t.Fatalf("record %d is followed by %v of %v", i+1, next.Status, next.Address)
+			}
+		}
+		if r.Status == core.StatusCompleted && r.Kind.IsCall() {
+			roots[r.Address.String()]++
+		}
+	}
+	equal(t, "addresses", len(roots), 3*goroutines)
+	for a, n := range roots {
+		if n != 1 {
+			t.Errorf("%s completed %d times", a, n)
+		}
+	}
+}
+
+func TestParallelCallsInsideOneAttemptHaveAddressesOfTheirOwn(t *testing.T) {
+	st, ctx := run(t)
+	child := define(t, core.Spec{Kind: core.KindTool, Name: "child"}, succeed)
+	out, err := call(ctx, agent(t, once, func(ctx context.Context, _ string) (string, error) {
+		var wg sync.WaitGroup
+		for range 200 {
+			wg.Go(func() {
+				out, err := call(ctx, child)
+				completed(t, out, err)
+				core.AddUsage(ctx, core.Usage{InputTokens: 1})
+			})
+		}
+		wg.Wait()
+		return "out", nil
+	}))
+	completed(t, out, err)
+	records := calls(st)
+	equal(t, "addresses", len(addresses(records)), 201)
+	equal(t, "usage", records[len(records)-1].Detail.Usage.InputTokens, 200)
+}
+
+// goroutines counts those that f leaves running or starts meanwhile.
+func goroutines(f func(now func() int)) {
+	before := runtime.NumGoroutine()
+	f(func() int { return runtime.NumGoroutine() - before })
+}
+
+func TestCallWithoutATimeoutStartsNoGoroutine(t *testing.T) {
+	for _, inRun := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			ctx := t.Context()
+			if inRun {
+				_, ctx = run(t)
+			}
+			goroutines(func(now func() int) {
+				started := 0
+				out, err := call(ctx, tool(t, steady, attempts(fail(errFlaky), func(context.Context, string) (string, error) {
+					started = now()
+					return "out", nil
+				})))
+				completed(t, out, err)
+				equal(t, fmt.Sprintf("goroutines (in a run: %v)", inRun), started, 0)
+			})
+		})
+	}
+}
+
+func TestSuccessfulCallAllocatesNextToNothing(t *testing.T) {
+	succeed := func(_ context.Context, in int) (int, error) { return in, nil }
+	e := define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, succeed).Event()
+	allocations := func(ctx context.Context) float64 {
+		return testing.AllocsPerRun(2000, func() {
+			if _, err := e.Execute(ctx, 1); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	equal(t, "allocations outside a run", allocations(t.Context()), 0)
+	_, ctx := run(t, state.WithPublisher(publish(func(core.Record) {})))
+	if n := allocations(ctx); n > 1 {
+		t.Errorf("%v allocations in a run; want 1", n)
+	}
+}

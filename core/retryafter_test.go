@@ -1,0 +1,247 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+func TestParseRetryAfter(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	const ms, plain = "Retry-After-Ms", "Retry-After"
+	for _, tt := range []struct {
+		name   string
+		header map[string]string
+		want   time.Duration // 0 for none
+	}{
+		{"nothing", nil, 0},
+		{"seconds", map[string]string{plain: "7"}, 7 * time.Second},
+		{"seconds with a fraction", map[string]string{plain: "1.5"}, 1500 * time.Millisecond},
+		{"spaces", map[string]string{plain: " 7 "}, 7 * time.Second},
+		{"zero", map[string]string{plain: "0"}, 0},
+		{"negative", map[string]string{plain: "-7"}, 0},
+		{"signed", map[string]string{plain: "+7"}, 0},
+		{"word", map[string]string{plain: "soon"}, 0},
+		{"unit", map[string]string{plain: "7s"}, 0},
+		{"hexadecimal", map[string]string{plain: "0x10"}, 0},
+		{"exponent", map[string]string{plain: "1e3"}, 0},
+		{"infinite", map[string]string{plain: "Inf"}, 0},
+		{"no number", map[string]string{plain: "NaN"}, 0},
+		{"point", map[string]string{plain: "."}, 0},
+		{"two points", map[string]string{plain: "1.2.3"}, 0},
+		{"huge", map[string]string{plain: "99999999999999999999999"}, math.MaxInt64},
+		{"milliseconds", map[string]string{ms: "250"}, 250 * time.Millisecond},
+		{"milliseconds before seconds", map[string]string{ms: "250", plain: "7"}, 250 * time.Millisecond},
+		{"malformed milliseconds", map[string]string{ms: "soon", plain: "7"}, 7 * time.Second},
+		{"date", map[string]string{plain: "Sun, 01 Mar 2026 12:01:30 GMT"}, 90 * time.Second},
+		{"date of RFC 850", map[string]string{plain: "Sunday, 01-Mar-26 12:01:30 GMT"}, 90 * time.Second},
+		{"date of asctime", map[string]string{plain: "Sun Mar  1 12:01:30 2026"}, 90 * time.Second},
+		{"past date", map[string]string{plain: "Sun, 01 Mar 2026 11:59:59 GMT"}, 0},
+		{"now", map[string]string{plain: "Sun, 01 Mar 2026 12:00:00 GMT"}, 0},
+		{"half a date", map[string]string{plain: "Sun, 01 Mar 2026"}, 0},
+		{"less than a nanosecond", map[string]string{plain: "0.0000000001"}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, ok := core.ParseRetryAfter(func(h string) string { return tt.header[h] }, now)
+			equal(t, "delay", got, tt.want)
+			equal(t, "ok", ok, tt.want > 0)
+		})
+	}
+}
+
+func FuzzParseRetryAfter(f *testing.F) {
+	for _, s := range []string{"", "7", "1.5", "-1", "soon", "1e9", "Inf", "NaN", "0x1p4", "99999999999999999999", "Sun, 01 Mar 2026 12:01:30 GMT", "Sunday, 01-Mar-26 12:01:30 GMT", "Sun Mar  1 12:01:30 2026"} {
+		f.Add(s, "")
+		f.Add("", s)
+	}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, seconds, milliseconds string) {
+		d, ok := core.ParseRetryAfter(func(h string) string {
+			if h == "Retry-After" {
+				return seconds
+			}
+			return milliseconds
+		}, now)
+		if ok != (d > 0) {
+			t.Errorf("%q, %q: %v, %v; ok is for what is above 0, and that alone", seconds, milliseconds, d, ok)
+		}
+	})
+}
+
+type asksForTime struct{ after time.Duration }
+
+func (asksForTime) Error() string               { return "slow down" }
+func (e asksForTime) RetryAfter() time.Duration { return e.after }
+func (asksForTime) HTTPStatusCode() int         { return 429 }
+
+func TestRetryAfterIsFoundInTheChain(t *testing.T) {
+	for name, err := range map[string]error{
+		"itself":  asksForTime{time.Second},
+		"wrapped": fmt.Errorf("get: %w", asksForTime{time.Second}),
+		"joined":  errors.Join(errBoom, asksForTime{time.Second}),
+		"given":   core.WithRetryAfter(errBoom, time.Second),
+		"marked":  core.Retryable(core.WithRetryAfter(errBoom, time.Second)),
+	} {
+		d, ok := core.RetryAfter(err)
+		equal(t, name, d, time.Second)
+		equal(t, name, ok, true)
+	}
+	for name, err := range map[string]error{"nil": nil, "none": errBoom, "zero": asksForTime{0}, "negative": asksForTime{-time.Second}} {
+		if _, ok := core.RetryAfter(err); ok {
+			t.Errorf("%s asks for time", name)
+		}
+	}
+	if err := core.WithRetryAfter(nil, time.Second); err != nil {
+		t.Error("nil became", err)
+	}
+	err := core.WithRetryAfter(errBoom, time.Second)
+	is(t, err, errBoom)
+	equal(t, "text", err.Error(), "boom")
+}
+
+func TestRetryAfterDoesNotMakeAnErrorRetryable(t *testing.T) {
+	st, ctx := run(t)
+	_, err := call(ctx, tool(t, steady, fail(core.WithRetryAfter(errBoom, time.Second))))
+	failed(t, err, core.ReasonPermanent)
+	told(t, st, "started(0) failed(0,permanent,unknown)")
+}
+
+func TestRetryAfterIsAFloorThatIsNeitherJitteredNorCapped(t *testing.T) {
+	for _, jitter := range []core.Jitter{core.NoJitter, 0, 1, core.FullJitter, core.DecorrelatedJitter} {
+		bubble(t, func(t *testing.T) {
+			st, ctx := run(t)
+			elapsed := stopwatch()
+			cfg := core.RetryConfig{Jitter: jitter, MaxDelay: 10 * time.Second}
+			out, err := call(ctx, tool(t, cfg, failing(1, core.WithRetryAfter(errFlaky, 40*time.Second))))
+			completed(t, out, err)
+			equal(t, "time", elapsed(), 40*time.Second)
+			told(t, st, "started(0) failed(0,retry,connection) retrying(1,40s,retry_after) started(1) completed(1)")
+			for _, r := range calls(st)[1:3] {
+				equal(t, "source", r.Waiting, core.SourceServer)
+			}
+		})
+	}
+}
+
+func TestRetryAfterBelowTheBackoffChangesNothing(t *testing.T) {
+	for _, after := range []time.Duration{time.Millisecond, time.Second} {
+		bubble(t, func(t *testing.T) {
+			st, ctx := run(t)
+			out, err := call(ctx, tool(t, steady, failing(1, core.WithRetryAfter(errFlaky, after))))
+			completed(t, out, err)
+			told(t, st, "started(0) failed(0,retry,connection) retrying(1,1s) started(1) completed(1)")
+		})
+	}
+}
+
+func TestRetryAfterThatIsTooLongFailsTheCallAtOnce(t *testing.T) {
+	limited := steady
+	limited.MaxRetryAfter = 10 * time.Second
+	long := steady
+	long.InitialDelay, long.MaxRetryAfter = 20*time.Second, 10*time.Second
+	for _, tt := range []struct {
+		name  string
+		cfg   core.RetryConfig
+		after time.Duration
+		fails bool
+	}{
+		{"the default", steady, 5 * time.Minute, false},
+		{"above the default", steady, 5*time.Minute + 1, true},
+		{"the limit", limited, 10 * time.Second, false},
+		{"above the limit", limited, 10*time.Second + 1, true},
+		{"above the limit and below the backoff", long, 15 * time.Second, true},
+		{"for ever", steady, math.MaxInt64, true},
+		{"longer than the time left", total(30 * time.Second), 31 * time.Second, true},
+		{"the time left", total(30 * time.Second), 30 * time.Second, true},
+		{"less than the time left", total(30 * time.Second), 29 * time.Second, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				st, ctx := run(t)
+				elapsed := stopwatch()
+				out, err := call(ctx, tool(t, tt.cfg, failing(1, core.WithRetryAfter(errFlaky, tt.after))))
+				if !tt.fails {
+					completed(t, out, err)
+					return
+				}
+				failed(t, err, core.ReasonRetryAfterTooLong)
+				is(t, err, core.ErrRetryAfterTooLong, errFlaky)
+				told(t, st, "started(0) failed(0,retry_after_too_long,connection)")
+				equal(t, "time", elapsed(), 0)
+			})
+		})
+	}
+}
+
+func TestRetryAfterBeyondTheDeadlineOfTheCallersOwnFailsTheCallAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, ctx := run(t)
+		elapsed := stopwatch()
+		_, err := call(ctx, nested(t, once, steady, fail(core.WithRetryAfter(errFlaky, 31*time.Second)), within(30*time.Second)))
+		is(t, err, core.ErrDeadline, errFlaky)
+		equal(t, "time", elapsed(), 0)
+	})
+}
+
+func TestRetryAfterOfTheLastAttemptIsNotWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, ctx := run(t)
+		elapsed := stopwatch()
+		_, err := call(ctx, tool(t, once, fail(core.WithRetryAfter(errFlaky, time.Hour))))
+		failed(t, err, core.ReasonExhausted)
+		equal(t, "time", elapsed(), 0)
+	})
+}
+
+// A nil pointer in an error is a common slip. It must cost the call, not the
+// process.
+type slip struct {
+	status int
+	after  time.Duration
+}
+
+func (*slip) Error() string               { return "slip" }
+func (e *slip) HTTPStatusCode() int       { return e.status }
+func (e *slip) RetryAfter() time.Duration { return e.after }
+
+type lateSlip struct{ after time.Duration }
+
+func (*lateSlip) Error() string               { return "slip" }
+func (e *lateSlip) RetryAfter() time.Duration { return e.after }
+
+func TestErrorWhoseMethodsPanicFailsTheCall(t *testing.T) {
+	every := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}
+	for name, tt := range map[string]struct {
+		cfg core.RetryConfig
+		err error
+	}{
+		"status":                       {steady, (*slip)(nil)},
+		"retry-after":                  {every, (*lateSlip)(nil)},
+		"status after a total timeout": {total(time.Second), (*slip)(nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				defer func() {
+					if p := recover(); p != nil {
+						t.Errorf("Execute panicked: %v", p)
+					}
+				}()
+				_, ctx := run(t)
+				_, err := call(ctx, tool(t, tt.cfg, attempts(func(ctx context.Context, _ string) (string, error) {
+					if tt.cfg.RetryTimeout > 0 {
+						<-ctx.Done()
+					}
+					return "", tt.err
+				})))
+				if err == nil {
+					t.Error("it did not fail")
+				}
+			})
+		})
+	}
+}
