@@ -98,16 +98,16 @@ func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Cont
 	}
 	eachLimited(len(branches), workers, func(i int) {
 		if err := contexts[i].Err(); err != nil {
-			o.ended(i, contexts[i], err)
+			o.ended(contexts[i], i, err)
 			return
 		}
 		out, err := branches[i](contexts[i])
 		if err != nil {
-			o.ended(i, contexts[i], err)
+			o.ended(contexts[i], i, err)
 			return
 		}
 		results[i] = out
-	}, func(i int, err error) { o.ended(i, contexts[i], err) })
+	}, func(i int, err error) { o.ended(contexts[i], i, err) })
 	return results, o.err(ctx)
 }
 
@@ -133,7 +133,7 @@ type outcome struct {
 
 // ended takes in that a branch did not succeed. Whether it failed or was
 // stopped is decided by its context, not by its error.
-func (o *outcome) ended(branch int, ctx context.Context, err error) {
+func (o *outcome) ended(ctx context.Context, branch int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var failed *core.CallError

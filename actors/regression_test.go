@@ -140,6 +140,7 @@ func TestBranchesThatWaitAreNotStartedAfterAnInterrupt(t *testing.T) {
 		assert.Equal(t, 1, started)
 	})
 }
+
 func TestInterruptedGroupIsSuspendedWhateverItsBranchesReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := state.New()
@@ -154,6 +155,7 @@ func TestInterruptedGroupIsSuspendedWhateverItsBranchesReturn(t *testing.T) {
 		require.ErrorAs(t, err, &i)
 	})
 }
+
 func TestBranchesStoppedByAnotherDidNotFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := state.New()
@@ -200,6 +202,7 @@ func TestPanicOfAFunctionIsFedBack(t *testing.T) {
 	_, err := actors.NewAgent("a", llm, actors.WithTools(bad{tool})).Call(t.Context(), actors.Ask("x"))
 	require.NoError(t, err)
 }
+
 func TestModelIsToldTheInnermostError(t *testing.T) {
 	tool := decorators.Tool("f", "", func(context.Context, int2) (int, error) { return 1, errors.New("boom") })
 	ask := func(n string) actors.Response {

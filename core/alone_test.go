@@ -61,11 +61,11 @@ func TestCallOutsideARunEndsAsOneInARun(t *testing.T) {
 				actor := func() *definition {
 					return tt.with(define(t, core.Spec{Kind: tt.kind, Name: "tool", Retry: tt.cfg}, tt.h()))
 				}
-				inside, alone := stopwatch(), stopwatch
 				_, ctx := run(t)
+				elapsed := stopwatch()
 				wantOut, wantErr := call(ctx, actor())
-				wantTime := inside()
-				elapsed := alone()
+				wantTime := elapsed()
+				elapsed = stopwatch()
 				out, err := call(t.Context(), actor())
 				gotTime := elapsed()
 				equal(t, "output", out, wantOut)

@@ -57,7 +57,7 @@ func (c *call) retryable(s *Scope) bool {
 	if class == ClassPermanent || class == ClassPanic || class == ClassInvalid {
 		return false
 	}
-	if c.r.err == errUnsatisfied {
+	if errors.Is(c.r.err, errUnsatisfied) {
 		return true
 	}
 	byDefault := traits.retryable || class.IsTransient()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -110,7 +111,7 @@ func (d *Definition[In, Out]) Spec() Spec {
 func (d *Definition[In, Out]) Require(condition func(context.Context, In) error) *Definition[In, Out] {
 	d.mustCondition("Require", condition == nil)
 	c := *d
-	c.requires = append(d.requires[:len(d.requires):len(d.requires)], condition)
+	c.requires = append(slices.Clip(d.requires), condition)
 	return &c
 }
 
@@ -120,7 +121,7 @@ func (d *Definition[In, Out]) Require(condition func(context.Context, In) error)
 func (d *Definition[In, Out]) Ensure(condition func(context.Context, In, Out) error) *Definition[In, Out] {
 	d.mustCondition("Ensure", condition == nil)
 	c := *d
-	c.ensures = append(d.ensures[:len(d.ensures):len(d.ensures)], condition)
+	c.ensures = append(slices.Clip(d.ensures), condition)
 	return &c
 }
 

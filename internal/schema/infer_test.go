@@ -152,8 +152,11 @@ func TestFieldHasItsSchema(t *testing.T) {
 		properties string
 		required   []string
 	}{
-		"plain": {reflect.TypeFor[struct{ A, B string }](),
-			`{"A":{"type":"string"},"B":{"type":"string"}}`, []string{"A", "B"}},
+		"plain": {
+			reflect.TypeFor[struct{ A, B string }](),
+			`{"A":{"type":"string"},"B":{"type":"string"}}`,
+			[]string{"A", "B"},
+		},
 		"skipped": {reflect.TypeFor[struct {
 			A string `json:"-"`
 			B string `json:"-,"`
@@ -200,26 +203,30 @@ func TestFieldHasItsSchema(t *testing.T) {
 			"D":{"type":"array","items":{"type":"string","enum":["a"]}},
 			"E":{"type":"array","minItems":1,"maxItems":1,"items":{"type":"array","items":{"type":["integer","null"],"enum":[1,null]}}},
 			"F":{"type":"string","enum":["low"]}}`, []string{"A", "B", "D", "E", "F"}},
-		"string option": {reflect.TypeFor[struct {
-			A int     `json:",string"`
-			B *bool   `json:",string"`
-			C float64 `json:",string"`
-			D string  `json:",string"`
-			E []int   `json:",string"`
-			F uint    `json:",string" enum:"1,2"`
-		}](), `{
+		"string option": {
+			reflect.TypeFor[struct {
+				A int     `json:",string"`
+				B *bool   `json:",string"`
+				C float64 `json:",string"`
+				D string  `json:",string"`
+				E []int   `json:",string"`
+				F uint    `json:",string" enum:"1,2"`
+			}](), `{
 			"A":{"type":"string","pattern":"^-?(0|[1-9][0-9]*)$","description":"integer in a string"},
 			"B":{"type":["string","null"],"enum":["true","false",null]},
 			"C":{"type":"string","pattern":"^-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][+-]?[0-9]+)?$","description":"number in a string"},
 			"D":{"type":"string","description":"JSON string in a string"},
 			"E":{"type":"array","items":{"type":"integer"}},
 			"F":{"type":"string","pattern":"^(0|[1-9][0-9]*)$","description":"integer in a string","enum":["1","2"]}}`,
-			[]string{"A", "C", "D", "E", "F"}},
-		"embedded": {reflect.TypeFor[struct {
-			inner
-			Inner `json:"named"`
-		}](), `{"city":{"type":"string"},"named":{"type":"object","properties":{"city":{"type":"string"},"zip":{"type":"string"}},"required":["city","zip"],"additionalProperties":false}}`,
-			[]string{"city", "named"}},
+			[]string{"A", "C", "D", "E", "F"},
+		},
+		"embedded": {
+			reflect.TypeFor[struct {
+				inner
+				Inner `json:"named"`
+			}](), `{"city":{"type":"string"},"named":{"type":"object","properties":{"city":{"type":"string"},"zip":{"type":"string"}},"required":["city","zip"],"additionalProperties":false}}`,
+			[]string{"city", "named"},
+		},
 		"embedded pointer": {reflect.TypeFor[struct {
 			*Inner
 			Zip int `json:"zip"`

@@ -1,0 +1,87 @@
+package state_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestInvalidOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
+	long := strings.Repeat("x", 129)
+	for name, tt := range map[string]struct {
+		option func() state.Option
+		want   []string
+	}{
+		"nil option":       {func() state.Option { return nil }, []string{"option is nil"}},
+		"empty run ID":     {func() state.Option { return state.WithRunID("") }, []string{"run ID is empty", "allowed are"}},
+		"long run ID":      {func() state.Option { return state.WithRunID(long) }, []string{"129", "1 to 128"}},
+		"slash":            {func() state.Option { return state.WithRunID("a/b") }, []string{`"a/b"`, "allowed are"}},
+		"backslash":        {func() state.Option { return state.WithRunID(`a\b`) }, []string{"allowed are"}},
+		"hidden":           {func() state.Option { return state.WithRunID(".a") }, []string{`".a"`, "not beginning with a dot"}},
+		"up":               {func() state.Option { return state.WithRunID("..") }, []string{"not beginning with a dot"}},
+		"space":            {func() state.Option { return state.WithRunID("a b") }, []string{"allowed are"}},
+		"letter with dots": {func() state.Option { return state.WithRunID("Ärger") }, []string{"allowed are"}},
+		"zero byte":        {func() state.Option { return state.WithRunID("a\x00") }, []string{"allowed are"}},
+		"nil publisher":    {func() state.Option { return state.WithPublisher(nil) }, []string{"WithPublisher"}},
+		"nil artifacts":    {func() state.Option { return state.WithArtifacts(nil) }, []string{"WithArtifacts"}},
+		"nil checker":      {func() state.Option { return state.WithInterruptChecker(nil) }, []string{"WithInterruptChecker"}},
+		"retry":            {func() state.Option { return state.WithRetry(core.RetryConfig{MaxAttempts: -2}) }, []string{"MaxAttempts", "-2"}},
+		"retry of a kind":  {func() state.Option { return state.WithRetryFor(core.KindTool, core.RetryConfig{MaxDelay: -2}) }, []string{"MaxDelay", "-2ns"}},
+		"retry of no call": {func() state.Option { return state.WithRetryFor(core.KindLog, core.RetryConfig{}) }, []string{"log", "KindTool, KindLLM and KindAgent"}},
+		"retry of no kind": {func() state.Option { return state.WithRetryFor(200, core.RetryConfig{}) }, []string{"no kind of call"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				err, ok := recover().(error)
+				if !ok {
+					t.Fatal("it did not panic with an error")
+				}
+				for _, want := range tt.want {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("%q does not say %q", err, want)
+					}
+				}
+			}()
+			state.New(tt.option())
+		})
+	}
+}
+
+func TestRunIDsThatAreAllowed(t *testing.T) {
+	for _, id := range []string{"a", "A-1_b.c", "weather-42", "0", "-", strings.Repeat("x", 128)} {
+		st, _ := run(t, state.WithRunID(id))
+		equal(t, "id", st.RunID(), id)
+	}
+	st, _ := run(t)
+	if err := state.CheckRunID(st.RunID()); err != nil {
+		t.Errorf("the random ID is not allowed: %v", err)
+	}
+}
+
+func TestDescriptionIsInTheFirstRecord(t *testing.T) {
+	st, _ := run(t, state.WithMetadata(state.Metadata{Description: "weather of Oslo", Pipeline: "nightly"}))
+	first := st.Records()[0]
+	equal(t, "kind", first.Kind, core.KindRun)
+	equal(t, "status", first.Status, core.StatusStarted)
+	equal(t, "name", first.Name, "nightly")
+	equal(t, "message", first.Detail.Message, "weather of Oslo")
+}
+
+func TestNothingIsEncodedUnlessSomebodyNeedsIt(t *testing.T) {
+	st, ctx := run(t)
+	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, in func()) (func(), error) { return in, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Event().Execute(ctx, func() {}); err != nil {
+		t.Error(err)
+	}
+	for _, r := range kinds(st, core.KindTool) {
+		if r.Detail != nil {
+			t.Errorf("%v has a detail: %+v", r.Status, r.Detail)
+		}
+	}
+}

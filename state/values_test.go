@@ -1,0 +1,308 @@
+package state_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+// Values and step results are scoped alike.
+type store struct {
+	name string
+	put  func(ctx context.Context, key, v string) error
+	get  func(ctx context.Context, key string) (string, bool, error)
+	kind core.Kind
+}
+
+var stores = []store{
+	{"value", state.Put[string], state.Get[string], core.KindValue},
+	{"step result", state.PutStepResult[string], state.StepResult[string], core.KindStepResult},
+}
+
+// sees checks what ctx sees under the key; "" for nothing.
+func (s store) sees(t testing.TB, where string, ctx context.Context, want string) {
+	t.Helper()
+	got, ok, err := s.get(ctx, "key")
+	if err != nil || ok != (want != "") || got != want {
+		t.Errorf("%s sees %q, %v, %v; want %q", where, got, ok, err, want)
+	}
+}
+
+func (s store) puts(t testing.TB, ctx context.Context, v string) {
+	t.Helper()
+	if err := s.put(ctx, "key", v); err != nil {
+		t.Error(err)
+	}
+}
+
+func eachStore(t *testing.T, f func(t *testing.T, s store)) {
+	for _, s := range stores {
+		t.Run(s.name, func(t *testing.T) { bubble(t, func(t *testing.T) { f(t, s) }) })
+	}
+}
+
+func TestValueIsVisibleInsideAndBelowAtOnceAndElsewhereOnCompletion(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		st, root := run(t)
+		leaf := actor(t, "leaf", once, func(ctx context.Context, _ string) (string, error) {
+			s.sees(t, "a call below", ctx, "new")
+			return "out", nil
+		})
+		branch := actor(t, "middle", once, func(ctx context.Context, _ string) (string, error) { return call(ctx, leaf) })
+		out, err := call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+			s.sees(t, "the writer before", ctx, "")
+			s.puts(t, ctx, "old")
+			s.puts(t, ctx, "new")
+			s.sees(t, "the writer", ctx, "new")
+			s.sees(t, "the root", root, "")
+			g := core.NewGroup(ctx, "all")
+			defer g.Cancel(nil)
+			s.sees(t, "a branch", g.Branch(1), "new")
+			equal(t, "records of it", len(kinds(st, s.kind)), 0)
+			return call(ctx, branch)
+		}))
+		completed(t, out, err)
+		s.sees(t, "the root afterwards", root, "new")
+		s.sees(t, "another context", st.Context(t.Context()), "new")
+		_, _ = call(root, actor(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
+			s.sees(t, "another call", ctx, "new")
+			return "out", nil
+		}))
+		records := kinds(st, s.kind)
+		equal(t, "records", len(records), 2)
+		for _, r := range records {
+			equal(t, "address", r.Address.String(), "writer")
+			equal(t, "name", r.Name, "key")
+		}
+	})
+}
+
+func TestValueWrittenOutsideEveryCallIsThereForEveryoneAtOnce(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		st, root := run(t)
+		s.puts(t, root, "root")
+		s.sees(t, "the root", root, "root")
+		_, _ = call(root, actor(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
+			s.sees(t, "a call", ctx, "root")
+			s.puts(t, root, "changed")
+			s.sees(t, "a call under way", ctx, "changed")
+			return "out", nil
+		}))
+		equal(t, "records", len(kinds(st, s.kind)), 2)
+	})
+}
+
+func TestValueOfABranchBelongsToTheAttemptAroundIt(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		_, root := run(t)
+		out, err := call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+			g := core.NewGroup(ctx, "all")
+			defer g.Cancel(nil)
+			s.puts(t, g.Branch(1), "v")
+			s.sees(t, "the attempt", ctx, "v")
+			s.sees(t, "another branch", g.Branch(2), "v")
+			s.sees(t, "the root", root, "")
+			return "out", nil
+		}))
+		completed(t, out, err)
+		s.sees(t, "the root afterwards", root, "v")
+	})
+}
+
+func TestSiblingsDoNotSeeEachOthersValuesBeforeCompletion(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		_, root := run(t)
+		written, read := make(chan struct{}), make(chan struct{})
+		writer := actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+			s.puts(t, ctx, "v")
+			close(written)
+			<-read
+			return "out", nil
+		})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = call(root, writer)
+		}()
+		_, _ = call(root, actor(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
+			<-written
+			s.sees(t, "a sibling", ctx, "")
+			close(read)
+			<-done
+			s.sees(t, "a sibling afterwards", ctx, "v")
+			return "out", nil
+		}))
+	})
+}
+
+func TestParentSeesTheValueOfAChildThatCompleted(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		_, root := run(t)
+		child := actor(t, "child", once, func(ctx context.Context, _ string) (string, error) {
+			s.sees(t, "the child", ctx, "parent's")
+			s.puts(t, ctx, "child's")
+			return "out", nil
+		})
+		out, err := call(root, actor(t, "parent", once, func(ctx context.Context, _ string) (string, error) {
+			s.puts(t, ctx, "parent's")
+			out, err := call(ctx, child)
+			s.sees(t, "the parent", ctx, "child's") // the later one
+			return out, err
+		}))
+		completed(t, out, err)
+		s.sees(t, "the root", root, "child's")
+	})
+}
+
+func TestFailedAttemptsLeaveNoValues(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		st, root := run(t)
+		out, err := call(root, actor(t, "writer", steady, attempts(func(ctx context.Context, _ string) (string, error) {
+			s.puts(t, ctx, "failed")
+			return "", errFlaky
+		}, func(ctx context.Context, _ string) (string, error) {
+			s.sees(t, "the next attempt", ctx, "")
+			return "out", nil
+		})))
+		completed(t, out, err)
+		s.sees(t, "the root", root, "")
+
+		_, err = call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+			s.puts(t, ctx, "failed for good")
+			return "", errBoom
+		}))
+		is(t, err, errBoom)
+		_, err = call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+			s.puts(t, ctx, "panicked")
+			panic(errBoom)
+		}))
+		is(t, err, core.ErrPanic)
+		_, err = call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+			s.puts(t, ctx, "refused")
+			return "out", nil
+		}).Ensure(func(context.Context, string, string) error { return errBoom }))
+		is(t, err, core.ErrCondition)
+		s.sees(t, "the root", root, "")
+		equal(t, "records", len(kinds(st, s.kind)), 0)
+	})
+}
+
+func TestAbandonedAttemptsLeaveNoValues(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		_, root := run(t)
+		_, err := call(root, actor(t, "writer", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
+			s.puts(t, ctx, "in time")
+			<-time.After(time.Minute)
+			is(t, s.put(ctx, "key", "late"), core.ErrAttemptOver)
+			return "out", nil
+		}))
+		is(t, err, context.DeadlineExceeded)
+		<-time.After(time.Hour)
+		s.sees(t, "the root", root, "")
+	})
+}
+
+func TestInterruptedAttemptsLeaveNoValues(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		st, root := run(t)
+		_, err := call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+			s.puts(t, ctx, "v")
+			st.Interrupt(core.InterruptUser, "", "")
+			return "", ctx.Err()
+		}))
+		interrupted(t, err, core.InterruptUser)
+		s.sees(t, "the root", root, "")
+	})
+}
+
+func TestValueOfACompletedChildOutlivesTheFailureOfItsParent(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		_, root := run(t)
+		child := actor(t, "child", once, func(ctx context.Context, _ string) (string, error) {
+			s.puts(t, ctx, "child's")
+			return "out", nil
+		})
+		_, err := call(root, actor(t, "parent", once, func(ctx context.Context, _ string) (string, error) {
+			_, _ = call(ctx, child)
+			return "", errBoom
+		}))
+		is(t, err, errBoom)
+		s.sees(t, "the root", root, "child's")
+	})
+}
+
+func TestValueOfAPreconditionIsSeenByTheHandler(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		_, root := run(t)
+		out, err := call(root, actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
+			s.sees(t, "the handler", ctx, "v")
+			return "out", nil
+		}).Require(func(ctx context.Context, _ string) error { return s.put(ctx, "key", "v") }))
+		completed(t, out, err)
+	})
+}
+
+func TestValuesAndStepResultsHaveNameSpacesOfTheirOwn(t *testing.T) {
+	_, root := run(t)
+	stores[0].puts(t, root, "value")
+	stores[1].puts(t, root, "result")
+	stores[0].sees(t, "Get", root, "value")
+	stores[1].sees(t, "StepResult", root, "result")
+}
+
+func TestValueIsACopy(t *testing.T) {
+	_, root := run(t)
+	m := map[string][]int{"a": {1}}
+	if err := state.Put(root, "map", m); err != nil {
+		t.Fatal(err)
+	}
+	m["a"][0] = 2
+	got, _, err := state.Get[map[string][]int](root, "map")
+	if err != nil || got["a"][0] != 1 {
+		t.Errorf("%v, %v", got, err)
+	}
+	got["a"][0] = 3
+	again, _, _ := state.Get[map[string][]int](root, "map")
+	equal(t, "again", again["a"][0], 1)
+}
+
+func TestWrongValuesAreErrorsThatNameTheKey(t *testing.T) {
+	type bad struct{ Hook func() }
+	_, root := run(t)
+	says := func(err error, want ...string) {
+		t.Helper()
+		for _, w := range want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%v does not say %q", err, w)
+			}
+		}
+	}
+	says(state.Put(root, "", 1), "key", "empty")
+	says(state.PutStepResult(root, "", 1), "key", "empty")
+	says(state.Put(root, "hooks", bad{func() {}}), "hooks", "Hook")
+	if err := state.Put(root, "number", 7); err != nil {
+		t.Fatal(err)
+	}
+	_, ok, err := state.Get[[]string](root, "number")
+	says(err, `"number"`)
+	equal(t, "there", ok, true)
+	_, ok, err = state.Get[string](root, "missing")
+	if ok || err != nil {
+		t.Error(ok, err)
+	}
+}
+
+func TestZeroValueIsAValue(t *testing.T) {
+	_, root := run(t)
+	if err := state.Put(root, "zero", 0); err != nil {
+		t.Fatal(err)
+	}
+	v, ok, err := state.Get[int](root, "zero")
+	if v != 0 || !ok || err != nil {
+		t.Error(v, ok, err)
+	}
+}
