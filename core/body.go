@@ -4,15 +4,16 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
-	"sync/atomic"
+	"sync"
+	"time"
 )
 
 // body is the generic side of a call, as the engine sees it.
 type body interface {
 	require(ctx context.Context, r *result)
-	pass(ctx context.Context) // keeps the output
-	launch(s *Scope) *flight  // a pass on a goroutine of its own,
-	land()                    // whose output is kept by this
+	pass(ctx context.Context)            // keeps the output
+	launch(s *Scope, d deadline) *flight // a pass on a goroutine of its own,
+	land()                               // whose output is kept by this
 	output() any
 	encodeInput() ([]byte, error)
 }
@@ -21,9 +22,17 @@ type body interface {
 type result struct {
 	err      error
 	stage    Stage
+	class    Class // of err, once it was assessed
 	panicked bool
-	output   []byte // encoded, if the run keeps payloads
-	artifact string // the reference, if output was kept apart
+	marked   bool          // Retryable
+	after    time.Duration // what the service asked for; 0 for nothing
+	kept     *keptOutput
+}
+
+// keptOutput is an output as the run keeps it.
+type keptOutput struct {
+	encoded  []byte // if the run keeps payloads
+	artifact string // the reference, if it was stored apart
 }
 
 // recoverPanic makes a panic the error of the stage. It must be deferred.
@@ -73,11 +82,14 @@ func (t *typedCall[In, Out]) store(ctx context.Context, settings *Settings, out 
 			r.err = ErrAttemptOver // abandoned: what it made is not wanted any more
 			return
 		}
-		if r.artifact, r.err = t.run.Keep(ctx, encoded); r.err != nil {
+		reference, err := t.run.Keep(ctx, encoded)
+		if err != nil {
+			r.err = err
 			return
 		}
+		r.kept = &keptOutput{artifact: reference}
 	} else if settings.Payloads {
-		r.output = encoded
+		r.kept = &keptOutput{encoded: encoded}
 	}
 	r.stage = StageHandler
 }
@@ -92,11 +104,14 @@ func (t *typedCall[In, Out]) encodeInput() ([]byte, error) {
 	return encoded, nil
 }
 
-// flight is a pass on a goroutine of its own.
+// flight is a pass on a goroutine of its own, with an end in time.
 type flight struct {
-	state atomic.Uint32
-	wait  atomic.Pointer[chan struct{}]
+	limit limit
 	r     result // when it has landed
+
+	mu    sync.Mutex
+	state int
+	done  chan struct{} // nil until somebody waits for the landing
 }
 
 const (
@@ -114,8 +129,10 @@ type typedFlight[In, Out any] struct {
 	out   Out
 }
 
-func (t *typedCall[In, Out]) launch(s *Scope) *flight {
+func (t *typedCall[In, Out]) launch(s *Scope, d deadline) *flight {
 	t.flight = &typedFlight[In, Out]{call: t, scope: s}
+	t.flight.limit.deadline = d
+	s.limit = &t.flight.limit
 	go t.flight.fly()
 	return &t.flight.flight
 }
@@ -132,14 +149,17 @@ func (f *typedFlight[In, Out]) fly() {
 
 // touchDown hands over the result, or drops it where nobody waits any more.
 func (f *flight) touchDown(run Run) {
-	if !f.state.CompareAndSwap(flying, landed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.state == abandoned {
 		if run != nil {
 			run.Settings().Late.Returned.Add(1)
 		}
 		return
 	}
-	if ch := f.wait.Load(); ch != nil {
-		close(*ch)
+	f.state = landed
+	if f.done != nil {
+		close(f.done)
 	}
 }
 
@@ -147,21 +167,29 @@ func (f *flight) touchDown(run Run) {
 // for it: most handlers that are fast at all are done by then.
 func (f *flight) quick() bool {
 	runtime.Gosched()
-	return f.state.Load() == landed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.state == landed
 }
 
-// done is closed when the flight has landed.
-func (f *flight) done() <-chan struct{} {
-	ch := make(chan struct{})
-	f.wait.Store(&ch)
-	if f.state.Load() != landed {
-		return ch
+// landing is closed when the flight has landed. It is asked for once.
+func (f *flight) landing() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done = make(chan struct{})
+	if f.state == landed {
+		close(f.done)
 	}
-	// It landed around the Store, and may or may not have seen the channel.
-	ready := make(chan struct{})
-	close(ready)
-	return ready
+	return f.done
 }
 
 // abandon reports false if the flight has landed after all.
-func (f *flight) abandon() bool { return f.state.CompareAndSwap(flying, abandoned) }
+func (f *flight) abandon() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.state == landed {
+		return false
+	}
+	f.state = abandoned
+	return true
+}

@@ -18,16 +18,17 @@ type call struct {
 	address Address
 	timeout time.Duration // of an attempt; 0 for none
 
-	began    time.Time
-	preceded bool // something took time before the first attempt
-
 	// The latest attempt, how it ended, and what follows from it. They are
 	// here and not on the stack, so that the goroutine of a waiting call does
 	// with the smallest stack there is.
-	started, ended time.Time
-	r              result
-	plan           plan
-	lastErr        error // of the attempt before
+	started  time.Time     // the attempt
+	took     time.Duration // the attempt, once it ended
+	spent    time.Duration // on attempts and waits before it
+	r        result
+	lastErr  error         // of the attempt before
+	delay    time.Duration // before the next attempt
+	source   Source        // of the delay
+	preceded bool          // something took time before the first attempt
 }
 
 // execute is the way of a call: preconditions, then attempts until one
@@ -42,8 +43,7 @@ func (t *typedCall[In, Out]) execute() error {
 
 // goOn takes up a call whose first attempt was made and failed.
 func (c *call) goOn(s *Scope) error {
-	c.began = time.Now()
-	c.started, c.ended = c.began, c.began
+	c.started = time.Now()
 	if done, err := c.settle(s); done {
 		return err
 	}
@@ -54,7 +54,7 @@ func (c *call) goOn(s *Scope) error {
 // returns the scope to make the attempt in; nil, with the error, if the call
 // has ended.
 func (c *call) admit(s *Scope) (*Scope, error) {
-	c.began = time.Now()
+	c.started = time.Now()
 	if c.parent.Closed() {
 		return nil, ErrAttemptOver
 	}
@@ -79,7 +79,7 @@ func (c *call) admit(s *Scope) (*Scope, error) {
 	if done, err := c.checkpoint(s); done {
 		return nil, err
 	}
-	c.began = time.Now() // RetryTimeout covers attempts and waits only
+	c.started = time.Now()
 	return c.afterPreconditions(s), nil
 }
 
@@ -135,9 +135,10 @@ func (c *call) next(s *Scope) *Scope {
 // attempt makes one attempt, whose result is c.r. Its error says that the
 // attempt could not even begin.
 func (c *call) attempt(s *Scope) error {
-	c.started = c.began
 	if s.attempt > 0 {
+		before := c.started
 		c.started = time.Now()
+		c.spent += c.started.Sub(before)
 	}
 	if c.run != nil {
 		if err := c.recordStarted(s); err != nil {
@@ -150,9 +151,16 @@ func (c *call) attempt(s *Scope) error {
 		c.body.pass(s.context())
 		s.closed.Store(true)
 	}
-	c.ended = time.Now()
+	c.took = time.Since(c.started)
 	return nil
 }
+
+// ended is when the attempt ended. Within an attempt, time is what the
+// monotonic clock says; each attempt asks for the time of day anew.
+func (c *call) ended() time.Time { return c.started.Add(c.took) }
+
+// elapsed is the time of all attempts and waits so far.
+func (c *call) elapsed() time.Duration { return c.spent + c.took }
 
 // context is what the handler gets. Outside a run and without a timeout
 // there is nothing to add to the caller's.
@@ -172,9 +180,10 @@ func (c *call) settle(s *Scope) (done bool, err error) {
 	if c.r.err == nil && !c.unsatisfied(s) {
 		return true, c.complete(s)
 	}
-	reason := c.decide(s)
+	c.assess()
+	reason, futile := c.decide(s), (*InterruptedError)(nil)
 	if reason == ReasonNone {
-		reason = c.planRetry(s)
+		reason, futile = c.planRetry(s)
 	}
 	if reason != ReasonNone {
 		return true, c.fail(s, reason)
@@ -185,10 +194,10 @@ func (c *call) settle(s *Scope) (done bool, err error) {
 		}
 	}
 	c.lastErr = c.r.err
-	if e := c.plan.futile; e != nil {
-		return true, c.suspend(s, e, StageWait)
+	if futile != nil {
+		return true, c.suspend(s, futile, StageWait)
 	}
-	return c.wait(s, c.plan.delay)
+	return c.wait(s, c.delay)
 }
 
 // addLastError adds the error of the attempt before, where the handler of this
@@ -197,7 +206,7 @@ func (c *call) settle(s *Scope) (done bool, err error) {
 func (c *call) addLastError() {
 	err := c.r.err
 	if c.lastErr != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		c.r.err = &classedError{errors.Join(err, c.lastErr), classOf(&c.r)}
+		c.r.err = &classedError{errors.Join(err, c.lastErr), c.r.class}
 	}
 }
 
@@ -209,8 +218,9 @@ func (c *call) suspended(s *Scope) *InterruptedError {
 		return e
 	}
 	if s.doomed.Load() && !s.expired() {
-		// A call inside gave up, because it could not go on before the
-		// deadline: without its outcome there is no success.
+		// A call inside stopped with the attempt's context, or gave up since
+		// it could not go on before its end: without its outcome there is no
+		// success.
 		c.expire(s)
 	}
 	if c.r.err == nil {
@@ -225,10 +235,13 @@ func (c *call) suspended(s *Scope) *InterruptedError {
 	return nil
 }
 
-// expire makes the attempt fail by its deadline, before its time.
+// expire makes the attempt fail by the end of its context, also before that.
 func (c *call) expire(s *Scope) {
-	outer, ok := s.outer.Deadline()
-	if s.limit == nil || ok && outer.Before(s.limit.at) {
+	if s.outer.Err() != nil {
+		c.r.err = errors.Join(context.Cause(s.outer), c.r.err)
+		return
+	}
+	if outer, ok := s.outer.Deadline(); s.limit == nil || ok && outer.Before(s.limit.at) {
 		c.r.err = errors.Join(errDeadlineAhead, c.r.err)
 		return
 	}
@@ -295,5 +308,8 @@ func ownEnd(ctx context.Context) Reason {
 func (c *call) mark(e *InterruptedError) {
 	for s := c.parent; s != nil && s != e.origin; s = s.call.parent {
 		s.stopped.CompareAndSwap(nil, e)
+	}
+	if e.origin != nil {
+		e.origin.doomed.Store(true)
 	}
 }

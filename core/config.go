@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -53,7 +54,7 @@ type RetryConfig struct {
 	// fails at once if it asks for more. Defaults to 5 min.
 	MaxRetryAfter time.Duration
 
-	// RetryOn, if set, picks the errors that are retried, whatever their
+	// RetryOn, if not nil, picks the errors that are retried, whatever their
 	// class and marks, except those that are never retried: permanent ones,
 	// panics, and failures of preconditions, definitions and encodings.
 	RetryOn []Matcher
@@ -143,7 +144,7 @@ func NewPolicy(c RetryConfig) (*Policy, error) {
 		c.MaxAttempts, c.RetryTimeout = 1, 0
 		c.RetryOn, c.RetryWhen = nil, nil
 	}
-	c.RetryOn, c.Exclude = append([]Matcher(nil), c.RetryOn...), append([]Matcher(nil), c.Exclude...)
+	c.RetryOn, c.Exclude = slices.Clone(c.RetryOn), slices.Clone(c.Exclude)
 	return &Policy{config: c}, nil
 }
 

@@ -232,3 +232,22 @@ func TestRetryTimeoutOfTheParentEndsItBeforeTheChildsWait(t *testing.T) {
 			"agent/tool:interrupted(1,parent_timeout,@wait) agent:failed(0,retry_timeout,timeout)")
 	})
 }
+
+// A call whose caller cancelled it has no success without the outcomes of the
+// calls inside it.
+func TestCanceledCallThatSwallowsWhatItCanceledHasFailed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, ctx := run(t)
+		inner := nested(t, once, patient(3), fail(errFlaky), swallow)
+		outer := define(t, core.Spec{Kind: core.KindAgent, Name: "outer"}, func(ctx context.Context, _ string) (string, error) {
+			own, cancel := context.WithCancel(ctx)
+			time.AfterFunc(time.Second, cancel)
+			_, err := call(own, inner)
+			failed(t, err, core.ReasonCanceled)
+			is(t, err, core.ErrCanceled, context.Canceled)
+			return "out", nil
+		})
+		out, err := call(ctx, outer)
+		completed(t, out, err)
+	})
+}

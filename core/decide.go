@@ -15,12 +15,13 @@ func (c *call) decide(s *Scope) Reason {
 	case s.expired() && s.limit.total:
 		c.addLastError()
 		return ReasonRetryTimeout
-	case s.doomed.Load() && !s.expired():
-		return ReasonDeadline
 	}
 	if reason := ownEnd(s.outer); reason != ReasonNone {
 		c.addLastError()
 		return reason
+	}
+	if s.doomed.Load() && !s.expired() {
+		return ReasonDeadline // it is near
 	}
 	if !c.retryable(s) {
 		if c.r.panicked { // by StopWhen, RetryWhen or a Matcher
@@ -28,7 +29,7 @@ func (c *call) decide(s *Scope) Reason {
 		}
 		return refused(c.r.stage, ReasonPermanent)
 	}
-	if config.MaxAttempts != Unlimited && s.attempt+1 >= config.MaxAttempts {
+	if config.MaxAttempts != Unlimited && s.Attempt()+1 >= config.MaxAttempts {
 		if config.MaxAttempts == 1 {
 			return refused(c.r.stage, ReasonExhausted)
 		}
@@ -49,38 +50,56 @@ func refused(stage Stage, otherwise Reason) Reason {
 	return otherwise
 }
 
+// assess finds out, once for each failure, what retrying depends on.
+func (c *call) assess() {
+	traits := inspect(c.r.err)
+	c.r.marked, c.r.after = traits.retryable, max(traits.after, 0)
+	c.r.class = traits.class()
+	switch {
+	case c.r.panicked:
+		c.r.class = ClassPanic
+	case c.r.stage == StageDefinition || c.r.stage == StagePrecondition || c.r.stage == StageEncode:
+		c.r.class = ClassInvalid
+	case c.r.class == ClassPermanent:
+	case c.r.stage == StagePostcondition:
+		c.r.class = ClassCondition
+	case c.r.stage == StageArtifact:
+		c.r.class = ClassArtifact
+	}
+}
+
 // retryable applies the order of decisions: never, Exclude, StopWhen, RetryOn
 // and RetryWhen, the mark Retryable, the class.
 func (c *call) retryable(s *Scope) bool {
-	traits := inspect(c.r.err)
-	class := classIn(&c.r, &traits)
-	if class == ClassPermanent || class == ClassPanic || class == ClassInvalid {
+	switch c.r.class {
+	case ClassPermanent, ClassPanic, ClassInvalid:
 		return false
 	}
 	if errors.Is(c.r.err, errUnsatisfied) {
 		return true
 	}
-	byDefault := traits.retryable || class.IsTransient()
+	byDefault := c.r.marked || c.r.class.IsTransient()
 	config := &c.policy.config
 	if config.Exclude == nil && config.StopWhen == nil && config.RetryOn == nil && config.RetryWhen == nil {
 		return byDefault
 	}
-	return c.judge(Attempt{Number: s.attempt + 1, Err: c.r.err, Output: c.body.output()}, class, byDefault)
+	return c.judge(Attempt{Number: s.Attempt() + 1, Err: c.r.err, Output: c.body.output()}, byDefault)
 }
 
 // judge asks the user's functions about a failure. A panic in one becomes the
 // failure.
-func (c *call) judge(attempt Attempt, class Class, byDefault bool) (retry bool) {
+func (c *call) judge(attempt Attempt, byDefault bool) (retry bool) {
 	verdict := result{stage: c.r.stage}
 	defer func() {
 		if verdict.panicked {
 			// The failure that was judged must not be lost by it.
 			verdict.err = errors.Join(verdict.err, c.r.err)
 			c.r, retry = verdict, false
+			c.assess()
 		}
 	}()
 	defer verdict.recoverPanic()
-	config, matched := &c.policy.config, error(&classedError{attempt.Err, class})
+	config, matched := &c.policy.config, error(&classedError{attempt.Err, c.r.class})
 	switch {
 	case matchesAny(config.Exclude, matched):
 		return false
@@ -101,7 +120,7 @@ func (c *call) unsatisfied(s *Scope) bool {
 		return false
 	}
 	verdict := result{stage: c.r.stage}
-	again := c.wantsMore(Attempt{Number: s.attempt + 1, Output: c.body.output()}, &verdict)
+	again := c.wantsMore(Attempt{Number: s.Attempt() + 1, Output: c.body.output()}, &verdict)
 	if again {
 		verdict.err = errUnsatisfied
 	}
@@ -118,70 +137,32 @@ func (c *call) wantsMore(attempt Attempt, verdict *result) bool {
 	return (config.StopWhen == nil || !config.StopWhen(attempt)) && config.RetryWhen(attempt)
 }
 
-// classOf is the class of a failure: the stage decides where it says more
-// than the error.
-func classOf(r *result) Class {
-	if r.err == nil {
-		return ClassUnknown
+// planRetry chooses the delay before the next attempt. If that attempt could
+// never begin, it gives the reason, or the suspension if it is the
+// surroundings that end before.
+func (c *call) planRetry(s *Scope) (Reason, *InterruptedError) {
+	config, retry := &c.policy.config, s.Attempt()+1
+	c.delay, c.source = c.policy.jittered(retry, c.delay, c.random(retry)), SourceBackoff
+	if c.r.after > config.MaxRetryAfter {
+		return ReasonRetryAfterTooLong, nil
 	}
-	traits := inspect(r.err)
-	return classIn(r, &traits)
-}
-
-func classIn(r *result, t *traits) Class {
-	if r.panicked {
-		return ClassPanic
+	if c.r.after > c.delay {
+		c.delay, c.source = c.r.after, SourceServer
 	}
-	class := t.class()
-	switch r.stage {
-	case StageDefinition, StagePrecondition, StageEncode:
-		return ClassInvalid
-	case StagePostcondition:
-		if class != ClassPermanent {
-			return ClassCondition
+	if config.RetryTimeout > 0 && c.elapsed() >= config.RetryTimeout-c.delay {
+		if c.source == SourceServer {
+			return ReasonRetryAfterTooLong, nil
 		}
-	case StageArtifact:
-		if class != ClassPermanent {
-			return ClassArtifact
-		}
+		return ReasonRetryTimeout, nil
 	}
-	return class
-}
-
-// plan is what is to happen between two attempts.
-type plan struct {
-	delay  time.Duration
-	source Source
-	futile *InterruptedError // the surroundings end before the next attempt could begin
-}
-
-// planRetry chooses the delay before the next attempt, and gives a reason if
-// that attempt could never begin.
-func (c *call) planRetry(s *Scope) Reason {
-	config, retry := &c.policy.config, s.attempt+1
-	delay := c.policy.jittered(retry, c.plan.delay, c.random(retry))
-	c.plan = plan{delay: delay, source: SourceBackoff}
-	if after, ok := RetryAfter(c.r.err); ok {
-		if after > config.MaxRetryAfter {
-			return ReasonRetryAfterTooLong
-		}
-		if after > delay {
-			delay = after
-			c.plan = plan{delay: delay, source: SourceServer}
-		}
+	deadline, ok := s.outer.Deadline()
+	if !ok || c.ended().Add(c.delay).Before(deadline) {
+		return ReasonNone, nil
 	}
-	if config.RetryTimeout > 0 && c.ended.Sub(c.began) >= config.RetryTimeout-delay {
-		if c.plan.source == SourceServer {
-			return ReasonRetryAfterTooLong
-		}
-		return ReasonRetryTimeout
+	if e := c.futile(deadline); e != nil {
+		return ReasonNone, e
 	}
-	if deadline, ok := s.outer.Deadline(); ok && !c.ended.Add(delay).Before(deadline) {
-		if c.plan.futile = c.futile(deadline); c.plan.futile == nil {
-			return ReasonDeadline
-		}
-	}
-	return ReasonNone
+	return ReasonDeadline, nil
 }
 
 // futile is the suspension of a call whose next attempt could not begin before
@@ -201,7 +182,6 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 	e := &InterruptedError{Reason: InterruptContext, Message: "the deadline comes before the next attempt", Cause: errDeadlineAhead}
 	if owner.call.parent != nil {
 		e.Reason, e.origin = InterruptParent, owner
-		owner.doomed.Store(true)
 	}
 	return e
 }
@@ -209,7 +189,7 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 // random is in [0, 1), and in a run depends on its seed, the address and the
 // retry alone.
 func (c *call) random(retry int) float64 {
-	if c.policy.config.Jitter == NoJitter {
+	if c.policy.config.Jitter == NoJitter || c.policy.config.InitialDelay == 0 {
 		return 0
 	}
 	if c.run == nil {

@@ -128,7 +128,7 @@ func TestIdempotencyKeyOfAMapDoesNotDependOnItsOrder(t *testing.T) {
 		Deep   []map[int]map[string]bool
 		Any    map[string]any
 	}
-	make := func(n, step int) input {
+	fill := func(n, step int) input {
 		in := input{Labels: map[string]int{}, Any: map[string]any{}, Deep: []map[int]map[string]bool{{}}}
 		for i := range n {
 			k := (i * step) % n // coprime: every key, in another order
@@ -147,7 +147,7 @@ func TestIdempotencyKeyOfAMapDoesNotDependOnItsOrder(t *testing.T) {
 			}
 			return "", nil
 		})
-		if _, err := d.Event().Execute(ctx, make(20, step)); err != nil {
+		if _, err := d.Event().Execute(ctx, fill(20, step)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,15 +13,19 @@ import (
 // around the attempt ended. It makes what a handler may ask of a context, the
 // channel and the callbacks, only when it is asked.
 type limit struct {
+	deadline
+	ended atomic.Uint32 // how it ended
+
+	mu        sync.Mutex
+	done      chan struct{} // nil until somebody asks
+	callbacks map[*func()]struct{}
+}
+
+// deadline is when an attempt has to end, and why.
+type deadline struct {
 	at     time.Time
 	length time.Duration // from the start of the attempt
 	total  bool          // it is RetryTimeout's
-
-	ended atomic.Uint32 // how it ended
-	done  atomic.Pointer[chan struct{}]
-
-	mu        sync.Mutex
-	callbacks map[*func()]struct{}
 }
 
 // How a limit ends.
@@ -45,20 +49,15 @@ func (l *limit) Err() error {
 }
 
 func (l *limit) Done() <-chan struct{} {
-	if ch := l.done.Load(); ch != nil {
-		return *ch
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if ch := l.done.Load(); ch != nil {
-		return *ch
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if l.Err() != nil {
+			close(l.done)
+		}
 	}
-	ch := make(chan struct{})
-	if l.Err() != nil {
-		close(ch)
-	}
-	l.done.Store(&ch)
-	return ch
+	return l.done
 }
 
 // end closes Done and calls what was registered. Only the first counts.
@@ -68,8 +67,8 @@ func (l *limit) end(how uint32) {
 		l.mu.Unlock()
 		return
 	}
-	if ch := l.done.Load(); ch != nil {
-		close(*ch)
+	if l.done != nil {
+		close(l.done)
 	}
 	callbacks := l.callbacks
 	l.callbacks = nil

@@ -12,8 +12,7 @@ const grace = 50 * time.Millisecond
 // limited makes an attempt that has a timeout: on a goroutine of its own,
 // since only so can it be left behind.
 func (c *call) limited(s *Scope) {
-	s.limit = c.limit(c.started)
-	f := c.body.launch(s)
+	f := c.body.launch(s, c.deadline())
 	if f.quick() || c.awaitLanding(s, f) {
 		c.landed(s, f)
 		return
@@ -30,7 +29,7 @@ func (c *call) limited(s *Scope) {
 // awaitLanding waits until the attempt comes back. It reports false if the
 // attempt did not return when its context ended, and was abandoned.
 func (c *call) awaitLanding(s *Scope, f *flight) bool {
-	done := f.done()
+	done := f.landing()
 	timer := time.NewTimer(time.Until(s.limit.at))
 	defer timer.Stop()
 	select {
@@ -63,14 +62,14 @@ func (c *call) landed(s *Scope, f *flight) {
 	s.limit.end(endedCanceled) // lets go of what was derived from the context
 }
 
-// limit is the end of an attempt that starts now: the earlier of its own
-// timeout and what is left of RetryTimeout.
-func (c *call) limit(now time.Time) *limit {
-	l := &limit{at: now.Add(c.timeout), length: c.timeout}
+// deadline is when the attempt that starts now has to end: the earlier of its
+// own timeout and what is left of RetryTimeout.
+func (c *call) deadline() deadline {
+	d := deadline{at: c.started.Add(c.timeout), length: c.timeout}
 	if total := c.policy.config.RetryTimeout; total > 0 {
-		if end := c.began.Add(total); c.timeout == 0 || !l.at.Before(end) {
-			l.at, l.length, l.total = end, end.Sub(now), true
+		if left := total - c.spent; c.timeout == 0 || left <= c.timeout {
+			d = deadline{at: c.started.Add(left), length: left, total: true}
 		}
 	}
-	return l
+	return d
 }

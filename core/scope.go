@@ -18,15 +18,15 @@ type Scope struct {
 	outer   context.Context // what the attempt was called with
 	call    *call           // whose attempt it is; that of a root or a branch has no body
 	limit   *limit          // its own end; nil without a timeout
-	attempt int
+	attempt int32
 	closed  atomic.Bool
+	// doomed says that a call inside has no outcome because of the end of
+	// this scope, come or near: the attempt has failed by it.
+	doomed atomic.Bool
 
 	// stopped is the suspension of a call inside: the attempt is suspended
 	// too, whatever its handler makes of the error.
 	stopped atomic.Pointer[InterruptedError]
-	// doomed says that a call inside gave up early, since it could not go on
-	// before the attempt's deadline: the attempt has failed by it.
-	doomed atomic.Bool
 
 	mu   sync.Mutex // guards used and own
 	used *Usage     // nil until something is
@@ -64,7 +64,7 @@ func (s *Scope) Parent() *Scope { return s.call.parent }
 func (s *Scope) IsAttempt() bool { return s.call.body != nil }
 
 // Attempt is the number of the attempt, from 0.
-func (s *Scope) Attempt() int { return s.attempt }
+func (s *Scope) Attempt() int { return int(s.attempt) }
 
 // Closed reports whether the attempt, or one around it, is over: its handler
 // returned, or was abandoned.

@@ -34,8 +34,8 @@ func (c *call) blank() *Record {
 
 // end makes a record of how the attempt of s ended.
 func (c *call) end(status Status, s *Scope) *Record {
-	rec := c.begin(status, s.attempt, c.ended)
-	rec.Duration, rec.Elapsed = c.ended.Sub(c.started), c.ended.Sub(c.began)
+	rec := c.begin(status, int(s.attempt), c.ended())
+	rec.Duration, rec.Elapsed = c.took, c.elapsed()
 	if u := s.usage(); !u.IsZero() {
 		rec.Detail = &Detail{Usage: u}
 	}
@@ -43,7 +43,7 @@ func (c *call) end(status Status, s *Scope) *Record {
 }
 
 func (c *call) recordStarted(s *Scope) error {
-	rec := c.begin(StatusStarted, s.attempt, c.started)
+	rec := c.begin(StatusStarted, int(s.attempt), c.started)
 	if c.run.Settings().Payloads && s.attempt == 0 {
 		var err error
 		if rec.Detail, err = c.inputDetail(); err != nil {
@@ -78,7 +78,7 @@ func (c *call) append(s *Scope, rec *Record) error {
 
 func (c *call) notRecorded(s *Scope, status Status, err error) error {
 	return &CallError{
-		Address: c.address, Name: c.spec.Name, Stage: StageRecord, Attempts: s.attempt + 1,
+		Address: c.address, Name: c.spec.Name, Stage: StageRecord, Attempts: int(s.attempt) + 1,
 		Reason: ReasonStorage, Err: fmt.Errorf("%v record: %w", status, err),
 	}
 }
@@ -87,8 +87,8 @@ func (c *call) notRecorded(s *Scope, status Status, err error) error {
 // fact in two records.
 func (c *call) recordRetry(s *Scope) error {
 	rec := c.end(StatusFailed, s)
-	rec.Stage, rec.Class, rec.Err = c.r.stage, classOf(&c.r), c.r.err
-	rec.WillRetry, rec.Delay, rec.Waiting = true, c.plan.delay, c.plan.source
+	rec.Stage, rec.Class, rec.Err = c.r.stage, c.r.class, c.r.err
+	rec.WillRetry, rec.Delay, rec.Waiting = true, c.delay, c.source
 	return c.append(s, rec)
 }
 
@@ -98,11 +98,11 @@ func (c *call) complete(s *Scope) error {
 		return nil
 	}
 	rec := c.end(StatusCompleted, s)
-	if c.r.output != nil || c.r.artifact != "" {
+	if kept := c.r.kept; kept != nil {
 		if rec.Detail == nil {
 			rec.Detail = new(Detail)
 		}
-		rec.Detail.Output, rec.Detail.Artifact = c.r.output, c.r.artifact
+		rec.Detail.Output, rec.Detail.Artifact = kept.encoded, kept.artifact
 	}
 	return c.append(s, rec)
 }
@@ -110,7 +110,7 @@ func (c *call) complete(s *Scope) error {
 // fail ends the call for good.
 func (c *call) fail(s *Scope, reason Reason) error {
 	rec := c.end(StatusFailed, s)
-	rec.Stage, rec.Class, rec.Reason, rec.Err = c.r.stage, classOf(&c.r), reason, c.r.err
+	rec.Stage, rec.Class, rec.Reason, rec.Err = c.r.stage, c.r.class, reason, c.r.err
 	e := &CallError{
 		Address: c.address, Name: c.spec.Name, Stage: rec.Stage,
 		Attempts: rec.TotalAttempts(), Reason: reason, Err: rec.Err,
@@ -126,9 +126,18 @@ func (c *call) fail(s *Scope, reason Reason) error {
 
 // failBefore ends a call for good while no attempt is under way.
 func (c *call) failBefore(s *Scope, reason Reason) error {
-	c.ended = time.Now()
-	c.started = c.ended
+	c.pause()
+	c.assess()
 	return c.fail(s, reason)
+}
+
+// pause counts the time since the attempt began as spent: what is told now is
+// about no attempt.
+func (c *call) pause() {
+	before := c.started
+	c.started = time.Now()
+	c.spent += c.started.Sub(before)
+	c.took = 0
 }
 
 // suspend stops the call without an outcome.
@@ -138,8 +147,7 @@ func (c *call) suspend(s *Scope, e *InterruptedError, stage Stage) error {
 		return e
 	}
 	if stage != StageHandler {
-		c.ended = time.Now()
-		c.started = c.ended
+		c.pause()
 	}
 	rec := c.end(StatusInterrupted, s)
 	rec.Stage, rec.Class, rec.Err = stage, ClassCanceled, e

@@ -18,7 +18,6 @@ var (
 	errFlaky = core.Retryable(errors.New("flaky"))
 	once     = core.RetryConfig{Disabled: true}
 	steady   = core.RetryConfig{Jitter: core.NoJitter} // waits of 1s and 2s
-	atOnce   = core.RetryConfig{InitialDelay: core.NoDelay}
 )
 
 type (

@@ -52,7 +52,7 @@ func TestPublisherMayLogAndReadTheRun(t *testing.T) {
 		ready := false
 		st = state.New(state.WithPublisher(publish(func(r core.Record) {
 			seen = append(seen, r.Seq)
-			if !ready || r.Kind == core.KindLog {
+			if !ready || !r.Kind.IsCall() {
 				return
 			}
 			st.Log(core.SeverityInfo, fmt.Sprintf("saw %d", r.Seq), nil)

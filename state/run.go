@@ -78,6 +78,7 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 		return ErrClosed
 	}
 	if !s.Accepts(rec) {
+		delete(r.values.pending, s)
 		r.mu.Unlock()
 		return core.ErrAttemptOver
 	}

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -145,7 +146,17 @@ func (r *run) settleValues(s *core.Scope, rec *core.Record) {
 		return
 	}
 	for _, v := range written {
+		for around := s.Parent(); around != nil; around = around.Parent() {
+			r.values.forget(around, v.slot) // what it wrote before is older
+		}
 		r.commit(rec.Address, v)
+	}
+}
+
+// forget drops what the attempt s has written there.
+func (v *values) forget(s *core.Scope, at slot) {
+	if written := v.pending[s]; written != nil {
+		v.pending[s] = slices.DeleteFunc(written, func(w value) bool { return w.slot == at })
 	}
 }
 

@@ -24,7 +24,7 @@ var stores = []store{
 }
 
 // sees checks what ctx sees under the key; "" for nothing.
-func (s store) sees(t testing.TB, where string, ctx context.Context, want string) {
+func (s store) sees(ctx context.Context, t testing.TB, where, want string) {
 	t.Helper()
 	got, ok, err := s.get(ctx, "key")
 	if err != nil || ok != (want != "") || got != want {
@@ -32,7 +32,7 @@ func (s store) sees(t testing.TB, where string, ctx context.Context, want string
 	}
 }
 
-func (s store) puts(t testing.TB, ctx context.Context, v string) {
+func (s store) puts(ctx context.Context, t testing.TB, v string) {
 	t.Helper()
 	if err := s.put(ctx, "key", v); err != nil {
 		t.Error(err)
@@ -49,27 +49,27 @@ func TestValueIsVisibleInsideAndBelowAtOnceAndElsewhereOnCompletion(t *testing.T
 	eachStore(t, func(t *testing.T, s store) {
 		st, root := run(t)
 		leaf := actor(t, "leaf", once, func(ctx context.Context, _ string) (string, error) {
-			s.sees(t, "a call below", ctx, "new")
+			s.sees(ctx, t, "a call below", "new")
 			return "out", nil
 		})
 		branch := actor(t, "middle", once, func(ctx context.Context, _ string) (string, error) { return call(ctx, leaf) })
 		out, err := call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
-			s.sees(t, "the writer before", ctx, "")
-			s.puts(t, ctx, "old")
-			s.puts(t, ctx, "new")
-			s.sees(t, "the writer", ctx, "new")
-			s.sees(t, "the root", root, "")
+			s.sees(ctx, t, "the writer before", "")
+			s.puts(ctx, t, "old")
+			s.puts(ctx, t, "new")
+			s.sees(ctx, t, "the writer", "new")
+			s.sees(root, t, "the root", "")
 			g := core.NewGroup(ctx, "all")
 			defer g.Cancel(nil)
-			s.sees(t, "a branch", g.Branch(1), "new")
+			s.sees(g.Branch(1), t, "a branch", "new")
 			equal(t, "records of it", len(kinds(st, s.kind)), 0)
 			return call(ctx, branch)
 		}))
 		completed(t, out, err)
-		s.sees(t, "the root afterwards", root, "new")
-		s.sees(t, "another context", st.Context(t.Context()), "new")
+		s.sees(root, t, "the root afterwards", "new")
+		s.sees(st.Context(t.Context()), t, "another context", "new")
 		_, _ = call(root, actor(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
-			s.sees(t, "another call", ctx, "new")
+			s.sees(ctx, t, "another call", "new")
 			return "out", nil
 		}))
 		records := kinds(st, s.kind)
@@ -84,12 +84,12 @@ func TestValueIsVisibleInsideAndBelowAtOnceAndElsewhereOnCompletion(t *testing.T
 func TestValueWrittenOutsideEveryCallIsThereForEveryoneAtOnce(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		st, root := run(t)
-		s.puts(t, root, "root")
-		s.sees(t, "the root", root, "root")
+		s.puts(root, t, "root")
+		s.sees(root, t, "the root", "root")
 		_, _ = call(root, actor(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
-			s.sees(t, "a call", ctx, "root")
-			s.puts(t, root, "changed")
-			s.sees(t, "a call under way", ctx, "changed")
+			s.sees(ctx, t, "a call", "root")
+			s.puts(root, t, "changed")
+			s.sees(ctx, t, "a call under way", "changed")
 			return "out", nil
 		}))
 		equal(t, "records", len(kinds(st, s.kind)), 2)
@@ -102,14 +102,14 @@ func TestValueOfABranchBelongsToTheAttemptAroundIt(t *testing.T) {
 		out, err := call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
 			g := core.NewGroup(ctx, "all")
 			defer g.Cancel(nil)
-			s.puts(t, g.Branch(1), "v")
-			s.sees(t, "the attempt", ctx, "v")
-			s.sees(t, "another branch", g.Branch(2), "v")
-			s.sees(t, "the root", root, "")
+			s.puts(g.Branch(1), t, "v")
+			s.sees(ctx, t, "the attempt", "v")
+			s.sees(g.Branch(2), t, "another branch", "v")
+			s.sees(root, t, "the root", "")
 			return "out", nil
 		}))
 		completed(t, out, err)
-		s.sees(t, "the root afterwards", root, "v")
+		s.sees(root, t, "the root afterwards", "v")
 	})
 }
 
@@ -118,7 +118,7 @@ func TestSiblingsDoNotSeeEachOthersValuesBeforeCompletion(t *testing.T) {
 		_, root := run(t)
 		written, read := make(chan struct{}), make(chan struct{})
 		writer := actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
-			s.puts(t, ctx, "v")
+			s.puts(ctx, t, "v")
 			close(written)
 			<-read
 			return "out", nil
@@ -130,10 +130,10 @@ func TestSiblingsDoNotSeeEachOthersValuesBeforeCompletion(t *testing.T) {
 		}()
 		_, _ = call(root, actor(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
 			<-written
-			s.sees(t, "a sibling", ctx, "")
+			s.sees(ctx, t, "a sibling", "")
 			close(read)
 			<-done
-			s.sees(t, "a sibling afterwards", ctx, "v")
+			s.sees(ctx, t, "a sibling afterwards", "v")
 			return "out", nil
 		}))
 	})
@@ -143,18 +143,18 @@ func TestParentSeesTheValueOfAChildThatCompleted(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		_, root := run(t)
 		child := actor(t, "child", once, func(ctx context.Context, _ string) (string, error) {
-			s.sees(t, "the child", ctx, "parent's")
-			s.puts(t, ctx, "child's")
+			s.sees(ctx, t, "the child", "parent's")
+			s.puts(ctx, t, "child's")
 			return "out", nil
 		})
 		out, err := call(root, actor(t, "parent", once, func(ctx context.Context, _ string) (string, error) {
-			s.puts(t, ctx, "parent's")
+			s.puts(ctx, t, "parent's")
 			out, err := call(ctx, child)
-			s.sees(t, "the parent", ctx, "child's") // the later one
+			s.sees(ctx, t, "the parent", "child's") // the later one
 			return out, err
 		}))
 		completed(t, out, err)
-		s.sees(t, "the root", root, "child's")
+		s.sees(root, t, "the root", "child's")
 	})
 }
 
@@ -162,31 +162,31 @@ func TestFailedAttemptsLeaveNoValues(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		st, root := run(t)
 		out, err := call(root, actor(t, "writer", steady, attempts(func(ctx context.Context, _ string) (string, error) {
-			s.puts(t, ctx, "failed")
+			s.puts(ctx, t, "failed")
 			return "", errFlaky
 		}, func(ctx context.Context, _ string) (string, error) {
-			s.sees(t, "the next attempt", ctx, "")
+			s.sees(ctx, t, "the next attempt", "")
 			return "out", nil
 		})))
 		completed(t, out, err)
-		s.sees(t, "the root", root, "")
+		s.sees(root, t, "the root", "")
 
 		_, err = call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
-			s.puts(t, ctx, "failed for good")
+			s.puts(ctx, t, "failed for good")
 			return "", errBoom
 		}))
 		is(t, err, errBoom)
 		_, err = call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
-			s.puts(t, ctx, "panicked")
+			s.puts(ctx, t, "panicked")
 			panic(errBoom)
 		}))
 		is(t, err, core.ErrPanic)
 		_, err = call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
-			s.puts(t, ctx, "refused")
+			s.puts(ctx, t, "refused")
 			return "out", nil
 		}).Ensure(func(context.Context, string, string) error { return errBoom }))
 		is(t, err, core.ErrCondition)
-		s.sees(t, "the root", root, "")
+		s.sees(root, t, "the root", "")
 		equal(t, "records", len(kinds(st, s.kind)), 0)
 	})
 }
@@ -195,14 +195,14 @@ func TestAbandonedAttemptsLeaveNoValues(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		_, root := run(t)
 		_, err := call(root, actor(t, "writer", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
-			s.puts(t, ctx, "in time")
+			s.puts(ctx, t, "in time")
 			<-time.After(time.Minute)
 			is(t, s.put(ctx, "key", "late"), core.ErrAttemptOver)
 			return "out", nil
 		}))
 		is(t, err, context.DeadlineExceeded)
 		<-time.After(time.Hour)
-		s.sees(t, "the root", root, "")
+		s.sees(root, t, "the root", "")
 	})
 }
 
@@ -210,12 +210,12 @@ func TestInterruptedAttemptsLeaveNoValues(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		st, root := run(t)
 		_, err := call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
-			s.puts(t, ctx, "v")
+			s.puts(ctx, t, "v")
 			st.Interrupt(core.InterruptUser, "", "")
 			return "", ctx.Err()
 		}))
 		interrupted(t, err, core.InterruptUser)
-		s.sees(t, "the root", root, "")
+		s.sees(root, t, "the root", "")
 	})
 }
 
@@ -223,7 +223,7 @@ func TestValueOfACompletedChildOutlivesTheFailureOfItsParent(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		_, root := run(t)
 		child := actor(t, "child", once, func(ctx context.Context, _ string) (string, error) {
-			s.puts(t, ctx, "child's")
+			s.puts(ctx, t, "child's")
 			return "out", nil
 		})
 		_, err := call(root, actor(t, "parent", once, func(ctx context.Context, _ string) (string, error) {
@@ -231,7 +231,7 @@ func TestValueOfACompletedChildOutlivesTheFailureOfItsParent(t *testing.T) {
 			return "", errBoom
 		}))
 		is(t, err, errBoom)
-		s.sees(t, "the root", root, "child's")
+		s.sees(root, t, "the root", "child's")
 	})
 }
 
@@ -239,7 +239,7 @@ func TestValueOfAPreconditionIsSeenByTheHandler(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		_, root := run(t)
 		out, err := call(root, actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
-			s.sees(t, "the handler", ctx, "v")
+			s.sees(ctx, t, "the handler", "v")
 			return "out", nil
 		}).Require(func(ctx context.Context, _ string) error { return s.put(ctx, "key", "v") }))
 		completed(t, out, err)
@@ -248,10 +248,10 @@ func TestValueOfAPreconditionIsSeenByTheHandler(t *testing.T) {
 
 func TestValuesAndStepResultsHaveNameSpacesOfTheirOwn(t *testing.T) {
 	_, root := run(t)
-	stores[0].puts(t, root, "value")
-	stores[1].puts(t, root, "result")
-	stores[0].sees(t, "Get", root, "value")
-	stores[1].sees(t, "StepResult", root, "result")
+	stores[0].puts(root, t, "value")
+	stores[1].puts(root, t, "result")
+	stores[0].sees(root, t, "Get", "value")
+	stores[1].sees(root, t, "StepResult", "result")
 }
 
 func TestValueIsACopy(t *testing.T) {
