@@ -25,6 +25,9 @@
 //   - reprise-run: a call in a run without a store. Each call leaves 2 records
 //     in the history (8 with two failures), which keeps all of them. A run has
 //     10,000 calls; then the next one begins.
+//   - reprise-run-listener: the same, and each record is given to a publisher
+//     that the run calls itself, on the caller's goroutine. This is what the
+//     listeners of the peers are.
 //   - reprise-run-subscriber: the same, and each record goes through a bus to
 //     a subscriber on its own goroutine, which counts. It is never allowed to
 //     miss a record: where it is behind, the run waits.

@@ -54,7 +54,7 @@ func told(lib, scenario string, calls int) int {
 		retries = 2
 	}
 	switch lib {
-	case "reprise-run-subscriber":
+	case "reprise-run-listener", "reprise-run-subscriber":
 		return calls*(2+3*retries) + 2 // and the run's begin and end
 	case "failsafe-listeners":
 		// OnSuccess of the policy, OnSuccess and OnDone of the executor; for

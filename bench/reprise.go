@@ -65,6 +65,23 @@ func startRunSubscriber(h handler, timeout time.Duration) func(context.Context, 
 	}
 }
 
+// listener is a publisher that the run calls itself, as the peers call their
+// listeners: on the caller's goroutine.
+type listener struct{ w *work }
+
+func (l listener) Publish(core.Record) { l.w.heard++ }
+
+func startRunListener(h handler, timeout time.Duration) func(context.Context, *work) instance {
+	return func(ctx context.Context, w *work) instance {
+		w.boom = core.Retryable(errBoom)
+		r := &runs{
+			outer: ctx, tool: newTool(h.bind(w), atOnce, timeout),
+			options: []state.Option{state.WithPublisher(listener{w})},
+		}
+		return instance{call: r.call, stop: r.stop, told: func() int { return w.heard }}
+	}
+}
+
 // runs makes calls in one run after the other.
 type runs struct {
 	outer   context.Context

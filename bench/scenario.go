@@ -84,6 +84,7 @@ var scenarios = []scenario{
 		contestants: []contestant{
 			{"reprise", startReprise((*work).succeed, 0)},
 			{"reprise-run", startRun((*work).succeed, 0)},
+			{"reprise-run-listener", startRunListener((*work).succeed, 0)},
 			{"reprise-run-subscriber", startRunSubscriber((*work).succeed, 0)},
 			{"failsafe", startFailsafe((*work).succeed)},
 			{"failsafe-listeners", startFailsafeListeners((*work).succeed)},
@@ -99,6 +100,7 @@ var scenarios = []scenario{
 		contestants: []contestant{
 			{"reprise", startReprise((*work).look, limit)},
 			{"reprise-run", startRun((*work).look, limit)},
+			{"reprise-run-listener", startRunListener((*work).look, limit)},
 			{"reprise-run-subscriber", startRunSubscriber((*work).look, limit)},
 			{"failsafe", startFailsafeTimeout((*work).look)},
 			{"loop", startLoop((*work).look, limited)},
@@ -121,6 +123,7 @@ var scenarios = []scenario{
 	{
 		name: "TwoFailuresListeners", title: "Two failures without delay, then success, with listeners", peer: "failsafe-listeners", attempts: 3,
 		contestants: []contestant{
+			{"reprise-run-listener", startRunListener((*work).third, 0)},
 			{"reprise-run-subscriber", startRunSubscriber((*work).third, 0)},
 			{"failsafe-listeners", startFailsafeListeners((*work).third)},
 			{"cenkalti-notify", startCenkaltiNotify((*work).third)},

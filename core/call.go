@@ -94,7 +94,8 @@ func (c *call) afterPreconditions(s *Scope) *Scope {
 	first := &Scope{outer: s.outer, call: c}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first.own, first.used = s.own, s.used // its calls go on being numbered
+	first.used.Store(s.used.Load())
+	first.own = s.own // its calls go on being numbered
 	s.own = numbering{}
 	return first
 }
@@ -281,6 +282,9 @@ func (c *call) suspension(ctx context.Context) *InterruptedError {
 func (s *Scope) interruption() *InterruptedError {
 	if s.expired() {
 		return &InterruptedError{Reason: InterruptParent, Cause: context.DeadlineExceeded, origin: s}
+	}
+	if e := s.stopped.Load(); e != nil && s.call.parent == nil {
+		return e // asking the context costs all calls of the run one lock
 	}
 	e := interruption(s.outer)
 	if s.call.parent != nil && e.origin == nil {

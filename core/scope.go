@@ -28,8 +28,8 @@ type Scope struct {
 	// too, whatever its handler makes of the error.
 	stopped atomic.Pointer[InterruptedError]
 
-	mu   sync.Mutex // guards used and own
-	used *Usage     // nil until something is
+	mu   sync.Mutex            // guards own, and writing used
+	used atomic.Pointer[Usage] // nil until something is
 	own  numbering
 }
 
@@ -88,12 +88,10 @@ func (s *Scope) Accepts(r *Record) bool {
 }
 
 func (s *Scope) usage() Usage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.used == nil {
-		return Usage{}
+	if u := s.used.Load(); u != nil {
+		return *u
 	}
-	return *s.used
+	return Usage{}
 }
 
 // claim gives the next call of the name in this scope its address. A name is

@@ -26,9 +26,7 @@ func AddUsage(ctx context.Context, u Usage) {
 	if s := scopeOf(ctx); s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.used != nil {
-			u = s.used.Plus(u)
-		}
-		s.used = &u
+		u = s.usage().Plus(u)
+		s.used.Store(&u)
 	}
 }

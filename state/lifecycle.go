@@ -21,9 +21,9 @@ const (
 
 // course follows the root calls of a run, which its status depends on.
 type course struct {
-	active    int                       // that started and have not ended
-	suspended map[core.Address]struct{} // that stopped without an outcome
-	failed    bool                      // the last that ended failed
+	active    int  // that started and have not ended
+	suspended int  // that stopped without an outcome
+	failed    bool // the last that ended failed
 }
 
 // follow takes in one record of a call, which comes from the attempt s.
@@ -42,10 +42,7 @@ func (c *course) follow(s *core.Scope, rec *core.Record) {
 	}
 	c.failed = rec.Status == core.StatusFailed
 	if rec.IsSuspension() {
-		if c.suspended == nil {
-			c.suspended = make(map[core.Address]struct{})
-		}
-		c.suspended[rec.Address] = struct{}{}
+		c.suspended++
 	}
 }
 
@@ -54,7 +51,7 @@ func (r *run) status() Status {
 	switch {
 	case !r.closed:
 		return StatusRunning
-	case r.interrupted != nil || len(r.course.suspended) > 0 || r.course.active > 0:
+	case r.interrupted != nil || r.course.suspended > 0 || r.course.active > 0:
 		return StatusInterrupted
 	case r.course.failed:
 		return StatusFailed

@@ -96,7 +96,7 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 		rec.Retry()
 		r.keep(rec)
 	}
-	r.publish()
+	r.publishOne(rec)
 	return nil
 }
 
@@ -111,20 +111,33 @@ func (r *run) publish() {
 		r.mu.Unlock()
 		return
 	}
+	r.publishing = true
+	r.drain()
+}
+
+// publishOne is publish for where the newest record is at hand: mostly it is
+// the only one that is new, and need not be unpacked.
+func (r *run) publishOne(rec *core.Record) {
+	n := r.history.len()
+	if len(r.publishers) == 0 || r.publishing || r.published != n-1 {
+		r.publish()
+		return
+	}
+	r.publishing = true
+	r.published = n
+	r.mu.Unlock()
+	rec.RunID, rec.Seq = r.settings.RunID, uint64(n)
+	for _, p := range r.publishers {
+		r.tell(p, rec)
+	}
+	r.mu.Lock()
 	r.drain()
 }
 
 // drain publishes until nothing is new, and unlocks.
 func (r *run) drain() {
-	r.publishing = true
 	for r.published < r.history.len() {
-		rec := r.history.at(r.published)
-		r.published++
-		r.mu.Unlock()
-		for _, p := range r.publishers {
-			r.tell(p, rec)
-		}
-		r.mu.Lock()
+		r.drainOne()
 	}
 	r.publishing = false
 	if r.ending {
@@ -133,14 +146,24 @@ func (r *run) drain() {
 	r.mu.Unlock()
 }
 
+func (r *run) drainOne() {
+	rec := r.history.at(r.published)
+	r.published++
+	r.mu.Unlock()
+	for _, p := range r.publishers {
+		r.tell(p, &rec)
+	}
+	r.mu.Lock()
+}
+
 // tell keeps a publisher's panic from the call that the record is about.
-func (r *run) tell(p Publisher, rec core.Record) {
+func (r *run) tell(p Publisher, rec *core.Record) {
 	defer func() {
 		if v := recover(); v != nil {
 			r.panics.Add(1)
 		}
 	}()
-	p.Publish(rec)
+	p.Publish(*rec)
 }
 
 // Keep implements core.Run.
