@@ -283,8 +283,10 @@ func (s *Scope) interruption() *InterruptedError {
 	if s.expired() {
 		return &InterruptedError{Reason: InterruptParent, Cause: context.DeadlineExceeded, origin: s}
 	}
-	if e := s.stopped.Load(); e != nil && s.call.parent == nil {
-		return e // asking the context costs all calls of the run one lock
+	if root := s.call.root; root != nil {
+		if e := root.interrupted.Load(); e != nil {
+			return e
+		}
 	}
 	e := interruption(s.outer)
 	if s.call.parent != nil && e.origin == nil {

@@ -62,6 +62,11 @@ func (c *call) stopWaiting(s *Scope) error {
 	if e := c.suspension(s.outer); e != nil {
 		return c.suspend(s, e, StageWait)
 	}
+	return c.failWaiting(s)
+}
+
+// failWaiting ends a call whose own context ended during a wait.
+func (c *call) failWaiting(s *Scope) error {
 	c.r.err = errors.Join(c.r.err, context.Cause(s.outer))
 	return c.failBefore(s, ownEnd(s.outer))
 }

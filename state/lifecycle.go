@@ -95,6 +95,7 @@ func (r *run) interrupt(e *core.InterruptedError) bool {
 		return false
 	}
 	r.interrupted = e
+	r.root.Interrupt(e)
 	cancels := r.takeContexts()
 	r.mu.Unlock()
 	for _, cancel := range cancels {
@@ -163,6 +164,7 @@ func (r *run) close() error {
 		return nil
 	}
 	r.ending = true
+	r.root.Interrupt(errClosing)
 	cancels := r.takeContexts()
 	r.mu.Unlock()
 	for _, cancel := range cancels {
