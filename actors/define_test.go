@@ -47,7 +47,7 @@ func TestZeroActorHasNoName(t *testing.T) {
 
 func TestZeroActorIsNoPartOfAToolSet(t *testing.T) {
 	_, err := actors.NewToolSet(actors.Tool[number, int]{}, actors.Agent[number, int]{})
-	require.ErrorContains(t, err, `"" cannot be the name of a function`)
+	require.ErrorContains(t, err, "it is a zero value")
 }
 
 // anything is a schema that allows everything.
@@ -71,7 +71,7 @@ func TestWrongDefinitionPanicsAndSaysWhatToDo(t *testing.T) {
 		"tool without a handler":    {func() { actors.NewTool[number, int]("f", "", anything{}, nil) }, `"f" has no handler: the function is nil`},
 		"tool with invalid retry":   {func() { actors.NewTool("f", "", anything{}, handle, invalid) }, "RetryConfig.MaxAttempts is -5; allowed is 1 or more"},
 		"tool with agent's option":  {func() { actors.NewTool("f", "", anything{}, handle, actors.WithInstructions("x")) }, "WithInstructions is an option of NewAgent alone"},
-		"LLM without a name":        {func() { actors.NewLLM("", "", newScript().respond) }, "an actor needs a name"},
+		"LLM without a name":        {func() { actors.NewLLM("", "", newScript().respond) }, "the name is empty"},
 		"LLM without a handler":     {func() { actors.NewLLM("m", "", nil) }, `"m" has no handler: the function is nil`},
 		"LLM with agent's option":   {func() { newScript().llm(actors.WithTools()) }, "WithTools is an option of NewAgent alone"},
 		"agent without a name":      {func() { actors.NewAgent("", llm) }, "LLM services allow 1 to 64"},

@@ -133,6 +133,10 @@ func (ts ToolSet) With(functions ...Function) (ToolSet, error) {
 			continue
 		}
 		spec := f.Describe()
+		if spec.Name == "" {
+			problems = append(problems, fmt.Errorf("actors: function %d of the tool set has no name: it is a zero value; make it with a constructor, such as decorators.Tool", i+1))
+			continue
+		}
 		if err := CheckFunctionName(spec.Name); err != nil {
 			problems = append(problems, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 // of submission, so its calls have the same addresses in every run.
 type Group struct {
 	// Name is that of the group in addresses: assistant/group:name/3/weather.
+	// It is required.
 	Name string
 
 	// Workers is how many branches run at once. Defaults to all.
@@ -34,6 +36,10 @@ type GroupError struct {
 	Group    string
 	Branches int           // all there were
 	Failed   []BranchError // in the order of submission
+
+	// NotFinished are the branches, from 1, that were stopped or not started
+	// because of a failure. All others succeeded, and their results are valid.
+	NotFinished []int
 }
 
 // A BranchError is the failure of one branch.
@@ -71,6 +77,9 @@ type Actor[In, Out any] interface {
 // are zero. The error is a *[GroupError], or, when the surroundings of the
 // group ended before all of it was done, the *[core.InterruptedError].
 func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) ([]Out, error) {
+	if actor == nil {
+		return nil, fmt.Errorf("actors: Map in group %q: the actor is nil", g.Name)
+	}
 	branches := make([]func(context.Context) (Out, error), len(inputs))
 	for i, in := range inputs {
 		branches[i] = func(ctx context.Context) (Out, error) { return actor.Event().Execute(ctx, in) }
@@ -83,6 +92,11 @@ func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs
 func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) ([]T, error) {
 	if err := g.check(); err != nil {
 		return nil, err
+	}
+	for i, branch := range branches {
+		if branch == nil {
+			return nil, fmt.Errorf("actors: Parallel in group %q: branch %d is nil", g.Name, i+1)
+		}
 	}
 	scope := core.NewGroup(ctx, g.Name)
 	defer scope.Cancel(nil)
@@ -113,7 +127,7 @@ func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Cont
 
 func (g Group) check() error {
 	if err := core.CheckName(g.Name); err != nil {
-		return fmt.Errorf("actors: Group.Name: %w", err)
+		return fmt.Errorf("actors: Group.Name, which is a part of addresses: %w", err)
 	}
 	if g.Workers < 0 {
 		return fmt.Errorf("actors: Group.Workers is %d; allowed is 1 or more, or 0 for all at once", g.Workers)
@@ -128,7 +142,8 @@ type outcome struct {
 
 	mu        sync.Mutex
 	errs      []error
-	cancelled bool // the group failed fast
+	stopped   []int // branches, from 1, in no order
+	cancelled bool  // the group failed fast
 }
 
 // ended takes in that a branch did not succeed. Whether it failed or was
@@ -138,7 +153,8 @@ func (o *outcome) ended(ctx context.Context, branch int, err error) {
 	defer o.mu.Unlock()
 	var failed *core.CallError
 	if o.cancelled && (errors.Is(err, core.ErrInterrupted) || !errors.As(err, &failed)) {
-		return // it was stopped because of another
+		o.stopped = append(o.stopped, branch+1)
+		return
 	}
 	o.errs[branch] = err
 	if ctx.Err() == nil && !o.group.CollectAll {
@@ -158,6 +174,8 @@ func (o *outcome) err(ctx context.Context) error {
 	if len(failed.Failed) == 0 {
 		return nil
 	}
+	slices.Sort(o.stopped)
+	failed.NotFinished = o.stopped
 	if e := core.Interruption(ctx); e != nil {
 		return e
 	}

@@ -263,8 +263,8 @@ func TestInvalidGroupCallsNothing(t *testing.T) {
 		group actors.Group
 		want  string
 	}{
-		{"no name", actors.Group{}, "actors: Group.Name: core: an actor needs a name; it is empty"},
-		{"space around the name", actors.Group{Name: " g"}, `Group.Name: core: the name " g" begins or ends with a space`},
+		{"no name", actors.Group{}, "Group.Name, which is a part of addresses: core: the name is empty"},
+		{"space around the name", actors.Group{Name: " g"}, `Group.Name, which is a part of addresses: core: the name " g" begins or ends with a space`},
 		{"negative workers", actors.Group{Name: "g", Workers: -1}, "actors: Group.Workers is -1; allowed is 1 or more, or 0 for all at once"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -17,7 +17,8 @@ func WithRetry(c core.RetryConfig) Option {
 	return func(o *options) { o.spec.Retry = &c }
 }
 
-// WithAttemptTimeout bounds each attempt of the actor's calls. It wins over
+// WithAttemptTimeout bounds each attempt of the actor's calls: its context ends
+// then, and a handler that does not return within 50 ms is abandoned. It wins over
 // the AttemptTimeout of every retry configuration but the event's.
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(o *options) {

@@ -30,7 +30,8 @@ type RetryConfig struct {
 	InitialDelay time.Duration
 
 	// MaxDelay caps every delay, jitter included; what a service asks for by
-	// Retry-After is not capped by it. Defaults to 60 s.
+	// Retry-After is not capped by it. Defaults to 60 s, or to InitialDelay
+	// where that is longer.
 	MaxDelay time.Duration
 
 	// Multiplier is the factor between delays of the Exponential backoff, 1
@@ -41,7 +42,7 @@ type RetryConfig struct {
 	Jitter Jitter
 
 	// AttemptTimeout bounds each attempt: its context ends then, and a
-	// handler that does not return is abandoned. Defaults to none. The
+	// handler that does not return within 50 ms is abandoned. Defaults to none. The
 	// actor's own attempt timeout wins, unless this configuration is the
 	// event's.
 	AttemptTimeout time.Duration
@@ -97,7 +98,7 @@ func (c RetryConfig) Validate() error {
 	check(c.MaxAttempts >= 0 || c.MaxAttempts == Unlimited, "MaxAttempts", c.MaxAttempts, "1 or more, 0 for the default of 3, or core.Unlimited")
 	check(c.Backoff <= Fibonacci, "Backoff", c.Backoff, "Constant, Linear, Exponential or Fibonacci")
 	check(c.InitialDelay >= 0 || c.InitialDelay == NoDelay, "InitialDelay", c.InitialDelay, "above 0, 0 for the default of 1s, or core.NoDelay")
-	check(c.MaxDelay >= 0, "MaxDelay", c.MaxDelay, "above 0, or 0 for the default of 1m0s")
+	check(c.MaxDelay >= 0, "MaxDelay", c.MaxDelay, "above 0, or 0 for the default of 1m0s (or InitialDelay, if longer)")
 	check(c.Multiplier == 0 || c.Multiplier >= 1 && !math.IsInf(c.Multiplier, 1), "Multiplier", c.Multiplier, "1 or more and finite, or 0 for the default of 2")
 	check(c.Jitter.valid(), "Jitter", float64(c.Jitter), "a fraction above 0 and up to 1, NoJitter, FullJitter, DecorrelatedJitter, or 0 for the default of 0.25")
 	check(c.AttemptTimeout >= 0, "AttemptTimeout", c.AttemptTimeout, "above 0, or 0 for none")
@@ -132,7 +133,7 @@ func NewPolicy(c RetryConfig) (*Policy, error) {
 	setDefault(&c.MaxAttempts, 3)
 	setDefault(&c.Backoff, Exponential)
 	setDefault(&c.InitialDelay, time.Second)
-	setDefault(&c.MaxDelay, time.Minute)
+	setDefault(&c.MaxDelay, max(time.Minute, c.InitialDelay))
 	setDefault(&c.Multiplier, 2)
 	setDefault(&c.Jitter, defaultJitter)
 	setDefault(&c.MaxRetryAfter, 5*time.Minute)

@@ -131,7 +131,7 @@ func TestWrongDefinitionsAreErrorsThatSayWhatIsWrong(t *testing.T) {
 		{"nil handler", core.Spec{Kind: core.KindTool, Name: "tool"}, nil, `"tool" has no handler`},
 		{"no kind", core.Spec{Name: "tool"}, succeed, "no kind of call"},
 		{"kind of no call", core.Spec{Kind: core.KindLog, Name: "tool"}, succeed, "allowed are KindTool, KindLLM and KindAgent"},
-		{"empty name", core.Spec{Kind: core.KindTool}, succeed, "it is empty"},
+		{"empty name", core.Spec{Kind: core.KindTool}, succeed, "the name is empty"},
 		{"long name", core.Spec{Kind: core.KindTool, Name: strings.Repeat("x", 129)}, succeed, "129 bytes; allowed are 128"},
 		{"name that is not UTF-8", core.Spec{Kind: core.KindTool, Name: "a\xff"}, succeed, "not UTF-8"},
 		{"name with a space before", core.Spec{Kind: core.KindTool, Name: " a"}, succeed, "space"},
@@ -148,7 +148,7 @@ func TestWrongDefinitionsAreErrorsThatSayWhatIsWrong(t *testing.T) {
 		})
 	}
 	_, err := core.NewDefinition[string, string](core.Spec{AttemptTimeout: -1, Retry: &core.RetryConfig{MaxAttempts: -2}}, nil)
-	for _, want := range []string{"no kind", "it is empty", "no handler", "attempt timeout", "MaxAttempts"} {
+	for _, want := range []string{"no kind", "the name is empty", "no handler", "attempt timeout", "MaxAttempts"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q too", err, want)
 		}

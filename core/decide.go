@@ -179,7 +179,7 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 	if owner == nil {
 		return nil
 	}
-	e := &InterruptedError{Reason: InterruptContext, Message: "the deadline comes before the next attempt", Cause: errDeadlineAhead}
+	e := &InterruptedError{Reason: InterruptContext, Cause: errDeadlineAhead}
 	if owner.call.parent != nil {
 		e.Reason, e.origin = InterruptParent, owner
 	}

@@ -83,7 +83,7 @@ const maxName = 128
 func CheckName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("core: an actor needs a name; it is empty")
+		return errors.New("core: the name is empty; allowed are 1 to 128 bytes of printable text")
 	case len(name) > maxName:
 		return fmt.Errorf("core: the name %q… has %d bytes; allowed are %d", Truncate(name, 20), len(name), maxName)
 	case !utf8.ValidString(name):

@@ -2,6 +2,12 @@
 // [ExecutionEvent.Execute], retry configuration and backoff, error classes,
 // interrupts, addresses and records.
 //
+// Users of actors mostly need [RetryConfig], [Permanent], [Retryable] and
+// [WithRetryAfter] to say what is tried again; [CallError] and
+// [InterruptedError] to see what became of a call; [IdempotencyKey] and
+// [AddUsage] inside a handler; [Record] to watch. [Definition], [Scope],
+// [Root], [Group] and [Run] are what the packages above are made of.
+//
 // The way of one call is one function that reads downward, in call.go:
 //
 //  1. The call claims its [Address] from the scope in its context.

@@ -17,7 +17,8 @@ type CallError struct {
 	Stage    Stage   // where the last attempt failed
 	Attempts int     // how many were made, 0 if none
 	Reason   Reason
-	Err      error // the last error of the handler, a condition or the storage; never nil
+	Detail   string // the limit that the call ran into; mostly empty
+	Err      error  // the last error of the handler, a condition or the storage; never nil
 }
 
 // Error is a line such as
@@ -29,15 +30,29 @@ func (e *CallError) Error() string {
 	} else {
 		b.Write(e.Address.AppendTo(nil))
 	}
-	fmt.Fprintf(&b, ": %s", strings.ReplaceAll(e.Reason.String(), "_", " "))
+	if e.Reason != ReasonPanic { // its error says so
+		fmt.Fprintf(&b, ": %s", strings.ReplaceAll(e.Reason.String(), "_", " "))
+	}
 	if e.Attempts > 1 {
 		fmt.Fprintf(&b, " after %d attempts", e.Attempts)
 	}
-	if e.Stage != StageHandler && e.Stage != StageEntry && e.Stage != StageNone && e.Stage.String() != e.Reason.String() {
+	if e.tellsStage() {
 		fmt.Fprintf(&b, " (%s)", e.Stage)
+	}
+	if e.Detail != "" {
+		fmt.Fprintf(&b, " (%s)", e.Detail)
 	}
 	fmt.Fprintf(&b, ": %v", e.Err)
 	return b.String()
+}
+
+// tellsStage reports whether the stage says more than the reason does.
+func (e *CallError) tellsStage() bool {
+	switch e.Stage {
+	case StageNone, StageEntry, StageHandler:
+		return false
+	}
+	return e.Reason != ReasonPrecondition && e.Reason != ReasonCondition
 }
 
 // Unwrap returns the last error of the attempt.
@@ -177,7 +192,7 @@ func (e *encodeError) Class() Class  { return ClassInvalid }
 var ErrAttemptOver = errors.New("core: the attempt that this belongs to is over")
 
 // ErrNoRun is returned where a run is needed and the context has none.
-var ErrNoRun = errors.New("core: the context belongs to no run; use the context of state.Context")
+var ErrNoRun = errors.New("core: the context belongs to no run; begin one with st := state.New(), and use st.Context(ctx)")
 
 // errGoexit stands for a handler that left its goroutine by runtime.Goexit.
 var errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")

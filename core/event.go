@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -60,7 +62,7 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 }
 
 // errUndefined is the failure of an event whose actor is a zero value.
-var errUndefined = errors.New("core: the actor was never defined: it is a zero value")
+var errUndefined = errors.New("core: the actor was never defined: it is a zero value; make it with a constructor, such as decorators.Tool")
 
 // Prepare claims the address of the call now, for a call that is made later:
 // several that are prepared in order have the same addresses in every run,
@@ -79,6 +81,7 @@ type PreparedCall[In, Out any] struct {
 	event ExecutionEvent[In, Out]
 	in    In
 	call  *typedCall[In, Out] // nil outside a run
+	begun atomic.Bool
 }
 
 // Address is that of the call; zero outside a run.
@@ -92,9 +95,9 @@ func (p *PreparedCall[In, Out]) Address() Address {
 // Execute makes the call, as [ExecutionEvent.Execute] does. ctx may be that of
 // Prepare or one derived from it.
 func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
-	if p.call == nil && p.event.definition == nil {
+	if err := p.check(ctx); err != nil {
 		var zero Out
-		return zero, errUndefined
+		return zero, err
 	}
 	if p.call == nil {
 		return p.event.executeAlone(ctx, p.in)
@@ -102,6 +105,21 @@ func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
 	p.call.first.outer = ctx
 	err := p.call.execute()
 	return p.call.result(err)
+}
+
+func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
+	if p.event.definition == nil {
+		return errUndefined
+	}
+	name := p.event.definition.spec.Name
+	if !p.begun.CompareAndSwap(false, true) {
+		return fmt.Errorf("core: the prepared call of %q was executed before; Prepare another", name)
+	}
+	s := scopeOf(ctx)
+	if (p.call == nil) != (s == nil) || s != nil && s.call.run != p.call.run {
+		return fmt.Errorf("core: the prepared call of %q is executed with a context of another run than it was prepared with", name)
+	}
+	return nil
 }
 
 // typedCall is a call with its types. One allocation holds the call, its

@@ -35,9 +35,17 @@ type InterruptedError struct {
 	origin *Scope
 }
 
+// Local reports whether only a part of the run was interrupted: the inside of
+// an attempt that timed out, or of a group that failed fast. What is around it
+// goes on.
+func (e *InterruptedError) Local() bool { return e.origin != nil }
+
 // Error is a line such as `interrupted (user) by ops: deploy`.
 func (e *InterruptedError) Error() string {
-	text := fmt.Sprintf("interrupted (%s)", e.Reason)
+	text := "interrupted"
+	if e.Reason != "" {
+		text += fmt.Sprintf(" (%s)", e.Reason)
+	}
 	if e.By != "" {
 		text += " by " + e.By
 	}

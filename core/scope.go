@@ -53,8 +53,13 @@ func ScopeOf(ctx context.Context) *Scope { return scopeOf(ctx) }
 func (s *Scope) Run() Run { return s.call.run }
 
 // Address is that of the call whose attempt the scope is, of a branch for a
-// branch, and zero for the root.
-func (s *Scope) Address() Address { return s.call.address }
+// branch, and zero for the root and outside a run.
+func (s *Scope) Address() Address {
+	if s == nil {
+		return Address{}
+	}
+	return s.call.address
+}
 
 // Parent is the scope around this one, nil for a root.
 func (s *Scope) Parent() *Scope { return s.call.parent }
@@ -63,8 +68,13 @@ func (s *Scope) Parent() *Scope { return s.call.parent }
 // a run or a branch of a group.
 func (s *Scope) IsAttempt() bool { return s.call.body != nil }
 
-// Attempt is the number of the attempt, from 0.
-func (s *Scope) Attempt() int { return int(s.attempt) }
+// Attempt is the number of the attempt, from 0; 0 outside a run.
+func (s *Scope) Attempt() int {
+	if s == nil {
+		return 0
+	}
+	return int(s.attempt)
+}
 
 // Closed reports whether the attempt, or one around it, is over: its handler
 // returned, or was abandoned.
@@ -175,91 +185,3 @@ func (s *Scope) AfterFunc(f func()) (stop func() bool) {
 
 // String names the scope where a context is printed.
 func (s *Scope) String() string { return "reprise(" + s.call.address.String() + ")" }
-
-// Interruption tells whether the surroundings of ctx have ended, and why: the
-// run was interrupted, an attempt around it timed out, a group was cancelled.
-// It is nil while they go on, also if ctx itself has ended because somebody
-// derived it with an end of its own. Outside a run it tells of ctx itself.
-func Interruption(ctx context.Context) *InterruptedError {
-	s := scopeOf(ctx)
-	if s == nil {
-		if ctx.Err() == nil {
-			return nil
-		}
-		return interruption(ctx)
-	}
-	return s.ending()
-}
-
-// ending is why the scope has ended, nil while it has not. The outermost
-// scope that ended is the one that did it.
-func (s *Scope) ending() *InterruptedError {
-	if s.Err() == nil {
-		return nil
-	}
-	top := s
-	for p := s.call.parent; p != nil && p.Err() != nil; p = p.call.parent {
-		top = p
-	}
-	return top.interruption()
-}
-
-// A Root numbers the root calls of a run, over all of its contexts.
-type Root struct {
-	run         Run
-	interrupted atomic.Pointer[InterruptedError]
-	mu          sync.Mutex
-	numbering
-}
-
-// NewRoot returns the root of run.
-func NewRoot(run Run) *Root { return &Root{run: run} }
-
-// Interrupt tells the calls of the run why their contexts end. It comes before
-// these are cancelled: calls that had to ask a context for the cause would
-// queue for its lock, all of them. Only the first counts.
-func (r *Root) Interrupt(e *InterruptedError) { r.interrupted.CompareAndSwap(nil, e) }
-
-// Context returns ctx with the run's root scope in it. Its calls are
-// interrupted when ctx ends.
-func (r *Root) Context(ctx context.Context) context.Context {
-	return &Scope{outer: ctx, call: &call{run: r.run, root: r}}
-}
-
-// A Group is a scope whose branches number their calls each for itself, and
-// can be cancelled together without suspending the call that made the group.
-// Outside a run its branches are plain contexts.
-type Group struct {
-	scope  *Scope // nil outside a run
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-}
-
-// NewGroup claims the next address for a group of the name in the scope of
-// ctx. Cancel must be called in the end, also with a nil error.
-func NewGroup(ctx context.Context, name string) *Group {
-	g := new(Group)
-	g.ctx, g.cancel = context.WithCancelCause(ctx)
-	if s := scopeOf(ctx); s != nil {
-		g.scope = branchScope(g.ctx, s, s.claim(groupPrefix+escape(name)))
-	}
-	return g
-}
-
-// Branch returns the context for branch i, from 1. It is to be called once
-// for each i.
-func (g *Group) Branch(i int) context.Context {
-	if g.scope == nil {
-		return g.ctx
-	}
-	return branchScope(g.ctx, g.scope, newAddress(g.scope.path(), strconv.Itoa(i), 1))
-}
-
-// Cancel interrupts the calls of every branch, because err happened to one.
-func (g *Group) Cancel(err error) {
-	g.cancel(&InterruptedError{Reason: InterruptGroup, Cause: err, origin: g.scope})
-}
-
-func branchScope(ctx context.Context, parent *Scope, a Address) *Scope {
-	return &Scope{outer: ctx, call: &call{run: parent.call.run, parent: parent, address: a}}
-}

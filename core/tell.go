@@ -113,15 +113,39 @@ func (c *call) fail(s *Scope, reason Reason) error {
 	rec.Stage, rec.Class, rec.Reason, rec.Err = c.r.stage, c.r.class, reason, c.r.err
 	e := &CallError{
 		Address: c.address, Name: c.spec.Name, Stage: rec.Stage,
-		Attempts: rec.TotalAttempts(), Reason: reason, Err: rec.Err,
+		Attempts: rec.TotalAttempts(), Reason: reason, Detail: c.explain(s, reason), Err: rec.Err,
 	}
 	if c.run == nil {
 		return e
+	}
+	if e.Detail != "" {
+		if rec.Detail == nil {
+			rec.Detail = new(Detail)
+		}
+		rec.Detail.Message = e.Detail
 	}
 	if err := c.append(s, rec); err != nil {
 		return errors.Join(e, err)
 	}
 	return e
+}
+
+// explain says which limit a call ran into, where the reason is one.
+func (c *call) explain(s *Scope, reason Reason) string {
+	config := &c.policy.config
+	switch {
+	case reason == ReasonRetryAfterTooLong && c.r.after > config.MaxRetryAfter:
+		return fmt.Sprintf("the service asked for %v, MaxRetryAfter is %v", c.r.after, config.MaxRetryAfter)
+	case reason == ReasonRetryAfterTooLong:
+		return fmt.Sprintf("the service asked for %v, %v of RetryTimeout are left", c.r.after, config.RetryTimeout-c.elapsed())
+	case reason == ReasonRetryTimeout && s.expired():
+		return fmt.Sprintf("RetryTimeout of %v is over", config.RetryTimeout)
+	case reason == ReasonRetryTimeout:
+		return fmt.Sprintf("the next delay of %v does not fit into RetryTimeout of %v, %v of it used", c.delay, config.RetryTimeout, c.elapsed())
+	case reason == ReasonDeadline:
+		return "that of the context given to this call"
+	}
+	return ""
 }
 
 // failBefore ends a call for good while no attempt is under way.
@@ -154,8 +178,8 @@ func (c *call) suspend(s *Scope, e *InterruptedError, stage Stage) error {
 	if stage == StageWait {
 		rec.Attempt++ // it is the next one that was promised, and is owed
 	}
-	if err := c.append(s, rec); err != nil {
-		return errors.Join(e, err)
-	}
+	// Without its record the call has no outcome either, which is what a
+	// suspension is.
+	_ = c.append(s, rec)
 	return e
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"syscall"
 	"time"
 )
@@ -105,6 +106,9 @@ func (t *traits) foreign(err error) {
 	t.connection = t.connection || is(err, syscall.ECONNREFUSED) || is(err, syscall.ECONNRESET) ||
 		is(err, syscall.ECONNABORTED) || is(err, syscall.EPIPE)
 	t.eof = t.eof || is(err, io.ErrUnexpectedEOF)
+	if e, ok := err.(*url.Error); ok && errors.Is(e.Err, io.EOF) {
+		t.connection = true // net/http: the connection was closed before a response came
+	}
 	t.canceled = t.canceled || is(err, context.Canceled)
 	if e, ok := err.(net.Error); ok {
 		// context.DeadlineExceeded and os.ErrDeadlineExceeded are net.Errors too.

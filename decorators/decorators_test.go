@@ -315,7 +315,7 @@ func TestWrongDefinitionPanicsAndSaysWhatToDo(t *testing.T) {
 		"tool with a space in its name":   {func() { decorators.Tool("get weather", "", lookUp) }, []string{`"get weather"`, names}},
 		"agent without a name":            {func() { decorators.Agent("", "", lookUp) }, []string{`""`, names}},
 		"agent with a slash in its name":  {func() { decorators.Agent("a/b", "", lookUp) }, []string{`"a/b"`, names}},
-		"LLM without a name":              {func() { decorators.LLM("", "", respond) }, []string{"an actor needs a name"}},
+		"LLM without a name":              {func() { decorators.LLM("", "", respond) }, []string{"the name is empty"}},
 		"tool without a function":         {func() { decorators.Tool[city, weather]("f", "", nil) }, []string{`"f" has no handler: the function is nil`}},
 		"agent without a function":        {func() { decorators.Agent[city, weather]("f", "", nil) }, []string{`"f" has no handler: the function is nil`}},
 		"LLM without a function":          {func() { decorators.LLM("f", "", nil) }, []string{`"f" has no handler: the function is nil`}},

@@ -32,7 +32,7 @@ func Example() {
 	failed.Retry()
 	p.Publish(failed)
 
-	r.Attempt = 1
+	r.Attempt, r.Time = 1, failed.NextAttemptAt()
 	p.Publish(r)
 	r.Status, r.Elapsed = core.StatusCompleted, 3*time.Second
 	p.Publish(r)

@@ -479,3 +479,16 @@ func retrying(r core.Record) core.Record {
 	r.Retry()
 	return r
 }
+
+// timed gives the records times: what follows a retrying record comes after
+// its delay.
+func timed(records []core.Record) []core.Record {
+	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	for i := range records {
+		if i > 0 && records[i-1].Status == core.StatusRetrying {
+			at = at.Add(records[i-1].Delay)
+		}
+		records[i].Time = at
+	}
+	return records
+}

@@ -24,7 +24,7 @@ type Summary struct {
 	SucceededAfterRetry int
 	FailedAfterRetries  int
 
-	Waited time.Duration // the waits between attempts, also those cut short by an interrupt
+	Waited time.Duration // the waits between attempts that are over, as long as they took
 	Usage  core.Usage    // of all attempts, the failed too
 }
 

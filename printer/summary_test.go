@@ -43,7 +43,7 @@ func fiveRetried(t testing.TB) []core.Record {
 func TestSummaryHasTheTextOfTheSpecification(t *testing.T) {
 	var out strings.Builder
 	p := printer.New(&out)
-	for _, r := range fiveRetried(t) {
+	for _, r := range timed(fiveRetried(t)) {
 		p.Publish(r)
 	}
 	out.Reset()
@@ -87,7 +87,7 @@ func TestSummaryWithoutRetriesHasOneBlock(t *testing.T) {
 
 func TestSummaryCountsReplaysOnce(t *testing.T) {
 	p := printer.New(nil)
-	records := fiveRetried(t)
+	records := timed(fiveRetried(t))
 	for i := range records {
 		records[i].Detail = &core.Detail{Usage: core.Usage{InputTokens: 1}}
 		p.Publish(records[i])
@@ -119,12 +119,14 @@ func TestSummaryFollowsAnInterruptedCallToItsEnd(t *testing.T) {
 	retry := failing(t, 0, 2*sec)
 	publish(2, retry[0])
 	publish(3, retry[1])
-	publish(4, tool(t, core.StatusInterrupted, 1))
-	assert.Equal(t, printer.Summary{Tools: 1, Interrupted: 1, Attempts: 1, Waited: 2 * sec}, p.Summary(), "the retry was not begun")
+	interrupted := tool(t, core.StatusInterrupted, 1)
+	interrupted.Time = retry[1].Time.Add(sec)
+	publish(4, interrupted)
+	assert.Equal(t, printer.Summary{Tools: 1, Interrupted: 1, Attempts: 1, Waited: sec}, p.Summary(), "the wait was cut short, the retry not begun")
 	publish(5, tool(t, core.StatusStarted, 1))
 	publish(6, completed(t, 1, 3*sec))
 	assert.Equal(t, printer.Summary{
-		Tools: 1, Completed: 1, Attempts: 2, Retries: 1, Retried: 1, SucceededAfterRetry: 1, Waited: 2 * sec,
+		Tools: 1, Completed: 1, Attempts: 2, Retries: 1, Retried: 1, SucceededAfterRetry: 1, Waited: sec,
 	}, p.Summary())
 }
 

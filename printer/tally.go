@@ -1,6 +1,8 @@
 package printer
 
 import (
+	"time"
+
 	"github.com/reprise-go/reprise/core"
 )
 
@@ -25,6 +27,8 @@ type callState struct {
 	seq      uint64      // of the latest record that was counted
 	attempts int         // that were begun
 	end      core.Status // completed, failed, interrupted, recovered; 0 while it goes on
+	waits    bool        // for its next attempt,
+	since    time.Time   // since then
 }
 
 func newTally(limit int) tally {
@@ -44,13 +48,14 @@ func (t *tally) add(r *core.Record) {
 		t.summary.count(&call, -1)
 	}
 	call.kind = r.Kind
+	if call.waits {
+		t.summary.Waited += max(0, r.Time.Sub(call.since))
+		call.waits = false
+	}
 	call.advance(r)
 	t.summary.count(&call, 1)
 	t.remember(key, call)
 
-	if r.Status == core.StatusRetrying {
-		t.summary.Waited += r.Delay
-	}
 	if r.Detail != nil && r.Status != core.StatusRecovered {
 		t.summary.Usage = t.summary.Usage.Plus(r.Detail.Usage)
 	}
@@ -63,7 +68,7 @@ func (c *callState) advance(r *core.Record) {
 	case core.StatusStarted:
 		c.end, c.attempts = 0, max(c.attempts, r.Attempt+1)
 	case core.StatusRetrying:
-		c.end = 0
+		c.end, c.waits, c.since = 0, true, r.Time
 	case core.StatusCompleted:
 		c.end, c.attempts = r.Status, max(c.attempts, r.TotalAttempts())
 	case core.StatusFailed:

@@ -16,14 +16,16 @@ const (
 	StatusRunning     Status = "running"
 	StatusInterrupted Status = "interrupted" // it stopped with calls that have no outcome
 	StatusCompleted   Status = "completed"
-	StatusFailed      Status = "failed" // its last root call failed
+	StatusFailed      Status = "failed" // its last root call, or a branch of its last root group, failed
 )
 
-// course follows the root calls of a run, which its status depends on.
+// course follows the root calls of a run, which its status depends on. A group
+// outside of every call is one root call.
 type course struct {
-	active    int  // that started and have not ended
-	suspended int  // that stopped without an outcome
-	failed    bool // the last that ended failed
+	active    int         // that started and have not ended
+	suspended int         // that stopped without an outcome
+	failed    bool        // the last that ended failed
+	group     *core.Scope // the last that ended is a group, and this is it
 }
 
 // follow takes in one record of a call, which comes from the attempt s.
@@ -40,10 +42,15 @@ func (c *course) follow(s *core.Scope, rec *core.Record) {
 	if rec.TotalAttempts() > 0 {
 		c.active--
 	}
-	c.failed = rec.Status == core.StatusFailed
-	if rec.IsSuspension() {
+	if e := rec.Interrupt(); e != nil && !e.Local() {
 		c.suspended++
 	}
+	failed := rec.Status == core.StatusFailed
+	group := s.Parent().Parent() // nil for a call that is no branch's
+	if group == nil || group != c.group {
+		c.failed, c.group = false, group
+	}
+	c.failed = c.failed || failed
 }
 
 // status is how the run stands. The lock is held.
@@ -84,7 +91,7 @@ func (r *run) context(ctx context.Context) context.Context {
 }
 
 // errClosing is why contexts end at Close.
-var errClosing = &core.InterruptedError{Reason: core.InterruptClosed, Message: "the run was closed"}
+var errClosing = &core.InterruptedError{Reason: core.InterruptClosed, Cause: ErrClosed}
 
 // interrupt cancels every context of the run because of e. Only the first
 // counts.

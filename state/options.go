@@ -63,7 +63,10 @@ func WithPublisher(p Publisher) Option {
 }
 
 // WithRetry sets the retry configuration of all calls for which nothing more
-// specific is set.
+// specific is set. That includes agents, which otherwise have one attempt: an
+// agent that is tried again makes all its calls again, each with its own
+// retries. WithRetryFor(core.KindAgent, core.RetryConfig{Disabled: true})
+// leaves them out.
 func WithRetry(cfg core.RetryConfig) Option {
 	return func(c *config) { c.settings.Retry = c.policy(cfg) }
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,47 +195,4 @@ func (r *run) stats() Stats {
 		LateReturns:     r.settings.Late.Returned.Load(),
 		PublisherPanics: r.panics.Load(),
 	}
-}
-
-// checker asks the user's Checker for all calls of the run together.
-type checker struct {
-	ask     Checker
-	run     *run
-	busy    sync.Mutex
-	last    time.Time
-	failing bool
-}
-
-// checkEvery is how long an answer is good for.
-const checkEvery = 100 * time.Millisecond
-
-// check interrupts the run if the checker says so. Calls that come while
-// another asks, or soon after, have their answer from the context.
-func (c *checker) check(ctx context.Context) {
-	if !c.busy.TryLock() {
-		return
-	}
-	defer c.busy.Unlock()
-	if at := time.Now(); c.last.IsZero() || at.Sub(c.last) >= checkEvery {
-		c.last = at
-	} else {
-		return
-	}
-	interrupt, err := c.askSafely(ctx)
-	if err != nil && !c.failing && ctx.Err() == nil {
-		c.run.log(nil, core.SeverityWarn, "the interrupt checker failed: "+err.Error(), nil)
-	}
-	c.failing = err != nil
-	if interrupt != nil {
-		c.run.interrupt(interrupt)
-	}
-}
-
-func (c *checker) askSafely(ctx context.Context) (interrupt *core.InterruptedError, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &core.PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return c.ask(ctx)
 }

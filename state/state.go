@@ -46,6 +46,9 @@ func From(ctx context.Context) *ExecutionState {
 // is derived from it, belong to the run. When ctx ends, for whatever reason,
 // its calls are interrupted, not failed. Root calls are numbered over all
 // contexts of the run. After an interrupt or Close the result has ended.
+//
+// It is for the program around the run. A handler makes its calls with the
+// context that it was given: with this one they would be root calls.
 func (st *ExecutionState) Context(ctx context.Context) context.Context {
 	if st == nil {
 		return ctx

@@ -22,7 +22,9 @@ func Put[T any](ctx context.Context, key string, v T) error {
 }
 
 // Get returns the value under key that ctx sees (see [Put]), and whether there
-// is one. A value of another shape than T is an error that names the key.
+// is one. A value that cannot be read as a T is an error that names the key;
+// between structs, fields are matched by their json names, and those that one
+// side lacks stay zero.
 func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	return get[T](ctx, core.KindValue, key)
 }

@@ -218,7 +218,7 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 	}
 	for want, model := range map[string]openai.Model{
 		"the client is nil":      {Name: "m"},
-		"name; it is empty":      {Client: client},
+		"the name is empty":      {Client: client},
 		"ends with a space":      {Client: client, Name: "m\n"},
 		"Params.Model is set":    with(goopenai.ChatCompletionRequest{Model: "other"}),
 		"Params.Messages is set": with(goopenai.ChatCompletionRequest{Messages: []goopenai.ChatCompletionMessage{}}),

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
+	"github.com/reprise-go/reprise/core"
 )
 
 // model is the LLM of the agent, and the server behind it if it is scripted.
@@ -40,7 +41,8 @@ func connectModel(name string) (*model, error) {
 	}
 	config := goopenai.DefaultConfig("no key is needed")
 	config.BaseURL = server.URL()
-	return &model{openai.New(goopenai.NewClientWithConfig(config), "scripted-model"), server}, nil
+	return &model{openai.New(goopenai.NewClientWithConfig(config), "scripted-model",
+		actors.WithRetry(core.RetryConfig{InitialDelay: 100 * time.Millisecond})), server}, nil
 }
 
 func (m *model) Close() {

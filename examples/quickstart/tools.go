@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/httperror"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -96,8 +97,8 @@ type Weather struct {
 	TempC float64 `json:"temp_c"`
 }
 
-// weatherTool asks the weather service. The service says when to come back,
-// by Retry-After; the tool passes it on.
+// weatherTool asks the weather service. The service says when to come back, by
+// Retry-After, and httperror passes it on.
 func weatherTool(serviceURL string) actors.Function {
 	return decorators.Tool("get_weather", "Current weather in a city.",
 		func(ctx context.Context, in City) (Weather, error) {
@@ -123,22 +124,10 @@ func fetchWeather(ctx context.Context, serviceURL, city string) (Weather, error)
 		return Weather{}, err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		failure := &statusError{resp.StatusCode, resp.Status}
-		after, _ := core.ParseRetryAfter(resp.Header.Get, time.Now())
-		return Weather{}, core.WithRetryAfter(failure, after)
+	if err := httperror.Check(resp); err != nil {
+		return Weather{}, err
 	}
 	var w Weather
 	err = json.NewDecoder(resp.Body).Decode(&w)
 	return w, err
 }
-
-// statusError is an answer that is none. Its StatusCode tells Reprise whether
-// to try again.
-type statusError struct {
-	code   int
-	status string
-}
-
-func (e *statusError) Error() string   { return "the weather service answered " + e.status }
-func (e *statusError) StatusCode() int { return e.code }
