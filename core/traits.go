@@ -77,13 +77,15 @@ func (t *traits) walk(err error) {
 
 // marks sees what this package makes.
 func (t *traits) marks(err error) {
-	switch err.(type) {
+	switch e := err.(type) {
 	case *permanentError:
 		t.permanent = true
 	case *retryableError:
 		t.retryable = true
 	case *PanicError:
 		t.panicked = true
+	case *RecordedError:
+		t.classed = e.Class
 	}
 	if e, ok := err.(interface{ Class() Class }); ok && t.classed == ClassUnknown {
 		t.classed = e.Class()

@@ -1,0 +1,228 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"reflect"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A RecordedError is an error as a record keeps it. It reads as the error it
+// was made of, has its class, status code and Retry-After, and errors.Is and
+// errors.As find in it what they found in that error, for the sentinels of the
+// standard library, those of this package, and what was registered with
+// [RegisterError] and [RegisterErrorType].
+type RecordedError struct {
+	Message   string
+	Type      string // Go type of the error
+	Class     Class
+	Status    int           // HTTP, 0 for none
+	After     time.Duration // Retry-After, 0 for none
+	Sentinels []string      // names of registered errors that errors.Is found
+	Typed     []TypedError  // values of registered types that errors.As found
+}
+
+// A TypedError is an error of a registered type, encoded.
+type TypedError struct {
+	Name  string
+	Value []byte
+}
+
+// Recorded returns err as a record keeps it; nil for nil.
+func Recorded(err error) *RecordedError {
+	if err == nil {
+		return nil
+	}
+	if e, ok := err.(*RecordedError); ok {
+		return e
+	}
+	traits := inspect(err)
+	e := &RecordedError{
+		Message: fmt.Sprint(err), Type: fmt.Sprintf("%T", err),
+		Class: traits.class(), Status: traits.status, After: max(traits.after, 0),
+	}
+	registry.describe(e, err)
+	return e
+}
+
+// Error is the text of the error that was recorded.
+func (e *RecordedError) Error() string { return e.Message }
+
+// HTTPStatusCode is the status code that the error had, 0 for none.
+func (e *RecordedError) HTTPStatusCode() int { return e.Status }
+
+// RetryAfter is the delay that the service had asked for, 0 for none.
+func (e *RecordedError) RetryAfter() time.Duration { return e.After }
+
+// Is matches the registered errors that the recorded error was.
+func (e *RecordedError) Is(target error) bool {
+	name := registry.nameOf(target)
+	for _, s := range e.Sentinels {
+		if name != "" && s == name {
+			return true
+		}
+	}
+	return false
+}
+
+// As restores the registered type that target asks for.
+func (e *RecordedError) As(target any) bool {
+	for _, typed := range e.Typed {
+		if registry.restore(typed, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// RegisterError makes errors.Is find err in errors that were recorded and
+// restored, under a name that must stay the same from release to release. It
+// is for package initialization, and panics if the name or the error is taken
+// by another, or either is missing.
+func RegisterError(name string, err error) {
+	if name == "" || err == nil {
+		panic("core: RegisterError needs a name and an error")
+	}
+	registry.addSentinel(name, err)
+}
+
+// RegisterErrorType makes errors.As find an E in errors that were recorded and
+// restored. The value of E is kept encoded, by its exported fields. It panics
+// as [RegisterError] does.
+func RegisterErrorType[E error](name string) {
+	if name == "" {
+		panic("core: RegisterErrorType needs a name")
+	}
+	registry.addType(name, errorType{
+		target: reflect.TypeFor[*E](),
+		find: func(err error) ([]byte, bool) {
+			var e E
+			if !errors.As(err, &e) {
+				return nil, false
+			}
+			data, failed := Encode(e)
+			return data, failed == nil
+		},
+		restore: func(data []byte, target any) bool {
+			into, ok := target.(*E)
+			return ok && Decode(data, into) == nil
+		},
+	})
+}
+
+// errorType is a registered type without its type parameter.
+type errorType struct {
+	target  reflect.Type // what errors.As is given
+	find    func(error) ([]byte, bool)
+	restore func([]byte, any) bool
+}
+
+// errorRegistry is filled when packages are initialized, as those of
+// encoding/gob and database/sql are.
+type errorRegistry struct {
+	mu        sync.RWMutex
+	sentinels map[string]error
+	names     map[error]string
+	order     []string
+	types     map[string]errorType
+	typeOrder []string
+}
+
+var registry = newErrorRegistry()
+
+func newErrorRegistry() *errorRegistry {
+	r := &errorRegistry{sentinels: map[string]error{}, names: map[error]string{}, types: map[string]errorType{}}
+	for _, known := range []struct {
+		name string
+		err  error
+	}{
+		{"context.DeadlineExceeded", context.DeadlineExceeded}, {"context.Canceled", context.Canceled},
+		{"io.EOF", io.EOF}, {"io.ErrUnexpectedEOF", io.ErrUnexpectedEOF}, {"io.ErrClosedPipe", io.ErrClosedPipe},
+		{"io.ErrShortWrite", io.ErrShortWrite}, {"io.ErrNoProgress", io.ErrNoProgress},
+		{"fs.ErrNotExist", fs.ErrNotExist}, {"fs.ErrExist", fs.ErrExist}, {"fs.ErrPermission", fs.ErrPermission},
+		{"fs.ErrInvalid", fs.ErrInvalid}, {"fs.ErrClosed", fs.ErrClosed},
+		{"os.ErrDeadlineExceeded", os.ErrDeadlineExceeded}, {"os.ErrProcessDone", os.ErrProcessDone},
+		{"net.ErrClosed", net.ErrClosed}, {"errors.ErrUnsupported", errors.ErrUnsupported},
+		{"syscall.ECONNREFUSED", syscall.ECONNREFUSED}, {"syscall.ECONNRESET", syscall.ECONNRESET},
+		{"syscall.ECONNABORTED", syscall.ECONNABORTED}, {"syscall.EPIPE", syscall.EPIPE}, {"syscall.ENOSPC", syscall.ENOSPC},
+		{"reprise.ErrAttemptOver", ErrAttemptOver}, {"reprise.ErrNoRun", ErrNoRun},
+	} {
+		r.addSentinel(known.name, known.err)
+	}
+	for _, reason := range reasons {
+		if reason.err != nil {
+			r.addSentinel("reprise."+reason.name, reason.err)
+		}
+	}
+	return r
+}
+
+func (r *errorRegistry) addSentinel(name string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !reflect.TypeOf(err).Comparable() {
+		panic(fmt.Sprintf("core: RegisterError(%q): errors.Is cannot compare a %T", name, err))
+	}
+	if taken, ok := r.sentinels[name]; ok && taken != err {
+		panic(fmt.Sprintf("core: RegisterError(%q): the name is taken by %q", name, taken))
+	}
+	if taken, ok := r.names[err]; ok && taken != name {
+		panic(fmt.Sprintf("core: RegisterError(%q): the error is registered as %q", name, taken))
+	}
+	if _, ok := r.sentinels[name]; !ok {
+		r.order = append(r.order, name)
+	}
+	r.sentinels[name], r.names[err] = err, name
+}
+
+func (r *errorRegistry) addType(name string, t errorType) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if taken, ok := r.types[name]; ok && taken.target != t.target {
+		panic(fmt.Sprintf("core: RegisterErrorType(%q): the name is taken by %v", name, taken.target.Elem()))
+	}
+	if _, ok := r.types[name]; !ok {
+		r.typeOrder = append(r.typeOrder, name)
+	}
+	r.types[name] = t
+}
+
+// describe notes everything registered that err is.
+func (r *errorRegistry) describe(e *RecordedError, err error) {
+	defer func() { _ = recover() }() // methods of the error may panic
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, name := range r.order {
+		if errors.Is(err, r.sentinels[name]) {
+			e.Sentinels = append(e.Sentinels, name)
+		}
+	}
+	for _, name := range r.typeOrder {
+		if value, ok := r.types[name].find(err); ok {
+			e.Typed = append(e.Typed, TypedError{name, value})
+		}
+	}
+}
+
+func (r *errorRegistry) nameOf(err error) string {
+	if err == nil || !reflect.TypeOf(err).Comparable() {
+		return ""
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.names[err]
+}
+
+func (r *errorRegistry) restore(typed TypedError, target any) bool {
+	r.mu.RLock()
+	t, ok := r.types[typed.Name]
+	r.mu.RUnlock()
+	return ok && reflect.TypeOf(target) == t.target && t.restore(typed.Value, target)
+}
