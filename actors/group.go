@@ -141,6 +141,7 @@ type outcome struct {
 	cancel func(error)
 
 	mu        sync.Mutex
+	suspended error // of a branch that stopped without anything around it having ended
 	errs      []error
 	stopped   []int // branches, from 1, in no order
 	cancelled bool  // the group failed fast
@@ -152,8 +153,13 @@ func (o *outcome) ended(ctx context.Context, branch int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var failed *core.CallError
-	if o.cancelled && (errors.Is(err, core.ErrInterrupted) || !errors.As(err, &failed)) {
+	suspension := core.IsSuspension(err)
+	if o.cancelled && (suspension || !errors.As(err, &failed)) {
 		o.stopped = append(o.stopped, branch+1)
+		return
+	}
+	if suspension && ctx.Err() == nil {
+		o.suspended = err // which fails no group
 		return
 	}
 	o.errs[branch] = err
@@ -172,7 +178,7 @@ func (o *outcome) err(ctx context.Context) error {
 		}
 	}
 	if len(failed.Failed) == 0 {
-		return nil
+		return o.suspended
 	}
 	slices.Sort(o.stopped)
 	failed.NotFinished = o.stopped

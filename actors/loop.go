@@ -88,7 +88,7 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall) ([]Message, erro
 	}, failed)
 	// A suspension goes first: it is no failure of the agent.
 	for _, err := range failures {
-		if errors.Is(err, core.ErrInterrupted) {
+		if core.IsSuspension(err) {
 			return nil, err
 		}
 	}
@@ -119,7 +119,7 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 // back to no model, and a call that is not recorded did not take place.
 func (l *loop) fatal(err error) error {
 	var failed *core.CallError
-	if l.stopOnError || errors.Is(err, core.ErrInterrupted) || errors.Is(err, core.ErrAttemptOver) ||
+	if l.stopOnError || core.IsSuspension(err) || errors.Is(err, core.ErrAttemptOver) ||
 		errors.As(err, &failed) && failed.Stage == core.StageRecord {
 		return err
 	}

@@ -67,7 +67,10 @@ func (c *call) admit(s *Scope) (*Scope, error) {
 	}
 	// What comes before the first attempt takes none of its time.
 	c.preceded = c.run != nil && c.run.Settings().Check != nil
-	if c.body.require(s.context(), &c.r); !c.preceded {
+	s.early.Store(true)
+	c.body.require(s.context(), &c.r)
+	s.early.Store(false)
+	if !c.preceded {
 		return s, nil
 	}
 	if e := s.stopped.Load(); e != nil {
@@ -140,6 +143,10 @@ func (c *call) attempt(s *Scope) error {
 		before := c.started
 		c.started = time.Now()
 		c.spent += c.started.Sub(before)
+		if total := c.policy.config.RetryTimeout; total > 0 && c.spent >= total {
+			c.took = 0
+			return c.fail(&Scope{outer: s.outer, call: c, attempt: s.attempt - 1}, ReasonRetryTimeout) // the wait took longer than it should
+		}
 	}
 	if c.run != nil {
 		if err := c.recordStarted(s); err != nil {
@@ -182,9 +189,12 @@ func (c *call) settle(s *Scope) (done bool, err error) {
 		return true, c.complete(s)
 	}
 	c.assess()
-	reason, futile := c.decide(s), (*InterruptedError)(nil)
+	reason, e := c.decide(s)
+	if e != nil {
+		return true, c.suspend(s, e, StageHandler)
+	}
 	if reason == ReasonNone {
-		reason, futile = c.planRetry(s)
+		reason, e = c.planRetry(s)
 	}
 	if reason != ReasonNone {
 		return true, c.fail(s, reason)
@@ -195,8 +205,8 @@ func (c *call) settle(s *Scope) (done bool, err error) {
 		}
 	}
 	c.lastErr = c.r.err
-	if futile != nil {
-		return true, c.suspend(s, futile, StageWait)
+	if e != nil {
+		return true, c.suspend(s, e, StageWait)
 	}
 	return c.wait(s, c.delay)
 }
@@ -206,7 +216,7 @@ func (c *call) settle(s *Scope) (done bool, err error) {
 // handler is always kept.
 func (c *call) addLastError() {
 	err := c.r.err
-	if c.lastErr != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+	if c.lastErr != nil && (is(err, context.DeadlineExceeded) || is(err, context.Canceled)) {
 		c.r.err = &classedError{errors.Join(err, c.lastErr), c.r.class}
 	}
 }

@@ -131,6 +131,7 @@ func NewPolicy(c RetryConfig) (*Policy, error) {
 		return nil, err
 	}
 	setDefault(&c.MaxAttempts, 3)
+	c.MaxAttempts = min(c.MaxAttempts, math.MaxInt32) // what records have room for
 	setDefault(&c.Backoff, Exponential)
 	setDefault(&c.InitialDelay, time.Second)
 	setDefault(&c.MaxDelay, max(time.Minute, c.InitialDelay))

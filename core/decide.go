@@ -7,35 +7,40 @@ import (
 
 // decide says why the failed attempt is not to be followed by another, as far
 // as its error and the number of attempts are concerned: ReasonNone if it is.
-func (c *call) decide(s *Scope) Reason {
+// It is a suspension if the surroundings have ended by now.
+func (c *call) decide(s *Scope) (Reason, *InterruptedError) {
 	config := &c.policy.config
 	switch {
 	case c.r.panicked:
-		return ReasonPanic
+		return ReasonPanic, nil
 	case s.expired() && s.limit.total:
 		c.addLastError()
-		return ReasonRetryTimeout
+		return ReasonRetryTimeout, nil
 	}
 	if reason := ownEnd(s.outer); reason != ReasonNone {
+		// The context ended: with its surroundings, be it only just now?
+		if e := c.suspension(s.outer); e != nil {
+			return ReasonNone, e
+		}
 		c.addLastError()
-		return reason
+		return reason, nil
 	}
 	if s.doomed.Load() && !s.expired() {
-		return ReasonDeadline // it is near
+		return ReasonDeadline, nil // it is near
 	}
 	if !c.retryable(s) {
 		if c.r.panicked { // by StopWhen, RetryWhen or a Matcher
-			return ReasonPanic
+			return ReasonPanic, nil
 		}
-		return refused(c.r.stage, ReasonPermanent)
+		return refused(c.r.stage, ReasonPermanent), nil
 	}
 	if config.MaxAttempts != Unlimited && s.Attempt()+1 >= config.MaxAttempts {
 		if config.MaxAttempts == 1 {
-			return refused(c.r.stage, ReasonExhausted)
+			return refused(c.r.stage, ReasonExhausted), nil
 		}
-		return ReasonExhausted
+		return ReasonExhausted, nil
 	}
-	return ReasonNone
+	return ReasonNone, nil
 }
 
 // refused is the reason of a failure that has no retry, where the stage says
@@ -75,7 +80,7 @@ func (c *call) retryable(s *Scope) bool {
 	case ClassPermanent, ClassPanic, ClassInvalid:
 		return false
 	}
-	if errors.Is(c.r.err, errUnsatisfied) {
+	if c.r.err == errUnsatisfied { //nolint:errorlint // its own, not that of a call inside
 		return true
 	}
 	byDefault := c.r.marked || c.r.class.IsTransient()

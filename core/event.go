@@ -103,6 +103,9 @@ func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
 		return p.event.executeAlone(ctx, p.in)
 	}
 	p.call.first.outer = ctx
+	if s := scopeOf(ctx); s.isWithin(p.call.parent) {
+		p.call.parent = s // its surroundings are those it is executed in
+	}
 	err := p.call.execute()
 	return p.call.result(err)
 }

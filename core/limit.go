@@ -14,7 +14,8 @@ import (
 // channel and the callbacks, only when it is asked.
 type limit struct {
 	deadline
-	ended atomic.Uint32 // how it ended
+	ended   atomic.Uint32 // how it ended
+	overdue atomic.Bool   // the attempt counts as expired, although it ended before
 
 	mu        sync.Mutex
 	done      chan struct{} // nil until somebody asks
@@ -36,7 +37,7 @@ const (
 	endedCanceled // the context around it was cancelled, or the attempt is over
 )
 
-func (l *limit) expired() bool { return l.ended.Load() == endedExpired }
+func (l *limit) expired() bool { return l.ended.Load() == endedExpired || l.overdue.Load() }
 
 func (l *limit) Err() error {
 	switch l.ended.Load() {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -196,27 +197,48 @@ func (r *errorRegistry) addType(name string, t errorType) {
 
 // describe notes everything registered that err is.
 func (r *errorRegistry) describe(e *RecordedError, err error) {
-	defer func() { _ = recover() }() // methods of the error may panic
 	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, name := range r.order {
-		if errors.Is(err, r.sentinels[name]) {
+	sentinels, types := slices.Clone(r.order), slices.Clone(r.typeOrder)
+	r.mu.RUnlock()
+	// Methods of the error run without the lock: they may ask the registry too.
+	for _, name := range sentinels {
+		if is(err, r.sentinel(name)) {
 			e.Sentinels = append(e.Sentinels, name)
 		}
 	}
-	for _, name := range r.typeOrder {
-		if value, ok := r.types[name].find(err); ok {
+	for _, name := range types {
+		if value, ok := r.find(name, err); ok {
 			e.Typed = append(e.Typed, TypedError{name, value})
 		}
 	}
 }
 
-func (r *errorRegistry) nameOf(err error) string {
+func (r *errorRegistry) sentinel(name string) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.sentinels[name]
+}
+
+func (r *errorRegistry) find(name string, err error) (value []byte, ok bool) {
+	defer func() {
+		if recover() != nil { // a method of the error
+			value, ok = nil, false
+		}
+	}()
+	r.mu.RLock()
+	t := r.types[name]
+	r.mu.RUnlock()
+	return t.find(err)
+}
+
+// nameOf is the name that err was registered under, empty if it was not.
+func (r *errorRegistry) nameOf(err error) (name string) {
 	if err == nil || !reflect.TypeOf(err).Comparable() {
 		return ""
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
+	defer func() { _ = recover() }() // a comparable struct with something in it that is not
 	return r.names[err]
 }
 

@@ -2,8 +2,8 @@ package core
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -68,14 +68,23 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if e := r.Interrupt(); e != nil {
 		e.intoJSON(&out)
 	}
-	data, err := json.Marshal(out)
-	var unsupported *json.UnsupportedTypeError
-	if errors.As(err, &unsupported) || err != nil && out.Metadata != nil {
+	data, err := marshal(out)
+	if err != nil {
 		// Metadata is the user's: what JSON cannot say must not lose the record.
 		out.Metadata = map[string]any{"error": "metadata cannot be written as JSON: " + err.Error()}
-		data, err = json.Marshal(out)
+		data, err = marshal(out)
 	}
 	return data, err
+}
+
+// marshal keeps a panic of a user's MarshalJSON an error.
+func marshal(out recordJSON) (data []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return json.Marshal(out)
 }
 
 func (e *InterruptedError) intoJSON(out *recordJSON) {
@@ -104,8 +113,11 @@ func (d *Detail) intoJSON(out *recordJSON) {
 	if !d.InputHash.IsZero() {
 		out.InputHash = d.InputHash.String()
 	}
-	if !d.Usage.IsZero() {
-		out.Usage = &d.Usage
+	if u := d.Usage; !u.IsZero() {
+		if math.IsNaN(u.Cost) || math.IsInf(u.Cost, 0) {
+			u.Cost = 0 // JSON has no word for it
+		}
+		out.Usage = &u
 	}
 }
 

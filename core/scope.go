@@ -20,6 +20,7 @@ type Scope struct {
 	limit   *limit          // its own end; nil without a timeout
 	attempt int32
 	closed  atomic.Bool
+	early   atomic.Bool // the preconditions are at it, before the first attempt
 	// doomed says that a call inside has no outcome because of the end of
 	// this scope, come or near: the attempt has failed by it.
 	doomed atomic.Bool
@@ -68,12 +69,40 @@ func (s *Scope) Parent() *Scope { return s.call.parent }
 // a run or a branch of a group.
 func (s *Scope) IsAttempt() bool { return s.call.body != nil }
 
+// An AttemptID identifies one attempt of one call within the process, or what
+// its preconditions did before the first. It is comparable.
+type AttemptID struct {
+	call    *call
+	attempt int32
+}
+
+// Preconditions identifies what the preconditions of the call did. It belongs
+// to all attempts.
+func (id AttemptID) Preconditions() AttemptID { return AttemptID{id.call, -1} }
+
+// ID identifies the attempt. While preconditions run, it is that of these.
+func (s *Scope) ID() AttemptID {
+	if s.early.Load() {
+		return AttemptID{s.call, -1}
+	}
+	return AttemptID{s.call, s.attempt}
+}
+
 // Attempt is the number of the attempt, from 0; 0 outside a run.
 func (s *Scope) Attempt() int {
 	if s == nil {
 		return 0
 	}
 	return int(s.attempt)
+}
+
+// isWithin reports whether s is a part of the attempt around: it, or a branch
+// of a group in it.
+func (s *Scope) isWithin(around *Scope) bool {
+	for s != around && !s.IsAttempt() && s.call.parent != nil {
+		s = s.call.parent
+	}
+	return s == around
 }
 
 // Closed reports whether the attempt, or one around it, is over: its handler
@@ -181,6 +210,15 @@ func (s *Scope) AfterFunc(f func()) (stop func() bool) {
 		return s.limit.afterFunc(f)
 	}
 	return context.AfterFunc(s.outer, f)
+}
+
+// Context returns ctx as a context of this scope: what is called with it
+// belongs to the attempt, and is interrupted when the attempt's own context
+// ends, or ctx.
+func (s *Scope) Context(ctx context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(ctx)
+	context.AfterFunc(s, func() { cancel(context.Cause(s)) })
+	return context.WithValue(ctx, scopeKey{}, s)
 }
 
 // String names the scope where a context is printed.

@@ -27,7 +27,7 @@ func (c *call) suspended(s *Scope) *InterruptedError {
 	if e := c.suspension(s.outer); e != nil {
 		return e
 	}
-	if errors.Is(c.r.err, ErrInterrupted) {
+	if IsSuspension(c.r.err) {
 		c.r.err = &settledError{c.r.err}
 	}
 	return nil
@@ -43,7 +43,7 @@ func (c *call) expire(s *Scope) {
 		c.r.err = errors.Join(errDeadlineAhead, c.r.err)
 		return
 	}
-	s.limit.ended.Store(endedExpired) // the attempt is over: nobody waits for its context
+	s.limit.overdue.Store(true)
 	c.r.err = &TimeoutError{Limit: s.limit.length, Err: c.r.err}
 }
 

@@ -105,13 +105,13 @@ func (t *traits) foreign(err error) {
 			t.status = e.StatusCode()
 		}
 	}
-	t.connection = t.connection || is(err, syscall.ECONNREFUSED) || is(err, syscall.ECONNRESET) ||
-		is(err, syscall.ECONNABORTED) || is(err, syscall.EPIPE)
-	t.eof = t.eof || is(err, io.ErrUnexpectedEOF)
+	t.connection = t.connection || isOne(err, syscall.ECONNREFUSED) || isOne(err, syscall.ECONNRESET) ||
+		isOne(err, syscall.ECONNABORTED) || isOne(err, syscall.EPIPE)
+	t.eof = t.eof || isOne(err, io.ErrUnexpectedEOF)
 	if e, ok := err.(*url.Error); ok && errors.Is(e.Err, io.EOF) {
 		t.connection = true // net/http: the connection was closed before a response came
 	}
-	t.canceled = t.canceled || is(err, context.Canceled)
+	t.canceled = t.canceled || isOne(err, context.Canceled)
 	if e, ok := err.(net.Error); ok {
 		// context.DeadlineExceeded and os.ErrDeadlineExceeded are net.Errors too.
 		t.timeout = t.timeout || e.Timeout()
@@ -123,8 +123,8 @@ func (t *traits) foreign(err error) {
 	}
 }
 
-// is compares one error of a tree with target, as errors.Is does.
-func is(err, target error) bool {
+// isOne compares one error of a tree with target, as errors.Is does.
+func isOne(err, target error) bool {
 	if e, ok := err.(interface{ Is(error) bool }); ok && e.Is(target) {
 		return true
 	}

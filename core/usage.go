@@ -23,7 +23,11 @@ func (u Usage) Plus(v Usage) Usage {
 // AddUsage counts u for the attempt that ctx belongs to; it is in the record
 // that ends the attempt, also when it fails. Outside a run it does nothing.
 func AddUsage(ctx context.Context, u Usage) {
-	if s := scopeOf(ctx); s != nil {
+	s := scopeOf(ctx)
+	for s != nil && !s.IsAttempt() {
+		s = s.call.parent // a branch has no records of its own
+	}
+	if s != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		u = s.usage().Plus(u)

@@ -54,7 +54,8 @@ func (c *call) interrupted(ctx context.Context) bool {
 			check(ctx)
 		}
 	}
-	return ctx.Err() != nil
+	// A context that was derived from the attempt's may end a moment later.
+	return ctx.Err() != nil || c.parent != nil && c.parent.Err() != nil
 }
 
 // stopWaiting is what the end of the context during a wait means.

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -35,7 +36,7 @@ func (c *checker) check(ctx context.Context) {
 	}
 	interrupt, err := c.askSafely(ctx)
 	if err != nil && !c.failing && ctx.Err() == nil {
-		c.run.log(nil, core.SeverityWarn, "the interrupt checker failed: "+err.Error(), nil)
+		c.run.log(nil, core.SeverityWarn, fmt.Sprint("the interrupt checker failed: ", err), nil)
 	}
 	c.failing = err != nil
 	if interrupt != nil {

@@ -20,12 +20,15 @@ const (
 )
 
 // course follows the root calls of a run, which its status depends on. A group
-// outside of every call is one root call.
+// outside of every call is one root call, and each of its branches counts by
+// its last call.
 type course struct {
-	active    int         // that started and have not ended
-	suspended int         // that stopped without an outcome
-	failed    bool        // the last that ended failed
-	group     *core.Scope // the last that ended is a group, and this is it
+	active    int  // that started and have not ended
+	suspended int  // that stopped without an outcome
+	failed    bool // the last that ended failed
+
+	group   *core.Scope          // the last that ended is a group, and this is it
+	failing map[*core.Scope]bool // its branches whose last call failed
 }
 
 // follow takes in one record of a call, which comes from the attempt s.
@@ -46,11 +49,28 @@ func (c *course) follow(s *core.Scope, rec *core.Record) {
 		c.suspended++
 	}
 	failed := rec.Status == core.StatusFailed
-	group := s.Parent().Parent() // nil for a call that is no branch's
-	if group == nil || group != c.group {
-		c.failed, c.group = false, group
+	branch, group := rootBranch(s.Parent())
+	if group == nil {
+		c.failed, c.group, c.failing = failed, nil, nil
+		return
 	}
-	c.failed = c.failed || failed
+	if group != c.group {
+		c.group, c.failing = group, make(map[*core.Scope]bool)
+	}
+	delete(c.failing, branch)
+	if failed {
+		c.failing[branch] = true
+	}
+	c.failed = len(c.failing) > 0
+}
+
+// rootBranch is the outermost group that s is in, and the branch of it; nil
+// for the root itself.
+func rootBranch(s *core.Scope) (branch, group *core.Scope) {
+	for ; s.Parent() != nil; s = s.Parent() {
+		branch, group = group, s
+	}
+	return branch, group
 }
 
 // status is how the run stands. The lock is held.
@@ -163,8 +183,11 @@ func (r *run) cancelTimeout() bool {
 const closeGrace = 100 * time.Millisecond
 
 func (r *run) close() error {
-	r.cancelTimeout()
 	r.mu.Lock()
+	if r.timeout != nil {
+		r.timeout.Stop()
+		r.timeout = nil
+	}
 	if r.ending {
 		r.mu.Unlock()
 		<-r.done

@@ -16,9 +16,10 @@ import (
 type Option func(*config)
 
 // A Publisher is told every record of a run, in sequence order and by one
-// goroutine at a time. It holds up the call that the record is about, and may
-// use the run (but not close it); package bus has one that holds up nothing.
-// Its panics are counted and ignored.
+// goroutine at a time: that of some call, which may have to tell the records
+// of others too and is held up for as long. It must be fast, therefore;
+// package bus has one that holds up nothing. It may use the run, but not close
+// it. Its panics are counted and ignored.
 type Publisher interface {
 	Publish(core.Record)
 }

@@ -77,7 +77,9 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 		return ErrClosed
 	}
 	if !s.Accepts(rec) {
-		delete(r.values.pending, s)
+		if rec.Kind.IsCall() {
+			r.values.drop(s.ID())
+		}
 		r.mu.Unlock()
 		return core.ErrAttemptOver
 	}
@@ -155,14 +157,24 @@ func (r *run) drainOne() {
 	r.mu.Lock()
 }
 
-// tell keeps a publisher's panic from the call that the record is about.
+// tell keeps a publisher's panic from the call that the record is about. One
+// that leaves its goroutine takes the call with it, but not the publishing.
 func (r *run) tell(p Publisher, rec *core.Record) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
-			r.panics.Add(1)
+		if returned {
+			return
+		}
+		r.panics.Add(1)
+		if recover() == nil { // runtime.Goexit
+			r.mu.Lock()
+			r.publishing = false
+			r.quiet.Broadcast()
+			r.mu.Unlock()
 		}
 	}()
 	p.Publish(*rec)
+	returned = true
 }
 
 // Keep implements core.Run.

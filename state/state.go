@@ -47,11 +47,15 @@ func From(ctx context.Context) *ExecutionState {
 // its calls are interrupted, not failed. Root calls are numbered over all
 // contexts of the run. After an interrupt or Close the result has ended.
 //
-// It is for the program around the run. A handler makes its calls with the
-// context that it was given: with this one they would be root calls.
+// It is for the program around the run; a handler makes its calls with the
+// context that it was given. Of a run that a handler has from From, the result
+// belongs to the handler's attempt, and its calls are children of it.
 func (st *ExecutionState) Context(ctx context.Context) context.Context {
 	if st == nil {
 		return ctx
+	}
+	if st.scope != nil {
+		return st.scope.Context(ctx)
 	}
 	return st.run.context(ctx)
 }

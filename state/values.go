@@ -11,7 +11,8 @@ import (
 // Put stores v under key in the run that ctx belongs to. The value belongs to
 // the attempt that writes it: that attempt and what it calls see it at once,
 // everyone else when its call completes. An attempt that fails, is abandoned
-// or does not finish leaves nothing. Outside every call the value is there for
+// or does not finish leaves nothing; what a precondition writes belongs to all
+// attempts of its call. Outside every call the value is there for
 // everyone at once.
 //
 // v is kept encoded: changing it afterwards changes nothing. A value that
@@ -85,7 +86,7 @@ type value struct {
 // values are those of the run, and those of the attempts under way.
 type values struct {
 	common  map[slot][]byte
-	pending map[*core.Scope][]value // in the order of writing
+	pending map[core.AttemptID][]value // in the order of writing
 }
 
 // attemptOf is the attempt that s is a part of: s itself, or the one around
@@ -110,9 +111,10 @@ func (r *run) put(s *core.Scope, v value) error {
 	case attempt != nil:
 		defer r.mu.Unlock()
 		if r.values.pending == nil {
-			r.values.pending = make(map[*core.Scope][]value)
+			r.values.pending = make(map[core.AttemptID][]value)
 		}
-		r.values.pending[attempt] = append(r.values.pending[attempt], v)
+		id := attempt.ID()
+		r.values.pending[id] = append(r.values.pending[id], v)
 		return nil
 	}
 	r.commit(core.Address{}, v)
@@ -124,10 +126,10 @@ func (r *run) get(s *core.Scope, at slot) ([]byte, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for ; s != nil; s = s.Parent() {
-		written := r.values.pending[s]
-		for i := len(written) - 1; i >= 0; i-- {
-			if written[i].slot == at {
-				return written[i].encoded, true
+		id := s.ID()
+		for _, id := range [...]core.AttemptID{id, id.Preconditions()} {
+			if encoded, ok := r.values.latest(id, at); ok {
+				return encoded, true
 			}
 		}
 	}
@@ -136,29 +138,50 @@ func (r *run) get(s *core.Scope, at slot) ([]byte, bool) {
 }
 
 // settleValues decides what becomes of the values of the attempt s, which rec
-// ends: they are there for everyone if its call completed, and else gone. The
-// lock is held.
+// ends: they are there for everyone if its call completed, and else gone. What
+// the preconditions wrote stays as long as there are attempts. The lock is
+// held.
 func (r *run) settleValues(s *core.Scope, rec *core.Record) {
 	if !rec.Kind.IsCall() {
 		return
 	}
-	written := r.values.pending[s]
-	delete(r.values.pending, s)
-	if rec.Status != core.StatusCompleted {
-		return
-	}
-	for _, v := range written {
-		for around := s.Parent(); around != nil; around = around.Parent() {
-			r.values.forget(around, v.slot) // what it wrote before is older
+	id := s.ID()
+	if rec.Status == core.StatusCompleted {
+		for _, v := range append(r.values.pending[id.Preconditions()], r.values.pending[id]...) {
+			for around := s.Parent(); around != nil; around = around.Parent() {
+				r.values.forget(around.ID(), v.slot) // what it wrote before is older
+			}
+			r.commit(rec.Address, v)
 		}
-		r.commit(rec.Address, v)
+	}
+	if rec.WillRetry {
+		delete(r.values.pending, id)
+	} else {
+		r.values.drop(id)
 	}
 }
 
-// forget drops what the attempt s has written there.
-func (v *values) forget(s *core.Scope, at slot) {
-	if written := v.pending[s]; written != nil {
-		v.pending[s] = slices.DeleteFunc(written, func(w value) bool { return w.slot == at })
+// latest is what the attempt has written there last.
+func (v *values) latest(id core.AttemptID, at slot) ([]byte, bool) {
+	written := v.pending[id]
+	for i := len(written) - 1; i >= 0; i-- {
+		if written[i].slot == at {
+			return written[i].encoded, true
+		}
+	}
+	return nil, false
+}
+
+// drop forgets what the attempt and the preconditions of its call have written.
+func (v *values) drop(id core.AttemptID) {
+	delete(v.pending, id)
+	delete(v.pending, id.Preconditions())
+}
+
+// forget drops what the attempt has written there.
+func (v *values) forget(id core.AttemptID, at slot) {
+	if written := v.pending[id]; written != nil {
+		v.pending[id] = slices.DeleteFunc(written, func(w value) bool { return w.slot == at })
 	}
 }
 

@@ -108,17 +108,32 @@ func text(msg goopenai.ChatCompletionMessage) string {
 }
 
 // toolCalls gives an ID to calls that have none, as some services send them:
-// their results could not be told apart. It is counted over the conversation.
+// their results could not be told apart. No ID is given that the conversation
+// has already.
 func toolCalls(req actors.Request, calls []goopenai.ToolCall) []actors.ToolCall {
-	earlier := 0
+	taken := make(map[string]bool)
+	for _, call := range calls {
+		taken[call.ID] = true
+	}
 	for _, msg := range req.Messages {
-		earlier += len(msg.ToolCalls)
+		for _, call := range msg.ToolCalls {
+			taken[call.ID] = true
+		}
+	}
+	n := 0
+	free := func() (id string) {
+		for id == "" || taken[id] {
+			n++
+			id = fmt.Sprintf("call_%d", n)
+		}
+		taken[id] = true
+		return id
 	}
 	out := make([]actors.ToolCall, len(calls))
 	for i, call := range calls {
 		out[i] = actors.ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: call.Function.Arguments}
 		if call.ID == "" {
-			out[i].ID = fmt.Sprintf("call_%d", earlier+i+1)
+			out[i].ID = free()
 		}
 	}
 	return out

@@ -12,6 +12,9 @@ import (
 // Encode returns v as msgpack. Struct fields go by their json names. A value
 // that cannot be encoded is an *[UnsupportedError] that names the path to it.
 func Encode(v any) ([]byte, error) {
+	if err := checkDepth(v); err != nil {
+		return nil, fmt.Errorf("codec: encode %T: %w", v, err)
+	}
 	var buf bytes.Buffer
 	enc := msgpack.NewEncoder(&buf)
 	enc.SetCustomStructTag("json")

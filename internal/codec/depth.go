@@ -1,0 +1,97 @@
+package codec
+
+import (
+	"errors"
+	"reflect"
+	"sync"
+)
+
+// ErrTooDeep is found in the error of a value that points to itself, or is
+// nested deeper than any encoding of it could be read again.
+var ErrTooDeep = errors.New("the value points to itself, or is nested deeper than 1000 levels")
+
+// recursive caches, by type, whether values of the type can contain
+// themselves. A type never changes its answer.
+var recursive sync.Map // reflect.Type → bool
+
+// checkDepth reports values that an encoder would follow for ever: it would
+// end with the stack, and the process, before anything could be recovered.
+func checkDepth(v any) error {
+	if v == nil {
+		return nil
+	}
+	t := reflect.TypeOf(v)
+	known, ok := recursive.Load(t)
+	if !ok {
+		known = canRecurse(t, make(map[reflect.Type]bool))
+		recursive.Store(t, known)
+	}
+	if known.(bool) && deeperThan(reflect.ValueOf(v), maxNesting) {
+		return ErrTooDeep
+	}
+	return nil
+}
+
+// canRecurse reports whether a value of the type may reach another of a type
+// that is being looked at, or an interface, which may hold anything.
+func canRecurse(t reflect.Type, above map[reflect.Type]bool) bool {
+	switch t.Kind() {
+	case reflect.Interface:
+		return true
+	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map, reflect.Struct:
+	default:
+		return false
+	}
+	if above[t] {
+		return true
+	}
+	above[t] = true
+	defer delete(above, t)
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if canRecurse(t.Field(i).Type, above) {
+				return true
+			}
+		}
+		return false
+	case reflect.Map:
+		return canRecurse(t.Key(), above) || canRecurse(t.Elem(), above)
+	}
+	return canRecurse(t.Elem(), above)
+}
+
+// deeperThan reports whether v is nested deeper than the levels that are left.
+func deeperThan(v reflect.Value, left int) bool {
+	if left == 0 {
+		return true
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return !v.IsNil() && deeperThan(v.Elem(), left-1)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if deeperThan(v.Field(i), left-1) {
+				return true
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if isFlat(v.Type().Elem().Kind()) {
+			return false
+		}
+		for i := range v.Len() {
+			if deeperThan(v.Index(i), left-1) {
+				return true
+			}
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			if deeperThan(it.Key(), left-1) || deeperThan(it.Value(), left-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isFlat(k reflect.Kind) bool { return k <= reflect.Complex128 || k == reflect.String }
