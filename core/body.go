@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -16,6 +17,7 @@ type body interface {
 	land()                               // whose output is kept by this
 	output() any
 	encodeInput() ([]byte, error)
+	decodeOutput(encoded []byte) error
 }
 
 // result is how a stage of an attempt ended.
@@ -57,7 +59,7 @@ func (t *typedCall[In, Out]) pass(ctx context.Context) {
 func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out, r *result) {
 	t.definition.pass(ctx, t.in, out, r)
 	if r.err == nil && t.run != nil {
-		if settings := t.run.Settings(); settings.Payloads || settings.Artifacts {
+		if settings := t.run.Settings(); settings.Payloads || settings.Outputs || settings.Artifacts {
 			t.store(ctx, settings, *out, r)
 		}
 	}
@@ -88,7 +90,7 @@ func (t *typedCall[In, Out]) store(ctx context.Context, settings *Settings, out 
 			return
 		}
 		r.kept = &keptOutput{artifact: reference}
-	} else if settings.Payloads {
+	} else if settings.Payloads || settings.Outputs {
 		r.kept = &keptOutput{encoded: encoded}
 	}
 	r.stage = StageHandler
@@ -102,6 +104,13 @@ func (t *typedCall[In, Out]) encodeInput() ([]byte, error) {
 		return nil, &encodeError{"input", t.spec.Name, err}
 	}
 	return encoded, nil
+}
+
+func (t *typedCall[In, Out]) decodeOutput(encoded []byte) error {
+	if len(encoded) == 0 {
+		return errors.New("no output was recorded")
+	}
+	return Decode(encoded, &t.out)
 }
 
 // flight is a pass on a goroutine of its own, with an end in time.

@@ -29,6 +29,7 @@ type call struct {
 	delay    time.Duration // before the next attempt
 	source   Source        // of the delay
 	preceded bool          // something took time before the first attempt
+	entered  bool          // an attempt was begun by this process
 }
 
 // execute is the way of a call: preconditions, then attempts until one
@@ -61,6 +62,11 @@ func (c *call) admit(s *Scope) (*Scope, error) {
 	if c.policy.err != nil {
 		c.r = result{err: c.policy.err, stage: StageDefinition}
 		return nil, c.failBefore(s, ReasonPermanent)
+	}
+	if c.run != nil && c.run.Settings().Recalls {
+		if rec := c.run.Recall(s, c.spec.Kind); rec != nil && (rec.Outcome != nil || rec.InDoubt != nil || rec.Refused != nil || rec.Begun) {
+			return c.recall(s, rec)
+		}
 	}
 	if done, err := c.checkpoint(s); done {
 		return nil, err

@@ -165,6 +165,8 @@ func (e *ExecutionEvent[In, Out]) level(settings *Settings) (p *Policy, timeout 
 		p = e.policy
 	case d.policy != nil:
 		p = d.policy
+	case d.spec.Kind == KindStep:
+		p = builtInOnce
 	case settings != nil && settings.RetryByKind[d.spec.Kind] != nil:
 		p = settings.RetryByKind[d.spec.Kind]
 	case settings != nil && settings.Retry != nil:

@@ -20,6 +20,7 @@ const (
 	InterruptParent  InterruptReason = "parent_timeout" // the attempt of the caller timed out
 	InterruptGroup   InterruptReason = "group"          // another branch of the group failed
 	InterruptClosed  InterruptReason = "closed"         // the run was closed
+	InterruptStore   InterruptReason = "store"          // the run could not be stored any more
 )
 
 // An InterruptedError is returned by a call that stopped without an outcome,
@@ -33,12 +34,21 @@ type InterruptedError struct {
 	// origin is the scope whose end this is: it and those around it were not
 	// interrupted. Nil if the whole run was.
 	origin *Scope
+	local  bool // of one that was restored, where origin is nil
 }
 
 // Local reports whether only a part of the run was interrupted: the inside of
 // an attempt that timed out, or of a group that failed fast. What is around it
 // goes on.
-func (e *InterruptedError) Local() bool { return e.origin != nil }
+func (e *InterruptedError) Local() bool { return e.origin != nil || e.local }
+
+// AsLocal returns a copy that is Local: one that is restored from where it was
+// stored.
+func (e *InterruptedError) AsLocal() *InterruptedError {
+	local := *e
+	local.local = true
+	return &local
+}
 
 // Error is a line such as `interrupted (user) by ops: deploy`.
 func (e *InterruptedError) Error() string {

@@ -6,7 +6,7 @@ import "fmt"
 // of their own.
 type Kind uint8
 
-// The kinds of records. The first three are calls.
+// The kinds of records. Tools, LLMs, agents and steps are calls.
 const (
 	KindTool       Kind = iota + 1 // a call of a tool
 	KindLLM                        // a call of a language model
@@ -15,19 +15,20 @@ const (
 	KindLog                        // a log line
 	KindValue                      // a value stored by key
 	KindStepResult                 // the result of a named step
+	KindStep                       // a call of a step: what a handler does that is no call, recorded
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	KindTool: "tool_call", KindLLM: "llm_call", KindAgent: "agent_call", KindRun: "run",
-	KindLog: "log", KindValue: "value", KindStepResult: "step_result",
+	KindLog: "log", KindValue: "value", KindStepResult: "step_result", KindStep: "step",
 }
 
 // String is the name on the wire, such as "tool_call".
 func (k Kind) String() string { return nameOf(kindNames[:], uint8(k), "kind") }
 
 // IsCall reports whether records of this kind tell of an execution event.
-func (k Kind) IsCall() bool { return k >= KindTool && k <= KindAgent }
+func (k Kind) IsCall() bool { return k >= KindTool && k <= KindAgent || k == KindStep }
 
 // MarshalText writes the name on the wire.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

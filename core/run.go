@@ -18,6 +18,10 @@ type Run interface {
 	// appended once the run is closed.
 	Append(s *Scope, r *Record) error
 
+	// Recall returns what restored history says of the call at the address of
+	// s, nil if it says nothing: the call is new.
+	Recall(s *Scope, kind Kind) *Recalled
+
 	// Keep stores an encoded output too large for a record and returns a
 	// reference to it.
 	Keep(ctx context.Context, encoded []byte) (reference string, err error)
@@ -42,6 +46,13 @@ type Settings struct {
 	// Payloads keeps inputs and outputs in records. Without it nothing is
 	// encoded.
 	Payloads bool
+
+	// Recalls says that there is restored history to ask.
+	Recalls bool
+
+	// Outputs keeps outputs and the hashes of inputs in records, and the input
+	// of root calls: what a later run needs to recall them.
+	Outputs bool
 
 	// Artifacts hands outputs above MaxInline to Keep.
 	Artifacts bool

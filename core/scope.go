@@ -20,6 +20,7 @@ type Scope struct {
 	limit   *limit          // its own end; nil without a timeout
 	attempt int32
 	closed  atomic.Bool
+	entry   bool        // the first attempt of its call that this process began
 	early   atomic.Bool // the preconditions are at it, before the first attempt
 	// doomed says that a call inside has no outcome because of the end of
 	// this scope, come or near: the attempt has failed by it.
@@ -68,6 +69,13 @@ func (s *Scope) Parent() *Scope { return s.call.parent }
 // IsAttempt reports whether s is an attempt of a call, rather than the root of
 // a run or a branch of a group.
 func (s *Scope) IsAttempt() bool { return s.call.body != nil }
+
+// IsEntry reports whether the attempt is the first of its call that this
+// process began, and Entered whether there was any.
+func (s *Scope) IsEntry() bool { return s.entry }
+
+// Entered reports whether this process began an attempt of the call.
+func (s *Scope) Entered() bool { return s.call.entered }
 
 // An AttemptID identifies one attempt of one call within the process, or what
 // its preconditions did before the first. It is comparable.

@@ -43,10 +43,11 @@ func (c *call) end(status Status, s *Scope) *Record {
 }
 
 func (c *call) recordStarted(s *Scope) error {
+	s.entry, c.entered = !c.entered, true
 	rec := c.begin(StatusStarted, int(s.attempt), c.started)
-	if c.run.Settings().Payloads && s.attempt == 0 {
+	if settings := c.run.Settings(); s.attempt == 0 && (settings.Payloads || settings.Outputs) {
 		var err error
-		if rec.Detail, err = c.inputDetail(); err != nil {
+		if rec.Detail, err = c.inputDetail(settings); err != nil {
 			c.r = result{err: err, stage: StageEntry}
 			return c.failBefore(s, ReasonPermanent)
 		}
@@ -54,14 +55,18 @@ func (c *call) recordStarted(s *Scope) error {
 	return c.append(s, rec)
 }
 
-// inputDetail is the encoded input with its hash.
-func (c *call) inputDetail() (*Detail, error) {
+// inputDetail is the hash of the input, and the input itself where it is kept.
+func (c *call) inputDetail(settings *Settings) (*Detail, error) {
 	input, err := c.body.encodeInput()
 	if err != nil {
 		return nil, err
 	}
-	hash, err := hashOfEncoded(slices.Clone(input))
-	return &Detail{Input: input, InputHash: hash}, err
+	d := new(Detail)
+	if settings.Payloads || c.parent.call.root != nil {
+		d.Input = slices.Clone(input) // hashing may reorder it
+	}
+	d.InputHash, err = hashOfEncoded(input)
+	return d, err
 }
 
 // append hands rec to the run. A call whose records cannot be kept has failed,

@@ -2,21 +2,24 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // Status says how a run stands.
-type Status string
+type Status = snapshot.Status
 
 // The statuses of a run.
 const (
-	StatusRunning     Status = "running"
-	StatusInterrupted Status = "interrupted" // it stopped with calls that have no outcome
-	StatusCompleted   Status = "completed"
-	StatusFailed      Status = "failed" // its last root call, or a branch of its last root group, failed
+	StatusRunning     = snapshot.StatusRunning
+	StatusPaused      = snapshot.StatusPaused
+	StatusInterrupted = snapshot.StatusInterrupted
+	StatusCompleted   = snapshot.StatusCompleted
+	StatusFailed      = snapshot.StatusFailed
 )
 
 // course follows the root calls of a run, which its status depends on. A group
@@ -37,13 +40,21 @@ func (c *course) follow(s *core.Scope, rec *core.Record) {
 		return
 	}
 	if rec.Status == core.StatusStarted {
-		if rec.Attempt == 0 {
+		if s.IsEntry() {
 			c.active++
 		}
 		return
 	}
-	if rec.TotalAttempts() > 0 {
+	if s.Entered() {
 		c.active--
+	}
+	c.judge(s, rec)
+}
+
+// judge takes in how the call of s ended, also where that was recalled.
+func (c *course) judge(s *core.Scope, rec *core.Record) {
+	if attemptOf(s.Parent()) != nil {
+		return
 	}
 	if e := rec.Interrupt(); e != nil && !e.Local() {
 		c.suspended++
@@ -191,7 +202,7 @@ func (r *run) close() error {
 	if r.ending {
 		r.mu.Unlock()
 		<-r.done
-		return nil
+		return r.closeErr
 	}
 	r.ending = true
 	r.root.Interrupt(errClosing)
@@ -205,14 +216,20 @@ func (r *run) close() error {
 	r.closed = true
 	last := r.lastRecord()
 	r.keep(&last)
+	err := r.write()
+	status := r.status()
 	r.publish()
 	r.mu.Lock()
 	for r.publishing {
 		r.quiet.Wait() // another goroutine is at it
 	}
 	r.mu.Unlock()
+	if r.journal != nil {
+		err = errors.Join(err, r.journal.Close(status))
+	}
+	r.closeErr = err
 	close(r.done)
-	return nil
+	return err
 }
 
 // awaitCalls waits until every call has ended, within bounds: a handler that

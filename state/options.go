@@ -4,12 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"maps"
 	randv2 "math/rand/v2"
-	"slices"
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // An Option configures a run.
@@ -34,18 +33,20 @@ type Artifacts interface {
 // nil interrupt is a no. An error is logged once and changes nothing.
 type Checker func(context.Context) (interrupt *core.InterruptedError, err error)
 
-// Metadata describes a run.
-type Metadata struct {
-	Description string
-	Pipeline    string
-	Tags        []string
-	Custom      map[string]string
+// An ArtifactReader also finds what it stored; a run that is resumed needs it.
+// snapshot.ArtifactStore is one.
+type ArtifactReader interface {
+	Get(ctx context.Context, reference string) ([]byte, error)
 }
 
-func (m Metadata) clone() Metadata {
-	m.Tags, m.Custom = slices.Clone(m.Tags), maps.Clone(m.Custom)
-	return m
-}
+// Metadata describes a run.
+type Metadata = snapshot.Metadata
+
+// RerunFailed makes a resumed run try again what failed for good, for when
+// what was wrong was mended outside: failed tools, LLMs and steps run with a
+// fresh budget, and failed agents around them are entered again as their last
+// attempt, so that their finished calls stay restored.
+func RerunFailed() Option { return func(c *config) { c.rerunFailed = true } }
 
 // WithRunID names the run: 1 to 128 letters, digits, dots, dashes and
 // underscores, not beginning with a dot. Defaults to a random name.
@@ -76,8 +77,8 @@ func WithRetry(cfg core.RetryConfig) Option {
 // which neither event nor actor has one.
 func WithRetryFor(kind core.Kind, cfg core.RetryConfig) Option {
 	return func(c *config) {
-		if !kind.IsCall() {
-			c.must(fmt.Errorf("state: WithRetryFor: %v is no kind of call; allowed are KindTool, KindLLM and KindAgent", kind))
+		if !kind.IsCall() || kind == core.KindStep {
+			c.must(fmt.Errorf("state: WithRetryFor: calls of kind %v are not retried; allowed are KindTool, KindLLM and KindAgent", kind))
 		}
 		c.settings.RetryByKind[kind] = c.policy(cfg)
 	}
@@ -115,7 +116,7 @@ func WithInterruptChecker(check Checker) Option {
 }
 
 // WithMetadata describes the run.
-func WithMetadata(m Metadata) Option { return func(c *config) { c.metadata = m.clone() } }
+func WithMetadata(m Metadata) Option { return func(c *config) { c.metadata = m.Clone() } }
 
 // CheckRunID reports what keeps id from being a run ID.
 func CheckRunID(id string) error {
@@ -141,6 +142,8 @@ type config struct {
 	artifacts  Artifacts
 	checker    Checker
 	metadata   Metadata
+
+	strict, rerunFailed bool
 }
 
 func configure(options []Option) *config {

@@ -31,7 +31,7 @@ func TestInvalidOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 		"retry":            {func() state.Option { return state.WithRetry(core.RetryConfig{MaxAttempts: -2}) }, []string{"MaxAttempts", "-2"}},
 		"retry of a kind":  {func() state.Option { return state.WithRetryFor(core.KindTool, core.RetryConfig{MaxDelay: -2}) }, []string{"MaxDelay", "-2ns"}},
 		"retry of no call": {func() state.Option { return state.WithRetryFor(core.KindLog, core.RetryConfig{}) }, []string{"log", "KindTool, KindLLM and KindAgent"}},
-		"retry of no kind": {func() state.Option { return state.WithRetryFor(200, core.RetryConfig{}) }, []string{"no kind of call"}},
+		"retry of no kind": {func() state.Option { return state.WithRetryFor(200, core.RetryConfig{}) }, []string{"allowed are KindTool, KindLLM and KindAgent"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // run is the run behind its handles. It implements core.Run.
@@ -21,6 +22,11 @@ type run struct {
 	metadata   Metadata
 	began      time.Time
 
+	journal     snapshot.Journal // nil in memory
+	restored    *restored        // nil for a run that is new
+	strict      bool             // nothing is executed
+	rerunFailed bool
+
 	mu          sync.Mutex // guards what follows; never held while others' code runs
 	quiet       *sync.Cond // signalled when a call ends and when publishing pauses
 	history     history
@@ -29,19 +35,32 @@ type run struct {
 	ending      bool // Close has begun
 	closed      bool // the last record is in the history
 	done        chan struct{}
+	closeErr    error
 	contexts    map[int]context.CancelCauseFunc
 	nextContext int
 	interrupted *core.InterruptedError
 	timeout     *time.Timer
 	values      values
 	course      course
+	unwritten   []core.Record // kept, and not yet in the journal
+	broken      error         // why nothing can be stored any more
+	recovered   []core.Record // recalled, and not yet published
+	report      Report
 
 	panics atomic.Int64 // of publishers
 }
 
+// newRun is a run in memory.
 func newRun(c *config) *run {
+	r := prepareRun(c)
+	r.begin()
+	return r
+}
+
+func prepareRun(c *config) *run {
 	r := &run{
 		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata,
+		strict: c.strict, rerunFailed: c.rerunFailed, began: time.Now(),
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
 	r.history.runID = c.settings.RunID
@@ -51,15 +70,19 @@ func newRun(c *config) *run {
 		r.checker = &checker{ask: c.checker, run: r}
 		r.settings.Check = r.checker.check
 	}
-	r.began = time.Now()
-	begin := core.Record{Time: r.began.UTC().Round(0), Kind: core.KindRun, Status: core.StatusStarted, Name: c.metadata.Pipeline}
-	if c.metadata.Description != "" {
-		begin.Detail = &core.Detail{Message: c.metadata.Description}
+	return r
+}
+
+// begin records that the run begins, or goes on.
+func (r *run) begin() {
+	rec := core.Record{Time: r.began.UTC().Round(0), Kind: core.KindRun, Status: core.StatusStarted, Name: r.metadata.Pipeline}
+	if r.metadata.Description != "" {
+		rec.Detail = &core.Detail{Message: r.metadata.Description}
 	}
 	r.mu.Lock()
-	r.keep(&begin)
+	r.keep(&rec)
+	_ = r.write() // a journal that is broken already says so at the first call
 	r.publish()
-	return r
 }
 
 // now is the time as records have it.
@@ -89,6 +112,7 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 	r.keep(rec)
 	if rec.Kind.IsCall() {
 		r.course.follow(s, rec)
+		r.report.count(rec)
 		if r.ending {
 			r.quiet.Broadcast()
 		}
@@ -97,12 +121,71 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 		rec.Retry()
 		r.keep(rec)
 	}
+	if r.journal == nil {
+		r.publishOne(rec)
+		return nil
+	}
+	return r.store(rec)
+}
+
+// store writes what was kept to the journal, publishes it and, where it must
+// be, waits until it is on the disk. The lock is held, and released.
+func (r *run) store(rec *core.Record) error {
+	err := r.write()
+	seq, must := uint64(r.history.len()), durable(rec)
+	if err != nil {
+		r.mu.Unlock()
+		return r.stop(err)
+	}
 	r.publishOne(rec)
+	if !must {
+		return nil
+	}
+	if err := r.sync(seq); err != nil {
+		return r.stop(err)
+	}
 	return nil
 }
 
+// Recall implements core.Run.
+func (r *run) Recall(s *core.Scope, kind core.Kind) *core.Recalled {
+	a := s.Address()
+	r.mu.Lock()
+	if s.Parent().Closed() || r.closed {
+		r.mu.Unlock()
+		return nil
+	}
+	found := r.restored.recall(a, kind, r.rerunFailed)
+	if found == nil || found.Outcome == nil {
+		r.mu.Unlock()
+		if r.strict && kind != core.KindAgent {
+			return &core.Recalled{Refused: core.ErrNotRecorded}
+		}
+		return found
+	}
+	for _, v := range r.restored.valuesOf(a) {
+		r.values.set(v)
+	}
+	r.course.judge(s, found.Outcome)
+	r.report.Restored++
+	if len(r.publishers) > 0 {
+		rec := *found.Outcome
+		rec.Status, rec.Seq, rec.Replayed = core.StatusRecovered, 0, true
+		r.recovered = append(r.recovered, rec)
+	}
+	r.publish()
+	return r.load(found)
+}
+
 // keep gives rec its number and puts it into the history. The lock is held.
-func (r *run) keep(rec *core.Record) { r.history.append(rec) }
+func (r *run) keep(rec *core.Record) {
+	r.history.append(rec)
+	if r.journal != nil {
+		kept := *rec
+		kept.Seq = uint64(r.history.len())
+		r.unwritten = append(r.unwritten, kept)
+	}
+}
 
 // publish tells the publishers what is new, and unlocks. Whoever comes while
 // somebody is at it leaves the work to them: so publishing is in order, may
@@ -120,7 +203,7 @@ func (r *run) publish() {
 // the only one that is new, and need not be unpacked.
 func (r *run) publishOne(rec *core.Record) {
 	n := r.history.len()
-	if len(r.publishers) == 0 || r.publishing || r.published != n-1 {
+	if len(r.publishers) == 0 || r.publishing || r.published != n-1 || len(r.recovered) > 0 {
 		r.publish()
 		return
 	}
@@ -137,7 +220,7 @@ func (r *run) publishOne(rec *core.Record) {
 
 // drain publishes until nothing is new, and unlocks.
 func (r *run) drain() {
-	for r.published < r.history.len() {
+	for r.published < r.history.len() || len(r.recovered) > 0 {
 		r.drainOne()
 	}
 	r.publishing = false
@@ -148,8 +231,14 @@ func (r *run) drain() {
 }
 
 func (r *run) drainOne() {
-	rec := r.history.at(r.published)
-	r.published++
+	var rec core.Record
+	if len(r.recovered) > 0 {
+		rec, r.recovered = r.recovered[0], r.recovered[1:]
+		rec.RunID = r.settings.RunID
+	} else {
+		rec = r.history.at(r.published)
+		r.published++
+	}
 	r.mu.Unlock()
 	for _, p := range r.publishers {
 		r.tell(p, &rec)
@@ -175,6 +264,26 @@ func (r *run) tell(p Publisher, rec *core.Record) {
 	}()
 	p.Publish(*rec)
 	returned = true
+}
+
+// load brings the output of a recalled call that is kept apart.
+func (r *run) load(found *core.Recalled) *core.Recalled {
+	d := found.Outcome.Detail
+	if d == nil || d.Artifact == "" || len(d.Output) > 0 {
+		return found
+	}
+	reader, ok := r.artifacts.(ArtifactReader)
+	if !ok {
+		return &core.Recalled{Refused: fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifacts that have it (state.WithArtifacts)", found.Outcome.Address, d.Artifact)}
+	}
+	data, err := reader.Get(context.Background(), d.Artifact)
+	if err != nil {
+		return &core.Recalled{Refused: fmt.Errorf("state: %s: artifact %s: %w", found.Outcome.Address, d.Artifact, err)}
+	}
+	loaded := *d
+	loaded.Output = data
+	found.Outcome.Detail = &loaded
+	return found
 }
 
 // Keep implements core.Run.

@@ -73,7 +73,7 @@ func (st *ExecutionState) Metadata() Metadata {
 	if st == nil {
 		return Metadata{}
 	}
-	return st.run.metadata.clone()
+	return st.run.metadata.Clone()
 }
 
 // Records returns the history so far, in sequence order.

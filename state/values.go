@@ -118,8 +118,9 @@ func (r *run) put(s *core.Scope, v value) error {
 		return nil
 	}
 	r.commit(core.Address{}, v)
+	err := r.write()
 	r.publish()
-	return nil
+	return err
 }
 
 func (r *run) get(s *core.Scope, at slot) ([]byte, bool) {
@@ -185,12 +186,17 @@ func (v *values) forget(id core.AttemptID, at slot) {
 	}
 }
 
+// set gives v to everyone.
+func (v *values) set(to value) {
+	if v.common == nil {
+		v.common = make(map[slot][]byte)
+	}
+	v.common[to.slot] = to.encoded
+}
+
 // commit gives v to everyone and records it. The lock is held.
 func (r *run) commit(from core.Address, v value) {
-	if r.values.common == nil {
-		r.values.common = make(map[slot][]byte)
-	}
-	r.values.common[v.slot] = v.encoded
+	r.values.set(v)
 	r.keep(&core.Record{
 		Time: now(), Address: from, Name: v.key, Kind: v.kind, Status: core.StatusRecorded,
 		Detail: &core.Detail{Output: v.encoded},

@@ -1,0 +1,109 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Recalled is what restored history says of a call that is made again.
+type Recalled struct {
+	// Outcome is the record that ended the call, with its output loaded; nil
+	// if it has none, and goes on.
+	Outcome *Record
+
+	// Attempt is the number of the attempt to go on with, and Started says
+	// that this very attempt was begun: an agent enters it again, for
+	// everything else it is in doubt. Without any attempt begun the
+	// preconditions are still to come.
+	Attempt int
+	Started bool
+	Begun   bool // some attempt was
+
+	// InDoubt fails the call instead: why it may not go on. Refused ends it
+	// without a record.
+	InDoubt, Refused error
+
+	Wait    time.Duration // the rest of the wait before the attempt
+	Delay   time.Duration // the whole of it
+	Spent   time.Duration // on attempts and waits so far
+	LastErr error         // of the attempt before
+}
+
+// ErrNotRecorded is found in the error of a call that a strict replay would
+// have had to execute.
+var ErrNotRecorded = errors.New("core: the call has no recorded outcome, and a strict replay executes nothing")
+
+// A DecodeError is a recorded output that does not fit the type it has now.
+type DecodeError struct {
+	Address Address
+	Err     error // names the field where it is known
+}
+
+// Error names the address.
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("%s: the recorded output does not fit the type of today: %v", e.Address, e.Err)
+}
+
+// Unwrap returns what the decoder said.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
+// recall answers the call from restored history, where that has an outcome,
+// and otherwise sets it up to go on where it stopped. It returns the scope of
+// the attempt to make; nil, with the error, if the call has ended.
+func (c *call) recall(s *Scope, rec *Recalled) (*Scope, error) {
+	if rec.Refused != nil {
+		return nil, rec.Refused
+	}
+	if rec.Outcome != nil {
+		return nil, c.replay(rec.Outcome)
+	}
+	s.attempt = int32(rec.Attempt)
+	c.spent, c.delay, c.lastErr = rec.Spent, rec.Delay, rec.LastErr
+	if rec.InDoubt != nil {
+		c.r = result{err: rec.InDoubt, stage: StageEntry}
+		return nil, c.failBefore(s, ReasonInDoubt)
+	}
+	if rec.Started && c.spec.Kind != KindAgent {
+		// It is not known what the handler did. The attempt counts.
+		if last := c.policy.config.MaxAttempts; last != Unlimited && rec.Attempt+1 >= last {
+			c.r = result{err: errLeftBehind, stage: StageHandler}
+			return nil, c.failBefore(s, ReasonInDoubt)
+		}
+		s = c.next(s)
+	}
+	if rec.Wait > 0 {
+		if done, err := c.wait(&Scope{outer: s.outer, call: c, attempt: s.attempt - 1}, rec.Wait); done {
+			return nil, err
+		}
+		c.spent += rec.Wait
+	}
+	c.started = time.Now()
+	return s, nil
+}
+
+// errLeftBehind is the failure of a call whose process ended during its last
+// attempt.
+var errLeftBehind = errors.New("the process ended during the last attempt; whether the call took effect is not known")
+
+// replay is the outcome that was recorded: nothing runs and nothing waits.
+func (c *call) replay(outcome *Record) error {
+	if outcome.Status == StatusFailed {
+		e := &CallError{
+			Address: c.address, Name: outcome.Name, Stage: outcome.Stage,
+			Attempts: outcome.TotalAttempts(), Reason: outcome.Reason, Err: outcome.Err,
+		}
+		if outcome.Detail != nil {
+			e.Detail = outcome.Detail.Message
+		}
+		return e
+	}
+	var output []byte
+	if outcome.Detail != nil {
+		output = outcome.Detail.Output
+	}
+	if err := c.body.decodeOutput(output); err != nil {
+		return &DecodeError{c.address, err}
+	}
+	return nil
+}

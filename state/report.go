@@ -1,0 +1,36 @@
+package state
+
+import (
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// A Report tells what a run did itself, and what it had from its records.
+type Report struct {
+	Restored int           // calls answered from recorded outcomes
+	Executed int           // calls that ended here
+	Attempts int           // that were begun here
+	Waited   time.Duration // promised before retries here
+}
+
+func (r *Report) count(rec *core.Record) {
+	switch {
+	case rec.Status == core.StatusStarted:
+		r.Attempts++
+	case rec.IsOutcome():
+		r.Executed++
+	case rec.WillRetry:
+		r.Waited += rec.Delay
+	}
+}
+
+// Report returns what the run did so far.
+func (st *ExecutionState) Report() Report {
+	if st == nil {
+		return Report{}
+	}
+	st.run.mu.Lock()
+	defer st.run.mu.Unlock()
+	return st.run.report
+}
