@@ -64,7 +64,10 @@ func (c *call) admit(s *Scope) (*Scope, error) {
 		return nil, c.failBefore(s, ReasonPermanent)
 	}
 	if c.run != nil && c.run.Settings().Recalls {
-		if rec := c.run.Recall(s, c.spec.Kind); rec != nil && (rec.Outcome != nil || rec.InDoubt != nil || rec.Refused != nil || rec.Begun) {
+		if rec, err := c.recalled(s); rec != nil || err != nil {
+			if err != nil {
+				return nil, err
+			}
 			return c.recall(s, rec)
 		}
 	}

@@ -20,6 +20,7 @@ const (
 	InterruptParent  InterruptReason = "parent_timeout" // the attempt of the caller timed out
 	InterruptGroup   InterruptReason = "group"          // another branch of the group failed
 	InterruptClosed  InterruptReason = "closed"         // the run was closed
+	InterruptAwait   InterruptReason = "awaiting"       // a call waits for an answer
 	InterruptStore   InterruptReason = "store"          // the run could not be stored any more
 )
 
@@ -30,6 +31,8 @@ type InterruptedError struct {
 	Message string // in the words of whoever interrupted
 	By      string // who that was; empty for Reprise itself
 	Cause   error  // what ended the context, nil for an interrupt
+
+	Question string // the ID of the question that is waited for; empty otherwise
 
 	// origin is the scope whose end this is: it and those around it were not
 	// interrupted. Nil if the whole run was.

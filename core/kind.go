@@ -16,12 +16,15 @@ const (
 	KindValue                      // a value stored by key
 	KindStepResult                 // the result of a named step
 	KindStep                       // a call of a step: what a handler does that is no call, recorded
+	KindQuestion                   // a question to somebody outside
+	KindAnswer                     // the answer to a question
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	KindTool: "tool_call", KindLLM: "llm_call", KindAgent: "agent_call", KindRun: "run",
 	KindLog: "log", KindValue: "value", KindStepResult: "step_result", KindStep: "step",
+	KindQuestion: "question", KindAnswer: "answer",
 }
 
 // String is the name on the wire, such as "tool_call".

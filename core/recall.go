@@ -24,6 +24,10 @@ type Recalled struct {
 	// without a record.
 	InDoubt, Refused error
 
+	// Diverged says that the call was recorded with another input, and must
+	// not be answered for that.
+	Diverged bool
+
 	Wait    time.Duration // the rest of the wait before the attempt
 	Delay   time.Duration // the whole of it
 	Spent   time.Duration // on attempts and waits so far
@@ -55,6 +59,9 @@ func (c *call) recall(s *Scope, rec *Recalled) (*Scope, error) {
 	if rec.Refused != nil {
 		return nil, rec.Refused
 	}
+	if rec.Diverged {
+		return nil, &CallError{Address: c.address, Name: c.spec.Name, Stage: StageEntry, Reason: ReasonDivergence, Err: errOtherInput}
+	}
 	if rec.Outcome != nil {
 		return nil, c.replay(rec.Outcome)
 	}
@@ -80,6 +87,25 @@ func (c *call) recall(s *Scope, rec *Recalled) (*Scope, error) {
 	}
 	c.started = time.Now()
 	return s, nil
+}
+
+var errOtherInput = errors.New("the call has another input than the one recorded at this address")
+
+// recalled asks the run what it has of the call; nil for a call that is new.
+func (c *call) recalled(s *Scope) (*Recalled, error) {
+	input, err := c.body.encodeInput()
+	if err != nil {
+		return nil, nil // the attempt will say so
+	}
+	hash, err := hashOfEncoded(input)
+	if err != nil {
+		return nil, err
+	}
+	rec := c.run.Recall(s, c.spec.Kind, hash)
+	if rec != nil && rec.Outcome == nil && rec.InDoubt == nil && rec.Refused == nil && !rec.Diverged && !rec.Begun {
+		return nil, nil // its preconditions are still to come
+	}
+	return rec, nil
 }
 
 // errLeftBehind is the failure of a call whose process ended during its last

@@ -101,10 +101,10 @@ func (r *Record) IsSuspension() bool {
 	return r.Kind.IsCall() && (r.Status == StatusInterrupted || r.Status == StatusAwaiting)
 }
 
-// Interrupt is by whom and why an interrupted call or run was; nil for every
-// other record.
+// Interrupt is by whom and why a call or a run was interrupted, or which
+// question it waits for; nil for every other record.
 func (r *Record) Interrupt() *InterruptedError {
-	if r.Status != StatusInterrupted {
+	if r.Status != StatusInterrupted && r.Status != StatusAwaiting {
 		return nil
 	}
 	e, _ := r.Err.(*InterruptedError)

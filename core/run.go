@@ -19,8 +19,8 @@ type Run interface {
 	Append(s *Scope, r *Record) error
 
 	// Recall returns what restored history says of the call at the address of
-	// s, nil if it says nothing: the call is new.
-	Recall(s *Scope, kind Kind) *Recalled
+	// s, nil if it says nothing: the call is new. The hash is that of its input.
+	Recall(s *Scope, kind Kind, input Hash) *Recalled
 
 	// Keep stores an encoded output too large for a record and returns a
 	// reference to it.

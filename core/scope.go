@@ -30,6 +30,8 @@ type Scope struct {
 	// too, whatever its handler makes of the error.
 	stopped atomic.Pointer[InterruptedError]
 
+	questions atomic.Int32 // asked by the attempt
+
 	mu   sync.Mutex            // guards own, and writing used
 	used atomic.Pointer[Usage] // nil until something is
 	own  numbering

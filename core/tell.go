@@ -178,7 +178,11 @@ func (c *call) suspend(s *Scope, e *InterruptedError, stage Stage) error {
 	if stage != StageHandler {
 		c.pause()
 	}
-	rec := c.end(StatusInterrupted, s)
+	status := StatusInterrupted
+	if e.Reason == InterruptAwait {
+		status = StatusAwaiting
+	}
+	rec := c.end(status, s)
 	rec.Stage, rec.Class, rec.Err = stage, ClassCanceled, e
 	if stage == StageWait {
 		rec.Attempt++ // it is the next one that was promised, and is owed

@@ -28,6 +28,7 @@ const (
 type course struct {
 	active    int  // that started and have not ended
 	suspended int  // that stopped without an outcome
+	awaiting  int  // that wait for an answer
 	failed    bool // the last that ended failed
 
 	group   *core.Scope          // the last that ended is a group, and this is it
@@ -56,7 +57,10 @@ func (c *course) judge(s *core.Scope, rec *core.Record) {
 	if attemptOf(s.Parent()) != nil {
 		return
 	}
-	if e := rec.Interrupt(); e != nil && !e.Local() {
+	switch e := rec.Interrupt(); {
+	case rec.Status == core.StatusAwaiting:
+		c.awaiting++
+	case e != nil && !e.Local():
 		c.suspended++
 	}
 	failed := rec.Status == core.StatusFailed
@@ -91,6 +95,8 @@ func (r *run) status() Status {
 		return StatusRunning
 	case r.interrupted != nil || r.course.suspended > 0 || r.course.active > 0:
 		return StatusInterrupted
+	case r.course.awaiting > 0:
+		return StatusPaused
 	case r.course.failed:
 		return StatusFailed
 	}
@@ -257,6 +263,8 @@ func (r *run) lastRecord() core.Record {
 	switch r.status() {
 	case StatusFailed:
 		rec.Status = core.StatusFailed
+	case StatusPaused:
+		rec.Status = core.StatusAwaiting
 	case StatusInterrupted:
 		rec.Status = core.StatusInterrupted
 		if r.interrupted != nil {

@@ -76,6 +76,7 @@ func (r *run) restore(found *snapshot.Snapshot) {
 	r.restored = newRestored(found.Records)
 	for i := range found.Records {
 		r.history.append(&found.Records[i])
+		r.questions(&found.Records[i])
 	}
 	r.published = r.history.len()
 	for _, v := range r.restored.valuesOf(core.Address{}) {

@@ -42,6 +42,28 @@ type ArtifactReader interface {
 // Metadata describes a run.
 type Metadata = snapshot.Metadata
 
+// Divergence says what becomes of a call that was recorded with another input
+// than it has now.
+type Divergence uint8
+
+const (
+	// DivergenceTrust lets the address decide: what was recorded is used, and
+	// the [Report] tells of it. It is the default.
+	DivergenceTrust Divergence = iota
+	// DivergenceFail fails the call with core.ErrDivergence.
+	DivergenceFail
+)
+
+// WithDivergence sets what becomes of calls with another input than recorded.
+func WithDivergence(d Divergence) Option {
+	return func(c *config) {
+		if d > DivergenceFail {
+			c.must(fmt.Errorf("state: WithDivergence(%d): allowed are DivergenceTrust and DivergenceFail", d))
+		}
+		c.divergence = d
+	}
+}
+
 // RerunFailed makes a resumed run try again what failed for good, for when
 // what was wrong was mended outside: failed tools, LLMs and steps run with a
 // fresh budget, and failed agents around them are entered again as their last
@@ -144,6 +166,7 @@ type config struct {
 	metadata   Metadata
 
 	strict, rerunFailed bool
+	divergence          Divergence
 }
 
 func configure(options []Option) *config {

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -12,6 +13,10 @@ type Report struct {
 	Executed int           // calls that ended here
 	Attempts int           // that were begun here
 	Waited   time.Duration // promised before retries here
+
+	// Diverged are the calls that were recorded with another input than they
+	// have now.
+	Diverged []core.Address
 }
 
 func (r *Report) count(rec *core.Record) {
@@ -32,5 +37,7 @@ func (st *ExecutionState) Report() Report {
 	}
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
-	return st.run.report
+	report := st.run.report
+	report.Diverged = slices.Clone(report.Diverged)
+	return report
 }

@@ -23,6 +23,13 @@ type track struct {
 	retrying core.Record // the latest promise of another attempt
 	entries  []uint64    // the started records of the latest attempt
 	begun    bool
+	input    core.Hash // zero if it was not kept
+}
+
+// diverges reports whether the call was recorded with another input.
+func (r *restored) diverges(a core.Address, input core.Hash) bool {
+	t := r.calls[a]
+	return t != nil && !t.input.IsZero() && t.input != input
 }
 
 func newRestored(records []core.Record) *restored {
@@ -58,6 +65,9 @@ func (r *restored) follow(rec *core.Record) {
 		}
 		t.entries = append(t.entries, rec.Seq)
 		t.begun = true
+		if rec.Detail != nil && !rec.Detail.InputHash.IsZero() {
+			t.input = rec.Detail.InputHash
+		}
 	case core.StatusRetrying:
 		t.retrying = *rec
 	}

@@ -26,6 +26,7 @@ type run struct {
 	restored    *restored        // nil for a run that is new
 	strict      bool             // nothing is executed
 	rerunFailed bool
+	divergence  Divergence
 
 	mu          sync.Mutex // guards what follows; never held while others' code runs
 	quiet       *sync.Cond // signalled when a call ends and when publishing pauses
@@ -46,6 +47,8 @@ type run struct {
 	broken      error         // why nothing can be stored any more
 	recovered   []core.Record // recalled, and not yet published
 	report      Report
+	asked       map[string]bool   // questions, by ID
+	answers     map[string][]byte // to questions, by ID
 
 	panics atomic.Int64 // of publishers
 }
@@ -60,7 +63,7 @@ func newRun(c *config) *run {
 func prepareRun(c *config) *run {
 	r := &run{
 		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata,
-		strict: c.strict, rerunFailed: c.rerunFailed, began: time.Now(),
+		strict: c.strict, rerunFailed: c.rerunFailed, divergence: c.divergence, began: time.Now(),
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
 	r.history.runID = c.settings.RunID
@@ -148,7 +151,7 @@ func (r *run) store(rec *core.Record) error {
 }
 
 // Recall implements core.Run.
-func (r *run) Recall(s *core.Scope, kind core.Kind) *core.Recalled {
+func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recalled {
 	a := s.Address()
 	r.mu.Lock()
 	if s.Parent().Closed() || r.closed {
@@ -156,6 +159,13 @@ func (r *run) Recall(s *core.Scope, kind core.Kind) *core.Recalled {
 		return nil
 	}
 	found := r.restored.recall(a, kind, r.rerunFailed)
+	if found != nil && r.restored.diverges(a, input) {
+		r.report.Diverged = append(r.report.Diverged, a)
+		if r.divergence == DivergenceFail {
+			r.mu.Unlock()
+			return &core.Recalled{Diverged: true}
+		}
+	}
 	if found == nil || found.Outcome == nil {
 		r.mu.Unlock()
 		if r.strict && kind != core.KindAgent {
@@ -180,6 +190,7 @@ func (r *run) Recall(s *core.Scope, kind core.Kind) *core.Recalled {
 // keep gives rec its number and puts it into the history. The lock is held.
 func (r *run) keep(rec *core.Record) {
 	r.history.append(rec)
+	r.questions(rec)
 	if r.journal != nil {
 		kept := *rec
 		kept.Seq = uint64(r.history.len())

@@ -1,0 +1,83 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Fork begins a new run from what an old one had recorded before the call at
+// the address first came up: the calls that had an outcome by then are kept,
+// and the calls around the address are entered again. Opened with [Open], the
+// new run makes the call at the address, and all that follows, anew. The old
+// run is never written to.
+func Fork(ctx context.Context, store snapshot.Store, runID string, address core.Address, newID string) (err error) {
+	if err := CheckRunID(newID); err != nil {
+		return err
+	}
+	old, err := store.Load(ctx, runID)
+	if err != nil {
+		return fmt.Errorf("state: fork run %s: %w", runID, err)
+	}
+	kept, err := before(old.Records, address)
+	if err != nil {
+		return fmt.Errorf("state: fork run %s: %w", runID, err)
+	}
+	if _, err := store.Load(ctx, newID); !errors.Is(err, snapshot.ErrNotFound) {
+		return fmt.Errorf("state: fork run %s: there is a run %s already; name another", runID, newID)
+	}
+	journal, err := store.Open(ctx, newID, snapshot.OpenOptions{Create: true, Metadata: old.Metadata, ParentID: runID})
+	if err != nil {
+		return fmt.Errorf("state: fork run %s: %w", runID, err)
+	}
+	defer func() { err = errors.Join(err, journal.Close(StatusInterrupted)) }()
+	if len(kept) == 0 {
+		return nil
+	}
+	if err := journal.Append(kept...); err != nil {
+		return err
+	}
+	return journal.Sync(kept[len(kept)-1].Seq)
+}
+
+// before returns the records to keep of a run that is forked at the address,
+// numbered anew.
+func before(records []core.Record, address core.Address) ([]core.Record, error) {
+	first := uint64(0)
+	for i := range records {
+		if r := &records[i]; r.Address == address && r.Kind.IsCall() {
+			first = r.Seq
+			break
+		}
+	}
+	if first == 0 {
+		return nil, fmt.Errorf("it has no call at %q", address)
+	}
+	ended := make(map[core.Address]bool)
+	for i := range records {
+		if r := &records[i]; r.Seq < first && r.IsOutcome() {
+			ended[r.Address] = true
+		}
+	}
+	var kept []core.Record
+	for i := range records {
+		r := records[i]
+		if r.Seq >= first || r.Kind == core.KindRun || !ended[r.Address] && !isAround(r.Address, address) {
+			continue
+		}
+		r.Seq = uint64(len(kept)) + 1
+		kept = append(kept, r)
+	}
+	return kept, nil
+}
+
+// isAround reports whether the call at a is one of those around the call at
+// inner, or a is the run itself.
+func isAround(a, inner core.Address) bool {
+	rest, ok := strings.CutPrefix(inner.String(), a.String())
+	return a.IsZero() || ok && rest != "" && (rest[0] == '/' || rest[0] == '@')
+}

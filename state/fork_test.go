@@ -1,0 +1,127 @@
+package state_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// shelf is a store of several tapes.
+type shelf struct {
+	snapshot.Store
+	tapes map[string]*tape
+}
+
+func (s *shelf) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	if s.tapes[runID] == nil {
+		s.tapes[runID] = new(tape)
+	}
+	return s.tapes[runID].Open(ctx, runID, o)
+}
+
+func (s *shelf) Load(ctx context.Context, runID string) (*snapshot.Snapshot, error) {
+	if s.tapes[runID] == nil {
+		return nil, snapshot.ErrNotFound
+	}
+	return s.tapes[runID].Load(ctx, runID)
+}
+
+func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		program := &node{name: "agent", kind: core.KindAgent, loops: 1, children: []*node{
+			{name: "a", kind: core.KindTool},
+			{name: "inner", kind: core.KindAgent, loops: 1, children: []*node{
+				{name: "b", kind: core.KindTool, failures: 1}, {name: "c", kind: core.KindTool},
+			}},
+			{name: "d", kind: core.KindTool},
+		}}
+		whole := new(tape)
+		want := resumed(t, whole, newEffects(), program)
+		store := &shelf{tapes: map[string]*tape{"old": whole}}
+		before := slices.Clone(whole.records)
+
+		at, err := core.ParseAddress("agent/inner/c")
+		require.NoError(t, err)
+		require.NoError(t, state.Fork(t.Context(), store, "old", at, "new"))
+		st, err := state.Open(t.Context(), store, "new")
+		require.NoError(t, err)
+		e := newEffects()
+		got, err := e.call(t, st.Context(t.Context()), program)
+		require.NoError(t, err)
+		require.NoError(t, st.Close())
+		assert.Equal(t, want, got)
+		assert.Equal(t, map[string]int{"agent/inner/c": 1, "agent/d": 1}, e.ran)
+		assert.Equal(t, before, whole.records, "the old run is never written to")
+
+		none, err := core.ParseAddress("agent/nobody")
+		require.NoError(t, err)
+		require.ErrorContains(t, state.Fork(t.Context(), store, "old", none, "third"), `no call at "agent/nobody"`)
+		require.ErrorContains(t, state.Fork(t.Context(), store, "old", at, "new"), "there is a run new already")
+		require.ErrorIs(t, state.Fork(t.Context(), store, "lost", at, "third"), snapshot.ErrNotFound)
+	})
+}
+
+func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
+	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+	require.NoError(t, err)
+	tape := new(tape)
+	run := func(in int, options ...state.Option) (int, state.Report, error) {
+		st, err := state.Open(t.Context(), tape, "run-1", options...)
+		require.NoError(t, err)
+		defer st.Close()
+		out, err := d.Event().Execute(st.Context(t.Context()), in)
+		return out, st.Report(), err
+	}
+	out, _, err := run(1)
+	require.NoError(t, err)
+	require.Equal(t, 2, out)
+
+	out, report, err := run(5)
+	require.NoError(t, err)
+	assert.Equal(t, 2, out, "the address decides")
+	require.Len(t, report.Diverged, 1)
+	assert.Equal(t, "tool", report.Diverged[0].String())
+
+	_, _, err = run(5, state.WithDivergence(state.DivergenceFail))
+	require.ErrorIs(t, err, core.ErrDivergence)
+	require.ErrorContains(t, err, "tool: divergence")
+	out, report, err = run(1, state.WithDivergence(state.DivergenceFail))
+	require.NoError(t, err)
+	assert.Equal(t, 2, out)
+	assert.Empty(t, report.Diverged)
+}
+
+func TestOutputOfAnotherTypeIsAnErrorThatNamesTheAddress(t *testing.T) {
+	type before struct {
+		Name string `json:"name"`
+	}
+	type after struct {
+		Name int `json:"name"`
+	}
+	tape := new(tape)
+	old, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(context.Context, int) (before, error) { return before{"x"}, nil })
+	require.NoError(t, err)
+	st, err := state.Open(t.Context(), tape, "run-1")
+	require.NoError(t, err)
+	_, err = old.Event().Execute(st.Context(t.Context()), 1)
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+
+	changed, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(context.Context, int) (after, error) { return after{}, nil })
+	require.NoError(t, err)
+	st, err = state.Open(t.Context(), tape, "run-1")
+	require.NoError(t, err)
+	defer st.Close()
+	_, err = changed.Event().Execute(st.Context(t.Context()), 1)
+	var decoding *core.DecodeError
+	require.ErrorAs(t, err, &decoding)
+	require.ErrorContains(t, err, "tool: the recorded output does not fit")
+}

@@ -1,0 +1,134 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// What answering returns, found by errors.Is.
+var (
+	ErrNotAsked = errors.New("state: nobody asked this question")
+	ErrAnswered = errors.New("state: the question was answered before")
+)
+
+// Ask implements what core.Await needs: the answer if there is one, and else
+// a record that it is waited for.
+func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, bool, error) {
+	r.mu.Lock()
+	if answer, ok := r.answers[q.ID]; ok {
+		r.mu.Unlock()
+		return answer, true, nil
+	}
+	asked := r.asked[q.ID]
+	r.mu.Unlock()
+	if asked {
+		return nil, false, nil
+	}
+	return nil, false, r.Append(s, &core.Record{
+		Time: now(), Address: s.Address(), Name: q.ID, Kind: core.KindQuestion, Status: core.StatusAwaiting,
+		Detail: &core.Detail{Message: q.Text},
+	})
+}
+
+// questions takes in records about questions. The lock is held.
+func (r *run) questions(rec *core.Record) {
+	switch rec.Kind {
+	case core.KindQuestion:
+		if r.asked == nil {
+			r.asked = make(map[string]bool)
+		}
+		r.asked[rec.Name] = true
+	case core.KindAnswer:
+		if r.answers == nil {
+			r.answers = make(map[string][]byte)
+		}
+		r.answers[rec.Name] = rec.Detail.Output
+	}
+}
+
+// Questions returns what the run waits to be told, in the order of asking.
+func (st *ExecutionState) Questions() []core.Question { return openQuestions(st.Records()) }
+
+// Questions returns what a stored run waits to be told, in the order of
+// asking.
+func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.Question, error) {
+	found, err := store.Load(ctx, runID)
+	if err != nil {
+		return nil, fmt.Errorf("state: questions of run %s: %w", runID, err)
+	}
+	return openQuestions(found.Records), nil
+}
+
+func openQuestions(records []core.Record) []core.Question {
+	answered := make(map[string]bool)
+	for i := range records {
+		if records[i].Kind == core.KindAnswer {
+			answered[records[i].Name] = true
+		}
+	}
+	var open []core.Question
+	for i := range records {
+		if r := &records[i]; r.Kind == core.KindQuestion && !answered[r.Name] {
+			open = append(open, core.Question{ID: r.Name, Text: r.Detail.Message})
+		}
+	}
+	return open
+}
+
+// Answer answers a question of a stored run that nobody has open, by its ID.
+// The call that asked goes on when the run is resumed. The first answer wins:
+// another is [ErrAnswered]. A question that was not asked is [ErrNotAsked],
+// with those that were.
+func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) (err error) {
+	encoded, err := core.Encode(value)
+	if err != nil {
+		return fmt.Errorf("state: answer to %s: %w", questionID, err)
+	}
+	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{})
+	if err != nil {
+		return fmt.Errorf("state: answer to %s in run %s: %w", questionID, runID, err)
+	}
+	found := journal.Restored()
+	defer func() { err = errors.Join(err, journal.Close(found.Status)) }()
+	rec, err := answerRecord(found.Records, questionID, encoded)
+	if err != nil {
+		return err
+	}
+	rec.Seq = found.LastSeq + 1
+	if n := len(found.Records); n > 0 {
+		rec.Seq = found.Records[n-1].Seq + 1
+	}
+	if err := journal.Append(rec); err != nil {
+		return err
+	}
+	return journal.Sync(rec.Seq)
+}
+
+func answerRecord(records []core.Record, id string, encoded []byte) (core.Record, error) {
+	var question *core.Record
+	for i := range records {
+		r := &records[i]
+		if r.Name != id {
+			continue
+		}
+		switch r.Kind {
+		case core.KindQuestion:
+			question = r
+		case core.KindAnswer:
+			return core.Record{}, fmt.Errorf("%w: %s", ErrAnswered, id)
+		}
+	}
+	if question == nil {
+		open := openQuestions(records)
+		return core.Record{}, fmt.Errorf("%w: %s; open are %v", ErrNotAsked, id, open)
+	}
+	return core.Record{
+		Time: time.Now().UTC().Round(0), Address: question.Address, Name: id, Kind: core.KindAnswer,
+		Status: core.StatusRecorded, Detail: &core.Detail{Output: encoded},
+	}, nil
+}

@@ -1,0 +1,150 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+// approval asks whether to refund, after a step that must not run twice.
+func approval(t testing.TB, prepared *int) *core.Definition[int, string] {
+	t.Helper()
+	ask, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "refund"}, func(ctx context.Context, amount int) (string, error) {
+		approved, err := core.Await[bool](ctx, "refund it?")
+		if err != nil {
+			return "", err
+		}
+		if !approved {
+			return "kept", nil
+		}
+		return "refunded", nil
+	})
+	require.NoError(t, err)
+	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, amount int) (string, error) {
+		if _, err := core.Step(ctx, "prepare", func(context.Context) (int, error) { *prepared++; return 1, nil }); err != nil {
+			return "", err
+		}
+		return ask.Event().Execute(ctx, amount)
+	})
+	require.NoError(t, err)
+	return d
+}
+
+func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		prepared := 0
+		d, tape := approval(t, &prepared), new(tape)
+		run := func() (string, *state.ExecutionState, error) {
+			st, err := state.Open(t.Context(), tape, "run-1")
+			require.NoError(t, err)
+			out, err := d.Event().Execute(st.Context(t.Context()), 5)
+			require.NoError(t, st.Close())
+			return out, st, err
+		}
+		_, st, err := run()
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		require.ErrorIs(t, err, core.ErrInterrupted)
+		assert.Equal(t, state.StatusPaused, st.Status())
+		want := []core.Question{{ID: "agent/refund?1", Text: "refund it?"}}
+		assert.Equal(t, want, st.Questions())
+
+		_, st, err = run()
+		require.ErrorIs(t, err, core.ErrAwaiting, "without an answer it asks again")
+		assert.Equal(t, want, st.Questions(), "and the question stays one")
+		stored, err := state.Questions(t.Context(), tape, "run-1")
+		require.NoError(t, err)
+		assert.Equal(t, want, stored)
+
+		err = state.Answer(t.Context(), tape, "run-1", "agent/refund?2", true)
+		require.ErrorIs(t, err, state.ErrNotAsked)
+		require.ErrorContains(t, err, "agent/refund?1")
+		require.NoError(t, state.Answer(t.Context(), tape, "run-1", "agent/refund?1", true))
+		require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", "agent/refund?1", false), state.ErrAnswered)
+
+		out, st, err := run()
+		require.NoError(t, err)
+		assert.Equal(t, "refunded", out)
+		assert.Equal(t, state.StatusCompleted, st.Status())
+		assert.Empty(t, st.Questions())
+		assert.Equal(t, 1, prepared)
+	})
+}
+
+func TestAgentThatSwallowsAQuestionDoesNotComplete(t *testing.T) {
+	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
+		_, _ = core.Await[bool](ctx, "may I?")
+		return "done without asking", nil
+	})
+	require.NoError(t, err)
+	st := state.New()
+	_, err = d.Event().Execute(st.Context(t.Context()), 1)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, st.Close())
+	assert.Equal(t, state.StatusPaused, st.Status())
+}
+
+func TestAnswerThatDoesNotFitFailsTheCallAndNamesTheQuestion(t *testing.T) {
+	prepared := 0
+	d, tape := approval(t, &prepared), new(tape)
+	run := func() error {
+		st, err := state.Open(t.Context(), tape, "run-1")
+		require.NoError(t, err)
+		defer st.Close()
+		_, err = d.Event().Execute(st.Context(t.Context()), 5)
+		return err
+	}
+	require.ErrorIs(t, run(), core.ErrAwaiting)
+	require.NoError(t, state.Answer(t.Context(), tape, "run-1", "agent/refund?1", "perhaps"))
+	err := run()
+	require.ErrorIs(t, err, core.ErrPermanent)
+	require.ErrorContains(t, err, "agent/refund?1")
+}
+
+func TestQuestionOutsideARunIsNoRun(t *testing.T) {
+	_, err := core.Await[bool](t.Context(), "anybody?")
+	require.ErrorIs(t, err, core.ErrNoRun)
+}
+
+func TestSeveralQuestionsAreOpenAtOnce(t *testing.T) {
+	ask, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "ask"}, func(ctx context.Context, _ int) (string, error) {
+		return core.Await[string](ctx, "who?")
+	})
+	require.NoError(t, err)
+	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
+		g := core.NewGroup(ctx, "g")
+		defer g.Cancel(nil)
+		var errs []error
+		all := ""
+		for i := 1; i <= 3; i++ {
+			out, err := ask.Event().Execute(g.Branch(i), i)
+			errs, all = append(errs, err), all+out
+		}
+		return all, errors.Join(errs...)
+	})
+	require.NoError(t, err)
+	tape := new(tape)
+	run := func() (string, error) {
+		st, err := state.Open(t.Context(), tape, "run-1")
+		require.NoError(t, err)
+		defer st.Close()
+		return d.Event().Execute(st.Context(t.Context()), 5)
+	}
+	_, err = run()
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	open, err := state.Questions(t.Context(), tape, "run-1")
+	require.NoError(t, err)
+	require.Len(t, open, 3)
+	for i, q := range open {
+		require.NoError(t, state.Answer(t.Context(), tape, "run-1", q.ID, string(rune('a'+i))))
+	}
+	out, err := run()
+	require.NoError(t, err)
+	assert.Equal(t, "abc", out)
+}
