@@ -29,6 +29,13 @@ func WithAttemptTimeout(d time.Duration) Option {
 	}
 }
 
+// WithInDoubtFail makes a call fail with core.ErrInDoubt, rather than run
+// again, if the process ended or the run was interrupted while its handler
+// ran: for what must not happen twice and has no idempotency key.
+func WithInDoubtFail() Option {
+	return func(o *options) { o.spec.InDoubt = core.InDoubtFail }
+}
+
 // options are what the constructors were told.
 type options struct {
 	spec core.Spec

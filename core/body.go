@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -59,8 +60,8 @@ func (t *typedCall[In, Out]) pass(ctx context.Context) {
 func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out, r *result) {
 	t.definition.pass(ctx, t.in, out, r)
 	if r.err == nil && t.run != nil {
-		if settings := t.run.Settings(); settings.Payloads || settings.Outputs || settings.Artifacts {
-			t.store(ctx, settings, *out, r)
+		if settings := t.run.Settings(); settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip {
+			t.store(ctx, settings, out, r)
 		}
 	}
 	if r.err != nil {
@@ -70,10 +71,10 @@ func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out, r *result) 
 }
 
 // store encodes the output and keeps it apart if it is large.
-func (t *typedCall[In, Out]) store(ctx context.Context, settings *Settings, out Out, r *result) {
+func (t *typedCall[In, Out]) store(ctx context.Context, settings *Settings, out *Out, r *result) {
 	defer r.recoverPanic()
 	r.stage = StageEncode
-	encoded, err := Encode(out)
+	encoded, err := Encode(*out)
 	if err != nil {
 		r.err = &encodeError{"output", t.spec.Name, err}
 		return
@@ -92,6 +93,14 @@ func (t *typedCall[In, Out]) store(ctx context.Context, settings *Settings, out 
 		r.kept = &keptOutput{artifact: reference}
 	} else if settings.Payloads || settings.Outputs {
 		r.kept = &keptOutput{encoded: encoded}
+	}
+	if settings.RoundTrip {
+		var again Out
+		if err := Decode(encoded, &again); err != nil {
+			r.err = &encodeError{"output", t.spec.Name, fmt.Errorf("it cannot be read again: %w", err)}
+			return
+		}
+		*out = again
 	}
 	r.stage = StageHandler
 }

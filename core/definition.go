@@ -25,7 +25,22 @@ type Spec struct {
 	// AttemptTimeout bounds each attempt; 0 means none. It wins over that of
 	// every retry configuration but the event's.
 	AttemptTimeout time.Duration
+
+	// InDoubt says what becomes of a call whose process ended, or which was
+	// interrupted, while its handler ran. Agents are entered again whatever
+	// it says.
+	InDoubt InDoubt
 }
+
+// InDoubt says what becomes of a call of which it is not known whether its
+// handler took effect.
+type InDoubt uint8
+
+// What becomes of calls in doubt.
+const (
+	InDoubtRetry InDoubt = iota // the attempt counts, and the next one is made if there is one
+	InDoubtFail                 // it fails with ErrInDoubt, for somebody to look
+)
 
 // A Handler is the function behind an actor. Its context carries the run and
 // the scope of the attempt.

@@ -19,6 +19,7 @@ type Recalled struct {
 	Attempt int
 	Started bool
 	Begun   bool // some attempt was
+	Entered bool // the handler of this attempt was, and was interrupted
 
 	// InDoubt fails the call instead: why it may not go on. Refused ends it
 	// without a record.
@@ -71,6 +72,10 @@ func (c *call) recall(s *Scope, rec *Recalled) (*Scope, error) {
 		c.r = result{err: rec.InDoubt, stage: StageEntry}
 		return nil, c.failBefore(s, ReasonInDoubt)
 	}
+	if (rec.Started || rec.Entered) && c.spec.InDoubt == InDoubtFail && c.spec.Kind != KindAgent {
+		c.r = result{err: errMayHaveRun, stage: StageHandler}
+		return nil, c.failBefore(s, ReasonInDoubt)
+	}
 	if rec.Started && c.spec.Kind != KindAgent {
 		// It is not known what the handler did. The attempt counts.
 		if last := c.policy.config.MaxAttempts; last != Unlimited && rec.Attempt+1 >= last {
@@ -107,6 +112,9 @@ func (c *call) recalled(s *Scope) (*Recalled, error) {
 	}
 	return rec, nil
 }
+
+// errMayHaveRun is the failure of a call that must not run twice.
+var errMayHaveRun = errors.New("its handler had begun when the run stopped; whether it took effect is not known, and it asks not to be run again")
 
 // errLeftBehind is the failure of a call whose process ended during its last
 // attempt.

@@ -54,6 +54,9 @@ type Settings struct {
 	// of root calls: what a later run needs to recall them.
 	Outputs bool
 
+	// RoundTrip hands out outputs and errors as restored ones.
+	RoundTrip bool
+
 	// Artifacts hands outputs above MaxInline to Keep.
 	Artifacts bool
 

@@ -72,6 +72,10 @@ func (s *Scope) Parent() *Scope { return s.call.parent }
 // a run or a branch of a group.
 func (s *Scope) IsAttempt() bool { return s.call.body != nil }
 
+// MustNotRepeat reports whether the call asks not to be run again when it is in
+// doubt: then it has to be known that it began.
+func (s *Scope) MustNotRepeat() bool { return s.call.spec != nil && s.call.spec.InDoubt == InDoubtFail }
+
 // IsEntry reports whether the attempt is the first of its call that this
 // process began, and Entered whether there was any.
 func (s *Scope) IsEntry() bool { return s.entry }

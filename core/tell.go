@@ -123,6 +123,9 @@ func (c *call) fail(s *Scope, reason Reason) error {
 	if c.run == nil {
 		return e
 	}
+	if c.run.Settings().RoundTrip {
+		e.Err = Recorded(e.Err)
+	}
 	if e.Detail != "" {
 		if rec.Detail == nil {
 			rec.Detail = new(Detail)

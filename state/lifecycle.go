@@ -220,6 +220,9 @@ func (r *run) close() error {
 	r.mu.Lock()
 	r.awaitCalls()
 	r.closed = true
+	if r.validation != nil {
+		r.validation.end()
+	}
 	last := r.lastRecord()
 	r.keep(&last)
 	err := r.write()

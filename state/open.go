@@ -101,9 +101,39 @@ func (r *run) write() error {
 	return r.broken
 }
 
-// durable reports whether rec must be on the disk before its call goes on:
-// outcomes, and the promise of another attempt.
-func durable(rec *core.Record) bool {
+// Sync says which records must have survived a loss of power before their call
+// goes on. All of them have survived the process by then.
+type Sync uint8
+
+// The sync policies.
+const (
+	// SyncOutcomes: outcomes, promises of another attempt, questions and
+	// answers; and the beginning of calls that must not be repeated. It is
+	// the default.
+	SyncOutcomes Sync = iota
+	SyncAlways        // every record
+	SyncNever         // none: the operating system writes when it likes
+)
+
+// WithSync sets which records are synced.
+func WithSync(policy Sync) Option {
+	return func(c *config) {
+		if policy > SyncNever {
+			c.must(fmt.Errorf("state: WithSync(%d): allowed are SyncOutcomes, SyncAlways and SyncNever", policy))
+		}
+		c.sync = policy
+	}
+}
+
+// durable reports whether rec, which comes from s, must be on the disk before
+// its call goes on.
+func (r *run) durable(s *core.Scope, rec *core.Record) bool {
+	switch {
+	case r.policy != SyncOutcomes:
+		return r.policy == SyncAlways
+	case rec.Status == core.StatusStarted:
+		return s.MustNotRepeat()
+	}
 	return rec.IsOutcome() || rec.Status == core.StatusRetrying || rec.Status == core.StatusAwaiting
 }
 

@@ -64,6 +64,15 @@ func WithDivergence(d Divergence) Option {
 	}
 }
 
+// RepublishAll makes calls that are recalled publish their old records and
+// those of what is inside them, marked as replayed. Otherwise each publishes
+// one recovered record.
+func RepublishAll() Option { return func(c *config) { c.republish = true } }
+
+// WithRoundTrip hands out outputs and errors as a resumed run would: encoded
+// and decoded again. It is for tests, which find with it what would differ.
+func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = true } }
+
 // RerunFailed makes a resumed run try again what failed for good, for when
 // what was wrong was mended outside: failed tools, LLMs and steps run with a
 // fresh budget, and failed agents around them are entered again as their last
@@ -167,6 +176,8 @@ type config struct {
 
 	strict, rerunFailed bool
 	divergence          Divergence
+	sync                Sync
+	republish           bool
 }
 
 func configure(options []Option) *config {

@@ -111,6 +111,7 @@ func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) *cor
 		return out
 	}
 	out.Spent = t.last.Elapsed
+	out.Entered = t.last.Status == core.StatusInterrupted && t.last.Stage == core.StageHandler
 	if t.retrying.Attempt == t.last.Attempt && t.retrying.Seq > 0 {
 		// The time that the process was down counts as waited.
 		out.Delay, out.LastErr = t.retrying.Delay, t.retrying.Err

@@ -27,6 +27,9 @@ type run struct {
 	strict      bool             // nothing is executed
 	rerunFailed bool
 	divergence  Divergence
+	policy      Sync
+	republish   bool
+	validation  *validation // nil unless the run is one
 
 	mu          sync.Mutex // guards what follows; never held while others' code runs
 	quiet       *sync.Cond // signalled when a call ends and when publishing pauses
@@ -63,7 +66,7 @@ func newRun(c *config) *run {
 func prepareRun(c *config) *run {
 	r := &run{
 		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata,
-		strict: c.strict, rerunFailed: c.rerunFailed, divergence: c.divergence, began: time.Now(),
+		strict: c.strict, rerunFailed: c.rerunFailed, divergence: c.divergence, policy: c.sync, republish: c.republish, began: time.Now(),
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
 	r.history.runID = c.settings.RunID
@@ -112,6 +115,9 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 	if rec.Status != core.StatusStarted && r.values.pending != nil {
 		r.settleValues(s, rec)
 	}
+	if r.validation != nil {
+		r.validation.compare(rec)
+	}
 	r.keep(rec)
 	if rec.Kind.IsCall() {
 		r.course.follow(s, rec)
@@ -128,14 +134,14 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 		r.publishOne(rec)
 		return nil
 	}
-	return r.store(rec)
+	return r.store(s, rec)
 }
 
 // store writes what was kept to the journal, publishes it and, where it must
 // be, waits until it is on the disk. The lock is held, and released.
-func (r *run) store(rec *core.Record) error {
+func (r *run) store(s *core.Scope, rec *core.Record) error {
 	err := r.write()
-	seq, must := uint64(r.history.len()), durable(rec)
+	seq, must := uint64(r.history.len()), r.durable(s, rec)
 	if err != nil {
 		r.mu.Unlock()
 		return r.stop(err)
@@ -159,6 +165,9 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		return nil
 	}
 	found := r.restored.recall(a, kind, r.rerunFailed)
+	if v := r.validation; v != nil {
+		found = v.recall(a, kind, input, found)
+	}
 	if found != nil && r.restored.diverges(a, input) {
 		r.report.Diverged = append(r.report.Diverged, a)
 		if r.divergence == DivergenceFail {
@@ -168,7 +177,7 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 	}
 	if found == nil || found.Outcome == nil {
 		r.mu.Unlock()
-		if r.strict && kind != core.KindAgent {
+		if r.strict && kind != core.KindAgent && (found == nil || found.Refused == nil) {
 			return &core.Recalled{Refused: core.ErrNotRecorded}
 		}
 		return found
@@ -179,9 +188,7 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 	r.course.judge(s, found.Outcome)
 	r.report.Restored++
 	if len(r.publishers) > 0 {
-		rec := *found.Outcome
-		rec.Status, rec.Seq, rec.Replayed = core.StatusRecovered, 0, true
-		r.recovered = append(r.recovered, rec)
+		r.recovered = append(r.recovered, r.toPublish(found.Outcome)...)
 	}
 	r.publish()
 	return r.load(found)
@@ -275,6 +282,25 @@ func (r *run) tell(p Publisher, rec *core.Record) {
 	}()
 	p.Publish(*rec)
 	returned = true
+}
+
+// toPublish is what publishers are told of a call that was recalled: that it
+// was, or the old records of it and of what is inside it.
+func (r *run) toPublish(outcome *core.Record) []core.Record {
+	if !r.republish {
+		rec := *outcome
+		rec.Status, rec.Seq, rec.Replayed = core.StatusRecovered, 0, true
+		return []core.Record{rec}
+	}
+	var old []core.Record
+	path := outcome.Address.String()
+	for i := range int(outcome.Seq) {
+		if rec := r.history.at(i); rec.Address == outcome.Address || isInside(rec.Address.Scope(), path) {
+			rec.Replayed = true
+			old = append(old, rec)
+		}
+	}
+	return old
 }
 
 // load brings the output of a recalled call that is kept apart.

@@ -1,0 +1,137 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A Difference is something that a program does otherwise than it was
+// recorded.
+type Difference struct {
+	Address  core.Address
+	Field    string // "call", "input", "output", "error" or "status"
+	Recorded string
+	Now      string
+}
+
+// String is a line such as `agent/fetch: input: recorded 1f…, now 2e…`.
+func (d Difference) String() string {
+	return fmt.Sprintf("%s: %s: recorded %s, now %s", d.Address, d.Field, d.Recorded, d.Now)
+}
+
+// Validate runs a program against a stored run to see whether it still does
+// what was recorded: every agent is entered, also finished ones, every tool,
+// LLM and step is recalled and nothing of them executed. It returns the
+// differences in addresses, inputs, agents' outputs and errors. Nothing is
+// written: it is safe anywhere. The program gets the context of the run and
+// makes the root calls; its error is expected where the recorded run had one,
+// and is not returned.
+func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
+	st, err := Replay(ctx, store, runID, options...)
+	if err != nil {
+		return nil, err
+	}
+	v := &validation{restored: st.run.restored, seen: make(map[core.Address]bool)}
+	if v.restored == nil {
+		v.restored = newRestored(nil)
+		st.run.restored = v.restored
+		st.run.settings.Recalls = true
+	}
+	st.run.validation = v
+	_ = program(st.Context(ctx))
+	if err := st.Close(); err != nil {
+		return nil, err
+	}
+	return v.differences, nil
+}
+
+// validation compares a run with what was recorded. The run's lock guards it.
+type validation struct {
+	restored    *restored
+	seen        map[core.Address]bool
+	differences []Difference
+}
+
+func (v *validation) differ(a core.Address, field, recorded, now string) {
+	v.differences = append(v.differences, Difference{a, field, recorded, now})
+}
+
+// recall enters agents again, and notes what is not as it was.
+func (v *validation) recall(a core.Address, kind core.Kind, input core.Hash, found *core.Recalled) *core.Recalled {
+	v.seen[a] = true
+	if found == nil {
+		v.differ(a, "call", "none", kind.String())
+		return nil
+	}
+	if v.restored.diverges(a, input) {
+		v.differ(a, "input", v.restored.calls[a].input.String(), input.String())
+	}
+	if kind != core.KindAgent || found.Outcome == nil || !found.Begun {
+		return found
+	}
+	return &core.Recalled{Begun: true, Started: true, Attempt: found.Outcome.Attempt}
+}
+
+// compare looks at the outcome of an agent that was entered.
+func (v *validation) compare(rec *core.Record) {
+	if !rec.IsOutcome() || rec.Kind != core.KindAgent {
+		return
+	}
+	t := v.restored.calls[rec.Address]
+	if t == nil || !t.last.IsOutcome() {
+		return
+	}
+	was := &t.last
+	switch {
+	case was.Status != rec.Status:
+		v.differ(rec.Address, "status", was.Status.String(), rec.Status.String())
+	case was.Status == core.StatusFailed:
+		if before, now := fmt.Sprint(was.Err), fmt.Sprint(rec.Err); before != now {
+			v.differ(rec.Address, "error", before, now)
+		}
+	case was.Detail != nil && rec.Detail != nil && was.Detail.Artifact == "" && !bytes.Equal(was.Detail.Output, rec.Detail.Output):
+		if before, now := core.Preview(was.Detail.Output), core.Preview(rec.Detail.Output); before != now {
+			v.differ(rec.Address, "output", before, now)
+		}
+	}
+}
+
+// end notes the calls that were recorded and not made. What is inside a failed
+// attempt, or inside a call that was not made, is no difference of its own.
+func (v *validation) end() {
+	var missing []core.Address
+	for a := range v.restored.calls {
+		if !v.seen[a] && v.expected(a) {
+			missing = append(missing, a)
+		}
+	}
+	slices.SortFunc(missing, func(a, b core.Address) int { return strings.Compare(a.String(), b.String()) })
+	for _, a := range missing {
+		v.differ(a, "call", v.restored.calls[a].last.Kind.String(), "none")
+	}
+}
+
+// expected reports whether the call at a is made by what was entered: by the
+// last attempt of an agent that was.
+func (v *validation) expected(a core.Address) bool {
+	for around, t := range v.restored.calls {
+		if !isAround(around, a) || around == a {
+			continue
+		}
+		path := around.String()
+		if t.last.Attempt > 0 {
+			path += fmt.Sprintf("@%d", t.last.Attempt+1)
+		}
+		rest, ok := strings.CutPrefix(a.String(), path)
+		if !v.seen[around] || !ok || !strings.HasPrefix(rest, "/") {
+			return false
+		}
+	}
+	return true
+}
