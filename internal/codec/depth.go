@@ -76,7 +76,7 @@ func deeperThan(v reflect.Value, left int) bool {
 			}
 		}
 	case reflect.Slice, reflect.Array:
-		if isFlat(v.Type().Elem().Kind()) {
+		if holdsNothing(v.Type().Elem().Kind()) {
 			return false
 		}
 		for i := range v.Len() {
@@ -94,4 +94,4 @@ func deeperThan(v reflect.Value, left int) bool {
 	return false
 }
 
-func isFlat(k reflect.Kind) bool { return k <= reflect.Complex128 || k == reflect.String }
+func holdsNothing(k reflect.Kind) bool { return k <= reflect.Complex128 || k == reflect.String }

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// environment is what the command has from its process.
+type environment struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	now            func() time.Time
+	terminal       bool // stdin is one
+}
+
+// app is one execution of the command.
+type app struct {
+	*environment
+	out *bufio.Writer // stdout
+	dir string
+	// json asks for JSON instead of text, in errors too.
+	json bool
+	// begun says that the arguments were right: what fails then is no misuse.
+	begun bool
+}
+
+// run executes the command with the arguments and returns its exit code.
+func run(ctx context.Context, env *environment, args []string) int {
+	a := &app{environment: env, out: bufio.NewWriter(env.stdout)}
+	root := a.root()
+	if args == nil {
+		args = []string{} // cobra takes nil for those of the process
+	}
+	root.SetArgs(args)
+	root.SetIn(env.stdin)
+	root.SetOut(a.out)
+	root.SetErr(env.stderr)
+	err := root.ExecuteContext(ctx)
+	if flushed := a.out.Flush(); flushed != nil {
+		err = &outputError{flushed}
+	}
+	return a.report(ctx, err)
+}
+
+const defaultDir = "./reprise-data"
+
+func (a *app) root() *cobra.Command {
+	dir := a.getenv("REPRISE_DIR")
+	if dir == "" {
+		dir = defaultDir
+	}
+	root := &cobra.Command{
+		Use:   "reprise",
+		Short: "Look at stored runs and work on them",
+		Long: "Reprise works on the runs that a program has stored with snapshot.NewFileStore:\n" +
+			"it lists and shows them, answers their questions, compares, forks, exports,\n" +
+			"verifies, repairs and deletes them.",
+		Example: "  reprise runs --status failed --since 24h\n" +
+			"  reprise show weather-42\n" +
+			"  reprise --dir /var/lib/agents verify",
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(*cobra.Command, []string) {
+			a.begun = true
+		},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%s; see %s --help", message(err), cmd.CommandPath())
+	})
+	root.SetVersionTemplate("reprise {{.Version}}\n")
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.dir, "dir", dir, "the `directory` of the runs; REPRISE_DIR sets the default")
+	flags.BoolVar(&a.json, "json", false, "write JSON, errors too")
+	_ = root.MarkPersistentFlagDirname("dir") // the flag is there
+	root.AddGroup(
+		&cobra.Group{ID: groupLook, Title: "Look at runs:"},
+		&cobra.Group{ID: groupWork, Title: "Work on runs:"},
+		&cobra.Group{ID: groupKeep, Title: "Keep the store in order:"},
+	)
+	root.AddCommand(
+		a.runsCommand(), a.showCommand(), a.diffCommand(), a.exportCommand(), a.questionsCommand(),
+		a.answerCommand(), a.forkCommand(),
+		a.verifyCommand(), a.repairCommand(), a.gcCommand(), a.deleteCommand(),
+	)
+	root.SetHelpCommand(helpCommand())
+	return root
+}
+
+// The groups of commands in the help.
+const (
+	groupLook = "look"
+	groupWork = "work"
+	groupKeep = "keep"
+)
+
+// helpCommand is cobra's, but one that fails where there is nothing to tell.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Tell about a command",
+		Example: "  reprise help runs",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usagef("there is no command %q; see reprise help", printable(args[0]))
+			}
+			found.InitDefaultHelpFlag()
+			found.InitDefaultVersionFlag()
+			return found.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, c := range cmd.Root().Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}
+
+// exactly refuses another number of arguments than names, and says which are
+// missing.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return usagef("%s is missing: usage is %s", names[len(args)], cmd.UseLine())
+		case len(args) > len(names):
+			return usagef("%q is one argument too many: usage is %s", printable(args[len(names)]), cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+// printf writes text for people to stdout. A lost write is found when
+// everything is flushed.
+func (a *app) printf(format string, args ...any) { fmt.Fprintf(a.out, format, args...) }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+func (a *app) deleteCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:     "delete RUN",
+		GroupID: groupKeep,
+		Aliases: []string{"rm"},
+		Short:   "Delete a run",
+		Long: "Delete a run for ever. It asks first, unless --yes is given. Artifacts stay until\n" +
+			"`reprise gc`, for other runs may refer to them.",
+		Example: "  reprise delete weather-42\n" +
+			"  reprise delete --yes weather-42",
+		Args: exactly("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.delete(cmd.Context(), args[0], yes)
+		},
+		ValidArgsFunction: a.completeRuns(1),
+	}
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// errNotConfirmed is a question that got no yes.
+var errNotConfirmed = errors.New("nothing was deleted")
+
+func (a *app) delete(ctx context.Context, runID string, yes bool) error {
+	if err := checkRunID(runID); err != nil {
+		return err
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	if !yes {
+		// Damage is no reason not to delete it.
+		if _, err := store.Load(ctx, runID); errors.Is(err, snapshot.ErrNotFound) {
+			return a.explain(runID, err)
+		}
+		if err := a.confirm(ctx, fmt.Sprintf("Delete run %s for ever?", runID)); err != nil {
+			return err
+		}
+	}
+	if err := store.Delete(ctx, runID); err != nil {
+		return a.explain(runID, err)
+	}
+	if a.json {
+		return a.writeJSON(map[string]string{"deleted": runID})
+	}
+	a.printf("deleted %s\n", runID)
+	return nil
+}
+
+// confirm asks at the terminal. Only y and yes are a yes.
+func (a *app) confirm(ctx context.Context, question string) error {
+	if !a.terminal {
+		return errors.New("there is no terminal to ask at; --yes deletes without asking")
+	}
+	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
+	said := make(chan string, 1)
+	// Reading from a terminal cannot be given up: after an interrupt this ends
+	// with the process.
+	go func() {
+		line, _ := bufio.NewReader(a.stdin).ReadString('\n')
+		said <- line
+	}()
+	select {
+	case line := <-said:
+		switch strings.ToLower(strings.TrimSpace(line)) {
+		case "y", "yes":
+			return nil
+		}
+		if !strings.HasSuffix(line, "\n") {
+			fmt.Fprintln(a.stderr) // the input ended instead of an answer
+		}
+		return errNotConfirmed
+	case <-ctx.Done():
+		fmt.Fprintln(a.stderr)
+		return context.Cause(ctx)
+	}
+}

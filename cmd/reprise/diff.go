@@ -1,0 +1,125 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+func (a *app) diffCommand() *cobra.Command {
+	var exitCode bool
+	cmd := &cobra.Command{
+		Use:     "diff A B",
+		GroupID: groupLook,
+		Short:   "Tell what differs between two runs",
+		Long: "Tell what run B has that run A has not (+), what it lacks (-) and what is not the\n" +
+			"same (~): calls, values, step results, artifacts, the status and the metadata.\n" +
+			"Times, durations and sequence numbers do not count.",
+		Example: "  reprise diff weather-42 weather-43\n" +
+			"  reprise diff --exit-code weather-42 weather-42-again",
+		Args: exactly("A", "B"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, before, err := a.load(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			_, after, err := a.load(cmd.Context(), args[1])
+			if err != nil {
+				return err
+			}
+			d := snapshot.Diff(before, after)
+			if err := a.diff(d); err != nil {
+				return err
+			}
+			if exitCode && !d.IsEmpty() {
+				return errTold
+			}
+			return nil
+		},
+		ValidArgsFunction: a.completeRuns(2),
+	}
+	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 if there are differences")
+	return cmd
+}
+
+func (a *app) diff(d snapshot.Difference) error {
+	if a.json {
+		return a.writeJSON(differenceOf(d))
+	}
+	for line := range strings.SplitSeq(d.String(), "\n") {
+		a.printf("%s\n", printable(line))
+	}
+	return nil
+}
+
+// difference is a snapshot.Difference in JSON.
+type difference struct {
+	Status      []textChange  `json:"status"`
+	Metadata    []textChange  `json:"metadata"`
+	Events      []eventChange `json:"events"`
+	Values      []textChange  `json:"values"`
+	StepResults []textChange  `json:"step_results"`
+	Artifacts   []textChange  `json:"artifacts"`
+}
+
+type eventChange struct {
+	Change  string       `json:"change"`
+	Address core.Address `json:"address"`
+	Kind    core.Kind    `json:"event_type"`
+	Before  *core.Record `json:"before,omitempty"`
+	After   *core.Record `json:"after,omitempty"`
+}
+
+// textChange has previews where values are large.
+type textChange struct {
+	Change string `json:"change"`
+	Name   string `json:"name"`
+	Before string `json:"before,omitempty"`
+	After  string `json:"after,omitempty"`
+}
+
+func differenceOf(d snapshot.Difference) difference {
+	out := difference{
+		Status: textsOf(d.Status), Metadata: textsOf(d.Metadata),
+		Events: []eventChange{}, Values: valuesOf(d.Values), StepResults: valuesOf(d.StepResults),
+		Artifacts: []textChange{},
+	}
+	for _, c := range d.Events {
+		out.Events = append(out.Events, eventChange{wordOf(c.Change), c.Address, c.Kind, c.Before, c.After})
+	}
+	for _, c := range d.Artifacts {
+		out.Artifacts = append(out.Artifacts, textChange{Change: wordOf(c.Change), Name: c.Reference})
+	}
+	return out
+}
+
+func textsOf(changes []snapshot.TextChange) []textChange {
+	out := []textChange{}
+	for _, c := range changes {
+		out = append(out, textChange{wordOf(c.Change), c.Name, c.Before, c.After})
+	}
+	return out
+}
+
+func valuesOf(changes []snapshot.ValueChange) []textChange {
+	out := []textChange{}
+	for _, c := range changes {
+		out = append(out, textChange{wordOf(c.Change), c.Key, core.Preview(c.Before), core.Preview(c.After)})
+	}
+	return out
+}
+
+func wordOf(c snapshot.Change) string {
+	switch c {
+	case snapshot.Added:
+		return "added"
+	case snapshot.Removed:
+		return "removed"
+	case snapshot.Changed:
+		return "changed"
+	}
+	return c.String()
+}

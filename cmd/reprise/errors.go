@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// The exit codes. That of an interrupt is what shells give for Ctrl-C.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+// usageError is the command used wrongly.
+type usageError struct{ message string }
+
+func (e *usageError) Error() string { return e.message }
+
+func usagef(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}
+
+// outputError is output that could not be written.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return fmt.Sprintf("write the output: %v", e.err) }
+
+func (e *outputError) Unwrap() error { return e.err }
+
+// errTold fails the command without a message: what there was to say is in its
+// output.
+var errTold = errors.New("told")
+
+// hintError is an error with what to do about it.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return message(e.err) + "; " + e.hint }
+
+func (e *hintError) Unwrap() error { return e.err }
+
+// report writes the error, if there is one to be told, and returns the exit
+// code.
+func (a *app) report(ctx context.Context, err error) int {
+	code := a.exitCode(ctx, err)
+	switch {
+	case err == nil, errors.Is(err, errTold), isGone(err):
+		return code
+	case code == exitInterrupted:
+		err = errors.New("interrupted")
+	}
+	text := printable(oneLine(message(err)))
+	if !a.json {
+		fmt.Fprintf(a.stderr, "reprise: %s\n", text)
+		return code
+	}
+	told := struct {
+		Error string `json:"error"`
+		Code  string `json:"code"`
+	}{text, kindOf(code, err)}
+	data, err := json.Marshal(told)
+	if err == nil {
+		fmt.Fprintf(a.stderr, "%s\n", data)
+	}
+	return code
+}
+
+func (a *app) exitCode(ctx context.Context, err error) int {
+	var (
+		usage  *usageError
+		output *outputError
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &output):
+		return exitFailure
+	case !a.begun, errors.As(err, &usage):
+		return exitUsage
+	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))):
+		return exitInterrupted
+	}
+	return exitFailure
+}
+
+// isGone reports whether nobody reads the output any more, such as `head`
+// when it has had enough. There is nobody to be told.
+func isGone(err error) bool {
+	var output *outputError
+	return errors.As(err, &output) && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EBADF))
+}
+
+// message is the text of an error without the name of the package that it
+// comes from.
+func message(err error) string {
+	text := err.Error()
+	for _, prefix := range []string{"snapshot: ", "state: ", "core: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}
+
+// oneLine joins the lines of several errors, and of cobra's suggestions.
+func oneLine(text string) string {
+	if text, names, ok := strings.Cut(text, "\n\nDid you mean this?\n"); ok {
+		return text + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
+	}
+	return strings.ReplaceAll(text, "\n", "; ")
+}
+
+// kindOf is the kind of an error in JSON.
+func kindOf(code int, err error) string {
+	switch {
+	case code == exitUsage:
+		return "usage"
+	case code == exitInterrupted:
+		return "interrupted"
+	case errors.Is(err, snapshot.ErrNotFound):
+		return "not_found"
+	case errors.Is(err, snapshot.ErrLocked):
+		return "locked"
+	case errors.Is(err, snapshot.ErrCorrupt):
+		return "damaged"
+	case errors.Is(err, snapshot.ErrFormat):
+		return "format"
+	}
+	return "failure"
+}
+
+// explain adds to an error about a run what to do about it.
+func (a *app) explain(runID string, err error) error {
+	var locked *snapshot.LockedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("%s in %s is not a stored run", runID, a.runsDir())
+	case errors.Is(err, snapshot.ErrNotFound):
+		return &notFoundError{runID, a.dir}
+	case errors.As(err, &locked):
+		return &hintError{locked, "it can be read meanwhile; to change it, wait until that program has closed it, or stop it"}
+	case errors.Is(err, snapshot.ErrCorrupt):
+		return &hintError{err, fmt.Sprintf("`reprise repair %s` saves what can be read", runID)}
+	case errors.Is(err, snapshot.ErrFormat):
+		return &hintError{err, newerHint(runID)}
+	}
+	return err
+}
+
+func newerHint(runID string) string {
+	return fmt.Sprintf("run %s was written by a newer version, so use that", runID)
+}
+
+// notFoundError is a run that the store does not have.
+type notFoundError struct{ runID, dir string }
+
+func (e *notFoundError) Error() string {
+	return fmt.Sprintf("there is no run %s in %s; `reprise runs` lists those that there are", e.runID, e.dir)
+}
+
+func (e *notFoundError) Unwrap() error { return snapshot.ErrNotFound }

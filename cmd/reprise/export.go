@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// The formats of an export.
+const (
+	formatLines    = "jsonl"
+	formatDocument = "json"
+	formatMsgpack  = "msgpack"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	var format, file string
+	cmd := &cobra.Command{
+		Use:     "export RUN",
+		GroupID: groupLook,
+		Short:   "Write a run for other programs",
+		Long: "Write a run for other programs: its records as lines of JSON (jsonl), or all of\n" +
+			"it as one document (json, and msgpack, which snapshot.Decode reads). In JSON,\n" +
+			"inputs and outputs are previews of at most 500 characters; msgpack has all of\n" +
+			"them but artifacts.",
+		Example: "  reprise export weather-42 | jq 'select(.execution_status == \"failed\")'\n" +
+			"  reprise export weather-42 --format json -o weather-42.json\n" +
+			"  reprise export weather-42 --format msgpack -o weather-42.snapshot",
+		Args: exactly("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch format {
+			case formatLines, formatDocument, formatMsgpack:
+			default:
+				return usagef("--format %q: allowed are jsonl, json and msgpack", printable(format))
+			}
+			_, found, err := a.load(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.export(cmd.Context(), found, format, file)
+		},
+		ValidArgsFunction: a.completeRuns(1),
+	}
+	cmd.Flags().StringVar(&format, "format", formatLines, "the `format`: jsonl, json or msgpack")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "the `file` to write; a new one only its owner can read; - is stdout")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{formatLines, formatDocument, formatMsgpack}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+func (a *app) export(ctx context.Context, found *snapshot.Snapshot, format, file string) error {
+	if file == "" || file == "-" {
+		return writeRun(ctx, a.out, found, format)
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	err = writeRun(ctx, w, found, format)
+	if err == nil {
+		err = w.Flush()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// document is a run in JSON.
+type document struct {
+	snapshot.Info
+	Records []core.Record `json:"records"`
+}
+
+func documentOf(found *snapshot.Snapshot) document {
+	return document{found.Info, append([]core.Record{}, found.Records...)}
+}
+
+func writeRun(ctx context.Context, w io.Writer, found *snapshot.Snapshot, format string) error {
+	if format == formatMsgpack {
+		data, err := found.Encode()
+		if err != nil {
+			return err
+		}
+		return written(w.Write(data))
+	}
+	encoder := json.NewEncoder(w)
+	if format == formatDocument {
+		encoder.SetIndent("", "  ")
+		data, err := json.Marshal(documentOf(found))
+		if err != nil {
+			return err
+		}
+		return written(0, encoder.Encode(json.RawMessage(data)))
+	}
+	for i := range found.Records {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		line, err := json.Marshal(found.Records[i])
+		if err != nil {
+			return err
+		}
+		if err := written(w.Write(append(line, '\n'))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func written(_ int, err error) error {
+	if err != nil {
+		return &outputError{err}
+	}
+	return nil
+}

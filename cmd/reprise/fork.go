@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+func (a *app) forkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "fork RUN ADDRESS NEW",
+		GroupID: groupWork,
+		Short:   "Begin a new run from what another had before a call",
+		Long: "Begin the run NEW from what RUN had recorded before the call at ADDRESS. The\n" +
+			"program that opens NEW has the outcomes of the calls before it, and makes that\n" +
+			"call and all that follows anew. RUN stays as it is.",
+		Example: "  reprise fork weather-42 assistant/get_weather weather-42-again\n" +
+			"  reprise fork weather-42 'assistant/get_weather#2' second-try",
+		Args: exactly("RUN", "ADDRESS", "NEW"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.fork(cmd.Context(), args[0], args[1], args[2])
+		},
+		ValidArgsFunction: a.completeAddresses,
+	}
+}
+
+func (a *app) fork(ctx context.Context, runID, path, newID string) error {
+	address, err := core.ParseAddress(path)
+	if err != nil {
+		return usagef("%s", message(err))
+	}
+	if err := checkRunID(newID); err != nil {
+		return err
+	}
+	store, found, err := a.load(ctx, runID)
+	if err != nil {
+		return err
+	}
+	if addresses := addressesOf(found); !slices.Contains(addresses, address.String()) {
+		return errNoCall(runID, address, addresses)
+	}
+	if _, err := store.Load(ctx, newID); !errors.Is(err, snapshot.ErrNotFound) {
+		return fmt.Errorf("there is a run %s already; name another", newID)
+	}
+	if err := state.Fork(ctx, store, runID, address, newID); err != nil {
+		return a.explain(runID, err)
+	}
+	forked, err := store.Load(ctx, newID)
+	if err != nil {
+		return a.explain(newID, err)
+	}
+	if a.json {
+		return a.writeJSON(forked.Info)
+	}
+	a.printf("run %s begins before %s of run %s, with %s; open it to go on\n",
+		newID, printable(address.String()), runID, plural(len(forked.Records), "record"))
+	return nil
+}
+
+// addressesOf are those of the calls of a run, in the order of their
+// beginning.
+func addressesOf(found *snapshot.Snapshot) []string {
+	var addresses []string
+	seen := make(map[core.Address]bool)
+	for i := range found.Records {
+		if r := &found.Records[i]; r.Kind.IsCall() && !seen[r.Address] {
+			seen[r.Address] = true
+			addresses = append(addresses, r.Address.String())
+		}
+	}
+	return addresses
+}
+
+// maxAddresses is how many addresses an error lists.
+const maxAddresses = 10
+
+func errNoCall(runID string, address core.Address, addresses []string) error {
+	switch n := len(addresses); {
+	case n == 0:
+		return fmt.Errorf("run %s has no calls to fork at", runID)
+	case n > maxAddresses:
+		return fmt.Errorf("run %s has no call at %s; its first calls of %d are %s, and `reprise export %s` has all",
+			runID, address, n, strings.Join(addresses[:maxAddresses], ", "), runID)
+	}
+	return fmt.Errorf("run %s has no call at %s; its calls are %s", runID, address, strings.Join(addresses, ", "))
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+func TestVerifyReadsEverything(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "one", false, snapshot.Metadata{})
+	weather(t, dir, "two", true, snapshot.Metadata{})
+	got := call(t, dir, "verify").text(t)
+	assert.Regexp(t, `(?m)^ok       one \(\d+ records, 1 artifact\)$`, got)
+	assert.Regexp(t, `(?m)^ok       two \(\d+ records, 0 artifacts\)$`, got)
+	assert.NotContains(t, call(t, dir, "verify", "two").text(t), "one")
+	call(t, dir, "verify", "two", "three").stderrIs(t, exitFailure, "reprise: "+noRun("three", dir)+"\n")
+}
+
+func (r result) stderrIs(t *testing.T, code int, text string) {
+	t.Helper()
+	assert.Equal(t, code, r.code)
+	assert.Equal(t, text, r.stderr)
+}
+
+func TestVerifyFindsDamageAndRepairSavesTheRest(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "good", false, snapshot.Metadata{})
+	damage(t, dir, weather(t, dir, "oslo", false, snapshot.Metadata{}))
+	got := call(t, dir, "verify")
+	got.stderrIs(t, exitFailure, "reprise: 1 of 2 runs damaged or unreadable; `reprise repair RUN` saves what can be read of a damaged run\n")
+	assert.Regexp(t, `(?m)^BAD      oslo: run oslo is damaged: snapshot, byte \d+, after record \d+: .+$`, got.stdout)
+	assert.Contains(t, got.stdout, "ok       good")
+
+	var verdicts []verdict
+	inJSON := call(t, dir, "verify", "--json")
+	inJSON.stderrIs(t, exitFailure, "")
+	require.NoError(t, json.Unmarshal([]byte(inJSON.stdout), &verdicts))
+	require.Len(t, verdicts, 2)
+	assert.NotEqual(t, verdicts[0].OK, verdicts[1].OK)
+
+	shown := call(t, dir, "show", "oslo")
+	assert.Equal(t, exitFailure, shown.code)
+	assert.Regexp(t, "^reprise: run oslo is damaged: .*; `reprise repair oslo` saves what can be read\n$", shown.stderr)
+
+	repairedText := call(t, dir, "repair", "oslo").text(t)
+	assert.Regexp(t, `(?m)^repaired: \d+ records kept, \d+ known to be lost$`, repairedText)
+	assert.Regexp(t, `(?m)\.damaged$`, repairedText)
+	assert.Regexp(t, `^run oslo is whole \(\d+ records\); nothing was done\n$`, call(t, dir, "repair", "oslo").text(t))
+	call(t, dir, "verify").text(t)
+	assert.Contains(t, call(t, dir, "repair", "oslo", "--json").text(t), `"damaged": false`)
+}
+
+func TestVerifyFindsArtifactsThatAreGoneOrOther(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	names, err := filepath.Glob(filepath.Join(dir, "artifacts", "??", "*"))
+	require.NoError(t, err)
+	require.Len(t, names, 1)
+	require.NoError(t, os.WriteFile(names[0], []byte("other"), 0o600))
+	got := call(t, dir, "verify")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Regexp(t, `(?m)^BAD      oslo: record \d+, agent/tell: damaged: artifact [0-9a-f]{64}: what is there has the hash [0-9a-f]{64}$`, got.stdout)
+	require.NoError(t, os.Remove(names[0]))
+	assert.Regexp(t, `(?m)^BAD      oslo: record \d+, agent/tell: no artifact "[0-9a-f]{64}"$`, call(t, dir, "verify").stdout)
+}
+
+func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	assert.Equal(t, "removed 0 artifacts\n", call(t, dir, "gc", "--grace", "0s").text(t))
+	call(t, dir, "delete", "-y", "oslo").text(t)
+	assert.Equal(t, "removed 0 artifacts\n", call(t, dir, "gc").text(t), "it is too young")
+	assert.Equal(t, "{\n  \"removed\": 1\n}\n", call(t, dir, "gc", "--grace", "0s", "--json").text(t))
+	call(t, dir, "gc", "--grace", "-1s").failed(t, exitUsage, "--grace -1s: allowed is 0 and more")
+
+	damage(t, dir, weather(t, dir, "bad", false, snapshot.Metadata{}))
+	got := call(t, dir, "gc")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Contains(t, got.stderr, "run bad is damaged")
+	assert.Contains(t, got.stderr, "`reprise verify` tells what cannot be read; repair or delete it first")
+}
+
+func TestRunOfANewerVersionIsToldAsSuch(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	name := newest(t, dir, "oslo")
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	fromTheFuture(t, data)
+	require.NoError(t, os.WriteFile(name, data, 0o600))
+	for _, args := range [][]string{{"show", "oslo"}, {"repair", "oslo"}, {"questions", "oslo"}} {
+		got := call(t, dir, args...)
+		assert.Equal(t, exitFailure, got.code)
+		assert.Contains(t, got.stderr, "run oslo was written by a newer version, so use that")
+	}
+	assert.Contains(t, call(t, dir, "verify").stdout, "run oslo was written by a newer version, so use that")
+	assert.Contains(t, call(t, dir, "show", "oslo", "--json").stderr, `"code":"format"`)
+}
+
+// fromTheFuture makes the first frame of a file, which docs/format.md
+// describes, one of version 99.
+func fromTheFuture(t *testing.T, data []byte) {
+	t.Helper()
+	payload := data[8 : 8+binary.BigEndian.Uint32(data)]
+	at := bytes.Index(payload, []byte("\xa6format\x01"))
+	require.Positive(t, at)
+	payload[at+len("\xa6format")] = 99
+	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	sum.Write(binary.BigEndian.AppendUint64(nil, 0)) // its place in the file
+	sum.Write(data[:4])
+	sum.Write(payload)
+	binary.BigEndian.PutUint32(data[4:], sum.Sum32())
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+func TestRunsAreListedTheLastUpdatedFirst(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "first", true, snapshot.Metadata{Pipeline: "weather", Tags: []string{"a", "b"}})
+	weather(t, dir, "second", false, snapshot.Metadata{Tags: []string{"\x1b[31mred"}})
+	refund(t, dir, "third")
+	want := `RUN     STATUS     UPDATED               RECORDS  PIPELINE  TAGS         FORK OF
+third   paused     2026-01-31T08:00:00Z  5        -         -            -
+second  completed  2026-01-31T08:00:00Z  12       -         \x1b[31mred  -
+first   failed     2026-01-31T08:00:00Z  14       weather   a, b         -
+`
+	got := timeless(call(t, dir, "runs").text(t))
+	assert.Equal(t, want, got)
+	assert.NotContains(t, got, "\x1b")
+}
+
+func TestFiltersPickRuns(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "first", true, snapshot.Metadata{Pipeline: "weather", Tags: []string{"a", "b"}})
+	weather(t, dir, "second", false, snapshot.Metadata{Tags: []string{"b"}})
+	refund(t, dir, "third")
+	tomorrow := time.Now().Add(24 * time.Hour).Format(time.RFC3339)
+	for _, c := range []struct{ flags, want string }{
+		{"", "third second first"},
+		{"--status failed", "first"},
+		{"--status failed,paused", "third first"},
+		{"--status failed --status completed", "second first"},
+		{"--status interrupted", ""},
+		{"--tag b", "second first"},
+		{"--tag a --tag b", "first"},
+		{"--pipeline weather", "first"},
+		{"--since 1h", "third second first"},
+		{"--since 0s", ""},
+		{"--until 1d", ""},
+		{"--since 2d --until " + tomorrow, "third second first"},
+		{"--since " + tomorrow, ""},
+		{"--limit 2", "third second"},
+	} {
+		t.Run(c.flags, func(t *testing.T) {
+			out := call(t, dir, append([]string{"runs", "--json"}, strings.Fields(c.flags)...)...).text(t)
+			var infos []snapshot.Info
+			require.NoError(t, json.Unmarshal([]byte(out), &infos))
+			ids := []string{}
+			for _, in := range infos {
+				ids = append(ids, in.RunID)
+			}
+			assert.Equal(t, c.want, strings.Join(ids, " "))
+			assert.NotContains(t, out, "null")
+		})
+	}
+	none := call(t, dir, "runs", "--tag", "c")
+	assert.Equal(t, result{exitOK, "", "no runs\n"}, none)
+}
+
+func TestFiltersThatCannotBeAreMisuse(t *testing.T) {
+	dir := t.TempDir()
+	newStore(t, dir)
+	call(t, dir, "runs", "--status", "done").failed(t, exitUsage,
+		`--status "done": allowed are running, paused, interrupted, completed, failed`)
+	for _, value := range []string{"yesterday", "-1h", "2026-13-01T00:00:00Z", "99999999999d", "d", "24"} {
+		call(t, dir, "runs", "--since="+value).failed(t, exitUsage,
+			`--since "`+value+`": allowed are a time such as 2026-01-31T08:00:00Z and how long ago, such as 90s, 24h or 7d`)
+	}
+	call(t, dir, "runs", "--limit", "-1").failed(t, exitUsage, "--limit -1: allowed are 1 and more, and 0 for all")
+}
+
+func TestUnreadableRunsAreListedAsSuch(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "good", false, snapshot.Metadata{})
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "bad"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "bad", "snapshot"), []byte("hello"), 0o600))
+	got := call(t, dir, "runs")
+	assert.Equal(t, exitOK, got.code)
+	assert.Contains(t, got.stdout, "unreadable")
+	assert.Equal(t, "1 run cannot be read; `reprise verify` tells why\n", got.stderr)
+}
+
+func TestShowPrintsTheRunWithItsRetries(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", true, snapshot.Metadata{Pipeline: "weather"})
+	want := `# weather (run oslo) [STARTED]
+@ agent [STARTED]
+  * look [STARTED]
+  x look [FAILED] (1ms) - the service is down
+    ~ Retrying (attempt 2/2) at once...
+  * look [STARTED] (retry 2/2)
+  + look [COMPLETED after 2 attempts] (1ms total)
+    ~ Recovered after 1 retry
+  * tell [STARTED]
+  x tell [FAILED] (1ms) - the service is down
+    ~ Retrying (attempt 2/2) at once...
+  * tell [STARTED] (retry 2/2)
+  x tell [FAILED] (1ms) - the service is down
+  x tell [EXHAUSTED all 2 attempts] (1ms total)
+x agent [FAILED] (1ms) - agent/tell: exhausted after 2 attempts: the service is down
+x weather (run oslo) [FAILED] (1ms)
+SUMMARY
+`
+	got := timeless(call(t, dir, "show", "oslo", "--ascii").text(t))
+	assert.True(t, strings.HasPrefix(got, want), got)
+	assert.NotContains(t, got, "sunny")
+	assert.Contains(t, call(t, dir, "show", "oslo", "--previews").text(t), "sunny")
+
+	var doc struct {
+		Status  string
+		Records []map[string]any
+	}
+	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "show", "oslo", "--json").text(t)), &doc))
+	assert.Equal(t, "failed", doc.Status)
+	assert.NotEmpty(t, doc.Records)
+}
+
+func TestDiffTellsWhatIsNotTheSame(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "one", false, snapshot.Metadata{})
+	weather(t, dir, "same", false, snapshot.Metadata{})
+	weather(t, dir, "two", true, snapshot.Metadata{})
+	assert.Equal(t, "no difference\n", call(t, dir, "diff", "one", "same").text(t))
+
+	text := call(t, dir, "diff", "one", "two").text(t)
+	assert.Contains(t, text, `~ status "completed" → "failed"`+"\n")
+	assert.Contains(t, text, "~ tool_call agent/tell completed → failed (exhausted, attempt 2): ")
+
+	assert.Equal(t, exitOK, call(t, dir, "diff", "--exit-code", "one", "same").code)
+	differs := call(t, dir, "diff", "--exit-code", "one", "two")
+	assert.Equal(t, result{exitFailure, text, ""}, differs)
+
+	var d difference
+	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "diff", "--json", "one", "same").text(t)), &d))
+	assert.Equal(t, difference{
+		Status: []textChange{}, Metadata: []textChange{}, Events: []eventChange{},
+		Values: []textChange{}, StepResults: []textChange{}, Artifacts: []textChange{},
+	}, d, "empty lists, not null")
+	out := call(t, dir, "diff", "--json", "one", "two").text(t)
+	assert.Contains(t, out, `"change": "changed"`)
+	assert.Contains(t, out, `"change": "removed"`, "the artifact")
+}
+
+func TestExportWritesWhatOthersRead(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	found, err := newStore(t, dir).Load(t.Context(), "oslo")
+	require.NoError(t, err)
+
+	lines := strings.Split(strings.TrimSpace(call(t, dir, "export", "oslo").text(t)), "\n")
+	require.Len(t, lines, len(found.Records))
+	for i, line := range lines {
+		var r struct{ Seq int }
+		require.NoError(t, json.Unmarshal([]byte(line), &r))
+		assert.Equal(t, i+1, r.Seq)
+	}
+
+	file := filepath.Join(t.TempDir(), "oslo.json")
+	assert.Empty(t, call(t, dir, "export", "oslo", "--format", "json", "-o", file).text(t))
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, call(t, dir, "export", "oslo", "--format", "json").text(t), string(data))
+	assert.Equal(t, call(t, dir, "show", "oslo", "--json").text(t), string(data))
+	stat, err := os.Stat(file)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), stat.Mode().Perm())
+
+	again, err := snapshot.Decode([]byte(call(t, dir, "export", "oslo", "--format", "msgpack").text(t)))
+	require.NoError(t, err)
+	assert.Equal(t, found.Info, again.Info)
+	assert.Len(t, again.Records, len(found.Records))
+
+	call(t, dir, "export", "oslo", "--format", "xml").failed(t, exitUsage, `--format "xml": allowed are jsonl, json and msgpack`)
+}

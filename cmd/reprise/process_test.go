@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+func TestProgramAsAProcess(t *testing.T) {
+	program := build(t)
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	execute := func(args ...string) result {
+		var stdout, stderr bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = append(os.Environ(), "REPRISE_DIR="+dir)
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		err := cmd.Run()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) {
+			require.NoError(t, err)
+		}
+		return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	}
+
+	assert.Contains(t, execute("runs").text(t), "oslo")
+	assert.Contains(t, execute("show", "oslo").text(t), "COMPLETED")
+	assert.Regexp(t, `^reprise \S+ \(go`, execute("--version").text(t))
+	execute("show", "nobody").failed(t, exitFailure, noRun("nobody", dir))
+	execute("show").failed(t, exitUsage, "RUN is missing: usage is reprise show RUN [flags]")
+	execute("delete", "oslo").stderrIs(t, exitFailure, "Delete run oslo for ever? [y/N] \nreprise: nothing was deleted\n") // the null device
+	assert.Contains(t, execute("completion", "zsh").text(t), "#compdef reprise")
+
+	t.Run("says nothing when nobody reads it", func(t *testing.T) {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		require.NoError(t, r.Close())
+		var stderr bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), program, "--dir", dir, "export", "oslo")
+		cmd.Stdout, cmd.Stderr = w, &stderr
+		assert.Error(t, cmd.Run())
+		require.NoError(t, w.Close())
+		assert.Empty(t, stderr.String())
+	})
+}
+
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "reprise")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return program
+}

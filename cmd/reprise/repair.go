@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// repaired is a snapshot.RepairReport in JSON.
+type repaired struct {
+	RunID   string   `json:"run_id"`
+	Damaged bool     `json:"damaged"`
+	Kept    int      `json:"kept"`
+	Lost    uint64   `json:"lost"`
+	Damage  string   `json:"damage,omitempty"`
+	Files   []string `json:"damaged_files,omitempty"`
+}
+
+func (a *app) repairCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "repair RUN",
+		GroupID: groupKeep,
+		Short:   "Save what can be read of a damaged run",
+		Long: "Save what can be read of a damaged run: the records that are whole become the\n" +
+			"run, and what lost its outcome runs again when it is resumed. The damaged files\n" +
+			"stay in the directory of the run, as *.damaged. A run that is whole stays as it\n" +
+			"is.",
+		Example: "  reprise verify weather-42\n" +
+			"  reprise repair weather-42",
+		Args: exactly("RUN"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.repair(args[0])
+		},
+		ValidArgsFunction: a.completeRuns(1),
+	}
+}
+
+func (a *app) repair(runID string) error {
+	if err := checkRunID(runID); err != nil {
+		return err
+	}
+	if _, err := a.store(); err != nil {
+		return err
+	}
+	report, err := snapshot.Repair(a.dir, runID)
+	if errors.Is(err, snapshot.ErrCorrupt) {
+		return err // and advice to repair it would be of no use
+	} else if err != nil {
+		return a.explain(runID, err)
+	}
+	if a.json {
+		out := repaired{RunID: runID, Kept: report.Kept, Lost: report.Lost, Files: report.Damaged}
+		if report.Damage != nil {
+			out.Damaged, out.Damage = true, message(report.Damage)
+		}
+		return a.writeJSON(out)
+	}
+	if report.Damage == nil {
+		a.printf("run %s is whole (%s); nothing was done\n", runID, plural(report.Kept, "record"))
+		return nil
+	}
+	a.printf("%s\n", printable(message(report.Damage)))
+	a.printf("repaired: %s kept, %d known to be lost\n", plural(report.Kept, "record"), report.Lost)
+	a.printf("the damaged files are in %s/%s: %s\n", a.runsDir(), runID, strings.Join(report.Damaged, ", "))
+	return nil
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// statuses are those of a run.
+var statuses = [...]snapshot.Status{
+	snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
+	snapshot.StatusCompleted, snapshot.StatusFailed,
+}
+
+// statusUnreadable is told of a run that is damaged, or of a newer version.
+const statusUnreadable snapshot.Status = "unreadable"
+
+// runFilter is the flags that pick runs.
+type runFilter struct {
+	status       []string
+	tags         []string
+	pipeline     string
+	since, until string
+	limit        int
+}
+
+func (a *app) runsCommand() *cobra.Command {
+	var f runFilter
+	cmd := &cobra.Command{
+		Use:     "runs",
+		GroupID: groupLook,
+		Aliases: []string{"list", "ls"},
+		Short:   "List runs, the last updated first",
+		Long: "List runs, the last updated first. Filters are combined: a run is listed if all\n" +
+			"of them pick it. A time is RFC 3339 (2026-01-31T08:00:00Z) or how long ago\n" +
+			"(90s, 24h, 7d). A run that is damaged, or of a newer version, is unreadable.",
+		Example: "  reprise runs\n" +
+			"  reprise runs --status failed,interrupted --since 24h\n" +
+			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
+			"  reprise runs --status paused --json",
+		Args: exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runs(cmd, f) },
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.status, "status", nil, "runs with any of these `statuses`: "+statusNames())
+	flags.StringArrayVar(&f.tags, "tag", nil, "runs with this `tag`; repeated, with all of them")
+	flags.StringVar(&f.pipeline, "pipeline", "", "runs of this `pipeline`")
+	flags.StringVar(&f.since, "since", "", "runs updated at this `time` or later")
+	flags.StringVar(&f.until, "until", "", "runs updated before this `time`")
+	flags.IntVar(&f.limit, "limit", 0, "at most so many runs, 0 for all")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(strings.Split(statusNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"tag", "pipeline", "since", "until", "limit"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	return cmd
+}
+
+func statusNames() string {
+	var names []string
+	for _, s := range statuses {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
+}
+
+// filter reads the flags.
+func (a *app) filter(f runFilter) (snapshot.Filter, error) {
+	out := snapshot.Filter{Tags: f.tags, Pipeline: f.pipeline, Limit: f.limit}
+	for _, name := range f.status {
+		s := snapshot.Status(name)
+		if !slices.Contains(statuses[:], s) {
+			return out, usagef("--status %q: allowed are %s", printable(name), statusNames())
+		}
+		out.Status = append(out.Status, s)
+	}
+	if f.limit < 0 {
+		return out, usagef("--limit %d: allowed are 1 and more, and 0 for all", f.limit)
+	}
+	var err error
+	if out.Since, err = a.time("--since", f.since); err != nil {
+		return out, err
+	}
+	out.Until, err = a.time("--until", f.until)
+	return out, err
+}
+
+func (a *app) runs(cmd *cobra.Command, f runFilter) error {
+	filter, err := a.filter(f)
+	if err != nil {
+		return err
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	infos, err := store.List(cmd.Context(), filter)
+	if err != nil {
+		return err
+	}
+	unreadable := 0
+	for i := range infos {
+		if infos[i].Created.IsZero() { // every run that can be read has a beginning
+			infos[i].Status = statusUnreadable
+			unreadable++
+		}
+	}
+	if a.json {
+		return a.writeJSON(append([]snapshot.Info{}, infos...))
+	}
+	if len(infos) == 0 {
+		fmt.Fprintln(a.stderr, "no runs")
+		return nil
+	}
+	if err := a.table(runRows(infos)); err != nil {
+		return err
+	}
+	if unreadable > 0 {
+		fmt.Fprintf(a.stderr, "%s cannot be read; `reprise verify` tells why\n", plural(unreadable, "run"))
+	}
+	return nil
+}
+
+func runRows(infos []snapshot.Info) [][]string {
+	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "PIPELINE", "TAGS", "FORK OF"}}
+	for i := range infos {
+		in := &infos[i]
+		rows = append(rows, []string{
+			in.RunID, string(in.Status), timeText(in.Updated), strconv.FormatUint(in.LastSeq, 10),
+			in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID,
+		})
+	}
+	return rows
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	var previews, ascii bool
+	cmd := &cobra.Command{
+		Use:     "show RUN",
+		GroupID: groupLook,
+		Short:   "Show a run as it happened",
+		Long: "Show a run as the printer would have shown it while it happened, with every\n" +
+			"attempt, followed by a summary. With --json: what is known of the run, and its\n" +
+			"records.",
+		Example: "  reprise show weather-42\n" +
+			"  reprise show weather-42 --previews\n" +
+			"  reprise show weather-42 --json",
+		Args: exactly("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, found, err := a.load(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return a.writeJSON(documentOf(found))
+			}
+			var options []printer.Option
+			if previews {
+				options = append(options, printer.WithPreviews())
+			}
+			if ascii {
+				options = append(options, printer.WithASCII())
+			}
+			return a.show(cmd.Context(), found, printer.New(a.out, options...))
+		},
+		ValidArgsFunction: a.completeRuns(1),
+	}
+	cmd.Flags().BoolVar(&previews, "previews", false, "show inputs and outputs where they were kept")
+	cmd.Flags().BoolVar(&ascii, "ascii", false, "plain ASCII instead of symbols")
+	return cmd
+}
+
+func (a *app) show(ctx context.Context, found *snapshot.Snapshot, p *printer.Printer) error {
+	for i := range found.Records {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		p.Publish(found.Records[i])
+		if err := p.Err(); err != nil {
+			return &outputError{err}
+		}
+	}
+	p.PrintSummary()
+	if err := p.Err(); err != nil {
+		return &outputError{err}
+	}
+	return nil
+}

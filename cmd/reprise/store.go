@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+func (a *app) runsDir() string { return filepath.Join(a.dir, "runs") }
+
+// store opens the store in the directory. It never makes one: a directory
+// that is not there is mistyped.
+func (a *app) store() (*snapshot.FileStore, error) {
+	if a.dir == "" {
+		return nil, usagef("--dir is empty; name the directory that the program gave to snapshot.NewFileStore")
+	}
+	const which = "name the directory that the program gave to snapshot.NewFileStore, with --dir or REPRISE_DIR"
+	stat, err := os.Stat(a.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no directory %s; %s", a.dir, which)
+	case err != nil:
+		return nil, err
+	case !stat.IsDir():
+		return nil, fmt.Errorf("%s is not a directory; %s", a.dir, which)
+	}
+	if stat, err = os.Stat(a.runsDir()); errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {
+		return nil, fmt.Errorf("%s holds no runs, for it has no directory named runs; %s", a.dir, which)
+	} else if err != nil {
+		return nil, err
+	}
+	return snapshot.NewFileStore(a.dir, snapshot.WithWarnings(func(runID string, err error) {
+		if !a.json {
+			fmt.Fprintf(a.stderr, "reprise: run %s: %s\n", runID, printable(message(err)))
+		}
+	}))
+}
+
+// checkRunID refuses what cannot be the ID of a run.
+func checkRunID(runID string) error {
+	if err := snapshot.CheckRunID(runID); err != nil {
+		return usagef("%s", message(err))
+	}
+	return nil
+}
+
+// load reads a run.
+func (a *app) load(ctx context.Context, runID string) (*snapshot.FileStore, *snapshot.Snapshot, error) {
+	if err := checkRunID(runID); err != nil {
+		return nil, nil, err
+	}
+	store, err := a.store()
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := store.Load(ctx, runID)
+	if err != nil {
+		return nil, nil, a.explain(runID, err)
+	}
+	return store, found, nil
+}

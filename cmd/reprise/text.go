@@ -1,0 +1,85 @@
+package main
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+)
+
+// printable returns s on one line, with everything escaped that a terminal
+// might obey or hide. Text in runs comes from models and tools.
+func printable(s string) string {
+	if !strings.ContainsFunc(s, isSpecial) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if isSpecial(r) {
+			quoted := strconv.QuoteRuneToASCII(r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func isSpecial(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// table writes rows in columns.
+func (a *app) table(rows [][]string) error {
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			cell = printable(cell)
+			if cell == "" {
+				cell = "-"
+			}
+			end := "\t"
+			if i == len(row)-1 {
+				end = "\n"
+			}
+			if _, err := w.Write([]byte(cell + end)); err != nil {
+				return &outputError{err}
+			}
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return &outputError{err}
+	}
+	return nil
+}
+
+// writeJSON writes v as one indented document.
+func (a *app) writeJSON(v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	if _, err := a.out.Write(append(data, '\n')); err != nil {
+		return &outputError{err}
+	}
+	return nil
+}
+
+// timeText is a time as the flags read it, in UTC.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// plural is "1 run" or "2 runs".
+func plural[N int | uint64](n N, what string) string {
+	text := strconv.FormatUint(uint64(n), 10) + " " + what
+	if n != 1 {
+		text += "s"
+	}
+	return text
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// time reads the value of a flag: a time as in RFC 3339, or how long ago.
+func (a *app) time(flag, value string) (time.Time, error) {
+	if value == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, value); err == nil {
+		return t, nil
+	}
+	if d, ok := ago(value); ok {
+		return a.now().Add(-d), nil
+	}
+	return time.Time{}, usagef("%s %q: allowed are a time such as 2026-01-31T08:00:00Z and how long ago, such as 90s, 24h or 7d", flag, printable(value))
+}
+
+// maxDays keeps a number of days within a time.Duration.
+const maxDays = 100_000
+
+// ago reads a duration that is not negative; days are 24 hours.
+func ago(value string) (time.Duration, bool) {
+	if days, ok := strings.CutSuffix(value, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 32)
+		return time.Duration(n) * 24 * time.Hour, err == nil && n <= maxDays
+	}
+	d, err := time.ParseDuration(value)
+	return d, err == nil && d >= 0
+}

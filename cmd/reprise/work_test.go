@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestAnswerLetsTheRunGoOn(t *testing.T) {
+	dir := t.TempDir()
+	_, err := refund(t, dir, "r7")
+	require.ErrorIs(t, err, core.ErrAwaiting)
+
+	assert.Equal(t, "QUESTION  TEXT\nrefund?1  refund \\x1b[31mit\\x1b[0m?\n", call(t, dir, "questions", "r7").text(t))
+	var open []question
+	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "questions", "r7", "--json").text(t)), &open))
+	assert.Equal(t, []question{{"refund?1", "refund \x1b[31mit\x1b[0m?"}}, open)
+
+	call(t, dir, "answer", "r7", "refund?2", "true").failed(t, exitFailure,
+		`run r7 has asked no question "refund?2"; it waits for refund?1`)
+	assert.Equal(t, "question refund?1 of run r7 is answered; resume the run to go on\n",
+		call(t, dir, "answer", "r7", "refund?1", "true").text(t))
+	call(t, dir, "answer", "r7", "refund?1", "false").failed(t, exitFailure,
+		"question refund?1 of run r7 was answered before, and the first answer counts")
+	call(t, dir, "answer", "r7", "other", "true").failed(t, exitFailure,
+		`run r7 has asked no question "other", and waits for no answer`)
+	assert.Equal(t, result{exitOK, "", "run r7 waits for no answer\n"}, call(t, dir, "questions", "r7"))
+	assert.Equal(t, "[]\n", call(t, dir, "questions", "r7", "--json").text(t))
+
+	approved, err := refund(t, dir, "r7")
+	require.NoError(t, err)
+	assert.True(t, approved)
+}
+
+func TestAnswersAreValuesOfJSON(t *testing.T) {
+	for text, want := range map[string]any{
+		"true": true, "null": nil, `"x"`: "x", "-5": int64(-5), "18446744073709551615": uint64(1<<64 - 1),
+		"1.5": 1.5, "1e3": 1e3, "[1]": []any{int64(1)}, `{"a": {"b": [2]} }`: map[string]any{"a": map[string]any{"b": []any{int64(2)}}},
+	} {
+		got, err := parseJSON(text)
+		require.NoError(t, err, text)
+		assert.Equal(t, want, got, text)
+	}
+	for text, want := range map[string]string{
+		"": "it is empty", "{": "it ends in the middle", "1 2": "something follows the value", "[1]]": "something follows the value",
+		"1e999": "the number 1e999 is too large", "yes": "invalid character 'y' looking for beginning of value",
+	} {
+		call(t, t.TempDir(), "answer", "r7", "q", text).failed(t, exitUsage,
+			"the answer is not JSON: "+want+"; write a text in double quotes, inside single quotes of the shell: '\"yes\"'")
+	}
+}
+
+func TestForkBeginsBeforeTheCall(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "old", true, snapshot.Metadata{})
+	assert.Regexp(t, `^run new begins before agent/tell of run old, with \d+ records; open it to go on\n$`,
+		call(t, dir, "fork", "old", "agent/tell", "new").text(t))
+	assert.Contains(t, call(t, dir, "runs").text(t), "old", "the fork says what it is one of")
+	weather(t, dir, "new", false, snapshot.Metadata{}) // goes on: only agent/tell is made
+
+	call(t, dir, "fork", "old", "agent/tell", "new").failed(t, exitFailure, "there is a run new already; name another")
+	call(t, dir, "fork", "old", "agent/tell", "old").failed(t, exitFailure, "there is a run old already; name another")
+	call(t, dir, "fork", "old", "agent/nothing", "newer").failed(t, exitFailure,
+		"run old has no call at agent/nothing; its calls are agent, agent/look, agent/tell")
+	assert.Equal(t, exitUsage, call(t, dir, "fork", "old", "agent//x", "newer").code)
+	assert.Equal(t, exitUsage, call(t, dir, "fork", "old", "agent", "../newer").code)
+}
+
+func TestDeleteAsksFirst(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	call(t, dir, "delete", "oslo").failed(t, exitFailure, "there is no terminal to ask at; --yes deletes without asking")
+	for _, said := range []string{"n\n", "\n", "yep\n"} {
+		assert.Equal(t, result{exitFailure, "", "Delete run oslo for ever? [y/N] reprise: nothing was deleted\n"},
+			callWith(t, dir, atTerminal(said), "delete", "oslo"))
+	}
+	assert.Equal(t, result{exitFailure, "", "Delete run oslo for ever? [y/N] \nreprise: nothing was deleted\n"},
+		callWith(t, dir, atTerminal(""), "delete", "oslo"))
+	assert.Contains(t, call(t, dir, "runs").text(t), "oslo")
+
+	assert.Equal(t, result{exitOK, "deleted oslo\n", "Delete run oslo for ever? [y/N] "},
+		callWith(t, dir, atTerminal("Yes\n"), "delete", "oslo"))
+	assert.Equal(t, "no runs\n", call(t, dir, "runs").stderr)
+	call(t, dir, "delete", "--yes", "oslo").failed(t, exitFailure, noRun("oslo", dir))
+	callWith(t, dir, atTerminal("y\n"), "delete", "oslo").failed(t, exitFailure, noRun("oslo", dir))
+}
+
+func TestDamagedRunCanBeDeleted(t *testing.T) {
+	dir := t.TempDir()
+	damage(t, dir, weather(t, dir, "oslo", false, snapshot.Metadata{}))
+	assert.Equal(t, "deleted oslo\n", callWith(t, dir, atTerminal("y\n"), "delete", "oslo").stdout)
+}
+
+func TestInterruptEndsTheQuestion(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	ctx, cancel := context.WithCancel(t.Context())
+	silent, never := io.Pipe()
+	defer never.Close()
+	got := callContext(ctx, dir, func(env *environment) {
+		env.stdin, env.terminal = silent, true
+		env.stderr = writerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil })
+	}, "delete", "oslo")
+	assert.Equal(t, exitInterrupted, got.code)
+	assert.Contains(t, call(t, dir, "runs").text(t), "oslo")
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestRunThatIsOpenIsReadButNotChanged(t *testing.T) {
+	dir := t.TempDir()
+	refund(t, dir, "r7")
+	st, err := state.Open(t.Context(), newStore(t, dir), "r7")
+	require.NoError(t, err)
+	defer st.Close()
+	for _, args := range [][]string{{"answer", "r7", "refund?1", "true"}, {"delete", "-y", "r7"}, {"repair", "r7"}} {
+		got := call(t, dir, args...)
+		assert.Equal(t, exitFailure, got.code)
+		assert.Regexp(t, `^reprise: run r7 is open for writing in process \d+; it can be read meanwhile; to change it, wait until that program has closed it, or stop it\n$`, got.stderr)
+	}
+	got := call(t, dir, "delete", "-y", "r7", "--json")
+	assert.Regexp(t, `^\{"error":"run r7 is open .*","code":"locked"\}\n$`, got.stderr)
+	for _, args := range [][]string{{"show", "r7"}, {"questions", "r7"}, {"verify", "r7"}, {"fork", "r7", "refund", "new"}} {
+		call(t, dir, args...).text(t)
+	}
+	assert.Contains(t, call(t, dir, "runs").text(t), "running")
+}

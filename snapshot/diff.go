@@ -1,0 +1,358 @@
+package snapshot
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// A Difference is what changed from one snapshot to another. Its lists are in
+// the order of the second snapshot, followed by what only the first has, or
+// else sorted by key.
+type Difference struct {
+	Events      []EventChange
+	Values      []ValueChange
+	StepResults []ValueChange
+	Artifacts   []ArtifactChange // that are in use
+	Status      []TextChange     // of the run: one, or none
+	Metadata    []TextChange     // of the run, by the names in JSON
+}
+
+// Change says in what way something changed.
+type Change uint8
+
+// The ways.
+const (
+	Added   Change = iota + 1 // only the second snapshot has it
+	Removed                   // only the first has it
+	Changed                   // both have it, and it is not the same
+)
+
+// String is "+", "-" or "~".
+func (c Change) String() string {
+	if c < Added || c > Changed {
+		return fmt.Sprintf("change(%d)", uint8(c))
+	}
+	return string(" +-~"[c])
+}
+
+// An EventChange is about one call, by its address.
+type EventChange struct {
+	Change  Change
+	Address core.Address
+	Kind    core.Kind
+	Before  *core.Record // the last of the call in the first snapshot; nil if Added
+	After   *core.Record // in the second; nil if Removed
+}
+
+// A ValueChange is about one value or step result.
+type ValueChange struct {
+	Change Change
+	Key    string
+	Before []byte // encoded; nil if Added, or where the value is an artifact
+	After  []byte // encoded; nil if Removed, or where the value is an artifact
+}
+
+// An ArtifactChange is about one artifact. It is never Changed.
+type ArtifactChange struct {
+	Change    Change
+	Reference string
+}
+
+// A TextChange is about one part of what describes a run.
+type TextChange struct {
+	Change Change
+	Name   string // such as "status", "pipeline" or "custom.team"
+	Before string
+	After  string
+}
+
+// Diff tells what changed from a to b: calls that are new, that are gone, or
+// that stand otherwise (another status, outcome, number of attempts, output,
+// error or input); values, step results and artifacts; the status and the
+// metadata of the run. Times, durations and sequence numbers do not count.
+// Events share their records with a and b.
+func Diff(a, b *Snapshot) Difference {
+	return Difference{
+		Events:      diffEvents(a, b),
+		Values:      diffValues(a.latest(core.KindValue), b.latest(core.KindValue)),
+		StepResults: diffValues(a.latest(core.KindStepResult), b.latest(core.KindStepResult)),
+		Artifacts:   diffArtifacts(a.artifacts(), b.artifacts()),
+		Status:      diffTexts(map[string]string{"status": string(a.Status)}, map[string]string{"status": string(b.Status)}),
+		Metadata:    diffTexts(a.Metadata.texts(), b.Metadata.texts()),
+	}
+}
+
+// events are the calls of a snapshot: the last record of each, and their
+// addresses in the order of the first.
+func (s *Snapshot) events() (last map[core.Address]*core.Record, order []core.Address) {
+	last = make(map[core.Address]*core.Record)
+	for i := range s.Records {
+		r := &s.Records[i]
+		if !r.Kind.IsCall() {
+			continue
+		}
+		if last[r.Address] == nil {
+			order = append(order, r.Address)
+		}
+		last[r.Address] = r
+	}
+	return last, order
+}
+
+func diffEvents(a, b *Snapshot) []EventChange {
+	before, gone := a.events()
+	after, order := b.events()
+	var changes []EventChange
+	for _, at := range order {
+		was, is := before[at], after[at]
+		switch {
+		case was == nil:
+			changes = append(changes, EventChange{Added, at, is.Kind, nil, is})
+		case !sameStand(was, is):
+			changes = append(changes, EventChange{Changed, at, is.Kind, was, is})
+		}
+	}
+	for _, at := range gone {
+		if after[at] == nil {
+			changes = append(changes, EventChange{Removed, at, before[at].Kind, before[at], nil})
+		}
+	}
+	return changes
+}
+
+// sameStand reports whether a call stands the same in both records, which are
+// its last.
+func sameStand(a, b *core.Record) bool {
+	return a.Kind == b.Kind && a.Name == b.Name && a.Status == b.Status && a.WillRetry == b.WillRetry &&
+		a.Attempt == b.Attempt && a.Stage == b.Stage && a.Reason == b.Reason &&
+		textOf(a.Err) == textOf(b.Err) && storedIn(a).equal(storedIn(b)) && inputOf(a) == inputOf(b)
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprint(err)
+}
+
+func inputOf(r *core.Record) core.Hash {
+	if r.Detail == nil {
+		return core.Hash{}
+	}
+	return r.Detail.InputHash
+}
+
+// changeOf tells how a key changed that at least one of both has.
+func changeOf(hadBefore, hasAfter bool) Change {
+	switch {
+	case !hadBefore:
+		return Added
+	case !hasAfter:
+		return Removed
+	}
+	return Changed
+}
+
+// bothKeys are the keys of both maps, sorted.
+func bothKeys[V any](a, b map[string]V) []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func diffValues(a, b map[string]stored) []ValueChange {
+	var changes []ValueChange
+	for _, key := range bothKeys(a, b) {
+		before, had := a[key]
+		after, has := b[key]
+		if !had || !has || !before.equal(after) {
+			changes = append(changes, ValueChange{changeOf(had, has), key, before.encoded, after.encoded})
+		}
+	}
+	return changes
+}
+
+func diffArtifacts(a, b []string) []ArtifactChange {
+	before, after := make(map[string]bool), make(map[string]bool)
+	for _, reference := range a {
+		before[reference] = true
+	}
+	for _, reference := range b {
+		after[reference] = true
+	}
+	var changes []ArtifactChange
+	for _, reference := range bothKeys(before, after) {
+		if before[reference] != after[reference] {
+			changes = append(changes, ArtifactChange{changeOf(before[reference], after[reference]), reference})
+		}
+	}
+	return changes
+}
+
+// texts are the parts of the metadata that there are, by name.
+func (m *Metadata) texts() map[string]string {
+	texts := make(map[string]string)
+	if m.Description != "" {
+		texts["description"] = m.Description
+	}
+	if m.Pipeline != "" {
+		texts["pipeline"] = m.Pipeline
+	}
+	if len(m.Tags) > 0 {
+		texts["tags"] = strings.Join(m.Tags, ", ")
+	}
+	for key, value := range m.Custom {
+		texts["custom."+key] = value
+	}
+	return texts
+}
+
+func diffTexts(a, b map[string]string) []TextChange {
+	var changes []TextChange
+	for _, name := range bothKeys(a, b) {
+		before, had := a[name]
+		after, has := b[name]
+		if had != has || before != after {
+			changes = append(changes, TextChange{changeOf(had, has), name, before, after})
+		}
+	}
+	return changes
+}
+
+// IsEmpty reports whether nothing changed.
+func (d Difference) IsEmpty() bool {
+	return len(d.Events)+len(d.Values)+len(d.StepResults)+len(d.Artifacts)+len(d.Status)+len(d.Metadata) == 0
+}
+
+// String is a line for each change, which begins with "+", "-" or "~"; or
+// "no difference".
+func (d Difference) String() string {
+	if d.IsEmpty() {
+		return "no difference"
+	}
+	var lines []string
+	for _, c := range d.Status {
+		lines = append(lines, c.String())
+	}
+	for _, c := range d.Metadata {
+		lines = append(lines, c.String())
+	}
+	for _, c := range d.Events {
+		lines = append(lines, c.String())
+	}
+	for _, c := range d.Values {
+		lines = append(lines, c.line(core.KindValue))
+	}
+	for _, c := range d.StepResults {
+		lines = append(lines, c.line(core.KindStepResult))
+	}
+	for _, c := range d.Artifacts {
+		lines = append(lines, fmt.Sprintf("%v artifact %s", c.Change, c.Reference))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// String is a line such as `~ status "running" → "completed"`.
+func (c TextChange) String() string {
+	return line(c.Change, c.Name, quote(c.Before), quote(c.After))
+}
+
+func quote(s string) string { return fmt.Sprintf("%q", core.Truncate(s, lineLimit)) }
+
+// String is a line such as
+// `~ tool_call assistant/fetch failed (exhausted, attempt 3): refused → completed`.
+func (c EventChange) String() string {
+	before, after := stand(c.Before), stand(c.After)
+	if c.Change == Changed && before == after {
+		after += " (" + strings.Join(c.details(), ", ") + ")"
+	}
+	return line(c.Change, fmt.Sprintf("%v %v", c.Kind, c.Address), before, after)
+}
+
+// details names what else changed than what a line shows.
+func (c EventChange) details() []string {
+	var names []string
+	for _, part := range []struct {
+		name string
+		same bool
+	}{
+		{"kind", c.Before.Kind == c.After.Kind},
+		{"name", c.Before.Name == c.After.Name},
+		{"stage", c.Before.Stage == c.After.Stage},
+		{"error", textOf(c.Before.Err) == textOf(c.After.Err)},
+		{"output", storedIn(c.Before).equal(storedIn(c.After))},
+		{"input", inputOf(c.Before) == inputOf(c.After)},
+	} {
+		if !part.same {
+			names = append(names, "another "+part.name)
+		}
+	}
+	return names
+}
+
+// stand says in a few words how a call stands whose last record is r.
+func stand(r *core.Record) string {
+	if r == nil {
+		return ""
+	}
+	text := r.Status.String()
+	if r.WillRetry {
+		text += ", to be retried"
+	}
+	var notes []string
+	if r.Reason != core.ReasonNone {
+		notes = append(notes, r.Reason.String())
+	}
+	if r.Attempt > 0 {
+		notes = append(notes, fmt.Sprintf("attempt %d", r.Attempt+1))
+	}
+	if len(notes) > 0 {
+		text += " (" + strings.Join(notes, ", ") + ")"
+	}
+	if r.Err != nil {
+		text += ": " + core.Truncate(textOf(r.Err), lineLimit)
+	}
+	return text
+}
+
+func (c ValueChange) line(kind core.Kind) string {
+	before, after := preview(c.Before), preview(c.After)
+	if c.Change == Changed && before == after && !bytes.Equal(c.Before, c.After) {
+		after += " (another value)" // further on than a line shows
+	}
+	return line(c.Change, fmt.Sprintf("%v %q", kind, c.Key), before, after)
+}
+
+// preview shows a value in a line.
+func preview(encoded []byte) string {
+	if encoded == nil {
+		return "(artifact)"
+	}
+	return core.Truncate(core.Preview(encoded), lineLimit)
+}
+
+// lineLimit is how many characters of a text a line shows.
+const lineLimit = 80
+
+func line(c Change, what, before, after string) string {
+	var text string
+	switch c {
+	case Added:
+		text = fmt.Sprintf("%v %s %s", c, what, after)
+	case Removed:
+		text = fmt.Sprintf("%v %s %s", c, what, before)
+	default:
+		text = fmt.Sprintf("%v %s %s → %s", c, what, before, after)
+	}
+	return strings.Map(func(r rune) rune { // an error of many lines is still one change
+		if r == '\n' || r == '\r' || r == '\t' {
+			return ' '
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,124 @@
+package snapshot
+
+import (
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/codec"
+)
+
+// The forms of an error, the first field of its array.
+const (
+	formRecorded    = 0 // a core.RecordedError
+	formInterrupted = 1 // a core.InterruptedError
+)
+
+const (
+	recordedFields    = 8
+	interruptedFields = 7
+	typedFields       = 2
+)
+
+func writeError(w *codec.Writer, err error) {
+	//nolint:errorlint // an interrupt itself: in a failure that wraps one it is no interrupt
+	if e, ok := err.(*core.InterruptedError); ok && e != nil {
+		writeInterrupted(w, e)
+		return
+	}
+	writeRecorded(w, core.Recorded(err))
+}
+
+func writeRecorded(w *codec.Writer, e *core.RecordedError) {
+	if e == nil {
+		w.Nil()
+		return
+	}
+	w.Array(recordedFields)
+	w.Uint(formRecorded)
+	w.Text(e.Message)
+	w.Text(e.Type)
+	w.Uint(uint64(e.Class))
+	w.Int(int64(e.Status))
+	w.Int(int64(e.After))
+	w.Array(len(e.Sentinels))
+	for _, name := range e.Sentinels {
+		w.Text(name)
+	}
+	w.Array(len(e.Typed))
+	for _, typed := range e.Typed {
+		w.Array(typedFields)
+		w.Text(typed.Name)
+		w.Bytes(typed.Value)
+	}
+}
+
+func writeInterrupted(w *codec.Writer, e *core.InterruptedError) {
+	w.Array(interruptedFields)
+	w.Uint(formInterrupted)
+	w.Text(string(e.Reason))
+	w.Text(e.Message)
+	w.Text(e.By)
+	w.Text(e.Question)
+	w.Bool(e.Local())
+	writeRecorded(w, core.Recorded(e.Cause))
+}
+
+// readError reads an error of either form; nil for nil.
+func readError(in *codec.Reader) error {
+	if in.Nil() {
+		return nil
+	}
+	f := newFields(in)
+	switch form := f.uint(); form {
+	case formRecorded:
+		return readRecorded(&f)
+	case formInterrupted:
+		return readInterrupted(&f)
+	default:
+		f.fail(fmt.Errorf("an error of the form %d", form))
+		return nil
+	}
+}
+
+func readRecorded(f *fields) *core.RecordedError {
+	e := &core.RecordedError{
+		Message: f.text(), Type: f.name(), Class: core.Class(f.byte()),
+		Status: f.number(), After: f.duration(),
+	}
+	f.list(func() { e.Sentinels = append(e.Sentinels, f.in.Name()) })
+	f.list(func() {
+		t := newFields(f.in)
+		e.Typed = append(e.Typed, core.TypedError{Name: t.name(), Value: t.bytes()})
+		t.end()
+	})
+	f.end()
+	return e
+}
+
+func readInterrupted(f *fields) *core.InterruptedError {
+	e := &core.InterruptedError{
+		Reason: core.InterruptReason(f.name()), Message: f.text(), By: f.name(), Question: f.text(),
+	}
+	if local := f.bool(); local {
+		e = e.AsLocal()
+	}
+	if f.next() {
+		e.Cause = readCause(f.in)
+	}
+	f.end()
+	return e
+}
+
+// readCause reads what ended a context. It is of the first form: an interrupt
+// inside another would be as deep as somebody likes.
+func readCause(in *codec.Reader) error {
+	if in.Nil() {
+		return nil
+	}
+	f := newFields(in)
+	if form := f.uint(); form != formRecorded {
+		f.fail(fmt.Errorf("a cause of the form %d", form))
+		return nil
+	}
+	return readRecorded(&f)
+}

@@ -1,0 +1,279 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// A FileStore keeps runs in a directory, and artifacts beside them:
+//
+//	runs/<run ID>/snapshot          what was compacted
+//	runs/<run ID>/journal-00000007  what came after it
+//	runs/<run ID>/meta              what List needs
+//	runs/<run ID>/lock              whoever writes has it locked
+//	artifacts/ab/cdef…              see FileArtifacts
+//	trash/                          runs that are being deleted
+//
+// Files are readable by their owner alone. The directory may be used by many
+// processes of one machine; network file systems are fine if their locks and
+// renames are. A FileStore is for many goroutines and needs no closing.
+type FileStore struct {
+	dir       string
+	disk      disk
+	artifacts *FileArtifacts
+	warn      func(runID string, err error)
+
+	compactFrom int64 // bytes
+}
+
+// compactFrom is the size from which on a journal is compacted, if it also
+// outgrew its snapshot twice.
+const compactFrom = 1 << 20
+
+// FileOption changes how a FileStore works.
+type FileOption func(*FileStore)
+
+// WithWarnings has f called with what went wrong without harm: the end of a
+// journal that a crash left unfinished and that was cut off (*[TornTail]), a
+// compaction that did not work out and will be tried again. It may be called
+// from any goroutine. Defaults to nobody hearing of it.
+func WithWarnings(f func(runID string, err error)) FileOption {
+	return func(s *FileStore) { s.warn = f }
+}
+
+// NewFileStore returns the store in a directory, which is made if it is not
+// there.
+func NewFileStore(dir string, opts ...FileOption) (*FileStore, error) {
+	s := &FileStore{dir: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom}
+	for _, opt := range opts {
+		opt(s)
+	}
+	if err := s.disk.MkdirAll(s.dir); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	if err := mkdirSynced(s.disk, s.path("runs")); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	var err error
+	s.artifacts, err = newFileArtifacts(s.dir, s.disk)
+	return s, err
+}
+
+// The names of the files of a run. Every path of a store is made of these and
+// of run IDs that CheckRunID has seen.
+const (
+	snapshotName = "snapshot"
+	metaName     = "meta"
+	lockName     = "lock"
+	tmpSuffix    = ".tmp"
+	journalName  = "journal-%08d"
+)
+
+func (s *FileStore) path(elem ...string) string {
+	return filepath.Join(append([]string{s.dir}, elem...)...)
+}
+
+func (s *FileStore) run(runID string, elem ...string) string {
+	return s.path(append([]string{"runs", runID}, elem...)...)
+}
+
+// CheckRunID says whether a run can have that ID: 1 to 128 ASCII letters,
+// digits, dots, dashes and underscores, the first of them no dot.
+func CheckRunID(runID string) error {
+	ok := len(runID) >= 1 && len(runID) <= 128 && runID[0] != '.'
+	for i := 0; ok && i < len(runID); i++ {
+		c := runID[i]
+		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
+	}
+	if !ok {
+		return fmt.Errorf("snapshot: run ID %.140q: allowed are 1 to 128 letters, digits, dots, dashes and underscores, no dot first", runID)
+	}
+	return nil
+}
+
+func noRun(runID string) error {
+	return &kindError{fmt.Sprintf("snapshot: no run %s", runID), ErrNotFound}
+}
+
+// check is what every method does first.
+func check(ctx context.Context, runID string) error {
+	if err := CheckRunID(runID); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// lock takes the lock of a run whose directory is there, or is made.
+func (s *FileStore) lock(ctx context.Context, runID string, wait, create bool) (*fileLock, error) {
+	l, err := exclusive(ctx, s.run(runID, lockName), wait, func() error {
+		if create {
+			return s.disk.MkdirAll(s.run(runID))
+		}
+		_, err := os.Stat(s.run(runID))
+		return err
+	})
+	switch {
+	case err == nil:
+		l.sign()
+		return l, nil
+	case errors.Is(err, errHeld):
+		locked := &LockedError{RunID: runID, PID: holder(s.run(runID, lockName))}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w: %w", locked, context.Cause(ctx))
+		}
+		return nil, locked
+	case !create && errors.Is(err, fs.ErrNotExist):
+		return nil, noRun(runID)
+	}
+	return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
+}
+
+// Open implements [Store]. The journal is a *[FileJournal]. A run that is
+// damaged is not opened: the error is a *[CorruptError], and [Repair] saves
+// what can be read.
+func (s *FileStore) Open(ctx context.Context, runID string, o OpenOptions) (Journal, error) {
+	if err := check(ctx, runID); err != nil {
+		return nil, err
+	}
+	l, err := s.lock(ctx, runID, o.Wait, o.Create)
+	if err != nil {
+		return nil, err
+	}
+	j, err := s.open(ctx, runID, o, l)
+	if err != nil {
+		l.release()
+		return nil, err
+	}
+	if j.torn != nil {
+		s.warn(runID, j.torn)
+	}
+	return j, nil
+}
+
+// open begins a generation of a run that is locked.
+func (s *FileStore) open(ctx context.Context, runID string, o OpenOptions, l *fileLock) (*FileJournal, error) {
+	found, err := s.read(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	if !found.found && !o.Create {
+		return nil, noRun(runID)
+	}
+	records, err := found.decode()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC()
+	info := found.info
+	if !found.found {
+		info = Info{RunID: runID, ParentID: o.ParentID, Metadata: o.Metadata.Clone(), Created: now, Updated: now}
+		info.Status = StatusRunning
+	} else if info.Status == StatusRunning {
+		info.Status = StatusInterrupted // nobody has it
+	}
+	info.Generation++
+	j := &FileJournal{store: s, lock: l, torn: found.torn}
+	j.restored = &Snapshot{Info: info, Records: records}
+	info.Status, info.Updated = StatusRunning, now
+	j.info = info
+	if err := j.begin(found); err != nil {
+		return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
+	}
+	return j, nil
+}
+
+// Load implements [Store]. A run that a crash has ended is interrupted; the
+// unfinished end of its journal, or of one that is being written to, is not
+// in what Load returns.
+func (s *FileStore) Load(ctx context.Context, runID string) (*Snapshot, error) {
+	if err := check(ctx, runID); err != nil {
+		return nil, err
+	}
+	found, err := s.read(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	if !found.found {
+		return nil, noRun(runID)
+	}
+	records, err := found.decode()
+	if err != nil {
+		return nil, err
+	}
+	sn := &Snapshot{Info: found.info, Records: records}
+	if sn.Status == StatusRunning {
+		held, err := isHeld(s.run(runID, lockName))
+		if err != nil {
+			return nil, fmt.Errorf("snapshot: %w", err)
+		}
+		if !held {
+			sn.Status = StatusInterrupted
+		}
+	}
+	return sn, nil
+}
+
+// Delete implements [Store]. The run is gone at once, for it goes to the
+// trash by renaming; then its files are removed. If the process ends between,
+// the next Delete empties the trash.
+func (s *FileStore) Delete(ctx context.Context, runID string) error {
+	if err := check(ctx, runID); err != nil {
+		return err
+	}
+	l, err := s.lock(ctx, runID, false, false)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	if there, err := s.isThere(runID); err != nil {
+		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
+	} else if !there {
+		return noRun(runID)
+	}
+	if err := s.trash(runID); err != nil {
+		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
+	}
+	return nil
+}
+
+// isThere reports whether the run was begun, damaged or not.
+func (s *FileStore) isThere(runID string) (bool, error) {
+	entries, err := os.ReadDir(s.run(runID))
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return e.Name() != lockName && filepath.Ext(e.Name()) != tmpSuffix
+	}), err
+}
+
+func (s *FileStore) trash(runID string) error {
+	if err := mkdirSynced(s.disk, s.path("trash")); err != nil {
+		return err
+	}
+	// A directory of its own, so that the name is free.
+	bin, err := os.MkdirTemp(s.path("trash"), "")
+	if err != nil {
+		return err
+	}
+	if err := s.disk.Rename(s.run(runID), filepath.Join(bin, runID)); err != nil {
+		return err
+	}
+	if err := s.disk.SyncDir(s.path("runs")); err != nil {
+		return err
+	}
+	return os.RemoveAll(s.path("trash"))
+}
+
+// Put implements [ArtifactStore], see [FileArtifacts].
+func (s *FileStore) Put(ctx context.Context, data []byte) (reference string, err error) {
+	return s.artifacts.Put(ctx, data)
+}
+
+// Get implements [ArtifactStore], see [FileArtifacts].
+func (s *FileStore) Get(ctx context.Context, reference string) ([]byte, error) {
+	return s.artifacts.Get(ctx, reference)
+}

@@ -1,0 +1,79 @@
+package snapshot
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What the tests of the stores need beside the API.
+
+type (
+	Disk     = disk
+	DiskFile = diskFile
+)
+
+// OSDisk is the disk that stores use.
+var OSDisk Disk = osDisk{}
+
+// WithDisk has a store use another disk.
+func WithDisk(d Disk) FileOption { return func(s *FileStore) { s.disk = d } }
+
+// WithCompactFrom sets the size from which on journals are compacted.
+func WithCompactFrom(size int64) FileOption { return func(s *FileStore) { s.compactFrom = size } }
+
+// WaitForCompaction returns when no compaction is under way.
+func WaitForCompaction(j Journal) { j.(*FileJournal).wait.Wait() }
+
+// Abandon lets go of a journal as the end of its process would.
+func Abandon(j Journal) {
+	WaitForCompaction(j)
+	j.(*FileJournal).closing.Do(func() {
+		_ = j.(*FileJournal).file.Close()
+		_ = j.(*FileJournal).lock.f.Close()
+	})
+}
+
+// Frames are the offsets at which frames of a file begin.
+func Frames(data []byte) (offsets []int64) {
+	all, _, _ := frames("", data)
+	for _, f := range all {
+		offsets = append(offsets, f.offset)
+	}
+	return offsets
+}
+
+// Bodies are the payloads of the frames of a file.
+func Bodies(data []byte) (bodies [][]byte) {
+	all, _, _ := frames("", data)
+	for _, f := range all {
+		bodies = append(bodies, append([]byte{byte(f.kind)}, f.body...))
+	}
+	return bodies
+}
+
+// FramesOf makes frames of payloads that are not empty.
+func FramesOf(payloads ...[]byte) (out []byte) {
+	for _, p := range payloads {
+		if len(p) > 0 {
+			at := len(out)
+			out = append(beginFrame(out, frameKind(p[0])), p[1:]...)
+			out, _ = endFrame(out, at, int64(at))
+		}
+	}
+	return out
+}
+
+// WriteNewer makes the directory of a run in a format that is not known yet.
+func WriteNewer(t testing.TB, dir string) {
+	data, err := appendFrame(nil, 0, frameHeader, map[string]any{"format": FormatVersion + 1, "info": 7})
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "journal-00000001"), data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

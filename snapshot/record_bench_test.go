@@ -1,0 +1,134 @@
+package snapshot_test
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// failedAttempt is the record that the speed of the codec is measured with.
+func failedAttempt(tb testing.TB) core.Record {
+	a, err := core.ParseAddress("assistant/get_weather#2")
+	require.NoError(tb, err)
+	return core.Record{
+		Seq: 4711, Time: time.Date(2026, 11, 20, 8, 30, 0, 123456789, time.UTC),
+		Address: a, Name: "get_weather", Kind: core.KindTool, Status: core.StatusFailed,
+		Stage: core.StageHandler, Class: core.ClassServer, Waiting: core.SourceBackoff,
+		Attempt: 2, MaxAttempts: 5, WillRetry: true,
+		Duration: 153 * time.Millisecond, Elapsed: 2170 * time.Millisecond, Delay: 1870 * time.Millisecond,
+		Err: &core.RecordedError{
+			Message: "get weather: 503 Service Unavailable", Type: "*weather.StatusError",
+			Class: core.ClassServer, Status: 503, After: time.Second, Sentinels: []string{"io.ErrUnexpectedEOF"},
+		},
+	}
+}
+
+// BenchmarkRecord has the record codec and the library's own beside each other.
+func BenchmarkRecord(b *testing.B) {
+	r := failedAttempt(b)
+	data, err := snapshot.AppendRecord(nil, &r)
+	require.NoError(b, err)
+	b.Run("encode", func(b *testing.B) {
+		b.ReportAllocs()
+		b.ReportMetric(float64(len(data)), "bytes")
+		dst := make([]byte, 0, 1024)
+		for b.Loop() {
+			dst, _ = snapshot.AppendRecord(dst[:0], &r)
+		}
+	})
+	b.Run("encode/error=live", func(b *testing.B) {
+		live := r
+		live.Err = fmt.Errorf("get weather: %w", io.ErrUnexpectedEOF)
+		b.ReportAllocs()
+		dst := make([]byte, 0, 1024)
+		for b.Loop() {
+			dst, _ = snapshot.AppendRecord(dst[:0], &live)
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = snapshot.DecodeRecord(data)
+		}
+	})
+	b.Run("decode/addresses=new", func(b *testing.B) {
+		var all [][]byte
+		for i := range 1000 { // more than are remembered
+			other := r
+			other.Address, err = core.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", i+2))
+			require.NoError(b, err)
+			data, err := snapshot.AppendRecord(nil, &other)
+			require.NoError(b, err)
+			all = append(all, data)
+		}
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			_, _ = snapshot.DecodeRecord(all[i%len(all)])
+		}
+	})
+	// The same fields by reflection, as the library writes a struct.
+	e := r.Err.(*core.RecordedError)
+	plain := plainRecord{
+		r.Seq, r.Time, r.Address.String(), r.Name, uint8(r.Kind), uint8(r.Status), uint8(r.Reason), uint8(r.Stage), uint8(r.Class),
+		uint8(r.Waiting), r.Attempt, r.MaxAttempts, r.WillRetry, r.Replayed, r.Duration, r.Elapsed, r.Delay,
+		&plainError{e.Message, e.Type, uint8(e.Class), e.Status, e.After, e.Sentinels, e.Typed}, nil,
+	}
+	data, err = msgpack.Marshal(&plain)
+	require.NoError(b, err)
+	b.Run("encode/by=msgpack.Marshal", func(b *testing.B) {
+		b.ReportAllocs()
+		b.ReportMetric(float64(len(data)), "bytes")
+		for b.Loop() {
+			_, _ = msgpack.Marshal(&plain)
+		}
+	})
+	b.Run("decode/by=msgpack.Unmarshal", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var into plainRecord
+			if err := msgpack.Unmarshal(data, &into); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// plainRecord is a core.Record of types that the library knows.
+type plainRecord struct {
+	Seq         uint64
+	Time        time.Time
+	Address     string
+	Name        string
+	Kind        uint8
+	Status      uint8
+	Reason      uint8
+	Stage       uint8
+	Class       uint8
+	Waiting     uint8
+	Attempt     int
+	MaxAttempts int
+	WillRetry   bool
+	Replayed    bool
+	Duration    time.Duration
+	Elapsed     time.Duration
+	Delay       time.Duration
+	Err         *plainError
+	Detail      *core.Detail
+}
+
+type plainError struct {
+	Message   string
+	Type      string
+	Class     uint8
+	Status    int
+	After     time.Duration
+	Sentinels []string
+	Typed     []core.TypedError
+}

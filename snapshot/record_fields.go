@@ -1,0 +1,117 @@
+package snapshot
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/reprise-go/reprise/internal/codec"
+)
+
+// fields reads an array field by field: one that is missing is zero, those
+// beyond are skipped. After an error of the reader it reads no more.
+type fields struct {
+	in    *codec.Reader
+	left  int // how many there are yet
+	index int // of the one that is read, from 0
+	begin int // where that one begins
+}
+
+func newFields(in *codec.Reader) fields { return fields{in: in, left: in.Array(), index: -1} }
+
+// next reports whether there is another field to read.
+func (f *fields) next() bool {
+	if f.left == 0 || f.in.Err() != nil {
+		return false
+	}
+	f.left--
+	f.index++
+	f.begin = f.in.Offset()
+	return true
+}
+
+// end skips what a later version has added.
+func (f *fields) end() {
+	for f.next() {
+		f.in.Skip()
+	}
+}
+
+func (f *fields) fail(err error) { f.in.Fail(f.begin, err) }
+
+// err is the error of the reader, with the field that it is about.
+func (f *fields) err() error {
+	if err := f.in.Err(); err != nil {
+		return fmt.Errorf("field %d: %w", max(f.index, 0), err)
+	}
+	return nil
+}
+
+func (f *fields) uint() uint64 {
+	if !f.next() {
+		return 0
+	}
+	return f.in.Uint()
+}
+
+func (f *fields) int() int64 {
+	if !f.next() {
+		return 0
+	}
+	return f.in.Int()
+}
+
+// byte is a number of a kind, a status and the like. Those that this version
+// does not know pass: they print as numbers.
+func (f *fields) byte() uint8 {
+	n := f.uint()
+	if n > math.MaxUint8 {
+		f.fail(fmt.Errorf("%d is above 255", n))
+		return 0
+	}
+	return uint8(n)
+}
+
+func (f *fields) number() int {
+	n := f.int()
+	if int64(int(n)) != n {
+		f.fail(fmt.Errorf("%d is too large for this machine", n))
+	}
+	return int(n)
+}
+
+func (f *fields) duration() time.Duration { return time.Duration(f.int()) }
+
+func (f *fields) bool() bool { return f.next() && f.in.Bool() }
+
+func (f *fields) bytes() []byte {
+	if !f.next() {
+		return nil
+	}
+	return f.in.Bytes()
+}
+
+func (f *fields) text() string {
+	if !f.next() {
+		return ""
+	}
+	return f.in.Text()
+}
+
+// name is a text that many records have in common.
+func (f *fields) name() string {
+	if !f.next() {
+		return ""
+	}
+	return f.in.Name()
+}
+
+// list reads a field that is an array, with a call of item for each element.
+func (f *fields) list(item func()) {
+	if !f.next() {
+		return
+	}
+	for n := f.in.Array(); n > 0 && f.in.Err() == nil; n-- {
+		item()
+	}
+}

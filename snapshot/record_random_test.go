@@ -1,0 +1,234 @@
+package snapshot_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// randomRecord is a record in which anything may be anything.
+func randomRecord(tb testing.TB, rng *rand.Rand, seq uint64) core.Record {
+	r := core.Record{
+		Seq:    seq,
+		Kind:   core.Kind(1 + rng.IntN(int(core.KindAnswer))),
+		Status: core.Status(1 + rng.IntN(int(core.StatusRecorded))),
+		Reason: core.Reason(rng.IntN(int(core.ReasonStorage) + 1)),
+		Stage:  core.Stage(rng.IntN(int(core.StageWait) + 1)),
+		Class:  core.Class(rng.IntN(int(core.ClassInvalid) + 1)),
+
+		Waiting:     core.Source(rng.IntN(3)),
+		Attempt:     rng.IntN(1 << (1 + rng.IntN(31))),
+		MaxAttempts: rng.IntN(100) + core.Unlimited,
+		WillRetry:   rng.IntN(2) == 0,
+		Replayed:    rng.IntN(2) == 0,
+		Duration:    randomDuration(rng),
+		Elapsed:     randomDuration(rng),
+		Delay:       randomDuration(rng),
+		Name:        randomText(rng),
+	}
+	if rng.IntN(10) > 0 {
+		r.Time = time.Unix(0, int64(rng.Uint64())).UTC()
+	}
+	r.Address = randomAddress(tb, rng)
+	r.Err = randomError(rng)
+	if r.Status == core.StatusInterrupted && rng.IntN(4) > 0 {
+		r.Err = randomInterrupt(rng)
+	}
+	if rng.IntN(3) > 0 {
+		r.Detail = randomDetail(rng)
+	}
+	return r
+}
+
+func randomDuration(rng *rand.Rand) time.Duration {
+	return time.Duration(rng.Uint64() >> rng.IntN(64))
+}
+
+func randomText(rng *rand.Rand) string {
+	texts := []string{"", "get_weather", "größe", "a\x00b", "\xff\xfe", "日本語", string(make([]byte, 300)), string(make([]byte, 70_000))}
+	return texts[rng.IntN(len(texts))]
+}
+
+func randomBytes(rng *rand.Rand) []byte {
+	if rng.IntN(4) == 0 {
+		return nil
+	}
+	b := make([]byte, rng.IntN(1<<(1+rng.IntN(16))))
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+func randomAddress(tb testing.TB, rng *rand.Rand) core.Address {
+	paths := []string{
+		"", "assistant", "assistant/get_weather", "assistant/get_weather#2", "assistant/step:collect",
+		"assistant@2/get_weather", "assistant/group:collect/3/get_weather", "a%2Fb/c%25#17", "größe/日本語#3",
+	}
+	path := paths[rng.IntN(len(paths))]
+	for path != "" && rng.IntN(3) == 0 {
+		path = fmt.Sprintf("agent@%d/%s", 2+rng.IntN(1000), path)
+	}
+	a, err := core.ParseAddress(path)
+	require.NoError(tb, err)
+	return a
+}
+
+type serviceError struct {
+	Code  int           `json:"code"`
+	Again time.Duration `json:"again"`
+}
+
+func (e *serviceError) Error() string             { return fmt.Sprint("service: ", e.Code) }
+func (e *serviceError) HTTPStatusCode() int       { return e.Code }
+func (e *serviceError) RetryAfter() time.Duration { return e.Again }
+
+var errDomain = errors.New("out of stock")
+
+func init() {
+	core.RegisterError("snapshot_test.errDomain", errDomain)
+	core.RegisterErrorType[*serviceError]("snapshot_test.serviceError")
+}
+
+// knownErrors are those that errors.Is is asked for.
+var knownErrors = []error{
+	io.EOF, io.ErrUnexpectedEOF, fs.ErrNotExist, context.Canceled, context.DeadlineExceeded,
+	core.ErrExhausted, core.ErrPermanent, core.ErrAttemptOver, errDomain,
+}
+
+// lostErrors are those that no recorded error is: one that nobody registered,
+// and the mark of an interrupt, which is never found in a failure.
+var lostErrors = []error{errors.New("unheard of"), core.ErrInterrupted}
+
+func randomError(rng *rand.Rand) error {
+	switch rng.IntN(8) {
+	case 0:
+		return errors.New(randomText(rng))
+	case 1:
+		return knownErrors[rng.IntN(len(knownErrors))]
+	case 2:
+		return fmt.Errorf("wrapped: %w", errors.Join(randomError(rng), randomError(rng)))
+	case 3:
+		return core.Permanent(errDomain)
+	case 4:
+		return &serviceError{400 + rng.IntN(200), randomDuration(rng)}
+	case 5:
+		return lostErrors[rng.IntN(len(lostErrors))]
+	case 6:
+		return &core.CallError{Name: "inner", Reason: core.ReasonExhausted, Attempts: 3, Err: &serviceError{Code: 503}}
+	}
+	return nil
+}
+
+func randomInterrupt(rng *rand.Rand) *core.InterruptedError {
+	e := &core.InterruptedError{
+		Reason: core.InterruptReason(randomText(rng)), Message: randomText(rng), By: randomText(rng),
+		Question: randomText(rng), Cause: randomError(rng),
+	}
+	if rng.IntN(2) == 0 {
+		return e.AsLocal()
+	}
+	return e
+}
+
+func randomDetail(rng *rand.Rand) *core.Detail {
+	d := &core.Detail{
+		Input: randomBytes(rng), Output: randomBytes(rng), Artifact: randomText(rng), Message: randomText(rng),
+		Severity: core.Severity(rng.IntN(20) - 8),
+	}
+	if rng.IntN(2) == 0 {
+		d.InputHash = core.Hash{byte(rng.Uint32()), 15: byte(rng.Uint32())}
+	}
+	if rng.IntN(2) == 0 {
+		d.Usage = core.Usage{InputTokens: rng.IntN(1 << 20), OutputTokens: rng.IntN(10), Cost: rng.Float64()}
+	}
+	if rng.IntN(2) == 0 {
+		d.Metadata = make(map[string]any)
+		for range rng.IntN(5) {
+			d.Metadata[randomText(rng)] = randomValue(rng, 0)
+		}
+	}
+	return d
+}
+
+// randomValue is of a type that metadata has when it was restored.
+func randomValue(rng *rand.Rand, depth int) any {
+	if depth < 3 {
+		switch rng.IntN(6) {
+		case 0:
+			list := make([]any, rng.IntN(4))
+			for i := range list {
+				list[i] = randomValue(rng, depth+1)
+			}
+			return list
+		case 1:
+			m := make(map[string]any)
+			for range rng.IntN(4) {
+				m[randomText(rng)] = randomValue(rng, depth+1)
+			}
+			return m
+		}
+	}
+	return []any{
+		nil, true, int64(rng.Uint64()), ^uint64(0) - uint64(rng.IntN(9)), rng.Float64(), randomText(rng), []byte{1, byte(rng.Uint32())},
+		time.Unix(rng.Int64N(1<<40), rng.Int64N(1e9)).UTC(),
+	}[rng.IntN(8)]
+}
+
+// assertSameRecord compares everything of a record, and errors by what can be
+// asked of them.
+func assertSameRecord(t *testing.T, want, got core.Record) {
+	t.Helper()
+	assertSameError(t, want.Err, got.Err)
+	want.Err, got.Err = nil, nil
+	assert.Equal(t, want, got)
+}
+
+func assertSameError(t *testing.T, want, got error) {
+	t.Helper()
+	if want == nil {
+		assert.NoError(t, got)
+		return
+	}
+	if interrupt, ok := want.(*core.InterruptedError); ok {
+		assertSameInterrupt(t, interrupt, got)
+		return
+	}
+	require.IsType(t, &core.RecordedError{}, got)
+	assert.Equal(t, want.Error(), got.Error())
+	assert.Equal(t, core.Classify(want), core.Classify(got))
+	assert.Equal(t, core.Recorded(want), got)
+	wantStatus, _ := core.HTTPStatus(want)
+	status, _ := core.HTTPStatus(got)
+	assert.Equal(t, wantStatus, status)
+	for _, known := range knownErrors {
+		assert.Equal(t, errors.Is(want, known), errors.Is(got, known), "%v is %v", want, known)
+	}
+	for _, lost := range lostErrors {
+		assert.NotErrorIs(t, got, lost)
+	}
+	var wantService, service *serviceError
+	assert.Equal(t, errors.As(want, &wantService), errors.As(got, &service))
+	assert.Equal(t, wantService, service)
+}
+
+func assertSameInterrupt(t *testing.T, want *core.InterruptedError, got error) {
+	t.Helper()
+	require.IsType(t, want, got)
+	e := got.(*core.InterruptedError)
+	assert.Equal(t, want.Error(), e.Error())
+	assert.Equal(t, want.Local(), e.Local())
+	assert.Equal(t, []string{string(want.Reason), want.Message, want.By, want.Question}, []string{string(e.Reason), e.Message, e.By, e.Question})
+	assert.ErrorIs(t, e, core.ErrInterrupted)
+	assertSameError(t, want.Cause, e.Cause)
+}

@@ -1,0 +1,226 @@
+package crash
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// workerDir is set in the environment of the processes that are killed.
+const workerDir = "REPRISE_CRASH_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(workerDir); dir != "" {
+		if err := work(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+type order struct {
+	N int `json:"n"`
+}
+
+// work is the program that is killed: it begins the run or resumes it, and
+// says in the log what its tools did and what the agent was told.
+func work(dir string) error {
+	store, err := snapshot.NewFileStore(dir)
+	if err != nil {
+		return err
+	}
+	st, err := state.Open(context.Background(), store, "run-1")
+	if err != nil {
+		return err
+	}
+	say := func(format string, args ...any) error {
+		f, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(f, format+"\n", args...)
+		return errors.Join(err, f.Close())
+	}
+	result, err := program(say).Call(st.Context(context.Background()), order{1})
+	if err := errors.Join(err, st.Close()); err != nil {
+		return err
+	}
+	return say("result %d", result)
+}
+
+const maxAttempts = 60 // of a tool: more than a run is killed
+
+// program calls tools in a row, again and again, in a group, from nested
+// agents, with retries: as many kinds of places to be killed in as there are.
+func program(say func(string, ...any) error) actors.Agent[order, int] {
+	tool := decorators.Tool("tool", "", func(ctx context.Context, in order) (int, error) {
+		s := core.ScopeOf(ctx)
+		if err := say("run %s %d", s.Address(), s.Attempt()); err != nil {
+			return 0, err
+		}
+		if in.N%3 == 0 && s.Attempt() == 0 {
+			return 0, core.Retryable(errors.New("not yet"))
+		}
+		return in.N, state.Put(ctx, s.Address().String(), in.N)
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: maxAttempts, InitialDelay: 3 * time.Millisecond, MaxDelay: 3 * time.Millisecond}))
+	// told notes which call an agent has the outcome of, and so relies on.
+	told := func(ctx context.Context, n *int, out int, err error) error {
+		if err != nil {
+			return err
+		}
+		*n += out
+		return nil
+	}
+	inner := decorators.Agent("inner", "", func(ctx context.Context, in order) (int, error) {
+		sum := 0
+		for i := range 3 {
+			out, err := tool.Call(ctx, order{in.N + i})
+			if err := told(ctx, &sum, out, err); err != nil {
+				return 0, err
+			}
+			address := core.ScopeOf(ctx).Address().String() + "/tool"
+			if i > 0 {
+				address += "#" + strconv.Itoa(i+1)
+			}
+			if err := say("ack %s", address); err != nil {
+				return 0, err
+			}
+		}
+		return sum, nil
+	})
+	return decorators.Agent("outer", "", func(ctx context.Context, in order) (int, error) {
+		sum := 0
+		for i := range 3 {
+			out, err := inner.Call(ctx, order{10 * i})
+			if err := told(ctx, &sum, out, err); err != nil {
+				return 0, err
+			}
+		}
+		outs, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 2}, inner, []order{{100}, {200}, {300}})
+		if err != nil {
+			return 0, err
+		}
+		for _, out := range outs {
+			sum += out
+		}
+		now, err := core.Step(ctx, "seal", func(context.Context) (int, error) { return 1000, nil })
+		if errors.Is(err, core.ErrInDoubt) {
+			now, err = 1000, nil // it was killed inside the step, which has no second attempt
+		}
+		return sum + now, err
+	})
+}
+
+// expected is what program comes to when nobody kills it.
+const expected = 3*(0+10+20) + 9 + 3*(100+200+300) + 9 + 1000
+
+func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	kills, wanted := 0, 300
+	if testing.Short() {
+		wanted = 20
+	}
+	rng := rand.New(rand.NewPCG(uint64(os.Getpid()), 1))
+	for kills < wanted {
+		dir := t.TempDir()
+		killed := 0
+		for {
+			after := time.Duration(rng.Int64N(int64(45 * time.Millisecond)))
+			if killed > 40 {
+				after = time.Hour // let it end
+			}
+			if !runAndKill(t, self, dir, after) {
+				break
+			}
+			killed++
+		}
+		kills += killed
+		check(t, dir)
+	}
+	t.Logf("%d processes were killed", kills)
+}
+
+// runAndKill starts a worker and kills it. It reports whether the worker was
+// killed before its end.
+func runAndKill(t *testing.T, self, dir string, after time.Duration) bool {
+	t.Helper()
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), workerDir+"="+dir, "GORACE=atexit_sleep_ms=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+	err := cmd.Wait()
+	timer.Stop()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == -1 {
+		return true // by a signal
+	}
+	require.NoError(t, err, stderr.String())
+	return false
+}
+
+// check holds the log of all processes against what is stored.
+func check(t *testing.T, dir string) {
+	t.Helper()
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	require.NoError(t, err)
+	acked, ran := make(map[string]bool), make(map[string]int)
+	results := 0
+	for _, line := range strings.Split(strings.TrimSpace(string(log)), "\n") {
+		words := strings.Fields(line)
+		switch words[0] {
+		case "run":
+			address := words[1]
+			assert.False(t, acked[address], "%s ran again after its outcome was known", address)
+			ran[address+" "+words[2]]++
+			assert.Equal(t, 1, ran[address+" "+words[2]], "attempt %s of %s ran twice", words[2], address)
+		case "ack":
+			acked[words[1]] = true
+		case "result":
+			results++
+			assert.Equal(t, strconv.Itoa(expected), words[1])
+		}
+	}
+	assert.Positive(t, results, "a process that is killed after its end is followed by one that replays")
+
+	store, err := snapshot.NewFileStore(dir)
+	require.NoError(t, err)
+	found, err := store.Load(t.Context(), "run-1")
+	require.NoError(t, err)
+	assert.Equal(t, snapshot.StatusCompleted, found.Status)
+	completed := make(map[string]int)
+	for i := range found.Records {
+		r := &found.Records[i]
+		assert.Equal(t, uint64(i+1), r.Seq)
+		assert.Less(t, r.Attempt, maxAttempts)
+		if r.Status == core.StatusCompleted && r.Kind.IsCall() {
+			completed[r.Address.String()]++
+			assert.Equal(t, 1, completed[r.Address.String()], "%s completed twice", r.Address)
+		}
+	}
+	for address := range acked {
+		assert.Equal(t, 1, completed[address], "%s was acknowledged and its record is missing", address)
+	}
+}

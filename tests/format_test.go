@@ -1,0 +1,333 @@
+package tests
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+var addGolden = flag.Bool("add-golden", false, "write testdata/vN.snapshot and vN.json for the current version of the format, unless they are there")
+
+// goldenSnapshots are the snapshots of every released version. They are added
+// when a version is made, and never edited.
+func goldenSnapshots(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/v*.snapshot")
+	require.NoError(t, err)
+	require.Len(t, files, snapshot.FormatVersion, "run go test ./tests -run TestAddGoldenSnapshot -add-golden once for a new version")
+	return files
+}
+
+func TestSnapshotsOfEveryVersionAreRead(t *testing.T) {
+	for _, file := range goldenSnapshots(t) {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			require.NoError(t, err)
+			got, err := json.Marshal(exported(t, data))
+			require.NoError(t, err)
+			want, err := os.ReadFile(goldenJSON(file))
+			require.NoError(t, err)
+			assert.JSONEq(t, string(want), string(got))
+		})
+	}
+}
+
+func TestErrorsOfAGoldenSnapshotAreStillFound(t *testing.T) {
+	data, err := os.ReadFile("testdata/v1.snapshot")
+	require.NoError(t, err)
+	s, err := snapshot.Decode(data)
+	require.NoError(t, err)
+	found := make(map[string]bool)
+	for _, r := range s.Records {
+		for name, is := range map[string]bool{
+			"registered": errors.Is(r.Err, errOutOfStock), "standard": errors.Is(r.Err, io.ErrUnexpectedEOF),
+			"reason": errors.Is(r.Err, core.ErrExhausted), "interrupt": r.Interrupt() != nil, "typed": isRefused(r.Err, 7),
+		} {
+			found[name] = found[name] || is
+		}
+	}
+	assert.Equal(t, map[string]bool{"registered": true, "standard": true, "reason": true, "interrupt": true, "typed": true}, found)
+}
+
+func TestAddGoldenSnapshot(t *testing.T) {
+	if !*addGolden {
+		t.Skip("only with -add-golden, for a new version of the format")
+	}
+	file := fmt.Sprintf("testdata/v%d.snapshot", snapshot.FormatVersion)
+	data, err := sample(t).Encode()
+	require.NoError(t, err)
+	text, err := json.MarshalIndent(exported(t, data), "", "  ")
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll("testdata", 0o755))
+	add(t, file, data)
+	add(t, goldenJSON(file), append(text, '\n'))
+}
+
+// add writes a file that is not there yet: golden files are never edited.
+func add(t *testing.T, name string, data []byte) {
+	t.Helper()
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	require.NoError(t, err)
+	_, err = f.Write(data)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+func goldenJSON(file string) string {
+	return file[:len(file)-len(filepath.Ext(file))] + ".json"
+}
+
+// errOutOfStock and refusedError are a user's registered errors.
+var errOutOfStock = errors.New("out of stock")
+
+type refusedError struct {
+	Code int `json:"code"`
+}
+
+func (e *refusedError) Error() string { return fmt.Sprint("refused with code ", e.Code) }
+
+func init() {
+	core.RegisterError("tests.errOutOfStock", errOutOfStock)
+	core.RegisterErrorType[*refusedError]("tests.refusedError")
+}
+
+func isRefused(err error, code int) bool {
+	var e *refusedError
+	return errors.As(err, &e) && e.Code == code
+}
+
+// sample is a snapshot with records of every kind and status.
+func sample(t *testing.T) *snapshot.Snapshot {
+	t.Helper()
+	begin := time.Date(2026, 11, 20, 8, 30, 0, 123456789, time.UTC)
+	s := &snapshot.Snapshot{Info: snapshot.Info{
+		RunID: "run-2026-11-20", ParentID: "run-2026-11-19", Status: snapshot.StatusPaused, Generation: 2,
+		Created: begin, Updated: begin.Add(time.Hour),
+		Metadata: snapshot.Metadata{
+			Description: "größte Städte", Pipeline: "weather", Tags: []string{"prod", "eu"},
+			Custom: map[string]string{"team": "blue", "cost centre": "12"},
+		},
+	}}
+	add := func(path string, r core.Record) {
+		var err error
+		r.Address, err = core.ParseAddress(path)
+		require.NoError(t, err)
+		r.RunID, r.Seq = s.RunID, uint64(len(s.Records))+1
+		r.Time = begin.Add(time.Duration(len(s.Records)) * 1234567891 * time.Nanosecond)
+		s.Records = append(s.Records, r)
+	}
+	encode := func(v any) []byte {
+		data, err := core.Encode(v)
+		require.NoError(t, err)
+		return data
+	}
+	hash, err := core.HashOf("Oslo")
+	require.NoError(t, err)
+
+	add("", core.Record{Kind: core.KindRun, Status: core.StatusStarted, Name: "weather", Detail: &core.Detail{Message: "größte Städte"}})
+	add("assistant", core.Record{
+		Kind: core.KindAgent, Status: core.StatusStarted, Name: "assistant", MaxAttempts: 1,
+		Detail: &core.Detail{InputHash: hash, Input: encode("Oslo")},
+	})
+	add("assistant/plan", core.Record{
+		Kind: core.KindLLM, Status: core.StatusCompleted, Name: "plan", MaxAttempts: core.Unlimited,
+		Duration: 1530 * time.Millisecond, Elapsed: 1530 * time.Millisecond,
+		Detail: &core.Detail{
+			Output: encode(map[string]any{"cities": []string{"Oslo", "Bergen"}, "n": 2}),
+			Usage:  core.Usage{InputTokens: 1200, OutputTokens: 34, Cost: 0.0125},
+		},
+	})
+	add("assistant/step:collect", core.Record{Kind: core.KindTool, Status: core.StatusStarted, Name: "get_weather", MaxAttempts: 3})
+	failure := core.Record{
+		Kind: core.KindTool, Status: core.StatusFailed, Name: "get_weather", Stage: core.StageHandler, Class: core.ClassEOF,
+		Waiting: core.SourceServer, MaxAttempts: 3, WillRetry: true,
+		Duration: 250 * time.Millisecond, Elapsed: 250 * time.Millisecond, Delay: 200 * 24 * time.Hour,
+		Err: fmt.Errorf("get weather: %w", io.ErrUnexpectedEOF),
+	}
+	add("assistant/step:collect", failure)
+	failure.Retry()
+	add("assistant/step:collect", failure)
+	add("assistant/step:collect", core.Record{
+		Kind: core.KindTool, Status: core.StatusFailed, Name: "get_weather", Reason: core.ReasonPermanent,
+		Stage: core.StagePostcondition, Class: core.ClassPermanent, Attempt: 1, MaxAttempts: 3,
+		Err: core.Permanent(fmt.Errorf("%w: %w", errOutOfStock, &refusedError{Code: 7})),
+	})
+	add("assistant@2/group:all/3/report#2", core.Record{
+		Kind: core.KindAgent, Status: core.StatusFailed, Name: "report", Reason: core.ReasonExhausted, Stage: core.StageArtifact,
+		Class: core.ClassServer, Attempt: 2, MaxAttempts: 3,
+		Err: &core.CallError{Name: "fetch", Reason: core.ReasonExhausted, Attempts: 3, Err: &core.RecordedError{
+			Message: "503 Service Unavailable", Type: "*weather.Error", Class: core.ClassServer, Status: 503, After: 1500 * time.Millisecond,
+		}},
+	})
+	add("assistant/render", core.Record{
+		Kind: core.KindTool, Status: core.StatusCompleted, Name: "render", Duration: time.Second, Elapsed: time.Second,
+		Detail: &core.Detail{Artifact: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
+	})
+	add("assistant/render", core.Record{Kind: core.KindTool, Status: core.StatusRecovered, Name: "render", Replayed: true})
+	add("assistant/a%2Fb", core.Record{Kind: core.KindStep, Status: core.StatusCompleted, Name: "a/b", Detail: &core.Detail{Output: encode(time.UnixMilli(1795163400123).UTC())}})
+	add("assistant/render", core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Detail: &core.Detail{Output: encode("Oslo")}})
+	add("", core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Detail: &core.Detail{Output: encode("Bergen")}})
+	add("assistant", core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "lost", Detail: &core.Detail{Output: encode(1)}})
+	add("", core.Record{Kind: core.KindStepResult, Status: core.StatusRecorded, Name: "count", Detail: &core.Detail{Output: encode(2)}})
+	add("assistant", core.Record{
+		Kind: core.KindLog, Status: core.StatusRecorded,
+		Detail: &core.Detail{Severity: core.SeverityWarn, Message: "slow\nservice", Metadata: map[string]any{
+			"text": "größe", "n": 7, "negative": -7, "big": int64(math.MinInt64), "bigger": uint64(math.MaxUint64), "float": 1.5,
+			"yes": true, "nothing": nil, "bytes": []byte{0, 255}, "at": time.UnixMilli(1795163400123), "list": []any{1, []string{"x"}},
+			"map": map[int]string{1: "one"}, "error": io.EOF, "complex": complex(1, 2),
+		}},
+	})
+	add("assistant", core.Record{Kind: core.KindQuestion, Status: core.StatusAwaiting, Name: "assistant?1", Detail: &core.Detail{Message: "send it?"}})
+	add("assistant", core.Record{
+		Kind: core.KindAgent, Status: core.StatusAwaiting, Name: "assistant", Stage: core.StageHandler,
+		Err: &core.InterruptedError{Reason: core.InterruptAwait, Message: "send it?", Question: "assistant?1"},
+	})
+	add("assistant", core.Record{Kind: core.KindAnswer, Status: core.StatusRecorded, Name: "assistant?1", Detail: &core.Detail{Output: encode(true)}})
+	add("assistant/group:all/1/fetch", core.Record{
+		Kind: core.KindTool, Status: core.StatusInterrupted, Name: "fetch", Stage: core.StageWait,
+		Err: (&core.InterruptedError{Reason: core.InterruptGroup, Cause: errOutOfStock}).AsLocal(),
+	})
+	add("", core.Record{
+		Kind: core.KindRun, Status: core.StatusInterrupted, Name: "weather", Elapsed: time.Hour,
+		Err: &core.InterruptedError{Reason: core.InterruptUser, Message: "deploy", By: "ops"},
+	})
+	s.LastSeq = uint64(len(s.Records))
+	return s
+}
+
+// exported is a snapshot in JSON, with the names of docs/format.md: what
+// formatreader prints too.
+func exported(t *testing.T, data []byte) map[string]any {
+	t.Helper()
+	s, err := snapshot.Decode(data)
+	require.NoError(t, err)
+	var summary struct {
+		Values      map[string]any `msgpack:"values"`
+		StepResults map[string]any `msgpack:"step_results"`
+		Artifacts   []string       `msgpack:"artifacts"`
+	}
+	require.NoError(t, msgpack.Unmarshal(data, &summary))
+	records := []any{}
+	for i := range s.Records {
+		records = append(records, exportedRecord(&s.Records[i]))
+	}
+	return map[string]any{
+		"header": map[string]any{
+			"run_id": s.RunID, "parent_run_id": s.ParentID, "status": s.Status,
+			"metadata": map[string]any{
+				"description": s.Metadata.Description, "pipeline": s.Metadata.Pipeline,
+				"tags": s.Metadata.Tags, "custom": s.Metadata.Custom,
+			},
+			"created": nanoseconds(s.Created), "updated": nanoseconds(s.Updated),
+			"generation": s.Generation, "last_seq": s.LastSeq,
+			"values": summary.Values, "step_results": summary.StepResults, "artifacts": summary.Artifacts,
+		},
+		"records": records,
+	}
+}
+
+func exportedRecord(r *core.Record) map[string]any {
+	return map[string]any{
+		"seq": r.Seq, "time": nanoseconds(r.Time), "address": r.Address, "name": r.Name,
+		"kind": uint8(r.Kind), "status": uint8(r.Status), "reason": uint8(r.Reason), "stage": uint8(r.Stage),
+		"class": uint8(r.Class), "waiting": uint8(r.Waiting), "attempt": r.Attempt, "max_attempts": r.MaxAttempts,
+		"will_retry": r.WillRetry, "replayed": r.Replayed,
+		"duration": decimal(r.Duration), "elapsed": decimal(r.Elapsed), "delay": decimal(r.Delay),
+		"error": exportedError(r.Err), "detail": exportedDetail(r.Detail),
+	}
+}
+
+func exportedError(err error) any {
+	switch e := err.(type) {
+	case *core.RecordedError:
+		typed := []any{}
+		for _, one := range e.Typed {
+			typed = append(typed, map[string]any{"name": one.Name, "value": one.Value})
+		}
+		return map[string]any{
+			"form": 0, "message": e.Message, "type": e.Type, "class": uint8(e.Class), "status": e.Status,
+			"after": decimal(e.After), "sentinels": append([]string{}, e.Sentinels...), "typed": typed,
+		}
+	case *core.InterruptedError:
+		return map[string]any{
+			"form": 1, "reason": e.Reason, "message": e.Message, "by": e.By, "question": e.Question,
+			"local": e.Local(), "cause": exportedError(e.Cause),
+		}
+	}
+	return nil
+}
+
+func exportedDetail(d *core.Detail) any {
+	if d == nil {
+		return nil
+	}
+	out := map[string]any{
+		"input_hash": nil, "input": d.Input, "output": d.Output, "artifact": d.Artifact, "usage": nil,
+		"message": d.Message, "severity": int(d.Severity), "metadata": portable(d.Metadata),
+	}
+	if !d.InputHash.IsZero() {
+		out["input_hash"] = d.InputHash.String()
+	}
+	if !d.Usage.IsZero() {
+		out["usage"] = []any{d.Usage.InputTokens, d.Usage.OutputTokens, d.Usage.Cost}
+	}
+	return out
+}
+
+func decimal(d time.Duration) string { return strconv.FormatInt(int64(d), 10) }
+
+func nanoseconds(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return strconv.FormatInt(t.UnixNano(), 10)
+}
+
+// portable is v as JavaScript has it: with integers that a float64 does not
+// hold as text, and times in milliseconds.
+func portable(v any) any {
+	switch v := v.(type) {
+	case int64:
+		if v > 1<<53-1 || v < -(1<<53-1) {
+			return strconv.FormatInt(v, 10)
+		}
+	case uint64:
+		return strconv.FormatUint(v, 10)
+	case []byte:
+		return base64.StdEncoding.EncodeToString(v)
+	case time.Time:
+		return v.Format("2006-01-02T15:04:05.000Z")
+	case []any:
+		list := []any{}
+		for _, element := range v {
+			list = append(list, portable(element))
+		}
+		return list
+	case map[string]any:
+		if v == nil {
+			return nil
+		}
+		m := make(map[string]any)
+		for key, value := range v {
+			m[key] = portable(value)
+		}
+		return m
+	}
+	return v
+}

@@ -1,0 +1,76 @@
+// Prints a snapshot as JSON lines: what is known of the run, then its records.
+//
+//   npm ci && node read.mjs run.snapshot
+//
+// Nanoseconds are printed as text, since a JavaScript number does not hold
+// them all.
+
+import { readFileSync } from "node:fs";
+import { decode } from "@msgpack/msgpack";
+
+const VERSION = 1;
+
+const snapshot = decode(readFileSync(process.argv[2]), { useBigInt64: true });
+if (snapshot?.format !== "reprise-snapshot") throw new Error("this is no snapshot of Reprise");
+if (snapshot.version > VERSION) throw new Error(`version ${snapshot.version} is newer than ${VERSION}`);
+
+const base64 = (bytes) => (bytes === null ? null : Buffer.from(bytes).toString("base64"));
+const nanoseconds = (n) => (n === null ? null : String(n));
+const value = (v) => (v instanceof Uint8Array ? base64(v) : v); // or the reference of an artifact
+const mapValues = (object, f) => Object.fromEntries(Object.entries(object).map(([key, v]) => [key, f(v)]));
+
+// portable is a metadata value as JSON has it.
+function portable(v) {
+  if (typeof v === "bigint") {
+    const n = Number(v);
+    return Number.isSafeInteger(n) ? n : String(v);
+  }
+  if (v === null || typeof v !== "object") return v;
+  if (v instanceof Uint8Array) return base64(v);
+  if (v instanceof Date) return v.toISOString();
+  if (Array.isArray(v)) return v.map(portable);
+  return mapValues(v, portable);
+}
+
+function error(fields) {
+  if (fields === null) return null;
+  if (fields[0] === 0) {
+    const [form, message, type, cls, status, after, sentinels, typed] = fields;
+    return {
+      form, message, type, class: cls, status, after: nanoseconds(after), sentinels,
+      typed: typed.map(([name, v]) => ({ name, value: base64(v) })),
+    };
+  }
+  const [form, reason, message, by, question, local, cause] = fields;
+  return { form, reason, message, by, question, local, cause: error(cause) };
+}
+
+function detail(fields) {
+  if (fields === null) return null;
+  const [hash, input, output, artifact, usage, message, severity, metadata] = fields;
+  return {
+    input_hash: hash === null ? null : Buffer.from(hash).toString("hex"),
+    input: base64(input), output: base64(output), artifact, usage, message, severity, metadata: portable(metadata),
+  };
+}
+
+function record(fields) {
+  const [
+    version, seq, time, address, name, kind, status, reason, stage, cls, waiting, attempt, max_attempts,
+    will_retry, replayed, duration, elapsed, delay, err, det,
+  ] = fields;
+  if (version !== VERSION) throw new Error(`a record of version ${version}`);
+  return {
+    seq, time: nanoseconds(time), address, name, kind, status, reason, stage, class: cls, waiting, attempt, max_attempts,
+    will_retry, replayed, duration: nanoseconds(duration), elapsed: nanoseconds(elapsed), delay: nanoseconds(delay),
+    error: error(err), detail: detail(det),
+  };
+}
+
+const { format, version, records, ...header } = snapshot;
+header.created = nanoseconds(header.created);
+header.updated = nanoseconds(header.updated);
+header.values = mapValues(header.values, value);
+header.step_results = mapValues(header.step_results, value);
+
+for (const line of [header, ...records.map(record)]) console.log(JSON.stringify(line));
