@@ -127,16 +127,10 @@ func (c *call) replay(outcome *Record) error {
 			Address: c.address, Name: outcome.Name, Stage: outcome.Stage,
 			Attempts: outcome.TotalAttempts(), Reason: outcome.Reason, Err: outcome.Err,
 		}
-		if outcome.Detail != nil {
-			e.Detail = outcome.Detail.Message
-		}
+		e.Detail = outcome.Message()
 		return e
 	}
-	var output []byte
-	if outcome.Detail != nil {
-		output = outcome.Detail.Output
-	}
-	if err := c.body.decodeOutput(output); err != nil {
+	if err := c.body.decodeOutput(outcome.Encoded()); err != nil {
 		return &DecodeError{c.address, err}
 	}
 	return nil

@@ -111,6 +111,23 @@ func (r *Record) Interrupt() *InterruptedError {
 	return e
 }
 
+// Encoded is the encoded output or value of the record, nil if it has none.
+func (r *Record) Encoded() []byte {
+	if r.Detail == nil {
+		return nil
+	}
+	return r.Detail.Output
+}
+
+// Message is the text of a log line, a question, the description of a run;
+// empty if the record has none.
+func (r *Record) Message() string {
+	if r.Detail == nil {
+		return ""
+	}
+	return r.Detail.Message
+}
+
 // IsRetry reports whether r is about an attempt after the first.
 func (r *Record) IsRetry() bool { return r.Attempt > 0 }
 

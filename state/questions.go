@@ -47,7 +47,7 @@ func (r *run) questions(rec *core.Record) {
 		if r.answers == nil {
 			r.answers = make(map[string][]byte)
 		}
-		r.answers[rec.Name] = rec.Detail.Output
+		r.answers[rec.Name] = rec.Encoded()
 	}
 }
 
@@ -74,7 +74,7 @@ func openQuestions(records []core.Record) []core.Question {
 	var open []core.Question
 	for i := range records {
 		if r := &records[i]; r.Kind == core.KindQuestion && !answered[r.Name] {
-			open = append(open, core.Question{ID: r.Name, Text: r.Detail.Message})
+			open = append(open, core.Question{ID: r.Name, Text: r.Message()})
 		}
 	}
 	return open

@@ -46,7 +46,7 @@ func newRestored(records []core.Record) *restored {
 			if _, ok := r.values[rec.Address]; !ok {
 				r.order = append(r.order, rec.Address)
 			}
-			r.values[rec.Address] = append(r.values[rec.Address], value{slot{rec.Kind, rec.Name}, rec.Detail.Output})
+			r.values[rec.Address] = append(r.values[rec.Address], value{slot{rec.Kind, rec.Name}, rec.Encoded()})
 		}
 	}
 	return r

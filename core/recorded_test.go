@@ -1,0 +1,194 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+var errStock = errors.New("out of stock")
+
+// quotaError is a user's registered error type.
+type quotaError struct {
+	Limit int           `json:"limit"`
+	Again time.Duration `json:"again"`
+}
+
+func (e *quotaError) Error() string             { return fmt.Sprint("quota of ", e.Limit) }
+func (e *quotaError) HTTPStatusCode() int       { return http.StatusTooManyRequests }
+func (e *quotaError) RetryAfter() time.Duration { return e.Again }
+
+// limitError is another, used by value.
+type limitError struct{ N int }
+
+func (e limitError) Error() string { return fmt.Sprint("limit ", e.N) }
+
+func init() {
+	core.RegisterError("core_test.errStock", errStock)
+	core.RegisterErrorType[*quotaError]("core_test.quotaError")
+	core.RegisterErrorType[limitError]("core_test.limitError")
+}
+
+func TestRecordedErrorReadsAsTheError(t *testing.T) {
+	err := fmt.Errorf("order: %w", errStock)
+	e := core.Recorded(err)
+	assert.EqualError(t, e, "order: out of stock")
+	assert.Equal(t, "*fmt.wrapError", e.Type)
+	assert.Equal(t, core.ClassUnknown, e.Class)
+	assert.Nil(t, core.Recorded(nil))
+}
+
+func TestWhatWasRecordedIsRecordedOnce(t *testing.T) {
+	e := core.Recorded(io.EOF)
+	assert.Same(t, e, core.Recorded(e))
+}
+
+func TestErrorsIsFindsRegisteredErrorsInRecordedOnes(t *testing.T) {
+	for _, sentinel := range []error{
+		errStock, io.EOF, io.ErrUnexpectedEOF, fs.ErrNotExist, context.Canceled, context.DeadlineExceeded,
+		syscall.ECONNREFUSED, core.ErrExhausted, core.ErrStorage, core.ErrAttemptOver,
+	} {
+		for _, err := range []error{
+			sentinel, fmt.Errorf("wrapped: %w", sentinel), errors.Join(errors.New("first"), sentinel), core.Permanent(sentinel),
+			&core.CallError{Name: "x", Err: sentinel},
+		} {
+			e := core.Recorded(err)
+			assert.ErrorIs(t, e, sentinel)
+			assert.ErrorIs(t, fmt.Errorf("again: %w", e), sentinel)
+			assert.NotErrorIs(t, e, io.ErrShortWrite)
+			assert.ErrorIs(t, core.Recorded(fmt.Errorf("recorded again: %w", e)), sentinel)
+		}
+	}
+}
+
+func TestErrorsIsDoesNotFindWhatNobodyRegistered(t *testing.T) {
+	unknown := errors.New("unheard of")
+	assert.NotErrorIs(t, core.Recorded(unknown), unknown)
+	assert.NotErrorIs(t, core.Recorded(&core.InterruptedError{}), core.ErrInterrupted, "an interrupt is never found in a failure")
+}
+
+func TestCallErrorsKeepTheSentinelOfTheirReason(t *testing.T) {
+	e := core.Recorded(&core.CallError{Name: "x", Reason: core.ReasonRetryTimeout, Stage: core.StageArtifact, Err: io.EOF})
+	for _, sentinel := range []error{core.ErrRetryTimeout, core.ErrStorage, context.DeadlineExceeded, io.EOF} {
+		assert.ErrorIs(t, e, sentinel)
+	}
+	assert.NotErrorIs(t, e, core.ErrExhausted)
+}
+
+func TestErrorsAsRestoresRegisteredTypes(t *testing.T) {
+	e := core.Recorded(fmt.Errorf("%w, %w", &quotaError{Limit: 5, Again: time.Minute}, limitError{9}))
+	var quota *quotaError
+	require.ErrorAs(t, e, &quota)
+	assert.Equal(t, &quotaError{Limit: 5, Again: time.Minute}, quota)
+	var limit limitError
+	require.ErrorAs(t, fmt.Errorf("again: %w", e), &limit)
+	assert.Equal(t, limitError{9}, limit)
+	var other *core.TimeoutError
+	assert.NotErrorAs(t, e, &other)
+
+	again := core.Recorded(fmt.Errorf("recorded again: %w", e))
+	quota = nil
+	require.ErrorAs(t, again, &quota)
+	assert.Equal(t, 5, quota.Limit)
+}
+
+func TestTypedValuesOfAnotherShapeAreNotRestored(t *testing.T) {
+	for _, value := range [][]byte{nil, {0xc1}, {0xa1, 'x'}} {
+		e := &core.RecordedError{Typed: []core.TypedError{{Name: "core_test.limitError", Value: value}, {Name: "unknown", Value: value}}}
+		var limit limitError
+		assert.NotErrorAs(t, e, &limit)
+	}
+}
+
+func TestClassStatusAndRetryAfterAreKept(t *testing.T) {
+	for name, err := range map[string]error{
+		"rate limit":  &quotaError{Again: 7 * time.Second},
+		"wrapped":     fmt.Errorf("call: %w", &quotaError{Again: 7 * time.Second}),
+		"permanent":   core.Permanent(&quotaError{Again: 7 * time.Second}),
+		"connection":  &fs.PathError{Op: "dial", Err: syscall.ECONNRESET},
+		"timeout":     context.DeadlineExceeded,
+		"panic":       &core.PanicError{Value: "boom"},
+		"unexplained": errors.New("x"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := core.Recorded(err)
+			assert.Equal(t, core.Classify(err), core.Classify(e))
+			assert.Equal(t, core.Classify(err), core.Classify(fmt.Errorf("again: %w", e)))
+			want, known := core.HTTPStatus(err)
+			status, ok := core.HTTPStatus(e)
+			assert.Equal(t, want, status)
+			assert.Equal(t, known, ok)
+			var after interface{ RetryAfter() time.Duration }
+			require.ErrorAs(t, e, &after)
+			if known {
+				assert.Equal(t, 7*time.Second, after.RetryAfter())
+			} else {
+				assert.Zero(t, after.RetryAfter())
+			}
+		})
+	}
+}
+
+func TestNegativeRetryAfterIsNone(t *testing.T) {
+	assert.Zero(t, core.Recorded(&quotaError{Again: -time.Second}).After)
+}
+
+// brokenError panics in every method.
+type brokenError struct{ text *string }
+
+func (e brokenError) Error() string   { return *e.text }
+func (e brokenError) Is(error) bool   { panic("Is") }
+func (e brokenError) As(any) bool     { panic("As") }
+func (e brokenError) Unwrap() error   { panic("Unwrap") }
+func (e brokenError) StatusCode() int { panic("StatusCode") }
+
+func TestErrorsWhoseMethodsPanicAreRecorded(t *testing.T) {
+	var e *core.RecordedError
+	require.NotPanics(t, func() { e = core.Recorded(brokenError{}) })
+	assert.Equal(t, "core_test.brokenError", e.Type)
+	assert.NotEmpty(t, e.Message)
+	assert.NotErrorIs(t, e, io.EOF)
+
+	var pointer *quotaError
+	require.NotPanics(t, func() { e = core.Recorded(fmt.Errorf("typed nil: %w", pointer)) })
+	assert.Equal(t, "*fmt.wrapError", e.Type)
+}
+
+type incomparableError struct{ Parts []string }
+
+func (e incomparableError) Error() string { return fmt.Sprint(e.Parts) }
+
+func TestAskingForAnErrorThatCannotBeComparedIsNoHarm(t *testing.T) {
+	e := core.Recorded(io.EOF)
+	assert.NotErrorIs(t, e, incomparableError{[]string{"x"}})
+	assert.NotErrorIs(t, e, nil)
+}
+
+func TestRegistrationRefusesWhatWouldBeAmbiguous(t *testing.T) {
+	for name, register := range map[string]func(){
+		"no name":              func() { core.RegisterError("", errStock) },
+		"no error":             func() { core.RegisterError("core_test.none", nil) },
+		"name of another":      func() { core.RegisterError("io.EOF", errStock) },
+		"error of another":     func() { core.RegisterError("core_test.other", errStock) },
+		"incomparable":         func() { core.RegisterError("core_test.incomparable", incomparableError{}) },
+		"type without a name":  func() { core.RegisterErrorType[*quotaError]("") },
+		"name of another type": func() { core.RegisterErrorType[limitError]("core_test.quotaError") },
+	} {
+		t.Run(name, func(t *testing.T) { assert.Panics(t, register) })
+	}
+	assert.NotPanics(t, func() {
+		core.RegisterError("core_test.errStock", errStock)
+		core.RegisterErrorType[*quotaError]("core_test.quotaError")
+	}, "the same again is fine")
+}

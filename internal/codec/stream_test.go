@@ -1,0 +1,202 @@
+package codec_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/internal/codec"
+)
+
+func TestReaderReadsWhatWriterWrote(t *testing.T) {
+	w := codec.NewWriter([]byte("kept"))
+	w.Array(2)
+	w.Map(1)
+	w.Nil()
+	w.Bool(true)
+	w.Int(math.MinInt64)
+	w.Uint(math.MaxUint64)
+	w.Float(1.5)
+	w.Text("größe")
+	w.Text("name")
+	w.Text("name")
+	w.Bytes([]byte{1, 2})
+	w.Bytes(nil)
+	w.Bytes([]byte{})
+	w.Raw([]byte{7})
+	data := w.Finish()
+	assert.Equal(t, "kept", string(data[:4]))
+
+	r := codec.NewReader(data[4:])
+	defer r.Release()
+	assert.Equal(t, 2, r.Array())
+	assert.Equal(t, 1, r.Map())
+	assert.True(t, r.Nil())
+	assert.False(t, r.Nil())
+	assert.True(t, r.Bool())
+	assert.Equal(t, int64(math.MinInt64), r.Int())
+	assert.Equal(t, uint64(math.MaxUint64), r.Uint())
+	assert.InDelta(t, 1.5, r.Float(), 0)
+	assert.Equal(t, "größe", r.Text())
+	assert.Equal(t, r.Name(), r.Name())
+	assert.Equal(t, []byte{1, 2}, r.Bytes())
+	assert.Nil(t, r.Bytes())
+	assert.Equal(t, []byte{}, r.Bytes())
+	assert.Equal(t, []byte{7}, r.Skip())
+	require.NoError(t, r.Err())
+	assert.Zero(t, r.Len())
+	assert.Equal(t, len(data)-4, r.Offset())
+}
+
+func TestTextOfAnyLengthIsAppendedInPlace(t *testing.T) {
+	for _, n := range []int{0, 1, 31, 32, 255, 256, 65535, 65536} {
+		text := strings.Repeat("x", n)
+		w := codec.NewWriter([]byte("kept"))
+		w.EndText(append(w.BeginText(), text...))
+		w.Int(1)
+		data := w.Finish()
+		r := codec.NewReader(data[4:])
+		assert.Equal(t, text, r.Text())
+		assert.Equal(t, int64(1), r.Int())
+		assert.NoError(t, r.Err())
+		r.Release()
+	}
+}
+
+func TestFlagsOfAnEncoderDoNotReachTheNextWriter(t *testing.T) {
+	for range 100 {
+		w := codec.NewWriter(nil)
+		enc := w.Encoder()
+		enc.UseInternedStrings(true)
+		enc.UseCompactFloats(true)
+		enc.SetOmitEmpty(true)
+		w.Finish()
+		w = codec.NewWriter(nil)
+		w.Float(1)
+		w.Text("twice twice")
+		w.Text("twice twice")
+		assert.Equal(t, append([]byte{0xcb, 0x3f, 0xf0, 0, 0, 0, 0, 0, 0}, "\xabtwice twice\xabtwice twice"...), w.Finish())
+	}
+}
+
+func TestFirstErrorOfAReaderStays(t *testing.T) {
+	r := codec.NewReader([]byte{1, 0xa3, 'a', 'b', 'c', 5})
+	defer r.Release()
+	assert.Equal(t, int64(1), r.Int())
+	assert.Zero(t, r.Int(), "a str is no int")
+	first := r.Err()
+	assert.ErrorIs(t, first, codec.ErrMalformed)
+	assert.ErrorContains(t, first, "byte 1: ")
+	assert.Zero(t, r.Uint())
+	assert.Empty(t, r.Text())
+	assert.Nil(t, r.Skip())
+	assert.Nil(t, r.Any())
+	assert.Zero(t, r.Array())
+	assert.False(t, r.Bool())
+	r.Fail(0, errors.New("later"))
+	assert.Equal(t, first, r.Err())
+}
+
+func TestReaderRefusesLengthsBeyondItsBytes(t *testing.T) {
+	for name, test := range map[string]struct {
+		data []byte
+		read func(*codec.Reader)
+	}{
+		"str":   {[]byte{0xdb, 0xff, 0xff, 0xff, 0xff, 'a'}, func(r *codec.Reader) { r.Text() }},
+		"bin":   {[]byte{0xc6, 0xff, 0xff, 0xff, 0xff, 'a'}, func(r *codec.Reader) { r.Bytes() }},
+		"array": {[]byte{0xdd, 0xff, 0xff, 0xff, 0xff, 1}, func(r *codec.Reader) { r.Array() }},
+		"map":   {[]byte{0xdf, 0, 0, 0, 2, 1, 1, 1}, func(r *codec.Reader) { r.Map() }},
+		"any":   {[]byte{0xdd, 0xff, 0xff, 0xff, 0xff, 1}, func(r *codec.Reader) { r.Any() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := codec.NewReader(test.data)
+			defer r.Release()
+			test.read(r)
+			assert.ErrorIs(t, r.Err(), codec.ErrMalformed)
+			assert.ErrorContains(t, r.Err(), "byte 0: ")
+		})
+	}
+}
+
+func TestUintIsNeverNegative(t *testing.T) {
+	for _, data := range [][]byte{{0xff}, {0xd0, 0x80}, {0xd3, 0x80, 0, 0, 0, 0, 0, 0, 0}} {
+		r := codec.NewReader(data)
+		assert.Zero(t, r.Uint())
+		assert.ErrorContains(t, r.Err(), "is negative")
+		r.Release()
+	}
+	r := codec.NewReader([]byte{0xd0, 0x05})
+	defer r.Release()
+	assert.Equal(t, uint64(5), r.Uint())
+}
+
+func TestAnyReadsWhatEncodeAnyWrote(t *testing.T) {
+	at := time.Date(2026, 11, 20, 8, 0, 0, 5, time.UTC)
+	selfish := []any{nil}
+	selfish[0] = selfish
+	for name, test := range map[string]struct{ value, want any }{
+		"nil":        {nil, nil},
+		"bool":       {true, true},
+		"int":        {-7, int64(-7)},
+		"uint":       {uint64(math.MaxUint64), uint64(math.MaxUint64)},
+		"float":      {float32(0.5), 0.5},
+		"text":       {"x", "x"},
+		"bytes":      {[]byte{1}, []byte{1}},
+		"time":       {at, at},
+		"list":       {[]any{1, []string{"a"}}, []any{int64(1), []any{"a"}}},
+		"map":        {map[int]any{1: map[string]int{"b": 2}}, map[string]any{"1": map[string]any{"b": int64(2)}}},
+		"error":      {errors.New("boom"), "boom"},
+		"unencoded":  {complex(1, 2), "(1+2i)"},
+		"endless":    {selfish, "([]interface {}, nested too deeply)"},
+		"nil error":  {error(nil), nil},
+		"bad method": {panics{}, "{}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := codec.NewReader(codec.EncodeAny(test.value))
+			defer r.Release()
+			assert.Equal(t, test.want, r.Any())
+			assert.NoError(t, r.Err())
+			assert.Zero(t, r.Len())
+		})
+	}
+}
+
+func TestAnyKeepsExtensionsThatItDoesNotKnow(t *testing.T) {
+	r := codec.NewReader([]byte{0xd4, 5, 9})
+	defer r.Release()
+	assert.Equal(t, map[string]any{"ext": int64(5), "data": []byte{9}}, r.Any())
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add([]byte{0x92, 1, 0xa1, 'x'}, []byte{0, 1, 2, 3})
+	f.Add([]byte{0x81, 0xa1, 'x', 0xc4, 1, 1}, []byte{1, 4, 5})
+	f.Fuzz(func(t *testing.T, data, script []byte) {
+		r := codec.NewReader(data)
+		defer r.Release()
+		for _, step := range script {
+			before := r.Offset()
+			[]func(){
+				func() { r.Array() },
+				func() { r.Map() },
+				func() { r.Int() },
+				func() { r.Uint() },
+				func() { r.Text() },
+				func() { r.Bytes() },
+				func() { r.Any() },
+				func() { r.Skip() },
+				func() { r.Nil() },
+				func() { r.Bool() },
+				func() { r.Float() },
+				func() { r.Name() },
+			}[step%12]()
+			if r.Offset() < before || r.Offset() > len(data) || r.Len() < 0 {
+				t.Fatalf("from byte %d to %d of %d", before, r.Offset(), len(data))
+			}
+		}
+	})
+}

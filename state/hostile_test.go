@@ -1,0 +1,32 @@
+package state_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+// Records from a file of somebody else lack what those of a run always have.
+func TestRecordsWithoutTheirDetailDoNotPanic(t *testing.T) {
+	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (bool, error) {
+		return core.Await[bool](ctx, "?")
+	})
+	require.NoError(t, err)
+	at, err := core.ParseAddress("agent")
+	require.NoError(t, err)
+	for kind := core.Kind(0); kind < 20; kind++ {
+		for status := core.Status(0); status < 10; status++ {
+			s := &tape{records: []core.Record{{Seq: 1, Kind: kind, Status: status, Address: at, Name: "agent?1"}}}
+			st, err := state.Open(t.Context(), s, "run-1")
+			require.NoError(t, err)
+			_ = st.Questions()
+			_, _ = d.Event().Execute(st.Context(t.Context()), 1)
+			require.NoError(t, st.Close())
+			_ = state.Answer(t.Context(), s, "run-1", "agent?1", true)
+		}
+	}
+}
