@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/reprise-go/reprise/core"
 )
 
 // What the tests of the stores need beside the API.
@@ -76,4 +78,19 @@ func WriteNewer(t testing.TB, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Interpret reads the files of a run, as Load does, and what Repair would
+// save of them.
+func Interpret(runID string, compacted, journal []byte) (records, salvaged []core.Record, err error) {
+	in := files{snapshot: compacted}
+	if journal != nil {
+		in.journals, in.data = []uint64{2}, [][]byte{journal}
+	}
+	r, err := interpret(runID, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	records, err = r.decode()
+	return records, r.salvage(), err
 }
