@@ -74,7 +74,7 @@ func BenchmarkRecord(b *testing.B) {
 		}
 	})
 	// The same fields by reflection, as the library writes a struct.
-	e := r.Err.(*core.RecordedError)
+	e := core.Recorded(r.Err)
 	plain := plainRecord{
 		r.Seq, r.Time, r.Address.String(), r.Name, uint8(r.Kind), uint8(r.Status), uint8(r.Reason), uint8(r.Stage), uint8(r.Class),
 		uint8(r.Waiting), r.Attempt, r.MaxAttempts, r.WillRetry, r.Replayed, r.Duration, r.Elapsed, r.Delay,

@@ -180,7 +180,8 @@ func randomValue(rng *rand.Rand, depth int) any {
 		}
 	}
 	return []any{
-		nil, true, int64(rng.Uint64()), ^uint64(0) - uint64(rng.IntN(9)), rng.Float64(), randomText(rng), []byte{1, byte(rng.Uint32())},
+		nil, true, int64(rng.Uint64()), ^uint64(0) - uint64(rng.IntN(9)), rng.Float64(), randomText(rng),
+		[]byte{1, byte(rng.Uint32())},
 		time.Unix(rng.Int64N(1<<40), rng.Int64N(1e9)).UTC(),
 	}[rng.IntN(8)]
 }
@@ -200,7 +201,7 @@ func assertSameError(t *testing.T, want, got error) {
 		assert.NoError(t, got)
 		return
 	}
-	if interrupt, ok := want.(*core.InterruptedError); ok {
+	if interrupt, ok := want.(*core.InterruptedError); ok { //nolint:errorlint // itself, not one that it wraps
 		assertSameInterrupt(t, interrupt, got)
 		return
 	}
@@ -224,8 +225,8 @@ func assertSameError(t *testing.T, want, got error) {
 
 func assertSameInterrupt(t *testing.T, want *core.InterruptedError, got error) {
 	t.Helper()
-	require.IsType(t, want, got)
-	e := got.(*core.InterruptedError)
+	e, ok := got.(*core.InterruptedError) //nolint:errorlint // itself, not one that it wraps
+	require.True(t, ok, "%T", got)
 	assert.Equal(t, want.Error(), e.Error())
 	assert.Equal(t, want.Local(), e.Local())
 	assert.Equal(t, []string{string(want.Reason), want.Message, want.By, want.Question}, []string{string(e.Reason), e.Message, e.By, e.Question})

@@ -216,10 +216,10 @@ func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 
 func resumed(t testing.TB, s *tape, e *effects, program *node) string {
 	t.Helper()
-	st, err := state.Open(context.Background(), s, "run-1", state.WithSeed(1))
+	st, err := state.Open(t.Context(), s, "run-1", state.WithSeed(1))
 	require.NoError(t, err)
 	defer st.Close()
-	out, err := e.call(t, st.Context(context.Background()), program)
+	out, err := e.call(t, st.Context(t.Context()), program)
 	require.NoError(t, err)
 	return out
 }
@@ -342,16 +342,16 @@ func TestFailureIsRecalledAsTheErrorItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fatal := &node{name: "tool", kind: core.KindTool, fatal: true}
 		whole := new(tape)
-		run := func(options ...state.Option) (error, *effects) {
+		run := func(options ...state.Option) (*effects, error) {
 			st, err := state.Open(t.Context(), whole, "run-1", options...)
 			require.NoError(t, err)
 			defer st.Close()
 			e := newEffects()
 			_, err = e.call(t, st.Context(t.Context()), fatal)
-			return err, e
+			return e, err
 		}
-		live, _ := run()
-		again, e := run()
+		_, live := run()
+		e, again := run()
 		assert.Empty(t, e.ran)
 		assert.Equal(t, live.Error(), again.Error())
 		require.ErrorIs(t, again, errFatal)
@@ -361,7 +361,7 @@ func TestFailureIsRecalledAsTheErrorItWas(t *testing.T) {
 		assert.Equal(t, 1, failed.Attempts)
 
 		fatal.fatal = false // what was wrong is mended
-		mended, e := run(state.RerunFailed())
+		e, mended := run(state.RerunFailed())
 		require.NoError(t, mended)
 		assert.Equal(t, map[string]int{"tool": 1}, e.ran)
 	})

@@ -254,7 +254,7 @@ func exportedRecord(r *core.Record) map[string]any {
 }
 
 func exportedError(err error) any {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // what a decoded record has itself
 	case *core.RecordedError:
 		typed := []any{}
 		for _, one := range e.Typed {

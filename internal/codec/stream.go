@@ -8,16 +8,13 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Encoder and Decoder are the library's. Types with a wire form of their own
-// implement its interfaces with them, and get a [Writer] by [WriterOf] and a
-// [Reader] by [ReaderOf].
-type (
-	Encoder = msgpack.Encoder
-	Decoder = msgpack.Decoder
+// Encoder is the library's. Types with a wire form of their own implement its
+// interface with it, EncodeMsgpack(*Encoder) error, and get a [Writer] by
+// [WriterOf].
+type Encoder = msgpack.Encoder
 
-	CustomEncoder = msgpack.CustomEncoder
-	CustomDecoder = msgpack.CustomDecoder
-)
+// Decoder is the library's, for DecodeMsgpack(*Decoder) error and [ReaderOf].
+type Decoder = msgpack.Decoder
 
 // A Writer appends values to a slice. Nothing that it writes can fail, so its
 // methods return no errors. It is for one goroutine.
