@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"reflect"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -120,6 +119,7 @@ func RegisterErrorType[E error](name string) {
 
 // errorType is a registered type without its type parameter.
 type errorType struct {
+	name    string
 	target  reflect.Type // what errors.As is given
 	find    func(error) ([]byte, bool)
 	restore func([]byte, any) bool
@@ -131,19 +131,21 @@ type errorRegistry struct {
 	mu        sync.RWMutex
 	sentinels map[string]error
 	names     map[error]string
-	order     []string
+	order     []namedError
 	types     map[string]errorType
-	typeOrder []string
+	typeOrder []errorType
+}
+
+type namedError struct {
+	name string
+	err  error
 }
 
 var registry = newErrorRegistry()
 
 func newErrorRegistry() *errorRegistry {
 	r := &errorRegistry{sentinels: map[string]error{}, names: map[error]string{}, types: map[string]errorType{}}
-	for _, known := range []struct {
-		name string
-		err  error
-	}{
+	for _, known := range []namedError{
 		{"context.DeadlineExceeded", context.DeadlineExceeded},
 		{"context.Canceled", context.Canceled},
 		{"io.EOF", io.EOF},
@@ -167,6 +169,7 @@ func newErrorRegistry() *errorRegistry {
 		{"syscall.ENOSPC", syscall.ENOSPC},
 		{"reprise.ErrAttemptOver", ErrAttemptOver},
 		{"reprise.ErrNoRun", ErrNoRun},
+		{"reprise.ErrAwaiting", ErrAwaiting}, {"reprise.ErrNotRecorded", ErrNotRecorded},
 	} {
 		r.addSentinel(known.name, known.err)
 	}
@@ -191,7 +194,7 @@ func (r *errorRegistry) addSentinel(name string, err error) {
 		panic(fmt.Sprintf("core: RegisterError(%q): the error is registered as %q", name, taken))
 	}
 	if _, ok := r.sentinels[name]; !ok {
-		r.order = append(r.order, name)
+		r.order = append(r.order, namedError{name, err})
 	}
 	r.sentinels[name], r.names[err] = err, name
 }
@@ -203,45 +206,29 @@ func (r *errorRegistry) addType(name string, t errorType) {
 		panic(fmt.Sprintf("core: RegisterErrorType(%q): the name is taken by %v", name, taken.target.Elem()))
 	}
 	if _, ok := r.types[name]; !ok {
-		r.typeOrder = append(r.typeOrder, name)
+		t.name = name
+		r.typeOrder = append(r.typeOrder, t)
 	}
 	r.types[name] = t
 }
 
-// describe notes everything registered that err is.
+// describe notes everything registered that err is. Methods of the error run
+// without the lock: they may ask the registry too. One that panics ends it.
 func (r *errorRegistry) describe(e *RecordedError, err error) {
+	defer func() { _ = recover() }()
 	r.mu.RLock()
-	sentinels, types := slices.Clone(r.order), slices.Clone(r.typeOrder)
+	sentinels, types := r.order, r.typeOrder // only ever appended to
 	r.mu.RUnlock()
-	// Methods of the error run without the lock: they may ask the registry too.
-	for _, name := range sentinels {
-		if is(err, r.sentinel(name)) {
-			e.Sentinels = append(e.Sentinels, name)
+	for _, s := range sentinels {
+		if errors.Is(err, s.err) {
+			e.Sentinels = append(e.Sentinels, s.name)
 		}
 	}
-	for _, name := range types {
-		if value, ok := r.find(name, err); ok {
-			e.Typed = append(e.Typed, TypedError{name, value})
+	for _, t := range types {
+		if value, ok := t.find(err); ok {
+			e.Typed = append(e.Typed, TypedError{t.name, value})
 		}
 	}
-}
-
-func (r *errorRegistry) sentinel(name string) error {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.sentinels[name]
-}
-
-func (r *errorRegistry) find(name string, err error) (value []byte, ok bool) {
-	defer func() {
-		if recover() != nil { // a method of the error
-			value, ok = nil, false
-		}
-	}()
-	r.mu.RLock()
-	t := r.types[name]
-	r.mu.RUnlock()
-	return t.find(err)
 }
 
 // nameOf is the name that err was registered under, empty if it was not.
