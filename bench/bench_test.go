@@ -8,6 +8,11 @@ func BenchmarkSuccess(b *testing.B)              { benchmark(b, "Success") }
 func BenchmarkTimeout(b *testing.B)              { benchmark(b, "Timeout") }
 func BenchmarkTwoFailures(b *testing.B)          { benchmark(b, "TwoFailures") }
 func BenchmarkTwoFailuresListeners(b *testing.B) { benchmark(b, "TwoFailuresListeners") }
+func BenchmarkEncode(b *testing.B)               { benchmark(b, "Encode") }
+func BenchmarkDecode(b *testing.B)               { benchmark(b, "Decode") }
+func BenchmarkDurable(b *testing.B)              { benchmark(b, "Durable") }
+func BenchmarkReplay1000(b *testing.B)           { benchmark(b, "Replay1000") }
+func BenchmarkReplay10000(b *testing.B)          { benchmark(b, "Replay10000") }
 
 func benchmark(b *testing.B, name string) {
 	for _, c := range find(b, name).contestants {
@@ -15,17 +20,57 @@ func benchmark(b *testing.B, name string) {
 			in, _, cancel := c.begin()
 			defer cancel()
 			b.ReportAllocs()
-			for b.Loop() {
-				if out, err := in.call(); err != nil || out != answer {
-					b.Fatal(out, err)
-				}
+			if in.size > 0 {
+				defer func() { b.ReportMetric(float64(in.size), "bytes") }()
 			}
+			run(b, in)
 			if in.stop == nil {
 				return
 			}
 			if err := in.stop(); err != nil {
 				b.Fatal(err)
 			}
+		})
+	}
+}
+
+// run makes the calls that the benchmark asks for.
+func run(b *testing.B, in instance) {
+	if in.parallel > 1 {
+		b.ResetTimer()
+		if err := in.repeat(b.N); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		return
+	}
+	for b.Loop() {
+		if in.reset != nil {
+			b.StopTimer()
+			if err := in.reset(); err != nil {
+				b.Fatal(err)
+			}
+			b.StartTimer()
+		}
+		if out, err := in.call(); err != nil || out != answer {
+			b.Fatal(out, err)
+		}
+	}
+}
+
+// BenchmarkRecord's ns/op are of no interest.
+func BenchmarkRecord(b *testing.B) {
+	for _, c := range recordings {
+		b.Run("lib="+c.lib, func(b *testing.B) {
+			var total float64
+			for b.Loop() {
+				ns, err := c.sample()
+				if err != nil {
+					b.Fatal(err)
+				}
+				total += ns
+			}
+			b.ReportMetric(total/float64(b.N), "ns/record")
 		})
 	}
 }

@@ -1,11 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // TestMain lets the test binary be the child process of Sleepers.
@@ -15,7 +21,9 @@ func TestMain(m *testing.M) {
 		exitOn(sleeperChild(*child, *sleepers))
 		return
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	removeScratch()
+	os.Exit(code)
 }
 
 func TestContestantsDoTheirWork(t *testing.T) {
@@ -64,6 +72,48 @@ func told(lib, scenario string, calls int) int {
 	return calls * retries
 }
 
+func TestRecordingsRecord(t *testing.T) {
+	for _, c := range recordings {
+		if c.length > 10_000 {
+			continue
+		}
+		t.Run("lib="+c.lib, func(t *testing.T) {
+			if elapsed, err := c.measure(window); err != nil || elapsed <= 0 {
+				t.Errorf("took %v, %v", elapsed, err)
+			}
+		})
+	}
+}
+
+func TestCodecsKeepWhatTheyEncode(t *testing.T) {
+	r := failedAttempt(2)
+	data, err := snapshot.AppendRecord(nil, &r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := snapshot.DecodeRecord(data); err != nil || !reflect.DeepEqual(back, r) {
+		t.Errorf("reprise: got %+v, %v; want %+v", back, err, r)
+	}
+	plain := plainAttempt()
+	for name, c := range map[string]struct {
+		marshal   func(any) ([]byte, error)
+		unmarshal func([]byte, any) error
+	}{"msgpack": {msgpack.Marshal, msgpack.Unmarshal}, "json": {json.Marshal, json.Unmarshal}} {
+		data, err := c.marshal(&plain)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		var back plainRecord
+		if err := c.unmarshal(data, &back); err != nil {
+			t.Fatal(name, err)
+		}
+		back.Time = back.Time.UTC()
+		if !reflect.DeepEqual(back, plain) {
+			t.Errorf("%s: got %+v; want %+v", name, back, plain)
+		}
+	}
+}
+
 func TestSleepersSleepUntilWoken(t *testing.T) {
 	for _, s := range sleepingContestants {
 		t.Run("lib="+s.lib, func(t *testing.T) {
@@ -96,6 +146,12 @@ func TestTargetsNameContestants(t *testing.T) {
 		}
 		if !slices.Contains(libs[s.name], s.peer) {
 			t.Errorf("%s: no contestant %s", s.name, s.peer)
+		}
+	}
+	for _, c := range recordings {
+		libs[recordName] = append(libs[recordName], c.lib)
+		if !slices.Contains(libs[recordName], c.first()) {
+			t.Errorf("%s: no contestant %s", recordName, c.first())
 		}
 	}
 	for _, s := range sleepingContestants {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"time"
@@ -19,6 +21,7 @@ const (
 	allocated   metric = "B/op"
 	bytesEach   metric = "bytes each"
 	release     metric = "release"
+	bytesOf     metric = "bytes"
 )
 
 // A result has the samples of each lib, one for each round.
@@ -71,9 +74,8 @@ func (s scenario) measure(rounds int) (result, error) {
 		calls[i] = n
 	}
 	r := make(result)
-	for round := range rounds {
-		for i := range s.contestants {
-			i = (i + round) % len(s.contestants) // nobody always follows the same one
+	for round := range s.roundsOf(rounds) {
+		for _, i := range order(round, len(s.contestants)) {
 			c := s.contestants[i]
 			t, err := s.turn(c, calls[i])
 			if err != nil {
@@ -83,13 +85,23 @@ func (s scenario) measure(rounds int) (result, error) {
 			r.add(c.lib, nanoseconds, float64(t.elapsed.Nanoseconds())/n)
 			r.add(c.lib, allocations, float64(t.mallocs)/n)
 			r.add(c.lib, allocated, float64(t.bytes)/n)
+			r.add(c.lib, bytesOf, float64(t.size))
 		}
 	}
 	return r, nil
 }
 
+// order is that of the contestants in a round. It is shuffled, so that nobody
+// always has what the same one has left behind, such as work for the disk.
+func order(round, n int) []int { return rand.New(rand.NewPCG(uint64(round), 0)).Perm(n) }
+
+func (s scenario) roundsOf(rounds int) int { return max(1, rounds/max(1, s.fewer)) }
+
 // calibrate returns how many calls take about roundTime.
 func (s scenario) calibrate(c contestant) (calls int, err error) {
+	if s.fixed > 0 {
+		return s.fixed, nil
+	}
 	calls = 1000
 	for range 3 {
 		t, err := s.turn(c, calls)
@@ -106,6 +118,7 @@ type taken struct {
 	elapsed time.Duration
 	mallocs uint64
 	bytes   uint64
+	size    int
 }
 
 // turn makes calls on a fresh instance.
@@ -114,16 +127,10 @@ func (s scenario) turn(c contestant, calls int) (taken, error) {
 	defer cancel()
 	warmUp := min(calls/10, 2000)
 	err := in.repeat(warmUp)
-	if err != nil {
-		return taken{}, fmt.Errorf("%s/lib=%s: %w", s.name, c.lib, err)
+	var t taken
+	if err == nil {
+		t, err = in.take(calls)
 	}
-	runtime.GC()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	start := time.Now()
-	err = in.repeat(calls)
-	elapsed := time.Since(start)
-	runtime.ReadMemStats(&after)
 	if err == nil && in.stop != nil {
 		err = in.stop()
 	}
@@ -133,11 +140,68 @@ func (s scenario) turn(c contestant, calls int) (taken, error) {
 	if err != nil {
 		return taken{}, fmt.Errorf("%s/lib=%s: %w", s.name, c.lib, err)
 	}
-	return taken{elapsed, after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc}, nil
+	return t, nil
 }
 
-func (in instance) repeat(calls int) error {
+// take measures calls together, or each by itself if there is something to do
+// between them.
+func (in instance) take(calls int) (t taken, err error) {
+	if in.reset == nil {
+		return in.takeAtOnce(calls)
+	}
 	for range calls {
+		if err := in.reset(); err != nil {
+			return t, err
+		}
+		one, err := in.again().takeAtOnce(1)
+		if err != nil {
+			return t, err
+		}
+		t = taken{t.elapsed + one.elapsed, t.mallocs + one.mallocs, t.bytes + one.bytes, one.size}
+	}
+	return t, nil
+}
+
+// again is the instance after its reset.
+func (in instance) again() instance {
+	in.reset = nil
+	return in
+}
+
+func (in instance) takeAtOnce(calls int) (taken, error) {
+	runtime.GC()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	err := in.repeat(calls)
+	elapsed := time.Since(start)
+	runtime.ReadMemStats(&after)
+	return taken{elapsed, after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc, in.size}, err
+}
+
+// repeat makes calls, shared by all callers.
+func (in instance) repeat(calls int) error {
+	if in.parallel <= 1 {
+		return in.repeatAlone(calls)
+	}
+	ended := make(chan error)
+	for i := range in.parallel {
+		go func() { ended <- in.repeatAlone((calls + i) / in.parallel) }()
+	}
+	var errs []error
+	for range in.parallel {
+		errs = append(errs, <-ended)
+	}
+	return errors.Join(errs...)
+}
+
+func (in instance) repeatAlone(calls int) error {
+	for range calls {
+		if in.reset != nil {
+			if err := in.reset(); err != nil {
+				return err
+			}
+		}
 		if out, err := in.call(); err != nil || out != answer {
 			return fmt.Errorf("a call returned %d, %w", out, err)
 		}

@@ -12,8 +12,20 @@ type scenario struct {
 	title       string
 	peer        string // the lib that ratios are to
 	attempts    int    // that each call makes
+	fixed       int    // calls of a round; 0 for as many as take about roundTime
+	fewer       int    // divides the rounds; 0 for all of them
+	unit        unit   // of the table
 	contestants []contestant
 }
+
+// A unit is how times are shown.
+type unit int
+
+const (
+	inNanoseconds unit = iota
+	inMilliseconds
+	perSecond
+)
 
 // A contestant is one way to do it.
 type contestant struct {
@@ -29,6 +41,10 @@ type instance struct {
 	call func() (int, error) // must return the answer
 	stop func() error        // nil if there is nothing to stop; finds out whether all went well
 	told func() int          // how often listeners were told something; nil without listeners
+
+	reset    func() error // before each call, not measured; nil if calls need none
+	parallel int          // callers at once; 0 for one
+	size     int          // bytes that a call writes or reads; 0 for none
 }
 
 const (
@@ -130,6 +146,37 @@ var scenarios = []scenario{
 			{"avast-onretry", startAvastOnRetry((*work).third)},
 			{"loop-hook", startLoopHook((*work).third)},
 		},
+	},
+	{
+		name: "Encode", title: "The record of a failed attempt becomes bytes", peer: "msgpack", attempts: 1, fewer: 2,
+		contestants: encoders,
+	},
+	{
+		name: "Decode", title: "The bytes become a record again", peer: "msgpack", attempts: 1, fewer: 2,
+		contestants: decoders,
+	},
+	{
+		name: "Durable", title: "The outcome of each call survives the power", peer: "bare", attempts: 1,
+		fixed: durableCalls, fewer: 3, unit: perSecond,
+		contestants: []contestant{
+			{"reprise", startDurable(1)},
+			{"reprise-16", startDurable(callers)},
+			{"bare", startKeeper(openBare, 1)},
+			{"bare-16", startKeeper(openBare, callers)},
+			{"sqlite", startKeeper(openSQLiteKeeper, 1)},
+			{"sqlite-16", startKeeper(openSQLiteKeeper, callers)},
+			{"bbolt", startKeeper(openBbolt, 1)},
+			{"bbolt-16", startKeeper(openBbolt, callers)},
+			{"bbolt-batch-16", startKeeper(openBboltBatch, callers)},
+		},
+	},
+	{
+		name: "Replay1000", title: "An agent makes 1,000 calls that are recalled", peer: "sqlite", attempts: 1,
+		fixed: 1, fewer: 4, unit: inMilliseconds, contestants: replayers(1000),
+	},
+	{
+		name: "Replay10000", title: "An agent makes 10,000 calls that are recalled", peer: "sqlite", attempts: 1,
+		fixed: 1, fewer: 4, unit: inMilliseconds, contestants: replayers(10_000),
 	},
 }
 

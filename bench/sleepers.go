@@ -26,7 +26,7 @@ import (
 const (
 	sleepersName = "Sleepers"
 	sleepersPeer = "failsafe"
-	sleepPasses  = 5               // processes for each contestant
+	sleepPasses  = 3               // processes for each contestant
 	sleepFor     = time.Hour       // longer than anybody waits
 	settle       = time.Second / 2 // from the last failure until everybody is asleep
 )

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strings"
@@ -38,6 +39,20 @@ var targets = []target{
 	{"Timeout", "reprise-run", nanoseconds, "loop", 0.6, 0},
 	{"Timeout", "reprise", nanoseconds, "loop-abandon", 0.6, 0},
 	{"Timeout", "reprise-run", nanoseconds, "loop-abandon", 0.6, 0},
+	{"Encode", "reprise", nanoseconds, "", 600, 0},
+	{"Encode", "reprise", allocations, "", 0, 0},
+	{"Encode", "reprise", nanoseconds, "msgpack", 0.2, 0},
+	{"Decode", "reprise", nanoseconds, "", 1900, 0},
+	{"Decode", "reprise", allocated, "", 520, 0},
+	{"Durable", "reprise", nanoseconds, "bare", 1.5, 0},
+	{"Durable", "reprise", nanoseconds, "sqlite", 1 / 1.5, 0},
+	{"Durable", "reprise-16", nanoseconds, "reprise", 0.25, 0},
+	{"Replay10000", "reprise", nanoseconds, "", 30e6, 0},
+	{"Replay10000", "reprise", nanoseconds, "sqlite", 0.05, 0},
+	{"Replay10000", "reprise-replay", nanoseconds, "", 30e6, 0},
+	{"Replay10000", "reprise-replay", nanoseconds, "sqlite", 0.05, 0},
+	{recordName, "memory-100000", nanoseconds, "memory-100", same, 0},
+	{recordName, "file-100000", nanoseconds, "file-100", same, 0},
 	{sleepersName, "reprise-run", bytesEach, "", 3300, 0},
 	{sleepersName, "reprise-run", bytesEach, "failsafe", 0.6, 0},
 	{sleepersName, "reprise-run", release, "failsafe", 1, 0},
@@ -45,6 +60,10 @@ var targets = []target{
 	{sleepersName, "reprise", bytesEach, "failsafe", 0.6, 0},
 	{sleepersName, "reprise", release, "failsafe", 1, 0},
 }
+
+// same is the most by which what should be the same may differ: two medians of
+// the same thing do so too.
+const same = 1.1
 
 // judge returns the measured figure, and false if there is none.
 func (t target) judge(results map[string]result) (figure float64, measured bool) {
@@ -87,12 +106,18 @@ func (t target) format(v float64) string {
 		return fmt.Sprintf("%.2f", v)
 	}
 	if t.metric == allocations {
-		return fmt.Sprintf("%.4g", v)
+		return fmt.Sprintf("%.4g", math.Round(v*100)/100)
+	}
+	if t.metric == nanoseconds && t.most >= 1e6 {
+		return fmt.Sprintf("%.1f ms", v/1e6)
 	}
 	return fmt.Sprintf("%.0f", v)
 }
 
 func (t target) what() string {
+	if t.peer == "sqlite" {
+		return fmt.Sprintf("%s ÷ %s, for DBOS", t.metric, t.peer)
+	}
 	if t.peer != "" {
 		return fmt.Sprintf("%s ÷ %s", t.metric, t.peer)
 	}
@@ -101,25 +126,61 @@ func (t target) what() string {
 
 func printMachine() {
 	fmt.Printf("%s %s/%s, %d processors\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.GOMAXPROCS(0))
+	name, memory := fileSystem()
+	fmt.Printf("Files are on %s.\n", name)
+	if memory {
+		fmt.Println("Syncing costs nothing there: what Durable says is worthless. Set TMPDIR to a directory on a disk.")
+	}
 }
 
 func printScenario(s scenario, r result) {
 	fmt.Printf("\n%s: %s. Ratio to %s.\n\n", s.name, s.title, s.peer)
-	t := table{{"lib", "ns/op", "allocs/op", "B/op", "ratio", "25–75 %"}}
+	heading := []string{"lib", s.unit.String(), "allocs/op", "B/op", "ratio", "25–75 %"}
+	sized := r.median(s.contestants[0].lib, bytesOf) > 0
+	if sized {
+		heading = append(heading, string(bytesOf))
+	}
+	t := table{heading}
 	for _, c := range s.contestants {
-		ratios := r.ratios(c.lib, s.peer, nanoseconds)
-		ratio, spread := "", ""
-		if ratios != nil {
-			ratio = fmt.Sprintf("%.2f", quantile(ratios, 0.5))
-			spread = fmt.Sprintf("%.2f–%.2f", quantile(ratios, 0.25), quantile(ratios, 0.75))
-		}
-		t = append(t, []string{
-			c.lib, fmt.Sprintf("%.1f", r.median(c.lib, nanoseconds)),
-			fmt.Sprintf("%.2f", r.median(c.lib, allocations)), fmt.Sprintf("%.0f", r.median(c.lib, allocated)),
+		ratio, spread := formatRatios(r.ratios(c.lib, s.peer, nanoseconds))
+		row := []string{
+			c.lib, s.unit.format(r.median(c.lib, nanoseconds)),
+			s.unit.formatAllocations(r.median(c.lib, allocations)), fmt.Sprintf("%.0f", r.median(c.lib, allocated)),
 			ratio, spread,
-		})
+		}
+		if sized {
+			row = append(row, fmt.Sprintf("%.0f", r.median(c.lib, bytesOf)))
+		}
+		t = append(t, row)
 	}
 	t.print()
+}
+
+// formatRatios returns the median and where the middle half is.
+func formatRatios(ratios []float64) (ratio, spread string) {
+	if ratios == nil {
+		return "", ""
+	}
+	return fmt.Sprintf("%.2f", quantile(ratios, 0.5)), fmt.Sprintf("%.2f–%.2f", quantile(ratios, 0.25), quantile(ratios, 0.75))
+}
+
+func (u unit) String() string { return [...]string{"ns/op", "ms/op", "ops/s"}[u] }
+
+func (u unit) format(nanoseconds float64) string {
+	switch u {
+	case inMilliseconds:
+		return fmt.Sprintf("%.2f", nanoseconds/1e6)
+	case perSecond:
+		return fmt.Sprintf("%.0f", 1e9/nanoseconds)
+	}
+	return fmt.Sprintf("%.1f", nanoseconds)
+}
+
+func (u unit) formatAllocations(n float64) string {
+	if u == inMilliseconds {
+		return fmt.Sprintf("%.0f", n)
+	}
+	return fmt.Sprintf("%.2f", n)
 }
 
 func printSleepers(contestants []sleeping, r result, n int) {

@@ -15,6 +15,7 @@ import (
 //	assistant/get_weather#2              its second call of that name
 //	assistant/step:collect               a call with a tag
 //	assistant@2/get_weather              a call by the second attempt of assistant
+//	assistant@pre/get_weather            a call by a precondition of assistant
 //	assistant/group:collect/3/get_weather  a call by branch 3 of a group
 //
 // Names and tags are escaped, so two different calls of a run never share an
@@ -82,7 +83,7 @@ func ParseAddress(s string) (Address, error) {
 func checkSegment(segment string) error {
 	rest, attempt, hasAttempt := strings.Cut(segment, "@")
 	name, nth, hasNth := strings.Cut(rest, "#")
-	if hasAttempt && !isOrdinal(attempt) || hasNth && !isOrdinal(nth) {
+	if hasAttempt && !isOrdinal(attempt) && attempt != preconditions || hasNth && !isOrdinal(nth) {
 		return fmt.Errorf("segment %q: after # and @ stands a number from 2 up", segment)
 	}
 	if rest, ok := strings.CutPrefix(name, tagPrefix); ok {
@@ -172,9 +173,10 @@ func (a *Address) UnmarshalText(text []byte) (err error) {
 }
 
 const (
-	tagPrefix   = "step:"
-	groupPrefix = "group:"
-	reserved    = "/#@:?%"
+	tagPrefix     = "step:"
+	groupPrefix   = "group:"
+	preconditions = "pre" // in the place of an attempt number
+	reserved      = "/#@:?%"
 )
 
 // withoutAttempts is the path without the attempt numbers of the calls around
@@ -187,6 +189,9 @@ func (a Address) withoutAttempts() string {
 		b.WriteString(before)
 		if !found {
 			return b.String()
+		}
+		if strings.HasPrefix(after, preconditions) {
+			b.WriteByte('@') // is no attempt
 		}
 		path = strings.TrimLeft(after, "0123456789")
 	}

@@ -23,16 +23,13 @@ type Question struct {
 // Await returns that. What comes before in the handler runs again, unless it
 // is a call or a step.
 //
-// Questions are numbered within an attempt, so that a retry does not ask
-// again. Waiting counts against no timeout. Outside a run it is [ErrNoRun]. An
+// Questions are numbered within an attempt, and within each branch of a group,
+// so that a retry does not ask again. Waiting counts against no timeout. Outside a run it is [ErrNoRun]. An
 // answer that does not fit T is an error that names the question.
 func Await[T any](ctx context.Context, question string) (T, error) {
 	var answer T
 	s := scopeOf(ctx)
-	for s != nil && !s.IsAttempt() {
-		s = s.call.parent
-	}
-	if s == nil {
+	if s == nil || s.call.parent == nil {
 		return answer, ErrNoRun
 	}
 	asker, ok := s.call.run.(interface {
@@ -41,7 +38,12 @@ func Await[T any](ctx context.Context, question string) (T, error) {
 	if !ok {
 		return answer, fmt.Errorf("core: this run cannot ask questions")
 	}
-	q := Question{ID: fmt.Sprintf("%s?%d", s.call.address, s.questions.Add(1)), Text: question}
+	// Branches of a group number their questions each for itself, as calls.
+	mark := "?"
+	if s.attempt == beforeFirst {
+		mark += preconditions
+	}
+	q := Question{ID: fmt.Sprintf("%s%s%d", s.call.address, mark, s.questions.Add(1)), Text: question}
 	encoded, ok, err := asker.Ask(s, q)
 	switch {
 	case err != nil:

@@ -12,6 +12,7 @@ import (
 
 // body is the generic side of a call, as the engine sees it.
 type body interface {
+	conditional() bool // there are preconditions
 	require(ctx context.Context, r *result)
 	pass(ctx context.Context)            // keeps the output
 	launch(s *Scope, d deadline) *flight // a pass on a goroutine of its own,
@@ -45,11 +46,10 @@ func (r *result) recoverPanic() {
 	}
 }
 
+func (t *typedCall[In, Out]) conditional() bool { return len(t.definition.requires) > 0 }
+
 func (t *typedCall[In, Out]) require(ctx context.Context, r *result) {
-	if len(t.definition.requires) > 0 {
-		t.preceded = true
-		t.definition.require(ctx, t.in, r)
-	}
+	t.definition.require(ctx, t.in, r)
 }
 
 func (t *typedCall[In, Out]) pass(ctx context.Context) {

@@ -21,15 +21,15 @@ type call struct {
 	// The latest attempt, how it ended, and what follows from it. They are
 	// here and not on the stack, so that the goroutine of a waiting call does
 	// with the smallest stack there is.
-	started  time.Time     // the attempt
-	took     time.Duration // the attempt, once it ended
-	spent    time.Duration // on attempts and waits before it
-	r        result
-	lastErr  error         // of the attempt before
-	delay    time.Duration // before the next attempt
-	source   Source        // of the delay
-	preceded bool          // something took time before the first attempt
-	entered  bool          // an attempt was begun by this process
+	started time.Time     // the attempt
+	took    time.Duration // the attempt, once it ended
+	spent   time.Duration // on attempts and waits before it
+	r       result
+	lastErr error         // of the attempt before
+	delay   time.Duration // before the next attempt
+	source  Source        // of the delay
+	last    bool          // no attempt may follow this one
+	entered bool          // an attempt was begun by this process
 }
 
 // execute is the way of a call: preconditions, then attempts until one
@@ -75,14 +75,24 @@ func (c *call) admit(s *Scope) (*Scope, error) {
 		return nil, err
 	}
 	// What comes before the first attempt takes none of its time.
-	c.preceded = c.run != nil && c.run.Settings().Check != nil
-	s.early.Store(true)
-	c.body.require(s.context(), &c.r)
-	s.early.Store(false)
-	if !c.preceded {
+	if c.run != nil && c.run.Settings().Check != nil {
+		c.started = time.Now()
+	}
+	if !c.body.conditional() {
 		return s, nil
 	}
-	if e := s.stopped.Load(); e != nil {
+	return c.precede(s)
+}
+
+// precede runs the preconditions, in a scope of their own: they do not run
+// again when the call is resumed, and so must number no call of its handler.
+// What they left behind may still look at that scope when the attempt begins.
+func (c *call) precede(s *Scope) (*Scope, error) {
+	before := &Scope{outer: s.outer, call: c, attempt: beforeFirst}
+	c.body.require(before.context(), &c.r)
+	before.closed.Store(true)
+	s.used.Store(before.used.Load())
+	if e := before.stopped.Load(); e != nil {
 		return nil, c.suspend(s, e, StageEntry)
 	}
 	if c.r.err != nil {
@@ -92,24 +102,7 @@ func (c *call) admit(s *Scope) (*Scope, error) {
 		return nil, err
 	}
 	c.started = time.Now()
-	return c.afterPreconditions(s), nil
-}
-
-// afterPreconditions is the scope of the first attempt. One that is given a
-// limit cannot be s: the preconditions may have left something behind that
-// watches it.
-func (c *call) afterPreconditions(s *Scope) *Scope {
-	if !c.hasLimit() {
-		return s
-	}
-	s.closed.Store(true)
-	first := &Scope{outer: s.outer, call: c}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	first.used.Store(s.used.Load())
-	first.own = s.own // its calls go on being numbered
-	s.own = numbering{}
-	return first
+	return s, nil
 }
 
 // hasLimit reports whether attempts of the call have an end in time.

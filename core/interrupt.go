@@ -21,6 +21,7 @@ const (
 	InterruptGroup   InterruptReason = "group"          // another branch of the group failed
 	InterruptClosed  InterruptReason = "closed"         // the run was closed
 	InterruptAwait   InterruptReason = "awaiting"       // a call waits for an answer
+	InterruptReplay  InterruptReason = "replay"         // what was recorded cannot be used
 	InterruptStore   InterruptReason = "store"          // the run could not be stored any more
 )
 

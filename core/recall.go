@@ -21,9 +21,11 @@ type Recalled struct {
 	Begun   bool // some attempt was
 	Entered bool // the handler of this attempt was, and was interrupted
 
-	// InDoubt fails the call instead: why it may not go on. Refused ends it
-	// without a record.
-	InDoubt, Refused error
+	// InDoubt fails the call instead: why it may not go on. Refused stops the
+	// run: what was recorded cannot be had. NotRecorded is for a strict replay:
+	// the call may not run. Last allows no attempt after this one.
+	InDoubt, Refused  error
+	NotRecorded, Last bool
 
 	// Diverged says that the call was recorded with another input, and must
 	// not be answered for that.
@@ -57,15 +59,20 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // and otherwise sets it up to go on where it stopped. It returns the scope of
 // the attempt to make; nil, with the error, if the call has ended.
 func (c *call) recall(s *Scope, rec *Recalled) (*Scope, error) {
-	if rec.Refused != nil {
-		return nil, rec.Refused
-	}
-	if rec.Diverged {
-		return nil, &CallError{Address: c.address, Name: c.spec.Name, Stage: StageEntry, Reason: ReasonDivergence, Err: errOtherInput}
-	}
-	if rec.Outcome != nil {
+	switch {
+	case rec.NotRecorded:
+		return nil, Permanent(ErrNotRecorded)
+	case rec.Refused != nil:
+		return nil, c.halt(rec.Refused)
+	case rec.Diverged:
+		return nil, c.halt(&CallError{Address: c.address, Name: c.spec.Name, Stage: StageEntry, Reason: ReasonDivergence, Err: errOtherInput})
+	case rec.Outcome != nil:
 		return nil, c.replay(rec.Outcome)
 	}
+	if done, err := c.checkpoint(s); done {
+		return nil, err
+	}
+	c.last = rec.Last
 	s.attempt = int32(rec.Attempt)
 	c.spent, c.delay, c.lastErr = rec.Spent, rec.Delay, rec.LastErr
 	if rec.InDoubt != nil {
@@ -107,7 +114,7 @@ func (c *call) recalled(s *Scope) (*Recalled, error) {
 		return nil, err
 	}
 	rec := c.run.Recall(s, c.spec.Kind, hash)
-	if rec != nil && rec.Outcome == nil && rec.InDoubt == nil && rec.Refused == nil && !rec.Diverged && !rec.Begun {
+	if rec != nil && rec.Outcome == nil && rec.InDoubt == nil && rec.Refused == nil && !rec.Diverged && !rec.NotRecorded && !rec.Begun {
 		return nil, nil // its preconditions are still to come
 	}
 	return rec, nil
@@ -131,7 +138,15 @@ func (c *call) replay(outcome *Record) error {
 		return e
 	}
 	if err := c.body.decodeOutput(outcome.Encoded()); err != nil {
-		return &DecodeError{c.address, err}
+		return c.halt(&DecodeError{c.address, err})
 	}
 	return nil
+}
+
+// halt suspends the call and everything around it: resuming went wrong, which
+// is no failure of the program and must not become one on record.
+func (c *call) halt(err error) error {
+	e := &InterruptedError{Reason: InterruptReplay, Cause: err}
+	c.mark(e)
+	return e
 }

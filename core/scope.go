@@ -20,8 +20,7 @@ type Scope struct {
 	limit   *limit          // its own end; nil without a timeout
 	attempt int32
 	closed  atomic.Bool
-	entry   bool        // the first attempt of its call that this process began
-	early   atomic.Bool // the preconditions are at it, before the first attempt
+	entry   bool // the first attempt of its call that this process began
 	// doomed says that a call inside has no outcome because of the end of
 	// this scope, come or near: the attempt has failed by it.
 	doomed atomic.Bool
@@ -90,24 +89,22 @@ type AttemptID struct {
 	attempt int32
 }
 
+// beforeFirst is the attempt number of the scope that preconditions run in.
+const beforeFirst = -1
+
 // Preconditions identifies what the preconditions of the call did. It belongs
 // to all attempts.
-func (id AttemptID) Preconditions() AttemptID { return AttemptID{id.call, -1} }
+func (id AttemptID) Preconditions() AttemptID { return AttemptID{id.call, beforeFirst} }
 
-// ID identifies the attempt. While preconditions run, it is that of these.
-func (s *Scope) ID() AttemptID {
-	if s.early.Load() {
-		return AttemptID{s.call, -1}
-	}
-	return AttemptID{s.call, s.attempt}
-}
+// ID identifies the attempt, or what the preconditions do.
+func (s *Scope) ID() AttemptID { return AttemptID{s.call, s.attempt} }
 
 // Attempt is the number of the attempt, from 0; 0 outside a run.
 func (s *Scope) Attempt() int {
 	if s == nil {
 		return 0
 	}
-	return int(s.attempt)
+	return max(int(s.attempt), 0)
 }
 
 // isWithin reports whether s is a part of the attempt around: it, or a branch
@@ -175,6 +172,9 @@ func (s *Scope) path() string {
 		return s.call.address.String()
 	}
 	b := append(s.call.address.AppendTo(nil), '@')
+	if s.attempt == beforeFirst {
+		return string(append(b, preconditions...))
+	}
 	return string(strconv.AppendInt(b, int64(s.attempt)+1, 10))
 }
 

@@ -68,6 +68,9 @@ func (c *call) stopWaiting(s *Scope) error {
 
 // failWaiting ends a call whose own context ended during a wait.
 func (c *call) failWaiting(s *Scope) error {
+	if c.r.err == nil {
+		c.r.err = c.lastErr // that of the process before
+	}
 	c.r.err = errors.Join(c.r.err, context.Cause(s.outer))
 	return c.failBefore(s, ownEnd(s.outer))
 }

@@ -29,7 +29,7 @@ func NewFileArtifacts(dir string) (*FileArtifacts, error) {
 
 func newFileArtifacts(dir string, d disk) (*FileArtifacts, error) {
 	a := &FileArtifacts{dir: filepath.Join(dir, "artifacts"), disk: d}
-	if err := d.MkdirAll(dir); err != nil {
+	if err := makeDir(d, dir); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	if err := mkdirSynced(d, a.dir); err != nil {

@@ -90,6 +90,33 @@ func TestAnArtifactThatIsNotStoredIsAnError(t *testing.T) {
 	}))
 }
 
+func TestAnArtifactThatIsThereByAnUnfinishedPutIsSyncedByTheNext(t *testing.T) {
+	crash := newCrashDisk(t.TempDir(), 1<<20)
+	d := newFaultyDisk()
+	d.Disk = crash
+	s := newFileStore(t, crash.root, snapshot.WithDisk(d))
+	for _, data := range []string{"one", "another"} {
+		syncs := 0
+		d.syncDir = func(string) error {
+			if syncs++; syncs > 1 {
+				return syscall.EIO
+			}
+			return nil
+		}
+		_, err := s.Put(t.Context(), []byte(data))
+		require.ErrorIs(t, err, syscall.EIO)
+		d.syncDir = func(string) error { return nil }
+		ref, err := s.Put(t.Context(), []byte(data))
+		require.NoError(t, err)
+		for name, world := range crash.worlds(t) {
+			found, err := snapshot.NewFileArtifacts(world)
+			require.NoError(t, err)
+			_, err = found.Get(t.Context(), ref)
+			require.NoError(t, err, name)
+		}
+	}
+}
+
 func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)

@@ -54,7 +54,7 @@ func NewFileStore(dir string, opts ...FileOption) (*FileStore, error) {
 	for _, opt := range opts {
 		opt(s)
 	}
-	if err := s.disk.MkdirAll(s.dir); err != nil {
+	if err := makeDir(s.disk, s.dir); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	if err := mkdirSynced(s.disk, s.path("runs")); err != nil {
@@ -195,6 +195,24 @@ func (s *FileStore) Load(ctx context.Context, runID string) (*Snapshot, error) {
 	if err := check(ctx, runID); err != nil {
 		return nil, err
 	}
+	sn, err := s.load(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	err = s.settle(&sn.Info, func() error {
+		again, err := s.load(ctx, runID)
+		if err == nil {
+			*sn = *again
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return sn, nil
+}
+
+func (s *FileStore) load(ctx context.Context, runID string) (*Snapshot, error) {
 	found, err := s.read(ctx, runID)
 	if err != nil {
 		return nil, err
@@ -206,17 +224,31 @@ func (s *FileStore) Load(ctx context.Context, runID string) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	sn := &Snapshot{Info: found.info, Records: records}
-	if sn.Status == StatusRunning {
-		held, err := isHeld(s.run(runID, lockName))
+	return &Snapshot{Info: found.info, Records: records}, nil
+}
+
+// settle makes a run that its files call running, and that nobody has open,
+// an interrupted one. Whoever had it open may have closed it after they were
+// read, and so they are read again: only if they still call that generation
+// running was it never closed.
+func (s *FileStore) settle(info *Info, again func() error) error {
+	for info.Status == StatusRunning {
+		held, err := isHeld(s.run(info.RunID, lockName))
 		if err != nil {
-			return nil, fmt.Errorf("snapshot: %w", err)
+			return fmt.Errorf("snapshot: %w", err)
 		}
-		if !held {
-			sn.Status = StatusInterrupted
+		if held {
+			return nil
+		}
+		generation := info.Generation
+		if err := again(); err != nil {
+			return err
+		}
+		if info.Status == StatusRunning && info.Generation == generation {
+			info.Status = StatusInterrupted
 		}
 	}
-	return sn, nil
+	return nil
 }
 
 // Delete implements [Store]. The run is gone at once, for it goes to the

@@ -82,6 +82,19 @@ func remove(d disk, name string) error {
 	return nil
 }
 
+// makeDir makes the directory of a store. The one that it is in may be closed
+// to us, so that its name cannot always be synced.
+func makeDir(d disk, name string) error {
+	if _, err := os.Stat(name); err == nil {
+		return nil
+	}
+	if err := d.MkdirAll(name); err != nil {
+		return err
+	}
+	_ = d.SyncDir(filepath.Dir(name))
+	return nil
+}
+
 // mkdirSynced makes a directory in one that is there, whose name survives the
 // power.
 func mkdirSynced(d disk, name string) error {

@@ -94,3 +94,27 @@ func Interpret(runID string, compacted, journal []byte) (records, salvaged []cor
 	records, err = r.decode()
 	return records, r.salvage(), err
 }
+
+// ShareLock takes a lock as those do who look whether somebody has it.
+func ShareLock(t testing.TB, name string) (release func()) {
+	f, err := os.Open(name)
+	if err == nil {
+		err = flock(f, lockShared)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = f.Close() }
+}
+
+// IsNamed opens a lock file, has f done, and reports whether the file still
+// has the name.
+func IsNamed(t testing.TB, name string, f func()) bool {
+	l, err := openLock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	f()
+	return isNamed(l, name)
+}

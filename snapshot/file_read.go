@@ -72,7 +72,7 @@ type reading struct {
 	torn    *TornTail     // the end of the last journal
 	damage  *CorruptError // the first there is; its LastSeq is not known yet
 	before  int           // how many frames of records come before the damage
-	damaged []part        // all files that are
+	damaged []string      // all files that are
 
 	snapshotSize int64
 }
@@ -263,7 +263,7 @@ func (r *reading) add(p *part) error {
 	for i := range p.frames {
 		f := &p.frames[i]
 		if p.damage != nil && !damaged && f.offset > p.damage.offset {
-			r.isDamaged(p, p.damage.offset, p.err)
+			r.isDamaged(p.name, p.damage.offset, p.err)
 			damaged = true
 		}
 		switch f.kind {
@@ -271,25 +271,25 @@ func (r *reading) add(p *part) error {
 			if r.torn != nil {
 				// A journal is on the disk to its end before the next one gets
 				// a record.
-				r.isDamaged(&part{name: r.torn.File}, r.torn.Offset, errNoFrame)
+				r.isDamaged(r.torn.File, r.torn.Offset, errNoFrame)
 				r.torn = nil
 			}
 			r.records = append(r.records, *f)
 		case frameEnd:
 			info, err := f.end()
 			if err != nil {
-				r.isDamaged(p, f.offset, err)
+				r.isDamaged(p.name, f.offset, err)
 				continue
 			}
 			r.info = info
 		case frameHeader:
-			r.isDamaged(p, f.offset, errSecondHeader)
+			r.isDamaged(p.name, f.offset, errSecondHeader)
 		default:
 			return &kindError{fmt.Sprintf("snapshot: run %s: %s, byte %d: frames of kind %d are not known to this version", r.runID, f.file, f.offset, f.kind), ErrFormat}
 		}
 	}
 	if p.damage != nil && !damaged {
-		r.isDamaged(p, p.damage.offset, p.err)
+		r.isDamaged(p.name, p.damage.offset, p.err)
 	}
 	if p.torn != nil {
 		r.torn = &TornTail{File: p.name, Offset: p.torn.offset, Size: p.torn.size}
@@ -297,12 +297,12 @@ func (r *reading) add(p *part) error {
 	return nil
 }
 
-func (r *reading) isDamaged(p *part, offset int64, err error) {
-	if !slices.ContainsFunc(r.damaged, func(q part) bool { return q.name == p.name }) {
-		r.damaged = append(r.damaged, *p)
+func (r *reading) isDamaged(file string, offset int64, err error) {
+	if !slices.Contains(r.damaged, file) {
+		r.damaged = append(r.damaged, file)
 	}
 	if r.damage == nil {
-		r.damage = &CorruptError{RunID: r.runID, File: p.name, Offset: offset, Err: err}
+		r.damage = &CorruptError{RunID: r.runID, File: file, Offset: offset, Err: err}
 		r.before = len(r.records)
 	}
 }

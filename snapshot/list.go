@@ -68,15 +68,14 @@ func (s *FileStore) about(ctx context.Context, runID string) (Info, error) {
 	if info.Status != StatusRunning {
 		return info, nil
 	}
-	held, err := isHeld(s.run(runID, lockName))
+	if info, err = s.recent(runID); err == nil {
+		err = s.settle(&info, func() error {
+			info, err = s.recent(runID)
+			return err
+		})
+	}
 	if err != nil {
-		return Info{}, fmt.Errorf("snapshot: list: %w", err)
-	}
-	if info, err = s.recent(runID); err != nil {
 		return s.slowly(ctx, runID)
-	}
-	if info.Status == StatusRunning && !held {
-		info.Status = StatusInterrupted
 	}
 	return info, nil
 }

@@ -1,6 +1,7 @@
 package snapshot_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -101,6 +103,30 @@ func TestListingDoesNotKeepAnybodyFromOpening(t *testing.T) {
 	wait.Wait()
 }
 
+func TestOneWhoOnlyLooksIsNoWriter(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(t, dir)
+	snapshot.Abandon(begin(t, s))
+	release := snapshot.ShareLock(t, filepath.Join(dir, "runs", "run", "lock"))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := s.Open(ctx, "run", snapshot.OpenOptions{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, snapshot.ErrLocked)
+	release()
+	require.NoError(t, begin(t, s).Close(snapshot.StatusCompleted))
+}
+
+func TestALockOnADeletedFileIsNone(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	require.True(t, snapshot.IsNamed(t, name, func() {}))
+	require.False(t, snapshot.IsNamed(t, name, func() { require.NoError(t, os.Remove(name)) }))
+	require.False(t, snapshot.IsNamed(t, name, func() {
+		require.NoError(t, os.Rename(name, name+".old"))
+		require.NoError(t, os.WriteFile(name, nil, 0o600))
+	}))
+}
+
 func TestOneWhoWaitsForARunThatIsDeletedGetsANewOneOrNone(t *testing.T) {
 	s := newFileStore(t, t.TempDir())
 	for round := range 10 {
@@ -136,6 +162,41 @@ func TestOneWhoWaitsForARunThatIsDeletedGetsANewOneOrNone(t *testing.T) {
 			require.ErrorIs(t, err, snapshot.ErrNotFound)
 		}
 	}
+}
+
+func TestARunThatIsAlwaysClosedIsNeverSeenInterrupted(t *testing.T) {
+	s := newFileStore(t, t.TempDir())
+	require.NoError(t, begin(t, s).Close(snapshot.StatusPaused))
+	done := make(chan struct{})
+	var wait sync.WaitGroup
+	for range 3 {
+		wait.Go(func() {
+			for {
+				listed, err := s.List(t.Context(), snapshot.Filter{})
+				sn, loadErr := s.Load(t.Context(), "run")
+				if err := errors.Join(err, loadErr); err != nil {
+					t.Error(err)
+					return
+				}
+				if sn.Status == snapshot.StatusInterrupted || len(listed) != 1 || listed[0].Status == snapshot.StatusInterrupted {
+					t.Errorf("loaded %+v, listed %+v", sn.Info, listed)
+					return
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for n := range uint64(300) {
+		j := begin(t, s)
+		require.NoError(t, j.Append(storetest.Records(n+1, 1)...))
+		require.NoError(t, j.Close(snapshot.StatusPaused))
+	}
+	close(done)
+	wait.Wait()
 }
 
 func TestDeletingLeavesNothing(t *testing.T) {

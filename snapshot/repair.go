@@ -123,21 +123,21 @@ func (r *reading) lost(salvaged []core.Record) uint64 {
 
 // setAside copies the damaged files under names that are free.
 func (s *FileStore) setAside(r *reading, report *RepairReport) error {
-	parts := r.damaged
-	if file := report.Damage.File; !slices.ContainsFunc(parts, func(p part) bool { return p.name == file }) {
-		parts = append(parts, part{name: file}) // its frames are whole, but what is in them is not right
+	damaged := r.damaged
+	if !slices.Contains(damaged, report.Damage.File) {
+		damaged = append(damaged, report.Damage.File) // its frames are whole, but not what is in them
 	}
-	for _, p := range parts {
-		data, err := os.ReadFile(s.run(r.runID, p.name))
+	for _, file := range damaged {
+		data, err := os.ReadFile(s.run(r.runID, file))
 		if err != nil {
 			return err
 		}
-		name := p.name + ".damaged"
+		name := file + ".damaged"
 		for n := 2; ; n++ {
 			if _, err := os.Stat(s.run(r.runID, name)); errors.Is(err, fs.ErrNotExist) {
 				break
 			}
-			name = fmt.Sprintf("%s.damaged.%d", p.name, n)
+			name = fmt.Sprintf("%s.damaged.%d", file, n)
 		}
 		if err := writeSynced(s.disk, s.run(r.runID, name), data); err != nil {
 			return err

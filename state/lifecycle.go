@@ -30,6 +30,7 @@ type course struct {
 	suspended int  // that stopped without an outcome
 	awaiting  int  // that wait for an answer
 	failed    bool // the last that ended failed
+	made      bool // there was one
 
 	group   *core.Scope          // the last that ended is a group, and this is it
 	failing map[*core.Scope]bool // its branches whose last call failed
@@ -40,6 +41,7 @@ func (c *course) follow(s *core.Scope, rec *core.Record) {
 	if rec.WillRetry || attemptOf(s.Parent()) != nil {
 		return
 	}
+	c.made = true
 	if rec.Status == core.StatusStarted {
 		if s.IsEntry() {
 			c.active++
@@ -57,6 +59,7 @@ func (c *course) judge(s *core.Scope, rec *core.Record) {
 	if attemptOf(s.Parent()) != nil {
 		return
 	}
+	c.made = true
 	switch e := rec.Interrupt(); {
 	case rec.Status == core.StatusAwaiting:
 		c.awaiting++
@@ -95,6 +98,10 @@ func (r *run) status() Status {
 		return StatusRunning
 	case r.interrupted != nil || r.course.suspended > 0 || r.course.active > 0:
 		return StatusInterrupted
+	case !r.course.made && r.found == StatusRunning:
+		return StatusInterrupted // the process before ended without closing it
+	case !r.course.made && r.found != "":
+		return r.found // nothing was done to change it
 	case r.course.awaiting > 0:
 		return StatusPaused
 	case r.course.failed:

@@ -69,9 +69,10 @@ func restoreRun(c *config, found *snapshot.Snapshot) *run {
 
 // restore takes over what was recorded.
 func (r *run) restore(found *snapshot.Snapshot) {
-	if len(found.Records) == 0 {
+	if len(found.Records) == 0 && !r.strict {
 		return
 	}
+	r.found = found.Status
 	r.settings.Recalls = true
 	r.restored = newRestored(found.Records)
 	for i := range found.Records {
@@ -143,10 +144,11 @@ func (r *run) sync(seq uint64) error {
 	if err == nil {
 		return nil
 	}
+	err = fmt.Errorf("%w: %w", ErrStore, err)
 	r.mu.Lock()
-	r.broken = fmt.Errorf("%w: %w", ErrStore, err)
+	r.broken = err
 	r.mu.Unlock()
-	return r.broken
+	return err
 }
 
 // stop interrupts the run because it cannot be stored any more.

@@ -46,7 +46,7 @@ func newRestored(records []core.Record) *restored {
 			if _, ok := r.values[rec.Address]; !ok {
 				r.order = append(r.order, rec.Address)
 			}
-			r.values[rec.Address] = append(r.values[rec.Address], value{slot{rec.Kind, rec.Name}, rec.Encoded()})
+			r.values[rec.Address] = append(r.values[rec.Address], value{slot{rec.Kind, rec.Name}, rec.Encoded(), rec.Seq})
 		}
 	}
 	return r
@@ -73,6 +73,7 @@ func (r *restored) follow(rec *core.Record) {
 	}
 	t.last = *rec
 	if rec.IsOutcome() {
+		t.retrying = core.Record{}
 		for path := rec.Address.Scope(); path != ""; {
 			r.inside[path] = rec.Seq
 			i := strings.LastIndexByte(path, '/')
@@ -158,6 +159,25 @@ func (r *restored) valuesOf(a core.Address) []value {
 		if by == a || isInside(by.Scope(), path) {
 			taken = append(taken, r.values[by]...)
 			delete(r.values, by)
+		}
+	}
+	return taken
+}
+
+// valuesBefore takes the values that the calls of the attempts before that of
+// the number wrote.
+func (r *restored) valuesBefore(a core.Address, attempt int) []value {
+	var taken []value
+	for i := range attempt {
+		path := a.String()
+		if i > 0 {
+			path += fmt.Sprintf("@%d", i+1)
+		}
+		for _, by := range r.order {
+			if scope := by.Scope(); scope == path || strings.HasPrefix(scope, path+"/") {
+				taken = append(taken, r.values[by]...)
+				delete(r.values, by)
+			}
 		}
 	}
 	return taken

@@ -24,6 +24,7 @@ type run struct {
 
 	journal     snapshot.Journal // nil in memory
 	restored    *restored        // nil for a run that is new
+	found       Status           // what the run was left with; empty for one that is new
 	strict      bool             // nothing is executed
 	rerunFailed bool
 	divergence  Divergence
@@ -100,6 +101,9 @@ func (r *run) Settings() *core.Settings { return r.settings }
 // Append implements core.Run. Numbering and keeping are one step; publishing
 // follows in the same order.
 func (r *run) Append(s *core.Scope, rec *core.Record) error {
+	if _, interrupt := rec.Err.(*core.InterruptedError); r.journal != nil && !interrupt && rec.Err != nil {
+		rec.Err = core.Recorded(rec.Err) // its methods are the user's, and must not run under the lock
+	}
 	r.mu.Lock()
 	if r.closed {
 		r.mu.Unlock()
@@ -176,22 +180,45 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		}
 	}
 	if found == nil || found.Outcome == nil {
+		r.reenter(s, kind, found)
 		r.mu.Unlock()
 		if r.strict && kind != core.KindAgent && (found == nil || found.Refused == nil) {
-			return &core.Recalled{Refused: core.ErrNotRecorded}
+			return &core.Recalled{NotRecorded: true}
 		}
 		return found
 	}
-	for _, v := range r.restored.valuesOf(a) {
-		r.values.set(v)
-	}
+	r.takeValues(s, r.restored.valuesOf(a))
 	r.course.judge(s, found.Outcome)
 	r.report.Restored++
 	if len(r.publishers) > 0 {
 		r.recovered = append(r.recovered, r.toPublish(found.Outcome)...)
 	}
 	r.publish()
-	return r.load(found)
+	return r.load(s, found)
+}
+
+// reenter prepares a call that goes on: what the calls of its earlier attempts
+// wrote is there for everyone. The lock is held.
+func (r *run) reenter(s *core.Scope, kind core.Kind, found *core.Recalled) {
+	if found == nil {
+		return
+	}
+	if r.strict {
+		found.Wait = 0 // a replay waits for nothing
+	}
+	if kind == core.KindAgent {
+		r.takeValues(s, r.restored.valuesBefore(s.Address(), found.Attempt))
+	}
+}
+
+// takeValues gives restored values to everyone. The lock is held.
+func (r *run) takeValues(s *core.Scope, restored []value) {
+	for _, v := range restored {
+		for around := s.Parent(); around != nil; around = around.Parent() {
+			r.values.forget(around.ID(), v.slot) // as when the call completed
+		}
+		r.values.set(v)
+	}
 }
 
 // keep gives rec its number and puts it into the history. The lock is held.
@@ -304,7 +331,7 @@ func (r *run) toPublish(outcome *core.Record) []core.Record {
 }
 
 // load brings the output of a recalled call that is kept apart.
-func (r *run) load(found *core.Recalled) *core.Recalled {
+func (r *run) load(s *core.Scope, found *core.Recalled) *core.Recalled {
 	d := found.Outcome.Detail
 	if d == nil || d.Artifact == "" || len(d.Output) > 0 {
 		return found
@@ -313,7 +340,7 @@ func (r *run) load(found *core.Recalled) *core.Recalled {
 	if !ok {
 		return &core.Recalled{Refused: fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifacts that have it (state.WithArtifacts)", found.Outcome.Address, d.Artifact)}
 	}
-	data, err := reader.Get(context.Background(), d.Artifact)
+	data, err := reader.Get(s, d.Artifact)
 	if err != nil {
 		return &core.Recalled{Refused: fmt.Errorf("state: %s: artifact %s: %w", found.Outcome.Address, d.Artifact, err)}
 	}

@@ -75,7 +75,7 @@ func (v *validation) recall(a core.Address, kind core.Kind, input core.Hash, fou
 	if kind != core.KindAgent || found.Outcome == nil || !found.Begun {
 		return found
 	}
-	return &core.Recalled{Begun: true, Started: true, Attempt: found.Outcome.Attempt}
+	return &core.Recalled{Begun: true, Started: true, Attempt: found.Outcome.Attempt, Last: true}
 }
 
 // compare looks at the outcome of an agent that was entered.

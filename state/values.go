@@ -53,7 +53,7 @@ func put(ctx context.Context, kind core.Kind, key string, v any) error {
 	if err != nil {
 		return fmt.Errorf("state: %v %q: %w", kind, key, err)
 	}
-	return st.run.put(st.scope, value{slot{kind, key}, encoded})
+	return st.run.put(st.scope, value{slot: slot{kind, key}, encoded: encoded})
 }
 
 func get[T any](ctx context.Context, kind core.Kind, key string) (v T, ok bool, err error) {
@@ -81,11 +81,12 @@ type slot struct {
 type value struct {
 	slot
 	encoded []byte
+	seq     uint64 // of its record, once it has one
 }
 
 // values are those of the run, and those of the attempts under way.
 type values struct {
-	common  map[slot][]byte
+	common  map[slot]value
 	pending map[core.AttemptID][]value // in the order of writing
 }
 
@@ -134,8 +135,8 @@ func (r *run) get(s *core.Scope, at slot) ([]byte, bool) {
 			}
 		}
 	}
-	encoded, ok := r.values.common[at]
-	return encoded, ok
+	common, ok := r.values.common[at]
+	return common.encoded, ok
 }
 
 // settleValues decides what becomes of the values of the attempt s, which rec
@@ -189,13 +190,16 @@ func (v *values) forget(id core.AttemptID, at slot) {
 // set gives v to everyone.
 func (v *values) set(to value) {
 	if v.common == nil {
-		v.common = make(map[slot][]byte)
+		v.common = make(map[slot]value)
 	}
-	v.common[to.slot] = to.encoded
+	if to.seq >= v.common[to.slot].seq { // parallel calls may be recalled in another order
+		v.common[to.slot] = to
+	}
 }
 
 // commit gives v to everyone and records it. The lock is held.
 func (r *run) commit(from core.Address, v value) {
+	v.seq = uint64(r.history.len()) + 1
 	r.values.set(v)
 	r.keep(&core.Record{
 		Time: now(), Address: from, Name: v.key, Kind: v.kind, Status: core.StatusRecorded,

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// failedAttempt is the record of Encode and Decode: the fourth attempt has
+// failed and there will be another.
+func failedAttempt(nth int) core.Record {
+	address, err := core.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", nth))
+	if err != nil {
+		panic(err)
+	}
+	return core.Record{
+		Seq: 4711, Time: time.Date(2026, 11, 20, 8, 30, 0, 123456789, time.UTC),
+		Address: address, Name: "get_weather", Kind: core.KindTool, Status: core.StatusFailed,
+		Stage: core.StageHandler, Class: core.ClassServer, Waiting: core.SourceBackoff,
+		Attempt: 3, MaxAttempts: 5, WillRetry: true,
+		Duration: 153 * time.Millisecond, Elapsed: 2170 * time.Millisecond, Delay: 1870 * time.Millisecond,
+		Err: &core.RecordedError{
+			Message: "get weather: 503 Service Unavailable", Type: "*weather.StatusError",
+			Class: core.ClassServer, Status: 503, After: time.Second, Sentinels: []string{"io.ErrUnexpectedEOF"},
+		},
+	}
+}
+
+// plainRecord is such a record as a struct that every library takes.
+type plainRecord struct {
+	Seq         uint64
+	Time        time.Time
+	Address     string
+	Name        string
+	Kind        uint8
+	Status      uint8
+	Reason      uint8
+	Stage       uint8
+	Class       uint8
+	Waiting     uint8
+	Attempt     int
+	MaxAttempts int
+	WillRetry   bool
+	Replayed    bool
+	Duration    time.Duration
+	Elapsed     time.Duration
+	Delay       time.Duration
+	Err         *plainError
+}
+
+type plainError struct {
+	Message   string
+	Type      string
+	Class     uint8
+	Status    int
+	After     time.Duration
+	Sentinels []string
+}
+
+func plainAttempt() plainRecord {
+	r := failedAttempt(2)
+	var e *core.RecordedError
+	errors.As(r.Err, &e)
+	return plainRecord{
+		r.Seq, r.Time, r.Address.String(), r.Name, uint8(r.Kind), uint8(r.Status), uint8(r.Reason), uint8(r.Stage),
+		uint8(r.Class), uint8(r.Waiting), r.Attempt, r.MaxAttempts, r.WillRetry, r.Replayed, r.Duration, r.Elapsed, r.Delay,
+		&plainError{e.Message, e.Type, uint8(e.Class), e.Status, e.After, e.Sentinels},
+	}
+}
+
+// startEncode appends to a buffer that is used again, as the journal does.
+func startEncode(record func() core.Record) func(context.Context, *work) instance {
+	return func(_ context.Context, w *work) instance {
+		r := record()
+		buffer, err := snapshot.AppendRecord(nil, &r)
+		if err != nil {
+			return broken(err)
+		}
+		size := len(buffer)
+		return instance{size: size, call: func() (int, error) {
+			w.calls++
+			var err error
+			if buffer, err = snapshot.AppendRecord(buffer[:0], &r); err == nil && len(buffer) != size {
+				err = fmt.Errorf("it has %d bytes, not %d", len(buffer), size)
+			}
+			return answer, err
+		}}
+	}
+}
+
+func oneAttempt() core.Record { return failedAttempt(2) }
+
+// liveAttempt has an error as handlers return it.
+func liveAttempt() core.Record {
+	r := failedAttempt(2)
+	r.Err = fmt.Errorf("get weather: %w", io.ErrUnexpectedEOF)
+	return r
+}
+
+// startDecode decodes records of so many calls in turn.
+func startDecode(calls int) func(context.Context, *work) instance {
+	return func(_ context.Context, w *work) instance {
+		encoded := make([][]byte, calls)
+		for i := range encoded {
+			r := failedAttempt(i + 2)
+			var err error
+			if encoded[i], err = snapshot.AppendRecord(nil, &r); err != nil {
+				return broken(err)
+			}
+		}
+		return instance{size: len(encoded[0]), call: func() (int, error) {
+			r, err := snapshot.DecodeRecord(encoded[w.calls%calls])
+			w.calls++
+			if err == nil && r.Seq != 4711 {
+				err = fmt.Errorf("it has the number %d", r.Seq)
+			}
+			return answer, err
+		}}
+	}
+}
+
+func startMarshal(marshal func(any) ([]byte, error)) func(context.Context, *work) instance {
+	return func(_ context.Context, w *work) instance {
+		r := plainAttempt()
+		data, err := marshal(&r)
+		if err != nil {
+			return broken(err)
+		}
+		size := len(data)
+		return instance{size: size, call: func() (int, error) {
+			w.calls++
+			data, err := marshal(&r)
+			if err == nil && len(data) != size {
+				err = fmt.Errorf("it has %d bytes, not %d", len(data), size)
+			}
+			return answer, err
+		}}
+	}
+}
+
+func startUnmarshal(marshal func(any) ([]byte, error), unmarshal func([]byte, any) error) func(context.Context, *work) instance {
+	return func(_ context.Context, w *work) instance {
+		r := plainAttempt()
+		data, err := marshal(&r)
+		if err != nil {
+			return broken(err)
+		}
+		return instance{size: len(data), call: func() (int, error) {
+			w.calls++
+			var into plainRecord
+			err := unmarshal(data, &into)
+			if err == nil && into.Seq != r.Seq {
+				err = fmt.Errorf("it has the number %d", into.Seq)
+			}
+			return answer, err
+		}}
+	}
+}
+
+var encoders = []contestant{
+	{"reprise", startEncode(oneAttempt)},
+	{"reprise-live", startEncode(liveAttempt)},
+	{"msgpack", startMarshal(msgpack.Marshal)},
+	{"json", startMarshal(json.Marshal)},
+}
+
+var decoders = []contestant{
+	{"reprise", startDecode(1)},
+	{"reprise-new-address", startDecode(2000)},
+	{"msgpack", startUnmarshal(msgpack.Marshal, msgpack.Unmarshal)},
+	{"json", startUnmarshal(json.Marshal, json.Unmarshal)},
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// fileSystem names what temporary files are on, and says whether it is memory,
+// where syncing costs nothing.
+func fileSystem() (name string, memory bool) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(os.TempDir(), &s); err != nil {
+		return "a file system that cannot be told", false
+	}
+	switch magic := uint32(s.Type); magic {
+	case 0x01021994:
+		return "tmpfs", true
+	case 0x858458f6:
+		return "ramfs", true
+	case 0xef53:
+		return "ext2/3/4", false
+	case 0x58465342:
+		return "xfs", false
+	case 0x9123683e:
+		return "btrfs", false
+	case 0x794c7630:
+		return "overlayfs", false
+	case 0x2fc12fc1:
+		return "zfs", false
+	default:
+		return fmt.Sprintf("a file system of type %#x", magic), false
+	}
+}

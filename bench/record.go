@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/state"
+)
+
+const (
+	recordName = "Record"
+	window     = 256 // records that are measured at a time: always as many, for history grows by pieces
+	windows    = 16  // of a sample
+)
+
+// recording is a contestant of Record.
+type recording struct {
+	lib    string
+	length int  // of the history
+	stored bool // in a file store, without syncing
+	fewer  int  // divides the rounds
+}
+
+func (c recording) String() string { return c.lib }
+
+// first is the contestant that ratios are to.
+func (c recording) first() string {
+	kind, _, _ := strings.Cut(c.lib, "-")
+	return kind + "-100"
+}
+
+var recordings = []recording{
+	{"memory-100", 100, false, 2},
+	{"memory-10000", 10_000, false, 2},
+	{"memory-100000", 100_000, false, 2},
+	{"file-100", 100, true, 5},
+	{"file-10000", 10_000, true, 5},
+	{"file-100000", 100_000, true, 5},
+}
+
+// sample returns what recording one event takes. It measures so little in one
+// run that its history stays about as long as it is.
+func (c recording) sample() (nanoseconds float64, err error) {
+	each := min(windows, max(1, c.length/10/window))
+	var elapsed time.Duration
+	for left := windows; left > 0; {
+		n := min(each, left)
+		d, err := c.measure(n * window)
+		if err != nil {
+			return 0, fmt.Errorf("%s/lib=%s: %w", recordName, c.lib, err)
+		}
+		elapsed += d
+		left -= n
+	}
+	return float64(elapsed) / (windows * window), nil
+}
+
+// measure fills a run to its length and takes the time of more records. A call
+// has two.
+func (c recording) measure(records int) (elapsed time.Duration, err error) {
+	w := &work{}
+	tool := newTool(handler((*work).succeed).bind(w), atOnce, 0)
+	st, dir, err := c.open()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, st.Close(), os.RemoveAll(dir)) }()
+	ctx := st.Context(context.Background())
+	in := instance{call: func() (int, error) { return tool.Event().Execute(ctx, answer) }}
+	if err := in.repeat(c.length / 2); err != nil {
+		return 0, err
+	}
+	runtime.GC()
+	start := time.Now()
+	err = in.repeat(records / 2)
+	elapsed = time.Since(start)
+	if want := c.length + records + 1; err == nil && st.Stats().Records != uint64(want) {
+		err = fmt.Errorf("the run has %d records, not %d", st.Stats().Records, want)
+	}
+	return elapsed, err
+}
+
+func (c recording) open() (*state.ExecutionState, string, error) {
+	if !c.stored {
+		return state.New(), "", nil
+	}
+	store, dir, err := newStore()
+	if err != nil {
+		return nil, "", err
+	}
+	st, err := state.Open(context.Background(), store, runID, state.WithSync(state.SyncNever))
+	return st, dir, err
+}
+
+func measureRecordings(contestants []recording, rounds int) (result, error) {
+	r := make(result)
+	for round := range rounds {
+		for _, i := range order(round, len(contestants)) {
+			c := contestants[i]
+			if round%c.fewer != 0 {
+				continue
+			}
+			ns, err := c.sample()
+			if err != nil {
+				return nil, err
+			}
+			r.add(c.lib, nanoseconds, ns)
+		}
+	}
+	return r, nil
+}
+
+func printRecordings(contestants []recording, r result) {
+	fmt.Printf("\n%s: One more record in a history that has so many. Ratios to 100.\n\n", recordName)
+	t := table{{"lib", "ns each", "ratio", "25–75 %"}}
+	for _, c := range contestants {
+		ratio, spread := formatRatios(r.ratios(c.lib, c.first(), nanoseconds))
+		t = append(t, []string{c.lib, fmt.Sprintf("%.1f", r.median(c.lib, nanoseconds)), ratio, spread})
+	}
+	t.print()
+}

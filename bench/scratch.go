@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+	"sync"
+)
+
+// scratch is the directory of everything that contestants write.
+var scratch struct {
+	sync.Mutex
+	dir string
+}
+
+// tempDir makes a directory in it.
+func tempDir() (string, error) {
+	scratch.Lock()
+	defer scratch.Unlock()
+	if scratch.dir == "" {
+		dir, err := os.MkdirTemp("", "reprise-bench-")
+		if err != nil {
+			return "", err
+		}
+		scratch.dir = dir
+	}
+	return os.MkdirTemp(scratch.dir, "")
+}
+
+// removeScratch removes all of it.
+func removeScratch() {
+	scratch.Lock()
+	defer scratch.Unlock()
+	if scratch.dir != "" {
+		_ = os.RemoveAll(scratch.dir)
+		scratch.dir = ""
+	}
+}
+
+// broken is an instance that could not be made.
+func broken(err error) instance {
+	return instance{call: func() (int, error) { return 0, err }}
+}
