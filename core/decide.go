@@ -34,7 +34,7 @@ func (c *call) decide(s *Scope) (Reason, *InterruptedError) {
 		}
 		return refused(c.r.stage, ReasonPermanent), nil
 	}
-	if c.last || config.MaxAttempts != Unlimited && s.Attempt()+1 >= config.MaxAttempts {
+	if c.last || c.run != nil && c.run.Settings().Strict || config.MaxAttempts != Unlimited && s.Attempt()+1 >= config.MaxAttempts {
 		if config.MaxAttempts == 1 {
 			return refused(c.r.stage, ReasonExhausted), nil
 		}

@@ -169,7 +169,8 @@ func newErrorRegistry() *errorRegistry {
 		{"syscall.ENOSPC", syscall.ENOSPC},
 		{"reprise.ErrAttemptOver", ErrAttemptOver},
 		{"reprise.ErrNoRun", ErrNoRun},
-		{"reprise.ErrAwaiting", ErrAwaiting}, {"reprise.ErrNotRecorded", ErrNotRecorded},
+		{"reprise.ErrAwaiting", ErrAwaiting},
+		{"reprise.ErrNotRecorded", ErrNotRecorded},
 	} {
 		r.addSentinel(known.name, known.err)
 	}

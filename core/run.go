@@ -47,6 +47,10 @@ type Settings struct {
 	// encoded.
 	Payloads bool
 
+	// Strict says that the run is a replay which waits for nothing: no attempt
+	// follows a failed one.
+	Strict bool
+
 	// Recalls says that there is restored history to ask.
 	Recalls bool
 

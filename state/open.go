@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
@@ -31,7 +32,21 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	if err != nil {
 		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
 	}
+	if err := checkRecords(journal.Restored()); err != nil {
+		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), journal.Close(journal.Restored().Status))
+	}
 	return &ExecutionState{run: resumeRun(c, journal)}, nil
+}
+
+// checkRecords refuses what no run has written.
+func checkRecords(found *snapshot.Snapshot) error {
+	for i := range found.Records {
+		r := &found.Records[i]
+		if r.Attempt < 0 || r.Attempt > math.MaxInt32 || r.Delay < 0 || r.Elapsed < 0 {
+			return fmt.Errorf("%w: record %d of %s has attempt %d, delay %v, elapsed %v", snapshot.ErrCorrupt, r.Seq, r.Address, r.Attempt, r.Delay, r.Elapsed)
+		}
+	}
+	return nil
 }
 
 // Replay reads the run from the store and runs nothing that it has no outcome
@@ -43,8 +58,11 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 	if err != nil {
 		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
 	}
+	if err := checkRecords(found); err != nil {
+		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
+	}
 	c := configure(append(options[:len(options):len(options)], WithRunID(runID)))
-	c.strict = true
+	c.strict, c.settings.Strict = true, true
 	return &ExecutionState{run: restoreRun(c, found)}, nil
 }
 

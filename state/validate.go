@@ -95,11 +95,28 @@ func (v *validation) compare(rec *core.Record) {
 		if before, now := fmt.Sprint(was.Err), fmt.Sprint(rec.Err); before != now {
 			v.differ(rec.Address, "error", before, now)
 		}
-	case was.Detail != nil && rec.Detail != nil && was.Detail.Artifact == "" && !bytes.Equal(was.Detail.Output, rec.Detail.Output):
+	case artifact(was) != artifact(rec):
+		v.differ(rec.Address, "output", kept(was), kept(rec))
+	case was.Detail != nil && rec.Detail != nil && !bytes.Equal(was.Detail.Output, rec.Detail.Output):
 		if before, now := core.Preview(was.Detail.Output), core.Preview(rec.Detail.Output); before != now {
 			v.differ(rec.Address, "output", before, now)
 		}
 	}
+}
+
+func artifact(r *core.Record) string {
+	if r.Detail == nil {
+		return ""
+	}
+	return r.Detail.Artifact
+}
+
+// kept is an output as far as its record shows it.
+func kept(r *core.Record) string {
+	if ref := artifact(r); ref != "" {
+		return "artifact " + ref
+	}
+	return core.Preview(r.Encoded())
 }
 
 // end notes the calls that were recorded and not made. What is inside a failed
