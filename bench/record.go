@@ -16,6 +16,7 @@ const (
 	recordName = "Record"
 	window     = 256 // records that are measured at a time: always as many, for history grows by pieces
 	windows    = 16  // of a sample
+	lead       = 64  // records before a window, after a garbage collection
 )
 
 // recording is a contestant of Record.
@@ -46,11 +47,11 @@ var recordings = []recording{
 // sample returns what recording one event takes. It measures so little in one
 // run that its history stays about as long as it is.
 func (c recording) sample() (nanoseconds float64, err error) {
-	each := min(windows, max(1, c.length/10/window))
+	each := min(windows, max(1, c.length/10/(lead+window)))
 	var elapsed time.Duration
 	for left := windows; left > 0; {
 		n := min(each, left)
-		d, err := c.measure(n * window)
+		d, err := c.measure(n)
 		if err != nil {
 			return 0, fmt.Errorf("%s/lib=%s: %w", recordName, c.lib, err)
 		}
@@ -60,9 +61,9 @@ func (c recording) sample() (nanoseconds float64, err error) {
 	return float64(elapsed) / (windows * window), nil
 }
 
-// measure fills a run to its length and takes the time of more records. A call
-// has two.
-func (c recording) measure(records int) (elapsed time.Duration, err error) {
+// measure fills a run to its length and takes the time of so many windows. A
+// call has two records.
+func (c recording) measure(windows int) (elapsed time.Duration, err error) {
 	w := &work{}
 	tool := newTool(handler((*work).succeed).bind(w), atOnce, 0)
 	st, dir, err := c.open()
@@ -72,14 +73,21 @@ func (c recording) measure(records int) (elapsed time.Duration, err error) {
 	defer func() { err = errors.Join(err, st.Close(), os.RemoveAll(dir)) }()
 	ctx := st.Context(context.Background())
 	in := instance{call: func() (int, error) { return tool.Event().Execute(ctx, answer) }}
-	if err := in.repeat(c.length / 2); err != nil {
+	if err := in.repeat((c.length - lead) / 2); err != nil {
 		return 0, err
 	}
-	runtime.GC()
-	start := time.Now()
-	err = in.repeat(records / 2)
-	elapsed = time.Since(start)
-	if want := c.length + records + 1; err == nil && st.Stats().Records != uint64(want) {
+	for range windows {
+		runtime.GC()
+		if err := in.repeat(lead / 2); err != nil {
+			return 0, err
+		}
+		start := time.Now()
+		if err := in.repeat(window / 2); err != nil {
+			return 0, err
+		}
+		elapsed += time.Since(start)
+	}
+	if want := c.length - lead + windows*(lead+window) + 1; st.Stats().Records != uint64(want) {
 		err = fmt.Errorf("the run has %d records, not %d", st.Stats().Records, want)
 	}
 	return elapsed, err

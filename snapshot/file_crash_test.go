@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -369,21 +370,18 @@ func TestNoRecordIsInAJournalBeforeThoseBeforeItAreOnTheDisk(t *testing.T) {
 	d.Disk = crash
 	s := newFileStore(t, crash.root, snapshot.WithDisk(d), snapshot.WithCompactFrom(1000))
 	j := begin(t, s)
-	seq := uint64(0)
-	add := func(n int) {
-		require.NoError(t, j.Append(storetest.Records(seq+1, n)...))
-		seq += uint64(n)
-	}
 	var once sync.Once
-	d.sync = func(name string) error {
-		if name == "journal-00000001" { // while the journal is being sealed, the run goes on
-			once.Do(func() { add(3) })
+	var begun atomic.Bool
+	d.synced = func(name string) error {
+		if name == "journal-00000001" && begun.Load() { // it is being sealed, and the run goes on
+			once.Do(func() { require.NoError(t, j.Append(storetest.Records(21, 3)...)) })
 		}
 		return nil
 	}
-	add(20)
+	begun.Store(true)
+	require.NoError(t, j.Append(storetest.Records(1, 20)...))
 	snapshot.WaitForCompaction(j)
-	add(1)
+	require.NoError(t, j.Append(storetest.Records(24, 1)...))
 	for name, dir := range crash.worlds(t) {
 		sn, err := newFileStore(t, dir).Load(t.Context(), "run")
 		require.NoError(t, err, name)

@@ -22,13 +22,13 @@ import (
 // A faultyDisk does what its functions say to names, and the rest as always.
 type faultyDisk struct {
 	snapshot.Disk
-	create, write, sync, rename, syncDir func(name string) error
-	syncs, writes                        atomic.Int64
+	create, write, sync, synced, rename, syncDir func(name string) error
+	syncs, writes                                atomic.Int64
 }
 
 func newFaultyDisk() *faultyDisk {
 	fine := func(string) error { return nil }
-	return &faultyDisk{Disk: fastDisk{snapshot.OSDisk}, create: fine, write: fine, sync: fine, rename: fine, syncDir: fine}
+	return &faultyDisk{Disk: fastDisk{snapshot.OSDisk}, create: fine, write: fine, sync: fine, synced: fine, rename: fine, syncDir: fine}
 }
 
 func (d *faultyDisk) Create(name string) (snapshot.DiskFile, error) {
@@ -77,7 +77,10 @@ func (f *faultyFile) Sync() error {
 	if err := f.disk.sync(f.name); err != nil {
 		return err
 	}
-	return f.DiskFile.Sync()
+	if err := f.DiskFile.Sync(); err != nil {
+		return err
+	}
+	return f.disk.synced(f.name)
 }
 
 var errShort = errors.New("a short write")

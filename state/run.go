@@ -102,7 +102,7 @@ func (r *run) Settings() *core.Settings { return r.settings }
 // Append implements core.Run. Numbering and keeping are one step; publishing
 // follows in the same order.
 func (r *run) Append(s *core.Scope, rec *core.Record) error {
-	if _, interrupt := rec.Err.(*core.InterruptedError); r.journal != nil && !interrupt && rec.Err != nil {
+	if r.journal != nil && rec.Err != nil && rec.Interrupt() == nil {
 		rec.Err = core.Recorded(rec.Err) // its methods are the user's, and must not run under the lock
 	}
 	r.mu.Lock()

@@ -1,0 +1,584 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A run that was stopped and goes on ends as if it had never been stopped.
+
+const runID = "run-1"
+
+type (
+	definition   = core.Definition[string, string]
+	inputHandler = core.Handler[string, string]
+	program      = func(context.Context) (string, error)
+)
+
+var (
+	tryOnce = core.RetryConfig{Disabled: true}
+	atOnce  = core.RetryConfig{InitialDelay: core.NoDelay}
+	hourly  = core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter}
+)
+
+func define(kind core.Kind, name string, retry core.RetryConfig, h inputHandler) *definition {
+	d, err := core.NewDefinition(core.Spec{Kind: kind, Name: name, Retry: &retry}, h)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+func toolOf(name string, retry core.RetryConfig, h handler) *definition {
+	return define(core.KindTool, name, retry, func(ctx context.Context, _ string) (string, error) { return h(ctx) })
+}
+
+func agentOf(retry core.RetryConfig, h handler) *definition {
+	return define(core.KindAgent, "a", retry, func(ctx context.Context, _ string) (string, error) { return h(ctx) })
+}
+
+func execute(ctx context.Context, d *definition) (string, error) {
+	return d.Event().Execute(ctx, "in")
+}
+
+// run opens the stored run, has the program run in it and closes it.
+func run(t *testing.T, s snapshot.Store, p program, options ...state.Option) (string, error) {
+	t.Helper()
+	st, err := state.Open(t.Context(), s, runID, options...)
+	require.NoError(t, err)
+	out, err := p(st.Context(t.Context()))
+	require.NoError(t, st.Close())
+	return out, err
+}
+
+// killed has the run as a process killed now, or before the first record that
+// is not kept, would have left it.
+func killed(t *testing.T, s snapshot.Store, keep func(core.Record) bool) snapshot.Store {
+	t.Helper()
+	loaded, err := s.Load(t.Context(), runID)
+	require.NoError(t, err)
+	left := snapshot.NewMemoryStore()
+	journal, err := left.Open(t.Context(), runID, snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	for _, r := range loaded.Records {
+		if !keep(r) {
+			break
+		}
+		require.NoError(t, journal.Append(r))
+	}
+	require.NoError(t, journal.Close(snapshot.StatusInterrupted))
+	return left
+}
+
+func everyRecord(core.Record) bool { return true }
+
+// requireSameAfterKill runs the program, and again from where it first called
+// kill; both have to end with the same output.
+func requireSameAfterKill(t *testing.T, p func(ctx context.Context, kill func()) (string, error)) {
+	t.Helper()
+	s := snapshot.NewMemoryStore()
+	var left snapshot.Store
+	kill := func() {
+		if left == nil {
+			left = killed(t, s, everyRecord)
+		}
+	}
+	again := func(ctx context.Context) (string, error) { return p(ctx, kill) }
+	want, err := run(t, s, again)
+	require.NoError(t, err)
+	require.NotNil(t, left)
+	got, err := run(t, left, again)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+}
+
+func asking(question string) handler {
+	return func(ctx context.Context) (string, error) { return core.Await[string](ctx, question) }
+}
+
+func questions(t *testing.T, s snapshot.Store) []string {
+	t.Helper()
+	open, err := state.Questions(t.Context(), s, runID)
+	require.NoError(t, err)
+	var texts []string
+	for _, q := range open {
+		texts = append(texts, q.Text)
+	}
+	return texts
+}
+
+// answerAll answers every open question with its text.
+func answerAll(t *testing.T, s snapshot.Store) {
+	t.Helper()
+	open, err := state.Questions(t.Context(), s, runID)
+	require.NoError(t, err)
+	for _, q := range open {
+		require.NoError(t, state.Answer(t.Context(), s, runID, q.ID, "to "+q.Text))
+	}
+}
+
+func TestAnswerToAPreconditionIsNoneToTheHandler(t *testing.T) {
+	for name, retry := range map[string]core.RetryConfig{"first attempt": tryOnce, "second attempt": atOnce} {
+		t.Run(name, func(t *testing.T) {
+			s := snapshot.NewMemoryStore()
+			pay := func(ctx context.Context) (string, error) {
+				return execute(ctx, toolOf("pay", retry, func(ctx context.Context) (string, error) {
+					if !retry.Disabled && core.ScopeOf(ctx).Attempt() == 0 {
+						return beBusy(ctx)
+					}
+					return asking("which account?")(ctx)
+				}).Require(func(ctx context.Context, _ string) error {
+					_, err := asking("may I pay?")(ctx)
+					return err
+				}))
+			}
+			run(t, s, pay)
+			require.Equal(t, []string{"may I pay?"}, questions(t, s))
+			answerAll(t, s)
+			run(t, s, pay)
+			require.Equal(t, []string{"which account?"}, questions(t, s))
+			answerAll(t, s)
+			out, err := run(t, s, pay)
+			require.NoError(t, err)
+			assert.Equal(t, "to which account?", out)
+		})
+	}
+}
+
+func TestAnswersOfBranchesStayWithTheirBranches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot.NewMemoryStore()
+		first := 1
+		p := func(ctx context.Context) (string, error) {
+			branch := func(i int) handler {
+				return func(ctx context.Context) (string, error) {
+					if i != first {
+						<-time.After(time.Millisecond)
+					}
+					return asking(fmt.Sprint("delete ", i, "?"))(ctx)
+				}
+			}
+			out, err := actors.Parallel(ctx, actors.Group{Name: "g"}, branch(1), branch(2))
+			return strings.Join(out, ","), err
+		}
+		agent := func(ctx context.Context) (string, error) { return execute(ctx, agentOf(tryOnce, p)) }
+		run(t, s, agent)
+		require.Len(t, questions(t, s), 2)
+		answerAll(t, s)
+		first = 2
+		out, err := run(t, s, agent)
+		require.NoError(t, err)
+		assert.Equal(t, "to delete 1?,to delete 2?", out)
+	})
+}
+
+func TestCallsOfAPreconditionAreNotThoseOfTheHandler(t *testing.T) {
+	look := define(core.KindTool, "look", tryOnce, func(_ context.Context, in string) (string, error) { return "seen " + in, nil })
+	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
+		return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
+			out, err := look.Event().Execute(ctx, "handler")
+			kill()
+			return out, err
+		}).Require(func(ctx context.Context, _ string) error {
+			_, err := look.Event().Execute(ctx, "precondition")
+			return err
+		}))
+	})
+}
+
+func TestCallOfAnInterruptedToolIsNotThatOfItsPrecondition(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	stop, charged := true, false
+	bank := define(core.KindTool, "bank", tryOnce, func(_ context.Context, in string) (string, error) {
+		charged = charged || in == "charge"
+		return in, nil
+	})
+	pay := toolOf("pay", tryOnce, func(ctx context.Context) (string, error) {
+		if stop {
+			interrupt(state.From(ctx))
+			return "", ctx.Err()
+		}
+		return bank.Event().Execute(ctx, "charge")
+	}).Require(func(ctx context.Context, _ string) error {
+		_, err := bank.Event().Execute(ctx, "balance")
+		return err
+	})
+	p := func(ctx context.Context) (string, error) { return execute(ctx, pay) }
+	run(t, s, p)
+	stop = false
+	out, err := run(t, s, p)
+	require.NoError(t, err)
+	assert.Equal(t, "charge", out)
+	assert.True(t, charged)
+}
+
+func TestResumedCallHeedsAnInterruptBeforeIt(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	ran := 0
+	p := func(ctx context.Context) (string, error) {
+		return execute(ctx, toolOf("t", atOnce, func(ctx context.Context) (string, error) {
+			ran++
+			interrupt(state.From(ctx))
+			return beBusy(ctx)
+		}))
+	}
+	run(t, s, p)
+	for range 10 {
+		_, err := run(t, s, func(ctx context.Context) (string, error) {
+			interrupt(state.From(ctx))
+			return p(ctx)
+		})
+		requireInterruptedByOps(t, err)
+	}
+	assert.Equal(t, 1, ran)
+}
+
+func TestResumedCallHeedsItsCancelledContext(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	ran := 0
+	busy := toolOf("t", atOnce, func(ctx context.Context) (string, error) { ran++; return beBusy(ctx) })
+	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, busy) })
+	left := killed(t, s, func(r core.Record) bool { return r.Seq <= 5 })
+	ran = 0
+	_, err := run(t, left, func(ctx context.Context) (string, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return execute(ctx, busy)
+	})
+	require.Error(t, err)
+	assert.Zero(t, ran)
+}
+
+func TestStrictReplayOfAnEmptyForkExecutesNothing(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	ran := 0
+	pay := toolOf("pay", tryOnce, func(context.Context) (string, error) { ran++; return "", nil })
+	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, pay) })
+	at, err := core.ParseAddress("pay")
+	require.NoError(t, err)
+	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
+	st, err := state.Replay(t.Context(), s, "fork")
+	require.NoError(t, err)
+	defer st.Close()
+	_, err = execute(st.Context(t.Context()), pay)
+	require.ErrorIs(t, err, core.ErrNotRecorded)
+	assert.Equal(t, 1, ran)
+}
+
+// requireReplayedAtOnce replays a call of the agent.
+func requireReplayedAtOnce(t *testing.T, s snapshot.Store, agent *definition) {
+	t.Helper()
+	st, err := state.Replay(t.Context(), s, runID)
+	require.NoError(t, err)
+	defer st.Close()
+	begin := time.Now()
+	_, err = execute(st.Context(t.Context()), agent)
+	require.Error(t, err)
+	assert.Zero(t, time.Since(begin))
+}
+
+func TestStrictReplayWaitsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot.NewMemoryStore()
+		agent := agentOf(hourly, beBusy)
+		run(t, s, func(ctx context.Context) (string, error) {
+			time.AfterFunc(time.Minute, func() { interrupt(state.From(ctx)) })
+			return execute(ctx, agent)
+		})
+		requireReplayedAtOnce(t, s, agent)
+	})
+}
+
+func TestStrictReplayDoesNotRetryWhatIsNotRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot.NewMemoryStore()
+		retry := hourly
+		retry.RetryOn = []core.Matcher{core.MatchAny()}
+		agent := agentOf(retry, func(ctx context.Context) (string, error) {
+			return execute(ctx, toolOf("t", tryOnce, succeed))
+		})
+		run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })
+		left := killed(t, s, func(r core.Record) bool { return r.Kind != core.KindTool })
+		requireReplayedAtOnce(t, left, agent)
+	})
+}
+
+func TestValidateOfUnchangedCodeWaitsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot.NewMemoryStore()
+		retry := core.RetryConfig{MaxAttempts: 10, InitialDelay: 10 * time.Minute, MaxDelay: time.Hour, RetryTimeout: 25 * time.Minute, Jitter: core.NoJitter}
+		agent := agentOf(retry, beBusy)
+		p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
+		run(t, s, p)
+		begin := time.Now()
+		differences, err := state.Validate(t.Context(), s, runID, func(ctx context.Context) error {
+			_, err := p(ctx)
+			return err
+		})
+		require.NoError(t, err)
+		assert.Empty(t, differences)
+		assert.Zero(t, time.Since(begin))
+	})
+}
+
+func TestRunOpenedForNothingKeepsItsStatus(t *testing.T) {
+	for want, h := range map[state.Status]handler{
+		state.StatusFailed: refuse,
+		state.StatusPaused: asking("?"),
+		state.StatusInterrupted: func(ctx context.Context) (string, error) {
+			interrupt(state.From(ctx))
+			return "", ctx.Err()
+		},
+	} {
+		s := snapshot.NewMemoryStore()
+		nothing := func(context.Context) (string, error) { return "", nil }
+		for _, p := range []program{func(ctx context.Context) (string, error) { return execute(ctx, toolOf("t", tryOnce, h)) }, nothing} {
+			run(t, s, p)
+			list, err := s.List(t.Context(), snapshot.Filter{})
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+			assert.Equal(t, want, list[0].Status)
+		}
+	}
+}
+
+func TestRerunOfAFailedCallHasABudgetOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot.NewMemoryStore()
+		var left snapshot.Store
+		broken := true
+		retry := core.RetryConfig{MaxAttempts: 3, InitialDelay: 10 * time.Second, MaxDelay: time.Minute, RetryTimeout: 20 * time.Second, Jitter: core.NoJitter}
+		p := func(ctx context.Context) (string, error) {
+			return execute(ctx, toolOf("t", retry, func(ctx context.Context) (string, error) {
+				if !broken && left == nil {
+					left = killed(t, s, everyRecord)
+				}
+				select {
+				case <-ctx.Done():
+					return "", ctx.Err()
+				case <-time.After(5 * time.Second):
+				}
+				if broken {
+					return beBusy(ctx)
+				}
+				return "ok", nil
+			}))
+		}
+		_, err := run(t, s, p)
+		require.Error(t, err)
+		broken = false
+		run(t, s, p, state.RerunFailed())
+		require.NotNil(t, left)
+		out, err := run(t, left, p)
+		require.NoError(t, err)
+		assert.Equal(t, "ok", out)
+	})
+}
+
+func TestRerunRecallsWhatSucceededInTheFailedAttempt(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	broken := true
+	var ran []string
+	leaf := func(name string, h handler) *definition {
+		return toolOf(name, tryOnce, func(ctx context.Context) (string, error) {
+			ran = append(ran, core.ScopeOf(ctx).Address().String())
+			return h(ctx)
+		})
+	}
+	retry := core.RetryConfig{InitialDelay: core.NoDelay, MaxAttempts: 2, RetryOn: []core.Matcher{core.MatchAny()}}
+	p := func(ctx context.Context) (string, error) {
+		return execute(ctx, agentOf(retry, func(ctx context.Context) (string, error) {
+			execute(ctx, leaf("good", succeed))
+			if broken {
+				return execute(ctx, leaf("bad", func(context.Context) (string, error) { return "", errors.New("broken") }))
+			}
+			return execute(ctx, leaf("bad", succeed))
+		}))
+	}
+	run(t, s, p)
+	broken, ran = false, nil
+	_, err := run(t, s, p, state.RerunFailed())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a@2/bad"}, ran)
+}
+
+func TestForkInASecondAttemptRunsOnlyWhatFollows(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	var ran []string
+	note := func(ctx context.Context) (string, error) {
+		ran = append(ran, core.ScopeOf(ctx).Address().String())
+		return "", nil
+	}
+	agent := agentOf(atOnce, func(ctx context.Context) (string, error) {
+		execute(ctx, toolOf("y", tryOnce, note))
+		execute(ctx, toolOf("x", tryOnce, note))
+		if core.ScopeOf(ctx).Attempt() == 0 {
+			return beBusy(ctx)
+		}
+		return "ok", nil
+	})
+	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })
+	at, err := core.ParseAddress("a@2/x")
+	require.NoError(t, err)
+	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
+	ran = nil
+	st, err := state.Open(t.Context(), s, "fork")
+	require.NoError(t, err)
+	defer st.Close()
+	_, err = execute(st.Context(t.Context()), agent)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a@2/x"}, ran)
+}
+
+func TestCrashesCountAgainstMaxAttempts(t *testing.T) {
+	var s snapshot.Store = snapshot.NewMemoryStore()
+	ran := 0
+	for range 12 {
+		left := s
+		run(t, s, func(ctx context.Context) (string, error) {
+			return execute(ctx, agentOf(atOnce, func(ctx context.Context) (string, error) {
+				return execute(ctx, toolOf("t", atOnce, func(context.Context) (string, error) {
+					ran++
+					left = killed(t, s, everyRecord)
+					return "", nil
+				}))
+			}))
+		})
+		s = left
+	}
+	assert.Equal(t, 3, ran)
+}
+
+func TestLastErrorIsKeptWhenAResumedWaitIsCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot.NewMemoryStore()
+		busy := toolOf("t", hourly, beBusy)
+		run(t, s, func(ctx context.Context) (string, error) {
+			time.AfterFunc(time.Minute, func() { interrupt(state.From(ctx)) })
+			return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) { return execute(ctx, busy) }))
+		})
+		run(t, s, func(ctx context.Context) (string, error) {
+			return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
+				ctx, cancel := context.WithCancel(ctx)
+				time.AfterFunc(time.Minute, cancel)
+				_, err := execute(ctx, busy)
+				assert.True(t, core.IsSuspension(err) || strings.Contains(err.Error(), "busy"), "%v", err)
+				return "", err
+			}))
+		})
+	})
+}
+
+func TestRunGoesOnOnceTheOldCodeIsBack(t *testing.T) {
+	for name, options := range map[string][]state.Option{"divergence": {state.WithDivergence(state.DivergenceFail)}, "output of another type": nil} {
+		t.Run(name, func(t *testing.T) {
+			s := snapshot.NewMemoryStore()
+			stop, changed := true, false
+			p := func(ctx context.Context) (string, error) {
+				return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
+					in := "1"
+					if changed && options != nil {
+						in = "2"
+					}
+					_, err := toolOf("t", tryOnce, succeed).Event().Execute(ctx, in)
+					if changed && options == nil {
+						var d *core.Definition[string, int]
+						d, err = core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "t"}, func(context.Context, string) (int, error) { return 1, nil })
+						require.NoError(t, err)
+						_, err = d.Event().Execute(ctx, in)
+					}
+					if err == nil && stop {
+						interrupt(state.From(ctx))
+						err = ctx.Err()
+					}
+					return "ok", err
+				}))
+			}
+			run(t, s, p)
+			stop, changed = false, true
+			run(t, s, p, options...)
+			changed = false
+			out, err := run(t, s, p)
+			require.NoError(t, err)
+			assert.Equal(t, "ok", out)
+		})
+	}
+}
+
+// nosyError looks into its run when it is asked for its text.
+type nosyError struct{ st *state.ExecutionState }
+
+func (e nosyError) Error() string { return fmt.Sprint("failed, records: ", e.st.Stats().Records) }
+
+func TestErrorAndPublisherMayLookIntoTheirRun(t *testing.T) {
+	var st *state.ExecutionState
+	st, err := state.Open(t.Context(), snapshot.NewMemoryStore(), runID, state.WithPublisher(publisherFunc(func(r core.Record) {
+		if r.Kind == core.KindTool && r.IsOutcome() {
+			st.Log(0, "published", nil)
+		}
+	})))
+	require.NoError(t, err)
+	_, err = execute(st.Context(t.Context()), toolOf("t", tryOnce, func(ctx context.Context) (string, error) {
+		return "", nosyError{state.From(ctx)}
+	}))
+	require.ErrorContains(t, err, "failed, records: ")
+	require.NoError(t, st.Close())
+}
+
+// onFire is a store that cannot sync; its journals wait for all syncs first.
+type onFire struct {
+	snapshot.Store
+	syncs *sync.WaitGroup
+}
+
+type journalOnFire struct {
+	snapshot.Journal
+	syncs *sync.WaitGroup
+}
+
+func (s onFire) Open(ctx context.Context, id string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.Store.Open(ctx, id, o)
+	return journalOnFire{j, s.syncs}, err
+}
+
+func (j journalOnFire) Sync(uint64) error {
+	j.syncs.Done()
+	j.syncs.Wait()
+	return errors.New("disk on fire")
+}
+
+func TestNoParallelCallSucceedsUnstored(t *testing.T) {
+	const calls = 100
+	var syncs, running, done sync.WaitGroup
+	syncs.Add(calls)
+	running.Add(calls)
+	st, err := state.Open(t.Context(), onFire{snapshot.NewMemoryStore(), &syncs}, runID)
+	require.NoError(t, err)
+	tool := toolOf("t", tryOnce, func(context.Context) (string, error) {
+		running.Done()
+		running.Wait()
+		return "", nil
+	})
+	for range calls {
+		done.Go(func() {
+			_, err := execute(st.Context(t.Context()), tool)
+			assert.Error(t, err)
+		})
+	}
+	done.Wait()
+	st.Close()
+}

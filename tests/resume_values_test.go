@@ -1,0 +1,171 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// Values and artifacts of a run that was stopped are there when it goes on.
+
+func putting(value string) *definition {
+	return toolOf("put", tryOnce, func(ctx context.Context) (string, error) { return "", state.Put(ctx, "k", value) })
+}
+
+func getting(ctx context.Context) (string, error) {
+	v, _, err := state.Get[string](ctx, "k")
+	return v, err
+}
+
+func TestValueOfACallInAFailedAttemptIsResumed(t *testing.T) {
+	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
+		return execute(ctx, agentOf(atOnce, func(ctx context.Context) (string, error) {
+			if core.ScopeOf(ctx).Attempt() == 0 {
+				execute(ctx, putting("token"))
+				return beBusy(ctx)
+			}
+			kill()
+			return getting(ctx)
+		}))
+	})
+}
+
+func TestValueOfARecalledCallReplacesTheOlder(t *testing.T) {
+	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
+		out, err := execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
+			state.Put(ctx, "k", "old")
+			execute(ctx, putting("new"))
+			kill()
+			return getting(ctx)
+		}))
+		after, _ := getting(ctx)
+		return fmt.Sprint(out, ", then ", after), err
+	})
+}
+
+func TestValuesOfBranchesAreResumedInTheirRecordedOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := 2
+		requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
+			return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
+				branch := func(i int) handler {
+					return func(ctx context.Context) (string, error) {
+						if i == slow {
+							<-time.After(time.Millisecond)
+						}
+						return execute(ctx, putting(fmt.Sprint(i)))
+					}
+				}
+				actors.Parallel(ctx, actors.Group{Name: "g"}, branch(1), branch(2))
+				kill()
+				slow = 1
+				return getting(ctx)
+			}))
+		})
+	})
+}
+
+// artifacts counts what is written, and may refuse to read.
+type artifacts struct {
+	*snapshot.FileStore
+	puts int
+	get  func(context.Context) error
+}
+
+func newArtifacts(t *testing.T) *artifacts {
+	t.Helper()
+	s, err := snapshot.NewFileStore(t.TempDir())
+	require.NoError(t, err)
+	return &artifacts{FileStore: s, get: func(context.Context) error { return nil }}
+}
+
+func (a *artifacts) Put(ctx context.Context, data []byte) (string, error) {
+	a.puts++
+	return a.FileStore.Put(ctx, data)
+}
+
+func (a *artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
+	if err := a.get(ctx); err != nil {
+		return nil, err
+	}
+	return a.FileStore.Get(ctx, ref)
+}
+
+// readingBig calls a tool with an output that is an artifact, and is
+// interrupted after it the first time.
+func readingBig() program {
+	stop := true
+	return func(ctx context.Context) (string, error) {
+		return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
+			big, err := execute(ctx, toolOf("big", tryOnce, func(context.Context) (string, error) { return strings.Repeat("x", 100<<10), nil }))
+			if err == nil && stop {
+				stop = false
+				interrupt(state.From(ctx))
+				err = ctx.Err()
+			}
+			return fmt.Sprint(len(big)), err
+		}))
+	}
+}
+
+func TestMissingArtifactsDoNotFailARunForGood(t *testing.T) {
+	s, p := newArtifacts(t), readingBig()
+	run(t, s, p, state.WithArtifacts(s))
+	_, err := run(t, s, p)
+	require.Error(t, err)
+	s.get = func(context.Context) error { return errors.New("503") }
+	_, err = run(t, s, p, state.WithArtifacts(s))
+	require.Error(t, err)
+	s.get = func(context.Context) error { return nil }
+	out, err := run(t, s, p, state.WithArtifacts(s))
+	require.NoError(t, err)
+	assert.Equal(t, "102400", out)
+}
+
+func TestInterruptEndsTheReadingOfAnArtifact(t *testing.T) {
+	s, p := newArtifacts(t), readingBig()
+	run(t, s, p, state.WithArtifacts(s))
+	_, err := run(t, s, func(ctx context.Context) (string, error) {
+		s.get = func(get context.Context) error {
+			interrupt(state.From(ctx))
+			select {
+			case <-get.Done():
+				return get.Err()
+			case <-time.After(10 * time.Second):
+				t.Error("the interrupt did not come through")
+				return nil
+			}
+		}
+		return p(ctx)
+	}, state.WithArtifacts(s))
+	require.ErrorIs(t, err, core.ErrInterrupted)
+}
+
+func TestValidateComparesArtifactsAndWritesNone(t *testing.T) {
+	s, size := newArtifacts(t), 100<<10
+	p := func(ctx context.Context) (string, error) {
+		return execute(ctx, agentOf(tryOnce, func(context.Context) (string, error) { return strings.Repeat("x", size), nil }))
+	}
+	run(t, s, p, state.WithArtifacts(s))
+	require.Equal(t, 1, s.puts)
+	for _, size = range []int{3, 200 << 10} {
+		differences, _ := state.Validate(t.Context(), s, runID, func(ctx context.Context) error {
+			_, err := p(ctx)
+			return err
+		}, state.WithArtifacts(s))
+		assert.NotEmpty(t, differences, "%d bytes", size)
+	}
+	assert.Equal(t, 1, s.puts)
+}
