@@ -146,7 +146,10 @@ func (c *call) replay(outcome *Record) error {
 // halt suspends the call and everything around it: resuming went wrong, which
 // is no failure of the program and must not become one on record.
 func (c *call) halt(err error) error {
-	e := &InterruptedError{Reason: InterruptReplay, Cause: err}
+	e := c.parent.ending() // which may be why it went wrong
+	if e == nil {
+		e = &InterruptedError{Reason: InterruptReplay, Cause: err}
+	}
 	c.mark(e)
 	return e
 }

@@ -524,19 +524,32 @@ type nosyError struct{ st *state.ExecutionState }
 
 func (e nosyError) Error() string { return fmt.Sprint("failed, records: ", e.st.Stats().Records) }
 
-func TestErrorAndPublisherMayLookIntoTheirRun(t *testing.T) {
-	var st *state.ExecutionState
-	st, err := state.Open(t.Context(), snapshot.NewMemoryStore(), runID, state.WithPublisher(publisherFunc(func(r core.Record) {
-		if r.Kind == core.KindTool && r.IsOutcome() {
-			st.Log(0, "published", nil)
-		}
-	})))
+func TestErrorAndPublisherMayUseTheirRun(t *testing.T) {
+	files, err := snapshot.NewFileStore(t.TempDir())
 	require.NoError(t, err)
-	_, err = execute(st.Context(t.Context()), toolOf("t", tryOnce, func(ctx context.Context) (string, error) {
-		return "", nosyError{state.From(ctx)}
-	}))
-	require.ErrorContains(t, err, "failed, records: ")
-	require.NoError(t, st.Close())
+	for _, s := range []snapshot.Store{snapshot.NewMemoryStore(), files} {
+		var st *state.ExecutionState
+		st, err := state.Open(t.Context(), s, runID, state.WithPublisher(publisherFunc(func(r core.Record) {
+			if r.Kind == core.KindTool && r.IsOutcome() {
+				st.Log(0, "published", nil)
+			}
+		})))
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() {
+			_, err := execute(st.Context(t.Context()), toolOf("t", tryOnce, func(context.Context) (string, error) {
+				return "", nosyError{st}
+			}))
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			require.ErrorContains(t, err, "failed, records: ")
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "deadlock")
+		}
+		require.NoError(t, st.Close())
+	}
 }
 
 // onFire is a store that cannot sync; its journals wait for all syncs first.
