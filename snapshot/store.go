@@ -40,15 +40,17 @@ type OpenOptions struct {
 // a time, Sync by many. Once a method has returned an error, the journal is
 // broken and returns that error for ever.
 type Journal interface {
-	// Restored returns the run as it was found, with the new generation; one
-	// that was begun has no records.
+	// Restored returns the run as it was found, with the new generation and the
+	// run's ID in each record; one that was begun has no records.
 	Restored() *Snapshot
 
-	// Append writes the records, whose numbers follow those before. When it
-	// returns they have survived the process, if not the power.
+	// Append writes the records, whose numbers follow those before, from 1.
+	// When it returns they have survived the process, if not the power.
+	// Without records it does nothing.
 	Append(records ...core.Record) error
 
-	// Sync returns when everything up to seq has survived the power too.
+	// Sync returns when everything up to seq has survived the power too; after
+	// Close that is so for all that was appended.
 	// Those who wait together share one write to the disk.
 	Sync(seq uint64) error
 
@@ -59,7 +61,7 @@ type Journal interface {
 
 // What stores return, found by errors.Is.
 var (
-	ErrNotFound = errors.New("snapshot: no such run")
+	ErrNotFound = errors.New("snapshot: not found")
 	ErrLocked   = errors.New("snapshot: the run is open for writing elsewhere")
 	ErrClosed   = errors.New("snapshot: the journal is closed")
 	ErrCorrupt  = errors.New("snapshot: damaged")
