@@ -295,8 +295,8 @@ func TestSubscriberMayCloseItself(t *testing.T) {
 			s.Close()
 			s.Close()
 		})
-		close(ready)
 		publish(b, 1, 5)
+		close(ready) // all five are there when it closes
 		b.Close()
 		assert.Equal(t, []string{"1"}, d.entries)
 		assert.EqualValues(t, 4, s.Stats().Queued+s.Stats().Delivered-1)
