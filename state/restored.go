@@ -133,10 +133,7 @@ func (t *track) rerun(kind core.Kind) *core.Recalled {
 // entriesSince counts how often the latest attempt was entered since an
 // outcome was last recorded inside it.
 func (r *restored) entriesSince(a core.Address, t *track) int {
-	path := a.String()
-	if t.last.Attempt > 0 {
-		path += fmt.Sprintf("@%d", t.last.Attempt+1)
-	}
+	path := scopePath(a, t.last.Attempt)
 	n := 0
 	for _, seq := range t.entries {
 		if seq > r.inside[path] {
@@ -169,10 +166,7 @@ func (r *restored) valuesOf(a core.Address) []value {
 func (r *restored) valuesBefore(a core.Address, attempt int) []value {
 	var taken []value
 	for i := range attempt {
-		path := a.String()
-		if i > 0 {
-			path += fmt.Sprintf("@%d", i+1)
-		}
+		path := scopePath(a, i)
 		for _, by := range r.order {
 			if scope := by.Scope(); scope == path || strings.HasPrefix(scope, path+"/") {
 				taken = append(taken, r.values[by]...)
@@ -181,6 +175,15 @@ func (r *restored) valuesBefore(a core.Address, attempt int) []value {
 		}
 	}
 	return taken
+}
+
+// scopePath is what stands before the names of calls made by an attempt of the
+// call at a.
+func scopePath(a core.Address, attempt int) string {
+	if attempt == 0 {
+		return a.String()
+	}
+	return fmt.Sprintf("%s@%d", a, attempt+1)
 }
 
 // isInside reports whether the scope is one of a call at path, in any attempt.

@@ -141,11 +141,7 @@ func (v *validation) expected(a core.Address) bool {
 		if !isAround(around, a) || around == a {
 			continue
 		}
-		path := around.String()
-		if t.last.Attempt > 0 {
-			path += fmt.Sprintf("@%d", t.last.Attempt+1)
-		}
-		rest, ok := strings.CutPrefix(a.String(), path)
+		rest, ok := strings.CutPrefix(a.String(), scopePath(around, t.last.Attempt))
 		if !v.seen[around] || !ok || !strings.HasPrefix(rest, "/") {
 			return false
 		}
