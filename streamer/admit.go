@@ -1,0 +1,185 @@
+package streamer
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+)
+
+// A Scope is what the sender of a request may do. The zero Scope may see
+// every run and change none.
+type Scope struct {
+	Principal string                  // who it is: for limits, and as who interrupted a run
+	Runs      func(runID string) bool // which runs it may see; nil for all
+	Control   bool                    // it may interrupt the runs that it sees, and answer their questions
+}
+
+func (s *Scope) sees(runID string) bool { return s.Runs == nil || s.Runs(runID) }
+
+// ErrUnauthenticated is what [Options.Authorize] returns, or wraps, for a
+// request that does not say who it comes from.
+var ErrUnauthenticated = errors.New("streamer: not authenticated")
+
+var errNotLocal = errors.New("without Options.Authorize only requests from this machine, to a loopback address, are served")
+
+// admitted serves what Authorize lets in.
+func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		secure(w.Header())
+		h.allowOrigin(w, req)
+		select {
+		case <-h.closing:
+			h.refuse(w, http.StatusServiceUnavailable, "closed", "the server is shutting down")
+			return
+		default:
+		}
+		scope, err := h.authorize(req)
+		switch {
+		case err == nil:
+			next(w, req, &scope)
+		case errors.Is(err, ErrUnauthenticated):
+			h.refuse(w, http.StatusUnauthorized, "unauthenticated", "sign in first")
+		case errors.Is(err, errNotLocal):
+			h.refuse(w, http.StatusForbidden, "forbidden", errNotLocal.Error())
+		default:
+			// What the error says is for the log of whoever wrote Authorize.
+			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this")
+		}
+	})
+}
+
+func (h *Handler) authorize(req *http.Request) (Scope, error) {
+	if h.options.Authorize != nil {
+		return h.options.Authorize(req)
+	}
+	// The Host header too: a page elsewhere whose name an attacker has pointed
+	// at this machine would otherwise read what is served here.
+	if !isLoopback(req.RemoteAddr) || !isLoopback(req.Host) {
+		return Scope{}, errNotLocal
+	}
+	return Scope{Control: true}, nil
+}
+
+// isLoopback reports whether an address, with or without a port, is this
+// machine's own.
+func isLoopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(trimBrackets(host))
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func trimBrackets(host string) string {
+	if len(host) > 2 && host[0] == '[' && host[len(host)-1] == ']' {
+		return host[1 : len(host)-1]
+	}
+	return host
+}
+
+// secure sets the headers of every answer.
+func secure(header http.Header) {
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+}
+
+// checkOrigin checks an origin of Options.
+func checkOrigin(origin string) error {
+	u, err := url.Parse(origin)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
+		return fmt.Errorf("streamer: Options.Origins has %q: allowed is a scheme and a host, such as \"https://ops.example.com\"", origin)
+	}
+	return nil
+}
+
+// allowOrigin lets the pages of other origins read, if they are listed.
+func (h *Handler) allowOrigin(w http.ResponseWriter, req *http.Request) {
+	if len(h.options.Origins) == 0 {
+		return
+	}
+	w.Header().Add("Vary", "Origin")
+	if origin := req.Header.Get("Origin"); slices.Contains(h.options.Origins, origin) {
+		w.Header().Set("Access-Control-Allow-Origin", origin)
+		w.Header().Set("Access-Control-Allow-Credentials", "true")
+		w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin")
+	}
+}
+
+// clients counts those whose stream is open.
+type clients struct {
+	total       int
+	byPrincipal map[string]int
+	byAddress   map[string]int
+}
+
+func newClients() clients {
+	return clients{byPrincipal: make(map[string]int), byAddress: make(map[string]int)}
+}
+
+// errTooMany is a limit that a client met.
+type errTooMany struct {
+	status  int
+	message string
+}
+
+func (e *errTooMany) Error() string { return e.message }
+
+// enter counts a client that comes, within the limits. It calls leave when it
+// goes.
+func (h *Handler) enter(principal, address string) (leave func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c, o := &h.clients, &h.options
+	switch {
+	case h.closed:
+		return nil, &errTooMany{http.StatusServiceUnavailable, "the server is shutting down"}
+	case c.total >= o.Clients:
+		return nil, &errTooMany{http.StatusServiceUnavailable, "there are as many event streams as the server allows: " + strconv.Itoa(o.Clients)}
+	case principal != "" && c.byPrincipal[principal] >= o.ClientsPerPrincipal:
+		return nil, &errTooMany{http.StatusTooManyRequests, "you have as many event streams as the server allows you: " + strconv.Itoa(o.ClientsPerPrincipal)}
+	case c.byAddress[address] >= o.ClientsPerAddress:
+		return nil, &errTooMany{http.StatusTooManyRequests, "your address has as many event streams as the server allows it: " + strconv.Itoa(o.ClientsPerAddress)}
+	}
+	c.total++
+	c.byPrincipal[principal]++
+	c.byAddress[address]++
+	return func() { h.leave(principal, address) }, nil
+}
+
+func (h *Handler) leave(principal, address string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := &h.clients
+	c.total--
+	countDown(c.byPrincipal, principal)
+	countDown(c.byAddress, address)
+	if h.closed && c.total == 0 {
+		close(h.quiet)
+	}
+}
+
+func countDown(counts map[string]int, key string) {
+	if counts[key]--; counts[key] == 0 {
+		delete(counts, key)
+	}
+}
+
+// addressOf is the IP address of a client, without its port.
+func addressOf(req *http.Request) string {
+	host, _, err := net.SplitHostPort(req.RemoteAddr)
+	if err != nil {
+		return req.RemoteAddr
+	}
+	return host
+}

@@ -1,0 +1,79 @@
+package streamer
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// errorBody is the body of every refusal, below "error".
+type errorBody struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// refuse answers a request with an error.
+func (h *Handler) refuse(w http.ResponseWriter, status int, code, message string) {
+	h.counters.refused.Add(1)
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	if status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(mustJSON(map[string]errorBody{"error": {code, message}}), '\n'))
+}
+
+// refuseError is refuse for an error of a source, a control or a limit.
+// Missing says what ErrNotFound means.
+func (h *Handler) refuseError(w http.ResponseWriter, err error, missing string) {
+	var limit *errTooMany
+	switch {
+	case errors.As(err, &limit):
+		h.refuse(w, limit.status, "too_many", limit.message)
+	case errors.Is(err, ErrNotFound):
+		h.refuse(w, http.StatusNotFound, "not_found", missing)
+	case errors.Is(err, ErrConflict):
+		h.refuse(w, http.StatusConflict, "conflict", err.Error())
+	default:
+		// The text may tell of paths and hosts.
+		h.refuse(w, http.StatusInternalServerError, "unreadable", "the runs cannot be read")
+	}
+}
+
+func (h *Handler) refuseMethod(w http.ResponseWriter, req *http.Request) {
+	if req.Method == http.MethodGet || req.Method == http.MethodHead {
+		h.refuse(w, http.StatusNotFound, "not_found", "there is nothing here; the dashboard is at the root")
+		return
+	}
+	w.Header().Set("Allow", "GET, HEAD")
+	h.refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", req.Method+" is not allowed here: allowed is GET")
+}
+
+func (h *Handler) sendJSON(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(append(mustJSON(body), '\n'))
+}
+
+// mustJSON encodes what this package has made itself, which always can be.
+func mustJSON(body any) []byte {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return []byte(`{"error":{"code":"encoding","message":` + strconv.Quote(strings.ToValidUTF8(err.Error(), "?")) + `}}`)
+	}
+	return data
+}
+
+// pathBase is the last part of the path that a request was sent to, before a
+// prefix was stripped from it.
+func pathBase(req *http.Request) string {
+	path := req.RequestURI
+	if i := strings.IndexAny(path, "?#"); i >= 0 {
+		path = path[:i]
+	}
+	return path[strings.LastIndexByte(path, '/')+1:]
+}

@@ -1,0 +1,265 @@
+package streamer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// runsBody is /api/runs.
+type runsBody struct {
+	Cursor string     `json:"cursor"` // of the stream of all runs; the runs may be further
+	Now    time.Time  `json:"now"`    // by the server's clock, which next_attempt_at is by
+	Runs   []RunState `json:"runs"`   // the last updated first
+	More   bool       `json:"more,omitempty"`
+	Can    canBody    `json:"can"`
+}
+
+// canBody is what the sender may do.
+type canBody struct {
+	Interrupt bool `json:"interrupt"`
+	Answer    bool `json:"answer"`
+}
+
+// runBody is /api/runs/{run}.
+type runBody struct {
+	Cursor  string            `json:"cursor"` // of the stream of the run, after the last of the records; empty if there is none
+	Now     time.Time         `json:"now"`
+	Run     RunState          `json:"run"`
+	Records []json.RawMessage `json:"records"` // the newest, in their order
+	Omitted uint64            `json:"omitted"` // how many are before them
+	Can     canBody           `json:"can"`
+}
+
+const (
+	defaultRuns    = 100
+	maxRuns        = 1000
+	defaultRecords = 2000
+	maxRecords     = 10_000
+)
+
+func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	limit, err := limitOf(req, defaultRuns, maxRuns)
+	if err != nil {
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+		return
+	}
+	// The cursor first: what comes while the runs are looked at is streamed
+	// again, and known by its number.
+	_, next := h.all.span()
+	body := runsBody{Cursor: cursor{h.epoch, next}.String(), Now: time.Now().UTC(), Runs: []RunState{}, Can: h.can(scope)}
+	states, err := h.states(req.Context(), scope, limit+1)
+	if err != nil {
+		h.refuseError(w, err, "")
+		return
+	}
+	if len(states) > limit {
+		states, body.More = states[:limit], true
+	}
+	body.Runs = append(body.Runs, states...)
+	h.sendJSON(w, body)
+}
+
+// maxRead is how many stored runs are read for the list. Of those updated
+// before them only what is known without reading is sent.
+const maxRead = 50
+
+// states returns how the runs stand, the last updated first.
+func (h *Handler) states(ctx context.Context, scope *Scope, limit int) ([]RunState, error) {
+	var infos []RunInfo
+	if h.source != nil {
+		stored, err := h.source.Runs(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		infos = stored
+	}
+	stored := make(map[string]RunInfo, len(infos))
+	for i, info := range infos {
+		stored[info.RunID] = info
+		if i < maxRead && scope.sees(info.RunID) {
+			h.runs.get(info.RunID, false)
+		}
+	}
+	var states []RunState
+	for _, r := range h.runs.all() {
+		if !scope.sees(r.id) {
+			continue
+		}
+		info := stored[r.id]
+		delete(stored, r.id)
+		_ = r.complete(ctx, h.source, info.LastSeq) // one run that cannot be read does not hide the others
+		if s := r.state(); s.LastSeq > 0 || info.RunID != "" {
+			s.adopt(info)
+			states = append(states, s)
+		}
+	}
+	for _, info := range stored {
+		if scope.sees(info.RunID) {
+			states = append(states, RunState{RunInfo: info, Partial: true})
+		}
+	}
+	slices.SortFunc(states, func(a, b RunState) int {
+		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.RunID, b.RunID))
+	})
+	return states[:min(len(states), limit)], nil
+}
+
+// adopt takes over what only the source knows.
+func (s *RunState) adopt(info RunInfo) {
+	s.ParentID, s.Tags = info.ParentID, info.Tags
+	s.Description, s.Pipeline = cmp.Or(s.Description, info.Description), cmp.Or(s.Pipeline, info.Pipeline)
+	if !info.Created.IsZero() {
+		s.Created = info.Created
+	}
+	if s.Updated.Before(info.Updated) {
+		s.Updated = info.Updated
+	}
+	if info.LastSeq >= s.LastSeq && info.Status != "" {
+		// Also of a process that ended without a word.
+		s.LastSeq, s.Status = info.LastSeq, info.Status
+	}
+}
+
+func (h *Handler) serveRun(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	limit, err := limitOf(req, defaultRecords, maxRecords)
+	if err != nil {
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+		return
+	}
+	id := req.PathValue("run")
+	r, err := h.find(req.Context(), id, scope)
+	if err == nil {
+		var body runBody
+		if body, err = h.runBody(req.Context(), r, limit); err == nil {
+			body.Can = h.can(scope)
+			h.sendJSON(w, body)
+			return
+		}
+	}
+	h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+}
+
+func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, error) {
+	var info RunInfo
+	if h.source != nil {
+		var err error
+		if info, err = h.source.Run(ctx, r.id); err != nil && !errors.Is(err, ErrNotFound) {
+			return runBody{}, err
+		}
+	}
+	if err := r.complete(ctx, h.source, info.LastSeq); err != nil {
+		return runBody{}, err
+	}
+	body := runBody{Now: time.Now().UTC(), Run: r.state(), Records: []json.RawMessage{}}
+	body.Run.adopt(info)
+	frames, ids, before, err := h.newest(ctx, r, limit)
+	if err != nil {
+		return runBody{}, err
+	}
+	for _, f := range frames {
+		body.Records = append(body.Records, f.json())
+	}
+	body.Omitted = before
+	if len(ids) > 0 {
+		body.Cursor = ids[len(ids)-1].String()
+	}
+	return body, nil
+}
+
+// newest returns the newest frames of a run that have an ID, and how many
+// were before them.
+func (h *Handler) newest(ctx context.Context, r *run, limit int) (frames []*frame, ids []cursor, before uint64, err error) {
+	first, next := r.tape.span()
+	kept := make([]entry, next-first)
+	if n, ok := r.tape.read(first, kept); ok {
+		for _, e := range kept[:n] {
+			if e.id.n > 0 && e.id.epoch != "" {
+				frames, ids = append(frames, e.frame), append(ids, e.id)
+			}
+		}
+	}
+	if h.source != nil && len(frames) < limit && (len(ids) == 0 || ids[0].n > 1) {
+		if frames, ids, err = h.stored(ctx, r.id, limit); err != nil {
+			return nil, nil, 0, err
+		}
+	}
+	if extra := len(frames) - limit; extra > 0 {
+		frames, ids = frames[extra:], ids[extra:]
+	}
+	if len(ids) > 0 {
+		before = ids[0].n - 1
+	}
+	return frames, ids, before, nil
+}
+
+// stored returns the newest frames that the source has of a run.
+func (h *Handler) stored(ctx context.Context, runID string, limit int) (frames []*frame, ids []cursor, err error) {
+	epoch := ""
+	for rec, err := range h.source.Records(ctx, runID, 0) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if opens(&rec) {
+			epoch = epochName(rec.Time)
+		}
+		if len(frames) >= 2*limit { // so that what is kept is moved seldom
+			frames, ids = append(frames[:0], frames[limit:]...), append(ids[:0], ids[limit:]...)
+		}
+		frames, ids = append(frames, newFrame(&rec)), append(ids, cursor{epoch, rec.Seq})
+	}
+	return frames, ids, nil
+}
+
+func limitOf(req *http.Request, def, most int) (int, error) {
+	text := req.URL.Query().Get("limit")
+	if text == "" {
+		return def, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, errors.New("limit is " + strconv.Quote(text) + ": allowed is 1 to " + strconv.Itoa(most))
+	}
+	return n, nil
+}
+
+// healthBody is /health.
+type healthBody struct {
+	Status          string `json:"status"` // always "ok": a handler that is closed answers 503
+	Clients         int    `json:"clients"`
+	Runs            int    `json:"runs"`         // in memory
+	HistoryKept     uint64 `json:"history_kept"` // events of all runs in memory
+	HistoryLimit    int    `json:"history_limit"`
+	Events          uint64 `json:"events"` // published since the beginning
+	Accepted        uint64 `json:"accepted"`
+	Refused         uint64 `json:"refused"` // requests of every kind
+	SlowDisconnects uint64 `json:"slow_disconnects"`
+	Gaps            uint64 `json:"gaps"`
+	Resets          uint64 `json:"resets"`
+}
+
+func (h *Handler) serveHealth(w http.ResponseWriter, _ *http.Request, _ *Scope) {
+	h.sendJSON(w, h.Stats())
+}
+
+// Stats are the counters of a handler since New, as /health sends them.
+type Stats = healthBody
+
+// Stats returns the counters.
+func (h *Handler) Stats() Stats {
+	first, next := h.all.span()
+	h.mu.Lock()
+	clients := h.clients.total
+	h.mu.Unlock()
+	return Stats{
+		Status: "ok", Clients: clients, Runs: len(h.runs.all()),
+		HistoryKept: next - first, HistoryLimit: h.options.History,
+		Events: h.counters.events.Load(), Accepted: h.counters.accepted.Load(), Refused: h.counters.refused.Load(),
+		SlowDisconnects: h.counters.slow.Load(), Gaps: h.counters.gaps.Load(), Resets: h.counters.resets.Load(),
+	}
+}

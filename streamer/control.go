@@ -1,0 +1,103 @@
+package streamer
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+)
+
+func (h *Handler) can(scope *Scope) canBody {
+	may := h.options.Control != nil && scope.Control
+	return canBody{Interrupt: may, Answer: may}
+}
+
+// interruptBody is what is posted to interrupt a run.
+type interruptBody struct {
+	Message string `json:"message"`
+}
+
+func (h *Handler) serveInterrupt(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	var body interruptBody
+	id, ok := h.admitControl(w, req, scope, &body)
+	if !ok {
+		return
+	}
+	err := h.options.Control.Interrupt(req.Context(), id, scope.Principal, body.Message)
+	h.answerControl(w, err, "there is no run "+strconv.Quote(id))
+}
+
+// answerBody is what is posted to answer a question.
+type answerBody struct {
+	Question string          `json:"question"` // its ID
+	Value    json.RawMessage `json:"value"`
+}
+
+func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	var body answerBody
+	id, ok := h.admitControl(w, req, scope, &body)
+	if !ok {
+		return
+	}
+	if body.Question == "" || len(body.Value) == 0 {
+		h.refuse(w, http.StatusBadRequest, "bad_request", `question and value are needed: {"question": "agent/refund?1", "value": true}`)
+		return
+	}
+	err := h.options.Control.Answer(req.Context(), id, body.Question, body.Value)
+	h.answerControl(w, err, "run "+strconv.Quote(id)+" has no question "+strconv.Quote(body.Question))
+}
+
+// maxBody is how long what is posted may be.
+const maxBody = 1 << 20
+
+// admitControl checks that the sender may change the run, and reads what was
+// posted. A form of another site cannot send JSON, and a script of another
+// site is refused by its origin.
+func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *Scope, body any) (runID string, ok bool) {
+	if h.options.Control == nil || !scope.Control {
+		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs and not change them")
+		return "", false
+	}
+	if err := h.guard.Check(req); err != nil {
+		h.refuse(w, http.StatusForbidden, "cross_origin", "requests from the pages of other sites are refused")
+		return "", false
+	}
+	if kind, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type")); kind != "application/json" {
+		h.refuse(w, http.StatusUnsupportedMediaType, "bad_request", "the Content-Type is "+strconv.Quote(req.Header.Get("Content-Type"))+": allowed is application/json")
+		return "", false
+	}
+	runID = req.PathValue("run")
+	if _, err := h.find(req.Context(), runID, scope); err != nil {
+		h.refuseError(w, err, "there is no run "+strconv.Quote(runID))
+		return "", false
+	}
+	if err := decodeBody(http.MaxBytesReader(w, req.Body, maxBody), body); err != nil {
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+		return "", false
+	}
+	return runID, true
+}
+
+func decodeBody(r io.Reader, body any) error {
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	err := d.Decode(body)
+	if err == nil && d.More() {
+		err = errors.New("more than one value")
+	}
+	if err != nil {
+		return fmt.Errorf("the body is not the JSON that is allowed here: %w", err)
+	}
+	return nil
+}
+
+func (h *Handler) answerControl(w http.ResponseWriter, err error, missing string) {
+	if err != nil {
+		h.refuseError(w, err, missing)
+		return
+	}
+	h.sendJSON(w, map[string]bool{"ok": true})
+}

@@ -1,0 +1,57 @@
+// Package streamer shows runs in a browser while they happen: an [http.Handler]
+// that sends their records as server-sent events and serves a dashboard page
+// that reads them.
+//
+//	dash, err := streamer.New(nil, streamer.Options{})
+//	st := state.New(state.WithPublisher(dash))
+//	http.Handle("/runs/", http.StripPrefix("/runs", dash))
+//
+// A [Handler] is a publisher of any number of runs. It keeps the newest events
+// in memory and reads older ones, and runs that are over, from a [Source];
+// package streamer/stored is one over a store of runs. [Client] follows a run
+// from another Go program.
+//
+// # Paths
+//
+// Below wherever the handler is mounted:
+//
+//	GET  /                              the dashboard
+//	GET  /events                        the event stream
+//	GET  /api/runs                      what the runs are at now, as JSON
+//	GET  /api/runs/{run}                one run and its newest records
+//	GET  /health                        counters
+//	POST /api/runs/{run}/interrupt      with a Control and permission only
+//	POST /api/runs/{run}/answer         likewise
+//
+// # Events
+//
+// An event's data is a record as JSON; see [core.Record.MarshalJSON] for the
+// names. Its name is the record's status ("started", "failed", "retrying", …),
+// so that addEventListener("retrying", …) works; for a run itself it is
+// "run_started" and then "run_completed", "run_failed", "run_interrupted" or
+// "run_paused".
+//
+// /events?run=ID streams one run from its first record on, and /events all
+// runs from now on. Both go on after the cursor in the Last-Event-ID header,
+// or in the query as after=ID: no event is missed and none comes twice. The
+// query can pick events by type (tool_call, llm_call, …) and by status; what
+// is not sent still moves the cursor.
+//
+// The ID of an event is an epoch, a hyphen and a number. In the stream of a
+// run the epoch names the time that it was opened, and the number is that of
+// the record, so that a cursor outlives the process. In the stream of all runs
+// both belong to the handler. Two events tell of what could not be had: "gap",
+// with the number of events that are no longer kept, and "reset", after a
+// cursor that is not of this run or this handler, or is of records that a
+// crash has taken: whoever gets it begins anew from /api.
+//
+// # Slow clients
+//
+// A client is served from what the handler keeps and has no queue of its own.
+// One that falls behind that, or takes no byte for a time, is cut off, and
+// resumes; it never slows a run or another client.
+//
+// # Permission
+//
+// Without [Options.Authorize] the handler serves clients on this machine only.
+package streamer

@@ -1,0 +1,271 @@
+package streamer
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Options are the settings of a [Handler]. The zero Options serve clients on
+// this machine, which may look and not touch.
+type Options struct {
+	// Authorize says who a request comes from and what it may see. An error is
+	// answered before any stream begins: 401 for one that is
+	// ErrUnauthenticated, 403 for every other. If it is nil, only requests
+	// from and to a loopback address are served.
+	Authorize func(*http.Request) (Scope, error)
+
+	// Control lets those whose Scope allows it interrupt runs and answer
+	// questions. Without Authorize everybody on this machine may. If it is
+	// nil, nobody may.
+	Control Control
+
+	History int // events kept in memory, of all runs together and of each. Defaults to 16,384
+	Runs    int // runs kept in memory. Defaults to 1,000
+
+	Clients             int // event streams at a time. Defaults to 1,000
+	ClientsPerPrincipal int // of one Scope.Principal, unless that is empty. Defaults to Clients
+	ClientsPerAddress   int // from one IP address. Defaults to Clients: behind a proxy all have the proxy's
+
+	Heartbeat    time.Duration // between comments on a stream where nothing happens. Defaults to 15 s
+	Reconnect    time.Duration // how long clients wait before they come back, with jitter. Defaults to 2 s
+	WriteTimeout time.Duration // how long a client may take no byte. Defaults to 10 s
+
+	// Origins are the other origins whose pages may read, such as
+	// "https://ops.example.com". None by default.
+	Origins []string
+}
+
+// withDefaults checks o and fills in what it leaves out.
+func (o Options) withDefaults() (Options, error) {
+	counts := []struct {
+		name string
+		n    *int
+		def  int
+	}{
+		{"History", &o.History, 16 << 10},
+		{"Runs", &o.Runs, 1000},
+		{"Clients", &o.Clients, 1000},
+		{"ClientsPerPrincipal", &o.ClientsPerPrincipal, cmp.Or(o.Clients, 1000)},
+		{"ClientsPerAddress", &o.ClientsPerAddress, cmp.Or(o.Clients, 1000)},
+	}
+	for _, c := range counts {
+		if *c.n < 0 {
+			return o, fmt.Errorf("streamer: Options.%s is %d: allowed is 1 and more, or 0 for %d", c.name, *c.n, c.def)
+		}
+		*c.n = cmp.Or(*c.n, c.def)
+	}
+	times := []struct {
+		name string
+		d    *time.Duration
+		def  time.Duration
+	}{
+		{"Heartbeat", &o.Heartbeat, 15 * time.Second},
+		{"Reconnect", &o.Reconnect, 2 * time.Second},
+		{"WriteTimeout", &o.WriteTimeout, 10 * time.Second},
+	}
+	for _, t := range times {
+		if *t.d < 0 {
+			return o, fmt.Errorf("streamer: Options.%s is %v: allowed is above 0, or 0 for %v", t.name, *t.d, t.def)
+		}
+		*t.d = cmp.Or(*t.d, t.def)
+	}
+	for _, origin := range o.Origins {
+		if err := checkOrigin(origin); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// A Handler streams the records that it is told of, and serves a page that
+// shows them. It is a publisher of runs and an http.Handler, for many
+// goroutines; Close frees what it has.
+type Handler struct {
+	options Options
+	source  Source // nil without one
+	mux     *http.ServeMux
+	guard   *http.CrossOriginProtection // against requests from other sites' pages; Origins may read, and not change
+
+	epoch string // of the stream of all runs
+	runs  *runs
+	all   *tape
+
+	wakeup  chan struct{} // there are tapes to wake
+	closing chan struct{} // closed when Close begins
+	woken   chan struct{} // closed when the waker has ended
+
+	mu      sync.Mutex // guards what follows
+	dirty   []*tape    // whose clients wait for what has come
+	clients clients
+	closed  bool
+	quiet   chan struct{} // closed when the last client of a closed handler has gone
+
+	counters counters
+}
+
+// counters count from New on.
+type counters struct {
+	events   atomic.Uint64
+	accepted atomic.Uint64
+	refused  atomic.Uint64
+	slow     atomic.Uint64
+	gaps     atomic.Uint64
+	resets   atomic.Uint64
+}
+
+// New returns a handler that reads what it does not keep from the source,
+// which may be nil. The caller closes it.
+func New(source Source, options Options) (*Handler, error) {
+	o, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{
+		options: o, source: source, epoch: randomEpoch(),
+		runs: &runs{byID: make(map[string]*run), limit: o.Runs, events: o.History},
+		all:  newTape(o.History), clients: newClients(),
+		wakeup: make(chan struct{}, 1), closing: make(chan struct{}), woken: make(chan struct{}),
+		quiet: make(chan struct{}),
+		guard: http.NewCrossOriginProtection(),
+	}
+	if source == nil {
+		h.runs.fallback = h.epoch
+	}
+	h.mux = h.routes()
+	go h.wake()
+	return h, nil
+}
+
+// randomEpoch names the handler; no two have the same name.
+func randomEpoch() string {
+	return strconv.FormatInt(time.Now().Unix(), 36) + strings.ToLower(rand.Text()[:8])
+}
+
+// Publish takes in the next record of its run. It does not wait for clients,
+// and encodes nothing unless it must. After Close it does nothing.
+func (h *Handler) Publish(rec core.Record) {
+	select {
+	case <-h.closing:
+		return
+	default:
+	}
+	f := newFrame(&rec)
+	r := h.runs.get(rec.RunID, false)
+	one, all := r.publish(f, &rec, h.all, h.epoch)
+	h.counters.events.Add(1)
+	if !one && !all {
+		return
+	}
+	h.mu.Lock()
+	if one {
+		h.dirty = append(h.dirty, r.tape)
+	}
+	if all {
+		h.dirty = append(h.dirty, h.all)
+	}
+	h.mu.Unlock()
+	select {
+	case h.wakeup <- struct{}{}:
+	default: // it is awake
+	}
+}
+
+// wake wakes clients: a thousand of them are more than a run should wait for.
+func (h *Handler) wake() {
+	defer close(h.woken)
+	for {
+		select {
+		case <-h.closing:
+			return
+		case <-h.wakeup:
+		}
+		h.mu.Lock()
+		tapes := h.dirty
+		h.dirty = nil
+		h.mu.Unlock()
+		for _, t := range tapes {
+			t.wake()
+		}
+	}
+}
+
+// Close refuses new requests, ends the streams there are and waits until they
+// have ended, or until ctx does, with its error. Closing twice is fine.
+func (h *Handler) Close(ctx context.Context) error {
+	h.mu.Lock()
+	if !h.closed {
+		h.closed = true
+		close(h.closing)
+		if h.clients.total == 0 {
+			close(h.quiet)
+		}
+	}
+	h.mu.Unlock()
+	<-h.woken
+	select {
+	case <-h.quiet:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("streamer: close: %w", context.Cause(ctx))
+	}
+}
+
+// ServeHTTP serves the dashboard, the event stream and the JSON that the
+// dashboard begins with.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if req.URL.Path == "" {
+		// Mounted with its prefix stripped: the page's own links are relative,
+		// so that it needs the slash.
+		w.Header().Set("Location", pathBase(req)+"/")
+		w.WriteHeader(http.StatusMovedPermanently)
+		return
+	}
+	h.mux.ServeHTTP(w, req)
+}
+
+func (h *Handler) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("GET /events", h.admitted(h.serveEvents))
+	mux.Handle("GET /api/runs", h.admitted(h.serveRuns))
+	mux.Handle("GET /api/runs/{run}", h.admitted(h.serveRun))
+	mux.Handle("GET /health", h.admitted(h.serveHealth))
+	mux.Handle("POST /api/runs/{run}/interrupt", h.admitted(h.serveInterrupt))
+	mux.Handle("POST /api/runs/{run}/answer", h.admitted(h.serveAnswer))
+	mux.Handle("GET /{$}", h.admitted(h.servePage))
+	mux.Handle("GET /{asset}", h.admitted(h.serveAsset))
+	mux.Handle("/", h.admitted(func(w http.ResponseWriter, req *http.Request, _ *Scope) {
+		h.refuseMethod(w, req)
+	}))
+	return mux
+}
+
+// find returns a run that the scope may see, from memory or from the source.
+func (h *Handler) find(ctx context.Context, id string, scope *Scope) (*run, error) {
+	if !scope.sees(id) {
+		return nil, ErrNotFound // whether it is there is not theirs to know
+	}
+	if r := h.runs.find(id); r != nil {
+		return r, nil
+	}
+	if h.source == nil {
+		return nil, ErrNotFound
+	}
+	if _, err := h.source.Run(ctx, id); err != nil {
+		if errors.Is(err, ErrNotFound) {
+			return nil, ErrNotFound
+		}
+		return nil, err
+	}
+	return h.runs.get(id, false), nil
+}

@@ -1,0 +1,58 @@
+package streamer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// A Source has the runs that are no longer, or never were, in the memory of a
+// [Handler]. It is for many goroutines. What was published to the handler
+// must be in the source by then, as it is in a store.
+type Source interface {
+	// Runs returns the runs, the last updated first, at most limit.
+	Runs(ctx context.Context, limit int) ([]RunInfo, error)
+
+	// Run returns what is known of one run; ErrNotFound if there is none.
+	Run(ctx context.Context, runID string) (RunInfo, error)
+
+	// Records yields the records of a run whose numbers are above after, in
+	// their order. An error ends it.
+	Records(ctx context.Context, runID string, after uint64) iter.Seq2[core.Record, error]
+}
+
+// RunInfo is what is known of a run without reading its records.
+type RunInfo struct {
+	RunID       string    `json:"run_id"`
+	ParentID    string    `json:"parent_run_id,omitempty"` // the run that it was forked from
+	Status      string    `json:"status"`                  // running, paused, interrupted, completed or failed
+	Description string    `json:"description,omitempty"`
+	Pipeline    string    `json:"pipeline,omitempty"`
+	Tags        []string  `json:"tags,omitempty"`
+	Created     time.Time `json:"created_at"`
+	Updated     time.Time `json:"updated_at"`
+	LastSeq     uint64    `json:"last_seq"`
+}
+
+// A Control does for the dashboard what changes a run. It is for many
+// goroutines. Both methods return ErrNotFound for a run or a question that
+// is not there, and ErrConflict, wrapped with what to tell the person, for
+// what cannot be done now.
+type Control interface {
+	// Interrupt asks whoever runs the run to stop it. By is the principal of
+	// the request's Scope.
+	Interrupt(ctx context.Context, runID, by, message string) error
+
+	// Answer answers a question of the run. The value is JSON.
+	Answer(ctx context.Context, runID, questionID string, value json.RawMessage) error
+}
+
+// What a [Source] and a [Control] return, found by errors.Is.
+var (
+	ErrNotFound = errors.New("streamer: not found")
+	ErrConflict = errors.New("streamer: not possible now")
+)

@@ -1,0 +1,149 @@
+package streamer
+
+import "sync"
+
+// tape is the newest events of one stream, in order, which all its clients
+// read from: it is what they have instead of queues of their own.
+type tape struct {
+	mu      sync.Mutex
+	entries []entry       // entries[p % limit] is the one at position p
+	limit   int           // how many are kept
+	first   uint64        // position of the oldest
+	next    uint64        // position of the one to come
+	changed chan struct{} // closed when one has come; nil while nobody waits
+}
+
+// entry is an event in a stream.
+type entry struct {
+	frame *frame
+	id    cursor // its number is zero for an event that has no ID
+}
+
+func newTape(limit int) *tape { return &tape{limit: limit} }
+
+// append puts an event at the end, and reports whether somebody waits for it.
+func (t *tape) append(f *frame, id cursor) (awaited bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.put(entry{f, id})
+}
+
+// number is append for a stream that numbers its events itself, from 1.
+func (t *tape) number(f *frame, epoch string) (awaited bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.put(entry{f, cursor{epoch, t.next + 1}})
+}
+
+func (t *tape) put(e entry) bool {
+	if len(t.entries) < t.limit {
+		t.entries = append(t.entries, e)
+	} else {
+		t.entries[t.next%uint64(t.limit)] = e
+		t.first++
+	}
+	t.next++
+	return t.changed != nil
+}
+
+// read copies events from the position on. It is not ok where they are no
+// longer kept.
+func (t *tape) read(pos uint64, into []entry) (n int, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if pos < t.first {
+		return 0, false
+	}
+	for n < len(into) && pos+uint64(n) < t.next {
+		into[n] = t.entries[(pos+uint64(n))%uint64(t.limit)]
+		n++
+	}
+	return n, true
+}
+
+// more returns a channel that is closed when there is an event at the
+// position; nil if there is one.
+func (t *tape) more(pos uint64) <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if pos < t.next {
+		return nil
+	}
+	if t.changed == nil {
+		t.changed = make(chan struct{})
+	}
+	return t.changed
+}
+
+// wake tells those who wait.
+func (t *tape) wake() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.changed != nil {
+		close(t.changed)
+		t.changed = nil
+	}
+}
+
+// span is the positions that are kept: from first, before next.
+func (t *tape) span() (first, next uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.first, t.next
+}
+
+// place is where a cursor stands in a tape.
+type place uint8
+
+const (
+	placeFound   place = iota // the event after it is at the position
+	placeOlder                // what comes after it is no longer kept, or not all of it
+	placeBeyond               // its epoch ended, or stands, before it
+	placeUnknown              // its epoch is not kept
+)
+
+// locate finds the position after a cursor. Events without an ID that follow
+// the cursor's are passed over: whoever has it may have had them.
+func (t *tape) locate(c cursor) (pos uint64, where place) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	where, pos = placeUnknown, t.next
+	for p := t.next; p > t.first; {
+		p--
+		e := &t.entries[p%uint64(t.limit)]
+		switch {
+		case e.id.n == 0 || e.id.epoch != c.epoch:
+			continue
+		case e.id.n > c.n:
+			pos, where = p, placeOlder
+			if e.id.n == c.n+1 {
+				where = placeFound
+			}
+			continue
+		case e.id.n < c.n && where == placeUnknown:
+			return pos, placeBeyond
+		case e.id.n == c.n && where == placeUnknown:
+			return t.afterUnnumbered(p + 1), placeFound
+		}
+		return pos, where
+	}
+	return pos, where
+}
+
+func (t *tape) afterUnnumbered(pos uint64) uint64 {
+	for pos < t.next && t.entries[pos%uint64(t.limit)].id.n == 0 {
+		pos++
+	}
+	return pos
+}
+
+// oldest is the first event with an ID.
+func (t *tape) oldest() (e entry, pos uint64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pos = t.afterUnnumbered(t.first)
+	if pos == t.next {
+		return entry{}, pos, false
+	}
+	return t.entries[pos%uint64(t.limit)], pos, true
+}

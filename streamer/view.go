@@ -1,0 +1,262 @@
+package streamer
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// The statuses of a run in a [RunState] and a [RunInfo].
+const (
+	statusRunning     = "running"
+	statusPaused      = "paused"
+	statusInterrupted = "interrupted"
+	statusCompleted   = "completed"
+	statusFailed      = "failed"
+)
+
+// RunState is how a run stands after the record with number LastSeq.
+type RunState struct {
+	RunInfo
+
+	Calls     Calls           `json:"calls"`
+	Usage     core.Usage      `json:"usage"`
+	Current   *CallState      `json:"current,omitempty"`    // the innermost call that runs, the latest of them
+	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait to try again, the next first; at most 50
+	LastError *CallError      `json:"last_error,omitempty"` // of the newest attempt that failed
+	Questions []QuestionState `json:"questions,omitempty"`  // that nobody has answered, in the order of asking
+	Partial   bool            `json:"partial,omitempty"`    // what came before the handler knew the run is not counted
+}
+
+// Calls counts calls and attempts.
+type Calls struct {
+	Started   int `json:"started"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`   // for good
+	Active    int `json:"active"`   // started and not ended: they run, wait or are asked about
+	Waiting   int `json:"waiting"`  // to try again
+	Attempts  int `json:"attempts"` // of all calls
+	Retries   int `json:"retries"`  // attempts after the first
+	Restored  int `json:"restored"` // answered from what an earlier opening of the run had recorded
+}
+
+// CallState is a call that has begun and not ended.
+type CallState struct {
+	Address       core.Address `json:"address"`
+	Name          string       `json:"name"`
+	Kind          core.Kind    `json:"event_type"`
+	Status        core.Status  `json:"execution_status"` // started, failed, retrying or awaiting
+	Attempt       int          `json:"retry_attempt"`    // from 0
+	MaxAttempts   int          `json:"max_attempts"`     // below 0 if there is no end
+	Since         time.Time    `json:"since"`            // of this status
+	RetryDelay    float64      `json:"retry_delay,omitempty"`
+	DelaySource   string       `json:"delay_source,omitempty"`
+	NextAttemptAt *time.Time   `json:"next_attempt_at,omitempty"`
+	Error         string       `json:"original_error,omitempty"` // of the attempt before
+	ErrorClass    string       `json:"error_class,omitempty"`
+}
+
+// CallError is why an attempt of a call failed.
+type CallError struct {
+	Address core.Address `json:"address"`
+	Name    string       `json:"name"`
+	Class   string       `json:"error_class"`
+	Message string       `json:"original_error"`
+	Reason  string       `json:"reason,omitempty"` // why there will be no other attempt
+	Attempt int          `json:"retry_attempt"`
+	Retried bool         `json:"will_retry"`
+	Time    time.Time    `json:"time"`
+}
+
+// QuestionState is a question that the run waits to be told the answer of.
+type QuestionState struct {
+	ID      string       `json:"id"`
+	Text    string       `json:"message"`
+	Address core.Address `json:"address"`
+	Asked   time.Time    `json:"asked_at"`
+}
+
+// maxWaiting is how many waiting calls a RunState lists.
+const maxWaiting = 50
+
+// view follows a run from record to record.
+type view struct {
+	RunInfo
+	calls     Calls
+	usage     core.Usage
+	active    map[core.Address]*core.Record // the newest record of each call that has not ended
+	stopped   map[core.Address]bool         // calls that stopped with the run, or were interrupted, and go on when it does
+	lastError *core.Record
+	questions []QuestionState
+	firstSeq  uint64 // of the oldest record it knows
+}
+
+func newView(runID string) view {
+	return view{
+		RunInfo: RunInfo{RunID: runID, Status: statusRunning},
+		active:  make(map[core.Address]*core.Record),
+		stopped: make(map[core.Address]bool),
+	}
+}
+
+// whole reports whether no record is missing before the newest.
+func (v *view) whole() bool { return v.firstSeq == 1 }
+
+// take takes in the next record of the run; it keeps a pointer to it.
+func (v *view) take(r *core.Record) {
+	if r.Status == core.StatusRecovered {
+		v.calls.Restored++
+	}
+	if r.Replayed || r.Seq == 0 {
+		return
+	}
+	if v.firstSeq == 0 {
+		v.firstSeq, v.Created = r.Seq, r.Time
+	}
+	v.LastSeq, v.Updated = r.Seq, r.Time
+	switch {
+	case r.Kind == core.KindRun:
+		v.run(r)
+	case r.Kind.IsCall():
+		v.call(r)
+	case r.Kind == core.KindQuestion:
+		v.questions = append(v.questions, QuestionState{r.Name, r.Message(), r.Address, r.Time})
+	case r.Kind == core.KindAnswer:
+		v.questions = slices.DeleteFunc(v.questions, func(q QuestionState) bool { return q.ID == r.Name })
+	}
+}
+
+// run takes in that the run began or ended. What calls were in the middle of
+// is over either way: they start again when the run goes on.
+func (v *view) run(r *core.Record) {
+	for a := range v.active {
+		v.stopped[a] = true
+	}
+	clear(v.active)
+	v.calls.Active, v.calls.Waiting = 0, 0
+	switch r.Status {
+	case core.StatusStarted:
+		v.Status, v.Pipeline = statusRunning, cmp.Or(r.Name, v.Pipeline)
+		v.Description = cmp.Or(r.Message(), v.Description)
+	case core.StatusCompleted:
+		v.Status = statusCompleted
+	case core.StatusFailed:
+		v.Status = statusFailed
+	case core.StatusAwaiting:
+		v.Status = statusPaused
+	case core.StatusInterrupted:
+		v.Status = statusInterrupted
+	}
+}
+
+func (v *view) call(r *core.Record) {
+	before := v.active[r.Address]
+	if before != nil && before.Status == core.StatusRetrying {
+		v.calls.Waiting--
+	}
+	if r.Detail != nil {
+		v.usage = v.usage.Plus(r.Detail.Usage)
+	}
+	if r.Status == core.StatusStarted {
+		v.calls.Attempts++
+		if r.IsRetry() {
+			v.calls.Retries++
+		} else if before == nil && !v.stopped[r.Address] {
+			v.calls.Started++
+		}
+		delete(v.stopped, r.Address)
+	}
+	if r.Status == core.StatusFailed {
+		v.lastError = r
+	}
+	if r.IsOutcome() || r.Status == core.StatusInterrupted {
+		v.end(r, before != nil)
+		return
+	}
+	if before == nil {
+		v.calls.Active++
+	}
+	if r.Status == core.StatusRetrying {
+		v.calls.Waiting++
+	}
+	v.active[r.Address] = r
+}
+
+func (v *view) end(r *core.Record, active bool) {
+	if active {
+		v.calls.Active--
+		delete(v.active, r.Address)
+	}
+	switch r.Status {
+	case core.StatusCompleted:
+		v.calls.Completed++
+	case core.StatusFailed:
+		v.calls.Failed++
+	case core.StatusInterrupted:
+		v.stopped[r.Address] = true
+	}
+}
+
+// state is the view as it is sent.
+func (v *view) state() RunState {
+	s := RunState{
+		RunInfo: v.RunInfo, Calls: v.calls, Usage: v.usage,
+		Questions: slices.Clone(v.questions), Partial: v.firstSeq > 1,
+	}
+	if v.lastError != nil {
+		s.LastError = errorOf(v.lastError)
+	}
+	var current *core.Record
+	var waiting []*core.Record
+	for _, r := range v.active {
+		switch {
+		case r.Status == core.StatusRetrying:
+			waiting = append(waiting, r)
+		case current == nil || isInner(r, current):
+			current = r
+		}
+	}
+	if current != nil {
+		c := callOf(current)
+		s.Current = &c
+	}
+	slices.SortFunc(waiting, func(a, b *core.Record) int {
+		return cmp.Or(a.NextAttemptAt().Compare(b.NextAttemptAt()), cmp.Compare(a.Seq, b.Seq))
+	})
+	for _, r := range waiting[:min(len(waiting), maxWaiting)] {
+		s.Waiting = append(s.Waiting, callOf(r))
+	}
+	return s
+}
+
+// isInner reports whether a is deeper than b, or the later of two as deep.
+func isInner(a, b *core.Record) bool {
+	if d := cmp.Compare(a.Address.Depth(), b.Address.Depth()); d != 0 {
+		return d > 0
+	}
+	return a.Seq > b.Seq
+}
+
+func callOf(r *core.Record) CallState {
+	c := CallState{
+		Address: r.Address, Name: r.Name, Kind: r.Kind, Status: r.Status,
+		Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Since: r.Time,
+	}
+	if at := r.NextAttemptAt(); !at.IsZero() {
+		c.NextAttemptAt, c.RetryDelay, c.DelaySource = &at, r.Delay.Seconds(), r.Waiting.String()
+	}
+	if r.Err != nil {
+		c.Error, c.ErrorClass = cutText(fmt.Sprint(r.Err)), r.Class.String()
+	}
+	return c
+}
+
+func errorOf(r *core.Record) *CallError {
+	return &CallError{
+		Address: r.Address, Name: r.Name, Class: r.Class.String(), Message: cutText(fmt.Sprint(r.Err)),
+		Reason: r.Reason.String(), Attempt: r.Attempt, Retried: r.WillRetry, Time: r.Time,
+	}
+}
