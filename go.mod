@@ -1,6 +1,6 @@
 module github.com/reprise-go/reprise
 
-go 1.25
+go 1.26.0
 
 require (
 	github.com/google/jsonschema-go v0.4.3
@@ -8,6 +8,7 @@ require (
 	github.com/spf13/cobra v1.10.2
 	github.com/stretchr/testify v1.12.1
 	github.com/vmihailenco/msgpack/v5 v5.4.1
+	golang.org/x/text v0.43.0
 )
 
 require (

@@ -151,7 +151,7 @@ func (s *stream) begin() {
 	// Clients that were cut off together should not come back together.
 	reconnect := s.handler.options.Reconnect
 	reconnect += time.Duration(rand.Int64N(int64(reconnect)/2 + 1))
-	s.write(fmt.Appendf(nil, "retry: %d\n\n", max(1, reconnect.Milliseconds())))
+	_ = s.write(fmt.Appendf(nil, "retry: %d\n\n", max(1, reconnect.Milliseconds()))) // the next write says it too
 }
 
 // serveAll streams the runs from the cursor on, or from now.

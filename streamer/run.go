@@ -121,8 +121,8 @@ func (r *run) replaceView(fresh view) bool {
 
 // runs are the runs in memory.
 type runs struct {
-	mu     sync.Mutex
-	byID   map[string]*run
+	mu   sync.Mutex
+	byID map[string]*run
 
 	limit    int    // of runs
 	events   int    // of each run

@@ -1,0 +1,275 @@
+package streamer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// A Client follows an event stream of a [Handler] and comes back when the
+// connection ends, until it is told to stop. Its fields are not changed while
+// it is used; it is for many goroutines, each with a cursor of its own.
+type Client struct {
+	URL        string       // of the stream, such as "http://localhost:8080/runs/events?run=refund-7"
+	HTTPClient *http.Client // must have no Timeout. Defaults to http.DefaultClient
+	Header     http.Header  // of every request, such as Authorization
+	After      string       // the ID of the event to go on after; empty to begin
+
+	// Silence is how long no byte may come before the connection counts as
+	// lost; the server sends a heartbeat every 15 s. Defaults to 45 s.
+	Silence time.Duration
+
+	// MaxDelay bounds the wait between two tries, which begins at what the
+	// server asks for and doubles while no event comes. Defaults to 30 s.
+	MaxDelay time.Duration
+
+	// MaxEvent is how many bytes an event may have. Defaults to 4 MB.
+	MaxEvent int
+
+	// Disconnected, if it is set, is told why a connection ended or was not
+	// made, and how long the client waits before the next.
+	Disconnected func(err error, wait time.Duration)
+}
+
+// An Event is one event of a stream.
+type Event struct {
+	ID   string // the cursor after it: what Client.After takes
+	Name string // "started", "retrying", "run_completed", …, or "gap" or "reset"
+	Data []byte // JSON
+}
+
+// Decode decodes the data of the event.
+func (e Event) Decode(into any) error { return json.Unmarshal(e.Data, into) }
+
+// A StatusError is an answer that no retry will change.
+type StatusError struct {
+	Code    int
+	Message string // what the server said
+}
+
+// Error is what the server said, and the status.
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("streamer: %d %s: %s", e.Code, http.StatusText(e.Code), e.Message)
+}
+
+// StatusCode is the status of the answer.
+func (e *StatusError) StatusCode() int { return e.Code }
+
+// Events yields the events of the stream: every one after the cursor, and none
+// twice, through any number of connections. It ends with an error when ctx
+// ends, when the server refuses for good (a *StatusError), or when an event is
+// longer than allowed, and without one when the server answers 204, which
+// says that there is no more. A server that cannot be reached is tried again
+// for ever.
+func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		f := c.follower()
+		for {
+			err := f.connect(ctx, yield)
+			switch {
+			case errors.Is(err, errStopped):
+				return
+			case ctx.Err() != nil:
+				yield(Event{}, context.Cause(ctx))
+				return
+			case errors.Is(err, errFinal):
+				yield(Event{}, errors.Unwrap(err))
+				return
+			}
+			wait := f.delay(err)
+			if c.Disconnected != nil {
+				c.Disconnected(err, wait)
+			}
+			if !sleep(ctx, wait) {
+				yield(Event{}, context.Cause(ctx))
+				return
+			}
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+var (
+	errStopped = errors.New("streamer: the end")      // of the stream, or of who reads it
+	errFinal   = errors.New("streamer: no use")       // in trying again
+	errSilent  = errors.New("streamer: nothing came") // for too long
+)
+
+// final is an error that no retry will change.
+type final struct{ error }
+
+func (e final) Unwrap() error        { return e.error }
+func (e final) Is(target error) bool { return target == errFinal }
+
+// follower is one use of a client.
+type follower struct {
+	client  *Client
+	http    *http.Client
+	silence time.Duration
+	most    time.Duration // between two tries
+	max     int
+	cursor  string
+	base    time.Duration // the wait after a connection that was well
+	failed  int           // tries since an event came
+}
+
+func (c *Client) follower() *follower {
+	f := &follower{client: c, http: c.HTTPClient, silence: c.Silence, most: c.MaxDelay, max: c.MaxEvent, cursor: c.After, base: 2 * time.Second}
+	if f.http == nil {
+		f.http = http.DefaultClient
+	}
+	if f.silence <= 0 {
+		f.silence = 45 * time.Second
+	}
+	if f.most <= 0 {
+		f.most = 30 * time.Second
+	}
+	if f.max <= 0 {
+		f.max = 4 << 20
+	}
+	return f
+}
+
+// delay is how long to wait after err: what the answer asks for, or twice as
+// long after each failure.
+func (f *follower) delay(err error) time.Duration {
+	if after, ok := core.RetryAfter(err); ok {
+		return after
+	}
+	d := min(f.base, f.most)
+	for range min(f.failed, 30) {
+		d = min(2*d, f.most)
+	}
+	f.failed++
+	return d + time.Duration(rand.Int64N(int64(d)/4+1))
+}
+
+// connect makes one connection and yields what comes.
+func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(f.silence, func() { cancel(errSilent) })
+	defer silence.Stop()
+	resp, err := f.request(ctx)
+	if err != nil {
+		return f.causeOf(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if err := f.check(resp); err != nil {
+		return err
+	}
+	d := newDecoder(&heard{resp.Body, silence, f.silence}, f.max, f.cursor)
+	for {
+		e, err := d.next()
+		f.cursor = d.lastID
+		if d.retry > 0 {
+			f.base = d.retry
+		}
+		switch {
+		case errors.Is(err, errTooLong):
+			return final{err}
+		case err != nil:
+			return f.causeOf(ctx, err)
+		}
+		f.failed = 0
+		silence.Stop() // however long the caller takes
+		if !yield(e, nil) {
+			return errStopped
+		}
+		silence.Reset(f.silence)
+	}
+}
+
+// causeOf says why err came, where it is that ctx ended.
+func (f *follower) causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+func (f *follower) request(ctx context.Context) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.client.URL, nil)
+	if err != nil {
+		return nil, final{err}
+	}
+	for name, values := range f.client.Header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Cache-Control", "no-store")
+	if f.cursor != "" {
+		req.Header.Set("Last-Event-ID", f.cursor)
+	}
+	return f.http.Do(req)
+}
+
+// check says what an answer that is no stream means.
+func (f *follower) check(resp *http.Response) error {
+	switch resp.StatusCode {
+	case http.StatusOK:
+		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
+			return final{&StatusError{resp.StatusCode, fmt.Sprintf("%s sends %q, not text/event-stream", f.client.URL, resp.Header.Get("Content-Type"))}}
+		}
+		return nil
+	case http.StatusNoContent:
+		return errStopped
+	}
+	err := &StatusError{resp.StatusCode, messageOf(resp.Body)}
+	switch resp.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		if after, ok := core.ParseRetryAfter(resp.Header.Get, time.Now()); ok {
+			return core.WithRetryAfter(err, after)
+		}
+		return err
+	}
+	return final{err}
+}
+
+// messageOf is what the body of a refusal says.
+func messageOf(body io.Reader) string {
+	data, _ := io.ReadAll(io.LimitReader(body, 4<<10))
+	var refusal struct {
+		Error errorBody `json:"error"`
+	}
+	if json.Unmarshal(data, &refusal) == nil && refusal.Error.Message != "" {
+		return refusal.Error.Message
+	}
+	return strings.TrimSpace(string(valid(data)))
+}
+
+// heard puts off the end of a connection for each byte that comes.
+type heard struct {
+	r       io.Reader
+	timer   *time.Timer
+	silence time.Duration
+}
+
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.r.Read(p)
+	if n > 0 {
+		h.timer.Reset(h.silence)
+	}
+	return n, err
+}

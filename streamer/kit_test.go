@@ -1,0 +1,240 @@
+package streamer_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// serve starts a handler on a real socket.
+func serve(t testing.TB, source streamer.Source, options streamer.Options) (*streamer.Handler, *httptest.Server) {
+	t.Helper()
+	if options.Reconnect == 0 {
+		options.Reconnect = time.Millisecond
+	}
+	h, err := streamer.New(source, options)
+	require.NoError(t, err)
+	server := httptest.NewServer(h)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		defer cancel()
+		if err := h.Close(ctx); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		server.Close()
+	})
+	return h, server
+}
+
+// feed is a run whose records a test makes up.
+type feed struct {
+	runID string
+	to    func(core.Record)
+
+	mu  sync.Mutex
+	seq uint64
+	at  time.Time
+}
+
+func newFeed(runID string, to ...func(core.Record)) *feed {
+	return &feed{runID: runID, at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), to: func(r core.Record) {
+		for _, f := range to {
+			f(r)
+		}
+	}}
+}
+
+// publish numbers a record and publishes it.
+func (f *feed) publish(r core.Record) core.Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seq++
+	f.at = f.at.Add(time.Millisecond)
+	r.RunID, r.Seq, r.Time = f.runID, f.seq, f.at
+	f.to(r)
+	return r
+}
+
+func (f *feed) open() { f.publish(core.Record{Kind: core.KindRun, Status: core.StatusStarted}) }
+
+func (f *feed) end(status core.Status) { f.publish(core.Record{Kind: core.KindRun, Status: status}) }
+
+// log publishes n log lines.
+func (f *feed) log(n int) {
+	for range n {
+		f.publish(core.Record{Kind: core.KindLog, Status: core.StatusRecorded, Detail: &core.Detail{Message: "a line"}})
+	}
+}
+
+// call publishes a record of a call.
+func (f *feed) call(address string, status core.Status, change ...func(*core.Record)) core.Record {
+	a, err := core.ParseAddress(address)
+	if err != nil {
+		panic(err)
+	}
+	r := core.Record{Address: a, Name: a.Tag(), Kind: core.KindTool, Status: status, MaxAttempts: 3}
+	for _, c := range change {
+		c(&r)
+	}
+	return f.publish(r)
+}
+
+// shelf is a source in memory.
+type shelf struct {
+	mu   sync.Mutex
+	runs map[string][]core.Record
+}
+
+func newShelf() *shelf { return &shelf{runs: make(map[string][]core.Record)} }
+
+func (s *shelf) put(r core.Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[r.RunID] = append(s.runs[r.RunID], r)
+}
+
+// lose forgets the records after the number, as a crash may.
+func (s *shelf) lose(runID string, after int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs[runID] = slices.Clone(s.runs[runID][:after])
+}
+
+func (s *shelf) Runs(context.Context, int) (infos []streamer.RunInfo, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, records := range s.runs {
+		infos = append(infos, info(id, records))
+	}
+	return infos, nil
+}
+
+func info(id string, records []core.Record) streamer.RunInfo {
+	last := records[len(records)-1]
+	return streamer.RunInfo{RunID: id, Status: "interrupted", Created: records[0].Time, Updated: last.Time, LastSeq: last.Seq, Tags: []string{"shelf"}}
+}
+
+func (s *shelf) Run(_ context.Context, id string) (streamer.RunInfo, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.runs[id]) == 0 {
+		return streamer.RunInfo{}, streamer.ErrNotFound
+	}
+	return info(id, s.runs[id]), nil
+}
+
+func (s *shelf) Records(_ context.Context, id string, after uint64) iter.Seq2[core.Record, error] {
+	s.mu.Lock()
+	records := s.runs[id]
+	s.mu.Unlock()
+	return func(yield func(core.Record, error) bool) {
+		for _, r := range records {
+			if r.Seq > after && !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// wire is a connection to the event stream, read line by line.
+type wire struct {
+	*http.Response
+	lines *bufio.Reader
+}
+
+func connect(t testing.TB, url, lastEventID string) *wire {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	if lastEventID != "" {
+		req.Header.Set("Last-Event-ID", lastEventID)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	return wrap(t, resp)
+}
+
+func wrap(t testing.TB, resp *http.Response) *wire {
+	t.Helper()
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return &wire{resp, bufio.NewReader(resp.Body)}
+}
+
+// event reads the next block of lines that has a data field or is an ID alone.
+func (w *wire) event(t testing.TB) (id, name, data string) {
+	t.Helper()
+	for {
+		fields := w.block(t)
+		if fields["data"] != "" || fields["id"] != "" {
+			return fields["id"], fields["event"], fields["data"]
+		}
+	}
+}
+
+// block reads what comes up to the next empty line.
+func (w *wire) block(t testing.TB) map[string]string {
+	t.Helper()
+	fields := make(map[string]string)
+	for {
+		line, err := w.lines.ReadString('\n')
+		require.NoError(t, err)
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" {
+			return fields
+		}
+		name, value, _ := strings.Cut(line, ": ")
+		fields[name] = value
+	}
+}
+
+// get is a request whose answer is JSON.
+func get(t testing.TB, url string, into any) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	return do(t, req, into)
+}
+
+func do(t testing.TB, req *http.Request, into any) int {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "application/json", resp.Header.Get("Content-Type"), "%s", data)
+	require.NoError(t, json.Unmarshal(data, into), "%s", data)
+	return resp.StatusCode
+}
+
+// seqOf is the number of the record in an event.
+func seqOf(t testing.TB, e streamer.Event) uint64 {
+	t.Helper()
+	var record struct {
+		Seq uint64 `json:"seq"`
+	}
+	require.NoError(t, e.Decode(&record))
+	return record.Seq
+}
+
+// refusal is the body of one.
+type refusal struct {
+	Error struct{ Code, Message string }
+}
+
+func (r refusal) String() string { return fmt.Sprintf("%s: %s", r.Error.Code, r.Error.Message) }

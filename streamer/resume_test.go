@@ -1,0 +1,248 @@
+package streamer_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// seqs reads events up to the number, and returns the numbers and the last ID.
+func seqs(t testing.TB, w *wire, last uint64) (all []uint64, id string) {
+	t.Helper()
+	for {
+		var name, data string
+		id, name, data = w.event(t)
+		require.NotContains(t, []string{"gap", "reset"}, name, data)
+		n := seqOf(t, streamer.Event{Data: []byte(data)})
+		if all = append(all, n); n == last {
+			return all, id
+		}
+	}
+}
+
+func count(first, last uint64) (all []uint64) {
+	for n := first; n <= last; n++ {
+		all = append(all, n)
+	}
+	return all
+}
+
+func TestRunIsStreamedFromItsFirstRecordAndGoesOn(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	f := newFeed("r", h.Publish)
+	f.open()
+	f.log(9)
+	w := connect(t, server.URL+"/events?run=r", "")
+	got, _ := seqs(t, w, 10)
+	f.log(5)
+	more, id := seqs(t, w, 15)
+	assert.Equal(t, count(1, 15), append(got, more...))
+
+	again := connect(t, server.URL+"/events?run=r", id)
+	f.log(1)
+	next, _ := seqs(t, again, 16)
+	assert.Equal(t, []uint64{16}, next, "nothing twice, nothing missed")
+
+	byQuery := connect(t, server.URL+"/events?run=r&after="+strings.Replace(id, "-15", "-14", 1), "")
+	next, _ = seqs(t, byQuery, 16)
+	assert.Equal(t, []uint64{15, 16}, next)
+}
+
+func TestAllRunsAreStreamedFromNowOn(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	f, g := newFeed("f", h.Publish), newFeed("g", h.Publish)
+	f.open()
+	w := connect(t, server.URL+"/events", "")
+	w.block(t) // retry: the stream has begun
+	g.open()
+	f.log(1)
+	id, name, data := w.event(t)
+	assert.Equal(t, "run_started", name)
+	assert.Contains(t, data, `"run_id":"g"`)
+	_, _, data = w.event(t)
+	assert.Contains(t, data, `"run_id":"f"`)
+
+	again := connect(t, server.URL+"/events", id)
+	_, _, data = again.event(t)
+	assert.Contains(t, data, `"run_id":"f"`)
+}
+
+func TestCursorOlderThanWhatIsKeptIsAGap(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{History: 10})
+	f := newFeed("r", h.Publish)
+	f.open()
+	_, first := seqs(t, connect(t, server.URL+"/events?run=r", ""), 1)
+	f.log(29) // 21 to 30 are kept
+
+	w := connect(t, server.URL+"/events?run=r", first)
+	id, name, data := w.event(t)
+	assert.Equal(t, "gap", name)
+	assert.JSONEq(t, `{"run_id":"r","missed":19}`, data)
+	got, _ := seqs(t, w, 30)
+	assert.Equal(t, count(21, 30), got)
+
+	got, _ = seqs(t, connect(t, server.URL+"/events?run=r", id), 30)
+	assert.Equal(t, count(21, 30), got, "the ID of a gap stands behind it")
+
+	var all struct{ Cursor string }
+	require.Equal(t, 200, get(t, server.URL+"/api/runs", &all))
+	f.log(15)
+	_, name, data = connect(t, server.URL+"/events", all.Cursor).event(t)
+	assert.Equal(t, "gap", name)
+	assert.JSONEq(t, `{"missed":5}`, data)
+}
+
+func TestForeignCursorIsAReset(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	f := newFeed("r", h.Publish)
+	f.open()
+	f.log(3)
+	for _, id := range []string{"zzz-3", "nonsense", "42", "-", "a-b-3", "ABC-3", "x-03", strings.Repeat("a", 99) + "-1", "a-99999999999999999999"} {
+		w := connect(t, server.URL+"/events?run=r", id)
+		_, name, _ := w.event(t)
+		assert.Equal(t, "reset", name, id)
+		got, _ := seqs(t, w, 4)
+		assert.Equal(t, count(1, 4), got, "and it begins anew")
+
+		_, name, _ = connect(t, server.URL+"/events", id).event(t)
+		assert.Equal(t, "reset", name, id)
+	}
+}
+
+// restart is what remains of a server after its process was started anew: the
+// source, and a run that goes on.
+func restart(t testing.TB, source *shelf, f *feed) (*streamer.Handler, string) {
+	h, server := serve(t, source, streamer.Options{})
+	f.to = func(r core.Record) { source.put(r); h.Publish(r) }
+	return h, server.URL
+}
+
+func TestCursorOutlivesTheProcess(t *testing.T) {
+	source := newShelf()
+	f := newFeed("r")
+	_, url := restart(t, source, f)
+	f.open()
+	f.log(9)
+	_, id := seqs(t, connect(t, url+"/events?run=r", ""), 7)
+
+	_, url = restart(t, source, f)
+	got, _ := seqs(t, connect(t, url+"/events?run=r", id), 10)
+	assert.Equal(t, count(8, 10), got, "before the run is opened again")
+	w := connect(t, url+"/events?run=r", id)
+	f.open()
+	f.log(4)
+	got, id = seqs(t, w, 15)
+	assert.Equal(t, count(8, 15), got, "across the opening")
+	got, _ = seqs(t, connect(t, url+"/events?run=r", ""), 15)
+	assert.Equal(t, count(1, 15), got, "from the first record")
+
+	_, url = restart(t, source, f)
+	w = connect(t, url+"/events?run=r", id)
+	f.open()
+	got, _ = seqs(t, w, 16)
+	assert.Equal(t, []uint64{16}, got)
+}
+
+func TestCursorPastWhatACrashKeptIsAReset(t *testing.T) {
+	source := newShelf()
+	f := newFeed("r")
+	h, url := restart(t, source, f)
+	f.open()
+	f.log(9)
+	w := connect(t, url+"/events?run=r", "")
+	_, id := seqs(t, w, 10)
+
+	// The process dies, and with it the last records, which nobody had synced.
+	source.lose("r", 6)
+	f.seq = 6
+	_, url2 := restart(t, source, f)
+	again := connect(t, url2+"/events?run=r", id)
+	_, name, _ := again.event(t)
+	assert.Equal(t, "reset", name)
+	f.open()
+	f.log(3)
+	got, newer := seqs(t, again, 10)
+	assert.Equal(t, count(1, 10), got)
+	assert.NotEqual(t, id, newer, "another epoch, so that the same number is another event")
+
+	_, name, _ = connect(t, url2+"/events?run=r", id).event(t)
+	assert.Equal(t, "reset", name, "also while the run goes on")
+
+	// Who stayed connected is told too, where the handler outlives the run.
+	f.to, f.seq = h.Publish, 6
+	f.open()
+	_, name, _ = w.event(t)
+	assert.Equal(t, "reset", name)
+}
+
+func TestWhatIsNoLongerKeptComesFromTheSource(t *testing.T) {
+	source := newShelf()
+	h, server := serve(t, source, streamer.Options{History: 10})
+	f := newFeed("r", source.put, h.Publish)
+	f.open()
+	_, id := seqs(t, connect(t, server.URL+"/events?run=r", ""), 1)
+	f.log(99)
+	w := connect(t, server.URL+"/events?run=r", id)
+	got, _ := seqs(t, w, 100)
+	assert.Equal(t, count(2, 100), got)
+	f.log(1)
+	got, _ = seqs(t, w, 101)
+	assert.Equal(t, []uint64{101}, got)
+}
+
+func TestRecordsThatWereNotPublishedComeFromTheSource(t *testing.T) {
+	source := newShelf()
+	h, server := serve(t, source, streamer.Options{})
+	f := newFeed("r", source.put, func(r core.Record) {
+		if r.Seq%5 != 0 { // a queue on the way was full
+			h.Publish(r)
+		}
+	})
+	f.open()
+	f.log(50)
+	w := connect(t, server.URL+"/events?run=r", "")
+	got, _ := seqs(t, w, 51)
+	f.log(10)
+	more, _ := seqs(t, w, 61)
+	assert.Equal(t, count(1, 61), append(got, more...))
+}
+
+func TestRecordsThatNobodyHasAreAGap(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	f := newFeed("r", func(r core.Record) {
+		if r.Seq != 5 && r.Seq != 6 {
+			h.Publish(r)
+		}
+	})
+	f.open()
+	w := connect(t, server.URL+"/events?run=r", "")
+	seqs(t, w, 1)
+	f.log(9)
+	seqs(t, w, 4)
+	id, name, data := w.event(t)
+	assert.Equal(t, "gap", name)
+	assert.JSONEq(t, `{"run_id":"r","missed":2}`, data)
+	assert.True(t, strings.HasSuffix(id, "-6"), id)
+	got, _ := seqs(t, w, 10)
+	assert.Equal(t, count(7, 10), got)
+}
+
+func TestRecoveredRecordsHaveNoIDAndComeOnce(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	f := newFeed("r", h.Publish)
+	f.open()
+	w := connect(t, server.URL+"/events?run=r", "")
+	_, id := seqs(t, w, 1)
+	h.Publish(core.Record{RunID: "r", Kind: core.KindTool, Status: core.StatusRecovered, Replayed: true})
+	recoveredID, name, _ := w.event(t)
+	assert.Equal(t, "recovered", name)
+	assert.Empty(t, recoveredID)
+	f.log(1)
+	got, _ := seqs(t, connect(t, server.URL+"/events?run=r", id), 2)
+	assert.Equal(t, []uint64{2}, got)
+}

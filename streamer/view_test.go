@@ -1,0 +1,167 @@
+package streamer_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+type runs struct {
+	Now  time.Time
+	Runs []streamer.RunState
+	More bool
+}
+
+func attempt(n int) func(*core.Record) { return func(r *core.Record) { r.Attempt = n } }
+
+func kind(k core.Kind) func(*core.Record) { return func(r *core.Record) { r.Kind = k } }
+
+// fail is an attempt that failed, and the wait that follows.
+func (f *feed) fail(address string, n int, delay time.Duration, by core.Source) {
+	r := f.call(address, core.StatusFailed, attempt(n), func(r *core.Record) {
+		r.Err, r.Class, r.WillRetry, r.Delay, r.Waiting = errors.New("down"), core.ClassServer, true, delay, by
+	})
+	r.Retry()
+	f.publish(r)
+}
+
+func TestOverviewShowsWhatWaitsAndWhy(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	f := newFeed("storm", h.Publish)
+	f.publish(core.Record{Kind: core.KindRun, Status: core.StatusStarted, Name: "pipeline", Detail: &core.Detail{Message: "a storm"}})
+	f.call("agent", core.StatusStarted, kind(core.KindAgent))
+	for _, tool := range []string{"agent/slow", "agent/fast"} {
+		f.call(tool, core.StatusStarted)
+	}
+	f.fail("agent/slow", 0, time.Minute, core.SourceServer)
+	f.fail("agent/fast", 0, time.Second, core.SourceBackoff)
+	f.call("agent/llm", core.StatusStarted, kind(core.KindLLM))
+	f.call("agent/llm", core.StatusCompleted, kind(core.KindLLM), func(r *core.Record) {
+		r.Detail = &core.Detail{Usage: core.Usage{InputTokens: 10, OutputTokens: 5, Cost: 0.25}}
+	})
+	var got runs
+	require.Equal(t, 200, get(t, server.URL+"/api/runs", &got))
+	require.Len(t, got.Runs, 1)
+	run := got.Runs[0]
+	assert.Equal(t, "running", run.Status)
+	assert.Equal(t, "a storm", run.Description)
+	assert.Equal(t, "pipeline", run.Pipeline)
+	assert.Equal(t, streamer.Calls{Started: 4, Completed: 1, Active: 3, Waiting: 2, Attempts: 4}, run.Calls)
+	assert.Equal(t, core.Usage{InputTokens: 10, OutputTokens: 5, Cost: 0.25}, run.Usage)
+	require.NotNil(t, run.Current)
+	assert.Equal(t, "agent", run.Current.Address.String())
+	require.Len(t, run.Waiting, 2)
+	assert.Equal(t, "agent/fast", run.Waiting[0].Address.String(), "the next first")
+	assert.Equal(t, "backoff", run.Waiting[0].DelaySource)
+	assert.Equal(t, "retry_after", run.Waiting[1].DelaySource)
+	assert.InDelta(t, 60, run.Waiting[1].RetryDelay, 0.001)
+	assert.Equal(t, core.ClassServer.String(), run.Waiting[1].ErrorClass)
+	assert.Equal(t, 1, run.Waiting[1].Attempt)
+	assert.Equal(t, 3, run.Waiting[1].MaxAttempts)
+	assert.NotNil(t, run.Waiting[1].NextAttemptAt)
+	assert.Equal(t, "down", run.LastError.Message)
+
+	f.call("agent/fast", core.StatusStarted, attempt(1))
+	f.call("agent/fast", core.StatusCompleted, attempt(1))
+	f.call("agent/slow", core.StatusFailed, attempt(2), func(r *core.Record) { r.Err, r.Reason = errors.New("gone"), core.ReasonExhausted })
+	f.publish(core.Record{Kind: core.KindQuestion, Status: core.StatusAwaiting, Name: "agent?1", Detail: &core.Detail{Message: "go on?"}})
+	f.call("agent", core.StatusAwaiting, kind(core.KindAgent))
+	f.end(core.StatusAwaiting)
+	got = runs{}
+	require.Equal(t, 200, get(t, server.URL+"/api/runs", &got))
+	run = got.Runs[0]
+	assert.Equal(t, "paused", run.Status)
+	assert.Equal(t, streamer.Calls{Started: 4, Completed: 2, Failed: 1, Attempts: 5, Retries: 1}, run.Calls)
+	assert.Empty(t, run.Waiting)
+	assert.Equal(t, "gone", run.LastError.Message)
+	require.Len(t, run.Questions, 1)
+	assert.Equal(t, "go on?", run.Questions[0].Text)
+
+	f.publish(core.Record{Kind: core.KindAnswer, Status: core.StatusRecorded, Name: "agent?1"})
+	f.open()
+	f.call("agent", core.StatusStarted, kind(core.KindAgent))
+	got = runs{}
+	require.Equal(t, 200, get(t, server.URL+"/api/runs", &got))
+	run = got.Runs[0]
+	assert.Equal(t, "running", run.Status)
+	assert.Empty(t, run.Questions)
+	assert.Equal(t, 4, run.Calls.Started, "a call that goes on is no other call")
+}
+
+func TestOverviewKnowsWhatHappenedBeforeTheProcessBegan(t *testing.T) {
+	source := newShelf()
+	f := newFeed("r", source.put)
+	f.open()
+	f.call("a", core.StatusStarted)
+	f.call("a", core.StatusCompleted)
+	f.end(core.StatusInterrupted)
+	newFeed("old", source.put).open()
+
+	h, server := serve(t, source, streamer.Options{})
+	f.to = func(r core.Record) { source.put(r); h.Publish(r) }
+	f.open()
+	f.call("b", core.StatusStarted)
+	var got runs
+	require.Equal(t, 200, get(t, server.URL+"/api/runs", &got))
+	require.Len(t, got.Runs, 2)
+	assert.Equal(t, "r", got.Runs[0].RunID, "the last updated first")
+	assert.Equal(t, streamer.Calls{Started: 2, Completed: 1, Active: 1, Attempts: 2}, got.Runs[0].Calls)
+	assert.False(t, got.Runs[0].Partial)
+	assert.Equal(t, []string{"shelf"}, got.Runs[0].Tags)
+	got = runs{}
+	require.Equal(t, 200, get(t, server.URL+"/api/runs?limit=1", &got))
+	assert.Len(t, got.Runs, 1)
+	assert.True(t, got.More)
+}
+
+func TestOneRunHasItsNewestRecordsAndTheCursorAfterThem(t *testing.T) {
+	source := newShelf()
+	h, server := serve(t, source, streamer.Options{History: 20})
+	f := newFeed("r", source.put, h.Publish)
+	f.open()
+	f.log(99)
+	var got struct {
+		Cursor  string
+		Run     streamer.RunState
+		Records []struct{ Seq uint64 }
+		Omitted uint64
+	}
+	for _, c := range []struct {
+		query   string
+		first   uint64
+		records int
+	}{{"", 1, 100}, {"?limit=10", 91, 10}, {"?limit=60", 41, 60}} {
+		require.Equal(t, 200, get(t, server.URL+"/api/runs/r"+c.query, &got))
+		require.Len(t, got.Records, c.records)
+		assert.Equal(t, c.first, got.Records[0].Seq)
+		assert.EqualValues(t, 100, got.Records[c.records-1].Seq)
+		assert.Equal(t, c.first-1, got.Omitted)
+		assert.EqualValues(t, 100, got.Run.LastSeq)
+	}
+	w := connect(t, server.URL+"/events?run=r&after="+got.Cursor, "")
+	f.log(1)
+	next, _ := seqs(t, w, 101)
+	assert.Equal(t, []uint64{101}, next)
+}
+
+func TestRunThatEndedSaysHow(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	for status, want := range map[core.Status]string{
+		core.StatusCompleted: "run_completed", core.StatusFailed: "run_failed",
+		core.StatusInterrupted: "run_interrupted", core.StatusAwaiting: "run_paused",
+	} {
+		f := newFeed(want, h.Publish)
+		f.open()
+		f.publish(core.Record{Kind: core.KindRun, Status: status})
+		w := connect(t, server.URL+"/events?run="+want, "")
+		seqs(t, w, 1)
+		_, name, _ := w.event(t)
+		assert.Equal(t, want, name)
+	}
+}
