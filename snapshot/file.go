@@ -17,6 +17,7 @@ import (
 //	runs/<run ID>/journal-00000007  what came after it
 //	runs/<run ID>/meta              what List needs
 //	runs/<run ID>/lock              whoever writes has it locked
+//	runs/<run ID>/inbox/            messages that wait, see Inbox
 //	artifacts/ab/cdef…              see FileArtifacts
 //	trash/                          runs that are being deleted
 //
@@ -30,6 +31,9 @@ type FileStore struct {
 	warn      func(runID string, err error)
 
 	compactFrom int64 // bytes
+
+	notices   *notices // nil if the system is not asked
+	lookEvery time.Duration
 }
 
 // compactFrom is the size from which on a journal is compacted, if it also
@@ -41,7 +45,8 @@ type FileOption func(*FileStore)
 
 // WithWarnings has f called with what went wrong without harm: the end of a
 // journal that a crash left unfinished and that was cut off (*[TornTail]), a
-// compaction that did not work out and will be tried again. It may be called
+// compaction that did not work out and will be tried again, a file in an inbox
+// that is no message and was set aside. It may be called
 // from any goroutine. Defaults to nobody hearing of it.
 func WithWarnings(f func(runID string, err error)) FileOption {
 	return func(s *FileStore) { s.warn = f }
@@ -51,8 +56,12 @@ func WithWarnings(f func(runID string, err error)) FileOption {
 // there.
 func NewFileStore(dir string, opts ...FileOption) (*FileStore, error) {
 	s := &FileStore{dir: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom}
+	s.notices, s.lookEvery = new(notices), lookEvery
 	for _, opt := range opts {
 		opt(s)
+	}
+	if s.lookEvery <= 0 {
+		return nil, fmt.Errorf("snapshot: WithInboxCheck(%v): allowed is above 0", s.lookEvery)
 	}
 	if err := makeDir(s.disk, s.dir); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
@@ -113,7 +122,7 @@ func check(ctx context.Context, runID string) error {
 func (s *FileStore) lock(ctx context.Context, runID string, wait, create bool) (*fileLock, error) {
 	l, err := exclusive(ctx, s.run(runID, lockName), wait, func() error {
 		if create {
-			return s.disk.MkdirAll(s.run(runID))
+			return s.disk.Mkdir(s.run(runID))
 		}
 		_, err := os.Stat(s.run(runID))
 		return err
@@ -278,7 +287,7 @@ func (s *FileStore) Delete(ctx context.Context, runID string) error {
 func (s *FileStore) isThere(runID string) (bool, error) {
 	entries, err := os.ReadDir(s.run(runID))
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return e.Name() != lockName && filepath.Ext(e.Name()) != tmpSuffix
+		return e.Name() != lockName && e.Name() != inboxName && filepath.Ext(e.Name()) != tmpSuffix
 	}), err
 }
 

@@ -101,6 +101,19 @@ func (d *crashDisk) Rename(from, to string) error {
 	return fastDisk{snapshot.OSDisk}.Rename(filepath.Join(d.root, from), filepath.Join(d.root, to))
 }
 
+func (d *crashDisk) Link(from, to string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.step("link %s to %s", d.rel(from), d.rel(to)); err != nil {
+		return err
+	}
+	if err := (fastDisk{snapshot.OSDisk}).Link(from, to); err != nil {
+		return err
+	}
+	d.now[d.rel(to)] = d.now[d.rel(from)]
+	return nil
+}
+
 func (d *crashDisk) Remove(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,16 +125,14 @@ func (d *crashDisk) Remove(name string) error {
 	return fastDisk{snapshot.OSDisk}.Remove(name)
 }
 
-func (d *crashDisk) MkdirAll(name string) error {
+func (d *crashDisk) Mkdir(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, err := d.step("mkdir %s", d.rel(name)); err != nil {
 		return err
 	}
-	for rel := d.rel(name); rel != "."; rel = filepath.Dir(rel) {
-		d.now[rel] = nil
-	}
-	return fastDisk{snapshot.OSDisk}.MkdirAll(name)
+	d.now[d.rel(name)] = nil
+	return fastDisk{snapshot.OSDisk}.Mkdir(name)
 }
 
 // SyncDir makes the names in a directory durable, not what is below them.

@@ -450,3 +450,29 @@ func fuzzInterpret(t *testing.T, compacted, journal []byte) {
 		require.Less(t, salvaged[i-1].Seq, salvaged[i].Seq)
 	}
 }
+
+func TestJournalsThatAreCoveredAreNotReadHoweverManyAreStillThere(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(t, dir)
+	covered := make(map[string][]byte)
+	for seq := uint64(1); seq <= 10; seq += 2 {
+		j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
+		require.NoError(t, err)
+		require.NoError(t, j.Append(storetest.Records(seq, 2)...))
+		if seq == 5 {
+			require.NoError(t, j.Close(snapshot.StatusPaused)) // which makes a snapshot
+		} else {
+			snapshot.Abandon(j)
+		}
+		maps.Copy(covered, readRun(t, dir))
+		for name, data := range covered { // as if nothing had been removed
+			if strings.HasPrefix(name, "journal-") {
+				require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "run", name), data, 0o600))
+			}
+		}
+		sn, err := s.Load(t.Context(), "run")
+		require.NoError(t, err)
+		requireRecords(t, sn.Records, int(seq)+1)
+	}
+	require.Greater(t, len(names(t, filepath.Join(dir, "runs", "run"))), 5)
+}

@@ -13,9 +13,10 @@ import (
 type disk interface {
 	Create(name string) (diskFile, error) // empty, 0600, for writing
 	Rename(from, to string) error
+	Link(from, to string) error // another name, which must be free, for the same file
 	Remove(name string) error
-	MkdirAll(name string) error // 0700
-	SyncDir(name string) error  // the names in it survive the power
+	Mkdir(name string) error   // 0700; fine if it is there
+	SyncDir(name string) error // the names in it survive the power
 }
 
 // diskFile is a file that is written from its beginning to its end.
@@ -36,7 +37,15 @@ func (osDisk) Rename(from, to string) error { return os.Rename(from, to) }
 
 func (osDisk) Remove(name string) error { return os.Remove(name) }
 
-func (osDisk) MkdirAll(name string) error { return os.MkdirAll(name, 0o700) }
+func (osDisk) Link(from, to string) error { return os.Link(from, to) }
+
+func (osDisk) Mkdir(name string) error {
+	err := os.Mkdir(name, 0o700)
+	if stat, found := os.Stat(name); errors.Is(err, fs.ErrExist) && found == nil && stat.IsDir() {
+		return nil
+	}
+	return err
+}
 
 func (osDisk) SyncDir(name string) error {
 	d, err := os.Open(name)
@@ -88,7 +97,7 @@ func makeDir(d disk, name string) error {
 	if _, err := os.Stat(name); err == nil {
 		return nil
 	}
-	if err := d.MkdirAll(name); err != nil {
+	if err := os.MkdirAll(name, 0o700); err != nil {
 		return err
 	}
 	_ = d.SyncDir(filepath.Dir(name))
@@ -98,7 +107,7 @@ func makeDir(d disk, name string) error {
 // mkdirSynced makes a directory in one that is there, whose name survives the
 // power.
 func mkdirSynced(d disk, name string) error {
-	if err := d.MkdirAll(name); err != nil {
+	if err := d.Mkdir(name); err != nil {
 		return err
 	}
 	return d.SyncDir(filepath.Dir(name))

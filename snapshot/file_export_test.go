@@ -118,3 +118,25 @@ func IsNamed(t testing.TB, name string, f func()) bool {
 	f()
 	return isNamed(l, name)
 }
+
+// EncodeMessage makes the file of a message.
+func EncodeMessage(t testing.TB, runID string, m Message) []byte {
+	data, err := encodeMessage(runID, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// DecodeMessage reads the file of a message.
+var DecodeMessage = decodeMessage
+
+// Watching is how many inboxes of a store the system tells of; it reports
+// false if the system is not asked at all.
+func Watching(s *FileStore) (n int, asked bool) {
+	s.notices.busy.Lock()
+	defer s.notices.busy.Unlock()
+	s.notices.mu.Lock()
+	defer s.notices.mu.Unlock()
+	return len(s.notices.tellTo), s.notices.watcher != nil
+}

@@ -261,6 +261,7 @@ func (j *FileJournal) Close(status Status) error {
 	j.closing.Do(func() {
 		j.closeErr = j.close(status)
 		j.lock.release()
+		j.store.poke(j.info.RunID)
 	})
 	return j.closeErr
 }

@@ -32,6 +32,7 @@ type memoryRun struct {
 	info    Info
 	records []core.Record
 	freed   chan struct{} // closed when the run is; nil if it is not open
+	inbox   memoryInbox
 }
 
 // Open implements [Store].
@@ -128,6 +129,7 @@ func (s *MemoryStore) Delete(ctx context.Context, runID string) error {
 		return &LockedError{RunID: runID}
 	}
 	delete(s.runs, runID)
+	run.inbox.tell()
 	return nil
 }
 
@@ -143,7 +145,9 @@ func (s *MemoryStore) AfterCrash() *MemoryStore {
 		if sn.Status == StatusRunning {
 			sn.Status = StatusInterrupted
 		}
-		after.runs[id] = &memoryRun{info: sn.Info, records: sn.Records}
+		after.runs[id] = &memoryRun{
+			info: sn.Info, records: sn.Records, inbox: memoryInbox{messages: slices.Clone(run.inbox.messages)},
+		}
 	}
 	after.artifacts = s.copy()
 	return after
@@ -221,6 +225,7 @@ func (j *memoryJournal) Close(status Status) error {
 	}
 	close(j.freed)
 	j.freed, j.run.freed = nil, nil
+	j.run.inbox.tell()
 	return j.err
 }
 

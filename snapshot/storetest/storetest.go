@@ -21,19 +21,22 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Run checks a store. It calls open for an empty one in each of its tests.
+// Run checks a store, and whether it keeps the rules of [snapshot.Inbox] if it
+// is one. It calls open for an empty one in each of its tests.
 func Run(t *testing.T, open func(t *testing.T) snapshot.Store) {
-	for _, test := range tests {
+	for _, test := range slices.Concat(tests, inboxTests) {
 		t.Run(test.name, func(t *testing.T) {
 			test.run(&fixture{T: t, store: open(t)})
 		})
 	}
 }
 
-var tests = []struct {
+type test struct {
 	name string
 	run  func(*fixture)
-}{
+}
+
+var tests = []test{
 	{"ARunThatIsBegunHasNoRecords", begun},
 	{"ARunThatIsNotThereIsNotFound", notFound},
 	{"ARunIDThatIsNoNameIsRefused", badRunIDs},

@@ -1,0 +1,330 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// The rules of a snapshot.Inbox, for stores that are one.
+var inboxTests = []test{
+	{"AMessageWaitsUntilItIsRemoved", messageWaits},
+	{"EveryFieldOfAMessageComesBack", messageFields},
+	{"OfMessagesWithOneIDTheFirstCounts", firstMessage},
+	{"OfManyWhoPostAtOnceOneIsTheFirst", manyPost},
+	{"MessagesComeInTheOrderOfTheirTimes", messageOrder},
+	{"WhatIsNoMessageIsRefused", noMessage},
+	{"ARunThatIsNotThereTakesNoMessage", noInbox},
+	{"MessagesStayOverOpeningAndClosing", messagesStay},
+	{"MessagesGoWithTheirRun", messagesGo},
+	{"WhoWatchesIsToldOfMessagesAndOfTheEnd", watches},
+	{"WatchingEndsWithItsContext", watchEnds},
+}
+
+// inbox is the store as one, and ends the test if it is none.
+func (f *fixture) inbox() snapshot.Inbox {
+	f.Helper()
+	inbox, ok := f.store.(snapshot.Inbox)
+	if !ok {
+		f.Skip("the store is no snapshot.Inbox")
+	}
+	return inbox
+}
+
+func (f *fixture) messages(runID string) []snapshot.Message {
+	f.Helper()
+	all, err := f.inbox().Messages(f.Context(), runID)
+	f.must(err)
+	return all
+}
+
+// Answer makes a message that answers the question with the name.
+func Answer(question, value string) snapshot.Message {
+	address, _ := core.ParseAddress("assistant/refund")
+	return snapshot.Message{Record: core.Record{
+		Time: time.Unix(1_700_000_000, 7).UTC(), Address: address, Name: question,
+		Kind: core.KindAnswer, Status: core.StatusRecorded, Detail: &core.Detail{Output: []byte(value)},
+	}}
+}
+
+// Interrupt makes a message that interrupts a generation.
+func Interrupt(generation uint64, text string) snapshot.Message {
+	return snapshot.Message{Generation: generation, Record: core.Record{
+		Time: time.Unix(1_700_000_001, 8).UTC(), Kind: core.KindRun, Status: core.StatusInterrupted,
+		Err: &core.InterruptedError{Reason: core.InterruptUser, Message: text, By: "ops"},
+	}}
+}
+
+// valueOf is what an answer says.
+func valueOf(m snapshot.Message) string { return string(m.Record.Encoded()) }
+
+func messageWaits(f *fixture) {
+	in := f.inbox()
+	f.begin("run", 1, snapshot.StatusPaused)
+	f.begin("other", 1, snapshot.StatusPaused)
+	if all := f.messages("run"); len(all) > 0 {
+		f.Fatalf("%d messages wait that nobody has posted", len(all))
+	}
+	m := Answer("refund?1", "yes")
+	f.must(in.Post(f.Context(), "run", m))
+	for range 2 {
+		if all := f.messages("run"); len(all) != 1 || valueOf(all[0]) != "yes" || all[0].ID() != m.ID() {
+			f.Fatalf("waiting are %+v", all)
+		}
+	}
+	if all := f.messages("other"); len(all) > 0 {
+		f.Errorf("another run has %d messages", len(all))
+	}
+	f.must(in.Remove(f.Context(), "run", m.ID()))
+	f.must(in.Remove(f.Context(), "run", m.ID()))
+	if all := f.messages("run"); len(all) > 0 {
+		f.Errorf("%d messages are left", len(all))
+	}
+	f.equal(f.load("run").Records, Records(1, 1), "run")
+}
+
+func messageFields(f *fixture) {
+	in := f.inbox()
+	f.begin("run", 1, snapshot.StatusPaused)
+	answer, interrupt := Answer("größe/refund?1", "\x00\xff"), Interrupt(3, "deploy")
+	f.must(in.Post(f.Context(), "run", answer))
+	f.must(in.Post(f.Context(), "run", interrupt))
+	all := f.messages("run")
+	if len(all) != 2 || all[0].Generation != 0 || all[1].Generation != 3 {
+		f.Fatalf("waiting are %+v", all)
+	}
+	f.equal([]core.Record{all[0].Record}, []core.Record{answer.Record}, "run")
+	if e := all[1].Record.Interrupt(); e == nil || e.Reason != core.InterruptUser || e.Message != "deploy" || e.By != "ops" {
+		f.Errorf("the interrupt is %+v", e)
+	}
+	all[1].Record.Err, interrupt.Record.Err = nil, nil
+	f.equal([]core.Record{all[1].Record}, []core.Record{interrupt.Record}, "run")
+}
+
+func firstMessage(f *fixture) {
+	in := f.inbox()
+	f.begin("run", 1, snapshot.StatusPaused)
+	f.must(in.Post(f.Context(), "run", Answer("a?1", "first")))
+	f.is(in.Post(f.Context(), "run", Answer("a?1", "second")), snapshot.ErrPosted, "Post again")
+	f.must(in.Post(f.Context(), "run", Answer("a?2", "another question")))
+	f.must(in.Post(f.Context(), "run", Interrupt(1, "first")))
+	f.is(in.Post(f.Context(), "run", Interrupt(1, "second")), snapshot.ErrPosted, "Post again")
+	f.must(in.Post(f.Context(), "run", Interrupt(2, "another generation")))
+	all := f.messages("run")
+	if len(all) != 4 || !slices.ContainsFunc(all, func(m snapshot.Message) bool { return valueOf(m) == "first" }) {
+		f.Errorf("waiting are %+v", all)
+	}
+	first := Answer("a?1", "")
+	f.must(in.Remove(f.Context(), "run", first.ID()))
+	f.must(in.Post(f.Context(), "run", Answer("a?1", "third")))
+}
+
+func manyPost(f *fixture) {
+	in := f.inbox()
+	f.begin("run", 1, snapshot.StatusPaused)
+	var (
+		wait sync.WaitGroup
+		mu   sync.Mutex
+		won  []string
+	)
+	for n := range 16 {
+		wait.Go(func() {
+			value := fmt.Sprint("answer ", n)
+			err := in.Post(f.Context(), "run", Answer("a?1", value))
+			switch {
+			case err == nil:
+				mu.Lock()
+				won = append(won, value)
+				mu.Unlock()
+			case !errors.Is(err, snapshot.ErrPosted):
+				f.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if all := f.messages("run"); len(won) != 1 || len(all) != 1 || valueOf(all[0]) != won[0] {
+		f.Errorf("told that they were the first: %v; waiting are %+v", won, all)
+	}
+}
+
+func messageOrder(f *fixture) {
+	f.begin("run", 1, snapshot.StatusPaused)
+	for _, n := range []int{3, 1, 4, 2, 0} {
+		m := Answer(fmt.Sprint("a?", n), fmt.Sprint(n))
+		m.Record.Time = m.Record.Time.Add(time.Duration(n) * time.Minute)
+		f.must(f.inbox().Post(f.Context(), "run", m))
+	}
+	got := ""
+	for _, m := range f.messages("run") {
+		got += valueOf(m)
+	}
+	if got != "01234" {
+		f.Errorf("they come as %s", got)
+	}
+}
+
+func noMessage(f *fixture) {
+	in := f.inbox()
+	f.begin("run", 1, snapshot.StatusPaused)
+	forOne := Answer("a?1", "yes")
+	forOne.Generation = 1
+	for name, m := range map[string]snapshot.Message{
+		"nothing":                         {},
+		"another record":                  {Record: Records(1, 1)[0]},
+		"an answer to nothing":            Answer("", "yes"),
+		"an answer without a value":       Answer("a?1", ""),
+		"an answer for one generation":    forOne,
+		"an interrupt for no generation":  Interrupt(0, "stop"),
+		"an interrupt that does not tell": {Generation: 1, Record: core.Record{Kind: core.KindRun, Status: core.StatusInterrupted}},
+	} {
+		if err := in.Post(f.Context(), "run", m); err == nil {
+			f.Errorf("%s was posted", name)
+		}
+	}
+	if all := f.messages("run"); len(all) > 0 {
+		f.Errorf("waiting are %+v", all)
+	}
+}
+
+func noInbox(f *fixture) {
+	in := f.inbox()
+	nothing := func() { f.Error("told of a change") }
+	f.is(in.Post(f.Context(), "none", Answer("a?1", "yes")), snapshot.ErrNotFound, "Post")
+	_, err := in.Messages(f.Context(), "none")
+	f.is(err, snapshot.ErrNotFound, "Messages")
+	f.is(in.Watch(f.Context(), "none", nothing), snapshot.ErrNotFound, "Watch")
+	for _, id := range []string{"", "../run", "a/b"} {
+		if err := in.Post(f.Context(), id, Answer("a?1", "yes")); err == nil {
+			f.Errorf("posted to a run %q", id)
+		}
+		if _, err := in.Messages(f.Context(), id); err == nil {
+			f.Errorf("there are messages of a run %q", id)
+		}
+		if err := in.Watch(f.Context(), id, nothing); err == nil {
+			f.Errorf("a run %q was watched", id)
+		}
+	}
+	if ids := f.list(snapshot.Filter{}); len(ids) > 0 {
+		f.Errorf("posting to a run has made it: %v", ids)
+	}
+}
+
+func messagesStay(f *fixture) {
+	in := f.inbox()
+	j := f.open("run")
+	f.must(j.Append(Records(1, 2)...))
+	f.must(in.Post(f.Context(), "run", Answer("a?1", "yes")))
+	f.must(j.Append(Records(3, 1)...))
+	f.must(j.Close(snapshot.StatusPaused))
+	if all := f.messages("run"); len(all) != 1 {
+		f.Errorf("waiting are %+v", all)
+	}
+	j = f.open("run")
+	f.must(j.Append(Records(4, 1)...))
+	if all := f.messages("run"); len(all) != 1 || valueOf(all[0]) != "yes" {
+		f.Errorf("waiting are %+v", all)
+	}
+	f.must(j.Close(snapshot.StatusPaused))
+	f.equal(f.load("run").Records, Records(1, 4), "run")
+}
+
+func messagesGo(f *fixture) {
+	f.begin("run", 1, snapshot.StatusPaused)
+	f.must(f.inbox().Post(f.Context(), "run", Answer("a?1", "yes")))
+	f.must(f.store.Delete(f.Context(), "run"))
+	_, err := f.inbox().Messages(f.Context(), "run")
+	f.is(err, snapshot.ErrNotFound, "Messages")
+	f.begin("run", 1, snapshot.StatusPaused)
+	if all := f.messages("run"); len(all) > 0 {
+		f.Errorf("a run that was begun again has the messages %+v", all)
+	}
+}
+
+func watches(f *fixture) {
+	in := f.inbox()
+	j := f.open("run")
+	ctx, cancel := context.WithCancel(f.Context())
+	defer cancel()
+	var inside atomic.Int32
+	told, returned := make(chan struct{}, 100), make(chan error, 1)
+	go func() {
+		returned <- in.Watch(ctx, "run", func() {
+			if inside.Add(1) > 1 {
+				f.Error("two calls at the same time")
+			}
+			told <- struct{}{}
+			inside.Add(-1)
+		})
+	}()
+	// until waits until it was told and what it was told of is there.
+	until := func(what string, there func() bool) {
+		f.Helper()
+		for limit := time.After(time.Minute); !there(); {
+			select {
+			case <-told:
+			case <-limit:
+				f.Fatalf("not told: %s", what)
+			}
+		}
+	}
+	begun := false
+	until("at the beginning", func() bool {
+		defer func() { begun = true }()
+		return begun
+	})
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	m := Answer("a?1", "yes")
+	wait.Go(func() {
+		if err := in.Post(f.Context(), "run", m); err != nil {
+			f.Error(err)
+		}
+	})
+	until("a message was posted", func() bool { return len(f.messages("run")) == 1 })
+	wait.Go(func() {
+		if err := in.Remove(f.Context(), "run", m.ID()); err != nil {
+			f.Error(err)
+		}
+	})
+	until("a message was removed", func() bool { return len(f.messages("run")) == 0 })
+	wait.Go(func() {
+		if err := j.Close(snapshot.StatusPaused); err != nil {
+			f.Error(err)
+		}
+	})
+	until("the run was closed", func() bool { return f.load("run").Status == snapshot.StatusPaused })
+	cancel()
+	f.is(<-returned, context.Canceled, "Watch")
+}
+
+func watchEnds(f *fixture) {
+	in := f.inbox()
+	f.begin("run", 1, snapshot.StatusPaused)
+	why := errors.New("enough")
+	for range 3 {
+		ctx, cancel := context.WithCancelCause(f.Context())
+		calls := 0
+		err := in.Watch(ctx, "run", func() {
+			calls++
+			cancel(why)
+		})
+		f.is(err, why, "Watch")
+		if calls != 1 {
+			f.Errorf("told %d times, not once", calls)
+		}
+	}
+	ctx, cancel := context.WithCancel(f.Context())
+	cancel()
+	f.is(in.Watch(ctx, "run", func() { f.Error("told after the end") }), context.Canceled, "Watch")
+	f.is(in.Post(ctx, "run", Answer("a?1", "yes")), context.Canceled, "Post")
+	_, err := in.Messages(ctx, "run")
+	f.is(err, context.Canceled, "Messages")
+	f.is(in.Remove(ctx, "run", "answer-1"), context.Canceled, "Remove")
+}
