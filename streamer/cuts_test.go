@@ -121,7 +121,7 @@ func TestNoGapAndNoDuplicateAt2000Cuts(t *testing.T) {
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
 		require.NotContains(t, []string{"gap", "reset"}, e.Name, "%s", e.Data)
-		require.Equal(t, next, seqOf(t, e), "after %d cuts", cut.cuts.Load())
+		require.Equal(t, next, number(t, e), "after %d cuts", cut.cuts.Load())
 		next++
 		if e.Name == "run_started" && next > 2 { // the second, behind the last cut
 			break
@@ -141,7 +141,7 @@ func TestNoGapAndNoDuplicateWhileTheServerIsStartedAnew(t *testing.T) {
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
 		require.NotContains(t, []string{"gap", "reset"}, e.Name, "%s", e.Data)
-		require.Equal(t, next, seqOf(t, e))
+		require.Equal(t, next, number(t, e))
 		if next == 1000 {
 			break
 		}

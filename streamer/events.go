@@ -210,6 +210,9 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 	}
 	for {
 		before := s.at
+		// What is published from here on may be in the source too, and is then
+		// known by its number.
+		_, next := s.run.tape.span()
 		if err := s.replay(ctx); err != nil {
 			return 0, err
 		}
@@ -218,9 +221,7 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 		case where == placeFound:
 			return pos, nil
 		case where != placeOlder:
-			// The source is ahead of the tape, or the tape is empty.
-			_, next := s.run.tape.span()
-			return next, nil
+			return next, nil // the source is ahead of the tape, or the tape was empty
 		case s.at == before:
 			return s.skip(where), nil // the source does not have it either
 		}
@@ -232,7 +233,6 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 func (s *stream) skip(where place) uint64 {
 	oldest, pos, kept := s.run.tape.oldest()
 	if !kept {
-		_, pos = s.run.tape.span()
 		if s.at != (cursor{}) {
 			s.reset("nothing of this run is kept; it begins anew")
 		}

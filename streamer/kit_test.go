@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -98,6 +99,7 @@ func (f *feed) call(address string, status core.Status, change ...func(*core.Rec
 type shelf struct {
 	mu   sync.Mutex
 	runs map[string][]core.Record
+	read func() // called when the records of a run have been read
 }
 
 func newShelf() *shelf { return &shelf{runs: make(map[string][]core.Record)} }
@@ -147,6 +149,9 @@ func (s *shelf) Records(_ context.Context, id string, after uint64) iter.Seq2[co
 			if r.Seq > after && !yield(r, nil) {
 				return
 			}
+		}
+		if s.read != nil {
+			s.read()
 		}
 	}
 }
@@ -230,6 +235,15 @@ func seqOf(t testing.TB, e streamer.Event) uint64 {
 	}
 	require.NoError(t, e.Decode(&record))
 	return record.Seq
+}
+
+// number is that in the ID of an event.
+func number(t testing.TB, e streamer.Event) uint64 {
+	t.Helper()
+	_, digits, _ := strings.Cut(e.ID, "-")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	require.NoError(t, err)
+	return n
 }
 
 // refusal is the body of one.

@@ -2,6 +2,7 @@ package streamer_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -244,5 +245,17 @@ func TestRecoveredRecordsHaveNoIDAndComeOnce(t *testing.T) {
 	assert.Empty(t, recoveredID)
 	f.log(1)
 	got, _ := seqs(t, connect(t, server.URL+"/events?run=r", id), 2)
+	assert.Equal(t, []uint64{2}, got)
+}
+
+func TestRecordPublishedWhileTheSourceIsReadIsNotMissed(t *testing.T) {
+	source := newShelf()
+	f := newFeed("r")
+	_, url := restart(t, source, f)
+	f.open()
+	_, id := seqs(t, connect(t, url+"/events?run=r", ""), 1)
+	_, url = restart(t, source, f)
+	source.read = sync.OnceFunc(func() { f.log(1) })
+	got, _ := seqs(t, connect(t, url+"/events?run=r", id), 2)
 	assert.Equal(t, []uint64{2}, got)
 }
