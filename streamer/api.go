@@ -228,14 +228,14 @@ func limitOf(req *http.Request, def, most int) (int, error) {
 	return n, nil
 }
 
-// healthBody is /health.
-type healthBody struct {
+// Stats are the counters of a [Handler], which /health sends.
+type Stats struct {
 	Status          string `json:"status"` // always "ok": a handler that is closed answers 503
 	Clients         int    `json:"clients"`
 	Runs            int    `json:"runs"`         // in memory
 	HistoryKept     uint64 `json:"history_kept"` // events of all runs in memory
 	HistoryLimit    int    `json:"history_limit"`
-	Events          uint64 `json:"events"` // published since the beginning
+	Events          uint64 `json:"events"` // published since New, as are those that follow counted
 	Accepted        uint64 `json:"accepted"`
 	Refused         uint64 `json:"refused"` // requests of every kind
 	SlowDisconnects uint64 `json:"slow_disconnects"`
@@ -246,9 +246,6 @@ type healthBody struct {
 func (h *Handler) serveHealth(w http.ResponseWriter, _ *http.Request, _ *Scope) {
 	h.sendJSON(w, h.Stats())
 }
-
-// Stats are the counters of a handler since New, as /health sends them.
-type Stats = healthBody
 
 // Stats returns the counters.
 func (h *Handler) Stats() Stats {

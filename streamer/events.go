@@ -41,6 +41,10 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 		return
 	}
 	defer leave()
+	if req.Method == http.MethodHead {
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
 	h.counters.accepted.Add(1)
 
 	s := &stream{handler: h, run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), proto: req.ProtoMajor}
@@ -259,6 +263,11 @@ func (s *stream) replay(ctx context.Context) error {
 	epoch, found := "", s.at == (cursor{})
 	oldest, _, kept := s.run.tape.oldest()
 	for rec, err := range s.handler.source.Records(ctx, s.run.id, 0) {
+		select {
+		case <-s.handler.closing:
+			return http.ErrServerClosed
+		default:
+		}
 		if err != nil {
 			s.event("error", errorBody{Code: "unreadable", Message: "the records of the run cannot be read"})
 			return err

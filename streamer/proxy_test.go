@@ -160,3 +160,12 @@ func TestRecordThatIsTooLongIsCut(t *testing.T) {
 	assert.Contains(t, data, `"truncated"`)
 	assert.Contains(t, data, `"original_error":"unexpected EOF"`)
 }
+
+func TestHeadOfAStreamIsNoStream(t *testing.T) {
+	_, server := serve(t, nil, streamer.Options{})
+	resp, err := http.Head(server.URL + "/events")
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, 200, resp.StatusCode)
+	assert.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
+}

@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
+	"iter"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -213,4 +216,36 @@ func TestMemoryIsBoundedByTheHistory(t *testing.T) {
 	assert.EqualValues(t, 1000, h.Stats().HistoryKept)
 	assert.LessOrEqual(t, h.Stats().Runs, 11)
 	require.NoError(t, h.Close(t.Context()))
+}
+
+func TestCloseEndsAReplay(t *testing.T) {
+	source := newShelf()
+	f := newFeed("r", source.put)
+	f.open()
+	f.log(1000)
+	h, err := streamer.New(endless{source}, streamer.Options{})
+	require.NoError(t, err)
+	server := httptest.NewServer(h)
+	defer server.Close()
+	w := connect(t, server.URL+"/events?run=r", "")
+	seqs(t, w, 500)
+	var reading sync.WaitGroup
+	reading.Go(func() { _, _ = io.Copy(io.Discard, w.lines) })
+	require.NoError(t, h.Close(t.Context()))
+	reading.Wait()
+}
+
+// endless has runs that never end.
+type endless struct{ *shelf }
+
+func (e endless) Records(ctx context.Context, id string, after uint64) iter.Seq2[core.Record, error] {
+	return func(yield func(core.Record, error) bool) {
+		for {
+			for r := range e.shelf.Records(ctx, id, after) {
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}
+	}
 }
