@@ -31,6 +31,10 @@ type Recalled struct {
 	// not be answered for that.
 	Diverged bool
 
+	// Over is why the call is not to begin or go on: the end of the group that
+	// it is in, on record.
+	Over *InterruptedError
+
 	Wait    time.Duration // the rest of the wait before the attempt
 	Delay   time.Duration // the whole of it
 	Spent   time.Duration // on attempts and waits so far
@@ -68,6 +72,8 @@ func (c *call) recall(s *Scope, rec *Recalled) (*Scope, error) {
 		return nil, c.halt(&CallError{Address: c.address, Name: c.spec.Name, Stage: StageEntry, Reason: ReasonDivergence, Err: errOtherInput})
 	case rec.Outcome != nil:
 		return nil, c.replay(rec.Outcome)
+	case rec.Over != nil:
+		return nil, c.suspend(s, rec.Over, StageEntry)
 	}
 	if done, err := c.checkpoint(s); done {
 		return nil, err
@@ -114,10 +120,15 @@ func (c *call) recalled(s *Scope) (*Recalled, error) {
 		return nil, err
 	}
 	rec := c.run.Recall(s, c.spec.Kind, hash)
-	if rec != nil && rec.Outcome == nil && rec.InDoubt == nil && rec.Refused == nil && !rec.Diverged && !rec.NotRecorded && !rec.Begun {
-		return nil, nil // its preconditions are still to come
+	if rec != nil && rec.isNew() {
+		return nil, nil
 	}
 	return rec, nil
+}
+
+// isNew reports whether the preconditions of the call are still to come.
+func (r *Recalled) isNew() bool {
+	return r.Outcome == nil && r.InDoubt == nil && r.Refused == nil && r.Over == nil && !r.Diverged && !r.NotRecorded && !r.Begun
 }
 
 // errMayHaveRun is the failure of a call that must not run twice.

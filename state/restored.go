@@ -15,6 +15,7 @@ type restored struct {
 	inside map[string]uint64        // the last outcome recorded inside an attempt, by the path of its scope
 	values map[core.Address][]value // by the call that wrote them, in order
 	order  []core.Address           // of those with values, in order
+	groups groups                   // nil until one is asked for
 }
 
 // track is what became of one call.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -73,19 +74,27 @@ type node struct {
 	kind     core.Kind
 	failures int  // attempts that fail before one succeeds
 	fatal    bool // it fails for good instead
+	takes    time.Duration
 	children []*node
 	parallel bool
+	failFast bool // the children are a group that fails with the first of them
 	loops    int
 }
 
 func randomTree(rng *rand.Rand, depth int) *node {
 	n := &node{name: fmt.Sprintf("agent%d", rng.IntN(3)), kind: core.KindAgent, loops: 1 + rng.IntN(2), parallel: rng.IntN(3) == 0}
-	for range 1 + rng.IntN(3) {
-		if depth > 0 && rng.IntN(3) == 0 {
+	// What would be stopped in a group depends on time, and so would what it
+	// comes to, if there were more than leaves in it.
+	n.failFast = rng.IntN(4) == 0
+	for i := range 1 + rng.IntN(3) {
+		if depth > 0 && !n.failFast && rng.IntN(3) == 0 {
 			n.children = append(n.children, randomTree(rng, depth-1))
 			continue
 		}
 		leaf := &node{name: fmt.Sprintf("tool%d", rng.IntN(2)), kind: core.KindTool}
+		if n.failFast {
+			leaf.takes = time.Duration(1+(5*i+3)%7) * time.Minute // no two at once
+		}
 		switch rng.IntN(5) {
 		case 0:
 			leaf.failures = 1 + rng.IntN(2)
@@ -132,8 +141,13 @@ func (e *effects) leaf(ctx context.Context, n *node) (string, error) {
 	s := core.ScopeOf(ctx)
 	address := s.Address().String()
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.ran[address]++
+	e.mu.Unlock()
+	if err := pause(ctx, n.takes); err != nil {
+		return "", err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	switch {
 	case n.fatal:
 		return "", errFatal
@@ -161,11 +175,14 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node) (string, err
 			}
 			results[i] = out
 		}
-		if !n.parallel {
+		switch {
+		case n.failFast:
+			results = e.failFast(t, ctx, n)
+		case !n.parallel:
 			for i := range n.children {
 				one(ctx, i)
 			}
-		} else {
+		default:
 			g := core.NewGroup(ctx, "g")
 			var wg sync.WaitGroup
 			for i := range n.children {
@@ -180,12 +197,26 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node) (string, err
 	return strings.Join(all, ";"), nil
 }
 
+// failFast makes the children as branches of a group that fails with the first
+// of them.
+func (e *effects) failFast(t testing.TB, ctx context.Context, n *node) []string {
+	branches := make([]func(context.Context) (string, error), len(n.children))
+	for i, child := range n.children {
+		branches[i] = func(ctx context.Context) (string, error) { return e.call(t, ctx, child) }
+	}
+	results, err := actors.Parallel(ctx, actors.Group{Name: "fast"}, branches...)
+	if err != nil {
+		results = []string{fmt.Sprint("the group failed, fatally: ", errors.Is(err, errFatal))}
+	}
+	return results
+}
+
 // TestRunCutAnywhereResumesToTheSameResult is the model: a random program of
 // nested, parallel and repeated calls is cut at every record boundary and
 // resumed. It must come to what the uncut run came to, without running again
 // what had succeeded.
 func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
-	for seed := range uint64(25) {
+	for seed := range uint64(100) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				program := randomTree(rand.New(rand.NewPCG(seed, 7)), 2)
@@ -206,6 +237,11 @@ func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 					require.Equal(t, want, got, "cut after record %d", n)
 					for address := range done {
 						require.Zero(t, again.ran[address], "%s had ended before the cut after record %d", address, n)
+					}
+					for _, group := range failedGroups(whole.records[:n]) {
+						for address := range again.ran {
+							require.False(t, strings.HasPrefix(address, group+"/"), "%s was started, and its group had failed before the cut after record %d", address, n)
+						}
 					}
 					requireAttemptsWithin(t, tape.records, 5)
 				}
@@ -264,6 +300,22 @@ func completedLeaves(records []core.Record) map[string]bool {
 		}
 	}
 	return done
+}
+
+// failedGroups are the paths of the groups that fail fast and have a recorded
+// failure.
+func failedGroups(records []core.Record) []string {
+	var paths []string
+	for i := range records {
+		r := &records[i]
+		path, _, found := strings.Cut(r.Address.String(), "/group:fast")
+		if found && r.IsOutcome() && r.Status == core.StatusFailed {
+			rest := strings.TrimPrefix(r.Address.String(), path+"/")
+			name, _, _ := strings.Cut(rest, "/")
+			paths = append(paths, path+"/"+name)
+		}
+	}
+	return paths
 }
 
 func requireAttemptsWithin(t testing.TB, records []core.Record, most int) {

@@ -170,6 +170,10 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		return nil
 	}
 	found := r.restored.recall(a, kind, r.rerunFailed)
+	if over := s.Parent().Over(); over != nil && (found == nil || found.Outcome == nil) {
+		r.mu.Unlock()
+		return &core.Recalled{Over: over}
+	}
 	if v := r.validation; v != nil {
 		found = v.recall(a, kind, input, found)
 	}
