@@ -16,6 +16,8 @@ type restored struct {
 	values map[core.Address][]value // by the call that wrote them, in order
 	order  []core.Address           // of those with values, in order
 	groups groups                   // nil until one is asked for
+
+	preconditions map[core.Address][]value // by the call whose preconditions wrote them
 }
 
 // track is what became of one call.
@@ -36,7 +38,7 @@ func (r *restored) diverges(a core.Address, input core.Hash) bool {
 func newRestored(records []core.Record) *restored {
 	r := &restored{
 		calls: make(map[core.Address]*track), inside: make(map[string]uint64),
-		values: make(map[core.Address][]value),
+		values: make(map[core.Address][]value), preconditions: make(map[core.Address][]value),
 	}
 	for i := range records {
 		rec := &records[i]
@@ -44,10 +46,7 @@ func newRestored(records []core.Record) *restored {
 		case rec.Kind.IsCall():
 			r.follow(rec)
 		case rec.Kind == core.KindValue || rec.Kind == core.KindStepResult:
-			if _, ok := r.values[rec.Address]; !ok {
-				r.order = append(r.order, rec.Address)
-			}
-			r.values[rec.Address] = append(r.values[rec.Address], value{slot{rec.Kind, rec.Name}, rec.Encoded(), rec.Seq})
+			r.followValue(rec)
 		}
 	}
 	return r
@@ -142,40 +141,6 @@ func (r *restored) entriesSince(a core.Address, t *track) int {
 		}
 	}
 	return n
-}
-
-// valuesOf takes the values that the call and those inside it wrote.
-func (r *restored) valuesOf(a core.Address) []value {
-	if a.IsZero() {
-		taken := r.values[a]
-		delete(r.values, a)
-		return taken
-	}
-	var taken []value
-	path := a.String()
-	for _, by := range r.order {
-		if by == a || isInside(by.Scope(), path) {
-			taken = append(taken, r.values[by]...)
-			delete(r.values, by)
-		}
-	}
-	return taken
-}
-
-// valuesBefore takes the values that the calls of the attempts before that of
-// the number wrote.
-func (r *restored) valuesBefore(a core.Address, attempt int) []value {
-	var taken []value
-	for i := range attempt {
-		path := scopePath(a, i)
-		for _, by := range r.order {
-			if scope := by.Scope(); scope == path || strings.HasPrefix(scope, path+"/") {
-				taken = append(taken, r.values[by]...)
-				delete(r.values, by)
-			}
-		}
-	}
-	return taken
 }
 
 // scopePath is what stands before the names of calls made by an attempt of the

@@ -27,7 +27,7 @@ func (r *run) EndGroup(s *core.Scope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	path := s.Address().String()
-	r.takeValues(s, r.restored.valuesWithin(path))
+	r.takeValues(s, r.restored.valuesIn(path))
 	if r.validation == nil {
 		return
 	}
@@ -188,17 +188,4 @@ func (g *group) sort(numbers []int, failures bool) {
 	slices.SortFunc(numbers, func(a, b int) int {
 		return cmp.Compare(g.branches[a].lastSeq(failures), g.branches[b].lastSeq(failures))
 	})
-}
-
-// valuesWithin takes the values that the calls at any depth below the path
-// wrote.
-func (r *restored) valuesWithin(path string) []value {
-	var taken []value
-	for _, by := range r.order {
-		if scope := by.Scope(); strings.HasPrefix(scope, path+"/") {
-			taken = append(taken, r.values[by]...)
-			delete(r.values, by)
-		}
-	}
-	return taken
 }
