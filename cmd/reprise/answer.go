@@ -22,8 +22,9 @@ func (a *app) answerCommand() *cobra.Command {
 		Short:   "Answer a question that a run waits for",
 		Long: "Answer a question of a run that no program has open. The value is JSON: true, 42,\n" +
 			"\"a text in quotes\", {\"approved\": true}. The call that asked goes on when the run\n" +
-			"is resumed. The first answer counts. Before a value that begins with a minus,\n" +
-			"write --.",
+			"is resumed. The first answer counts; one that does not fit what the call waits for\n" +
+			"is set aside then, and the question asked again. Before a value that begins with a\n" +
+			"minus, write --.",
 		Example: "  reprise answer refund-7 'agent/refund?1' true\n" +
 			"  reprise answer refund-7 'agent/reason?1' '\"the customer moved\"'\n" +
 			"  reprise answer refund-7 -- 'agent/correction?1' -5",

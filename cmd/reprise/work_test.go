@@ -22,7 +22,7 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	assert.Equal(t, "QUESTION  TEXT\nrefund?1  refund \\x1b[31mit\\x1b[0m?\n", call(t, dir, "questions", "r7").text(t))
 	var open []question
 	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "questions", "r7", "--json").text(t)), &open))
-	assert.Equal(t, []question{{"refund?1", "refund \x1b[31mit\x1b[0m?"}}, open)
+	assert.Equal(t, []question{{ID: "refund?1", Text: "refund \x1b[31mit\x1b[0m?"}}, open)
 
 	call(t, dir, "answer", "r7", "refund?2", "true").failed(t, exitFailure,
 		`run r7 has asked no question "refund?2"; it waits for refund?1`)
@@ -35,6 +35,23 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	assert.Equal(t, result{exitOK, "", "run r7 waits for no answer\n"}, call(t, dir, "questions", "r7"))
 	assert.Equal(t, "[]\n", call(t, dir, "questions", "r7", "--json").text(t))
 
+	approved, err := refund(t, dir, "r7")
+	require.NoError(t, err)
+	assert.True(t, approved)
+}
+
+func TestAnswerThatDoesNotFitIsAskedForAgain(t *testing.T) {
+	dir := t.TempDir()
+	refund(t, dir, "r7")
+	call(t, dir, "answer", "r7", "refund?1", `"perhaps"`).text(t)
+	_, err := refund(t, dir, "r7")
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	assert.Contains(t, call(t, dir, "questions", "r7").text(t), `(again: the answer "perhaps" does not fit: `)
+	var open []question
+	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "questions", "r7", "--json").text(t)), &open))
+	require.Len(t, open, 1)
+	assert.NotEmpty(t, open[0].Refused)
+	call(t, dir, "answer", "r7", "refund?1", "true").text(t)
 	approved, err := refund(t, dir, "r7")
 	require.NoError(t, err)
 	assert.True(t, approved)
