@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,11 +47,11 @@ func Await[T any](ctx context.Context, question string) (T, error) {
 	q := Question{ID: fmt.Sprintf("%s%s%d", s.call.address, mark, s.questions.Add(1)), Text: question}
 	suspended, err := s.ask(q, func(encoded []byte) error {
 		var fitting T
-		err := Decode(encoded, &fitting)
-		if err == nil {
-			answer = fitting
+		if err := Decode(encoded, &fitting); err != nil {
+			return err
 		}
-		return err
+		answer = fitting
+		return notMissing(encoded, answer)
 	})
 	if suspended != nil {
 		for around := s; around != nil; around = around.call.parent {
@@ -59,6 +60,19 @@ func Await[T any](ctx context.Context, question string) (T, error) {
 		return answer, suspended
 	}
 	return answer, err
+}
+
+// notMissing refuses an answer of null for a type that has none: decoded, it
+// would be the zero value, which nobody gave.
+func notMissing(encoded []byte, v any) error {
+	null := []byte{0xc0}
+	if !bytes.Equal(encoded, null) {
+		return nil
+	}
+	if again, err := Encode(v); err != nil || !bytes.Equal(again, null) {
+		return fmt.Errorf("null is no %T", v)
+	}
+	return nil
 }
 
 // asker is a run that can ask questions.

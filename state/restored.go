@@ -26,6 +26,8 @@ type track struct {
 	retrying core.Record // the latest promise of another attempt
 	entries  []uint64    // the started records of the latest attempt
 	begun    bool
+	starts   int       // of attempts
+	doubt    doubt     // about the latest
 	input    core.Hash // zero if it was not kept
 }
 
@@ -65,12 +67,14 @@ func (r *restored) follow(rec *core.Record) {
 		}
 		t.entries = append(t.entries, rec.Seq)
 		t.begun = true
+		t.starts++
 		if rec.Detail != nil && !rec.Detail.InputHash.IsZero() {
 			t.input = rec.Detail.InputHash
 		}
 	case core.StatusRetrying:
 		t.retrying = *rec
 	}
+	t.doubt = t.doubt.after(rec)
 	t.last = *rec
 	if rec.IsOutcome() {
 		t.retrying = core.Record{}
@@ -94,7 +98,7 @@ func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) *cor
 	if t == nil {
 		return nil
 	}
-	out := &core.Recalled{Begun: t.begun, Attempt: t.last.Attempt}
+	out := &core.Recalled{Begun: t.begun, Attempt: t.last.Attempt, Starts: t.starts}
 	switch {
 	case t.last.Status == core.StatusFailed && !t.last.WillRetry && rerunFailed:
 		return t.rerun(kind)
@@ -102,7 +106,7 @@ func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) *cor
 		outcome := t.last
 		out.Outcome = &outcome
 		return out
-	case t.last.Status == core.StatusStarted:
+	case t.doubt == doubtStarted:
 		out.Started = true
 		out.Spent = t.retrying.Elapsed + t.retrying.Delay
 		out.LastErr = t.retrying.Err
@@ -112,7 +116,7 @@ func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) *cor
 		return out
 	}
 	out.Spent = t.last.Elapsed
-	out.Entered = t.last.Status == core.StatusInterrupted && t.last.Stage == core.StageHandler
+	out.Entered = t.doubt == doubtInterrupted
 	if t.retrying.Attempt == t.last.Attempt && t.retrying.Seq > 0 {
 		// The time that the process was down counts as waited.
 		out.Delay, out.LastErr = t.retrying.Delay, t.retrying.Err

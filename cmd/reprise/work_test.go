@@ -57,6 +57,40 @@ func TestAnswerThatDoesNotFitIsAskedForAgain(t *testing.T) {
 	assert.True(t, approved)
 }
 
+func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
+	dir, ran := t.TempDir(), 0
+	type receipt struct {
+		ID   int      `json:"id"`
+		Tags []string `json:"tags"`
+	}
+	stop := true
+	pay := func() (receipt, error) {
+		st, err := state.Open(t.Context(), newStore(t, dir), "r7")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, st.Close()) }()
+		return core.Step(st.Context(t.Context()), "pay", func(ctx context.Context) (receipt, error) {
+			ran++
+			if stop {
+				st.Interrupt(core.InterruptUser, "deploy", "ops")
+			}
+			return receipt{}, ctx.Err()
+		}, core.StepInDoubt(core.InDoubtAsk))
+	}
+	_, err := pay()
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	stop = false
+	_, err = pay()
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	asked := call(t, dir, "questions", "r7").text(t)
+	assert.Contains(t, asked, "step:pay?in-doubt1")
+	assert.Contains(t, asked, `{"decision": "run_again"}`, "it tells how to answer")
+	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "completed", "output": {"id": 7, "tags": ["by", "hand"]}}`).text(t)
+	got, err := pay()
+	require.NoError(t, err)
+	assert.Equal(t, receipt{7, []string{"by", "hand"}}, got)
+	assert.Equal(t, 1, ran)
+}
+
 func TestAnswersAreValuesOfJSON(t *testing.T) {
 	for text, want := range map[string]any{
 		"true": true, "null": nil, `"x"`: "x", "-5": int64(-5), "18446744073709551615": uint64(1<<64 - 1),
