@@ -26,7 +26,9 @@ type Group struct {
 
 	// CollectAll lets every branch end, whatever happens to the others. By
 	// default the first failure interrupts the other branches, and those that
-	// wait for a worker are not started.
+	// wait for a worker are not started. That stays so when the run is resumed:
+	// branches that failed are recalled first, one after another, and so must
+	// not wait for others.
 	CollectAll bool
 }
 
@@ -105,23 +107,19 @@ func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Cont
 		contexts[i] = scope.Branch(i + 1)
 	}
 	results := make([]T, len(branches))
-	o := outcome{group: g, errs: make([]error, len(branches)), cancel: scope.Cancel}
-	workers := g.Workers
-	if workers == 0 {
-		workers = len(branches)
-	}
-	eachLimited(len(branches), workers, func(i int) {
+	o := outcome{group: g, scope: scope, contexts: contexts, errs: make([]error, len(branches))}
+	o.makeAll(func(i int) {
 		if err := contexts[i].Err(); err != nil {
-			o.ended(contexts[i], i, err)
+			o.ended(i, err)
 			return
 		}
 		out, err := branches[i](contexts[i])
 		if err != nil {
-			o.ended(contexts[i], i, err)
+			o.ended(i, err)
 			return
 		}
 		results[i] = out
-	}, func(i int, err error) { o.ended(contexts[i], i, err) })
+	})
 	return results, o.err(ctx)
 }
 
@@ -137,35 +135,91 @@ func (g Group) check() error {
 
 // outcome gathers how the branches of a group ended.
 type outcome struct {
-	group  Group
-	cancel func(error)
+	group    Group
+	scope    *core.Group
+	contexts []context.Context // of the branches
 
 	mu        sync.Mutex
 	suspended error // of a branch that stopped without anything around it having ended
 	errs      []error
 	stopped   []int // branches, from 1, in no order
-	cancelled bool  // the group failed fast
+	first     error // why the group failed fast
+	recalling bool  // the branches that failed on record are made again
+}
+
+// makeAll makes the branches, each by a call of one.
+func (o *outcome) makeAll(one func(i int)) {
+	workers, left := o.group.Workers, make([]int, len(o.contexts))
+	if workers == 0 {
+		workers = len(left)
+	}
+	for i := range left {
+		left[i] = i
+	}
+	each := func(branches []int, workers int) {
+		eachLimited(len(branches), workers, func(n int) { one(branches[n]) }, func(n int, err error) { o.ended(branches[n], err) })
+	}
+	if !o.group.CollectAll {
+		if recalled := o.scope.Recall(); recalled != nil {
+			left = o.resume(recalled, left, workers, each)
+		}
+	}
+	each(left, workers)
+}
+
+// resume makes those of the branches that may have failed when they were
+// recorded, until one fails again: it was the first. Then those that ended by
+// then are recalled, and no other is made. It returns what is left to make.
+func (o *outcome) resume(recalled *core.RecalledGroup, left []int, workers int, each func([]int, int)) []int {
+	pick := func(numbers []int) (branches []int) {
+		for _, number := range numbers {
+			if i := slices.Index(left, number-1); i >= 0 {
+				branches, left = append(branches, left[i]), slices.Delete(left, i, i+1)
+			}
+		}
+		return branches
+	}
+	first, ended := pick(recalled.First), pick(recalled.Ended)
+	o.recalling = true
+	for o.first == nil && len(first) > 0 {
+		each(first[:1], 1)
+		first = first[1:]
+	}
+	o.recalling = false
+	if o.first == nil {
+		return slices.Sorted(slices.Values(append(left, ended...)))
+	}
+	o.scope.End(o.first)
+	each(append(first, ended...), workers)
+	o.scope.Cancel(o.first)
+	for _, i := range left {
+		o.stopped = append(o.stopped, i+1)
+	}
+	return nil
 }
 
 // ended takes in that a branch did not succeed. Whether it failed or was
 // stopped is decided by its context, not by its error.
-func (o *outcome) ended(ctx context.Context, branch int, err error) {
+func (o *outcome) ended(branch int, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var failed *core.CallError
-	suspension := core.IsSuspension(err)
-	if o.cancelled && (suspension || !errors.As(err, &failed)) {
+	suspension, goesOn := core.IsSuspension(err), o.contexts[branch].Err() == nil
+	if o.first != nil && (suspension || !errors.As(err, &failed)) {
 		o.stopped = append(o.stopped, branch+1)
 		return
 	}
-	if suspension && ctx.Err() == nil {
+	if suspension && goesOn {
 		o.suspended = err // which fails no group
 		return
 	}
 	o.errs[branch] = err
-	if ctx.Err() == nil && !o.group.CollectAll {
-		o.cancelled = true
-		o.cancel(err)
+	if !goesOn || o.group.CollectAll || o.first != nil {
+		return
+	}
+	o.first = err
+	if !o.recalling {
+		o.scope.Cancel(err)
 	}
 }
 

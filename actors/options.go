@@ -36,6 +36,14 @@ func WithInDoubtFail() Option {
 	return func(o *options) { o.spec.InDoubt = core.InDoubtFail }
 }
 
+// WithInDoubtAsk makes a call wait for somebody to decide, rather than run
+// again, if the process ended or the run was interrupted while its handler
+// ran: the run is paused with a question that is answered with a
+// core.InDoubtAnswer.
+func WithInDoubtAsk() Option {
+	return func(o *options) { o.spec.InDoubt = core.InDoubtAsk }
+}
+
 // options are what the constructors were told.
 type options struct {
 	spec core.Spec

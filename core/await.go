@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,10 @@ var ErrAwaiting = errors.New("awaiting an answer")
 type Question struct {
 	ID   string // the address of the call, "?" and a number: "assistant/refund?1"
 	Text string
+
+	// Refused is why the answer that was given before does not fit. The
+	// question is open again then, under the same ID. Empty otherwise.
+	Refused string
 }
 
 // Await returns the answer to a question to somebody outside the run, such as
@@ -24,19 +29,15 @@ type Question struct {
 // is a call or a step.
 //
 // Questions are numbered within an attempt, and within each branch of a group,
-// so that a retry does not ask again. Waiting counts against no timeout. Outside a run it is [ErrNoRun]. An
-// answer that does not fit T is an error that names the question.
+// so that a retry does not ask again. An answer that does not fit T is set
+// aside: the question is asked again, with the reason, and the call stays
+// suspended. Waiting counts against no timeout. Outside a run it is
+// [ErrNoRun].
 func Await[T any](ctx context.Context, question string) (T, error) {
 	var answer T
 	s := scopeOf(ctx)
 	if s == nil || s.call.parent == nil {
 		return answer, ErrNoRun
-	}
-	asker, ok := s.call.run.(interface {
-		Ask(s *Scope, q Question) (answer []byte, ok bool, err error)
-	})
-	if !ok {
-		return answer, fmt.Errorf("core: this run cannot ask questions")
 	}
 	// Branches of a group number their questions each for itself, as calls.
 	mark := "?"
@@ -44,19 +45,65 @@ func Await[T any](ctx context.Context, question string) (T, error) {
 		mark += preconditions
 	}
 	q := Question{ID: fmt.Sprintf("%s%s%d", s.call.address, mark, s.questions.Add(1)), Text: question}
-	encoded, ok, err := asker.Ask(s, q)
-	switch {
-	case err != nil:
-		return answer, err
-	case !ok:
-		e := &InterruptedError{Reason: InterruptAwait, Message: q.Text, Question: q.ID, Cause: ErrAwaiting}
-		for around := s; around != nil; around = around.call.parent {
-			around.stopped.CompareAndSwap(nil, e)
+	suspended, err := s.ask(q, func(encoded []byte) error {
+		var fitting T
+		if err := Decode(encoded, &fitting); err != nil {
+			return err
 		}
-		return answer, e
+		answer = fitting
+		return notMissing(encoded, answer)
+	})
+	if suspended != nil {
+		for around := s; around != nil; around = around.call.parent {
+			around.stopped.CompareAndSwap(nil, suspended)
+		}
+		return answer, suspended
 	}
-	if err := Decode(encoded, &answer); err != nil {
-		return answer, Permanent(fmt.Errorf("core: the answer to %s does not fit: %w", q.ID, err))
+	return answer, err
+}
+
+// notMissing refuses an answer of null for a type that has none: decoded, it
+// would be the zero value, which nobody gave.
+func notMissing(encoded []byte, v any) error {
+	null := []byte{0xc0}
+	if !bytes.Equal(encoded, null) {
+		return nil
 	}
-	return answer, nil
+	if again, err := Encode(v); err != nil || !bytes.Equal(again, null) {
+		return fmt.Errorf("null is no %T", v)
+	}
+	return nil
+}
+
+// asker is a run that can ask questions.
+type asker interface {
+	// Ask returns the answer to the question, if there is one. Otherwise it
+	// records that it is waited for, unless that was recorded before. The
+	// answer to a question that was refused is set aside, and waited for anew.
+	Ask(s *Scope, q Question) (answer []byte, ok bool, err error)
+}
+
+// ask hands the answer to the question to take, which says whether it fits.
+// Without an answer that does, it returns the suspension to stop with.
+func (s *Scope) ask(q Question, take func(encoded []byte) error) (*InterruptedError, error) {
+	run, ok := s.call.run.(asker)
+	if !ok {
+		return nil, fmt.Errorf("core: this run cannot ask questions")
+	}
+	e := &InterruptedError{Reason: InterruptAwait, Message: q.Text, Question: q.ID, Cause: ErrAwaiting}
+	for {
+		encoded, ok, err := run.Ask(s, q)
+		switch {
+		case err != nil:
+			return nil, err
+		case !ok:
+			return e, nil
+		}
+		unfit := take(encoded)
+		if unfit == nil {
+			return nil, nil
+		}
+		q.Refused = fmt.Sprintf("the answer %s does not fit: %v", Preview(encoded), unfit)
+		e.Cause = fmt.Errorf("%w again: %s", ErrAwaiting, q.Refused)
+	}
 }

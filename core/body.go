@@ -20,6 +20,7 @@ type body interface {
 	output() any
 	encodeInput() ([]byte, error)
 	decodeOutput(encoded []byte) error
+	keepOutput(ctx context.Context, r *result) // as the run keeps it
 }
 
 // result is how a stage of an attempt ended.
@@ -60,13 +61,20 @@ func (t *typedCall[In, Out]) pass(ctx context.Context) {
 func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out, r *result) {
 	t.definition.pass(ctx, t.in, out, r)
 	if r.err == nil && t.run != nil {
-		if settings := t.run.Settings(); settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip {
-			t.store(ctx, settings, out, r)
-		}
+		t.keep(ctx, out, r)
 	}
 	if r.err != nil {
 		var zero Out // a failed attempt has no output
 		*out = zero
+	}
+}
+
+func (t *typedCall[In, Out]) keepOutput(ctx context.Context, r *result) { t.keep(ctx, &t.out, r) }
+
+// keep stores the output where the run wants it.
+func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out, r *result) {
+	if settings := t.run.Settings(); settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip {
+		t.store(ctx, settings, out, r)
 	}
 }
 
@@ -119,7 +127,12 @@ func (t *typedCall[In, Out]) decodeOutput(encoded []byte) error {
 	if len(encoded) == 0 {
 		return errors.New("no output was recorded")
 	}
-	return Decode(encoded, &t.out)
+	err := Decode(encoded, &t.out)
+	if err != nil {
+		var zero Out
+		t.out = zero // be it read in part
+	}
+	return err
 }
 
 // flight is a pass on a goroutine of its own, with an end in time.

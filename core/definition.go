@@ -32,16 +32,6 @@ type Spec struct {
 	InDoubt InDoubt
 }
 
-// InDoubt says what becomes of a call of which it is not known whether its
-// handler took effect.
-type InDoubt uint8
-
-// What becomes of calls in doubt.
-const (
-	InDoubtRetry InDoubt = iota // the attempt counts, and the next one is made if there is one
-	InDoubtFail                 // it fails with ErrInDoubt, for somebody to look
-)
-
 // A Handler is the function behind an actor. Its context carries the run and
 // the scope of the attempt.
 type Handler[In, Out any] func(context.Context, In) (Out, error)
@@ -73,6 +63,9 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	}
 	if spec.AttemptTimeout < 0 {
 		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; allowed is above 0, or 0 for none", spec.Name, spec.AttemptTimeout))
+	}
+	if spec.InDoubt > InDoubtAsk {
+		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d; allowed are InDoubtRetry, InDoubtFail and InDoubtAsk", spec.Name, spec.InDoubt))
 	}
 	d := &Definition[In, Out]{spec: spec, segment: escape(spec.Name), handler: handler}
 	if spec.Retry != nil {

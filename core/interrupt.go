@@ -38,7 +38,8 @@ type InterruptedError struct {
 	// origin is the scope whose end this is: it and those around it were not
 	// interrupted. Nil if the whole run was.
 	origin *Scope
-	local  bool // of one that was restored, where origin is nil
+	local  bool   // of one that was restored, where origin is nil
+	path   string // the origin of one that was restored
 }
 
 // Local reports whether only a part of the run was interrupted: the inside of
@@ -46,11 +47,22 @@ type InterruptedError struct {
 // goes on.
 func (e *InterruptedError) Local() bool { return e.origin != nil || e.local }
 
-// AsLocal returns a copy that is Local: one that is restored from where it was
-// stored.
-func (e *InterruptedError) AsLocal() *InterruptedError {
+// Origin is what ended, where that is only a part of the run: the address of a
+// group, or an attempt as it stands before the calls it made ("assistant@2").
+// It is empty otherwise, and for one that was restored from a file that does
+// not tell.
+func (e *InterruptedError) Origin() string {
+	if e.origin != nil {
+		return e.origin.path()
+	}
+	return e.path
+}
+
+// AsLocal returns a copy that is Local, with the origin: one that is restored
+// from where it was stored.
+func (e *InterruptedError) AsLocal(origin string) *InterruptedError {
 	local := *e
-	local.local = true
+	local.local, local.path = true, origin
 	return &local
 }
 

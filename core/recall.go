@@ -20,6 +20,7 @@ type Recalled struct {
 	Started bool
 	Begun   bool // some attempt was
 	Entered bool // the handler of this attempt was, and was interrupted
+	Starts  int  // of attempts of the call, of which there were so many
 
 	// InDoubt fails the call instead: why it may not go on. Refused stops the
 	// run: what was recorded cannot be had. NotRecorded is for a strict replay:
@@ -30,6 +31,10 @@ type Recalled struct {
 	// Diverged says that the call was recorded with another input, and must
 	// not be answered for that.
 	Diverged bool
+
+	// Over is why the call is not to begin or go on: the end of the group that
+	// it is in, on record.
+	Over *InterruptedError
 
 	Wait    time.Duration // the rest of the wait before the attempt
 	Delay   time.Duration // the whole of it
@@ -68,28 +73,24 @@ func (c *call) recall(s *Scope, rec *Recalled) (*Scope, error) {
 		return nil, c.halt(&CallError{Address: c.address, Name: c.spec.Name, Stage: StageEntry, Reason: ReasonDivergence, Err: errOtherInput})
 	case rec.Outcome != nil:
 		return nil, c.replay(rec.Outcome)
-	}
-	if done, err := c.checkpoint(s); done {
-		return nil, err
+	case rec.Over != nil:
+		return nil, c.suspend(s, rec.Over, StageEntry)
 	}
 	c.last = rec.Last
 	s.attempt = int32(rec.Attempt)
 	c.spent, c.delay, c.lastErr = rec.Spent, rec.Delay, rec.LastErr
+	if done, err := c.checkpoint(s); done {
+		return nil, err
+	}
 	if rec.InDoubt != nil {
 		c.r = result{err: rec.InDoubt, stage: StageEntry}
 		return nil, c.failBefore(s, ReasonInDoubt)
 	}
-	if (rec.Started || rec.Entered) && c.spec.InDoubt == InDoubtFail && c.spec.Kind != KindAgent {
-		c.r = result{err: errMayHaveRun, stage: StageHandler}
-		return nil, c.failBefore(s, ReasonInDoubt)
-	}
-	if rec.Started && c.spec.Kind != KindAgent {
-		// It is not known what the handler did. The attempt counts.
-		if last := c.policy.config.MaxAttempts; last != Unlimited && rec.Attempt+1 >= last {
-			c.r = result{err: errLeftBehind, stage: StageHandler}
-			return nil, c.failBefore(s, ReasonInDoubt)
+	if rec.Started || rec.Entered {
+		var err error
+		if s, err = c.settleInDoubt(s, rec); s == nil {
+			return nil, err
 		}
-		s = c.next(s)
 	}
 	if rec.Wait > 0 {
 		if done, err := c.wait(&Scope{outer: s.outer, call: c, attempt: s.attempt - 1}, rec.Wait); done {
@@ -114,18 +115,16 @@ func (c *call) recalled(s *Scope) (*Recalled, error) {
 		return nil, err
 	}
 	rec := c.run.Recall(s, c.spec.Kind, hash)
-	if rec != nil && rec.Outcome == nil && rec.InDoubt == nil && rec.Refused == nil && !rec.Diverged && !rec.NotRecorded && !rec.Begun {
-		return nil, nil // its preconditions are still to come
+	if rec != nil && rec.isNew() {
+		return nil, nil
 	}
 	return rec, nil
 }
 
-// errMayHaveRun is the failure of a call that must not run twice.
-var errMayHaveRun = errors.New("its handler had begun when the run stopped; whether it took effect is not known, and it asks not to be run again")
-
-// errLeftBehind is the failure of a call whose process ended during its last
-// attempt.
-var errLeftBehind = errors.New("the process ended during the last attempt; whether the call took effect is not known")
+// isNew reports whether the preconditions of the call are still to come.
+func (r *Recalled) isNew() bool {
+	return r.Outcome == nil && r.InDoubt == nil && r.Refused == nil && r.Over == nil && !r.Diverged && !r.NotRecorded && !r.Begun
+}
 
 // replay is the outcome that was recorded: nothing runs and nothing waits.
 func (c *call) replay(outcome *Record) error {

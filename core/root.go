@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"sync/atomic"
 )
@@ -27,42 +26,4 @@ func (r *Root) Interrupt(e *InterruptedError) { r.interrupted.CompareAndSwap(nil
 // interrupted when ctx ends.
 func (r *Root) Context(ctx context.Context) context.Context {
 	return &Scope{outer: ctx, call: &call{run: r.run, root: r}}
-}
-
-// A Group is a scope whose branches number their calls each for itself, and
-// can be cancelled together without suspending the call that made the group.
-// Outside a run its branches are plain contexts.
-type Group struct {
-	scope  *Scope // nil outside a run
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-}
-
-// NewGroup claims the next address for a group of the name in the scope of
-// ctx. Cancel must be called in the end, also with a nil error.
-func NewGroup(ctx context.Context, name string) *Group {
-	g := new(Group)
-	g.ctx, g.cancel = context.WithCancelCause(ctx)
-	if s := scopeOf(ctx); s != nil {
-		g.scope = branchScope(g.ctx, s, s.claim(groupPrefix+escape(name)))
-	}
-	return g
-}
-
-// Branch returns the context for branch i, from 1. It is to be called once
-// for each i.
-func (g *Group) Branch(i int) context.Context {
-	if g.scope == nil {
-		return g.ctx
-	}
-	return branchScope(g.ctx, g.scope, newAddress(g.scope.path(), strconv.Itoa(i), 1))
-}
-
-// Cancel interrupts the calls of every branch, because err happened to one.
-func (g *Group) Cancel(err error) {
-	g.cancel(&InterruptedError{Reason: InterruptGroup, Cause: err, origin: g.scope})
-}
-
-func branchScope(ctx context.Context, parent *Scope, a Address) *Scope {
-	return &Scope{outer: ctx, call: &call{run: parent.call.run, parent: parent, address: a}}
 }

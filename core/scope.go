@@ -71,9 +71,11 @@ func (s *Scope) Parent() *Scope { return s.call.parent }
 // a run or a branch of a group.
 func (s *Scope) IsAttempt() bool { return s.call.body != nil }
 
-// MustNotRepeat reports whether the call asks not to be run again when it is in
-// doubt: then it has to be known that it began.
-func (s *Scope) MustNotRepeat() bool { return s.call.spec != nil && s.call.spec.InDoubt == InDoubtFail }
+// MustNotRepeat reports whether the call asks not to be simply run again when
+// it is in doubt: then it has to be known that it began.
+func (s *Scope) MustNotRepeat() bool {
+	return s.call.spec != nil && s.call.spec.InDoubt != InDoubtRetry
+}
 
 // IsEntry reports whether the attempt is the first of its call that this
 // process began, and Entered whether there was any.

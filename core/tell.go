@@ -102,12 +102,20 @@ func (c *call) complete(s *Scope) error {
 	if c.run == nil {
 		return nil
 	}
+	return c.completeWith(s, "")
+}
+
+// completeWith is complete in a run, with a message in the record.
+func (c *call) completeWith(s *Scope, message string) error {
 	rec := c.end(StatusCompleted, s)
-	if kept := c.r.kept; kept != nil {
+	if kept := c.r.kept; kept != nil || message != "" {
 		if rec.Detail == nil {
 			rec.Detail = new(Detail)
 		}
-		rec.Detail.Output, rec.Detail.Artifact = kept.encoded, kept.artifact
+		rec.Detail.Message = message
+		if kept != nil {
+			rec.Detail.Output, rec.Detail.Artifact = kept.encoded, kept.artifact
+		}
 	}
 	return c.append(s, rec)
 }

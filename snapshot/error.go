@@ -15,7 +15,7 @@ const (
 
 const (
 	recordedFields    = 8
-	interruptedFields = 7
+	interruptedFields = 8
 	typedFields       = 2
 )
 
@@ -61,6 +61,7 @@ func writeInterrupted(w *codec.Writer, e *core.InterruptedError) {
 	w.Text(e.Question)
 	w.Bool(e.Local())
 	writeRecorded(w, core.Recorded(e.Cause))
+	w.Text(e.Origin())
 }
 
 // readError reads an error of either form; nil for nil.
@@ -99,11 +100,12 @@ func readInterrupted(f *fields) *core.InterruptedError {
 	e := &core.InterruptedError{
 		Reason: core.InterruptReason(f.name()), Message: f.text(), By: f.name(), Question: f.text(),
 	}
-	if local := f.bool(); local {
-		e = e.AsLocal()
-	}
+	local := f.bool()
 	if f.next() {
 		e.Cause = readCause(f.in)
+	}
+	if origin := f.text(); local {
+		e = e.AsLocal(origin)
 	}
 	f.end()
 	return e

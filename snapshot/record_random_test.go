@@ -136,7 +136,7 @@ func randomInterrupt(rng *rand.Rand) *core.InterruptedError {
 		Question: randomText(rng), Cause: randomError(rng),
 	}
 	if rng.IntN(2) == 0 {
-		return e.AsLocal()
+		return e.AsLocal(randomText(rng))
 	}
 	return e
 }

@@ -20,19 +20,23 @@ var (
 // a record that it is waited for.
 func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, bool, error) {
 	r.mu.Lock()
-	if answer, ok := r.answers[q.ID]; ok {
-		r.mu.Unlock()
-		return answer, true, nil
-	}
+	answer, answered := r.answers[q.ID]
 	asked := r.asked[q.ID]
 	r.mu.Unlock()
-	if asked {
+	switch {
+	case answered && q.Refused == "":
+		return answer, true, nil
+	case asked && !answered:
 		return nil, false, nil
 	}
-	return nil, false, r.Append(s, &core.Record{
+	rec := &core.Record{
 		Time: now(), Address: s.Address(), Name: q.ID, Kind: core.KindQuestion, Status: core.StatusAwaiting,
 		Detail: &core.Detail{Message: q.Text},
-	})
+	}
+	if q.Refused != "" {
+		rec.Err, rec.Class = errors.New(q.Refused), core.ClassInvalid
+	}
+	return nil, false, r.Append(s, rec)
 }
 
 // questions takes in records about questions. The lock is held.
@@ -43,6 +47,7 @@ func (r *run) questions(rec *core.Record) {
 			r.asked = make(map[string]bool)
 		}
 		r.asked[rec.Name] = true
+		delete(r.answers, rec.Name) // which was set aside, if there was one
 	case core.KindAnswer:
 		if r.answers == nil {
 			r.answers = make(map[string][]byte)
@@ -64,26 +69,34 @@ func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.
 	return openQuestions(found.Records), nil
 }
 
+// openQuestions are those that were not answered since they were asked last.
 func openQuestions(records []core.Record) []core.Question {
-	answered := make(map[string]bool)
+	last := make(map[string]int)
 	for i := range records {
-		if records[i].Kind == core.KindAnswer {
-			answered[records[i].Name] = true
+		if k := records[i].Kind; k == core.KindQuestion || k == core.KindAnswer {
+			last[records[i].Name] = i
 		}
 	}
 	var open []core.Question
 	for i := range records {
-		if r := &records[i]; r.Kind == core.KindQuestion && !answered[r.Name] {
-			open = append(open, core.Question{ID: r.Name, Text: r.Message()})
+		r := &records[i]
+		if r.Kind != core.KindQuestion || last[r.Name] != i {
+			continue
 		}
+		q := core.Question{ID: r.Name, Text: r.Message()}
+		if r.Err != nil {
+			q.Refused = r.Err.Error()
+		}
+		open = append(open, q)
 	}
 	return open
 }
 
 // Answer answers a question of a stored run that nobody has open, by its ID.
 // The call that asked goes on when the run is resumed. The first answer wins:
-// another is [ErrAnswered]. A question that was not asked is [ErrNotAsked],
-// with those that were.
+// another is [ErrAnswered]. One that turns out not to fit the type that is
+// waited for is set aside then, and the question asked again. A question that
+// was not asked is [ErrNotAsked], with those that were.
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) (err error) {
 	encoded, err := core.Encode(value)
 	if err != nil {
@@ -111,6 +124,7 @@ func Answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 
 func answerRecord(records []core.Record, id string, encoded []byte) (core.Record, error) {
 	var question *core.Record
+	answered := false
 	for i := range records {
 		r := &records[i]
 		if r.Name != id {
@@ -118,14 +132,17 @@ func answerRecord(records []core.Record, id string, encoded []byte) (core.Record
 		}
 		switch r.Kind {
 		case core.KindQuestion:
-			question = r
+			question, answered = r, false
 		case core.KindAnswer:
-			return core.Record{}, fmt.Errorf("%w: %s", ErrAnswered, id)
+			answered = true
 		}
 	}
-	if question == nil {
+	switch {
+	case question == nil:
 		open := openQuestions(records)
 		return core.Record{}, fmt.Errorf("%w: %s; open are %v", ErrNotAsked, id, open)
+	case answered:
+		return core.Record{}, fmt.Errorf("%w: %s", ErrAnswered, id)
 	}
 	return core.Record{
 		Time: time.Now().UTC().Round(0), Address: question.Address, Name: id, Kind: core.KindAnswer,

@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -90,21 +91,50 @@ func TestAgentThatSwallowsAQuestionDoesNotComplete(t *testing.T) {
 	assert.Equal(t, state.StatusPaused, st.Status())
 }
 
-func TestAnswerThatDoesNotFitFailsTheCallAndNamesTheQuestion(t *testing.T) {
+func TestAnswerThatDoesNotFitIsSetAsideAndAskedForAgain(t *testing.T) {
 	prepared := 0
 	d, tape := approval(t, &prepared), new(tape)
-	run := func() error {
+	run := func() (string, error) {
 		st, err := state.Open(t.Context(), tape, "run-1")
 		require.NoError(t, err)
-		defer st.Close()
-		_, err = d.Event().Execute(st.Context(t.Context()), 5)
-		return err
+		out, err := d.Event().Execute(st.Context(t.Context()), 5)
+		require.NoError(t, st.Close())
+		if err != nil {
+			assert.Equal(t, state.StatusPaused, st.Status())
+		}
+		return out, err
 	}
-	require.ErrorIs(t, run(), core.ErrAwaiting)
-	require.NoError(t, state.Answer(t.Context(), tape, "run-1", "agent/refund?1", "perhaps"))
-	err := run()
-	require.ErrorIs(t, err, core.ErrPermanent)
-	require.ErrorContains(t, err, "agent/refund?1")
+	_, err := run()
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	const id = "agent/refund?1"
+	for _, unfit := range []any{"perhaps", 7} {
+		require.NoError(t, state.Answer(t.Context(), tape, "run-1", id, unfit))
+		require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", id, true), state.ErrAnswered, "nobody knows yet that it does not fit")
+		for range 2 {
+			_, err = run()
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			assert.True(t, core.IsSuspension(err))
+			open, err := state.Questions(t.Context(), tape, "run-1")
+			require.NoError(t, err)
+			require.Len(t, open, 1)
+			assert.Equal(t, id, open[0].ID)
+			assert.Equal(t, "refund it?", open[0].Text)
+			assert.Contains(t, open[0].Refused, fmt.Sprintf("the answer %s does not fit", core.Preview(encode(t, unfit))))
+		}
+	}
+	require.NoError(t, state.Answer(t.Context(), tape, "run-1", id, true))
+	require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", id, false), state.ErrAnswered)
+	out, err := run()
+	require.NoError(t, err)
+	assert.Equal(t, "refunded", out)
+	assert.Equal(t, 1, prepared)
+}
+
+func encode(t testing.TB, v any) []byte {
+	t.Helper()
+	data, err := core.Encode(v)
+	require.NoError(t, err)
+	return data
 }
 
 func TestQuestionOutsideARunIsNoRun(t *testing.T) {

@@ -15,6 +15,9 @@ type restored struct {
 	inside map[string]uint64        // the last outcome recorded inside an attempt, by the path of its scope
 	values map[core.Address][]value // by the call that wrote them, in order
 	order  []core.Address           // of those with values, in order
+	groups groups                   // nil until one is asked for
+
+	preconditions map[core.Address][]value // by the call whose preconditions wrote them
 }
 
 // track is what became of one call.
@@ -23,6 +26,8 @@ type track struct {
 	retrying core.Record // the latest promise of another attempt
 	entries  []uint64    // the started records of the latest attempt
 	begun    bool
+	starts   int       // of attempts
+	doubt    doubt     // about the latest
 	input    core.Hash // zero if it was not kept
 }
 
@@ -35,7 +40,7 @@ func (r *restored) diverges(a core.Address, input core.Hash) bool {
 func newRestored(records []core.Record) *restored {
 	r := &restored{
 		calls: make(map[core.Address]*track), inside: make(map[string]uint64),
-		values: make(map[core.Address][]value),
+		values: make(map[core.Address][]value), preconditions: make(map[core.Address][]value),
 	}
 	for i := range records {
 		rec := &records[i]
@@ -43,10 +48,7 @@ func newRestored(records []core.Record) *restored {
 		case rec.Kind.IsCall():
 			r.follow(rec)
 		case rec.Kind == core.KindValue || rec.Kind == core.KindStepResult:
-			if _, ok := r.values[rec.Address]; !ok {
-				r.order = append(r.order, rec.Address)
-			}
-			r.values[rec.Address] = append(r.values[rec.Address], value{slot{rec.Kind, rec.Name}, rec.Encoded(), rec.Seq})
+			r.followValue(rec)
 		}
 	}
 	return r
@@ -65,12 +67,14 @@ func (r *restored) follow(rec *core.Record) {
 		}
 		t.entries = append(t.entries, rec.Seq)
 		t.begun = true
+		t.starts++
 		if rec.Detail != nil && !rec.Detail.InputHash.IsZero() {
 			t.input = rec.Detail.InputHash
 		}
 	case core.StatusRetrying:
 		t.retrying = *rec
 	}
+	t.doubt = t.doubt.after(rec)
 	t.last = *rec
 	if rec.IsOutcome() {
 		t.retrying = core.Record{}
@@ -94,7 +98,7 @@ func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) *cor
 	if t == nil {
 		return nil
 	}
-	out := &core.Recalled{Begun: t.begun, Attempt: t.last.Attempt}
+	out := &core.Recalled{Begun: t.begun, Attempt: t.last.Attempt, Starts: t.starts}
 	switch {
 	case t.last.Status == core.StatusFailed && !t.last.WillRetry && rerunFailed:
 		return t.rerun(kind)
@@ -102,7 +106,7 @@ func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) *cor
 		outcome := t.last
 		out.Outcome = &outcome
 		return out
-	case t.last.Status == core.StatusStarted:
+	case t.doubt == doubtStarted:
 		out.Started = true
 		out.Spent = t.retrying.Elapsed + t.retrying.Delay
 		out.LastErr = t.retrying.Err
@@ -112,7 +116,7 @@ func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) *cor
 		return out
 	}
 	out.Spent = t.last.Elapsed
-	out.Entered = t.last.Status == core.StatusInterrupted && t.last.Stage == core.StageHandler
+	out.Entered = t.doubt == doubtInterrupted
 	if t.retrying.Attempt == t.last.Attempt && t.retrying.Seq > 0 {
 		// The time that the process was down counts as waited.
 		out.Delay, out.LastErr = t.retrying.Delay, t.retrying.Err
@@ -141,40 +145,6 @@ func (r *restored) entriesSince(a core.Address, t *track) int {
 		}
 	}
 	return n
-}
-
-// valuesOf takes the values that the call and those inside it wrote.
-func (r *restored) valuesOf(a core.Address) []value {
-	if a.IsZero() {
-		taken := r.values[a]
-		delete(r.values, a)
-		return taken
-	}
-	var taken []value
-	path := a.String()
-	for _, by := range r.order {
-		if by == a || isInside(by.Scope(), path) {
-			taken = append(taken, r.values[by]...)
-			delete(r.values, by)
-		}
-	}
-	return taken
-}
-
-// valuesBefore takes the values that the calls of the attempts before that of
-// the number wrote.
-func (r *restored) valuesBefore(a core.Address, attempt int) []value {
-	var taken []value
-	for i := range attempt {
-		path := scopePath(a, i)
-		for _, by := range r.order {
-			if scope := by.Scope(); scope == path || strings.HasPrefix(scope, path+"/") {
-				taken = append(taken, r.values[by]...)
-				delete(r.values, by)
-			}
-		}
-	}
-	return taken
 }
 
 // scopePath is what stands before the names of calls made by an attempt of the

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -73,19 +74,29 @@ type node struct {
 	kind     core.Kind
 	failures int  // attempts that fail before one succeeds
 	fatal    bool // it fails for good instead
+	takes    time.Duration
+	guarded  bool // a precondition writes a value, which the handler reads in the end
 	children []*node
 	parallel bool
+	failFast bool // the children are a group that fails with the first of them
 	loops    int
 }
 
 func randomTree(rng *rand.Rand, depth int) *node {
 	n := &node{name: fmt.Sprintf("agent%d", rng.IntN(3)), kind: core.KindAgent, loops: 1 + rng.IntN(2), parallel: rng.IntN(3) == 0}
-	for range 1 + rng.IntN(3) {
-		if depth > 0 && rng.IntN(3) == 0 {
+	// What would be stopped in a group depends on time, and so would what it
+	// comes to, if there were more than leaves in it.
+	n.failFast = rng.IntN(4) == 0
+	n.guarded = rng.IntN(3) == 0
+	for i := range 1 + rng.IntN(3) {
+		if depth > 0 && !n.failFast && rng.IntN(3) == 0 {
 			n.children = append(n.children, randomTree(rng, depth-1))
 			continue
 		}
 		leaf := &node{name: fmt.Sprintf("tool%d", rng.IntN(2)), kind: core.KindTool}
+		if n.failFast {
+			leaf.takes = time.Duration(1+(5*i+3)%7) * time.Minute // no two at once
+		}
 		switch rng.IntN(5) {
 		case 0:
 			leaf.failures = 1 + rng.IntN(2)
@@ -94,6 +105,7 @@ func randomTree(rng *rand.Rand, depth int) *node {
 		case 2:
 			leaf.kind, leaf.name = core.KindStep, fmt.Sprintf("step%d", rng.IntN(2))
 		}
+		leaf.guarded = leaf.kind == core.KindTool && !n.failFast && rng.IntN(3) == 0
 		n.children = append(n.children, leaf)
 	}
 	return n
@@ -125,15 +137,50 @@ func (e *effects) call(t testing.TB, ctx context.Context, n *node) (string, erro
 		return e.agent(t, ctx, n)
 	})
 	require.NoError(t, err)
+	if n.guarded {
+		d = d.Require(func(ctx context.Context, _ int) error { return state.Put(ctx, valueKey(ctx), "written") })
+	}
 	return d.Event().Execute(ctx, 1)
+}
+
+// valueKey is what the precondition of the call writes.
+func valueKey(ctx context.Context) string { return "of " + core.ScopeOf(ctx).Address().String() }
+
+// values are those that everyone sees, of all that the records tell of.
+func values(t testing.TB, ctx context.Context, records []core.Record) map[string]string {
+	t.Helper()
+	seen := make(map[string]string)
+	for i := range records {
+		if r := &records[i]; r.Kind == core.KindValue {
+			v, ok, err := state.Get[string](ctx, r.Name)
+			require.NoError(t, err)
+			if ok {
+				seen[r.Name] = v
+			}
+		}
+	}
+	return seen
+}
+
+// guard is an error unless the handler sees what its precondition wrote.
+func (n *node) guard(ctx context.Context) error {
+	if v, _, err := state.Get[string](ctx, valueKey(ctx)); err != nil || n.guarded && v != "written" {
+		return fmt.Errorf("%w: the value of its precondition is %q, %w", errFatal, v, err)
+	}
+	return nil
 }
 
 func (e *effects) leaf(ctx context.Context, n *node) (string, error) {
 	s := core.ScopeOf(ctx)
 	address := s.Address().String()
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.ran[address]++
+	e.mu.Unlock()
+	if err := pause(ctx, n.takes); err != nil {
+		return "", err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	switch {
 	case n.fatal:
 		return "", errFatal
@@ -141,7 +188,7 @@ func (e *effects) leaf(ctx context.Context, n *node) (string, error) {
 		return "", core.Retryable(errors.New("not yet"))
 	}
 	e.succeeded[address]++
-	return "result of " + address, nil
+	return "result of " + address, n.guard(ctx)
 }
 
 var errFatal = errors.New("fatal")
@@ -161,11 +208,14 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node) (string, err
 			}
 			results[i] = out
 		}
-		if !n.parallel {
+		switch {
+		case n.failFast:
+			results = e.failFast(t, ctx, n)
+		case !n.parallel:
 			for i := range n.children {
 				one(ctx, i)
 			}
-		} else {
+		default:
 			g := core.NewGroup(ctx, "g")
 			var wg sync.WaitGroup
 			for i := range n.children {
@@ -177,7 +227,21 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node) (string, err
 		}
 		all = append(all, results...)
 	}
-	return strings.Join(all, ";"), nil
+	return strings.Join(all, ";"), n.guard(ctx)
+}
+
+// failFast makes the children as branches of a group that fails with the first
+// of them.
+func (e *effects) failFast(t testing.TB, ctx context.Context, n *node) []string {
+	branches := make([]func(context.Context) (string, error), len(n.children))
+	for i, child := range n.children {
+		branches[i] = func(ctx context.Context) (string, error) { return e.call(t, ctx, child) }
+	}
+	results, err := actors.Parallel(ctx, actors.Group{Name: "fast"}, branches...)
+	if err != nil {
+		results = []string{fmt.Sprint("the group failed, fatally: ", errors.Is(err, errFatal))}
+	}
+	return results
 }
 
 // TestRunCutAnywhereResumesToTheSameResult is the model: a random program of
@@ -185,13 +249,13 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node) (string, err
 // resumed. It must come to what the uncut run came to, without running again
 // what had succeeded.
 func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
-	for seed := range uint64(25) {
+	for seed := range uint64(100) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				program := randomTree(rand.New(rand.NewPCG(seed, 7)), 2)
 				whole := new(tape)
 				first := newEffects()
-				want := resumed(t, whole, first, program)
+				want, left := resumedWithValues(t, whole, first, program)
 				for n := 1; n < len(whole.records); n++ {
 					if whole.records[n-1].WillRetry {
 						continue // it and its retrying record are one
@@ -202,10 +266,16 @@ func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 					done := completedLeaves(whole.records[:n])
 					again := newEffects()
 					tape := whole.cut(n)
-					got := resumed(t, tape, again, program)
+					got, leftAgain := resumedWithValues(t, tape, again, program)
 					require.Equal(t, want, got, "cut after record %d", n)
+					require.Equal(t, left, leftAgain, "values, cut after record %d", n)
 					for address := range done {
 						require.Zero(t, again.ran[address], "%s had ended before the cut after record %d", address, n)
+					}
+					for _, group := range failedGroups(whole.records[:n]) {
+						for address := range again.ran {
+							require.False(t, strings.HasPrefix(address, group+"/"), "%s was started, and its group had failed before the cut after record %d", address, n)
+						}
 					}
 					requireAttemptsWithin(t, tape.records, 5)
 				}
@@ -216,12 +286,20 @@ func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 
 func resumed(t testing.TB, s *tape, e *effects, program *node) string {
 	t.Helper()
+	out, _ := resumedWithValues(t, s, e, program)
+	return out
+}
+
+// resumedWithValues returns what the program came to, and the values it left.
+func resumedWithValues(t testing.TB, s *tape, e *effects, program *node) (string, map[string]string) {
+	t.Helper()
 	st, err := state.Open(t.Context(), s, "run-1", state.WithSeed(1))
 	require.NoError(t, err)
 	defer st.Close()
-	out, err := e.call(t, st.Context(t.Context()), program)
+	ctx := st.Context(t.Context())
+	out, err := e.call(t, ctx, program)
 	require.NoError(t, err)
-	return out
+	return out, values(t, ctx, s.records)
 }
 
 // openStep reports whether a step was begun and has not ended.
@@ -264,6 +342,22 @@ func completedLeaves(records []core.Record) map[string]bool {
 		}
 	}
 	return done
+}
+
+// failedGroups are the paths of the groups that fail fast and have a recorded
+// failure.
+func failedGroups(records []core.Record) []string {
+	var paths []string
+	for i := range records {
+		r := &records[i]
+		path, _, found := strings.Cut(r.Address.String(), "/group:fast")
+		if found && r.IsOutcome() && r.Status == core.StatusFailed {
+			rest := strings.TrimPrefix(r.Address.String(), path+"/")
+			name, _, _ := strings.Cut(rest, "/")
+			paths = append(paths, path+"/"+name)
+		}
+	}
+	return paths
 }
 
 func requireAttemptsWithin(t testing.TB, records []core.Record, most int) {

@@ -117,7 +117,7 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 		r.mu.Unlock()
 		return core.ErrAttemptOver
 	}
-	if rec.Status != core.StatusStarted && r.values.pending != nil {
+	if r.values.pending != nil {
 		r.settleValues(s, rec)
 	}
 	if r.validation != nil {
@@ -170,6 +170,10 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		return nil
 	}
 	found := r.restored.recall(a, kind, r.rerunFailed)
+	if over := s.Parent().Over(); over != nil && (found == nil || found.Outcome == nil) {
+		r.mu.Unlock()
+		return &core.Recalled{Over: over}
+	}
 	if v := r.validation; v != nil {
 		found = v.recall(a, kind, input, found)
 	}
@@ -196,30 +200,6 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 	}
 	r.publish()
 	return r.load(s, found)
-}
-
-// reenter prepares a call that goes on: what the calls of its earlier attempts
-// wrote is there for everyone. The lock is held.
-func (r *run) reenter(s *core.Scope, kind core.Kind, found *core.Recalled) {
-	if found == nil {
-		return
-	}
-	if r.strict {
-		found.Wait = 0 // a replay waits for nothing
-	}
-	if kind == core.KindAgent {
-		r.takeValues(s, r.restored.valuesBefore(s.Address(), found.Attempt))
-	}
-}
-
-// takeValues gives restored values to everyone. The lock is held.
-func (r *run) takeValues(s *core.Scope, restored []value) {
-	for _, v := range restored {
-		for around := s.Parent(); around != nil; around = around.Parent() {
-			r.values.forget(around.ID(), v.slot) // as when the call completed
-		}
-		r.values.set(v)
-	}
 }
 
 // keep gives rec its number and puts it into the history. The lock is held.

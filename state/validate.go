@@ -78,6 +78,15 @@ func (v *validation) recall(a core.Address, kind core.Kind, input core.Hash, fou
 	return &core.Recalled{Begun: true, Started: true, Attempt: found.Outcome.Attempt, Last: true}
 }
 
+// pass sees the calls below the path, which are not made again.
+func (v *validation) pass(path string) {
+	for a := range v.restored.calls {
+		if scope := a.Scope(); scope == path || strings.HasPrefix(scope, path+"/") {
+			v.seen[a] = true
+		}
+	}
+}
+
 // compare looks at the outcome of an agent that was entered.
 func (v *validation) compare(rec *core.Record) {
 	if !rec.IsOutcome() || rec.Kind != core.KindAgent {

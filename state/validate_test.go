@@ -141,6 +141,22 @@ func TestOutcomesAndPromisesAreSynced(t *testing.T) {
 	}
 }
 
+func TestBeginningOfACallThatMustNotSimplyRepeatIsSynced(t *testing.T) {
+	for policy, want := range map[core.InDoubt][]uint64{
+		core.InDoubtRetry: {3}, core.InDoubtFail: {2, 3}, core.InDoubtAsk: {2, 3},
+	} {
+		s := new(syncs)
+		st, err := state.Open(t.Context(), s, "run-1")
+		require.NoError(t, err)
+		d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", InDoubt: policy}, succeed)
+		require.NoError(t, err)
+		_, err = call(st.Context(t.Context()), d)
+		require.NoError(t, err)
+		assert.Equal(t, want, s.seqs, "policy %d", policy)
+		require.NoError(t, st.Close())
+	}
+}
+
 func TestRecalledCallsPublishWhatTheyAreToldTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		program := &node{name: "agent", kind: core.KindAgent, loops: 1, children: []*node{{name: "a", kind: core.KindTool, failures: 1}}}

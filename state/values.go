@@ -12,8 +12,8 @@ import (
 // the attempt that writes it: that attempt and what it calls see it at once,
 // everyone else when its call completes. An attempt that fails, is abandoned
 // or does not finish leaves nothing; what a precondition writes belongs to all
-// attempts of its call. Outside every call the value is there for
-// everyone at once.
+// attempts of its call, also after a restart, for preconditions do not run
+// again. Outside every call the value is there for everyone at once.
 //
 // v is kept encoded: changing it afterwards changes nothing. A value that
 // cannot be encoded is an error that names the field. Outside a run it is
@@ -140,26 +140,41 @@ func (r *run) get(s *core.Scope, at slot) ([]byte, bool) {
 }
 
 // settleValues decides what becomes of the values of the attempt s, which rec
-// ends: they are there for everyone if its call completed, and else gone. What
-// the preconditions wrote stays as long as there are attempts. The lock is
-// held.
+// begins or ends. With its first attempt, a call records what its preconditions
+// wrote: they do not run again when it is resumed. What an attempt wrote is
+// there for everyone if the call completed, and else gone; what the
+// preconditions wrote stays as long as there are attempts. The lock is held.
 func (r *run) settleValues(s *core.Scope, rec *core.Record) {
 	if !rec.Kind.IsCall() {
 		return
 	}
 	id := s.ID()
-	if rec.Status == core.StatusCompleted {
+	switch {
+	case rec.Status == core.StatusStarted:
+		r.keepPreconditions(s, rec.Address)
+	case rec.WillRetry:
+		delete(r.values.pending, id)
+	case rec.Status == core.StatusCompleted:
 		for _, v := range append(r.values.pending[id.Preconditions()], r.values.pending[id]...) {
-			for around := s.Parent(); around != nil; around = around.Parent() {
-				r.values.forget(around.ID(), v.slot) // what it wrote before is older
-			}
+			r.values.replace(s, v.slot)
 			r.commit(rec.Address, v)
 		}
-	}
-	if rec.WillRetry {
-		delete(r.values.pending, id)
-	} else {
 		r.values.drop(id)
+	default:
+		r.values.drop(id)
+	}
+}
+
+// keepPreconditions records what the preconditions of a call wrote and was not
+// recorded yet. It belongs to the call alone until that completes, and is then
+// recorded again: it is only then that others see it.
+func (r *run) keepPreconditions(s *core.Scope, a core.Address) {
+	written := r.values.pending[s.ID().Preconditions()]
+	for i := range written {
+		if v := &written[i]; v.seq == 0 {
+			v.seq = uint64(r.history.len()) + 1
+			r.keepValue(a, *v, core.StagePrecondition)
+		}
 	}
 }
 
@@ -178,6 +193,15 @@ func (v *values) latest(id core.AttemptID, at slot) ([]byte, bool) {
 func (v *values) drop(id core.AttemptID) {
 	delete(v.pending, id)
 	delete(v.pending, id.Preconditions())
+}
+
+// replace drops what the attempts around s, and the preconditions of their
+// calls, have written there: it is older than what s left.
+func (v *values) replace(s *core.Scope, at slot) {
+	for around := s.Parent(); around != nil; around = around.Parent() {
+		v.forget(around.ID(), at)
+		v.forget(around.ID().Preconditions(), at)
+	}
 }
 
 // forget drops what the attempt has written there.
@@ -201,8 +225,12 @@ func (v *values) set(to value) {
 func (r *run) commit(from core.Address, v value) {
 	v.seq = uint64(r.history.len()) + 1
 	r.values.set(v)
+	r.keepValue(from, v, core.StageNone)
+}
+
+func (r *run) keepValue(from core.Address, v value, stage core.Stage) {
 	r.keep(&core.Record{
-		Time: now(), Address: from, Name: v.key, Kind: v.kind, Status: core.StatusRecorded,
+		Time: now(), Address: from, Name: v.key, Kind: v.kind, Status: core.StatusRecorded, Stage: stage,
 		Detail: &core.Detail{Output: v.encoded},
 	})
 }

@@ -201,7 +201,7 @@ func sample(t *testing.T) *snapshot.Snapshot {
 	add("assistant", core.Record{Kind: core.KindAnswer, Status: core.StatusRecorded, Name: "assistant?1", Detail: &core.Detail{Output: encode(true)}})
 	add("assistant/group:all/1/fetch", core.Record{
 		Kind: core.KindTool, Status: core.StatusInterrupted, Name: "fetch", Stage: core.StageWait,
-		Err: (&core.InterruptedError{Reason: core.InterruptGroup, Cause: errOutOfStock}).AsLocal(),
+		Err: (&core.InterruptedError{Reason: core.InterruptGroup, Cause: errOutOfStock}).AsLocal("assistant/group:all"),
 	})
 	add("", core.Record{
 		Kind: core.KindRun, Status: core.StatusInterrupted, Name: "weather", Elapsed: time.Hour,
@@ -265,10 +265,14 @@ func exportedError(err error) any {
 			"after": decimal(e.After), "sentinels": append([]string{}, e.Sentinels...), "typed": typed,
 		}
 	case *core.InterruptedError:
-		return map[string]any{
+		out := map[string]any{
 			"form": 1, "reason": e.Reason, "message": e.Message, "by": e.By, "question": e.Question,
 			"local": e.Local(), "cause": exportedError(e.Cause),
 		}
+		if e.Origin() != "" { // added since the first snapshots
+			out["origin"] = e.Origin()
+		}
+		return out
 	}
 	return nil
 }

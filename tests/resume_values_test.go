@@ -55,6 +55,98 @@ func TestValueOfARecalledCallReplacesTheOlder(t *testing.T) {
 	})
 }
 
+// put is a precondition that writes the value.
+func put(value string) func(context.Context, string) error {
+	return func(ctx context.Context, _ string) error { return state.Put(ctx, "k", value) }
+}
+
+func TestValueOfAPreconditionIsResumed(t *testing.T) {
+	for name, retry := range map[string]core.RetryConfig{"first attempt": tryOnce, "second attempt": atOnce} {
+		t.Run(name, func(t *testing.T) {
+			requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
+				out, err := execute(ctx, agentOf(retry, func(ctx context.Context) (string, error) {
+					if !retry.Disabled && core.ScopeOf(ctx).Attempt() == 0 {
+						return beBusy(ctx)
+					}
+					v, err := getting(ctx)
+					state.PutStepResult(ctx, "seen", v)
+					kill()
+					return v, err
+				}).Require(put("token")))
+				after, _ := getting(ctx)
+				seen, _, _ := state.StepResult[string](ctx, "seen")
+				return fmt.Sprint(out, ", then ", after, " and ", seen), err
+			})
+		})
+	}
+}
+
+func TestValueOfAPreconditionOfAToolIsResumed(t *testing.T) {
+	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
+		return execute(ctx, toolOf("t", core.RetryConfig{InitialDelay: core.NoDelay}, func(ctx context.Context) (string, error) {
+			kill()
+			return getting(ctx)
+		}).Require(put("token")))
+	})
+}
+
+func TestValueOfAPreconditionIsOlderThanThatOfACallInside(t *testing.T) {
+	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
+		out, err := execute(ctx, agentOf(atOnce, func(ctx context.Context) (string, error) {
+			if core.ScopeOf(ctx).Attempt() == 0 {
+				execute(ctx, putting("new"))
+				return beBusy(ctx)
+			}
+			kill()
+			return getting(ctx)
+		}).Require(put("old")))
+		after, _ := getting(ctx)
+		assert.Equal(t, "new", out)
+		return fmt.Sprint(out, ", then ", after), err
+	})
+}
+
+func TestValueOfACallByAPreconditionIsResumed(t *testing.T) {
+	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
+		return execute(ctx, toolOf("t", atOnce, func(ctx context.Context) (string, error) {
+			kill()
+			return getting(ctx)
+		}).Require(func(ctx context.Context, _ string) error {
+			_, err := execute(ctx, putting("token"))
+			return err
+		}))
+	})
+}
+
+func TestValueOfAPreconditionIsGoneWithItsCall(t *testing.T) {
+	for name, ending := range map[string]handler{
+		"failed": refuse,
+		"interrupted": func(ctx context.Context) (string, error) {
+			interrupt(state.From(ctx))
+			return "", ctx.Err()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := snapshot.NewMemoryStore()
+			pay := toolOf("pay", tryOnce, ending).Require(put("token"))
+			p := func(ctx context.Context) (string, error) {
+				execute(ctx, pay)
+				return getting(ctx)
+			}
+			for range 2 {
+				got, err := run(t, s, p)
+				require.NoError(t, err)
+				assert.Empty(t, got, "nobody else sees it")
+				loaded, err := s.Load(t.Context(), runID)
+				require.NoError(t, err)
+				data, err := loaded.Encode()
+				require.NoError(t, err)
+				assert.Empty(t, exported(t, data)["header"].(map[string]any)["values"])
+			}
+		})
+	}
+}
+
 func TestValuesOfBranchesAreResumedInTheirRecordedOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := 2

@@ -22,11 +22,18 @@ func (a *app) answerCommand() *cobra.Command {
 		Short:   "Answer a question that a run waits for",
 		Long: "Answer a question of a run that no program has open. The value is JSON: true, 42,\n" +
 			"\"a text in quotes\", {\"approved\": true}. The call that asked goes on when the run\n" +
-			"is resumed. The first answer counts. Before a value that begins with a minus,\n" +
-			"write --.",
+			"is resumed. The first answer counts; one that does not fit what the call waits for\n" +
+			"is set aside then, and the question asked again. Before a value that begins with a\n" +
+			"minus, write --.\n\n" +
+			"A question with ?in-doubt in its name is about a call that had begun when the run\n" +
+			"stopped and must not simply run again. It takes one of\n" +
+			"  {\"decision\": \"completed\", \"output\": ...}     with the output of the call\n" +
+			"  {\"decision\": \"run_again\"}\n" +
+			"  {\"decision\": \"failed\", \"message\": \"why\"}",
 		Example: "  reprise answer refund-7 'agent/refund?1' true\n" +
 			"  reprise answer refund-7 'agent/reason?1' '\"the customer moved\"'\n" +
-			"  reprise answer refund-7 -- 'agent/correction?1' -5",
+			"  reprise answer refund-7 -- 'agent/correction?1' -5\n" +
+			"  reprise answer refund-7 'agent/pay?in-doubt1' '{\"decision\": \"run_again\"}'",
 		Args: exactly("RUN", "QUESTION", "JSON-VALUE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answer(cmd.Context(), args[0], args[1], args[2])

@@ -13,6 +13,8 @@ import (
 type question struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
+
+	Refused string `json:"refused,omitempty"`
 }
 
 func (a *app) questionsCommand() *cobra.Command {
@@ -20,7 +22,8 @@ func (a *app) questionsCommand() *cobra.Command {
 		Use:     "questions RUN",
 		GroupID: groupLook,
 		Short:   "List what a run waits to be told",
-		Long:    "List the questions that a run waits for, in the order of asking.",
+		Long: "List the questions that a run waits for, in the order of asking. One that had an\n" +
+			"answer that does not fit is asked again, with the reason.",
 		Example: "  reprise questions refund-7\n" +
 			"  reprise questions refund-7 --json",
 		Args: exactly("RUN"),
@@ -53,7 +56,11 @@ func (a *app) questions(runID string, open []core.Question) error {
 	}
 	rows := [][]string{{"QUESTION", "TEXT"}}
 	for _, q := range open {
-		rows = append(rows, []string{q.ID, q.Text})
+		text := q.Text
+		if q.Refused != "" {
+			text += " (again: " + q.Refused + ")"
+		}
+		rows = append(rows, []string{q.ID, text})
 	}
 	return a.table(rows)
 }

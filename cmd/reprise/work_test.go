@@ -22,7 +22,7 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	assert.Equal(t, "QUESTION  TEXT\nrefund?1  refund \\x1b[31mit\\x1b[0m?\n", call(t, dir, "questions", "r7").text(t))
 	var open []question
 	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "questions", "r7", "--json").text(t)), &open))
-	assert.Equal(t, []question{{"refund?1", "refund \x1b[31mit\x1b[0m?"}}, open)
+	assert.Equal(t, []question{{ID: "refund?1", Text: "refund \x1b[31mit\x1b[0m?"}}, open)
 
 	call(t, dir, "answer", "r7", "refund?2", "true").failed(t, exitFailure,
 		`run r7 has asked no question "refund?2"; it waits for refund?1`)
@@ -38,6 +38,57 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	approved, err := refund(t, dir, "r7")
 	require.NoError(t, err)
 	assert.True(t, approved)
+}
+
+func TestAnswerThatDoesNotFitIsAskedForAgain(t *testing.T) {
+	dir := t.TempDir()
+	refund(t, dir, "r7")
+	call(t, dir, "answer", "r7", "refund?1", `"perhaps"`).text(t)
+	_, err := refund(t, dir, "r7")
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	assert.Contains(t, call(t, dir, "questions", "r7").text(t), `(again: the answer "perhaps" does not fit: `)
+	var open []question
+	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "questions", "r7", "--json").text(t)), &open))
+	require.Len(t, open, 1)
+	assert.NotEmpty(t, open[0].Refused)
+	call(t, dir, "answer", "r7", "refund?1", "true").text(t)
+	approved, err := refund(t, dir, "r7")
+	require.NoError(t, err)
+	assert.True(t, approved)
+}
+
+func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
+	dir, ran := t.TempDir(), 0
+	type receipt struct {
+		ID   int      `json:"id"`
+		Tags []string `json:"tags"`
+	}
+	stop := true
+	pay := func() (receipt, error) {
+		st, err := state.Open(t.Context(), newStore(t, dir), "r7")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, st.Close()) }()
+		return core.Step(st.Context(t.Context()), "pay", func(ctx context.Context) (receipt, error) {
+			ran++
+			if stop {
+				st.Interrupt(core.InterruptUser, "deploy", "ops")
+			}
+			return receipt{}, ctx.Err()
+		}, core.StepInDoubt(core.InDoubtAsk))
+	}
+	_, err := pay()
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	stop = false
+	_, err = pay()
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	asked := call(t, dir, "questions", "r7").text(t)
+	assert.Contains(t, asked, "step:pay?in-doubt1")
+	assert.Contains(t, asked, `{"decision": "run_again"}`, "it tells how to answer")
+	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "completed", "output": {"id": 7, "tags": ["by", "hand"]}}`).text(t)
+	got, err := pay()
+	require.NoError(t, err)
+	assert.Equal(t, receipt{7, []string{"by", "hand"}}, got)
+	assert.Equal(t, 1, ran)
 }
 
 func TestAnswersAreValuesOfJSON(t *testing.T) {

@@ -41,8 +41,8 @@ function error(fields) {
       typed: typed.map(([name, v]) => ({ name, value: base64(v) })),
     };
   }
-  const [form, reason, message, by, question, local, cause] = fields;
-  return { form, reason, message, by, question, local, cause: error(cause) };
+  const [form, reason, message, by, question, local, cause, origin] = fields;
+  return { form, reason, message, by, question, local, cause: error(cause), ...(origin && { origin }) };
 }
 
 function detail(fields) {

@@ -1,0 +1,191 @@
+package state
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// RecallGroup implements what core.Group.Recall needs. A group has no records
+// of its own: what became of it is read from those of the calls in its
+// branches.
+func (r *run) RecallGroup(s *core.Scope) *core.RecalledGroup {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rerunFailed {
+		return nil // what has failed is no failure this time
+	}
+	return r.restored.group(s.Address().String()).recall()
+}
+
+// EndGroup implements what core.Group.End needs. Branches that are not made
+// again have left values, as they did when the group failed.
+func (r *run) EndGroup(s *core.Scope) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	path := s.Address().String()
+	r.takeValues(s, r.restored.valuesIn(path))
+	if r.validation == nil {
+		return
+	}
+	for branch, b := range r.restored.group(path).branches {
+		if b.stand(nil) == branchOpen {
+			r.validation.pass(path + "/" + strconv.Itoa(branch))
+		}
+	}
+}
+
+// group is what was recorded of a parallel group.
+type group struct {
+	path     string
+	branches map[int]*branch
+	failed   bool // calls in it were interrupted because a branch failed
+}
+
+// branch is what was recorded of one branch of a group: the calls that it made
+// itself, and its groups.
+type branch struct {
+	calls  []*track
+	groups []*group
+}
+
+// group is what was recorded of the group at the path.
+func (r *restored) group(path string) *group {
+	if r.groups == nil {
+		r.groups = make(groups)
+		for a, t := range r.calls {
+			if b := r.groups.branch(a.Scope()); b != nil {
+				b.calls = append(b.calls, t)
+			}
+			if e := t.last.Interrupt(); e != nil && e.Reason == core.InterruptGroup {
+				r.groups.at(e.Origin()).failed = true
+			}
+		}
+	}
+	return r.groups.at(path)
+}
+
+// groups are all groups that were recorded, by their paths.
+type groups map[string]*group
+
+func (all groups) at(path string) *group {
+	g := all[path]
+	if g == nil {
+		g = &group{path: path, branches: make(map[int]*branch)}
+		all[path] = g
+		scope, _ := cutLast(path)
+		if around := all.branch(scope); around != nil {
+			around.groups = append(around.groups, g)
+		}
+	}
+	return g
+}
+
+// branch is that whose calls have the scope, nil if they are in no group.
+func (all groups) branch(scope string) *branch {
+	path, last := cutLast(scope)
+	if _, name := cutLast(path); !strings.HasPrefix(name, "group:") {
+		return nil
+	}
+	number, err := strconv.Atoi(last)
+	if err != nil {
+		return nil
+	}
+	g := all.at(path)
+	if g.branches[number] == nil {
+		g.branches[number] = new(branch)
+	}
+	return g.branches[number]
+}
+
+// cutLast splits a path before its last segment.
+func cutLast(path string) (before, last string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)], path[i+1:]
+}
+
+// How a branch stands by its calls.
+const (
+	branchNone   = iota // it made none
+	branchOpen          // some of them have no outcome
+	branchEnded         // all of them have
+	branchFailed        // all of them have, and some failed
+)
+
+// stand tells how the branch stands. What is in groups that failed, whose paths
+// are given, has ended with them.
+func (b *branch) stand(over []string) int {
+	how := branchNone
+	for _, t := range b.calls {
+		how = max(how, branchEnded)
+		switch e := t.last.Interrupt(); {
+		case t.last.IsOutcome() && t.last.Status == core.StatusFailed:
+			how = branchFailed
+		case t.last.IsOutcome(), e != nil && slices.Contains(over, e.Origin()):
+		default:
+			return branchOpen
+		}
+	}
+	for _, g := range b.groups {
+		for _, inner := range g.branches {
+			switch stand := inner.stand(append(over, g.path)); stand {
+			case branchOpen:
+				return branchOpen
+			default:
+				how = max(how, stand)
+			}
+		}
+	}
+	return how
+}
+
+// lastSeq is the number of the last outcome in the branch, or of the last
+// failure.
+func (b *branch) lastSeq(failures bool) (seq uint64) {
+	for _, t := range b.calls {
+		if !failures || t.last.Status == core.StatusFailed {
+			seq = max(seq, t.last.Seq)
+		}
+	}
+	for _, g := range b.groups {
+		for _, inner := range g.branches {
+			seq = max(seq, inner.lastSeq(failures))
+		}
+	}
+	return seq
+}
+
+// recall puts the branches into the order in which they may have failed the
+// group. One with a failed call may have, or may have gone on without it. One
+// whose calls have all succeeded may have, with an error of its own, if
+// branches were interrupted because one did.
+func (g *group) recall() *core.RecalledGroup {
+	var failed, ended []int
+	for number, b := range g.branches {
+		switch b.stand(nil) {
+		case branchFailed:
+			failed = append(failed, number)
+		case branchEnded:
+			ended = append(ended, number)
+		}
+	}
+	g.sort(failed, true)
+	g.sort(ended, false)
+	switch {
+	case g.failed:
+		return &core.RecalledGroup{First: append(failed, ended...)}
+	case len(failed) > 0:
+		return &core.RecalledGroup{First: failed, Ended: ended}
+	}
+	return nil
+}
+
+// sort orders branches by their last outcomes or failures.
+func (g *group) sort(numbers []int, failures bool) {
+	slices.SortFunc(numbers, func(a, b int) int {
+		return cmp.Compare(g.branches[a].lastSeq(failures), g.branches[b].lastSeq(failures))
+	})
+}

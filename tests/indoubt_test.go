@@ -1,0 +1,361 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A call that must not simply run again is decided by somebody.
+
+type receipt struct {
+	ID    int  `json:"id"`
+	Again bool `json:"again"`
+}
+
+// doubtful is a call whose first attempt is stopped while it runs.
+type doubtful struct {
+	ran  int
+	stop func(ctx context.Context) // nil lets it end
+}
+
+func (d *doubtful) pay(ctx context.Context) (receipt, error) {
+	d.ran++
+	if d.stop != nil {
+		d.stop(ctx)
+		return receipt{}, ctx.Err()
+	}
+	return receipt{ID: 1, Again: d.ran > 1}, nil
+}
+
+// calls are the kinds of calls that can be in doubt.
+func (d *doubtful) calls() map[string]func(context.Context) (receipt, error) {
+	tool := decorators.Tool("pay", "", func(ctx context.Context, _ struct{}) (receipt, error) { return d.pay(ctx) },
+		actors.WithInDoubtAsk(), actors.WithRetry(core.RetryConfig{Disabled: true}))
+	llm := decorators.LLM("pay", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+		r, err := d.pay(ctx)
+		return actors.Response{Usage: core.Usage{InputTokens: r.ID}}, err
+	}, actors.WithInDoubtAsk())
+	return map[string]func(context.Context) (receipt, error){
+		"tool": func(ctx context.Context) (receipt, error) { return tool.Call(ctx, struct{}{}) },
+		"llm": func(ctx context.Context) (receipt, error) {
+			out, err := llm.Call(ctx, actors.Request{})
+			return receipt{ID: out.Usage.InputTokens, Again: d.ran > 1}, err
+		},
+		"step": func(ctx context.Context) (receipt, error) {
+			return core.Step(ctx, "pay", d.pay, core.StepInDoubt(core.InDoubtAsk))
+		},
+	}
+}
+
+// around has the call made by an agent, which hands its result out.
+func around(call func(context.Context) (receipt, error), got *receipt, failed *error) program {
+	return func(ctx context.Context) (string, error) {
+		return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
+			*got, *failed = call(ctx)
+			return "", *failed
+		}))
+	}
+}
+
+func question(t *testing.T, s snapshot.Store) core.Question {
+	t.Helper()
+	open, err := state.Questions(t.Context(), s, runID)
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	return open[0]
+}
+
+func answer(t *testing.T, s snapshot.Store, value any) {
+	t.Helper()
+	require.NoError(t, state.Answer(t.Context(), s, runID, question(t, s).ID, value))
+}
+
+// stopped runs the program until its call is stopped as told, and returns what
+// is left of the run.
+func (d *doubtful) stopped(t *testing.T, how string, p program) snapshot.Store {
+	t.Helper()
+	s := snapshot.NewMemoryStore()
+	var left snapshot.Store
+	d.stop = func(ctx context.Context) {
+		left = killed(t, s, everyRecord)
+		interrupt(state.From(ctx))
+	}
+	_, err := run(t, s, p)
+	requireInterruptedByOps(t, err)
+	d.stop = nil
+	if how == "crash" {
+		return left
+	}
+	return s
+}
+
+func eachDoubt(t *testing.T, f func(t *testing.T, d *doubtful, s snapshot.Store, again func() (receipt, error))) {
+	for _, how := range []string{"crash", "interrupt"} {
+		for _, kind := range []string{"tool", "llm", "step"} {
+			t.Run(how+" of "+kind, func(t *testing.T) {
+				d := new(doubtful)
+				var got receipt
+				var failed error
+				p := around(d.calls()[kind], &got, &failed)
+				s := d.stopped(t, how, p)
+				f(t, d, s, func() (receipt, error) {
+					run(t, s, p)
+					return got, failed
+				})
+			})
+		}
+	}
+}
+
+func TestCallInDoubtWaitsForSomebodyToDecide(t *testing.T) {
+	eachDoubt(t, func(t *testing.T, d *doubtful, s snapshot.Store, again func() (receipt, error)) {
+		for range 2 {
+			_, err := again()
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			assert.Equal(t, state.StatusPaused, statusOf(t, s))
+			q := question(t, s)
+			assert.True(t, q.InDoubt())
+			assert.True(t, strings.HasSuffix(q.ID, "pay?in-doubt1"), q.ID)
+			assert.Contains(t, q.Text, `"pay" had begun (attempt 1)`)
+		}
+		assert.Equal(t, 1, d.ran)
+		answer(t, s, core.InDoubtRunAgain())
+		got, err := again()
+		require.NoError(t, err)
+		assert.Equal(t, receipt{1, true}, got)
+		assert.Equal(t, 2, d.ran)
+		_, err = again()
+		require.NoError(t, err)
+		assert.Equal(t, 2, d.ran)
+	})
+}
+
+func TestCallInDoubtFailsAsAnswered(t *testing.T) {
+	eachDoubt(t, func(t *testing.T, d *doubtful, s snapshot.Store, again func() (receipt, error)) {
+		again()
+		answer(t, s, core.InDoubtFailed("the bank knows nothing of it"))
+		for range 2 {
+			_, err := again()
+			require.ErrorIs(t, err, core.ErrInDoubt)
+			require.ErrorContains(t, err, "the bank knows nothing of it")
+			var failed *core.CallError
+			require.ErrorAs(t, err, &failed)
+			assert.Equal(t, 1, failed.Attempts)
+		}
+		assert.Equal(t, 1, d.ran)
+		assert.Equal(t, state.StatusFailed, statusOf(t, s))
+	})
+}
+
+// atBank is a tool in doubt.
+func atBank(t *testing.T, out *receipt) (s snapshot.Store, again func() error) {
+	t.Helper()
+	d := new(doubtful)
+	var failed error
+	p := around(d.calls()["tool"], out, &failed)
+	s = d.stopped(t, "crash", p)
+	return s, func() error {
+		run(t, s, p)
+		assert.Equal(t, 1, d.ran)
+		return failed
+	}
+}
+
+func TestCallInDoubtCompletesWithTheOutputOfTheAnswer(t *testing.T) {
+	for name, value := range map[string]any{
+		"in Go":      core.InDoubtCompleted(receipt{ID: 7}),
+		"as of JSON": map[string]any{"decision": "completed", "output": map[string]any{"id": int64(7), "again": false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got receipt
+			s, again := atBank(t, &got)
+			require.ErrorIs(t, again(), core.ErrAwaiting)
+			answer(t, s, value)
+			for range 2 {
+				require.NoError(t, again())
+				assert.Equal(t, receipt{ID: 7}, got)
+			}
+			loaded, err := s.Load(t.Context(), runID)
+			require.NoError(t, err)
+			told := false
+			for _, r := range loaded.Records {
+				told = told || r.Status == core.StatusCompleted && r.Message() == "as answered to a/pay?in-doubt1"
+			}
+			assert.True(t, told, "the record says where its output is from")
+		})
+	}
+}
+
+func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		value any
+		want  string
+	}{
+		"another type":  {core.InDoubtCompleted("paid"), `the output is not that of "pay"`},
+		"no output":     {map[string]any{"decision": "completed"}, `needs the "output"`},
+		"null":          {core.InDoubtCompleted(nil), "null is no tests.receipt"},
+		"no decision":   {map[string]any{"output": 1}, `allowed are "completed", "run_again" and "failed"`},
+		"no such thing": {map[string]any{"decision": "maybe"}, `the decision is "maybe"; allowed are "completed", "run_again" and "failed"`},
+		"nothing":       {nil, "does not fit"},
+		"a text":        {"run_again", `it is none about a call in doubt`},
+		"numbers":       {map[int]int{1: 2}, `it is none about a call in doubt`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got receipt
+			s, again := atBank(t, &got)
+			again()
+			before := question(t, s)
+			answer(t, s, c.value)
+			require.ErrorIs(t, again(), core.ErrAwaiting)
+			q := question(t, s)
+			assert.Equal(t, before.ID, q.ID)
+			assert.Contains(t, q.Refused, c.want)
+			answer(t, s, core.InDoubtCompleted(receipt{ID: 7}))
+			require.NoError(t, again())
+			assert.Equal(t, receipt{ID: 7}, got)
+		})
+	}
+}
+
+func TestLaterDoubtIsAnotherQuestion(t *testing.T) {
+	d := new(doubtful)
+	var got receipt
+	var failed error
+	p := around(d.calls()["tool"], &got, &failed)
+	s := d.stopped(t, "crash", p)
+	run(t, s, p)
+	answer(t, s, core.InDoubtRunAgain())
+	d.stop = func(ctx context.Context) { interrupt(state.From(ctx)) }
+	run(t, s, p)
+	d.stop = nil
+	require.Equal(t, 2, d.ran)
+	run(t, s, p)
+	require.Equal(t, 2, d.ran, "the answer was to the first doubt")
+	assert.Equal(t, "a/pay?in-doubt2", question(t, s).ID)
+	answer(t, s, core.InDoubtCompleted(receipt{ID: 2}))
+	run(t, s, p)
+	require.NoError(t, failed)
+	assert.Equal(t, receipt{ID: 2}, got)
+}
+
+func TestDoubtOutlivesAnInterruptBeforeItIsSettled(t *testing.T) {
+	for name, policy := range map[string]core.InDoubt{"fail": core.InDoubtFail, "ask": core.InDoubtAsk} {
+		t.Run(name, func(t *testing.T) {
+			s, ran := snapshot.NewMemoryStore(), 0
+			var left snapshot.Store
+			d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", InDoubt: policy}, func(context.Context, string) (string, error) {
+				ran++
+				left = killed(t, s, everyRecord)
+				return "", nil
+			})
+			require.NoError(t, err)
+			p := func(ctx context.Context) (string, error) { return execute(ctx, d) }
+			run(t, s, p)
+			for range 2 {
+				_, err = run(t, left, func(ctx context.Context) (string, error) {
+					interrupt(state.From(ctx))
+					return p(ctx)
+				})
+				requireInterruptedByOps(t, err)
+			}
+			_, err = run(t, left, p)
+			if policy == core.InDoubtFail {
+				require.ErrorIs(t, err, core.ErrInDoubt)
+			} else {
+				require.ErrorIs(t, err, core.ErrAwaiting)
+			}
+			assert.Equal(t, 1, ran)
+		})
+	}
+}
+
+func TestInterruptBeforeAResumedAttemptKeepsItsNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ran := snapshot.NewMemoryStore(), 0
+		tool := toolOf("t", hourly, func(ctx context.Context) (string, error) { ran++; return beBusy(ctx) })
+		p := func(ctx context.Context) (string, error) { return execute(ctx, tool) }
+		_, err := run(t, s, p)
+		require.ErrorIs(t, err, core.ErrExhausted)
+		left := killed(t, s, func(r core.Record) bool { return r.Status != core.StatusStarted || r.Attempt < 2 })
+		run(t, left, func(ctx context.Context) (string, error) {
+			interrupt(state.From(ctx))
+			return p(ctx)
+		})
+		ran = 0
+		begin := time.Now()
+		_, err = run(t, left, p)
+		require.ErrorContains(t, err, "exhausted after 3 attempts")
+		assert.Equal(t, 1, ran, "two of three attempts were made before")
+		assert.Zero(t, time.Since(begin))
+	})
+}
+
+func TestSiblingsOfACallInDoubtFinishFirst(t *testing.T) {
+	d := new(doubtful)
+	pay := d.calls()["tool"]
+	var sibling error
+	p := func(ctx context.Context) (string, error) {
+		_, err := actors.Parallel(ctx, actors.Group{Name: "g"},
+			func(ctx context.Context) (string, error) { _, err := pay(ctx); return "", err },
+			func(ctx context.Context) (string, error) {
+				if d.stop != nil {
+					return "", nil
+				}
+				_, sibling = execute(ctx, toolOf("other", tryOnce, succeed))
+				return "", sibling
+			})
+		return "", err
+	}
+	s := d.stopped(t, "crash", p)
+	sibling = errors.New("not made")
+	_, err := run(t, s, p)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, sibling)
+	assert.Equal(t, "group:g/1/pay?in-doubt1", question(t, s).ID)
+}
+
+func TestLargeOutputOfAnAnswerIsAnArtifact(t *testing.T) {
+	store := newArtifacts(t)
+	large, ran := strings.Repeat("x", 100<<10), 0
+	var left snapshot.Store
+	s := snapshot.NewMemoryStore()
+	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "read", InDoubt: core.InDoubtAsk}, func(context.Context, string) (string, error) {
+		ran++
+		left = killed(t, s, everyRecord)
+		return "", nil
+	})
+	require.NoError(t, err)
+	p := func(ctx context.Context) (string, error) { return execute(ctx, d) }
+	run(t, s, p)
+	run(t, left, p)
+	answer(t, left, core.InDoubtCompleted(large))
+	for range 2 {
+		out, err := run(t, left, p, state.WithArtifacts(store))
+		require.NoError(t, err)
+		assert.Equal(t, large, out)
+	}
+	assert.Equal(t, 1, store.puts)
+	assert.Equal(t, 1, ran)
+}
+
+func TestUnknownPolicyForDoubtIsRefused(t *testing.T) {
+	_, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", InDoubt: 3}, func(context.Context, string) (string, error) { return "", nil })
+	require.ErrorContains(t, err, `Spec.InDoubt of "pay" is 3; allowed are InDoubtRetry, InDoubtFail and InDoubtAsk`)
+	st := state.New()
+	defer st.Close()
+	_, err = core.Step(st.Context(t.Context()), "s", succeed, nil)
+	require.ErrorContains(t, err, `step "s": an option is nil`)
+}
