@@ -20,10 +20,10 @@ func (a *app) answerCommand() *cobra.Command {
 		Use:     "answer RUN QUESTION JSON-VALUE",
 		GroupID: groupWork,
 		Short:   "Answer a question that a run waits for",
-		Long: "Answer a question of a run that no program has open. The value is JSON: true, 42,\n" +
-			"\"a text in quotes\", {\"approved\": true}. The call that asked goes on when the run\n" +
-			"is resumed. The first answer counts. Before a value that begins with a minus,\n" +
-			"write --.",
+		Long: "Answer a question of a run, also while a program has it open. The value is JSON:\n" +
+			"true, 42, \"a text in quotes\", {\"approved\": true}. The call that asked goes on when\n" +
+			"the run is resumed. The first answer counts. Before a value that begins with a\n" +
+			"minus, write --.",
 		Example: "  reprise answer refund-7 'agent/refund?1' true\n" +
 			"  reprise answer refund-7 'agent/reason?1' '\"the customer moved\"'\n" +
 			"  reprise answer refund-7 -- 'agent/correction?1' -5",
