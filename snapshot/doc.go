@@ -4,7 +4,8 @@
 // A [Store] opens a run as a [Journal], which has one writer and to which
 // records are appended as they happen; it loads runs for reading, lists and
 // deletes them. [FileStore] keeps runs in a directory, [MemoryStore] in
-// memory; package storetest checks any other implementation. Large outputs
+// memory; package storetest checks any other implementation. Both are an
+// [Inbox] too, which takes messages for runs that are open. Large outputs
 // are artifacts, kept by their content in an [ArtifactStore].
 //
 // docs/format.md describes every byte.

@@ -16,6 +16,10 @@ import (
 // and changes on file systems without notification.
 const lookEvery = 2 * time.Second
 
+// noticeAfter is how long somebody watches before the system is asked to tell:
+// to stop that costs 10 ms on some systems, which short runs are spared.
+const noticeAfter = 50 * time.Millisecond
+
 // WithInboxCheck has those who watch the inbox of a run, as every run does
 // that is open, look at it so often, and no longer be told by the operating
 // system. It is for a directory that the operating system tells nothing of,
@@ -37,28 +41,31 @@ func (s *FileStore) Watch(ctx context.Context, runID string, changed func()) err
 		return err
 	}
 	dir := s.run(runID, inboxName)
-	ticker := time.NewTicker(s.lookEvery)
+	soon, ticker := time.NewTimer(noticeAfter), time.NewTicker(s.lookEvery)
+	defer soon.Stop()
 	defer ticker.Stop()
 	var told chan struct{} // nil as long as the system tells nothing
 	defer func() { s.notices.drop(dir, told) }()
 	known := ""
-	for notified := true; ; {
-		if told == nil {
-			told = s.notices.add(dir)
-		}
-		if now := s.look(runID); ctx.Err() == nil && (notified || now != known) {
+	for notified := true; ctx.Err() == nil; {
+		if now := s.look(runID); notified || now != known {
 			known = now
 			changed()
 		}
+		notified = false
 		select {
 		case <-told:
 			notified = true
+		case <-soon.C:
+			told = s.notices.add(dir)
 		case <-ticker.C:
-			notified = false
+			if told == nil {
+				told = s.notices.add(dir)
+			}
 		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
+	return context.Cause(ctx)
 }
 
 // look is a text that is another one when there is something new to be told.

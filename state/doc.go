@@ -9,4 +9,8 @@
 //	st := state.New(state.WithPublisher(printer.New(os.Stdout)))
 //	defer st.Close()
 //	answer, err := assistant.Call(st.Context(ctx), actors.Ask("How warm is it in Oslo?"))
+//
+// [Open] begins a run in a store or resumes it. While it is open, and when it
+// waits for a human, other processes reach it: [Questions], [Answer],
+// [Interrupt] and [AwaitAnswers].
 package state

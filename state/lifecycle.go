@@ -224,6 +224,7 @@ func (r *run) close() error {
 	for _, cancel := range cancels {
 		cancel(errClosing)
 	}
+	r.inbox.close()
 	r.mu.Lock()
 	r.awaitCalls()
 	r.closed = true

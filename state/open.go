@@ -17,7 +17,11 @@ var ErrStore = errors.New("state: the run could not be stored")
 // Open begins the run in the store, or resumes it: calls that have a recorded
 // outcome are answered from it without running, retrying or waiting, and the
 // others go on where they stopped. The run is locked until Close; while it is
-// open elsewhere, Open is snapshot.ErrLocked.
+// open elsewhere, Open is snapshot.ErrLocked, or waits (see [WithWait]).
+//
+// Answers that were given meanwhile are taken in before anything runs. If the
+// store is a snapshot.Inbox, the run hears [Answer] and [Interrupt] from any
+// process until Close.
 //
 // What a run finished with is final: opening it again replays it.
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
@@ -28,14 +32,16 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 		return nil, errors.New("state: Open needs a store, such as snapshot.NewFileStore(dir)")
 	}
 	c := configure(append(options[:len(options):len(options)], WithRunID(runID)))
-	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{Create: true, Metadata: c.metadata})
+	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{Create: true, Wait: c.wait, Metadata: c.metadata})
 	if err != nil {
 		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
 	}
 	if err := checkRecords(journal.Restored()); err != nil {
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), journal.Close(journal.Restored().Status))
 	}
-	return &ExecutionState{run: resumeRun(c, journal)}, nil
+	r := resumeRun(c, journal)
+	r.listen(ctx, store)
+	return &ExecutionState{run: r}, nil
 }
 
 // checkRecords refuses what no run has written.

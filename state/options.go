@@ -79,6 +79,10 @@ func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = tr
 // attempt, so that their finished calls stay restored.
 func RerunFailed() Option { return func(c *config) { c.rerunFailed = true } }
 
+// WithWait makes [Open] wait while another has the run open, until its context
+// ends. Without it, Open is snapshot.ErrLocked then.
+func WithWait() Option { return func(c *config) { c.wait = true } }
+
 // WithRunID names the run: 1 to 128 letters, digits, dots, dashes and
 // underscores, not beginning with a dot. Defaults to a random name.
 func WithRunID(id string) Option {
@@ -178,6 +182,7 @@ type config struct {
 	divergence          Divergence
 	sync                Sync
 	republish           bool
+	wait                bool
 }
 
 func configure(options []Option) *config {

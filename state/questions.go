@@ -4,16 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
-)
-
-// What answering returns, found by errors.Is.
-var (
-	ErrNotAsked = errors.New("state: nobody asked this question")
-	ErrAnswered = errors.New("state: the question was answered before")
 )
 
 // Ask implements what core.Await needs: the answer if there is one, and else
@@ -60,13 +54,36 @@ func (r *run) questions(rec *core.Record) {
 func (st *ExecutionState) Questions() []core.Question { return openQuestions(st.Records()) }
 
 // Questions returns what a stored run waits to be told, in the order of
-// asking.
+// asking. Answers that wait to be taken in count.
 func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.Question, error) {
 	found, err := store.Load(ctx, runID)
 	if err != nil {
 		return nil, fmt.Errorf("state: questions of run %s: %w", runID, err)
 	}
-	return openQuestions(found.Records), nil
+	open, err := unanswered(ctx, store, found)
+	if err != nil {
+		return nil, fmt.Errorf("state: questions of run %s: %w", runID, err)
+	}
+	return open, nil
+}
+
+// unanswered returns the questions of a run that have no answer, neither
+// recorded nor waiting to be.
+func unanswered(ctx context.Context, store snapshot.Store, found *snapshot.Snapshot) ([]core.Question, error) {
+	open := openQuestions(found.Records)
+	inbox, ok := store.(snapshot.Inbox)
+	if !ok || len(open) == 0 {
+		return open, nil
+	}
+	waiting, err := inbox.Messages(ctx, found.RunID)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(open, func(q core.Question) bool {
+		return slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
+			return m.Record.Kind == core.KindAnswer && m.Record.Name == q.ID
+		})
+	}), nil
 }
 
 // openQuestions are those that were not answered since they were asked last.
@@ -90,62 +107,4 @@ func openQuestions(records []core.Record) []core.Question {
 		open = append(open, q)
 	}
 	return open
-}
-
-// Answer answers a question of a stored run that nobody has open, by its ID.
-// The call that asked goes on when the run is resumed. The first answer wins:
-// another is [ErrAnswered]. One that turns out not to fit the type that is
-// waited for is set aside then, and the question asked again. A question that
-// was not asked is [ErrNotAsked], with those that were.
-func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) (err error) {
-	encoded, err := core.Encode(value)
-	if err != nil {
-		return fmt.Errorf("state: answer to %s: %w", questionID, err)
-	}
-	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{})
-	if err != nil {
-		return fmt.Errorf("state: answer to %s in run %s: %w", questionID, runID, err)
-	}
-	found := journal.Restored()
-	defer func() { err = errors.Join(err, journal.Close(found.Status)) }()
-	rec, err := answerRecord(found.Records, questionID, encoded)
-	if err != nil {
-		return err
-	}
-	rec.Seq = found.LastSeq + 1
-	if n := len(found.Records); n > 0 {
-		rec.Seq = found.Records[n-1].Seq + 1
-	}
-	if err := journal.Append(rec); err != nil {
-		return err
-	}
-	return journal.Sync(rec.Seq)
-}
-
-func answerRecord(records []core.Record, id string, encoded []byte) (core.Record, error) {
-	var question *core.Record
-	answered := false
-	for i := range records {
-		r := &records[i]
-		if r.Name != id {
-			continue
-		}
-		switch r.Kind {
-		case core.KindQuestion:
-			question, answered = r, false
-		case core.KindAnswer:
-			answered = true
-		}
-	}
-	switch {
-	case question == nil:
-		open := openQuestions(records)
-		return core.Record{}, fmt.Errorf("%w: %s; open are %v", ErrNotAsked, id, open)
-	case answered:
-		return core.Record{}, fmt.Errorf("%w: %s", ErrAnswered, id)
-	}
-	return core.Record{
-		Time: time.Now().UTC().Round(0), Address: question.Address, Name: id, Kind: core.KindAnswer,
-		Status: core.StatusRecorded, Detail: &core.Detail{Output: encoded},
-	}, nil
 }

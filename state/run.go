@@ -32,6 +32,7 @@ type run struct {
 	policy      Sync
 	republish   bool
 	validation  *validation // nil unless the run is one
+	inbox       *inbox      // nil if the store has none
 
 	mu          sync.Mutex // guards what follows; never held while others' code runs
 	quiet       *sync.Cond // signalled when a call ends and when publishing pauses

@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,9 +17,9 @@ func (a *app) answerCommand() *cobra.Command {
 		Use:     "answer RUN QUESTION JSON-VALUE",
 		GroupID: groupWork,
 		Short:   "Answer a question that a run waits for",
-		Long: "Answer a question of a run that no program has open. The value is JSON: true, 42,\n" +
-			"\"a text in quotes\", {\"approved\": true}. The call that asked goes on when the run\n" +
-			"is resumed. The first answer counts; one that does not fit what the call waits for\n" +
+		Long: "Answer a question of a run, also while a program has it open. The value is JSON:\n" +
+			"true, 42, \"a text in quotes\", {\"approved\": true}. The call that asked goes on when\n" +
+			"the run is resumed. The first answer counts; one that does not fit what the call waits for\n" +
 			"is set aside then, and the question asked again. Before a value that begins with a\n" +
 			"minus, write --.\n\n" +
 			"A question with ?in-doubt in its name is about a call that had begun when the run\n" +
@@ -43,7 +40,7 @@ func (a *app) answerCommand() *cobra.Command {
 }
 
 func (a *app) answer(ctx context.Context, runID, questionID, text string) error {
-	value, err := parseJSON(text)
+	value, err := state.JSONAnswer([]byte(text))
 	if err != nil {
 		return usagef("the answer is not JSON: %v; write a text in double quotes, inside single quotes of the shell: '\"yes\"'", err)
 	}
@@ -79,58 +76,4 @@ func (a *app) notAsked(ctx context.Context, store snapshot.Store, runID, questio
 		ids[i] = q.ID
 	}
 	return fmt.Errorf("run %s has asked no question %q; it waits for %s", runID, questionID, strings.Join(ids, ", "))
-}
-
-// parseJSON reads one value. Whole numbers stay whole.
-func parseJSON(text string) (any, error) {
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	var v any
-	if err := decoder.Decode(&v); errors.Is(err, io.EOF) {
-		return nil, errors.New("it is empty")
-	} else if errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, errors.New("it ends in the middle")
-	} else if err != nil {
-		return nil, err
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the value")
-	}
-	return withNumbers(v)
-}
-
-// withNumbers makes numbers of what the decoder has left as text.
-func withNumbers(v any) (any, error) {
-	var err error
-	switch v := v.(type) {
-	case json.Number:
-		return number(string(v))
-	case []any:
-		for i := range v {
-			if v[i], err = withNumbers(v[i]); err != nil {
-				return nil, err
-			}
-		}
-	case map[string]any:
-		for key := range v {
-			if v[key], err = withNumbers(v[key]); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return v, nil
-}
-
-func number(text string) (any, error) {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n, nil
-	}
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return n, nil
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		return nil, fmt.Errorf("the number %s is too large", text)
-	}
-	return f, nil
 }

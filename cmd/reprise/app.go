@@ -59,8 +59,8 @@ func (a *app) root() *cobra.Command {
 		Use:   "reprise",
 		Short: "Look at stored runs and work on them",
 		Long: "Reprise works on the runs that a program has stored with snapshot.NewFileStore:\n" +
-			"it lists and shows them, answers their questions, compares, forks, exports,\n" +
-			"verifies, repairs and deletes them.",
+			"it lists and shows them, answers their questions, interrupts, compares, forks,\n" +
+			"exports, verifies, repairs and deletes them.",
 		Example: "  reprise runs --status failed --since 24h\n" +
 			"  reprise show weather-42\n" +
 			"  reprise --dir /var/lib/agents verify",
@@ -85,8 +85,8 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupKeep, Title: "Keep the store in order:"},
 	)
 	root.AddCommand(
-		a.runsCommand(), a.showCommand(), a.diffCommand(), a.exportCommand(), a.questionsCommand(),
-		a.answerCommand(), a.forkCommand(),
+		a.runsCommand(), a.showCommand(), a.diffCommand(), a.exportCommand(), a.questionsCommand(), a.serveCommand(),
+		a.answerCommand(), a.interruptCommand(), a.forkCommand(),
 		a.verifyCommand(), a.repairCommand(), a.gcCommand(), a.deleteCommand(),
 	)
 	root.SetHelpCommand(helpCommand())

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
 )
 
 // The exit codes. That of an interrupt is what shells give for Ctrl-C.
@@ -133,6 +134,8 @@ func kindOf(code int, err error) string {
 		return "damaged"
 	case errors.Is(err, snapshot.ErrFormat):
 		return "format"
+	case errors.Is(err, state.ErrNotRunning):
+		return "not_running"
 	}
 	return "failure"
 }

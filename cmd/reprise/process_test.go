@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -50,6 +53,40 @@ func TestProgramAsAProcess(t *testing.T) {
 		require.NoError(t, w.Close())
 		assert.Empty(t, stderr.String())
 	})
+}
+
+// The process is asked whether it may delete, by a terminal at which nobody
+// answers, and gets a real Ctrl-C.
+func TestSignalInterruptsTheProcess(t *testing.T) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("there is no terminal to ask at: %v", err)
+	}
+	defer terminal.Close()
+	program := build(t)
+	for name, signal := range map[string]os.Signal{"Ctrl-C": os.Interrupt, "kill": syscall.SIGTERM} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			weather(t, dir, "oslo", false, snapshot.Metadata{})
+			cmd := exec.CommandContext(t.Context(), program, "--dir", dir, "delete", "oslo")
+			cmd.Stdin = terminal
+			stderr, err := cmd.StderrPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			const question = "Delete run oslo for ever? [y/N] "
+			asked := make([]byte, len(question))
+			_, err = io.ReadFull(stderr, asked)
+			require.NoError(t, err)
+			require.Equal(t, question, string(asked))
+			require.NoError(t, cmd.Process.Signal(signal))
+			rest, err := io.ReadAll(stderr)
+			require.NoError(t, err)
+			require.Error(t, cmd.Wait())
+			assert.Equal(t, exitInterrupted, cmd.ProcessState.ExitCode())
+			assert.Equal(t, "reprise: interrupted\n", strings.TrimPrefix(string(rest), "\n"))
+			assert.Contains(t, call(t, dir, "runs").text(t), "oslo")
+		})
+	}
 }
 
 func build(t *testing.T) string {

@@ -96,7 +96,7 @@ func TestAnswersAreValuesOfJSON(t *testing.T) {
 		"true": true, "null": nil, `"x"`: "x", "-5": int64(-5), "18446744073709551615": uint64(1<<64 - 1),
 		"1.5": 1.5, "1e3": 1e3, "[1]": []any{int64(1)}, `{"a": {"b": [2]} }`: map[string]any{"a": map[string]any{"b": []any{int64(2)}}},
 	} {
-		got, err := parseJSON(text)
+		got, err := state.JSONAnswer([]byte(text))
 		require.NoError(t, err, text)
 		assert.Equal(t, want, got, text)
 	}
@@ -174,7 +174,7 @@ func TestRunThatIsOpenIsReadButNotChanged(t *testing.T) {
 	st, err := state.Open(t.Context(), newStore(t, dir), "r7")
 	require.NoError(t, err)
 	defer st.Close()
-	for _, args := range [][]string{{"answer", "r7", "refund?1", "true"}, {"delete", "-y", "r7"}, {"repair", "r7"}} {
+	for _, args := range [][]string{{"delete", "-y", "r7"}, {"repair", "r7"}} {
 		got := call(t, dir, args...)
 		assert.Equal(t, exitFailure, got.code)
 		assert.Regexp(t, `^reprise: run r7 is open for writing in process \d+; it can be read meanwhile; to change it, wait until that program has closed it, or stop it\n$`, got.stderr)
@@ -185,4 +185,31 @@ func TestRunThatIsOpenIsReadButNotChanged(t *testing.T) {
 		call(t, dir, args...).text(t)
 	}
 	assert.Contains(t, call(t, dir, "runs").text(t), "running")
+}
+
+func TestAnswerAndInterruptReachARunThatIsOpen(t *testing.T) {
+	dir := t.TempDir()
+	refund(t, dir, "r7")
+	call(t, dir, "interrupt", "r7").failed(t, exitFailure,
+		"interrupt run r7: nobody is running it: it is paused; `reprise runs --status running` lists those that can be interrupted")
+	st, err := state.Open(t.Context(), newStore(t, dir), "r7")
+	require.NoError(t, err)
+	ctx := st.Context(t.Context())
+	assert.Equal(t, "question refund?1 of run r7 is answered; resume the run to go on\n",
+		call(t, dir, "answer", "r7", "refund?1", "true").text(t))
+	call(t, dir, "answer", "r7", "refund?1", "false").failed(t, exitFailure,
+		"question refund?1 of run r7 was answered before, and the first answer counts")
+	assert.Equal(t, result{exitOK, "", "run r7 waits for no answer\n"}, call(t, dir, "questions", "r7"))
+
+	assert.Equal(t, "run r7 was told to stop; its calls end as soon as they listen\n",
+		call(t, dir, "interrupt", "r7", "--message", "deploy", "--by", "ops").text(t))
+	<-ctx.Done()
+	assert.Equal(t, &core.InterruptedError{Reason: core.InterruptUser, By: "ops", Message: "deploy"}, st.Interrupted())
+	assert.JSONEq(t, `{"run_id": "r7", "by": "reprise", "message": ""}`, call(t, dir, "interrupt", "r7", "--json").text(t))
+	require.NoError(t, st.Close())
+
+	approved, err := refund(t, dir, "r7")
+	require.NoError(t, err)
+	assert.True(t, approved)
+	assert.Equal(t, exitFailure, call(t, dir, "interrupt", "r7").code)
 }

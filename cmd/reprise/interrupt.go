@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/state"
+)
+
+func (a *app) interruptCommand() *cobra.Command {
+	var message, by string
+	cmd := &cobra.Command{
+		Use:     "interrupt RUN",
+		GroupID: groupWork,
+		Short:   "Ask the program that runs a run to stop",
+		Long: "Ask the program that has a run open to stop it, also in the middle of a wait. What\n" +
+			"the run was about to do goes on when it is resumed. A run that no program has open\n" +
+			"stays as it is, and the command fails.",
+		Example: "  reprise interrupt weather-42\n" +
+			"  reprise interrupt weather-42 --message 'a new version is rolled out'",
+		Args: exactly("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.interrupt(cmd.Context(), args[0], by, message)
+		},
+		ValidArgsFunction: a.completeRuns(1),
+	}
+	cmd.Flags().StringVar(&message, "message", "", "why, as a `text` for whoever looks at the run")
+	cmd.Flags().StringVar(&by, "by", a.user(), "`who` asks")
+	for _, name := range []string{"message", "by"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+// user is who uses the command, as far as the environment tells.
+func (a *app) user() string {
+	if name := a.getenv("USER"); name != "" {
+		return name
+	}
+	return "reprise"
+}
+
+func (a *app) interrupt(ctx context.Context, runID, by, message string) error {
+	if err := checkRunID(runID); err != nil {
+		return err
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	err = state.Interrupt(ctx, store, runID, by, message)
+	switch {
+	case errors.Is(err, state.ErrNotRunning):
+		return fmt.Errorf("%w; `reprise runs --status running` lists those that can be interrupted", err)
+	case err != nil:
+		return a.explain(runID, err)
+	case a.json:
+		return a.writeJSON(map[string]string{"run_id": runID, "by": by, "message": message})
+	}
+	a.printf("run %s was told to stop; its calls end as soon as they listen\n", runID)
+	return nil
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
+
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// serving is how the dashboard is served.
+type serving struct {
+	address string
+	control bool
+	clients int
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	s := serving{address: "127.0.0.1:8080", clients: 1000}
+	cmd := &cobra.Command{
+		Use:     "serve",
+		GroupID: groupLook,
+		Short:   "Show runs in a browser, live",
+		Long: "Serve a dashboard over all runs, those that other processes write while it is\n" +
+			"served among them, until Ctrl-C. It is served to this machine only; to show it\n" +
+			"to others, put a server that knows who they are in front of it, or mount\n" +
+			"streamer.New in a program of your own.",
+		Example: "  reprise serve\n" +
+			"  reprise serve --addr 127.0.0.1:0 --control\n" +
+			"  reprise --dir /var/lib/agents serve",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.serve(cmd.Context(), s)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.address, "addr", s.address, "the loopback `address` to listen on; port 0 takes a free one")
+	flags.BoolVar(&s.control, "control", false, "let the page interrupt runs and answer their questions")
+	flags.IntVar(&s.clients, "clients", s.clients, "how many pages and programs may watch at a time")
+	return cmd
+}
+
+// Limits on connections. A client that sends the head of its request byte by
+// byte is cut off, and those that are more than there can be streams, with
+// some room for what is asked besides, wait.
+const (
+	readHeaderTimeout = 5 * time.Second
+	idleTimeout       = time.Minute
+	maxHeaderBytes    = 16 << 10
+	besides           = 100
+	closeTimeout      = 5 * time.Second
+)
+
+func newServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+	}
+}
+
+func limit(l net.Listener, clients int) net.Listener {
+	return netutil.LimitListener(l, clients+besides)
+}
+
+func (a *app) serve(ctx context.Context, s serving) error {
+	if s.clients < 1 {
+		return usagef("--clients is %d: allowed is 1 and more", s.clients)
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	listener, err := listen(ctx, s.address)
+	if err != nil {
+		return err
+	}
+	listener = limit(listener, s.clients)
+	options := streamer.Options{Clients: s.clients}
+	if s.control {
+		options.Control = stored.NewControl(store)
+	}
+	runs := stored.New(store)
+	handler, err := streamer.New(runs, options)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server := newServer(handler)
+	if err := a.announce(listener.Addr()); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return a.serveUntil(ctx, server, listener, handler, func(ctx context.Context) error {
+		return runs.Follow(ctx, handler.Publish)
+	})
+}
+
+// listen refuses addresses that others reach: nobody there is known.
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, usagef("--addr is %q: allowed is a host and a port, such as 127.0.0.1:8080", printable(address))
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, usagef("--addr is %q: allowed are loopback addresses, such as 127.0.0.1:8080; others would be served without being asked who they are", printable(address))
+	}
+	var config net.ListenConfig
+	return config.Listen(ctx, "tcp", address)
+}
+
+// announce tells where the dashboard is, at once.
+func (a *app) announce(address net.Addr) error {
+	url := fmt.Sprintf("http://%s/", address)
+	if a.json {
+		if err := a.writeJSON(map[string]string{"url": url}); err != nil {
+			return err
+		}
+	} else {
+		a.printf("the dashboard of %s is at %s (Ctrl-C ends it)\n", a.dir, url)
+	}
+	if err := a.out.Flush(); err != nil {
+		return &outputError{err}
+	}
+	return nil
+}
+
+// serveUntil serves until ctx ends, which is how this command ends well, or
+// until something fails.
+func (a *app) serveUntil(ctx context.Context, server *http.Server, listener net.Listener, handler *streamer.Handler, follow func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var all sync.WaitGroup
+	all.Go(func() { cancel(server.Serve(listener)) })
+	all.Go(func() { cancel(follow(ctx)) })
+	<-ctx.Done()
+	err := context.Cause(ctx)
+	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer stop()
+	closed := errors.Join(handler.Close(closing), server.Shutdown(closing))
+	all.Wait()
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return errors.Join(err, closed)
+}

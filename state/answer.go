@@ -1,0 +1,195 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// What answering returns, found by errors.Is.
+var (
+	ErrNotAsked = errors.New("state: nobody asked this question")
+	ErrAnswered = errors.New("state: the question was answered before")
+)
+
+// Answer answers a question of a stored run, by its ID, from any process. If
+// nobody has the run open, the answer is recorded at once; if somebody has, it
+// is posted to them, for which the store must be a snapshot.Inbox. When Answer
+// returns, the answer has survived the power. The call that asked goes on when
+// the run is resumed.
+//
+// The first answer wins, also among processes that answer at the same time:
+// any other is [ErrAnswered]. One that turns out not to fit the type that is
+// waited for is set aside then, and the question asked again. A question that was not asked is [ErrNotAsked],
+// with those that were.
+func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
+	err := answer(ctx, store, runID, questionID, value)
+	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {
+		return err
+	}
+	return fmt.Errorf("state: answer to %s in run %s: %w", questionID, runID, err)
+}
+
+// answeredBefore is ErrAnswered for a question.
+func answeredBefore(id string) error { return fmt.Errorf("%w: %s", ErrAnswered, id) }
+
+func answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
+	encoded, err := core.Encode(value)
+	if err != nil {
+		return err
+	}
+	found, err := store.Load(ctx, runID)
+	if err != nil {
+		return err
+	}
+	rec, err := answerTo(found.Records, questionID, encoded)
+	if err != nil {
+		return err // before a run is opened in vain
+	}
+	inbox, _ := store.(snapshot.Inbox)
+	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{})
+	switch {
+	case err == nil:
+		found := journal.Restored()
+		return errors.Join(record(ctx, inbox, journal, rec), journal.Close(found.Status))
+	case !errors.Is(err, snapshot.ErrLocked):
+		return err
+	case inbox == nil:
+		return fmt.Errorf("%w, and %w", err, errNoInbox(store))
+	}
+	return post(ctx, store, inbox, runID, rec)
+}
+
+// errNoInbox is a store that cannot reach who has a run open.
+func errNoInbox(store snapshot.Store) error {
+	return fmt.Errorf("a %T takes no messages for it, for it is no snapshot.Inbox: %w", store, errors.ErrUnsupported)
+}
+
+// answerTo makes the record that answers a question, if it was asked and not
+// answered since.
+func answerTo(records []core.Record, id string, encoded []byte) (core.Record, error) {
+	question, since := lastAsked(records, id)
+	if question == nil {
+		return core.Record{}, fmt.Errorf("%w: %s; open are %v", ErrNotAsked, id, openQuestions(records))
+	}
+	if firstAnswer(since, id) != nil {
+		return core.Record{}, answeredBefore(id)
+	}
+	return answerRecord(now(), question.Address, id, encoded), nil
+}
+
+// lastAsked returns the record of the question, nil if it was never asked, and
+// what follows it. It is asked again when its answer did not fit.
+func lastAsked(records []core.Record, id string) (question *core.Record, since []core.Record) {
+	for i := len(records) - 1; i >= 0; i-- {
+		if r := &records[i]; r.Kind == core.KindQuestion && r.Name == id {
+			return r, records[i+1:]
+		}
+	}
+	return nil, records
+}
+
+func firstAnswer(records []core.Record, id string) *core.Record {
+	for i := range records {
+		if r := &records[i]; r.Kind == core.KindAnswer && r.Name == id {
+			return r
+		}
+	}
+	return nil
+}
+
+func answerRecord(at time.Time, asker core.Address, id string, encoded []byte) core.Record {
+	return core.Record{
+		Time: at, Address: asker, Name: id, Kind: core.KindAnswer, Status: core.StatusRecorded,
+		Detail: &core.Detail{Output: encoded},
+	}
+}
+
+// post leaves the answer for whoever has the run open.
+//
+// They may have recorded another and removed it from the inbox before this one
+// was posted, but after the run was loaded. Then it is recorded by now, so the
+// run is loaded once more: without it, this answer is the first.
+func post(ctx context.Context, store snapshot.Store, inbox snapshot.Inbox, runID string, rec core.Record) error {
+	m := snapshot.Message{Record: rec}
+	if err := inbox.Post(ctx, runID, m); errors.Is(err, snapshot.ErrPosted) {
+		return answeredBefore(rec.Name)
+	} else if err != nil {
+		return err
+	}
+	found, err := store.Load(ctx, runID)
+	if err != nil {
+		return fmt.Errorf("it was posted, but whether it is the first is not known: %w", err)
+	}
+	if isFirst(found.Records, &rec) {
+		return nil
+	}
+	return errors.Join(answeredBefore(rec.Name), inbox.Remove(ctx, runID, m.ID()))
+}
+
+// isFirst reports whether there is no other answer to the question.
+func isFirst(records []core.Record, rec *core.Record) bool {
+	_, since := lastAsked(records, rec.Name)
+	first := firstAnswer(since, rec.Name)
+	return first == nil || first.Time.Equal(rec.Time) && bytes.Equal(first.Encoded(), rec.Encoded())
+}
+
+// record records the answer in a run that was opened for it, and whatever else
+// waits there. It goes through the inbox, so that it excludes those who post.
+func record(ctx context.Context, inbox snapshot.Inbox, journal snapshot.Journal, rec core.Record) error {
+	found := journal.Restored()
+	waiting := []snapshot.Message{{Record: rec}}
+	if inbox != nil {
+		err := inbox.Post(ctx, found.RunID, waiting[0])
+		if err != nil && !errors.Is(err, snapshot.ErrPosted) {
+			return err
+		}
+		if waiting, err = inbox.Messages(ctx, found.RunID); err != nil {
+			return err
+		}
+	}
+	answers, done := takenIn(found, waiting)
+	if len(answers) > 0 {
+		if err := journal.Append(answers...); err != nil {
+			return err
+		}
+		if err := journal.Sync(answers[len(answers)-1].Seq); err != nil {
+			return err
+		}
+	}
+	if inbox != nil {
+		for _, id := range done {
+			if err := inbox.Remove(ctx, found.RunID, id); err != nil {
+				return err
+			}
+		}
+	}
+	if !isFirst(found.Records, &rec) || !isFirst(answers, &rec) {
+		return answeredBefore(rec.Name)
+	}
+	return nil
+}
+
+// takenIn returns the records that the messages become in a run that is not
+// running, and the IDs of those that are done with then.
+func takenIn(found *snapshot.Snapshot, waiting []snapshot.Message) (answers []core.Record, done []string) {
+	for i := range waiting {
+		m := &waiting[i].Record
+		if m.Kind == core.KindAnswer {
+			rec, err := answerTo(found.Records, m.Name, m.Encoded())
+			if errors.Is(err, ErrNotAsked) {
+				continue
+			} else if err == nil {
+				rec.Time, rec.Seq = m.Time, uint64(len(found.Records)+len(answers))+1
+				answers = append(answers, rec)
+			}
+		}
+		done = append(done, waiting[i].ID())
+	}
+	return answers, done
+}

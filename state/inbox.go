@@ -1,0 +1,105 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// inbox is where an open run hears from outside its process.
+type inbox struct {
+	run        *run
+	store      snapshot.Inbox
+	generation uint64
+	stop       context.CancelFunc
+	wait       sync.WaitGroup
+	failing    bool
+}
+
+// listen takes in what waits for the run, and then what comes until close.
+func (r *run) listen(ctx context.Context, store snapshot.Store) {
+	in, ok := store.(snapshot.Inbox)
+	if !ok {
+		return
+	}
+	b := &inbox{run: r, store: in, generation: r.journal.Restored().Generation}
+	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // which is for opening
+	r.inbox = b
+	b.takeIn(ctx)
+	b.wait.Go(func() {
+		err := in.Watch(ctx, r.settings.RunID, func() { b.takeIn(ctx) })
+		b.report(ctx, err)
+	})
+}
+
+// close stops listening. What comes later waits for the next who opens the
+// run. The close of a nil inbox does nothing.
+func (b *inbox) close() {
+	if b == nil {
+		return
+	}
+	b.stop()
+	b.wait.Wait()
+}
+
+// takeIn acts on the messages that wait, and removes each when its effect is
+// durable. One whose effect a crash has left beside it is found out by that.
+func (b *inbox) takeIn(ctx context.Context) {
+	runID := b.run.settings.RunID
+	waiting, err := b.store.Messages(ctx, runID)
+	for i := range waiting {
+		m := &waiting[i]
+		if b.take(m) && err == nil {
+			err = b.store.Remove(context.WithoutCancel(ctx), runID, m.ID())
+		}
+	}
+	b.report(ctx, err)
+}
+
+// take acts on a message. It reports whether there is nothing left to do.
+func (b *inbox) take(m *snapshot.Message) bool {
+	e := m.Record.Interrupt()
+	if e == nil {
+		return b.run.takeAnswer(&m.Record)
+	}
+	if m.Generation == b.generation { // any other is over, and was told in vain
+		b.run.interrupt(&core.InterruptedError{Reason: core.InterruptUser, Message: e.Message, By: e.By})
+	}
+	return true
+}
+
+// report logs once what goes wrong with the inbox. The run goes on without.
+func (b *inbox) report(ctx context.Context, err error) {
+	if err != nil && !b.failing && ctx.Err() == nil {
+		b.run.log(nil, core.SeverityWarn, fmt.Sprint("the inbox of the run failed, so that answers and interrupts from outside may come late: ", err), nil)
+	}
+	b.failing = err != nil
+}
+
+// takeAnswer records an answer that was posted, unless there is one. It
+// reports whether the message is of no more use: one that answers what nobody
+// has asked yet waits for the question.
+func (r *run) takeAnswer(posted *core.Record) bool {
+	r.mu.Lock()
+	_, answered := r.answers[posted.Name]
+	asked := r.asked[posted.Name]
+	r.mu.Unlock()
+	if answered || !asked {
+		return answered
+	}
+	rec := answerRecord(posted.Time, posted.Address, posted.Name, posted.Encoded())
+	if r.Append(nil, &rec) != nil {
+		return false
+	}
+	r.mu.Lock()
+	seq := uint64(r.history.len())
+	r.mu.Unlock()
+	if err := r.sync(seq); err != nil { // whatever the policy: the message is removed next
+		_ = r.stop(err)
+		return false
+	}
+	return true
+}

@@ -1,0 +1,408 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+const (
+	askedRun = "run-1"
+	question = "ask?1"
+)
+
+// asking is a tool that waits to be told something.
+func asking(t testing.TB) *definition {
+	return actor(t, "ask", once, func(ctx context.Context, _ string) (string, error) {
+		return core.Await[string](ctx, "what?")
+	})
+}
+
+func openRun(t testing.TB, store snapshot.Store, options ...state.Option) *state.ExecutionState {
+	t.Helper()
+	st, err := state.Open(t.Context(), store, askedRun, options...)
+	require.NoError(t, err)
+	return st
+}
+
+// paused makes a store with a run that waits for an answer.
+func paused(t testing.TB) *snapshot.MemoryStore {
+	t.Helper()
+	s := snapshot.NewMemoryStore()
+	_, err := resume(t, s)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	return s
+}
+
+// resume opens the run, makes its call and closes it.
+func resume(t testing.TB, s snapshot.Store) (string, error) {
+	t.Helper()
+	st := openRun(t, s)
+	out, err := call(st.Context(t.Context()), asking(t))
+	require.NoError(t, st.Close())
+	return out, err
+}
+
+func answer(t testing.TB, s snapshot.Store, value string) error {
+	t.Helper()
+	return state.Answer(t.Context(), s, askedRun, question, value)
+}
+
+// recordedAnswers are those in the store, and waiting how many messages wait.
+func recordedAnswers(t testing.TB, s snapshot.Store) (values []string, waiting int) {
+	t.Helper()
+	found, err := s.Load(t.Context(), askedRun)
+	require.NoError(t, err)
+	for i := range found.Records {
+		if r := &found.Records[i]; r.Kind == core.KindAnswer {
+			var value string
+			require.NoError(t, core.Decode(r.Encoded(), &value))
+			values = append(values, value)
+		}
+	}
+	all, err := s.(snapshot.Inbox).Messages(t.Context(), askedRun)
+	require.NoError(t, err)
+	return values, len(all)
+}
+
+func TestAnswerReachesARunThatIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot.NewMemoryStore()
+		st := openRun(t, s)
+		ctx := st.Context(t.Context())
+		g := core.NewGroup(ctx, "g")
+		var wait sync.WaitGroup
+		wait.Go(func() { // a sibling that is still at work
+			out, err := call(g.Branch(1), actor(t, "slow", once, listening(time.Hour)))
+			completed(t, out, err)
+		})
+		_, err := call(g.Branch(2), asking(t))
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		const id = "group:g/2/ask?1"
+		require.NoError(t, state.Answer(t.Context(), s, askedRun, id, "this"))
+		synctest.Wait()
+		assert.Empty(t, st.Questions(), "the owner has taken it in")
+		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, id, "that"), state.ErrAnswered)
+		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, "ask?9", "that"), state.ErrNotAsked)
+		wait.Wait()
+		g.Cancel(nil)
+		require.NoError(t, st.Close())
+		values, waiting := recordedAnswers(t, s)
+		assert.Equal(t, []string{"this"}, values)
+		assert.Zero(t, waiting)
+
+		st = openRun(t, s)
+		defer st.Close()
+		g = core.NewGroup(st.Context(t.Context()), "g")
+		defer g.Cancel(nil)
+		g.Branch(1)
+		out, err := call(g.Branch(2), asking(t))
+		require.NoError(t, err)
+		assert.Equal(t, "this", out)
+	})
+}
+
+func TestAnswersThatWaitAreTakenInBeforeAnythingRuns(t *testing.T) {
+	s := paused(t)
+	owner := openRun(t, s)
+	require.NoError(t, answer(t, s, "this"))
+	after := s.AfterCrash() // the owner may have taken it in, or not
+	require.NoError(t, owner.Close())
+
+	open, err := state.Questions(t.Context(), after, askedRun)
+	require.NoError(t, err)
+	assert.Empty(t, open, "an answer that waits counts")
+	require.ErrorIs(t, answer(t, after, "that"), state.ErrAnswered)
+	out, err := resume(t, after)
+	require.NoError(t, err)
+	assert.Equal(t, "this", out)
+	values, waiting := recordedAnswers(t, after)
+	assert.Equal(t, []string{"this"}, values)
+	assert.Zero(t, waiting)
+}
+
+// A crash between an effect and the removal of its message leaves both.
+func TestAnswerThatACrashHasLeftInTheInboxIsRecordedOnce(t *testing.T) {
+	for _, again := range []func(*snapshot.MemoryStore){
+		func(s *snapshot.MemoryStore) { resume(t, s) },
+		func(s *snapshot.MemoryStore) {
+			require.ErrorIs(t, answer(t, s, "that"), state.ErrAnswered)
+			resume(t, s)
+		},
+	} {
+		s := paused(t)
+		require.NoError(t, answer(t, s, "this"))
+		found, err := s.Load(t.Context(), askedRun)
+		require.NoError(t, err)
+		last := found.Records[len(found.Records)-1]
+		require.Equal(t, core.KindAnswer, last.Kind)
+		last.Seq, last.RunID = 0, ""
+		require.NoError(t, s.Post(t.Context(), askedRun, snapshot.Message{Record: last}))
+		again(s)
+		values, waiting := recordedAnswers(t, s)
+		assert.Equal(t, []string{"this"}, values)
+		assert.Zero(t, waiting)
+	}
+}
+
+func TestAnswerToWhatIsNotAskedYetWaits(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	require.NoError(t, openRun(t, s).Close())
+	value, err := core.Encode("this")
+	require.NoError(t, err)
+	require.NoError(t, s.Post(t.Context(), askedRun, snapshot.Message{Record: core.Record{
+		Time: time.Now(), Name: question, Kind: core.KindAnswer, Status: core.StatusRecorded, Detail: &core.Detail{Output: value},
+	}}))
+	_, err = resume(t, s)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	out, err := resume(t, s)
+	require.NoError(t, err)
+	assert.Equal(t, "this", out)
+}
+
+func TestOfManyAnswersOneWins(t *testing.T) {
+	for _, open := range []bool{false, true} {
+		t.Run(fmt.Sprint("open: ", open), func(t *testing.T) {
+			s := paused(t)
+			var owner *state.ExecutionState
+			if open {
+				owner = openRun(t, s)
+			}
+			won := race(t, s, 20)
+			if open {
+				require.NoError(t, owner.Close())
+			}
+			out, err := resume(t, s)
+			require.NoError(t, err)
+			assert.Equal(t, []string{out}, won, "the one that was told so")
+			values, waiting := recordedAnswers(t, s)
+			assert.Equal(t, values, won)
+			assert.Zero(t, waiting)
+		})
+	}
+}
+
+// race has n goroutines answer, and returns the answers of those who were told
+// that they won.
+func race(t *testing.T, s snapshot.Store, n int) (won []string) {
+	t.Helper()
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	for i := range n {
+		wait.Go(func() {
+			value := fmt.Sprint("answer ", i)
+			err := answer(t, s, value)
+			if err == nil {
+				mu.Lock()
+				won = append(won, value)
+				mu.Unlock()
+			} else if !errors.Is(err, state.ErrAnswered) {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	return won
+}
+
+func TestOneAnswerWinsWhileTheRunIsOpenedAndClosed(t *testing.T) {
+	for range 50 {
+		s := paused(t)
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					st, err := state.Open(t.Context(), s, askedRun, state.WithWait())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					st.Close()
+				}
+			}
+		}()
+		won := race(t, s, 4)
+		close(stop)
+		<-stopped
+		out, err := resume(t, s)
+		require.NoError(t, err)
+		require.Equal(t, []string{out}, won)
+	}
+}
+
+func TestInterruptFromOutsideEndsAWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot.NewMemoryStore()
+		st := openRun(t, s)
+		retry := core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter}
+		var wait sync.WaitGroup
+		passed := stopwatch()
+		wait.Go(func() {
+			_, err := call(st.Context(t.Context()), actor(t, "flaky", retry, fail(errFlaky)))
+			var e *core.InterruptedError
+			if assert.ErrorAs(t, err, &e) {
+				assert.Equal(t, core.InterruptedError{Reason: core.InterruptUser, By: "ops", Message: "deploy"}, *e)
+			}
+		})
+		<-time.After(time.Minute)
+		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, "ops", "deploy"))
+		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, "ops", "again"), "twice is fine")
+		wait.Wait()
+		assert.Equal(t, time.Minute, passed())
+		require.NoError(t, st.Close())
+		assert.Equal(t, state.StatusInterrupted, st.Status())
+
+		err := state.Interrupt(t.Context(), s, askedRun, "ops", "once more")
+		require.ErrorIs(t, err, state.ErrNotRunning)
+		assert.EqualError(t, err, "state: interrupt run run-1: nobody is running it: it is interrupted")
+		st = openRun(t, s)
+		defer st.Close()
+		synctest.Wait()
+		assert.Nil(t, st.Interrupted(), "the next opening is not interrupted")
+		_, waiting := recordedAnswers(t, s)
+		assert.Zero(t, waiting)
+	})
+}
+
+func TestInterruptOfARunThatNobodyRunsSaysHowItStands(t *testing.T) {
+	s := paused(t)
+	err := state.Interrupt(t.Context(), s, askedRun, "ops", "deploy")
+	require.ErrorIs(t, err, state.ErrNotRunning)
+	require.ErrorContains(t, err, "paused")
+	require.NoError(t, answer(t, s, "this"))
+	_, err = resume(t, s)
+	require.NoError(t, err)
+	err = state.Interrupt(t.Context(), s, askedRun, "ops", "deploy")
+	require.ErrorIs(t, err, state.ErrNotRunning)
+	require.ErrorContains(t, err, "completed")
+	require.ErrorIs(t, state.Interrupt(t.Context(), s, "none", "ops", "deploy"), snapshot.ErrNotFound)
+}
+
+// An interrupt that comes too late for its generation must not stop the next.
+func TestInterruptOfAGenerationThatIsOverIsDropped(t *testing.T) {
+	s := paused(t)
+	require.NoError(t, s.Post(t.Context(), askedRun, snapshot.Message{Generation: 1, Record: core.Record{
+		Time: time.Now(), Kind: core.KindRun, Status: core.StatusInterrupted, Err: &core.InterruptedError{By: "ops"},
+	}}))
+	st := openRun(t, s)
+	defer st.Close()
+	assert.Nil(t, st.Interrupted())
+	_, waiting := recordedAnswers(t, s)
+	assert.Zero(t, waiting)
+}
+
+func TestAwaitAnswersReturnsWhenTheRunCanGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := paused(t)
+		returned := make(chan error, 1)
+		await := func() { returned <- state.AwaitAnswers(t.Context(), s, askedRun) }
+		waits := func(why string) {
+			t.Helper()
+			synctest.Wait()
+			select {
+			case err := <-returned:
+				t.Fatalf("it returned %v: %s", err, why)
+			default:
+			}
+		}
+		go await()
+		waits("there is no answer")
+		require.NoError(t, answer(t, s, "this"))
+		require.NoError(t, <-returned)
+
+		owner := openRun(t, s)
+		go await()
+		waits("the run is open")
+		require.NoError(t, owner.Close())
+		require.NoError(t, <-returned)
+
+		go await()
+		require.NoError(t, <-returned, "nothing is asked")
+		require.ErrorIs(t, state.AwaitAnswers(t.Context(), s, "none"), snapshot.ErrNotFound)
+	})
+}
+
+func TestAwaitAnswersEndsWithItsContextOrItsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := paused(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, state.AwaitAnswers(ctx, s, askedRun), context.DeadlineExceeded)
+		returned := make(chan error, 1)
+		go func() { returned <- state.AwaitAnswers(t.Context(), s, askedRun) }()
+		synctest.Wait()
+		require.NoError(t, s.Delete(t.Context(), askedRun))
+		require.ErrorIs(t, <-returned, snapshot.ErrNotFound)
+	})
+}
+
+// plain is a store that takes no messages.
+type plain struct{ snapshot.Store }
+
+func TestStoreWithoutAnInboxSaysSo(t *testing.T) {
+	s := plain{paused(t)}
+	for _, err := range []error{
+		state.Interrupt(t.Context(), s, askedRun, "ops", "deploy"),
+		state.AwaitAnswers(t.Context(), s, askedRun),
+	} {
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+		require.ErrorContains(t, err, "run run-1: a state_test.plain takes no messages for it, for it is no snapshot.Inbox")
+	}
+	owner := openRun(t, s)
+	err := answer(t, s, "this")
+	require.ErrorIs(t, err, snapshot.ErrLocked)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	require.NoError(t, owner.Close())
+	require.NoError(t, answer(t, s, "this"), "nobody has it open")
+	require.ErrorIs(t, answer(t, s, "that"), state.ErrAnswered)
+	out, err := resume(t, s)
+	require.NoError(t, err)
+	assert.Equal(t, "this", out)
+}
+
+// deaf is a store whose inbox cannot be read.
+type deafStore struct{ *snapshot.MemoryStore }
+
+var errDeaf = errors.New("the inbox is gone")
+
+func (deafStore) Messages(context.Context, string) ([]snapshot.Message, error) { return nil, errDeaf }
+
+func TestRunGoesOnWithoutAnInboxThatFails(t *testing.T) {
+	s := deafStore{snapshot.NewMemoryStore()}
+	st := openRun(t, s)
+	out, err := call(st.Context(t.Context()), actor(t, "t", once, succeed))
+	completed(t, out, err)
+	require.NoError(t, st.Close())
+	logs := kinds(st, core.KindLog)
+	require.Len(t, logs, 1, "it is told once")
+	require.ErrorContains(t, errors.New(logs[0].Message()), errDeaf.Error())
+}
+
+func TestSecondOpeningWaitsIfToldTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot.NewMemoryStore()
+		first := openRun(t, s)
+		_, err := state.Open(t.Context(), s, askedRun)
+		require.ErrorIs(t, err, snapshot.ErrLocked)
+		time.AfterFunc(time.Hour, func() { first.Close() })
+		passed := stopwatch()
+		second := openRun(t, s, state.WithWait())
+		assert.Equal(t, time.Hour, passed())
+		require.NoError(t, second.Close())
+	})
+}

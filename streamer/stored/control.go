@@ -1,0 +1,47 @@
+package stored
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// Control answers questions of runs in a store and interrupts those that some
+// process has open there. It implements [streamer.Control].
+type Control struct{ store snapshot.Store }
+
+// NewControl returns the control over the runs of a store.
+func NewControl(store snapshot.Store) *Control { return &Control{store} }
+
+var _ streamer.Control = (*Control)(nil)
+
+// Interrupt implements [streamer.Control].
+func (c *Control) Interrupt(ctx context.Context, runID, by, message string) error {
+	return controlled(state.Interrupt(ctx, c.store, runID, by, message))
+}
+
+// Answer implements [streamer.Control].
+func (c *Control) Answer(ctx context.Context, runID, questionID string, value json.RawMessage) error {
+	v, err := state.JSONAnswer(value)
+	if err != nil {
+		return fmt.Errorf("%w: the answer is not JSON: %w", streamer.ErrConflict, err)
+	}
+	return controlled(state.Answer(ctx, c.store, runID, questionID, v))
+}
+
+// controlled makes the errors of a run those of a control.
+func controlled(err error) error {
+	switch {
+	case errors.Is(err, snapshot.ErrNotFound), errors.Is(err, state.ErrNotAsked):
+		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)
+	case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrNotRunning), errors.Is(err, snapshot.ErrLocked):
+		return fmt.Errorf("%w: %s", streamer.ErrConflict, strings.TrimPrefix(err.Error(), "state: "))
+	}
+	return err
+}

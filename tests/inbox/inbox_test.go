@@ -1,0 +1,326 @@
+package inbox
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// What the other processes are told by their environment.
+const (
+	roleEnv = "REPRISE_INBOX_ROLE"
+	dirEnv  = "REPRISE_INBOX_DIR"
+	nameEnv = "REPRISE_INBOX_NAME"
+)
+
+const runID = "run-1"
+
+func TestMain(m *testing.M) {
+	roles := map[string]func(context.Context, *snapshot.FileStore) error{"work": work, "answer": answerAll, "wait": waitLong}
+	role, ok := roles[os.Getenv(roleEnv)]
+	if !ok {
+		os.Exit(m.Run())
+	}
+	store, err := snapshot.NewFileStore(os.Getenv(dirEnv))
+	if err == nil {
+		err = role(context.Background(), store)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// start starts this program in a role.
+func start(ctx context.Context, t *testing.T, role, dir, name string) (*exec.Cmd, io.Reader, *bytes.Buffer) {
+	t.Helper()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), roleEnv+"="+role, dirEnv+"="+dir, nameEnv+"="+name, "GORACE=atexit_sleep_ms=0")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	stderr := new(bytes.Buffer)
+	cmd.Stderr = stderr
+	require.NoError(t, cmd.Start())
+	return cmd, out, stderr
+}
+
+const (
+	rounds   = 4
+	branches = 3
+)
+
+type order struct {
+	N int `json:"n"`
+}
+
+// program asks in rounds, in each of them several questions at once, while
+// another branch is still at work.
+func program() actors.Agent[order, string] {
+	ask := decorators.Tool("ask", "", func(ctx context.Context, in order) (string, error) {
+		if in.N == 0 { // the sibling
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			return "", ctx.Err()
+		}
+		return core.Await[string](ctx, fmt.Sprint("number ", in.N))
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 50})) // each kill may cost one
+	return decorators.Agent("agent", "", func(ctx context.Context, _ order) (string, error) {
+		var all []string
+		for range rounds {
+			outs, err := actors.Map(ctx, actors.Group{Name: "g"}, ask, []order{{0}, {1}, {2}, {3}}[:branches+1])
+			if err != nil {
+				return "", err
+			}
+			all = append(all, outs[1:]...)
+		}
+		return strings.Join(all, " "), nil
+	})
+}
+
+// work runs the program to its end, and waits for answers in between.
+func work(ctx context.Context, store *snapshot.FileStore) error {
+	for {
+		st, err := state.Open(ctx, store, runID, state.WithWait())
+		if err != nil {
+			return err
+		}
+		out, err := program().Call(st.Context(ctx), order{})
+		if closed := st.Close(); closed != nil {
+			return closed
+		}
+		switch {
+		case err == nil:
+			fmt.Println(out)
+			return nil
+		case !errors.Is(err, core.ErrAwaiting):
+			return err
+		}
+		if err := state.AwaitAnswers(ctx, store, runID); err != nil {
+			return err
+		}
+	}
+}
+
+// answerAll answers whatever is asked, until the run has completed, and says
+// which of its answers were the first.
+func answerAll(ctx context.Context, store *snapshot.FileStore) error {
+	for n := 0; ; {
+		found, err := store.Load(ctx, runID)
+		if err != nil && !errors.Is(err, snapshot.ErrNotFound) {
+			return err
+		}
+		if err == nil && found.Status == snapshot.StatusCompleted {
+			return nil
+		}
+		open, err := state.Questions(ctx, store, runID)
+		if err != nil && !errors.Is(err, snapshot.ErrNotFound) {
+			return err
+		}
+		<-time.After(time.Millisecond)
+		for _, q := range open {
+			n++
+			value := fmt.Sprintf("%s-%d", os.Getenv(nameEnv), n)
+			err := state.Answer(ctx, store, runID, q.ID, value)
+			if err == nil {
+				fmt.Println(q.ID, value)
+			} else if !errors.Is(err, state.ErrAnswered) {
+				return err
+			}
+		}
+	}
+}
+
+// crew is processes of one role that are killed and started again.
+type crew struct {
+	fail  context.CancelFunc // ends all processes
+	mu    sync.Mutex
+	lines []string
+	kills int
+}
+
+// keep has a process of the role at work until one ends by itself.
+func (c *crew) keep(ctx context.Context, t *testing.T, rng *rand.Rand, role, dir string, kills int) {
+	for n := 0; ctx.Err() == nil; n++ {
+		cmd, out, stderr := start(ctx, t, role, dir, fmt.Sprint(role, n))
+		var timer *time.Timer
+		if n < kills {
+			timer = time.AfterFunc(time.Duration(rng.Int64N(int64(60*time.Millisecond))), func() { _ = cmd.Process.Kill() })
+		}
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			c.mu.Lock()
+			c.lines = append(c.lines, scanner.Text())
+			c.mu.Unlock()
+		}
+		err := cmd.Wait()
+		if timer != nil {
+			timer.Stop()
+		}
+		if err == nil {
+			return
+		}
+		if !assert.Equal(t, -1, cmd.ProcessState.ExitCode(), "%s: %v: %s", role, err, stderr) {
+			c.fail() // it was not killed
+			return
+		}
+		c.mu.Lock()
+		c.kills++
+		c.mu.Unlock()
+	}
+}
+
+func TestAnswersOfOtherProcessesAreTakenInOnceWhoeverIsKilled(t *testing.T) {
+	times := 5
+	if testing.Short() {
+		times = 1
+	}
+	killed := 0
+	for range times {
+		dir := t.TempDir()
+		_, err := snapshot.NewFileStore(dir)
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		workers, answerers := &crew{fail: stop}, &crew{fail: stop}
+		var wait sync.WaitGroup
+		wait.Go(func() { workers.keep(ctx, t, rand.New(rand.NewPCG(rand.Uint64(), 1)), "work", dir, 8) })
+		for range 2 {
+			wait.Go(func() { answerers.keep(ctx, t, rand.New(rand.NewPCG(rand.Uint64(), 2)), "answer", dir, 4) })
+		}
+		wait.Wait()
+		stop()
+		if t.Failed() {
+			return
+		}
+		check(t, dir, workers.lines, answerers.lines)
+		killed += workers.kills + answerers.kills
+	}
+	t.Logf("%d processes were killed", killed)
+}
+
+// check holds what the processes said against what is stored.
+func check(t *testing.T, dir string, results, won []string) {
+	t.Helper()
+	store, err := snapshot.NewFileStore(dir)
+	require.NoError(t, err)
+	found, err := store.Load(t.Context(), runID)
+	require.NoError(t, err)
+	answers, inOrder := make(map[string]string), []string(nil)
+	questions := make(map[string]int)
+	for i := range found.Records {
+		switch r := &found.Records[i]; r.Kind {
+		case core.KindQuestion:
+			questions[r.Name]++
+		case core.KindAnswer:
+			var value string
+			require.NoError(t, core.Decode(r.Encoded(), &value))
+			require.NotContains(t, answers, r.Name, "answered twice")
+			answers[r.Name] = value
+		}
+	}
+	assert.Len(t, questions, rounds*branches)
+	assert.Len(t, answers, rounds*branches)
+	for _, line := range won {
+		id, value, _ := strings.Cut(line, " ")
+		assert.Equal(t, answers[id], value, "who was told to be the first at %s", id)
+	}
+	for round := range rounds {
+		for branch := range branches {
+			group := "g"
+			if round > 0 {
+				group = fmt.Sprint("g#", round+1)
+			}
+			inOrder = append(inOrder, answers[fmt.Sprintf("agent/group:%s/%d/ask?1", group, branch+2)])
+		}
+	}
+	require.NotEmpty(t, results)
+	assert.Equal(t, strings.Join(inOrder, " "), results[len(results)-1])
+	st, err := state.Open(t.Context(), store, runID) // which drops what came too late, of one that was killed
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	waiting, err := store.Messages(t.Context(), runID)
+	require.NoError(t, err)
+	assert.Empty(t, waiting)
+	entries, err := filepath.Glob(filepath.Join(dir, "runs", runID, "inbox", "*.refused*"))
+	require.NoError(t, err)
+	assert.Empty(t, entries)
+}
+
+// waitLong is in the middle of a wait when it is interrupted.
+func waitLong(ctx context.Context, store *snapshot.FileStore) error {
+	st, err := state.Open(ctx, store, runID, state.WithPublisher(announcer{}))
+	if err != nil {
+		return err
+	}
+	flaky := decorators.Tool("flaky", "", func(context.Context, order) (string, error) {
+		return "", core.Retryable(errors.New("not yet"))
+	}, actors.WithRetry(core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour}))
+	_, err = flaky.Call(st.Context(ctx), order{})
+	fmt.Println(err)
+	return st.Close()
+}
+
+// announcer says when a wait begins.
+type announcer struct{}
+
+func (announcer) Publish(r core.Record) {
+	if r.Status == core.StatusRetrying {
+		fmt.Println("waiting")
+	}
+}
+
+func TestProcessIsInterruptedInTheMiddleOfAWait(t *testing.T) {
+	dir := t.TempDir()
+	store, err := snapshot.NewFileStore(dir)
+	require.NoError(t, err)
+	cmd, out, stderr := start(t.Context(), t, "wait", dir, "")
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan(), stderr)
+	require.Equal(t, "waiting", lines.Text())
+	require.NoError(t, state.Interrupt(t.Context(), store, runID, "ops", "deploy"))
+	require.True(t, lines.Scan(), stderr)
+	assert.Equal(t, "interrupted (user) by ops: deploy", lines.Text())
+	_, _ = io.Copy(io.Discard, out)
+	require.NoError(t, cmd.Wait(), stderr)
+	found, err := store.Load(t.Context(), runID)
+	require.NoError(t, err)
+	assert.Equal(t, snapshot.StatusInterrupted, found.Status)
+	require.ErrorIs(t, state.Interrupt(t.Context(), store, runID, "ops", "deploy"), state.ErrNotRunning)
+}
+
+func TestAwaitAnswersNoticesThatTheOwnerWasKilled(t *testing.T) {
+	dir := t.TempDir()
+	store, err := snapshot.NewFileStore(dir)
+	require.NoError(t, err)
+	cmd, out, stderr := start(t.Context(), t, "wait", dir, "")
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan(), stderr)
+	returned := make(chan error, 1)
+	go func() { returned <- state.AwaitAnswers(t.Context(), store, runID) }()
+	require.NoError(t, cmd.Process.Kill())
+	_, _ = io.Copy(io.Discard, out)
+	require.Error(t, cmd.Wait())
+	require.NoError(t, <-returned)
+	require.ErrorIs(t, state.Interrupt(t.Context(), store, runID, "ops", "deploy"), state.ErrNotRunning)
+}
