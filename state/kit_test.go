@@ -163,3 +163,10 @@ func kinds(st *state.ExecutionState, k core.Kind) (found []core.Record) {
 	}
 	return found
 }
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

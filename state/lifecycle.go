@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -26,14 +27,20 @@ const (
 // outside of every call is one root call, and each of its branches counts by
 // its last call.
 type course struct {
-	active    int  // that started and have not ended
-	suspended int  // that stopped without an outcome
-	awaiting  int  // that wait for an answer
-	failed    bool // the last that ended failed
-	made      bool // there was one
+	active    int          // that started and have not ended
+	suspended int          // that stopped without an outcome
+	awaiting  int          // that wait for an answer
+	failure   *core.Record // the last that ended failed with this; nil if it did not
+	made      bool         // there was one
 
-	group   *core.Scope          // the last that ended is a group, and this is it
-	failing map[*core.Scope]bool // its branches whose last call failed
+	group   *core.Scope // the last that ended is a group, and this is it
+	failing []failing   // its branches whose last call failed, in the order of failing
+}
+
+// failing is a branch whose last call failed.
+type failing struct {
+	branch  *core.Scope
+	failure *core.Record
 }
 
 // follow takes in one record of a call, which comes from the attempt s.
@@ -66,20 +73,26 @@ func (c *course) judge(s *core.Scope, rec *core.Record) {
 	case e != nil && !e.Local():
 		c.suspended++
 	}
-	failed := rec.Status == core.StatusFailed
+	c.failure = nil
+	if rec.Status == core.StatusFailed {
+		kept := *rec // which the call uses again
+		c.failure = &kept
+	}
 	branch, group := rootBranch(s.Parent())
 	if group == nil {
-		c.failed, c.group, c.failing = failed, nil, nil
+		c.group, c.failing = nil, nil
 		return
 	}
 	if group != c.group {
-		c.group, c.failing = group, make(map[*core.Scope]bool)
+		c.group, c.failing = group, nil
 	}
-	delete(c.failing, branch)
-	if failed {
-		c.failing[branch] = true
+	c.failing = slices.DeleteFunc(c.failing, func(f failing) bool { return f.branch == branch })
+	if c.failure != nil {
+		c.failing = append(c.failing, failing{branch, c.failure})
 	}
-	c.failed = len(c.failing) > 0
+	if len(c.failing) > 0 {
+		c.failure = c.failing[0].failure
+	}
 }
 
 // rootBranch is the outermost group that s is in, and the branch of it; nil
@@ -104,7 +117,7 @@ func (r *run) status() Status {
 		return r.found // nothing was done to change it
 	case r.course.awaiting > 0:
 		return StatusPaused
-	case r.course.failed:
+	case r.course.failure != nil:
 		return StatusFailed
 	}
 	return StatusCompleted
@@ -232,6 +245,9 @@ func (r *run) close() error {
 		r.validation.end()
 	}
 	last := r.lastRecord()
+	if r.journal != nil && last.Err != nil && last.Interrupt() == nil {
+		last.Err = core.Recorded(last.Err) // of what is recorded already
+	}
 	r.keep(&last)
 	err := r.write()
 	status := r.status()
@@ -265,6 +281,18 @@ func (r *run) awaitCalls() {
 	}
 }
 
+// explain makes rec, the last record of a run that failed, say why it did.
+func (c *course) explain(rec *core.Record) {
+	f := c.failure
+	if f == nil || f.Err == nil {
+		return // nothing was done, and the run had failed before
+	}
+	rec.Reason, rec.Class = f.Reason, f.Class
+	rec.Err = &core.CallError{
+		Address: f.Address, Name: f.Name, Stage: f.Stage, Attempts: f.TotalAttempts(), Reason: f.Reason, Err: f.Err,
+	}
+}
+
 // lastRecord tells how the run ended.
 func (r *run) lastRecord() core.Record {
 	rec := core.Record{
@@ -274,6 +302,7 @@ func (r *run) lastRecord() core.Record {
 	switch r.status() {
 	case StatusFailed:
 		rec.Status = core.StatusFailed
+		r.course.explain(&rec)
 	case StatusPaused:
 		rec.Status = core.StatusAwaiting
 	case StatusInterrupted:

@@ -2,12 +2,15 @@ package state_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -281,4 +284,58 @@ func TestRunsDoNotShareAnything(t *testing.T) {
 	completed(t, out, err)
 	told(t, one, "run started", "tool_call outer started", "tool_call outer completed")
 	told(t, two, "run started", "tool_call inner started", "tool_call inner completed")
+}
+
+func TestLastRecordOfARunThatFailedSaysWhy(t *testing.T) {
+	for name, store := range map[string]snapshot.Store{"in memory": nil, "in a store": snapshot.NewMemoryStore()} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				begin := func() *state.ExecutionState {
+					if store == nil {
+						return state.New()
+					}
+					st, err := state.Open(t.Context(), store, "r")
+					noError(t, err)
+					return st
+				}
+				last := func(st *state.ExecutionState) core.Record {
+					noError(t, st.Close())
+					records := st.Records()
+					return records[len(records)-1]
+				}
+				fails := func(st *state.ExecutionState) {
+					_, _ = call(st.Context(t.Context()), actor(t, "tool", steady, fail(errFlaky)))
+				}
+				st := begin()
+				fails(st)
+				rec := last(st)
+				equal(t, "status", rec.Status, core.StatusFailed)
+				equal(t, "reason", rec.Reason, core.ReasonExhausted)
+				equal(t, "error", fmt.Sprint(rec.Err), "tool: exhausted after 3 attempts: flaky")
+				equal(t, "is exhausted", errors.Is(rec.Err, core.ErrExhausted), true)
+				if store == nil {
+					return
+				}
+				st = begin()
+				fails(st) // recalled
+				rec = last(st)
+				equal(t, "error", fmt.Sprint(rec.Err), "tool: exhausted after 3 attempts: flaky")
+			})
+		})
+	}
+}
+
+func TestFirstFailureOfAGroupIsThatOfTheRun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		st := state.New()
+		g := core.NewGroup(st.Context(t.Context()), "all")
+		_, _ = call(g.Branch(2), actor(t, "second", once, fail(errBoom)))
+		_, _ = call(g.Branch(1), actor(t, "first", once, fail(errFlaky)))
+		_, _ = call(g.Branch(3), actor(t, "third", once, succeed))
+		g.Cancel(nil)
+		noError(t, st.Close())
+		records := st.Records()
+		last := records[len(records)-1]
+		equal(t, "error", strings.Contains(fmt.Sprint(last.Err), "boom"), true)
+	})
 }

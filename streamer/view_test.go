@@ -1,6 +1,7 @@
 package streamer_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -163,5 +165,34 @@ func TestRunThatEndedSaysHow(t *testing.T) {
 		seqs(t, w, 1)
 		_, name, _ := w.event(t)
 		assert.Equal(t, want, name)
+	}
+}
+
+func TestRunThatFailedSaysWhyAndWhere(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	st := state.New(state.WithRunID("r"), state.WithPublisher(h))
+	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay"}, func(context.Context, int) (int, error) {
+		return 0, core.Permanent(errors.New("no money"))
+	})
+	require.NoError(t, err)
+	_, err = d.Event().Execute(st.Context(t.Context()), 1)
+	require.Error(t, err)
+	require.NoError(t, st.Close())
+	client := streamer.Client{URL: server.URL + "/events?run=r"}
+	for e, err := range client.Events(t.Context()) {
+		require.NoError(t, err)
+		if e.Name != "run_failed" {
+			continue
+		}
+		var said struct {
+			Error  string `json:"original_error"`
+			Class  string `json:"error_class"`
+			Reason string `json:"reason"`
+		}
+		require.NoError(t, e.Decode(&said))
+		assert.Equal(t, "pay: permanent: no money", said.Error)
+		assert.Equal(t, "permanent", said.Class)
+		assert.Equal(t, "permanent", said.Reason)
+		return
 	}
 }
