@@ -64,10 +64,7 @@ func (c *call) admit(s *Scope) (*Scope, error) {
 		return nil, c.failBefore(s, ReasonPermanent)
 	}
 	if c.run != nil && c.run.Settings().Recalls {
-		if rec, err := c.recalled(s); rec != nil || err != nil {
-			if err != nil {
-				return nil, err
-			}
+		if rec := c.recalled(s); rec != nil {
 			return c.recall(s, rec)
 		}
 	}

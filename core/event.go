@@ -148,12 +148,17 @@ func (e *ExecutionEvent[In, Out]) newCall(ctx context.Context, in In) *typedCall
 func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, s *Scope, in In) *typedCall[In, Out] {
 	t := e.newCall(ctx, in)
 	t.run, t.parent = s.call.run, s
-	t.policy, t.timeout = e.level(t.run.Settings())
+	settings := t.run.Settings()
+	t.policy, t.timeout = e.level(settings)
 	segment := e.definition.segment
 	if e.tag != "" {
 		segment = tagPrefix + escape(e.tag)
 	}
 	t.address = s.claim(segment)
+	if settings.Claimed != nil {
+		hash, _ := t.inputHash() // without one the attempt will say so
+		settings.Claimed(s, t.address, hash)
+	}
 	return t
 }
 

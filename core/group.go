@@ -20,7 +20,11 @@ func NewGroup(ctx context.Context, name string) *Group {
 	g := new(Group)
 	g.ctx, g.cancel = context.WithCancelCause(ctx)
 	if s := scopeOf(ctx); s != nil {
-		g.scope = branchScope(g.ctx, s, s.claim(groupPrefix+escape(name)))
+		address := s.claim(groupPrefix + escape(name))
+		if claimed := s.call.run.Settings().Claimed; claimed != nil {
+			claimed(s, address, Hash{})
+		}
+		g.scope = branchScope(g.ctx, s, address)
 	}
 	return g
 }

@@ -27,11 +27,7 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("core: an idempotency key belongs to a call; this context is that of the run itself")
 		}
 	}
-	input, err := s.call.body.encodeInput()
-	if err != nil {
-		return "", err
-	}
-	hash, err := hashOfEncoded(input)
+	hash, err := s.call.inputHash()
 	if err != nil {
 		return "", err
 	}

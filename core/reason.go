@@ -3,7 +3,9 @@ package core
 import "errors"
 
 // Reason says why a call failed for good. It is in the record, and each has a
-// sentinel that errors.Is finds in the returned error.
+// sentinel that errors.Is finds in the returned error. In the record of a call
+// that was started, ReasonDivergence says that it begins anew, although it was
+// recorded, because it or a call before it has another input.
 type Reason uint8
 
 // The reasons.

@@ -105,20 +105,25 @@ func (c *call) recall(s *Scope, rec *Recalled) (*Scope, error) {
 var errOtherInput = errors.New("the call has another input than the one recorded at this address")
 
 // recalled asks the run what it has of the call; nil for a call that is new.
-func (c *call) recalled(s *Scope) (*Recalled, error) {
-	input, err := c.body.encodeInput()
+func (c *call) recalled(s *Scope) *Recalled {
+	hash, err := c.inputHash()
 	if err != nil {
-		return nil, nil // the attempt will say so
-	}
-	hash, err := hashOfEncoded(input)
-	if err != nil {
-		return nil, err
+		return nil // the attempt will say so
 	}
 	rec := c.run.Recall(s, c.spec.Kind, hash)
 	if rec != nil && rec.isNew() {
-		return nil, nil
+		return nil
 	}
-	return rec, nil
+	return rec
+}
+
+// inputHash is that of the canonically encoded input.
+func (c *call) inputHash() (Hash, error) {
+	input, err := c.body.encodeInput()
+	if err != nil {
+		return Hash{}, err
+	}
+	return hashOfEncoded(input)
 }
 
 // isNew reports whether the preconditions of the call are still to come.

@@ -54,6 +54,11 @@ type Settings struct {
 	// Recalls says that there is restored history to ask.
 	Recalls bool
 
+	// Claimed, if set, is told each address that is claimed for a call or a
+	// group, by the scope that numbers it and in the order of claiming, with
+	// the hash of the input; that of a group is zero.
+	Claimed func(s *Scope, a Address, input Hash)
+
 	// Outputs keeps outputs and the hashes of inputs in records, and the input
 	// of root calls: what a later run needs to recall them.
 	Outputs bool

@@ -73,7 +73,15 @@ func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
 	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, n int) (int, error) { return 2 * n, nil })
 	require.NoError(t, err)
 	tape := new(tape)
+	var told []any
+	listen := publish(func(r core.Record) {
+		if r.Status == core.StatusRecovered && r.Detail != nil {
+			told = append(told, r.Detail.Metadata["diverged"])
+		}
+	})
 	run := func(in int, options ...state.Option) (int, state.Report, error) {
+		told = nil
+		options = append(options, state.WithPublisher(listen))
 		st, err := state.Open(t.Context(), tape, "run-1", options...)
 		require.NoError(t, err)
 		defer st.Close()
@@ -87,6 +95,7 @@ func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
 	out, report, err := run(5)
 	require.NoError(t, err)
 	assert.Equal(t, 2, out, "the address decides")
+	assert.Equal(t, []any{true}, told)
 	require.Len(t, report.Diverged, 1)
 	assert.Equal(t, "tool", report.Diverged[0].String())
 
@@ -97,6 +106,7 @@ func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 2, out)
 	assert.Empty(t, report.Diverged)
+	assert.Equal(t, []any{nil}, told)
 }
 
 func TestOutputOfAnotherTypeIsAnErrorThatNamesTheAddress(t *testing.T) {

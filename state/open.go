@@ -99,6 +99,7 @@ func (r *run) restore(found *snapshot.Snapshot) {
 	r.found = found.Status
 	r.settings.Recalls = true
 	r.restored = newRestored(found.Records)
+	r.watchDivergence()
 	for i := range found.Records {
 		r.history.append(&found.Records[i])
 		r.questions(&found.Records[i])

@@ -42,28 +42,6 @@ type ArtifactReader interface {
 // Metadata describes a run.
 type Metadata = snapshot.Metadata
 
-// Divergence says what becomes of a call that was recorded with another input
-// than it has now.
-type Divergence uint8
-
-const (
-	// DivergenceTrust lets the address decide: what was recorded is used, and
-	// the [Report] tells of it. It is the default.
-	DivergenceTrust Divergence = iota
-	// DivergenceFail fails the call with core.ErrDivergence.
-	DivergenceFail
-)
-
-// WithDivergence sets what becomes of calls with another input than recorded.
-func WithDivergence(d Divergence) Option {
-	return func(c *config) {
-		if d > DivergenceFail {
-			c.must(fmt.Errorf("state: WithDivergence(%d): allowed are DivergenceTrust and DivergenceFail", d))
-		}
-		c.divergence = d
-	}
-}
-
 // RepublishAll makes calls that are recalled publish their old records and
 // those of what is inside them, marked as replayed. Otherwise each publishes
 // one recovered record.

@@ -15,7 +15,8 @@ import (
 func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, bool, error) {
 	r.mu.Lock()
 	answer, answered := r.answers[q.ID]
-	asked := r.asked[q.ID]
+	asked := r.asked[q.ID] > r.rerun.within(s)
+	answered = answered && asked
 	r.mu.Unlock()
 	switch {
 	case answered && q.Refused == "":
@@ -33,14 +34,15 @@ func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, bool, error) {
 	return nil, false, r.Append(s, rec)
 }
 
-// questions takes in records about questions. The lock is held.
+// questions takes in the latest record, if it is about a question. The lock is
+// held.
 func (r *run) questions(rec *core.Record) {
 	switch rec.Kind {
 	case core.KindQuestion:
 		if r.asked == nil {
-			r.asked = make(map[string]bool)
+			r.asked = make(map[string]uint64)
 		}
-		r.asked[rec.Name] = true
+		r.asked[rec.Name] = uint64(r.history.len())
 		delete(r.answers, rec.Name) // which was set aside, if there was one
 	case core.KindAnswer:
 		if r.answers == nil {

@@ -18,6 +18,7 @@ type restored struct {
 	groups groups                   // nil until one is asked for
 
 	preconditions map[core.Address][]value // by the call whose preconditions wrote them
+	diverged      bool                     // calls had other inputs, and were made again
 }
 
 // track is what became of one call.
@@ -26,6 +27,8 @@ type track struct {
 	retrying core.Record // the latest promise of another attempt
 	entries  []uint64    // the started records of the latest attempt
 	begun    bool
+	first    uint64    // the record that it began with
+	diverged uint64    // the latest record that it had another input; 0 for none
 	starts   int       // of attempts
 	doubt    doubt     // about the latest
 	input    core.Hash // zero if it was not kept
@@ -34,7 +37,7 @@ type track struct {
 // diverges reports whether the call was recorded with another input.
 func (r *restored) diverges(a core.Address, input core.Hash) bool {
 	t := r.calls[a]
-	return t != nil && !t.input.IsZero() && t.input != input
+	return t != nil && t.differs(input)
 }
 
 func newRestored(records []core.Record) *restored {
@@ -49,19 +52,32 @@ func newRestored(records []core.Record) *restored {
 			r.follow(rec)
 		case rec.Kind == core.KindValue || rec.Kind == core.KindStepResult:
 			r.followValue(rec)
+		case rec.Kind == core.KindLog && rec.Reason == core.ReasonDivergence && rec.Detail != nil:
+			r.followDivergence(rec)
 		}
 	}
 	return r
 }
 
-func (r *restored) follow(rec *core.Record) {
-	t := r.calls[rec.Address]
+func (r *restored) track(a core.Address) *track {
+	t := r.calls[a]
 	if t == nil {
 		t = new(track)
-		r.calls[rec.Address] = t
+		r.calls[a] = t
 	}
+	return t
+}
+
+func (r *restored) follow(rec *core.Record) {
+	t := r.track(rec.Address)
 	switch rec.Status {
 	case core.StatusStarted:
+		if rec.Reason == core.ReasonDivergence {
+			r.beginAnew(rec.Address, t)
+		}
+		if !t.begun {
+			t.first = rec.Seq
+		}
 		if t.last.Status != core.StatusStarted || t.last.Attempt != rec.Attempt {
 			t.entries = nil
 		}

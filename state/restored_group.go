@@ -18,7 +18,7 @@ func (r *run) RecallGroup(s *core.Scope) *core.RecalledGroup {
 	if r.rerunFailed {
 		return nil // what has failed is no failure this time
 	}
-	return r.restored.group(s.Address().String()).recall()
+	return r.restored.group(s.Address().String()).recall(r.rerun.since[s.Address()])
 }
 
 // EndGroup implements what core.Group.End needs. Branches that are not made
@@ -26,13 +26,13 @@ func (r *run) RecallGroup(s *core.Scope) *core.RecalledGroup {
 func (r *run) EndGroup(s *core.Scope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	path := s.Address().String()
-	r.takeValues(s, r.restored.valuesIn(path))
+	path, since := s.Address().String(), r.rerun.since[s.Address()]
+	r.takeValues(s, r.restored.valuesIn(path), since)
 	if r.validation == nil {
 		return
 	}
 	for branch, b := range r.restored.group(path).branches {
-		if b.stand(nil) == branchOpen {
+		if b.stand(nil, since) == branchOpen {
 			r.validation.pass(path + "/" + strconv.Itoa(branch))
 		}
 	}
@@ -42,7 +42,7 @@ func (r *run) EndGroup(s *core.Scope) {
 type group struct {
 	path     string
 	branches map[int]*branch
-	failed   bool // calls in it were interrupted because a branch failed
+	failed   uint64 // the last record of a call in it that was interrupted because a branch failed
 }
 
 // branch is what was recorded of one branch of a group: the calls that it made
@@ -61,7 +61,8 @@ func (r *restored) group(path string) *group {
 				b.calls = append(b.calls, t)
 			}
 			if e := t.last.Interrupt(); e != nil && e.Reason == core.InterruptGroup {
-				r.groups.at(e.Origin()).failed = true
+				g := r.groups.at(e.Origin())
+				g.failed = max(g.failed, t.last.Seq)
 			}
 		}
 	}
@@ -115,11 +116,14 @@ const (
 	branchFailed        // all of them have, and some failed
 )
 
-// stand tells how the branch stands. What is in groups that failed, whose paths
-// are given, has ended with them.
-func (b *branch) stand(over []string) int {
+// stand tells how the branch stands by the records since a divergence. What is
+// in groups that failed, whose paths are given, has ended with them.
+func (b *branch) stand(over []string, since uint64) int {
 	how := branchNone
 	for _, t := range b.calls {
+		if !t.isSince(since) {
+			continue
+		}
 		how = max(how, branchEnded)
 		switch e := t.last.Interrupt(); {
 		case t.last.IsOutcome() && t.last.Status == core.StatusFailed:
@@ -131,7 +135,7 @@ func (b *branch) stand(over []string) int {
 	}
 	for _, g := range b.groups {
 		for _, inner := range g.branches {
-			switch stand := inner.stand(append(over, g.path)); stand {
+			switch stand := inner.stand(append(over, g.path), since); stand {
 			case branchOpen:
 				return branchOpen
 			default:
@@ -162,10 +166,11 @@ func (b *branch) lastSeq(failures bool) (seq uint64) {
 // group. One with a failed call may have, or may have gone on without it. One
 // whose calls have all succeeded may have, with an error of its own, if
 // branches were interrupted because one did.
-func (g *group) recall() *core.RecalledGroup {
+// Only records since the divergence count.
+func (g *group) recall(since uint64) *core.RecalledGroup {
 	var failed, ended []int
 	for number, b := range g.branches {
-		switch b.stand(nil) {
+		switch b.stand(nil, since) {
 		case branchFailed:
 			failed = append(failed, number)
 		case branchEnded:
@@ -175,7 +180,7 @@ func (g *group) recall() *core.RecalledGroup {
 	g.sort(failed, true)
 	g.sort(ended, false)
 	switch {
-	case g.failed:
+	case g.failed > since:
 		return &core.RecalledGroup{First: append(failed, ended...)}
 	case len(failed) > 0:
 		return &core.RecalledGroup{First: failed, Ended: ended}

@@ -35,15 +35,21 @@ func (r *run) reenter(s *core.Scope, kind core.Kind, found *core.Recalled) {
 	for _, path := range paths {
 		left := r.restored.valuesIn(path)
 		for _, v := range left {
-			r.values.forget(own, v.slot)
+			if v.seq > r.rerun.since[a] {
+				r.values.forget(own, v.slot)
+			}
 		}
-		r.takeValues(s, left)
+		r.takeValues(s, left, r.rerun.since[a])
 	}
 }
 
-// takeValues gives restored values to everyone. The lock is held.
-func (r *run) takeValues(s *core.Scope, restored []value) {
+// takeValues gives restored values to everyone, but for those from before the
+// divergence. The lock is held.
+func (r *run) takeValues(s *core.Scope, restored []value, since uint64) {
 	for _, v := range restored {
+		if v.seq <= since {
+			continue
+		}
 		r.values.replace(s, v.slot) // as when the call completed
 		r.values.set(v)
 	}

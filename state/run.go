@@ -29,6 +29,7 @@ type run struct {
 	strict      bool             // nothing is executed
 	rerunFailed bool
 	divergence  Divergence
+	rerun       rerun // guarded by mu
 	policy      Sync
 	republish   bool
 	validation  *validation // nil unless the run is one
@@ -53,7 +54,7 @@ type run struct {
 	broken      error         // why nothing can be stored any more
 	recovered   []core.Record // recalled, and not yet published
 	report      Report
-	asked       map[string]bool   // questions, by ID
+	asked       map[string]uint64 // questions, by ID: the record that asked them last
 	answers     map[string][]byte // to questions, by ID
 
 	panics atomic.Int64 // of publishers
@@ -121,6 +122,9 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 	if r.values.pending != nil {
 		r.settleValues(s, rec)
 	}
+	if rec.Status == core.StatusStarted && len(r.rerun.anew) > 0 {
+		r.beginAnew(rec)
+	}
 	if r.validation != nil {
 		r.validation.compare(rec)
 	}
@@ -171,6 +175,9 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		return nil
 	}
 	found := r.restored.recall(a, kind, r.rerunFailed)
+	if r.rerun.isAnew(a) {
+		found = nil
+	}
 	if over := s.Parent().Over(); over != nil && (found == nil || found.Outcome == nil) {
 		r.mu.Unlock()
 		return &core.Recalled{Over: over}
@@ -178,7 +185,8 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 	if v := r.validation; v != nil {
 		found = v.recall(a, kind, input, found)
 	}
-	if found != nil && r.restored.diverges(a, input) {
+	diverges := found != nil && r.restored.diverges(a, input)
+	if diverges {
 		r.report.Diverged = append(r.report.Diverged, a)
 		if r.divergence == DivergenceFail {
 			r.mu.Unlock()
@@ -193,11 +201,11 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		}
 		return found
 	}
-	r.takeValues(s, r.restored.valuesOf(a))
+	r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a])
 	r.course.judge(s, found.Outcome)
 	r.report.Restored++
 	if len(r.publishers) > 0 {
-		r.recovered = append(r.recovered, r.toPublish(found.Outcome)...)
+		r.recovered = append(r.recovered, r.toPublish(found.Outcome, diverges)...)
 	}
 	r.publish()
 	return r.load(s, found)
@@ -295,10 +303,13 @@ func (r *run) tell(p Publisher, rec *core.Record) {
 
 // toPublish is what publishers are told of a call that was recalled: that it
 // was, or the old records of it and of what is inside it.
-func (r *run) toPublish(outcome *core.Record) []core.Record {
+func (r *run) toPublish(outcome *core.Record, diverges bool) []core.Record {
 	if !r.republish {
 		rec := *outcome
 		rec.Status, rec.Seq, rec.Replayed = core.StatusRecovered, 0, true
+		if diverges {
+			tellDivergence(&rec)
+		}
 		return []core.Record{rec}
 	}
 	var old []core.Record

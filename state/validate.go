@@ -33,7 +33,7 @@ func (d Difference) String() string {
 // makes the root calls; its error is expected where the recorded run had one,
 // and is not returned.
 func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
-	st, err := Replay(ctx, store, runID, options...)
+	st, err := Replay(ctx, store, runID, append(options[:len(options):len(options)], WithDivergence(DivergenceTrust))...)
 	if err != nil {
 		return nil, err
 	}

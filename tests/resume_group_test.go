@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -296,9 +297,9 @@ func TestValueOfAFinishedCallInAStoppedBranchIsResumed(t *testing.T) {
 func TestGroupOfMapStaysFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := snapshot.NewMemoryStore()
-		ran := 0
+		var ran atomic.Int64
 		fails := define(core.KindTool, "fails", tryOnce, func(ctx context.Context, in string) (string, error) {
-			ran++
+			ran.Add(1)
 			if in == "bad" {
 				return refuse(ctx)
 			}
@@ -312,11 +313,11 @@ func TestGroupOfMapStaysFailed(t *testing.T) {
 		p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
 		want, err := run(t, s, p)
 		require.NoError(t, err)
-		ran = 0
+		ran.Store(0)
 		got, err := run(t, killed(t, s, untilAgentEnds), p)
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
-		assert.Zero(t, ran)
+		assert.Zero(t, ran.Load())
 	})
 }
 

@@ -1,0 +1,195 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Divergence says what becomes of a call that was recorded with another input
+// than it has now.
+type Divergence uint8
+
+const (
+	// DivergenceTrust lets the address decide: what was recorded is used, and
+	// the [Report] tells of it, and the recovered record by "diverged" in its
+	// metadata. It is the default.
+	DivergenceTrust Divergence = iota
+	// DivergenceFail fails the call with core.ErrDivergence.
+	DivergenceFail
+	// DivergenceRerun makes the call again, and with it all that is called
+	// later in its scope and in the scopes around it. Calls that came before
+	// it stay restored, and so do those in other branches of a group, and those
+	// that were prepared together and before it.
+	DivergenceRerun
+)
+
+// WithDivergence sets what becomes of calls with another input than recorded.
+func WithDivergence(d Divergence) Option {
+	return func(c *config) {
+		if d > DivergenceRerun {
+			c.must(fmt.Errorf("state: WithDivergence(%d): allowed are DivergenceTrust, DivergenceFail and DivergenceRerun", d))
+		}
+		c.divergence = d
+	}
+}
+
+// rerun is what is called again although it was recorded. A call with another
+// input is a fact of its own, the divergence: for what is claimed after it,
+// in its scope and those around it, only newer records count. So it goes on
+// also in a run that is stopped and resumed before all of it was made again.
+type rerun struct {
+	after map[*core.Scope]uint64    // the divergence that what is claimed now comes after, by scope
+	since map[core.Address]uint64   // the same for calls and groups that were claimed
+	anew  map[core.Address]struct{} // calls whose records do not count any more
+}
+
+// watchDivergence has the run told of all that is claimed, if it needs to know.
+func (r *run) watchDivergence() {
+	if r.divergence != DivergenceRerun && !r.restored.diverged {
+		return
+	}
+	r.rerun = rerun{make(map[*core.Scope]uint64), make(map[core.Address]uint64), make(map[core.Address]struct{})}
+	r.settings.Claimed = r.claimed
+}
+
+// claimed implements core.Settings.Claimed.
+func (r *run) claimed(s *core.Scope, a core.Address, input core.Hash) {
+	r.mu.Lock()
+	if r.closed || s.Closed() {
+		r.mu.Unlock()
+		return
+	}
+	since, t := r.rerun.at(s), r.restored.calls[a]
+	if t != nil && t.diverged > since {
+		since = t.diverged
+		r.rerun.from(s, since)
+	}
+	if r.divergence == DivergenceRerun && !input.IsZero() && t.isSince(since) && t.differs(input) {
+		since = r.diverge(a, t, input)
+		r.rerun.from(s, since)
+	}
+	if since > 0 {
+		r.rerun.since[a] = since
+	}
+	if t != nil && !t.isSince(since) {
+		r.rerun.anew[a] = struct{}{}
+	}
+	if len(r.unwritten) > 0 {
+		_ = r.write() // a journal that is broken says so when the call begins
+	}
+	r.publish()
+}
+
+// diverge records that the call has another input, and returns the number of
+// that record. The lock is held.
+func (r *run) diverge(a core.Address, t *track, input core.Hash) uint64 {
+	r.report.Diverged = append(r.report.Diverged, a)
+	r.keep(&core.Record{
+		Time: now(), Address: a, Kind: core.KindLog, Status: core.StatusRecorded, Reason: core.ReasonDivergence,
+		Detail: &core.Detail{
+			Severity: core.SeverityWarn, InputHash: input,
+			Message: fmt.Sprintf("the input of the call is %v, and was %v: it is made again, and what is called after it", input, t.input),
+		},
+	})
+	return uint64(r.history.len())
+}
+
+// tellDivergence has the record of a call that is recalled say that it has
+// another input now.
+func tellDivergence(rec *core.Record) {
+	told := core.Detail{}
+	if rec.Detail != nil {
+		told = *rec.Detail
+	}
+	told.Metadata = maps.Clone(told.Metadata)
+	if told.Metadata == nil {
+		told.Metadata = make(map[string]any)
+	}
+	told.Metadata["diverged"] = true
+	rec.Detail = &told
+}
+
+// key stands for the scope: calls at the root are numbered over all contexts.
+func (*rerun) key(s *core.Scope) *core.Scope {
+	if s.Parent() == nil {
+		return nil
+	}
+	return s
+}
+
+// at is the divergence that a call comes after which is claimed in s now.
+func (r *rerun) at(s *core.Scope) uint64 { return max(r.after[r.key(s)], r.within(s)) }
+
+// within is the divergence that everything in s comes after: that of the call
+// whose attempt it is, or of the group that it is a branch of.
+func (r *rerun) within(s *core.Scope) uint64 {
+	for ; s != nil; s = s.Parent() {
+		if since := r.since[s.Address()]; since > 0 {
+			return since
+		}
+		if s.IsAttempt() {
+			break
+		}
+	}
+	return 0
+}
+
+// from has everything that is claimed from now on, in s and the scopes around
+// it, come after the divergence.
+func (r *rerun) from(s *core.Scope, divergence uint64) {
+	for ; s != nil; s = s.Parent() {
+		r.after[r.key(s)] = max(r.after[r.key(s)], divergence)
+	}
+}
+
+// isAnew reports whether the records of the call do not count any more.
+func (r *rerun) isAnew(a core.Address) bool {
+	_, anew := r.anew[a]
+	return anew
+}
+
+// beginAnew has the record say that its call begins anew, and only once. The
+// lock is held.
+func (r *run) beginAnew(rec *core.Record) {
+	if r.rerun.isAnew(rec.Address) {
+		rec.Reason = core.ReasonDivergence
+		delete(r.rerun.anew, rec.Address)
+	}
+}
+
+// isSince reports whether the call was made after the divergence.
+func (t *track) isSince(divergence uint64) bool {
+	switch {
+	case t == nil:
+		return false
+	case t.begun:
+		return t.first > divergence
+	}
+	return t.last.Seq > divergence
+}
+
+// differs reports whether the call was recorded with another input.
+func (t *track) differs(input core.Hash) bool { return !t.input.IsZero() && t.input != input }
+
+// followDivergence takes in that the call has another input: what it did, and
+// what is inside it, does not count any more.
+func (r *restored) followDivergence(rec *core.Record) {
+	t := r.track(rec.Address)
+	r.beginAnew(rec.Address, t)
+	t.input, t.diverged = rec.Detail.InputHash, rec.Seq
+	r.diverged = true
+}
+
+// beginAnew forgets what the call did, and the values that are inside it, but
+// for those that its preconditions have just written.
+func (r *restored) beginAnew(a core.Address, t *track) {
+	written := r.preconditions[a]
+	for len(written) > 0 && written[0].seq < t.last.Seq {
+		written = written[1:]
+	}
+	r.preconditions[a] = written
+	r.valuesOf(a)
+	*t = track{starts: t.starts, diverged: t.diverged}
+}

@@ -1,0 +1,254 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+// node is a call of a random program.
+type node struct {
+	name     string
+	kind     core.Kind
+	failures int  // attempts that fail before one succeeds
+	fatal    bool // it fails for good instead
+	takes    time.Duration
+	guarded  bool // a precondition writes a value, which the handler reads in the end
+	children []*node
+	parallel bool
+	failFast bool // the children are a group that fails with the first of them
+	loops    int
+}
+
+func randomTree(rng *rand.Rand, depth int) *node {
+	n := &node{name: fmt.Sprintf("agent%d", rng.IntN(3)), kind: core.KindAgent, loops: 1 + rng.IntN(2), parallel: rng.IntN(3) == 0}
+	// What would be stopped in a group depends on time, and so would what it
+	// comes to, if there were more than leaves in it.
+	n.failFast = rng.IntN(4) == 0
+	n.guarded = rng.IntN(3) == 0
+	for i := range 1 + rng.IntN(3) {
+		if depth > 0 && !n.failFast && rng.IntN(3) == 0 {
+			n.children = append(n.children, randomTree(rng, depth-1))
+			continue
+		}
+		leaf := &node{name: fmt.Sprintf("tool%d", rng.IntN(2)), kind: core.KindTool}
+		if n.failFast {
+			leaf.takes = time.Duration(1+(5*i+3)%7) * time.Minute // no two at once
+		}
+		switch rng.IntN(5) {
+		case 0:
+			leaf.failures = 1 + rng.IntN(2)
+		case 1:
+			leaf.fatal = true
+		case 2:
+			leaf.kind, leaf.name = core.KindStep, fmt.Sprintf("step%d", rng.IntN(2))
+		}
+		leaf.guarded = leaf.kind == core.KindTool && !n.failFast && rng.IntN(3) == 0
+		n.children = append(n.children, leaf)
+	}
+	return n
+}
+
+// effects counts how often the handler of each leaf ran and how often it
+// succeeded, by address.
+type effects struct {
+	mu        sync.Mutex
+	ran       map[string]int
+	succeeded map[string]int
+	order     []string          // the addresses that ran, each once
+	places    map[string]string // of these in the program, whatever their addresses
+	changed   string            // the place of a call with another input than the others have
+}
+
+func newEffects() *effects {
+	return &effects{ran: map[string]int{}, succeeded: map[string]int{}, places: map[string]string{}}
+}
+
+// call makes the call of a node.
+func (e *effects) call(t testing.TB, ctx context.Context, n *node) (string, error) {
+	t.Helper()
+	return e.callAt(t, ctx, n, "root")
+}
+
+func (e *effects) callAt(t testing.TB, ctx context.Context, n *node, place string) (string, error) {
+	t.Helper()
+	if n.kind == core.KindStep {
+		return core.Step(ctx, n.name, func(ctx context.Context) (string, error) { return e.leaf(ctx, n, place, 0) })
+	}
+	spec := core.Spec{Kind: n.kind, Name: n.name}
+	if n.kind == core.KindTool {
+		spec.Retry = &core.RetryConfig{MaxAttempts: 5, InitialDelay: time.Hour, MaxDelay: time.Hour}
+	}
+	d, err := core.NewDefinition(spec, func(ctx context.Context, input int) (string, error) {
+		if n.kind == core.KindTool {
+			return e.leaf(ctx, n, place, input)
+		}
+		return e.agent(t, ctx, n, place)
+	})
+	require.NoError(t, err)
+	if n.guarded {
+		d = d.Require(func(ctx context.Context, _ int) error { return state.Put(ctx, valueKey(ctx), "written") })
+	}
+	input := 1
+	if place == e.changed {
+		input = 2
+	}
+	return d.Event().Execute(ctx, input)
+}
+
+// valueKey is what the precondition of the call writes.
+func valueKey(ctx context.Context) string { return "of " + core.ScopeOf(ctx).Address().String() }
+
+// values are those that everyone sees, of all that the records tell of.
+func values(t testing.TB, ctx context.Context, records []core.Record) map[string]string {
+	t.Helper()
+	seen := make(map[string]string)
+	for i := range records {
+		if r := &records[i]; r.Kind == core.KindValue {
+			v, ok, err := state.Get[string](ctx, r.Name)
+			require.NoError(t, err)
+			if ok {
+				seen[r.Name] = v
+			}
+		}
+	}
+	return seen
+}
+
+// guard is an error unless the handler sees what its precondition wrote.
+func (n *node) guard(ctx context.Context) error {
+	if v, _, err := state.Get[string](ctx, valueKey(ctx)); err != nil || n.guarded && v != "written" {
+		return fmt.Errorf("%w: the value of its precondition is %q, %w", errFatal, v, err)
+	}
+	return nil
+}
+
+func (e *effects) leaf(ctx context.Context, n *node, place string, input int) (string, error) {
+	s := core.ScopeOf(ctx)
+	address := s.Address().String()
+	e.mu.Lock()
+	if e.ran[address]++; e.ran[address] == 1 {
+		e.order, e.places[address] = append(e.order, address), place
+	}
+	e.mu.Unlock()
+	if err := pause(ctx, n.takes); err != nil {
+		return "", err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case n.fatal:
+		return "", errFatal
+	case s.Attempt() < n.failures:
+		return "", core.Retryable(errors.New("not yet"))
+	}
+	e.succeeded[address]++
+	return fmt.Sprint("result of ", address, " for ", input), n.guard(ctx)
+}
+
+var errFatal = errors.New("fatal")
+
+func init() { core.RegisterError("state_test.fatal", errFatal) }
+
+func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string) (string, error) {
+	t.Helper()
+	var all []string
+	for loop := range n.loops {
+		results := make([]string, len(n.children))
+		one := func(ctx context.Context, i int) {
+			out, err := e.callAt(t, ctx, n.children[i], fmt.Sprint(place, "/", loop, ".", i))
+			if errors.Is(err, errFatal) {
+				out = "fatal" // an agent that takes its branch by the error
+			} else if err != nil {
+				out = err.Error()
+			}
+			results[i] = out
+		}
+		switch {
+		case n.failFast:
+			results = e.failFast(t, ctx, n, fmt.Sprint(place, "/", loop))
+		case !n.parallel:
+			for i := range n.children {
+				one(ctx, i)
+			}
+		default:
+			g := core.NewGroup(ctx, "g")
+			var wg sync.WaitGroup
+			for i := range n.children {
+				branch := g.Branch(i + 1)
+				wg.Go(func() { one(branch, i) })
+			}
+			wg.Wait()
+			g.Cancel(nil)
+		}
+		all = append(all, results...)
+	}
+	return strings.Join(all, ";"), n.guard(ctx)
+}
+
+// failFast makes the children as branches of a group that fails with the first
+// of them.
+func (e *effects) failFast(t testing.TB, ctx context.Context, n *node, place string) []string {
+	t.Helper()
+	branches := make([]func(context.Context) (string, error), len(n.children))
+	for i, child := range n.children {
+		branches[i] = func(ctx context.Context) (string, error) { return e.callAt(t, ctx, child, fmt.Sprint(place, ".", i)) }
+	}
+	results, err := actors.Parallel(ctx, actors.Group{Name: "fast"}, branches...)
+	if err != nil {
+		results = []string{fmt.Sprint("the group failed, fatally: ", errors.Is(err, errFatal))}
+	}
+	return results
+}
+
+// TestRunCutAnywhereResumesToTheSameResult is the model: a random program of
+// nested, parallel and repeated calls is cut at every record boundary and
+// resumed. It must come to what the uncut run came to, without running again
+// what had succeeded.
+func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
+	for seed := range uint64(100) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				program := randomTree(rand.New(rand.NewPCG(seed, 7)), 2)
+				whole := new(tape)
+				first := newEffects()
+				want, left := resumedWithValues(t, whole, first, program)
+				for n := 1; n < len(whole.records); n++ {
+					if whole.records[n-1].WillRetry {
+						continue // it and its retrying record are one
+					}
+					if openStep(whole.records[:n]) {
+						continue // it has no second attempt, see TestStepCutInTheMiddleIsInDoubt
+					}
+					done := completedLeaves(whole.records[:n])
+					again := newEffects()
+					tape := whole.cut(n)
+					got, leftAgain := resumedWithValues(t, tape, again, program)
+					require.Equal(t, want, got, "cut after record %d", n)
+					require.Equal(t, left, leftAgain, "values, cut after record %d", n)
+					for address := range done {
+						require.Zero(t, again.ran[address], "%s had ended before the cut after record %d", address, n)
+					}
+					for _, group := range failedGroups(whole.records[:n]) {
+						for address := range again.ran {
+							require.False(t, strings.HasPrefix(address, group+"/"), "%s was started, and its group had failed before the cut after record %d", address, n)
+						}
+					}
+					requireAttemptsWithin(t, tape.records, 5)
+				}
+			})
+		})
+	}
+}
