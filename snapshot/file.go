@@ -46,7 +46,7 @@ type FileOption func(*FileStore)
 // WithWarnings has f called with what went wrong without harm: the end of a
 // journal that a crash left unfinished and that was cut off (*[TornTail]), a
 // compaction that did not work out and will be tried again, a file in an inbox
-// that is no message and was set aside. It may be called
+// that is no message and was set aside, a run that List cannot read. It may be called
 // from any goroutine. Defaults to nobody hearing of it.
 func WithWarnings(f func(runID string, err error)) FileOption {
 	return func(s *FileStore) { s.warn = f }
@@ -176,7 +176,7 @@ func (s *FileStore) open(ctx context.Context, runID string, o OpenOptions, l *fi
 	}
 	records, err := found.decode()
 	if err != nil {
-		return nil, err
+		return nil, advise(err)
 	}
 	now := time.Now().UTC()
 	info := found.info
@@ -231,9 +231,17 @@ func (s *FileStore) load(ctx context.Context, runID string) (*Snapshot, error) {
 	}
 	records, err := found.decode()
 	if err != nil {
-		return nil, err
+		return nil, advise(err)
 	}
 	return &Snapshot{Info: found.info, Records: records}, nil
+}
+
+// advise says what to do about a run that is damaged.
+func advise(err error) error {
+	if errors.Is(err, ErrCorrupt) {
+		return fmt.Errorf("%w; snapshot.Repair saves what can be read", err)
+	}
+	return err
 }
 
 // settle makes a run that its files call running, and that nobody has open,

@@ -98,12 +98,13 @@ func TestRunOfANewerVersionIsToldAsSuch(t *testing.T) {
 	require.NoError(t, err)
 	fromTheFuture(t, data)
 	require.NoError(t, os.WriteFile(name, data, 0o600))
+	const want = "run oslo: snapshot: it has format 99, and this version of Reprise reads up to 1: use a newer one"
 	for _, args := range [][]string{{"show", "oslo"}, {"repair", "oslo"}, {"questions", "oslo"}} {
 		got := call(t, dir, args...)
 		assert.Equal(t, exitFailure, got.code)
-		assert.Contains(t, got.stderr, "run oslo was written by a newer version, so use that")
+		assert.Contains(t, got.stderr, want)
 	}
-	assert.Contains(t, call(t, dir, "verify").stdout, "run oslo was written by a newer version, so use that")
+	assert.Contains(t, call(t, dir, "verify").stdout, want)
 	assert.Contains(t, call(t, dir, "show", "oslo", "--json").stderr, `"code":"format"`)
 }
 

@@ -110,11 +110,8 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 	case err == nil:
 	case errors.Is(err, snapshot.ErrNotFound), ctx.Err() != nil:
 		return v, err
-	case errors.Is(err, snapshot.ErrFormat):
-		v.Problems = append(v.Problems, message(err)+"; "+newerHint(runID))
-		return v, nil
 	default:
-		v.Problems = append(v.Problems, message(err))
+		v.Problems = append(v.Problems, message(unadvised(err)))
 		return v, nil
 	}
 	v.Records = len(found.Records)
