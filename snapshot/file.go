@@ -92,20 +92,6 @@ func (s *FileStore) run(runID string, elem ...string) string {
 	return s.path(append([]string{"runs", runID}, elem...)...)
 }
 
-// CheckRunID says whether a run can have that ID: 1 to 128 ASCII letters,
-// digits, dots, dashes and underscores, the first of them no dot.
-func CheckRunID(runID string) error {
-	ok := len(runID) >= 1 && len(runID) <= 128 && runID[0] != '.'
-	for i := 0; ok && i < len(runID); i++ {
-		c := runID[i]
-		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
-	}
-	if !ok {
-		return fmt.Errorf("snapshot: run ID %.140q: allowed are 1 to 128 letters, digits, dots, dashes and underscores, no dot first", runID)
-	}
-	return nil
-}
-
 func noRun(runID string) error {
 	return &kindError{fmt.Sprintf("snapshot: no run %s", runID), ErrNotFound}
 }
