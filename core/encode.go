@@ -3,6 +3,7 @@ package core
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 
 	"github.com/reprise-go/reprise/internal/codec"
 )
@@ -27,6 +28,10 @@ func HashOf(v any) (Hash, error) {
 	}
 	return hashOfEncoded(data)
 }
+
+// HashOfEncoded returns the hash of the value that [Encode] wrote as data,
+// which stays as it is.
+func HashOfEncoded(data []byte) (Hash, error) { return hashOfEncoded(slices.Clone(data)) }
 
 // hashOfEncoded may reorder data.
 func hashOfEncoded(data []byte) (Hash, error) {

@@ -148,6 +148,10 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 	age(t, dir, 2*time.Hour)
 	_, err = s.Put(t.Context(), []byte("output 4")) // it is there, and young again
 	require.NoError(t, err)
+	garbage, err := s.Garbage(t.Context(), time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, refs[3:4], garbage)
+	require.FileExists(t, artifactFile(dir, refs[3]), "nothing is removed by that")
 	removed, err = s.GC(t.Context(), time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, 1, removed)

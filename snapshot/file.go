@@ -46,7 +46,7 @@ type FileOption func(*FileStore)
 // WithWarnings has f called with what went wrong without harm: the end of a
 // journal that a crash left unfinished and that was cut off (*[TornTail]), a
 // compaction that did not work out and will be tried again, a file in an inbox
-// that is no message and was set aside. It may be called
+// that is no message and was set aside, a run that List cannot read. It may be called
 // from any goroutine. Defaults to nobody hearing of it.
 func WithWarnings(f func(runID string, err error)) FileOption {
 	return func(s *FileStore) { s.warn = f }
@@ -90,20 +90,6 @@ func (s *FileStore) path(elem ...string) string {
 
 func (s *FileStore) run(runID string, elem ...string) string {
 	return s.path(append([]string{"runs", runID}, elem...)...)
-}
-
-// CheckRunID says whether a run can have that ID: 1 to 128 ASCII letters,
-// digits, dots, dashes and underscores, the first of them no dot.
-func CheckRunID(runID string) error {
-	ok := len(runID) >= 1 && len(runID) <= 128 && runID[0] != '.'
-	for i := 0; ok && i < len(runID); i++ {
-		c := runID[i]
-		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_'
-	}
-	if !ok {
-		return fmt.Errorf("snapshot: run ID %.140q: allowed are 1 to 128 letters, digits, dots, dashes and underscores, no dot first", runID)
-	}
-	return nil
 }
 
 func noRun(runID string) error {
@@ -176,7 +162,7 @@ func (s *FileStore) open(ctx context.Context, runID string, o OpenOptions, l *fi
 	}
 	records, err := found.decode()
 	if err != nil {
-		return nil, err
+		return nil, advise(err)
 	}
 	now := time.Now().UTC()
 	info := found.info
@@ -231,9 +217,17 @@ func (s *FileStore) load(ctx context.Context, runID string) (*Snapshot, error) {
 	}
 	records, err := found.decode()
 	if err != nil {
-		return nil, err
+		return nil, advise(err)
 	}
 	return &Snapshot{Info: found.info, Records: records}, nil
+}
+
+// advise says what to do about a run that is damaged.
+func advise(err error) error {
+	if errors.Is(err, ErrCorrupt) {
+		return fmt.Errorf("%w; snapshot.Repair saves what can be read", err)
+	}
+	return err
 }
 
 // settle makes a run that its files call running, and that nobody has open,

@@ -129,7 +129,7 @@ func TestAMessageOfANewerVersionIsSetAside(t *testing.T) {
 	s := pausedRun(t, dir, warned.option())
 	snapshot.WriteNewer(t, inboxOf(dir)) // whose name is no ID either
 	require.Empty(t, messages(t, s))
-	require.ErrorContains(t, errors.New(strings.Join(warned.take(), "")), "has format 2, and this version reads up to 1")
+	require.ErrorContains(t, errors.New(strings.Join(warned.take(), "")), "has format 2, and this version of Reprise reads up to 1")
 }
 
 func TestWhatIsNoFileInAnInboxIsSetAside(t *testing.T) {

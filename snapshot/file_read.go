@@ -27,7 +27,7 @@ type CorruptError struct {
 
 // Error says where the damage is.
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("snapshot: run %s is damaged: %s, byte %d, after record %d: %v", e.RunID, e.File, e.Offset, e.LastSeq, e.Err)
+	return fmt.Sprintf("snapshot: run %s is damaged: %s, byte %d, after record %d: %s", e.RunID, e.File, e.Offset, e.LastSeq, bare(e.Err, ErrCorrupt))
 }
 
 // Unwrap returns ErrCorrupt and what is wrong.
@@ -228,12 +228,12 @@ func split(runID, name string, data []byte) (part, error) {
 	head, err := all[0].header()
 	switch {
 	case errors.Is(err, ErrFormat):
-		return p, err
+		return p, fmt.Errorf("snapshot: run %s: %s: %w", runID, name, err)
 	case err != nil:
 		p.damage, p.err, p.torn = &gap{0, int64(len(data))}, err, nil
 		return p, nil
 	case head.Info.RunID != runID:
-		return p, &kindError{fmt.Sprintf("snapshot: run %s: %s is of run %s", runID, name, head.Info.RunID), ErrCorrupt}
+		return p, &kindError{fmt.Sprintf("snapshot: run %s: %s is of run %s: put it where that run is, or delete this one", runID, name, head.Info.RunID), ErrCorrupt}
 	}
 	p.head = head
 	return p, nil
@@ -285,7 +285,7 @@ func (r *reading) add(p *part) error {
 		case frameHeader:
 			r.isDamaged(p.name, f.offset, errSecondHeader)
 		default:
-			return &kindError{fmt.Sprintf("snapshot: run %s: %s, byte %d: frames of kind %d are not known to this version", r.runID, f.file, f.offset, f.kind), ErrFormat}
+			return &kindError{fmt.Sprintf("snapshot: run %s: %s, byte %d: frames of kind %d are not known to this version of Reprise: use a newer one", r.runID, f.file, f.offset, f.kind), ErrFormat}
 		}
 	}
 	if p.damage != nil && !damaged {
@@ -354,7 +354,7 @@ func (r *reading) decodeEach(all []frame) (records []core.Record, err error) {
 			}
 		}
 		if errors.Is(err, ErrFormat) {
-			return nil, fmt.Errorf("snapshot: run %s: %s, byte %d: %w", r.runID, f.file, f.offset, err)
+			return nil, &kindError{fmt.Sprintf("snapshot: run %s: %s, byte %d: %s", r.runID, f.file, f.offset, bare(err, ErrFormat)), ErrFormat}
 		} else if err != nil {
 			return nil, &CorruptError{RunID: r.runID, File: f.file, Offset: f.offset, LastSeq: uint64(last), Err: err}
 		}

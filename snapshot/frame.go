@@ -2,9 +2,11 @@ package snapshot
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math"
+	"strings"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
@@ -159,22 +161,32 @@ func frames(file string, data []byte) (all []frame, first *gap, whole bool) {
 
 // header reads a frameHeader.
 func (f *frame) header() (header, error) {
-	var format struct {
-		Format int `json:"format"`
+	var written versioned
+	if err := codec.Decode(f.body, &written); err != nil {
+		return header{}, fmt.Errorf("the header: %w", err)
 	}
-	if err := codec.Decode(f.body, &format); err != nil {
-		return header{}, err
-	}
-	if format.Format > FormatVersion {
+	if written.Format > FormatVersion {
 		return header{}, &kindError{
-			fmt.Sprintf("snapshot: %s has format %d, and this version reads up to %d", f.file, format.Format, FormatVersion), ErrFormat,
+			fmt.Sprintf("it has format %d, and this version of Reprise reads up to %d: use a newer one", written.Format, FormatVersion), ErrFormat,
 		}
 	}
 	var h header
-	err := codec.Decode(f.body, &h)
+	if err := codec.Decode(f.body, &h); err != nil {
+		return header{}, fmt.Errorf("the header: %w", err)
+	}
+	if h.Info.RunID == "" {
+		return header{}, errNoRun
+	}
 	h.Info.utc()
-	return h, err
+	return h, nil
 }
+
+// versioned is what a header of every version has.
+type versioned struct {
+	Format int `json:"format"`
+}
+
+var errNoRun = errors.New("the header names no run")
 
 // end reads a frameEnd.
 func (f *frame) end() (Info, error) {
@@ -216,3 +228,7 @@ type kindError struct {
 
 func (e *kindError) Error() string { return e.text }
 func (e *kindError) Unwrap() error { return e.kind }
+
+// bare is the text of an error of a kind without what the kind says, for one
+// that says it already.
+func bare(err, kind error) string { return strings.TrimPrefix(err.Error(), kind.Error()+": ") }

@@ -13,8 +13,9 @@ import (
 
 // List implements [Store]. It reads the meta file of each run, and the end of
 // the journal of those that are open or were when their process ended. A run
-// whose files are damaged is listed with what is known of it, be it the run ID
-// alone; Load says what is wrong.
+// whose files are damaged, or cannot be read, is listed with what is known of
+// it, be it the run ID alone; Load says what is wrong. Those that WithWarnings
+// has called are told of what cannot be read.
 func (s *FileStore) List(ctx context.Context, f Filter) ([]Info, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -32,12 +33,16 @@ func (s *FileStore) List(ctx context.Context, f Filter) ([]Info, error) {
 			return nil, err
 		}
 		info, err := s.about(ctx, e.Name())
-		if errors.Is(err, ErrNotFound) {
-			continue
-		} else if err != nil {
-			return nil, err
+		switch {
+		case err == nil:
+			all = append(all, info)
+		case errors.Is(err, ErrNotFound):
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		default:
+			s.warn(e.Name(), err)
+			all = append(all, Info{RunID: e.Name(), Status: StatusInterrupted})
 		}
-		all = append(all, info)
 	}
 	return f.pick(all), nil
 }

@@ -76,6 +76,25 @@ func TestWhatIsNoRunIsNotListed(t *testing.T) {
 	require.NoError(t, j.Close(snapshot.StatusCompleted))
 }
 
+func TestRunThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
+	dir := t.TempDir()
+	told := make(map[string]error)
+	s := newFileStore(t, dir, snapshot.WithWarnings(func(runID string, err error) { told[runID] = err }))
+	require.NoError(t, begin(t, s).Close(snapshot.StatusCompleted))
+	for _, name := range []string{"snapshot", "journal-00000001", "meta"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "no-"+name, name), 0o700))
+	}
+	listed, err := s.List(t.Context(), snapshot.Filter{})
+	require.NoError(t, err)
+	require.Len(t, listed, 3, "one has nothing but a directory named meta, and was never begun")
+	require.Equal(t, "run", listed[0].RunID)
+	require.Len(t, told, 2)
+	for _, name := range []string{"snapshot", "journal-00000001"} {
+		require.ErrorContains(t, told["no-"+name], "read run no-"+name)
+		require.ErrorContains(t, told["no-"+name], "is a directory")
+	}
+}
+
 func TestListingDoesNotKeepAnybodyFromOpening(t *testing.T) {
 	s := newFileStore(t, t.TempDir())
 	snapshot.Abandon(begin(t, s)) // so that List looks whether it is held

@@ -131,22 +131,9 @@ func WithInterruptChecker(check Checker) Option {
 // WithMetadata describes the run.
 func WithMetadata(m Metadata) Option { return func(c *config) { c.metadata = m.Clone() } }
 
-// CheckRunID reports what keeps id from being a run ID.
-func CheckRunID(id string) error {
-	const allowed = "allowed are 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot"
-	illegal := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
-	}
-	switch {
-	case id == "":
-		return fmt.Errorf("state: the run ID is empty; %s", allowed)
-	case len(id) > 128:
-		return fmt.Errorf("state: the run ID %q has %d characters; %s", core.Truncate(id, 20), len(id), allowed)
-	case id[0] == '.' || strings.ContainsFunc(id, illegal):
-		return fmt.Errorf("state: the run ID %q is not allowed; %s", id, allowed)
-	}
-	return nil
-}
+// CheckRunID reports what keeps id from being a run ID; it is
+// snapshot.CheckRunID.
+func CheckRunID(id string) error { return snapshot.CheckRunID(id) }
 
 // config is what the options say.
 type config struct {

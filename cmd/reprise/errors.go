@@ -153,15 +153,21 @@ func (a *app) explain(runID string, err error) error {
 	case errors.As(err, &locked):
 		return &hintError{locked, "it can be read meanwhile; to change it, wait until that program has closed it, or stop it"}
 	case errors.Is(err, snapshot.ErrCorrupt):
-		return &hintError{err, fmt.Sprintf("`reprise repair %s` saves what can be read", runID)}
+		return &hintError{unadvised(err), fmt.Sprintf("`reprise repair %s` saves what can be read", runID)}
 	case errors.Is(err, snapshot.ErrFormat):
-		return &hintError{err, newerHint(runID)}
+		return err // which says what to do
 	}
 	return err
 }
 
-func newerHint(runID string) string {
-	return fmt.Sprintf("run %s was written by a newer version, so use that", runID)
+// unadvised is the damage of a run without the advice of the library, which is
+// for programs.
+func unadvised(err error) error {
+	var damage *snapshot.CorruptError
+	if errors.As(err, &damage) {
+		return damage
+	}
+	return err
 }
 
 // notFoundError is a run that the store does not have.

@@ -2,13 +2,19 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 func (a *app) gcCommand() *cobra.Command {
-	var grace time.Duration
+	var (
+		grace  time.Duration
+		dryRun bool
+	)
 	cmd := &cobra.Command{
 		Use:     "gc",
 		GroupID: groupKeep,
@@ -16,35 +22,60 @@ func (a *app) gcCommand() *cobra.Command {
 		Long: "Remove artifacts that no run refers to and that are older than the grace. Runs\n" +
 			"may go on meanwhile; the grace is for those that have stored an artifact and not\n" +
 			"yet recorded it. If any run cannot be read, nothing is removed.",
-		Example: "  reprise gc\n" +
+		Example: "  reprise gc --dry-run\n" +
 			"  reprise gc --grace 24h",
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.gc(cmd.Context(), grace)
+			if grace < 0 {
+				return usagef("--grace %v: allowed is 0 and more", grace)
+			}
+			store, err := a.store()
+			if err != nil {
+				return err
+			}
+			if dryRun {
+				return a.garbage(cmd.Context(), store, grace)
+			}
+			return a.gc(cmd.Context(), store, grace)
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
 	cmd.Flags().DurationVar(&grace, "grace", time.Hour, "how old an artifact must be, as a `duration`")
 	return cmd
 }
 
-func (a *app) gc(ctx context.Context, grace time.Duration) error {
-	if grace < 0 {
-		return usagef("--grace %v: allowed is 0 and more", grace)
-	}
-	store, err := a.store()
-	if err != nil {
-		return err
-	}
+func (a *app) gc(ctx context.Context, store *snapshot.FileStore, grace time.Duration) error {
 	removed, err := store.GC(ctx, grace)
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return err
 	case err != nil:
-		return &hintError{err, "`reprise verify` tells what cannot be read; repair or delete it first"}
+		return notCollected(ctx, err)
 	case a.json:
 		return a.writeJSON(map[string]int{"removed": removed})
 	}
 	a.printf("removed %s\n", plural(removed, "artifact"))
 	return nil
+}
+
+// garbage lists what gc would remove.
+func (a *app) garbage(ctx context.Context, store *snapshot.FileStore, grace time.Duration) error {
+	references, err := store.Garbage(ctx, grace)
+	switch {
+	case err != nil:
+		return notCollected(ctx, err)
+	case a.json:
+		return a.writeJSON(map[string][]string{"would_remove": append([]string{}, references...)})
+	}
+	for _, ref := range references {
+		a.printf("%s\n", ref)
+	}
+	fmt.Fprintf(a.stderr, "would remove %s\n", plural(len(references), "artifact"))
+	return nil
+}
+
+func notCollected(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return &hintError{err, "`reprise verify` tells what cannot be read; repair or delete it first"}
 }

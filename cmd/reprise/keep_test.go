@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -74,12 +77,42 @@ func TestVerifyFindsArtifactsThatAreGoneOrOther(t *testing.T) {
 	assert.Regexp(t, `(?m)^BAD      oslo: record \d+, agent/tell: no artifact "[0-9a-f]{64}"$`, call(t, dir, "verify").stdout)
 }
 
+func TestVerifyFindsInputsThatAreNotThoseOfTheirHash(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	found, err := newStore(t, dir).Load(t.Context(), "oslo")
+	require.NoError(t, err)
+	changed := -1
+	for i := range found.Records {
+		if d := found.Records[i].Detail; d != nil && len(d.Input) > 0 {
+			d.Input, err = core.Encode("Paris")
+			require.NoError(t, err)
+			changed = i + 1
+		}
+	}
+	require.Positive(t, changed)
+	journal, err := newStore(t, dir).Open(t.Context(), "paris", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	require.NoError(t, journal.Append(found.Records...))
+	require.NoError(t, journal.Close(snapshot.StatusCompleted))
+	got := call(t, dir, "verify")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Contains(t, got.stdout, fmt.Sprintf("BAD      paris: record %d, agent: the input is not the one that its hash was made of\n", changed))
+	assert.Contains(t, got.stdout, "ok       oslo")
+}
+
 func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
 	assert.Equal(t, "removed 0 artifacts\n", call(t, dir, "gc", "--grace", "0s").text(t))
 	call(t, dir, "delete", "-y", "oslo").text(t)
 	assert.Equal(t, "removed 0 artifacts\n", call(t, dir, "gc").text(t), "it is too young")
+	dry := call(t, dir, "gc", "--grace", "0s", "--dry-run")
+	assert.Equal(t, exitOK, dry.code)
+	assert.Regexp(t, `^[0-9a-f]{64}\n$`, dry.stdout)
+	assert.Equal(t, "would remove 1 artifact\n", dry.stderr)
+	assert.JSONEq(t, `{"would_remove": ["`+strings.TrimSpace(dry.stdout)+`"]}`, call(t, dir, "gc", "--grace", "0s", "--dry-run", "--json").text(t))
+	assert.JSONEq(t, `{"would_remove": []}`, call(t, dir, "gc", "--dry-run", "--json").text(t))
 	assert.Equal(t, "{\n  \"removed\": 1\n}\n", call(t, dir, "gc", "--grace", "0s", "--json").text(t))
 	call(t, dir, "gc", "--grace", "-1s").failed(t, exitUsage, "--grace -1s: allowed is 0 and more")
 
@@ -98,12 +131,13 @@ func TestRunOfANewerVersionIsToldAsSuch(t *testing.T) {
 	require.NoError(t, err)
 	fromTheFuture(t, data)
 	require.NoError(t, os.WriteFile(name, data, 0o600))
+	const want = "run oslo: snapshot: it has format 99, and this version of Reprise reads up to 1: use a newer one"
 	for _, args := range [][]string{{"show", "oslo"}, {"repair", "oslo"}, {"questions", "oslo"}} {
 		got := call(t, dir, args...)
 		assert.Equal(t, exitFailure, got.code)
-		assert.Contains(t, got.stderr, "run oslo was written by a newer version, so use that")
+		assert.Contains(t, got.stderr, want)
 	}
-	assert.Contains(t, call(t, dir, "verify").stdout, "run oslo was written by a newer version, so use that")
+	assert.Contains(t, call(t, dir, "verify").stdout, want)
 	assert.Contains(t, call(t, dir, "show", "oslo", "--json").stderr, `"code":"format"`)
 }
 

@@ -85,9 +85,21 @@ func TestUnreadableRunsAreListedAsSuch(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "bad"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "bad", "snapshot"), []byte("hello"), 0o600))
 	got := call(t, dir, "runs")
-	assert.Equal(t, exitOK, got.code)
+	assert.Equal(t, exitFailure, got.code)
 	assert.Contains(t, got.stdout, "unreadable")
+	assert.Contains(t, got.stdout, "good")
 	assert.Equal(t, "1 run cannot be read; `reprise verify` tells why\n", got.stderr)
+
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "worse", "snapshot"), 0o700))
+	got = call(t, dir, "runs")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Regexp(t, `(?m)^worse +unreadable`, got.stdout)
+	assert.Regexp(t, "^reprise: run worse: read run worse: .*is a directory\n2 runs cannot be read; `reprise verify` tells why\n$", got.stderr)
+	inJSON := call(t, dir, "runs", "--json")
+	assert.Equal(t, exitFailure, inJSON.code)
+	assert.Empty(t, inJSON.stderr)
+	assert.Equal(t, 2, strings.Count(inJSON.stdout, `"unreadable"`))
+	assert.Contains(t, call(t, dir, "verify").stdout, "BAD      worse: read run worse: ")
 }
 
 func TestShowPrintsTheRunWithItsRetries(t *testing.T) {

@@ -38,7 +38,8 @@ func (a *app) runsCommand() *cobra.Command {
 		Short:   "List runs, the last updated first",
 		Long: "List runs, the last updated first. Filters are combined: a run is listed if all\n" +
 			"of them pick it. A time is RFC 3339 (2026-01-31T08:00:00Z) or how long ago\n" +
-			"(90s, 24h, 7d). A run that is damaged, or of a newer version, is unreadable.",
+			"(90s, 24h, 7d). A run that is damaged, or of a newer version, is unreadable; then\n" +
+			"the command lists the others, and exits with 1.",
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
@@ -110,6 +111,16 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 			unreadable++
 		}
 	}
+	if err := a.listed(infos); err != nil || unreadable == 0 {
+		return err
+	}
+	if !a.json {
+		fmt.Fprintf(a.stderr, "%s cannot be read; `reprise verify` tells why\n", plural(unreadable, "run"))
+	}
+	return errTold
+}
+
+func (a *app) listed(infos []snapshot.Info) error {
 	if a.json {
 		return a.writeJSON(append([]snapshot.Info{}, infos...))
 	}
@@ -117,13 +128,7 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 		fmt.Fprintln(a.stderr, "no runs")
 		return nil
 	}
-	if err := a.table(runRows(infos)); err != nil {
-		return err
-	}
-	if unreadable > 0 {
-		fmt.Fprintf(a.stderr, "%s cannot be read; `reprise verify` tells why\n", plural(unreadable, "run"))
-	}
-	return nil
+	return a.table(runRows(infos))
 }
 
 func runRows(infos []snapshot.Info) [][]string {

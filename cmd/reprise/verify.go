@@ -17,8 +17,8 @@ func (a *app) verifyCommand() *cobra.Command {
 		GroupID: groupKeep,
 		Short:   "Read everything and tell what is damaged",
 		Long: "Read runs, or all runs, to the last byte, and the artifacts that they refer to:\n" +
-			"checksums of the files, the order of the records, the hashes of the artifacts.\n" +
-			"Nothing is changed. It exits with 1 if anything is damaged.",
+			"checksums of the files, the order of the records, the hashes of the artifacts and\n" +
+			"of the inputs that were kept. Nothing is changed. It exits with 1 if anything is damaged.",
 		Example: "  reprise verify\n" +
 			"  reprise verify weather-42 weather-43\n" +
 			"  reprise verify --json",
@@ -110,11 +110,8 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 	case err == nil:
 	case errors.Is(err, snapshot.ErrNotFound), ctx.Err() != nil:
 		return v, err
-	case errors.Is(err, snapshot.ErrFormat):
-		v.Problems = append(v.Problems, message(err)+"; "+newerHint(runID))
-		return v, nil
 	default:
-		v.Problems = append(v.Problems, message(err))
+		v.Problems = append(v.Problems, message(unadvised(err)))
 		return v, nil
 	}
 	v.Records = len(found.Records)
@@ -125,6 +122,9 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 			continue
 		}
 		v.Problems = append(v.Problems, unreadable(r)...)
+		if !isHashed(r) {
+			v.Problems = append(v.Problems, fmt.Sprintf("record %d, %s: the input is not the one that its hash was made of", r.Seq, where(r)))
+		}
 		ref := r.Detail.Artifact
 		if ref == "" || seen[ref] {
 			continue
@@ -164,6 +164,16 @@ func unreadable(r *core.Record) (problems []string) {
 		problems = append(problems, fmt.Sprintf("record %d, %s: the output is no msgpack", r.Seq, where(r)))
 	}
 	return problems
+}
+
+// isHashed reports whether the input of a record, if it was kept, has the hash
+// that was recorded. One that is unreadable has none.
+func isHashed(r *core.Record) bool {
+	if len(r.Detail.Input) == 0 || r.Detail.InputHash.IsZero() {
+		return true
+	}
+	hash, err := core.HashOfEncoded(r.Detail.Input)
+	return err != nil || hash == r.Detail.InputHash
 }
 
 // where is what a record is about.

@@ -1,0 +1,32 @@
+package snapshot
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// CheckRunID says what keeps a run from having that ID: allowed are 1 to 128
+// ASCII letters, digits, dots, dashes and underscores, not beginning with a
+// dot. So an ID is never a path.
+func CheckRunID(id string) error {
+	const allowed = "allowed are 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot"
+	switch {
+	case id == "":
+		return fmt.Errorf("snapshot: the run ID is empty; %s", allowed)
+	case len(id) > 128:
+		return fmt.Errorf("snapshot: the run ID %q has %d bytes; %s", core.Truncate(id, 20), len(id), allowed)
+	case id[0] == '.' || strings.ContainsFunc(id, isForbidden):
+		return fmt.Errorf("snapshot: the run ID %q is not allowed; %s", id, allowed)
+	}
+	return nil
+}
+
+func isForbidden(r rune) bool {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+		return false
+	}
+	return r != '.' && r != '-' && r != '_'
+}
