@@ -46,8 +46,8 @@ func Example() {
 	// ✔ fetch_data [COMPLETED after 2 attempts] (3.0s total)
 	//   ↻ Recovered after 1 retry
 	// 📊 SUMMARY
-	// ├─ Calls: 1 (tools 1, LLMs 0, agents 0)
-	// ├─ Completed: 1
+	// ├─ Calls: 1 (tools 1)
+	// ├─ Completed: 1 (tools 1)
 	// ├─ Failed: 0
 	// ├─ Attempts: 2
 	// └─ Time waiting: 2.0s

@@ -443,7 +443,7 @@ func TestNilWriterOnlyCounts(t *testing.T) {
 	p.Publish(tool(t, core.StatusStarted, 0))
 	p.PrintSummary()
 	require.NoError(t, p.Err())
-	assert.Equal(t, 1, p.Summary().Tools)
+	assert.Equal(t, 1, p.Summary().Tools.GoingOn)
 }
 
 // faulty fails in its second Write and is short in its third.

@@ -40,6 +40,17 @@ func fiveRetried(t testing.TB) []core.Record {
 	return numbered(t, records, "fetch_data", exhausting(t))
 }
 
+// ofTools is a summary of calls of tools.
+func ofTools(e printer.Executions, s printer.Summary) printer.Summary {
+	s.Executions, s.Tools = e, e
+	return s
+}
+
+func slow(elapsed time.Duration, attempts int) []printer.SlowCall {
+	a, _ := core.ParseAddress("fetch_data")
+	return []printer.SlowCall{{RunID: "r1", Address: a, Elapsed: elapsed, Attempts: attempts}}
+}
+
 func TestSummaryHasTheTextOfTheSpecification(t *testing.T) {
 	var out strings.Builder
 	p := printer.New(&out)
@@ -49,11 +60,19 @@ func TestSummaryHasTheTextOfTheSpecification(t *testing.T) {
 	out.Reset()
 	p.PrintSummary()
 	assert.Equal(t, `📊 SUMMARY
-├─ Calls: 5 (tools 5, LLMs 0, agents 0)
-├─ Completed: 4
-├─ Failed: 1
+├─ Calls: 5 (tools 5)
+├─ Completed: 4 (tools 4)
+├─ Failed: 1 (tools 1)
 ├─ Attempts: 17
+├─ Total time: 32.0s
 └─ Time waiting: 32.0s
+
+📊 SLOWEST CALLS
+├─ 9.0s fetch_data#2 (4 attempts)
+├─ 9.0s fetch_data#3 (4 attempts)
+├─ 7.0s fetch_data (3 attempts)
+├─ 5.2s fetch_data#4 (3 attempts)
+└─ 5.2s fetch_data#5 (3 attempts)
 
 📊 RETRY STATISTICS
 ├─ Total events with retries: 5
@@ -76,10 +95,10 @@ func TestSummaryWithoutRetriesHasOneBlock(t *testing.T) {
 	p.PrintSummary()
 	assert.Equal(t, `SUMMARY
 |- Calls: 3 (tools 1, LLMs 1, agents 1)
-|- Completed: 1
+|- Completed: 1 (LLMs 1)
 |- Failed: 0
-|- Interrupted: 1
-|- Recovered from history: 1
+|- Interrupted: 1 (tools 1)
+|- Recovered from history: 1 (agents 1)
 |- Attempts: 1
 |- Tokens: 17 (12 in, 5 out)
 `+"`- Cost: 0.0025\n", out.String())
@@ -101,11 +120,11 @@ func TestSummaryCountsReplaysOnce(t *testing.T) {
 	recovered.Detail = &core.Detail{Usage: core.Usage{InputTokens: 1}}
 	p.Publish(recovered)
 	assert.Equal(t, before, p.Summary())
-	assert.Equal(t, printer.Summary{
-		Tools: 5, Completed: 4, Failed: 1, Attempts: 17, Retries: 12,
-		Retried: 5, SucceededAfterRetry: 4, FailedAfterRetries: 1,
-		Waited: 32 * time.Second, Usage: core.Usage{InputTokens: len(records)},
-	}, before)
+	before.Slowest = nil
+	assert.Equal(t, ofTools(printer.Executions{Completed: 4, Failed: 1}, printer.Summary{
+		Attempts: 17, Retries: 12, Retried: 5, SucceededAfterRetry: 4, FailedAfterRetries: 1,
+		Took: 32 * sec, Waited: 32 * sec, Usage: core.Usage{InputTokens: len(records)},
+	}), before)
 }
 
 func TestSummaryFollowsAnInterruptedCallToItsEnd(t *testing.T) {
@@ -115,19 +134,22 @@ func TestSummaryFollowsAnInterruptedCallToItsEnd(t *testing.T) {
 		p.Publish(r)
 	}
 	publish(1, tool(t, core.StatusStarted, 0))
-	assert.Equal(t, printer.Summary{Tools: 1, Attempts: 1}, p.Summary())
+	assert.Equal(t, ofTools(printer.Executions{GoingOn: 1}, printer.Summary{Attempts: 1}), p.Summary())
 	retry := failing(t, 0, 2*sec)
 	publish(2, retry[0])
 	publish(3, retry[1])
 	interrupted := tool(t, core.StatusInterrupted, 1)
 	interrupted.Time = retry[1].Time.Add(sec)
+	interrupted.Err = &core.InterruptedError{Reason: core.InterruptUser}
 	publish(4, interrupted)
-	assert.Equal(t, printer.Summary{Tools: 1, Interrupted: 1, Attempts: 1, Waited: sec}, p.Summary(), "the wait was cut short, the retry not begun")
+	assert.Equal(t, ofTools(printer.Executions{Interrupted: 1}, printer.Summary{
+		Attempts: 1, Waited: sec, Interrupts: map[core.InterruptReason]int{core.InterruptUser: 1},
+	}), p.Summary(), "the wait was cut short, the retry not begun")
 	publish(5, tool(t, core.StatusStarted, 1))
 	publish(6, completed(t, 1, 3*sec))
-	assert.Equal(t, printer.Summary{
-		Tools: 1, Completed: 1, Attempts: 2, Retries: 1, Retried: 1, SucceededAfterRetry: 1, Waited: sec,
-	}, p.Summary())
+	assert.Equal(t, ofTools(printer.Executions{Completed: 1}, printer.Summary{
+		Attempts: 2, Retries: 1, Retried: 1, SucceededAfterRetry: 1, Waited: sec, Slowest: slow(3*sec, 2),
+	}), p.Summary())
 }
 
 func TestSummaryKeepsRunsApart(t *testing.T) {
@@ -137,7 +159,9 @@ func TestSummaryKeepsRunsApart(t *testing.T) {
 		r.RunID, r.Seq = run, 2
 		p.Publish(r)
 	}
-	assert.Equal(t, printer.Summary{Tools: 2, Completed: 2, Attempts: 2}, p.Summary())
+	s := p.Summary()
+	assert.Equal(t, printer.Executions{Completed: 2}, s.Executions)
+	assert.Len(t, s.Slowest, 2)
 }
 
 func TestSummaryCountsNoAttemptBeforeThePreconditions(t *testing.T) {
@@ -145,5 +169,5 @@ func TestSummaryCountsNoAttemptBeforeThePreconditions(t *testing.T) {
 	r := failed(t, 0, core.ReasonPrecondition, half)
 	r.Stage = core.StagePrecondition
 	p.Publish(r)
-	assert.Equal(t, printer.Summary{Tools: 1, Failed: 1}, p.Summary())
+	assert.Equal(t, ofTools(printer.Executions{Failed: 1}, printer.Summary{Slowest: slow(half, 0)}), p.Summary())
 }
