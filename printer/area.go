@@ -125,7 +125,7 @@ func (a *area) call(l *live, waits bool, room int) []piece {
 	for _, p := range state {
 		room -= columnsOf(p.text)
 	}
-	const least = 8
+	const least = 4
 	name := fit(l.label, max(room, least), a.ellipsis)
 	pieces := append([]piece{{l.mark.style, l.mark.symbol + " "}, {"", name + " "}}, state...)
 	if l.problem != "" && waits {

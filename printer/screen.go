@@ -1,13 +1,15 @@
 package printer
 
-import "strconv"
-
 // The control sequences that are used, as ECMA-48 and every terminal of today
 // has them. The cursor is never hidden: it stands below the live lines, so that
 // a process that is killed leaves a terminal in which one can go on.
+//
+// Lines are erased one by one: some terminals keep what is erased all at once
+// from the top of the window, as tmux does, and so show it twice.
 const (
-	eraseLine  = "\x1b[K" // to its end
-	eraseBelow = "\x1b[J" // from the cursor on
+	eraseRow   = "\x1b[2K"
+	eraseRest  = "\x1b[K" // of the row, from the cursor on
+	up         = "\x1b[A"
 	wrapOff    = "\x1b[?7l"
 	wrapOn     = "\x1b[?7h"
 	beginFrame = "\x1b[?2026h" // what follows is shown at once, where that is known
@@ -47,13 +49,13 @@ func (s *screen) measure() (columns, rows int) {
 		s.last = nil // lines may have been moved
 	}
 	s.rows = rows
-	s.up(columns)
+	s.rewrap(columns)
 	s.columns = columns
 	return columns - 1, min(rows-1, max(3, rows*2/3))
 }
 
-// up takes in what a new width did to the lines on the terminal.
-func (s *screen) up(columns int) {
+// rewrap takes in what a new width did to the lines on the terminal.
+func (s *screen) rewrap(columns int) {
 	if !s.reflows || columns >= s.columns {
 		return
 	}
@@ -77,25 +79,28 @@ func (s *screen) frame(text []byte, lines []liveLine, colors bool) []byte {
 	widths := make([]int, 0, len(lines))
 	for _, line := range lines {
 		drawing = line.appendTo(drawing, colors)
-		drawing = append(drawing, eraseLine+"\r\n"...)
+		drawing = append(drawing, eraseRest+"\r\n"...)
 		widths = append(widths, line.width())
 	}
 	if len(text) == 0 && s.last != nil && string(s.last) == string(drawing) {
 		return nil
 	}
 	b := append(s.buf[:0], beginFrame...)
-	if n := len(s.drawn); n > 0 {
-		b = append(b, "\r\x1b["...)
-		b = strconv.AppendInt(b, int64(n), 10)
-		b = append(b, 'A')
+	if len(text) == 0 && len(s.drawn) == len(widths) {
+		b = append(b, '\r')
+		for range s.drawn {
+			b = append(b, up...)
+		}
+	} else {
+		b = append(b, "\r"+eraseRow...) // of what was typed
+		for range s.drawn {
+			b = append(b, up+eraseRow...)
+		}
 	}
-	if len(text) > 0 {
-		b = append(b, eraseBelow...)
-		b = s.above(b, text)
-	}
+	b = s.above(b, text)
 	b = append(b, wrapOff...)
 	b = append(b, drawing...)
-	b = append(b, eraseBelow+wrapOn+endFrame...)
+	b = append(b, wrapOn+endFrame...)
 	s.drawn, s.last, s.buf = widths, drawing, b
 	return b
 }

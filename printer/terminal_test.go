@@ -249,7 +249,7 @@ func TestLiveLinesFitIntoAnyWindow(t *testing.T) {
 			}
 			pass(sec)
 			frames := strings.Split(e.raw.String(), "\x1b[?7l")
-			last, _, _ := strings.Cut(frames[len(frames)-1], "\x1b[J")
+			last, _, _ := strings.Cut(frames[len(frames)-1], "\x1b[?7h")
 			for line := range strings.Lines(last) {
 				line = withoutSequences(strings.TrimRight(line, "\r\n"))
 				assert.Less(t, (&runewidth.Condition{}).StringWidth(line), max(columns, 1), "%d columns: %q", columns, line)
