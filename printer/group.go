@@ -73,11 +73,9 @@ func change(above *node, branch, calls, waiting int, last core.Status) {
 }
 
 // isDue reports whether a line about a group is to be written while it goes
-// on: as each of the first ten branches ends, and then whenever another tenth
-// has.
+// on: whenever another tenth of the branches that are known has ended.
 func (g *groupNode) isDue() bool {
-	told := g.told.ended()
-	return g.hasLine() && g.progress.ended() >= told+max(1, told/10)
+	return g.hasLine() && g.progress.ended() >= g.told.ended()+max(1, g.progress.known/10)
 }
 
 // hasLine reports whether there is something to tell that was not told.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,8 +22,10 @@ import (
 // printer where a test looks at lines that scrolled away.
 type emulator struct {
 	vt10x.Terminal
-	columns, rows int // told to the printer
-	raw           strings.Builder
+	raw strings.Builder
+
+	mu            sync.Mutex // guards what follows
+	columns, rows int        // told to the printer
 }
 
 func newEmulator(t *testing.T, columns, rows int) *emulator {
@@ -35,8 +38,20 @@ func newEmulator(t *testing.T, columns, rows int) *emulator {
 }
 
 func (e *emulator) printer(options ...printer.Option) *printer.Printer {
-	size := func() (int, int) { return e.columns, e.rows }
+	size := func() (int, int) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.columns, e.rows
+	}
 	return printer.New(io.MultiWriter(e.Terminal, &e.raw), append([]printer.Option{printer.WithTerminal(size)}, options...)...)
+}
+
+// resize makes the terminal wider or narrower.
+func (e *emulator) resize(columns int) {
+	e.Resize(columns, 200)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.columns = columns
 }
 
 // shown is what one sees, without what is empty.
@@ -283,12 +298,10 @@ func TestResizeLeavesNoLiveLineBehind(t *testing.T) {
 		publish(p, now(tool(t, core.StatusStarted, 0))...)
 		publish(p, now(failing(t, 0, 10*sec)...)...)
 		pass(sec)
-		e.columns, e.rows = 30, 10
-		e.Resize(30, 200)
+		e.resize(30)
 		pass(sec)
 		assert.Equal(t, "🔧 fetch_data ↻ 2/3 in 8.0s …", e.shown())
-		e.columns = 70
-		e.Resize(70, 200)
+		e.resize(70)
 		pass(sec)
 		assert.Equal(t, "🔧 fetch_data ↻ Retrying (attempt 2/3) in 7.0s... - Connection timeo…", e.shown())
 		publish(p, now(tool(t, core.StatusStarted, 1), completed(t, 1, 3*sec))...)
