@@ -150,7 +150,7 @@ func (c *course) end(n *node, r *core.Record, lines []byte) {
 		return // it is no progress of today
 	}
 	for ; above.group != nil; above = above.above {
-		if above.group.isDue() && !(c.bars && hasBar(above)) {
+		if above.group.isDue() && (!c.bars || !hasBar(above)) {
 			c.groupLine(above)
 		}
 	}

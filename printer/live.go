@@ -1,6 +1,8 @@
 package printer
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -62,13 +64,18 @@ func (p *Printer) redraw() {
 	}
 }
 
-func (p *Printer) drawAgain() bool {
+func (p *Printer) drawAgain() (again bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer func() {
+		if v := recover(); v != nil { // of the writer, or of what tells the size
+			p.err = cmp.Or(p.err, fmt.Errorf("printer: drawing panicked: %v", v))
+		}
+		p.redrawing = again
+	}()
 	if p.closed {
 		return false
 	}
 	_ = p.flush()
-	p.redrawing = p.course.tree.calls > 0
-	return p.redrawing
+	return p.course.tree.calls > 0
 }

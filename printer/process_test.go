@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,8 @@ func play(scene string) error {
 		delay = 100 * time.Millisecond
 	case "killed", "interrupted":
 		delay = time.Hour
+	case "panics":
+		failures = 0
 	default:
 		return fmt.Errorf("no such scene: %q", scene)
 	}
@@ -68,7 +71,7 @@ func play(scene string) error {
 		defer stop()
 		context.AfterFunc(ctx, func() { st.Interrupt(core.InterruptUser, "Ctrl-C", "terminal") })
 	}
-	attempts := 0
+	attempts, begun := 0, make(chan struct{})
 	tool := decorators.Tool("fetch_data", "", func(context.Context, struct{}) (string, error) {
 		if attempts++; attempts <= failures {
 			return "", core.Retryable(errTimeout)
@@ -77,8 +80,17 @@ func play(scene string) error {
 	}, actors.WithRetry(core.RetryConfig{InitialDelay: delay, MaxDelay: delay, Jitter: core.NoJitter}))
 	agent := decorators.Agent("assistant", "", func(ctx context.Context, in struct{}) (string, error) {
 		fmt.Fprintln(p, "the program prints this")
+		if scene == "panics" {
+			close(begun)
+			<-ctx.Done()
+		}
 		return tool.Call(ctx, in)
 	})
+	if scene == "panics" {
+		go func() { _, _ = agent.Call(st.Context(context.Background()), struct{}{}) }()
+		<-begun
+		panic("the program panics")
+	}
 	_, err := agent.Call(st.Context(context.Background()), struct{}{})
 	if errors.Is(err, core.ErrExhausted) || errors.Is(err, core.ErrInterrupted) {
 		err = nil
@@ -91,7 +103,7 @@ func sceneCommand(t *testing.T, scene string, environment ...string) *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "CI=", "NO_COLOR=", "TMUX=", "XTERM_VERSION=XTerm(390)", sceneVariable+"="+scene)
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "CI=", "NO_COLOR=", "TMUX=", "XTERM_VERSION=XTerm(390)", "GORACE=atexit_sleep_ms=0", sceneVariable+"="+scene)
 	cmd.Env = append(cmd.Env, environment...)
 	return cmd
 }
@@ -177,7 +189,20 @@ func contains(text string) func(string) bool {
 	return func(shown string) bool { return strings.Contains(shown, text) }
 }
 
-var countdown = regexp.MustCompile(`↻ Retrying \(attempt 2/3\) in (\d\.\d)s\.\.\. - Connection timeout`)
+// countdown takes down the times that are left, as they are shown.
+type countdown struct{ left []string }
+
+var leftShown = regexp.MustCompile(`↻ Retrying \(attempt 2/3\) in (\d\.\d)s\.\.\. - Connection timeout`)
+
+// see reports whether three were shown.
+func (c *countdown) see(shown string) bool {
+	for _, found := range leftShown.FindAllStringSubmatch(shown, 1) {
+		if n := len(c.left); n == 0 || c.left[n-1] != found[1] {
+			c.left = append(c.left, found[1])
+		}
+	}
+	return len(c.left) >= 3
+}
 
 const recovered = `▶ run scene [STARTED]
 the program prints this
@@ -191,14 +216,9 @@ the program prints this
 func TestProcessCountsDownOnItsTerminal(t *testing.T) {
 	needTerminal(t)
 	s := startSession(t, 100, 24, sceneCommand(t, "recovers"))
-	var seen []string
-	s.await("three steps of the countdown", func(shown string) bool {
-		if m := countdown.FindStringSubmatch(shown); m != nil && (len(seen) == 0 || seen[len(seen)-1] != m[1]) {
-			seen = append(seen, m[1])
-		}
-		return len(seen) >= 3
-	})
-	assert.IsDecreasing(t, seen)
+	var seen countdown
+	s.await("three steps of the countdown", seen.see)
+	assert.IsDecreasing(t, seen.left)
 	<-s.ended
 	assert.Equal(t, times.ReplaceAllString(recovered, "(T"), times.ReplaceAllString(s.shown(), "(T"))
 	s.atRest()
@@ -272,6 +292,14 @@ func TestCtrlCLeavesTheTerminalAsItWas(t *testing.T) {
 	})
 }
 
+func TestPanicLeavesTheTerminalAsItWas(t *testing.T) {
+	needTerminal(t)
+	s := startSession(t, 100, 60, sceneCommand(t, "panics"))
+	<-s.ended
+	assert.Regexp(t, `(?s)\n⏸ assistant \[(INTERRUPTED|UNFINISHED)\].*\npanic: the program panics`, s.shown())
+	s.atRest()
+}
+
 func TestTerminalsThatCannotDrawGetPlainLines(t *testing.T) {
 	needTerminal(t)
 	for _, variable := range []string{"TERM=dumb", "TERM=", "CI=true"} {
@@ -316,7 +344,7 @@ func startMultiplexer(t *testing.T, columns, rows int, cmd *exec.Cmd) *multiplex
 	// The shell outlives the process, and cat keeps the window open.
 	script := fmt.Sprintf(`trap : INT; '%s'; echo after the run; exec cat`, cmd.Path)
 	start := m.command("-f", os.DevNull, "new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows), script)
-	start.Env = append(cmd.Env, "TMUX=")
+	start.Env = append(slices.Clone(cmd.Env), "TMUX=")
 	out, err := start.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	t.Cleanup(func() { _ = m.command("kill-server").Run() })
@@ -381,14 +409,9 @@ func (m *multiplexer) atRest() {
 
 func TestWindowOfTmuxShowsTheCountdownAndThenTheResult(t *testing.T) {
 	m := startMultiplexer(t, 100, 30, sceneCommand(t, "recovers"))
-	var seen []string
-	m.await("three steps of the countdown", func(shown string) bool {
-		if found := countdown.FindStringSubmatch(shown); found != nil && (len(seen) == 0 || seen[len(seen)-1] != found[1]) {
-			seen = append(seen, found[1])
-		}
-		return len(seen) >= 3
-	})
-	assert.IsDecreasing(t, seen)
+	var seen countdown
+	m.await("three steps of the countdown", seen.see)
+	assert.IsDecreasing(t, seen.left)
 	shown := m.await("the end", contains("after the run"))
 	assert.Equal(t, times.ReplaceAllString(recovered, "(T")+"\nafter the run", times.ReplaceAllString(shown, "(T"))
 	m.atRest()

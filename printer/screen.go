@@ -85,7 +85,8 @@ func (s *screen) frame(text []byte, lines []liveLine, colors bool) []byte {
 	if len(text) == 0 && s.last != nil && string(s.last) == string(drawing) {
 		return nil
 	}
-	b := append(s.buf[:0], beginFrame...)
+	b := s.buf[:0]
+	b = append(b, beginFrame...)
 	if len(text) == 0 && len(s.drawn) == len(widths) {
 		b = append(b, '\r')
 		for range s.drawn {

@@ -363,6 +363,52 @@ func TestNothingIsDrawnWhileNothingGoesOn(t *testing.T) {
 	assert.NotContains(t, e.raw.String(), "\x1b[?25", "the cursor is never hidden")
 }
 
+// frames keeps what each call of Write was given.
+type frames struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (f *frames) Write(data []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = append(f.all, string(data))
+	return len(data), nil
+}
+
+func TestEachFrameIsOneWriteOfBoundedLength(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out frames
+		p := printer.New(&out, printer.WithTerminal(func() (int, int) { return 80, 24 }))
+		for i := range 1000 {
+			r := tool(t, core.StatusStarted, 0)
+			r.Address = address(t, fmt.Sprintf("fetch_data#%d", i+2))
+			publish(p, now(r)...)
+		}
+		pass(10 * sec)
+		require.NoError(t, p.Close())
+		require.Len(t, out.all, 101, "ten frames a second, and the end")
+		for _, frame := range out.all[:100] {
+			assert.True(t, strings.HasPrefix(frame, "\x1b[?2026h") && strings.HasSuffix(frame, "\x1b[?7h\x1b[?2026l"), "%q", frame)
+			assert.Less(t, len(frame), 80*24*2)
+		}
+	})
+}
+
+// broken is a terminal that panics.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { panic("in Write") }
+
+func TestWriterThatPanicsWhileDrawingIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := printer.New(broken{}, printer.WithTerminal(func() (int, int) { return 80, 24 }))
+		publish(p, now(tool(t, core.StatusStarted, 0))...)
+		pass(sec)
+		require.ErrorContains(t, p.Err(), "in Write")
+	})
+}
+
 func TestRunsAreToldApartInLiveLines(t *testing.T) {
 	e := newEmulator(t, 100, 24)
 	synctest.Test(t, func(t *testing.T) {
