@@ -175,12 +175,16 @@ func (a *area) group(g *groupNode, room int) []piece {
 	const most, least = 20, 5
 	length := room - columnsOf(a.symbols.group) - 2 - columnsOf(g.label) - columnsOf(state)
 	if length = min(length, most); length >= least && !g.tooMany && p.known > 0 {
-		failed := p.failed * length / p.known
-		done := p.ended()*length/p.known - failed
-		pieces = append(pieces,
-			piece{good, strings.Repeat(a.bar, done)},
-			piece{bad, strings.Repeat(a.bar, failed)},
-			piece{faint, strings.Repeat(a.rest, length-done-failed)})
+		filled := 0
+		for _, part := range []struct {
+			style style
+			upTo  int
+		}{{good, p.done}, {bad, p.done + p.failed}, {paused, p.ended()}} {
+			n := part.upTo * length / p.known
+			pieces = append(pieces, piece{part.style, strings.Repeat(a.bar, n-filled)})
+			filled = n
+		}
+		pieces = append(pieces, piece{faint, strings.Repeat(a.rest, length-filled)})
 	}
 	return append(pieces, piece{"", state})
 }

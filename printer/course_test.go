@@ -213,3 +213,14 @@ func TestBranchOfSeveralCallsIsDoneWhenTheLastIs(t *testing.T) {
 🔧 after [STARTED]
 `, out.String())
 }
+
+func TestRewrapCountsTheRowsOfLinesThatNoLongerFit(t *testing.T) {
+	s := screen{reflows: true, columns: 100, drawn: []int{17, 75, 0, 24, 25}}
+	s.rewrap(120)
+	assert.Len(t, s.drawn, 5)
+	s.rewrap(24)
+	assert.Equal(t, []int{17, 24, 24, 24, 3, 0, 24, 24, 1}, s.drawn)
+	s = screen{columns: 100, drawn: []int{75}}
+	s.rewrap(24)
+	assert.Len(t, s.drawn, 1, "this one cuts lines")
+}

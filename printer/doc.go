@@ -69,4 +69,10 @@
 // call. Without live lines a group has a line whenever another tenth of its
 // branches has ended; with them it has a bar; in both it has a line when it is
 // over: when what is around it goes on or ends.
+//
+// # Bounds
+//
+// A printer follows 65,536 calls and groups at once; what comes on top is
+// written as it happens. Of a call whose lines are kept it keeps the first and
+// the latest 16 KB. What the summary remembers is at [Printer.Summary].
 package printer

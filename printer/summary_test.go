@@ -1,15 +1,22 @@
 package printer_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
 )
 
 // numbered puts the records at the path, with sequence numbers after those of
@@ -170,4 +177,73 @@ func TestSummaryCountsNoAttemptBeforeThePreconditions(t *testing.T) {
 	r.Stage = core.StagePrecondition
 	p.Publish(r)
 	assert.Equal(t, ofTools(printer.Executions{Failed: 1}, printer.Summary{Slowest: slow(half, 0)}), p.Summary())
+}
+
+func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, live := snapshot.NewMemoryStore(), printer.New(nil)
+		st, err := state.Open(t.Context(), store, "run-1", state.WithPublisher(live))
+		require.NoError(t, err)
+		attempts := 0
+		tool := decorators.Tool("tool", "", func(ctx context.Context, _ struct{}) (int, error) {
+			core.AddUsage(ctx, core.Usage{InputTokens: 10, OutputTokens: 5, Cost: 0.5})
+			if attempts++; attempts < 3 {
+				return 0, core.Retryable(errTimeout)
+			}
+			return attempts, nil
+		})
+		agent := decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (int, error) {
+			_, _ = actors.Map(ctx, actors.Group{Name: "g"}, tool, make([]struct{}, 3))
+			return core.Step(ctx, "step", func(context.Context) (int, error) { return 1, nil })
+		})
+		_, err = agent.Call(st.Context(t.Context()), struct{}{})
+		require.NoError(t, err)
+		require.NoError(t, st.Close())
+
+		found, err := store.Load(t.Context(), "run-1")
+		require.NoError(t, err)
+		restored := printer.New(nil)
+		publish(restored, found.Records...)
+		require.Equal(t, live.Summary(), restored.Summary())
+		assert.Equal(t, 5, live.Summary().Calls())
+		assert.Equal(t, printer.Executions{Completed: 1}, live.Summary().Steps)
+		assert.NotZero(t, live.Summary().Waited)
+		assert.Equal(t, live.Summary().Usage.InputTokens, 10*live.Summary().Tools.Completed+20)
+	})
+}
+
+func TestTotalTimeLeavesOutThatARunStoodStill(t *testing.T) {
+	p := printer.New(nil)
+	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	record := func(after time.Duration, kind core.Kind, status core.Status) {
+		at = at.Add(after)
+		publish(p, core.Record{RunID: "r1", Kind: kind, Status: status, Time: at, Name: "x", Address: address(t, "x")})
+	}
+	record(0, core.KindRun, core.StatusStarted)
+	record(sec, core.KindTool, core.StatusStarted)
+	record(time.Hour, core.KindRun, core.StatusStarted) // after a crash
+	record(2*sec, core.KindTool, core.StatusCompleted)
+	assert.Equal(t, 3*sec, p.Summary().Took)
+	at = at.Add(-time.Minute)
+	record(0, core.KindTool, core.StatusCompleted)
+	assert.Equal(t, 3*sec, p.Summary().Took, "an old record, published again")
+}
+
+func TestSlowestCallsAreTheFiveSlowest(t *testing.T) {
+	p := printer.New(nil)
+	for _, seconds := range []int{3, 9, 1, 7, 5, 8, 2, 6, 4} {
+		r := completed(t, 0, time.Duration(seconds)*sec)
+		r.Address = address(t, fmt.Sprintf("fetch_data#%d", seconds+1))
+		publish(p, r)
+	}
+	agent := completed(t, 0, time.Hour)
+	agent.Kind, agent.Address = core.KindAgent, address(t, "agent")
+	again := completed(t, 0, 10*sec)
+	again.Address = address(t, "fetch_data#2")
+	publish(p, agent, again)
+	var got []time.Duration
+	for _, c := range p.Summary().Slowest {
+		got = append(got, c.Elapsed)
+	}
+	assert.Equal(t, []time.Duration{10 * sec, 9 * sec, 8 * sec, 7 * sec, 6 * sec}, got, "an agent's time is that of its calls")
 }

@@ -445,4 +445,8 @@ func TestColorsAreFewAndCanBeTurnedOff(t *testing.T) {
 		require.NoError(t, p.Close())
 	})
 	assert.NotRegexp(t, `\x1b\[[0-9;]*m`, e.raw.String(), "live lines have no colours either")
+
+	e = newEmulator(t, 100, 24)
+	publish(e.printer(printer.WithTerminal(nil)), exhausting(t)...)
+	assert.Equal(t, printed(exhausting(t)), e.raw.String(), "what is no terminal gets plain lines")
 }
