@@ -10,6 +10,7 @@ func BenchmarkTwoFailures(b *testing.B)          { benchmark(b, "TwoFailures") }
 func BenchmarkTwoFailuresListeners(b *testing.B) { benchmark(b, "TwoFailuresListeners") }
 func BenchmarkEncode(b *testing.B)               { benchmark(b, "Encode") }
 func BenchmarkDecode(b *testing.B)               { benchmark(b, "Decode") }
+func BenchmarkPrint(b *testing.B)                { benchmark(b, "Print") }
 func BenchmarkDurable(b *testing.B)              { benchmark(b, "Durable") }
 func BenchmarkReplay1000(b *testing.B)           { benchmark(b, "Replay1000") }
 func BenchmarkReplay10000(b *testing.B)          { benchmark(b, "Replay10000") }

@@ -10,7 +10,8 @@
 //
 // Every contestant of a scenario makes the same call: the same handler, the
 // same cancellable context, at most three attempts, the same delays. Encode,
-// Decode, Durable, Replay and Record are about what is stored, see below.
+// Decode, Print, Durable, Replay and Record are about records and what is
+// stored, see below.
 //
 //   - Success: the handler succeeds at once.
 //   - Timeout: the same with a limit of a second on each attempt. The handler
@@ -55,6 +56,9 @@
 //     and not one that was recorded; reprise-new-address decodes the records of
 //     2,000 calls in turn, so that no address is remembered. msgpack and json
 //     marshal a plain struct with the same fields, with its names in the bytes.
+//   - Print: a record is printed to a file, by printer.New(file).Publish. Of
+//     eight records of a call, seven have lines: two failures, each with its
+//     wait, and a success. fprintln writes the same lines, ready-made.
 //   - Durable: calls in a run that state.Open has in a FileStore, with
 //     SyncOutcomes: two appends and an fsync each. In the same number of bytes,
 //     bare has an append and an fsync, sqlite a row and bbolt a key, each in a

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/reprise-go/reprise/printer"
 )
 
 // A scenario is one thing to do, and who does it.
@@ -154,6 +156,14 @@ var scenarios = []scenario{
 	{
 		name: "Decode", title: "The bytes become a record again", peer: "msgpack", attempts: 1, fewer: 2,
 		contestants: decoders,
+	},
+	{
+		name: "Print", title: "A record is printed to a file", peer: "fprintln", attempts: 1, fewer: 2,
+		contestants: []contestant{
+			{"reprise", startPrinter()},
+			{"reprise-compact", startPrinter(printer.WithCompact())},
+			{"fprintln", startFprintln},
+		},
 	},
 	{
 		name: "Durable", title: "The outcome of each call survives the power", peer: "bare", attempts: 1,

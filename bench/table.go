@@ -44,6 +44,7 @@ var targets = []target{
 	{"Encode", "reprise", nanoseconds, "msgpack", 0.2, 0},
 	{"Decode", "reprise", nanoseconds, "", 1900, 0},
 	{"Decode", "reprise", allocated, "", 520, 0},
+	{"Print", "reprise", nanoseconds, "", 10_000, 0},
 	{"Durable", "reprise", nanoseconds, "bare", 1.5, 0},
 	{"Durable", "reprise", nanoseconds, "sqlite", 1 / 1.5, 0},
 	{"Durable", "reprise-16", nanoseconds, "reprise", 0.25, 0},

@@ -1,7 +1,6 @@
 package printer
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,12 +15,12 @@ func (t *text) call(r *core.Record) {
 	case core.StatusStarted:
 		t.begin(depth, t.of(r.Kind))
 		t.label(r)
-		t.add(" [STARTED]")
+		t.tag("", "STARTED")
 		if r.IsRetry() {
 			t.add(" (retry ", ordinal(r), ")")
 		}
 	case core.StatusRetrying:
-		t.begin(depth+1, t.retry)
+		t.beginBelow(depth, mark{t.retry, again})
 		t.retrying(r)
 	default:
 		t.begin(depth, t.at(r.Status))
@@ -60,18 +59,23 @@ func (t *text) ending(r *core.Record) {
 	switch r.Status {
 	case core.StatusCompleted:
 		if r.IsRetry() {
-			t.add(" [COMPLETED after ", count(r.TotalAttempts(), "attempt", "attempts"), "] (", duration(r.Elapsed), " total)")
+			t.tag(good, "COMPLETED after ", count(r.TotalAttempts(), "attempt", "attempts"))
+			t.add(" (", duration(r.Elapsed), " total)")
 		} else {
-			t.add(" [COMPLETED] (", duration(r.Duration), ")")
+			t.tag(good, "COMPLETED")
+			t.add(" (", duration(r.Duration), ")")
 		}
 		t.usage(r)
 	case core.StatusFailed:
 		t.failure(r)
 	case core.StatusInterrupted:
-		t.add(" [INTERRUPTED]")
+		t.tag(paused, "INTERRUPTED")
 		t.interrupt(r)
+	case core.StatusAwaiting:
+		t.tag(paused, "AWAITING")
+		t.awaiting(r)
 	case core.StatusRecovered:
-		t.add(" [RECOVERED from history]")
+		t.tag(faint, "RECOVERED from history")
 		t.cause(r.Err)
 	default:
 		t.state(r)
@@ -79,15 +83,14 @@ func (t *text) ending(r *core.Record) {
 }
 
 func (t *text) failure(r *core.Record) {
-	t.add(" [FAILED")
 	switch {
 	case r.WillRetry || r.Reason == core.ReasonNone || r.Reason == core.ReasonExhausted:
+		t.tag(bad, "FAILED")
 	case r.TotalAttempts() > 1:
-		t.add(": ", words(r.Reason), " after ", count(r.TotalAttempts(), "attempt", "attempts"))
+		t.tag(bad, "FAILED: ", words(r.Reason), " after ", count(r.TotalAttempts(), "attempt", "attempts"))
 	default:
-		t.add(": ", words(r.Reason))
+		t.tag(bad, "FAILED: ", words(r.Reason))
 	}
-	t.add("]")
 	t.times(r)
 	t.cause(r.Err)
 }
@@ -118,21 +121,22 @@ func (t *text) times(r *core.Record) {
 func (t *text) total(r *core.Record) {
 	switch {
 	case r.Status == core.StatusCompleted:
-		t.begin(r.Address.Depth()+1, t.retry)
+		t.beginBelow(r.Address.Depth(), mark{t.retry, good})
 		t.add("Recovered after ", count(r.Attempt, "retry", "retries"))
 		t.end()
 	case r.Reason == core.ReasonExhausted:
-		t.begin(r.Address.Depth(), t.failed)
+		t.begin(r.Address.Depth(), t.at(r.Status))
 		t.label(r)
-		t.add(" [EXHAUSTED all ", count(r.TotalAttempts(), "attempt", "attempts"), "] (", duration(r.Elapsed), " total)")
+		t.tag(bad, "EXHAUSTED all ", count(r.TotalAttempts(), "attempt", "attempts"))
+		t.add(" (", duration(r.Elapsed), " total)")
 		t.end()
 	}
 }
 
 // interrupt tells why and by whom: "user by terminal: Ctrl-C".
 func (t *text) interrupt(r *core.Record) {
-	var e *core.InterruptedError
-	if !errors.As(r.Err, &e) || e == nil {
+	e := r.Interrupt()
+	if e == nil {
 		t.cause(r.Err)
 		return
 	}

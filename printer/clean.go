@@ -15,13 +15,19 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
+// maxPerCharacter is how many bytes are looked at for a character that is
+// shown: megabytes of blanks or marks take no time.
+const maxPerCharacter = 64
+
 // appendClean appends s as part of one line: space of any kind becomes a
 // single blank, what is not graphic an escape; marks beyond maxMarks are left
-// out. After limit characters it cuts
-// and appends the ellipsis.
+// out. After limit characters it cuts and appends the ellipsis.
 func appendClean(dst []byte, s string, limit int, ellipsis string) []byte {
-	blank, count, marks := false, 0, 0
+	blank, count, marks, most := false, 0, 0, limit*maxPerCharacter
 	for i := 0; i < len(s); {
+		if i > most {
+			return append(dst, ellipsis...)
+		}
 		c, size := utf8.DecodeRuneInString(s[i:])
 		if unicode.IsSpace(c) {
 			blank, i = count > 0, i+size

@@ -1,16 +1,23 @@
 package printer_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/state"
 )
 
 // writes keeps what each call of Write was given. It has no lock: the race
@@ -23,39 +30,137 @@ func (w *writes) Write(data []byte) (int, error) {
 }
 
 func TestLinesOfConcurrentRunsNeverMix(t *testing.T) {
-	const runs, rounds = 8, 50
-	name := func(run int) string { return strings.Repeat(string(rune('a'+run)), 60) }
-	records := make([][]core.Record, runs)
-	want := map[string]int{}
-	for run := range runs {
-		records[run] = recovering(t)
-		for i := range records[run] {
-			r := &records[run][i]
-			r.RunID, r.Name = fmt.Sprint(run), name(run)
-			want[printed([]core.Record{*r})] += rounds
-		}
-	}
-
-	var out writes
-	p := printer.New(&out)
-	var wg sync.WaitGroup
-	for run := range runs {
-		wg.Go(func() {
-			for range rounds {
-				for _, r := range records[run] {
-					p.Publish(r)
+	for name, options := range map[string][]printer.Option{"plain": nil, "compact": {printer.WithCompact()}} {
+		t.Run(name, func(t *testing.T) {
+			const runs, rounds = 8, 50
+			records := make([][]core.Record, runs)
+			want := map[string]int{}
+			for run := range runs {
+				records[run] = exhausting(t)
+				if run%2 == 0 {
+					records[run] = recovering(t)
 				}
-				p.Summary()
-				assert.NoError(t, p.Err())
+				var alone writes
+				p := printer.New(&alone, options...)
+				for i := range records[run] {
+					r := &records[run][i]
+					r.RunID, r.Name = fmt.Sprint(run), strings.Repeat(string(rune('a'+run)), 60)
+					p.Publish(*r)
+				}
+				for _, text := range alone {
+					want[text] += rounds
+				}
 			}
+
+			var out writes
+			p := printer.New(&out, options...)
+			var wg sync.WaitGroup
+			for run := range runs {
+				wg.Go(func() {
+					for range rounds {
+						for _, r := range records[run] {
+							p.Publish(r)
+						}
+						p.Summary()
+						assert.NoError(t, p.Err())
+					}
+				})
+			}
+			wg.Wait()
+
+			got := map[string]int{}
+			for _, text := range out {
+				got[text]++
+			}
+			require.Equal(t, want, got)
+			assert.Equal(t, runs, p.Summary().Calls())
 		})
 	}
-	wg.Wait()
+}
 
-	got := map[string]int{}
-	for _, text := range out {
-		got[text]++
+// hundred makes a hundred calls at once, each of which fails twice; every
+// seventh fails for good. Each call and its errors have a number.
+func hundred(ctx context.Context, p *printer.Printer) error {
+	const calls = 100
+	type number struct{ N int }
+	var attempts [calls]atomic.Int64
+	tool := decorators.Tool("tool", "", func(ctx context.Context, in number) (int, error) {
+		n := attempts[in.N].Add(1)
+		state.From(ctx).Log(core.SeverityInfo, fmt.Sprintf("<%d> begins", in.N), nil)
+		fmt.Fprintf(p, "print <%d>\n", in.N)
+		if n <= 2 {
+			return 0, core.Retryable(fmt.Errorf("<%d> busy", in.N))
+		}
+		if in.N%7 == 0 {
+			return 0, core.Permanent(fmt.Errorf("<%d> broken", in.N))
+		}
+		return in.N, nil
+	}, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
+	st := state.New(state.WithPublisher(p))
+	defer st.Close()
+	_, err := actors.Parallel(st.Context(ctx), actors.Group{Name: "all", CollectAll: true}, func() []func(context.Context) (int, error) {
+		branches := make([]func(context.Context) (int, error), calls)
+		for i := range branches {
+			branches[i] = func(ctx context.Context) (int, error) {
+				return tool.Event().WithTag(fmt.Sprintf("<%d>", i)).Execute(ctx, number{i})
+			}
+		}
+		return branches
+	}()...)
+	var failed *actors.GroupError
+	if !errors.As(err, &failed) || len(failed.Failed) != 15 {
+		return fmt.Errorf("not as expected: %w", err)
 	}
-	require.Equal(t, want, got)
-	assert.Equal(t, runs, p.Summary().Calls())
+	return nil
+}
+
+// The lines of the hundred, by the number in them; those without one are of
+// attempts, of the group and of the run.
+var ofHundred = []*regexp.Regexp{
+	regexp.MustCompile(`^  🔧 tool \(<(\d+)>, all/\d+\) \[STARTED\]( \(retry [23]/3\))?$`),
+	regexp.MustCompile(`^  ✖ tool \(<(\d+)>, all/\d+\) \[FAILED\] \([<\dms.]+\) - <(\d+)> busy$`),
+	regexp.MustCompile(`^  ✖ tool \(<(\d+)>, all/\d+\) \[FAILED: permanent after 3 attempts\] \([<\dms., ]+ total\) - <(\d+)> broken$`),
+	regexp.MustCompile(`^  ✔ tool \(<(\d+)>, all/\d+\) \[COMPLETED after 3 attempts\] \([<\dms.]+ total\)$`),
+	regexp.MustCompile(`^    · INFO <(\d+)> begins$`),
+	regexp.MustCompile(`^print <(\d+)>$`),
+	regexp.MustCompile(`^    ↻ Retrying \(attempt [23]/3\) at once\.\.\.$`),
+	regexp.MustCompile(`^    ↻ Recovered after 2 retries$`),
+	regexp.MustCompile(`^▦ all \d+/\d+ done(, \d+ failed)?(, \d+ retrying)?$`),
+	regexp.MustCompile(`^[▶✔✖] run \S+ \[(STARTED|COMPLETED|FAILED)\]( \([<\dms.]+\))?$`),
+}
+
+func TestEveryLineOfAHundredConcurrentCallsBelongsToOneOfThem(t *testing.T) {
+	for name, options := range map[string][]printer.Option{"plain": nil, "compact": {printer.WithCompact()}} {
+		t.Run(name, func(t *testing.T) {
+			var out writes
+			p := printer.New(&out, options...)
+			require.NoError(t, hundred(t.Context(), p))
+			require.NoError(t, p.Close())
+
+			text := strings.Join(out, "")
+			require.True(t, strings.HasSuffix(text, "\n"))
+			lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+			for i, line := range lines {
+				matched := false
+				for _, shape := range ofHundred {
+					if m := shape.FindStringSubmatch(line); m != nil {
+						matched = true
+						if len(m) == 3 && strings.HasPrefix(line, "  ✖") {
+							require.Equal(t, m[1], m[2], "the error is that of the call: %s", line)
+						}
+					}
+				}
+				require.True(t, matched, "line %d is of no call: %q", i+1, line)
+				if strings.Contains(line, "↻ Retrying") {
+					require.Contains(t, lines[i-1], "[FAILED]", "a wait is told below its failure")
+				}
+				if strings.Contains(line, "↻ Recovered") {
+					require.Contains(t, lines[i-1], "[COMPLETED after")
+				}
+			}
+			assert.Contains(t, text, "▦ all 85/100 done, 15 failed\n")
+			assert.Equal(t, 300, strings.Count(text, "print <"))
+			assert.Equal(t, 300, strings.Count(text, "· INFO <"))
+		})
+	}
 }

@@ -1,42 +1,49 @@
 package printer_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/state"
 )
 
-// A run publishes records like these to its publisher; here they are written
-// by hand.
-func Example() {
-	p := printer.New(os.Stdout)
-
+// fetching are the records of a call that fails and then succeeds, as a run
+// publishes them to its publisher; here they are written by hand.
+func fetching() []core.Record {
 	address, err := core.ParseAddress("fetch_data")
 	if err != nil {
 		panic(err)
 	}
-	r := core.Record{
+	started := core.Record{
 		RunID: "weather-42", Address: address, Name: "fetch_data",
 		Kind: core.KindTool, Status: core.StatusStarted, MaxAttempts: 3,
 	}
-	p.Publish(r)
-
-	failed := r
+	failed := started
 	failed.Status, failed.Err = core.StatusFailed, errors.New("Connection timeout")
 	failed.WillRetry, failed.Delay = true, 2*time.Second
 	failed.Duration = 500 * time.Millisecond
-	p.Publish(failed)
-	failed.Retry()
-	p.Publish(failed)
+	retrying := failed
+	retrying.Retry()
+	again := started
+	again.Attempt, again.Time = 1, retrying.NextAttemptAt()
+	completed := again
+	completed.Status, completed.Elapsed = core.StatusCompleted, 3*time.Second
+	return []core.Record{started, failed, retrying, again, completed}
+}
 
-	r.Attempt, r.Time = 1, failed.NextAttemptAt()
-	p.Publish(r)
-	r.Status, r.Elapsed = core.StatusCompleted, 3*time.Second
-	p.Publish(r)
-
+// Lines are written as they happen.
+func Example() {
+	p := printer.New(os.Stdout)
+	for _, r := range fetching() {
+		p.Publish(r)
+	}
 	p.PrintSummary()
 	// Output:
 	// 🔧 fetch_data [STARTED]
@@ -46,8 +53,8 @@ func Example() {
 	// ✔ fetch_data [COMPLETED after 2 attempts] (3.0s total)
 	//   ↻ Recovered after 1 retry
 	// 📊 SUMMARY
-	// ├─ Calls: 1 (tools 1, LLMs 0, agents 0)
-	// ├─ Completed: 1
+	// ├─ Calls: 1 (tools 1)
+	// ├─ Completed: 1 (tools 1)
 	// ├─ Failed: 0
 	// ├─ Attempts: 2
 	// └─ Time waiting: 2.0s
@@ -58,4 +65,85 @@ func Example() {
 	// ├─ Failed after all retries: 0 (0%)
 	// ├─ Total retry attempts: 1
 	// └─ Avg retries per event: 1.0
+}
+
+// A call that recovers is told in short.
+func ExampleWithCompact() {
+	p := printer.New(os.Stdout, printer.WithCompact())
+	for _, r := range fetching() {
+		p.Publish(r)
+	}
+	// Output:
+	// 🔧 fetch_data [STARTED]
+	// ✔ fetch_data [COMPLETED after 2 attempts] (3.0s total)
+	//   ↻ Recovered after 1 retry
+}
+
+func ExampleWithASCII() {
+	p := printer.New(os.Stdout, printer.WithASCII())
+	for _, r := range fetching() {
+		p.Publish(r)
+	}
+	// Output:
+	// * fetch_data [STARTED]
+	// x fetch_data [FAILED] (0.5s) - Connection timeout
+	//   ~ Retrying (attempt 2/3) in 2.0s...
+	// * fetch_data [STARTED] (retry 2/3)
+	// + fetch_data [COMPLETED after 2 attempts] (3.0s total)
+	//   ~ Recovered after 1 retry
+}
+
+// What is drawn goes to a session of a remote shell, which is no file. Control
+// sequences are left out here.
+func ExampleWithTerminal() {
+	var session strings.Builder
+	p := printer.New(&session, printer.WithASCII(),
+		printer.WithTerminal(func() (columns, rows int) { return 80, 24 }))
+	defer p.Close()
+	for _, r := range fetching() {
+		p.Publish(r)
+	}
+	fmt.Println(strings.ReplaceAll(withoutSequences(session.String()), "\r", ""))
+	// Output:
+	// * fetch_data [STARTED]
+	// + fetch_data [COMPLETED after 2 attempts] (3.0s total)
+	//   ~ Recovered after 1 retry
+}
+
+// What the program prints goes through the printer, so that it comes above
+// live lines and between others.
+func ExamplePrinter_Write() {
+	p := printer.New(os.Stdout)
+	defer p.Close()
+	records := fetching()
+	p.Publish(records[0])
+	fmt.Fprintln(p, "the program prints this")
+	for _, r := range records[1:] {
+		p.Publish(r)
+	}
+	// Output:
+	// 🔧 fetch_data [STARTED]
+	// the program prints this
+	// ✖ fetch_data [FAILED] (0.5s) - Connection timeout
+	//   ↻ Retrying (attempt 2/3) in 2.0s...
+	// 🔧 fetch_data [STARTED] (retry 2/3)
+	// ✔ fetch_data [COMPLETED after 2 attempts] (3.0s total)
+	//   ↻ Recovered after 1 retry
+}
+
+// A run publishes what happens to the printer, which shows it live where
+// standard error is a terminal.
+func Example_run() {
+	p := printer.New(os.Stderr)
+	defer p.Close()
+	st := state.New(state.WithPublisher(p))
+	defer st.Close()
+	greet := decorators.Agent("greet", "Greets.", func(_ context.Context, name string) (string, error) {
+		return "Hello, " + name, nil
+	})
+	fmt.Println(greet.Call(st.Context(context.Background()), "Ada"))
+	fmt.Println(p.Summary().Agents.Completed)
+	// Output:
+	// Hello, Ada <nil>
+	// 1
 }

@@ -8,7 +8,7 @@ import (
 
 // fact writes a value, a step result, and what the printer does not know.
 func (t *text) fact(r *core.Record) {
-	t.begin(inside(r.Address), t.note)
+	t.begin(inside(r.Address), mark{t.note, faint})
 	kind := strings.ReplaceAll(r.Kind.String(), "_", " ")
 	if kind == "" {
 		kind = "record"
@@ -20,9 +20,9 @@ func (t *text) fact(r *core.Record) {
 }
 
 func (t *text) previews(r *core.Record) {
-	depth := r.Address.Depth() + 1
+	depth := r.Address.Depth()
 	if !r.Kind.IsCall() {
-		depth = inside(r.Address) + 1
+		depth = inside(r.Address)
 	}
 	t.preview(depth, "input: ", core.Preview(r.Detail.Input))
 	t.preview(depth, "output: ", core.Preview(r.Detail.Output))
@@ -35,7 +35,7 @@ func (t *text) preview(depth int, before, preview string) {
 	if preview == "" {
 		return
 	}
-	t.begin(depth, t.note)
+	t.beginBelow(depth, mark{t.note, faint})
 	t.message(before, preview)
 	t.end()
 }

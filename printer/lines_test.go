@@ -118,6 +118,40 @@ func TestExhaustionHasTheTextsOfTheSpecification(t *testing.T) {
 `, printed(exhausting(t)))
 }
 
+func TestCompactFormHasTheTextsOfTheSpecification(t *testing.T) {
+	assert.Equal(t, `🔧 fetch_data [STARTED]
+✔ fetch_data [COMPLETED after 3 attempts] (5.2s total)
+  ↻ Recovered after 2 retries
+`, printed(recovering(t), printer.WithCompact()))
+	assert.Equal(t, printed(exhausting(t)), printed(exhausting(t), printer.WithCompact()), "a failure is told in detail")
+}
+
+func TestCompactFormWritesACallWhenItsOutcomeIsKnown(t *testing.T) {
+	var out writes
+	p := printer.New(&out, printer.WithCompact())
+	records := recovering(t)
+	publish(p, records[:len(records)-1]...)
+	assert.Empty(t, out)
+	publish(p, records[len(records)-1])
+	assert.Len(t, out, 1, "and then whole")
+}
+
+func TestCompactFormKeepsTheLatestOfVeryManyAttempts(t *testing.T) {
+	var out strings.Builder
+	p := printer.New(&out, printer.WithCompact())
+	publish(p, tool(t, core.StatusStarted, 0))
+	for i := range 10_000 {
+		publish(p, failing(t, i, sec)...)
+		publish(p, tool(t, core.StatusStarted, i+1))
+	}
+	publish(p, failed(t, 10_000, core.ReasonExhausted, time.Hour))
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	assert.Less(t, out.Len(), 20<<10)
+	assert.Equal(t, "🔧 fetch_data [STARTED]", lines[0])
+	assert.Regexp(t, `^  · 29\d{3} lines about earlier attempts left out$`, lines[1])
+	assert.Equal(t, "✖ fetch_data [EXHAUSTED all 10001 attempts] (1h00m00s total)", lines[len(lines)-1])
+}
+
 func TestASCIIUsesNoOtherCharacters(t *testing.T) {
 	records := recovering(t)
 	records[7].Detail = &core.Detail{Usage: core.Usage{InputTokens: 12, OutputTokens: 5}}
@@ -420,6 +454,11 @@ func TestHostileTextStaysOnOneHarmlessLine(t *testing.T) {
 		{"joined emoji", "👩‍💻 ok", "👩‍💻 ok"},
 		{"stacked marks", "z" + strings.Repeat("\u0301", 500), "z" + strings.Repeat("\u0301", 8)},
 		{"long", strings.Repeat("ü", 100_000), strings.Repeat("ü", 200) + "…"},
+		{"10 MB", strings.Repeat("ü", 5<<20), strings.Repeat("ü", 200) + "…"},
+		{"10 MB of blanks", "a" + strings.Repeat(" ", 10<<20) + "b", "a…"},
+		{"10 MB of marks", "z" + strings.Repeat("\u0301", 5<<20), "z" + strings.Repeat("\u0301", 8) + "…"},
+		{"10 MB of escapes", strings.Repeat("\x1b[2J", 5<<19), strings.Repeat(`\x1b[2J`, 28) + `\x1b…`},
+		{"wide", "日本語のエラー🔧", "日本語のエラー🔧"},
 		{"as long as may be", strings.Repeat("ü", 200) + " \n", strings.Repeat("ü", 200)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -443,7 +482,7 @@ func TestNilWriterOnlyCounts(t *testing.T) {
 	p.Publish(tool(t, core.StatusStarted, 0))
 	p.PrintSummary()
 	require.NoError(t, p.Err())
-	assert.Equal(t, 1, p.Summary().Tools)
+	assert.Equal(t, 1, p.Summary().Tools.GoingOn)
 }
 
 // faulty fails in its second Write and is short in its third.

@@ -15,12 +15,13 @@ import (
 
 // log writes a log record: severity, logger, message, metadata by key.
 func (t *text) log(r *core.Record) {
-	t.begin(inside(r.Address), t.note)
 	detail := r.Detail
 	if detail == nil {
 		detail = new(core.Detail)
 	}
-	t.add(strings.ToUpper(detail.Severity.String()))
+	style := severityStyle(detail.Severity)
+	t.begin(inside(r.Address), mark{t.note, style})
+	t.paint(style, strings.ToUpper(detail.Severity.String()))
 	t.message(" ", r.Name)
 	if r.Name != "" && detail.Message != "" {
 		t.add(":")
@@ -38,6 +39,16 @@ func (t *text) log(r *core.Record) {
 	}
 	t.cause(r.Err)
 	t.finish(r)
+}
+
+func severityStyle(s core.Severity) style {
+	switch {
+	case s >= core.SeverityError:
+		return bad
+	case s >= core.SeverityWarn:
+		return again
+	}
+	return faint
 }
 
 // value is v in few words. It comes from the user: its methods may panic, and

@@ -1,56 +1,112 @@
 package printer
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Printer writes records as lines of text. It is for many goroutines and
-// many runs: each record is one call of Write, so that lines never mix.
+// A Printer shows records as lines of text. It is for many goroutines and
+// many runs: each line is written whole, and what belongs together in one
+// call of Write, so that lines never mix.
 type Printer struct {
-	symbols  *symbols
+	look     look
 	previews bool
+	compact  bool           // until Close
+	live     bool           // until Close
+	done     chan struct{}  // closed by Close
+	redraws  sync.WaitGroup // the goroutine that draws live lines
 
-	mu    sync.Mutex // guards what follows
-	w     io.Writer
-	err   error
-	tally tally
+	mu        sync.Mutex // guards what follows, and writing
+	w         io.Writer
+	err       error
+	tally     tally
+	course    course
+	screen    *screen // where there are live lines
+	partial   []byte  // a line of Write that has not ended
+	redrawing bool
+	closed    bool
 }
 
-// An Option changes how a [Printer] writes.
-type Option func(*Printer)
-
-// WithPreviews adds a line with the input and one with the output where a
-// record has them. Off by default.
-func WithPreviews() Option { return func(p *Printer) { p.previews = true } }
-
-// WithASCII uses symbols of plain ASCII, such as "*", "x" and "~", for
-// consoles without emoji. Names and messages stay as they are.
-func WithASCII() Option { return func(p *Printer) { p.symbols = &ascii } }
-
-// New returns a printer that writes to w; nothing else may write to w at the
-// same time, unless w allows it. With a nil w the printer only counts.
+// New returns a printer that writes to w. Without options, and where w is a
+// terminal, calls that go on have live lines; everywhere else lines are
+// written as they happen. With a nil w the printer only counts.
+//
+// Nothing else may write to w while a run is going on, unless it does so
+// through the printer's Write.
 func New(w io.Writer, options ...Option) *Printer {
 	if w == nil {
 		w = io.Discard
 	}
-	p := &Printer{symbols: &emoji, w: w, tally: newTally(remembered)}
+	c := config{symbols: &emoji, terminal: terminalOf(w)}
 	for _, option := range options {
-		option(p)
+		option(&c)
+	}
+	live := c.form == formAuto && c.terminal != nil && c.terminal.live
+	p := &Printer{
+		look:     look{symbols: c.symbols, colors: wantsColors(c.terminal), guides: live},
+		previews: c.previews, compact: live || c.form == formCompact, live: live,
+		done: make(chan struct{}), w: w, tally: newTally(remembered),
+	}
+	if live {
+		p.screen = &screen{size: c.terminal.size, reflows: reflows()}
+	}
+	p.course = course{
+		tree: newTree(maxNodes, c.symbols.ellipsis), compact: p.compact, bars: live, out: text{look: &p.look},
 	}
 	return p
 }
 
-// Publish writes r and counts it for the [Summary]. It returns when the
-// writer did; an error of the writer is kept for Err.
+// Publish shows r and counts it for the [Summary]. It returns when the writer
+// did; an error of the writer is kept for Err. After Close, lines are written as
+// they happen.
 func (p *Printer) Publish(r core.Record) {
-	lines := p.lines(&r) // before locking: it calls methods of the user's errors
+	told := p.tell(&r) // before locking: it calls methods of the user's errors
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tally.add(&r)
-	p.write(lines)
+	p.course.take(&r, &told)
+	if len(p.course.out.buf) > 0 {
+		_ = p.flush()
+	}
+	p.goLive()
+}
+
+// Write writes lines of the program itself between those of the printer, above
+// the live ones. A line that has not ended is kept until it has, or Close. The
+// text is written as it is. The error is that of the writer.
+func (p *Printer) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	const most = 64 << 10 // of a line that is kept
+	end := bytes.LastIndexByte(data, '\n') + 1
+	out := &p.course.out
+	if end > 0 {
+		out.buf = append(append(out.buf, p.partial...), data[:end]...)
+		p.partial = p.partial[:0]
+	}
+	p.partial = append(p.partial, data[end:]...)
+	if len(p.partial) > most || p.closed && len(p.partial) > 0 {
+		p.endPartial()
+	}
+	if len(out.buf) == 0 {
+		return len(data), nil
+	}
+	if err := p.flush(); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+func (p *Printer) endPartial() {
+	if len(p.partial) > 0 {
+		p.course.out.buf = append(append(p.course.out.buf, p.partial...), '\n')
+		p.partial = nil
+	}
 }
 
 // Err is the first error of the writer, nil if there was none. The printer
@@ -61,20 +117,86 @@ func (p *Printer) Err() error {
 	return p.err
 }
 
-// write needs the lock.
-func (p *Printer) write(text []byte) {
-	n, err := p.w.Write(text)
-	if err == nil && n < len(text) {
+// Close removes the live lines, writes what was kept of calls that have not
+// ended, and waits for the goroutine that draws. It returns Err. Closing is
+// needed where calls may still be going on, as after an interrupt; without any
+// there is nothing to close. Closing twice is fine. It does not close the
+// writer.
+func (p *Printer) Close() error {
+	p.close()
+	p.redraws.Wait()
+	return p.Err()
+}
+
+func (p *Printer) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return
+	}
+	p.closed = true
+	close(p.done)
+	p.course.endBelow(&p.course.tree.root)
+	p.endPartial()
+	_ = p.flush()
+	p.course.compact, p.course.bars = false, false
+}
+
+// flush writes what there is to be written, and the live lines below it, in
+// one Write. The lock is held.
+func (p *Printer) flush() error {
+	out := p.course.out.buf
+	if p.screen != nil {
+		out = p.screen.frame(out, p.liveLines(), p.look.colors)
+	}
+	p.course.out.buf = p.course.out.buf[:0]
+	if len(out) == 0 {
+		return nil
+	}
+	n, err := p.w.Write(out)
+	if err == nil && n < len(out) {
 		err = io.ErrShortWrite
 	}
 	if p.err == nil {
 		p.err = err
 	}
+	return err
 }
 
-// lines is the text of r, with a newline at the end.
-func (p *Printer) lines(r *core.Record) []byte {
-	t := text{symbols: p.symbols, buf: make([]byte, 0, 160)}
+func (p *Printer) liveLines() []liveLine {
+	columns, rows := p.screen.measure()
+	if p.closed {
+		return nil
+	}
+	a := area{look: &p.look, tree: &p.course.tree, columns: columns, rows: rows, now: time.Now()}
+	return a.draw()
+}
+
+// tell puts a record into words.
+func (p *Printer) tell(r *core.Record) told {
+	t := text{look: &p.look, buf: make([]byte, 0, 160)}
+	t.record(r)
+	if p.previews && r.Detail != nil {
+		t.previews(r)
+	}
+	out := told{lines: t.buf}
+	switch {
+	case !r.Kind.IsCall():
+	case r.Status == core.StatusFailed && r.WillRetry:
+		retry := *r
+		retry.Retry()
+		out.retry = []byte(t.apart(func(t *text) { t.record(&retry) }))
+	case p.compact && (r.Status == core.StatusStarted || r.Status == core.StatusRetrying):
+		out.label = t.apart(func(t *text) { t.label(r) })
+		if p.live && r.Status == core.StatusRetrying && r.Err != nil {
+			out.problem = t.apart(func(t *text) { t.message("", fmt.Sprint(r.Err)) })
+		}
+	}
+	return out
+}
+
+// record adds the lines of r.
+func (t *text) record(r *core.Record) {
 	switch {
 	case r.Kind.IsCall():
 		t.call(r)
@@ -82,11 +204,18 @@ func (p *Printer) lines(r *core.Record) []byte {
 		t.run(r)
 	case r.Kind == core.KindLog:
 		t.log(r)
+	case r.Kind == core.KindQuestion:
+		t.question(r)
+	case r.Kind == core.KindAnswer:
+		t.answer(r)
 	default:
 		t.fact(r)
 	}
-	if p.previews && r.Detail != nil {
-		t.previews(r)
-	}
-	return t.buf
+}
+
+// apart returns what add adds, on its own.
+func (t *text) apart(add func(*text)) string {
+	own := text{look: t.look}
+	add(&own)
+	return string(own.buf)
 }

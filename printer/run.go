@@ -6,23 +6,23 @@ import (
 
 // run writes the beginning or the end of a run.
 func (t *text) run(r *core.Record) {
-	symbol := t.at(r.Status)
+	m := t.at(r.Status)
 	if r.Status == core.StatusStarted {
-		symbol = t.of(r.Kind)
+		m = t.of(r.Kind)
 	}
-	t.begin(0, symbol)
+	t.begin(0, m)
 	t.runLabel(r)
 	switch r.Status {
 	case core.StatusCompleted:
-		t.add(" [COMPLETED]")
+		t.tag(good, "COMPLETED")
 	case core.StatusFailed:
-		t.add(" [FAILED")
 		if r.Reason != core.ReasonNone {
-			t.add(": ", words(r.Reason))
+			t.tag(bad, "FAILED: ", words(r.Reason))
+		} else {
+			t.tag(bad, "FAILED")
 		}
-		t.add("]")
 	case core.StatusInterrupted:
-		t.add(" [INTERRUPTED]")
+		t.tag(paused, "INTERRUPTED")
 		t.interrupt(r)
 		t.finish(r)
 		return

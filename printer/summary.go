@@ -2,20 +2,19 @@ package printer
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Summary counts the calls that a [Printer] saw. Each of them is in one of
-// Completed, Failed, Interrupted and Recovered, or still going on.
+// A Summary counts the calls that a [Printer] saw.
 type Summary struct {
-	Tools, LLMs, Agents int // calls by kind
+	Executions // of all kinds together
 
-	Completed   int
-	Failed      int
-	Interrupted int // stopped without an outcome: interrupted, or awaiting an answer
-	Recovered   int // answered from restored history; the call itself was not seen
+	Tools, LLMs, Agents, Steps Executions
 
 	Attempts int // that were begun; of a resumed call also those before
 	Retries  int // the attempts that were not the first of their call
@@ -24,14 +23,40 @@ type Summary struct {
 	SucceededAfterRetry int
 	FailedAfterRetries  int
 
+	Took   time.Duration // from the first record to the last, without the time between a stop of a run and its going on; of all runs, added up
 	Waited time.Duration // the waits between attempts that are over, as long as they took
 	Usage  core.Usage    // of all attempts, the failed too
+
+	Interrupts map[core.InterruptReason]int // of the calls in Interrupted; nil if there are none
+	Slowest    []SlowCall                   // at most five, the slowest first
 }
 
-// Calls is their number, of all kinds.
-func (s Summary) Calls() int { return s.Tools + s.LLMs + s.Agents }
+// Executions counts calls by how they ended. Each is in one of these.
+type Executions struct {
+	Completed   int
+	Failed      int
+	Interrupted int
+	Awaiting    int // an answer from outside
+	Recovered   int // answered from history, where how that ended is not known
+	GoingOn     int
+}
 
-// Summary counts what was published so far, in all runs together.
+// Calls is their number.
+func (e Executions) Calls() int {
+	return e.Completed + e.Failed + e.Interrupted + e.Awaiting + e.Recovered + e.GoingOn
+}
+
+// A SlowCall is a call of a tool or an LLM, or a step, that took long. The time
+// of an agent is that of its calls.
+type SlowCall struct {
+	RunID    string
+	Address  core.Address
+	Elapsed  time.Duration // all attempts and waits
+	Attempts int
+}
+
+// Summary counts what was published so far, in all runs together. It works as
+// well for records that were restored.
 //
 // A call is known by its run and address, so that a record that is published
 // again, when a run is replayed, counts once. For that the printer remembers
@@ -41,63 +66,128 @@ func (s Summary) Calls() int { return s.Tools + s.LLMs + s.Agents }
 func (p *Printer) Summary() Summary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.tally.summary
+	return p.tally.total()
 }
 
-// PrintSummary writes the totals, and the statistics of retries if there were
-// any.
+// PrintSummary writes the totals, the slowest calls, and the statistics of
+// retries if there were any.
 func (p *Printer) PrintSummary() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.write(p.tally.summary.lines(p.symbols))
+	s := p.tally.total()
+	s.write(&p.course.out)
+	_ = p.flush()
 }
 
-func (s *Summary) lines(look *symbols) []byte {
-	totals := []string{
-		fmt.Sprintf("Calls: %d (tools %d, LLMs %d, agents %d)", s.Calls(), s.Tools, s.LLMs, s.Agents),
-		fmt.Sprintf("Completed: %d", s.Completed),
-		fmt.Sprintf("Failed: %d", s.Failed),
+func (s *Summary) write(t *text) {
+	t.tree("SUMMARY", s.totals())
+	if len(s.Slowest) > 1 {
+		t.end()
+		t.tree("SLOWEST CALLS", s.slowest(t))
 	}
-	if s.Interrupted > 0 {
-		totals = append(totals, fmt.Sprintf("Interrupted: %d", s.Interrupted))
+	if s.Retried > 0 {
+		t.end()
+		t.tree("RETRY STATISTICS", s.retries())
 	}
-	if s.Recovered > 0 {
-		totals = append(totals, fmt.Sprintf("Recovered from history: %d", s.Recovered))
+}
+
+func (s *Summary) totals() []string {
+	lines := []string{s.byKind("Calls", Executions.Calls)}
+	add := func(wanted bool, line string) {
+		if wanted {
+			lines = append(lines, line)
+		}
 	}
-	totals = append(totals, fmt.Sprintf("Attempts: %d", s.Attempts))
-	if s.Waited > 0 {
-		totals = append(totals, "Time waiting: "+duration(s.Waited))
+	add(true, s.byKind("Completed", func(e Executions) int { return e.Completed }))
+	add(true, s.byKind("Failed", func(e Executions) int { return e.Failed }))
+	add(s.Interrupted > 0, s.byKind("Interrupted", func(e Executions) int { return e.Interrupted }))
+	add(len(s.Interrupts) > 0, "Interrupted because of: "+s.reasons())
+	add(s.Awaiting > 0, s.byKind("Awaiting an answer", func(e Executions) int { return e.Awaiting }))
+	add(s.Recovered > 0, s.byKind("Recovered from history", func(e Executions) int { return e.Recovered }))
+	add(s.GoingOn > 0, s.byKind("Not ended", func(e Executions) int { return e.GoingOn }))
+	add(true, fmt.Sprintf("Attempts: %d", s.Attempts))
+	add(s.Took > 0, "Total time: "+duration(s.Took))
+	add(s.Waited > 0, "Time waiting: "+duration(s.Waited))
+	add(s.Usage.TotalTokens() != 0, fmt.Sprintf("Tokens: %d (%d in, %d out)", s.Usage.TotalTokens(), s.Usage.InputTokens, s.Usage.OutputTokens))
+	add(s.Usage.Cost != 0, "Cost: "+money(s.Usage.Cost))
+	return lines
+}
+
+// byKind is a line such as "Failed: 3 (tools 2, LLMs 1)".
+func (s *Summary) byKind(what string, of func(Executions) int) string {
+	var kinds []string
+	for _, k := range []struct {
+		name string
+		n    int
+	}{{"tools", of(s.Tools)}, {"LLMs", of(s.LLMs)}, {"agents", of(s.Agents)}, {"steps", of(s.Steps)}} {
+		if k.n > 0 {
+			kinds = append(kinds, fmt.Sprintf("%s %d", k.name, k.n))
+		}
 	}
-	if !s.Usage.IsZero() {
-		totals = append(totals, fmt.Sprintf("Tokens: %d (%d in, %d out)", s.Usage.TotalTokens(), s.Usage.InputTokens, s.Usage.OutputTokens))
+	line := fmt.Sprintf("%s: %d", what, of(s.Executions))
+	if len(kinds) > 0 {
+		line += " (" + strings.Join(kinds, ", ") + ")"
 	}
-	if s.Usage.Cost != 0 {
-		totals = append(totals, "Cost: "+money(s.Usage.Cost))
+	return line
+}
+
+func (s *Summary) reasons() string {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(s.Interrupts)) {
+		name := appendClean(nil, strings.ReplaceAll(string(reason), "_", " "), maxKey, "...")
+		parts = append(parts, fmt.Sprintf("%s %d", name, s.Interrupts[reason]))
 	}
-	text := look.tree(nil, "SUMMARY", totals)
-	if s.Retried == 0 {
-		return text
+	return strings.Join(parts, ", ")
+}
+
+// slowest names the calls by their addresses, and by their runs where there
+// are several.
+func (s *Summary) slowest(t *text) []string {
+	several := slices.ContainsFunc(s.Slowest, func(c SlowCall) bool { return c.RunID != s.Slowest[0].RunID })
+	lines := make([]string, len(s.Slowest))
+	for i, c := range s.Slowest {
+		lines[i] = t.apart(func(t *text) {
+			t.add(duration(c.Elapsed), " ")
+			t.cleanOr(c.Address.String(), maxMessage, "?")
+			var more []string
+			if several {
+				more = append(more, "run "+t.apart(func(t *text) { t.cleanOr(c.RunID, maxName, "?") }))
+			}
+			if c.Attempts > 1 {
+				more = append(more, count(c.Attempts, "attempt", "attempts"))
+			}
+			if len(more) > 0 {
+				t.add(" (", strings.Join(more, ", "), ")")
+			}
+		})
 	}
-	return look.tree(append(text, '\n'), "RETRY STATISTICS", []string{
+	return lines
+}
+
+func (s *Summary) retries() []string {
+	return []string{
 		fmt.Sprintf("Total events with retries: %d", s.Retried),
 		fmt.Sprintf("Succeeded after retry: %d (%.0f%%)", s.SucceededAfterRetry, s.percent(s.SucceededAfterRetry)),
 		fmt.Sprintf("Failed after all retries: %d (%.0f%%)", s.FailedAfterRetries, s.percent(s.FailedAfterRetries)),
 		fmt.Sprintf("Total retry attempts: %d", s.Retries),
 		fmt.Sprintf("Avg retries per event: %.1f", float64(s.Retries)/float64(s.Retried)),
-	})
+	}
 }
 
 // percent is the share of the calls with a retry.
 func (s *Summary) percent(n int) float64 { return 100 * float64(n) / float64(s.Retried) }
 
-func (s *symbols) tree(dst []byte, title string, lines []string) []byte {
-	dst = fmt.Appendf(dst, "%s%s\n", s.chart, title)
+// tree adds a block of lines below a title.
+func (t *text) tree(title string, lines []string) {
+	t.add(t.chart, title)
+	t.end()
 	for i, line := range lines {
-		branch := s.branch
+		branch := t.branch
 		if i == len(lines)-1 {
-			branch = s.last
+			branch = t.last
 		}
-		dst = fmt.Appendf(dst, "%s%s\n", branch, line)
+		t.paint(faint, branch)
+		t.add(line)
+		t.end()
 	}
-	return dst
 }

@@ -1,15 +1,22 @@
 package printer_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
 )
 
 // numbered puts the records at the path, with sequence numbers after those of
@@ -40,6 +47,17 @@ func fiveRetried(t testing.TB) []core.Record {
 	return numbered(t, records, "fetch_data", exhausting(t))
 }
 
+// ofTools is a summary of calls of tools.
+func ofTools(e printer.Executions, s printer.Summary) printer.Summary {
+	s.Executions, s.Tools = e, e
+	return s
+}
+
+func slow(elapsed time.Duration, attempts int) []printer.SlowCall {
+	a, _ := core.ParseAddress("fetch_data")
+	return []printer.SlowCall{{RunID: "r1", Address: a, Elapsed: elapsed, Attempts: attempts}}
+}
+
 func TestSummaryHasTheTextOfTheSpecification(t *testing.T) {
 	var out strings.Builder
 	p := printer.New(&out)
@@ -49,11 +67,19 @@ func TestSummaryHasTheTextOfTheSpecification(t *testing.T) {
 	out.Reset()
 	p.PrintSummary()
 	assert.Equal(t, `📊 SUMMARY
-├─ Calls: 5 (tools 5, LLMs 0, agents 0)
-├─ Completed: 4
-├─ Failed: 1
+├─ Calls: 5 (tools 5)
+├─ Completed: 4 (tools 4)
+├─ Failed: 1 (tools 1)
 ├─ Attempts: 17
+├─ Total time: 32.0s
 └─ Time waiting: 32.0s
+
+📊 SLOWEST CALLS
+├─ 9.0s fetch_data#2 (4 attempts)
+├─ 9.0s fetch_data#3 (4 attempts)
+├─ 7.0s fetch_data (3 attempts)
+├─ 5.2s fetch_data#4 (3 attempts)
+└─ 5.2s fetch_data#5 (3 attempts)
 
 📊 RETRY STATISTICS
 ├─ Total events with retries: 5
@@ -76,10 +102,10 @@ func TestSummaryWithoutRetriesHasOneBlock(t *testing.T) {
 	p.PrintSummary()
 	assert.Equal(t, `SUMMARY
 |- Calls: 3 (tools 1, LLMs 1, agents 1)
-|- Completed: 1
+|- Completed: 1 (LLMs 1)
 |- Failed: 0
-|- Interrupted: 1
-|- Recovered from history: 1
+|- Interrupted: 1 (tools 1)
+|- Recovered from history: 1 (agents 1)
 |- Attempts: 1
 |- Tokens: 17 (12 in, 5 out)
 `+"`- Cost: 0.0025\n", out.String())
@@ -101,11 +127,11 @@ func TestSummaryCountsReplaysOnce(t *testing.T) {
 	recovered.Detail = &core.Detail{Usage: core.Usage{InputTokens: 1}}
 	p.Publish(recovered)
 	assert.Equal(t, before, p.Summary())
-	assert.Equal(t, printer.Summary{
-		Tools: 5, Completed: 4, Failed: 1, Attempts: 17, Retries: 12,
-		Retried: 5, SucceededAfterRetry: 4, FailedAfterRetries: 1,
-		Waited: 32 * time.Second, Usage: core.Usage{InputTokens: len(records)},
-	}, before)
+	before.Slowest = nil
+	assert.Equal(t, ofTools(printer.Executions{Completed: 4, Failed: 1}, printer.Summary{
+		Attempts: 17, Retries: 12, Retried: 5, SucceededAfterRetry: 4, FailedAfterRetries: 1,
+		Took: 32 * sec, Waited: 32 * sec, Usage: core.Usage{InputTokens: len(records)},
+	}), before)
 }
 
 func TestSummaryFollowsAnInterruptedCallToItsEnd(t *testing.T) {
@@ -115,19 +141,22 @@ func TestSummaryFollowsAnInterruptedCallToItsEnd(t *testing.T) {
 		p.Publish(r)
 	}
 	publish(1, tool(t, core.StatusStarted, 0))
-	assert.Equal(t, printer.Summary{Tools: 1, Attempts: 1}, p.Summary())
+	assert.Equal(t, ofTools(printer.Executions{GoingOn: 1}, printer.Summary{Attempts: 1}), p.Summary())
 	retry := failing(t, 0, 2*sec)
 	publish(2, retry[0])
 	publish(3, retry[1])
 	interrupted := tool(t, core.StatusInterrupted, 1)
 	interrupted.Time = retry[1].Time.Add(sec)
+	interrupted.Err = &core.InterruptedError{Reason: core.InterruptUser}
 	publish(4, interrupted)
-	assert.Equal(t, printer.Summary{Tools: 1, Interrupted: 1, Attempts: 1, Waited: sec}, p.Summary(), "the wait was cut short, the retry not begun")
+	assert.Equal(t, ofTools(printer.Executions{Interrupted: 1}, printer.Summary{
+		Attempts: 1, Waited: sec, Interrupts: map[core.InterruptReason]int{core.InterruptUser: 1},
+	}), p.Summary(), "the wait was cut short, the retry not begun")
 	publish(5, tool(t, core.StatusStarted, 1))
 	publish(6, completed(t, 1, 3*sec))
-	assert.Equal(t, printer.Summary{
-		Tools: 1, Completed: 1, Attempts: 2, Retries: 1, Retried: 1, SucceededAfterRetry: 1, Waited: sec,
-	}, p.Summary())
+	assert.Equal(t, ofTools(printer.Executions{Completed: 1}, printer.Summary{
+		Attempts: 2, Retries: 1, Retried: 1, SucceededAfterRetry: 1, Waited: sec, Slowest: slow(3*sec, 2),
+	}), p.Summary())
 }
 
 func TestSummaryKeepsRunsApart(t *testing.T) {
@@ -137,7 +166,9 @@ func TestSummaryKeepsRunsApart(t *testing.T) {
 		r.RunID, r.Seq = run, 2
 		p.Publish(r)
 	}
-	assert.Equal(t, printer.Summary{Tools: 2, Completed: 2, Attempts: 2}, p.Summary())
+	s := p.Summary()
+	assert.Equal(t, printer.Executions{Completed: 2}, s.Executions)
+	assert.Len(t, s.Slowest, 2)
 }
 
 func TestSummaryCountsNoAttemptBeforeThePreconditions(t *testing.T) {
@@ -145,5 +176,74 @@ func TestSummaryCountsNoAttemptBeforeThePreconditions(t *testing.T) {
 	r := failed(t, 0, core.ReasonPrecondition, half)
 	r.Stage = core.StagePrecondition
 	p.Publish(r)
-	assert.Equal(t, printer.Summary{Tools: 1, Failed: 1}, p.Summary())
+	assert.Equal(t, ofTools(printer.Executions{Failed: 1}, printer.Summary{Slowest: slow(half, 0)}), p.Summary())
+}
+
+func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, live := snapshot.NewMemoryStore(), printer.New(nil)
+		st, err := state.Open(t.Context(), store, "run-1", state.WithPublisher(live))
+		require.NoError(t, err)
+		attempts := 0
+		tool := decorators.Tool("tool", "", func(ctx context.Context, _ struct{}) (int, error) {
+			core.AddUsage(ctx, core.Usage{InputTokens: 10, OutputTokens: 5, Cost: 0.5})
+			if attempts++; attempts < 3 {
+				return 0, core.Retryable(errTimeout)
+			}
+			return attempts, nil
+		})
+		agent := decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (int, error) {
+			_, _ = actors.Map(ctx, actors.Group{Name: "g"}, tool, make([]struct{}, 3))
+			return core.Step(ctx, "step", func(context.Context) (int, error) { return 1, nil })
+		})
+		_, err = agent.Call(st.Context(t.Context()), struct{}{})
+		require.NoError(t, err)
+		require.NoError(t, st.Close())
+
+		found, err := store.Load(t.Context(), "run-1")
+		require.NoError(t, err)
+		restored := printer.New(nil)
+		publish(restored, found.Records...)
+		require.Equal(t, live.Summary(), restored.Summary())
+		assert.Equal(t, 5, live.Summary().Calls())
+		assert.Equal(t, printer.Executions{Completed: 1}, live.Summary().Steps)
+		assert.NotZero(t, live.Summary().Waited)
+		assert.Equal(t, live.Summary().Usage.InputTokens, 10*live.Summary().Tools.Completed+20)
+	})
+}
+
+func TestTotalTimeLeavesOutThatARunStoodStill(t *testing.T) {
+	p := printer.New(nil)
+	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	record := func(after time.Duration, kind core.Kind, status core.Status) {
+		at = at.Add(after)
+		publish(p, core.Record{RunID: "r1", Kind: kind, Status: status, Time: at, Name: "x", Address: address(t, "x")})
+	}
+	record(0, core.KindRun, core.StatusStarted)
+	record(sec, core.KindTool, core.StatusStarted)
+	record(time.Hour, core.KindRun, core.StatusStarted) // after a crash
+	record(2*sec, core.KindTool, core.StatusCompleted)
+	assert.Equal(t, 3*sec, p.Summary().Took)
+	at = at.Add(-time.Minute)
+	record(0, core.KindTool, core.StatusCompleted)
+	assert.Equal(t, 3*sec, p.Summary().Took, "an old record, published again")
+}
+
+func TestSlowestCallsAreTheFiveSlowest(t *testing.T) {
+	p := printer.New(nil)
+	for _, seconds := range []int{3, 9, 1, 7, 5, 8, 2, 6, 4} {
+		r := completed(t, 0, time.Duration(seconds)*sec)
+		r.Address = address(t, fmt.Sprintf("fetch_data#%d", seconds+1))
+		publish(p, r)
+	}
+	agent := completed(t, 0, time.Hour)
+	agent.Kind, agent.Address = core.KindAgent, address(t, "agent")
+	again := completed(t, 0, 10*sec)
+	again.Address = address(t, "fetch_data#2")
+	publish(p, agent, again)
+	var got []time.Duration
+	for _, c := range p.Summary().Slowest {
+		got = append(got, c.Elapsed)
+	}
+	assert.Equal(t, []time.Duration{10 * sec, 9 * sec, 8 * sec, 7 * sec, 6 * sec}, got, "an agent's time is that of its calls")
 }

@@ -7,50 +7,73 @@ type symbols struct {
 	tool, llm, agent, run               string // what begins
 	completed, failed, suspended, retry string
 	note                                string // a log, a value, what is unknown
+	group                               string
 	separator, ellipsis                 string
-	chart, branch, last                 string // of the summary
+	chart, branch, last                 string // of the summary and of live lines
+	guide, blank                        string // below a branch that goes on, below the last
+	bar, rest                           string // of what is done, and what is not
+	spinner                             []string
 }
 
 var emoji = symbols{
 	tool: "🔧", llm: "💬", agent: "🤖", run: "▶",
 	completed: "✔", failed: "✖", suspended: "⏸", retry: "↻",
-	note: "·", separator: " · ", ellipsis: "…",
-	chart: "📊 ", branch: "├─ ", last: "└─ ",
+	note: "·", group: "▦", separator: " · ", ellipsis: "…",
+	chart: "📊 ", branch: "├─ ", last: "└─ ", guide: "│  ", blank: "   ",
+	bar: "█", rest: "░",
+	spinner: []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"},
 }
 
 var ascii = symbols{
 	tool: "*", llm: ">", agent: "@", run: "#",
 	completed: "+", failed: "x", suspended: "=", retry: "~",
-	note: "-", separator: ", ", ellipsis: "...",
-	chart: "", branch: "|- ", last: "`- ",
+	note: "-", group: "%", separator: ", ", ellipsis: "...",
+	chart: "", branch: "|- ", last: "`- ", guide: "|  ", blank: "   ",
+	bar: "#", rest: ".",
+	spinner: []string{"|", "/", "-", `\`},
 }
 
-// of is the symbol of what begins.
-func (s *symbols) of(k core.Kind) string {
+// of marks what begins.
+func (s *symbols) of(k core.Kind) mark {
 	switch k {
 	case core.KindTool:
-		return s.tool
+		return mark{s.tool, ""}
 	case core.KindLLM:
-		return s.llm
+		return mark{s.llm, ""}
 	case core.KindAgent:
-		return s.agent
+		return mark{s.agent, ""}
 	case core.KindRun:
-		return s.run
+		return mark{s.run, ""}
 	}
-	return s.note
+	return mark{s.note, faint}
 }
 
-// at is the symbol of a status that is no beginning.
-func (s *symbols) at(status core.Status) string {
+// at marks a status that is no beginning.
+func (s *symbols) at(status core.Status) mark {
+	symbol := s.note
 	switch status {
 	case core.StatusCompleted:
-		return s.completed
+		symbol = s.completed
 	case core.StatusFailed:
-		return s.failed
+		symbol = s.failed
 	case core.StatusInterrupted, core.StatusAwaiting:
-		return s.suspended
+		symbol = s.suspended
 	case core.StatusRetrying, core.StatusRecovered:
-		return s.retry
+		symbol = s.retry
 	}
-	return s.note
+	return mark{symbol, styleOf(status)}
+}
+
+func styleOf(status core.Status) style {
+	switch status {
+	case core.StatusCompleted:
+		return good
+	case core.StatusFailed:
+		return bad
+	case core.StatusInterrupted, core.StatusAwaiting:
+		return paused
+	case core.StatusRetrying:
+		return again
+	}
+	return faint
 }

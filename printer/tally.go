@@ -1,6 +1,8 @@
 package printer
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -14,7 +16,8 @@ const remembered = 1 << 15
 type tally struct {
 	summary    Summary
 	young, old map[callKey]callState
-	limit      int // of the young
+	limit      int                  // of the young
+	latest     map[string]time.Time // record of a run
 }
 
 type callKey struct {
@@ -24,18 +27,20 @@ type callKey struct {
 
 type callState struct {
 	kind     core.Kind
-	seq      uint64      // of the latest record that was counted
-	attempts int         // that were begun
-	end      core.Status // completed, failed, interrupted, recovered; 0 while it goes on
-	waits    bool        // for its next attempt,
-	since    time.Time   // since then
+	seq      uint64               // of the latest record that was counted
+	attempts int                  // that were begun
+	end      core.Status          // completed, failed, interrupted, awaiting, recovered; 0 while it goes on
+	because  core.InterruptReason // it was interrupted
+	waits    bool                 // for its next attempt,
+	since    time.Time            // since then
 }
 
 func newTally(limit int) tally {
-	return tally{young: make(map[callKey]callState), limit: limit}
+	return tally{young: make(map[callKey]callState), limit: limit, latest: make(map[string]time.Time)}
 }
 
 func (t *tally) add(r *core.Record) {
+	t.clock(r)
 	if !r.Kind.IsCall() {
 		return
 	}
@@ -59,6 +64,38 @@ func (t *tally) add(r *core.Record) {
 	if r.Detail != nil && r.Status != core.StatusRecovered {
 		t.summary.Usage = t.summary.Usage.Plus(r.Detail.Usage)
 	}
+	if r.IsOutcome() && r.Kind != core.KindAgent {
+		t.summary.slow(SlowCall{r.RunID, r.Address, r.Elapsed, call.attempts})
+	}
+}
+
+// maxLatest is how many runs are remembered at most.
+const maxLatest = 1 << 12
+
+// clock counts the time since the record of the run before. Between the last
+// record of a run and its going on it stood still.
+func (t *tally) clock(r *core.Record) {
+	if r.Time.IsZero() {
+		return
+	}
+	before, known := t.latest[r.RunID]
+	if known && !r.Time.After(before) {
+		return
+	}
+	if goesOn := r.Kind == core.KindRun && r.Status == core.StatusStarted; known && !goesOn {
+		t.summary.Took += r.Time.Sub(before)
+	}
+	if !known && len(t.latest) >= maxLatest {
+		clear(t.latest)
+	}
+	t.latest[r.RunID] = r.Time
+}
+
+// total is the summary, for others to keep.
+func (t *tally) total() Summary {
+	s := t.summary
+	s.Interrupts, s.Slowest = maps.Clone(s.Interrupts), slices.Clone(s.Slowest)
+	return s
 }
 
 // advance is what r says about the call.
@@ -77,7 +114,10 @@ func (c *callState) advance(r *core.Record) {
 			c.end = 0
 		}
 	case core.StatusInterrupted, core.StatusAwaiting:
-		c.end = core.StatusInterrupted
+		c.end, c.because = r.Status, ""
+		if e := r.Interrupt(); e != nil {
+			c.because = e.Reason
+		}
 	case core.StatusRecovered:
 		if c.end != core.StatusCompleted && c.end != core.StatusFailed {
 			c.end = r.Status
@@ -87,36 +127,85 @@ func (c *callState) advance(r *core.Record) {
 
 // count adds what c contributes n times: 1, or -1 to take it back.
 func (s *Summary) count(c *callState, n int) {
+	s.Executions.count(c.end, n)
 	switch c.kind {
 	case core.KindTool:
-		s.Tools += n
+		s.Tools.count(c.end, n)
 	case core.KindLLM:
-		s.LLMs += n
+		s.LLMs.count(c.end, n)
 	case core.KindAgent:
-		s.Agents += n
+		s.Agents.count(c.end, n)
+	case core.KindStep:
+		s.Steps.count(c.end, n)
 	}
-	retries := max(c.attempts-1, 0)
+	if c.end == core.StatusInterrupted {
+		s.countInterrupt(c.because, n)
+	}
 	s.Attempts += n * c.attempts
-	s.Retries += n * retries
-	if retries > 0 {
-		s.Retried += n
+	retries := max(c.attempts-1, 0)
+	if retries == 0 {
+		return
 	}
+	s.Retries += n * retries
+	s.Retried += n
 	switch c.end {
 	case core.StatusCompleted:
-		s.Completed += n
-		if retries > 0 {
-			s.SucceededAfterRetry += n
-		}
+		s.SucceededAfterRetry += n
 	case core.StatusFailed:
-		s.Failed += n
-		if retries > 0 {
-			s.FailedAfterRetries += n
-		}
-	case core.StatusInterrupted:
-		s.Interrupted += n
-	case core.StatusRecovered:
-		s.Recovered += n
+		s.FailedAfterRetries += n
 	}
+}
+
+func (e *Executions) count(end core.Status, n int) {
+	switch end {
+	case core.StatusCompleted:
+		e.Completed += n
+	case core.StatusFailed:
+		e.Failed += n
+	case core.StatusInterrupted:
+		e.Interrupted += n
+	case core.StatusAwaiting:
+		e.Awaiting += n
+	case core.StatusRecovered:
+		e.Recovered += n
+	default:
+		e.GoingOn += n
+	}
+}
+
+// maxReasons is how many reasons for interrupts are told apart.
+const maxReasons = 32
+
+func (s *Summary) countInterrupt(because core.InterruptReason, n int) {
+	if because == "" || s.Interrupts[because] == 0 && len(s.Interrupts) >= maxReasons {
+		return
+	}
+	if s.Interrupts == nil {
+		s.Interrupts = make(map[core.InterruptReason]int)
+	}
+	if s.Interrupts[because] += n; s.Interrupts[because] <= 0 {
+		delete(s.Interrupts, because)
+	}
+	if len(s.Interrupts) == 0 {
+		s.Interrupts = nil
+	}
+}
+
+// maxSlow is how many of the slowest calls are kept.
+const maxSlow = 5
+
+// slow takes in a call, in the place of what was known of it.
+func (s *Summary) slow(call SlowCall) {
+	s.Slowest = slices.DeleteFunc(s.Slowest, func(c SlowCall) bool { return c.Address == call.Address && c.RunID == call.RunID })
+	i := len(s.Slowest)
+	for i > 0 && s.Slowest[i-1].Elapsed < call.Elapsed {
+		i--
+	}
+	if i == maxSlow {
+		return
+	}
+	s.Slowest = slices.Insert(s.Slowest, i, call)
+	s.Slowest = s.Slowest[:min(len(s.Slowest), maxSlow)]
 }
 
 func (t *tally) recall(key callKey) (callState, bool) {

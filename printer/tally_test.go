@@ -24,7 +24,7 @@ func TestTallyForgetsFinishedCallsFirst(t *testing.T) {
 		require.LessOrEqual(t, len(tally.young)+len(tally.old), 2*limit)
 	}
 	add("outer", core.StatusCompleted)
-	assert.Equal(t, Summary{Agents: 1001, Completed: 1001, Attempts: 1001}, tally.summary)
+	assert.Equal(t, Summary{Executions: Executions{Completed: 1001}, Agents: Executions{Completed: 1001}, Attempts: 1001}, tally.summary)
 }
 
 func TestTallyIsBoundedWhereNothingEnds(t *testing.T) {
@@ -34,5 +34,5 @@ func TestTallyIsBoundedWhereNothingEnds(t *testing.T) {
 		tally.add(&core.Record{RunID: fmt.Sprint(i), Kind: core.KindTool, Status: core.StatusStarted})
 		require.LessOrEqual(t, len(tally.young)+len(tally.old), 2*limit)
 	}
-	assert.Equal(t, Summary{Tools: 1000, Attempts: 1000}, tally.summary)
+	assert.Equal(t, Summary{Executions: Executions{GoingOn: 1000}, Tools: Executions{GoingOn: 1000}, Attempts: 1000}, tally.summary)
 }

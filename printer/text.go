@@ -22,10 +22,17 @@ const (
 	maxMetadata = 16
 )
 
+// look is how lines are decorated.
+type look struct {
+	*symbols
+	colors bool
+	guides bool // lines show what they are inside of
+}
+
 // text builds the lines of one record. What did not come from this package is
 // added with clean.
 type text struct {
-	*symbols
+	*look
 	buf []byte
 }
 
@@ -72,11 +79,36 @@ func (t *text) cause(err error) {
 	}
 }
 
-func (t *text) begin(depth int, symbol string) {
-	for range min(depth, maxDepth) {
+// begin begins a line at a depth.
+func (t *text) begin(depth int, m mark) {
+	t.indent(depth)
+	t.paint(m.style, m.symbol)
+	t.add(" ")
+}
+
+// beginBelow begins a line that says more about the one above, which is at the
+// depth.
+func (t *text) beginBelow(depth int, m mark) {
+	t.indent(depth)
+	if depth < maxDepth {
 		t.add("  ")
 	}
-	t.add(symbol, " ")
+	t.paint(m.style, m.symbol)
+	t.add(" ")
+}
+
+func (t *text) indent(depth int) {
+	depth = min(depth, maxDepth)
+	if depth == 0 {
+		return
+	}
+	if !t.guides {
+		for range depth {
+			t.add("  ")
+		}
+		return
+	}
+	t.paint(faint, strings.Repeat(t.guide[:len(t.guide)-1], depth))
 }
 
 func (t *text) end() { t.add("\n") }
@@ -93,11 +125,9 @@ func (t *text) finish(r *core.Record) {
 // about it.
 func (t *text) state(r *core.Record) {
 	if r.Status != 0 && r.Status != core.StatusRecorded {
-		t.add(" [", strings.ToUpper(r.Status.String()), "]")
+		t.tag(styleOf(r.Status), strings.ToUpper(r.Status.String()))
 	}
-	if r.Detail != nil {
-		t.message(" ", r.Detail.Message)
-	}
+	t.message(" ", r.Message())
 	t.cause(r.Err)
 }
 

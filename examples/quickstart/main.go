@@ -29,6 +29,8 @@ type flags struct {
 	question string
 	model    string
 	timeout  time.Duration
+	plain    bool
+	compact  bool
 	ascii    bool
 	previews bool
 }
@@ -39,6 +41,8 @@ func parseFlags() flags {
 	flag.StringVar(&f.question, "question", "Which of the cities in the file is the warmest right now?", "what to ask the agent")
 	flag.StringVar(&f.model, "model", "gpt-4o-mini", "the model to use where OPENAI_API_KEY is set")
 	flag.DurationVar(&f.timeout, "timeout", 0, "interrupt the run after this long, such as 30s (default: never)")
+	flag.BoolVar(&f.plain, "plain", false, "print lines as they happen, on a terminal too (there, calls that go on are live by default)")
+	flag.BoolVar(&f.compact, "compact", false, "print a call only when it is known how it ends: in short if it succeeds")
 	flag.BoolVar(&f.ascii, "ascii", false, "print plain ASCII instead of symbols")
 	flag.BoolVar(&f.previews, "previews", false, "also print the inputs and outputs of calls")
 	flag.Usage = func() {
@@ -49,6 +53,10 @@ func parseFlags() flags {
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "quickstart: unexpected argument %q; it takes flags only, see -help\n", flag.Arg(0))
+		os.Exit(exitUsage)
+	}
+	if f.plain && f.compact {
+		fmt.Fprintln(os.Stderr, "quickstart: -plain and -compact are two ways to print; give one of them, or none")
 		os.Exit(exitUsage)
 	}
 	return f
@@ -92,6 +100,7 @@ func run(f flags) error {
 		actors.WithTools(readFileTool(files), weatherTool(weather.URL)))
 
 	console := printer.New(os.Stdout, printerOptions(f)...)
+	defer console.Close()
 	records := bus.New()
 	records.Subscribe(console.Publish)
 	st := state.New(stateOptions(f, records)...)
@@ -105,7 +114,7 @@ func run(f flags) error {
 	closeErr := st.Close()
 	records.Close() // every line is out before the answer
 	if err == nil {
-		fmt.Printf("\n%s\n\n", answer.Text)
+		fmt.Fprintf(console, "\n%s\n\n", answer.Text)
 	}
 	console.PrintSummary()
 	return errors.Join(err, closeErr, console.Err())
@@ -113,6 +122,12 @@ func run(f flags) error {
 
 func printerOptions(f flags) []printer.Option {
 	var options []printer.Option
+	if f.plain {
+		options = append(options, printer.WithPlain())
+	}
+	if f.compact {
+		options = append(options, printer.WithCompact())
+	}
 	if f.ascii {
 		options = append(options, printer.WithASCII())
 	}

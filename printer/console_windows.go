@@ -1,0 +1,15 @@
+package printer
+
+import "golang.org/x/sys/windows"
+
+// enableSequences has the console understand control sequences, and reports
+// whether it does.
+func enableSequences(fd uintptr) bool {
+	console := windows.Handle(fd)
+	var mode uint32
+	if err := windows.GetConsoleMode(console, &mode); err != nil {
+		return false
+	}
+	const wanted = windows.ENABLE_PROCESSED_OUTPUT | windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING
+	return mode&wanted == wanted || windows.SetConsoleMode(console, mode|wanted) == nil
+}

@@ -1,0 +1,226 @@
+package printer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// paths are addresses that a hostile snapshot may have, besides good ones.
+func paths(t testing.TB, wanted string) []core.Address {
+	t.Helper()
+	var addresses []core.Address
+	for _, path := range append([]string{
+		"", "a", "a/b", "a@2/b", "a@pre/b", "a/group:g/1/b", "a/group:g/2/b", "a/group:g/2", "a/group:g", "a/group:g/1/group:h/3/c",
+		"group:g/1/a", "group:g/9999999999/a", "group:g/99999999999999999999/a", "group:g/x/a", "group:g/a/b/c", "a/b/c/d/e#7", "step:s",
+	}, strings.Split(wanted, "\n")...) {
+		if a, err := core.ParseAddress(path); err == nil {
+			addresses = append(addresses, a)
+		}
+	}
+	return addresses
+}
+
+// FuzzCourse publishes records in any order, of calls in any place.
+func FuzzCourse(f *testing.F) {
+	f.Add("a/b/c", []byte{1, 0, 0, 0, 2, 0, 1, 0})
+	f.Add("group:x/1/y\ngroup:x/2/y", []byte{17, 0, 0, 0, 18, 1, 0, 0, 17, 2, 0, 1, 18, 3, 0, 2})
+	f.Fuzz(func(t *testing.T, wanted string, script []byte) {
+		addresses := paths(t, wanted)
+		var records []core.Record
+		for ; len(script) >= 4; script = script[4:] {
+			r := core.Record{
+				RunID: string('a' + rune(script[3]&1)), Address: addresses[int(script[0])%len(addresses)], Name: "n",
+				Kind: core.Kind(script[2] % 11), Status: core.Status(script[1] % 9), Attempt: int(script[2] >> 4), MaxAttempts: 3,
+				WillRetry: script[3]&2 != 0, Delay: time.Duration(script[3]&4) * time.Second, Replayed: script[3]&8 != 0, Time: time.Now(),
+			}
+			records = append(records, r)
+		}
+		for _, options := range [][]Option{nil, {WithCompact()}, {WithTerminal(func() (int, int) { return 40, 9 })}} {
+			var out strings.Builder
+			p := New(&out, options...)
+			for _, r := range records {
+				p.Publish(r)
+				p.mu.Lock()
+				checkTree(t, &p.course.tree)
+				_ = p.flush()
+				p.mu.Unlock()
+			}
+			require.NoError(t, p.Close())
+			tree := &p.course.tree
+			require.Zero(t, tree.nodes+tree.calls+tree.waiting+len(tree.runs), "nothing is left after Close")
+			require.Nil(t, tree.root.first)
+			if options == nil {
+				for line := range strings.Lines(out.String()) {
+					require.False(t, strings.ContainsFunc(strings.TrimSuffix(line, "\n"), func(c rune) bool { return !unicode.IsGraphic(c) }), "%q", line)
+				}
+			}
+		}
+	})
+}
+
+// checkTree holds the counts of a tree to be those of what is in it.
+func checkTree(t testing.TB, tree *tree) {
+	t.Helper()
+	var nodes, calls, waiting int
+	var count func(n *node)
+	count = func(n *node) {
+		groups := 0
+		var before *node
+		for below := n.first; below != nil; before, below = below, below.after {
+			nodes++
+			require.Same(t, n, below.above)
+			require.Equal(t, before, below.before)
+			switch {
+			case below.call != nil:
+				calls++
+				if below.call.waits {
+					waiting++
+				}
+				require.Same(t, below, below.run.calls[below.path])
+			case below.group != nil:
+				groups++
+				require.Same(t, below, below.run.open[below.path])
+				checkGroup(t, below)
+			default:
+				require.NotNil(t, below.first, "an empty run is not kept")
+				require.Same(t, below, tree.runs[below.run.id])
+			}
+			count(below)
+		}
+		require.Same(t, n.last, before)
+		require.Len(t, n.groups, groups)
+	}
+	count(&tree.root)
+	require.Equal(t, []int{nodes, calls, waiting}, []int{tree.nodes, tree.calls, tree.waiting})
+}
+
+// checkGroup holds the progress of a group to be that of its branches.
+func checkGroup(t testing.TB, g *node) {
+	t.Helper()
+	want := progress{known: g.group.progress.known}
+	for _, b := range g.group.branches {
+		want.count(b, 1)
+	}
+	require.Equal(t, want, g.group.progress)
+}
+
+func FuzzFit(f *testing.F) {
+	f.Add("日本語🔧e\u0301👩‍💻", 5)
+	f.Add("\u200d\u200d❤️🇳🇴", 1)
+	f.Fuzz(func(t *testing.T, s string, columns int) {
+		columns = min(max(columns, 0), 500)
+		s = string(appendClean(nil, s, 200, "…"))
+		for _, ellipsis := range []string{"…", "..."} {
+			line := liveLine{{good, s}, {"", s}, {bad, s}}.cut(columns, ellipsis)
+			require.LessOrEqual(t, line.width(), columns, "%q", line)
+			drawn := line.appendTo(nil, false)
+			require.True(t, utf8.Valid(drawn))
+			require.LessOrEqual(t, columnsOf(string(drawn)), columns, "%q", drawn)
+		}
+	})
+}
+
+func TestTreeIsBounded(t *testing.T) {
+	const limit = 10
+	var out strings.Builder
+	p := New(&out, WithCompact())
+	p.course.tree = newTree(limit, "…")
+	for i := range 100 {
+		a, err := core.ParseAddress(fmt.Sprintf("agent/group:g/%d/tool", i+1))
+		require.NoError(t, err)
+		p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusStarted, Name: fmt.Sprint("tool", i), Address: a})
+		require.LessOrEqual(t, p.course.tree.nodes, limit)
+	}
+	checkTree(t, &p.course.tree)
+	assert.Equal(t, 92, strings.Count(out.String(), "[STARTED]"), "what is not followed is told as it comes")
+	require.NoError(t, p.Close())
+	assert.Equal(t, 100, strings.Count(out.String(), "[STARTED]"))
+}
+
+func TestGroupOfVeryManyBranchesHasNoWrongLine(t *testing.T) {
+	var out strings.Builder
+	p := New(&out)
+	for i := range maxBranches + 10 {
+		a, err := core.ParseAddress(fmt.Sprintf("group:g/%d/tool", i+1))
+		require.NoError(t, err)
+		p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusStarted, Address: a})
+		p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusCompleted, Address: a})
+	}
+	require.NoError(t, p.Close())
+	assert.Contains(t, out.String(), "▦ g 8/8 done\n")
+	assert.NotContains(t, out.String(), fmt.Sprint(maxBranches+10, " done"))
+}
+
+func TestGroupsTellTheirProgressAtEachTenth(t *testing.T) {
+	var out strings.Builder
+	p := New(&out)
+	publish := func(status core.Status, n int) {
+		a, err := core.ParseAddress(fmt.Sprintf("group:g/%d/tool", n))
+		require.NoError(t, err)
+		p.Publish(core.Record{Kind: core.KindTool, Status: status, Address: a})
+	}
+	for i := range 200 {
+		publish(core.StatusStarted, i+1)
+	}
+	for i := range 200 {
+		publish(core.StatusCompleted, i+1)
+	}
+	p.Publish(core.Record{Kind: core.KindRun, Status: core.StatusCompleted})
+	var told []string
+	for line := range strings.Lines(out.String()) {
+		if s, ok := strings.CutPrefix(line, "▦ g "); ok {
+			told = append(told, strings.TrimSpace(s))
+		}
+	}
+	assert.Equal(t, []string{
+		"20/200 done", "40/200 done", "60/200 done", "80/200 done", "100/200 done",
+		"120/200 done", "140/200 done", "160/200 done", "180/200 done", "200/200 done",
+	}, told)
+}
+
+func TestBranchOfSeveralCallsIsDoneWhenTheLastIs(t *testing.T) {
+	var out strings.Builder
+	p := New(&out)
+	publish := func(status core.Status, path string) {
+		a, err := core.ParseAddress(path)
+		require.NoError(t, err)
+		p.Publish(core.Record{Kind: core.KindTool, Status: status, Address: a, Reason: core.ReasonPermanent})
+	}
+	publish(core.StatusStarted, "group:g/1/one")
+	publish(core.StatusStarted, "group:g/2/one")
+	publish(core.StatusFailed, "group:g/1/one")
+	publish(core.StatusStarted, "group:g/1/two")
+	publish(core.StatusCompleted, "group:g/1/two")
+	publish(core.StatusCompleted, "group:g/2/one")
+	publish(core.StatusStarted, "after")
+	assert.Equal(t, `  🔧 one (g/1) [STARTED]
+  🔧 one (g/2) [STARTED]
+  ✖ one (g/1) [FAILED: permanent] (0ms)
+▦ g 0/2 done, 1 failed
+  🔧 two (g/1) [STARTED]
+  ✔ two (g/1) [COMPLETED] (0ms)
+  ✔ one (g/2) [COMPLETED] (0ms)
+▦ g 2/2 done
+🔧 after [STARTED]
+`, out.String())
+}
+
+func TestRewrapCountsTheRowsOfLinesThatNoLongerFit(t *testing.T) {
+	s := screen{reflows: true, columns: 100, drawn: []int{17, 75, 0, 24, 25}}
+	s.rewrap(120)
+	assert.Len(t, s.drawn, 5)
+	s.rewrap(24)
+	assert.Equal(t, []int{17, 24, 24, 24, 3, 0, 24, 24, 1}, s.drawn)
+	s = screen{columns: 100, drawn: []int{75}}
+	s.rewrap(24)
+	assert.Len(t, s.drawn, 1, "this one cuts lines")
+}

@@ -1,0 +1,81 @@
+package printer
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// live is what is known of a call for its live line.
+type live struct {
+	label   string
+	mark    mark
+	since   time.Time // on the clock of this process, as until
+	until   time.Time // the wait, if it waits
+	ordinal string    // of the attempt: "2/3"; empty for the first
+	problem string    // why it waits
+}
+
+// take takes in that an attempt began, or is waited for.
+func (l *live) take(r *core.Record, told *told, m mark) {
+	now := time.Now()
+	if l.since.IsZero() {
+		l.label, l.mark, l.since = told.label, m, now
+	}
+	l.ordinal, l.problem = "", told.problem
+	if r.IsRetry() {
+		l.ordinal = ordinal(r)
+	}
+	if r.Status == core.StatusRetrying {
+		// The clock that the record is from may be another.
+		l.until = now.Add(min(max(0, r.NextAttemptAt().Sub(now)), r.Delay))
+	}
+}
+
+// redrawEvery is how often live lines are drawn: as often as the tenths of a
+// second in them change.
+const redrawEvery = 100 * time.Millisecond
+
+// goLive sees to it that live lines are drawn while there are any. The lock is
+// held.
+func (p *Printer) goLive() {
+	if p.screen == nil || p.closed || p.redrawing || p.course.tree.calls == 0 {
+		return
+	}
+	p.redrawing = true
+	p.redraws.Go(p.redraw)
+}
+
+// redraw draws the live lines until there are none, or the printer is closed.
+func (p *Printer) redraw() {
+	ticker := time.NewTicker(redrawEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-p.done:
+			return
+		}
+		if !p.drawAgain() {
+			return
+		}
+	}
+}
+
+func (p *Printer) drawAgain() (again bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer func() {
+		if v := recover(); v != nil { // of the writer, or of what tells the size
+			p.err = cmp.Or(p.err, fmt.Errorf("printer: drawing panicked: %v", v))
+		}
+		p.redrawing = again
+	}()
+	if p.closed {
+		return false
+	}
+	_ = p.flush()
+	return p.course.tree.calls > 0
+}

@@ -1,0 +1,196 @@
+package printer_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/printer"
+)
+
+// A script makes up runs as they could take place: the records of calls inside
+// calls, one after the other and in groups, that succeed, fail, are retried,
+// interrupted and left behind. Each call has a name of its own.
+type script struct {
+	t      testing.TB
+	random *rand.Rand
+	names  int
+	calls  map[string]*scripted // by name
+}
+
+// scripted is what became of a call.
+type scripted struct {
+	path, around string // the name of the call around, empty for none
+	started      bool
+	ended        bool
+	explained    bool // its attempts are told
+}
+
+func newScript(t testing.TB, seed uint64) *script {
+	return &script{t: t, random: rand.New(rand.NewPCG(seed, 1)), calls: map[string]*scripted{}}
+}
+
+// run makes up the records of a whole run.
+func (s *script) run(id string) []core.Record {
+	records := []core.Record{{Kind: core.KindRun, Status: core.StatusStarted}}
+	records = append(records, s.calling("", "", 3)...)
+	records = append(records, core.Record{Kind: core.KindRun, Status: core.StatusCompleted})
+	for i := range records {
+		records[i].RunID, records[i].Seq = id, uint64(i+1)
+		records[i].Time = time.Date(2026, 11, 20, 8, 0, i, 0, time.UTC)
+	}
+	return records
+}
+
+// calling makes up what is called in a scope: some calls, a group, a log line.
+func (s *script) calling(around, scope string, deeper int) []core.Record {
+	var records []core.Record
+	for range s.random.IntN(3) {
+		records = append(records, s.call(around, scope, deeper)...)
+	}
+	if s.random.IntN(3) == 0 {
+		s.names++
+		group := fmt.Sprintf("%sgroup:g%d", scope, s.names)
+		var branches [][]core.Record
+		for i := range s.random.IntN(5) {
+			branches = append(branches, s.call(around, fmt.Sprintf("%s/%d/", group, i+1), deeper))
+		}
+		records = append(records, s.merge(branches)...)
+	}
+	return records
+}
+
+// merge mixes what happens at the same time.
+func (s *script) merge(branches [][]core.Record) []core.Record {
+	var merged []core.Record
+	for len(branches) > 0 {
+		i := s.random.IntN(len(branches))
+		if len(branches[i]) == 0 {
+			branches = slices.Delete(branches, i, i+1)
+			continue
+		}
+		n := 1
+		if branches[i][0].WillRetry {
+			n = 2 // one fact in two records
+		}
+		n = min(n, len(branches[i]))
+		merged, branches[i] = append(merged, branches[i][:n]...), branches[i][n:]
+	}
+	return merged
+}
+
+func (s *script) call(around, scope string, deeper int) []core.Record {
+	s.names++
+	name := fmt.Sprintf("call%d", s.names)
+	call := &scripted{path: scope + name, around: around}
+	s.calls[name] = call
+	base := core.Record{Kind: core.KindTool, Name: name, Address: address(s.t, call.path), MaxAttempts: 3}
+	record := func(status core.Status, attempt int) core.Record {
+		r := base
+		r.Status, r.Attempt = status, attempt
+		return r
+	}
+	if s.random.IntN(10) == 0 {
+		call.ended = true
+		return []core.Record{record(core.StatusRecovered, 0)}
+	}
+	call.started = true
+	var records []core.Record
+	for attempt := 0; ; attempt++ {
+		records = append(records, record(core.StatusStarted, attempt))
+		if s.random.IntN(4) == 0 {
+			records = append(records, core.Record{Kind: core.KindLog, Address: base.Address, Detail: &core.Detail{Message: "log of " + name}})
+		}
+		if deeper > 0 {
+			inside := call.path + "/"
+			if attempt > 0 {
+				inside = fmt.Sprintf("%s@%d/", call.path, attempt+1)
+			}
+			records = append(records, s.calling(name, inside, deeper-1)...)
+		}
+		switch last := attempt == 2; s.random.IntN(6) {
+		case 0, 1, 2:
+			call.ended = true
+			return append(records, record(core.StatusCompleted, attempt))
+		case 3:
+			call.ended, call.explained = true, true
+			return append(records, record(core.StatusInterrupted, attempt))
+		case 4:
+			if s.random.IntN(3) == 0 {
+				call.explained = true
+				return records[:len(records)-s.random.IntN(len(records))] // left behind
+			}
+			fallthrough
+		default:
+			failed := record(core.StatusFailed, attempt)
+			failed.Err = errTimeout
+			if last {
+				call.ended, call.explained = true, true
+				failed.Reason = core.ReasonExhausted
+				return append(records, failed)
+			}
+			failed.WillRetry, failed.Delay = true, sec
+			records = append(records, failed, retrying(failed))
+		}
+	}
+}
+
+// linesOf are the lines of each call, by its name, and of all log lines.
+func linesOf(output string) (calls map[string][]int, lines []string) {
+	calls = map[string][]int{}
+	latest := ""
+	for i, line := range strings.Split(strings.TrimSuffix(output, "\n"), "\n") {
+		lines = append(lines, line)
+		fields := strings.Fields(line)
+		switch {
+		case strings.Contains(line, " log of "), fields[0] == "▦", fields[0] == "▶", strings.Contains(line, " run "):
+			continue
+		case fields[0] != "↻" || strings.HasPrefix(fields[1], "call"):
+			latest = fields[1]
+		}
+		calls[latest] = append(calls[latest], i)
+	}
+	return calls, lines
+}
+
+func TestCompactFormTellsWhatThePlainOneDoesInTheOrderOfCalls(t *testing.T) {
+	for seed := range uint64(400) {
+		s := newScript(t, seed)
+		records := s.run("r1")
+		plainCalls, plain := linesOf(printed(records))
+		calls, lines := linesOf(printed(records, printer.WithCompact()))
+
+		for name, call := range s.calls {
+			var want, got []string
+			for _, i := range plainCalls[name] {
+				want = append(want, strings.TrimSpace(plain[i]))
+			}
+			for _, i := range calls[name] {
+				if line := strings.TrimSpace(lines[i]); !strings.Contains(line, "[UNFINISHED]") {
+					got = append(got, line)
+				}
+			}
+			if len(want) == 0 {
+				continue // it was left behind before it began
+			}
+			switch {
+			case call.explained:
+				require.Equal(t, want, got, "seed %d: a call that did not succeed is told whole", seed)
+			case call.ended:
+				require.Equal(t, want[0], got[0], "seed %d", seed)
+				require.Equal(t, want[len(want)-1], got[len(got)-1], "seed %d", seed)
+				require.Subset(t, want, got, "seed %d", seed)
+			}
+			if around := calls[call.around]; call.around != "" && len(calls[name]) > 0 {
+				require.Less(t, around[0], calls[name][0], "seed %d: %s begins after the call around it", seed, name)
+				require.Greater(t, around[len(around)-1], calls[name][len(calls[name])-1], "seed %d: %s ends before the call around it", seed, name)
+			}
+		}
+	}
+}
