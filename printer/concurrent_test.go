@@ -127,6 +127,7 @@ var ofHundred = []*regexp.Regexp{
 	regexp.MustCompile(`^    ↻ Recovered after 2 retries$`),
 	regexp.MustCompile(`^▦ all \d+/\d+ done(, \d+ failed)?(, \d+ retrying)?$`),
 	regexp.MustCompile(`^[▶✔✖] run \S+ \[(STARTED|COMPLETED|FAILED)\]( \([<\dms.]+\))?$`),
+	regexp.MustCompile(`^✖ run \S+ \[FAILED: permanent\] \([<\dms.]+\) - group:all/\d+/step:<(\d+)>: permanent after 3 attempts: <(\d+)> broken$`),
 }
 
 func TestEveryLineOfAHundredConcurrentCallsBelongsToOneOfThem(t *testing.T) {
