@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,10 +12,11 @@ import (
 
 // restored is what earlier generations of the run recorded, by call.
 type restored struct {
-	calls  map[core.Address]*track
-	inside map[string]uint64        // the last outcome recorded inside an attempt, by the path of its scope
-	values map[core.Address][]value // by the call that wrote them, in order
-	order  []core.Address           // of those with values, in order
+	records []core.Record
+	calls   map[core.Address]*track
+	inside  map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
+	values  byPath            // by the call that wrote them
+	all     byPath            // every record; nil until somebody asks for what is inside a call
 }
 
 // track is what became of one call.
@@ -34,8 +36,7 @@ func (r *restored) diverges(a core.Address, input core.Hash) bool {
 
 func newRestored(records []core.Record) *restored {
 	r := &restored{
-		calls: make(map[core.Address]*track), inside: make(map[string]uint64),
-		values: make(map[core.Address][]value),
+		records: records, calls: make(map[core.Address]*track), inside: make(map[string]uint64),
 	}
 	for i := range records {
 		rec := &records[i]
@@ -43,12 +44,10 @@ func newRestored(records []core.Record) *restored {
 		case rec.Kind.IsCall():
 			r.follow(rec)
 		case rec.Kind == core.KindValue || rec.Kind == core.KindStepResult:
-			if _, ok := r.values[rec.Address]; !ok {
-				r.order = append(r.order, rec.Address)
-			}
-			r.values[rec.Address] = append(r.values[rec.Address], value{slot{rec.Kind, rec.Name}, rec.Encoded(), rec.Seq})
+			r.values = append(r.values, placed{rec.Address.String(), i})
 		}
 	}
+	r.values.sort()
 	return r
 }
 
@@ -74,10 +73,8 @@ func (r *restored) follow(rec *core.Record) {
 	t.last = *rec
 	if rec.IsOutcome() {
 		t.retrying = core.Record{}
-		for path := rec.Address.Scope(); path != ""; {
-			r.inside[path] = rec.Seq
-			i := strings.LastIndexByte(path, '/')
-			path = path[:max(i, 0)]
+		for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
+			r.inside[scope] = rec.Seq
 		}
 	}
 }
@@ -143,38 +140,48 @@ func (r *restored) entriesSince(a core.Address, t *track) int {
 	return n
 }
 
-// valuesOf takes the values that the call and those inside it wrote.
+// valuesOf are the values that the call and those inside it wrote; those
+// written outside every call for the zero address.
 func (r *restored) valuesOf(a core.Address) []value {
-	if a.IsZero() {
-		taken := r.values[a]
-		delete(r.values, a)
-		return taken
+	if len(r.values) == 0 {
+		return nil
 	}
-	var taken []value
-	path := a.String()
-	for _, by := range r.order {
-		if by == a || isInside(by.Scope(), path) {
-			taken = append(taken, r.values[by]...)
-			delete(r.values, by)
-		}
-	}
-	return taken
+	return r.valuesAt(r.values.within(a.String()))
 }
 
-// valuesBefore takes the values that the calls of the attempts before that of
-// the number wrote.
+// valuesBefore are the values that calls wrote which were made by the
+// preconditions and by the attempts before that of the number.
 func (r *restored) valuesBefore(a core.Address, attempt int) []value {
-	var taken []value
-	for i := range attempt {
-		path := scopePath(a, i)
-		for _, by := range r.order {
-			if scope := by.Scope(); scope == path || strings.HasPrefix(scope, path+"/") {
-				taken = append(taken, r.values[by]...)
-				delete(r.values, by)
-			}
-		}
+	if len(r.values) == 0 {
+		return nil
 	}
-	return taken
+	return r.valuesAt(r.values.before(a.String(), attempt))
+}
+
+func (r *restored) valuesAt(places []int) []value {
+	values := make([]value, len(places))
+	for i, at := range places {
+		rec := &r.records[at]
+		values[i] = value{slot{rec.Kind, rec.Name}, rec.Encoded(), rec.Seq}
+	}
+	return values
+}
+
+// recordsOf are the records of the call and those inside it, in order.
+func (r *restored) recordsOf(a core.Address) []core.Record {
+	if r.all == nil {
+		for i := range r.records {
+			r.all = append(r.all, placed{r.records[i].Address.String(), i})
+		}
+		r.all.sort()
+	}
+	places := r.all.within(a.String())
+	slices.Sort(places)
+	records := make([]core.Record, len(places))
+	for i, at := range places {
+		records[i] = r.records[at]
+	}
+	return records
 }
 
 // scopePath is what stands before the names of calls made by an attempt of the
@@ -186,8 +193,15 @@ func scopePath(a core.Address, attempt int) string {
 	return fmt.Sprintf("%s@%d", a, attempt+1)
 }
 
-// isInside reports whether the scope is one of a call at path, in any attempt.
-func isInside(scope, path string) bool {
-	rest, ok := strings.CutPrefix(scope, path)
-	return ok && (rest == "" || rest[0] == '/' || rest[0] == '@')
+// outer is the path of the scope around the call or branch that the scope is
+// of; empty for the run itself.
+func outer(scope string) string { return scope[:max(strings.LastIndexByte(scope, '/'), 0)] }
+
+// callOf is the path of the call that the scope is an attempt of, or of the
+// branch that it is.
+func callOf(scope string) string {
+	if at := strings.LastIndexByte(scope, '@'); at > strings.LastIndexByte(scope, '/') {
+		return scope[:at]
+	}
+	return scope
 }

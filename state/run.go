@@ -198,8 +198,8 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 	return r.load(s, found)
 }
 
-// reenter prepares a call that goes on: what the calls of its earlier attempts
-// wrote is there for everyone. The lock is held.
+// reenter prepares a call that goes on: what the calls of its preconditions and
+// of its earlier attempts wrote is there for everyone. The lock is held.
 func (r *run) reenter(s *core.Scope, kind core.Kind, found *core.Recalled) {
 	if found == nil {
 		return
@@ -207,9 +207,14 @@ func (r *run) reenter(s *core.Scope, kind core.Kind, found *core.Recalled) {
 	if r.strict {
 		found.Wait = 0 // a replay waits for nothing
 	}
-	if kind == core.KindAgent {
-		r.takeValues(s, r.restored.valuesBefore(s.Address(), found.Attempt))
+	if !found.Begun {
+		return // its preconditions are still to come
 	}
+	attempt := found.Attempt
+	if kind != core.KindAgent && found.Started {
+		attempt++ // this one counts, and the next is made
+	}
+	r.takeValues(s, r.restored.valuesBefore(s.Address(), attempt))
 }
 
 // takeValues gives restored values to everyone. The lock is held.
@@ -320,13 +325,9 @@ func (r *run) toPublish(outcome *core.Record) []core.Record {
 		rec.Status, rec.Seq, rec.Replayed = core.StatusRecovered, 0, true
 		return []core.Record{rec}
 	}
-	var old []core.Record
-	path := outcome.Address.String()
-	for i := range int(outcome.Seq) {
-		if rec := r.history.at(i); rec.Address == outcome.Address || isInside(rec.Address.Scope(), path) {
-			rec.Replayed = true
-			old = append(old, rec)
-		}
+	old := r.restored.recordsOf(outcome.Address)
+	for i := range old {
+		old[i].RunID, old[i].Replayed = r.settings.RunID, true
 	}
 	return old
 }

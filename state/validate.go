@@ -137,12 +137,13 @@ func (v *validation) end() {
 // expected reports whether the call at a is made by what was entered: by the
 // last attempt of an agent that was.
 func (v *validation) expected(a core.Address) bool {
-	for around, t := range v.restored.calls {
-		if !isAround(around, a) || around == a {
-			continue
+	for scope := a.Scope(); scope != ""; scope = outer(scope) {
+		around, err := core.ParseAddress(callOf(scope))
+		t := v.restored.calls[around]
+		if err != nil || t == nil {
+			continue // a group, or a branch of one
 		}
-		rest, ok := strings.CutPrefix(a.String(), scopePath(around, t.last.Attempt))
-		if !v.seen[around] || !ok || !strings.HasPrefix(rest, "/") {
+		if !v.seen[around] || scope != scopePath(around, t.last.Attempt) {
 			return false
 		}
 	}
