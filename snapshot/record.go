@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -249,20 +250,53 @@ func (d *decoding) fields(f *fields) {
 
 func (d *decoding) address(f *fields) core.Address {
 	view := f.in.View()
-	if a, ok := d.addresses[string(view)]; ok {
+	first, nth := cutNumber(view)
+	a, ok := d.addresses[string(first)]
+	if !ok {
+		var err error
+		if a, err = core.ParseAddress(string(first)); err != nil {
+			f.failAddress(view)
+			return a
+		}
+		if len(d.addresses) >= maxAddresses {
+			clear(d.addresses)
+		}
+		d.addresses[string(first)] = a
+	}
+	if nth == 0 {
 		return a
 	}
-	text := string(view)
-	a, err := core.ParseAddress(text)
-	if err != nil {
-		f.fail(err)
-		return a
+	site, one := a.Site()
+	if one != 1 {
+		f.failAddress(view)
 	}
-	if len(d.addresses) >= maxAddresses {
-		clear(d.addresses)
+	return site.Address(nth)
+}
+
+func (f *fields) failAddress(path []byte) {
+	_, err := core.ParseAddress(string(path))
+	f.fail(err)
+}
+
+// cutNumber cuts a path into that of the first call of its site, and the number
+// among the calls there. It is 0, and nothing cut off, where there is none as
+// addresses have it: what is cut off would be parsed for each call of a loop.
+func cutNumber(path []byte) (first []byte, nth int) {
+	i := bytes.LastIndexByte(path, '#')
+	digits := path[i+1:]
+	if i < 0 || len(digits) == 0 || len(digits) > 9 || digits[0] == '0' {
+		return path, 0
 	}
-	d.addresses[text] = a
-	return a
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return path, 0 // that of a call around
+		}
+		nth = nth*10 + int(c-'0')
+	}
+	if nth < 2 {
+		return path, 0
+	}
+	return path[:i], nth
 }
 
 func readDetail(in *codec.Reader) *core.Detail {

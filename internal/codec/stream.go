@@ -222,14 +222,28 @@ func value[T any](r *Reader, read func(*Decoder) (T, error)) (v T) {
 }
 
 // Bool reads a bool.
-func (r *Reader) Bool() bool { return value(r, (*Decoder).DecodeBool) }
+func (r *Reader) Bool() bool {
+	if b, ok := r.shortBool(); ok {
+		return b
+	}
+	return value(r, (*Decoder).DecodeBool)
+}
 
 // Int reads an integer.
-func (r *Reader) Int() int64 { return value(r, (*Decoder).DecodeInt64) }
+func (r *Reader) Int() int64 {
+	if n, ok := r.shortInt(); ok {
+		return n
+	}
+	return value(r, (*Decoder).DecodeInt64)
+}
 
 // Uint reads an integer that is not negative.
 func (r *Reader) Uint() uint64 {
 	begin := r.off
+	if r.Len() > 0 && r.data[begin] < 0x80 {
+		r.off++
+		return uint64(r.data[begin])
+	}
 	if r.Len() > 0 && (r.data[begin] >= 0xe0 || r.data[begin] >= 0xd0 && r.data[begin] <= 0xd3) {
 		if n := r.Int(); n < 0 {
 			r.Fail(begin, fmt.Errorf("%d is negative", n))
@@ -244,7 +258,13 @@ func (r *Reader) Uint() uint64 {
 func (r *Reader) Float() float64 { return value(r, (*Decoder).DecodeFloat64) }
 
 // Array begins an array and returns its length, 0 for nil.
-func (r *Reader) Array() int { return r.length((*Decoder).DecodeArrayLen, 1) }
+func (r *Reader) Array() int {
+	begin := r.off
+	if n, ok := r.shortArray(); ok {
+		return r.within(begin, n, 1)
+	}
+	return r.length((*Decoder).DecodeArrayLen, 1)
+}
 
 // Map begins a map and returns the number of its pairs, 0 for nil.
 func (r *Reader) Map() int { return r.length((*Decoder).DecodeMapLen, 2) }
@@ -252,7 +272,11 @@ func (r *Reader) Map() int { return r.length((*Decoder).DecodeMapLen, 2) }
 // length reads a length. Each of what it counts takes so many bytes at least.
 func (r *Reader) length(read func(*Decoder) (int, error), bytes int) int {
 	begin := r.off
-	n := max(value(r, read), 0)
+	return r.within(begin, max(value(r, read), 0), bytes)
+}
+
+// within refuses a length, read at the byte begin, of more than there is.
+func (r *Reader) within(begin, n, bytes int) int {
 	if n > r.Len()/bytes {
 		r.Fail(begin, fmt.Errorf("a length of %d with %d bytes left", n, r.Len()))
 		return 0
@@ -271,6 +295,9 @@ func (r *Reader) Nil() bool {
 
 // View reads a str or a bin, as a part of the slice; nil for nil.
 func (r *Reader) View() []byte {
+	if view, ok := r.shortView(); ok {
+		return view
+	}
 	begin := r.off
 	n := value(r, (*Decoder).DecodeBytesLen)
 	if n < 0 || r.err != nil {
