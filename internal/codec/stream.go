@@ -123,6 +123,7 @@ type Reader struct {
 	data  []byte
 	off   int
 	err   error
+	skim  bool
 	names map[string]string // that were read lately
 }
 
@@ -141,7 +142,7 @@ var readers = sync.Pool{New: func() any {
 // NewReader takes a Reader of data from the pool. Release gives it back.
 func NewReader(data []byte) *Reader {
 	r := readers.Get().(*Reader)
-	r.data, r.off, r.err = data, 0, nil
+	r.data, r.off, r.err, r.skim = data, 0, nil, false
 	r.dec.Reset(r)
 	return r
 }
@@ -196,6 +197,10 @@ func (r *Reader) Len() int { return len(r.data) - r.off }
 
 // Rewind goes back to where Offset was before.
 func (r *Reader) Rewind(offset int) { r.off = offset }
+
+// Skim has Text, Name, Bytes and Any read as always and return nothing, for
+// who wants to know whether they can.
+func (r *Reader) Skim(on bool) { r.skim = on }
 
 // Fail makes err the error, unless there is one: what was read at the byte
 // begin is not what it must be.
@@ -312,13 +317,22 @@ func (r *Reader) View() []byte {
 }
 
 // Text reads a str.
-func (r *Reader) Text() string { return string(r.View()) }
+func (r *Reader) Text() string {
+	view := r.View()
+	if r.skim {
+		return ""
+	}
+	return string(view)
+}
 
 // Name reads a str that many values have in common, and returns the same
 // string for them.
 func (r *Reader) Name() string {
 	view := r.View()
-	if len(view) == 0 || len(view) > maxName {
+	if len(view) == 0 || r.skim {
+		return ""
+	}
+	if len(view) > maxName {
 		return string(view)
 	}
 	if name, ok := r.names[string(view)]; ok {
@@ -335,7 +349,7 @@ func (r *Reader) Name() string {
 // Bytes reads a bin; nil for nil.
 func (r *Reader) Bytes() []byte {
 	view := r.View()
-	if view == nil {
+	if view == nil || r.skim {
 		return nil
 	}
 	return append(make([]byte, 0, len(view)), view...)
@@ -362,7 +376,7 @@ func (r *Reader) Skip() []byte {
 // map of its "ext" and "data".
 func (r *Reader) Any() any {
 	data := r.Skip()
-	if data == nil {
+	if data == nil || r.skim {
 		return nil
 	}
 	v, _ := decodeAny(data)
