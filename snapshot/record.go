@@ -171,9 +171,21 @@ func readTime(in *codec.Reader) time.Time {
 // keeps the addresses that it has parsed lately.
 type decoding struct {
 	record    core.Record
+	inputHash core.Hash // where only the head is read
+	extent    extent
+	detail    core.Detail // of a record that is only checked
 	addresses map[string]core.Address
 	table     table
 }
+
+// extent is how much is read of a record.
+type extent uint8
+
+const (
+	everything extent = iota
+	headOnly          // neither the error nor the detail, but for the hash of the input: what follows that is not read
+	checkOnly         // everything, as far as that takes no memory: what can be checked so can be decoded
+)
 
 // maxAddresses bounds what a pooled decoding keeps.
 const maxAddresses = 256
@@ -190,7 +202,7 @@ func newDecoding(t table) *decoding {
 }
 
 func (d *decoding) release() {
-	d.record = core.Record{}
+	d.record, d.detail, d.extent = core.Record{}, core.Detail{}, everything
 	decodings.Put(d)
 }
 
@@ -210,14 +222,26 @@ func (d *decoding) DecodeMsgpack(dec *codec.Decoder) error {
 		in.Rewind(begin)
 		return d.migrate(in.Skip(), version)
 	}
-	d.record = core.Record{}
-	d.fields(&f)
+	d.record, d.inputHash = core.Record{}, core.Hash{}
+	d.head(&f)
+	if d.extent == headOnly {
+		d.readInputHash(&f)
+		return f.err()
+	}
+	in.Skim(d.extent == checkOnly)
+	if f.next() {
+		d.record.Err = readError(in)
+	}
+	if f.next() {
+		d.record.Detail = d.readDetail(in)
+	}
+	in.Skim(false)
 	f.end()
 	return f.err()
 }
 
-// fields reads everything after the version.
-func (d *decoding) fields(f *fields) {
+// head reads what follows the version, up to the error.
+func (d *decoding) head(f *fields) {
 	r := &d.record
 	r.Seq = f.uint()
 	if f.next() {
@@ -240,11 +264,18 @@ func (d *decoding) fields(f *fields) {
 	r.Duration = f.duration()
 	r.Elapsed = f.duration()
 	r.Delay = f.duration()
-	if f.next() {
-		r.Err = readError(f.in)
+}
+
+// readInputHash reads that of the detail, and nothing beyond it.
+func (d *decoding) readInputHash(f *fields) {
+	if f.next() && !f.in.Nil() {
+		f.in.Skip() // the error
 	}
-	if f.next() {
-		r.Detail = readDetail(f.in)
+	if !f.next() || f.in.Nil() {
+		return
+	}
+	if detail := newFields(f.in); detail.next() {
+		d.inputHash = readHash(&detail)
 	}
 }
 
@@ -299,28 +330,31 @@ func cutNumber(path []byte) (first []byte, nth int) {
 	return path[:i], nth
 }
 
-func readDetail(in *codec.Reader) *core.Detail {
+func (d *decoding) readDetail(in *codec.Reader) *core.Detail {
 	if in.Nil() {
 		return nil
 	}
-	d := new(core.Detail)
+	into := &d.detail
+	if d.extent != checkOnly {
+		into = new(core.Detail)
+	}
 	f := newFields(in)
 	if f.next() {
-		d.InputHash = readHash(&f)
+		into.InputHash = readHash(&f)
 	}
-	d.Input = f.bytes()
-	d.Output = f.bytes()
-	d.Artifact = f.text()
+	into.Input = f.bytes()
+	into.Output = f.bytes()
+	into.Artifact = f.text()
 	if f.next() {
-		d.Usage = readUsage(in)
+		into.Usage = readUsage(in)
 	}
-	d.Message = f.text()
-	d.Severity = core.Severity(f.number())
+	into.Message = f.text()
+	into.Severity = core.Severity(f.number())
 	if f.next() {
-		d.Metadata = readMetadata(in)
+		into.Metadata = readMetadata(in)
 	}
 	f.end()
-	return d
+	return into
 }
 
 func readHash(f *fields) (hash core.Hash) {
