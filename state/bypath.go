@@ -15,7 +15,7 @@ type byPath []placed
 // placed is a record by the path of its address.
 type placed struct {
 	path string
-	at   int // among the records
+	seq  uint64
 }
 
 // sort keeps the order of those with the same path.
@@ -23,41 +23,41 @@ func (b byPath) sort() {
 	slices.SortStableFunc(b, func(x, y placed) int { return strings.Compare(x.path, y.path) })
 }
 
-// within is where the records are of the call at the path and of those inside
+// within are the numbers of the records of the call at the path and of those inside
 // it; for the empty path, those of no call.
-func (b byPath) within(path string) (places []int) {
+func (b byPath) within(path string) (numbers []uint64) {
 	b = b[b.search(path):]
 	for i := 0; i < len(b) && b[i].path == path; i++ {
-		places = append(places, b[i].at)
+		numbers = append(numbers, b[i].seq)
 	}
 	if path == "" {
-		return places
+		return numbers
 	}
 	for _, p := range b.under(path + "/") {
-		places = append(places, p.at)
+		numbers = append(numbers, p.seq)
 	}
 	for _, p := range b.under(path + "@") {
-		places = append(places, p.at)
+		numbers = append(numbers, p.seq)
 	}
-	return places
+	return numbers
 }
 
-// before is where the records are of the calls that the preconditions of the
+// before are the numbers of the records of the calls that the preconditions of the
 // call at the path made, and its attempts before that of the number.
-func (b byPath) before(path string, attempt int) (places []int) {
+func (b byPath) before(path string, attempt int) (numbers []uint64) {
 	if attempt > 0 {
 		for _, p := range b.under(path + "/") {
-			places = append(places, p.at)
+			numbers = append(numbers, p.seq)
 		}
 	}
 	for _, p := range b.under(path + "@") {
 		ordinal, _, _ := strings.Cut(p.path[len(path)+1:], "/")
 		// That of attempt 1 is 2; preconditions have a word in its place.
 		if n, err := strconv.Atoi(ordinal); err != nil || n <= attempt {
-			places = append(places, p.at)
+			numbers = append(numbers, p.seq)
 		}
 	}
-	return places
+	return numbers
 }
 
 // under is the part that begins with the prefix.

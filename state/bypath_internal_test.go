@@ -57,22 +57,22 @@ func TestWhatIsInsideACallIsFoundByItsPath(t *testing.T) {
 			paths = append(paths, randomPath(rng))
 			_, err := core.ParseAddress(paths[i])
 			require.NoError(t, err)
-			b = append(b, placed{paths[i], i})
+			b = append(b, placed{paths[i], uint64(i)})
 		}
 		b.sort()
 		for range 60 {
 			a, err := core.ParseAddress(randomPath(rng))
 			require.NoError(t, err)
 			attempt := rng.IntN(13)
-			var within, before []int
+			var within, before []uint64
 			for i, path := range paths {
 				around, attempts := scopesOf(path)
 				at := slices.Index(around, a)
 				if path == a.String() || at >= 0 {
-					within = append(within, i)
+					within = append(within, uint64(i))
 				}
 				if at >= 0 && attempts[at] < attempt {
-					before = append(before, i)
+					before = append(before, uint64(i))
 				}
 			}
 			assert.ElementsMatch(t, within, b.within(a.String()), "within %s", a)

@@ -4,16 +4,18 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
-// history keeps the records of a run in sequence order. It grows by chunks,
-// so that the millionth record costs what the first did and none is copied
-// again. Records are packed: what most of them have fits 64 bytes without a
-// pointer, which the garbage collector need not look into.
+// history keeps the records of a run in memory, in sequence order. It grows by
+// chunks, so that the millionth record costs what the first did and none is
+// copied again. Records are packed: what most of them have fits 64 bytes
+// without a pointer, which the garbage collector need not look into.
 type history struct {
-	runID  string
-	chunks []*[chunkSize]packed
-	n      int
+	runID    string
+	restored *snapshot.Lazy // the first of them; nil for a run that is new
+	chunks   []*[chunkSize]packed
+	n        int // of those that are not restored
 
 	sites     []site
 	indexOf   map[site]int32 // of each in sites
@@ -126,14 +128,25 @@ func (h *history) keepRare(rec *core.Record) int32 {
 	return h.rn
 }
 
-func (h *history) len() int { return h.n }
+// len is the number of records, those restored included.
+func (h *history) len() int { return h.begin() + h.n }
 
-// at returns the record with Seq i+1.
+// begin is the number of those restored.
+func (h *history) begin() int {
+	if h.restored == nil {
+		return 0
+	}
+	return h.restored.Len()
+}
+
+// at returns the record with Seq i+1, which was not restored.
 func (h *history) at(i int) core.Record {
+	seq := uint64(i) + 1
+	i -= h.begin()
 	p := &h.chunks[i/chunkSize][i%chunkSize]
 	s := &h.sites[p.site]
 	rec := core.Record{
-		RunID: h.runID, Seq: uint64(i) + 1, Time: time.Unix(0, p.time).UTC(),
+		RunID: h.runID, Seq: seq, Time: time.Unix(0, p.time).UTC(),
 		Address: s.call.Address(int(p.nth)), Name: s.name,
 		Kind: s.kind, Status: p.status, Reason: p.reason, Stage: p.stage, Class: p.class, Waiting: p.waiting,
 		Attempt: int(p.attempt), MaxAttempts: int(p.maxAttempts),
@@ -147,10 +160,11 @@ func (h *history) at(i int) core.Record {
 	return rec
 }
 
-func (h *history) records() []core.Record {
-	all := make([]core.Record, h.n)
-	for i := range all {
-		all[i] = h.at(i)
+// own are the records that were not restored.
+func (h *history) own() []core.Record {
+	own := make([]core.Record, h.n)
+	for i := range own {
+		own[i] = h.at(h.begin() + i)
 	}
-	return all
+	return own
 }

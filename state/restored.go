@@ -3,29 +3,44 @@ package state
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
-// restored is what earlier generations of the run recorded, by call.
+// restored is what earlier generations of the run recorded, by call: where it
+// is, and as little of it as finding that out takes.
 type restored struct {
-	records []core.Record
-	calls   map[core.Address]*track
-	inside  map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
-	values  byPath            // by the call that wrote them
-	all     byPath            // every record; nil until somebody asks for what is inside a call
+	found  *snapshot.Lazy
+	calls  map[core.Address]*track
+	inside map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
+	values byPath            // by the call that wrote them
+	all    byPath            // every record; nil until somebody asks for what is inside a call
+
+	questions []uint64 // and answers
+	tracks    []track  // room for the next
 }
 
-// track is what became of one call.
+// track is what became of one call. Records are known by their numbers; 0
+// stands for none.
 type track struct {
-	last     core.Record // the latest record
-	retrying core.Record // the latest promise of another attempt
-	entries  []uint64    // the started records of the latest attempt
-	begun    bool
-	input    core.Hash // zero if it was not kept
+	last      uint64 // the latest record
+	retrying  uint64 // the latest promise of another attempt
+	input     core.Hash
+	entries   []uint64 // the started records of the latest attempt of an agent
+	attempt   int      // of the latest record, as what follows
+	kind      core.Kind
+	status    core.Status
+	willRetry bool
+	begun     bool
+}
+
+func (t *track) isOutcome() bool {
+	return t.status == core.StatusCompleted || t.status == core.StatusFailed && !t.willRetry
 }
 
 // diverges reports whether the call was recorded with another input.
@@ -34,49 +49,71 @@ func (r *restored) diverges(a core.Address, input core.Hash) bool {
 	return t != nil && !t.input.IsZero() && t.input != input
 }
 
-func newRestored(records []core.Record) *restored {
-	r := &restored{
-		records: records, calls: make(map[core.Address]*track), inside: make(map[string]uint64),
-	}
-	for i := range records {
-		rec := &records[i]
+// newRestored refuses what no run has written.
+func newRestored(found *snapshot.Lazy) (*restored, error) {
+	r := &restored{found: found, calls: make(map[core.Address]*track), inside: make(map[string]uint64)}
+	last := uint64(0)
+	for rec, err := range found.Heads() {
+		if err != nil {
+			return nil, err
+		}
+		if last++; rec.Seq != last {
+			return nil, fmt.Errorf("%w: record %d comes as number %d", snapshot.ErrCorrupt, rec.Seq, last)
+		}
+		if rec.Attempt < 0 || rec.Attempt > math.MaxInt32 || rec.Delay < 0 || rec.Elapsed < 0 {
+			return nil, fmt.Errorf("%w: record %d of %s has attempt %d, delay %v, elapsed %v", snapshot.ErrCorrupt, rec.Seq, rec.Address, rec.Attempt, rec.Delay, rec.Elapsed)
+		}
 		switch {
 		case rec.Kind.IsCall():
 			r.follow(rec)
 		case rec.Kind == core.KindValue || rec.Kind == core.KindStepResult:
-			r.values = append(r.values, placed{rec.Address.String(), i})
+			r.values = append(r.values, placed{rec.Address.String(), rec.Seq})
+		case rec.Kind == core.KindQuestion || rec.Kind == core.KindAnswer:
+			r.questions = append(r.questions, rec.Seq)
 		}
 	}
 	r.values.sort()
-	return r
+	r.tracks = nil
+	return r, nil
 }
 
-func (r *restored) follow(rec *core.Record) {
-	t := r.calls[rec.Address]
-	if t == nil {
-		t = new(track)
-		r.calls[rec.Address] = t
-	}
+func (r *restored) follow(rec *snapshot.Head) {
+	t := r.track(rec.Address)
 	switch rec.Status {
 	case core.StatusStarted:
-		if t.last.Status != core.StatusStarted || t.last.Attempt != rec.Attempt {
+		if t.status != core.StatusStarted || t.attempt != rec.Attempt {
 			t.entries = nil
 		}
-		t.entries = append(t.entries, rec.Seq)
+		if rec.Kind == core.KindAgent {
+			t.entries = append(t.entries, rec.Seq)
+		}
 		t.begun = true
-		if rec.Detail != nil && !rec.Detail.InputHash.IsZero() {
-			t.input = rec.Detail.InputHash
+		if !rec.InputHash.IsZero() {
+			t.input = rec.InputHash
 		}
 	case core.StatusRetrying:
-		t.retrying = *rec
+		t.retrying = rec.Seq
 	}
-	t.last = *rec
+	t.last, t.attempt, t.kind, t.status, t.willRetry = rec.Seq, rec.Attempt, rec.Kind, rec.Status, rec.WillRetry
 	if rec.IsOutcome() {
-		t.retrying = core.Record{}
+		t.retrying = 0
 		for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
 			r.inside[scope] = rec.Seq
 		}
 	}
+}
+
+// track is that of the call.
+func (r *restored) track(a core.Address) *track {
+	t := r.calls[a]
+	if t == nil {
+		if len(r.tracks) == 0 {
+			r.tracks = make([]track, chunkSize)
+		}
+		t, r.tracks = &r.tracks[0], r.tracks[1:]
+		r.calls[a] = t
+	}
+	return t
 }
 
 // maxEntries is how often an attempt of an agent is entered again without an
@@ -85,44 +122,66 @@ const maxEntries = 5
 
 var errEntries = errors.New("the agent was entered again and again without getting any further")
 
-// recall is what is known of the call of s.
-func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) *core.Recalled {
+// recall is what is known of the call at the address.
+func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) (*core.Recalled, error) {
 	t := r.calls[a]
-	if t == nil {
-		return nil
-	}
-	out := &core.Recalled{Begun: t.begun, Attempt: t.last.Attempt}
 	switch {
-	case t.last.Status == core.StatusFailed && !t.last.WillRetry && rerunFailed:
-		return t.rerun(kind)
-	case t.last.IsOutcome():
-		outcome := t.last
-		out.Outcome = &outcome
-		return out
-	case t.last.Status == core.StatusStarted:
+	case t == nil:
+		return nil, nil
+	case t.status == core.StatusFailed && !t.willRetry && rerunFailed:
+		return t.rerun(kind), nil
+	case t.isOutcome():
+		return r.outcome(t)
+	}
+	last, err := r.found.Record(t.last)
+	if err != nil {
+		return nil, err
+	}
+	var retrying core.Record
+	if t.retrying > 0 {
+		if retrying, err = r.found.Record(t.retrying); err != nil {
+			return nil, err
+		}
+	}
+	out := &core.Recalled{Begun: t.begun, Attempt: t.attempt}
+	if t.status == core.StatusStarted {
 		out.Started = true
-		out.Spent = t.retrying.Elapsed + t.retrying.Delay
-		out.LastErr = t.retrying.Err
+		out.Spent = retrying.Elapsed + retrying.Delay
+		out.LastErr = retrying.Err
 		if kind == core.KindAgent && r.entriesSince(a, t) >= maxEntries {
 			out.InDoubt = fmt.Errorf("%w (%d times)", errEntries, maxEntries)
 		}
-		return out
+		return out, nil
 	}
-	out.Spent = t.last.Elapsed
-	out.Entered = t.last.Status == core.StatusInterrupted && t.last.Stage == core.StageHandler
-	if t.retrying.Attempt == t.last.Attempt && t.retrying.Seq > 0 {
+	out.Spent = last.Elapsed
+	out.Entered = last.Status == core.StatusInterrupted && last.Stage == core.StageHandler
+	if retrying.Attempt == t.attempt && retrying.Seq > 0 {
 		// The time that the process was down counts as waited.
-		out.Delay, out.LastErr = t.retrying.Delay, t.retrying.Err
-		out.Wait = min(max(0, time.Until(t.retrying.NextAttemptAt())), t.retrying.Delay)
+		out.Delay, out.LastErr = retrying.Delay, retrying.Err
+		out.Wait = min(max(0, time.Until(retrying.NextAttemptAt())), retrying.Delay)
 	}
-	return out
+	return out, nil
+}
+
+// outcome answers a call that has ended.
+func (r *restored) outcome(t *track) (*core.Recalled, error) {
+	both := new(struct { // of one allocation
+		core.Recalled
+		outcome core.Record
+	})
+	var err error
+	if both.outcome, err = r.found.Record(t.last); err != nil {
+		return nil, err
+	}
+	both.Recalled = core.Recalled{Begun: t.begun, Attempt: t.attempt, Outcome: &both.outcome}
+	return &both.Recalled, nil
 }
 
 // rerun sets up a call that failed for good to try once more: what calls
 // others is entered again as its last attempt, everything else begins anew.
 func (t *track) rerun(kind core.Kind) *core.Recalled {
 	if kind == core.KindAgent && t.begun {
-		return &core.Recalled{Begun: true, Started: true, Attempt: t.last.Attempt, Spent: 0}
+		return &core.Recalled{Begun: true, Started: true, Attempt: t.attempt, Spent: 0}
 	}
 	return &core.Recalled{Begun: t.begun}
 }
@@ -130,10 +189,10 @@ func (t *track) rerun(kind core.Kind) *core.Recalled {
 // entriesSince counts how often the latest attempt was entered since an
 // outcome was last recorded inside it.
 func (r *restored) entriesSince(a core.Address, t *track) int {
-	path := scopePath(a, t.last.Attempt)
+	last := r.inside[scopePath(a, t.attempt)]
 	n := 0
 	for _, seq := range t.entries {
-		if seq > r.inside[path] {
+		if seq > last {
 			n++
 		}
 	}
@@ -142,46 +201,55 @@ func (r *restored) entriesSince(a core.Address, t *track) int {
 
 // valuesOf are the values that the call and those inside it wrote; those
 // written outside every call for the zero address.
-func (r *restored) valuesOf(a core.Address) []value {
+func (r *restored) valuesOf(a core.Address) ([]value, error) {
 	if len(r.values) == 0 {
-		return nil
+		return nil, nil
 	}
 	return r.valuesAt(r.values.within(a.String()))
 }
 
 // valuesBefore are the values that calls wrote which were made by the
 // preconditions and by the attempts before that of the number.
-func (r *restored) valuesBefore(a core.Address, attempt int) []value {
+func (r *restored) valuesBefore(a core.Address, attempt int) ([]value, error) {
 	if len(r.values) == 0 {
-		return nil
+		return nil, nil
 	}
 	return r.valuesAt(r.values.before(a.String(), attempt))
 }
 
-func (r *restored) valuesAt(places []int) []value {
-	values := make([]value, len(places))
-	for i, at := range places {
-		rec := &r.records[at]
+func (r *restored) valuesAt(numbers []uint64) ([]value, error) {
+	values := make([]value, len(numbers))
+	for i, seq := range numbers {
+		rec, err := r.found.Record(seq)
+		if err != nil {
+			return nil, err
+		}
 		values[i] = value{slot{rec.Kind, rec.Name}, rec.Encoded(), rec.Seq}
 	}
-	return values
+	return values, nil
 }
 
 // recordsOf are the records of the call and those inside it, in order.
-func (r *restored) recordsOf(a core.Address) []core.Record {
+func (r *restored) recordsOf(a core.Address) ([]core.Record, error) {
 	if r.all == nil {
-		for i := range r.records {
-			r.all = append(r.all, placed{r.records[i].Address.String(), i})
+		for rec, err := range r.found.Heads() {
+			if err != nil {
+				return nil, err
+			}
+			r.all = append(r.all, placed{rec.Address.String(), rec.Seq})
 		}
 		r.all.sort()
 	}
-	places := r.all.within(a.String())
-	slices.Sort(places)
-	records := make([]core.Record, len(places))
-	for i, at := range places {
-		records[i] = r.records[at]
+	numbers := r.all.within(a.String())
+	slices.Sort(numbers)
+	records := make([]core.Record, len(numbers))
+	for i, seq := range numbers {
+		var err error
+		if records[i], err = r.found.Record(seq); err != nil {
+			return nil, err
+		}
 	}
-	return records
+	return records, nil
 }
 
 // scopePath is what stands before the names of calls made by an attempt of the

@@ -23,6 +23,7 @@ type run struct {
 	metadata   Metadata
 	began      time.Time
 
+	stored      snapshot.Store   // that has the run; nil in memory
 	journal     snapshot.Journal // nil in memory
 	restored    *restored        // nil for a run that is new
 	found       Status           // what the run was left with; empty for one that is new
@@ -35,11 +36,12 @@ type run struct {
 
 	mu          sync.Mutex // guards what follows; never held while others' code runs
 	quiet       *sync.Cond // signalled when a call ends and when publishing pauses
-	history     history
-	published   int  // records of the history that were published
-	publishing  bool // somebody is at it
-	ending      bool // Close has begun
-	closed      bool // the last record is in the history
+	history     history    // of a run in memory
+	tail        tail       // of a run with a journal
+	published   int        // records, from the first
+	publishing  bool       // somebody is at it
+	ending      bool       // Close has begun
+	closed      bool       // the last record is in the history
 	done        chan struct{}
 	closeErr    error
 	contexts    map[int]context.CancelCauseFunc
@@ -48,7 +50,6 @@ type run struct {
 	timeout     *time.Timer
 	values      values
 	course      course
-	unwritten   []core.Record // kept, and not yet in the journal
 	broken      error         // why nothing can be stored any more
 	recovered   []core.Record // recalled, and not yet published
 	report      Report
@@ -146,7 +147,7 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 // be, waits until it is on the disk. The lock is held, and released.
 func (r *run) store(s *core.Scope, rec *core.Record) error {
 	err := r.write()
-	seq, must := uint64(r.history.len()), r.durable(s, rec)
+	seq, must := uint64(r.len()), r.durable(s, rec)
 	if err != nil {
 		r.mu.Unlock()
 		return r.stop(err)
@@ -169,7 +170,11 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		r.mu.Unlock()
 		return nil
 	}
-	found := r.restored.recall(a, kind, r.rerunFailed)
+	found, err := r.restored.recall(a, kind, r.rerunFailed)
+	if err != nil {
+		r.mu.Unlock()
+		return &core.Recalled{Refused: err}
+	}
 	if v := r.validation; v != nil {
 		found = v.recall(a, kind, input, found)
 	}
@@ -181,40 +186,62 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		}
 	}
 	if found == nil || found.Outcome == nil {
-		r.reenter(s, kind, found)
+		err := r.reenter(s, kind, found)
 		r.mu.Unlock()
+		if err != nil {
+			return &core.Recalled{Refused: err}
+		}
 		if r.strict && kind != core.KindAgent && (found == nil || found.Refused == nil) {
 			return &core.Recalled{NotRecorded: true}
 		}
 		return found
 	}
-	r.takeValues(s, r.restored.valuesOf(a))
-	r.course.judge(s, found.Outcome)
-	r.report.Restored++
-	if len(r.publishers) > 0 {
-		r.recovered = append(r.recovered, r.toPublish(found.Outcome)...)
+	if err := r.answer(s, found.Outcome); err != nil {
+		r.mu.Unlock()
+		return &core.Recalled{Refused: err}
 	}
 	r.publish()
 	return r.load(s, found)
 }
 
+// answer takes over what comes with a recalled outcome. The lock is held.
+func (r *run) answer(s *core.Scope, outcome *core.Record) error {
+	values, err := r.restored.valuesOf(outcome.Address)
+	if err != nil {
+		return err
+	}
+	if len(r.publishers) > 0 {
+		told, err := r.toPublish(outcome)
+		if err != nil {
+			return err
+		}
+		r.recovered = append(r.recovered, told...)
+	}
+	r.takeValues(s, values)
+	r.course.judge(s, outcome)
+	r.report.Restored++
+	return nil
+}
+
 // reenter prepares a call that goes on: what the calls of its preconditions and
 // of its earlier attempts wrote is there for everyone. The lock is held.
-func (r *run) reenter(s *core.Scope, kind core.Kind, found *core.Recalled) {
+func (r *run) reenter(s *core.Scope, kind core.Kind, found *core.Recalled) error {
 	if found == nil {
-		return
+		return nil
 	}
 	if r.strict {
 		found.Wait = 0 // a replay waits for nothing
 	}
 	if !found.Begun {
-		return // its preconditions are still to come
+		return nil // its preconditions are still to come
 	}
 	attempt := found.Attempt
 	if kind != core.KindAgent && found.Started {
 		attempt++ // this one counts, and the next is made
 	}
-	r.takeValues(s, r.restored.valuesBefore(s.Address(), attempt))
+	values, err := r.restored.valuesBefore(s.Address(), attempt)
+	r.takeValues(s, values)
+	return err
 }
 
 // takeValues gives restored values to everyone. The lock is held.
@@ -229,13 +256,40 @@ func (r *run) takeValues(s *core.Scope, restored []value) {
 
 // keep gives rec its number and puts it into the history. The lock is held.
 func (r *run) keep(rec *core.Record) {
-	r.history.append(rec)
-	r.questions(rec)
 	if r.journal != nil {
-		kept := *rec
-		kept.Seq = uint64(r.history.len())
-		r.unwritten = append(r.unwritten, kept)
+		r.tail.append(r.settings.RunID, rec)
+	} else {
+		r.history.append(rec)
 	}
+	r.questions(rec)
+}
+
+// len is the number of records that the run has. The lock is held.
+func (r *run) len() int {
+	if r.journal != nil {
+		return r.tail.n
+	}
+	return r.history.len()
+}
+
+// at is the record with Seq i+1, which was not published. The lock is held.
+func (r *run) at(i int) core.Record {
+	if r.journal != nil {
+		return r.tail.after(i)[0]
+	}
+	return r.history.at(i)
+}
+
+// forget drops what is in the store and was published. The lock is held.
+func (r *run) forget() {
+	if r.journal == nil {
+		return
+	}
+	published := r.published
+	if len(r.publishers) == 0 {
+		published = r.tail.n
+	}
+	r.tail.forget(published)
 }
 
 // publish tells the publishers what is new, and unlocks. Whoever comes while
@@ -253,7 +307,7 @@ func (r *run) publish() {
 // publishOne is publish for where the newest record is at hand: mostly it is
 // the only one that is new, and need not be unpacked.
 func (r *run) publishOne(rec *core.Record) {
-	n := r.history.len()
+	n := r.len()
 	if len(r.publishers) == 0 || r.publishing || r.published != n-1 || len(r.recovered) > 0 {
 		r.publish()
 		return
@@ -271,9 +325,10 @@ func (r *run) publishOne(rec *core.Record) {
 
 // drain publishes until nothing is new, and unlocks.
 func (r *run) drain() {
-	for r.published < r.history.len() || len(r.recovered) > 0 {
+	for r.published < r.len() || len(r.recovered) > 0 {
 		r.drainOne()
 	}
+	r.forget()
 	r.publishing = false
 	if r.ending {
 		r.quiet.Broadcast()
@@ -287,7 +342,7 @@ func (r *run) drainOne() {
 		rec, r.recovered = r.recovered[0], r.recovered[1:]
 		rec.RunID = r.settings.RunID
 	} else {
-		rec = r.history.at(r.published)
+		rec = r.at(r.published)
 		r.published++
 	}
 	r.mu.Unlock()
@@ -319,17 +374,17 @@ func (r *run) tell(p Publisher, rec *core.Record) {
 
 // toPublish is what publishers are told of a call that was recalled: that it
 // was, or the old records of it and of what is inside it.
-func (r *run) toPublish(outcome *core.Record) []core.Record {
+func (r *run) toPublish(outcome *core.Record) ([]core.Record, error) {
 	if !r.republish {
 		rec := *outcome
 		rec.Status, rec.Seq, rec.Replayed = core.StatusRecovered, 0, true
-		return []core.Record{rec}
+		return []core.Record{rec}, nil
 	}
-	old := r.restored.recordsOf(outcome.Address)
+	old, err := r.restored.recordsOf(outcome.Address)
 	for i := range old {
 		old[i].RunID, old[i].Replayed = r.settings.RunID, true
 	}
-	return old
+	return old, err
 }
 
 // load brings the output of a recalled call that is kept apart.
@@ -380,7 +435,7 @@ func (r *run) stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Stats{
-		Records:         uint64(r.history.len()),
+		Records:         uint64(r.len()),
 		Abandoned:       r.settings.Late.Abandoned.Load(),
 		LateReturns:     r.settings.Late.Returned.Load(),
 		PublisherPanics: r.panics.Load(),

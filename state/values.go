@@ -199,7 +199,7 @@ func (v *values) set(to value) {
 
 // commit gives v to everyone and records it. The lock is held.
 func (r *run) commit(from core.Address, v value) {
-	v.seq = uint64(r.history.len()) + 1
+	v.seq = uint64(r.len()) + 1
 	r.values.set(v)
 	r.keep(&core.Record{
 		Time: now(), Address: from, Name: v.key, Kind: v.kind, Status: core.StatusRecorded,
