@@ -69,12 +69,7 @@ type rare struct {
 
 // append keeps rec under the next Seq, from 1.
 func (h *history) append(rec *core.Record) {
-	i := h.n % chunkSize
-	if i == 0 {
-		h.grow()
-	}
-	p := &h.chunks[len(h.chunks)-1][i]
-	h.n++
+	p := h.next()
 	p.time = rec.Time.UnixNano()
 	p.duration, p.elapsed, p.delay = rec.Duration, rec.Elapsed, rec.Delay
 	p.site, p.nth = h.siteOf(rec)
@@ -87,11 +82,35 @@ func (h *history) append(rec *core.Record) {
 		p.flags |= flagReplayed
 	}
 	if rec.Err != nil || rec.Detail != nil {
-		p.rare = h.keepRare(rec)
+		p.rare = h.keepRare(rec.Err, rec.Detail)
 	}
 }
 
-func (h *history) grow() { h.chunks = append(h.chunks, new([chunkSize]packed)) }
+// appendRetry keeps what Record.Retry makes of the latest record.
+func (h *history) appendRetry() {
+	failed := h.packed(h.n - 1)
+	p := h.next()
+	*p = *failed
+	p.status, p.duration = core.StatusRetrying, 0
+	p.flags &^= flagWillRetry
+	p.attempt++
+	if p.rare > 0 && h.rarity(p).detail != nil {
+		p.rare = h.keepRare(h.rarity(p).err, nil)
+	}
+}
+
+// next makes room for a record.
+func (h *history) next() *packed {
+	if h.n%chunkSize == 0 {
+		h.chunks = append(h.chunks, new([chunkSize]packed))
+	}
+	h.n++
+	return h.packed(h.n - 1)
+}
+
+func (h *history) packed(i int) *packed { return &h.chunks[i/chunkSize][i%chunkSize] }
+
+func (h *history) rarity(p *packed) *rare { return &h.rare[(p.rare-1)/rareSize][(p.rare-1)%rareSize] }
 
 // siteOf returns the index of the record's site, and the number of its call
 // there.
@@ -119,11 +138,11 @@ func (h *history) internSite() int32 {
 	return i
 }
 
-func (h *history) keepRare(rec *core.Record) int32 {
+func (h *history) keepRare(err error, detail *core.Detail) int32 {
 	if h.rn%rareSize == 0 {
 		h.rare = append(h.rare, new([rareSize]rare))
 	}
-	h.rare[h.rn/rareSize][h.rn%rareSize] = rare{rec.Err, rec.Detail}
+	h.rare[h.rn/rareSize][h.rn%rareSize] = rare{err, detail}
 	h.rn++
 	return h.rn
 }
@@ -142,8 +161,7 @@ func (h *history) begin() int {
 // at returns the record with Seq i+1, which was not restored.
 func (h *history) at(i int) core.Record {
 	seq := uint64(i) + 1
-	i -= h.begin()
-	p := &h.chunks[i/chunkSize][i%chunkSize]
+	p := h.packed(i - h.begin())
 	s := &h.sites[p.site]
 	rec := core.Record{
 		RunID: h.runID, Seq: seq, Time: time.Unix(0, p.time).UTC(),
@@ -154,7 +172,7 @@ func (h *history) at(i int) core.Record {
 		Duration: p.duration, Elapsed: p.elapsed, Delay: p.delay,
 	}
 	if p.rare > 0 {
-		r := &h.rare[(p.rare-1)/rareSize][(p.rare-1)%rareSize]
+		r := h.rarity(p)
 		rec.Err, rec.Detail = r.err, r.detail
 	}
 	return rec

@@ -166,7 +166,7 @@ func (r *run) durable(s *core.Scope, rec *core.Record) bool {
 	case rec.Status == core.StatusStarted:
 		return s.MustNotRepeat()
 	}
-	return rec.IsOutcome() || rec.Status == core.StatusRetrying || rec.Status == core.StatusAwaiting
+	return rec.IsOutcome() || rec.WillRetry || rec.Status == core.StatusAwaiting
 }
 
 // sync returns when everything up to seq is on the disk.

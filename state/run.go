@@ -39,7 +39,7 @@ type run struct {
 	history     history    // of a run in memory
 	tail        tail       // of a run with a journal
 	published   int        // records, from the first
-	publishing  bool       // somebody is at it
+	turn        turn       // of those who publish
 	ending      bool       // Close has begun
 	closed      bool       // the last record is in the history
 	done        chan struct{}
@@ -133,11 +133,10 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 		}
 	}
 	if rec.WillRetry {
-		rec.Retry()
-		r.keep(rec)
+		r.keepRetry(rec)
 	}
 	if r.journal == nil {
-		r.publishOne(rec)
+		r.publishLatest(rec)
 		return nil
 	}
 	return r.store(s, rec)
@@ -152,7 +151,7 @@ func (r *run) store(s *core.Scope, rec *core.Record) error {
 		r.mu.Unlock()
 		return r.stop(err)
 	}
-	r.publishOne(rec)
+	r.publishLatest(rec)
 	if !must {
 		return nil
 	}
@@ -264,6 +263,17 @@ func (r *run) keep(rec *core.Record) {
 	r.questions(rec)
 }
 
+// keepRetry keeps what Record.Retry makes of rec, which was kept last. It leaves
+// rec as it is: a copy would be on the stack of every call that waits. The lock
+// is held.
+func (r *run) keepRetry(rec *core.Record) {
+	if r.journal != nil {
+		r.tail.append(r.settings.RunID, rec).Retry()
+	} else {
+		r.history.appendRetry()
+	}
+}
+
 // len is the number of records that the run has. The lock is held.
 func (r *run) len() int {
 	if r.journal != nil {
@@ -290,86 +300,6 @@ func (r *run) forget() {
 		published = r.tail.n
 	}
 	r.tail.forget(published)
-}
-
-// publish tells the publishers what is new, and unlocks. Whoever comes while
-// somebody is at it leaves the work to them: so publishing is in order, may
-// call back into the run, and never holds the lock.
-func (r *run) publish() {
-	if len(r.publishers) == 0 || r.publishing {
-		r.mu.Unlock()
-		return
-	}
-	r.publishing = true
-	r.drain()
-}
-
-// publishOne is publish for where the newest record is at hand: mostly it is
-// the only one that is new, and need not be unpacked.
-func (r *run) publishOne(rec *core.Record) {
-	n := r.len()
-	if len(r.publishers) == 0 || r.publishing || r.published != n-1 || len(r.recovered) > 0 {
-		r.publish()
-		return
-	}
-	r.publishing = true
-	r.published = n
-	r.mu.Unlock()
-	rec.RunID, rec.Seq = r.settings.RunID, uint64(n)
-	for _, p := range r.publishers {
-		r.tell(p, rec)
-	}
-	r.mu.Lock()
-	r.drain()
-}
-
-// drain publishes until nothing is new, and unlocks.
-func (r *run) drain() {
-	for r.published < r.len() || len(r.recovered) > 0 {
-		r.drainOne()
-	}
-	r.forget()
-	r.publishing = false
-	if r.ending {
-		r.quiet.Broadcast()
-	}
-	r.mu.Unlock()
-}
-
-func (r *run) drainOne() {
-	var rec core.Record
-	if len(r.recovered) > 0 {
-		rec, r.recovered = r.recovered[0], r.recovered[1:]
-		rec.RunID = r.settings.RunID
-	} else {
-		rec = r.at(r.published)
-		r.published++
-	}
-	r.mu.Unlock()
-	for _, p := range r.publishers {
-		r.tell(p, &rec)
-	}
-	r.mu.Lock()
-}
-
-// tell keeps a publisher's panic from the call that the record is about. One
-// that leaves its goroutine takes the call with it, but not the publishing.
-func (r *run) tell(p Publisher, rec *core.Record) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		r.panics.Add(1)
-		if recover() == nil { // runtime.Goexit
-			r.mu.Lock()
-			r.publishing = false
-			r.quiet.Broadcast()
-			r.mu.Unlock()
-		}
-	}()
-	p.Publish(*rec)
-	returned = true
 }
 
 // toPublish is what publishers are told of a call that was recalled: that it

@@ -17,12 +17,13 @@ type tail struct {
 // maxIdle is the room for records that a tail keeps when it is empty.
 const maxIdle = 256
 
-// append keeps rec under the next Seq.
-func (t *tail) append(runID string, rec *core.Record) {
+// append keeps rec under the next Seq, and returns what it keeps.
+func (t *tail) append(runID string, rec *core.Record) *core.Record {
 	t.n++
 	t.records = append(t.records, *rec)
 	kept := &t.records[len(t.records)-1]
 	kept.RunID, kept.Seq = runID, uint64(t.n)
+	return kept
 }
 
 // after are the records with a Seq above seq, which are not forgotten.
