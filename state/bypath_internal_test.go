@@ -50,28 +50,31 @@ func scopesOf(path string) (around []core.Address, attempts []int) {
 
 func TestWhatIsInsideACallIsFoundByItsPath(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
+	for range 100 {
 		var b byPath
 		var paths []string
+		var arounds [][]core.Address
+		var attempts [][]int
 		for i := range rng.IntN(60) {
 			paths = append(paths, randomPath(rng))
 			_, err := core.ParseAddress(paths[i])
 			require.NoError(t, err)
 			b = append(b, placed{paths[i], uint64(i)})
+			around, attempt := scopesOf(paths[i])
+			arounds, attempts = append(arounds, around), append(attempts, attempt)
 		}
 		b.sort()
-		for range 60 {
+		for range 40 {
 			a, err := core.ParseAddress(randomPath(rng))
 			require.NoError(t, err)
 			attempt := rng.IntN(13)
 			var within, before []uint64
 			for i, path := range paths {
-				around, attempts := scopesOf(path)
-				at := slices.Index(around, a)
+				at := slices.Index(arounds[i], a)
 				if path == a.String() || at >= 0 {
 					within = append(within, uint64(i))
 				}
-				if at >= 0 && attempts[at] < attempt {
+				if at >= 0 && attempts[i][at] < attempt {
 					before = append(before, uint64(i))
 				}
 			}

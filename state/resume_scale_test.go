@@ -15,7 +15,7 @@ import (
 // A recall costs what it takes, however much the run has recorded. With a look
 // at all of it for each call, these tests would take minutes.
 
-const manyCalls = 12_000
+const manyCalls = 8_000
 
 // recordedLoop is a run whose agent was stopped after so many calls of a tool,
 // each of which wrote a value.
