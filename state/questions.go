@@ -34,15 +34,15 @@ func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, bool, error) {
 	return nil, false, r.Append(s, rec)
 }
 
-// questions takes in the latest record, if it is about a question. The lock is
-// held.
-func (r *run) questions(rec *core.Record) {
+// questions takes in the record with that number, if it is about a question.
+// The lock is held.
+func (r *run) questions(rec *core.Record, seq uint64) {
 	switch rec.Kind {
 	case core.KindQuestion:
 		if r.asked == nil {
 			r.asked = make(map[string]uint64)
 		}
-		r.asked[rec.Name] = uint64(r.history.len())
+		r.asked[rec.Name] = seq
 		delete(r.answers, rec.Name) // which was set aside, if there was one
 	case core.KindAnswer:
 		if r.answers == nil {

@@ -38,11 +38,6 @@ func Validate(ctx context.Context, store snapshot.Store, runID string, program f
 		return nil, err
 	}
 	v := &validation{restored: st.run.restored, seen: make(map[core.Address]bool)}
-	if v.restored == nil {
-		v.restored = newRestored(nil)
-		st.run.restored = v.restored
-		st.run.settings.Recalls = true
-	}
 	st.run.validation = v
 	_ = program(st.Context(ctx))
 	if err := st.Close(); err != nil {
@@ -93,19 +88,21 @@ func (v *validation) compare(rec *core.Record) {
 		return
 	}
 	t := v.restored.calls[rec.Address]
-	if t == nil || !t.last.IsOutcome() {
+	if t == nil || !t.isOutcome() {
 		return
 	}
-	was := &t.last
+	was, err := v.restored.found.Record(t.last)
 	switch {
+	case err != nil:
+		v.differ(rec.Address, "call", err.Error(), rec.Status.String())
 	case was.Status != rec.Status:
 		v.differ(rec.Address, "status", was.Status.String(), rec.Status.String())
 	case was.Status == core.StatusFailed:
 		if before, now := fmt.Sprint(was.Err), fmt.Sprint(rec.Err); before != now {
 			v.differ(rec.Address, "error", before, now)
 		}
-	case artifact(was) != artifact(rec):
-		v.differ(rec.Address, "output", kept(was), kept(rec))
+	case artifact(&was) != artifact(rec):
+		v.differ(rec.Address, "output", kept(&was), kept(rec))
 	case was.Detail != nil && rec.Detail != nil && !bytes.Equal(was.Detail.Output, rec.Detail.Output):
 		if before, now := core.Preview(was.Detail.Output), core.Preview(rec.Detail.Output); before != now {
 			v.differ(rec.Address, "output", before, now)
@@ -139,19 +136,20 @@ func (v *validation) end() {
 	}
 	slices.SortFunc(missing, func(a, b core.Address) int { return strings.Compare(a.String(), b.String()) })
 	for _, a := range missing {
-		v.differ(a, "call", v.restored.calls[a].last.Kind.String(), "none")
+		v.differ(a, "call", v.restored.calls[a].kind.String(), "none")
 	}
 }
 
 // expected reports whether the call at a is made by what was entered: by the
 // last attempt of an agent that was.
 func (v *validation) expected(a core.Address) bool {
-	for around, t := range v.restored.calls {
-		if !isAround(around, a) || around == a {
-			continue
+	for scope := a.Scope(); scope != ""; scope = outer(scope) {
+		around, err := core.ParseAddress(callOf(scope))
+		t := v.restored.calls[around]
+		if err != nil || t == nil {
+			continue // a group, or a branch of one
 		}
-		rest, ok := strings.CutPrefix(a.String(), scopePath(around, t.last.Attempt))
-		if !v.seen[around] || !ok || !strings.HasPrefix(rest, "/") {
+		if !v.seen[around] || scope != scopePath(around, t.attempt) {
 			return false
 		}
 	}
