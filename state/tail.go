@@ -20,8 +20,9 @@ const maxIdle = 256
 // append keeps rec under the next Seq, and returns what it keeps.
 func (t *tail) append(runID string, rec *core.Record) *core.Record {
 	t.n++
-	t.records = append(t.records, *rec)
+	t.records = append(t.records, core.Record{})
 	kept := &t.records[len(t.records)-1]
+	*kept = *rec
 	kept.RunID, kept.Seq = runID, uint64(t.n)
 	return kept
 }
