@@ -39,6 +39,7 @@ type recordJSON struct {
 	InputHash     string         `json:"input_hash,omitempty"`
 	Detail        string         `json:"detail,omitempty"` // a preview of the output
 	Artifact      string         `json:"artifact,omitempty"`
+	NoStore       bool           `json:"no_store,omitempty"`
 	Usage         *Usage         `json:"usage,omitempty"`
 	Metadata      map[string]any `json:"metadata,omitempty"`
 	Replayed      bool           `json:"replayed,omitempty"`
@@ -109,6 +110,7 @@ func (r *Record) callJSON(out *recordJSON) {
 
 func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Metadata, out.Artifact = d.Message, d.Metadata, d.Artifact
+	out.NoStore = d.NoStore
 	out.Input, out.Detail = Preview(d.Input), Preview(d.Output)
 	if !d.InputHash.IsZero() {
 		out.InputHash = d.InputHash.String()

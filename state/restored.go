@@ -78,6 +78,9 @@ func (r *restored) follow(rec *core.Record) {
 		if !t.begun {
 			t.first = rec.Seq
 		}
+		if t.last.Status == core.StatusCompleted {
+			delete(r.values, rec.Address) // it writes them again
+		}
 		if t.last.Status != core.StatusStarted || t.last.Attempt != rec.Attempt {
 			t.entries = nil
 		}
@@ -118,6 +121,10 @@ func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) *cor
 	switch {
 	case t.last.Status == core.StatusFailed && !t.last.WillRetry && rerunFailed:
 		return t.rerun(kind)
+	case t.last.Status == core.StatusCompleted && isNoStore(&t.last):
+		again := t.rerun(kind)
+		again.NotStored = true
+		return again
 	case t.last.IsOutcome():
 		outcome := t.last
 		out.Outcome = &outcome

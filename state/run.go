@@ -177,7 +177,7 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 	if r.rerun.isAnew(a) {
 		found = nil
 	}
-	if over := s.Parent().Over(); over != nil && (found == nil || found.Outcome == nil) {
+	if over := s.Parent().Over(); over != nil && (found == nil || found.Outcome == nil && !found.NotStored) {
 		r.mu.Unlock()
 		return &core.Recalled{Over: over}
 	}
@@ -196,7 +196,7 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		r.reenter(s, kind, found)
 		r.mu.Unlock()
 		if r.strict && kind != core.KindAgent && (found == nil || found.Refused == nil) {
-			return &core.Recalled{NotRecorded: true}
+			return &core.Recalled{NotRecorded: true, NotStored: found != nil && found.NotStored}
 		}
 		return found
 	}

@@ -90,6 +90,9 @@ func (v *validation) recall(a core.Address, kind core.Kind, input core.Hash, fou
 	switch {
 	case v.executes && kind != core.KindAgent:
 		return nil
+	case found.NotStored && kind != core.KindAgent:
+		v.differ(a, "output", "none (NoStore)", "none: it is not executed")
+		return found
 	case kind != core.KindAgent || found.Outcome == nil || !found.Begun:
 		return found
 	}
@@ -125,6 +128,7 @@ func (v *validation) compare(rec *core.Record) {
 		if before, now := fmt.Sprint(was.Err), fmt.Sprint(rec.Err); before != now {
 			v.differ(rec.Address, "error", before, now)
 		}
+	case isNoStore(was) || isNoStore(rec):
 	case artifact(was) != artifact(rec) || !sameValue(was.Encoded(), rec.Encoded()):
 		before, now := kept(was), kept(rec)
 		if before == now {
@@ -153,6 +157,8 @@ func sameValue(a, b []byte) bool {
 	}
 	return hashes[0] == hashes[1]
 }
+
+func isNoStore(r *core.Record) bool { return r.Detail != nil && r.Detail.NoStore }
 
 func artifact(r *core.Record) string {
 	if r.Detail == nil {
