@@ -69,23 +69,23 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if e := r.Interrupt(); e != nil {
 		e.intoJSON(&out)
 	}
-	data, err := marshal(out)
+	data, err := marshalSafely(out)
 	if err != nil {
 		// Metadata is the user's: what JSON cannot say must not lose the record.
 		out.Metadata = map[string]any{"error": "metadata cannot be written as JSON: " + err.Error()}
-		data, err = marshal(out)
+		data, err = marshalSafely(out)
 	}
 	return data, err
 }
 
-// marshal keeps a panic of a user's MarshalJSON an error.
-func marshal(out recordJSON) (data []byte, err error) {
+// marshalSafely keeps a panic of a user's MarshalJSON an error.
+func marshalSafely(v any) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return json.Marshal(out)
+	return json.Marshal(v)
 }
 
 func (e *InterruptedError) intoJSON(out *recordJSON) {

@@ -59,7 +59,13 @@ func (r *run) questions(rec *core.Record) {
 }
 
 // Questions returns what the run waits to be told, in the order of asking.
-func (st *ExecutionState) Questions() []core.Question { return openQuestions(st.Records()) }
+// They are for those who answer, and not redacted.
+func (st *ExecutionState) Questions() []core.Question {
+	if st == nil {
+		return nil
+	}
+	return openQuestions(st.run.records())
+}
 
 // Questions returns what a stored run waits to be told, in the order of
 // asking.

@@ -21,6 +21,7 @@ type run struct {
 	artifacts  Artifacts
 	checker    *checker // nil without one
 	metadata   Metadata
+	redact     func(string) string // nil for none
 	began      time.Time
 
 	journal     snapshot.Journal // nil in memory
@@ -68,7 +69,7 @@ func newRun(c *config) *run {
 
 func prepareRun(c *config) *run {
 	r := &run{
-		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata,
+		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata, redact: c.redact,
 		strict: c.strict, rerunFailed: c.rerunFailed, divergence: c.divergence, policy: c.sync, republish: c.republish, began: time.Now(),
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
@@ -245,9 +246,7 @@ func (r *run) publishOne(rec *core.Record) {
 	r.published = n
 	r.mu.Unlock()
 	rec.RunID, rec.Seq = r.settings.RunID, uint64(n)
-	for _, p := range r.publishers {
-		r.tell(p, rec)
-	}
+	r.tellAll(rec)
 	r.mu.Lock()
 	r.drain()
 }
@@ -274,10 +273,19 @@ func (r *run) drainOne() {
 		r.published++
 	}
 	r.mu.Unlock()
-	for _, p := range r.publishers {
-		r.tell(p, &rec)
-	}
+	r.tellAll(&rec)
 	r.mu.Lock()
+}
+
+// tellAll tells every publisher. The lock is not held.
+func (r *run) tellAll(rec *core.Record) {
+	if r.redact != nil {
+		shown := rec.Redacted(r.redact)
+		rec = &shown
+	}
+	for _, p := range r.publishers {
+		r.tell(p, rec)
+	}
 }
 
 // tell keeps a publisher's panic from the call that the record is about. One
@@ -298,6 +306,13 @@ func (r *run) tell(p Publisher, rec *core.Record) {
 	}()
 	p.Publish(*rec)
 	returned = true
+}
+
+// records returns the history so far, as it is.
+func (r *run) records() []core.Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.history.records()
 }
 
 // toPublish is what publishers are told of a call that was recalled: that it

@@ -76,14 +76,19 @@ func (st *ExecutionState) Metadata() Metadata {
 	return st.run.metadata.Clone()
 }
 
-// Records returns the history so far, in sequence order.
+// Records returns the history so far, in sequence order, as publishers get it
+// (see [WithRedaction]).
 func (st *ExecutionState) Records() []core.Record {
 	if st == nil {
 		return nil
 	}
-	st.run.mu.Lock()
-	defer st.run.mu.Unlock()
-	return st.run.history.records()
+	all := st.run.records()
+	if redact := st.run.redact; redact != nil {
+		for i := range all {
+			all[i] = all[i].Redacted(redact)
+		}
+	}
+	return all
 }
 
 // Status says how the run stands: running until Close, and then what became
