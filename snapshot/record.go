@@ -62,7 +62,7 @@ func recordError(err error) error {
 // the end: readers skip what they do not know, and what is missing is zero.
 const (
 	recordFields = 20
-	detailFields = 8
+	detailFields = 8 // and NoStore where it is set
 	usageFields  = 3
 )
 
@@ -105,7 +105,11 @@ func writeDetail(w *codec.Writer, d *core.Detail) {
 		w.Nil()
 		return
 	}
-	w.Array(detailFields)
+	if d.NoStore {
+		w.Array(detailFields + 1)
+	} else {
+		w.Array(detailFields)
+	}
 	if d.InputHash.IsZero() {
 		w.Nil()
 	} else {
@@ -124,14 +128,21 @@ func writeDetail(w *codec.Writer, d *core.Detail) {
 	}
 	w.Text(d.Message)
 	w.Int(int64(d.Severity))
-	if d.Metadata == nil {
+	writeAttributes(w, d.Metadata)
+	if d.NoStore {
+		w.Bool(true)
+	}
+}
+
+func writeAttributes(w *codec.Writer, m map[string]any) {
+	if m == nil {
 		w.Nil()
 		return
 	}
-	w.Map(len(d.Metadata))
-	for _, key := range slices.Sorted(maps.Keys(d.Metadata)) {
+	w.Map(len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
 		w.Text(key)
-		w.Raw(codec.EncodeAny(d.Metadata[key]))
+		w.Raw(codec.EncodeAny(m[key]))
 	}
 }
 
@@ -353,6 +364,7 @@ func (d *decoding) readDetail(in *codec.Reader) *core.Detail {
 	if f.next() {
 		into.Metadata = readMetadata(in)
 	}
+	into.NoStore = f.bool()
 	f.end()
 	return into
 }

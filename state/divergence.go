@@ -191,25 +191,6 @@ func (r *restored) beginAnew(rec *snapshot.Head, t *track) {
 		i, _ := slices.BinarySearch(written, t.last)
 		r.preconditions[rec.Address] = written[i:]
 	}
-	if r.anew == nil {
-		r.anew = make(map[string]uint64)
-	}
-	r.anew[rec.Address.String()] = rec.Seq
+	r.anew.at(rec)
 	*t = track{starts: t.starts, diverged: t.diverged}
-}
-
-// dropAnew drops the values that calls wrote before they began anew, or a call
-// around them did.
-func (r *restored) dropAnew() {
-	if len(r.anew) == 0 {
-		return
-	}
-	r.values = slices.DeleteFunc(r.values, func(p placed) bool {
-		for path := p.path; path != ""; path = callOf(outer(path)) {
-			if r.anew[path] > p.seq {
-				return true
-			}
-		}
-		return false
-	})
 }

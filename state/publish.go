@@ -76,10 +76,27 @@ func (r *run) publishLatest(rec *core.Record) {
 	}
 }
 
+// tellAll tells every publisher of the record with that number. The lock is not
+// held.
 func (r *run) tellAll(rec *core.Record, seq int) {
 	rec.RunID, rec.Seq = r.settings.RunID, uint64(seq)
+	r.show(rec)
+}
+
+func (r *run) show(rec *core.Record) {
+	if r.redact != nil {
+		r.showRedacted(rec)
+		return
+	}
 	for _, p := range r.publishers {
 		r.tell(p, rec)
+	}
+}
+
+func (r *run) showRedacted(rec *core.Record) {
+	shown := rec.Redacted(r.redact)
+	for _, p := range r.publishers {
+		r.tell(p, &shown)
 	}
 }
 
@@ -106,9 +123,7 @@ func (r *run) drainOne() {
 		r.published++
 	}
 	r.mu.Unlock()
-	for _, p := range r.publishers {
-		r.tell(p, &rec)
-	}
+	r.show(&rec)
 	r.mu.Lock()
 }
 

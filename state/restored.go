@@ -26,8 +26,9 @@ type restored struct {
 	questions     []uint64                  // and answers
 	tracks        []track                   // room for the next
 
-	diverged bool              // calls had other inputs, and were made again
-	anew     map[string]uint64 // the record with which a call began anew, by its path
+	diverged bool  // calls had other inputs, and were made again
+	anew     begun // calls that count from there on, with what is inside them
+	again    begun // calls that write their values again from there on
 }
 
 // track is what became of one call. Records are known by their numbers; 0
@@ -83,7 +84,7 @@ func newRestored(found *snapshot.Lazy) (*restored, error) {
 			r.followDivergence(rec)
 		}
 	}
-	r.dropAnew()
+	r.dropReplaced()
 	r.values.sort()
 	r.tracks = nil
 	return r, nil
@@ -98,6 +99,9 @@ func (r *restored) follow(rec *snapshot.Head) {
 		}
 		if !t.begun {
 			t.first = rec.Seq
+		}
+		if t.status == core.StatusCompleted {
+			r.again.at(rec)
 		}
 		if t.status != core.StatusStarted || t.attempt != rec.Attempt {
 			t.entries = nil
@@ -151,7 +155,7 @@ func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) (*co
 	case t.status == core.StatusFailed && !t.willRetry && rerunFailed:
 		return t.rerun(kind), nil
 	case t.isOutcome():
-		return r.outcome(t)
+		return r.outcome(t, kind)
 	}
 	var err error
 	var retrying core.Record
@@ -184,8 +188,9 @@ func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) (*co
 	return out, nil
 }
 
-// outcome answers a call that has ended.
-func (r *restored) outcome(t *track) (*core.Recalled, error) {
+// outcome answers a call that has ended; one whose output was not kept is made
+// again.
+func (r *restored) outcome(t *track, kind core.Kind) (*core.Recalled, error) {
 	both := new(struct { // of one allocation
 		core.Recalled
 		outcome core.Record
@@ -193,6 +198,11 @@ func (r *restored) outcome(t *track) (*core.Recalled, error) {
 	var err error
 	if both.outcome, err = r.found.Record(t.last); err != nil {
 		return nil, err
+	}
+	if t.status == core.StatusCompleted && isNoStore(&both.outcome) {
+		again := t.rerun(kind)
+		again.NotStored = true
+		return again, nil
 	}
 	both.Recalled = core.Recalled{Begun: t.begun, Attempt: t.attempt, Starts: t.starts, Outcome: &both.outcome}
 	return &both.Recalled, nil

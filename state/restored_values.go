@@ -103,3 +103,32 @@ func (r *restored) decodeValues(numbers []uint64) ([]value, error) {
 	}
 	return values, nil
 }
+
+// begun has the record with which a call began again, by the path of the call.
+type begun map[string]uint64
+
+func (b *begun) at(rec *snapshot.Head) {
+	if *b == nil {
+		*b = make(begun)
+	}
+	(*b)[rec.Address.String()] = rec.Seq
+}
+
+// dropReplaced drops the values that a call wrote before it began again, or
+// before a call around it began anew.
+func (r *restored) dropReplaced() {
+	if len(r.anew) == 0 && len(r.again) == 0 {
+		return
+	}
+	r.values = slices.DeleteFunc(r.values, func(p placed) bool {
+		if r.again[p.path] > p.seq {
+			return true
+		}
+		for path := p.path; path != ""; path = callOf(outer(path)) {
+			if r.anew[path] > p.seq {
+				return true
+			}
+		}
+		return false
+	})
+}

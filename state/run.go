@@ -21,6 +21,7 @@ type run struct {
 	artifacts  Artifacts
 	checker    *checker // nil without one
 	metadata   Metadata
+	redact     func(string) string // nil for none
 	began      time.Time
 
 	stored      snapshot.Store   // that has the run; nil in memory
@@ -70,7 +71,7 @@ func newRun(c *config) *run {
 
 func prepareRun(c *config) *run {
 	r := &run{
-		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata,
+		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata, redact: c.redact,
 		strict: c.strict, rerunFailed: c.rerunFailed, divergence: c.divergence, policy: c.sync, republish: c.republish, began: time.Now(),
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
@@ -183,7 +184,7 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		r.mu.Unlock()
 		return &core.Recalled{Refused: err}
 	}
-	if over := s.Parent().Over(); over != nil && (found == nil || found.Outcome == nil) {
+	if over := s.Parent().Over(); over != nil && (found == nil || found.Outcome == nil && !found.NotStored) {
 		r.mu.Unlock()
 		return &core.Recalled{Over: over}
 	}
@@ -205,7 +206,7 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 			return &core.Recalled{Refused: err}
 		}
 		if r.strict && kind != core.KindAgent && (found == nil || found.Refused == nil) {
-			return &core.Recalled{NotRecorded: true}
+			return &core.Recalled{NotRecorded: true, NotStored: found != nil && found.NotStored}
 		}
 		return found
 	}
@@ -324,7 +325,7 @@ func (r *run) load(s *core.Scope, found *core.Recalled) *core.Recalled {
 
 // Keep implements core.Run.
 func (r *run) Keep(ctx context.Context, encoded []byte) (string, error) {
-	if r.strict { // nothing is written; the reference is what it would be
+	if r.strict || r.validation != nil { // nothing is written; the reference is what it would be
 		return fmt.Sprintf("%x", sha256.Sum256(encoded)), nil
 	}
 	reference, err := r.artifacts.Put(ctx, encoded)
