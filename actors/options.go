@@ -44,6 +44,14 @@ func WithInDoubtAsk() Option {
 	return func(o *options) { o.spec.InDoubt = core.InDoubtAsk }
 }
 
+// WithNoStore keeps outputs out of records and artifacts: for what must not be
+// written down. The price is that a call runs again whenever its run is
+// resumed, also one that had completed; an agent is entered again, and its own
+// calls are recalled.
+func WithNoStore() Option {
+	return func(o *options) { o.spec.NoStore = true }
+}
+
 // options are what the constructors were told.
 type options struct {
 	spec core.Spec

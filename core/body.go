@@ -73,7 +73,8 @@ func (t *typedCall[In, Out]) keepOutput(ctx context.Context, r *result) { t.keep
 
 // keep stores the output where the run wants it.
 func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out, r *result) {
-	if settings := t.run.Settings(); settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip {
+	settings := t.run.Settings()
+	if (settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip) && !t.spec.NoStore {
 		t.store(ctx, settings, out, r)
 	}
 }

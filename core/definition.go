@@ -30,6 +30,11 @@ type Spec struct {
 	// interrupted, while its handler ran. Agents are entered again whatever
 	// it says.
 	InDoubt InDoubt
+
+	// NoStore keeps the output out of records: the call runs again when its
+	// run is resumed, also if it had completed. An agent is entered again then,
+	// and its own calls are recalled.
+	NoStore bool
 }
 
 // A Handler is the function behind an actor. Its context carries the run and
@@ -66,6 +71,9 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	}
 	if spec.InDoubt > InDoubtAsk {
 		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d; allowed are InDoubtRetry, InDoubtFail and InDoubtAsk", spec.Name, spec.InDoubt))
+	}
+	if spec.NoStore && spec.InDoubt != InDoubtRetry {
+		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; allowed is one of them", spec.Name))
 	}
 	d := &Definition[In, Out]{spec: spec, segment: escape(spec.Name), handler: handler}
 	if spec.Retry != nil {

@@ -12,8 +12,17 @@ import (
 // error of a value that cannot be encoded names the path to it.
 func Encode(v any) ([]byte, error) { return codec.Encode(v) }
 
-// Decode reads what [Encode] wrote into v, a pointer.
-func Decode(data []byte, v any) error { return codec.Decode(data, v) }
+// Decode reads what [Encode] wrote into v, a pointer. A value of a record that
+// was redacted is [ErrRedacted].
+func Decode(data []byte, v any) error {
+	err := codec.Decode(data, v)
+	if err != nil {
+		if _, ok := redacted(data); ok {
+			return ErrRedacted
+		}
+	}
+	return err
+}
 
 // Hash identifies an input: the first 16 bytes of the SHA-256 of its
 // canonical encoding, in which equal values are equal bytes. The zero Hash
@@ -59,12 +68,20 @@ func Preview(encoded []byte) string {
 	if len(encoded) == 0 {
 		return ""
 	}
+	return Truncate(previewText(encoded), PreviewLimit)
+}
+
+// previewText is a preview before it is cut.
+func previewText(encoded []byte) string {
+	if preview, ok := redacted(encoded); ok {
+		return preview
+	}
 	// Four bytes a character at the most, and the quotes of the deepest string.
 	text, err := codec.AppendJSON(nil, encoded, 4*PreviewLimit+64)
 	if err != nil {
 		return "(unreadable)"
 	}
-	return Truncate(string(text), PreviewLimit)
+	return string(text)
 }
 
 // Truncate cuts s to at most limit characters, the last of them "…" if

@@ -28,6 +28,9 @@ type Recalled struct {
 	InDoubt, Refused  error
 	NotRecorded, Last bool
 
+	// NotStored says that the call had completed, and its output was not kept.
+	NotStored bool
+
 	// Diverged says that the call was recorded with another input, and must
 	// not be answered for that.
 	Diverged bool
@@ -45,6 +48,11 @@ type Recalled struct {
 // ErrNotRecorded is found in the error of a call that a strict replay would
 // have had to execute.
 var ErrNotRecorded = errors.New("core: the call has no recorded outcome, and a strict replay executes nothing")
+
+// ErrNotStored is found in the error of a call that completed, and whose actor
+// is marked NoStore: a strict replay does not execute it, and so cannot prove
+// what it returned.
+var ErrNotStored = errors.New("core: the call completed, but its output was not stored (NoStore); a strict replay executes nothing and cannot prove it")
 
 // A DecodeError is a recorded output that does not fit the type it has now.
 type DecodeError struct {
@@ -65,6 +73,8 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // the attempt to make; nil, with the error, if the call has ended.
 func (c *call) recall(s *Scope, rec *Recalled) (*Scope, error) {
 	switch {
+	case rec.NotRecorded && rec.NotStored:
+		return nil, Permanent(fmt.Errorf("%s: %w", c.address, ErrNotStored))
 	case rec.NotRecorded:
 		return nil, Permanent(ErrNotRecorded)
 	case rec.Refused != nil:

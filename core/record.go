@@ -46,6 +46,7 @@ type Detail struct {
 	Message   string // of a log line, a run's description
 	Severity  Severity
 	Metadata  map[string]any
+	NoStore   bool // of a call that completed: its output is not kept, and it runs again on resume
 }
 
 // Source says who chose a delay.

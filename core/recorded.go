@@ -171,6 +171,7 @@ func newErrorRegistry() *errorRegistry {
 		{"reprise.ErrNoRun", ErrNoRun},
 		{"reprise.ErrAwaiting", ErrAwaiting},
 		{"reprise.ErrNotRecorded", ErrNotRecorded},
+		{"reprise.ErrNotStored", ErrNotStored},
 	} {
 		r.addSentinel(known.name, known.err)
 	}

@@ -39,6 +39,7 @@ type recordJSON struct {
 	InputHash     string         `json:"input_hash,omitempty"`
 	Detail        string         `json:"detail,omitempty"` // a preview of the output
 	Artifact      string         `json:"artifact,omitempty"`
+	NoStore       bool           `json:"no_store,omitempty"`
 	Usage         *Usage         `json:"usage,omitempty"`
 	Metadata      map[string]any `json:"metadata,omitempty"`
 	Replayed      bool           `json:"replayed,omitempty"`
@@ -68,23 +69,23 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if e := r.Interrupt(); e != nil {
 		e.intoJSON(&out)
 	}
-	data, err := marshal(out)
+	data, err := marshalSafely(out)
 	if err != nil {
 		// Metadata is the user's: what JSON cannot say must not lose the record.
 		out.Metadata = map[string]any{"error": "metadata cannot be written as JSON: " + err.Error()}
-		data, err = marshal(out)
+		data, err = marshalSafely(out)
 	}
 	return data, err
 }
 
-// marshal keeps a panic of a user's MarshalJSON an error.
-func marshal(out recordJSON) (data []byte, err error) {
+// marshalSafely keeps a panic of a user's MarshalJSON an error.
+func marshalSafely(v any) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return json.Marshal(out)
+	return json.Marshal(v)
 }
 
 func (e *InterruptedError) intoJSON(out *recordJSON) {
@@ -109,6 +110,7 @@ func (r *Record) callJSON(out *recordJSON) {
 
 func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Metadata, out.Artifact = d.Message, d.Metadata, d.Artifact
+	out.NoStore = d.NoStore
 	out.Input, out.Detail = Preview(d.Input), Preview(d.Output)
 	if !d.InputHash.IsZero() {
 		out.InputHash = d.InputHash.String()

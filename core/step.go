@@ -35,3 +35,7 @@ type StepOption func(*Spec)
 // Defaults to InDoubtRetry, and since a step has no second attempt that is a
 // failure; with [InDoubtAsk] it waits for somebody to decide.
 func StepInDoubt(d InDoubt) StepOption { return func(spec *Spec) { spec.InDoubt = d } }
+
+// StepNoStore keeps the result of a step out of records: it runs again when its
+// run is resumed.
+func StepNoStore() StepOption { return func(spec *Spec) { spec.NoStore = true } }

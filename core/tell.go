@@ -36,8 +36,8 @@ func (c *call) blank() *Record {
 func (c *call) end(status Status, s *Scope) *Record {
 	rec := c.begin(status, int(s.attempt), c.ended())
 	rec.Duration, rec.Elapsed = c.took, c.elapsed()
-	if u := s.used.Swap(nil); u != nil { // told once
-		rec.Detail = &Detail{Usage: *u}
+	if s.used.Load() != nil { // mostly it is, and swapping takes longer
+		rec.Detail = &Detail{Usage: *s.used.Swap(nil)} // told once
 	}
 	return rec
 }
@@ -108,11 +108,11 @@ func (c *call) complete(s *Scope) error {
 // completeWith is complete in a run, with a message in the record.
 func (c *call) completeWith(s *Scope, message string) error {
 	rec := c.end(StatusCompleted, s)
-	if kept := c.r.kept; kept != nil || message != "" {
+	if kept := c.r.kept; kept != nil || message != "" || c.spec.NoStore {
 		if rec.Detail == nil {
 			rec.Detail = new(Detail)
 		}
-		rec.Detail.Message = message
+		rec.Detail.Message, rec.Detail.NoStore = message, c.spec.NoStore
 		if kept != nil {
 			rec.Detail.Output, rec.Detail.Artifact = kept.encoded, kept.artifact
 		}

@@ -105,13 +105,15 @@ func (t *traits) foreign(err error) {
 			t.status = e.StatusCode()
 		}
 	}
-	t.connection = t.connection || isOne(err, syscall.ECONNREFUSED) || isOne(err, syscall.ECONNRESET) ||
-		isOne(err, syscall.ECONNABORTED) || isOne(err, syscall.EPIPE)
-	t.eof = t.eof || isOne(err, io.ErrUnexpectedEOF)
+	n := node{err: err}
+	n.asked, _ = err.(interface{ Is(error) bool })
+	t.connection = t.connection || n.is(syscall.ECONNREFUSED) || n.is(syscall.ECONNRESET) ||
+		n.is(syscall.ECONNABORTED) || n.is(syscall.EPIPE)
+	t.eof = t.eof || n.is(io.ErrUnexpectedEOF)
 	if e, ok := err.(*url.Error); ok && errors.Is(e.Err, io.EOF) {
 		t.connection = true // net/http: the connection was closed before a response came
 	}
-	t.canceled = t.canceled || isOne(err, context.Canceled)
+	t.canceled = t.canceled || n.is(context.Canceled)
 	if e, ok := err.(net.Error); ok {
 		// context.DeadlineExceeded and os.ErrDeadlineExceeded are net.Errors too.
 		t.timeout = t.timeout || e.Timeout()
@@ -123,12 +125,18 @@ func (t *traits) foreign(err error) {
 	}
 }
 
-// isOne compares one error of a tree with target, as errors.Is does.
-func isOne(err, target error) bool {
-	if e, ok := err.(interface{ Is(error) bool }); ok && e.Is(target) {
+// node is one error of a tree, to be compared with several others.
+type node struct {
+	err   error
+	asked interface{ Is(error) bool } // nil for an error without that method
+}
+
+// is compares as errors.Is does, and looks no deeper.
+func (n node) is(target error) bool {
+	if n.asked != nil && n.asked.Is(target) {
 		return true
 	}
-	return err == target // the targets have comparable types: this cannot panic
+	return n.err == target // the targets have comparable types: this cannot panic
 }
 
 // ask puts the questions to an error that answers errors.As by a method.

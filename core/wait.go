@@ -55,7 +55,7 @@ func (c *call) interrupted(ctx context.Context) bool {
 		}
 	}
 	// A context that was derived from the attempt's may end a moment later.
-	return ctx.Err() != nil || c.parent != nil && c.parent.Err() != nil
+	return ctx.Err() != nil || c.parent != nil && ctx != context.Context(c.parent) && c.parent.Err() != nil
 }
 
 // stopWaiting is what the end of the context during a wait means.

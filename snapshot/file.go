@@ -160,7 +160,7 @@ func (s *FileStore) open(ctx context.Context, runID string, o OpenOptions, l *fi
 	if !found.found && !o.Create {
 		return nil, noRun(runID)
 	}
-	records, err := found.decode()
+	restored, err := found.index()
 	if err != nil {
 		return nil, advise(err)
 	}
@@ -174,7 +174,8 @@ func (s *FileStore) open(ctx context.Context, runID string, o OpenOptions, l *fi
 	}
 	info.Generation++
 	j := &FileJournal{store: s, lock: l, torn: found.torn}
-	j.restored = &Snapshot{Info: info, Records: records}
+	restored.Info = info
+	j.restored = restored
 	info.Status, info.Updated = StatusRunning, now
 	j.info = info
 	if err := j.begin(found); err != nil {
@@ -186,20 +187,11 @@ func (s *FileStore) open(ctx context.Context, runID string, o OpenOptions, l *fi
 // Load implements [Store]. A run that a crash has ended is interrupted; the
 // unfinished end of its journal, or of one that is being written to, is not
 // in what Load returns.
-func (s *FileStore) Load(ctx context.Context, runID string) (*Snapshot, error) {
-	if err := check(ctx, runID); err != nil {
-		return nil, err
-	}
-	sn, err := s.load(ctx, runID)
-	if err != nil {
-		return nil, err
-	}
-	err = s.settle(&sn.Info, func() error {
-		again, err := s.load(ctx, runID)
-		if err == nil {
-			*sn = *again
-		}
-		return err
+func (s *FileStore) Load(ctx context.Context, runID string) (sn *Snapshot, err error) {
+	err = s.load(ctx, runID, func(found *reading) (*Info, error) {
+		records, err := found.decode()
+		sn = &Snapshot{Info: found.info, Records: records}
+		return &sn.Info, err
 	})
 	if err != nil {
 		return nil, err
@@ -207,19 +199,41 @@ func (s *FileStore) Load(ctx context.Context, runID string) (*Snapshot, error) {
 	return sn, nil
 }
 
-func (s *FileStore) load(ctx context.Context, runID string) (*Snapshot, error) {
-	found, err := s.read(ctx, runID)
+// LoadLazy implements [LazyStore].
+func (s *FileStore) LoadLazy(ctx context.Context, runID string) (l *Lazy, err error) {
+	err = s.load(ctx, runID, func(found *reading) (*Info, error) {
+		if l, err = found.index(); err != nil {
+			return nil, err
+		}
+		return &l.Info, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	if !found.found {
-		return nil, noRun(runID)
+	return l, nil
+}
+
+// load reads a run, has it taken, and settles what was taken.
+func (s *FileStore) load(ctx context.Context, runID string, take func(*reading) (*Info, error)) error {
+	if err := check(ctx, runID); err != nil {
+		return err
 	}
-	records, err := found.decode()
+	read := func() (*Info, error) {
+		found, err := s.read(ctx, runID)
+		if err != nil {
+			return nil, err
+		}
+		if !found.found {
+			return nil, noRun(runID)
+		}
+		info, err := take(found)
+		return info, advise(err)
+	}
+	info, err := read()
 	if err != nil {
-		return nil, advise(err)
+		return err
 	}
-	return &Snapshot{Info: found.info, Records: records}, nil
+	return s.settle(info, read)
 }
 
 // advise says what to do about a run that is damaged.
@@ -234,7 +248,7 @@ func advise(err error) error {
 // an interrupted one. Whoever had it open may have closed it after they were
 // read, and so they are read again: only if they still call that generation
 // running was it never closed.
-func (s *FileStore) settle(info *Info, again func() error) error {
+func (s *FileStore) settle(info *Info, again func() (*Info, error)) error {
 	for info.Status == StatusRunning {
 		held, err := isHeld(s.run(info.RunID, lockName))
 		if err != nil {
@@ -244,7 +258,7 @@ func (s *FileStore) settle(info *Info, again func() error) error {
 			return nil
 		}
 		generation := info.Generation
-		if err := again(); err != nil {
+		if info, err = again(); err != nil {
 			return err
 		}
 		if info.Status == StatusRunning && info.Generation == generation {

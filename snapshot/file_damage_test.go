@@ -90,6 +90,8 @@ func (p place) change(t testing.TB, name string, data []byte) {
 func (p place) load(t testing.TB, file string) (n int, damaged bool) {
 	t.Helper()
 	sn, err := p.store.Load(t.Context(), "run")
+	lazy, lazyErr := p.store.LoadLazy(t.Context(), "run")
+	require.Equal(t, err, lazyErr, "whether it is decoded makes no difference")
 	if err != nil {
 		require.ErrorIs(t, err, snapshot.ErrCorrupt)
 		var corrupt *snapshot.CorruptError
@@ -109,6 +111,9 @@ func (p place) load(t testing.TB, file string) (n int, damaged bool) {
 	require.LessOrEqual(t, len(want), crashedRecords)
 	require.Equal(t, want, sn.Records)
 	require.Equal(t, uint64(len(want)), sn.LastSeq)
+	decoded, err := lazy.Snapshot()
+	require.NoError(t, err)
+	require.Equal(t, sn, decoded)
 	return len(want), false
 }
 

@@ -1,11 +1,13 @@
 package snapshot
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/codec"
 )
 
 // What the tests of the stores need beside the API.
@@ -139,4 +141,27 @@ func Watching(s *FileStore) (n int, asked bool) {
 	s.notices.mu.Lock()
 	defer s.notices.mu.Unlock()
 	return len(s.notices.tellTo), s.notices.watcher != nil
+}
+
+// CheckRecord is DecodeRecord, with its error, for one who only wants the head.
+func CheckRecord(data []byte) (head Head, err error) {
+	check := func(e extent) error {
+		d := newDecoding(migrations)
+		defer d.release()
+		d.extent = e
+		in := codec.NewReader(data)
+		defer in.Release()
+		if err := d.DecodeMsgpack(in.Decoder()); err != nil {
+			return recordError(err)
+		}
+		if e != headOnly && in.Len() > 0 {
+			return fmt.Errorf("%w: byte %d: %d bytes after the record", ErrCorrupt, in.Offset(), in.Len())
+		}
+		head = Head{d.record, d.inputHash}
+		return nil
+	}
+	if err := check(checkOnly); err != nil {
+		return head, err
+	}
+	return head, check(headOnly)
 }

@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-
-	"github.com/reprise-go/reprise/core"
 )
 
 // CorruptError is a file of a run that is damaged: it does not hold what was
@@ -74,6 +70,7 @@ type reading struct {
 	before  int           // how many frames of records come before the damage
 	damaged []string      // all files that are
 
+	files        []encodedFile // that records are in
 	snapshotSize int64
 }
 
@@ -274,7 +271,7 @@ func (r *reading) add(p *part) error {
 				r.isDamaged(r.torn.File, r.torn.Offset, errNoFrame)
 				r.torn = nil
 			}
-			r.records = append(r.records, *f)
+			r.take(p, *f)
 		case frameEnd:
 			info, err := f.end()
 			if err != nil {
@@ -297,6 +294,20 @@ func (r *reading) add(p *part) error {
 	return nil
 }
 
+// take takes over a frame of records.
+func (r *reading) take(p *part, f frame) {
+	n := len(r.files)
+	if n == 0 || &r.files[n-1].data[0] != &p.data[0] {
+		next := encodedFile{data: p.data}
+		if n > 0 {
+			next.begin = r.files[n-1].begin + int64(len(r.files[n-1].data))
+		}
+		r.files = append(r.files, next)
+	}
+	f.at = r.files[len(r.files)-1].begin + f.offset + frameHead + 1
+	r.records = append(r.records, f)
+}
+
 func (r *reading) isDamaged(file string, offset int64, err error) {
 	if !slices.Contains(r.damaged, file) {
 		r.damaged = append(r.damaged, file)
@@ -305,122 +316,4 @@ func (r *reading) isDamaged(file string, offset int64, err error) {
 		r.damage = &CorruptError{RunID: r.runID, File: file, Offset: offset, Err: err}
 		r.before = len(r.records)
 	}
-}
-
-// decode returns the records and completes info. Its error is a *CorruptError
-// or ErrFormat.
-func (r *reading) decode() ([]core.Record, error) {
-	all := r.records
-	if r.damage != nil {
-		all = all[:r.before]
-	}
-	records, err := decodeFrames(all, r.runID)
-	if err != nil || !isComplete(records) {
-		// Slower, but it knows where.
-		if records, err = r.decodeEach(all); err != nil {
-			return nil, err
-		}
-	}
-	last := uint64(len(records))
-	if r.damage != nil {
-		r.damage.LastSeq = last
-		return nil, r.damage
-	}
-	r.info.LastSeq = last
-	if last > 0 && records[last-1].Time.After(r.info.Updated) {
-		r.info.Updated = records[last-1].Time
-	}
-	return records, nil
-}
-
-// isComplete reports whether the records have the numbers from 1.
-func isComplete(records []core.Record) bool {
-	for i := range records {
-		if records[i].Seq != uint64(i)+1 {
-			return false
-		}
-	}
-	return true
-}
-
-func (r *reading) decodeEach(all []frame) (records []core.Record, err error) {
-	for i := range all {
-		f := &all[i]
-		last := len(records)
-		records, err = f.records(records, r.runID)
-		for at := last; at < len(records) && err == nil; at++ {
-			if seq := records[at].Seq; seq != uint64(at)+1 {
-				err = fmt.Errorf("record %d follows record %d", seq, at)
-			}
-		}
-		if errors.Is(err, ErrFormat) {
-			return nil, &kindError{fmt.Sprintf("snapshot: run %s: %s, byte %d: %s", r.runID, f.file, f.offset, bare(err, ErrFormat)), ErrFormat}
-		} else if err != nil {
-			return nil, &CorruptError{RunID: r.runID, File: f.file, Offset: f.offset, LastSeq: uint64(last), Err: err}
-		}
-	}
-	return records, nil
-}
-
-// decodeAlone is how many bytes of records one goroutine decodes alone.
-const decodeAlone = 64 << 10
-
-// decodeFrames decodes with all processors if it is worth it.
-func decodeFrames(all []frame, runID string) ([]core.Record, error) {
-	size := 0
-	for i := range all {
-		size += len(all[i].body)
-	}
-	workers := min(runtime.GOMAXPROCS(0), size/decodeAlone+1, len(all))
-	if workers <= 1 {
-		return decodeSome(all, 0, runID)
-	}
-	var (
-		wait    sync.WaitGroup
-		results = make([][]core.Record, workers)
-		errs    = make([]error, workers)
-	)
-	for w, rest := 0, all; w < workers; w++ {
-		n := 0
-		for taken := 0; n < len(rest) && (taken <= size/workers || w == workers-1); n++ {
-			taken += len(rest[n].body)
-		}
-		mine, room := rest[:n], 0
-		if w == 0 {
-			room = size // the others' go there too
-		}
-		rest = rest[n:]
-		wait.Go(func() { results[w], errs[w] = decodeSome(mine, room, runID) })
-	}
-	wait.Wait()
-	records := results[0]
-	for _, more := range results[1:] {
-		records = append(records, more...)
-	}
-	return records, errors.Join(errs...)
-}
-
-// decodeSome decodes frames and makes room for records of so many bytes, or
-// for those of the frames.
-func decodeSome(all []frame, room int, runID string) (records []core.Record, err error) {
-	if room == 0 {
-		for i := range all {
-			room += len(all[i].body)
-		}
-	}
-	d := newDecoding(migrations)
-	defer d.release()
-	done := 0
-	for i := range all {
-		records, err = all[i].decode(records, d, runID)
-		if err != nil {
-			return nil, err
-		}
-		done += len(all[i].body)
-		if done > 0 && (len(records) == cap(records) || i == 0) {
-			// As many as it will be if the others are like those so far.
-			records = slices.Grow(records, int(float64(len(records))/float64(done)*float64(room-done)*1.05)+1)
-		}
-	}
-	return records, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"iter"
 	"math"
 	"strings"
 
@@ -95,6 +96,7 @@ type frame struct {
 	offset int64
 	kind   frameKind
 	body   []byte // after the kind
+	at     int64  // where the body begins, as if the files of a run were one after the other
 }
 
 // size is that of the frame in its file.
@@ -208,16 +210,33 @@ func (f *frame) records(dst []core.Record, runID string) ([]core.Record, error) 
 
 // decode is records with a decoding that is used for several frames.
 func (f *frame) decode(dst []core.Record, d *decoding, runID string) ([]core.Record, error) {
-	in := codec.NewReader(f.body)
-	defer in.Release()
-	for in.Len() > 0 {
-		if err := d.DecodeMsgpack(in.Decoder()); err != nil {
-			return dst, recordError(err)
+	for _, err := range f.each(d) {
+		if err != nil {
+			return dst, err
 		}
 		d.record.RunID = runID
 		dst = append(dst, d.record)
 	}
 	return dst, nil
+}
+
+// each reads one record after the other into d, and yields where it begins in
+// the body. After an error there is no other.
+func (f *frame) each(d *decoding) iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		in := codec.NewReader(f.body)
+		defer in.Release()
+		for in.Len() > 0 {
+			begin := in.Offset()
+			if err := d.DecodeMsgpack(in.Decoder()); err != nil {
+				yield(begin, recordError(err))
+				return
+			}
+			if !yield(begin, nil) {
+				return
+			}
+		}
+	}
 }
 
 // kindError says text and is of a kind, found by errors.Is.

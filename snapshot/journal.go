@@ -14,7 +14,9 @@ import (
 type FileJournal struct {
 	store    *FileStore
 	lock     *fileLock
-	restored *Snapshot
+	restored *Lazy
+	decoding sync.Once
+	decoded  *Snapshot // restored, once somebody asked for it
 	torn     *TornTail
 	info     Info // of this generation
 
@@ -43,7 +45,20 @@ type FileJournal struct {
 }
 
 // Restored implements [Journal]. It shares its records with whoever calls it.
-func (j *FileJournal) Restored() *Snapshot { return j.restored }
+func (j *FileJournal) Restored() *Snapshot {
+	j.decoding.Do(func() {
+		var err error
+		if j.decoded, err = j.restored.Snapshot(); err != nil { // what was checked when it was opened
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			_ = j.breaks(err)
+		}
+	})
+	return j.decoded
+}
+
+// RestoredLazy implements [LazyJournal].
+func (j *FileJournal) RestoredLazy() *Lazy { return j.restored }
 
 // Torn is the end of the journal that was cut off when the run was opened;
 // nil if it was whole.
@@ -68,7 +83,7 @@ func (j *FileJournal) begin(r *reading) error {
 	j.number = r.newest + 1
 	j.oldest = j.number
 	j.snapshotSize = r.snapshotSize
-	j.info.LastSeq = uint64(len(j.restored.Records))
+	j.info.LastSeq = uint64(j.restored.Len())
 	j.appended, j.synced = j.info.LastSeq, j.info.LastSeq
 	j.updated = j.info.Updated
 	j.removeLeftovers()

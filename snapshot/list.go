@@ -74,9 +74,9 @@ func (s *FileStore) about(ctx context.Context, runID string) (Info, error) {
 		return info, nil
 	}
 	if info, err = s.recent(runID); err == nil {
-		err = s.settle(&info, func() error {
+		err = s.settle(&info, func() (*Info, error) {
 			info, err = s.recent(runID)
-			return err
+			return &info, err
 		})
 	}
 	if err != nil {

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -61,7 +62,7 @@ func recordError(err error) error {
 // the end: readers skip what they do not know, and what is missing is zero.
 const (
 	recordFields = 20
-	detailFields = 8
+	detailFields = 8 // and NoStore where it is set
 	usageFields  = 3
 )
 
@@ -104,7 +105,11 @@ func writeDetail(w *codec.Writer, d *core.Detail) {
 		w.Nil()
 		return
 	}
-	w.Array(detailFields)
+	if d.NoStore {
+		w.Array(detailFields + 1)
+	} else {
+		w.Array(detailFields)
+	}
 	if d.InputHash.IsZero() {
 		w.Nil()
 	} else {
@@ -123,14 +128,21 @@ func writeDetail(w *codec.Writer, d *core.Detail) {
 	}
 	w.Text(d.Message)
 	w.Int(int64(d.Severity))
-	if d.Metadata == nil {
+	writeAttributes(w, d.Metadata)
+	if d.NoStore {
+		w.Bool(true)
+	}
+}
+
+func writeAttributes(w *codec.Writer, m map[string]any) {
+	if m == nil {
 		w.Nil()
 		return
 	}
-	w.Map(len(d.Metadata))
-	for _, key := range slices.Sorted(maps.Keys(d.Metadata)) {
+	w.Map(len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
 		w.Text(key)
-		w.Raw(codec.EncodeAny(d.Metadata[key]))
+		w.Raw(codec.EncodeAny(m[key]))
 	}
 }
 
@@ -170,9 +182,21 @@ func readTime(in *codec.Reader) time.Time {
 // keeps the addresses that it has parsed lately.
 type decoding struct {
 	record    core.Record
+	inputHash core.Hash // where only the head is read
+	extent    extent
+	detail    core.Detail // of a record that is only checked
 	addresses map[string]core.Address
 	table     table
 }
+
+// extent is how much is read of a record.
+type extent uint8
+
+const (
+	everything extent = iota
+	headOnly          // neither the error nor the detail, but for the hash of the input: what follows that is not read
+	checkOnly         // everything, as far as that takes no memory: what can be checked so can be decoded
+)
 
 // maxAddresses bounds what a pooled decoding keeps.
 const maxAddresses = 256
@@ -189,7 +213,7 @@ func newDecoding(t table) *decoding {
 }
 
 func (d *decoding) release() {
-	d.record = core.Record{}
+	d.record, d.detail, d.extent = core.Record{}, core.Detail{}, everything
 	decodings.Put(d)
 }
 
@@ -209,14 +233,26 @@ func (d *decoding) DecodeMsgpack(dec *codec.Decoder) error {
 		in.Rewind(begin)
 		return d.migrate(in.Skip(), version)
 	}
-	d.record = core.Record{}
-	d.fields(&f)
+	d.record, d.inputHash = core.Record{}, core.Hash{}
+	d.head(&f)
+	if d.extent == headOnly {
+		d.readInputHash(&f)
+		return f.err()
+	}
+	in.Skim(d.extent == checkOnly)
+	if f.next() {
+		d.record.Err = readError(in)
+	}
+	if f.next() {
+		d.record.Detail = d.readDetail(in)
+	}
+	in.Skim(false)
 	f.end()
 	return f.err()
 }
 
-// fields reads everything after the version.
-func (d *decoding) fields(f *fields) {
+// head reads what follows the version, up to the error.
+func (d *decoding) head(f *fields) {
 	r := &d.record
 	r.Seq = f.uint()
 	if f.next() {
@@ -239,54 +275,98 @@ func (d *decoding) fields(f *fields) {
 	r.Duration = f.duration()
 	r.Elapsed = f.duration()
 	r.Delay = f.duration()
-	if f.next() {
-		r.Err = readError(f.in)
+}
+
+// readInputHash reads that of the detail, and nothing beyond it.
+func (d *decoding) readInputHash(f *fields) {
+	if f.next() && !f.in.Nil() {
+		f.in.Skip() // the error
 	}
-	if f.next() {
-		r.Detail = readDetail(f.in)
+	if !f.next() || f.in.Nil() {
+		return
+	}
+	if detail := newFields(f.in); detail.next() {
+		d.inputHash = readHash(&detail)
 	}
 }
 
 func (d *decoding) address(f *fields) core.Address {
 	view := f.in.View()
-	if a, ok := d.addresses[string(view)]; ok {
+	first, nth := cutNumber(view)
+	a, ok := d.addresses[string(first)]
+	if !ok {
+		var err error
+		if a, err = core.ParseAddress(string(first)); err != nil {
+			f.failAddress(view)
+			return a
+		}
+		if len(d.addresses) >= maxAddresses {
+			clear(d.addresses)
+		}
+		d.addresses[string(first)] = a
+	}
+	if nth == 0 {
 		return a
 	}
-	text := string(view)
-	a, err := core.ParseAddress(text)
-	if err != nil {
-		f.fail(err)
-		return a
+	site, one := a.Site()
+	if one != 1 {
+		f.failAddress(view)
 	}
-	if len(d.addresses) >= maxAddresses {
-		clear(d.addresses)
-	}
-	d.addresses[text] = a
-	return a
+	return site.Address(nth)
 }
 
-func readDetail(in *codec.Reader) *core.Detail {
+func (f *fields) failAddress(path []byte) {
+	_, err := core.ParseAddress(string(path))
+	f.fail(err)
+}
+
+// cutNumber cuts a path into that of the first call of its site, and the number
+// among the calls there. It is 0, and nothing cut off, where there is none as
+// addresses have it: what is cut off would be parsed for each call of a loop.
+func cutNumber(path []byte) (first []byte, nth int) {
+	i := bytes.LastIndexByte(path, '#')
+	digits := path[i+1:]
+	if i < 0 || len(digits) == 0 || len(digits) > 9 || digits[0] == '0' {
+		return path, 0
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return path, 0 // that of a call around
+		}
+		nth = nth*10 + int(c-'0')
+	}
+	if nth < 2 {
+		return path, 0
+	}
+	return path[:i], nth
+}
+
+func (d *decoding) readDetail(in *codec.Reader) *core.Detail {
 	if in.Nil() {
 		return nil
 	}
-	d := new(core.Detail)
+	into := &d.detail
+	if d.extent != checkOnly {
+		into = new(core.Detail)
+	}
 	f := newFields(in)
 	if f.next() {
-		d.InputHash = readHash(&f)
+		into.InputHash = readHash(&f)
 	}
-	d.Input = f.bytes()
-	d.Output = f.bytes()
-	d.Artifact = f.text()
+	into.Input = f.bytes()
+	into.Output = f.bytes()
+	into.Artifact = f.text()
 	if f.next() {
-		d.Usage = readUsage(in)
+		into.Usage = readUsage(in)
 	}
-	d.Message = f.text()
-	d.Severity = core.Severity(f.number())
+	into.Message = f.text()
+	into.Severity = core.Severity(f.number())
 	if f.next() {
-		d.Metadata = readMetadata(in)
+		into.Metadata = readMetadata(in)
 	}
+	into.NoStore = f.bool()
 	f.end()
-	return d
+	return into
 }
 
 func readHash(f *fields) (hash core.Hash) {

@@ -29,9 +29,12 @@ func FuzzDecodeRecord(f *testing.F) {
 	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		first, err := snapshot.DecodeRecord(data)
+		head, checked := snapshot.CheckRecord(data)
+		require.Equal(t, err, checked, "what can be decoded passes the check, and nothing else")
 		if err != nil {
 			return
 		}
+		requireHead(t, head, first)
 		_ = first.Address.String()
 		once, err := snapshot.AppendRecord(nil, &first)
 		if err != nil {
@@ -47,6 +50,18 @@ func FuzzDecodeRecord(f *testing.F) {
 		first.Detail, second.Detail = nil, nil
 		require.Equal(t, first, second)
 	})
+}
+
+// requireHead requires the head of the record.
+func requireHead(t *testing.T, head snapshot.Head, r core.Record) {
+	t.Helper()
+	var hash core.Hash
+	if r.Detail != nil {
+		hash = r.Detail.InputHash
+	}
+	require.Equal(t, hash, head.InputHash)
+	r.Err, r.Detail = nil, nil
+	require.Equal(t, r, head.Record)
 }
 
 // FuzzDecodeSnapshot is FuzzDecodeRecord for whole snapshots.

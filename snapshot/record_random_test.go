@@ -144,7 +144,7 @@ func randomInterrupt(rng *rand.Rand) *core.InterruptedError {
 func randomDetail(rng *rand.Rand) *core.Detail {
 	d := &core.Detail{
 		Input: randomBytes(rng), Output: randomBytes(rng), Artifact: randomText(rng), Message: randomText(rng),
-		Severity: core.Severity(rng.IntN(20) - 8),
+		Severity: core.Severity(rng.IntN(20) - 8), NoStore: rng.IntN(2) == 0,
 	}
 	if rng.IntN(2) == 0 {
 		d.InputHash = core.Hash{byte(rng.Uint32()), 15: byte(rng.Uint32())}

@@ -8,7 +8,8 @@ import (
 )
 
 // A Store keeps runs. It is for many goroutines. Package storetest checks
-// implementations against these rules.
+// implementations against these rules. Long runs are resumed faster from one
+// that is a [LazyStore], whose journals are each a [LazyJournal].
 type Store interface {
 	// Open opens a run for writing and begins a generation of it. A run that
 	// is not there is begun if o.Create says so, and ErrNotFound otherwise; a

@@ -3,8 +3,10 @@ package state
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // Divergence says what becomes of a call that was recorded with another input
@@ -76,7 +78,7 @@ func (r *run) claimed(s *core.Scope, a core.Address, input core.Hash) {
 	if t != nil && !t.isSince(since) {
 		r.rerun.anew[a] = struct{}{}
 	}
-	if len(r.unwritten) > 0 {
+	if r.journal != nil && r.tail.written < r.tail.n {
 		_ = r.write() // a journal that is broken says so when the call begins
 	}
 	r.publish()
@@ -93,7 +95,7 @@ func (r *run) diverge(a core.Address, t *track, input core.Hash) uint64 {
 			Message: fmt.Sprintf("the input of the call is %v, and was %v: it is made again, and what is called after it", input, t.input),
 		},
 	})
-	return uint64(r.history.len())
+	return uint64(r.len())
 }
 
 // tellDivergence has the record of a call that is recalled say that it has
@@ -167,7 +169,7 @@ func (t *track) isSince(divergence uint64) bool {
 	case t.begun:
 		return t.first > divergence
 	}
-	return t.last.Seq > divergence
+	return t.last > divergence
 }
 
 // differs reports whether the call was recorded with another input.
@@ -175,21 +177,20 @@ func (t *track) differs(input core.Hash) bool { return !t.input.IsZero() && t.in
 
 // followDivergence takes in that the call has another input: what it did, and
 // what is inside it, does not count any more.
-func (r *restored) followDivergence(rec *core.Record) {
+func (r *restored) followDivergence(rec *snapshot.Head) {
 	t := r.track(rec.Address)
-	r.beginAnew(rec.Address, t)
-	t.input, t.diverged = rec.Detail.InputHash, rec.Seq
+	r.beginAnew(rec, t)
+	t.input, t.diverged = rec.InputHash, rec.Seq
 	r.diverged = true
 }
 
-// beginAnew forgets what the call did, and the values that are inside it, but
-// for those that its preconditions have just written.
-func (r *restored) beginAnew(a core.Address, t *track) {
-	written := r.preconditions[a]
-	for len(written) > 0 && written[0].seq < t.last.Seq {
-		written = written[1:]
+// beginAnew forgets what the call did before the record, and the values that
+// are inside it, but for those that its preconditions have just written.
+func (r *restored) beginAnew(rec *snapshot.Head, t *track) {
+	if written := r.preconditions[rec.Address]; len(written) > 0 {
+		i, _ := slices.BinarySearch(written, t.last)
+		r.preconditions[rec.Address] = written[i:]
 	}
-	r.preconditions[a] = written
-	r.valuesOf(a)
+	r.anew.at(rec)
 	*t = track{starts: t.starts, diverged: t.diverged}
 }

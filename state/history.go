@@ -4,16 +4,18 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
-// history keeps the records of a run in sequence order. It grows by chunks,
-// so that the millionth record costs what the first did and none is copied
-// again. Records are packed: what most of them have fits 64 bytes without a
-// pointer, which the garbage collector need not look into.
+// history keeps the records of a run in memory, in sequence order. It grows by
+// chunks, so that the millionth record costs what the first did and none is
+// copied again. Records are packed: what most of them have fits 64 bytes
+// without a pointer, which the garbage collector need not look into.
 type history struct {
-	runID  string
-	chunks []*[chunkSize]packed
-	n      int
+	runID    string
+	restored *snapshot.Lazy // the first of them; nil for a run that is new
+	chunks   []*[chunkSize]packed
+	n        int // of those that are not restored
 
 	sites     []site
 	indexOf   map[site]int32 // of each in sites
@@ -67,12 +69,7 @@ type rare struct {
 
 // append keeps rec under the next Seq, from 1.
 func (h *history) append(rec *core.Record) {
-	i := h.n % chunkSize
-	if i == 0 {
-		h.grow()
-	}
-	p := &h.chunks[len(h.chunks)-1][i]
-	h.n++
+	p := h.next()
 	p.time = rec.Time.UnixNano()
 	p.duration, p.elapsed, p.delay = rec.Duration, rec.Elapsed, rec.Delay
 	p.site, p.nth = h.siteOf(rec)
@@ -85,11 +82,35 @@ func (h *history) append(rec *core.Record) {
 		p.flags |= flagReplayed
 	}
 	if rec.Err != nil || rec.Detail != nil {
-		p.rare = h.keepRare(rec)
+		p.rare = h.keepRare(rec.Err, rec.Detail)
 	}
 }
 
-func (h *history) grow() { h.chunks = append(h.chunks, new([chunkSize]packed)) }
+// appendRetry keeps what Record.Retry makes of the latest record.
+func (h *history) appendRetry() {
+	failed := h.packed(h.n - 1)
+	p := h.next()
+	*p = *failed
+	p.status, p.duration = core.StatusRetrying, 0
+	p.flags &^= flagWillRetry
+	p.attempt++
+	if p.rare > 0 && h.rarity(p).detail != nil {
+		p.rare = h.keepRare(h.rarity(p).err, nil)
+	}
+}
+
+// next makes room for a record.
+func (h *history) next() *packed {
+	if h.n%chunkSize == 0 {
+		h.chunks = append(h.chunks, new([chunkSize]packed))
+	}
+	h.n++
+	return h.packed(h.n - 1)
+}
+
+func (h *history) packed(i int) *packed { return &h.chunks[i/chunkSize][i%chunkSize] }
+
+func (h *history) rarity(p *packed) *rare { return &h.rare[(p.rare-1)/rareSize][(p.rare-1)%rareSize] }
 
 // siteOf returns the index of the record's site, and the number of its call
 // there.
@@ -117,23 +138,33 @@ func (h *history) internSite() int32 {
 	return i
 }
 
-func (h *history) keepRare(rec *core.Record) int32 {
+func (h *history) keepRare(err error, detail *core.Detail) int32 {
 	if h.rn%rareSize == 0 {
 		h.rare = append(h.rare, new([rareSize]rare))
 	}
-	h.rare[h.rn/rareSize][h.rn%rareSize] = rare{rec.Err, rec.Detail}
+	h.rare[h.rn/rareSize][h.rn%rareSize] = rare{err, detail}
 	h.rn++
 	return h.rn
 }
 
-func (h *history) len() int { return h.n }
+// len is the number of records, those restored included.
+func (h *history) len() int { return h.begin() + h.n }
 
-// at returns the record with Seq i+1.
+// begin is the number of those restored.
+func (h *history) begin() int {
+	if h.restored == nil {
+		return 0
+	}
+	return h.restored.Len()
+}
+
+// at returns the record with Seq i+1, which was not restored.
 func (h *history) at(i int) core.Record {
-	p := &h.chunks[i/chunkSize][i%chunkSize]
+	seq := uint64(i) + 1
+	p := h.packed(i - h.begin())
 	s := &h.sites[p.site]
 	rec := core.Record{
-		RunID: h.runID, Seq: uint64(i) + 1, Time: time.Unix(0, p.time).UTC(),
+		RunID: h.runID, Seq: seq, Time: time.Unix(0, p.time).UTC(),
 		Address: s.call.Address(int(p.nth)), Name: s.name,
 		Kind: s.kind, Status: p.status, Reason: p.reason, Stage: p.stage, Class: p.class, Waiting: p.waiting,
 		Attempt: int(p.attempt), MaxAttempts: int(p.maxAttempts),
@@ -141,16 +172,17 @@ func (h *history) at(i int) core.Record {
 		Duration: p.duration, Elapsed: p.elapsed, Delay: p.delay,
 	}
 	if p.rare > 0 {
-		r := &h.rare[(p.rare-1)/rareSize][(p.rare-1)%rareSize]
+		r := h.rarity(p)
 		rec.Err, rec.Detail = r.err, r.detail
 	}
 	return rec
 }
 
-func (h *history) records() []core.Record {
-	all := make([]core.Record, h.n)
-	for i := range all {
-		all[i] = h.at(i)
+// own are the records that were not restored.
+func (h *history) own() []core.Record {
+	own := make([]core.Record, h.n)
+	for i := range own {
+		own[i] = h.at(h.begin() + i)
 	}
-	return all
+	return own
 }

@@ -25,7 +25,7 @@ func (r *run) listen(ctx context.Context, store snapshot.Store) {
 	if !ok {
 		return
 	}
-	b := &inbox{run: r, store: in, generation: r.journal.Restored().Generation}
+	b := &inbox{run: r, store: in, generation: snapshot.RestoredLazy(r.journal).Generation}
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // which is for opening
 	r.inbox = b
 	b.takeIn(ctx)
@@ -95,7 +95,7 @@ func (r *run) takeAnswer(posted *core.Record) bool {
 		return false
 	}
 	r.mu.Lock()
-	seq := uint64(r.history.len())
+	seq := uint64(r.len())
 	r.mu.Unlock()
 	if err := r.sync(seq); err != nil { // whatever the policy: the message is removed next
 		_ = r.stop(err)

@@ -253,9 +253,7 @@ func (r *run) close() error {
 	status := r.status()
 	r.publish()
 	r.mu.Lock()
-	for r.publishing {
-		r.quiet.Wait() // another goroutine is at it
-	}
+	r.awaitPublished()
 	r.mu.Unlock()
 	if r.journal != nil {
 		err = errors.Join(err, r.journal.Close(status))

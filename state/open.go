@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
@@ -36,23 +36,15 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	if err != nil {
 		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
 	}
-	if err := checkRecords(journal.Restored()); err != nil {
-		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), journal.Close(journal.Restored().Status))
+	r := prepareRun(c)
+	r.stored, r.journal = store, journal
+	found := snapshot.RestoredLazy(journal)
+	if err := r.restore(found); err != nil {
+		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), journal.Close(found.Status))
 	}
-	r := resumeRun(c, journal)
+	r.begin()
 	r.listen(ctx, store)
 	return &ExecutionState{run: r}, nil
-}
-
-// checkRecords refuses what no run has written.
-func checkRecords(found *snapshot.Snapshot) error {
-	for i := range found.Records {
-		r := &found.Records[i]
-		if r.Attempt < 0 || r.Attempt > math.MaxInt32 || r.Delay < 0 || r.Elapsed < 0 {
-			return fmt.Errorf("%w: record %d of %s has attempt %d, delay %v, elapsed %v", snapshot.ErrCorrupt, r.Seq, r.Address, r.Attempt, r.Delay, r.Elapsed)
-		}
-	}
-	return nil
 }
 
 // Replay reads the run from the store and runs nothing that it has no outcome
@@ -60,71 +52,91 @@ func checkRecords(found *snapshot.Snapshot) error {
 // without one is core.ErrNotRecorded. Nothing is written. A replay that ends
 // has proved that it executed nothing and waited for nothing.
 func Replay(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
-	found, err := store.Load(ctx, runID)
+	found, err := snapshot.LoadLazy(ctx, store, runID)
 	if err != nil {
-		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
-	}
-	if err := checkRecords(found); err != nil {
 		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
 	}
 	c := configure(append(options[:len(options):len(options)], WithRunID(runID)))
 	c.strict, c.settings.Strict = true, true
-	return &ExecutionState{run: restoreRun(c, found)}, nil
-}
-
-// resumeRun is a run that goes on in the journal.
-func resumeRun(c *config, journal snapshot.Journal) *run {
 	r := prepareRun(c)
-	r.journal = journal
-	r.settings.Outputs = true
-	r.restore(journal.Restored())
+	if err := r.restore(found); err != nil {
+		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
+	}
 	r.begin()
-	return r
-}
-
-// restoreRun is a run in memory that goes on from found.
-func restoreRun(c *config, found *snapshot.Snapshot) *run {
-	r := prepareRun(c)
-	r.settings.Outputs = true
-	r.restore(found)
-	r.begin()
-	return r
+	return &ExecutionState{run: r}, nil
 }
 
 // restore takes over what was recorded.
-func (r *run) restore(found *snapshot.Snapshot) {
-	if len(found.Records) == 0 && !r.strict {
-		return
+func (r *run) restore(found *snapshot.Lazy) (err error) {
+	r.settings.Outputs = true
+	if found.Len() == 0 && !r.strict {
+		return nil
 	}
 	r.found = found.Status
 	r.settings.Recalls = true
-	r.restored = newRestored(found.Records)
-	r.watchDivergence()
-	for i := range found.Records {
-		r.history.append(&found.Records[i])
-		r.questions(&found.Records[i])
+	if r.restored, err = newRestored(found); err != nil {
+		return err
 	}
-	r.published = r.history.len()
-	for _, v := range r.restored.valuesOf(core.Address{}) {
+	if r.journal != nil {
+		r.tail.n, r.tail.written = found.Len(), found.Len()
+	} else {
+		r.history.restored = found
+	}
+	r.watchDivergence()
+	r.published = found.Len()
+	for _, seq := range r.restored.questions {
+		rec, err := found.Record(seq)
+		if err != nil {
+			return err
+		}
+		r.questions(&rec, seq)
+	}
+	values, err := r.restored.decodeValues(r.restored.valuesOf(core.Address{}))
+	for _, v := range values {
 		r.values.set(v)
 	}
+	return err
+}
+
+// readRecords returns the history so far, from the store where the run has
+// one. If that fails, it returns what the store has not been given yet.
+func (r *run) readRecords(ctx context.Context) ([]core.Record, error) {
+	r.mu.Lock()
+	if r.journal == nil {
+		restored, own := r.history.restored, r.history.own()
+		r.mu.Unlock()
+		if restored == nil {
+			return own, nil
+		}
+		found, err := restored.Snapshot()
+		return slices.Concat(found.Records, own), err
+	}
+	written := r.tail.written
+	rest := slices.Clone(r.tail.after(written))
+	r.mu.Unlock()
+	found, err := r.stored.Load(ctx, r.settings.RunID)
+	if err == nil && len(found.Records) < written {
+		err = fmt.Errorf("it has %d records, of %d", len(found.Records), written)
+	}
+	if err != nil {
+		return rest, fmt.Errorf("state: read run %s back from its store: %w", r.settings.RunID, err)
+	}
+	return append(found.Records[:written:written], rest...), nil
 }
 
 // write hands what was kept since the last time to the journal. The lock is
 // held.
 func (r *run) write() error {
-	unwritten := r.unwritten
-	r.unwritten = r.unwritten[:0]
-	if r.journal == nil {
-		return nil
-	}
-	if r.broken != nil {
+	if r.journal == nil || r.broken != nil {
 		return r.broken
 	}
-	if err := r.journal.Append(unwritten...); err != nil {
+	if err := r.journal.Append(r.tail.after(r.tail.written)...); err != nil {
 		r.broken = fmt.Errorf("%w: %w", ErrStore, err)
+		return r.broken
 	}
-	return r.broken
+	r.tail.written = r.tail.n
+	r.forget()
+	return nil
 }
 
 // Sync says which records must have survived a loss of power before their call
@@ -160,7 +172,7 @@ func (r *run) durable(s *core.Scope, rec *core.Record) bool {
 	case rec.Status == core.StatusStarted:
 		return s.MustNotRepeat()
 	}
-	return rec.IsOutcome() || rec.Status == core.StatusRetrying || rec.Status == core.StatusAwaiting
+	return rec.IsOutcome() || rec.WillRetry || rec.Status == core.StatusAwaiting
 }
 
 // sync returns when everything up to seq is on the disk.

@@ -61,6 +61,25 @@ func RerunFailed() Option { return func(c *config) { c.rerunFailed = true } }
 // ends. Without it, Open is snapshot.ErrLocked then.
 func WithWait() Option { return func(c *config) { c.wait = true } }
 
+// WithRedaction has redact see to every text that the run shows: to what
+// publishers get, and so to consoles and wires, and to what
+// [ExecutionState.Records] returns. See [core.Record.Redacted] for what it
+// applies to. It is called by the goroutine that publishes, with the text of
+// one error, message or preview at a time.
+//
+// The store keeps everything as it was: replay needs it, and errors and
+// messages are what a resumed program sees. Whoever reads records from there,
+// such as the command reprise, sees them without redaction; what must not be
+// written at all is for actors marked NoStore.
+func WithRedaction(redact func(text string) string) Option {
+	return func(c *config) {
+		if redact == nil {
+			c.must(fmt.Errorf("state: WithRedaction got nil"))
+		}
+		c.redact = redact
+	}
+}
+
 // WithRunID names the run: 1 to 128 letters, digits, dots, dashes and
 // underscores, not beginning with a dot. Defaults to a random name.
 func WithRunID(id string) Option {
@@ -142,6 +161,7 @@ type config struct {
 	artifacts  Artifacts
 	checker    Checker
 	metadata   Metadata
+	redact     func(string) string
 
 	strict, rerunFailed bool
 	divergence          Divergence

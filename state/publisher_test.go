@@ -3,9 +3,15 @@ package state_test
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -100,4 +106,89 @@ func TestEveryPublisherIsToldEveryRecordOnce(t *testing.T) {
 	st.Close()
 	equal(t, "first", fmt.Sprint(one), "[1 2 3 4]")
 	equal(t, "second", fmt.Sprint(two), "[1 2 3 4]")
+}
+
+// histories begin a run that keeps all of its history in memory, and such that
+// have a store.
+func histories(t *testing.T) map[string]func(...state.Option) *state.ExecutionState {
+	open := func(s snapshot.Store) func(...state.Option) *state.ExecutionState {
+		return func(options ...state.Option) *state.ExecutionState {
+			st, err := state.Open(t.Context(), s, "run-1", options...)
+			require.NoError(t, err)
+			return st
+		}
+	}
+	return map[string]func(...state.Option) *state.ExecutionState{
+		"none": func(options ...state.Option) *state.ExecutionState {
+			return state.New(append(options, state.WithRunID("run-1"))...)
+		},
+		"memory": open(snapshot.NewMemoryStore()),
+		"files":  open(fileStore(t, t.TempDir())),
+	}
+}
+
+func TestRecordsThatAreToldAreThoseThatAreKept(t *testing.T) {
+	for name, open := range histories(t) {
+		t.Run(name, func(t *testing.T) {
+			told := new(heard)
+			st := open(state.WithPublisher(told))
+			tool := actor(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, func(ctx context.Context, _ string) (string, error) {
+				switch core.ScopeOf(ctx).Attempt() {
+				case 0:
+					core.AddUsage(ctx, core.Usage{InputTokens: 1})
+					return "", errFlaky
+				case 1:
+					return "", errFlaky
+				}
+				return "out", state.Put(ctx, "key", "value")
+			})
+			out, err := call(st.Context(t.Context()), tool)
+			completed(t, out, err)
+			require.NoError(t, st.Close())
+			kept := st.Records()
+			require.Len(t, kept, 11)
+			require.Len(t, told.records, len(kept))
+			for i := range kept {
+				assert.Equal(t, fmt.Sprint(kept[i].Err), fmt.Sprint(told.records[i].Err))
+				kept[i].Err, told.records[i].Err = nil, nil
+				assert.Equal(t, kept[i], told.records[i])
+			}
+		})
+	}
+}
+
+func TestCallsOfManyGoroutinesAreToldInOrder(t *testing.T) {
+	for name, open := range histories(t) {
+		t.Run(name, func(t *testing.T) {
+			var told []uint64 // without a lock: one at a time is told
+			st := open(state.WithSync(state.SyncNever), state.WithPublisher(publish(func(r core.Record) {
+				told = append(told, r.Seq)
+				if r.Seq%7 == 0 {
+					runtime.Gosched()
+				}
+			})))
+			ctx := st.Context(t.Context())
+			tool := actor(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, func(ctx context.Context, _ string) (string, error) {
+				if core.ScopeOf(ctx).Attempt() == 0 {
+					return "", errFlaky
+				}
+				return "out", nil
+			})
+			var wait sync.WaitGroup
+			for range 8 {
+				wait.Go(func() {
+					for range 100 {
+						out, err := call(ctx, tool)
+						completed(t, out, err)
+					}
+				})
+			}
+			wait.Wait()
+			require.NoError(t, st.Close())
+			require.Len(t, told, 2+8*100*5)
+			for i, seq := range told {
+				require.Equal(t, uint64(i)+1, seq)
+			}
+		})
+	}
 }

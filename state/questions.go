@@ -34,15 +34,15 @@ func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, bool, error) {
 	return nil, false, r.Append(s, rec)
 }
 
-// questions takes in the latest record, if it is about a question. The lock is
-// held.
-func (r *run) questions(rec *core.Record) {
+// questions takes in the record with that number, if it is about a question.
+// The lock is held.
+func (r *run) questions(rec *core.Record, seq uint64) {
 	switch rec.Kind {
 	case core.KindQuestion:
 		if r.asked == nil {
 			r.asked = make(map[string]uint64)
 		}
-		r.asked[rec.Name] = uint64(r.history.len())
+		r.asked[rec.Name] = seq
 		delete(r.answers, rec.Name) // which was set aside, if there was one
 	case core.KindAnswer:
 		if r.answers == nil {
@@ -53,7 +53,14 @@ func (r *run) questions(rec *core.Record) {
 }
 
 // Questions returns what the run waits to be told, in the order of asking.
-func (st *ExecutionState) Questions() []core.Question { return openQuestions(st.Records()) }
+// They are for those who answer, and not redacted.
+func (st *ExecutionState) Questions() []core.Question {
+	if st == nil {
+		return nil
+	}
+	records, _ := st.run.readRecords(context.Background())
+	return openQuestions(records)
+}
 
 // Questions returns what a stored run waits to be told, in the order of
 // asking. Answers that wait to be taken in count.

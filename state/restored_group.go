@@ -14,28 +14,50 @@ import (
 // branches.
 func (r *run) RecallGroup(s *core.Scope) *core.RecalledGroup {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.rerunFailed {
+		r.mu.Unlock()
 		return nil // what has failed is no failure this time
 	}
-	return r.restored.group(s.Address().String()).recall(r.rerun.since[s.Address()])
+	var found *core.RecalledGroup
+	g, err := r.restored.group(s.Address().String())
+	if err == nil {
+		found = g.recall(r.rerun.since[s.Address()])
+	}
+	r.mu.Unlock()
+	if err != nil {
+		_ = r.stop(err)
+	}
+	return found
 }
 
 // EndGroup implements what core.Group.End needs. Branches that are not made
 // again have left values, as they did when the group failed.
 func (r *run) EndGroup(s *core.Scope) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	path, since := s.Address().String(), r.rerun.since[s.Address()]
-	r.takeValues(s, r.restored.valuesIn(path), since)
-	if r.validation == nil {
-		return
+	err := r.takeValues(s, r.restored.valuesIn(path), since)
+	if err == nil && r.validation != nil {
+		err = r.passGroup(path, since)
 	}
-	for branch, b := range r.restored.group(path).branches {
+	r.mu.Unlock()
+	if err != nil {
+		_ = r.stop(err)
+	}
+}
+
+// passGroup has the validation know of the branches that are not made again.
+// The lock is held.
+func (r *run) passGroup(path string, since uint64) error {
+	g, err := r.restored.group(path)
+	if err != nil {
+		return err
+	}
+	for number, b := range g.branches {
 		if b.stand(nil, since) == branchOpen {
-			r.validation.pass(path + "/" + strconv.Itoa(branch))
+			r.validation.pass(path + "/" + strconv.Itoa(number))
 		}
 	}
+	return nil
 }
 
 // group is what was recorded of a parallel group.
@@ -48,25 +70,52 @@ type group struct {
 // branch is what was recorded of one branch of a group: the calls that it made
 // itself, and its groups.
 type branch struct {
-	calls  []*track
+	calls  []member
 	groups []*group
 }
 
-// group is what was recorded of the group at the path.
-func (r *restored) group(path string) *group {
+// member is a call of a branch.
+type member struct {
+	*track
+	origin string // of the interrupt that it ended with; empty if it was none, or that of the run
+}
+
+// group is what was recorded of the group at the path. Its error is that of
+// reading the records.
+func (r *restored) group(path string) (*group, error) {
 	if r.groups == nil {
-		r.groups = make(groups)
+		all := make(groups)
 		for a, t := range r.calls {
-			if b := r.groups.branch(a.Scope()); b != nil {
-				b.calls = append(b.calls, t)
+			if err := r.place(all, a, t); err != nil {
+				return nil, err
 			}
-			if e := t.last.Interrupt(); e != nil && e.Reason == core.InterruptGroup {
-				g := r.groups.at(e.Origin())
-				g.failed = max(g.failed, t.last.Seq)
+		}
+		r.groups = all
+	}
+	return r.groups.at(path), nil
+}
+
+// place puts a call into its branch, and the failure that interrupted it, if it
+// was one, into the group that failed.
+func (r *restored) place(all groups, a core.Address, t *track) error {
+	m := member{track: t}
+	if t.status == core.StatusInterrupted || t.status == core.StatusAwaiting {
+		last, err := r.found.Record(t.last)
+		if err != nil {
+			return err
+		}
+		if e := last.Interrupt(); e != nil {
+			m.origin = e.Origin()
+			if e.Reason == core.InterruptGroup {
+				g := all.at(m.origin)
+				g.failed = max(g.failed, t.last)
 			}
 		}
 	}
-	return r.groups.at(path)
+	if b := all.branch(a.Scope()); b != nil {
+		b.calls = append(b.calls, m)
+	}
+	return nil
 }
 
 // groups are all groups that were recorded, by their paths.
@@ -125,10 +174,10 @@ func (b *branch) stand(over []string, since uint64) int {
 			continue
 		}
 		how = max(how, branchEnded)
-		switch e := t.last.Interrupt(); {
-		case t.last.IsOutcome() && t.last.Status == core.StatusFailed:
+		switch {
+		case t.isOutcome() && t.status == core.StatusFailed:
 			how = branchFailed
-		case t.last.IsOutcome(), e != nil && slices.Contains(over, e.Origin()):
+		case t.isOutcome(), t.origin != "" && slices.Contains(over, t.origin):
 		default:
 			return branchOpen
 		}
@@ -150,8 +199,8 @@ func (b *branch) stand(over []string, since uint64) int {
 // failure.
 func (b *branch) lastSeq(failures bool) (seq uint64) {
 	for _, t := range b.calls {
-		if !failures || t.last.Status == core.StatusFailed {
-			seq = max(seq, t.last.Seq)
+		if !failures || t.status == core.StatusFailed {
+			seq = max(seq, t.last)
 		}
 	}
 	for _, g := range b.groups {

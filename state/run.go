@@ -21,8 +21,10 @@ type run struct {
 	artifacts  Artifacts
 	checker    *checker // nil without one
 	metadata   Metadata
+	redact     func(string) string // nil for none
 	began      time.Time
 
+	stored      snapshot.Store   // that has the run; nil in memory
 	journal     snapshot.Journal // nil in memory
 	restored    *restored        // nil for a run that is new
 	found       Status           // what the run was left with; empty for one that is new
@@ -37,11 +39,12 @@ type run struct {
 
 	mu          sync.Mutex // guards what follows; never held while others' code runs
 	quiet       *sync.Cond // signalled when a call ends and when publishing pauses
-	history     history
-	published   int  // records of the history that were published
-	publishing  bool // somebody is at it
-	ending      bool // Close has begun
-	closed      bool // the last record is in the history
+	history     history    // of a run in memory
+	tail        tail       // of a run with a journal
+	published   int        // records, from the first
+	turn        turn       // of those who publish
+	ending      bool       // Close has begun
+	closed      bool       // the last record is in the history
 	done        chan struct{}
 	closeErr    error
 	contexts    map[int]context.CancelCauseFunc
@@ -50,7 +53,6 @@ type run struct {
 	timeout     *time.Timer
 	values      values
 	course      course
-	unwritten   []core.Record // kept, and not yet in the journal
 	broken      error         // why nothing can be stored any more
 	recovered   []core.Record // recalled, and not yet published
 	report      Report
@@ -69,7 +71,7 @@ func newRun(c *config) *run {
 
 func prepareRun(c *config) *run {
 	r := &run{
-		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata,
+		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata, redact: c.redact,
 		strict: c.strict, rerunFailed: c.rerunFailed, divergence: c.divergence, policy: c.sync, republish: c.republish, began: time.Now(),
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
@@ -137,11 +139,10 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 		}
 	}
 	if rec.WillRetry {
-		rec.Retry()
-		r.keep(rec)
+		r.keepRetry(rec)
 	}
 	if r.journal == nil {
-		r.publishOne(rec)
+		r.publishLatest(rec)
 		return nil
 	}
 	return r.store(s, rec)
@@ -151,12 +152,12 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 // be, waits until it is on the disk. The lock is held, and released.
 func (r *run) store(s *core.Scope, rec *core.Record) error {
 	err := r.write()
-	seq, must := uint64(r.history.len()), r.durable(s, rec)
+	seq, must := uint64(r.len()), r.durable(s, rec)
 	if err != nil {
 		r.mu.Unlock()
 		return r.stop(err)
 	}
-	r.publishOne(rec)
+	r.publishLatest(rec)
 	if !must {
 		return nil
 	}
@@ -174,11 +175,16 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		r.mu.Unlock()
 		return nil
 	}
-	found := r.restored.recall(a, kind, r.rerunFailed)
-	if r.rerun.isAnew(a) {
-		found = nil
+	var found *core.Recalled
+	var err error
+	if !r.rerun.isAnew(a) {
+		found, err = r.restored.recall(a, kind, r.rerunFailed)
 	}
-	if over := s.Parent().Over(); over != nil && (found == nil || found.Outcome == nil) {
+	if err != nil {
+		r.mu.Unlock()
+		return &core.Recalled{Refused: err}
+	}
+	if over := s.Parent().Over(); over != nil && (found == nil || found.Outcome == nil && !found.NotStored) {
 		r.mu.Unlock()
 		return &core.Recalled{Over: over}
 	}
@@ -194,133 +200,107 @@ func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recal
 		}
 	}
 	if found == nil || found.Outcome == nil {
-		r.reenter(s, kind, found)
+		err := r.reenter(s, kind, found)
 		r.mu.Unlock()
+		if err != nil {
+			return &core.Recalled{Refused: err}
+		}
 		if r.strict && kind != core.KindAgent && (found == nil || found.Refused == nil) {
-			return &core.Recalled{NotRecorded: true}
+			return &core.Recalled{NotRecorded: true, NotStored: found != nil && found.NotStored}
 		}
 		return found
 	}
-	r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a])
-	r.course.judge(s, found.Outcome)
-	r.report.Restored++
-	if len(r.publishers) > 0 {
-		r.recovered = append(r.recovered, r.toPublish(found.Outcome, diverges)...)
+	if err := r.answer(s, found.Outcome, diverges); err != nil {
+		r.mu.Unlock()
+		return &core.Recalled{Refused: err}
 	}
 	r.publish()
 	return r.load(s, found)
 }
 
+// answer takes over what comes with a recalled outcome. The lock is held.
+func (r *run) answer(s *core.Scope, outcome *core.Record, diverges bool) error {
+	a := outcome.Address
+	if len(r.publishers) > 0 {
+		told, err := r.toPublish(outcome, diverges)
+		if err != nil {
+			return err
+		}
+		r.recovered = append(r.recovered, told...)
+	}
+	if err := r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a]); err != nil {
+		return err
+	}
+	r.course.judge(s, outcome)
+	r.report.Restored++
+	return nil
+}
+
 // keep gives rec its number and puts it into the history. The lock is held.
 func (r *run) keep(rec *core.Record) {
-	r.history.append(rec)
-	r.questions(rec)
 	if r.journal != nil {
-		kept := *rec
-		kept.Seq = uint64(r.history.len())
-		r.unwritten = append(r.unwritten, kept)
-	}
-}
-
-// publish tells the publishers what is new, and unlocks. Whoever comes while
-// somebody is at it leaves the work to them: so publishing is in order, may
-// call back into the run, and never holds the lock.
-func (r *run) publish() {
-	if len(r.publishers) == 0 || r.publishing {
-		r.mu.Unlock()
-		return
-	}
-	r.publishing = true
-	r.drain()
-}
-
-// publishOne is publish for where the newest record is at hand: mostly it is
-// the only one that is new, and need not be unpacked.
-func (r *run) publishOne(rec *core.Record) {
-	n := r.history.len()
-	if len(r.publishers) == 0 || r.publishing || r.published != n-1 || len(r.recovered) > 0 {
-		r.publish()
-		return
-	}
-	r.publishing = true
-	r.published = n
-	r.mu.Unlock()
-	rec.RunID, rec.Seq = r.settings.RunID, uint64(n)
-	for _, p := range r.publishers {
-		r.tell(p, rec)
-	}
-	r.mu.Lock()
-	r.drain()
-}
-
-// drain publishes until nothing is new, and unlocks.
-func (r *run) drain() {
-	for r.published < r.history.len() || len(r.recovered) > 0 {
-		r.drainOne()
-	}
-	r.publishing = false
-	if r.ending {
-		r.quiet.Broadcast()
-	}
-	r.mu.Unlock()
-}
-
-func (r *run) drainOne() {
-	var rec core.Record
-	if len(r.recovered) > 0 {
-		rec, r.recovered = r.recovered[0], r.recovered[1:]
-		rec.RunID = r.settings.RunID
+		r.tail.append(r.settings.RunID, rec)
 	} else {
-		rec = r.history.at(r.published)
-		r.published++
+		r.history.append(rec)
 	}
-	r.mu.Unlock()
-	for _, p := range r.publishers {
-		r.tell(p, &rec)
-	}
-	r.mu.Lock()
+	r.questions(rec, uint64(r.len()))
 }
 
-// tell keeps a publisher's panic from the call that the record is about. One
-// that leaves its goroutine takes the call with it, but not the publishing.
-func (r *run) tell(p Publisher, rec *core.Record) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		r.panics.Add(1)
-		if recover() == nil { // runtime.Goexit
-			r.mu.Lock()
-			r.publishing = false
-			r.quiet.Broadcast()
-			r.mu.Unlock()
-		}
-	}()
-	p.Publish(*rec)
-	returned = true
+// keepRetry keeps what Record.Retry makes of rec, which was kept last. It leaves
+// rec as it is: a copy would be on the stack of every call that waits. The lock
+// is held.
+func (r *run) keepRetry(rec *core.Record) {
+	if r.journal != nil {
+		r.tail.append(r.settings.RunID, rec).Retry()
+	} else {
+		r.history.appendRetry()
+	}
+}
+
+// len is the number of records that the run has. The lock is held.
+func (r *run) len() int {
+	if r.journal != nil {
+		return r.tail.n
+	}
+	return r.history.len()
+}
+
+// at is the record with Seq i+1, which was not published. The lock is held.
+func (r *run) at(i int) core.Record {
+	if r.journal != nil {
+		return r.tail.after(i)[0]
+	}
+	return r.history.at(i)
+}
+
+// forget drops what is in the store and was published. The lock is held.
+func (r *run) forget() {
+	if r.journal == nil {
+		return
+	}
+	published := r.published
+	if len(r.publishers) == 0 {
+		published = r.tail.n
+	}
+	r.tail.forget(published)
 }
 
 // toPublish is what publishers are told of a call that was recalled: that it
 // was, or the old records of it and of what is inside it.
-func (r *run) toPublish(outcome *core.Record, diverges bool) []core.Record {
+func (r *run) toPublish(outcome *core.Record, diverges bool) ([]core.Record, error) {
 	if !r.republish {
 		rec := *outcome
 		rec.Status, rec.Seq, rec.Replayed = core.StatusRecovered, 0, true
 		if diverges {
 			tellDivergence(&rec)
 		}
-		return []core.Record{rec}
+		return []core.Record{rec}, nil
 	}
-	var old []core.Record
-	path := outcome.Address.String()
-	for i := range int(outcome.Seq) {
-		if rec := r.history.at(i); rec.Address == outcome.Address || isInside(rec.Address.Scope(), path) {
-			rec.Replayed = true
-			old = append(old, rec)
-		}
+	old, err := r.restored.recordsOf(outcome.Address)
+	for i := range old {
+		old[i].RunID, old[i].Replayed = r.settings.RunID, true
 	}
-	return old
+	return old, err
 }
 
 // load brings the output of a recalled call that is kept apart.
@@ -345,7 +325,7 @@ func (r *run) load(s *core.Scope, found *core.Recalled) *core.Recalled {
 
 // Keep implements core.Run.
 func (r *run) Keep(ctx context.Context, encoded []byte) (string, error) {
-	if r.strict { // nothing is written; the reference is what it would be
+	if r.strict || r.validation != nil { // nothing is written; the reference is what it would be
 		return fmt.Sprintf("%x", sha256.Sum256(encoded)), nil
 	}
 	reference, err := r.artifacts.Put(ctx, encoded)
@@ -371,7 +351,7 @@ func (r *run) stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Stats{
-		Records:         uint64(r.history.len()),
+		Records:         uint64(r.len()),
 		Abandoned:       r.settings.Late.Abandoned.Load(),
 		LateReturns:     r.settings.Late.Returned.Load(),
 		PublisherPanics: r.panics.Load(),

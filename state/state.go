@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -76,14 +77,29 @@ func (st *ExecutionState) Metadata() Metadata {
 	return st.run.metadata.Clone()
 }
 
-// Records returns the history so far, in sequence order.
+// Records returns the history so far, in sequence order, as publishers get it
+// (see [WithRedaction]). A run with a store keeps little of it in memory and
+// reads it from there; where that fails, the records that the store has are
+// missing, and ReadRecords says why.
 func (st *ExecutionState) Records() []core.Record {
+	records, _ := st.ReadRecords(context.Background())
+	return records
+}
+
+// ReadRecords is Records with the error of the store. After Close it works for
+// as long as the store has the run.
+func (st *ExecutionState) ReadRecords(ctx context.Context) ([]core.Record, error) {
 	if st == nil {
-		return nil
+		return nil, nil
 	}
-	st.run.mu.Lock()
-	defer st.run.mu.Unlock()
-	return st.run.history.records()
+	all, err := st.run.readRecords(ctx)
+	if redact := st.run.redact; redact != nil {
+		all = slices.Clone(all) // which the store may have too
+		for i := range all {
+			all[i] = all[i].Redacted(redact)
+		}
+	}
+	return all, err
 }
 
 // Status says how the run stands: running until Close, and then what became

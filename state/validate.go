@@ -33,28 +33,40 @@ func (d Difference) String() string {
 // makes the root calls; its error is expected where the recorded run had one,
 // and is not returned.
 func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
+	return validate(ctx, store, runID, program, false, options)
+}
+
+// ValidateExecute is [Validate] with the tools, LLMs and steps executed too,
+// with their preconditions, retries and waits, and their outputs and errors
+// compared: for tests, in which they have no effects that matter. The run is
+// not written to, and no artifact is stored. Questions have their recorded
+// answers. What a call marked NoStore returned was not recorded, and is not
+// compared.
+func ValidateExecute(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
+	return validate(ctx, store, runID, program, true, options)
+}
+
+func validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, executes bool, options []Option) ([]Difference, error) {
 	st, err := Replay(ctx, store, runID, append(options[:len(options):len(options)], WithDivergence(DivergenceTrust))...)
 	if err != nil {
 		return nil, err
 	}
-	v := &validation{restored: st.run.restored, seen: make(map[core.Address]bool)}
-	if v.restored == nil {
-		v.restored = newRestored(nil)
-		st.run.restored = v.restored
-		st.run.settings.Recalls = true
-	}
-	st.run.validation = v
+	r := st.run
+	r.validation = &validation{restored: r.restored, executes: executes, seen: make(map[core.Address]bool), passed: make(map[string]bool)}
+	r.strict, r.settings.Strict = !executes, !executes
 	_ = program(st.Context(ctx))
 	if err := st.Close(); err != nil {
 		return nil, err
 	}
-	return v.differences, nil
+	return r.validation.differences, nil
 }
 
 // validation compares a run with what was recorded. The run's lock guards it.
 type validation struct {
 	restored    *restored
+	executes    bool // also what is no agent
 	seen        map[core.Address]bool
+	passed      map[string]bool // scopes
 	differences []Difference
 }
 
@@ -72,46 +84,74 @@ func (v *validation) recall(a core.Address, kind core.Kind, input core.Hash, fou
 	if v.restored.diverges(a, input) {
 		v.differ(a, "input", v.restored.calls[a].input.String(), input.String())
 	}
-	if kind != core.KindAgent || found.Outcome == nil || !found.Begun {
+	switch {
+	case v.executes && kind != core.KindAgent:
+		return nil
+	case found.NotStored && kind != core.KindAgent:
+		v.differ(a, "output", "none (NoStore)", "none: it is not executed")
+		return found
+	case kind != core.KindAgent || found.Outcome == nil || !found.Begun:
 		return found
 	}
 	return &core.Recalled{Begun: true, Started: true, Attempt: found.Outcome.Attempt, Last: true}
 }
 
-// pass sees the calls below the path, which are not made again.
-func (v *validation) pass(path string) {
-	for a := range v.restored.calls {
-		if scope := a.Scope(); scope == path || strings.HasPrefix(scope, path+"/") {
-			v.seen[a] = true
-		}
-	}
-}
+// pass tells that the calls in the scope are not made again.
+func (v *validation) pass(scope string) { v.passed[scope] = true }
 
-// compare looks at the outcome of an agent that was entered.
+// compares reports whether calls of the kind are made again, and compared.
+func (v *validation) compares(kind core.Kind) bool { return v.executes || kind == core.KindAgent }
+
+// compare looks at the outcome of a call that was made again.
 func (v *validation) compare(rec *core.Record) {
-	if !rec.IsOutcome() || rec.Kind != core.KindAgent {
+	if !rec.IsOutcome() || !v.compares(rec.Kind) {
 		return
 	}
 	t := v.restored.calls[rec.Address]
-	if t == nil || !t.last.IsOutcome() {
+	if t == nil || !t.isOutcome() {
 		return
 	}
-	was := &t.last
+	was, err := v.restored.found.Record(t.last)
 	switch {
+	case err != nil:
+		v.differ(rec.Address, "call", err.Error(), rec.Status.String())
 	case was.Status != rec.Status:
 		v.differ(rec.Address, "status", was.Status.String(), rec.Status.String())
 	case was.Status == core.StatusFailed:
 		if before, now := fmt.Sprint(was.Err), fmt.Sprint(rec.Err); before != now {
 			v.differ(rec.Address, "error", before, now)
 		}
-	case artifact(was) != artifact(rec):
-		v.differ(rec.Address, "output", kept(was), kept(rec))
-	case was.Detail != nil && rec.Detail != nil && !bytes.Equal(was.Detail.Output, rec.Detail.Output):
-		if before, now := core.Preview(was.Detail.Output), core.Preview(rec.Detail.Output); before != now {
-			v.differ(rec.Address, "output", before, now)
+	case isNoStore(&was) || isNoStore(rec):
+	case artifact(&was) != artifact(rec) || !sameValue(was.Encoded(), rec.Encoded()):
+		before, now := kept(&was), kept(rec)
+		if before == now {
+			now += " (another where the preview is cut)"
 		}
+		v.differ(rec.Address, "output", before, now)
 	}
 }
+
+// sameValue compares values, which may be encoded in another order.
+func sameValue(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var hashes [2]core.Hash
+	for i, encoded := range [][]byte{a, b} {
+		var value any
+		if err := core.Decode(encoded, &value); err != nil {
+			return false
+		}
+		hash, err := core.HashOf(value)
+		if err != nil {
+			return false
+		}
+		hashes[i] = hash
+	}
+	return hashes[0] == hashes[1]
+}
+
+func isNoStore(r *core.Record) bool { return r.Detail != nil && r.Detail.NoStore }
 
 func artifact(r *core.Record) string {
 	if r.Detail == nil {
@@ -139,19 +179,23 @@ func (v *validation) end() {
 	}
 	slices.SortFunc(missing, func(a, b core.Address) int { return strings.Compare(a.String(), b.String()) })
 	for _, a := range missing {
-		v.differ(a, "call", v.restored.calls[a].last.Kind.String(), "none")
+		v.differ(a, "call", v.restored.calls[a].kind.String(), "none")
 	}
 }
 
 // expected reports whether the call at a is made by what was entered: by the
-// last attempt of an agent that was.
+// last attempt of a call that was.
 func (v *validation) expected(a core.Address) bool {
-	for around, t := range v.restored.calls {
-		if !isAround(around, a) || around == a {
-			continue
+	for scope := a.Scope(); scope != ""; scope = outer(scope) {
+		if v.passed[scope] {
+			return false
 		}
-		rest, ok := strings.CutPrefix(a.String(), scopePath(around, t.last.Attempt))
-		if !v.seen[around] || !ok || !strings.HasPrefix(rest, "/") {
+		around, err := core.ParseAddress(callOf(scope))
+		t := v.restored.calls[around]
+		if err != nil || t == nil {
+			continue // a group, or a branch of one
+		}
+		if !v.seen[around] || !v.compares(t.kind) || scope != scopePath(around, t.attempt) {
 			return false
 		}
 	}

@@ -172,7 +172,7 @@ func (r *run) keepPreconditions(s *core.Scope, a core.Address) {
 	written := r.values.pending[s.ID().Preconditions()]
 	for i := range written {
 		if v := &written[i]; v.seq == 0 {
-			v.seq = uint64(r.history.len()) + 1
+			v.seq = uint64(r.len()) + 1
 			r.keepValue(a, *v, core.StagePrecondition)
 		}
 	}
@@ -223,7 +223,7 @@ func (v *values) set(to value) {
 
 // commit gives v to everyone and records it. The lock is held.
 func (r *run) commit(from core.Address, v value) {
-	v.seq = uint64(r.history.len()) + 1
+	v.seq = uint64(r.len()) + 1
 	r.values.set(v)
 	r.keepValue(from, v, core.StageNone)
 }

@@ -285,6 +285,9 @@ func exportedDetail(d *core.Detail) any {
 		"input_hash": nil, "input": d.Input, "output": d.Output, "artifact": d.Artifact, "usage": nil,
 		"message": d.Message, "severity": int(d.Severity), "metadata": portable(d.Metadata),
 	}
+	if d.NoStore { // added since the first snapshots
+		out["no_store"] = true
+	}
 	if !d.InputHash.IsZero() {
 		out["input_hash"] = d.InputHash.String()
 	}

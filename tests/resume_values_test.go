@@ -42,6 +42,34 @@ func TestValueOfACallInAFailedAttemptIsResumed(t *testing.T) {
 	})
 }
 
+func TestValueOfACallInAFailedAttemptOfAToolIsResumed(t *testing.T) {
+	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
+		return execute(ctx, toolOf("t", atOnce, func(ctx context.Context) (string, error) {
+			switch core.ScopeOf(ctx).Attempt() {
+			case 0:
+				execute(ctx, putting("token"))
+				return beBusy(ctx)
+			case 1:
+				kill()
+				return beBusy(ctx)
+			}
+			return getting(ctx)
+		}))
+	})
+}
+
+func TestValueOfACallInAPreconditionIsResumed(t *testing.T) {
+	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
+		return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
+			kill()
+			return getting(ctx)
+		}).Require(func(ctx context.Context, _ string) error {
+			_, err := execute(ctx, putting("token"))
+			return err
+		}))
+	})
+}
+
 func TestValueOfARecalledCallReplacesTheOlder(t *testing.T) {
 	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
 		out, err := execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {

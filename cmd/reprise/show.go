@@ -17,7 +17,8 @@ func (a *app) showCommand() *cobra.Command {
 		Short:   "Show a run as it happened",
 		Long: "Show a run as the printer would have shown it while it happened, with every\n" +
 			"attempt, followed by a summary. With --json: what is known of the run, and its\n" +
-			"records.",
+			"records. Texts are as they were recorded: a redaction that the program\n" +
+			"has for what it shows itself (state.WithRedaction) is not applied.",
 		Example: "  reprise show weather-42\n" +
 			"  reprise show weather-42 --previews\n" +
 			"  reprise show weather-42 --json",

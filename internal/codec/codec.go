@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -15,18 +16,34 @@ func Encode(v any) ([]byte, error) {
 	if err := checkDepth(v); err != nil {
 		return nil, fmt.Errorf("codec: encode %T: %w", v, err)
 	}
-	var buf bytes.Buffer
-	enc := msgpack.NewEncoder(&buf)
-	enc.SetCustomStructTag("json")
-	enc.UseCompactInts(true)
-	if err := encode(enc, v); err != nil {
+	e := encoders.Get().(*encoder)
+	e.buf.Reset()
+	e.enc.Reset(&e.buf)
+	e.enc.SetCustomStructTag("json")
+	e.enc.UseCompactInts(true)
+	if err := encode(e.enc, v); err != nil { // it is not used again: nobody knows what a panic has left of it
 		if path, t := unsupported(reflect.ValueOf(v)); t != nil {
 			return nil, &UnsupportedError{Path: path, Type: t}
 		}
 		return nil, fmt.Errorf("codec: encode %T: %w", v, err)
 	}
-	return buf.Bytes(), nil
+	data := bytes.Clone(e.buf.Bytes())
+	if e.buf.Cap() <= maxPooled {
+		encoders.Put(e)
+	}
+	return data, nil
 }
+
+// encoder is one of the library with what it writes to.
+type encoder struct {
+	buf bytes.Buffer
+	enc *msgpack.Encoder
+}
+
+// maxPooled is the size of the largest buffer that is kept for the next value.
+const maxPooled = 64 << 10
+
+var encoders = sync.Pool{New: func() any { return &encoder{enc: msgpack.NewEncoder(nil)} }}
 
 // encode keeps a panic of the library, or of a user's MarshalText, an error.
 func encode(enc *msgpack.Encoder, v any) (err error) {
@@ -53,14 +70,28 @@ func Decode(data []byte, v any) (err error) {
 	} else if len(rest) > 0 {
 		return fmt.Errorf("codec: %d bytes after the value", len(rest))
 	}
-	dec := msgpack.NewDecoder(bytes.NewReader(data))
-	dec.SetCustomStructTag("json")
-	dec.UseLooseInterfaceDecoding(true)
-	if err := dec.Decode(v); err != nil {
+	d := decoders.Get().(*decoder)
+	d.data.Reset(data)
+	d.dec.Reset(&d.data)
+	d.dec.SetCustomStructTag("json")
+	d.dec.UseLooseInterfaceDecoding(true)
+	if err := d.dec.Decode(v); err != nil {
 		return fmt.Errorf("codec: decode into %T: %w", v, err)
+	}
+	d.data.Reset(nil)
+	if len(data) <= maxPooled { // its buffer is as large as the largest text
+		decoders.Put(d)
 	}
 	return nil
 }
+
+// decoder is one of the library with what it reads.
+type decoder struct {
+	data bytes.Reader
+	dec  *msgpack.Decoder
+}
+
+var decoders = sync.Pool{New: func() any { return &decoder{dec: msgpack.NewDecoder(bytes.NewReader(nil))} }}
 
 // UnsupportedError is a value that has no encoding.
 type UnsupportedError struct {

@@ -1,10 +1,13 @@
 package codec_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -217,4 +220,52 @@ func Example() {
 	text, err := codec.AppendJSON(nil, data, 0)
 	fmt.Println(string(text), err)
 	// Output: {"city":"Oslo"} <nil>
+}
+
+// greedy sets flags of the encoder and the decoder that it is given, and fails.
+type greedy struct{ A int }
+
+func (greedy) EncodeMsgpack(enc *codec.Encoder) error {
+	enc.UseArrayEncodedStructs(true)
+	_ = enc.EncodeString("something")
+	return errors.New("not today")
+}
+
+func (*greedy) DecodeMsgpack(dec *codec.Decoder) error {
+	dec.DisallowUnknownFields(true)
+	_, _ = dec.DecodeInt64()
+	return errors.New("not today")
+}
+
+func TestOneValueLeavesNothingToTheNext(t *testing.T) {
+	type pair struct {
+		A int    `json:"a"`
+		B []byte `json:"b"`
+	}
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			for range 200 {
+				_, err := codec.Encode(greedy{1})
+				assert.ErrorContains(t, err, "not today")
+				_, err = codec.Encode(func() {})
+				assert.Error(t, err)
+				var g greedy
+				assert.ErrorContains(t, codec.Decode([]byte{1}, &g), "not today")
+				assert.Error(t, codec.Decode([]byte{0x81, 0xa1, 'a', 0xa1, 'x'}, &pair{}))
+				want := pair{i, bytes.Repeat([]byte{byte(i)}, 100)}
+				data, err := codec.Encode(want)
+				assert.NoError(t, err)
+				other, err := codec.Encode(pair{-1, nil})
+				assert.NoError(t, err)
+				var got, gotOther pair
+				assert.NoError(t, codec.Decode(data, &got))
+				assert.NoError(t, codec.Decode(other, &gotOther))
+				clear(data)
+				assert.Equal(t, want, got)
+				assert.Equal(t, pair{A: -1}, gotOther)
+			}
+		})
+	}
+	wait.Wait()
 }

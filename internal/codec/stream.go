@@ -123,6 +123,7 @@ type Reader struct {
 	data  []byte
 	off   int
 	err   error
+	skim  bool
 	names map[string]string // that were read lately
 }
 
@@ -141,7 +142,7 @@ var readers = sync.Pool{New: func() any {
 // NewReader takes a Reader of data from the pool. Release gives it back.
 func NewReader(data []byte) *Reader {
 	r := readers.Get().(*Reader)
-	r.data, r.off, r.err = data, 0, nil
+	r.data, r.off, r.err, r.skim = data, 0, nil, false
 	r.dec.Reset(r)
 	return r
 }
@@ -197,6 +198,10 @@ func (r *Reader) Len() int { return len(r.data) - r.off }
 // Rewind goes back to where Offset was before.
 func (r *Reader) Rewind(offset int) { r.off = offset }
 
+// Skim has Text, Name, Bytes and Any read as always and return nothing, for
+// who wants to know whether they can.
+func (r *Reader) Skim(on bool) { r.skim = on }
+
 // Fail makes err the error, unless there is one: what was read at the byte
 // begin is not what it must be.
 func (r *Reader) Fail(begin int, err error) {
@@ -222,14 +227,28 @@ func value[T any](r *Reader, read func(*Decoder) (T, error)) (v T) {
 }
 
 // Bool reads a bool.
-func (r *Reader) Bool() bool { return value(r, (*Decoder).DecodeBool) }
+func (r *Reader) Bool() bool {
+	if b, ok := r.shortBool(); ok {
+		return b
+	}
+	return value(r, (*Decoder).DecodeBool)
+}
 
 // Int reads an integer.
-func (r *Reader) Int() int64 { return value(r, (*Decoder).DecodeInt64) }
+func (r *Reader) Int() int64 {
+	if n, ok := r.shortInt(); ok {
+		return n
+	}
+	return value(r, (*Decoder).DecodeInt64)
+}
 
 // Uint reads an integer that is not negative.
 func (r *Reader) Uint() uint64 {
 	begin := r.off
+	if r.Len() > 0 && r.data[begin] < 0x80 {
+		r.off++
+		return uint64(r.data[begin])
+	}
 	if r.Len() > 0 && (r.data[begin] >= 0xe0 || r.data[begin] >= 0xd0 && r.data[begin] <= 0xd3) {
 		if n := r.Int(); n < 0 {
 			r.Fail(begin, fmt.Errorf("%d is negative", n))
@@ -244,7 +263,13 @@ func (r *Reader) Uint() uint64 {
 func (r *Reader) Float() float64 { return value(r, (*Decoder).DecodeFloat64) }
 
 // Array begins an array and returns its length, 0 for nil.
-func (r *Reader) Array() int { return r.length((*Decoder).DecodeArrayLen, 1) }
+func (r *Reader) Array() int {
+	begin := r.off
+	if n, ok := r.shortArray(); ok {
+		return r.within(begin, n, 1)
+	}
+	return r.length((*Decoder).DecodeArrayLen, 1)
+}
 
 // Map begins a map and returns the number of its pairs, 0 for nil.
 func (r *Reader) Map() int { return r.length((*Decoder).DecodeMapLen, 2) }
@@ -252,7 +277,11 @@ func (r *Reader) Map() int { return r.length((*Decoder).DecodeMapLen, 2) }
 // length reads a length. Each of what it counts takes so many bytes at least.
 func (r *Reader) length(read func(*Decoder) (int, error), bytes int) int {
 	begin := r.off
-	n := max(value(r, read), 0)
+	return r.within(begin, max(value(r, read), 0), bytes)
+}
+
+// within refuses a length, read at the byte begin, of more than there is.
+func (r *Reader) within(begin, n, bytes int) int {
 	if n > r.Len()/bytes {
 		r.Fail(begin, fmt.Errorf("a length of %d with %d bytes left", n, r.Len()))
 		return 0
@@ -271,6 +300,9 @@ func (r *Reader) Nil() bool {
 
 // View reads a str or a bin, as a part of the slice; nil for nil.
 func (r *Reader) View() []byte {
+	if view, ok := r.shortView(); ok {
+		return view
+	}
 	begin := r.off
 	n := value(r, (*Decoder).DecodeBytesLen)
 	if n < 0 || r.err != nil {
@@ -285,13 +317,22 @@ func (r *Reader) View() []byte {
 }
 
 // Text reads a str.
-func (r *Reader) Text() string { return string(r.View()) }
+func (r *Reader) Text() string {
+	view := r.View()
+	if r.skim {
+		return ""
+	}
+	return string(view)
+}
 
 // Name reads a str that many values have in common, and returns the same
 // string for them.
 func (r *Reader) Name() string {
 	view := r.View()
-	if len(view) == 0 || len(view) > maxName {
+	if len(view) == 0 || r.skim {
+		return ""
+	}
+	if len(view) > maxName {
 		return string(view)
 	}
 	if name, ok := r.names[string(view)]; ok {
@@ -308,7 +349,7 @@ func (r *Reader) Name() string {
 // Bytes reads a bin; nil for nil.
 func (r *Reader) Bytes() []byte {
 	view := r.View()
-	if view == nil {
+	if view == nil || r.skim {
 		return nil
 	}
 	return append(make([]byte, 0, len(view)), view...)
@@ -335,7 +376,7 @@ func (r *Reader) Skip() []byte {
 // map of its "ext" and "data".
 func (r *Reader) Any() any {
 	data := r.Skip()
-	if data == nil {
+	if data == nil || r.skim {
 		return nil
 	}
 	v, _ := decodeAny(data)

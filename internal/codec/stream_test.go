@@ -173,6 +173,56 @@ func TestAnyKeepsExtensionsThatItDoesNotKnow(t *testing.T) {
 	assert.Equal(t, map[string]any{"ext": int64(5), "data": []byte{9}}, r.Any())
 }
 
+// TestReaderReadsEveryFormAsTheLibraryDoes: for every first byte, whole and cut
+// off anywhere.
+func TestReaderReadsEveryFormAsTheLibraryDoes(t *testing.T) {
+	following := [][]byte{
+		{0, 0, 0, 0, 0, 0, 0, 0, 0},
+		{0, 1, 0, 2, 0, 3, 0, 4, 0, 5},
+		{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+		append([]byte{40}, strings.Repeat("x", 300)...),
+	}
+	for first := range 256 {
+		for _, rest := range following {
+			for _, n := range []int{0, 1, 2, 3, 4, 7, 8, 9, 40, len(rest)} {
+				data := append([]byte{byte(first)}, rest[:min(n, len(rest))]...)
+				requireAsLibrary(t, data, (*codec.Reader).Int, (*codec.Decoder).DecodeInt64)
+				requireAsLibrary(t, data, (*codec.Reader).Bool, (*codec.Decoder).DecodeBool)
+				if first < 0xd0 { // it would take those below zero
+					requireAsLibrary(t, data, (*codec.Reader).Uint, (*codec.Decoder).DecodeUint64)
+				}
+				if first != 0xc6 && first != 0xdb { // it would make room for four gigabytes
+					requireAsLibrary(t, data, (*codec.Reader).Text, (*codec.Decoder).DecodeString)
+					requireAsLibrary(t, data, (*codec.Reader).Bytes, (*codec.Decoder).DecodeBytes)
+				}
+				requireAsLibrary(t, data, (*codec.Reader).Array, func(d *codec.Decoder) (int, error) {
+					n, err := d.DecodeArrayLen()
+					if n > codec.ReaderOf(d).Len() {
+						err = errors.New("a length beyond the bytes")
+					}
+					return max(n, 0), err
+				})
+			}
+		}
+	}
+}
+
+func requireAsLibrary[T any](t *testing.T, data []byte, read func(*codec.Reader) T, library func(*codec.Decoder) (T, error)) {
+	t.Helper()
+	r, other := codec.NewReader(data), codec.NewReader(data)
+	defer r.Release()
+	defer other.Release()
+	got := read(r)
+	want, err := library(other.Decoder())
+	if err != nil {
+		require.Error(t, r.Err(), "% x", data)
+		return
+	}
+	require.NoError(t, r.Err(), "% x", data)
+	require.Equal(t, want, got, "% x", data)
+	require.Equal(t, other.Offset(), r.Offset(), "% x", data)
+}
+
 func FuzzReader(f *testing.F) {
 	f.Add([]byte{0x92, 1, 0xa1, 'x'}, []byte{0, 1, 2, 3})
 	f.Add([]byte{0x81, 0xa1, 'x', 0xc4, 1, 1}, []byte{1, 4, 5})

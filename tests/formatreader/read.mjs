@@ -47,10 +47,11 @@ function error(fields) {
 
 function detail(fields) {
   if (fields === null) return null;
-  const [hash, input, output, artifact, usage, message, severity, metadata] = fields;
+  const [hash, input, output, artifact, usage, message, severity, metadata, noStore] = fields;
   return {
     input_hash: hash === null ? null : Buffer.from(hash).toString("hex"),
     input: base64(input), output: base64(output), artifact, usage, message, severity, metadata: portable(metadata),
+    ...(noStore && { no_store: true }),
   };
 }
 

@@ -1,0 +1,157 @@
+package state
+
+import (
+	"sync/atomic"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Publishing is in order, may call back into the run, and never holds its
+// lock. One at a time is at it; whoever comes meanwhile leaves the work to
+// them. Mostly nobody comes, and then it ends as it began, without a second
+// round through the lock.
+
+// turn says whether somebody publishes. It leaves idle under the run's lock
+// alone; one who is alone goes back there without.
+type turn struct{ state atomic.Int32 }
+
+const (
+	idle    = iota // nobody publishes
+	alone          // somebody does, and all that is new is theirs
+	awaited        // somebody does, and there is more
+)
+
+// take reports whether the turn is the caller's. If it is another's, that one
+// will look for more before it ends. The lock is held.
+func (t *turn) take() bool {
+	for {
+		switch {
+		case t.state.CompareAndSwap(idle, alone):
+			return true
+		case t.state.CompareAndSwap(alone, awaited), t.state.Load() == awaited:
+			return false
+		}
+	}
+}
+
+// leave reports whether the turn is over: nobody has come meanwhile.
+func (t *turn) leave() bool { return t.state.CompareAndSwap(alone, idle) }
+
+// end ends the turn. The lock is held.
+func (t *turn) end() { t.state.Store(idle) }
+
+// publish tells the publishers what is new, and unlocks.
+func (r *run) publish() {
+	if len(r.publishers) == 0 || !r.turn.take() {
+		r.mu.Unlock()
+		return
+	}
+	r.drain()
+}
+
+// publishLatest is publish for where the record that was kept last is at hand:
+// mostly it is all that is new, with its second half if it has one, and need
+// not be unpacked.
+func (r *run) publishLatest(rec *core.Record) {
+	n := r.len()
+	known := n - 1
+	if rec.WillRetry {
+		known--
+	}
+	if len(r.publishers) == 0 || r.published != known || len(r.recovered) > 0 || !r.turn.take() {
+		r.publish()
+		return
+	}
+	r.published = n
+	r.forget()
+	r.mu.Unlock()
+	if rec.WillRetry {
+		r.tellAll(rec, n-1)
+		rec.Retry()
+	}
+	r.tellAll(rec, n)
+	if !r.turn.leave() {
+		r.mu.Lock()
+		r.drain()
+	}
+}
+
+// tellAll tells every publisher of the record with that number. The lock is not
+// held.
+func (r *run) tellAll(rec *core.Record, seq int) {
+	rec.RunID, rec.Seq = r.settings.RunID, uint64(seq)
+	r.show(rec)
+}
+
+func (r *run) show(rec *core.Record) {
+	if r.redact != nil {
+		r.showRedacted(rec)
+		return
+	}
+	for _, p := range r.publishers {
+		r.tell(p, rec)
+	}
+}
+
+func (r *run) showRedacted(rec *core.Record) {
+	shown := rec.Redacted(r.redact)
+	for _, p := range r.publishers {
+		r.tell(p, &shown)
+	}
+}
+
+// drain publishes until nothing is new, and unlocks.
+func (r *run) drain() {
+	for r.published < r.len() || len(r.recovered) > 0 {
+		r.drainOne()
+	}
+	r.forget()
+	r.turn.end()
+	if r.ending {
+		r.quiet.Broadcast()
+	}
+	r.mu.Unlock()
+}
+
+func (r *run) drainOne() {
+	var rec core.Record
+	if len(r.recovered) > 0 {
+		rec, r.recovered = r.recovered[0], r.recovered[1:]
+		rec.RunID = r.settings.RunID
+	} else {
+		rec = r.at(r.published)
+		r.published++
+	}
+	r.mu.Unlock()
+	r.show(&rec)
+	r.mu.Lock()
+}
+
+// awaitPublished returns when nobody publishes. The lock is held, and the run
+// ends: whoever publishes says when they are done.
+func (r *run) awaitPublished() {
+	for !r.turn.take() {
+		r.quiet.Wait()
+	}
+	r.turn.end()
+}
+
+// tell keeps a publisher's panic from the call that the record is about. One
+// that leaves its goroutine takes the call with it, but not the publishing.
+func (r *run) tell(p Publisher, rec *core.Record) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		r.panics.Add(1)
+		if recover() == nil { // runtime.Goexit
+			r.mu.Lock()
+			r.turn.end()
+			r.quiet.Broadcast()
+			r.mu.Unlock()
+		}
+	}()
+	p.Publish(*rec)
+	returned = true
+}

@@ -1,0 +1,308 @@
+package state_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A run with a store keeps little of its history in memory, and reads it back.
+
+func fileStore(t *testing.T, dir string) *snapshot.FileStore {
+	t.Helper()
+	s, err := snapshot.NewFileStore(dir, snapshot.WithInboxCheck(time.Hour))
+	require.NoError(t, err)
+	return s
+}
+
+// heard keeps what a run publishes.
+type heard struct {
+	mu      sync.Mutex
+	records []core.Record
+}
+
+func (h *heard) Publish(r core.Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.records = append(h.records, r)
+}
+
+// facts are records as far as every store keeps them.
+func facts(records []core.Record) (lines []string) {
+	for _, r := range records {
+		lines = append(lines, fmt.Sprintln(r.RunID, r.Seq, r.Time.UnixNano(), r.Address, r.Kind, r.Name, r.Status, r.Attempt, r.Delay, r.Err, core.Preview(r.Encoded())))
+	}
+	return lines
+}
+
+func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fileStore(t, t.TempDir())
+		var before []core.Record
+		for range 3 { // it is new, and resumed twice
+			told := new(heard)
+			st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(told))
+			require.NoError(t, err)
+			check := func() {
+				records, err := st.ReadRecords(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, facts(slices.Concat(before, told.records)), facts(records))
+				assert.Equal(t, uint64(len(records)), st.Stats().Records)
+			}
+			check()
+			for seed := range uint64(3) {
+				_, err := newEffects().call(t, st.Context(t.Context()), randomTree(rand.New(rand.NewPCG(seed, uint64(len(before)))), 1))
+				require.NoError(t, err)
+				told.records = slices.DeleteFunc(told.records, func(r core.Record) bool { return r.Replayed })
+				check()
+			}
+			st.Log(core.SeverityInfo, "the end", nil)
+			require.NoError(t, st.Close())
+			check()
+			before = st.Records()
+		}
+	})
+}
+
+// lossy is a store that fails when it is told to.
+type lossy struct {
+	snapshot.Store
+	broken error // of Append, from now on
+	lost   error // of Load
+}
+
+type lossyJournal struct {
+	snapshot.Journal
+	store *lossy
+}
+
+func (s *lossy) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.Store.Open(ctx, runID, o)
+	return lossyJournal{j, s}, err
+}
+
+func (s *lossy) Load(ctx context.Context, runID string) (*snapshot.Snapshot, error) {
+	if s.lost != nil {
+		return nil, s.lost
+	}
+	return s.Store.Load(ctx, runID)
+}
+
+func (j lossyJournal) Append(records ...core.Record) error {
+	if j.store.broken != nil {
+		return j.store.broken
+	}
+	return j.Journal.Append(records...)
+}
+
+func TestRecordsThatCouldNotBeStoredAreStillTold(t *testing.T) {
+	s := &lossy{Store: fileStore(t, t.TempDir())}
+	st, err := state.Open(t.Context(), s, "run-1")
+	require.NoError(t, err)
+	ctx := st.Context(t.Context())
+	out, err := call(ctx, actor(t, "first", once, succeed))
+	completed(t, out, err)
+	s.broken = errors.New("no space left")
+	_, err = call(ctx, actor(t, "second", once, succeed))
+	require.ErrorIs(t, err, state.ErrStore)
+	want := []string{"run started", "tool_call first started", "tool_call first completed", "tool_call second started"}
+	told(t, st, want...)
+	require.ErrorIs(t, st.Close(), state.ErrStore)
+	told(t, st, append(want, "run interrupted")...)
+}
+
+func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
+	s := &lossy{Store: fileStore(t, t.TempDir())}
+	st, err := state.Open(t.Context(), s, "run-1")
+	require.NoError(t, err)
+	defer st.Close()
+	out, err := call(st.Context(t.Context()), actor(t, "tool", once, succeed))
+	completed(t, out, err)
+	s.lost = errors.New("out of reach")
+	_, err = st.ReadRecords(t.Context())
+	require.ErrorIs(t, err, s.lost)
+	assert.ErrorContains(t, err, "run-1")
+	assert.Empty(t, st.Records())
+
+	s.lost = nil
+	s.Store = snapshot.NewMemoryStore() // with another run of that name
+	j, err := s.Store.Open(t.Context(), "run-1", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	defer j.Close(snapshot.StatusCompleted)
+	_, err = st.ReadRecords(t.Context())
+	assert.ErrorContains(t, err, "it has 0 records, of 3")
+}
+
+// TestMemoryOfAStoredRunDoesNotGrowWithIt: each call leaves two records and an
+// address of its own. There are not enough of them for a compaction, which
+// takes memory for as long as it lasts.
+func TestMemoryOfAStoredRunDoesNotGrowWithIt(t *testing.T) {
+	s := fileStore(t, t.TempDir())
+	st, err := state.Open(t.Context(), s, "run-1", state.WithSync(state.SyncNever), state.WithPublisher(publish(func(core.Record) {})))
+	require.NoError(t, err)
+	defer st.Close()
+	ctx := st.Context(t.Context())
+	big := actor(t, "big", once, func(context.Context, string) (string, error) { return strings.Repeat("x", 50), nil })
+	calls := func(n int) {
+		for range n {
+			_, err := call(ctx, big)
+			require.NoError(t, err)
+		}
+	}
+	memory := func() uint64 {
+		var m runtime.MemStats
+		for range 3 {
+			runtime.GC()
+		}
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	calls(500)
+	before := memory()
+	const n = 2000
+	calls(n)
+	grown := int64(memory()) - int64(before)
+	require.Equal(t, uint64(1+2*(500+n)), st.Stats().Records)
+	if grown > n*16 {
+		t.Errorf("%d calls have taken %d bytes", n, grown)
+	}
+}
+
+func TestSlowPublisherIsToldEverythingInOrderByAStoredRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []uint64
+		slow := state.WithPublisher(publish(func(r core.Record) {
+			if len(told)%100 == 0 {
+				<-time.After(time.Second)
+			}
+			told = append(told, r.Seq)
+		}))
+		st, err := state.Open(t.Context(), fileStore(t, t.TempDir()), "run-1", state.WithSync(state.SyncNever), slow)
+		require.NoError(t, err)
+		tool := actor(t, "tool", once, succeed)
+		var wait sync.WaitGroup
+		for range 8 {
+			wait.Go(func() {
+				for range 100 {
+					_, err := call(st.Context(t.Context()), tool)
+					assert.NoError(t, err)
+				}
+			})
+		}
+		wait.Wait()
+		require.NoError(t, st.Close())
+		require.Len(t, told, 1602)
+		for i, seq := range told {
+			require.Equal(t, uint64(i)+1, seq)
+		}
+	})
+}
+
+// framesOf are the offsets of the frames in the journal of a run, and its end.
+func framesOf(data []byte) (offsets []int) {
+	at := 0
+	for ; at < len(data); at += 8 + int(binary.BigEndian.Uint32(data[at:])) {
+		offsets = append(offsets, at)
+	}
+	return append(offsets, at)
+}
+
+// TestStoredRunCutAnywhereResumesToTheSameResult is what
+// TestRunCutAnywhereResumesToTheSameResult is, with the files of a run whose
+// process was killed after each of its writes.
+func TestStoredRunCutAnywhereResumesToTheSameResult(t *testing.T) {
+	for seed := range uint64(4) {
+		synctest.Test(t, func(t *testing.T) {
+			program := randomTree(rand.New(rand.NewPCG(seed, 11)), 2)
+			dir := t.TempDir()
+			st, err := state.Open(t.Context(), fileStore(t, dir), "run-1", state.WithSync(state.SyncNever), state.WithSeed(1))
+			require.NoError(t, err)
+			want, err := newEffects().call(t, st.Context(t.Context()), program)
+			require.NoError(t, err)
+			files := os.DirFS(filepath.Join(dir, "runs", "run-1"))
+			journal, err := os.ReadFile(filepath.Join(dir, "runs", "run-1", "journal-00000001"))
+			require.NoError(t, err)
+			records := st.Records()
+
+			for _, end := range framesOf(journal)[2:] {
+				cut := t.TempDir()
+				left := filepath.Join(cut, "runs", "run-1")
+				require.NoError(t, os.CopyFS(left, files))
+				require.NoError(t, os.Truncate(filepath.Join(left, "journal-00000001"), int64(end)))
+				found, err := fileStore(t, cut).Load(t.Context(), "run-1")
+				require.NoError(t, err)
+				if openStep(found.Records) {
+					continue
+				}
+				requireResumed(t, cut, program, found, want)
+				require.Equal(t, facts(records[:len(found.Records)]), facts(found.Records))
+			}
+			require.NoError(t, st.Close())
+		})
+	}
+}
+
+// requireResumed resumes the run in a directory, which has been found so.
+func requireResumed(t *testing.T, dir string, program *node, found *snapshot.Snapshot, want string) {
+	t.Helper()
+	told, again := new(heard), newEffects()
+	st, err := state.Open(t.Context(), fileStore(t, dir), "run-1", state.WithSync(state.SyncNever), state.WithSeed(1), state.WithPublisher(told))
+	require.NoError(t, err)
+	got, err := again.call(t, st.Context(t.Context()), program)
+	require.NoError(t, err)
+	require.Equal(t, want, got, "cut after record %d", len(found.Records))
+	for address := range completedLeaves(found.Records) {
+		require.Zero(t, again.ran[address], "%s had ended before the cut after record %d", address, len(found.Records))
+	}
+	require.NoError(t, st.Close())
+	live := slices.DeleteFunc(told.records, func(r core.Record) bool { return r.Replayed })
+	require.Equal(t, facts(slices.Concat(found.Records, live)), facts(st.Records()))
+}
+
+// TestReplayOfAFinishedRunDecodesNothingOfIt: but its one root call.
+func TestReplayOfAFinishedRunDecodesNothingOfIt(t *testing.T) {
+	s := fileStore(t, t.TempDir())
+	st, err := state.Open(t.Context(), s, "run-1", state.WithSync(state.SyncNever))
+	require.NoError(t, err)
+	tool := actor(t, "tool", once, succeed)
+	const calls = 3000
+	loop, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "loop"}, func(ctx context.Context, n int) (int, error) {
+		for range n {
+			if _, err := call(ctx, tool); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	})
+	require.NoError(t, err)
+	_, err = loop.Event().Execute(st.Context(t.Context()), calls)
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	allocations := testing.AllocsPerRun(5, func() {
+		st, err := state.Replay(t.Context(), s, "run-1")
+		require.NoError(t, err)
+		n, err := loop.Event().Execute(st.Context(t.Context()), calls)
+		require.NoError(t, err)
+		require.Equal(t, calls, n)
+		require.NoError(t, st.Close())
+	})
+	assert.Less(t, allocations, calls/4.0, "for %d records", 2*calls)
+}

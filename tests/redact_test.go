@@ -1,0 +1,154 @@
+package tests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/bus"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// What a run shows is redacted, and what it keeps is not.
+
+const secret = "4111-1111"
+
+func hide(text string) string { return strings.ReplaceAll(text, secret, "****") }
+
+type card struct {
+	Number string            `json:"number"`
+	Notes  map[string]string `json:"notes"`
+}
+
+// leaking shows the secret in every way that there is.
+func leaking(ctx context.Context) (string, error) {
+	pay, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", Retry: &atOnce}, func(ctx context.Context, in card) (card, error) {
+		state.From(ctx).Log(core.SeverityWarn, "paying with "+secret, map[string]any{
+			"card": secret, "nested": []any{map[string]string{"number": secret}, 7}, "error": errors.New(secret), "n": 7, "chan": make(chan int),
+		})
+		if err := state.Put(ctx, "card", secret); err != nil {
+			return card{}, err
+		}
+		if core.ScopeOf(ctx).Attempt() == 0 {
+			return card{}, core.Retryable(fmt.Errorf("%w: card %s is busy", errOutOfStock, secret))
+		}
+		return in, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	out, err := pay.Event().Execute(ctx, card{secret, map[string]string{"b": secret, "a": secret}})
+	if err != nil {
+		return "", err
+	}
+	refused := toolOf("refused", tryOnce, func(context.Context) (string, error) { return "", &refusedError{7} })
+	if _, err := execute(ctx, refused); err == nil {
+		return "", errors.New("it was not refused")
+	}
+	approved, err := core.Await[string](ctx, "charge "+secret+"?")
+	return out.Number + " " + approved, err
+}
+
+func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	b := bus.New()
+	var console, wire bytes.Buffer
+	b.Subscribe(func(r core.Record) {
+		data, err := json.Marshal(r)
+		assert.NoError(t, err)
+		wire.Write(append(data, '\n'))
+	})
+	p := func(ctx context.Context) (string, error) { return execute(ctx, agentOf(tryOnce, leaking)) }
+	options := []state.Option{
+		state.WithRedaction(hide), state.WithPayloads(), state.WithPublisher(b),
+		state.WithPublisher(printer.New(&console, printer.WithPreviews())),
+	}
+	st, err := state.Open(t.Context(), s, runID, options...)
+	require.NoError(t, err)
+	_, err = p(st.Context(t.Context()))
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.Len(t, st.Questions(), 1)
+	assert.Equal(t, "charge "+secret+"?", st.Questions()[0].Text, "whoever answers sees what is asked")
+	found := make(map[string]bool)
+	for _, r := range st.Records() {
+		data, err := json.Marshal(r)
+		require.NoError(t, err)
+		assert.NotContains(t, string(data), secret)
+		assert.NotContains(t, fmt.Sprintf("%+v %+v", r.Err, r.Detail), secret)
+		found["sentinel"] = found["sentinel"] || errors.Is(r.Err, errOutOfStock)
+		found["interrupt"] = found["interrupt"] || r.Interrupt() != nil && r.Interrupt().Question != ""
+		found["type"] = found["type"] || isRefused(r.Err, 7)
+		if len(r.Encoded()) > 0 {
+			var v any
+			require.ErrorIs(t, core.Decode(r.Encoded(), &v), core.ErrRedacted)
+			found["output"] = found["output"] || core.Preview(r.Encoded()) == `{"number":"****","notes":{"a":"****","b":"****"}}` ||
+				core.Preview(r.Encoded()) == `{"number":"****","notes":{"b":"****","a":"****"}}`
+		}
+	}
+	assert.Equal(t, map[string]bool{"sentinel": true, "interrupt": true, "type": false, "output": true}, found)
+	require.NoError(t, st.Close())
+
+	answerAll(t, s)
+	out, err := run(t, s, p, append(options, state.RepublishAll())...)
+	require.NoError(t, err)
+	assert.Equal(t, secret+" to charge "+secret+"?", out, "what is replayed is not redacted")
+	b.Close()
+
+	for name, shown := range map[string]string{"console": console.String(), "wire": wire.String()} {
+		assert.NotContains(t, shown, secret, name)
+		assert.Contains(t, shown, "paying with ****", name)
+		assert.Contains(t, shown, "card **** is busy", name)
+		assert.Contains(t, shown, "charge ****?", name)
+	}
+	assert.Contains(t, wire.String(), `"detail":"{\"number\":\"****\"`)
+	assert.Contains(t, wire.String(), `"input":"{\"number\":\"****\"`)
+	loaded, err := s.Load(t.Context(), runID)
+	require.NoError(t, err)
+	data, err := loaded.Encode()
+	require.NoError(t, err)
+	assert.Contains(t, string(data), secret)
+	assert.NotContains(t, string(data), "****")
+}
+
+func TestSecretAtTheEndOfAPreviewIsRedactedBeforeItIsCut(t *testing.T) {
+	for at := core.PreviewLimit - 2*len(secret); at <= core.PreviewLimit; at++ {
+		encoded, err := core.Encode(strings.Repeat("x", at) + secret + strings.Repeat("y", 100))
+		require.NoError(t, err)
+		r := core.Record{Detail: &core.Detail{Output: encoded}}.Redacted(hide)
+		preview := core.Preview(r.Encoded())
+		assert.NotContains(t, preview, secret[:2])
+		assert.LessOrEqual(t, len([]rune(preview)), core.PreviewLimit)
+		twice := r.Redacted(hide)
+		assert.Equal(t, preview, core.Preview(twice.Encoded()), "twice is once")
+	}
+}
+
+func TestRedactionThatPanicsShowsNothing(t *testing.T) {
+	panics := func(string) string { panic(secret) }
+	r := core.Record{
+		Kind: core.KindTool, Status: core.StatusFailed, Err: errors.New(secret),
+		Detail: &core.Detail{Message: secret, Output: []byte{0xa1, 'x'}, Metadata: map[string]any{"a": secret}},
+	}
+	data, err := json.Marshal(r.Redacted(panics))
+	require.NoError(t, err)
+	assert.NotContains(t, string(data), secret)
+	assert.Contains(t, string(data), "(redacted)")
+	before, err := json.Marshal(r)
+	require.NoError(t, err)
+	assert.Contains(t, string(before), secret, "the record itself is as it was")
+	assert.Equal(t, r, r.Redacted(nil))
+}
+
+func TestNoRedactionIsRefused(t *testing.T) {
+	assert.PanicsWithError(t, "state: WithRedaction got nil", func() { state.New(state.WithRedaction(nil)) })
+}
