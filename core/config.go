@@ -150,6 +150,14 @@ func NewPolicy(c RetryConfig) (*Policy, error) {
 	return &Policy{config: c}, nil
 }
 
+// Config is the configuration that the policy was made of, with its defaults
+// filled in: an InitialDelay of 0 is no delay. Changing it changes nothing.
+func (p *Policy) Config() RetryConfig {
+	c := p.config
+	c.RetryOn, c.Exclude = slices.Clone(c.RetryOn), slices.Clone(c.Exclude)
+	return c
+}
+
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
