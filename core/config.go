@@ -15,7 +15,8 @@ import (
 // Levels do not merge: the most specific configuration that is set decides
 // alone (see [ExecutionEvent.WithRetry]).
 type RetryConfig struct {
-	// Disabled means one attempt. Less specific levels are not asked.
+	// Disabled means one attempt, and goes with no other MaxAttempts. Less
+	// specific levels are not asked.
 	Disabled bool
 
 	// MaxAttempts counts all attempts, the first included. Defaults to 3;
@@ -104,8 +105,9 @@ func (c RetryConfig) Validate() error {
 	check(c.AttemptTimeout >= 0, "AttemptTimeout", c.AttemptTimeout, "above 0, or 0 for none")
 	check(c.RetryTimeout >= 0, "RetryTimeout", c.RetryTimeout, "above 0, or 0 for none")
 	check(c.MaxRetryAfter >= 0, "MaxRetryAfter", c.MaxRetryAfter, "above 0, or 0 for the default of 5m0s")
-	check(!hasNil(c.RetryOn), "RetryOn", "a list with a nil Matcher", "a list of Matchers, such as core.MatchIs(err)")
-	check(!hasNil(c.Exclude), "Exclude", "a list with a nil Matcher", "a list of Matchers, such as core.MatchIs(err)")
+	check(!c.Disabled || c.MaxAttempts == 0 || c.MaxAttempts == 1, "MaxAttempts", fmt.Sprintf("%d, and Disabled is set, which is one attempt", c.MaxAttempts), "only one of them")
+	check(!hasNil(c.RetryOn), "RetryOn", "a list with a nil Matcher, as MatchIs(nil) is", "a list of Matchers, such as core.MatchIs(err)")
+	check(!hasNil(c.Exclude), "Exclude", "a list with a nil Matcher, as MatchIs(nil) is", "a list of Matchers, such as core.MatchIs(err)")
 	return errors.Join(problems...)
 }
 
@@ -148,6 +150,14 @@ func NewPolicy(c RetryConfig) (*Policy, error) {
 	}
 	c.RetryOn, c.Exclude = slices.Clone(c.RetryOn), slices.Clone(c.Exclude)
 	return &Policy{config: c}, nil
+}
+
+// Config is the configuration that the policy was made of, with its defaults
+// filled in: an InitialDelay of 0 is no delay. Changing it changes nothing.
+func (p *Policy) Config() RetryConfig {
+	c := p.config
+	c.RetryOn, c.Exclude = slices.Clone(c.RetryOn), slices.Clone(c.Exclude)
+	return c
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -36,6 +36,10 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 		{config{Exclude: []core.Matcher{nil}}, []string{"Exclude", "nil"}},
 		{config{MaxAttempts: -7, Multiplier: 0.25, MaxDelay: -3}, []string{"MaxAttempts", "-7", "Multiplier", "0.25", "MaxDelay", "-3ns"}},
 		{config{Disabled: true, MaxAttempts: -7}, []string{"MaxAttempts", "-7"}},
+		{config{Disabled: true, MaxAttempts: 5}, []string{"MaxAttempts is 5, and Disabled is set", "one attempt", "only one of them"}},
+		{config{Disabled: true, MaxAttempts: core.Unlimited}, []string{"MaxAttempts is -1, and Disabled is set", "one attempt"}},
+		{config{RetryOn: []core.Matcher{core.MatchIs(nil)}}, []string{"RetryOn is a list with a nil Matcher", "MatchIs(nil)"}},
+		{config{Exclude: []core.Matcher{core.MatchAny(), core.MatchIs(nil)}}, []string{"Exclude is a list with a nil Matcher", "MatchIs(nil)"}},
 	} {
 		t.Run(strings.Join(tt.want[:2], " "), func(t *testing.T) {
 			says := func(where string, err error) {
@@ -90,6 +94,7 @@ func TestConfigurationAtTheEdgesIsAccepted(t *testing.T) {
 	for _, cfg := range []core.RetryConfig{
 		{},
 		{Disabled: true},
+		{Disabled: true, MaxAttempts: 1},
 		{MaxAttempts: 1},
 		{MaxAttempts: core.Unlimited},
 		{MaxAttempts: math.MaxInt},
@@ -159,6 +164,62 @@ func TestWrongDefinitionsAreErrorsThatSayWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func TestOutputThatCouldNeverBeStoredIsRefused(t *testing.T) {
+	type hooks struct {
+		Name string
+		Done struct{ C [2]chan int }
+	}
+	type hidden struct {
+		hooks // whose fields are encoded if they are exported
+		Done  string
+	}
+	refused := func(err error, want string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	refused(returning[chan int](core.Spec{}), `the output of "tool" could never be stored: codec: a chan int cannot be encoded`)
+	refused(returning[func()](core.Spec{}), "a func() cannot be encoded")
+	refused(returning[hooks](core.Spec{}), "field .Done.C[0]: a chan int cannot be encoded; return something else, or mark the actor NoStore")
+	for name, err := range map[string]error{
+		"not stored":       returning[chan int](core.Spec{NoStore: true}),
+		"perhaps empty":    returning[[]func()](core.Spec{}),
+		"perhaps nil":      returning[*hooks](core.Spec{}),
+		"hidden":           returning[hidden](core.Spec{}),
+		"perhaps anything": returning[any](core.Spec{}),
+		"left out": returning[struct {
+			Done chan int `json:"-"`
+		}](core.Spec{}),
+		"left out if nil": returning[struct {
+			Done chan int `json:",omitempty"`
+		}](core.Spec{}),
+		"not exported":       returning[struct{ done chan int }](core.Spec{}),
+		"encoding itself":    returning[named](core.Spec{}),
+		"one that is within": returning[struct{ Inner named }](core.Spec{}),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	st, ctx := run(t)
+	defer st.Close()
+	_, err := core.Step(ctx, "step", func(context.Context) (chan int, error) { return nil, nil })
+	refused(err, `the output of "step" could never be stored`)
+}
+
+// returning is the error of a definition whose handler returns an Out.
+func returning[Out any](spec core.Spec) error {
+	spec.Kind, spec.Name = core.KindTool, "tool"
+	_, err := core.NewDefinition(spec, func(context.Context, string) (out Out, err error) { return out, nil })
+	return err
+}
+
+// named is a channel that goes by a name.
+type named chan int
+
+func (named) MarshalText() ([]byte, error) { return []byte("named"), nil }
 
 func TestNilConditionsPanic(t *testing.T) {
 	d := tool(t, steady, succeed)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/reprise-go/reprise/internal/codec"
 )
 
 // Spec is the part of an actor that has no types: what it is and how its
@@ -68,6 +71,9 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	}
 	if spec.AttemptTimeout < 0 {
 		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; allowed is above 0, or 0 for none", spec.Name, spec.AttemptTimeout))
+	}
+	if err := codec.CheckType(reflect.TypeFor[Out]()); err != nil && !spec.NoStore {
+		problems = append(problems, fmt.Errorf("core: the output of %q could never be stored: %w; return something else, or mark the actor NoStore", spec.Name, err))
 	}
 	if spec.InDoubt > InDoubtAsk {
 		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d; allowed are InDoubtRetry, InDoubtFail and InDoubtAsk", spec.Name, spec.InDoubt))

@@ -5,8 +5,12 @@ import "errors"
 // A Matcher picks errors, for RetryOn and Exclude.
 type Matcher func(error) bool
 
-// MatchIs matches errors that errors.Is finds target in.
+// MatchIs matches errors that errors.Is finds target in. Without a target it is
+// no Matcher but nil, which [RetryConfig.Validate] refuses.
 func MatchIs(target error) Matcher {
+	if target == nil {
+		return nil
+	}
 	return func(err error) bool { return errors.Is(err, target) }
 }
 

@@ -457,7 +457,7 @@ func TestPayloadsAreInputAndOutput(t *testing.T) {
 func TestValueWithoutEncodingIsNotRetried(t *testing.T) {
 	every := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}
 	st, ctx := run(t, state.WithPayloads())
-	d := define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &every}, func(context.Context, string) (func(), error) { return func() {}, nil })
+	d := define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &every}, func(context.Context, string) (any, error) { return func() {}, nil })
 	_, err := d.Event().Execute(ctx, "in")
 	told(t, st, "started(0) failed(0,permanent,invalid,@encode)")
 	failed(t, err, core.ReasonPermanent)

@@ -20,6 +20,7 @@ type Difference struct {
 	Artifacts   []ArtifactChange // that are in use
 	Status      []TextChange     // of the run: one, or none
 	Metadata    []TextChange     // of the run, by the names in JSON
+	Retry       []TextChange     // levels of retry configuration, such as "retry.tool_call"
 }
 
 // Change says in what way something changed.
@@ -73,8 +74,8 @@ type TextChange struct {
 
 // Diff tells what changed from a to b: calls that are new, that are gone, or
 // that stand otherwise (another status, outcome, number of attempts, output,
-// error or input); values, step results and artifacts; the status and the
-// metadata of the run. Times, durations and sequence numbers do not count.
+// error or input); values, step results and artifacts; the status, the metadata
+// and the retry levels of the run. Times, durations and sequence numbers do not count.
 // Events share their records with a and b.
 func Diff(a, b *Snapshot) Difference {
 	return Difference{
@@ -84,6 +85,7 @@ func Diff(a, b *Snapshot) Difference {
 		Artifacts:   diffArtifacts(a.artifacts(), b.artifacts()),
 		Status:      diffTexts(map[string]string{"status": string(a.Status)}, map[string]string{"status": string(b.Status)}),
 		Metadata:    diffTexts(a.Metadata.texts(), b.Metadata.texts()),
+		Retry:       diffTexts(a.Retry.texts(), b.Retry.texts()),
 	}
 }
 
@@ -226,7 +228,7 @@ func diffTexts(a, b map[string]string) []TextChange {
 
 // IsEmpty reports whether nothing changed.
 func (d Difference) IsEmpty() bool {
-	return len(d.Events)+len(d.Values)+len(d.StepResults)+len(d.Artifacts)+len(d.Status)+len(d.Metadata) == 0
+	return len(d.Events)+len(d.Values)+len(d.StepResults)+len(d.Artifacts)+len(d.Status)+len(d.Metadata)+len(d.Retry) == 0
 }
 
 // String is a line for each change, which begins with "+", "-" or "~"; or
@@ -239,7 +241,7 @@ func (d Difference) String() string {
 	for _, c := range d.Status {
 		lines = append(lines, c.String())
 	}
-	for _, c := range d.Metadata {
+	for _, c := range slices.Concat(d.Metadata, d.Retry) {
 		lines = append(lines, c.String())
 	}
 	for _, c := range d.Events {

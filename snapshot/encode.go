@@ -17,7 +17,8 @@ const magic = "reprise-snapshot"
 // has, in every snapshot of every version: "format", magic, "version".
 const beginning = "\xa6format\xb0" + magic + "\xa7version"
 
-// headerPairs is the number of pairs of a snapshot.
+// headerPairs is the number of pairs of a snapshot, without those that are left
+// out where there is nothing: retry.
 const headerPairs = 14
 
 // Encode returns the snapshot as one msgpack document, which docs/format.md
@@ -38,7 +39,11 @@ func (s *Snapshot) Encode() ([]byte, error) {
 		return nil, fmt.Errorf("snapshot: encode %q: updated: %w", s.RunID, errTime(s.Updated))
 	}
 	w := codec.NewWriter(nil)
-	w.Map(headerPairs)
+	if len(s.Retry) > 0 {
+		w.Map(headerPairs + 1)
+	} else {
+		w.Map(headerPairs)
+	}
 	w.Text("format")
 	w.Text(magic)
 	w.Text("version")
@@ -73,6 +78,10 @@ func (s *Snapshot) writeInfo(w *codec.Writer) {
 	w.Uint(s.Generation)
 	w.Text("last_seq")
 	w.Uint(lastSeq(s.Records))
+	if len(s.Retry) > 0 {
+		w.Text("retry")
+		writeRetryLevels(w, s.Retry)
+	}
 }
 
 func writeMetadata(w *codec.Writer, m *Metadata) {
@@ -299,6 +308,8 @@ func (s *Snapshot) readHeader(in *codec.Reader, key string) {
 		s.Generation = in.Uint()
 	case "last_seq":
 		s.LastSeq = in.Uint()
+	case "retry":
+		s.Retry = readRetryLevels(in)
 	default:
 		in.Skip()
 	}

@@ -172,6 +172,7 @@ func (s *FileStore) open(ctx context.Context, runID string, o OpenOptions, l *fi
 	} else if info.Status == StatusRunning {
 		info.Status = StatusInterrupted // nobody has it
 	}
+	info.keepRetry(o.Retry)
 	info.Generation++
 	j := &FileJournal{store: s, lock: l, torn: found.torn}
 	restored.Info = info

@@ -70,6 +70,7 @@ func (s *MemoryStore) tryOpen(runID string, o OpenOptions) (Journal, <-chan stru
 	case run.freed != nil:
 		return nil, run.freed, &LockedError{RunID: runID}
 	}
+	run.info.keepRetry(o.Retry)
 	run.info.Generation++
 	run.freed = make(chan struct{})
 	j := &memoryJournal{store: s, run: run, restored: run.load(), freed: run.freed}
@@ -80,7 +81,7 @@ func (s *MemoryStore) tryOpen(runID string, o OpenOptions) (Journal, <-chan stru
 // load is what is known of the run now. The store's lock is held.
 func (r *memoryRun) load() *Snapshot {
 	info := r.info
-	info.Metadata = info.Metadata.Clone()
+	info.Metadata, info.Retry = info.Metadata.Clone(), info.Retry.Clone()
 	return &Snapshot{Info: info, Records: slices.Clone(r.records)}
 }
 
@@ -108,7 +109,7 @@ func (s *MemoryStore) List(ctx context.Context, f Filter) ([]Info, error) {
 	all := make([]Info, 0, len(s.runs))
 	for _, run := range s.runs {
 		info := run.info
-		info.Metadata = info.Metadata.Clone()
+		info.Metadata, info.Retry = info.Metadata.Clone(), info.Retry.Clone()
 		all = append(all, info)
 	}
 	return f.pick(all), nil

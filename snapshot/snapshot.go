@@ -48,6 +48,8 @@ type Info struct {
 	Updated    time.Time `json:"updated"`
 	Generation uint64    `json:"generation"` // how often it was opened for writing
 	LastSeq    uint64    `json:"last_seq"`   // of its newest record
+
+	Retry RetryLevels `json:"retry,omitempty"` // nil if it had none
 }
 
 // A Snapshot is a run as it is stored: what is known of it, and its records in

@@ -35,6 +35,10 @@ type OpenOptions struct {
 	Wait     bool     // wait for another writer to close it
 	Metadata Metadata // of a run that is begun
 	ParentID string   // of a run that is begun: what it was forked from
+
+	// Retry is kept for the run, also for one that is there, in place of what
+	// was kept before. Nil leaves that alone.
+	Retry RetryLevels
 }
 
 // A Journal is one run open for writing. Append is called by one goroutine at

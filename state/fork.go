@@ -30,7 +30,7 @@ func Fork(ctx context.Context, store snapshot.Store, runID string, address core.
 	if _, err := store.Load(ctx, newID); !errors.Is(err, snapshot.ErrNotFound) {
 		return fmt.Errorf("state: fork run %s: there is a run %s already; name another", runID, newID)
 	}
-	journal, err := store.Open(ctx, newID, snapshot.OpenOptions{Create: true, Metadata: old.Metadata, ParentID: runID})
+	journal, err := store.Open(ctx, newID, snapshot.OpenOptions{Create: true, Metadata: old.Metadata, ParentID: runID, Retry: old.Retry})
 	if err != nil {
 		return fmt.Errorf("state: fork run %s: %w", runID, err)
 	}

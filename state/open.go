@@ -32,7 +32,9 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 		return nil, errors.New("state: Open needs a store, such as snapshot.NewFileStore(dir)")
 	}
 	c := configure(append(options[:len(options):len(options)], WithRunID(runID)))
-	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{Create: true, Wait: c.wait, Metadata: c.metadata})
+	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{
+		Create: true, Wait: c.wait, Metadata: c.metadata, Retry: c.retryLevels(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
 	}

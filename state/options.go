@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	randv2 "math/rand/v2"
+	"reflect"
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
@@ -89,9 +90,7 @@ func WithRunID(id string) Option {
 // WithPublisher adds a publisher.
 func WithPublisher(p Publisher) Option {
 	return func(c *config) {
-		if p == nil {
-			c.must(fmt.Errorf("state: WithPublisher got nil"))
-		}
+		c.mustNotBeNil("WithPublisher", p)
 		c.publishers = append(c.publishers, p)
 	}
 }
@@ -128,9 +127,7 @@ func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true
 // a part of the attempt, and retried with it.
 func WithArtifacts(a Artifacts) Option {
 	return func(c *config) {
-		if a == nil {
-			c.must(fmt.Errorf("state: WithArtifacts got nil"))
-		}
+		c.mustNotBeNil("WithArtifacts", a)
 		c.artifacts, c.settings.Artifacts = a, true
 	}
 }
@@ -185,6 +182,21 @@ func configure(options []Option) *config {
 func (c *config) must(err error) {
 	if err != nil {
 		panic(err)
+	}
+}
+
+// mustNotBeNil refuses nil, also that of a pointer in an interface, which is
+// what an error that was not looked at mostly leaves.
+func (c *config) mustNotBeNil(option string, v any) {
+	if v == nil {
+		c.must(fmt.Errorf("state: %s got nil", option))
+		return
+	}
+	switch r := reflect.ValueOf(v); r.Kind() {
+	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan:
+		if r.IsNil() {
+			c.must(fmt.Errorf("state: %s got a %T that is nil", option, v))
+		}
 	}
 }
 

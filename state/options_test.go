@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -15,23 +16,27 @@ func TestInvalidOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 		option func() state.Option
 		want   []string
 	}{
-		"nil option":       {func() state.Option { return nil }, []string{"option is nil"}},
-		"empty run ID":     {func() state.Option { return state.WithRunID("") }, []string{"run ID is empty", "allowed are"}},
-		"long run ID":      {func() state.Option { return state.WithRunID(long) }, []string{"129", "1 to 128"}},
-		"slash":            {func() state.Option { return state.WithRunID("a/b") }, []string{`"a/b"`, "allowed are"}},
-		"backslash":        {func() state.Option { return state.WithRunID(`a\b`) }, []string{"allowed are"}},
-		"hidden":           {func() state.Option { return state.WithRunID(".a") }, []string{`".a"`, "not beginning with a dot"}},
-		"up":               {func() state.Option { return state.WithRunID("..") }, []string{"not beginning with a dot"}},
-		"space":            {func() state.Option { return state.WithRunID("a b") }, []string{"allowed are"}},
-		"letter with dots": {func() state.Option { return state.WithRunID("Ärger") }, []string{"allowed are"}},
-		"zero byte":        {func() state.Option { return state.WithRunID("a\x00") }, []string{"allowed are"}},
-		"nil publisher":    {func() state.Option { return state.WithPublisher(nil) }, []string{"WithPublisher"}},
-		"nil artifacts":    {func() state.Option { return state.WithArtifacts(nil) }, []string{"WithArtifacts"}},
-		"nil checker":      {func() state.Option { return state.WithInterruptChecker(nil) }, []string{"WithInterruptChecker"}},
-		"retry":            {func() state.Option { return state.WithRetry(core.RetryConfig{MaxAttempts: -2}) }, []string{"MaxAttempts", "-2"}},
-		"retry of a kind":  {func() state.Option { return state.WithRetryFor(core.KindTool, core.RetryConfig{MaxDelay: -2}) }, []string{"MaxDelay", "-2ns"}},
-		"retry of no call": {func() state.Option { return state.WithRetryFor(core.KindLog, core.RetryConfig{}) }, []string{"log", "KindTool, KindLLM and KindAgent"}},
-		"retry of no kind": {func() state.Option { return state.WithRetryFor(200, core.RetryConfig{}) }, []string{"allowed are KindTool, KindLLM and KindAgent"}},
+		"nil option":                 {func() state.Option { return nil }, []string{"option is nil"}},
+		"empty run ID":               {func() state.Option { return state.WithRunID("") }, []string{"run ID is empty", "allowed are"}},
+		"long run ID":                {func() state.Option { return state.WithRunID(long) }, []string{"129", "1 to 128"}},
+		"slash":                      {func() state.Option { return state.WithRunID("a/b") }, []string{`"a/b"`, "allowed are"}},
+		"backslash":                  {func() state.Option { return state.WithRunID(`a\b`) }, []string{"allowed are"}},
+		"hidden":                     {func() state.Option { return state.WithRunID(".a") }, []string{`".a"`, "not beginning with a dot"}},
+		"up":                         {func() state.Option { return state.WithRunID("..") }, []string{"not beginning with a dot"}},
+		"space":                      {func() state.Option { return state.WithRunID("a b") }, []string{"allowed are"}},
+		"letter with dots":           {func() state.Option { return state.WithRunID("Ärger") }, []string{"allowed are"}},
+		"zero byte":                  {func() state.Option { return state.WithRunID("a\x00") }, []string{"allowed are"}},
+		"nil publisher":              {func() state.Option { return state.WithPublisher(nil) }, []string{"WithPublisher"}},
+		"typed-nil publisher":        {func() state.Option { return state.WithPublisher((*listener)(nil)) }, []string{"WithPublisher got a *state_test.listener that is nil"}},
+		"nil function to publish to": {func() state.Option { return state.WithPublisher(publish(nil)) }, []string{"WithPublisher got a state_test.publish that is nil"}},
+		"typed-nil artifacts":        {func() state.Option { return state.WithArtifacts((*snapshot.MemoryArtifacts)(nil)) }, []string{"WithArtifacts got a *snapshot.MemoryArtifacts that is nil"}},
+		"disabled with attempts":     {func() state.Option { return state.WithRetry(core.RetryConfig{Disabled: true, MaxAttempts: 5}) }, []string{"MaxAttempts is 5, and Disabled is set"}},
+		"nil artifacts":              {func() state.Option { return state.WithArtifacts(nil) }, []string{"WithArtifacts"}},
+		"nil checker":                {func() state.Option { return state.WithInterruptChecker(nil) }, []string{"WithInterruptChecker"}},
+		"retry":                      {func() state.Option { return state.WithRetry(core.RetryConfig{MaxAttempts: -2}) }, []string{"MaxAttempts", "-2"}},
+		"retry of a kind":            {func() state.Option { return state.WithRetryFor(core.KindTool, core.RetryConfig{MaxDelay: -2}) }, []string{"MaxDelay", "-2ns"}},
+		"retry of no call":           {func() state.Option { return state.WithRetryFor(core.KindLog, core.RetryConfig{}) }, []string{"log", "KindTool, KindLLM and KindAgent"}},
+		"retry of no kind":           {func() state.Option { return state.WithRetryFor(200, core.RetryConfig{}) }, []string{"allowed are KindTool, KindLLM and KindAgent"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -72,7 +77,7 @@ func TestDescriptionIsInTheFirstRecord(t *testing.T) {
 
 func TestNothingIsEncodedUnlessSomebodyNeedsIt(t *testing.T) {
 	st, ctx := run(t)
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, in func()) (func(), error) { return in, nil })
+	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, in func()) (any, error) { return in, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,3 +90,7 @@ func TestNothingIsEncodedUnlessSomebodyNeedsIt(t *testing.T) {
 		}
 	}
 }
+
+type listener struct{}
+
+func (*listener) Publish(core.Record) {}

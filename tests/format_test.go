@@ -123,6 +123,10 @@ func sample(t *testing.T) *snapshot.Snapshot {
 			Description: "größte Städte", Pipeline: "weather", Tags: []string{"prod", "eu"},
 			Custom: map[string]string{"team": "blue", "cost centre": "12"},
 		},
+		Retry: snapshot.RetryLevels{
+			snapshot.AllCalls: {MaxAttempts: core.Unlimited, Backoff: "fibonacci", InitialDelay: time.Second, MaxDelay: time.Hour, Multiplier: 2, Jitter: 0.25},
+			"llm_call":        {MaxAttempts: 5, Backoff: "exponential", Multiplier: 1.5, Jitter: -1, RetryTimeout: time.Minute, Functions: []string{"RetryOn", "StopWhen"}},
+		},
 	}}
 	add := func(path string, r core.Record) {
 		var err error
@@ -227,19 +231,33 @@ func exported(t *testing.T, data []byte) map[string]any {
 	for i := range s.Records {
 		records = append(records, exportedRecord(&s.Records[i]))
 	}
-	return map[string]any{
-		"header": map[string]any{
-			"run_id": s.RunID, "parent_run_id": s.ParentID, "status": s.Status,
-			"metadata": map[string]any{
-				"description": s.Metadata.Description, "pipeline": s.Metadata.Pipeline,
-				"tags": s.Metadata.Tags, "custom": s.Metadata.Custom,
-			},
-			"created": nanoseconds(s.Created), "updated": nanoseconds(s.Updated),
-			"generation": s.Generation, "last_seq": s.LastSeq,
-			"values": summary.Values, "step_results": summary.StepResults, "artifacts": summary.Artifacts,
+	header := map[string]any{
+		"run_id": s.RunID, "parent_run_id": s.ParentID, "status": s.Status,
+		"metadata": map[string]any{
+			"description": s.Metadata.Description, "pipeline": s.Metadata.Pipeline,
+			"tags": s.Metadata.Tags, "custom": s.Metadata.Custom,
 		},
-		"records": records,
+		"created": nanoseconds(s.Created), "updated": nanoseconds(s.Updated),
+		"generation": s.Generation, "last_seq": s.LastSeq,
+		"values": summary.Values, "step_results": summary.StepResults, "artifacts": summary.Artifacts,
 	}
+	if s.Retry != nil { // added since the first snapshots
+		header["retry"] = exportedRetry(s.Retry)
+	}
+	return map[string]any{"header": header, "records": records}
+}
+
+func exportedRetry(levels snapshot.RetryLevels) map[string]any {
+	out := make(map[string]any)
+	for key, l := range levels {
+		out[key] = map[string]any{
+			"disabled": l.Disabled, "max_attempts": l.MaxAttempts, "backoff": l.Backoff,
+			"initial_delay": l.InitialDelay, "max_delay": l.MaxDelay, "multiplier": l.Multiplier, "jitter": l.Jitter,
+			"attempt_timeout": l.AttemptTimeout, "retry_timeout": l.RetryTimeout, "max_retry_after": l.MaxRetryAfter,
+			"functions": append([]string{}, l.Functions...),
+		}
+	}
+	return out
 }
 
 func exportedRecord(r *core.Record) map[string]any {

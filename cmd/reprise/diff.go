@@ -59,6 +59,7 @@ func (a *app) diff(d snapshot.Difference) error {
 type difference struct {
 	Status      []textChange  `json:"status"`
 	Metadata    []textChange  `json:"metadata"`
+	Retry       []textChange  `json:"retry"`
 	Events      []eventChange `json:"events"`
 	Values      []textChange  `json:"values"`
 	StepResults []textChange  `json:"step_results"`
@@ -83,7 +84,7 @@ type textChange struct {
 
 func differenceOf(d snapshot.Difference) difference {
 	out := difference{
-		Status: textsOf(d.Status), Metadata: textsOf(d.Metadata),
+		Status: textsOf(d.Status), Metadata: textsOf(d.Metadata), Retry: textsOf(d.Retry),
 		Events: []eventChange{}, Values: valuesOf(d.Values), StepResults: valuesOf(d.StepResults),
 		Artifacts: []textChange{},
 	}

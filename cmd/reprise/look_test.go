@@ -155,7 +155,7 @@ func TestDiffTellsWhatIsNotTheSame(t *testing.T) {
 	var d difference
 	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "diff", "--json", "one", "same").text(t)), &d))
 	assert.Equal(t, difference{
-		Status: []textChange{}, Metadata: []textChange{}, Events: []eventChange{},
+		Status: []textChange{}, Metadata: []textChange{}, Retry: []textChange{}, Events: []eventChange{},
 		Values: []textChange{}, StepResults: []textChange{}, Artifacts: []textChange{},
 	}, d, "empty lists, not null")
 	out := call(t, dir, "diff", "--json", "one", "two").text(t)

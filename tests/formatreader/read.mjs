@@ -71,6 +71,7 @@ function record(fields) {
 const { format, version, records, ...header } = snapshot;
 header.created = nanoseconds(header.created);
 header.updated = nanoseconds(header.updated);
+if (header.retry) header.retry = mapValues(header.retry, portable);
 header.values = mapValues(header.values, value);
 header.step_results = mapValues(header.step_results, value);
 

@@ -1,0 +1,33 @@
+package core
+
+import "testing"
+
+// FuzzInDoubtAnswer feeds what somebody may have given as an answer.
+func FuzzInDoubtAnswer(f *testing.F) {
+	for _, v := range []any{
+		InDoubtRunAgain(), InDoubtFailed("why"), InDoubtCompleted(map[string]any{"id": 7}), InDoubtCompleted(nil),
+		map[string]any{"decision": "completed"}, map[string]any{"decision": 7, "more": []any{1}}, "run_again", nil, []any{1},
+	} {
+		encoded, err := Encode(v)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(encoded)
+	}
+	f.Fuzz(func(t *testing.T, encoded []byte) {
+		answer, err := readInDoubtAnswer(encoded)
+		if err != nil {
+			return
+		}
+		switch answer.decision {
+		case decidedRunAgain, decidedFailed:
+		case decidedCompleted:
+			var v any
+			if err := Decode(answer.output, &v); answer.output == nil || err != nil && Preview(answer.output) == "(unreadable)" {
+				t.Errorf("the output %x is no value: %v", answer.output, err)
+			}
+		default:
+			t.Errorf("the decision %q passes", answer.decision)
+		}
+	})
+}

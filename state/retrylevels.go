@@ -1,0 +1,21 @@
+package state
+
+import (
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// retryLevels are the levels of the run, as its store keeps them: not nil, also
+// if there are none.
+func (c *config) retryLevels() snapshot.RetryLevels {
+	levels := make(snapshot.RetryLevels)
+	if p := c.settings.Retry; p != nil {
+		levels[snapshot.AllCalls] = snapshot.RetryLevelOf(p)
+	}
+	for kind, p := range c.settings.RetryByKind {
+		if p != nil {
+			levels[core.Kind(kind).String()] = snapshot.RetryLevelOf(p)
+		}
+	}
+	return levels
+}

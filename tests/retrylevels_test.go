@@ -1,0 +1,49 @@
+package tests
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
+	s, err := snapshot.NewFileStore(t.TempDir())
+	require.NoError(t, err)
+	p := func(ctx context.Context) (string, error) { return execute(ctx, toolOf("t", tryOnce, succeed)) }
+	levels := func() snapshot.RetryLevels {
+		t.Helper()
+		loaded, err := s.Load(t.Context(), runID)
+		require.NoError(t, err)
+		data, err := loaded.Encode()
+		require.NoError(t, err)
+		again, err := snapshot.Decode(data)
+		require.NoError(t, err)
+		assert.Equal(t, loaded.Retry, again.Retry)
+		return loaded.Retry
+	}
+	run(t, s, p, state.WithRetry(core.RetryConfig{MaxAttempts: 7}), state.WithRetryFor(core.KindAgent, core.RetryConfig{Disabled: true}),
+		state.WithRetryFor(core.KindLLM, core.RetryConfig{InitialDelay: time.Minute, Exclude: []core.Matcher{core.MatchAny()}}))
+	got := levels()
+	require.Len(t, got, 3)
+	assert.Equal(t, 7, got[snapshot.AllCalls].MaxAttempts)
+	assert.True(t, got["agent_call"].Disabled)
+	assert.Equal(t, time.Minute, got["llm_call"].InitialDelay)
+	assert.Equal(t, []string{"Exclude"}, got["llm_call"].Functions)
+
+	at, err := core.ParseAddress("t")
+	require.NoError(t, err)
+	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
+	fork, err := s.Load(t.Context(), "fork")
+	require.NoError(t, err)
+	assert.Equal(t, got, fork.Retry)
+
+	run(t, s, p)
+	assert.Empty(t, levels(), "those of the program that has it now")
+}
