@@ -78,7 +78,8 @@ type Settings struct {
 	// back after all.
 	Late struct{ Abandoned, Returned atomic.Int64 }
 
-	told sync.Pool // of *Record, for the next that is told
+	told    sync.Pool // of *Record, for the next that is told
+	waiting waitQueues
 }
 
 // MaxInline is the size in bytes of the largest encoded output that is kept

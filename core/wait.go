@@ -18,11 +18,7 @@ func (c *call) wait(s *Scope, d time.Duration) (done bool, err error) {
 		return true, c.stopWaiting(s)
 	}
 	if d > 0 {
-		if c.run != nil && c.run.Settings().Check != nil {
-			c.sleepChecking(s.outer, d)
-		} else {
-			sleep(s.outer, d)
-		}
+		c.sleep(s.outer, d)
 		if c.interrupted(s.outer) {
 			return true, c.stopWaiting(s)
 		}
@@ -30,21 +26,31 @@ func (c *call) wait(s *Scope, d time.Duration) (done bool, err error) {
 	return false, nil
 }
 
-func sleep(ctx context.Context, d time.Duration) {
+// sleep lets d pass, or less if the context ends.
+func (c *call) sleep(ctx context.Context, d time.Duration) {
+	if c.run == nil {
+		sleepAlone(ctx, d)
+		return
+	}
+	settings := c.run.Settings()
+	if settings.Check == nil {
+		settings.waiting.sleep(ctx, d)
+		return
+	}
+	// In steps, with the external checker asked in between.
+	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil; d = time.Until(end) {
+		settings.waiting.sleep(ctx, min(d, checkEvery))
+		settings.Check(ctx)
+	}
+}
+
+func sleepAlone(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 	timer.Stop()
-}
-
-// sleepChecking sleeps in steps, with the external checker asked in between.
-func (c *call) sleepChecking(ctx context.Context, d time.Duration) {
-	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil; d = time.Until(end) {
-		sleep(ctx, min(d, checkEvery))
-		c.run.Settings().Check(ctx)
-	}
 }
 
 // interrupted asks the external checker and then the context.

@@ -444,9 +444,17 @@ func fuzzInterpret(t *testing.T, compacted, journal []byte) {
 	if err != nil && !errors.Is(err, snapshot.ErrCorrupt) && !errors.Is(err, snapshot.ErrFormat) {
 		t.Fatal(err)
 	}
+	lazy, lazyErr := snapshot.InterpretLazily("run", compacted, journal)
+	require.Equal(t, fmt.Sprint(err), fmt.Sprint(lazyErr))
 	for i := range records {
 		require.Equal(t, uint64(i)+1, records[i].Seq)
 		require.Equal(t, "run", records[i].RunID)
+		again, err := lazy.Record(uint64(i) + 1)
+		require.NoError(t, err)
+		want, wantErr := snapshot.AppendRecord(nil, &records[i]) // NaN is not equal to itself, but its bytes are
+		got, gotErr := snapshot.AppendRecord(nil, &again)
+		require.Equal(t, want, got)
+		require.Equal(t, wantErr, gotErr)
 	}
 	if err == nil {
 		require.Len(t, salvaged, len(records))

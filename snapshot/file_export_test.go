@@ -97,6 +97,23 @@ func Interpret(runID string, compacted, journal []byte) (records, salvaged []cor
 	return records, r.salvage(), err
 }
 
+// InterpretLazily reads the files of a run as LoadLazy does.
+func InterpretLazily(runID string, compacted, journal []byte) (*Lazy, error) {
+	in := files{snapshot: compacted}
+	if journal != nil {
+		in.journals, in.data = []uint64{2}, [][]byte{journal}
+	}
+	r, err := interpret(runID, in)
+	if err != nil {
+		return nil, err
+	}
+	l, err := r.index()
+	if err == nil {
+		l.RunID = runID // as its header says, if it has one
+	}
+	return l, err
+}
+
 // ShareLock takes a lock as those do who look whether somebody has it.
 func ShareLock(t testing.TB, name string) (release func()) {
 	f, err := os.Open(name)

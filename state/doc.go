@@ -2,7 +2,9 @@
 // interrupts and its time limit, the levels of retry configuration, values and
 // step results.
 //
-// [New] begins a run in memory. The context of [ExecutionState.Context] makes
+// [New] begins a run in memory, with all of its history. [Open] begins or
+// resumes one in a store: its history is there, and in memory is no more of it
+// than is under way and what resuming needs to find it. The context of [ExecutionState.Context] makes
 // every call under it part of the run; [From] gives a handler its run back, to
 // log, to store values or to interrupt.
 //

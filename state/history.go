@@ -1,6 +1,7 @@
 package state
 
 import (
+	"sort"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -10,12 +11,17 @@ import (
 // history keeps the records of a run in memory, in sequence order. It grows by
 // chunks, so that the millionth record costs what the first did and none is
 // copied again. Records are packed: what most of them have fits 64 bytes
-// without a pointer, which the garbage collector need not look into.
+// without a pointer, which the garbage collector need not look into. A failed
+// attempt that is retried and its promise of the next, which core.Record.Retry
+// makes of it, are packed as one.
 type history struct {
 	runID    string
 	restored *snapshot.Lazy // the first of them; nil for a run that is new
-	chunks   []*[chunkSize]packed
-	n        int // of those that are not restored
+	n        int            // of those that are not restored
+
+	chunks []*[chunkSize]packed
+	firsts []int // the number of records before each chunk
+	packs  int   // in the chunks
 
 	sites     []site
 	indexOf   map[site]int32 // of each in sites
@@ -67,7 +73,8 @@ type rare struct {
 	detail *core.Detail
 }
 
-// append keeps rec under the next Seq, from 1.
+// append keeps rec under the next Seq, from 1, and what core.Record.Retry makes
+// of it under the one after that.
 func (h *history) append(rec *core.Record) {
 	p := h.next()
 	p.time = rec.Time.UnixNano()
@@ -75,48 +82,35 @@ func (h *history) append(rec *core.Record) {
 	p.site, p.nth = h.siteOf(rec)
 	p.attempt, p.maxAttempts = int32(rec.Attempt), int32(rec.MaxAttempts)
 	p.status, p.reason, p.stage, p.class, p.waiting = rec.Status, rec.Reason, rec.Stage, rec.Class, rec.Waiting
+	h.n++
 	if rec.WillRetry {
 		p.flags |= flagWillRetry
+		h.n++
 	}
 	if rec.Replayed {
 		p.flags |= flagReplayed
 	}
 	if rec.Err != nil || rec.Detail != nil {
-		p.rare = h.keepRare(rec.Err, rec.Detail)
-	}
-}
-
-// appendRetry keeps what Record.Retry makes of the latest record.
-func (h *history) appendRetry() {
-	failed := h.packed(h.n - 1)
-	p := h.next()
-	*p = *failed
-	p.status, p.duration = core.StatusRetrying, 0
-	p.flags &^= flagWillRetry
-	p.attempt++
-	if p.rare > 0 && h.rarity(p).detail != nil {
-		p.rare = h.keepRare(h.rarity(p).err, nil)
+		p.rare = h.keepRare(rec)
 	}
 }
 
 // next makes room for a record.
 func (h *history) next() *packed {
-	if h.n%chunkSize == 0 {
+	i := h.packs % chunkSize
+	if i == 0 {
 		h.chunks = append(h.chunks, new([chunkSize]packed))
+		h.firsts = append(h.firsts, h.n)
 	}
-	h.n++
-	return h.packed(h.n - 1)
+	h.packs++
+	return &h.chunks[len(h.chunks)-1][i]
 }
-
-func (h *history) packed(i int) *packed { return &h.chunks[i/chunkSize][i%chunkSize] }
-
-func (h *history) rarity(p *packed) *rare { return &h.rare[(p.rare-1)/rareSize][(p.rare-1)%rareSize] }
 
 // siteOf returns the index of the record's site, and the number of its call
 // there.
 func (h *history) siteOf(rec *core.Record) (index, nth int32) {
 	call, n := rec.Address.Site()
-	if h.n > 1 && call == h.last.call && rec.Kind == h.last.kind && rec.Name == h.last.name {
+	if h.packs > 1 && call == h.last.call && rec.Kind == h.last.kind && rec.Name == h.last.name {
 		return h.lastIndex, int32(n)
 	}
 	h.last = site{rec.Kind, rec.Name, call}
@@ -138,11 +132,11 @@ func (h *history) internSite() int32 {
 	return i
 }
 
-func (h *history) keepRare(err error, detail *core.Detail) int32 {
+func (h *history) keepRare(rec *core.Record) int32 {
 	if h.rn%rareSize == 0 {
 		h.rare = append(h.rare, new([rareSize]rare))
 	}
-	h.rare[h.rn/rareSize][h.rn%rareSize] = rare{err, detail}
+	h.rare[h.rn/rareSize][h.rn%rareSize] = rare{rec.Err, rec.Detail}
 	h.rn++
 	return h.rn
 }
@@ -160,11 +154,35 @@ func (h *history) begin() int {
 
 // at returns the record with Seq i+1, which was not restored.
 func (h *history) at(i int) core.Record {
-	seq := uint64(i) + 1
-	p := h.packed(i - h.begin())
+	own := i - h.begin()
+	chunk := sort.SearchInts(h.firsts, own+1) - 1
+	packs, before := h.chunks[chunk], h.firsts[chunk]
+	j := 0
+	for ; before+packs[j].records() <= own; j++ {
+		before += packs[j].records()
+	}
+	rec := h.unpack(&packs[j])
+	if before < own {
+		rec.Retry()
+	}
+	rec.Seq = uint64(i) + 1
+	return rec
+}
+
+// records is how many were packed as one.
+func (p *packed) records() int {
+	if p.flags&flagWillRetry != 0 {
+		return 2
+	}
+	return 1
+}
+
+// unpack returns the first of the records that are packed there, without its
+// number.
+func (h *history) unpack(p *packed) core.Record {
 	s := &h.sites[p.site]
 	rec := core.Record{
-		RunID: h.runID, Seq: seq, Time: time.Unix(0, p.time).UTC(),
+		RunID: h.runID, Time: time.Unix(0, p.time).UTC(),
 		Address: s.call.Address(int(p.nth)), Name: s.name,
 		Kind: s.kind, Status: p.status, Reason: p.reason, Stage: p.stage, Class: p.class, Waiting: p.waiting,
 		Attempt: int(p.attempt), MaxAttempts: int(p.maxAttempts),
@@ -172,7 +190,7 @@ func (h *history) at(i int) core.Record {
 		Duration: p.duration, Elapsed: p.elapsed, Delay: p.delay,
 	}
 	if p.rare > 0 {
-		r := h.rarity(p)
+		r := &h.rare[(p.rare-1)/rareSize][(p.rare-1)%rareSize]
 		rec.Err, rec.Detail = r.err, r.detail
 	}
 	return rec
@@ -180,9 +198,16 @@ func (h *history) at(i int) core.Record {
 
 // own are the records that were not restored.
 func (h *history) own() []core.Record {
-	own := make([]core.Record, h.n)
-	for i := range own {
-		own[i] = h.at(h.begin() + i)
+	own := make([]core.Record, 0, h.n)
+	for i := range h.packs {
+		rec := h.unpack(&h.chunks[i/chunkSize][i%chunkSize])
+		rec.Seq = uint64(h.begin()+len(own)) + 1
+		own = append(own, rec)
+		if rec.WillRetry {
+			rec.Retry()
+			rec.Seq++
+			own = append(own, rec)
+		}
 	}
 	return own
 }

@@ -138,9 +138,6 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 			r.quiet.Broadcast()
 		}
 	}
-	if rec.WillRetry {
-		r.keepRetry(rec)
-	}
 	if r.journal == nil {
 		r.publishLatest(rec)
 		return nil
@@ -236,25 +233,15 @@ func (r *run) answer(s *core.Scope, outcome *core.Record, diverges bool) error {
 	return nil
 }
 
-// keep gives rec its number and puts it into the history. The lock is held.
+// keep gives rec its number and puts it into the history, with what Record.Retry
+// makes of it if it will be retried. It leaves rec as it is. The lock is held.
 func (r *run) keep(rec *core.Record) {
-	if r.journal != nil {
-		r.tail.append(r.settings.RunID, rec)
-	} else {
+	if r.journal == nil {
 		r.history.append(rec)
+	} else {
+		r.tail.append(r.settings.RunID, rec)
 	}
 	r.questions(rec, uint64(r.len()))
-}
-
-// keepRetry keeps what Record.Retry makes of rec, which was kept last. It leaves
-// rec as it is: a copy would be on the stack of every call that waits. The lock
-// is held.
-func (r *run) keepRetry(rec *core.Record) {
-	if r.journal != nil {
-		r.tail.append(r.settings.RunID, rec).Retry()
-	} else {
-		r.history.appendRetry()
-	}
 }
 
 // len is the number of records that the run has. The lock is held.

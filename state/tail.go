@@ -17,8 +17,16 @@ type tail struct {
 // maxIdle is the room for records that a tail keeps when it is empty.
 const maxIdle = 256
 
-// append keeps rec under the next Seq, and returns what it keeps.
-func (t *tail) append(runID string, rec *core.Record) *core.Record {
+// append keeps rec under the next Seq, and what core.Record.Retry makes of it
+// under the one after that.
+func (t *tail) append(runID string, rec *core.Record) {
+	t.keep(runID, rec)
+	if rec.WillRetry {
+		t.keep(runID, rec).Retry()
+	}
+}
+
+func (t *tail) keep(runID string, rec *core.Record) *core.Record {
 	t.n++
 	t.records = append(t.records, core.Record{})
 	kept := &t.records[len(t.records)-1]

@@ -1,0 +1,64 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+func randomRecord(t *testing.T, rng *rand.Rand) core.Record {
+	a, err := core.ParseAddress(fmt.Sprintf("a%d/b#%d", rng.IntN(3), 2+rng.IntN(5)))
+	require.NoError(t, err)
+	rec := core.Record{
+		Time: time.Unix(rng.Int64N(1e9), rng.Int64N(1e9)).UTC(), Address: a, Name: fmt.Sprint("n", rng.IntN(2)),
+		Kind: core.Kind(1 + rng.IntN(5)), Status: core.Status(1 + rng.IntN(8)), Reason: core.Reason(rng.IntN(14)),
+		Stage: core.Stage(rng.IntN(10)), Class: core.Class(rng.IntN(15)), Waiting: core.Source(rng.IntN(3)),
+		Attempt: rng.IntN(9), MaxAttempts: rng.IntN(9) - 1, Replayed: rng.IntN(5) == 0,
+		Duration: time.Duration(rng.Int64()), Elapsed: time.Duration(rng.Int64()), Delay: time.Duration(rng.Int64()),
+	}
+	if rng.IntN(3) == 0 {
+		rec.Status, rec.WillRetry = core.StatusFailed, true
+	}
+	if rng.IntN(3) == 0 {
+		rec.Err = errors.New("boom")
+	}
+	if rng.IntN(4) == 0 {
+		rec.Detail = &core.Detail{Message: "detail"}
+	}
+	return rec
+}
+
+// TestHistoryIsWhatWasAppended: with the second halves of failed records, for
+// one that begins a run and one that goes on from a restored one.
+func TestHistoryIsWhatWasAppended(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, restored := range []int{0, 7} {
+		h := history{runID: "run", restored: snapshot.NewLazy(&snapshot.Snapshot{Records: make([]core.Record, restored)})}
+		var want []core.Record
+		add := func(rec core.Record) {
+			rec.RunID, rec.Seq = "run", uint64(restored+len(want))+1
+			want = append(want, rec)
+		}
+		for range 3 * chunkSize {
+			rec := randomRecord(t, rng)
+			h.append(&rec)
+			add(rec)
+			if rec.WillRetry {
+				rec.Retry()
+				add(rec)
+			}
+			require.Equal(t, restored+len(want), h.len())
+		}
+		require.Equal(t, want, h.own())
+		for _, i := range rng.Perm(len(want)) {
+			require.Equal(t, want[i], h.at(restored+i))
+		}
+	}
+}
