@@ -508,3 +508,31 @@ func TestErrorsNameRunAndFileAndSayWhatToDo(t *testing.T) {
 		require.EqualError(t, again, err.Error(), name)
 	}
 }
+
+func TestWhatIsInThePlaceOfAFileOrADirectoryIsToldAsSuch(t *testing.T) {
+	const file, directory = "is a directory; a file belongs there: put the directory elsewhere", "; a directory belongs there: put the file elsewhere"
+	for _, name := range []string{"snapshot", "journal-00000001"} {
+		dir := t.TempDir()
+		s := newFileStore(t, dir)
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "run", name), 0o700))
+		_, err := s.Load(t.Context(), "run")
+		require.ErrorContains(t, err, "snapshot: read run run: read "+filepath.Join(dir, "runs", "run", name)+": "+file)
+		_, err = s.Open(t.Context(), "run", snapshot.OpenOptions{})
+		require.ErrorContains(t, err, file)
+	}
+	dir := t.TempDir()
+	s := newFileStore(t, dir)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "lock", "lock"), 0o700))
+	_, err := s.Open(t.Context(), "lock", snapshot.OpenOptions{Create: true})
+	require.ErrorContains(t, err, "snapshot: open run lock: ")
+	require.ErrorContains(t, err, file)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "run"), nil, 0o600))
+	_, err = s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.ErrorContains(t, err, "snapshot: open run run: ")
+	require.ErrorContains(t, err, directory)
+	for _, in := range []string{filepath.Join(dir, "runs", "run"), filepath.Join(dir, "runs", "run", "sub")} {
+		_, err = snapshot.NewFileStore(in)
+		require.ErrorContains(t, err, filepath.Join(dir, "runs", "run"))
+		require.ErrorContains(t, err, directory)
+	}
+}

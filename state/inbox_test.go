@@ -399,6 +399,7 @@ func TestSecondOpeningWaitsIfToldTo(t *testing.T) {
 		first := openRun(t, s)
 		_, err := state.Open(t.Context(), s, askedRun)
 		require.ErrorIs(t, err, snapshot.ErrLocked)
+		require.ErrorContains(t, err, "with state.WithWait, Open waits for its end")
 		time.AfterFunc(time.Hour, func() { first.Close() })
 		passed := stopwatch()
 		second := openRun(t, s, state.WithWait())
