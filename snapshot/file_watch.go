@@ -58,6 +58,7 @@ func (s *FileStore) Watch(ctx context.Context, runID string, changed func()) err
 			notified = true
 		case <-soon.C:
 			told = s.notices.add(dir)
+			notified = true // there may be what came and went before
 		case <-ticker.C:
 			if told == nil {
 				told = s.notices.add(dir)
@@ -68,7 +69,10 @@ func (s *FileStore) Watch(ctx context.Context, runID string, changed func()) err
 	return context.Cause(ctx)
 }
 
-// look is a text that is another one when there is something new to be told.
+// look is a text that is another one when there is something new to be told:
+// which messages wait, whether the run is open, and how often it was, which the
+// meta file says and which does not come back when a run is opened and closed
+// between two looks.
 func (s *FileStore) look(runID string) string {
 	var b strings.Builder
 	if held, err := isHeld(s.run(runID, lockName)); err == nil && held {
@@ -79,6 +83,9 @@ func (s *FileStore) look(runID string) string {
 		b.WriteByte('/')
 		b.WriteString(e.Name())
 	}
+	meta, _ := os.ReadFile(s.run(runID, metaName))
+	b.WriteByte('/')
+	b.Write(meta)
 	return b.String()
 }
 
