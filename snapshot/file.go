@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -64,10 +65,10 @@ func NewFileStore(dir string, opts ...FileOption) (*FileStore, error) {
 		return nil, fmt.Errorf("snapshot: WithInboxCheck(%v): allowed is above 0", s.lookEvery)
 	}
 	if err := makeDir(s.disk, s.dir); err != nil {
-		return nil, fmt.Errorf("snapshot: %w", err)
+		return nil, fmt.Errorf("snapshot: %w", advise(err))
 	}
 	if err := mkdirSynced(s.disk, s.path("runs")); err != nil {
-		return nil, fmt.Errorf("snapshot: %w", err)
+		return nil, fmt.Errorf("snapshot: %w", advise(err))
 	}
 	var err error
 	s.artifacts, err = newFileArtifacts(s.dir, s.disk)
@@ -126,7 +127,7 @@ func (s *FileStore) lock(ctx context.Context, runID string, wait, create bool) (
 	case !create && errors.Is(err, fs.ErrNotExist):
 		return nil, noRun(runID)
 	}
-	return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
+	return nil, fmt.Errorf("snapshot: open run %s: %w", runID, advise(err))
 }
 
 // Open implements [Store]. The journal is a *[FileJournal]. A run that is
@@ -155,7 +156,7 @@ func (s *FileStore) Open(ctx context.Context, runID string, o OpenOptions) (Jour
 func (s *FileStore) open(ctx context.Context, runID string, o OpenOptions, l *fileLock) (*FileJournal, error) {
 	found, err := s.read(ctx, runID)
 	if err != nil {
-		return nil, err
+		return nil, advise(err)
 	}
 	if !found.found && !o.Create {
 		return nil, noRun(runID)
@@ -209,7 +210,7 @@ func (s *FileStore) LoadLazy(ctx context.Context, runID string) (l *Lazy, err er
 		return &l.Info, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, advise(err)
 	}
 	return l, nil
 }
@@ -237,10 +238,16 @@ func (s *FileStore) load(ctx context.Context, runID string, take func(*reading) 
 	return s.settle(info, read)
 }
 
-// advise says what to do about a run that is damaged.
+// advise adds to an error what to do about it, where that is known.
 func advise(err error) error {
-	if errors.Is(err, ErrCorrupt) {
+	var damage *CorruptError
+	switch {
+	case errors.As(err, &damage):
 		return fmt.Errorf("%w; snapshot.Repair saves what can be read", err)
+	case errors.Is(err, syscall.EISDIR):
+		return fmt.Errorf("%w; a file belongs there: put the directory elsewhere", err)
+	case errors.Is(err, fs.ErrExist), errors.Is(err, syscall.ENOTDIR):
+		return fmt.Errorf("%w; a directory belongs there: put the file elsewhere", err)
 	}
 	return err
 }

@@ -489,35 +489,3 @@ func TestJournalsThatAreCoveredAreNotReadHoweverManyAreStillThere(t *testing.T) 
 	}
 	require.Greater(t, len(names(t, filepath.Join(dir, "runs", "run"))), 5)
 }
-
-func TestErrorsNameRunAndFileAndSayWhatToDo(t *testing.T) {
-	files := crashedRun(t)
-	head := snapshot.Bodies(files[journalFile])[0]
-	const repair = "; snapshot.Repair saves what can be read"
-	p := newPlace(t)
-	for name, test := range map[string]struct {
-		journal []byte
-		kind    error
-		want    string
-	}{
-		"newer":        {snapshot.FramesOf([]byte("\x01\x82\xa6format\x02\xa4info\x07")), snapshot.ErrFormat, ": it has format 2, and this version of Reprise reads up to 1: use a newer one"},
-		"newer frame":  {snapshot.FramesOf(head, []byte{9, 1}), snapshot.ErrFormat, ", byte 126: frames of kind 9 are not known to this version of Reprise: use a newer one"},
-		"newer record": {snapshot.FramesOf(head, []byte{2, 0x91, 7}), snapshot.ErrFormat, ", byte 126: the record has version 7 and this version of Reprise reads up to version 1; use a newer Reprise"},
-		"of nobody":    {snapshot.FramesOf([]byte("\x01\x81\xa6format\x01")), snapshot.ErrCorrupt, ", byte 0, after record 6: the header names no run" + repair},
-		"no msgpack":   {snapshot.FramesOf([]byte{1, 0xc1}), snapshot.ErrCorrupt, ", byte 0, after record 6: the header: codec: malformed msgpack: 0xc1 begins no value" + repair},
-		"no record":    {snapshot.FramesOf(head, []byte{2, 7}), snapshot.ErrCorrupt, ", byte 126, after record 6: field 0: byte 0: malformed msgpack: msgpack: invalid code=7 decoding array length" + repair},
-		"empty":        {nil, snapshot.ErrCorrupt, ", byte 0, after record 6: no header" + repair},
-		"text":         {[]byte("hello"), snapshot.ErrCorrupt, ", byte 0, after record 6: no header" + repair},
-	} {
-		p.write(t, files, journalFile, test.journal)
-		about := "snapshot: run run: "
-		if errors.Is(test.kind, snapshot.ErrCorrupt) {
-			about = "snapshot: run run is damaged: "
-		}
-		_, err := p.store.Load(t.Context(), "run")
-		require.ErrorIs(t, err, test.kind, name)
-		require.EqualError(t, err, about+journalFile+test.want, name)
-		_, again := p.store.Open(t.Context(), "run", snapshot.OpenOptions{})
-		require.EqualError(t, again, err.Error(), name)
-	}
-}

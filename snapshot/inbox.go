@@ -30,9 +30,10 @@ type Inbox interface {
 
 	// Watch calls changed once at the beginning, and again after messages
 	// were posted or removed and after the run was closed or deleted, by
-	// whichever process. Several changes may be one call, and a call may come
-	// without a change. Calls come one after the other. Watch returns when
-	// ctx ends, with its cause, and calls nothing after that.
+	// whichever process. Several changes may be one call, one of a message
+	// that was removed at once may be none, and a call may come without a
+	// change. Calls come one after the other. Watch returns when ctx ends,
+	// with its cause, and calls nothing after that.
 	Watch(ctx context.Context, runID string, changed func()) error
 }
 

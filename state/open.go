@@ -35,7 +35,10 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{
 		Create: true, Wait: c.wait, Metadata: c.metadata, Retry: c.retryLevels(),
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, snapshot.ErrLocked) && !c.wait:
+		return nil, fmt.Errorf("state: open run %s: %w; with state.WithWait, Open waits for its end", runID, err)
+	case err != nil:
 		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
 	}
 	r := prepareRun(c)

@@ -302,7 +302,8 @@ func (r *run) load(s *core.Scope, found *core.Recalled) *core.Recalled {
 	}
 	data, err := reader.Get(s, d.Artifact)
 	if err != nil {
-		return &core.Recalled{Refused: fmt.Errorf("state: %s: artifact %s: %w", found.Outcome.Address, d.Artifact, err)}
+		return &core.Recalled{Refused: fmt.Errorf("state: %s: its output cannot be had: %w; put the artifact %s back, or fork the run before that call (state.Fork), so that it is made again",
+			found.Outcome.Address, err, d.Artifact)}
 	}
 	loaded := *d
 	loaded.Output = data

@@ -142,7 +142,10 @@ func kindOf(code int, err error) string {
 
 // explain adds to an error about a run what to do about it.
 func (a *app) explain(runID string, err error) error {
-	var locked *snapshot.LockedError
+	var (
+		locked *snapshot.LockedError
+		damage *snapshot.CorruptError
+	)
 	switch {
 	case err == nil:
 		return nil
@@ -151,11 +154,9 @@ func (a *app) explain(runID string, err error) error {
 	case errors.Is(err, snapshot.ErrNotFound):
 		return &notFoundError{runID, a.dir}
 	case errors.As(err, &locked):
-		return &hintError{locked, "it can be read meanwhile; to change it, wait until that program has closed it, or stop it"}
-	case errors.Is(err, snapshot.ErrCorrupt):
-		return &hintError{unadvised(err), fmt.Sprintf("`reprise repair %s` saves what can be read", runID)}
-	case errors.Is(err, snapshot.ErrFormat):
-		return err // which says what to do
+		return &hintError{locked, fmt.Sprintf("it can be read meanwhile; to change it, wait until that program has closed it, or stop it, with `reprise interrupt %s`", runID)}
+	case errors.As(err, &damage):
+		return &hintError{damage, fmt.Sprintf("`reprise repair %s` saves what can be read", runID)}
 	}
 	return err
 }

@@ -155,3 +155,12 @@ func fromTheFuture(t *testing.T, data []byte) {
 	sum.Write(payload)
 	binary.BigEndian.PutUint32(data[4:], sum.Sum32())
 }
+
+func TestRunInTheDirectoryOfAnotherIsNotToldToBeRepaired(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "runs", "paris"), os.DirFS(filepath.Join(dir, "runs", "oslo"))))
+	for _, name := range []string{"show", "repair"} {
+		call(t, dir, name, "paris").failed(t, exitFailure, "run paris: snapshot is of run oslo: put it where that run is, or delete this one")
+	}
+}

@@ -94,7 +94,7 @@ func TestUnreadableRunsAreListedAsSuch(t *testing.T) {
 	got = call(t, dir, "runs")
 	assert.Equal(t, exitFailure, got.code)
 	assert.Regexp(t, `(?m)^worse +unreadable`, got.stdout)
-	assert.Regexp(t, "^reprise: run worse: read run worse: .*is a directory\n2 runs cannot be read; `reprise verify` tells why\n$", got.stderr)
+	assert.Regexp(t, "^reprise: run worse: read run worse: .*is a directory; a file belongs there: put the directory elsewhere\n2 runs cannot be read; `reprise verify` tells why\n$", got.stderr)
 	inJSON := call(t, dir, "runs", "--json")
 	assert.Equal(t, exitFailure, inJSON.code)
 	assert.Empty(t, inJSON.stderr)

@@ -177,7 +177,7 @@ func TestRunThatIsOpenIsReadButNotChanged(t *testing.T) {
 	for _, args := range [][]string{{"delete", "-y", "r7"}, {"repair", "r7"}} {
 		got := call(t, dir, args...)
 		assert.Equal(t, exitFailure, got.code)
-		assert.Regexp(t, `^reprise: run r7 is open for writing in process \d+; it can be read meanwhile; to change it, wait until that program has closed it, or stop it\n$`, got.stderr)
+		assert.Regexp(t, `^reprise: run r7 is open for writing in process \d+; it can be read meanwhile; to change it, wait until that program has closed it, or stop it, with .reprise interrupt r7.\n$`, got.stderr)
 	}
 	got := call(t, dir, "delete", "-y", "r7", "--json")
 	assert.Regexp(t, `^\{"error":"run r7 is open .*","code":"locked"\}\n$`, got.stderr)

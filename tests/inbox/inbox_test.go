@@ -324,3 +324,27 @@ func TestAwaitAnswersNoticesThatTheOwnerWasKilled(t *testing.T) {
 	require.NoError(t, <-returned)
 	require.ErrorIs(t, state.Interrupt(t.Context(), store, runID, "ops", "deploy"), state.ErrNotRunning)
 }
+
+func TestSecondProcessIsRefusedOrWaits(t *testing.T) {
+	dir := t.TempDir()
+	store, err := snapshot.NewFileStore(dir)
+	require.NoError(t, err)
+	cmd, out, stderr := start(t.Context(), t, "wait", dir, "")
+	lines := bufio.NewScanner(out)
+	require.True(t, lines.Scan(), stderr)
+	_, err = state.Open(t.Context(), store, runID)
+	require.ErrorIs(t, err, snapshot.ErrLocked)
+	require.ErrorContains(t, err, fmt.Sprintf("state: open run run-1: snapshot: run run-1 is open for writing in process %d; with state.WithWait, Open waits for its end", cmd.Process.Pid))
+	opened := make(chan error, 1)
+	go func() {
+		st, err := state.Open(t.Context(), store, runID, state.WithWait())
+		if err == nil {
+			err = st.Close()
+		}
+		opened <- err
+	}()
+	require.NoError(t, state.Interrupt(t.Context(), store, runID, "ops", "deploy"))
+	_, _ = io.Copy(io.Discard, out)
+	require.NoError(t, cmd.Wait(), stderr)
+	require.NoError(t, <-opened)
+}

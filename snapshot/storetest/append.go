@@ -1,0 +1,158 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// What is appended is what comes back.
+
+func resumed(f *fixture) {
+	want := Records(1, 7)
+	j := f.open("run")
+	f.must(j.Append(want[0]))
+	f.must(j.Append(want[1], want[2], want[3]))
+	f.must(j.Append())
+	f.must(j.Close(snapshot.StatusInterrupted))
+
+	j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{})
+	f.must(err)
+	f.equal(j.Restored().Records, want[:4], "run")
+	if sn := j.Restored(); sn.LastSeq != 4 || sn.Status != snapshot.StatusInterrupted {
+		f.Errorf("its last number is %d, its status %s, not 4 and interrupted", sn.LastSeq, sn.Status)
+	}
+	f.must(j.Append(want[4:]...))
+	f.must(j.Sync(7))
+	f.must(j.Close(snapshot.StatusCompleted))
+
+	sn := f.load("run")
+	f.equal(sn.Records, want, "run")
+	if sn.LastSeq != 7 || sn.Updated.Before(want[6].Time) {
+		f.Errorf("the last number is %d, updated %v; the last record is %d, of %v", sn.LastSeq, sn.Updated, 7, want[6].Time)
+	}
+}
+
+func fields(f *fixture) {
+	address, err := core.ParseAddress("assistant@2/step:collect")
+	f.must(err)
+	full := core.Record{
+		Seq: 1, Time: time.Unix(1_700_000_000, 123_456_789).UTC(), Address: address, Name: "collect",
+		Kind: core.KindTool, Status: core.StatusFailed, Reason: core.ReasonExhausted, Stage: core.StageHandler,
+		Class: core.ClassRateLimit, Waiting: core.SourceServer, Attempt: 2, MaxAttempts: 5, WillRetry: true,
+		Duration: time.Millisecond, Elapsed: time.Second, Delay: time.Minute,
+		Detail: &core.Detail{
+			InputHash: core.Hash{1, 2, 3}, Input: []byte("in"), Output: []byte{0, 255}, Artifact: "abc",
+			Usage: core.Usage{InputTokens: 1, OutputTokens: 2, Cost: 0.5}, Message: "größe", Severity: core.SeverityWarn,
+			Metadata: map[string]any{"key": "value", "yes": true},
+		},
+	}
+	failed := Records(2, 1)[0]
+	failed.Err = errors.New("no answer")
+	j := f.open("run")
+	f.must(j.Append(full, failed))
+	f.must(j.Close(snapshot.StatusFailed))
+	got := f.load("run").Records
+	if len(got) != 2 || got[1].Err == nil || got[1].Err.Error() != "no answer" {
+		f.Fatalf("the error did not come back: %+v", got)
+	}
+	got[1].Err, failed.Err = nil, nil
+	f.equal(got, []core.Record{full, failed}, "run")
+}
+
+func order(f *fixture) {
+	want := Records(1, 200)
+	j := f.open("run")
+	for rest := want; len(rest) > 0; {
+		n := min(len(rest), 1+len(rest)%5)
+		f.must(j.Append(rest[:n]...))
+		rest = rest[n:]
+	}
+	f.must(j.Close(snapshot.StatusCompleted))
+	f.equal(f.load("run").Records, want, "run")
+}
+
+func outOfOrder(f *fixture) {
+	for name, seq := range map[string]uint64{"again": 2, "hole": 4, "zero": 0} {
+		j := f.open(name)
+		f.must(j.Append(Records(1, 2)...))
+		first := j.Append(Records(seq, 1)...)
+		if first == nil {
+			f.Fatalf("record %d was appended after record 2", seq)
+		}
+		if err := j.Append(Records(3, 1)...); err == nil {
+			f.Error("a journal that is broken went on")
+		}
+		if err := j.Sync(2); err == nil {
+			f.Error("a journal that is broken synced")
+		}
+		if err := j.Close(snapshot.StatusCompleted); err == nil {
+			f.Error("a journal that is broken was closed without an error")
+		}
+		_ = j.Close(snapshot.StatusCompleted)
+		sn := f.load(name)
+		f.equal(sn.Records, Records(1, 2), name)
+		if sn.Status != snapshot.StatusInterrupted {
+			f.Errorf("its status is %s, not interrupted", sn.Status)
+		}
+		f.must(f.open(name).Close(snapshot.StatusCompleted))
+	}
+}
+
+func manyRuns(f *fixture) {
+	const runs = 20
+	var wait sync.WaitGroup
+	for n := range runs {
+		wait.Go(func() {
+			id := fmt.Sprintf("run-%d", n)
+			j, err := f.store.Open(f.Context(), id, snapshot.OpenOptions{Create: true})
+			if err == nil {
+				err = errors.Join(j.Append(Records(1, n+1)...), j.Sync(uint64(n)+1), j.Close(snapshot.StatusCompleted))
+			}
+			if err != nil {
+				f.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if ids := f.list(snapshot.Filter{}); len(ids) != runs {
+		f.Errorf("%d runs are listed, not %d", len(ids), runs)
+	}
+	for n := range runs {
+		id := fmt.Sprintf("run-%d", n)
+		f.equal(f.load(id).Records, Records(1, n+1), id)
+	}
+}
+
+func manySync(f *fixture) {
+	const goroutines, each = 16, 20
+	j := f.open("run")
+	var (
+		mu   sync.Mutex
+		last uint64
+		wait sync.WaitGroup
+	)
+	for range goroutines {
+		wait.Go(func() {
+			for range each {
+				mu.Lock()
+				last++
+				seq := last
+				err := j.Append(Records(seq, 1)...)
+				mu.Unlock()
+				if err := errors.Join(err, j.Sync(seq)); err != nil {
+					f.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	f.must(j.Sync(0))
+	f.must(j.Close(snapshot.StatusCompleted))
+	f.equal(f.load("run").Records, Records(1, goroutines*each), "run")
+}

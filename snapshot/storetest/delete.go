@@ -1,0 +1,35 @@
+package storetest
+
+import (
+	"slices"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A run that is deleted is gone.
+
+func deletes(f *fixture) {
+	f.begin("run", 3, snapshot.StatusCompleted)
+	f.begin("other", 2, snapshot.StatusCompleted)
+	f.must(f.store.Delete(f.Context(), "run"))
+	f.is(f.store.Delete(f.Context(), "run"), snapshot.ErrNotFound, "Delete again")
+	_, err := f.store.Load(f.Context(), "run")
+	f.is(err, snapshot.ErrNotFound, "Load")
+	if ids := f.list(snapshot.Filter{}); !slices.Equal(ids, []string{"other"}) {
+		f.Errorf("listed are %v", ids)
+	}
+	j := f.open("run")
+	if sn := j.Restored(); sn.Generation != 1 || len(sn.Records) > 0 {
+		f.Errorf("a run that is begun again is %+v", sn)
+	}
+	f.must(j.Close(snapshot.StatusCompleted))
+}
+
+func deleteOpen(f *fixture) {
+	j := f.open("run")
+	f.is(f.store.Delete(f.Context(), "run"), snapshot.ErrLocked, "Delete")
+	f.must(j.Append(Records(1, 1)...))
+	f.must(j.Close(snapshot.StatusCompleted))
+	f.equal(f.load("run").Records, Records(1, 1), "run")
+	f.must(f.store.Delete(f.Context(), "run"))
+}

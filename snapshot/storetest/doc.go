@@ -1,0 +1,8 @@
+// Package storetest checks implementations of [snapshot.Store], of
+// [snapshot.Inbox] and of [snapshot.ArtifactStore] against the rules in their comments. It needs
+// nothing but package testing:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) snapshot.Store { return mystore.New(t.TempDir()) })
+//	}
+package storetest

@@ -1,0 +1,57 @@
+package storetest_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// counting is a store that somebody has written: it counts openings.
+type counting struct {
+	*snapshot.MemoryStore
+	opened *atomic.Int32
+}
+
+func newCounting() counting { return counting{snapshot.NewMemoryStore(), new(atomic.Int32)} }
+
+func (s counting) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.MemoryStore.Open(ctx, runID, o)
+	if err == nil {
+		s.opened.Add(1)
+	}
+	return j, err
+}
+
+// This is all that it takes to check it.
+func TestCountingKeepsTheRulesOfStores(t *testing.T) {
+	storetest.Run(t, func(*testing.T) snapshot.Store { return newCounting() })
+	storetest.RunArtifacts(t, func(*testing.T) snapshot.ArtifactStore { return newCounting() })
+}
+
+// Records are for tests of what a store does besides.
+func Example() {
+	ctx := context.Background()
+	s := newCounting()
+	j, err := s.Open(ctx, "run-1", snapshot.OpenOptions{Create: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := j.Append(storetest.Records(1, 3)...); err != nil {
+		fmt.Println(err)
+	}
+	if err := j.Close(snapshot.StatusCompleted); err != nil {
+		fmt.Println(err)
+	}
+	found, err := s.Load(ctx, "run-1")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(s.opened.Load(), len(found.Records), found.Records[2].Address)
+	// Output: 1 3 assistant/get_weather#4
+}

@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Reading goes on beside writing.
+
+func loadWhileWriting(f *fixture) {
+	const n = 300
+	want := Records(1, n)
+	j := f.open("run")
+	var (
+		mu       sync.Mutex
+		appended int
+		wait     sync.WaitGroup
+		done     = make(chan struct{})
+	)
+	for range 4 {
+		wait.Go(func() {
+			for last := 0; ; {
+				mu.Lock()
+				least := appended
+				mu.Unlock()
+				sn, err := f.store.Load(f.Context(), "run")
+				if err != nil {
+					f.Error(err)
+					return
+				}
+				if len(sn.Records) < least || len(sn.Records) < last {
+					f.Errorf("%d records are loaded; %d had been appended, %d loaded before", len(sn.Records), least, last)
+					return
+				}
+				last = len(sn.Records)
+				for i := range sn.Records {
+					if sn.Records[i].Seq != want[i].Seq {
+						f.Errorf("record %d has the number %d", i+1, sn.Records[i].Seq)
+						return
+					}
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for i := range want {
+		if err := j.Append(want[i]); err != nil {
+			f.Error(err)
+			break
+		}
+		mu.Lock()
+		appended++
+		mu.Unlock()
+	}
+	close(done)
+	wait.Wait()
+	f.must(j.Close(snapshot.StatusCompleted))
+	f.equal(f.load("run").Records, want, "run")
+}
+
+func loadedIsACopy(f *fixture) {
+	j := f.open("run")
+	f.must(j.Append(Records(1, 2)...))
+	sn := f.load("run")
+	f.must(j.Append(Records(3, 2)...))
+	f.equal(sn.Records, Records(1, 2), "run")
+	_ = append(sn.Records, Records(9, 1)...)
+	sn.Records[0].Name = "changed"
+	f.must(j.Close(snapshot.StatusCompleted))
+	f.equal(f.load("run").Records, Records(1, 4), "run")
+}
+
+func list(f *fixture) {
+	begin := func(id, pipeline string, status snapshot.Status, tags ...string) {
+		m := snapshot.Metadata{Pipeline: pipeline, Tags: tags}
+		j, err := f.store.Open(f.Context(), id, snapshot.OpenOptions{Create: true, Metadata: m})
+		f.must(err)
+		f.must(j.Append(Records(1, 3)...))
+		f.must(j.Close(status))
+	}
+	begin("first", "report", snapshot.StatusCompleted, "daily", "eu")
+	begin("second", "report", snapshot.StatusFailed, "daily")
+	begin("third", "import", snapshot.StatusPaused)
+	running := f.open("open")
+	f.must(running.Append(Records(1, 1)...))
+
+	all, err := f.store.List(f.Context(), snapshot.Filter{})
+	f.must(err)
+	if ids := f.list(snapshot.Filter{}); !slices.Equal(ids, []string{"open", "third", "second", "first"}) {
+		f.Fatalf("listed are %v", ids)
+	}
+	for _, info := range all[1:] {
+		if loaded := f.load(info.RunID).Info; !reflect.DeepEqual(info, loaded) {
+			f.Errorf("listed is %+v, loaded %+v", info, loaded)
+		}
+	}
+	for name, test := range map[string]struct {
+		filter snapshot.Filter
+		want   []string
+	}{
+		"status":   {snapshot.Filter{Status: []snapshot.Status{snapshot.StatusFailed, snapshot.StatusPaused}}, []string{"third", "second"}},
+		"running":  {snapshot.Filter{Status: []snapshot.Status{snapshot.StatusRunning}}, []string{"open"}},
+		"tag":      {snapshot.Filter{Tags: []string{"daily"}}, []string{"second", "first"}},
+		"tags":     {snapshot.Filter{Tags: []string{"eu", "daily"}}, []string{"first"}},
+		"pipeline": {snapshot.Filter{Pipeline: "import"}, []string{"third"}},
+		"since":    {snapshot.Filter{Since: all[2].Updated}, []string{"open", "third", "second"}},
+		"until":    {snapshot.Filter{Until: all[2].Updated}, []string{"first"}},
+		"limit":    {snapshot.Filter{Limit: 2}, []string{"open", "third"}},
+		"both":     {snapshot.Filter{Tags: []string{"daily"}, Limit: 1}, []string{"second"}},
+		"nothing":  {snapshot.Filter{Pipeline: "none"}, []string{}},
+	} {
+		if ids := f.list(test.filter); !slices.Equal(ids, test.want) {
+			f.Errorf("%s: listed are %v, not %v", name, ids, test.want)
+		}
+	}
+	f.must(running.Close(snapshot.StatusCompleted))
+}

@@ -1,0 +1,261 @@
+package fulldisk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// What the process with the full disk is told by its environment.
+const (
+	limitEnv = "REPRISE_FULLDISK_LIMIT"
+	dirEnv   = "REPRISE_FULLDISK_DIR"
+)
+
+// exitNoMount is for a process that may not mount a file system.
+const exitNoMount = 77
+
+const (
+	runID   = "run-1"
+	calls   = 200
+	payload = 2000 // bytes that each call puts into the journal
+	room    = 100 * payload
+)
+
+func TestMain(m *testing.M) {
+	limits := map[string]func(dir string) error{"size of files": limitedFiles, "small file system": smallFileSystem}
+	limited, ok := limits[os.Getenv(limitEnv)]
+	if !ok {
+		os.Exit(m.Run())
+	}
+	if err := limited(os.Getenv(dirEnv)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// limitedFiles works where no file may be larger than room.
+func limitedFiles(dir string) error {
+	signal.Ignore(syscall.SIGXFSZ) // so that the write fails, and not the process
+	limit := syscall.Rlimit{Cur: room, Max: room}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		return err
+	}
+	return work(dir)
+}
+
+// smallFileSystem works in a file system with that much room, and again when
+// there is more. The file system is gone when the process is.
+func smallFileSystem(dir string) error {
+	err := syscall.Mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, "") // what is mounted here is here alone
+	if err == nil {
+		err = syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", 2*room))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mount:", err)
+		os.Exit(exitNoMount)
+	}
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, room), 0o600); err != nil {
+		return err
+	}
+	if err := work(dir); err != nil {
+		return err
+	}
+	if err := os.Remove(ballast); err != nil {
+		return err
+	}
+	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT, fmt.Sprintf("size=%d", 20*room)); err != nil {
+		return fmt.Errorf("remount: %w", err)
+	}
+	fmt.Println("room again")
+	return work(dir)
+}
+
+type order struct {
+	N int `json:"n"`
+}
+
+// work opens the run, makes all calls, and says what ran, which outcomes were
+// told to the agent, and how it ended.
+func work(dir string) error {
+	store, err := snapshot.NewFileStore(dir)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	st, err := state.Open(ctx, store, runID)
+	if err != nil {
+		return err
+	}
+	write := decorators.Tool("write", "", func(_ context.Context, in order) (string, error) {
+		fmt.Println("run", in.N)
+		return strings.Repeat("x", payload), nil
+	})
+	agent := decorators.Agent("agent", "", func(ctx context.Context, _ order) (int, error) {
+		for n := range calls {
+			if _, err := write.Call(ctx, order{n}); err != nil {
+				return 0, err
+			}
+			fmt.Println("ack", n)
+		}
+		return calls, nil
+	})
+	_, err = agent.Call(st.Context(ctx), order{})
+	fmt.Println("end", errors.Is(err, state.ErrStore), errors.Is(err, core.ErrInterrupted), err == nil)
+	if why := st.Interrupted(); why != nil {
+		fmt.Println("interrupted", why.Reason)
+	}
+	_, err = write.Call(st.Context(ctx), order{calls}) // nothing runs after that
+	fmt.Println("after", err == nil)
+	fmt.Println("closed", st.Close() == nil)
+	return nil
+}
+
+// said is what a process told of its work.
+type said struct {
+	ran, acked map[string]int
+	ends       []string
+}
+
+func parse(t *testing.T, out string) (s said) {
+	t.Helper()
+	s.ran, s.acked = make(map[string]int), make(map[string]int)
+	for line := range strings.Lines(out) {
+		what, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch what {
+		case "run":
+			s.ran[rest]++
+		case "ack":
+			s.acked[rest]++
+		default:
+			s.ends = append(s.ends, strings.TrimSpace(line))
+		}
+	}
+	return s
+}
+
+// limited runs this program with a limit.
+func limited(t *testing.T, limit, dir string, attr *syscall.SysProcAttr) (stdout, stderr string, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), limitEnv+"="+limit, dirEnv+"="+dir)
+	cmd.SysProcAttr = attr
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+// requireStopped requires that the disk stopped the run in its middle, with an
+// error and before anything else was done.
+func requireStopped(t *testing.T, s said) {
+	t.Helper()
+	require.Equal(t, []string{
+		"end true true false", // not stored, interrupted, no success
+		"interrupted store",
+		"after false",
+		"closed false",
+	}, s.ends)
+	require.NotEmpty(t, s.acked)
+	require.Less(t, len(s.acked), calls)
+	require.LessOrEqual(t, len(s.ran), len(s.acked)+1, "at most the call that could not be stored")
+}
+
+// requireWhole requires that the whole run is in the store, each call once.
+func requireWhole(t *testing.T, records []core.Record) {
+	t.Helper()
+	completed := make(map[core.Address]int)
+	for i := range records {
+		assert.Equal(t, uint64(i)+1, records[i].Seq)
+		if r := &records[i]; r.Kind == core.KindTool && r.Status == core.StatusCompleted {
+			completed[r.Address]++
+			require.Equal(t, 1, completed[r.Address])
+		}
+	}
+	require.Len(t, completed, calls)
+}
+
+func TestRunOnAFullDiskStopsAndGoesOnWithAllThatWasAcknowledged(t *testing.T) {
+	dir := t.TempDir()
+	stdout, stderr, err := limited(t, "size of files", dir, nil)
+	require.NoError(t, err, stderr)
+	first := parse(t, stdout)
+	requireStopped(t, first)
+
+	store, err := snapshot.NewFileStore(dir)
+	require.NoError(t, err)
+	found, err := store.Load(t.Context(), runID)
+	require.NoError(t, err)
+	assert.Equal(t, snapshot.StatusInterrupted, found.Status)
+
+	ran := 0
+	write := decorators.Tool("write", "", func(_ context.Context, in order) (string, error) {
+		ran++
+		assert.NotContains(t, first.acked, fmt.Sprint(in.N), "its outcome was acknowledged")
+		return strings.Repeat("x", payload), nil
+	})
+	agent := decorators.Agent("agent", "", func(ctx context.Context, _ order) (int, error) {
+		for n := range calls {
+			if _, err := write.Call(ctx, order{n}); err != nil {
+				return 0, err
+			}
+		}
+		return calls, nil
+	})
+	st, err := state.Open(t.Context(), store, runID)
+	require.NoError(t, err)
+	out, err := agent.Call(st.Context(t.Context()), order{})
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	assert.Equal(t, calls, out)
+	assert.Equal(t, calls-len(first.acked), ran)
+	found, err = store.Load(t.Context(), runID)
+	require.NoError(t, err)
+	requireWhole(t, found.Records)
+}
+
+func TestRunOnAFullFileSystemGoesOnWhenThereIsRoom(t *testing.T) {
+	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 { // who is root in a user namespace of its own may mount in it
+		attr.Cloneflags |= syscall.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	stdout, stderr, err := limited(t, "small file system", t.TempDir(), attr)
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() == exitNoMount,
+		errors.Is(err, syscall.EPERM), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EINVAL): // of starting it: namespaces are not to be had
+		t.Skipf("no right to mount a small file system here: %v: %s", err, stderr)
+	case err != nil:
+		t.Fatal(err, stderr)
+	}
+	before, after, found := strings.Cut(stdout, "room again\n")
+	require.True(t, found, stdout)
+	first, second := parse(t, before), parse(t, after)
+	requireStopped(t, first)
+	require.Equal(t, []string{"end false false true", "after true", "closed true"}, second.ends)
+	require.Len(t, second.acked, calls)
+	for n := range first.acked {
+		require.NotContains(t, second.ran, n, "its outcome was acknowledged")
+	}
+	require.Len(t, second.ran, calls-len(first.acked)+1, "and the call after it")
+}

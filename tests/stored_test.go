@@ -1,0 +1,152 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// What becomes of runs in a directory.
+
+// contents are the files of a directory, with when they were changed.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := e.Info()
+		require.NoError(t, err)
+		data := []byte(nil)
+		if !e.IsDir() {
+			data, err = os.ReadFile(path)
+			require.NoError(t, err)
+		}
+		all[path] = info.ModTime().String() + string(data)
+		return nil
+	}))
+	return all
+}
+
+func TestForkLeavesTheFilesOfTheOldRunAsTheyWere(t *testing.T) {
+	dir := t.TempDir()
+	s, err := snapshot.NewFileStore(dir)
+	require.NoError(t, err)
+	ran := 0
+	agent := agentOf(tryOnce, func(ctx context.Context) (string, error) {
+		if _, err := execute(ctx, toolOf("first", tryOnce, succeed)); err != nil {
+			return "", err
+		}
+		return execute(ctx, toolOf("second", tryOnce, func(context.Context) (string, error) { ran++; return "", nil }))
+	})
+	_, err = run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })
+	require.NoError(t, err)
+	before := contents(t, filepath.Join(dir, "runs", runID))
+	at, err := core.ParseAddress("a/second")
+	require.NoError(t, err)
+	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
+	st, err := state.Open(t.Context(), s, "fork")
+	require.NoError(t, err)
+	_, err = execute(st.Context(t.Context()), agent)
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	assert.Equal(t, 2, ran)
+	assert.Equal(t, before, contents(t, filepath.Join(dir, "runs", runID)))
+}
+
+func TestRunWhoseContextWasCancelledGoesOn(t *testing.T) {
+	s, err := snapshot.NewFileStore(t.TempDir())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ran := 0
+	agent := agentOf(tryOnce, func(ctx context.Context) (string, error) {
+		if _, err := execute(ctx, toolOf("first", tryOnce, func(context.Context) (string, error) { ran++; return "", nil })); err != nil {
+			return "", err
+		}
+		cancel()
+		return execute(ctx, toolOf("second", tryOnce, func(context.Context) (string, error) { return "done", nil }))
+	})
+	st, err := state.Open(t.Context(), s, runID)
+	require.NoError(t, err)
+	_, err = execute(st.Context(ctx), agent)
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	require.NoError(t, st.Close())
+	assert.Equal(t, state.StatusInterrupted, st.Status())
+	out, err := run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })
+	require.NoError(t, err)
+	assert.Equal(t, "done", out)
+	assert.Equal(t, 1, ran)
+}
+
+// failing is a store whose journals fail to sync from some time on.
+type failing struct {
+	snapshot.Store
+	broken *atomic.Bool
+}
+
+type failingJournal struct {
+	snapshot.Journal
+	broken *atomic.Bool
+}
+
+func (s failing) Open(ctx context.Context, id string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.Store.Open(ctx, id, o)
+	return failingJournal{j, s.broken}, err
+}
+
+var errIO = errors.New("input/output error")
+
+func (j failingJournal) Sync(seq uint64) error {
+	if j.broken.Load() {
+		return errIO
+	}
+	return j.Journal.Sync(seq)
+}
+
+func TestOutcomeThatIsNotSyncedStopsTheRunAndWhatCameBeforeStays(t *testing.T) {
+	files, err := snapshot.NewFileStore(t.TempDir())
+	require.NoError(t, err)
+	s := failing{files, new(atomic.Bool)}
+	ran := make(map[string]int)
+	count := func(name string) handler {
+		return func(context.Context) (string, error) {
+			ran[name]++
+			s.broken.Store(name == "second" && ran[name] == 1)
+			return name, nil
+		}
+	}
+	agent := agentOf(tryOnce, func(ctx context.Context) (string, error) {
+		for _, name := range []string{"first", "second", "third"} {
+			if _, err := execute(ctx, toolOf(name, tryOnce, count(name))); err != nil {
+				return "", err
+			}
+		}
+		return "done", nil
+	})
+	st, err := state.Open(t.Context(), s, runID)
+	require.NoError(t, err)
+	_, err = execute(st.Context(t.Context()), agent)
+	require.ErrorIs(t, err, state.ErrStore)
+	require.ErrorIs(t, err, errIO)
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	assert.Equal(t, core.InterruptStore, st.Interrupted().Reason)
+	st.Close()
+	assert.Equal(t, map[string]int{"first": 1, "second": 1}, ran, "and nothing after it")
+
+	s.broken.Store(false)
+	out, err := run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })
+	require.NoError(t, err)
+	assert.Equal(t, "done", out)
+	assert.Equal(t, 1, ran["first"])
+	assert.Equal(t, 1, ran["third"])
+}
