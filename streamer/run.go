@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -20,11 +21,12 @@ type run struct {
 	// handler was told of; empty where a source knows its name.
 	fallback string
 
-	mu    sync.Mutex // guards what follows; held while the tape is written
-	tape  *tape
-	view  view
-	epoch string // of the newest event; empty while that is not known
-	tried uint64 // the source was read for the view when it was to have this number
+	mu     sync.Mutex // guards what follows; held while the tape is written
+	tape   *tape
+	view   view
+	epoch  string    // of the newest event; empty while that is not known
+	opened time.Time // when the newest opening was that the handler was told of
+	tried  uint64    // the source was read for the view when it was to have this number
 }
 
 // publish takes in a record and puts its frame on the tape of the run and on
@@ -32,19 +34,27 @@ type run struct {
 func (r *run) publish(f *frame, rec *core.Record, all *tape, allEpoch string) (awaited, allAwaited bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if opens(rec) {
-		r.epoch = epochName(rec.Time)
+	opening := opens(rec)
+	if f.seq > 0 && f.seq <= r.view.LastSeq {
+		if !opening || !rec.Time.After(r.opened) {
+			return false, false // it was published before
+		}
+		r.forget(f.seq)
+	}
+	if opening {
+		r.epoch, r.opened = epochName(rec.Time), rec.Time
 	} else if r.epoch == "" {
 		r.epoch = r.fallback
 	}
-	if f.seq > 0 && f.seq <= r.view.LastSeq && !opens(rec) {
-		return false, false // it was published before
-	}
-	if f.seq > 0 && f.seq <= r.view.LastSeq {
-		r.view = newView(r.id) // a crash has taken records that it has counted
-	}
 	r.view.take(rec)
 	return r.tape.append(f, cursor{r.epoch, f.seq}), all.number(f, allEpoch)
+}
+
+// forget forgets the records from the number on, which a crash has taken. r.mu
+// is held.
+func (r *run) forget(number uint64) {
+	r.view, r.tried = newView(r.id), 0
+	r.tape.rewind(number)
 }
 
 // begin names the epoch that the oldest events belong to, which began before

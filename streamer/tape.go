@@ -40,10 +40,32 @@ func (t *tape) put(e entry) bool {
 		t.entries = append(t.entries, e)
 	} else {
 		t.entries[t.next%uint64(t.limit)] = e
-		t.first++
 	}
 	t.next++
+	if limit := uint64(t.limit); t.next-t.first > limit {
+		t.first = t.next - limit
+	}
 	return t.changed != nil
+}
+
+// rewind forgets the events from the number on, which a crash has taken. Those
+// before it are put at the end anew: whoever reads on from an old position
+// knows them by their numbers, and whoever begins finds no other.
+func (t *tape) rewind(number uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var rest []entry
+	for p := t.first; p < t.next; p++ {
+		e := t.entries[p%uint64(t.limit)]
+		if e.id.n >= number {
+			break
+		}
+		rest = append(rest, e)
+	}
+	t.first = t.next
+	for _, e := range rest {
+		t.put(e)
+	}
 }
 
 // read copies events from the position on. It is not ok where they are no
