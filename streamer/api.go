@@ -200,7 +200,7 @@ func (h *Handler) newest(ctx context.Context, r *run, limit int) (frames []*fram
 
 // stored returns the newest frames that the source has of a run.
 func (h *Handler) stored(ctx context.Context, runID string, limit int) (frames []*frame, ids []cursor, err error) {
-	epoch := ""
+	epoch := unopened
 	for rec, err := range h.source.Records(ctx, runID, 0) {
 		if err != nil {
 			return nil, nil, err

@@ -210,58 +210,55 @@ func (s *stream) serveRun(ctx context.Context, id string) error {
 // position in the tape to go on from.
 func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err error) {
 	if s.handler.source == nil {
-		return s.skip(where), nil
+		s.check(where)
+		return s.pass(), nil
 	}
 	for {
 		before := s.at
-		// What is published from here on may be in the source too, and is then
-		// known by its number.
-		_, next := s.run.tape.span()
-		if err := s.replay(ctx); err != nil {
+		if err := s.replay(ctx, where == placeOlder); err != nil {
 			return 0, err
 		}
-		pos, where = s.run.tape.locate(s.at)
+		// What was published meanwhile may have been in the source too, and is
+		// known by its number.
+		pos, oldest, kept := s.run.tape.after(s.at.n)
 		switch {
-		case where == placeFound:
+		case !kept || oldest.n == s.at.n+1:
 			return pos, nil
-		case where != placeOlder:
-			return next, nil // the source is ahead of the tape, or the tape was empty
 		case s.at == before:
-			return s.skip(where), nil // the source does not have it either
+			return s.pass(), nil // the source does not have it either
 		}
 	}
 }
 
-// skip tells the client what is lost to it, and returns the position in the
-// tape to go on from.
-func (s *stream) skip(where place) uint64 {
-	oldest, pos, kept := s.run.tape.oldest()
-	if !kept {
-		if s.at != (cursor{}) {
-			s.reset("nothing of this run is kept; it begins anew")
-		}
-		return pos
-	}
-	if s.at != (cursor{}) && (where != placeOlder || oldest.id.epoch != s.at.epoch) {
+// check tells the client to begin anew if its cursor is not of what is kept.
+func (s *stream) check(where place) {
+	switch _, _, kept := s.run.tape.oldest(); {
+	case s.at == (cursor{}):
+	case !kept:
+		s.reset("nothing of this run is kept; it begins anew")
+	case where != placeOlder:
 		s.reset("the cursor is not of what is kept of this run; it begins anew")
 	}
-	if p, w := s.run.tape.locate(s.at); w == placeOlder && p > pos {
-		e := make([]entry, 1)
-		if n, ok := s.run.tape.read(p, e); ok && n == 1 {
-			oldest, pos = e[0], p // a hole in the middle
-		}
+}
+
+// pass tells the client what is lost to it, and returns the position in the
+// tape to go on from.
+func (s *stream) pass() uint64 {
+	pos, oldest, kept := s.run.tape.after(s.at.n)
+	if !kept {
+		return pos
 	}
-	if missed := oldest.id.n - 1 - s.at.n; missed > 0 {
-		s.at = cursor{oldest.id.epoch, oldest.id.n - 1}
+	if missed := oldest.n - 1 - s.at.n; missed > 0 {
+		s.at = cursor{oldest.epoch, oldest.n - 1}
 		s.gap(missed)
 	}
 	return pos
 }
 
-// replay sends what the source has after the cursor.
-func (s *stream) replay(ctx context.Context) error {
-	epoch, found := "", s.at == (cursor{})
-	oldest, _, kept := s.run.tape.oldest()
+// replay sends what the source has after the cursor. A cursor that is known to
+// be of this run, by the tape, is not reset where the source is behind.
+func (s *stream) replay(ctx context.Context, known bool) error {
+	openings, epoch, found := []cursor{{epoch: unopened}}, unopened, s.at == (cursor{})
 	for rec, err := range s.handler.source.Records(ctx, s.run.id, 0) {
 		select {
 		case <-s.handler.closing:
@@ -277,9 +274,7 @@ func (s *stream) replay(ctx context.Context) error {
 				break // it ended before the cursor
 			}
 			epoch = epochName(rec.Time)
-		}
-		if kept && rec.Seq == oldest.id.n {
-			s.run.begin(epoch)
+			openings = append(openings, cursor{epoch, rec.Seq})
 		}
 		if !found && epoch == s.at.epoch && rec.Seq >= s.at.n {
 			found = true
@@ -294,10 +289,11 @@ func (s *stream) replay(ctx context.Context) error {
 			return err
 		}
 	}
-	if !found {
+	if !found && !known {
 		s.reset("the cursor is of records that this run does not have; it begins anew")
-		return s.replay(ctx)
+		return s.replay(ctx, false)
 	}
+	s.run.name(openings)
 	return s.flush()
 }
 

@@ -45,6 +45,9 @@ func (r *run) publish(f *frame, rec *core.Record, all *tape, allEpoch string) (a
 		r.epoch, r.opened = epochName(rec.Time), rec.Time
 	} else if r.epoch == "" {
 		r.epoch = r.fallback
+		if r.epoch == "" && f.seq == 1 {
+			r.epoch = unopened
+		}
 	}
 	r.view.take(rec)
 	return r.tape.append(f, cursor{r.epoch, f.seq}), all.number(f, allEpoch)
@@ -57,19 +60,19 @@ func (r *run) forget(number uint64) {
 	r.tape.rewind(number)
 }
 
-// begin names the epoch that the oldest events belong to, which began before
-// the handler was told of the run.
-func (r *run) begin(epoch string) {
+// name names the epochs of events from before the first opening that the
+// handler was told of, by the openings that the source has.
+func (r *run) name(openings []cursor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.epoch == "" {
-		r.epoch = epoch
+		r.epoch = openings[len(openings)-1].epoch
 	}
-	r.tape.nameEpoch(epoch)
+	r.tape.name(openings)
 }
 
-// nameEpoch names that of the events whose epoch was not known.
-func (t *tape) nameEpoch(epoch string) {
+// name names the epochs that were not known.
+func (t *tape) name(openings []cursor) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for p := t.first; p < t.next; p++ {
@@ -77,7 +80,11 @@ func (t *tape) nameEpoch(epoch string) {
 		if e.id.epoch != "" {
 			return
 		}
-		e.id.epoch = epoch
+		for _, o := range openings {
+			if e.id.epoch == "" || o.n <= e.id.n {
+				e.id.epoch = o.epoch
+			}
+		}
 	}
 }
 

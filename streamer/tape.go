@@ -159,6 +159,24 @@ func (t *tape) afterUnnumbered(pos uint64) uint64 {
 	return pos
 }
 
+// after finds the first event with a number above n, which rises from event to
+// event. If none is kept, the position is that of the one to come.
+func (t *tape) after(n uint64) (pos uint64, id cursor, kept bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pos = t.next
+	for p := t.next; p > t.first; {
+		p--
+		switch e := &t.entries[p%uint64(t.limit)]; {
+		case e.id.n > n:
+			pos, id, kept = p, e.id, true
+		case e.id.n > 0:
+			return pos, id, kept
+		}
+	}
+	return pos, id, kept
+}
+
 // oldest is the first event with an ID.
 func (t *tape) oldest() (e entry, pos uint64, ok bool) {
 	t.mu.Lock()
