@@ -156,6 +156,7 @@ func (s *stream) begin() {
 	reconnect := s.handler.options.Reconnect
 	reconnect += time.Duration(rand.Int64N(int64(reconnect)/2 + 1))
 	_ = s.write(fmt.Appendf(nil, "retry: %d\n\n", max(1, reconnect.Milliseconds()))) // the next write says it too
+	s.flushed = time.Now()
 }
 
 // serveAll streams the runs from the cursor on, or from now.
@@ -331,6 +332,11 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 		}
 		clear(batch[:n])
 		pos += uint64(n)
+		if time.Since(s.flushed) >= s.handler.options.Heartbeat { // nothing that came was picked
+			if err := s.heartbeat(); err != nil {
+				return err
+			}
+		}
 		if n == len(batch) {
 			continue
 		}
@@ -348,7 +354,7 @@ func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 	for {
 		more := t.more(pos)
 		if more != nil {
-			s.timer.Reset(s.handler.options.Heartbeat)
+			s.timer.Reset(s.handler.options.Heartbeat - time.Since(s.flushed))
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
