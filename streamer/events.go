@@ -53,11 +53,13 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 	if id == "" {
 		id = query.Get("after")
 	}
+	ctx, release := s.untilClosed(req.Context())
+	defer release()
 	s.begin()
 	if r == nil {
-		err = s.serveAll(req.Context(), id)
+		err = s.serveAll(ctx, id)
 	} else {
-		err = s.serveRun(req.Context(), id)
+		err = s.serveRun(ctx, id)
 	}
 	if errors.Is(err, errSlow) {
 		h.counters.slow.Add(1)
@@ -140,6 +142,28 @@ type stream struct {
 	scratch  []byte
 }
 
+// farewell is how long a client may take for what was already written to it
+// when the handler is closed.
+const farewell = time.Second
+
+// untilClosed is ctx until the handler is closed, which also ends the patience
+// with a client that takes no byte. The caller releases it before it returns.
+func (s *stream) untilClosed(ctx context.Context) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	stop := context.AfterFunc(s.handler.open, func() {
+		defer close(done)
+		cancel(http.ErrServerClosed)
+		_ = s.control.SetWriteDeadline(time.Now().Add(farewell))
+	})
+	return ctx, func() {
+		if !stop() {
+			<-done // the writer is not to be touched after the handler has returned
+		}
+		cancel(nil)
+	}
+}
+
 // begin sends the head of the stream, at once, so that clients know that they
 // are connected.
 func (s *stream) begin() {
@@ -156,7 +180,7 @@ func (s *stream) begin() {
 	reconnect := s.handler.options.Reconnect
 	reconnect += time.Duration(rand.Int64N(int64(reconnect)/2 + 1))
 	_ = s.write(fmt.Appendf(nil, "retry: %d\n\n", max(1, reconnect.Milliseconds()))) // the next write says it too
-	s.flushed = time.Now()
+	_ = s.flush()
 }
 
 // serveAll streams the runs from the cursor on, or from now.
@@ -477,6 +501,9 @@ func (s *stream) write(p []byte) error {
 		s.deadline = now.Add(s.handler.options.WriteTimeout)
 		// Where the writer of a router or a test cannot, nothing is lost but that.
 		_ = s.control.SetWriteDeadline(s.deadline)
+		if s.handler.open.Err() != nil { // which may just have set a nearer one
+			return http.ErrServerClosed
+		}
 	}
 	s.written = true
 	_, err := s.w.Write(p)
