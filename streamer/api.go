@@ -175,13 +175,9 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 // newest returns the newest frames of a run that have an ID, and how many
 // were before them.
 func (h *Handler) newest(ctx context.Context, r *run, limit int) (frames []*frame, ids []cursor, before uint64, err error) {
-	first, next := r.tape.span()
-	kept := make([]entry, next-first)
-	if n, ok := r.tape.read(first, kept); ok {
-		for _, e := range kept[:n] {
-			if e.id.n > 0 && e.id.epoch != "" {
-				frames, ids = append(frames, e.frame), append(ids, e.id)
-			}
+	for _, e := range r.tape.all() {
+		if e.id.n > 0 && e.id.epoch != "" {
+			frames, ids = append(frames, e.frame), append(ids, e.id)
 		}
 	}
 	if h.source != nil && len(frames) < limit && (len(ids) == 0 || ids[0].n > 1) {

@@ -83,6 +83,17 @@ func (t *tape) read(pos uint64, into []entry) (n int, ok bool) {
 	return n, true
 }
 
+// all copies the events that are kept.
+func (t *tape) all() []entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]entry, 0, t.next-t.first)
+	for p := t.first; p < t.next; p++ {
+		all = append(all, t.entries[p%uint64(t.limit)])
+	}
+	return all
+}
+
 // more returns a channel that is closed when there is an event at the
 // position; nil if there is one.
 func (t *tape) more(pos uint64) <-chan struct{} {
