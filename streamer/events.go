@@ -211,6 +211,8 @@ func (s *stream) serveRun(ctx context.Context, id string) error {
 		var ok bool
 		if s.at, ok = parseCursor(id); !ok {
 			s.reset("the cursor is not of this run; it begins anew")
+		} else if s.at.n == 0 {
+			s.at = cursor{} // the ID of a reset
 		}
 	}
 	for {
@@ -464,9 +466,11 @@ func (s *stream) gap(missed uint64) {
 func (s *stream) reset(reason string) {
 	s.handler.counters.resets.Add(1)
 	if s.run != nil {
+		s.at = cursor{epoch: unopened}
+	}
+	_ = s.writeID() // also of the beginning: a client that is cut off now must not go on after what it had
+	if s.run != nil {
 		s.at = cursor{}
-	} else {
-		_ = s.writeID()
 	}
 	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})
 }
