@@ -22,7 +22,8 @@ type Options struct {
 	// Authorize says who a request comes from and what it may see. An error is
 	// answered before any stream begins: 401 for one that is
 	// ErrUnauthenticated, 403 for every other. If it is nil, only requests
-	// from and to a loopback address are served.
+	// from and to a loopback address are served: behind a reverse proxy on the
+	// same machine that may be everybody's, so set it there.
 	Authorize func(*http.Request) (Scope, error)
 
 	// Control lets those whose Scope allows it interrupt runs and answer

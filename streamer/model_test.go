@@ -61,8 +61,6 @@ func (w *world) add(r core.Record) {
 	r.RunID, r.Seq, r.Time = "r", uint64(len(w.records)+1), time.Now().Add(time.Duration(w.serial))
 	r.Detail = &core.Detail{Message: strconv.Itoa(w.serial), Usage: core.Usage{InputTokens: w.serial}}
 	w.records = append(w.records, r)
-	if r.Kind == core.KindRun && r.Status == core.StatusStarted {
-	}
 	if w.source != nil {
 		w.source.put(r)
 	}
@@ -386,7 +384,9 @@ func happen(t *testing.T, seed uint64, stored bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching sync.WaitGroup
 	clients := []*watcher{
-		{}, {}, {},
+		{},
+		{},
+		{},
 		{query: "&status=failed", picks: func(r *core.Record) bool { return r.Status == core.StatusFailed }},
 		{query: "&type=run", picks: func(r *core.Record) bool { return r.Kind == core.KindRun }},
 	}

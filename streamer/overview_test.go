@@ -2,6 +2,7 @@ package streamer_test
 
 import (
 	"math"
+	"net/http"
 	"sync"
 	"testing"
 
@@ -56,8 +57,13 @@ func TestErrorWhoseTextIsLongInComingDoesNotHoldUpTheRun(t *testing.T) {
 	f.call("a", core.StatusFailed, func(r *core.Record) { r.Err = slow })
 	answered := make(chan int, 1)
 	go func() {
-		var all struct{}
-		answered <- get(t, server.URL+"/api/runs", &all)
+		resp, err := http.Get(server.URL + "/api/runs")
+		if err != nil {
+			answered <- 0
+			return
+		}
+		_ = resp.Body.Close()
+		answered <- resp.StatusCode
 	}()
 	<-slow.begun
 	f.log(1) // would wait for ever
