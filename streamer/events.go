@@ -47,7 +47,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 	}
 	h.counters.accepted.Add(1)
 
-	s := &stream{handler: h, run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), proto: req.ProtoMajor}
+	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), proto: req.ProtoMajor}
 	defer s.timer.Stop()
 	id := req.Header.Get("Last-Event-ID")
 	if id == "" {
@@ -180,7 +180,9 @@ func (s *stream) begin() {
 	reconnect := s.handler.options.Reconnect
 	reconnect += time.Duration(rand.Int64N(int64(reconnect)/2 + 1))
 	_ = s.write(fmt.Appendf(nil, "retry: %d\n\n", max(1, reconnect.Milliseconds()))) // the next write says it too
-	_ = s.flush()
+	if s.run != nil {
+		_ = s.flush() // a source may take its time; that of all runs is flushed once its place is known
+	}
 }
 
 // serveAll streams the runs from the cursor on, or from now.
