@@ -84,6 +84,8 @@ type following struct {
 	runID string
 	last  uint64 // the number of the newest record that was yielded
 
+	created time.Time // when the run was; zero until it was loaded
+
 	file   *os.File // the newest journal there was; nil before the first
 	number uint64   // of the journal
 	offset int64    // of pending
@@ -119,7 +121,7 @@ func (f *following) advance(ctx context.Context, yield func(core.Record, error) 
 			}
 		}
 		if f.number == newest && f.file != nil {
-			return nil
+			return f.mustBeSame()
 		}
 		if err := f.open(ctx, newest, yield); errors.Is(err, fs.ErrNotExist) {
 			continue // a compaction came between
@@ -127,6 +129,20 @@ func (f *following) advance(ctx context.Context, yield func(core.Record, error) 
 			return err
 		}
 	}
+}
+
+// mustBeSame checks that the journal is still that of its name: the one of a
+// run that was deleted can be read as long as it is open.
+func (f *following) mustBeSame() error {
+	open, err := f.file.Stat()
+	if err != nil {
+		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+	}
+	named, err := os.Stat(f.store.run(f.runID, fmt.Sprintf(journalName, f.number)))
+	if err == nil && !os.SameFile(open, named) {
+		return noRun(f.runID)
+	}
+	return nil // also if it is gone: the next look finds what is there instead
 }
 
 // open goes over to another journal. What was written to those before it and
@@ -151,6 +167,10 @@ func (f *following) load(ctx context.Context, yield func(core.Record, error) boo
 	if err != nil {
 		return err
 	}
+	if !f.created.IsZero() && !found.Created.Equal(f.created) {
+		return noRun(f.runID) // the one that is followed was deleted, and has a namesake
+	}
+	f.created = found.Created
 	return f.yield(found.Records, yield)
 }
 

@@ -175,13 +175,9 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 // newest returns the newest frames of a run that have an ID, and how many
 // were before them.
 func (h *Handler) newest(ctx context.Context, r *run, limit int) (frames []*frame, ids []cursor, before uint64, err error) {
-	first, next := r.tape.span()
-	kept := make([]entry, next-first)
-	if n, ok := r.tape.read(first, kept); ok {
-		for _, e := range kept[:n] {
-			if e.id.n > 0 && e.id.epoch != "" {
-				frames, ids = append(frames, e.frame), append(ids, e.id)
-			}
+	for _, e := range r.tape.all() {
+		if e.id.n > 0 && e.id.epoch != "" {
+			frames, ids = append(frames, e.frame), append(ids, e.id)
 		}
 	}
 	if h.source != nil && len(frames) < limit && (len(ids) == 0 || ids[0].n > 1) {
@@ -200,7 +196,7 @@ func (h *Handler) newest(ctx context.Context, r *run, limit int) (frames []*fram
 
 // stored returns the newest frames that the source has of a run.
 func (h *Handler) stored(ctx context.Context, runID string, limit int) (frames []*frame, ids []cursor, err error) {
-	epoch := ""
+	epoch := unopened
 	for rec, err := range h.source.Records(ctx, runID, 0) {
 		if err != nil {
 			return nil, nil, err

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -30,7 +31,9 @@ type Client struct {
 	Silence time.Duration
 
 	// MaxDelay bounds the wait between two tries, which begins at what the
-	// server asks for and doubles while no event comes. Defaults to 30 s.
+	// server asks for and doubles while no event comes. Defaults to 30 s. What
+	// a refusal asks for with Retry-After is waited for all the same, up to a
+	// day.
 	MaxDelay time.Duration
 
 	// MaxEvent is how many bytes an event may have. Defaults to 4 MB.
@@ -150,11 +153,14 @@ func (c *Client) follower() *follower {
 	return f
 }
 
+// maxRetryAfter bounds what a server may ask for with Retry-After.
+const maxRetryAfter = 24 * time.Hour
+
 // delay is how long to wait after err: what the answer asks for, or twice as
 // long after each failure.
 func (f *follower) delay(err error) time.Duration {
 	if after, ok := core.RetryAfter(err); ok {
-		return after
+		return min(after, maxRetryAfter)
 	}
 	d := min(f.base, f.most)
 	for range min(f.failed, 30) {
@@ -219,6 +225,9 @@ func (f *follower) request(ctx context.Context) (*http.Response, error) {
 	req.Header.Set("Accept", "text/event-stream")
 	req.Header.Set("Cache-Control", "no-store")
 	if f.cursor != "" {
+		if strings.ContainsFunc(f.cursor, unicode.IsControl) {
+			return nil, final{fmt.Errorf("streamer: the cursor %.100q cannot be sent: it has control characters", f.cursor)}
+		}
 		req.Header.Set("Last-Event-ID", f.cursor)
 	}
 	return f.http.Do(req)

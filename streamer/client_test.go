@@ -178,3 +178,20 @@ func TestClientEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+func TestClientSaysThatACursorCannotBeSent(t *testing.T) {
+	events, _, err := follow(t, streamer.Client{}, answer(200, "", "id: a\x01b\ndata: x\n\n"), answer(204, "", ""))
+	assert.Len(t, events, 1)
+	require.ErrorContains(t, err, `the cursor "a\x01b" cannot be sent`)
+
+	_, _, err = follow(t, streamer.Client{After: "a\nb"}, answer(204, "", ""))
+	require.ErrorContains(t, err, `the cursor "a\nb" cannot be sent`)
+}
+
+func TestClientIsNotSentAwayForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s, err := follow(t, streamer.Client{}, answer(429, "Retry-After: 99999999999999", ""), answer(204, "", ""))
+		require.NoError(t, err)
+		assert.Equal(t, []time.Duration{0, 24 * time.Hour}, s.asked)
+	})
+}

@@ -48,6 +48,9 @@ func opens(r *core.Record) bool {
 	return r.Kind == core.KindRun && r.Status == core.StatusStarted && r.Seq > 0 && !r.Replayed
 }
 
+// unopened is the epoch of records that no opening is before.
+const unopened = "0"
+
 // epochName names the opening of a run whose first record was made at t. It is
 // the same in every process that reads the record.
 func epochName(t time.Time) string { return strconv.FormatUint(uint64(t.UnixNano()), 36) }

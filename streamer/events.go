@@ -47,17 +47,19 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 	}
 	h.counters.accepted.Add(1)
 
-	s := &stream{handler: h, run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), proto: req.ProtoMajor}
+	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), proto: req.ProtoMajor}
 	defer s.timer.Stop()
 	id := req.Header.Get("Last-Event-ID")
 	if id == "" {
 		id = query.Get("after")
 	}
+	ctx, release := s.untilClosed(req.Context())
+	defer release()
 	s.begin()
 	if r == nil {
-		err = s.serveAll(req.Context(), id)
+		err = s.serveAll(ctx, id)
 	} else {
-		err = s.serveRun(req.Context(), id)
+		err = s.serveRun(ctx, id)
 	}
 	if errors.Is(err, errSlow) {
 		h.counters.slow.Add(1)
@@ -140,6 +142,28 @@ type stream struct {
 	scratch  []byte
 }
 
+// farewell is how long a client may take for what was already written to it
+// when the handler is closed.
+const farewell = time.Second
+
+// untilClosed is ctx until the handler is closed, which also ends the patience
+// with a client that takes no byte. The caller releases it before it returns.
+func (s *stream) untilClosed(ctx context.Context) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	stop := context.AfterFunc(s.handler.open, func() {
+		defer close(done)
+		cancel(http.ErrServerClosed)
+		_ = s.control.SetWriteDeadline(time.Now().Add(farewell))
+	})
+	return ctx, func() {
+		if !stop() {
+			<-done // the writer is not to be touched after the handler has returned
+		}
+		cancel(nil)
+	}
+}
+
 // begin sends the head of the stream, at once, so that clients know that they
 // are connected.
 func (s *stream) begin() {
@@ -156,6 +180,9 @@ func (s *stream) begin() {
 	reconnect := s.handler.options.Reconnect
 	reconnect += time.Duration(rand.Int64N(int64(reconnect)/2 + 1))
 	_ = s.write(fmt.Appendf(nil, "retry: %d\n\n", max(1, reconnect.Milliseconds()))) // the next write says it too
+	if s.run != nil {
+		_ = s.flush() // a source may take its time; that of all runs is flushed once its place is known
+	}
 }
 
 // serveAll streams the runs from the cursor on, or from now.
@@ -186,6 +213,8 @@ func (s *stream) serveRun(ctx context.Context, id string) error {
 		var ok bool
 		if s.at, ok = parseCursor(id); !ok {
 			s.reset("the cursor is not of this run; it begins anew")
+		} else if s.at.n == 0 {
+			s.at = cursor{} // the ID of a reset
 		}
 	}
 	for {
@@ -210,58 +239,55 @@ func (s *stream) serveRun(ctx context.Context, id string) error {
 // position in the tape to go on from.
 func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err error) {
 	if s.handler.source == nil {
-		return s.skip(where), nil
+		s.check(where)
+		return s.pass(), nil
 	}
 	for {
 		before := s.at
-		// What is published from here on may be in the source too, and is then
-		// known by its number.
-		_, next := s.run.tape.span()
-		if err := s.replay(ctx); err != nil {
+		if err := s.replay(ctx, where == placeOlder); err != nil {
 			return 0, err
 		}
-		pos, where = s.run.tape.locate(s.at)
+		// What was published meanwhile may have been in the source too, and is
+		// known by its number.
+		pos, oldest, kept := s.run.tape.after(s.at.n)
 		switch {
-		case where == placeFound:
+		case !kept || oldest.n == s.at.n+1:
 			return pos, nil
-		case where != placeOlder:
-			return next, nil // the source is ahead of the tape, or the tape was empty
 		case s.at == before:
-			return s.skip(where), nil // the source does not have it either
+			return s.pass(), nil // the source does not have it either
 		}
 	}
 }
 
-// skip tells the client what is lost to it, and returns the position in the
-// tape to go on from.
-func (s *stream) skip(where place) uint64 {
-	oldest, pos, kept := s.run.tape.oldest()
-	if !kept {
-		if s.at != (cursor{}) {
-			s.reset("nothing of this run is kept; it begins anew")
-		}
-		return pos
-	}
-	if s.at != (cursor{}) && (where != placeOlder || oldest.id.epoch != s.at.epoch) {
+// check tells the client to begin anew if its cursor is not of what is kept.
+func (s *stream) check(where place) {
+	switch _, _, kept := s.run.tape.oldest(); {
+	case s.at == (cursor{}):
+	case !kept:
+		s.reset("nothing of this run is kept; it begins anew")
+	case where != placeOlder:
 		s.reset("the cursor is not of what is kept of this run; it begins anew")
 	}
-	if p, w := s.run.tape.locate(s.at); w == placeOlder && p > pos {
-		e := make([]entry, 1)
-		if n, ok := s.run.tape.read(p, e); ok && n == 1 {
-			oldest, pos = e[0], p // a hole in the middle
-		}
+}
+
+// pass tells the client what is lost to it, and returns the position in the
+// tape to go on from.
+func (s *stream) pass() uint64 {
+	pos, oldest, kept := s.run.tape.after(s.at.n)
+	if !kept {
+		return pos
 	}
-	if missed := oldest.id.n - 1 - s.at.n; missed > 0 {
-		s.at = cursor{oldest.id.epoch, oldest.id.n - 1}
+	if missed := oldest.n - 1 - s.at.n; missed > 0 {
+		s.at = cursor{oldest.epoch, oldest.n - 1}
 		s.gap(missed)
 	}
 	return pos
 }
 
-// replay sends what the source has after the cursor.
-func (s *stream) replay(ctx context.Context) error {
-	epoch, found := "", s.at == (cursor{})
-	oldest, _, kept := s.run.tape.oldest()
+// replay sends what the source has after the cursor. A cursor that is known to
+// be of this run, by the tape, is not reset where the source is behind.
+func (s *stream) replay(ctx context.Context, known bool) error {
+	openings, epoch, found := []cursor{{epoch: unopened}}, unopened, s.at == (cursor{})
 	for rec, err := range s.handler.source.Records(ctx, s.run.id, 0) {
 		select {
 		case <-s.handler.closing:
@@ -277,9 +303,7 @@ func (s *stream) replay(ctx context.Context) error {
 				break // it ended before the cursor
 			}
 			epoch = epochName(rec.Time)
-		}
-		if kept && rec.Seq == oldest.id.n {
-			s.run.begin(epoch)
+			openings = append(openings, cursor{epoch, rec.Seq})
 		}
 		if !found && epoch == s.at.epoch && rec.Seq >= s.at.n {
 			found = true
@@ -294,10 +318,11 @@ func (s *stream) replay(ctx context.Context) error {
 			return err
 		}
 	}
-	if !found {
+	if !found && !known {
 		s.reset("the cursor is of records that this run does not have; it begins anew")
-		return s.replay(ctx)
+		return s.replay(ctx, false)
 	}
+	s.run.name(openings)
 	return s.flush()
 }
 
@@ -335,6 +360,11 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 		}
 		clear(batch[:n])
 		pos += uint64(n)
+		if time.Since(s.flushed) >= s.handler.options.Heartbeat { // nothing that came was picked
+			if err := s.heartbeat(); err != nil {
+				return err
+			}
+		}
 		if n == len(batch) {
 			continue
 		}
@@ -352,7 +382,7 @@ func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 	for {
 		more := t.more(pos)
 		if more != nil {
-			s.timer.Reset(s.handler.options.Heartbeat)
+			s.timer.Reset(s.handler.options.Heartbeat - time.Since(s.flushed))
 			select {
 			case <-ctx.Done():
 				return context.Cause(ctx)
@@ -438,9 +468,11 @@ func (s *stream) gap(missed uint64) {
 func (s *stream) reset(reason string) {
 	s.handler.counters.resets.Add(1)
 	if s.run != nil {
+		s.at = cursor{epoch: unopened}
+	}
+	_ = s.writeID() // also of the beginning: a client that is cut off now must not go on after what it had
+	if s.run != nil {
 		s.at = cursor{}
-	} else {
-		_ = s.writeID()
 	}
 	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})
 }
@@ -475,6 +507,9 @@ func (s *stream) write(p []byte) error {
 		s.deadline = now.Add(s.handler.options.WriteTimeout)
 		// Where the writer of a router or a test cannot, nothing is lost but that.
 		_ = s.control.SetWriteDeadline(s.deadline)
+		if s.handler.open.Err() != nil { // which may just have set a nearer one
+			return http.ErrServerClosed
+		}
 	}
 	s.written = true
 	_, err := s.w.Write(p)

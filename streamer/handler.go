@@ -22,7 +22,8 @@ type Options struct {
 	// Authorize says who a request comes from and what it may see. An error is
 	// answered before any stream begins: 401 for one that is
 	// ErrUnauthenticated, 403 for every other. If it is nil, only requests
-	// from and to a loopback address are served.
+	// from and to a loopback address are served: behind a reverse proxy on the
+	// same machine that may be everybody's, so set it there.
 	Authorize func(*http.Request) (Scope, error)
 
 	// Control lets those whose Scope allows it interrupt runs and answer
@@ -101,9 +102,11 @@ type Handler struct {
 	runs  *runs
 	all   *tape
 
-	wakeup  chan struct{} // there are tapes to wake
-	closing chan struct{} // closed when Close begins
-	woken   chan struct{} // closed when the waker has ended
+	wakeup  chan struct{}      // there are tapes to wake
+	closing <-chan struct{}    // closed when Close begins
+	open    context.Context    // ends then
+	shut    context.CancelFunc // ends it
+	woken   chan struct{}      // closed when the waker has ended
 
 	mu      sync.Mutex // guards what follows
 	dirty   []*tape    // whose clients wait for what has come
@@ -135,10 +138,12 @@ func New(source Source, options Options) (*Handler, error) {
 		options: o, source: source, epoch: randomEpoch(),
 		runs: &runs{byID: make(map[string]*run), limit: o.Runs, events: o.History},
 		all:  newTape(o.History), clients: newClients(),
-		wakeup: make(chan struct{}, 1), closing: make(chan struct{}), woken: make(chan struct{}),
+		wakeup: make(chan struct{}, 1), woken: make(chan struct{}),
 		quiet: make(chan struct{}),
 		guard: http.NewCrossOriginProtection(),
 	}
+	h.open, h.shut = context.WithCancel(context.Background())
+	h.closing = h.open.Done()
 	if source == nil {
 		h.runs.fallback = h.epoch
 	}
@@ -206,7 +211,7 @@ func (h *Handler) Close(ctx context.Context) error {
 	h.mu.Lock()
 	if !h.closed {
 		h.closed = true
-		close(h.closing)
+		h.shut()
 		if h.clients.total == 0 {
 			close(h.quiet)
 		}

@@ -40,10 +40,32 @@ func (t *tape) put(e entry) bool {
 		t.entries = append(t.entries, e)
 	} else {
 		t.entries[t.next%uint64(t.limit)] = e
-		t.first++
 	}
 	t.next++
+	if limit := uint64(t.limit); t.next-t.first > limit {
+		t.first = t.next - limit
+	}
 	return t.changed != nil
+}
+
+// rewind forgets the events from the number on, which a crash has taken. Those
+// before it are put at the end anew: whoever reads on from an old position
+// knows them by their numbers, and whoever begins finds no other.
+func (t *tape) rewind(number uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var rest []entry
+	for p := t.first; p < t.next; p++ {
+		e := t.entries[p%uint64(t.limit)]
+		if e.id.n >= number {
+			break
+		}
+		rest = append(rest, e)
+	}
+	t.first = t.next
+	for _, e := range rest {
+		t.put(e)
+	}
 }
 
 // read copies events from the position on. It is not ok where they are no
@@ -59,6 +81,17 @@ func (t *tape) read(pos uint64, into []entry) (n int, ok bool) {
 		n++
 	}
 	return n, true
+}
+
+// all copies the events that are kept.
+func (t *tape) all() []entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]entry, 0, t.next-t.first)
+	for p := t.first; p < t.next; p++ {
+		all = append(all, t.entries[p%uint64(t.limit)])
+	}
+	return all
 }
 
 // more returns a channel that is closed when there is an event at the
@@ -135,6 +168,24 @@ func (t *tape) afterUnnumbered(pos uint64) uint64 {
 		pos++
 	}
 	return pos
+}
+
+// after finds the first event with a number above n, which rises from event to
+// event. If none is kept, the position is that of the one to come.
+func (t *tape) after(n uint64) (pos uint64, id cursor, kept bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pos = t.next
+	for p := t.next; p > t.first; {
+		p--
+		switch e := &t.entries[p%uint64(t.limit)]; {
+		case e.id.n > n:
+			pos, id, kept = p, e.id, true
+		case e.id.n > 0:
+			return pos, id, kept
+		}
+	}
+	return pos, id, kept
 }
 
 // oldest is the first event with an ID.

@@ -3,6 +3,8 @@ package streamer
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -158,7 +160,11 @@ func (v *view) call(r *core.Record) {
 		v.calls.Waiting--
 	}
 	if r.Detail != nil {
-		v.usage = v.usage.Plus(r.Detail.Usage)
+		u := r.Detail.Usage
+		if math.IsNaN(u.Cost) || math.IsInf(u.Cost, 0) {
+			u.Cost = 0 // JSON has no word for it, and nothing can be added to it
+		}
+		v.usage = v.usage.Plus(u)
 	}
 	if r.Status == core.StatusStarted {
 		v.calls.Attempts++
@@ -200,11 +206,18 @@ func (v *view) end(r *core.Record, active bool) {
 	}
 }
 
+// snapshot is a view that stays as it is, for state.
+func (v *view) snapshot() view {
+	s := *v
+	s.active, s.stopped, s.questions = maps.Clone(v.active), nil, slices.Clone(v.questions)
+	return s
+}
+
 // state is the view as it is sent.
 func (v *view) state() RunState {
 	s := RunState{
 		RunInfo: v.RunInfo, Calls: v.calls, Usage: v.usage,
-		Questions: slices.Clone(v.questions), Partial: v.firstSeq > 1,
+		Questions: v.questions, Partial: v.firstSeq > 1,
 	}
 	if v.lastError != nil {
 		s.LastError = errorOf(v.lastError)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
@@ -39,8 +40,9 @@ type follower struct {
 
 // followed is one run.
 type followed struct {
-	last   uint64             // the number of the newest record that was published, or was there before
-	cancel context.CancelFunc // nil while nobody follows it
+	created time.Time          // of the run: one that was deleted may have a namesake
+	last    uint64             // the number of the newest record that was published, or was there before
+	cancel  context.CancelFunc // nil while nobody follows it
 }
 
 // look begins to follow the runs that have become more, and ends it for those
@@ -52,11 +54,12 @@ func (f *follower) look(ctx context.Context) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.forget(infos)
 	for i := range infos {
 		info := &infos[i]
 		r := f.runs[info.RunID]
 		if r == nil {
-			r = &followed{}
+			r = &followed{created: info.Created}
 			if !f.looked {
 				r.last = info.LastSeq
 			}
@@ -71,6 +74,25 @@ func (f *follower) look(ctx context.Context) {
 		}
 	}
 	f.looked = true
+}
+
+// forget forgets the runs that were deleted, once nobody follows them. f.mu is
+// held.
+func (f *follower) forget(infos []snapshot.Info) {
+	created := make(map[string]time.Time, len(infos))
+	for i := range infos {
+		created[infos[i].RunID] = infos[i].Created
+	}
+	for id, r := range f.runs {
+		if c, ok := created[id]; ok && (c.Equal(r.created) || c.IsZero()) {
+			continue
+		}
+		if r.cancel == nil {
+			delete(f.runs, id)
+		} else {
+			r.cancel()
+		}
+	}
 }
 
 // follow publishes a run until it ends. f.mu is held.

@@ -1,0 +1,506 @@
+package streamer_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// world is a run, whoever serves it and whoever watches it, all by chance. It
+// knows what the run is, which the streams are compared with.
+type world struct {
+	t      *testing.T
+	rng    *rand.Rand
+	source *shelf // nil without one
+
+	mu      sync.Mutex // guards what follows
+	handler *streamer.Handler
+	records []core.Record   // what the run is
+	lost    map[string]bool // records that a crash has taken, by their messages
+	lostTo  uint64          // the greatest number of those
+	serial  int
+	calm    bool // connections are no longer cut
+	unheard bool // of the run, by the handler
+
+	calling []core.Record // the newest of calls that have not ended
+	began   int           // calls
+}
+
+// opened is the epoch of the record with the number.
+func (w *world) opened(seq uint64) (epoch string) {
+	for _, r := range w.records[:seq] {
+		if r.Kind == core.KindRun && r.Status == core.StatusStarted {
+			epoch = strconv.FormatUint(uint64(r.Time.UnixNano()), 36)
+		}
+	}
+	return epoch
+}
+
+// add makes the next record of the run.
+func (w *world) add(r core.Record) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.serial++
+	r.RunID, r.Seq, r.Time = "r", uint64(len(w.records)+1), time.Now().Add(time.Duration(w.serial))
+	r.Detail = &core.Detail{Message: strconv.Itoa(w.serial), Usage: core.Usage{InputTokens: w.serial}}
+	w.records = append(w.records, r)
+	if w.source != nil {
+		w.source.put(r)
+	}
+	w.handler.Publish(r)
+	w.unheard = false
+}
+
+// open begins another generation of the run; calls that were under way begin
+// anew if they come again.
+func (w *world) open() {
+	w.calling = nil
+	w.add(core.Record{Kind: core.KindRun, Status: core.StatusStarted})
+}
+
+// step makes a record of a call, of nothing much, or of the end of an opening.
+// The calls are lived through as they are: each address is of one call.
+func (w *world) step(dice *rand.Rand) {
+	if len(w.calling) == 0 || dice.IntN(4) == 0 {
+		switch dice.IntN(3) {
+		case 0:
+			w.add(core.Record{Kind: core.KindLog, Status: core.StatusRecorded})
+		case 1:
+			if dice.IntN(5) == 0 {
+				w.add(core.Record{Kind: core.KindRun, Status: core.StatusInterrupted})
+				return
+			}
+			fallthrough
+		default:
+			w.began++
+			a, err := core.ParseAddress(fmt.Sprintf("c%d", w.began))
+			require.NoError(w.t, err)
+			r := core.Record{Address: a, Name: a.Tag(), Kind: core.KindTool, Status: core.StatusStarted, MaxAttempts: 3}
+			w.calling = append(w.calling, r)
+			w.add(r)
+		}
+		return
+	}
+	i := dice.IntN(len(w.calling))
+	r := &w.calling[i]
+	switch {
+	case r.Status == core.StatusStarted && dice.IntN(2) == 0:
+		r.Status, r.WillRetry, r.Delay = core.StatusFailed, true, time.Second
+	case r.Status == core.StatusStarted:
+		r.Status = core.StatusCompleted
+		if dice.IntN(3) == 0 {
+			r.Status = core.StatusFailed
+		}
+		w.add(*r)
+		w.calling = slices.Delete(w.calling, i, i+1)
+		return
+	case r.Status == core.StatusFailed:
+		r.Retry()
+	case r.Status == core.StatusRetrying:
+		r.Status = core.StatusStarted
+	}
+	w.add(*r)
+}
+
+// crash loses the last records of the run, which is opened again.
+func (w *world) crash(n int) {
+	w.mu.Lock()
+	kept := len(w.records) - n
+	for _, r := range w.records[kept:] {
+		w.lost[r.Message()] = true
+		w.lostTo = max(w.lostTo, r.Seq)
+	}
+	w.records = slices.Clone(w.records[:kept])
+	if w.source != nil {
+		w.source.lose("r", kept)
+	}
+	w.mu.Unlock()
+}
+
+// restart begins another handler, and ends the one before.
+func (w *world) restart(history int) {
+	var source streamer.Source
+	if w.source != nil {
+		source = w.source
+	}
+	h, err := streamer.New(source, streamer.Options{
+		History: history, Heartbeat: 10 * time.Millisecond, Reconnect: time.Millisecond,
+		Authorize: func(*http.Request) (streamer.Scope, error) { return streamer.Scope{}, nil },
+	})
+	require.NoError(w.t, err)
+	w.mu.Lock()
+	before := w.handler
+	w.handler, w.unheard = h, true
+	w.mu.Unlock()
+	if before != nil {
+		require.NoError(w.t, before.Close(w.t.Context()))
+	}
+}
+
+// RoundTrip serves a request without a network, and cuts the answer anywhere.
+func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.source == nil && w.unheard {
+		return nil, errors.New("connection refused") // it would say for good that there is no such run
+	}
+	most := int64(1) << 60
+	if !w.calm && w.rng.IntN(4) > 0 {
+		most = w.rng.Int64N(3000)
+	}
+	from, to := io.Pipe()
+	a := &answering{header: make(http.Header), to: to, begun: make(chan struct{})}
+	ctx, cancel := context.WithCancel(req.Context())
+	req = req.Clone(ctx)
+	h := w.handler
+	go func() {
+		defer cancel()
+		h.ServeHTTP(a, req)
+		_ = to.Close()
+	}()
+	w.mu.Unlock()
+	<-a.begun
+	w.mu.Lock()
+	return &http.Response{StatusCode: a.status, Header: a.header, Request: req, Body: &cutBody{from, most, cancel}}, nil
+}
+
+// answering is the writer of an answer that is read while it is written.
+type answering struct {
+	header http.Header
+	status int
+	to     *io.PipeWriter
+	begun  chan struct{}
+}
+
+func (a *answering) Header() http.Header { return a.header }
+
+func (a *answering) WriteHeader(status int) {
+	a.status = status
+	close(a.begun)
+}
+
+func (a *answering) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.WriteHeader(http.StatusOK)
+	}
+	return a.to.Write(p)
+}
+
+func (a *answering) Flush() {}
+
+// cutBody is a body that ends early.
+type cutBody struct {
+	*io.PipeReader
+	left   int64
+	cancel context.CancelFunc
+}
+
+func (b *cutBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := b.PipeReader.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+func (b *cutBody) Close() error {
+	b.cancel()
+	return b.PipeReader.Close()
+}
+
+// watcher is a client, and what it has made of the stream.
+type watcher struct {
+	world  *world
+	picks  func(*core.Record) bool
+	query  string
+	has    map[uint64]string // the messages of the records that it was sent
+	passed map[uint64]bool   // what it was told that it has missed
+	last   uint64            // the number of its cursor
+	epoch  string            // of its cursor
+	resets int
+}
+
+// watch checks every event as it comes.
+func (c *watcher) watch(ctx context.Context) error {
+	client := &streamer.Client{
+		URL: "http://localhost/events?run=r" + c.query, MaxDelay: 2 * time.Millisecond, HTTPClient: &http.Client{Transport: c.world},
+	}
+	for e, err := range client.Events(ctx) {
+		if err != nil {
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		}
+		if err := c.take(e); err != nil {
+			return fmt.Errorf("%s %s %s: %w", e.ID, e.Name, e.Data, err)
+		}
+	}
+	return errors.New("ended")
+}
+
+func (c *watcher) take(e streamer.Event) error {
+	w := c.world
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch e.Name {
+	case "reset":
+		last := c.last
+		due := w.lost[c.has[c.last]]
+		if c.picks != nil || w.source == nil {
+			// It may have been moved on to what was lost, or what it is of is forgotten.
+			due = due || c.last < w.lostTo || c.epoch != w.opened(uint64(len(w.records)))
+		}
+		c.resets++
+		c.has, c.passed, c.last, c.epoch = make(map[uint64]string), make(map[uint64]bool), 0, ""
+		if !due {
+			return fmt.Errorf("it was not due after %d of %d", last, len(w.records))
+		}
+		return nil
+	case "gap":
+		if w.source != nil {
+			return errors.New("the source has it")
+		}
+		var gap struct{ Missed uint64 }
+		if err := e.Decode(&gap); err != nil {
+			return err
+		}
+		n := numberOf(e.ID)
+		if gap.Missed == 0 || gap.Missed > n {
+			return errors.New("more than there is")
+		}
+		if c.picks == nil && c.last+gap.Missed != n {
+			return fmt.Errorf("after %d", c.last)
+		}
+		for m := n - gap.Missed + 1; m <= n; m++ {
+			c.passed[m] = true
+		}
+		c.last, c.epoch = n, epochOf(e.ID)
+		return nil
+	}
+	var rec struct {
+		Seq     uint64
+		Message string
+	}
+	if err := e.Decode(&rec); err != nil {
+		return err
+	}
+	if rec.Seq != numberOf(e.ID) {
+		return errors.New("the number is not that of the ID")
+	}
+	if rec.Seq <= c.last {
+		return fmt.Errorf("it is not after %d", c.last)
+	}
+	if c.picks == nil && rec.Seq != c.last+1 {
+		return fmt.Errorf("something is missing after %d", c.last)
+	}
+	if !w.lost[rec.Message] {
+		if rec.Seq > uint64(len(w.records)) || w.records[rec.Seq-1].Message() != rec.Message {
+			return errors.New("there is no such record")
+		}
+		if want := fmt.Sprintf("%s-%d", w.opened(rec.Seq), rec.Seq); e.ID != want && w.source != nil {
+			return fmt.Errorf("the ID is not %s", want)
+		}
+	}
+	c.has[rec.Seq], c.last, c.epoch = rec.Message, rec.Seq, epochOf(e.ID)
+	return nil
+}
+
+func numberOf(id string) uint64 {
+	_, digits, _ := strings.Cut(id, "-")
+	n, _ := strconv.ParseUint(digits, 10, 64)
+	return n
+}
+
+func epochOf(id string) string {
+	epoch, _, _ := strings.Cut(id, "-")
+	return epoch
+}
+
+// settled checks that the client has what the run is, or was told otherwise.
+func (c *watcher) settled() error {
+	w := c.world
+	for i := range w.records {
+		r := &w.records[i]
+		got, ok := c.has[r.Seq]
+		picked := c.picks == nil || c.picks(r)
+		switch {
+		case picked && !ok && !c.passed[r.Seq]:
+			return fmt.Errorf("%d is missing", r.Seq)
+		case ok && (!picked || got != r.Message()):
+			return fmt.Errorf("%d is another: %s, not %s", r.Seq, got, r.Message())
+		}
+		delete(c.has, r.Seq)
+	}
+	if len(c.has) > 0 {
+		return fmt.Errorf("it has what is not of the run: %v", c.has)
+	}
+	return nil
+}
+
+func TestStreamsAreWhatTheRunIsWhateverHappens(t *testing.T) {
+	seeds := uint64(30)
+	if testing.Short() {
+		seeds = 5
+	}
+	for seed := range seeds {
+		for _, stored := range []bool{true, false} {
+			t.Run(fmt.Sprintf("seed %d, stored %t", seed, stored), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { happen(t, seed, stored) })
+			})
+		}
+	}
+}
+
+// happen is one such run.
+func happen(t *testing.T, seed uint64, stored bool) {
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), lost: make(map[string]bool)}
+	if stored {
+		w.source = newShelf()
+	}
+	dice := rand.New(rand.NewPCG(seed, 2)) // w.rng is for cuts, which many goroutines make
+	history := func() int { return []int{1, 3, 10, 40, 1000}[dice.IntN(5)] }
+	w.restart(history())
+	w.open()
+
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	clients := []*watcher{
+		{},
+		{},
+		{},
+		{query: "&status=failed", picks: func(r *core.Record) bool { return r.Status == core.StatusFailed }},
+		{query: "&type=run", picks: func(r *core.Record) bool { return r.Kind == core.KindRun }},
+	}
+	failures := make([]error, len(clients))
+	for i, c := range clients {
+		c.world, c.has, c.passed = w, make(map[uint64]string), make(map[uint64]bool)
+		after := time.Duration(dice.IntN(50)) * time.Millisecond
+		watching.Go(func() {
+			time.Sleep(after) //nolint:forbidigo // on the clock of the bubble
+			failures[i] = c.watch(ctx)
+		})
+	}
+	for range 60 {
+		switch n := dice.IntN(20); {
+		case n == 0 && stored:
+			w.restart(history())
+		case n == 1:
+			w.restart(history())
+			w.open()
+		case n == 2:
+			w.open()
+		case n == 3 && len(w.records) > 1:
+			w.crash(1 + dice.IntN(min(10, len(w.records)-1)))
+			if dice.IntN(2) == 0 {
+				w.restart(history())
+			}
+			w.open()
+		default:
+			for range dice.IntN(15) {
+				w.step(dice)
+			}
+		}
+		if dice.IntN(3) > 0 {
+			time.Sleep(time.Duration(dice.IntN(20)) * time.Millisecond) //nolint:forbidigo // on the clock of the bubble
+		}
+	}
+	w.mu.Lock()
+	w.calm = true
+	w.mu.Unlock()
+	w.restart(1000) // so that every connection is anew, and none is cut
+	w.open()
+	time.Sleep(time.Minute) //nolint:forbidigo // on the clock of the bubble
+	w.check()
+	cancel()
+	watching.Wait()
+	for i, c := range clients {
+		require.NoError(t, failures[i], "client %d", i)
+		require.NoError(t, c.settled(), "client %d, %d resets", i, c.resets)
+	}
+	require.NoError(t, w.handler.Close(t.Context()))
+}
+
+// check compares how the run stands with the records.
+func (w *world) check() {
+	w.mu.Lock()
+	h := w.handler
+	w.mu.Unlock()
+	rr := httptest.NewRecorder()
+	h.ServeHTTP(rr, httptest.NewRequest(http.MethodGet, "/api/runs/r", nil))
+	require.Equal(w.t, 200, rr.Code, rr.Body)
+	var got struct {
+		Cursor  string
+		Run     streamer.RunState
+		Records []struct {
+			Seq     uint64
+			Message string
+		}
+		Omitted uint64
+	}
+	require.NoError(w.t, json.Unmarshal(rr.Body.Bytes(), &got))
+	for i, r := range got.Records {
+		require.Equal(w.t, got.Omitted+uint64(i)+1, r.Seq)
+		require.Equal(w.t, w.records[r.Seq-1].Message(), r.Message)
+	}
+	require.EqualValues(w.t, len(w.records), got.Omitted+uint64(len(got.Records)))
+	require.Equal(w.t, fmt.Sprintf("%s-%d", w.opened(uint64(len(w.records))), len(w.records)), got.Cursor)
+	require.Equal(w.t, w.source == nil, got.Run.Partial)
+	if !got.Run.Partial {
+		require.Equal(w.t, w.calls(), got.Run.Calls)
+	}
+}
+
+// calls counts what the records say of calls.
+func (w *world) calls() (c streamer.Calls) {
+	begun, last := make(map[core.Address]bool), make(map[core.Address]core.Record)
+	for _, r := range w.records {
+		switch {
+		case r.Kind == core.KindRun:
+			clear(last)
+			continue
+		case !r.Kind.IsCall():
+			continue
+		case r.Status == core.StatusStarted:
+			c.Attempts++
+			if r.Attempt > 0 {
+				c.Retries++
+			} else {
+				begun[r.Address] = true
+			}
+		case r.Status == core.StatusCompleted:
+			c.Completed++
+		case r.Status == core.StatusFailed && !r.WillRetry:
+			c.Failed++
+		}
+		if last[r.Address] = r; r.IsOutcome() {
+			delete(last, r.Address)
+		}
+	}
+	for _, r := range last {
+		c.Active++
+		if r.Status == core.StatusRetrying {
+			c.Waiting++
+		}
+	}
+	c.Started = len(begun)
+	return c
+}
