@@ -4,7 +4,7 @@
 // not notice that the connection is dead, the feed sees to it.
 
 import { synchronize, parse } from "./clock.js";
-import { get, probe, Refusal } from "./request.js";
+import { drain, get, probe, Refusal, timedOut } from "./request.js";
 
 const recordEvents = [
   "started", "completed", "failed", "retrying", "recovered", "interrupted", "awaiting", "recorded",
@@ -79,7 +79,7 @@ export class Feed {
     } else if (event.type === "pageshow" && !event.persisted) {
       return; // it was loaded, not brought back
     } else if (this.#state.name === "resting") {
-      this.#load();
+      this.#load(true);
     } else if (this.#state.name !== "live") {
       this.retry();
     } else {
@@ -102,12 +102,13 @@ export class Feed {
   }
 
   // #load loads the snapshot and follows the stream from there.
-  async #load() {
+  async #load(dead = false) {
     const turn = this.#begin();
     this.#lost = 0;
     if (this.#state.name !== "refused") this.#show("loading");
     for (let attempt = 1; ; attempt++) {
       try {
+        if (dead) await drain(this.#cancel.signal);
         const { body, sent, received } = await get(this.#options.snapshot, { signal: this.#cancel.signal });
         if (turn !== this.#turn) return;
         synchronize(parse(body.now), sent, received);
@@ -117,6 +118,7 @@ export class Feed {
         return;
       } catch (error) {
         if (turn !== this.#turn) return;
+        dead = timedOut(error);
         await this.#waitAfter(error, attempt, "loading");
         if (turn !== this.#turn) return;
       }
@@ -184,21 +186,27 @@ export class Feed {
   }
 
   // #comeBack connects anew after the last event, once the server says that it
-  // would have us.
-  async #comeBack() {
+  // would have us. The browser's other connections may be dead, too.
+  async #comeBack(dead = false) {
     const turn = this.#begin();
+    const { signal } = this.#cancel;
     this.#lost ||= Date.now();
+    let drained = false;
     for (;;) {
       this.#attempt++;
       this.#show("reconnecting", { attempt: this.#attempt });
       try {
-        await probe(this.#path, { timeout: 10_000, signal: this.#cancel.signal });
-        if (turn !== this.#turn) return;
-        this.#open();
+        if (dead && !drained) {
+          drained = true;
+          await drain(signal);
+        }
+        await probe(this.#path, { timeout: drained ? 10_000 : 4000, signal });
+        if (turn === this.#turn) this.#open();
         return;
       } catch (error) {
         if (turn !== this.#turn) return;
-        await this.#waitAfter(error, this.#attempt, "reconnecting");
+        dead = timedOut(error);
+        if (!dead || drained) await this.#waitAfter(error, this.#attempt, "reconnecting");
         if (turn !== this.#turn) return;
       }
     }
@@ -225,7 +233,7 @@ export class Feed {
     } else if (late > asleep && this.#state.name !== "refused") {
       // The machine was asleep. Whether the connection has survived that takes
       // longer to find out than a new one to make.
-      if (this.#source) this.#comeBack();
+      if (this.#source) this.#comeBack(true);
       else this.retry();
     } else if (this.#state.name === "live" && now - this.#heard > quiet) {
       this.#check();
@@ -256,7 +264,7 @@ export class Feed {
       if (before !== body.events && (await this.#isBehind(heard)) && turn === this.#turn) this.#comeBack();
       else if (this.#heard === heard) this.#heard = Date.now(); // quiet, and rightly so
     } catch (error) {
-      if (turn === this.#turn) this.#comeBack();
+      if (turn === this.#turn) this.#comeBack(timedOut(error));
     } finally {
       this.#checking = false;
     }

@@ -40,6 +40,15 @@ export async function probe(path, { timeout, signal } = {}) {
   }
 }
 
+// drain makes the browser let go of connections that are dead and that it keeps
+// to use again: each of these requests takes one, and closes it where no
+// answer comes. Browsers keep six for a server.
+export async function drain(signal) {
+  await Promise.allSettled(Array.from({ length: 6 }, () => get("health", { timeout: 2500, signal })));
+}
+
+export const timedOut = (error) => error.name === "TimeoutError";
+
 const within = (timeout, ...signals) => AbortSignal.any([AbortSignal.timeout(timeout), ...signals.filter(Boolean)]);
 
 async function refusal(response) {

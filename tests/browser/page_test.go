@@ -116,6 +116,37 @@ func (p *tab) expectOutages() {
 	p.outages = true
 }
 
+// requested counts the requests for a path, whatever their query.
+func (p *tab) requested(path string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, url := range p.requests {
+		url, _, _ = strings.Cut(url, "?")
+		if strings.HasSuffix(url, "/"+path) {
+			n++
+		}
+	}
+	return n
+}
+
+// waitRequested waits until a path was asked for so often.
+func (p *tab) waitRequested(path string, n int) {
+	p.t.Helper()
+	for p.requested(path) < n {
+		require.NoError(p.t, p.ctx.Err())
+		p.wait(`true`) // a round through the browser, which tells of its requests
+	}
+}
+
+// offline takes the network from the tab, or gives it back.
+func (p *tab) offline(offline bool) {
+	p.t.Helper()
+	call(p, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+		MatchedNetworkConditions: []*network.Conditions{{Offline: offline, DownloadThroughput: -1, UploadThroughput: -1}},
+	})
+	call(p, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: offline, DownloadThroughput: -1, UploadThroughput: -1})
+}
+
 func (p *tab) check() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
