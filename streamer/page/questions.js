@@ -13,7 +13,7 @@ export function questionsOf(runs) {
   for (const run of runs) {
     for (const question of run.questions) all.push({ run: run.run_id, ...question });
   }
-  return all.sort((a, b) => parse(a.asked_at) - parse(b.asked_at) || (a.run < b.run ? -1 : 1));
+  return all.sort((a, b) => parse(a.asked_at) - parse(b.asked_at) || (a.run < b.run ? -1 : a.run > b.run ? 1 : 0));
 }
 
 // draw shows the questions in the section.
