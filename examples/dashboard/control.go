@@ -41,10 +41,6 @@ func (f *fleet) Answer(ctx context.Context, runID, questionID string, value json
 	case err != nil:
 		return err
 	}
-	select {
-	case f.resume <- runID:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	f.resume(runID)
+	return nil
 }

@@ -29,14 +29,15 @@ type fleet struct {
 	publisher state.Publisher
 	offices   []office
 
-	resume chan string // runs that were answered
-	runs   sync.WaitGroup
+	count int            // of runs begun
+	runs  sync.WaitGroup // that are open
+	wake  chan struct{}  // a run was answered
 
-	mu      sync.Mutex
-	count   int
-	open    map[string]*state.ExecutionState // those that run
-	waiting map[string]job                   // those that wait for an answer
-	ended   []string                         // the oldest first
+	mu       sync.Mutex
+	open     map[string]*state.ExecutionState // those that run
+	waiting  map[string]job                   // those that wait for an answer
+	answered []string                         // those of them that go on
+	ended    []string                         // the oldest first
 }
 
 // An office makes jobs of one kind.
@@ -54,7 +55,7 @@ const (
 
 func newFleet(store snapshot.Store, w *world) *fleet {
 	f := &fleet{
-		store: store, world: w, resume: make(chan string, mostOpen),
+		store: store, world: w, wake: make(chan struct{}, 1),
 		open: make(map[string]*state.ExecutionState), waiting: make(map[string]job),
 	}
 	f.offices = []office{
@@ -78,8 +79,8 @@ func (f *fleet) work(ctx context.Context, rate float64) {
 			return
 		case <-next.C:
 			f.begin(ctx)
-		case id := <-f.resume:
-			f.goOn(ctx, id)
+		case <-f.wake:
+			f.goOn(ctx)
 		}
 	}
 }
@@ -103,15 +104,17 @@ func (f *fleet) begin(ctx context.Context) {
 	}
 }
 
-// goOn resumes a run that was answered.
-func (f *fleet) goOn(ctx context.Context, id string) {
+// goOn resumes the runs that were answered.
+func (f *fleet) goOn(ctx context.Context) {
 	f.mu.Lock()
-	j, ok := f.waiting[id]
-	delete(f.waiting, id)
-	f.mu.Unlock()
-	if ok {
-		f.start(ctx, id, j)
+	defer f.mu.Unlock()
+	for _, id := range f.answered {
+		if j, ok := f.waiting[id]; ok { // else it is still being closed, which looks for answers
+			delete(f.waiting, id)
+			f.start(ctx, id, j)
+		}
 	}
+	f.answered = nil
 }
 
 func (f *fleet) start(ctx context.Context, id string, j job) {
@@ -136,26 +139,49 @@ func (f *fleet) run(ctx context.Context, id string, j job) error {
 	f.mu.Unlock()
 	_ = j.call(st.Context(ctx))
 	err = st.Close()
+	return errors.Join(err, f.closed(ctx, id, j, st.Status()))
+}
 
+// closed takes in what became of a run.
+func (f *fleet) closed(ctx context.Context, id string, j job, status state.Status) error {
+	ctx = context.WithoutCancel(ctx) // the end of everything is an end of runs, too
+	if status != state.StatusPaused {
+		return f.ends(ctx, id)
+	}
+	f.mu.Lock()
+	delete(f.open, id)
+	f.waiting[id] = j
+	f.mu.Unlock()
+	questions, err := state.Questions(ctx, f.store, id)
+	if err == nil && len(questions) == 0 {
+		f.resume(id) // it was answered while it was being closed
+	}
+	return err
+}
+
+// ends keeps a run that is over, and deletes the oldest of them.
+func (f *fleet) ends(ctx context.Context, id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.open, id)
-	if st.Status() == state.StatusPaused {
-		f.waiting[id] = j
-	} else {
-		f.ended = append(f.ended, id)
-	}
-	return errors.Join(err, f.forget(ctx))
-}
-
-// forget deletes the oldest of the runs that ended. The lock is held.
-func (f *fleet) forget(ctx context.Context) error {
+	f.ended = append(f.ended, id)
 	var errs []error
 	for len(f.ended) > mostEnded {
 		errs = append(errs, f.store.Delete(ctx, f.ended[0]))
 		f.ended = slices.Delete(f.ended, 0, 1)
 	}
 	return errors.Join(errs...)
+}
+
+// resume lets a run go on that was answered.
+func (f *fleet) resume(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answered = append(f.answered, id)
+	select {
+	case f.wake <- struct{}{}:
+	default: // work is awake
+	}
 }
 
 // log writes a line into the run.

@@ -20,7 +20,7 @@ const mostLogs = 50; // of a call
 export class CallTree {
   calls = new Map(); // by address, in the order of beginning
   roots = new Set();
-  openings = []; // {start, end, outcome, by, message}: the times that the run was open
+  openings = []; // {start, end, outcome, by, message, error, …}: the times that the run was open
   forgotten = 0; // calls that are no longer kept
   end = 0; // the time of the newest record
 
@@ -40,7 +40,7 @@ export class CallTree {
       return;
     }
     if (!last) return;
-    Object.assign(last, { reason: record.reason, by: record.interrupted_by, message: record.message, error: record.original_error });
+    Object.assign(last, { reason: record.reason, by: record.interrupted_by, message: record.message, error: record.original_error, errorClass: record.error_class });
     this.#stop(last, time, record.execution_status);
   }
 

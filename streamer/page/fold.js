@@ -65,7 +65,9 @@ export function take(run, record) {
       ofCall(run, record);
       break;
     case "question":
-      run.questions.push({ id: record.name, message: record.message ?? "", address: record.address, asked_at: record.time });
+      run.questions.push({
+        id: record.name, message: record.message ?? "", address: record.address, asked_at: record.time, refused: record.original_error,
+      });
       break;
     case "answer":
       run.questions = run.questions.filter((question) => question.id !== record.name);

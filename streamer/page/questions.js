@@ -20,7 +20,7 @@ export function questionsOf(runs) {
 export function draw(section, questions, can, { most = 20, linked = true } = {}) {
   const shown = questions.slice(0, most);
   section.hidden = shown.length === 0;
-  list(section, shown, (q) => q.run + "\n" + q.id + "\n" + can.answer, (q) => card(q, can, linked), (node, q) => {
+  list(section, shown, (q) => [q.run, q.id, q.asked_at, can.answer].join("\n"), (q) => card(q, can, linked), (node, q) => {
     setText(node.parts.asked, "asked " + age(now() - parse(q.asked_at)) + " ago");
   });
 }
@@ -28,9 +28,10 @@ export function draw(section, questions, can, { most = 20, linked = true } = {})
 function card(q, can, linked) {
   const asked = make("span", { class: "muted" });
   const from = linked ? make("a", { class: "mono", href: href({ run: q.run }), "data-row": true }, q.run) : undefined;
+  const refused = q.refused ? make("p", { class: "error" }, "The answer before did not fit: " + q.refused) : undefined;
   const node = make("article", { class: "question", "data-question": q.id },
     make("div", { class: "question-text" }, icon("question"), make("p", {}, q.message || q.id)),
-    make("p", { class: "question-from" }, from, make("span", { class: "mono muted" }, q.address), asked));
+    make("p", { class: "question-from" }, from, make("span", { class: "mono muted" }, q.address), asked, refused));
   node.parts = { asked };
   node.append(can.answer ? form(q, node) : byHand(q));
   return node;

@@ -187,9 +187,9 @@ export class RunView {
         ? ["Interrupted", last.by && "by " + last.by, last.message && ": " + last.message].filter(Boolean).join(" ").replace(" :", ":")
         : "Interrupted: its process ended without a word.";
       if (last?.reason && last.reason !== "user") text += ` (${words(last.reason)})`;
-    } else if (run.status === "failed" && run.last_error) {
-      const { name, error_class, original_error, reason } = run.last_error;
-      text = `${name} failed (${[...new Set([words(error_class), words(reason)])].filter(Boolean).join(", ")}): ${original_error}`;
+    } else if (run.status === "failed") {
+      const { error, errorClass, reason } = last?.error ? last : { error: run.last_error?.original_error, errorClass: run.last_error?.error_class };
+      if (error) text = `Failed (${[...new Set([words(errorClass), words(reason)])].filter(Boolean).join(", ")}): ${error}`;
     }
     setHidden(banner, !text);
     setClass(banner, "banner s-" + run.status);
