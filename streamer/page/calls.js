@@ -15,6 +15,7 @@ const mostLogs = 50; // of a call
 //	attempts  [{n, start, end, outcome, …, wait: {start, until, end, delay, source}}]
 //	dropped   attempts that are no longer kept
 //	recalled  how often it was answered from what was recorded
+//	version   grows with every change of it, or of what is inside
 //
 // A group of parallel branches is one without attempts.
 export class CallTree {
@@ -25,7 +26,7 @@ export class CallTree {
   end = 0; // the time of the newest record
 
   take(record) {
-    const time = parse(record.time);
+    const time = Date.parse(record.time);
     if (record.event_type === "run") this.#run(record, time);
     else if (record.address) this.#call(record, time);
     if (!record.replayed) this.end = Math.max(this.end, time);
@@ -50,6 +51,7 @@ export class CallTree {
     for (const call of this.calls.values()) {
       if (call.status !== "running" && call.status !== "waiting") continue;
       call.status = "stopped";
+      touch(call);
       const attempt = call.attempts.at(-1);
       if (!attempt) continue;
       if (!attempt.end) Object.assign(attempt, { end: time, outcome: "stopped" });
@@ -59,6 +61,7 @@ export class CallTree {
 
   #call(record, time) {
     const call = this.#find(record.address);
+    touch(call);
     switch (record.event_type) {
       case "log":
         call.logs.push({ time, severity: record.severity, message: record.message, metadata: record.metadata });
@@ -165,7 +168,7 @@ export class CallTree {
     const a = address.parse(path);
     call = {
       address: path, name: a.name, kind: a.group ? "group" : "agent_call", nth: a.nth, branch: a.branch, entry: a.entry, depth: a.depth,
-      children: new Set(), status: "running", attempts: [], dropped: 0, recalled: 0, logs: [], questions: [],
+      children: new Set(), version: 0, status: "running", attempts: [], dropped: 0, recalled: 0, logs: [], questions: [],
       usage: { input_tokens: 0, output_tokens: 0, cost: 0 },
     };
     if (a.parent) {
@@ -226,6 +229,10 @@ export function stateOf(call) {
 
 export const troubled = (call) =>
   call.attempts.length + call.dropped > 1 || ["failed", "waiting", "interrupted", "awaiting", "stopped"].includes(call.status);
+
+function touch(call) {
+  for (let c = call; c; c = c.parent) c.version++;
+}
 
 function add(sum, usage) {
   for (const key of Object.keys(sum)) sum[key] += usage[key] ?? 0;

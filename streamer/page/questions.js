@@ -67,7 +67,7 @@ function form(q, node) {
 
   async function send(value) {
     problem.hidden = true;
-    const controls = [...buttons, typed, input, type];
+    const controls = [...buttons, other, typed, input, type];
     for (const control of controls) control.disabled = true;
     try {
       await post(runPath(q.run) + "/answer", { question: q.id, value });
@@ -84,7 +84,8 @@ function form(q, node) {
     setText(problem, text);
   }
 
-  return make("div", { class: "answer" }, ...buttons, make("span", { class: "typed" }, input, type, typed), problem);
+  const other = make("button", { type: "button", class: "quiet other", onclick: () => (node.classList.add("typing"), input.focus()) }, "Other…");
+  return make("div", { class: "answer" }, ...buttons, other, make("span", { class: "typed" }, input, type, typed), problem);
 }
 
 // byHand tells how to answer where the page may not.

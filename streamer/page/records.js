@@ -21,6 +21,9 @@ export class Records {
   #next = 0; // each record has a number, also those that the run gave none
   #rows = byID("record-rows");
   #select;
+  #kind; // what was drawn, up to which record, and when
+  #shown = 0;
+  #drawn = 0;
 
   constructor(select) {
     this.#select = select;
@@ -36,6 +39,10 @@ export class Records {
   }
 
   draw(kind, total) {
+    // What floods nobody can read.
+    const time = performance.now();
+    if (kind === this.#kind && this.#next - this.#shown > 40 && time - this.#drawn < 700) return;
+    [this.#kind, this.#shown, this.#drawn] = [kind, this.#next, time];
     const picks = kinds[kind] ?? kinds.all;
     const shown = [];
     let matching = 0;

@@ -7,7 +7,9 @@ import { attempt, countdown, duration, plural, source, words } from "./format.js
 import { Scale } from "./scale.js";
 
 const most = 200; // rows
-const mostBars = 40; // in a row: the last attempts
+const mostBars = 16; // in a row: the last attempts
+
+const narrow = matchMedia("(max-width: 720px)");
 
 const stateIcons = {
   running: "running", waiting: "waiting", completed: "completed", failed: "failed",
@@ -20,7 +22,10 @@ export class Timeline {
   #rows = byID("call-rows");
   #axis = byID("axis");
   #scale = new Scale([], 0, 0);
+  #scaleKey = ""; // what it is made of
   #end = 0; // of the scale
+  #ticked = 0;
+  #tree;
   #live = []; // rows that change with time
   #select;
 
@@ -47,6 +52,11 @@ export class Timeline {
   }
 
   draw(tree, { filter, selected, range, running }, now) {
+    if (tree !== this.#tree) {
+      this.#tree = tree; // it was loaded anew
+      this.#scaleKey = "";
+      list(this.#rows, []);
+    }
     const matches = matcher(filter);
     const all = tree.rows(matches, this.collapsed);
     // A call that is shown in particular is on the page.
@@ -62,8 +72,11 @@ export class Timeline {
     setText(byID("calls-none"), tree.calls.size === 0 ? "No call yet." : "No call is like that. Esc clears the search.");
 
     this.#drawScale(tree, range, running, now, latestWait(rows, now));
+    setHidden(byID("now-line"), !running);
+    this.#drawNow(now);
     this.#live = [];
     list(this.#rows, rows, (call) => call.address, (call) => this.#create(call), (node, call) => this.#update(node, call, selected, now));
+    if (!this.#rows.querySelector('[tabindex="0"]')) this.#rows.firstElementChild?.setAttribute("tabindex", 0);
   }
 
   // #drawScale makes the axis end later than now, so that bars stay where they
@@ -81,16 +94,18 @@ export class Timeline {
     } else {
       this.#end = 0;
     }
-    this.#scale = new Scale(tree.openings, end, range && end - now + range);
-    const narrow = this.#axis.clientWidth < 420;
+    // With a range it moves: in steps, so that it does not move all the time.
+    const length = range && range + (running ? end - (now - (now % 1000)) : 0);
+    const key = [end, length, narrow.matches, tree.openings.length, tree.openings.at(-1)?.end].join();
+    if (key === this.#scaleKey) return;
+    this.#scaleKey = key;
+    this.#scale = new Scale(tree.openings, end, length);
     const marks = [
-      ...this.#scale.ticks(narrow ? 3 : 7).map((t) => ({ key: "t" + t.ms, x: t.x, text: t.ms === 0 ? "0" : duration(t.ms).replace(".0 s", " s") })),
+      ...this.#scale.ticks(narrow.matches ? 3 : 7).filter((t) => t.x < 0.95).map((t) => ({ key: "t" + t.ms, x: t.x, text: t.ms === 0 ? "0" : duration(t.ms).replace(".0 s", " s") })),
       ...this.#scale.breaks().map((b, i) => ({ key: "b" + i, x: b.x, width: b.width, text: "", title: "closed for " + duration(b.ms) })),
     ];
     drawMarks(this.#axis, marks);
     drawMarks(byID("grid-lines"), marks);
-    setHidden(byID("now-line"), !running);
-    this.#drawNow(now);
   }
 
   #drawNow(now) {
@@ -100,6 +115,8 @@ export class Timeline {
   // tick counts down, and lets what goes on grow.
   tick(now) {
     this.#drawNow(now);
+    if (this.#live.length > 40 && now - this.#ticked < 500) return; // so many are not followed by eye
+    this.#ticked = now;
     for (const { node, call } of this.#live) {
       drawState(node, call, now);
       this.#drawBars(node, call, now);
@@ -133,6 +150,12 @@ export class Timeline {
   }
 
   #update(node, call, selected, now) {
+    const version = [call.version, this.#scaleKey, call.address === selected, this.collapsed.has(call.address)].join();
+    if (version === node.parts.version) {
+      if (node.parts.live) this.#live.push({ node, call });
+      return;
+    }
+    node.parts.version = version;
     const state = stateOf(call);
     setClass(node, `callrow s-${state}` + (call.address === selected ? " selected" : ""));
     setAttribute(node, "aria-selected", call.address === selected);
@@ -144,7 +167,8 @@ export class Timeline {
     setText(node.parts.hint, hintOf(call));
     drawState(node, call, now);
     this.#drawBars(node, call, now);
-    if (state === "running" || state === "waiting") this.#live.push({ node, call });
+    node.parts.live = state === "running" || state === "waiting";
+    if (node.parts.live) this.#live.push({ node, call });
   }
 
   #drawBars(node, call, now) {
@@ -254,6 +278,12 @@ function spanOf(group, now) {
   return [from, to];
 }
 
+// Tab leads to one row, and the arrows from there to the others.
+byID("call-rows").addEventListener("focusin", ({ target, currentTarget }) => {
+  for (const row of currentTarget.querySelectorAll('[tabindex="0"]')) row.setAttribute("tabindex", -1);
+  target.closest("[data-call]")?.setAttribute("tabindex", 0);
+});
+
 function matcher({ text, kind, only }) {
   return (call) => {
     if (kind && call.kind !== kind) return false;
@@ -271,9 +301,9 @@ function more(element, n, which, forgotten) {
 }
 
 function place(element, x, width) {
-  const left = (x * 100).toFixed(3) + "%";
+  const left = (x * 100).toFixed(1) + "%";
   if (element.style.left !== left) element.style.left = left;
   if (width === undefined) return;
-  const w = (width * 100).toFixed(3) + "%";
+  const w = (width * 100).toFixed(1) + "%";
   if (element.style.width !== w) element.style.width = w;
 }

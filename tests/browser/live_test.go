@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/httperror"
+	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -186,5 +188,23 @@ func TestThePageIsSentOnce(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, second.Body.Close())
 		assert.Equal(t, http.StatusNotModified, second.StatusCode, name)
+	}
+}
+
+func TestNothingIsWiderThanThePage(t *testing.T) {
+	s := newSite(t, nil, streamer.Options{Control: new(control)}, nil)
+	long := strings.Repeat("averylongnamewithoutaspace", 8)
+	st := begin(t, s.dash, "trip-"+strings.Repeat("1", 100), state.WithMetadata(state.Metadata{Description: long}))
+	waiting(t, st, "get_weather", time.Hour, core.Retryable(errors.New(long)))
+	asking(t, begin(t, s.dash, "ticket-1"), long+"?")
+	p := open(t, s.url())
+	for _, at := range []string{"#", "#run=trip-" + strings.Repeat("1", 100) + "&call=get_weather"} {
+		p.load(s.url() + at)
+		p.wait(`document.querySelector("[data-wait], [data-call]")`)
+		for _, width := range []int64{360, 768, 1280} {
+			p.size(width, 800)
+			p.wait(fmt.Sprintf(`innerWidth === %d`, width))
+			assert.LessOrEqual(t, eval[int64](p, `document.documentElement.scrollWidth`), width, "%s at %d", at, width)
+		}
 	}
 }

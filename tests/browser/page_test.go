@@ -23,7 +23,7 @@ import (
 
 // patience is how long something may take to be true. It is not reached where
 // the page is right.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 // tab is a tab of the browser that shows the dashboard. When the test ends
 // nothing must have gone wrong in it: no error on the console, no breach of

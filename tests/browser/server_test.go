@@ -70,9 +70,9 @@ func (s *site) url() string { return "http://" + s.addr + "/" }
 
 // control remembers what the page asks for, and answers with err.
 type control struct {
-	mu       sync.Mutex
-	err      error
-	asked    []string
+	mu        sync.Mutex
+	err       error
+	asked     []string
 	interrupt func(runID, message string) // does what is asked, if it is set
 }
 
