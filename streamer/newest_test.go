@@ -54,7 +54,7 @@ func TestASnapshotHasWhatWasNotPublished(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h, err := streamer.New(all, streamer.Options{})
 			require.NoError(t, err)
-			t.Cleanup(func() { _ = h.Close(context.Background()) })
+			defer h.Close(t.Context())
 			for _, rec := range all {
 				if rec.Seq != 4 {
 					h.Publish(rec)

@@ -67,8 +67,9 @@ func (f *flags) check() error {
 func main() {
 	f := parseFlags()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := serve(ctx, f); err != nil {
+	err := serve(ctx, f)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "dashboard:", err)
 		os.Exit(exitFailed)
 	}

@@ -31,7 +31,7 @@ func example(t *testing.T, flags ...string) (url string, stop func() error) {
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 
-	cmd := exec.Command(program, append([]string{"-addr", "127.0.0.1:0"}, flags...)...) //nolint:noctx // it is ended as a user would
+	cmd := exec.Command(program, append([]string{"-addr", "127.0.0.1:0"}, flags...)...)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestTheExampleIsAnsweredAndInterrupted(t *testing.T) {
 	p.wait(`document.querySelector(".question .yes")`)
 	run := p.text(".question a")
 	p.click(".question .yes")
-	p.wait(fmt.Sprintf(`document.querySelector('[data-run="%s"]').dataset.status !== "paused"`, run))
+	p.wait(fmt.Sprintf(`document.querySelector('[data-run=' + %s + ']').dataset.status !== "paused"`, quote(quote(run))))
 
 	p.load(url + "#run=" + run)
 	p.wait(`document.querySelectorAll(".record.r-answer").length === 1`)

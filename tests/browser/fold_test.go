@@ -119,7 +119,7 @@ func (c *crowd) begin(t *testing.T, publisher state.Publisher, n int) {
 		c.count++
 		st := begin(t, publisher, fmt.Sprintf("run-%d", c.count))
 		background(t, func() {
-			_, _ = agent.Call(st.Context(context.Background()), City{"Oslo"})
+			_, _ = agent.Call(st.Context(t.Context()), City{"Oslo"})
 			_ = st.Close()
 		})
 		t.Cleanup(func() { _ = st.Close() })

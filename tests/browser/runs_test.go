@@ -62,7 +62,7 @@ func waiting(t *testing.T, st *state.ExecutionState, name string, delay time.Dur
 		}
 		return "", err
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 5, InitialDelay: delay, MaxDelay: time.Hour, Jitter: core.NoJitter, MaxRetryAfter: time.Hour}))
-	background(t, func() { _, _ = tool.Call(st.Context(context.Background()), City{"Oslo"}) })
+	background(t, func() { _, _ = tool.Call(st.Context(t.Context()), City{"Oslo"}) })
 	t.Cleanup(func() { _ = st.Close() })
 	<-failed
 }
@@ -76,7 +76,7 @@ func busy(t *testing.T, st *state.ExecutionState, name string) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
-	background(t, func() { _, _ = tool.Call(st.Context(context.Background()), City{"Oslo"}) })
+	background(t, func() { _, _ = tool.Call(st.Context(t.Context()), City{"Oslo"}) })
 	t.Cleanup(func() { _ = st.Close() })
 	<-begun
 }
