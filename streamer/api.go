@@ -180,18 +180,29 @@ func (h *Handler) newest(ctx context.Context, r *run, limit int) (frames []*fram
 			frames, ids = append(frames, e.frame), append(ids, e.id)
 		}
 	}
-	if h.source != nil && len(frames) < limit && (len(ids) == 0 || ids[0].n > 1) {
+	extra := max(0, len(frames)-limit)
+	frames, ids = frames[extra:], ids[extra:]
+	if h.source != nil && !isNewest(ids, limit) {
 		if frames, ids, err = h.stored(ctx, r.id, limit); err != nil {
 			return nil, nil, 0, err
 		}
-	}
-	if extra := len(frames) - limit; extra > 0 {
+		extra = max(0, len(frames)-limit)
 		frames, ids = frames[extra:], ids[extra:]
 	}
 	if len(ids) > 0 {
 		before = ids[0].n - 1
 	}
 	return frames, ids, before, nil
+}
+
+// isNewest reports whether these are limit frames, or all from the first on,
+// and none is missing between them: somebody else may have written it.
+func isNewest(ids []cursor, limit int) bool {
+	if len(ids) == 0 {
+		return false
+	}
+	first, last := ids[0].n, ids[len(ids)-1].n
+	return (len(ids) == limit || first == 1) && last-first == uint64(len(ids)-1)
 }
 
 // stored returns the newest frames that the source has of a run.

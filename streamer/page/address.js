@@ -1,0 +1,56 @@
+// Addresses: the path of a call in its run, such as
+// assistant@2/group:cities/3/get_weather#2. See core.Address.
+
+const cached = new Map();
+
+// parse splits an address into its own segment and what is around it. A group
+// is a node of its own; the branch is a property of the calls in it.
+//
+//   path    the address
+//   name    of the call, without prefix and number
+//   nth     which call of that name
+//   parent  the path of the call or group around it, empty for a root call
+//   branch  the number of the branch of that group, 0 without
+//   entry   the attempt of the parent that made the call, from 1; 0 for its preconditions
+//   depth   how many calls and groups are around it
+export function parse(path) {
+  let a = cached.get(path);
+  if (a === undefined) {
+    if (cached.size > 20_000) cached.clear();
+    cached.set(path, (a = split(path)));
+  }
+  return a;
+}
+
+function split(path) {
+  const segments = path.split("/");
+  const own = segments.pop();
+  let branch = 0;
+  if (segments.length > 1 && isGroup(segments.at(-2))) branch = Number(segments.pop());
+  const around = segments.pop();
+  let parent = "";
+  let entry = 1;
+  if (around !== undefined) {
+    const [bare, attempt] = around.split("@");
+    if (attempt !== undefined) entry = attempt.startsWith("pre") ? 0 : Number(attempt);
+    parent = [...segments, bare].join("/");
+  }
+  const [label, nth] = own.split("#");
+  return {
+    path, parent, branch, entry,
+    name: unescape(label.replace(/^(step|group):/, "")),
+    nth: nth === undefined ? 1 : Number(nth),
+    group: isGroup(own),
+    depth: parent === "" ? 0 : parse(parent).depth + 1,
+  };
+}
+
+const isGroup = (segment) => segment.startsWith("group:");
+
+function unescape(name) {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}

@@ -1,0 +1,239 @@
+// The calls of one run as a tree, with every attempt and every wait, made of
+// the run's records. What is kept is bounded, however long the run is.
+
+import * as address from "./address.js";
+import { parse } from "./clock.js";
+
+const mostCalls = 5000;
+const mostAttempts = 60; // of a call
+const mostLogs = 50; // of a call
+
+// A call:
+//
+//	address, name, kind, nth, branch, entry, parent, children
+//	status    running, waiting, completed, failed, interrupted, awaiting or stopped
+//	attempts  [{n, start, end, outcome, …, wait: {start, until, end, delay, source}}]
+//	dropped   attempts that are no longer kept
+//	recalled  how often it was answered from what was recorded
+//	version   grows with every change of it, or of what is inside
+//
+// A group of parallel branches is one without attempts.
+export class CallTree {
+  calls = new Map(); // by address, in the order of beginning
+  roots = new Set();
+  openings = []; // {start, end, outcome, by, message, error, …}: the times that the run was open
+  forgotten = 0; // calls that are no longer kept
+  end = 0; // the time of the newest record
+
+  take(record) {
+    const time = Date.parse(record.time);
+    if (record.event_type === "run") this.#run(record, time);
+    else if (record.address) this.#call(record, time);
+    if (!record.replayed) this.end = Math.max(this.end, time);
+    if (this.openings.length === 0 && !record.replayed) this.openings.push({ start: time });
+  }
+
+  #run(record, time) {
+    const last = this.openings.at(-1);
+    if (record.execution_status === "started") {
+      if (last && !last.end) this.#stop(last, this.end, "lost"); // its process ended without a word
+      this.openings.push({ start: time });
+      return;
+    }
+    if (!last) return;
+    Object.assign(last, { reason: record.reason, by: record.interrupted_by, message: record.message, error: record.original_error, errorClass: record.error_class });
+    this.#stop(last, time, record.execution_status);
+  }
+
+  // #stop ends what calls were in the middle of.
+  #stop(opening, time, outcome) {
+    Object.assign(opening, { end: time, outcome });
+    for (const call of this.calls.values()) {
+      if (call.status !== "running" && call.status !== "waiting") continue;
+      call.status = "stopped";
+      touch(call);
+      const attempt = call.attempts.at(-1);
+      if (!attempt) continue;
+      if (!attempt.end) Object.assign(attempt, { end: time, outcome: "stopped" });
+      if (attempt.wait && !attempt.wait.end) attempt.wait.end = time;
+    }
+  }
+
+  #call(record, time) {
+    const call = this.#find(record.address);
+    touch(call);
+    switch (record.event_type) {
+      case "log":
+        call.logs.push({ time, severity: record.severity, message: record.message, metadata: record.metadata });
+        if (call.logs.length > mostLogs) call.logs.shift();
+        return;
+      case "question":
+        call.questions.push({ id: record.name, text: record.message, time });
+        return;
+      case "answer":
+        for (const q of call.questions) if (q.id === record.name) Object.assign(q, { answer: record.detail, answered: time });
+        return;
+      case "value":
+      case "step_result":
+        return;
+    }
+    call.kind = record.event_type;
+    call.name = record.name || call.name;
+    call.tag = record.tag;
+    call.max = record.max_attempts;
+    call.input ??= record.input;
+    if (record.detail) call.output = record.detail;
+    if (record.artifact) call.artifact = record.artifact;
+    if (record.usage && !record.replayed) add(call.usage, record.usage);
+    this[record.execution_status]?.(call, record, time);
+    if (!record.replayed) call.end = time;
+    if (!call.start) call.start = time;
+  }
+
+  // The methods below take in a record of the status that they are named for.
+
+  started(call, record, time) {
+    const last = call.attempts.at(-1);
+    if (last?.wait && !last.wait.end) last.wait.end = time;
+    call.status = "running";
+    call.attempts.push({ n: record.retry_attempt, start: time, outcome: "running", again: last?.n === record.retry_attempt });
+    if (call.attempts.length > mostAttempts) {
+      call.attempts.shift();
+      call.dropped++;
+    }
+  }
+
+  completed(call, record, time) {
+    this.#ended(call, record, time, "completed");
+    call.status = "completed";
+  }
+
+  failed(call, record, time) {
+    this.#ended(call, record, time, record.will_retry ? "retried" : "failed");
+    call.status = record.will_retry ? "waiting" : "failed";
+    if (!record.will_retry) call.reason = record.reason;
+  }
+
+  retrying(call, record, time) {
+    call.status = "waiting";
+    const last = call.attempts.at(-1) ?? this.#unseen(call, record.retry_attempt - 1, time);
+    last.wait = { start: time, until: parse(record.next_attempt_at), delay: record.retry_delay * 1000, source: record.delay_source };
+  }
+
+  interrupted(call, record, time) {
+    const last = call.attempts.at(-1);
+    if (last?.wait && !last.wait.end) last.wait.end = time;
+    if (!last || !last.end) this.#ended(call, record, time, "interrupted");
+    call.status = "interrupted";
+    call.reason = record.reason;
+    call.interruptedBy = record.interrupted_by;
+    call.message = record.message;
+  }
+
+  awaiting(call, record, time) {
+    this.#ended(call, record, time, "awaiting");
+    call.status = "awaiting";
+  }
+
+  recovered(call, record) {
+    call.recalled++;
+    if (call.attempts.length > 0) return;
+    call.status = record.original_error ? "failed" : "completed";
+    if (record.original_error) call.error = record.original_error;
+  }
+
+  #ended(call, record, time, outcome) {
+    let attempt = call.attempts.at(-1);
+    if (!attempt || attempt.end) attempt = this.#unseen(call, record.retry_attempt, time - (record.execution_time ?? 0) * 1000);
+    Object.assign(attempt, {
+      end: time, outcome, stage: record.stage, seconds: record.execution_time,
+      error: record.original_error, errorClass: record.error_class, usage: record.usage, reason: record.reason,
+    });
+    if (record.original_error && outcome !== "awaiting") Object.assign(call, { error: record.original_error, errorClass: record.error_class });
+    else if (outcome === "completed") call.error = undefined;
+  }
+
+  // #unseen is an attempt whose beginning was before the first record here.
+  #unseen(call, n, start) {
+    const attempt = { n: Math.max(0, n), start, end: start, outcome: "retried" };
+    call.attempts.push(attempt);
+    return attempt;
+  }
+
+  // #find returns the call at an address, and makes it and what is around it
+  // where it is new.
+  #find(path) {
+    let call = this.calls.get(path);
+    if (call) return call;
+    const a = address.parse(path);
+    call = {
+      address: path, name: a.name, kind: a.group ? "group" : "agent_call", nth: a.nth, branch: a.branch, entry: a.entry, depth: a.depth,
+      children: new Set(), version: 0, status: "running", attempts: [], dropped: 0, recalled: 0, logs: [], questions: [],
+      usage: { input_tokens: 0, output_tokens: 0, cost: 0 },
+    };
+    if (a.parent) {
+      call.parent = this.#find(a.parent);
+      call.parent.children.add(call);
+    } else {
+      this.roots.add(call);
+    }
+    this.calls.set(path, call);
+    if (this.calls.size > mostCalls) this.#forget();
+    return call;
+  }
+
+  // #forget lets go of the oldest calls that have ended and have nothing inside.
+  #forget() {
+    for (const call of this.calls.values()) {
+      if (this.calls.size <= mostCalls * 0.9) return;
+      if (call.children.size > 0 || call.status === "running" || call.status === "waiting") continue;
+      (call.parent?.children ?? this.roots).delete(call);
+      this.calls.delete(call.address);
+      this.forgotten++;
+    }
+  }
+
+  // rows returns the calls that match in the order of the tree, with those
+  // around them, and without what is inside of collapsed ones.
+  rows(matches, collapsed) {
+    const rows = [];
+    const visit = (calls) => {
+      let any = false;
+      for (const call of calls) {
+        const at = rows.length;
+        rows.push(call);
+        const inside = visit(call.children);
+        const own = matches(call);
+        if (!own && !inside) rows.length = at;
+        else if (collapsed.has(call.address)) rows.length = at + 1;
+        any ||= own || inside;
+      }
+      return any;
+    };
+    visit(this.roots);
+    return rows;
+  }
+}
+
+// stateOf is how a call stands; of a group, how its branches do.
+export function stateOf(call) {
+  if (call.kind !== "group") return call.status;
+  let worst = "completed";
+  const severity = ["completed", "stopped", "interrupted", "awaiting", "failed", "running", "waiting"];
+  for (const child of call.children) {
+    const state = stateOf(child);
+    if (severity.indexOf(state) > severity.indexOf(worst)) worst = state;
+  }
+  return worst;
+}
+
+export const troubled = (call) =>
+  call.attempts.length + call.dropped > 1 || ["failed", "waiting", "interrupted", "awaiting", "stopped"].includes(call.status);
+
+function touch(call) {
+  for (let c = call; c; c = c.parent) c.version++;
+}
+
+function add(sum, usage) {
+  for (const key of Object.keys(sum)) sum[key] += usage[key] ?? 0;
+}

@@ -1,0 +1,131 @@
+// One call: its attempts with their errors and waits, what went in and came
+// out, what it logged and asked.
+
+import { make, setHidden, icon, byID } from "./dom.js";
+import { stateOf } from "./calls.js";
+import { attempt, clockTime, cost, count, countdown, duration, fullTime, kind, plural, source, words } from "./format.js";
+
+const panel = byID("detail");
+let drawn = ""; // what the panel shows
+
+// draw shows the call in the panel; nothing hides it.
+export function draw(call, now, close) {
+  setHidden(panel, !call);
+  document.body.classList.toggle("with-detail", Boolean(call));
+  if (!call) {
+    drawn = "";
+    return;
+  }
+  // It is made anew when something has changed: most calls have a few lines.
+  const version = versionOf(call);
+  if (version === drawn) return tick(call, now);
+  const focused = panel.contains(document.activeElement);
+  const top = panel.scrollTop;
+  panel.replaceChildren(...contents(call, now, close));
+  drawn = version;
+  panel.scrollTop = top;
+  if (focused) panel.querySelector("button").focus({ preventScroll: true });
+  tick(call, now);
+}
+
+const versionOf = (call) =>
+  [call.address, call.status, call.end, call.attempts.length, call.dropped, call.recalled, call.logs.length, call.logs.at(-1)?.time, call.questions.length, call.questions.at(-1)?.answered, call.children.size].join("|");
+
+// tick counts down.
+export function tick(call, now) {
+  const left = panel.querySelector("[data-left]");
+  const wait = call?.attempts.at(-1)?.wait;
+  if (left && wait) left.textContent = wait.until > now ? "in " + countdown(wait.until - now) : countdown(wait.until - now);
+  const running = panel.querySelector("[data-running]");
+  if (running && call) running.textContent = duration(now - call.attempts.at(-1).start);
+}
+
+function contents(call, now, close) {
+  const parts = [
+    make("header", {},
+      icon(call.kind), make("h2", { id: "detail-title" }, call.name), make("span", { class: "chip s-" + stateOf(call) }, words(stateOf(call))),
+      make("span", { class: "spacer" }),
+      make("button", { type: "button", class: "quiet square", "aria-label": "Close", title: "Close (Esc)", onclick: close }, icon("close"))),
+    make("p", { class: "mono address" }, call.address),
+    facts(call),
+  ];
+  if (call.questions.length > 0) parts.push(section("Questions", questions(call)));
+  if (call.attempts.length > 0) parts.push(section("Attempts", attempts(call)));
+  if (call.status === "interrupted") parts.push(section("Interrupted", make("p", {}, [words(call.reason), call.interruptedBy && "by " + call.interruptedBy, call.message].filter(Boolean).join(" · "))));
+  if (call.attempts.length === 0 && call.error) parts.push(section("Error", make("p", { class: "error" }, call.error)));
+  if (call.input) parts.push(section("Input", preview(call.input)));
+  if (call.output) parts.push(section("Output", preview(call.output)));
+  if (call.artifact) parts.push(section("Output, stored apart", make("p", { class: "mono" }, call.artifact)));
+  if (call.logs.length > 0) parts.push(section("Log", logs(call)));
+  return parts;
+}
+
+const section = (title, ...children) => make("section", {}, make("h3", {}, title), ...children);
+
+function facts(call) {
+  const list = make("dl", { class: "facts" });
+  const fact = (name, value) => value && list.append(make("div", {}, make("dt", {}, name), make("dd", {}, value)));
+  fact("Kind", kind(call.kind) + (call.tag ? `, tag ${call.tag}` : ""));
+  if (call.kind !== "group") fact("Attempts", attempt(Math.max(0, call.attempts.at(-1)?.n ?? 0), call.max));
+  fact("Inside", call.children.size ? plural(call.children.size, "call") : "");
+  fact("Began", call.start ? clockTime(call.start) : "");
+  fact("Took", call.end && call.status !== "running" && call.status !== "waiting" && call.kind !== "group" ? duration(call.end - call.start) : "");
+  fact("Recalled", call.recalled ? plural(call.recalled, "time") : "");
+  fact("Tokens", call.usage.input_tokens + call.usage.output_tokens ? `${count(call.usage.input_tokens)} in, ${count(call.usage.output_tokens)} out` : "");
+  fact("Cost", call.usage.cost ? cost(call.usage.cost) : "");
+  fact("Ended", call.status === "failed" && call.reason ? words(call.reason) : "");
+  return list;
+}
+
+function attempts(call) {
+  const list = make("ol", { class: "attempts" });
+  if (call.dropped > 0) list.append(make("li", { class: "muted" }, plural(call.dropped, "earlier attempt") + " no longer kept here"));
+  for (const a of call.attempts) {
+    const item = make("li", { class: "b-" + a.outcome },
+      make("span", { class: "first" },
+        make("b", {}, a.again ? `${attempt(a.n, call.max)}, again` : attempt(a.n, call.max)),
+        make("span", {}, outcomes[a.outcome] ?? words(a.outcome)),
+        make("time", { class: "muted", title: fullTime(a.start), datetime: new Date(a.start).toISOString() }, clockTime(a.start)),
+        a.end ? make("span", { class: "num" }, duration(a.end - a.start)) : make("span", { class: "num", "data-running": true })));
+    if (a.error && a.outcome !== "awaiting") {
+      item.append(make("p", { class: "error" }, make("span", { class: "class " + a.errorClass }, words(a.errorClass)), " ", a.error,
+        a.stage && a.stage !== "handler" ? make("span", { class: "muted" }, ` (${a.stage})`) : undefined));
+    }
+    if (a.wait) item.append(waitLine(a.wait));
+    list.append(item);
+  }
+  return list;
+}
+
+const outcomes = { retried: "failed, tried again", failed: "failed for good", awaiting: "waits for an answer", stopped: "ended with the run" };
+
+function waitLine(wait) {
+  const line = make("p", { class: "wait-line " + wait.source }, icon(wait.source === "retry_after" ? "service" : "backoff"));
+  const why = wait.source === "retry_after" ? "as the service asked (Retry-After)" : "by backoff";
+  if (wait.end) line.append(`waited ${duration(wait.end - wait.start)} of ${duration(wait.delay)} ${why}`);
+  else line.append(`waits ${duration(wait.delay)} ${why}, next attempt `, make("b", { "data-left": true, class: "num" }));
+  return line;
+}
+
+function questions(call) {
+  return make("ul", { class: "asked" }, ...call.questions.map((q) =>
+    make("li", {}, icon("question"), make("span", {}, q.text), make("p", { class: "muted" }, q.answered ? `answered ${clockTime(q.answered)}: ${q.answer ?? ""}` : "not answered"))));
+}
+
+function logs(call) {
+  return make("ol", { class: "loglines" }, ...call.logs.map((line) =>
+    make("li", { class: "severity-" + line.severity }, make("time", { class: "muted" }, clockTime(line.time)), make("span", { class: "severity" }, line.severity),
+      make("span", {}, line.message, line.metadata ? make("span", { class: "mono muted" }, " " + JSON.stringify(line.metadata)) : undefined))));
+}
+
+// preview shows what was encoded; JSON on lines of its own.
+function preview(text) {
+  let shown = text;
+  try {
+    const value = JSON.parse(text);
+    shown = typeof value === "string" ? value : JSON.stringify(value, null, 1);
+  } catch {
+    // It was cut, or is something else.
+  }
+  return make("pre", {}, shown);
+}

@@ -1,0 +1,180 @@
+// What a run is at after a record: the same as the server's RunState, from the
+// same records (streamer/view.go). A run begins as the server has sent it, and
+// each record takes it a step further.
+
+import * as address from "./address.js";
+import { parse } from "./clock.js";
+
+// What take says of a record.
+export const taken = "taken";
+export const old = "old"; // the run has it already
+export const hole = "hole"; // records before it are missing: the run is to be asked for
+export const reopened = "reopened"; // a crash has taken records that the run has: likewise
+
+// begin is a run of which nothing is known but its name.
+export function begin(id) {
+  return adopt({ run_id: id, status: "running", created_at: "", updated_at: "", last_seq: 0, calls: {}, usage: {} });
+}
+
+const counted = ["started", "completed", "failed", "active", "waiting", "attempts", "retries", "restored"];
+
+// adopt makes a run of a RunState, and keeps it.
+export function adopt(state) {
+  const run = { ...state, active: new Map(), stopped: new Set() };
+  run.calls = Object.fromEntries(counted.map((name) => [name, state.calls?.[name] ?? 0]));
+  run.usage = { input_tokens: 0, output_tokens: 0, cost: 0, ...state.usage };
+  run.questions = [...(state.questions ?? [])];
+  if (state.current) {
+    // What is around a call has begun and not ended, too.
+    for (let a = address.parse(state.current.address); a.parent; ) {
+      const entry = a.entry;
+      a = address.parse(a.parent);
+      if (a.group) continue;
+      run.active.set(a.path, {
+        address: a.path, name: a.name, event_type: "agent_call", execution_status: "started", retry_attempt: Math.max(0, entry - 1),
+      });
+    }
+    run.active.set(state.current.address, state.current);
+  }
+  for (const call of state.waiting ?? []) run.active.set(call.address, call);
+  run.unlisted = { active: run.calls.active - run.active.size, waiting: run.calls.waiting - (state.waiting?.length ?? 0) };
+  delete run.current;
+  delete run.waiting;
+  return run;
+}
+
+export function take(run, record) {
+  if (record.execution_status === "recovered") run.calls.restored++;
+  if (record.replayed || !record.seq) return taken;
+  if (record.seq <= run.last_seq) {
+    const opens = record.event_type === "run" && record.execution_status === "started";
+    return opens && parse(record.time) > parse(run.updated_at) ? reopened : old;
+  }
+  if (record.seq > run.last_seq + 1) return hole;
+  if (run.last_seq === 0) run.created_at = record.time;
+  run.last_seq = record.seq;
+  run.updated_at = record.time;
+  switch (record.event_type) {
+    case "run":
+      ofRun(run, record);
+      break;
+    case "tool_call":
+    case "llm_call":
+    case "agent_call":
+    case "step":
+      ofCall(run, record);
+      break;
+    case "question":
+      run.questions.push({
+        id: record.name, message: record.message ?? "", address: record.address, asked_at: record.time, refused: record.original_error,
+      });
+      break;
+    case "answer":
+      run.questions = run.questions.filter((question) => question.id !== record.name);
+  }
+  return taken;
+}
+
+const ends = { completed: "completed", failed: "failed", awaiting: "paused", interrupted: "interrupted" };
+
+// ofRun: what calls were in the middle of is over when the run begins or ends.
+function ofRun(run, record) {
+  for (const path of run.active.keys()) run.stopped.add(path);
+  run.active.clear();
+  run.calls.active = run.calls.waiting = 0;
+  run.unlisted = { active: 0, waiting: 0 };
+  if (record.execution_status === "started") {
+    run.status = "running";
+    run.pipeline = record.name || run.pipeline;
+    run.description = record.message || run.description;
+  } else {
+    run.status = ends[record.execution_status] ?? run.status;
+  }
+}
+
+function ofCall(run, record) {
+  const { calls } = run;
+  const status = record.execution_status;
+  const before = run.active.get(record.address) ?? unlisted(run, record);
+  if (before?.execution_status === "retrying") calls.waiting--;
+  if (record.usage) {
+    run.usage.input_tokens += record.usage.input_tokens ?? 0;
+    run.usage.output_tokens += record.usage.output_tokens ?? 0;
+    run.usage.cost += record.usage.cost ?? 0;
+  }
+  if (status === "started") {
+    calls.attempts++;
+    if (record.retry_attempt > 0) calls.retries++;
+    else if (!before && !run.stopped.has(record.address)) calls.started++;
+    run.stopped.delete(record.address);
+  }
+  if (status === "failed") {
+    const { address, name, error_class, original_error, reason, retry_attempt, will_retry = false, time } = record;
+    run.last_error = { address, name, error_class, original_error, reason, retry_attempt, will_retry, time };
+  }
+  if (status === "completed" || (status === "failed" && !record.will_retry) || status === "interrupted") {
+    if (before) calls.active--;
+    run.active.delete(record.address);
+    if (status === "completed") calls.completed++;
+    else if (status === "failed") calls.failed++;
+    else run.stopped.add(record.address);
+    return;
+  }
+  if (!before) calls.active++;
+  if (status === "retrying") calls.waiting++;
+  run.active.set(record.address, {
+    address: record.address, name: record.name, event_type: record.event_type, execution_status: status,
+    retry_attempt: record.retry_attempt, max_attempts: record.max_attempts, since: record.time,
+    retry_delay: record.retry_delay, delay_source: record.delay_source, next_attempt_at: record.next_attempt_at,
+    original_error: record.original_error, error_class: record.error_class,
+  });
+}
+
+const unbegun = ["definition", "entry", "precondition"]; // stages before the first attempt
+
+// unlisted finds out whether a call that is heard of for the first time is one
+// of those that the server had counted and not listed: of what runs it names
+// one call, and of what waits fifty.
+function unlisted(run, record) {
+  const left = run.unlisted;
+  if (record.execution_status === "started") {
+    if (record.retry_attempt === 0 || left.waiting === 0) return undefined;
+    left.waiting--;
+    left.active--;
+    return { execution_status: "retrying" };
+  }
+  if (unbegun.includes(record.stage) || left.active === left.waiting) return undefined;
+  left.active--;
+  return { execution_status: "started" };
+}
+
+// current is the innermost call that runs, and of those the latest.
+export function current(run) {
+  let found;
+  for (const call of run.active.values()) {
+    if (call.execution_status === "retrying") continue;
+    if (!found || isInner(call, found)) found = call;
+  }
+  return found;
+}
+
+function isInner(a, b) {
+  const deeper = address.parse(a.address).depth - address.parse(b.address).depth;
+  return deeper !== 0 ? deeper > 0 : parse(a.since) >= parse(b.since);
+}
+
+// waiting is the calls that wait to try again, the next first.
+export function waiting(run) {
+  const calls = [];
+  if (run.calls.waiting > 0) {
+    for (const call of run.active.values()) {
+      if (call.execution_status === "retrying") calls.push(call);
+    }
+  }
+  return calls.sort((a, b) => parse(a.next_attempt_at) - parse(b.next_attempt_at));
+}
+
+// shown is the status that people are shown.
+export function shown(run) {
+  return run.status === "running" && run.calls.waiting > 0 ? "waiting" : run.status;
+}

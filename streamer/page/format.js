@@ -1,0 +1,87 @@
+// How times, amounts and names are written.
+
+const pad = (n) => String(n).padStart(2, "0");
+
+// duration is a length of time in ms, with three digits at most.
+export function duration(ms) {
+  if (!Number.isFinite(ms)) return "–";
+  const s = Math.max(0, ms) / 1000;
+  if (s < 0.0995) return Math.round(s * 1000) + " ms";
+  if (s < 9.995) return s.toFixed(1) + " s";
+  if (s < 59.5) return Math.round(s) + " s";
+  const m = Math.round(s / 60);
+  if (s < 3600) return Math.floor(s / 60) + " m " + pad(Math.floor(s % 60)) + " s";
+  if (s < 86400) return Math.floor(m / 60) + " h " + pad(m % 60) + " m";
+  return Math.floor(m / 1440) + " d " + Math.floor((m % 1440) / 60) + " h";
+}
+
+// age is a length of time in one unit, for what grows while one looks.
+export function age(ms) {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  if (s < 60) return s + " s";
+  if (s < 3600) return Math.floor(s / 60) + " m " + pad(s % 60);
+  if (s < 86400) return Math.floor(s / 3600) + " h " + pad(Math.floor((s % 3600) / 60));
+  return Math.floor(s / 86400) + " d";
+}
+
+// countdown is what is left until a time, in tenths.
+export function countdown(ms) {
+  if (ms > 59_950) return duration(ms);
+  if (ms > 0) return (Math.ceil(ms / 100) / 10).toFixed(1) + " s";
+  return ms > -2000 ? "now" : "late";
+}
+
+export function clockTime(ms) {
+  const t = new Date(ms);
+  return pad(t.getHours()) + ":" + pad(t.getMinutes()) + ":" + pad(t.getSeconds());
+}
+
+export function fullTime(ms) {
+  return new Date(ms).toLocaleString();
+}
+
+// count is a number in at most four characters.
+export function count(n) {
+  if (!n) return "0";
+  if (n < 10_000) return String(n);
+  if (n < 999_500) return (n / 1000).toFixed(n < 99_950 ? 1 : 0) + "k";
+  return (n / 1e6).toFixed(n < 99.95e6 ? 1 : 0) + "M";
+}
+
+export function cost(amount) {
+  if (!amount) return "–";
+  if (amount < 0.0001) return "<0.0001";
+  if (amount < 1) return amount.toFixed(4);
+  return amount.toFixed(amount < 100 ? 2 : 0);
+}
+
+export const plural = (n, one, many = one + "s") => n + " " + (n === 1 ? one : many);
+
+// attempt is "2 of 5", "2 of ∞", or "2" where the end is not known.
+export function attempt(index, max) {
+  const n = (index ?? 0) + 1;
+  if (max === undefined) return String(n);
+  return n + " of " + (max < 0 ? "∞" : max);
+}
+
+const kinds = {
+  tool_call: "tool", llm_call: "LLM", agent_call: "agent", step: "step", run: "run", log: "log",
+  value: "value", step_result: "step result", question: "question", answer: "answer", group: "group",
+};
+export const kind = (name) => kinds[name] ?? name;
+
+// words makes a name of the wire readable: "rate_limit" is "rate limit".
+export const words = (name) => (name ?? "").replaceAll("_", " ");
+
+export const source = (name) => (name === "retry_after" ? "Retry-After" : name === "backoff" ? "backoff" : words(name));
+
+// The statuses of a run as they are shown; one that runs and waits for the
+// next attempt of a call is "waiting".
+export const statuses = {
+  running: { text: "running", icon: "running" },
+  waiting: { text: "retrying", icon: "waiting" },
+  paused: { text: "needs answer", icon: "question" },
+  interrupted: { text: "interrupted", icon: "interrupted" },
+  failed: { text: "failed", icon: "failed" },
+  completed: { text: "completed", icon: "completed" },
+};

@@ -1,0 +1,249 @@
+// All runs: how many are how, what they ask, what waits, and each in a row.
+
+import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
+import { parse } from "./clock.js";
+import { Feed } from "./feed.js";
+import * as fold from "./fold.js";
+import { age, attempt, cost, count, countdown, duration, plural, statuses, words } from "./format.js";
+import * as questions from "./questions.js";
+import { href, refine, route } from "./route.js";
+import { Runs, isOver, matches, order } from "./runs.js";
+import { Waiting } from "./waiting.js";
+
+const most = 200; // rows
+
+export class Overview {
+  element = byID("overview");
+  title = "Reprise";
+  #runs;
+  #feed;
+  #waiting = new Waiting();
+  #rows = byID("run-rows");
+  #announce;
+  #asked = new Set();
+
+  constructor({ changed, onState, onNotice, onRecord, announce }) {
+    this.#announce = announce;
+    this.#runs = new Runs(changed);
+    this.#feed = new Feed({
+      snapshot: "api/runs?limit=500",
+      stream: "events",
+      behind: (body) => this.#runs.behind(body),
+      onSnapshot: (body) => this.#runs.load(body),
+      onRecord: (record) => {
+        this.#runs.take(record);
+        onRecord(record);
+      },
+      onState, onNotice,
+    });
+  }
+
+  start() {
+    this.#feed.start();
+  }
+
+  stop() {
+    this.#feed.stop();
+  }
+
+  retry() {
+    this.#feed.retry();
+  }
+
+  // draw brings everything up to date.
+  draw(now) {
+    const filter = filterOf(route());
+    const runs = [...this.#runs.all.values()];
+    this.#drawTiles(runs, filter);
+    const asked = questions.questionsOf(runs);
+    questions.draw(byID("questions"), asked, this.#runs.can);
+    this.#announceQuestions(asked);
+    this.#waiting.draw(runs, filter, now);
+    this.#drawRuns(runs, filter, now);
+    const waiting = this.#waiting.total;
+    this.title = (asked.length ? `(${plural(asked.length, "question")}) ` : waiting ? `(${waiting} waiting) ` : "") + "Reprise";
+  }
+
+  // tick counts down.
+  tick(now) {
+    this.#waiting.tick(now);
+    for (const node of this.#rows.children) {
+      if (node.parts.next) setText(node.parts.left, countdown(node.parts.next - now));
+    }
+  }
+
+  #announceQuestions(asked) {
+    const fresh = asked.filter((q) => !this.#asked.has(q.run + q.id));
+    for (const q of fresh) this.#asked.add(q.run + q.id);
+    if (fresh.length === 1) this.#announce(`Run ${fresh[0].run} asks: ${fresh[0].message}`);
+    else if (fresh.length > 1) this.#announce(plural(fresh.length, "new question"));
+  }
+
+  #drawTiles(runs, filter) {
+    const counts = Object.fromEntries(Object.keys(statuses).map((status) => [status, 0]));
+    const sum = { tokens: 0, cost: 0, retries: 0 };
+    for (const run of runs) {
+      counts[fold.shown(run)]++;
+      sum.tokens += run.usage.input_tokens + run.usage.output_tokens;
+      sum.cost += run.usage.cost;
+      sum.retries += run.calls.retries;
+    }
+    const tiles = [
+      ...Object.entries(statuses).map(([status, { text, icon }]) => ({ status, text, icon, value: count(counts[status]), some: counts[status] > 0 })),
+      { text: "retries", value: count(sum.retries) },
+      { text: "tokens", value: count(sum.tokens) },
+      { text: "cost", value: cost(sum.cost) },
+    ];
+    list(byID("tiles"), tiles, (tile) => tile.text, createTile, (node, tile) => {
+      setText(node.parts.value, tile.value);
+      if (!tile.status) return;
+      setClass(node, `tile s-${tile.status}` + (tile.some ? " some" : ""));
+      setAttribute(node, "aria-pressed", filter.statuses.has(tile.status));
+    });
+  }
+
+  #drawRuns(runs, filter, now) {
+    const picked = runs.filter((run) => picks(filter, run)).sort(order);
+    setText(byID("runs-total"), picked.length === runs.length ? count(runs.length) : `${count(picked.length)} of ${count(runs.length)}`);
+    list(this.#rows, picked.slice(0, most), (run) => run.run_id, createRow, (node, run) => updateRow(node, run, now));
+    const rest = picked.length - most;
+    const more = [];
+    if (rest > 0) more.push(`${rest} more; search or pick a status to see them.`);
+    if (this.#runs.more) more.push("The server has older runs.");
+    setHidden(byID("runs-more"), more.length === 0);
+    setText(byID("runs-more"), more.join(" "));
+    setHidden(byID("runs-none"), picked.length > 0);
+    setText(byID("runs-none"), runs.length === 0 ? "No run yet. It will be here as soon as one begins." : "No run is like that. Esc clears the search.");
+  }
+}
+
+// filterOf is what the address says to show.
+function filterOf({ status, kind, q }) {
+  return {
+    statuses: new Set((status ?? "").split(",").filter((name) => statuses[name])),
+    kind: kind ?? "",
+    text: (q ?? "").toLowerCase(),
+  };
+}
+
+function picks({ statuses, kind, text }, run) {
+  if (statuses.size > 0 && !statuses.has(fold.shown(run))) return false;
+  if (kind && ![...run.active.values()].some((call) => call.event_type === kind)) return false;
+  return matches(run, text);
+}
+
+function createTile(tile) {
+  const value = make("b", {}, tile.value);
+  const node = tile.status
+    ? make("button", { type: "button", class: "tile", "data-status": tile.status, onclick: () => toggleStatus(tile.status) }, icon(tile.icon), value, make("span", {}, tile.text))
+    : make("div", { class: "tile fact" }, value, make("span", {}, tile.text));
+  node.parts = { value };
+  return node;
+}
+
+export function toggleStatus(status) {
+  const { statuses: picked } = filterOf(route());
+  if (!picked.delete(status)) picked.add(status);
+  refine({ status: [...picked].join(",") });
+}
+
+function createRow(run) {
+  const cell = (name, ...children) => make("span", { class: name, role: "cell" }, ...children);
+  const first = (...children) => make("span", { class: "first" }, ...children);
+  const second = (...children) => make("span", { class: "second" }, ...children);
+  const node = make("div", { class: "row", role: "row", "data-run": run.run_id });
+  node.parts = {};
+  node.addEventListener("click", (event) => {
+    if (!event.target.closest("a") && getSelection().isCollapsed) location.hash = href({ run: run.run_id });
+  });
+  node.parts.chip = make("span", { class: "chip" }, icon("running"), make("span"));
+  node.parts.description = second();
+  node.parts.icon = icon("run");
+  node.parts.call = make("span", { class: "callname" });
+  node.parts.attempt = make("span", { class: "attempt" });
+  node.parts.left = make("span", { class: "left num" });
+  node.parts.nowMore = second();
+  node.parts.class = make("span", { class: "class" });
+  node.parts.errorCall = make("span");
+  node.parts.message = second();
+  node.parts.calls = first();
+  node.parts.retries = second();
+  node.parts.tokens = first();
+  node.parts.cost = second();
+  node.parts.age = first();
+  node.parts.lasted = second();
+  node.append(
+    cell("status", node.parts.chip),
+    cell("run", first(make("a", { class: "mono id", href: href({ run: run.run_id }), "data-row": true }, run.run_id)), node.parts.description),
+    cell("now", first(node.parts.icon, node.parts.call, node.parts.attempt, node.parts.left), node.parts.nowMore),
+    cell("error", first(node.parts.class, node.parts.errorCall), node.parts.message),
+    cell("calls num", node.parts.calls, node.parts.retries),
+    cell("usage num", node.parts.tokens, node.parts.cost),
+    cell("age num", node.parts.age, node.parts.lasted));
+  return node;
+}
+
+function updateRow(node, run, now) {
+  const status = fold.shown(run);
+  const { text, icon } = statuses[status] ?? { text: run.status, icon: "run" };
+  setClass(node, "row s-" + status);
+  setAttribute(node, "data-status", status);
+  setIcon(node.parts.chip.firstChild, icon);
+  setText(node.parts.chip.lastChild, text);
+  setText(node.parts.description, run.description || run.pipeline || "");
+  setAttribute(node.parts.description, "title", run.description);
+  drawNow(node, run, now);
+  drawError(node, run, now);
+  const { completed, failed, retries } = run.calls;
+  setText(node.parts.calls, failed ? `${count(completed)} ok, ${count(failed)} failed` : `${count(completed)} ok`);
+  setText(node.parts.retries, retries ? plural(retries, "retry", "retries") : "");
+  setText(node.parts.tokens, count(run.usage.input_tokens + run.usage.output_tokens));
+  setAttribute(node.parts.tokens, "title", `${run.usage.input_tokens} in, ${run.usage.output_tokens} out`);
+  setText(node.parts.cost, run.usage.cost ? cost(run.usage.cost) : "");
+  const since = parse(run.created_at);
+  const until = parse(run.updated_at);
+  setText(node.parts.age, age(now - (isOver(run) ? until : since)) + (isOver(run) ? " ago" : ""));
+  setText(node.parts.lasted, isOver(run) ? "took " + duration(until - since) : "");
+}
+
+// drawNow: what is asked, or what waits, or what runs.
+function drawNow(node, run, now) {
+  const [next] = fold.waiting(run);
+  const runs = fold.current(run);
+  const call = isOver(run) || run.status === "paused" ? undefined : (next ?? runs);
+  node.parts.next = next && call ? parse(next.next_attempt_at) : 0;
+  setHidden(node.parts.icon, !call && run.questions.length === 0);
+  setHidden(node.parts.left, !node.parts.next);
+  if (call) {
+    setIcon(node.parts.icon, call.event_type);
+    setText(node.parts.call, call.name);
+    setText(node.parts.attempt, call.max_attempts === 1 || call.max_attempts === undefined ? "" : attempt(call.retry_attempt, call.max_attempts));
+    setText(node.parts.left, node.parts.next ? countdown(node.parts.next - now) : "");
+    setText(node.parts.nowMore, moreOf(run, next, runs));
+  } else {
+    const [question] = run.questions;
+    if (question) setIcon(node.parts.icon, "question");
+    setText(node.parts.call, question ? question.message : "");
+    setText(node.parts.attempt, "");
+    setText(node.parts.nowMore, question && run.questions.length > 1 ? `and ${plural(run.questions.length - 1, "more question")}` : "");
+  }
+}
+
+function moreOf(run, next, runs) {
+  if (!next) return run.calls.active > 1 && runs ? runs.address : "";
+  const parts = [];
+  if (run.calls.waiting > 1) parts.push(`${run.calls.waiting - 1} more wait`);
+  const running = run.calls.active - run.calls.waiting;
+  if (running > 1 && runs) parts.push(`${runs.name} runs`);
+  return parts.join(", ") || next.address;
+}
+
+function drawError(node, run, now) {
+  const failed = run.last_error;
+  setHidden(node.parts.class, !failed);
+  setText(node.parts.errorCall, failed ? `${failed.name}, ${age(now - parse(failed.time))} ago` : "");
+  setText(node.parts.class, failed ? words(failed.error_class) : "");
+  setClass(node.parts.class, failed ? `class ${failed.error_class}${failed.will_retry ? "" : " final"}` : "class");
+  setText(node.parts.message, failed?.original_error ?? "");
+  setAttribute(node.parts.message, "title", failed?.original_error);
+}

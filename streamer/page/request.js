@@ -1,0 +1,68 @@
+// Requests to the server, which is wherever the page came from: all paths are
+// relative.
+
+// A Refusal is an answer of the server that is no success.
+export class Refusal extends Error {
+  constructor(status, code, message, retryAfter) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.retryAfter = retryAfter; // in ms, 0 for nothing
+  }
+}
+
+// get returns the JSON at the path, and the times around the request. It
+// throws a Refusal, or another error where no answer came in time.
+export async function get(path, { timeout = 15_000, signal } = {}) {
+  const sent = Date.now();
+  const response = await fetch(path, { signal: within(timeout, signal), cache: "no-store", credentials: "same-origin" });
+  if (!response.ok) throw await refusal(response);
+  return { body: await response.json(), sent, received: Date.now() };
+}
+
+// post sends JSON.
+export async function post(path, body) {
+  const response = await fetch(path, {
+    method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
+    signal: within(15_000), credentials: "same-origin",
+  });
+  if (!response.ok) throw await refusal(response);
+}
+
+// probe asks how the server would answer, and hangs up.
+export async function probe(path, { timeout, signal } = {}) {
+  const over = new AbortController();
+  try {
+    const response = await fetch(path, { signal: within(timeout, signal, over.signal), cache: "no-store", credentials: "same-origin" });
+    if (!response.ok) throw await refusal(response);
+  } finally {
+    over.abort();
+  }
+}
+
+// drain makes the browser let go of connections that are dead and that it keeps
+// to use again: each of these requests takes one, and closes it where no
+// answer comes. Browsers keep six for a server.
+export async function drain(signal) {
+  await Promise.allSettled(Array.from({ length: 6 }, () => get("health", { timeout: 2500, signal })));
+}
+
+export const timedOut = (error) => error.name === "TimeoutError";
+
+const within = (timeout, ...signals) => AbortSignal.any([AbortSignal.timeout(timeout), ...signals.filter(Boolean)]);
+
+async function refusal(response) {
+  let code = "";
+  let message = `The server answered ${response.status} ${response.statusText}`.trim() + ".";
+  try {
+    const { error } = await response.json();
+    code = error.code;
+    message = error.message;
+  } catch {
+    // A proxy's page: the status says it all.
+  }
+  const after = Number(response.headers.get("Retry-After"));
+  return new Refusal(response.status, code, message, after > 0 ? after * 1000 : 0);
+}
+
+export const runPath = (id) => "api/runs/" + encodeURIComponent(id);

@@ -1,0 +1,118 @@
+// All runs that the page knows, brought up to date by records.
+
+import { parse } from "./clock.js";
+import * as fold from "./fold.js";
+import { get, runPath } from "./request.js";
+
+const most = 1000; // runs that are kept
+const mostHeld = 1000; // records that wait until their run is known
+
+export class Runs {
+  all = new Map(); // by run ID
+  more = false; // the server has older ones
+  can = { interrupt: false, answer: false };
+  #changed;
+  #held = new Map(); // run ID → records of a run that is being asked for
+  #asking = false;
+
+  constructor(changed) {
+    this.#changed = changed;
+  }
+
+  load(body) {
+    this.all = new Map(body.runs.map((state) => [state.run_id, fold.adopt(state)]));
+    this.more = body.more ?? false;
+    this.can = body.can;
+    this.#held.clear();
+    this.#changed();
+  }
+
+  // behind reports whether a snapshot has something that the runs do not.
+  behind(body) {
+    return body.runs.some((state) => state.last_seq > (this.all.get(state.run_id)?.last_seq ?? 0));
+  }
+
+  take(record) {
+    const id = record.run_id;
+    const held = this.#held.get(id);
+    if (held) {
+      if (held.length < mostHeld) held.push(record);
+      return;
+    }
+    let run = this.all.get(id);
+    if (!run) this.#add((run = fold.begin(id)));
+    const result = fold.take(run, record);
+    if (result === fold.hole || result === fold.reopened) this.#ask(id, record);
+    else if (result === fold.taken) this.#changed();
+  }
+
+  #add(run) {
+    this.all.set(run.run_id, run);
+    if (this.all.size <= most + 100) return;
+    const ended = [...this.all.values()].filter((run) => run.status !== "running" && run.status !== "paused");
+    ended.sort((a, b) => parse(a.updated_at) - parse(b.updated_at));
+    for (const { run_id } of ended.slice(0, this.all.size - most)) this.all.delete(run_id);
+    this.more = true;
+  }
+
+  // #ask has the server say how a run stands of which records are missing:
+  // what another process wrote into it, what was before the page came.
+  async #ask(id, record) {
+    this.#held.set(id, [record]);
+    if (this.#asking) return;
+    this.#asking = true;
+    while (this.#held.size > 0) {
+      const [next] = this.#held.keys();
+      let state;
+      try {
+        ({ run: state } = (await get(runPath(next) + "?limit=1")).body);
+      } catch {
+        // What the records tell is all there is.
+      }
+      const records = this.#held.get(next);
+      if (!records) continue; // everything was loaded anew meanwhile
+      this.#held.delete(next);
+      this.#replace(next, state, records);
+    }
+    this.#asking = false;
+  }
+
+  #replace(id, state, records) {
+    let run = state ? fold.adopt(state) : (this.all.get(id) ?? fold.begin(id));
+    for (const record of records) {
+      if (fold.take(run, record) !== fold.hole) continue;
+      run.last_seq = record.seq - 1; // nobody has what is missing
+      fold.take(run, record);
+    }
+    this.all.set(id, run);
+    this.#changed();
+  }
+}
+
+// order puts runs that go on before those that have ended, and each in an
+// order in which they stay: the newest first, by when they began or ended.
+export function order(a, b) {
+  const ended = isOver(a) - isOver(b);
+  if (ended !== 0) return ended;
+  const by = isOver(a) ? "updated_at" : "created_at";
+  return parse(b[by]) - parse(a[by]) || (a.run_id < b.run_id ? -1 : 1);
+}
+
+export const isOver = (run) => run.status !== "running" && run.status !== "paused";
+
+// matches reports whether a run is what somebody searches for.
+export function matches(run, text) {
+  if (!text) return true;
+  const has = (part) => part !== undefined && part.toLowerCase().includes(text);
+  if (has(run.run_id) || has(run.description) || has(run.pipeline) || run.tags?.some(has)) return true;
+  const failed = run.last_error;
+  if (failed && (has(failed.name) || has(failed.error_class) || has(failed.original_error))) return true;
+  if (run.questions.some((question) => has(question.message))) return true;
+  for (const call of run.active.values()) if (callMatches(call, text)) return true;
+  return false;
+}
+
+export function callMatches(call, text) {
+  const has = (part) => part !== undefined && part.toLowerCase().includes(text);
+  return has(call.name) || has(call.address) || has(call.error_class) || has(call.original_error) || has(call.delay_source);
+}

@@ -1,0 +1,22 @@
+// The colours are set before anything is painted. "auto" follows the system.
+const themes = ["auto", "light", "dark"];
+
+function theme() {
+  try {
+    const kept = localStorage.getItem("reprise-theme");
+    return themes.includes(kept) ? kept : "auto";
+  } catch {
+    return document.documentElement.dataset.theme ?? "auto"; // storage is switched off
+  }
+}
+
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  try {
+    localStorage.setItem("reprise-theme", name);
+  } catch {
+    // It holds for this page alone.
+  }
+}
+
+document.documentElement.dataset.theme = theme();

@@ -1,0 +1,309 @@
+// The calls of a run in rows: the tree on the left, and on the right what
+// became of each attempt and how long each wait was, over time.
+
+import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
+import { stateOf, troubled } from "./calls.js";
+import { attempt, countdown, duration, plural, source, words } from "./format.js";
+import { Scale } from "./scale.js";
+
+const most = 200; // rows
+const mostBars = 16; // in a row: the last attempts
+
+const narrow = matchMedia("(max-width: 720px)");
+
+const stateIcons = {
+  running: "running", waiting: "waiting", completed: "completed", failed: "failed",
+  interrupted: "interrupted", awaiting: "question", stopped: "interrupted",
+};
+
+export class Timeline {
+  collapsed = new Set();
+  page = 0; // of the rows, counted from the newest
+  #rows = byID("call-rows");
+  #axis = byID("axis");
+  #scale = new Scale([], 0, 0);
+  #scaleKey = ""; // what it is made of
+  #end = 0; // of the scale
+  #ticked = 0;
+  #tree;
+  #live = []; // rows that change with time
+  #select;
+
+  constructor(select) {
+    this.#select = select;
+    byID("legend").replaceChildren(...[
+      ["completed", "completed"], ["retried", "failed, tried again"], ["failed", "failed for good"], ["running", "running"],
+      ["backoff", "backoff"], ["retry_after", "Retry-After"], ["awaiting", "asks somebody"], ["interrupted", "interrupted"],
+    ].map(([name, text]) => make("span", {}, make("i", { class: "bar b-" + name }), text)));
+    byID("earlier").onclick = () => this.#turn(1);
+    byID("later").onclick = () => this.#turn(-1);
+  }
+
+  // stop takes everything off the page.
+  stop() {
+    for (const element of [this.#rows, this.#axis, byID("grid-lines")]) list(element, []);
+    for (const id of ["earlier", "later", "calls-none", "now-line"]) setHidden(byID(id), true);
+    setText(byID("calls-total"), "0");
+  }
+
+  #turn(by) {
+    this.page = Math.max(0, this.page + by);
+    this.onTurn();
+  }
+
+  draw(tree, { filter, selected, range, running }, now) {
+    if (tree !== this.#tree) {
+      this.#tree = tree; // it was loaded anew
+      this.#scaleKey = "";
+      list(this.#rows, []);
+    }
+    const matches = matcher(filter);
+    const all = tree.rows(matches, this.collapsed);
+    // A call that is shown in particular is on the page.
+    const pages = Math.max(1, Math.ceil(all.length / most));
+    this.page = Math.min(this.page, pages - 1);
+    const end = Math.max(0, all.length - this.page * most);
+    const begin = Math.max(0, end - most);
+    const rows = all.slice(begin, end);
+    more(byID("earlier"), begin, "earlier", tree.forgotten);
+    more(byID("later"), all.length - end, "later", 0);
+    setText(byID("calls-total"), String(all.length));
+    setHidden(byID("calls-none"), all.length > 0);
+    setText(byID("calls-none"), tree.calls.size === 0 ? "No call yet." : "No call is like that. Esc clears the search.");
+
+    this.#drawScale(tree, range, running, now, latestWait(rows, now));
+    setHidden(byID("now-line"), !running);
+    this.#drawNow(now);
+    this.#live = [];
+    list(this.#rows, rows, (call) => call.address, (call) => this.#create(call), (node, call) => this.#update(node, call, selected, now));
+    if (!this.#rows.querySelector('[tabindex="0"]')) this.#rows.firstElementChild?.setAttribute("tabindex", 0);
+  }
+
+  // #drawScale makes the axis end later than now, so that bars stay where they
+  // are for a while, and waits show how long they last.
+  #drawScale(tree, range, running, now, latest) {
+    const first = tree.openings[0]?.start ?? now;
+    let end = Math.max(tree.end, first + 1);
+    if (running) {
+      const length = range || Math.max(4000, now - first);
+      const ahead = Math.min(latest - now, length * 0.5);
+      if (now + length * 0.02 > this.#end || now + ahead > this.#end || now + Math.max(ahead, length * 0.12) < this.#end - length * 0.25) {
+        this.#end = now + Math.max(ahead * 1.05, length * 0.12);
+      }
+      end = this.#end;
+    } else {
+      this.#end = 0;
+    }
+    // With a range it moves: in steps, so that it does not move all the time.
+    const length = range && range + (running ? end - (now - (now % 1000)) : 0);
+    const key = [end, length, narrow.matches, tree.openings.length, tree.openings.at(-1)?.end].join();
+    if (key === this.#scaleKey) return;
+    this.#scaleKey = key;
+    this.#scale = new Scale(tree.openings, end, length);
+    const marks = [
+      ...this.#scale.ticks(narrow.matches ? 3 : 7).filter((t) => t.x < 0.95).map((t) => ({ key: "t" + t.ms, x: t.x, text: t.ms === 0 ? "0" : duration(t.ms).replace(".0 s", " s") })),
+      ...this.#scale.breaks().map((b, i) => ({ key: "b" + i, x: b.x, width: b.width, text: "", title: "closed for " + duration(b.ms) })),
+    ];
+    drawMarks(this.#axis, marks);
+    drawMarks(byID("grid-lines"), marks);
+  }
+
+  #drawNow(now) {
+    place(byID("now-line"), Math.max(0, this.#scale.x(now)));
+  }
+
+  // tick counts down, and lets what goes on grow.
+  tick(now) {
+    this.#drawNow(now);
+    if (this.#live.length > 40 && now - this.#ticked < 500) return; // so many are not followed by eye
+    this.#ticked = now;
+    for (const { node, call } of this.#live) {
+      drawState(node, call, now);
+      this.#drawBars(node, call, now);
+    }
+  }
+
+  #create(call) {
+    const node = make("div", { class: "callrow", role: "row", tabindex: -1, "data-call": call.address, "data-row": true });
+    node.parts = {};
+    node.parts.twisty = make("button", { type: "button", class: "twisty", tabindex: -1, "aria-hidden": true, onclick: (event) => (event.stopPropagation(), this.toggle(call)) }, icon("open"));
+    node.parts.name = make("span", { class: "callname" });
+    node.parts.icon = icon(call.kind);
+    node.parts.hint = make("span", { class: "hint" });
+    node.parts.heading = make("div", { class: "lane-title", role: "gridcell" }, node.parts.twisty, node.parts.icon, node.parts.name, node.parts.hint);
+    node.parts.heading.style.setProperty("--depth", Math.min(call.depth, 12));
+    node.parts.stateIcon = icon("running");
+    node.parts.stateText = make("span");
+    node.parts.state = make("div", { class: "lane-state", role: "gridcell" }, node.parts.stateIcon, node.parts.stateText);
+    node.parts.lane = make("div", { class: "lane", role: "gridcell" });
+    node.append(node.parts.heading, node.parts.state, node.parts.lane);
+    setAttribute(node, "aria-level", call.depth + 1);
+    node.addEventListener("click", () => this.#select(call));
+    return node;
+  }
+
+  toggle(call, collapse = !this.collapsed.has(call.address)) {
+    if (call.children.size === 0) return;
+    if (collapse) this.collapsed.add(call.address);
+    else this.collapsed.delete(call.address);
+    this.onTurn();
+  }
+
+  #update(node, call, selected, now) {
+    const version = [call.version, this.#scaleKey, call.address === selected, this.collapsed.has(call.address)].join();
+    if (version === node.parts.version) {
+      if (node.parts.live) this.#live.push({ node, call });
+      return;
+    }
+    node.parts.version = version;
+    const state = stateOf(call);
+    setClass(node, `callrow s-${state}` + (call.address === selected ? " selected" : ""));
+    setAttribute(node, "aria-selected", call.address === selected);
+    setAttribute(node, "aria-expanded", call.children.size > 0 ? !this.collapsed.has(call.address) : undefined);
+    setClass(node.parts.twisty, "twisty" + (call.children.size === 0 ? " none" : this.collapsed.has(call.address) ? "" : " expanded"));
+    setIcon(node.parts.icon, call.kind);
+    setText(node.parts.name, call.name);
+    setAttribute(node.parts.heading, "title", call.address);
+    setText(node.parts.hint, hintOf(call));
+    drawState(node, call, now);
+    this.#drawBars(node, call, now);
+    node.parts.live = state === "running" || state === "waiting";
+    if (node.parts.live) this.#live.push({ node, call });
+  }
+
+  #drawBars(node, call, now) {
+    list(node.parts.lane, this.#bars(call, now), (bar) => bar.key, () => make("i"), (element, bar) => {
+      setClass(element, "bar b-" + bar.kind);
+      place(element, bar.x, bar.width);
+      setAttribute(element, "title", bar.title);
+    });
+  }
+
+  // #bars are the attempts and waits of a call, the breaks of the axis left out.
+  #bars(call, now) {
+    const bars = [];
+    const add = (key, kind, from, to, title) => {
+      const x0 = Math.max(0, this.#scale.x(from));
+      const x1 = this.#scale.x(to);
+      if (x1 >= 0) bars.push({ key, kind, x: x0, width: Math.max(0, x1 - x0), title });
+    };
+    if (call.kind === "group") {
+      const [from, to] = spanOf(call, now);
+      add("g", "group", from, to, plural(call.children.size, "call"));
+      return bars;
+    }
+    const all = call.attempts;
+    const shown = all.slice(-mostBars);
+    const hidden = all.length - shown.length + call.dropped;
+    if (hidden > 0) add("h", "earlier", call.start, shown[0].start, plural(hidden, "earlier attempt"));
+    const around = call.children.size > 0 ? " around" : "";
+    shown.forEach((a, i) => {
+      const key = all.length - shown.length + i + call.dropped;
+      add("a" + key, a.outcome + around, a.start, a.end ?? now, attemptTitle(a, call, now));
+      if (!a.wait) return;
+      const { start, until, end, source: by } = a.wait;
+      add("w" + key, by === "retry_after" ? "retry_after" : "backoff", start, end ?? Math.max(now, start), waitTitle(a.wait));
+      if (!end && until > now) add("f" + key, "ahead", now, until, waitTitle(a.wait));
+    });
+    return bars;
+  }
+}
+
+// latestWait is when the last of the waits ends that goes on.
+function latestWait(rows, now) {
+  let latest = now;
+  for (const call of rows) {
+    const wait = call.status === "waiting" && call.attempts.at(-1)?.wait;
+    if (wait) latest = Math.max(latest, wait.until);
+  }
+  return latest;
+}
+
+function drawMarks(element, marks) {
+  list(element, marks, (mark) => mark.key, (mark) => make("i", { class: mark.width === undefined ? "tick" : "break" }, make("span")), (node, mark) => {
+    place(node, mark.x, mark.width);
+    setText(node.firstChild, mark.text);
+    setAttribute(node, "title", mark.title);
+  });
+}
+
+const attemptTitle = (a, call, now) =>
+  `attempt ${attempt(a.n, call.max)}: ${a.outcome === "retried" ? "failed" : a.outcome}, ${duration((a.end ?? now) - a.start)}` + (a.error ? `: ${a.error}` : "");
+
+const waitTitle = (wait) => `waited for ${source(wait.source)}, ${duration(wait.delay)}`;
+
+// hintOf says which of several calls it is.
+function hintOf(call) {
+  const parts = [];
+  if (call.branch) parts.push(String(call.branch));
+  if (call.nth > 1) parts.push("#" + call.nth);
+  if (call.entry > 1) parts.push("in attempt " + call.entry);
+  if (call.entry === 0) parts.push("in the precondition");
+  if (call.recalled) parts.push("recalled");
+  if (call.kind === "group") parts.push(`${[...call.children].filter((c) => c.status === "completed").length} of ${call.children.size} done`);
+  return parts.join(" · ");
+}
+
+function drawState(node, call, now) {
+  const state = stateOf(call);
+  setIcon(node.parts.stateIcon, stateIcons[state] ?? "running");
+  let text = "";
+  const last = call.attempts.at(-1);
+  if (call.kind === "group") {
+    const waiting = [...call.children].filter((child) => child.status === "waiting").length;
+    text = waiting ? `${waiting} wait` : words(state);
+  } else if (state === "waiting" && last?.wait) {
+    text = `${attempt(last.n + 1, call.max)} ${last.wait.until > now ? "in " + countdown(last.wait.until - now) : countdown(last.wait.until - now)}`;
+  } else if (state === "running" && last) {
+    text = (last.n > 0 ? attempt(last.n, call.max) + " · " : "") + duration(now - last.start);
+  } else if (state === "completed") {
+    const retries = last ? last.n : 0;
+    text = (last ? duration(call.end - call.start) : "recalled") + (retries ? ` · ${plural(retries, "retry", "retries")}` : "");
+  } else if (state === "failed") {
+    text = words(call.reason) || "failed";
+  } else {
+    text = state === "awaiting" ? "asks" : words(state);
+  }
+  setText(node.parts.stateText, text);
+}
+
+function spanOf(group, now) {
+  let from = Infinity;
+  let to = 0;
+  for (const child of group.children) {
+    const [a, b] = child.kind === "group" ? spanOf(child, now) : [child.start ?? now, child.status === "running" || child.status === "waiting" ? now : (child.end ?? now)];
+    from = Math.min(from, a);
+    to = Math.max(to, b);
+  }
+  return [from, to];
+}
+
+// Tab leads to one row, and the arrows from there to the others.
+byID("call-rows").addEventListener("focusin", ({ target, currentTarget }) => {
+  for (const row of currentTarget.querySelectorAll('[tabindex="0"]')) row.setAttribute("tabindex", -1);
+  target.closest("[data-call]")?.setAttribute("tabindex", 0);
+});
+
+function matcher({ text, kind, only }) {
+  return (call) => {
+    if (kind && call.kind !== kind) return false;
+    if (only === "trouble" && !troubled(call)) return false;
+    if (["waiting", "running", "failed"].includes(only) && (call.kind === "group" || call.status !== only)) return false;
+    if (!text) return true;
+    return [call.name, call.address, call.error, call.errorClass, call.tag].some((part) => part?.toLowerCase().includes(text));
+  };
+}
+
+function more(element, n, which, forgotten) {
+  setHidden(element, n === 0 && forgotten === 0);
+  setText(element, n > 0 ? `${n} ${which}: show them` : forgotten > 0 ? `${forgotten} earlier calls are no longer kept here` : "");
+  setClass(element, n > 0 ? "more link" : "more");
+}
+
+function place(element, x, width) {
+  const left = (x * 100).toFixed(1) + "%";
+  if (element.style.left !== left) element.style.left = left;
+  if (width === undefined) return;
+  const w = (width * 100).toFixed(1) + "%";
+  if (element.style.width !== w) element.style.width = w;
+}

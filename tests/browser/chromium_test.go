@@ -1,0 +1,59 @@
+package browser
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+var screenshots = flag.Bool("screenshots", false, "take the pictures in docs anew")
+
+// chromium is the browser of all tests. Each opens tabs of its own, which
+// share nothing.
+var chromium context.Context
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	path := find()
+	if path == "" {
+		return m.Run() // each test says why it is skipped
+	}
+	profile, err := os.MkdirTemp("", "chromium-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(profile)
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))...)
+	defer stop()
+	ctx, cancel := chromedp.NewContext(allocator)
+	defer cancel()
+	if err := chromedp.Do(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "Chromium at", path, "does not start:", err)
+		return 1
+	}
+	chromium = ctx
+	return m.Run()
+}
+
+// find returns the path of a Chromium, empty if there is none.
+func find() string {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if path, err := exec.LookPath(cmp.Or(name, "chromium")); err == nil {
+			return path
+		}
+	}
+	return ""
+}

@@ -1,0 +1,94 @@
+package browser
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+func TestAQuestionIsAnsweredFromThePage(t *testing.T) {
+	c := new(control)
+	s := newSite(t, nil, streamer.Options{Control: c}, nil)
+	for i, question := range []string{"Refund 310 €?", "Which reason?", "How many?"} {
+		asking(t, begin(t, s.dash, fmt.Sprintf("ticket-%d", i+1)), question)
+	}
+	p := open(t, s.url())
+	p.wait(`document.querySelectorAll(".question").length === 3`)
+	p.waitText(".question:nth-child(1)", "Refund 310 €?")
+
+	p.click(".question:nth-child(1) .yes")
+	p.waitText(".question:nth-child(1) .answer", "Answered")
+
+	p.click(".question:nth-child(2) input")
+	p.keys("it moved\r")
+	p.waitText(".question:nth-child(2) .answer", "Answered")
+
+	eval[bool](p, `(() => { const type = document.querySelector(".question:nth-child(3) select"); type.value = "json"; return true })()`)
+	p.click(".question:nth-child(3) input")
+	p.keys("{\r")
+	p.waitText(".question:nth-child(3) .error", "That is not JSON")
+	p.keys("\"n\": 3}\r")
+	p.waitText(".question:nth-child(3) .answer", "Answered")
+	assert.Equal(t, []string{
+		"answer ticket-1 clerk?1: true", `answer ticket-2 clerk?1: "it moved"`, `answer ticket-3 clerk?1: {"n":3}`,
+	}, c.requests())
+}
+
+func TestAnAnswerThatIsRefusedSaysWhy(t *testing.T) {
+	c := new(control)
+	s := newSite(t, nil, streamer.Options{Control: c}, nil)
+	asking(t, begin(t, s.dash, "ticket-1"), "Refund?")
+	c.failWith(fmt.Errorf("%w: the first answer counts", streamer.ErrConflict))
+	p := open(t, s.url())
+	p.expectOutages() // the browser writes a 409 to the console
+	p.click(".question .no")
+	p.waitText(".question .error", "the first answer counts")
+	c.failWith(nil)
+	p.click(".question .no")
+	p.waitText(".question .answer", "Answered")
+}
+
+func TestARunIsInterruptedFromThePage(t *testing.T) {
+	c := new(control)
+	s := newSite(t, nil, streamer.Options{Control: c}, nil)
+	st := begin(t, s.dash, "trip-1")
+	busy(t, st, "book")
+	c.interrupt = func(_, message string) {
+		st.Interrupt(core.InterruptUser, message, "ops")
+		go st.Close()
+	}
+	c.failWith(fmt.Errorf("%w: not while it books", streamer.ErrConflict))
+	p := open(t, s.url()+"#run=trip-1")
+	p.expectOutages()
+	p.wait(`document.querySelector("[data-call]")`)
+	p.click("#interrupt")
+	p.wait(`document.querySelector("#interrupt-dialog").open`)
+	assert.Empty(t, c.requests(), "it asks first")
+	p.keys("wrong city\r")
+	p.waitText("#interrupt-error", "not while it books")
+	c.failWith(nil)
+	p.click("#interrupt-yes")
+	p.waitText("#run-status", "interrupted")
+	p.waitText("#run-banner", "Interrupted by ops: wrong city")
+	p.wait(`!document.querySelector("#interrupt-dialog").open && document.querySelector("#interrupt").hidden`)
+	assert.Equal(t, "interrupt trip-1: wrong city", c.requests()[1])
+}
+
+func TestWithoutPermissionThePageOffersNothing(t *testing.T) {
+	s := newSite(t, nil, streamer.Options{}, nil)
+	asking(t, begin(t, s.dash, "ticket-1"), "Refund?")
+	waiting(t, begin(t, s.dash, "trip-1"), "get_weather", time.Hour, core.Retryable(errBusy))
+	p := open(t, s.url())
+	p.waitText(".question", "reprise answer ticket-1 'clerk?1' true")
+	assert.Zero(t, p.count(".question button"))
+	p.load(s.url() + "#run=trip-1")
+	p.wait(`document.querySelector("[data-call]")`)
+	assert.True(t, eval[bool](p, `document.querySelector("#interrupt").hidden`))
+	p.keys("i")
+	assert.False(t, eval[bool](p, `document.querySelector("#interrupt-dialog").open`))
+}

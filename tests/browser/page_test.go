@@ -1,0 +1,291 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// patience is how long something may take to be true. It is not reached where
+// the page is right.
+const patience = 2 * time.Minute
+
+// tab is a tab of the browser that shows the dashboard. When the test ends
+// nothing must have gone wrong in it: no error on the console, no breach of
+// the content security policy, nothing loaded from elsewhere.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	troubles []string // on the console
+	outages  bool     // requests may fail: the test cuts connections
+	requests []string // URLs
+}
+
+// newTab opens an empty tab.
+func newTab(t *testing.T) *tab {
+	t.Helper()
+	if chromium == nil {
+		t.Skip("no Chromium: install Debian's package chromium, or set CHROMIUM to the path of one")
+	}
+	ctx, cancel := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	p := &tab{t: t, ctx: ctx}
+	require.NoError(t, chromedp.Listen(ctx, p.listen))
+	call(p, network.Enable, network.EnableParams{})
+	call(p, log.Enable, cdp.Empty{})
+	p.size(1280, 800)
+	t.Cleanup(p.check)
+	return p
+}
+
+// open opens a tab with the page at the URL, and waits until it is live.
+func open(t *testing.T, url string) *tab {
+	t.Helper()
+	p := newTab(t)
+	p.load(url)
+	p.waitLive()
+	return p
+}
+
+func (p *tab) load(url string) {
+	p.t.Helper()
+	p.do(chromedp.Navigate(url))
+}
+
+func (p *tab) waitLive() {
+	p.t.Helper()
+	p.wait(`document.querySelector("#connection").dataset.state === "live"`)
+}
+
+// listen is called for what happens in the tab.
+func (p *tab) listen(event any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventConsoleAPICalled:
+		p.troubles = append(p.troubles, fmt.Sprintf("console.%s %s", e.Type, arguments(e.Args)))
+	case *runtime.EventExceptionThrown:
+		p.troubles = append(p.troubles, "exception: "+e.ExceptionDetails.Text+" "+description(e.ExceptionDetails.Exception))
+	case *log.EventEntryAdded:
+		if p.outages && e.Entry.Source == log.EntrySourceNetwork {
+			return
+		}
+		p.troubles = append(p.troubles, fmt.Sprintf("%s %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL))
+	case *network.EventRequestWillBeSent:
+		p.requests = append(p.requests, e.Request.URL)
+	}
+}
+
+func arguments(args []*runtime.RemoteObject) string {
+	var text []string
+	for _, a := range args {
+		text = append(text, description(a))
+	}
+	return strings.Join(text, " ")
+}
+
+func description(o *runtime.RemoteObject) string {
+	if o == nil {
+		return ""
+	}
+	return string(o.Value) + o.Description
+}
+
+// expectOutages lets requests fail from now on, which the browser writes to
+// the console.
+func (p *tab) expectOutages() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.outages = true
+}
+
+// requested counts the requests for a path, whatever their query.
+func (p *tab) requested(path string) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, url := range p.requests {
+		url, _, _ = strings.Cut(url, "?")
+		if strings.HasSuffix(url, "/"+path) {
+			n++
+		}
+	}
+	return n
+}
+
+// waitRequested waits until a path was asked for so often.
+func (p *tab) waitRequested(path string, n int) {
+	p.t.Helper()
+	for p.requested(path) < n {
+		require.NoError(p.t, p.ctx.Err())
+		p.wait(`true`) // a round through the browser, which tells of its requests
+	}
+}
+
+// offline takes the network from the tab, or gives it back.
+func (p *tab) offline(offline bool) {
+	p.t.Helper()
+	call(p, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{
+		MatchedNetworkConditions: []*network.Conditions{{Offline: offline, DownloadThroughput: -1, UploadThroughput: -1}},
+	})
+	call(p, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: offline, DownloadThroughput: -1, UploadThroughput: -1})
+}
+
+func (p *tab) check() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	assert.Empty(p.t, p.troubles, "the console of the page")
+	origin := ""
+	for _, url := range p.requests {
+		if strings.HasPrefix(url, "about:") {
+			continue
+		}
+		parts := strings.SplitN(url, "/", 4)
+		if origin == "" {
+			origin = parts[0] + "//" + parts[2]
+		}
+		assert.Equal(p.t, origin, parts[0]+"//"+parts[2], "the page loads from its own server alone, and has asked for %s", url)
+	}
+}
+
+// do takes steps that return nothing.
+func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	require.NoError(p.t, chromedp.Do(ctx, steps...))
+}
+
+// call sends a command of the protocol.
+func call[P, R any](p *tab, command cdp.Command[P, R], params P) R {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	result, err := chromedp.Call(ctx, command, params)
+	require.NoError(p.t, err)
+	return result
+}
+
+// eval returns the value of a JavaScript expression; a promise is awaited.
+func eval[T any](p *tab, expression string) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	require.NoError(p.t, err, expression)
+	return value
+}
+
+// wait waits until a JavaScript expression is true. chromedp's own Poll makes
+// code of a string, which the page's policy forbids.
+func (p *tab) wait(expression string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](`new Promise((resolve) => {
+		const look = () => {
+			try { if (`+expression+`) return resolve(true); } catch {}
+			setTimeout(look, 20);
+		};
+		look();
+	})`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		require.FailNow(p.t, "this has not become true: "+expression, "%v\nThe page shows:\n%s", err, p.shown())
+	}
+}
+
+// shown is the text that the page shows, for messages.
+func (p *tab) shown() string {
+	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body.innerText`))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// waitText waits until the first element that the selector finds has the text
+// in it.
+func (p *tab) waitText(selector, text string) {
+	p.t.Helper()
+	p.wait(fmt.Sprintf("document.querySelector(%s)?.textContent.includes(%s)", quote(selector), quote(text)))
+}
+
+// text is that of the first element.
+func (p *tab) text(selector string) string {
+	p.t.Helper()
+	return eval[string](p, "document.querySelector("+quote(selector)+")?.textContent ?? ''")
+}
+
+func (p *tab) count(selector string) int {
+	p.t.Helper()
+	return eval[int](p, "document.querySelectorAll("+quote(selector)+").length")
+}
+
+// click clicks the first element as a mouse does, once it is there.
+func (p *tab) click(selector string) {
+	p.t.Helper()
+	p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+}
+
+// keys presses keys, as a keyboard does: what the page makes of a key decides
+// whether it is typed.
+func (p *tab) keys(keys string) {
+	p.t.Helper()
+	for _, r := range keys {
+		key := string(r)
+		params := input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: key, Text: key}
+		switch r {
+		case '\r':
+			params.Key, params.WindowsVirtualKeyCode = "Enter", 13
+		case '\x1b':
+			params.Key, params.Text, params.WindowsVirtualKeyCode = "Escape", "", 27
+		}
+		call(p, input.DispatchKeyEvent, params)
+		params.Type, params.Text = input.DispatchKeyEventTypeKeyUp, ""
+		call(p, input.DispatchKeyEvent, params)
+	}
+}
+
+func (p *tab) size(width, height int64) {
+	p.t.Helper()
+	call(p, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600,
+	})
+}
+
+func (p *tab) colours(scheme string) {
+	p.t.Helper()
+	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+}
+
+// before runs a script in the page before any of its own.
+func (p *tab) before(script string) {
+	p.t.Helper()
+	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+}
+
+// quote makes a JavaScript string.
+func quote(text string) string {
+	data, _ := json.Marshal(text)
+	return string(data)
+}

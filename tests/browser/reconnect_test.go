@@ -1,0 +1,192 @@
+package browser
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// viaProxy opens the page through a proxy, with one run that has made a call.
+func viaProxy(t *testing.T, options streamer.Options) (*site, *proxy, *tab, *state.ExecutionState) {
+	t.Helper()
+	s := newSite(t, nil, options, nil)
+	st := begin(t, s.dash, "trip-1")
+	succeed(t, st, "get_map")
+	n := newProxy(t, s.addr)
+	p := open(t, n.url())
+	p.expectOutages()
+	p.waitText(`[data-run="trip-1"] .calls`, "1 ok")
+	return s, n, p, st
+}
+
+func TestAConnectionThatWasCutResumesAfterItsLastEvent(t *testing.T) {
+	for name, rst := range map[string]bool{"FIN": false, "RST": true} {
+		t.Run(name, func(t *testing.T) {
+			_, n, p, st := viaProxy(t, streamer.Options{})
+			succeed(t, st, "get_weather")
+			p.waitText(`[data-run="trip-1"] .calls`, "2 ok")
+			snapshots := p.requested("api/runs")
+
+			n.cut(rst)
+			succeed(t, st, "book")
+			p.waitText(`[data-run="trip-1"] .calls`, "3 ok")
+			p.waitText("#connection-text", "Live again, nothing missed")
+			ids := n.lastEventIDs()
+			require.NotEmpty(t, ids, "the browser comes back with the ID of its last event")
+			assert.Regexp(t, `^[a-z0-9]+-5$`, ids[0], "after the run, the map and the weather")
+			assert.Equal(t, snapshots, p.requested("api/runs"), "nothing is loaded again")
+			assert.Zero(t, p.count("[data-notice]"))
+		})
+	}
+}
+
+func TestTheStreamOfOneRunResumesToo(t *testing.T) {
+	s := newSite(t, nil, streamer.Options{}, nil)
+	st := begin(t, s.dash, "trip-1")
+	succeed(t, st, "get_map")
+	n := newProxy(t, s.addr)
+	p := open(t, n.url()+"#run=trip-1")
+	p.expectOutages()
+	succeed(t, st, "get_weather")
+	p.wait(`document.querySelectorAll("[data-call]").length === 2`)
+	n.cut(true)
+	succeed(t, st, "book")
+	p.wait(`document.querySelectorAll("[data-call]").length === 3`)
+	assert.NotEmpty(t, n.lastEventIDs())
+	p.wait(`document.querySelectorAll(".record").length === 7`)
+}
+
+func TestAServerThatWasRestartedIsReadAnew(t *testing.T) {
+	s := newSite(t, nil, streamer.Options{}, nil)
+	st := begin(t, s.dash, "before")
+	succeed(t, st, "get_map")
+	p := open(t, s.url())
+	p.expectOutages()
+	succeed(t, st, "get_weather") // the page has an event, and so a cursor of this server
+	p.waitText(`[data-run="before"] .calls`, "2 ok")
+
+	s.stop()
+	p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
+	s.start(nil, streamer.Options{}, nil)
+	succeed(t, begin(t, s.dash, "after"), "get_map")
+	p.waitText(`[data-run="after"] .calls`, "1 ok")
+	p.waitLive()
+	assert.Zero(t, p.count(`[data-run="before"]`), "what the new server does not know is gone")
+	p.waitText(`[data-notice="reset"]`, "Everything was loaded anew")
+}
+
+// A laptop that slept finds its connections dead, and nobody told it.
+func TestALaptopThatSleptConnectsAnew(t *testing.T) {
+	_, n, p, st := viaProxy(t, streamer.Options{})
+	n.sleep(true)
+	succeed(t, st, "get_weather")
+	eval[bool](p, `{ const real = Date.now; Date.now = () => real() + 3600_000; true }`) // an hour later
+	p.waitText(`[data-run="trip-1"] .calls`, "2 ok")
+	p.waitLive()
+}
+
+// Nothing tells the page that its connection is dead but that events are
+// missing.
+func TestAConnectionThatIsDeadIsFoundOut(t *testing.T) {
+	_, n, p, st := viaProxy(t, streamer.Options{})
+	// Time runs five times as fast, so that nobody waits for so long.
+	eval[bool](p, `{ const real = Date.now, begun = real(); Date.now = () => begun + 5 * (real() - begun); true }`)
+	n.sleep(true)
+	succeed(t, st, "get_weather")
+	p.waitText(`[data-run="trip-1"] .calls`, "2 ok")
+	p.waitLive()
+}
+
+func TestAQuietConnectionIsLeftAlone(t *testing.T) {
+	_, n, p, _ := viaProxy(t, streamer.Options{})
+	eval[bool](p, `{ const real = Date.now, begun = real(); Date.now = () => begun + 5 * (real() - begun); true }`)
+	streams := p.requested("events")
+	p.waitRequested("health", 2)
+	assert.Equal(t, streams, p.requested("events"), "it was asked whether it lives, twice, and not made again")
+	assert.Empty(t, n.lastEventIDs())
+}
+
+func TestAPageThatWasOfflineComesBack(t *testing.T) {
+	_, _, p, st := viaProxy(t, streamer.Options{})
+	p.offline(true)
+	p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
+	succeed(t, st, "get_weather")
+	p.offline(false)
+	p.waitText(`[data-run="trip-1"] .calls`, "2 ok")
+	p.waitLive()
+}
+
+func TestAGapIsToldAndMended(t *testing.T) {
+	_, n, p, st := viaProxy(t, streamer.Options{History: 8})
+	succeed(t, st, "get_weather")
+	p.waitText(`[data-run="trip-1"] .calls`, "2 ok")
+	n.block()
+	p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
+	for range 20 {
+		succeed(t, st, "book") // 40 events, of which 8 are kept
+	}
+	n.wake()
+	p.waitText(`[data-notice="gap"]`, "32 events had gone from the server's memory")
+	p.waitText(`[data-run="trip-1"] .calls`, "22 ok")
+	p.waitLive()
+	p.click(`[data-notice="gap"] button`)
+	p.wait(`!document.querySelector("[data-notice]")`)
+}
+
+func TestARefusalSaysWhatToDo(t *testing.T) {
+	var signedOut atomic.Bool
+	_, n, p, st := viaProxy(t, streamer.Options{Authorize: func(*http.Request) (streamer.Scope, error) {
+		if signedOut.Load() {
+			return streamer.Scope{}, streamer.ErrUnauthenticated
+		}
+		return streamer.Scope{}, nil
+	}})
+	signedOut.Store(true)
+	n.cut(true)
+	p.wait(`document.querySelector("#connection").dataset.state === "refused"`)
+	p.waitText("#trouble", "sign in first")
+	p.waitText("#trouble", "Sign in again, in another tab if need be")
+	succeed(t, st, "get_weather")
+	signedOut.Store(false)
+	p.click("#retry")
+	p.waitText(`[data-run="trip-1"] .calls`, "2 ok")
+	p.waitLive()
+	assert.Zero(t, p.count("#trouble"))
+}
+
+// The browser gives up for ever where the answer is not 200. The page does not.
+func TestAServerThatIsFullIsAskedAgain(t *testing.T) {
+	s, n, p, st := viaProxy(t, streamer.Options{Clients: 1})
+	n.block()
+	p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
+	other := occupy(t, s.url()+"events")
+	n.wake()
+	p.waitText("#trouble", "There are as many event streams as the server allows: 1.")
+	succeed(t, st, "get_weather")
+	other()
+	p.click("#retry")
+	p.waitText(`[data-run="trip-1"] .calls`, "2 ok")
+}
+
+// occupy takes the only place at the server, as soon as it is free, until leave
+// is called.
+func occupy(t *testing.T, url string) (leave func()) {
+	t.Helper()
+	for {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		if resp.StatusCode == http.StatusOK {
+			t.Cleanup(func() { _ = resp.Body.Close() })
+			return func() { _ = resp.Body.Close() }
+		}
+		require.NoError(t, resp.Body.Close())
+	}
+}

@@ -1,0 +1,106 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// site is a server with a dashboard, which can end and begin again on the same
+// port.
+type site struct {
+	t    *testing.T
+	addr string // empty until the first start
+	dash *streamer.Handler
+	stop func()
+}
+
+// newSite serves a dashboard. wrap, if not nil, is what the user's server puts
+// around it.
+func newSite(t *testing.T, source streamer.Source, options streamer.Options, wrap func(http.Handler) http.Handler) *site {
+	t.Helper()
+	s := &site{t: t}
+	s.start(source, options, wrap)
+	t.Cleanup(func() { s.stop() })
+	return s
+}
+
+func (s *site) start(source streamer.Source, options streamer.Options, wrap func(http.Handler) http.Handler) {
+	s.t.Helper()
+	if options.Reconnect == 0 {
+		options.Reconnect = 50 * time.Millisecond
+	}
+	dash, err := streamer.New(source, options)
+	require.NoError(s.t, err)
+	addr := s.addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	listener, err := new(net.ListenConfig).Listen(s.t.Context(), "tcp", addr)
+	require.NoError(s.t, err)
+	var handler http.Handler = dash
+	if wrap != nil {
+		handler = wrap(dash)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener)
+	}()
+	s.addr, s.dash = listener.Addr().String(), dash
+	s.stop = sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = dash.Close(ctx)
+		_ = server.Close()
+		<-served
+	})
+}
+
+func (s *site) url() string { return "http://" + s.addr + "/" }
+
+// control remembers what the page asks for, and answers with err.
+type control struct {
+	mu        sync.Mutex
+	err       error
+	asked     []string
+	interrupt func(runID, message string) // does what is asked, if it is set
+}
+
+func (c *control) Interrupt(_ context.Context, runID, _, message string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, "interrupt "+runID+": "+message)
+	if c.err == nil && c.interrupt != nil {
+		c.interrupt(runID, message)
+	}
+	return c.err
+}
+
+func (c *control) Answer(_ context.Context, runID, questionID string, value json.RawMessage) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, "answer "+runID+" "+questionID+": "+string(value))
+	return c.err
+}
+
+func (c *control) failWith(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = err
+}
+
+func (c *control) requests() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.asked...)
+}
