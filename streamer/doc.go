@@ -48,8 +48,8 @@
 // # Slow clients
 //
 // A client is served from what the handler keeps and has no queue of its own.
-// One that falls behind that, or takes no byte for a time, is cut off, and
-// resumes; it never slows a run or another client.
+// One that falls behind that, or takes next to nothing for a time, is cut off,
+// and resumes; it never slows a run or another client.
 //
 // # Permission
 //

@@ -39,7 +39,7 @@ type Options struct {
 
 	Heartbeat    time.Duration // between comments on a stream where nothing happens. Defaults to 15 s
 	Reconnect    time.Duration // how long clients wait before they come back, with jitter. Defaults to 2 s
-	WriteTimeout time.Duration // how long a client may take no byte. Defaults to 10 s
+	WriteTimeout time.Duration // how long a client may take for what it is sent at a time, 16 KB or one event. Defaults to 10 s
 
 	// Origins are the other origins whose pages may read, such as
 	// "https://ops.example.com". None by default.
@@ -101,6 +101,8 @@ type Handler struct {
 	runs  *runs
 	all   *tape
 
+	buffers sync.Pool // of *bufio.Writer, for clients that are being sent something
+
 	wakeup  chan struct{} // there are tapes to wake
 	closing chan struct{} // closed when Close begins
 	woken   chan struct{} // closed when the waker has ended
@@ -134,7 +136,7 @@ func New(source Source, options Options) (*Handler, error) {
 	h := &Handler{
 		options: o, source: source, epoch: randomEpoch(),
 		runs: &runs{byID: make(map[string]*run), limit: o.Runs, events: o.History},
-		all:  newTape(o.History), clients: newClients(),
+		all:  newTape(o.History), clients: newClients(), buffers: sync.Pool{New: newBuffer},
 		wakeup: make(chan struct{}, 1), closing: make(chan struct{}), woken: make(chan struct{}),
 		quiet: make(chan struct{}),
 		guard: http.NewCrossOriginProtection(),
