@@ -133,7 +133,6 @@ type stream struct {
 	at       cursor        // the newest event that the client has, or has not picked
 	told     cursor        // the newest ID that was sent
 	out      *bufio.Writer // what was written since the last flush; nil if nothing was
-	flushed  time.Time     // the last time
 	deadline time.Time     // of writing
 }
 
@@ -297,9 +296,6 @@ func (s *stream) replay(ctx context.Context) error {
 // some out.
 var errHole = errors.New("streamer: events are missing")
 
-// flushEvery is how often a client is sent something while events keep coming.
-const flushEvery = 5 * time.Millisecond
-
 // follow sends what is on the tape from the position on, and what comes.
 func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 	var batch [64]entry
@@ -339,37 +335,29 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 	}
 }
 
-// wait returns when there is an event at the position.
+// wait returns when there is an event at the position that clients were told
+// of.
 func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 	for {
-		more := t.more(pos)
-		if more != nil {
-			s.timer.Reset(s.handler.options.Heartbeat)
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-s.handler.closing:
-				return http.ErrServerClosed
-			case <-more:
-			case <-s.timer.C:
-				if err := s.heartbeat(); err != nil {
-					return err
-				}
-				continue
-			}
-		}
-		pause := flushEvery - time.Since(s.flushed)
-		if pause <= 0 {
+		more, due := t.more(pos)
+		if more == nil {
 			return nil
 		}
-		s.timer.Reset(pause)
+		if due {
+			s.handler.tellLater(t)
+		}
+		s.timer.Reset(s.handler.options.Heartbeat)
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.handler.closing:
 			return http.ErrServerClosed
-		case <-s.timer.C:
+		case <-more:
 			return nil
+		case <-s.timer.C:
+			if err := s.heartbeat(); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -498,7 +486,6 @@ func (s *stream) flush() error {
 	if err != nil {
 		return err
 	}
-	s.flushed = time.Now()
 	return slowly(s.control.Flush())
 }
 

@@ -103,12 +103,12 @@ type Handler struct {
 
 	buffers sync.Pool // of *bufio.Writer, for clients that are being sent something
 
-	wakeup  chan struct{} // there are tapes to wake
+	wakeup  chan struct{} // there are tapes whose clients are to be told
 	closing chan struct{} // closed when Close begins
-	woken   chan struct{} // closed when the waker has ended
+	told    chan struct{} // closed when telling has ended
 
 	mu      sync.Mutex // guards what follows
-	dirty   []*tape    // whose clients wait for what has come
+	due     []*tape    // whose clients wait for what has come
 	clients clients
 	closed  bool
 	quiet   chan struct{} // closed when the last client of a closed handler has gone
@@ -137,7 +137,7 @@ func New(source Source, options Options) (*Handler, error) {
 		options: o, source: source, epoch: randomEpoch(),
 		runs: &runs{byID: make(map[string]*run), limit: o.Runs, events: o.History},
 		all:  newTape(o.History), clients: newClients(), buffers: sync.Pool{New: newBuffer},
-		wakeup: make(chan struct{}, 1), closing: make(chan struct{}), woken: make(chan struct{}),
+		wakeup: make(chan struct{}, 1), closing: make(chan struct{}), told: make(chan struct{}),
 		quiet: make(chan struct{}),
 		guard: http.NewCrossOriginProtection(),
 	}
@@ -145,7 +145,7 @@ func New(source Source, options Options) (*Handler, error) {
 		h.runs.fallback = h.epoch
 	}
 	h.mux = h.routes()
-	go h.wake()
+	go h.tell()
 	return h, nil
 }
 
@@ -166,16 +166,18 @@ func (h *Handler) Publish(rec core.Record) {
 	r := h.runs.get(rec.RunID, false)
 	one, all := r.publish(f, &rec, h.all, h.epoch)
 	h.counters.events.Add(1)
-	if !one && !all {
-		return
-	}
-	h.mu.Lock()
 	if one {
-		h.dirty = append(h.dirty, r.tape)
+		h.tellLater(r.tape)
 	}
 	if all {
-		h.dirty = append(h.dirty, h.all)
+		h.tellLater(h.all)
 	}
+}
+
+// tellLater has the tape's clients told in the next round.
+func (h *Handler) tellLater(t *tape) {
+	h.mu.Lock()
+	h.due = append(h.due, t)
 	h.mu.Unlock()
 	select {
 	case h.wakeup <- struct{}{}:
@@ -183,9 +185,22 @@ func (h *Handler) Publish(rec core.Record) {
 	}
 }
 
-// wake wakes clients: a thousand of them are more than a run should wait for.
-func (h *Handler) wake() {
-	defer close(h.woken)
+// While events keep coming, clients are told of them in rounds, and what has
+// come since the last one is a single write for each. A write takes about ten
+// microseconds, however little it is: the more clients, the longer a round, so
+// that all of them together cost a machine a fraction of one processor.
+const (
+	shortestRound = 5 * time.Millisecond
+	longestRound  = 100 * time.Millisecond
+	roundForEach  = 50 * time.Microsecond // client
+)
+
+// tell tells clients of events. A thousand of them are more than a run should
+// wait for.
+func (h *Handler) tell() {
+	defer close(h.told)
+	round := time.NewTimer(shortestRound)
+	defer round.Stop()
 	for {
 		select {
 		case <-h.closing:
@@ -193,11 +208,17 @@ func (h *Handler) wake() {
 		case <-h.wakeup:
 		}
 		h.mu.Lock()
-		tapes := h.dirty
-		h.dirty = nil
+		tapes, clients := h.due, h.clients.total
+		h.due = nil
 		h.mu.Unlock()
 		for _, t := range tapes {
-			t.wake()
+			t.tell()
+		}
+		round.Reset(min(max(shortestRound, time.Duration(clients)*roundForEach), longestRound))
+		select {
+		case <-h.closing:
+			return
+		case <-round.C:
 		}
 	}
 }
@@ -214,7 +235,7 @@ func (h *Handler) Close(ctx context.Context) error {
 		}
 	}
 	h.mu.Unlock()
-	<-h.woken
+	<-h.told
 	select {
 	case <-h.quiet:
 		return nil
