@@ -298,7 +298,7 @@ var errHole = errors.New("streamer: events are missing")
 
 // follow sends what is on the tape from the position on, and what comes.
 func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
-	var batch [64]entry
+	var batch [8]entry // small: it is on the stack of every client that waits
 	for {
 		n, ok := t.read(pos, batch[:])
 		if !ok {
