@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"testing"
 )
 
@@ -73,6 +74,33 @@ func BenchmarkRecord(b *testing.B) {
 			}
 			b.ReportMetric(total/float64(b.N), "ns/record")
 		})
+	}
+}
+
+// BenchmarkFanOut starts two processes for each measurement. Its ns/op are of
+// no interest.
+func BenchmarkFanOut(b *testing.B) {
+	for _, f := range fanOuts {
+		for _, c := range broadcasters {
+			b.Run(fmt.Sprintf("clients=%d/lib=%s", f.Clients, c.lib), func(b *testing.B) {
+				var sum fanned
+				for b.Loop() {
+					r, err := c.inChild(f)
+					if err != nil {
+						b.Fatal(err)
+					}
+					sum.Missing += r.Missing
+					sum.Flood += r.Flood
+					sum.PacedCPU += r.PacedCPU
+					sum.BytesEach += r.BytesEach
+				}
+				n := float64(b.N)
+				b.ReportMetric(sum.Flood/n, "ns/delivery")
+				b.ReportMetric(sum.PacedCPU/n, "CPU-ns/paced")
+				b.ReportMetric(sum.BytesEach/n, "B/client")
+				b.ReportMetric(float64(sum.Missing)/n, "missing")
+			})
+		}
 	}
 }
 

@@ -1,8 +1,9 @@
 // Command bench measures Reprise beside its peers: failsafe-go, cenkalti/backoff,
 // avast/retry-go, sethvargo/go-retry and loops written by hand; what it stores
-// beside SQLite, bbolt and a file; and its records beside msgpack and JSON.
+// beside SQLite, bbolt and a file; its records beside msgpack and JSON; and how
+// it streams them beside r3labs/sse and tmaxmax/go-sse.
 //
-//	go run .                          the tables, in two or three minutes
+//	go run .                          the tables, in four or five minutes
 //	go run . -only 'Success|Sleepers'
 //	go test -bench . -count 10        the same contestants for benchstat
 //
@@ -82,6 +83,31 @@
 //     each time after a garbage collection and 64 records that are not, and 16
 //     times in a round, in one run as long as it grows by less than a tenth.
 //
+// # What is streamed
+//
+// FanOut1, FanOut100 and FanOut1000 have so many clients, that all get the
+// same records of a run as server-sent events: about 300 bytes of JSON, with
+// the status as the event's name. A server and its clients are two processes
+// on this machine, and others for each contestant and pass.
+//
+//   - reprise is a streamer.Handler with a publisher of its own. r3labs is its
+//     Server as its documentation has it, which keeps all events, go-sse its
+//     Server with Joe, which here keeps none. Their publishers encode a record
+//     once, as reprise does.
+//   - The clients are the same for everybody: sockets that are read to count
+//     events. Each checks that it gets every record once and in its turn. Whose
+//     records do not all arrive has lost, whatever its figures are.
+//   - First a flood, after half of one to warm up. Its events are published as
+//     fast as the contestant takes them, and measured is the time until the
+//     last client has the last one: deliveries/s are events by clients by
+//     second. Then events are paced: so many a second.
+//   - CPU is that of the server's process by deliveries, with what the system
+//     does for it. Latencies are those of 100 clients at most, from when an
+//     event was due to be published; where a server cannot keep the pace, they
+//     are the length of its queue.
+//   - clients % is the part of the flood in which the clients' process was at
+//     work; well below 100, it did not hold anybody up.
+//
 // # What the numbers mean
 //
 // Contestants of a scenario take turns, in many short rounds, each time from a
@@ -96,7 +122,8 @@
 //     the middle half of the rounds was.
 //   - bytes: of a record; in Durable, what a call appends to the journal.
 //   - bytes each: HeapAlloc and StackInuse after two collections, less what
-//     they were before, by the number of calls. The goroutines are included.
+//     they were before, by the number of calls or of idle clients. The
+//     goroutines are included, and the connections' buffers.
 //   - release: from the interrupt (reprise-run) or from cancel (all others)
 //     until every call has returned.
 //
@@ -122,6 +149,12 @@
 //   - The targets beside DBOS are judged beside SQLite alone, which is harder:
 //     DBOS does that and more for each step. PostgreSQL and Temporal are not
 //     measured.
+//   - r3labs and go-sse flush each event to each client by itself. reprise
+//     gathers what comes within milliseconds, so that its latency is above
+//     zero where theirs is near it.
+//   - A publisher of r3labs and go-sse waits for the slowest client. One of
+//     reprise does not: a client that is slower than what is kept is cut off,
+//     and resumes. A flood is no longer than what is kept.
 //   - SQLite's memory is not that of Go: it is not in allocs/op and B/op.
 //   - Without a delay Reprise and the loops go on at once. The four peers set
 //     a timer of nothing and wait for it.
@@ -139,16 +172,33 @@ var (
 	rounds   = flag.Int("rounds", 40, "how many `rounds` each scenario has; more are slower and steadier")
 	only     = flag.String("only", "", "measure only what matches this `regexp`, such as Success or 'TwoFailures/lib=(reprise|failsafe)'")
 	sleepers = flag.Int("sleepers", 100_000, "how many calls `n` sleep in the scenario Sleepers; 0 leaves it out")
+	profiles = flag.String("profiles", "", "write profiles of what the servers of FanOut do into this `directory`")
+	fanLib   = flag.String("fanout-server", "", "be the server of the `lib` of FanOut and print JSON; the program starts itself so")
+	fanURL   = flag.String("fanout-clients", "", "be the clients that read from the `URL`; the program starts itself so")
+	fanSize  = flag.String("fanout", "", "how much those two have to do, as `JSON`")
 	child    = flag.String("sleeper-child", "", "measure the `lib` of Sleepers in this process and print JSON; the program starts itself so")
 )
 
 func main() {
 	flag.Parse()
-	if *child != "" {
-		exitOn(sleeperChild(*child, *sleepers))
+	if isChild, err := runChild(); isChild {
+		exitOn(err)
 		return
 	}
 	exitOn(measureAll())
+}
+
+// runChild does what this process was started for by another of its kind.
+func runChild() (isChild bool, err error) {
+	switch {
+	case *child != "":
+		return true, sleeperChild(*child, *sleepers)
+	case *fanLib != "":
+		return true, fanOutServer(*fanLib, *fanSize)
+	case *fanURL != "":
+		return true, fanOutReaders(*fanURL, *fanSize, os.Stdin, os.Stdout)
+	}
+	return false, nil
 }
 
 func exitOn(err error) {
@@ -189,6 +239,22 @@ func measureAll() error {
 		}
 		results[recordName] = r
 		printRecordings(chosen, r)
+	}
+	for _, f := range fanOuts {
+		chosen := pick(f.name(), broadcasters, broadcasting.String, selected)
+		if len(chosen) == 0 {
+			continue
+		}
+		if err := enoughFiles(f.Clients + spareFiles); err != nil {
+			fmt.Printf("\n%s is left out: %v\n", f.name(), err)
+			continue
+		}
+		r, err := measureFanOut(f, chosen)
+		if err != nil {
+			return err
+		}
+		results[f.name()] = r
+		printFanOut(f, chosen, r)
 	}
 	chosen := pick(sleepersName, sleepingContestants, sleeping.String, selected)
 	if *sleepers > 0 && len(chosen) > 0 {

@@ -14,11 +14,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// TestMain lets the test binary be the child process of Sleepers.
+// TestMain lets the test binary be the child process of Sleepers and FanOut.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if *child != "" {
-		exitOn(sleeperChild(*child, *sleepers))
+	if isChild, err := runChild(); isChild {
+		exitOn(err)
 		return
 	}
 	code := m.Run()
@@ -152,6 +152,14 @@ func TestTargetsNameContestants(t *testing.T) {
 		libs[recordName] = append(libs[recordName], c.lib)
 		if !slices.Contains(libs[recordName], c.first()) {
 			t.Errorf("%s: no contestant %s", recordName, c.first())
+		}
+	}
+	for _, f := range fanOuts {
+		for _, b := range broadcasters {
+			libs[f.name()] = append(libs[f.name()], b.lib)
+		}
+		if !slices.Contains(libs[f.name()], fanOutPeer) {
+			t.Errorf("%s: no contestant %s", f.name(), fanOutPeer)
 		}
 	}
 	for _, s := range sleepingContestants {

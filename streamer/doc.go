@@ -45,11 +45,16 @@
 // cursor that is not of this run or this handler, or is of records that a
 // crash has taken: whoever gets it begins anew from /api.
 //
+// An event that comes after a quiet time is sent at once. While events keep
+// coming they are gathered, so that many clients do not take the processor from
+// the runs: for 5 ms, with more than 100 clients for 50 µs each, and for 100 ms
+// at most.
+//
 // # Slow clients
 //
 // A client is served from what the handler keeps and has no queue of its own.
-// One that falls behind that, or takes no byte for a time, is cut off, and
-// resumes; it never slows a run or another client.
+// One that falls behind that, or takes next to nothing for a time, is cut off,
+// and resumes; it never slows a run or another client.
 //
 // # Permission
 //

@@ -1,6 +1,7 @@
 package streamer
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -49,6 +50,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 
 	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), proto: req.ProtoMajor}
 	defer s.timer.Stop()
+	defer s.release()
 	id := req.Header.Get("Last-Event-ID")
 	if id == "" {
 		id = query.Get("after")
@@ -134,12 +136,11 @@ type stream struct {
 	timer   *time.Timer // for whatever is waited for
 	proto   int         // the major version of HTTP
 
-	at       cursor    // the newest event that the client has, or has not picked
-	told     cursor    // the newest ID that was sent
-	written  bool      // since the last flush
-	flushed  time.Time // the last time
-	deadline time.Time // of writing
-	scratch  []byte
+	at       cursor        // the newest event that the client has, or has not picked
+	told     cursor        // the newest ID that was sent
+	out      *bufio.Writer // what was written since the last flush; nil if nothing was
+	flushed  time.Time     // the last time
+	deadline time.Time     // of writing
 }
 
 // farewell is how long a client may take for what was already written to it
@@ -330,12 +331,9 @@ func (s *stream) replay(ctx context.Context, known bool) error {
 // some out.
 var errHole = errors.New("streamer: events are missing")
 
-// flushEvery is how often a client is sent something while events keep coming.
-const flushEvery = 5 * time.Millisecond
-
 // follow sends what is on the tape from the position on, and what comes.
 func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
-	var batch [64]entry
+	var batch [8]entry // small: it is on the stack of every client that waits
 	for {
 		n, ok := t.read(pos, batch[:])
 		if !ok {
@@ -377,37 +375,29 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 	}
 }
 
-// wait returns when there is an event at the position.
+// wait returns when there is an event at the position that clients were told
+// of.
 func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 	for {
-		more := t.more(pos)
-		if more != nil {
-			s.timer.Reset(s.handler.options.Heartbeat - time.Since(s.flushed))
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-s.handler.closing:
-				return http.ErrServerClosed
-			case <-more:
-			case <-s.timer.C:
-				if err := s.heartbeat(); err != nil {
-					return err
-				}
-				continue
-			}
-		}
-		pause := flushEvery - time.Since(s.flushed)
-		if pause <= 0 {
+		more, due := t.more(pos)
+		if more == nil {
 			return nil
 		}
-		s.timer.Reset(pause)
+		if due {
+			s.handler.tellLater(t)
+		}
+		s.timer.Reset(s.handler.options.Heartbeat - time.Since(s.flushed))
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.handler.closing:
 			return http.ErrServerClosed
-		case <-s.timer.C:
+		case <-more:
 			return nil
+		case <-s.timer.C:
+			if err := s.heartbeat(); err != nil {
+				return err
+			}
 		}
 	}
 }
@@ -432,10 +422,9 @@ func (s *stream) send(f *frame, id cursor) error {
 // writeID tells the client where it is.
 func (s *stream) writeID() error {
 	s.told = s.at
-	s.scratch = append(s.scratch[:0], "id: "...)
-	s.scratch = s.at.append(s.scratch)
-	s.scratch = append(s.scratch, '\n')
-	return s.write(s.scratch)
+	line := append(s.buffer().AvailableBuffer(), "id: "...)
+	line = s.at.append(line)
+	return s.write(append(line, '\n'))
 }
 
 // heartbeat shows that the connection lives, and moves the client's cursor
@@ -500,34 +489,69 @@ func (s *stream) event(name string, body any) {
 	_ = s.write(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, mustJSON(body)))
 }
 
-// write writes within the deadline. The server gathers what is written until
-// it is flushed, or until it is too much.
+// gatherBytes is how much is gathered before it is handed to the server, which
+// writes as little at a time to the connection as it is handed. A client must
+// take that much within the write timeout, so that it is not more.
+const gatherBytes = 16 << 10
+
+// newBuffer is for [Handler.buffers].
+func newBuffer() any { return bufio.NewWriterSize(nil, gatherBytes) }
+
+// buffer is what gathers. A client that waits has none, for most clients wait.
+func (s *stream) buffer() *bufio.Writer {
+	if s.out == nil {
+		s.out = s.handler.buffers.Get().(*bufio.Writer)
+		s.out.Reset(timely{s})
+	}
+	return s.out
+}
+
+func (s *stream) release() {
+	if s.out != nil {
+		s.out.Reset(nil)
+		s.handler.buffers.Put(s.out)
+		s.out = nil
+	}
+}
+
 func (s *stream) write(p []byte) error {
+	_, err := s.buffer().Write(p)
+	return err
+}
+
+func (s *stream) flush() error {
+	if s.out == nil {
+		return nil
+	}
+	s.flushed = time.Now()
+	err := s.out.Flush()
+	s.release()
+	if err != nil {
+		return err
+	}
+	return slowly(s.control.Flush())
+}
+
+// timely writes within the stream's deadline.
+type timely struct{ *stream }
+
+func (s timely) Write(p []byte) (int, error) {
 	if now := time.Now(); s.deadline.Sub(now) < s.handler.options.WriteTimeout*3/4 {
 		s.deadline = now.Add(s.handler.options.WriteTimeout)
 		// Where the writer of a router or a test cannot, nothing is lost but that.
 		_ = s.control.SetWriteDeadline(s.deadline)
 		if s.handler.open.Err() != nil { // which may just have set a nearer one
-			return http.ErrServerClosed
+			return 0, http.ErrServerClosed
 		}
 	}
-	s.written = true
-	_, err := s.w.Write(p)
-	return s.slowly(err)
-}
-
-func (s *stream) flush() error {
-	if !s.written {
-		return nil
-	}
-	s.written, s.flushed = false, time.Now()
-	return s.slowly(s.control.Flush())
+	n, err := s.w.Write(p)
+	return n, slowly(err)
 }
 
 // slowly says of an error of a write whether the client was too slow.
-func (s *stream) slowly(err error) error {
+func slowly(err error) error {
 	var timeout interface{ Timeout() bool }
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if err != nil && errors.As(err, &timeout) && timeout.Timeout() {
 		return errSlow
 	}
 	return err

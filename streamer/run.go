@@ -34,7 +34,7 @@ type run struct {
 
 // publish takes in a record and puts its frame on the tape of the run and on
 // that of all runs.
-func (r *run) publish(f *frame, rec *core.Record, all *tape, allEpoch string) (awaited, allAwaited bool) {
+func (r *run) publish(f *frame, rec *core.Record, all *tape, allEpoch string) (due, allDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	opening := opens(rec)

@@ -10,7 +10,9 @@ type tape struct {
 	limit   int           // how many are kept
 	first   uint64        // position of the oldest
 	next    uint64        // position of the one to come
-	changed chan struct{} // closed when one has come; nil while nobody waits
+	told    uint64        // clients were told of what is before this position
+	changed chan struct{} // closed when they are told of more; nil while nobody waits
+	due     bool          // to tell them is somebody's task already
 }
 
 // entry is an event in a stream.
@@ -21,21 +23,23 @@ type entry struct {
 
 func newTape(limit int) *tape { return &tape{limit: limit} }
 
-// append puts an event at the end, and reports whether somebody waits for it.
-func (t *tape) append(f *frame, id cursor) (awaited bool) {
+// append puts an event at the end. The caller has it told if that is due.
+func (t *tape) append(f *frame, id cursor) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.put(entry{f, id})
+	t.put(entry{f, id})
+	return t.becomesDue()
 }
 
 // number is append for a stream that numbers its events itself, from 1.
-func (t *tape) number(f *frame, epoch string) (awaited bool) {
+func (t *tape) number(f *frame, epoch string) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.put(entry{f, cursor{epoch, t.next + 1}})
+	t.put(entry{f, cursor{epoch, t.next + 1}})
+	return t.becomesDue()
 }
 
-func (t *tape) put(e entry) bool {
+func (t *tape) put(e entry) {
 	if len(t.entries) < t.limit {
 		t.entries = append(t.entries, e)
 	} else {
@@ -45,7 +49,16 @@ func (t *tape) put(e entry) bool {
 	if limit := uint64(t.limit); t.next-t.first > limit {
 		t.first = t.next - limit
 	}
-	return t.changed != nil
+}
+
+// becomesDue reports whether the caller is to have clients told: somebody
+// waits, there is something to tell, and nobody else was asked.
+func (t *tape) becomesDue() bool {
+	if t.due || t.changed == nil || t.told == t.next {
+		return false
+	}
+	t.due = true
+	return true
 }
 
 // rewind forgets the events from the number on, which a crash has taken. Those
@@ -94,24 +107,25 @@ func (t *tape) all() []entry {
 	return all
 }
 
-// more returns a channel that is closed when there is an event at the
-// position; nil if there is one.
-func (t *tape) more(pos uint64) <-chan struct{} {
+// more returns a channel that is closed when clients are told of an event at
+// the position; nil if they have been. The caller has it told if that is due.
+func (t *tape) more(pos uint64) (changed <-chan struct{}, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if pos < t.next {
-		return nil
+	if pos < t.told {
+		return nil, false
 	}
 	if t.changed == nil {
 		t.changed = make(chan struct{})
 	}
-	return t.changed
+	return t.changed, pos < t.next && t.becomesDue()
 }
 
-// wake tells those who wait.
-func (t *tape) wake() {
+// tell tells those who wait of all there is.
+func (t *tape) tell() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.told, t.due = t.next, false
 	if t.changed != nil {
 		close(t.changed)
 		t.changed = nil

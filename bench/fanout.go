@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+
+	r3labs "github.com/r3labs/sse/v2"
+	tmaxmax "github.com/tmaxmax/go-sse"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+const (
+	fanOutPeer   = "r3labs"
+	fanOutPasses = 3  // pairs of processes for each contestant
+	spareFiles   = 50 // that a process has open besides those of the clients
+)
+
+// A fanOut is a number of clients, and what they are sent.
+type fanOut struct {
+	Clients int `json:"clients"`
+	Flood   int `json:"flood"` // events as fast as they can be published; no more than a streamer keeps
+	Paced   int `json:"paced"` // events at an even pace
+	Rate    int `json:"rate"`  // of them a second
+}
+
+func (f fanOut) name() string { return "FanOut" + strconv.Itoa(f.Clients) }
+
+// String is JSON, for the flags of a child process.
+func (f fanOut) String() string {
+	data, err := json.Marshal(f)
+	if err != nil {
+		panic(err) // numbers always can be encoded
+	}
+	return string(data)
+}
+
+var fanOuts = []fanOut{
+	{Clients: 1, Flood: 10_000, Paced: 1000, Rate: 1000},
+	{Clients: 100, Flood: 2000, Paced: 1000, Rate: 1000},
+	{Clients: 1000, Flood: 200, Paced: 100, Rate: 100},
+}
+
+// broadcasting is a contestant of FanOut.
+type broadcasting struct {
+	lib  string
+	open func(clients int) (broadcaster, error)
+}
+
+func (b broadcasting) String() string { return b.lib }
+
+// A broadcaster sends every record to all clients that have the path open.
+type broadcaster struct {
+	handler http.Handler
+	path    string
+	publish func(core.Record) error
+	close   func() error // when the clients have gone
+}
+
+var broadcasters = []broadcasting{
+	{"reprise", func(clients int) (broadcaster, error) {
+		h, err := streamer.New(nil, streamer.Options{Clients: clients})
+		if err != nil {
+			return broadcaster{}, err
+		}
+		publish := func(r core.Record) error {
+			h.Publish(r)
+			return nil
+		}
+		return broadcaster{h, "/events", publish, func() error { return h.Close(context.Background()) }}, nil
+	}},
+	{"r3labs", func(int) (broadcaster, error) {
+		server := r3labs.New()
+		server.CreateStream("runs")
+		publish := func(r core.Record) error {
+			data, err := json.Marshal(r)
+			if err == nil {
+				server.Publish("runs", &r3labs.Event{Event: []byte(r.Status.String()), Data: data})
+			}
+			return err
+		}
+		stop := func() error {
+			server.Close()
+			return nil
+		}
+		return broadcaster{server, "/events?stream=runs", publish, stop}, nil
+	}},
+	{"go-sse", func(int) (broadcaster, error) {
+		server := &tmaxmax.Server{Provider: &tmaxmax.Joe{}}
+		publish := func(r core.Record) error {
+			data, err := json.Marshal(r)
+			if err != nil {
+				return err
+			}
+			m := &tmaxmax.Message{ID: tmaxmax.ID(strconv.FormatUint(r.Seq, 10)), Type: tmaxmax.Type(r.Status.String())}
+			m.AppendData(string(data))
+			return server.Publish(m)
+		}
+		return broadcaster{server, "/events", publish, func() error { return server.Shutdown(context.Background()) }}, nil
+	}},
+}
+
+// The metrics of FanOut, besides bytesEach.
+const (
+	perDelivery metric = "ns/delivery"  // flood
+	floodCPU    metric = "CPU ns"       // of the server for each delivery
+	pacedCPU    metric = "paced CPU ns" // likewise
+	latency50   metric = "latency 50 %" // paced, in ns
+	latency99   metric = "latency 99 %" // likewise
+	clientShare metric = "clients"      // the part of the flood in which their process was at work
+	missing     metric = "missing"      // deliveries
+)
+
+// inChild measures with a server in a process of its own, which starts one for
+// the clients.
+func (b broadcasting) inChild(f fanOut) (fanned, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return fanned{}, err
+	}
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command(program, "-fanout-server", b.lib, "-fanout", f.String(), "-profiles", *profiles)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var r fanned
+	if err := cmd.Run(); err != nil {
+		return r, fmt.Errorf("%s/lib=%s: %w: %s", f.name(), b.lib, err, &stderr)
+	}
+	err = json.Unmarshal(stdout.Bytes(), &r)
+	return r, err
+}
+
+func measureFanOut(f fanOut, contestants []broadcasting) (result, error) {
+	r := make(result)
+	for pass := range fanOutPasses {
+		for _, i := range order(pass, len(contestants)) {
+			b := contestants[i]
+			one, err := b.inChild(f)
+			if err != nil {
+				return nil, err
+			}
+			if one.Missing > 0 {
+				one = one.lost()
+			}
+			r.add(b.lib, perDelivery, one.Flood)
+			r.add(b.lib, floodCPU, one.FloodCPU)
+			r.add(b.lib, pacedCPU, one.PacedCPU)
+			r.add(b.lib, latency50, one.Latency50)
+			r.add(b.lib, latency99, one.Latency99)
+			r.add(b.lib, clientShare, one.Clients)
+			r.add(b.lib, bytesEach, one.BytesEach)
+			r.add(b.lib, missing, float64(one.Missing))
+		}
+	}
+	return r, nil
+}
+
+// lost is the result of a contestant that has not delivered everything.
+func (r fanned) lost() fanned {
+	most := math.MaxFloat64
+	return fanned{
+		Missing: r.Missing, Flood: most, FloodCPU: most, Clients: most, PacedCPU: most,
+		Latency50: most, Latency99: most, BytesEach: most,
+	}
+}
+
+func printFanOut(f fanOut, contestants []broadcasting, r result) {
+	fmt.Printf("\n%s: %d events as fast as %d clients get them, then %d a second. Ratios to %s.\n\n",
+		f.name(), f.Flood, f.Clients, f.Rate, fanOutPeer)
+	t := table{{
+		"lib", "deliveries/s", "ratio", "25–75 %", "CPU µs", "clients %",
+		"paced CPU µs", "ratio", "50 % in ms", "99 % in ms", "bytes each", "ratio", "missing",
+	}}
+	for _, b := range contestants {
+		figure := func(m metric, unit float64, digits int) string {
+			if r.median(b.lib, missing) > 0 {
+				return "lost"
+			}
+			return strconv.FormatFloat(r.median(b.lib, m)/unit, 'f', digits, 64)
+		}
+		ratio := func(m metric) string {
+			text, _ := formatRatios(r.ratios(b.lib, fanOutPeer, m))
+			return text
+		}
+		// More is better here: the ratio is that of the peer's time.
+		speed, spread := formatRatios(r.ratios(fanOutPeer, b.lib, perDelivery))
+		row := []string{
+			b.lib, fmt.Sprintf("%.0f", 1e9/r.median(b.lib, perDelivery)), speed, spread,
+			figure(floodCPU, 1e3, 2), figure(clientShare, 0.01, 0),
+			figure(pacedCPU, 1e3, 2), ratio(pacedCPU), figure(latency50, 1e6, 2), figure(latency99, 1e6, 2),
+			figure(bytesEach, 1, 0), ratio(bytesEach), fmt.Sprintf("%.0f", r.median(b.lib, missing)),
+		}
+		t = append(t, row)
+	}
+	t.print()
+}

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// part is what the readers are told before a part of the measurement.
+type part struct {
+	Last  uint64 `json:"last"` // the number of its last record
+	Timed bool   `json:"timed"`
+}
+
+// heard is what the readers say after a part, when every client has its last
+// record or there is no hope of it.
+type heard struct {
+	At        int64         `json:"at"`      // Unix time in ns
+	Missing   int           `json:"missing"` // deliveries that did not come in their turn
+	CPU       time.Duration `json:"cpu"`     // of the process
+	Latency50 float64       `json:"latency_50"`
+	Latency99 float64       `json:"latency_99"`
+}
+
+const (
+	hope         = 20 * time.Second // that missing events come
+	timedClients = 100              // whose latency is measured
+)
+
+// fanOutReaders is the process of the clients. It reads parts and writes what
+// was heard.
+func fanOutReaders(address, size string, in io.Reader, out io.Writer) error {
+	var f fanOut
+	if err := json.Unmarshal([]byte(size), &f); err != nil {
+		return fmt.Errorf("-fanout %q: %w", size, err)
+	}
+	target, err := url.Parse(address)
+	if err != nil {
+		return fmt.Errorf("-fanout-clients: %w", err)
+	}
+	a := &audience{done: make(chan time.Time, 1), arrived: make(chan struct{})}
+	a.absent.Store(int64(f.Clients))
+	defer a.leave()
+	for i := range f.Clients {
+		conn, err := net.Dial("tcp", target.Host)
+		if err != nil {
+			return fmt.Errorf("client %d of %d: %w", i, f.Clients, err)
+		}
+		c := &client{conn: conn, timed: i%max(1, f.Clients/timedClients) == 0}
+		a.clients = append(a.clients, c)
+		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n", target.RequestURI()); err != nil {
+			return err
+		}
+		// What a connection has not delivered when it ends is missing.
+		a.reading.Go(func() { _ = c.read(a) })
+	}
+	return a.converse(json.NewDecoder(in), json.NewEncoder(out))
+}
+
+// audience is all clients.
+type audience struct {
+	clients []*client
+	reading sync.WaitGroup
+
+	absent  atomic.Int64  // clients that have nothing yet
+	arrived chan struct{} // closed when there are none
+
+	last  atomic.Uint64 // the number of the last record of the part
+	timed atomic.Bool
+	left  atomic.Int64   // clients that do not have it
+	done  chan time.Time // when there were none
+}
+
+func (a *audience) converse(dec *json.Decoder, enc *json.Encoder) error {
+	select {
+	case <-a.arrived:
+	case <-time.After(hope):
+		return fmt.Errorf("after %v %d clients have no event", hope, a.absent.Load())
+	}
+	if err := enc.Encode(heard{}); err != nil {
+		return err
+	}
+	for {
+		var p part
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		a.left.Store(int64(len(a.clients)))
+		a.timed.Store(p.Timed)
+		a.last.Store(p.Last)
+		cpu := cpuTime()
+		if err := enc.Encode(heard{}); err != nil {
+			return err
+		}
+		h := a.hear()
+		h.CPU = cpuTime() - cpu
+		if err := enc.Encode(h); err != nil {
+			return err
+		}
+	}
+}
+
+// hear waits until all have heard the part.
+func (a *audience) hear() (h heard) {
+	select {
+	case at := <-a.done:
+		h.At = at.UnixNano()
+	case <-time.After(hope):
+	}
+	var latencies []float64
+	for _, c := range a.clients {
+		h.Missing += int(c.missing.Load() + a.last.Load() - min(a.last.Load(), c.seq.Load()))
+		if h.Missing == 0 {
+			latencies = append(latencies, c.latencies...)
+			c.latencies = c.latencies[:0]
+		}
+	}
+	h.Latency50, h.Latency99 = quantile(latencies, 0.5), quantile(latencies, 0.99)
+	return h
+}
+
+func (a *audience) leave() {
+	for _, c := range a.clients {
+		_ = c.conn.Close()
+	}
+	a.reading.Wait()
+}
+
+// client is a connection.
+type client struct {
+	conn      net.Conn
+	timed     bool
+	seq       atomic.Uint64 // of the newest event
+	missing   atomic.Uint64 // events that did not come in their turn
+	latencies []float64     // ns
+}
+
+// read reads until the connection ends.
+func (c *client) read(a *audience) error {
+	const size = 32 << 10
+	response, err := http.ReadResponse(bufio.NewReaderSize(c.conn, size), nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	buffer, have := make([]byte, size), 0
+	for {
+		n, err := response.Body.Read(buffer[have:])
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		rest := buffer[:have+n]
+		for {
+			event, after, whole := bytes.Cut(rest, blankLine)
+			if !whole {
+				break
+			}
+			c.take(event, now, a)
+			rest = after
+		}
+		have = copy(buffer, rest)
+	}
+}
+
+var (
+	blankLine = []byte("\n\n")
+	beforeSeq = []byte(`data: {"run_id":"` + runID + `","seq":`)
+	afterSeq  = []byte(`,"time":"`)
+)
+
+// take counts an event. What has no record is none.
+func (c *client) take(event []byte, now time.Time, a *audience) {
+	_, rest, found := bytes.Cut(event, beforeSeq)
+	if !found {
+		return
+	}
+	seq := uint64(0)
+	for len(rest) > 0 && '0' <= rest[0] && rest[0] <= '9' {
+		seq = seq*10 + uint64(rest[0]-'0')
+		rest = rest[1:]
+	}
+	switch next := c.seq.Load() + 1; {
+	case next == 1:
+		if a.absent.Add(-1) == 0 {
+			close(a.arrived)
+		}
+	case seq != next:
+		c.missing.Add(max(seq, next) - min(seq, next))
+	}
+	c.seq.Store(seq)
+	if c.timed && a.timed.Load() {
+		c.time(rest, now)
+	}
+	if seq == a.last.Load() && a.left.Add(-1) == 0 {
+		a.done <- now
+	}
+}
+
+// time notes how old an event is.
+func (c *client) time(rest []byte, now time.Time) {
+	rest, found := bytes.CutPrefix(rest, afterSeq)
+	text, _, ended := bytes.Cut(rest, []byte(`"`))
+	at, err := time.Parse(time.RFC3339Nano, string(text))
+	if !found || !ended || err != nil {
+		c.missing.Add(1)
+		return
+	}
+	c.latencies = append(c.latencies, float64(now.Sub(at)))
+}

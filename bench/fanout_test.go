@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+var fewClients = fanOut{Clients: 5, Flood: 100, Paced: 20, Rate: 500}
+
+func TestEveryClientOfFanOutGetsEverything(t *testing.T) {
+	for _, b := range broadcasters {
+		t.Run("lib="+b.lib, func(t *testing.T) {
+			t.Parallel()
+			r, err := b.inChild(fewClients)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Missing != 0 || r.Flood <= 0 || r.Latency50 <= 0 || r.Latency99 < r.Latency50 || r.BytesEach <= 0 {
+				t.Errorf("got %+v", r)
+			}
+		})
+	}
+}
+
+// TestFanOutNoticesWhatIsMissing has servers that leave out an event, or send
+// one twice.
+func TestFanOutNoticesWhatIsMissing(t *testing.T) {
+	const nth = 60
+	for name, times := range map[string]int{"left out": 0, "twice": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := broadcasting{name, func(clients int) (broadcaster, error) {
+				open, err := broadcasters[1].open(clients)
+				publish := open.publish
+				open.publish = func(r core.Record) (err error) {
+					if r.Seq != nth {
+						return publish(r)
+					}
+					for range times {
+						err = errors.Join(err, publish(r))
+					}
+					return err
+				}
+				return open, err
+			}}
+			r, err := b.serve(fewClients)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Missing == 0 {
+				t.Errorf("got %+v", r)
+			}
+		})
+	}
+}
+
+// TestContestantThatLosesEventsHasLost looks at the targets too.
+func TestContestantThatLosesEventsHasLost(t *testing.T) {
+	loser, winner := fanned{Missing: 1, Flood: 100}.lost(), fanned{Flood: 1e6}
+	r := make(result)
+	for lib, one := range map[string]fanned{"reprise": loser, "other": winner, "third": loser} {
+		r.add(lib, perDelivery, one.Flood)
+	}
+	for _, peer := range []string{"other", "third"} {
+		g := target{"FanOut", "reprise", perDelivery, peer, 0.25, 0}
+		figure, measured := g.judge(map[string]result{"FanOut": r})
+		if verdict := g.verdict(figure); !measured || verdict != "missed" {
+			t.Errorf("beside %s: %v, %s", peer, figure, verdict)
+		}
+	}
+}

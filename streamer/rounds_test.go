@@ -1,0 +1,136 @@
+package streamer_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// tally is the writer of a client that takes everything at once.
+type tally struct {
+	header  http.Header
+	body    bytes.Buffer
+	writes  int
+	flushes int
+	flushed func()
+}
+
+func (w *tally) Header() http.Header { return w.header }
+func (w *tally) WriteHeader(int)     {}
+
+func (w *tally) Write(p []byte) (int, error) {
+	w.writes++
+	return w.body.Write(p)
+}
+
+func (w *tally) FlushError() error {
+	w.flushes++
+	if w.flushed != nil {
+		w.flushed()
+	}
+	return nil
+}
+
+func (w *tally) events() int { return strings.Count(w.body.String(), "\ndata: ") }
+
+// watching has clients follow all runs until the test ends, inside a bubble.
+func watching(t *testing.T, n int) (h *streamer.Handler, clients []*tally, leave func()) {
+	t.Helper()
+	h, err := streamer.New(nil, streamer.Options{Clients: n})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var serving sync.WaitGroup
+	for range n {
+		w := &tally{header: make(http.Header)}
+		clients = append(clients, w)
+		serving.Go(func() {
+			req := httptest.NewRequestWithContext(ctx, http.MethodGet, "/events", nil)
+			req.RemoteAddr, req.Host = "127.0.0.1:4711", "localhost"
+			h.ServeHTTP(w, req)
+		})
+	}
+	synctest.Wait()
+	return h, clients, func() {
+		cancel()
+		serving.Wait()
+		require.NoError(t, h.Close(t.Context()))
+	}
+}
+
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the clock of a bubble
+	synctest.Wait()
+}
+
+func TestEventsThatComeTogetherAreOneWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, clients, leave := watching(t, 1)
+		defer leave()
+		w := clients[0]
+		f := newFeed("r", h.Publish)
+		f.open()
+		synctest.Wait()
+		require.Equal(t, 1, w.events(), "the first is not held back")
+		before := w.writes
+		f.log(30)
+		pass(time.Second)
+		assert.Equal(t, 31, w.events())
+		assert.Equal(t, before+1, w.writes)
+	})
+}
+
+func TestManyClientsAreWrittenToInLongerRounds(t *testing.T) {
+	const events = 250 // one each millisecond
+	for n, round := range map[int]int{1: 5, 100: 5, 1000: 50} {
+		synctest.Test(t, func(t *testing.T) {
+			h, clients, leave := watching(t, n)
+			defer leave()
+			f := newFeed("r", h.Publish)
+			f.open()
+			pass(time.Second)
+			before := clients[n-1].flushes
+			for range events {
+				f.log(1)
+				pass(time.Millisecond)
+			}
+			pass(time.Second)
+			last := clients[n-1]
+			assert.Equal(t, events+1, last.events())
+			assert.InDelta(t, events/round, last.flushes-before, 2, "%d clients", n)
+		})
+	}
+}
+
+// TestEventThatComesWhileNobodyWaitsIsToldToo has the only client busy when an
+// event comes, and then no more events.
+func TestEventThatComesWhileNobodyWaitsIsToldToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, clients, leave := watching(t, 1)
+		defer leave()
+		w := clients[0]
+		f := newFeed("r", h.Publish)
+		more := 10
+		w.flushed = func() {
+			if more > 0 {
+				more--
+				f.publish(core.Record{Kind: core.KindLog, Status: core.StatusRecorded})
+			}
+		}
+		f.open()
+		pass(time.Second)
+		assert.Equal(t, 11, w.events())
+		assert.Zero(t, more)
+	})
+}
