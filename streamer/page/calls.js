@@ -55,7 +55,7 @@ export class CallTree {
       const attempt = call.attempts.at(-1);
       if (!attempt) continue;
       if (!attempt.end) Object.assign(attempt, { end: time, outcome: "stopped" });
-      if (attempt.wait && !attempt.wait.end) attempt.wait.end = time;
+      if (attempt.wait && !attempt.wait.end) Object.assign(attempt.wait, { end: time, cut: true });
     }
   }
 
@@ -94,7 +94,8 @@ export class CallTree {
 
   started(call, record, time) {
     const last = call.attempts.at(-1);
-    if (last?.wait && !last.wait.end) last.wait.end = time;
+    // A run that is opened again waits for the rest.
+    if (last?.wait && (!last.wait.end || last.wait.cut)) last.wait.end = time;
     call.status = "running";
     call.attempts.push({ n: record.retry_attempt, start: time, outcome: "running", again: last?.n === record.retry_attempt });
     if (call.attempts.length > mostAttempts) {

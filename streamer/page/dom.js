@@ -66,9 +66,12 @@ export function list(parent, items, key, create, update) {
   if (!nodes) nodesOf.set(parent, (nodes = new Map()));
   const focused = document.activeElement;
   const fresh = new Map();
+  const shown = []; // the items, each key once
   for (const item of items) {
     const k = key(item);
+    if (fresh.has(k)) continue;
     fresh.set(k, nodes.get(k) ?? create(item));
+    shown.push(item);
   }
   for (const [k, node] of nodes) {
     if (!fresh.has(k)) node.remove();
@@ -79,8 +82,7 @@ export function list(parent, items, key, create, update) {
   for (const node of fresh.values()) {
     if (node === next) next = next.nextSibling;
     else parent.insertBefore(node, next);
-    update?.(node, items[i]);
-    i++;
+    update?.(node, shown[i++]);
   }
   // An element that is moved loses the focus.
   if (focused && focused !== document.activeElement && focused.isConnected && parent.contains(focused)) {

@@ -74,7 +74,7 @@ export class Overview {
 
   #announceQuestions(asked) {
     const fresh = asked.filter((q) => !this.#asked.has(q.run + q.id));
-    for (const q of fresh) this.#asked.add(q.run + q.id);
+    this.#asked = new Set(asked.map((q) => q.run + q.id));
     if (fresh.length === 1) this.#announce(`Run ${fresh[0].run} asks: ${fresh[0].message}`);
     else if (fresh.length > 1) this.#announce(plural(fresh.length, "new question"));
   }

@@ -39,7 +39,7 @@ export class RunView {
     this.#timeline = new Timeline((call) => this.select(call.address));
     this.#timeline.onTurn = changed;
     this.#feed = new Feed({
-      snapshot: runPath(id) + "?limit=2000",
+      snapshot: runPath(id) + "?limit=5000",
       stream: "events?run=" + encodeURIComponent(id),
       behind: (body) => body.run.last_seq > (this.#run?.last_seq ?? 0),
       onSnapshot: (body) => this.#load(body),

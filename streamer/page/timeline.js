@@ -25,6 +25,7 @@ export class Timeline {
   #scaleKey = ""; // what it is made of
   #end = 0; // of the scale
   #ticked = 0;
+  #selected; // that was looked for and found
   #tree;
   #live = []; // rows that change with time
   #select;
@@ -59,7 +60,8 @@ export class Timeline {
     }
     const matches = matcher(filter);
     const all = tree.rows(matches, this.collapsed);
-    // A call that is shown in particular is on the page.
+    const found = selected !== this.#selected ? all.findIndex((call) => call.address === selected) : -1;
+    if (found >= 0) this.page = Math.floor((all.length - 1 - found) / most); // where it is
     const pages = Math.max(1, Math.ceil(all.length / most));
     this.page = Math.min(this.page, pages - 1);
     const end = Math.max(0, all.length - this.page * most);
@@ -76,6 +78,8 @@ export class Timeline {
     this.#drawNow(now);
     this.#live = [];
     list(this.#rows, rows, (call) => call.address, (call) => this.#create(call), (node, call) => this.#update(node, call, selected, now));
+    if (found >= 0) this.#rows.querySelector(".selected").scrollIntoView({ block: "nearest" });
+    if (found >= 0 || !selected) this.#selected = selected;
     if (!this.#rows.querySelector('[tabindex="0"]')) this.#rows.firstElementChild?.setAttribute("tabindex", 0);
   }
 

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -66,6 +67,8 @@ func TestThePageStaysSmallWithOneLongRun(t *testing.T) {
 	assert.Less(t, p.count("*"), mostElements)
 	p.click("#earlier")
 	p.wait(`!document.querySelector('[data-call="last"]') && document.querySelectorAll("[data-call]").length === 200`)
+	p.load(s.url() + "#run=long&call=" + url.QueryEscape("get_map#42"))
+	p.wait(`document.querySelector(".callrow.selected").dataset.call === "get_map#42"`) // a link leads to its page
 }
 
 func TestOneCallWithManyAttemptsStaysInItsRow(t *testing.T) {

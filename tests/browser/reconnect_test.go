@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -189,4 +190,26 @@ func occupy(t *testing.T, url string) (leave func()) {
 		}
 		require.NoError(t, resp.Body.Close())
 	}
+}
+
+// Browsers have few connections for a server, and other pages need them.
+func TestAPageThatNobodySeesLetsItsConnectionGo(t *testing.T) {
+	s, _, p, st := viaProxy(t, streamer.Options{})
+	eval[bool](p, `{
+		const real = Date.now;
+		let later = 0, hidden = true;
+		Date.now = () => real() + later;
+		Object.defineProperty(document, "hidden", { get: () => hidden });
+		document.dispatchEvent(new Event("visibilitychange"));
+		later = 61_000;
+		globalThis.see = () => { hidden = false; document.dispatchEvent(new Event("visibilitychange")); };
+		true
+	}`)
+	p.wait(`document.querySelector("#connection").dataset.state === "resting"`)
+	require.Eventually(t, func() bool { return s.dash.Stats().Clients == 0 }, patience, 10*time.Millisecond)
+	succeed(t, st, "get_weather")
+	eval[bool](p, `see(), true`)
+	p.waitText(`[data-run="trip-1"] .calls`, "2 ok")
+	p.waitLive()
+	assert.Zero(t, p.count("[data-notice]"))
 }
