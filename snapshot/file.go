@@ -210,7 +210,7 @@ func (s *FileStore) LoadLazy(ctx context.Context, runID string) (l *Lazy, err er
 		return &l.Info, nil
 	})
 	if err != nil {
-		return nil, advise(err)
+		return nil, err
 	}
 	return l, nil
 }
@@ -223,7 +223,7 @@ func (s *FileStore) load(ctx context.Context, runID string, take func(*reading) 
 	read := func() (*Info, error) {
 		found, err := s.read(ctx, runID)
 		if err != nil {
-			return nil, err
+			return nil, advise(err)
 		}
 		if !found.found {
 			return nil, noRun(runID)

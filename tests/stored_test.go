@@ -88,25 +88,25 @@ func TestRunWhoseContextWasCancelledGoesOn(t *testing.T) {
 	assert.Equal(t, 1, ran)
 }
 
-// failing is a store whose journals fail to sync from some time on.
-type failing struct {
+// unsyncing is a store whose journals fail to sync from some time on.
+type unsyncing struct {
 	snapshot.Store
 	broken *atomic.Bool
 }
 
-type failingJournal struct {
+type unsyncingJournal struct {
 	snapshot.Journal
 	broken *atomic.Bool
 }
 
-func (s failing) Open(ctx context.Context, id string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+func (s unsyncing) Open(ctx context.Context, id string, o snapshot.OpenOptions) (snapshot.Journal, error) {
 	j, err := s.Store.Open(ctx, id, o)
-	return failingJournal{j, s.broken}, err
+	return unsyncingJournal{j, s.broken}, err
 }
 
 var errIO = errors.New("input/output error")
 
-func (j failingJournal) Sync(seq uint64) error {
+func (j unsyncingJournal) Sync(seq uint64) error {
 	if j.broken.Load() {
 		return errIO
 	}
@@ -116,7 +116,7 @@ func (j failingJournal) Sync(seq uint64) error {
 func TestOutcomeThatIsNotSyncedStopsTheRunAndWhatCameBeforeStays(t *testing.T) {
 	files, err := snapshot.NewFileStore(t.TempDir())
 	require.NoError(t, err)
-	s := failing{files, new(atomic.Bool)}
+	s := unsyncing{files, new(atomic.Bool)}
 	ran := make(map[string]int)
 	count := func(name string) handler {
 		return func(context.Context) (string, error) {
