@@ -191,10 +191,10 @@ func interpret(runID string, in files) (*reading, error) {
 		skipped, r.newest = max(skipped, p.head.Covers), n
 	}
 	r.newest = max(r.newest, covers)
+	first := len(parts) - len(in.journals) // of the journals
 	for i, n := range slices.Backward(in.journals) {
 		if n <= skipped {
-			at := len(parts) - len(in.journals) + i
-			parts = slices.Delete(parts, at, at+1)
+			parts = slices.Delete(parts, first+i, first+i+1)
 		}
 	}
 	for i := range parts {
