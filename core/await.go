@@ -3,8 +3,11 @@ package core
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/reprise-go/reprise/internal/codec"
 )
 
 // ErrAwaiting is found by errors.Is in the [InterruptedError] of a call that
@@ -45,13 +48,9 @@ func Await[T any](ctx context.Context, question string) (T, error) {
 		mark += preconditions
 	}
 	q := Question{ID: fmt.Sprintf("%s%s%d", s.call.address, mark, s.questions.Add(1)), Text: question}
-	suspended, err := s.ask(q, func(encoded []byte) error {
-		var fitting T
-		if err := Decode(encoded, &fitting); err != nil {
-			return err
-		}
-		answer = fitting
-		return notMissing(encoded, answer)
+	suspended, err := s.ask(q, func(encoded []byte) (err error) {
+		answer, err = decodeAnswer[T](encoded)
+		return err
 	})
 	if suspended != nil {
 		for around := s; around != nil; around = around.call.parent {
@@ -62,17 +61,38 @@ func Await[T any](ctx context.Context, question string) (T, error) {
 	return answer, err
 }
 
-// notMissing refuses an answer of null for a type that has none: decoded, it
-// would be the zero value, which nobody gave.
-func notMissing(encoded []byte, v any) error {
+// decodeAnswer reads what somebody outside gave for a T, also where it was JSON
+// before it was encoded: a time is a text there. Null is refused for a type
+// that has none: it would be the zero value, which nobody gave.
+func decodeAnswer[T any](encoded []byte) (T, error) {
+	var zero, answer T
+	err := Decode(encoded, &answer)
+	if err != nil {
+		answer = zero
+		if decodeJSON(encoded, &answer) != nil {
+			return zero, err // which knows the type
+		}
+	}
 	null := []byte{0xc0}
-	if !bytes.Equal(encoded, null) {
-		return nil
+	if bytes.Equal(encoded, null) {
+		if again, err := Encode(answer); err != nil || !bytes.Equal(again, null) {
+			return zero, fmt.Errorf("null is no %T", answer)
+		}
 	}
-	if again, err := Encode(v); err != nil || !bytes.Equal(again, null) {
-		return fmt.Errorf("null is no %T", v)
+	return answer, nil
+}
+
+func decodeJSON(encoded []byte, v any) (err error) {
+	defer func() {
+		if p := recover(); p != nil { // of a method of the user's type
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	text, err := codec.AppendJSON(nil, encoded, 0)
+	if err != nil {
+		return err
 	}
-	return nil
+	return json.Unmarshal(text, v)
 }
 
 // asker is a run that can ask questions.

@@ -20,6 +20,7 @@ type body interface {
 	output() any
 	encodeInput() ([]byte, error)
 	decodeOutput(encoded []byte) error
+	decodeAnswer(encoded []byte) error         // for the output
 	keepOutput(ctx context.Context, r *result) // as the run keeps it
 }
 
@@ -128,11 +129,11 @@ func (t *typedCall[In, Out]) decodeOutput(encoded []byte) error {
 	if len(encoded) == 0 {
 		return errors.New("no output was recorded")
 	}
-	err := Decode(encoded, &t.out)
-	if err != nil {
-		var zero Out
-		t.out = zero // be it read in part
-	}
+	return Decode(encoded, &t.out)
+}
+
+func (t *typedCall[In, Out]) decodeAnswer(encoded []byte) (err error) {
+	t.out, err = decodeAnswer[Out](encoded)
 	return err
 }
 

@@ -148,11 +148,7 @@ func (c *call) askInDoubt(s *Scope, start int) (*Scope, error) {
 		if answer, err = readInDoubtAnswer(encoded); err != nil || answer.decision != decidedCompleted {
 			return err
 		}
-		err = c.body.decodeOutput(answer.output)
-		if err == nil {
-			err = notMissing(answer.output, c.body.output())
-		}
-		if err != nil {
+		if err = c.body.decodeAnswer(answer.output); err != nil {
 			err = fmt.Errorf("the output is not that of %q: %w", c.spec.Name, err)
 		}
 		return err

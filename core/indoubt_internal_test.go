@@ -6,7 +6,10 @@ import "testing"
 func FuzzInDoubtAnswer(f *testing.F) {
 	for _, v := range []any{
 		InDoubtRunAgain(), InDoubtFailed("why"), InDoubtCompleted(map[string]any{"id": 7}), InDoubtCompleted(nil),
-		map[string]any{"decision": "completed"}, map[string]any{"decision": 7, "more": []any{1}}, "run_again", nil, []any{1},
+		map[string]any{"decision": "completed"},
+		map[string]any{"decision": 7, "more": []any{1}},
+		"run_again", nil,
+		[]any{1},
 	} {
 		encoded, err := Encode(v)
 		if err != nil {

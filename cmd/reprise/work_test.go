@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -60,8 +61,9 @@ func TestAnswerThatDoesNotFitIsAskedForAgain(t *testing.T) {
 func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
 	dir, ran := t.TempDir(), 0
 	type receipt struct {
-		ID   int      `json:"id"`
-		Tags []string `json:"tags"`
+		ID   int       `json:"id"`
+		Tags []string  `json:"tags"`
+		At   time.Time `json:"at"`
 	}
 	stop := true
 	pay := func() (receipt, error) {
@@ -84,10 +86,10 @@ func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
 	asked := call(t, dir, "questions", "r7").text(t)
 	assert.Contains(t, asked, "step:pay?in-doubt1")
 	assert.Contains(t, asked, `{"decision": "run_again"}`, "it tells how to answer")
-	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "completed", "output": {"id": 7, "tags": ["by", "hand"]}}`).text(t)
+	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "completed", "output": {"id": 7, "tags": ["by", "hand"], "at": "2026-11-20T08:30:00Z"}}`).text(t)
 	got, err := pay()
 	require.NoError(t, err)
-	assert.Equal(t, receipt{7, []string{"by", "hand"}}, got)
+	assert.Equal(t, receipt{7, []string{"by", "hand"}, time.Date(2026, 11, 20, 8, 30, 0, 0, time.UTC)}, got)
 	assert.Equal(t, 1, ran)
 }
 
