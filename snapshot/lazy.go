@@ -90,8 +90,9 @@ func (l *Lazy) Record(seq uint64) (core.Record, error) {
 	if err := in.record(seq); err != nil {
 		return core.Record{}, err
 	}
+	rec := in.decoding.record // before another may read the next there
 	l.spare.Store(in)
-	return in.decoding.record, nil
+	return rec, nil
 }
 
 // Heads yields the head of each record in order. It is good until the next
