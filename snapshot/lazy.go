@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync/atomic"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
@@ -18,6 +19,8 @@ type Lazy struct {
 	files []encodedFile
 	at    []int64       // where each record begins, as if the files were one after the other
 	whole []core.Record // instead, of a run that was decoded anyway
+
+	spare atomic.Pointer[lazyReader] // for the next record; nil while it is used
 }
 
 // encodedFile is a file with records in it.
@@ -80,12 +83,16 @@ func (l *Lazy) Record(seq uint64) (core.Record, error) {
 	if l.whole != nil {
 		return l.whole[seq-1], nil
 	}
-	in := l.read(everything)
-	defer in.release()
+	in := l.spare.Swap(nil)
+	if in == nil {
+		in = l.read(everything)
+	}
 	if err := in.record(seq); err != nil {
 		return core.Record{}, err
 	}
-	return in.decoding.record, nil
+	rec := in.decoding.record // before another may read the next there
+	l.spare.Store(in)
+	return rec, nil
 }
 
 // Heads yields the head of each record in order. It is good until the next
@@ -128,8 +135,8 @@ type lazyReader struct {
 	in       *codec.Reader // of the file; nil without one
 }
 
-func (l *Lazy) read(e extent) lazyReader {
-	r := lazyReader{lazy: l, decoding: newDecoding(migrations)}
+func (l *Lazy) read(e extent) *lazyReader {
+	r := &lazyReader{lazy: l, decoding: newDecoding(migrations)}
 	r.decoding.extent = e
 	return r
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -54,6 +55,32 @@ func requireSameLazily(t *testing.T, s *snapshot.FileStore) {
 		require.NoError(t, err)
 		require.Equal(t, want.Records[i], r)
 	}
+}
+
+func TestManyReadTheRecordsOfOneRunAtOnce(t *testing.T) {
+	s := newFileStore(t, t.TempDir())
+	j := begin(t, s)
+	for seq := range uint64(200) {
+		r := failedAttempt(t)
+		r.Seq, r.Attempt = seq+1, int(seq)
+		require.NoError(t, j.Append(r))
+	}
+	require.NoError(t, j.Close(snapshot.StatusPaused))
+	run, err := s.LoadLazy(t.Context(), "run")
+	require.NoError(t, err)
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			for seq := range uint64(200) {
+				r, err := run.Record(seq + 1)
+				if assert.NoError(t, err) {
+					assert.Equal(t, seq+1, r.Seq)
+					assert.Equal(t, int(seq), r.Attempt)
+				}
+			}
+		})
+	}
+	wait.Wait()
 }
 
 // TestDamageOfAPayloadIsFoundWithoutDecodingIt: of one whose checksum is right,

@@ -61,7 +61,10 @@ func (r *restored) diverges(a core.Address, input core.Hash) bool {
 
 // newRestored refuses what no run has written.
 func newRestored(found *snapshot.Lazy) (*restored, error) {
-	r := &restored{found: found, calls: make(map[core.Address]*track), inside: make(map[string]uint64)}
+	r := &restored{
+		found: found, inside: make(map[string]uint64),
+		calls: make(map[core.Address]*track, found.Len()/2), // most have two records or more
+	}
 	last := uint64(0)
 	for rec, err := range found.Heads() {
 		if err != nil {
