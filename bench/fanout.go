@@ -46,7 +46,7 @@ func (f fanOut) String() string {
 var fanOuts = []fanOut{
 	{Clients: 1, Flood: 10_000, Paced: 1000, Rate: 1000},
 	{Clients: 100, Flood: 2000, Paced: 1000, Rate: 1000},
-	{Clients: 1000, Flood: 200, Paced: 100, Rate: 100},
+	{Clients: 1000, Flood: 500, Paced: 100, Rate: 100},
 }
 
 // broadcasting is a contestant of FanOut.

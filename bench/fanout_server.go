@@ -89,7 +89,7 @@ func (b broadcasting) serve(f fanOut) (r fanned, err error) {
 
 func (s *stage) measure(f fanOut, r *fanned) error {
 	const atOnce = 0
-	warm, err := s.play(f.Flood/2, atOnce, false)
+	warm, err := s.play(f.Flood/4, atOnce, false)
 	if r.Missing = warm.Missing; err != nil || r.Missing > 0 {
 		return err
 	}

@@ -93,7 +93,7 @@
 //   - The clients are the same for everybody: sockets that are read to count
 //     events. Each checks that it gets every record once and in its turn. Whose
 //     records do not all arrive has lost, whatever its figures are.
-//   - First a flood, after half of one to warm up. Its events are published as
+//   - First a flood, after a quarter of one to warm up. Its events are published as
 //     fast as the contestant takes them, and measured is the time until the
 //     last client has the last one: deliveries/s are events by clients by
 //     second. Then events are paced: so many a second.
