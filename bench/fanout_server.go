@@ -68,7 +68,11 @@ func (b broadcasting) serve(f fanOut) (r fanned, err error) {
 		err = errors.Join(err, open.close())
 	}()
 
-	s := &stage{open: open, name: f.name() + "-" + b.lib}
+	address, err := core.ParseAddress("assistant/get_weather#2")
+	if err != nil {
+		return fanned{}, err
+	}
+	s := &stage{open: open, name: f.name() + "-" + b.lib, address: address}
 	before := memory()
 	readers, err := startReaders("http://"+listener.Addr().String()+open.path, f)
 	if err != nil {
@@ -89,7 +93,7 @@ func (b broadcasting) serve(f fanOut) (r fanned, err error) {
 
 func (s *stage) measure(f fanOut, r *fanned) error {
 	const atOnce = 0
-	warm, err := s.play(f.Flood/2, atOnce, false)
+	warm, err := s.play(f.Flood/4, atOnce, false)
 	if r.Missing = warm.Missing; err != nil || r.Missing > 0 {
 		return err
 	}
@@ -114,17 +118,22 @@ type stage struct {
 	name    string
 	open    broadcaster
 	readers *readers
+	address core.Address // of the records
 	seq     uint64
 }
 
-// record is the next of the run: its JSON has about 300 bytes.
+// record is the next of the run: a call has succeeded at its fourth attempt.
+// Its JSON has about 300 bytes.
 func (s *stage) record(at time.Time) core.Record {
 	s.seq++
+	r := core.Record{RunID: runID, Seq: s.seq, Time: at}
 	if s.seq == 1 {
-		return core.Record{RunID: runID, Seq: s.seq, Time: at, Kind: core.KindRun, Status: core.StatusStarted}
+		r.Kind, r.Status = core.KindRun, core.StatusStarted
+		return r
 	}
-	r := failedAttempt(2)
-	r.RunID, r.Seq, r.Time = runID, s.seq, at
+	r.Address, r.Name, r.Kind, r.Status = s.address, "get_weather", core.KindTool, core.StatusCompleted
+	r.Attempt, r.MaxAttempts = 3, 5
+	r.Duration, r.Elapsed = 153*time.Millisecond, 2170*time.Millisecond
 	return r
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -21,6 +23,17 @@ func TestEveryClientOfFanOutGetsEverything(t *testing.T) {
 				t.Errorf("got %+v", r)
 			}
 		})
+	}
+}
+
+func TestRecordOfFanOutIsAsLongAsTheTablesSay(t *testing.T) {
+	s := stage{seq: 999}
+	data, err := json.Marshal(s.record(time.Now().UTC()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) < 250 || len(data) > 350 {
+		t.Errorf("it has %d bytes: %s", len(data), data)
 	}
 }
 

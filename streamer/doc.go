@@ -45,10 +45,10 @@
 // cursor that is not of this run or this handler, or is of records that a
 // crash has taken: whoever gets it begins anew from /api.
 //
-// An event that comes after a quiet time is sent at once. While events keep
-// coming they are gathered, so that many clients do not take the processor from
-// the runs: for 5 ms, with more than 100 clients for 50 µs each, and for 100 ms
-// at most.
+// An event that comes after a quiet time is sent after a millisecond, with those
+// that came in it. While events keep coming they are gathered for longer, so
+// that many clients do not take the processor from the runs: for 5 ms, with more
+// than 100 clients for 50 µs each, and for 100 ms at most.
 //
 // # Slow clients
 //

@@ -1,7 +1,6 @@
 package streamer
 
 import (
-	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -64,7 +63,7 @@ const maxData = 256 << 10
 // recordJSON is the record on one line. What a user put into its message,
 // error or metadata is cut where it is out of all proportion.
 func recordJSON(r *core.Record) []byte {
-	data, err := json.Marshal(r)
+	data, err := r.MarshalJSON() // json.Marshal would read through all of it once more
 	if err == nil && len(data) <= maxData {
 		return data
 	}
@@ -82,7 +81,7 @@ func recordJSON(r *core.Record) []byte {
 		cut.Detail.Usage = r.Detail.Usage
 		cut.Detail.Message = cutText(r.Detail.Message)
 	}
-	data, err = json.Marshal(&cut)
+	data, err = cut.MarshalJSON()
 	if err != nil {
 		return []byte(`{}`) // strings and numbers alone always encode
 	}

@@ -198,19 +198,26 @@ const (
 	shortestRound = 5 * time.Millisecond
 	longestRound  = 100 * time.Millisecond
 	roundForEach  = 50 * time.Microsecond // client
+
+	// together is how long the rest of what a run does at once may take to come
+	// after its first event.
+	together = time.Millisecond
 )
 
 // tell tells clients of events. A thousand of them are more than a run should
 // wait for.
 func (h *Handler) tell() {
 	defer close(h.told)
-	round := time.NewTimer(shortestRound)
-	defer round.Stop()
+	timer := time.NewTimer(together)
+	defer timer.Stop()
 	for {
 		select {
 		case <-h.closing:
 			return
 		case <-h.wakeup:
+		}
+		if !h.rest(timer, together) {
+			return
 		}
 		h.mu.Lock()
 		tapes, clients := h.due, h.clients.total
@@ -219,12 +226,21 @@ func (h *Handler) tell() {
 		for _, t := range tapes {
 			t.tell()
 		}
-		round.Reset(min(max(shortestRound, time.Duration(clients)*roundForEach), longestRound))
-		select {
-		case <-h.closing:
+		round := min(max(shortestRound, time.Duration(clients)*roundForEach), longestRound)
+		if !h.rest(timer, round-together) {
 			return
-		case <-round.C:
 		}
+	}
+}
+
+// rest returns false if the handler is closed meanwhile.
+func (h *Handler) rest(timer *time.Timer, d time.Duration) bool {
+	timer.Reset(d)
+	select {
+	case <-h.closing:
+		return false
+	case <-timer.C:
+		return true
 	}
 }
 

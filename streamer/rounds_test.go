@@ -80,14 +80,18 @@ func TestEventsThatComeTogetherAreOneWrite(t *testing.T) {
 		defer leave()
 		w := clients[0]
 		f := newFeed("r", h.Publish)
-		f.open()
-		synctest.Wait()
-		require.Equal(t, 1, w.events(), "the first is not held back")
 		before := w.writes
+		f.open()
 		f.log(30)
-		pass(time.Second)
-		assert.Equal(t, 31, w.events())
+		pass(time.Millisecond)
+		assert.Equal(t, 31, w.events(), "after a quiet time they are not held back")
 		assert.Equal(t, before+1, w.writes)
+		f.log(10)
+		pass(time.Millisecond)
+		f.log(10)
+		pass(4 * time.Millisecond)
+		assert.Equal(t, 51, w.events())
+		assert.Equal(t, before+2, w.writes)
 	})
 }
 
