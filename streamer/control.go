@@ -1,6 +1,7 @@
 package streamer
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func (h *Handler) serveInterrupt(w http.ResponseWriter, req *http.Request, scope
 	if !ok {
 		return
 	}
-	err := h.options.Control.Interrupt(req.Context(), id, scope.Principal, body.Message)
+	err := h.options.Control.Interrupt(req.Context(), id, cmp.Or(scope.Principal, "dashboard"), body.Message)
 	h.answerControl(w, err, "there is no run "+strconv.Quote(id))
 }
 

@@ -43,7 +43,8 @@
 // both belong to the handler. Two events tell of what could not be had: "gap",
 // with the number of events that are no longer kept, and "reset", after a
 // cursor that is not of this run or this handler, or is of records that a
-// crash has taken: whoever gets it begins anew from /api.
+// crash has taken: whoever gets it begins anew from /api. A third, "unreadable",
+// ends a stream whose older records the source cannot read.
 //
 // An event that comes after a quiet time is sent after a millisecond, with those
 // that came in it. While events keep coming they are gathered for longer, so

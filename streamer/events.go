@@ -296,7 +296,7 @@ func (s *stream) replay(ctx context.Context, known bool) error {
 		default:
 		}
 		if err != nil {
-			s.event("error", errorBody{Code: "unreadable", Message: "the records of the run cannot be read"})
+			s.event("unreadable", errorBody{Code: "unreadable", Message: "the records of the run cannot be read"})
 			return err
 		}
 		if opens(&rec) {

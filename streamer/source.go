@@ -44,7 +44,7 @@ type RunInfo struct {
 // what cannot be done now.
 type Control interface {
 	// Interrupt asks whoever runs the run to stop it. By is the principal of
-	// the request's Scope.
+	// the request's Scope, "dashboard" where that has none.
 	Interrupt(ctx context.Context, runID, by, message string) error
 
 	// Answer answers a question of the run. The value is JSON.

@@ -34,10 +34,10 @@ type fleet struct {
 	wake  chan struct{}  // a run was answered
 
 	mu       sync.Mutex
-	open     map[string]*state.ExecutionState // those that run
-	waiting  map[string]job                   // those that wait for an answer
-	answered []string                         // those of them that go on
-	ended    []string                         // the oldest first
+	open     int            // how many run
+	waiting  map[string]job // those that wait for an answer
+	answered []string       // those of them that go on
+	ended    []string       // the oldest first
 }
 
 // An office makes jobs of one kind.
@@ -56,7 +56,7 @@ const (
 func newFleet(store snapshot.Store, w *world) *fleet {
 	f := &fleet{
 		store: store, world: w, wake: make(chan struct{}, 1),
-		open: make(map[string]*state.ExecutionState), waiting: make(map[string]job),
+		waiting: make(map[string]job),
 	}
 	f.offices = []office{
 		{share: 0.40, asks: true, next: supportOffice(w)},
@@ -88,7 +88,7 @@ func (f *fleet) work(ctx context.Context, rate float64) {
 // begin begins one run, unless there are enough.
 func (f *fleet) begin(ctx context.Context) {
 	f.mu.Lock()
-	full, quiet := len(f.open) >= mostOpen, len(f.waiting) < mostQuestions
+	full, quiet := f.open >= mostOpen, len(f.waiting) < mostQuestions
 	f.mu.Unlock()
 	if full {
 		return
@@ -135,7 +135,7 @@ func (f *fleet) run(ctx context.Context, id string, j job) error {
 		return err
 	}
 	f.mu.Lock()
-	f.open[id] = st
+	f.open++
 	f.mu.Unlock()
 	_ = j.call(st.Context(ctx))
 	err = st.Close()
@@ -149,7 +149,7 @@ func (f *fleet) closed(ctx context.Context, id string, j job, status state.Statu
 		return f.ends(ctx, id)
 	}
 	f.mu.Lock()
-	delete(f.open, id)
+	f.open--
 	f.waiting[id] = j
 	f.mu.Unlock()
 	questions, err := state.Questions(ctx, f.store, id)
@@ -163,7 +163,7 @@ func (f *fleet) closed(ctx context.Context, id string, j job, status state.Statu
 func (f *fleet) ends(ctx context.Context, id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.open, id)
+	f.open--
 	f.ended = append(f.ended, id)
 	var errs []error
 	for len(f.ended) > mostEnded {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
 )
 
 const (
@@ -83,7 +84,7 @@ func serve(ctx context.Context, f flags) error {
 	}
 	store := snapshot.NewMemoryStore()
 	agents := newFleet(store, newWorld(f.seed))
-	dash, err := streamer.New(storedRuns{store}, streamer.Options{Control: agents})
+	dash, err := streamer.New(stored.New(store), streamer.Options{Control: control{stored.NewControl(store), agents}})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
