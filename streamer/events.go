@@ -50,7 +50,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 
 	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), proto: req.ProtoMajor}
 	defer s.timer.Stop()
-	defer s.release()
+	defer func() { _ = s.flush() }() // what was written last may be why it ends
 	id := req.Header.Get("Last-Event-ID")
 	if id == "" {
 		id = query.Get("after")

@@ -1,6 +1,10 @@
 package streamer_test
 
 import (
+	"context"
+	"errors"
+	"io"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -258,4 +262,34 @@ func TestRecordPublishedWhileTheSourceIsReadIsNotMissed(t *testing.T) {
 	source.read = sync.OnceFunc(func() { f.log(1) })
 	got, _ := seqs(t, connect(t, url+"/events?run=r", id), 2)
 	assert.Equal(t, []uint64{2}, got)
+}
+
+// torn is a source whose records end in an error.
+type torn struct{ *shelf }
+
+func (s torn) Records(ctx context.Context, id string, after uint64) iter.Seq2[core.Record, error] {
+	return func(yield func(core.Record, error) bool) {
+		for r := range s.shelf.Records(ctx, id, after) {
+			if !yield(r, nil) {
+				return
+			}
+		}
+		yield(core.Record{}, errors.New("the disk is gone"))
+	}
+}
+
+func TestClientIsToldWhatCannotBeReadAfterWhatCan(t *testing.T) {
+	source := newShelf()
+	f := newFeed("r", source.put)
+	f.open()
+	f.log(2)
+	_, server := serve(t, torn{source}, streamer.Options{})
+	w := connect(t, server.URL+"/events?run=r", "")
+	seqs(t, w, 3)
+	_, name, data := w.event(t)
+	assert.Equal(t, "error", name)
+	assert.Contains(t, data, "unreadable")
+	assert.NotContains(t, data, "disk", "the text may tell of paths and hosts")
+	_, err := w.lines.ReadString('\n')
+	assert.ErrorIs(t, err, io.EOF)
 }
