@@ -287,7 +287,7 @@ func TestClientIsToldWhatCannotBeReadAfterWhatCan(t *testing.T) {
 	w := connect(t, server.URL+"/events?run=r", "")
 	seqs(t, w, 3)
 	_, name, data := w.event(t)
-	assert.Equal(t, "error", name)
+	assert.Equal(t, "unreadable", name)
 	assert.Contains(t, data, "unreadable")
 	assert.NotContains(t, data, "disk", "the text may tell of paths and hosts")
 	_, err := w.lines.ReadString('\n')

@@ -1,0 +1,64 @@
+package streamer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// filter picks the events that a client wants and may have.
+type filter struct {
+	scope    *Scope
+	kinds    []core.Kind
+	statuses []core.Status
+}
+
+func parseFilter(kinds, statuses []string) (f filter, err error) {
+	for _, name := range words(kinds) {
+		var k core.Kind
+		if k.UnmarshalText([]byte(name)) != nil {
+			return f, fmt.Errorf("type %q is not known: allowed are %s", name, allowed(core.KindTool, core.KindAnswer))
+		}
+		f.kinds = append(f.kinds, k)
+	}
+	for _, name := range words(statuses) {
+		var s core.Status
+		if s.UnmarshalText([]byte(name)) != nil {
+			return f, fmt.Errorf("status %q is not known: allowed are %s", name, allowed(core.StatusStarted, core.StatusRecorded))
+		}
+		f.statuses = append(f.statuses, s)
+	}
+	return f, nil
+}
+
+// words splits values that have commas in them.
+func words(values []string) (all []string) {
+	for _, v := range values {
+		for word := range strings.SplitSeq(v, ",") {
+			if word = strings.TrimSpace(word); word != "" {
+				all = append(all, word)
+			}
+		}
+	}
+	return all
+}
+
+// allowed lists the names from first to last.
+func allowed[T interface {
+	~uint8
+	String() string
+}](first, last T) string {
+	var names []string
+	for v := first; v <= last; v++ {
+		names = append(names, v.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+func (f *filter) picks(e *frame) bool {
+	return (len(f.kinds) == 0 || slices.Contains(f.kinds, e.kind)) &&
+		(len(f.statuses) == 0 || slices.Contains(f.statuses, e.status)) &&
+		f.scope.sees(e.runID)
+}

@@ -1,0 +1,199 @@
+package streamer
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+)
+
+// errSlow ends the stream of a client that fell behind.
+var errSlow = errors.New("streamer: the client fell behind")
+
+// stream is one client's.
+type stream struct {
+	handler *Handler
+	run     *run // nil for all runs
+	filter  filter
+	w       http.ResponseWriter
+	control *http.ResponseController
+	timer   *time.Timer // for whatever is waited for
+	proto   int         // the major version of HTTP
+
+	at       cursor        // the newest event that the client has, or has not picked
+	told     cursor        // the newest ID that was sent
+	out      *bufio.Writer // what was written since the last flush; nil if nothing was
+	flushed  time.Time     // the last time
+	deadline time.Time     // of writing
+}
+
+// farewell is how long a client may take for what was already written to it
+// when the handler is closed.
+const farewell = time.Second
+
+// untilClosed is ctx until the handler is closed, which also ends the patience
+// with a client that takes no byte. The caller releases it before it returns.
+func (s *stream) untilClosed(ctx context.Context) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	stop := context.AfterFunc(s.handler.open, func() {
+		defer close(done)
+		cancel(http.ErrServerClosed)
+		_ = s.control.SetWriteDeadline(time.Now().Add(farewell))
+	})
+	return ctx, func() {
+		if !stop() {
+			<-done // the writer is not to be touched after the handler has returned
+		}
+		cancel(nil)
+	}
+}
+
+// begin sends the head of the stream, at once, so that clients know that they
+// are connected.
+func (s *stream) begin() {
+	header := s.w.Header()
+	header.Set("Content-Type", "text/event-stream")
+	header.Set("Cache-Control", "no-cache, no-store, no-transform")
+	header.Set("X-Accel-Buffering", "no") // nginx
+	if s.proto == 1 {
+		// The write deadline stays with the connection, which so is not used again.
+		header.Set("Connection", "close")
+	}
+	s.w.WriteHeader(http.StatusOK)
+	// Clients that were cut off together should not come back together.
+	reconnect := s.handler.options.Reconnect
+	reconnect += time.Duration(rand.Int64N(int64(reconnect)/2 + 1))
+	_ = s.write(fmt.Appendf(nil, "retry: %d\n\n", max(1, reconnect.Milliseconds()))) // the next write says it too
+	if s.run != nil {
+		_ = s.flush() // a source may take its time; that of all runs is flushed once its place is known
+	}
+}
+
+// serveAll streams the runs from the cursor on, or from now.
+func (s *stream) serveAll(ctx context.Context, id string) error {
+	first, next := s.handler.all.span()
+	pos := next
+	s.at = cursor{s.handler.epoch, pos}
+	if id != "" {
+		c, ok := parseCursor(id)
+		switch {
+		case !ok || c.epoch != s.handler.epoch || c.n > next:
+			s.reset("the cursor is not of this server's stream; read the runs again")
+		case c.n < first:
+			pos = first
+			s.at = cursor{s.handler.epoch, first}
+			s.gap(first - c.n)
+		default:
+			pos = c.n
+			s.at = c
+		}
+	}
+	return s.follow(ctx, s.handler.all, pos)
+}
+
+// serveRun streams one run from the cursor on, or from its first record.
+func (s *stream) serveRun(ctx context.Context, id string) error {
+	if id != "" {
+		var ok bool
+		if s.at, ok = parseCursor(id); !ok {
+			s.reset("the cursor is not of this run; it begins anew")
+		} else if s.at.n == 0 {
+			s.at = cursor{} // the ID of a reset
+		}
+	}
+	for {
+		pos, where := s.run.tape.locate(s.at)
+		oldest, begin, kept := s.run.tape.oldest()
+		if s.at == (cursor{}) && kept && oldest.id.n == 1 {
+			pos, where = begin, placeFound
+		}
+		if where != placeFound {
+			var err error
+			if pos, err = s.catchUp(ctx, where); err != nil {
+				return err
+			}
+		}
+		if err := s.follow(ctx, s.run.tape, pos); !errors.Is(err, errHole) {
+			return err
+		}
+	}
+}
+
+// errHole is that events are missing from the tape: whoever publishes left
+// some out.
+var errHole = errors.New("streamer: events are missing")
+
+// follow sends what is on the tape from the position on, and what comes.
+func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
+	var batch [8]entry // small: it is on the stack of every client that waits
+	for {
+		n, ok := t.read(pos, batch[:])
+		if !ok {
+			return errSlow // it comes back with its cursor
+		}
+		for i := range batch[:n] {
+			e := &batch[i]
+			if s.run != nil && e.id.n > 0 {
+				switch {
+				case e.id.epoch != s.at.epoch && e.id.n <= s.at.n:
+					s.reset("the run was opened again without records that a crash has taken; it begins anew")
+					return errHole
+				case e.id.n <= s.at.n:
+					continue // it came from the source
+				case e.id.n > s.at.n+1:
+					return errHole
+				}
+			}
+			if err := s.send(e.frame, e.id); err != nil {
+				return err
+			}
+		}
+		clear(batch[:n])
+		pos += uint64(n)
+		if time.Since(s.flushed) >= s.handler.options.Heartbeat { // nothing that came was picked
+			if err := s.heartbeat(); err != nil {
+				return err
+			}
+		}
+		if n == len(batch) {
+			continue
+		}
+		if err := s.flush(); err != nil {
+			return err
+		}
+		if err := s.wait(ctx, t, pos); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns when there is an event at the position that clients were told
+// of.
+func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
+	for {
+		more, due := t.more(pos)
+		if more == nil {
+			return nil
+		}
+		if due {
+			s.handler.tellLater(t)
+		}
+		s.timer.Reset(s.handler.options.Heartbeat - time.Since(s.flushed))
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.handler.closing:
+			return http.ErrServerClosed
+		case <-more:
+			return nil
+		case <-s.timer.C:
+			if err := s.heartbeat(); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package streamer
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// send sends an event, unless it is not picked, and moves the cursor.
+func (s *stream) send(f *frame, id cursor) error {
+	if !s.filter.picks(f) {
+		if id.n > 0 {
+			s.at = id
+		}
+		return nil
+	}
+	if id.n > 0 {
+		s.at = id
+		if err := s.writeID(); err != nil {
+			return err
+		}
+	}
+	return s.write(f.bytes())
+}
+
+// writeID tells the client where it is.
+func (s *stream) writeID() error {
+	s.told = s.at
+	line := append(s.buffer().AvailableBuffer(), "id: "...)
+	line = s.at.append(line)
+	return s.write(append(line, '\n'))
+}
+
+// heartbeat shows that the connection lives, and moves the client's cursor
+// over what it has not picked: an ID without data does that alone.
+func (s *stream) heartbeat() error {
+	if s.at != s.told && s.at.n > 0 {
+		if err := s.writeID(); err != nil {
+			return err
+		}
+		if err := s.write([]byte("\n")); err != nil {
+			return err
+		}
+	}
+	if err := s.write([]byte(":\n\n")); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+// gap tells the client that events are no longer to be had, and moves its
+// cursor behind them.
+func (s *stream) gap(missed uint64) {
+	s.handler.counters.gaps.Add(1)
+	_ = s.writeID() // a connection that is broken says so when it is flushed
+	s.event("gap", gapBody{RunID: s.runID(), Missed: missed})
+}
+
+// reset tells the client to forget what it has, and goes back to the
+// beginning.
+func (s *stream) reset(reason string) {
+	s.handler.counters.resets.Add(1)
+	if s.run != nil {
+		s.at = cursor{epoch: unopened}
+	}
+	_ = s.writeID() // also of the beginning: a client that is cut off now must not go on after what it had
+	if s.run != nil {
+		s.at = cursor{}
+	}
+	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})
+}
+
+func (s *stream) runID() string {
+	if s.run == nil {
+		return ""
+	}
+	return s.run.id
+}
+
+// gapBody is the data of the event "gap".
+type gapBody struct {
+	RunID  string `json:"run_id,omitempty"` // empty in the stream of all runs
+	Missed uint64 `json:"missed"`
+}
+
+// resetBody is the data of the event "reset".
+type resetBody struct {
+	RunID  string `json:"run_id,omitempty"`
+	Reason string `json:"reason"`
+}
+
+func (s *stream) event(name string, body any) {
+	_ = s.write(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, mustJSON(body)))
+}
+
+// gatherBytes is how much is gathered before it is handed to the server, which
+// writes as little at a time to the connection as it is handed. A client must
+// take that much within the write timeout, so that it is not more.
+const gatherBytes = 16 << 10
+
+// newBuffer is for [Handler.buffers].
+func newBuffer() any { return bufio.NewWriterSize(nil, gatherBytes) }
+
+// buffer is what gathers. A client that waits has none, for most clients wait.
+func (s *stream) buffer() *bufio.Writer {
+	if s.out == nil {
+		s.out = s.handler.buffers.Get().(*bufio.Writer)
+		s.out.Reset(timely{s})
+	}
+	return s.out
+}
+
+func (s *stream) release() {
+	if s.out != nil {
+		s.out.Reset(nil)
+		s.handler.buffers.Put(s.out)
+		s.out = nil
+	}
+}
+
+func (s *stream) write(p []byte) error {
+	_, err := s.buffer().Write(p)
+	return err
+}
+
+func (s *stream) flush() error {
+	if s.out == nil {
+		return nil
+	}
+	s.flushed = time.Now()
+	err := s.out.Flush()
+	s.release()
+	if err != nil {
+		return err
+	}
+	return slowly(s.control.Flush())
+}
+
+// timely writes within the stream's deadline.
+type timely struct{ *stream }
+
+func (s timely) Write(p []byte) (int, error) {
+	if now := time.Now(); s.deadline.Sub(now) < s.handler.options.WriteTimeout*3/4 {
+		s.deadline = now.Add(s.handler.options.WriteTimeout)
+		// Where the writer of a router or a test cannot, nothing is lost but that.
+		_ = s.control.SetWriteDeadline(s.deadline)
+		if s.handler.open.Err() != nil { // which may just have set a nearer one
+			return 0, http.ErrServerClosed
+		}
+	}
+	n, err := s.w.Write(p)
+	return n, slowly(err)
+}
+
+// slowly says of an error of a write whether the client was too slow.
+func slowly(err error) error {
+	var timeout interface{ Timeout() bool }
+	if err != nil && errors.As(err, &timeout) && timeout.Timeout() {
+		return errSlow
+	}
+	return err
+}
