@@ -293,3 +293,53 @@ func TestClientIsToldWhatCannotBeReadAfterWhatCan(t *testing.T) {
 	_, err := w.lines.ReadString('\n')
 	assert.ErrorIs(t, err, io.EOF)
 }
+
+// TestRecordBetweenTwoOpeningsIsNotWaitedForInVain has somebody answer a
+// question while nobody has the run open: the answer is in the source, and
+// nobody publishes it.
+func TestRecordBetweenTwoOpeningsIsNotWaitedForInVain(t *testing.T) {
+	for name, source := range map[string]*shelf{"with a source": newShelf(), "without": nil} {
+		t.Run(name, func(t *testing.T) {
+			var from streamer.Source
+			keep := func(core.Record) {}
+			if source != nil {
+				from, keep = source, source.put
+			}
+			h, server := serve(t, from, streamer.Options{})
+			f := newFeed("r", keep, h.Publish)
+			f.open()
+			f.call("a", core.StatusStarted)
+			f.publish(core.Record{Address: address(t, "a"), Name: "a?1", Kind: core.KindQuestion, Status: core.StatusAwaiting})
+			f.end(core.StatusAwaiting)
+			w := connect(t, server.URL+"/events?run=r", "")
+			seqs(t, w, 4)
+			published := f.to
+			f.to = keep
+			f.publish(core.Record{Address: address(t, "a"), Name: "a?1", Kind: core.KindAnswer, Status: core.StatusRecorded})
+			f.to = published
+			f.open()
+			f.call("a", core.StatusCompleted)
+			if source == nil {
+				_, name, data := w.event(t)
+				assert.Equal(t, "gap", name)
+				assert.JSONEq(t, `{"run_id":"r","missed":1}`, data)
+				got, _ := seqs(t, w, 7)
+				assert.Equal(t, count(6, 7), got)
+			} else {
+				got, _ := seqs(t, w, 7)
+				assert.Equal(t, count(5, 7), got)
+			}
+			var all runs
+			require.Equal(t, 200, get(t, server.URL+"/api/runs", &all))
+			assert.Empty(t, all.Runs[0].Questions)
+			assert.Equal(t, source == nil, all.Runs[0].Partial)
+		})
+	}
+}
+
+func address(t testing.TB, text string) core.Address {
+	t.Helper()
+	a, err := core.ParseAddress(text)
+	require.NoError(t, err)
+	return a
+}

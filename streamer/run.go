@@ -156,6 +156,7 @@ func (r *run) endReading(fresh *view) {
 		}
 	}
 	if fresh.LastSeq >= r.view.LastSeq {
+		fresh.calls.Restored = r.view.calls.Restored // which no record tells of
 		r.view = *fresh
 	}
 }

@@ -25,6 +25,7 @@ type stream struct {
 
 	at       cursor        // the newest event that the client has, or has not picked
 	told     cursor        // the newest ID that was sent
+	moves    uint64        // how often at was moved, forward or back
 	out      *bufio.Writer // what was written since the last flush; nil if nothing was
 	flushed  time.Time     // the last time
 	deadline time.Time     // of writing
@@ -106,6 +107,7 @@ func (s *stream) serveRun(ctx context.Context, id string) error {
 		}
 	}
 	for {
+		before := s.moves
 		pos, where := s.run.tape.locate(s.at)
 		oldest, begin, kept := s.run.tape.oldest()
 		if s.at == (cursor{}) && kept && oldest.id.n == 1 {
@@ -117,7 +119,8 @@ func (s *stream) serveRun(ctx context.Context, id string) error {
 				return err
 			}
 		}
-		if err := s.follow(ctx, s.run.tape, pos); !errors.Is(err, errHole) {
+		// A hole that stays would be looked at for ever; the client comes back.
+		if err := s.follow(ctx, s.run.tape, pos); !errors.Is(err, errHole) || s.moves == before {
 			return err
 		}
 	}

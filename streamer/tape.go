@@ -170,11 +170,22 @@ func (t *tape) locate(c cursor) (pos uint64, where place) {
 		case e.id.n < c.n && where == placeUnknown:
 			return pos, placeBeyond
 		case e.id.n == c.n && where == placeUnknown:
-			return t.afterUnnumbered(p + 1), placeFound
+			return t.following(p+1, c.n)
 		}
 		return pos, where
 	}
 	return pos, where
+}
+
+// following is where a cursor stands whose event is kept, before the position.
+// The event after it may never have been published, and the next be of another
+// opening: somebody answered a question while nobody had the run open.
+func (t *tape) following(pos, n uint64) (uint64, place) {
+	pos = t.afterUnnumbered(pos)
+	if pos < t.next && t.entries[pos%uint64(t.limit)].id.n > n+1 {
+		return pos, placeOlder
+	}
+	return pos, placeFound
 }
 
 func (t *tape) afterUnnumbered(pos uint64) uint64 {

@@ -94,6 +94,7 @@ type view struct {
 	lastError *core.Record
 	questions []QuestionState
 	firstSeq  uint64 // of the oldest record it knows
+	holes     bool   // records after that were not published
 }
 
 func newView(runID string) view {
@@ -105,7 +106,7 @@ func newView(runID string) view {
 }
 
 // whole reports whether no record is missing before the newest.
-func (v *view) whole() bool { return v.firstSeq == 1 }
+func (v *view) whole() bool { return v.firstSeq == 1 && !v.holes }
 
 // take takes in the next record of the run; it keeps a pointer to it.
 func (v *view) take(r *core.Record) {
@@ -118,6 +119,7 @@ func (v *view) take(r *core.Record) {
 	if v.firstSeq == 0 {
 		v.firstSeq, v.Created = r.Seq, r.Time
 	}
+	v.holes = v.holes || v.LastSeq > 0 && r.Seq != v.LastSeq+1
 	v.LastSeq, v.Updated = r.Seq, r.Time
 	switch {
 	case r.Kind == core.KindRun:
@@ -196,6 +198,9 @@ func (v *view) end(r *core.Record, active bool) {
 		v.calls.Active--
 		delete(v.active, r.Address)
 	}
+	if r.IsOutcome() { // its questions were answered, also where nobody was told
+		v.questions = slices.DeleteFunc(slices.Clone(v.questions), func(q QuestionState) bool { return q.Address == r.Address })
+	}
 	switch r.Status {
 	case core.StatusCompleted:
 		v.calls.Completed++
@@ -217,7 +222,7 @@ func (v *view) snapshot() view {
 func (v *view) state() RunState {
 	s := RunState{
 		RunInfo: v.RunInfo, Calls: v.calls, Usage: v.usage,
-		Questions: v.questions, Partial: v.firstSeq > 1,
+		Questions: v.questions, Partial: v.firstSeq > 0 && !v.whole(),
 	}
 	if v.lastError != nil {
 		s.LastError = errorOf(v.lastError)

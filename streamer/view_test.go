@@ -110,10 +110,11 @@ func TestOverviewKnowsWhatHappenedBeforeTheProcessBegan(t *testing.T) {
 	f.open()
 	f.call("b", core.StatusStarted)
 	var got runs
+	h.Publish(core.Record{RunID: "r", Kind: core.KindTool, Status: core.StatusRecovered, Replayed: true})
 	require.Equal(t, 200, get(t, server.URL+"/api/runs", &got))
 	require.Len(t, got.Runs, 2)
 	assert.Equal(t, "r", got.Runs[0].RunID, "the last updated first")
-	assert.Equal(t, streamer.Calls{Started: 2, Completed: 1, Active: 1, Attempts: 2}, got.Runs[0].Calls)
+	assert.Equal(t, streamer.Calls{Started: 2, Completed: 1, Active: 1, Attempts: 2, Restored: 1}, got.Runs[0].Calls)
 	assert.False(t, got.Runs[0].Partial)
 	assert.Equal(t, []string{"shelf"}, got.Runs[0].Tags)
 	got = runs{}

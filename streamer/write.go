@@ -13,11 +13,13 @@ func (s *stream) send(f *frame, id cursor) error {
 	if !s.filter.picks(f) {
 		if id.n > 0 {
 			s.at = id
+			s.moves++
 		}
 		return nil
 	}
 	if id.n > 0 {
 		s.at = id
+		s.moves++
 		if err := s.writeID(); err != nil {
 			return err
 		}
@@ -54,6 +56,7 @@ func (s *stream) heartbeat() error {
 // cursor behind them.
 func (s *stream) gap(missed uint64) {
 	s.handler.counters.gaps.Add(1)
+	s.moves++
 	_ = s.writeID() // a connection that is broken says so when it is flushed
 	s.event("gap", gapBody{RunID: s.runID(), Missed: missed})
 }
@@ -62,6 +65,7 @@ func (s *stream) gap(missed uint64) {
 // beginning.
 func (s *stream) reset(reason string) {
 	s.handler.counters.resets.Add(1)
+	s.moves++
 	if s.run != nil {
 		s.at = cursor{epoch: unopened}
 	}
