@@ -54,7 +54,7 @@ func WithWarnings(f func(runID string, err error)) FileOption {
 }
 
 // NewFileStore returns the store in a directory, which is made if it is not
-// there.
+// there. On the clock of testing/synctest it needs WithInboxCheck.
 func NewFileStore(dir string, opts ...FileOption) (*FileStore, error) {
 	s := &FileStore{dir: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom}
 	s.notices, s.lookEvery = new(notices), lookEvery

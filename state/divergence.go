@@ -18,7 +18,9 @@ const (
 	// the [Report] tells of it, and the recovered record by "diverged" in its
 	// metadata. It is the default.
 	DivergenceTrust Divergence = iota
-	// DivergenceFail fails the call with core.ErrDivergence.
+	// DivergenceFail stops the run: the call has no outcome, and its error is a
+	// core.InterruptedError that is core.ErrDivergence. No handler gets to
+	// handle it, and opening the run with the old code again goes on.
 	DivergenceFail
 	// DivergenceRerun makes the call again, and with it all that is called
 	// later in its scope and in the scopes around it. Calls that came before

@@ -41,7 +41,7 @@ func Validate(ctx context.Context, store snapshot.Store, runID string, program f
 // compared: for tests, in which they have no effects that matter. The run is
 // not written to, and no artifact is stored. Questions have their recorded
 // answers. What a call marked NoStore returned was not recorded, and is not
-// compared.
+// compared. A step that returns the time or a random number differs each time.
 func ValidateExecute(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
 	return validate(ctx, store, runID, program, true, options)
 }

@@ -38,7 +38,7 @@ func (h *Handler) refuseError(w http.ResponseWriter, err error, missing string) 
 	case errors.Is(err, ErrNotFound):
 		h.refuse(w, http.StatusNotFound, "not_found", missing)
 	case errors.Is(err, ErrConflict):
-		h.refuse(w, http.StatusConflict, "conflict", err.Error())
+		h.refuse(w, http.StatusConflict, "conflict", strings.TrimPrefix(err.Error(), ErrConflict.Error()+": "))
 	default:
 		// The text may tell of paths and hosts.
 		h.refuse(w, http.StatusInternalServerError, "unreadable", "the runs cannot be read")

@@ -39,6 +39,11 @@ type Client struct {
 	// MaxEvent is how many bytes an event may have. Defaults to 4 MB.
 	MaxEvent int
 
+	// Absence is how long a run that the server does not know may stay unknown
+	// before that ends the events: a server that was started anew without a
+	// source learns of a run when that goes on. Defaults to no time at all.
+	Absence time.Duration
+
 	// Disconnected, if it is set, is told why a connection ended or was not
 	// made, and how long the client waits before the next.
 	Disconnected func(err error, wait time.Duration)
@@ -134,6 +139,7 @@ type follower struct {
 	cursor  string
 	base    time.Duration // the wait after a connection that was well
 	failed  int           // tries since an event came
+	absent  time.Time     // since when the server does not know the run
 }
 
 func (c *Client) follower() *follower {
@@ -240,11 +246,15 @@ func (f *follower) check(resp *http.Response) error {
 		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
 			return final{&StatusError{resp.StatusCode, fmt.Sprintf("%s sends %q, not text/event-stream", f.client.URL, resp.Header.Get("Content-Type"))}}
 		}
+		f.absent = time.Time{}
 		return nil
 	case http.StatusNoContent:
 		return errStopped
 	}
 	err := &StatusError{resp.StatusCode, messageOf(resp.Body)}
+	if resp.StatusCode == http.StatusNotFound && f.mayBeAbsent(time.Now()) {
+		return err
+	}
 	switch resp.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -254,6 +264,14 @@ func (f *follower) check(resp *http.Response) error {
 		return err
 	}
 	return final{err}
+}
+
+// mayBeAbsent reports whether a run that is not there is worth waiting for.
+func (f *follower) mayBeAbsent(now time.Time) bool {
+	if f.absent.IsZero() {
+		f.absent = now
+	}
+	return now.Sub(f.absent) < f.client.Absence
 }
 
 // messageOf is what the body of a refusal says.

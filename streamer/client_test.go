@@ -195,3 +195,15 @@ func TestClientIsNotSentAwayForEver(t *testing.T) {
 		assert.Equal(t, []time.Duration{0, 24 * time.Hour}, s.asked)
 	})
 }
+
+func TestClientWaitsForARunAsLongAsItIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		unknown := answer(404, "", `{"error":{"message":"there is no run"}}`)
+		events, _, err := follow(t, streamer.Client{Absence: time.Minute, MaxDelay: 10 * time.Second},
+			unknown, unknown, answer(200, "", "data: x\n\n"), unknown, unknown, unknown, unknown, unknown, unknown, unknown, unknown, unknown, unknown)
+		assert.Equal(t, []string{" message x"}, events)
+		var refused *streamer.StatusError
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, 404, refused.Code)
+	})
+}

@@ -23,6 +23,11 @@
 //	POST /api/runs/{run}/interrupt      with a Control and permission only
 //	POST /api/runs/{run}/answer         likewise
 //
+// What is posted is JSON, and so is what comes back:
+//
+//	{"message": "why"}                              to interrupt
+//	{"question": "agent/refund?1", "value": true}   to answer
+//
 // # Events
 //
 // An event's data is a record as JSON; see [core.Record.MarshalJSON] for the

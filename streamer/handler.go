@@ -19,7 +19,9 @@ import (
 // Options are the settings of a [Handler]. The zero Options serve clients on
 // this machine, which may look and not touch.
 type Options struct {
-	// Authorize says who a request comes from and what it may see. An error is
+	// Authorize says who a request comes from and what it may see. The page's
+	// own requests carry cookies and no headers: people sign in by a cookie, or
+	// at a proxy. An error is
 	// answered before any stream begins: 401 for one that is
 	// ErrUnauthenticated, 403 for every other. If it is nil, only requests
 	// from and to a loopback address are served: behind a reverse proxy on the
