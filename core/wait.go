@@ -18,7 +18,14 @@ func (c *call) wait(s *Scope, d time.Duration) (done bool, err error) {
 		return true, c.stopWaiting(s)
 	}
 	if d > 0 {
-		c.sleep(s.outer, d)
+		switch {
+		case c.run == nil:
+			sleep(s.outer, d)
+		case c.run.Settings().Check == nil:
+			c.run.Settings().waiting.sleep(s.outer, d)
+		default:
+			c.sleepChecking(s.outer, d)
+		}
 		if c.interrupted(s.outer) {
 			return true, c.stopWaiting(s)
 		}
@@ -26,31 +33,24 @@ func (c *call) wait(s *Scope, d time.Duration) (done bool, err error) {
 	return false, nil
 }
 
-// sleep lets d pass, or less if the context ends.
-func (c *call) sleep(ctx context.Context, d time.Duration) {
-	if c.run == nil {
-		sleepAlone(ctx, d)
-		return
-	}
-	settings := c.run.Settings()
-	if settings.Check == nil {
-		settings.waiting.sleep(ctx, d)
-		return
-	}
-	// In steps, with the external checker asked in between.
-	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil; d = time.Until(end) {
-		settings.waiting.sleep(ctx, min(d, checkEvery))
-		settings.Check(ctx)
-	}
-}
-
-func sleepAlone(ctx context.Context, d time.Duration) {
+// sleep lets d pass, or less if ctx ends, for a call outside a run: there is
+// nobody to share a timer with.
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 	timer.Stop()
+}
+
+// sleepChecking sleeps in steps, with the external checker asked in between.
+func (c *call) sleepChecking(ctx context.Context, d time.Duration) {
+	settings := c.run.Settings()
+	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil; d = time.Until(end) {
+		settings.waiting.sleep(ctx, min(d, checkEvery))
+		settings.Check(ctx)
+	}
 }
 
 // interrupted asks the external checker and then the context.
