@@ -93,6 +93,9 @@ func (c *course) enter(r *core.Record) *node {
 
 // goesOn takes in that an attempt began, failed, or is waited for.
 func (c *course) goesOn(n *node, r *core.Record, told *told) {
+	if c.compact {
+		n.call.live.take(r, told, c.out.of(r.Kind))
+	}
 	switch r.Status {
 	case core.StatusFailed:
 		// The wait is told with the failure, and never in another place.
@@ -114,9 +117,6 @@ func (c *course) goesOn(n *node, r *core.Record, told *told) {
 		}
 		c.tree.waiting += step
 		change(n.above, n.branch, 0, step, 0)
-	}
-	if c.compact {
-		n.call.live.take(r, told, c.out.of(r.Kind))
 	}
 }
 

@@ -129,6 +129,34 @@ func FuzzFit(f *testing.F) {
 	})
 }
 
+func TestVeryDeepAddressesAreFollowedAsIfTheyWereInTheRun(t *testing.T) {
+	for _, part := range []string{"a/", "group:g/1/"} {
+		a, err := core.ParseAddress(strings.Repeat(part, 10_000) + "b")
+		require.NoError(t, err)
+		for _, options := range [][]Option{nil, {WithCompact()}, {WithTerminal(func() (int, int) { return 40, 9 })}} {
+			var out strings.Builder
+			p := New(&out, options...)
+			for range 20 {
+				p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusStarted, Name: "b", Address: a})
+				p.Publish(core.Record{Kind: core.KindLog, Address: a})
+				p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusCompleted, Name: "b", Address: a})
+			}
+			require.NoError(t, p.Close())
+			assert.Equal(t, 20, strings.Count(out.String(), "[COMPLETED]"))
+		}
+	}
+}
+
+func TestCallThatIsFirstHeardOfWhenItFailsHasItsNameInTheEnd(t *testing.T) {
+	var out strings.Builder
+	p := New(&out, WithCompact())
+	a, err := core.ParseAddress("fetch")
+	require.NoError(t, err)
+	p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusFailed, WillRetry: true, Name: "fetch", Address: a, MaxAttempts: 3})
+	require.NoError(t, p.Close())
+	assert.Equal(t, "✖ fetch [FAILED] (0ms)\n  ↻ Retrying (attempt 2/3) at once...\n⏸ fetch [UNFINISHED]\n", out.String())
+}
+
 func TestTreeIsBounded(t *testing.T) {
 	const limit = 10
 	var out strings.Builder

@@ -18,7 +18,7 @@ type live struct {
 	problem string    // why it waits
 }
 
-// take takes in that an attempt began, or is waited for.
+// take takes in that an attempt began, failed, or is waited for.
 func (l *live) take(r *core.Record, told *told, m mark) {
 	now := time.Now()
 	if l.since.IsZero() {

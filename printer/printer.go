@@ -118,10 +118,10 @@ func (p *Printer) Err() error {
 }
 
 // Close removes the live lines, writes what was kept of calls that have not
-// ended, and waits for the goroutine that draws. It returns Err. Closing is
-// needed where calls may still be going on, as after an interrupt; without any
-// there is nothing to close. Closing twice is fine. It does not close the
-// writer.
+// ended, and waits for the goroutine that draws. It returns Err. A program
+// that may end while calls go on has to close; where every call has ended, or
+// every run, there is nothing to close but an unfinished line of Write. Closing
+// twice is fine. It does not close the writer.
 func (p *Printer) Close() error {
 	p.close()
 	p.redraws.Wait()
@@ -180,17 +180,19 @@ func (p *Printer) tell(r *core.Record) told {
 		t.previews(r)
 	}
 	out := told{lines: t.buf}
-	switch {
-	case !r.Kind.IsCall():
-	case r.Status == core.StatusFailed && r.WillRetry:
+	if !r.Kind.IsCall() || r.Status != core.StatusStarted && r.Status != core.StatusRetrying && !r.WillRetry {
+		return out
+	}
+	if r.Status == core.StatusFailed {
 		retry := *r
 		retry.Retry()
 		out.retry = []byte(t.apart(func(t *text) { t.record(&retry) }))
-	case p.compact && (r.Status == core.StatusStarted || r.Status == core.StatusRetrying):
+	}
+	if p.compact {
 		out.label = t.apart(func(t *text) { t.label(r) })
-		if p.live && r.Status == core.StatusRetrying && r.Err != nil {
-			out.problem = t.apart(func(t *text) { t.message("", fmt.Sprint(r.Err)) })
-		}
+	}
+	if p.live && r.Status == core.StatusRetrying && r.Err != nil {
+		out.problem = t.apart(func(t *text) { t.message("", fmt.Sprint(r.Err)) })
 	}
 	return out
 }

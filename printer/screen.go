@@ -24,7 +24,6 @@ type screen struct {
 
 	drawn   []int // the widths of the live lines that are on the terminal
 	columns int   // it had then
-	rows    int   // it has now
 	last    []byte
 	buf     []byte
 }
@@ -48,7 +47,6 @@ func (s *screen) measure() (columns, rows int) {
 	if s.columns != columns {
 		s.last = nil // lines may have been moved
 	}
-	s.rows = rows
 	s.rewrap(columns)
 	s.columns = columns
 	return columns - 1, min(rows-1, max(3, rows*2/3))

@@ -81,8 +81,15 @@ func (t *tree) around(run string, a core.Address) (above *node, branch int) {
 	return t.place(top, a.Scope())
 }
 
+// maxScope is how long the path of a scope may be. What is nested deeper than
+// anybody can read is followed as if it were in the run itself.
+const maxScope = 4 << 10
+
 // place finds what numbers the calls of a scope.
 func (t *tree) place(top *node, scope string) (above *node, branch int) {
+	if len(scope) > maxScope {
+		return top, 0
+	}
 	for scope != "" {
 		if path, number, ok := cutBranch(scope); ok {
 			if g := top.run.open[path]; g != nil {
