@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -184,13 +185,14 @@ func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
 		store, live := snapshot.NewMemoryStore(), printer.New(nil)
 		st, err := state.Open(t.Context(), store, "run-1", state.WithPublisher(live))
 		require.NoError(t, err)
-		attempts := 0
-		tool := decorators.Tool("tool", "", func(ctx context.Context, _ struct{}) (int, error) {
+		var attempts atomic.Int64
+		tool := decorators.Tool("tool", "", func(ctx context.Context, _ struct{}) (int64, error) {
 			core.AddUsage(ctx, core.Usage{InputTokens: 10, OutputTokens: 5, Cost: 0.5})
-			if attempts++; attempts < 3 {
+			n := attempts.Add(1)
+			if n < 3 {
 				return 0, core.Retryable(errTimeout)
 			}
-			return attempts, nil
+			return n, nil
 		})
 		agent := decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (int, error) {
 			_, _ = actors.Map(ctx, actors.Group{Name: "g"}, tool, make([]struct{}, 3))
