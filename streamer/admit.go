@@ -142,7 +142,7 @@ func (h *Handler) enter(principal, address string) (leave func(), err error) {
 	defer h.mu.Unlock()
 	c, o := &h.clients, &h.options
 	switch {
-	case h.closed:
+	case h.open.Err() != nil:
 		return nil, &errTooMany{http.StatusServiceUnavailable, "the server is shutting down"}
 	case c.total >= o.Clients:
 		return nil, &errTooMany{http.StatusServiceUnavailable, "there are as many event streams as the server allows: " + strconv.Itoa(o.Clients)}
@@ -164,7 +164,7 @@ func (h *Handler) leave(principal, address string) {
 	c.total--
 	countDown(c.byPrincipal, principal)
 	countDown(c.byAddress, address)
-	if h.closed && c.total == 0 {
+	if h.open.Err() != nil && c.total == 0 {
 		close(h.quiet)
 	}
 }

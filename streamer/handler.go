@@ -112,10 +112,9 @@ type Handler struct {
 	shut    context.CancelFunc // ends it
 	told    chan struct{}      // closed when telling has ended
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards what follows, and that the handler is closed once
 	due     []*tape    // whose clients wait for what has come
 	clients clients
-	closed  bool
 	quiet   chan struct{} // closed when the last client of a closed handler has gone
 
 	counters counters
@@ -250,8 +249,7 @@ func (h *Handler) rest(timer *time.Timer, d time.Duration) bool {
 // have ended, or until ctx does, with its error. Closing twice is fine.
 func (h *Handler) Close(ctx context.Context) error {
 	h.mu.Lock()
-	if !h.closed {
-		h.closed = true
+	if h.open.Err() == nil {
 		h.shut()
 		if h.clients.total == 0 {
 			close(h.quiet)

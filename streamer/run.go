@@ -194,7 +194,7 @@ func (rs *runs) find(id string) *run {
 	return rs.byID[id]
 }
 
-// all returns the runs, the last updated first.
+// all returns the runs, in no order.
 func (rs *runs) all() []*run {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

@@ -199,7 +199,7 @@ func (v *view) end(r *core.Record, active bool) {
 		delete(v.active, r.Address)
 	}
 	if r.IsOutcome() { // its questions were answered, also where nobody was told
-		v.questions = slices.DeleteFunc(slices.Clone(v.questions), func(q QuestionState) bool { return q.Address == r.Address })
+		v.questions = slices.DeleteFunc(v.questions, func(q QuestionState) bool { return q.Address == r.Address })
 	}
 	switch r.Status {
 	case core.StatusCompleted:

@@ -10,16 +10,14 @@ import (
 
 // send sends an event, unless it is not picked, and moves the cursor.
 func (s *stream) send(f *frame, id cursor) error {
-	if !s.filter.picks(f) {
-		if id.n > 0 {
-			s.at = id
-			s.moves++
-		}
-		return nil
-	}
 	if id.n > 0 {
 		s.at = id
 		s.moves++
+	}
+	if !s.filter.picks(f) {
+		return nil
+	}
+	if id.n > 0 {
 		if err := s.writeID(); err != nil {
 			return err
 		}
