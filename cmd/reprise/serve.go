@@ -94,7 +94,7 @@ func (a *app) serve(ctx context.Context, s serving) error {
 	}
 	server := newServer(handler)
 	if err := a.announce(listener.Addr()); err != nil {
-		return errors.Join(err, listener.Close())
+		return errors.Join(err, listener.Close(), handler.Close(context.WithoutCancel(ctx)))
 	}
 	return a.serveUntil(ctx, server, listener, handler, func(ctx context.Context) error {
 		return runs.Follow(ctx, handler.Publish)
