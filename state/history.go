@@ -11,9 +11,10 @@ import (
 // history keeps the records of a run in memory, in sequence order. It grows by
 // chunks, so that the millionth record costs what the first did and none is
 // copied again. Records are packed: what most of them have fits 64 bytes
-// without a pointer, which the garbage collector need not look into. A failed
-// attempt that is retried and its promise of the next, which core.Record.Retry
-// makes of it, are packed as one.
+// without a pointer, which the garbage collector need not look into. The
+// beginning of an attempt, its end, and the promise of the next that
+// core.Record.Retry makes of it are packed as one, where no other record came
+// between them.
 type history struct {
 	runID    string
 	restored *snapshot.Lazy // the first of them; nil for a run that is new
@@ -22,6 +23,7 @@ type history struct {
 	chunks []*[chunkSize]packed
 	firsts []int // the number of records before each chunk
 	packs  int   // in the chunks
+	latest *packed
 
 	sites     []site
 	indexOf   map[site]int32 // of each in sites
@@ -37,7 +39,8 @@ const (
 	rareSize  = 64
 )
 
-// packed is a record without what it shares with others of its site.
+// packed is one record, or up to three that follow one another, without what
+// they share with others of their site.
 type packed struct {
 	time        int64 // Unix, in nanoseconds
 	duration    time.Duration
@@ -59,6 +62,7 @@ type packed struct {
 const (
 	flagWillRetry = 1 << iota
 	flagReplayed
+	flagBegun // it comes after the record that its attempt started
 )
 
 // site is what the records of one actor called from one place share.
@@ -76,11 +80,17 @@ type rare struct {
 // append keeps rec under the next Seq, from 1, and what core.Record.Retry makes
 // of it under the one after that.
 func (h *history) append(rec *core.Record) {
-	p := h.next()
+	site, nth := h.siteOf(rec)
+	p := h.latest
+	if p != nil && p.isStartOf(rec, site, nth) {
+		p.flags = flagBegun
+	} else {
+		p = h.next()
+		p.site, p.nth = site, nth
+		p.attempt, p.maxAttempts = int32(rec.Attempt), int32(rec.MaxAttempts)
+	}
 	p.time = rec.Time.UnixNano()
 	p.duration, p.elapsed, p.delay = rec.Duration, rec.Elapsed, rec.Delay
-	p.site, p.nth = h.siteOf(rec)
-	p.attempt, p.maxAttempts = int32(rec.Attempt), int32(rec.MaxAttempts)
 	p.status, p.reason, p.stage, p.class, p.waiting = rec.Status, rec.Reason, rec.Stage, rec.Class, rec.Waiting
 	h.n++
 	if rec.WillRetry {
@@ -95,6 +105,13 @@ func (h *history) append(rec *core.Record) {
 	}
 }
 
+// isStartOf reports whether p is the start of the attempt whose end rec is, and
+// can be told from that.
+func (p *packed) isStartOf(rec *core.Record, site, nth int32) bool {
+	return p.status == core.StatusStarted && rec.Status != core.StatusStarted && !rec.Replayed &&
+		*p == start(rec.Time.UnixNano()-int64(rec.Duration), site, nth, int32(rec.Attempt), int32(rec.MaxAttempts))
+}
+
 // next makes room for a record.
 func (h *history) next() *packed {
 	i := h.packs % chunkSize
@@ -103,14 +120,15 @@ func (h *history) next() *packed {
 		h.firsts = append(h.firsts, h.n)
 	}
 	h.packs++
-	return &h.chunks[len(h.chunks)-1][i]
+	h.latest = &h.chunks[len(h.chunks)-1][i]
+	return h.latest
 }
 
 // siteOf returns the index of the record's site, and the number of its call
 // there.
 func (h *history) siteOf(rec *core.Record) (index, nth int32) {
 	call, n := rec.Address.Site()
-	if h.packs > 1 && call == h.last.call && rec.Kind == h.last.kind && rec.Name == h.last.name {
+	if h.packs > 0 && call == h.last.call && rec.Kind == h.last.kind && rec.Name == h.last.name {
 		return h.lastIndex, int32(n)
 	}
 	h.last = site{rec.Kind, rec.Name, call}
@@ -161,25 +179,46 @@ func (h *history) at(i int) core.Record {
 	for ; before+packs[j].records() <= own; j++ {
 		before += packs[j].records()
 	}
-	rec := h.unpack(&packs[j])
-	if before < own {
-		rec.Retry()
-	}
+	rec := h.unpack(&packs[j], own-before)
 	rec.Seq = uint64(i) + 1
 	return rec
 }
 
 // records is how many were packed as one.
 func (p *packed) records() int {
-	if p.flags&flagWillRetry != 0 {
-		return 2
+	n := 1
+	if p.flags&flagBegun != 0 {
+		n++
 	}
-	return 1
+	if p.flags&flagWillRetry != 0 {
+		n++
+	}
+	return n
 }
 
-// unpack returns the first of the records that are packed there, without its
+// unpack returns one of the records that are packed there, from 0, without its
 // number.
-func (h *history) unpack(p *packed) core.Record {
+func (h *history) unpack(p *packed, i int) core.Record {
+	if p.flags&flagBegun == 0 {
+		return h.unpackEnd(p, i)
+	}
+	if i > 0 {
+		return h.unpackEnd(p, i-1)
+	}
+	begun := start(p.time-int64(p.duration), p.site, p.nth, p.attempt, p.maxAttempts)
+	return h.unpackEnd(&begun, 0)
+}
+
+// start is the record that an attempt started.
+func start(at int64, site, nth, attempt, maxAttempts int32) packed {
+	return packed{
+		time: at, site: site, nth: nth, attempt: attempt, maxAttempts: maxAttempts, status: core.StatusStarted,
+	}
+}
+
+// unpackEnd returns the end of an attempt, or whatever else p is, and as 1 what
+// core.Record.Retry makes of it.
+func (h *history) unpackEnd(p *packed, i int) core.Record {
 	s := &h.sites[p.site]
 	rec := core.Record{
 		RunID: h.runID, Time: time.Unix(0, p.time).UTC(),
@@ -193,6 +232,9 @@ func (h *history) unpack(p *packed) core.Record {
 		r := &h.rare[(p.rare-1)/rareSize][(p.rare-1)%rareSize]
 		rec.Err, rec.Detail = r.err, r.detail
 	}
+	if i > 0 {
+		rec.Retry()
+	}
 	return rec
 }
 
@@ -200,12 +242,10 @@ func (h *history) unpack(p *packed) core.Record {
 func (h *history) own() []core.Record {
 	own := make([]core.Record, 0, h.n)
 	for i := range h.packs {
-		rec := h.unpack(&h.chunks[i/chunkSize][i%chunkSize])
-		rec.Seq = uint64(h.begin()+len(own)) + 1
-		own = append(own, rec)
-		if rec.WillRetry {
-			rec.Retry()
-			rec.Seq++
+		p := &h.chunks[i/chunkSize][i%chunkSize]
+		for j := range p.records() {
+			rec := h.unpack(p, j)
+			rec.Seq = uint64(h.begin()+len(own)) + 1
 			own = append(own, rec)
 		}
 	}

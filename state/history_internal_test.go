@@ -35,8 +35,36 @@ func randomRecord(t *testing.T, rng *rand.Rand) core.Record {
 	return rec
 }
 
-// TestHistoryIsWhatWasAppended: with the second halves of failed records, for
-// one that begins a run and one that goes on from a restored one.
+// randomStart is a record that may be that of the attempt that rec ends, and may
+// differ in anything.
+func randomStart(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
+	start := core.Record{
+		Time: rec.Time.Add(-rec.Duration), Address: rec.Address, Name: rec.Name, Kind: rec.Kind,
+		Status: core.StatusStarted, Attempt: rec.Attempt, MaxAttempts: rec.MaxAttempts,
+	}
+	other := randomRecord(t, rng)
+	switch rng.IntN(16) {
+	case 0:
+		start.Time = other.Time
+	case 1:
+		start.Address, start.Name, start.Kind = other.Address, other.Name, other.Kind
+	case 2:
+		start.Attempt, start.MaxAttempts = other.Attempt, other.MaxAttempts
+	case 3:
+		start.Replayed = true
+	case 4:
+		start.Duration, start.Elapsed, start.Delay = other.Duration, other.Elapsed, other.Delay
+	case 5:
+		start.Reason, start.Stage, start.Class, start.Waiting = other.Reason, other.Stage, other.Class, other.Waiting
+	case 6:
+		start.Err, start.Detail = errors.New("boom"), &core.Detail{Message: "detail"}
+	}
+	return start
+}
+
+// TestHistoryIsWhatWasAppended: with the starts of attempts and the second
+// halves of failed records, for one that begins a run and one that goes on from
+// a restored one.
 func TestHistoryIsWhatWasAppended(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, restored := range []int{0, 7} {
@@ -46,8 +74,7 @@ func TestHistoryIsWhatWasAppended(t *testing.T) {
 			rec.RunID, rec.Seq = "run", uint64(restored+len(want))+1
 			want = append(want, rec)
 		}
-		for range 3 * chunkSize {
-			rec := randomRecord(t, rng)
+		appended := func(rec core.Record) {
 			h.append(&rec)
 			add(rec)
 			if rec.WillRetry {
@@ -56,6 +83,15 @@ func TestHistoryIsWhatWasAppended(t *testing.T) {
 			}
 			require.Equal(t, restored+len(want), h.len())
 		}
+		for range 3 * chunkSize {
+			rec := randomRecord(t, rng)
+			rec.Duration %= time.Hour
+			if rng.IntN(2) == 0 {
+				appended(randomStart(t, rng, rec))
+			}
+			appended(rec)
+		}
+		require.Less(t, h.packs, len(want)*3/4)
 		require.Equal(t, want, h.own())
 		for _, i := range rng.Perm(len(want)) {
 			require.Equal(t, want[i], h.at(restored+i))
