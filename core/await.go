@@ -106,7 +106,7 @@ type asker interface {
 // ask hands the answer to the question to take, which says whether it fits.
 // Without an answer that does, it returns the suspension to stop with.
 func (s *Scope) ask(q Question, take func(encoded []byte) error) (*InterruptedError, error) {
-	run, ok := s.call.run.(asker)
+	run, ok := s.call.root.run.(asker)
 	if !ok {
 		return nil, fmt.Errorf("core: this run cannot ask questions")
 	}

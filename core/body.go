@@ -15,8 +15,7 @@ type body interface {
 	conditional() bool // there are preconditions
 	require(ctx context.Context, r *result)
 	pass(ctx context.Context)            // keeps the output
-	launch(s *Scope, d deadline) *flight // a pass on a goroutine of its own,
-	land()                               // whose output is kept by this
+	launch(s *Scope, d deadline) *flight // a pass on a goroutine of its own
 	output() any
 	encodeInput() ([]byte, error)
 	decodeOutput(encoded []byte) error
@@ -61,7 +60,7 @@ func (t *typedCall[In, Out]) pass(ctx context.Context) {
 // passInto is one pass through handler, postconditions and artifact storage.
 func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out, r *result) {
 	t.definition.pass(ctx, t.in, out, r)
-	if r.err == nil && t.run != nil {
+	if r.err == nil && t.root != nil {
 		t.keep(ctx, out, r)
 	}
 	if r.err != nil {
@@ -74,7 +73,7 @@ func (t *typedCall[In, Out]) keepOutput(ctx context.Context, r *result) { t.keep
 
 // keep stores the output where the run wants it.
 func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out, r *result) {
-	settings := t.run.Settings()
+	settings := t.root.settings
 	if (settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip) && !t.spec.NoStore {
 		t.store(ctx, settings, out, r)
 	}
@@ -95,7 +94,7 @@ func (t *typedCall[In, Out]) store(ctx context.Context, settings *Settings, out 
 			r.err = ErrAttemptOver // abandoned: what it made is not wanted any more
 			return
 		}
-		reference, err := t.run.Keep(ctx, encoded)
+		reference, err := t.root.run.Keep(ctx, encoded)
 		if err != nil {
 			r.err = err
 			return
@@ -139,8 +138,9 @@ func (t *typedCall[In, Out]) decodeAnswer(encoded []byte) (err error) {
 
 // flight is a pass on a goroutine of its own, with an end in time.
 type flight struct {
-	limit limit
-	r     result // when it has landed
+	lander interface{ land() } // the flight with its types
+	limit  limit
+	r      result // when it has landed
 
 	mu    sync.Mutex
 	state int
@@ -163,30 +163,31 @@ type typedFlight[In, Out any] struct {
 }
 
 func (t *typedCall[In, Out]) launch(s *Scope, d deadline) *flight {
-	t.flight = &typedFlight[In, Out]{call: t, scope: s}
-	t.flight.limit.deadline = d
-	s.limit = &t.flight.limit
-	go t.flight.fly()
-	return &t.flight.flight
+	f := &typedFlight[In, Out]{call: t, scope: s}
+	f.lander, f.limit.deadline = f, d
+	s.limit = &f.limit
+	go f.fly()
+	return &f.flight
 }
 
-func (t *typedCall[In, Out]) land() { t.out = t.flight.out }
+// land keeps the output as that of the call.
+func (f *typedFlight[In, Out]) land() { f.call.out = f.out }
 
 func (f *typedFlight[In, Out]) fly() {
 	f.r = result{stage: StageHandler, err: errGoexit, panicked: true}
-	defer f.touchDown(f.call.run)
+	defer f.touchDown(f.call.root)
 	var r result
 	f.call.passInto(f.scope, &f.out, &r)
 	f.r = r
 }
 
 // touchDown hands over the result, or drops it where nobody waits any more.
-func (f *flight) touchDown(run Run) {
+func (f *flight) touchDown(root *Root) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.state == abandoned {
-		if run != nil {
-			run.Settings().Late.Returned.Add(1)
+		if root != nil {
+			root.settings.Late.Returned.Add(1)
 		}
 		return
 	}

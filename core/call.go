@@ -9,10 +9,9 @@ import (
 // call is one call in progress, without its types. The engine below is the
 // same for every actor; body does what needs the types.
 type call struct {
-	body    body // nil for a root and a branch, which are only places
-	run     Run  // nil outside a run
-	parent  *Scope
-	root    *Root // of a root's call: what numbers the calls below
+	body    body   // nil for a root and a branch, which are only places
+	root    *Root  // of the run; nil outside one
+	parent  *Scope // nil for a root, and outside a run
 	spec    *Spec
 	policy  *Policy
 	address Address
@@ -21,7 +20,8 @@ type call struct {
 	// The latest attempt, how it ended, and what follows from it. They are
 	// here and not on the stack, so that the goroutine of a waiting call does
 	// with the smallest stack there is.
-	started time.Time     // the attempt
+	started instant       // the attempt
+	clocked int64         // the time of day when it did, Unix in nanoseconds; in a run
 	took    time.Duration // the attempt, once it ended
 	spent   time.Duration // on attempts and waits before it
 	r       result
@@ -44,7 +44,7 @@ func (t *typedCall[In, Out]) execute() error {
 
 // goOn takes up a call whose first attempt was made and failed.
 func (c *call) goOn(s *Scope) error {
-	c.started = time.Now()
+	c.start()
 	if done, err := c.settle(s); done {
 		return err
 	}
@@ -55,7 +55,7 @@ func (c *call) goOn(s *Scope) error {
 // returns the scope to make the attempt in; nil, with the error, if the call
 // has ended.
 func (c *call) admit(s *Scope) (*Scope, error) {
-	c.started = time.Now()
+	c.start()
 	if c.parent.Closed() {
 		return nil, ErrAttemptOver
 	}
@@ -63,7 +63,7 @@ func (c *call) admit(s *Scope) (*Scope, error) {
 		c.r = result{err: c.policy.err, stage: StageDefinition}
 		return nil, c.failBefore(s, ReasonPermanent)
 	}
-	if c.run != nil && c.run.Settings().Recalls {
+	if c.root != nil && c.root.settings.Recalls {
 		if rec := c.recalled(s); rec != nil {
 			return c.recall(s, rec)
 		}
@@ -72,8 +72,8 @@ func (c *call) admit(s *Scope) (*Scope, error) {
 		return nil, err
 	}
 	// What comes before the first attempt takes none of its time.
-	if c.run != nil && c.run.Settings().Check != nil {
-		c.started = time.Now()
+	if c.root != nil && c.root.settings.Check != nil {
+		c.start()
 	}
 	if !c.body.conditional() {
 		return s, nil
@@ -98,7 +98,7 @@ func (c *call) precede(s *Scope) (*Scope, error) {
 	if done, err := c.checkpoint(s); done {
 		return nil, err
 	}
-	c.started = time.Now()
+	c.start()
 	return s, nil
 }
 
@@ -139,15 +139,13 @@ func (c *call) next(s *Scope) *Scope {
 // attempt could not even begin.
 func (c *call) attempt(s *Scope) error {
 	if s.attempt > 0 {
-		before := c.started
-		c.started = time.Now()
-		c.spent += c.started.Sub(before)
+		c.startNext()
 		if total := c.policy.config.RetryTimeout; total > 0 && c.spent >= total {
 			c.took = 0
 			return c.fail(&Scope{outer: s.outer, call: c, attempt: s.attempt - 1}, ReasonRetryTimeout) // the wait took longer than it should
 		}
 	}
-	if c.run != nil {
+	if c.root != nil {
 		if err := c.recordStarted(s); err != nil {
 			return err
 		}
@@ -158,13 +156,38 @@ func (c *call) attempt(s *Scope) error {
 		c.body.pass(s.context())
 		s.closed.Store(true)
 	}
-	c.took = time.Since(c.started)
+	c.took = c.started.since()
 	return nil
 }
 
-// ended is when the attempt ended. Within an attempt, time is what the
-// monotonic clock says; each attempt asks for the time of day anew.
-func (c *call) ended() time.Time { return c.started.Add(c.took) }
+// start says that the attempt, or what comes before the first, begins now.
+// Within an attempt, time is what the monotonic clock says; each attempt has the
+// time of day anew.
+func (c *call) start() {
+	c.started = monotonic()
+	if c.root != nil {
+		c.clocked = c.root.clock.unixNano(c.started)
+	}
+}
+
+// startNext starts the attempt after the one that ended. One that has neither a
+// wait before it nor an end in time began when that ended: what lay between was
+// telling of it.
+func (c *call) startNext() {
+	if c.delay == 0 && !c.hasLimit() {
+		c.started, c.clocked = c.started.plus(c.took), c.clocked+int64(c.took)
+		c.spent += c.took
+		return
+	}
+	c.restart()
+}
+
+// restart starts anew, and counts the time since the last start as spent.
+func (c *call) restart() {
+	before := c.started
+	c.start()
+	c.spent += before.until(c.started)
+}
 
 // elapsed is the time of all attempts and waits so far.
 func (c *call) elapsed() time.Duration { return c.spent + c.took }
@@ -172,7 +195,7 @@ func (c *call) elapsed() time.Duration { return c.spent + c.took }
 // context is what the handler gets. Outside a run and without a timeout
 // there is nothing to add to the caller's.
 func (s *Scope) context() context.Context {
-	if s.call.run == nil && s.limit == nil {
+	if s.call.root == nil && s.limit == nil {
 		return s.outer
 	}
 	return s
@@ -198,7 +221,7 @@ func (c *call) settle(s *Scope) (done bool, err error) {
 	if reason != ReasonNone {
 		return true, c.fail(s, reason)
 	}
-	if c.run != nil {
+	if c.root != nil {
 		if err := c.recordRetry(s); err != nil {
 			return true, err
 		}

@@ -34,7 +34,7 @@ func (c *call) decide(s *Scope) (Reason, *InterruptedError) {
 		}
 		return refused(c.r.stage, ReasonPermanent), nil
 	}
-	if c.last || c.run != nil && c.run.Settings().Strict || config.MaxAttempts != Unlimited && s.Attempt()+1 >= config.MaxAttempts {
+	if c.last || c.root != nil && c.root.settings.Strict || config.MaxAttempts != Unlimited && s.Attempt()+1 >= config.MaxAttempts {
 		if config.MaxAttempts == 1 {
 			return refused(c.r.stage, ReasonExhausted), nil
 		}
@@ -161,7 +161,7 @@ func (c *call) planRetry(s *Scope) (Reason, *InterruptedError) {
 		return ReasonRetryTimeout, nil
 	}
 	deadline, ok := s.outer.Deadline()
-	if !ok || c.ended().Add(c.delay).Before(deadline) {
+	if !ok || c.delay < time.Until(deadline) {
 		return ReasonNone, nil
 	}
 	if e := c.futile(deadline); e != nil {
@@ -197,8 +197,8 @@ func (c *call) random(retry int) float64 {
 	if c.policy.config.Jitter == NoJitter || c.policy.config.InitialDelay == 0 {
 		return 0
 	}
-	if c.run == nil {
+	if c.root == nil {
 		return randomUnit()
 	}
-	return unit(c.run.Settings().Seed, c.address, retry)
+	return unit(c.root.settings.Seed, c.address, retry)
 }

@@ -119,7 +119,7 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 		return fmt.Errorf("core: the prepared call of %q was executed before; Prepare another", name)
 	}
 	s := scopeOf(ctx)
-	if (p.call == nil) != (s == nil) || s != nil && s.call.run != p.call.run {
+	if (p.call == nil) != (s == nil) || s != nil && s.call.root != p.call.root {
 		return fmt.Errorf("core: the prepared call of %q is executed with a context of another run than it was prepared with", name)
 	}
 	return nil
@@ -130,7 +130,6 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 type typedCall[In, Out any] struct {
 	call
 	definition *Definition[In, Out]
-	flight     *typedFlight[In, Out] // the latest pass on a goroutine of its own
 	first      Scope
 	in         In
 	out        Out
@@ -147,8 +146,8 @@ func (e *ExecutionEvent[In, Out]) newCall(ctx context.Context, in In) *typedCall
 // prepare makes a call within a run, with its address.
 func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, s *Scope, in In) *typedCall[In, Out] {
 	t := e.newCall(ctx, in)
-	t.run, t.parent = s.call.run, s
-	settings := t.run.Settings()
+	t.root, t.parent = s.call.root, s
+	settings := t.root.settings
 	t.policy, t.timeout = e.level(settings)
 	segment := e.definition.segment
 	if e.tag != "" {

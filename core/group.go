@@ -21,7 +21,7 @@ func NewGroup(ctx context.Context, name string) *Group {
 	g.ctx, g.cancel = context.WithCancelCause(ctx)
 	if s := scopeOf(ctx); s != nil {
 		address := s.claim(groupPrefix + escape(name))
-		if claimed := s.call.run.Settings().Claimed; claimed != nil {
+		if claimed := s.call.root.settings.Claimed; claimed != nil {
 			claimed(s, address, Hash{})
 		}
 		g.scope = branchScope(g.ctx, s, address)
@@ -44,7 +44,7 @@ func (g *Group) Cancel(err error) {
 }
 
 func branchScope(ctx context.Context, parent *Scope, a Address) *Scope {
-	return &Scope{outer: ctx, call: &call{run: parent.call.run, parent: parent, address: a}}
+	return &Scope{outer: ctx, call: &call{root: parent.call.root, parent: parent, address: a}}
 }
 
 // A RecalledGroup is what restored history says of a group that is made again
@@ -73,10 +73,10 @@ type groupRecaller interface {
 // Recall returns what was recorded of a group that fails fast, nil if none of
 // its branches can have failed.
 func (g *Group) Recall() *RecalledGroup {
-	if g.scope == nil || !g.scope.call.run.Settings().Recalls {
+	if g.scope == nil || !g.scope.call.root.settings.Recalls {
 		return nil
 	}
-	if run, ok := g.scope.call.run.(groupRecaller); ok {
+	if run, ok := g.scope.call.root.run.(groupRecaller); ok {
 		return run.RecallGroup(g.scope)
 	}
 	return nil
@@ -87,7 +87,7 @@ func (g *Group) Recall() *RecalledGroup {
 // are still recalled, in contexts that go on.
 func (g *Group) End(err error) {
 	g.scope.stopped.Store(&InterruptedError{Reason: InterruptGroup, Cause: err, origin: g.scope})
-	if run, ok := g.scope.call.run.(groupRecaller); ok {
+	if run, ok := g.scope.call.root.run.(groupRecaller); ok {
 		run.EndGroup(g.scope)
 	}
 }

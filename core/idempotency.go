@@ -32,7 +32,7 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 		return "", err
 	}
 	h := sha256.New()
-	for _, part := range []string{s.call.run.Settings().RunID, place.withoutAttempts()} {
+	for _, part := range []string{s.call.root.settings.RunID, place.withoutAttempts()} {
 		// Lengths keep one part from running into the next.
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		h.Write([]byte(part))

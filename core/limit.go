@@ -18,16 +18,20 @@ type limit struct {
 	overdue atomic.Bool   // the attempt counts as expired, although it ended before
 
 	mu        sync.Mutex
+	at        time.Time     // the deadline; zero until somebody asks
 	done      chan struct{} // nil until somebody asks
 	callbacks map[*func()]struct{}
 }
 
 // deadline is when an attempt has to end, and why.
 type deadline struct {
-	at     time.Time
-	length time.Duration // from the start of the attempt
-	total  bool          // it is RetryTimeout's
+	start  instant // of the attempt
+	length time.Duration
+	total  bool // it is RetryTimeout's
 }
+
+// left is how long it is until then.
+func (d deadline) left() time.Duration { return d.length - d.start.since() }
 
 // How a limit ends.
 const (
@@ -47,6 +51,16 @@ func (l *limit) Err() error {
 		return context.Canceled
 	}
 	return context.DeadlineExceeded
+}
+
+// Deadline is the same each time.
+func (l *limit) Deadline() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at.IsZero() {
+		l.at = time.Now().Add(l.left())
+	}
+	return l.at
 }
 
 func (l *limit) Done() <-chan struct{} {

@@ -17,8 +17,8 @@ func (c *call) limited(s *Scope) {
 		c.landed(s, f)
 		return
 	}
-	if c.run != nil {
-		c.run.Settings().Late.Abandoned.Add(1)
+	if c.root != nil {
+		c.root.settings.Late.Abandoned.Add(1)
 	}
 	c.r = result{err: s.limit.Err(), stage: StageHandler}
 	if s.limit.expired() {
@@ -30,7 +30,7 @@ func (c *call) limited(s *Scope) {
 // attempt did not return when its context ended, and was abandoned.
 func (c *call) awaitLanding(s *Scope, f *flight) bool {
 	done := f.landing()
-	timer := time.NewTimer(time.Until(s.limit.at))
+	timer := time.NewTimer(s.limit.left())
 	defer timer.Stop()
 	select {
 	case <-done:
@@ -54,7 +54,7 @@ func (c *call) awaitLanding(s *Scope, f *flight) bool {
 // own time even a success is too late; after an interrupt it is kept.
 func (c *call) landed(s *Scope, f *flight) {
 	s.closed.Store(true)
-	c.body.land()
+	f.lander.land()
 	c.r = f.r
 	if s.limit.expired() && !c.r.panicked {
 		c.r = result{err: &TimeoutError{Limit: s.limit.length, Err: c.r.err}, stage: c.r.stage}
@@ -65,10 +65,10 @@ func (c *call) landed(s *Scope, f *flight) {
 // deadline is when the attempt that starts now has to end: the earlier of its
 // own timeout and what is left of RetryTimeout.
 func (c *call) deadline() deadline {
-	d := deadline{at: c.started.Add(c.timeout), length: c.timeout}
+	d := deadline{start: c.started, length: c.timeout}
 	if total := c.policy.config.RetryTimeout; total > 0 {
 		if left := total - c.spent; c.timeout == 0 || left <= c.timeout {
-			d = deadline{at: c.started.Add(left), length: left, total: true}
+			d = deadline{start: c.started, length: left, total: true}
 		}
 	}
 	return d

@@ -108,7 +108,7 @@ func (c *call) recall(s *Scope, rec *Recalled) (*Scope, error) {
 		}
 		c.spent += rec.Wait
 	}
-	c.started = time.Now()
+	c.start()
 	return s, nil
 }
 
@@ -120,7 +120,7 @@ func (c *call) recalled(s *Scope) *Recalled {
 	if err != nil {
 		return nil // the attempt will say so
 	}
-	rec := c.run.Recall(s, c.spec.Kind, hash)
+	rec := c.root.run.Recall(s, c.spec.Kind, hash)
 	if rec != nil && rec.isNew() {
 		return nil
 	}

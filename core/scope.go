@@ -53,7 +53,7 @@ func scopeOf(ctx context.Context) *Scope {
 func ScopeOf(ctx context.Context) *Scope { return scopeOf(ctx) }
 
 // Run is the run that the scope belongs to.
-func (s *Scope) Run() Run { return s.call.run }
+func (s *Scope) Run() Run { return s.call.root.run }
 
 // Address is that of the call whose attempt the scope is, of a branch for a
 // branch, and zero for the root and outside a run.
@@ -146,12 +146,15 @@ func (s *Scope) usage() Usage {
 	return Usage{}
 }
 
+// isRoot reports whether the call is what contexts of a run begin with.
+func (c *call) isRoot() bool { return c.parent == nil && c.root != nil }
+
 // claim gives the next call of the name in this scope its address. A name is
 // an escaped segment.
 func (s *Scope) claim(name string) Address {
 	n, mu := &s.own, &s.mu
-	if shared := s.call.root; shared != nil {
-		n, mu = &shared.numbering, &shared.mu
+	if s.call.isRoot() {
+		n, mu = &s.call.root.numbering, &s.call.root.mu
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -182,7 +185,7 @@ func (s *Scope) path() string {
 
 // Value answers for the scope itself, and else as the context around it.
 func (s *Scope) Value(key any) any {
-	if key == (scopeKey{}) && s.call.run != nil {
+	if key == (scopeKey{}) && s.call.root != nil {
 		return s
 	}
 	return s.outer.Value(key)
@@ -192,8 +195,10 @@ func (s *Scope) Value(key any) any {
 // that of the context around it.
 func (s *Scope) Deadline() (time.Time, bool) {
 	outer, ok := s.outer.Deadline()
-	if s.limit != nil && (!ok || s.limit.at.Before(outer)) {
-		return s.limit.at, true
+	if s.limit != nil {
+		if own := s.limit.Deadline(); !ok || own.Before(outer) {
+			return own, true
+		}
 	}
 	return outer, ok
 }

@@ -39,7 +39,7 @@ func (c *call) expire(s *Scope) {
 		c.r.err = errors.Join(context.Cause(s.outer), c.r.err)
 		return
 	}
-	if outer, ok := s.outer.Deadline(); s.limit == nil || ok && outer.Before(s.limit.at) {
+	if outer, ok := s.outer.Deadline(); s.limit == nil || ok && outer.Before(s.limit.Deadline()) {
 		c.r.err = errors.Join(errDeadlineAhead, c.r.err)
 		return
 	}
@@ -80,8 +80,8 @@ func (s *Scope) interruption() *InterruptedError {
 	if s.expired() {
 		return &InterruptedError{Reason: InterruptParent, Cause: context.DeadlineExceeded, origin: s}
 	}
-	if root := s.call.root; root != nil {
-		if e := root.interrupted.Load(); e != nil {
+	if s.call.isRoot() {
+		if e := s.call.root.interrupted.Load(); e != nil {
 			return e
 		}
 	}

@@ -10,11 +10,11 @@ import (
 // The records of a call. Each function tells the run one fact; those that end
 // the call also make what is returned to the caller.
 
-// begin makes a record with what every record of the call has. It is to be
-// given to append.
-func (c *call) begin(status Status, attempt int, at time.Time) *Record {
+// begin makes a record with what every record of the call has, of what happened
+// after so much of the attempt. It is to be given to append.
+func (c *call) begin(status Status, attempt int, after time.Duration) *Record {
 	rec := c.blank()
-	rec.Time, rec.Address, rec.Name = at.UTC().Round(0), c.address, c.spec.Name
+	rec.Time, rec.Address, rec.Name = time.Unix(0, c.clocked+int64(after)).UTC(), c.address, c.spec.Name
 	rec.Kind, rec.Status = c.spec.Kind, status
 	rec.Attempt, rec.MaxAttempts = attempt, c.policy.config.MaxAttempts
 	return rec
@@ -23,8 +23,8 @@ func (c *call) begin(status Status, attempt int, at time.Time) *Record {
 // blank is an empty record. Those that were told are used again: they are too
 // large for the stack of a call that may wait, and many calls may.
 func (c *call) blank() *Record {
-	if c.run != nil {
-		if rec, ok := c.run.Settings().told.Get().(*Record); ok {
+	if c.root != nil {
+		if rec, ok := c.root.settings.told.Get().(*Record); ok {
 			*rec = Record{}
 			return rec
 		}
@@ -34,7 +34,7 @@ func (c *call) blank() *Record {
 
 // end makes a record of how the attempt of s ended.
 func (c *call) end(status Status, s *Scope) *Record {
-	rec := c.begin(status, int(s.attempt), c.ended())
+	rec := c.begin(status, int(s.attempt), c.took)
 	rec.Duration, rec.Elapsed = c.took, c.elapsed()
 	if s.used.Load() != nil { // mostly it is, and swapping takes longer
 		rec.Detail = &Detail{Usage: *s.used.Swap(nil)} // told once
@@ -44,8 +44,8 @@ func (c *call) end(status Status, s *Scope) *Record {
 
 func (c *call) recordStarted(s *Scope) error {
 	s.entry, c.entered = !c.entered, true
-	rec := c.begin(StatusStarted, int(s.attempt), c.started)
-	if settings := c.run.Settings(); s.attempt == 0 && (settings.Payloads || settings.Outputs) {
+	rec := c.begin(StatusStarted, int(s.attempt), 0)
+	if settings := c.root.settings; s.attempt == 0 && (settings.Payloads || settings.Outputs) {
 		var err error
 		if rec.Detail, err = c.inputDetail(settings); err != nil {
 			c.r = result{err: err, stage: StageEntry}
@@ -62,7 +62,7 @@ func (c *call) inputDetail(settings *Settings) (*Detail, error) {
 		return nil, err
 	}
 	d := new(Detail)
-	if settings.Payloads || c.parent.call.root != nil {
+	if settings.Payloads || c.parent.call.isRoot() {
 		d.Input = slices.Clone(input) // hashing may reorder it
 	}
 	d.InputHash, err = hashOfEncoded(input)
@@ -73,8 +73,8 @@ func (c *call) inputDetail(settings *Settings) (*Detail, error) {
 // whatever became of its handler.
 func (c *call) append(s *Scope, rec *Record) error {
 	status := rec.Status
-	err := c.run.Append(s, rec)
-	c.run.Settings().told.Put(rec)
+	err := c.root.run.Append(s, rec)
+	c.root.settings.told.Put(rec)
 	if err == nil || errors.Is(err, ErrAttemptOver) {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *call) recordRetry(s *Scope) error {
 
 // complete ends the call with its output.
 func (c *call) complete(s *Scope) error {
-	if c.run == nil {
+	if c.root == nil {
 		return nil
 	}
 	return c.completeWith(s, "")
@@ -128,10 +128,10 @@ func (c *call) fail(s *Scope, reason Reason) error {
 		Address: c.address, Name: c.spec.Name, Stage: rec.Stage,
 		Attempts: rec.TotalAttempts(), Reason: reason, Detail: c.explain(s, reason), Err: rec.Err,
 	}
-	if c.run == nil {
+	if c.root == nil {
 		return e
 	}
-	if c.run.Settings().RoundTrip {
+	if c.root.settings.RoundTrip {
 		e.Err = Recorded(e.Err)
 	}
 	if e.Detail != "" {
@@ -174,16 +174,14 @@ func (c *call) failBefore(s *Scope, reason Reason) error {
 // pause counts the time since the attempt began as spent: what is told now is
 // about no attempt.
 func (c *call) pause() {
-	before := c.started
-	c.started = time.Now()
-	c.spent += c.started.Sub(before)
+	c.restart()
 	c.took = 0
 }
 
 // suspend stops the call without an outcome.
 func (c *call) suspend(s *Scope, e *InterruptedError, stage Stage) error {
 	c.mark(e)
-	if c.run == nil {
+	if c.root == nil {
 		return e
 	}
 	if stage != StageHandler {

@@ -50,6 +50,29 @@ func TestAttemptTimeoutEndsTheContextOfTheHandler(t *testing.T) {
 	})
 }
 
+func TestDeadlineIsTheSameWheneverItIsAskedFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		_, ctx := run(t)
+		begin := time.Now()
+		d := tool(t, timed(1), func(ctx context.Context, _ string) (string, error) {
+			for range 3 {
+				if err := pause(ctx, time.Second); err != nil {
+					return "", err
+				}
+				at, _ := ctx.Deadline()
+				equal(t, "deadline", at.Sub(begin), 10*time.Second)
+				first, cancel := context.WithDeadline(ctx, at)
+				defer cancel()
+				again, _ := first.Deadline()
+				equal(t, "deadline of a derived context", again, at)
+			}
+			return "out", nil
+		})
+		out, err := call(ctx, d)
+		completed(t, out, err)
+	})
+}
+
 // pauseIn waits for the end of a context derived from ctx.
 func pauseIn(ctx context.Context) context.Context {
 	derived, cancel := context.WithCancel(ctx)

@@ -19,10 +19,10 @@ func (c *call) wait(s *Scope, d time.Duration) (done bool, err error) {
 	}
 	if d > 0 {
 		switch {
-		case c.run == nil:
+		case c.root == nil:
 			sleep(s.outer, d)
-		case c.run.Settings().Check == nil:
-			c.run.Settings().waiting.sleep(s.outer, d)
+		case c.root.settings.Check == nil:
+			c.root.settings.waiting.sleep(s.outer, d)
 		default:
 			c.sleepChecking(s.outer, d)
 		}
@@ -46,7 +46,7 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // sleepChecking sleeps in steps, with the external checker asked in between.
 func (c *call) sleepChecking(ctx context.Context, d time.Duration) {
-	settings := c.run.Settings()
+	settings := c.root.settings
 	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil; d = time.Until(end) {
 		settings.waiting.sleep(ctx, min(d, checkEvery))
 		settings.Check(ctx)
@@ -55,8 +55,8 @@ func (c *call) sleepChecking(ctx context.Context, d time.Duration) {
 
 // interrupted asks the external checker and then the context.
 func (c *call) interrupted(ctx context.Context) bool {
-	if c.run != nil {
-		if check := c.run.Settings().Check; check != nil {
+	if c.root != nil {
+		if check := c.root.settings.Check; check != nil {
 			check(ctx)
 		}
 	}

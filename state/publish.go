@@ -11,34 +11,34 @@ import (
 // them. Mostly nobody comes, and then it ends as it began, without a second
 // round through the lock.
 
-// turn says whether somebody publishes. It leaves idle under the run's lock
-// alone; one who is alone goes back there without.
-type turn struct{ state atomic.Int32 }
+// turn says whether somebody publishes: the last who took it has not left. It
+// is taken under the run's lock alone; one to whom nobody came leaves without.
+type turn struct {
+	taken int64        // how often; written under the lock
+	left  atomic.Int64 // how often; awaited if there is more for the last
+}
 
-const (
-	idle    = iota // nobody publishes
-	alone          // somebody does, and all that is new is theirs
-	awaited        // somebody does, and there is more
-)
+const awaited = -1
 
 // take reports whether the turn is the caller's. If it is another's, that one
 // will look for more before it ends. The lock is held.
 func (t *turn) take() bool {
 	for {
-		switch {
-		case t.state.CompareAndSwap(idle, alone):
+		switch left := t.left.Load(); {
+		case left == t.taken:
+			t.taken++
 			return true
-		case t.state.CompareAndSwap(alone, awaited), t.state.Load() == awaited:
+		case left == awaited || t.left.CompareAndSwap(t.taken-1, awaited):
 			return false
 		}
 	}
 }
 
 // leave reports whether the turn is over: nobody has come meanwhile.
-func (t *turn) leave() bool { return t.state.CompareAndSwap(alone, idle) }
+func (t *turn) leave() bool { return t.left.CompareAndSwap(t.taken-1, t.taken) }
 
 // end ends the turn. The lock is held.
-func (t *turn) end() { t.state.Store(idle) }
+func (t *turn) end() { t.left.Store(t.taken) }
 
 // publish tells the publishers what is new, and unlocks.
 func (r *run) publish() {

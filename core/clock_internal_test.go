@@ -1,0 +1,25 @@
+package core
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAClockAsksAgain: it goes by what it was told for a moment, and then
+// notices that it was set.
+func TestAClockAsksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hours := 5 * time.Hour
+		var c clock
+		c.asked.Store(&timeOfDay{monotonic(), time.Now().Add(-hours).UnixNano()}) // it was set just after
+
+		time.Sleep(trusted)
+		require.Equal(t, time.Now().Add(-hours).UnixNano(), c.unixNano(monotonic()))
+		time.Sleep(1)
+		require.Equal(t, time.Now().UnixNano(), c.unixNano(monotonic()))
+		require.Equal(t, time.Now().Add(-trusted).UnixNano(), c.unixNano(monotonic()-instant(trusted)), "an instant before it asked")
+	})
+}
