@@ -94,10 +94,11 @@ func fibonacci(n int) float64 {
 // previous is the delay before the retry before, 0 if there was none.
 func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duration {
 	c := &p.config
-	d := float64(p.Delay(n))
+	plain := p.Delay(n)
+	d := float64(plain)
 	switch c.Jitter {
 	case NoJitter:
-		return p.Delay(n)
+		return plain
 	case FullJitter:
 		d *= u
 	case DecorrelatedJitter:

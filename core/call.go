@@ -15,7 +15,7 @@ type call struct {
 	spec    *Spec
 	policy  *Policy
 	address Address
-	timeout time.Duration // of an attempt; 0 for none
+	told    *Record // to be used for the next that is told; nil if there is none
 
 	// The latest attempt, how it ended, and what follows from it. They are
 	// here and not on the stack, so that the goroutine of a waiting call does
@@ -28,6 +28,7 @@ type call struct {
 	lastErr error         // of the attempt before
 	delay   time.Duration // before the next attempt
 	source  Source        // of the delay
+	custom  bool          // the policy is the event's own
 	last    bool          // no attempt may follow this one
 	entered bool          // an attempt was begun by this process
 }
@@ -36,10 +37,11 @@ type call struct {
 // settles it.
 func (t *typedCall[In, Out]) execute() error {
 	first, err := t.admit(&t.first)
-	if first == nil {
-		return err
+	if first != nil {
+		err = t.attempts(first)
 	}
-	return t.attempts(first)
+	t.release()
+	return err
 }
 
 // goOn takes up a call whose first attempt was made and failed.
@@ -103,7 +105,10 @@ func (c *call) precede(s *Scope) (*Scope, error) {
 }
 
 // hasLimit reports whether attempts of the call have an end in time.
-func (c *call) hasLimit() bool { return c.timeout > 0 || c.policy.config.RetryTimeout > 0 }
+func (c *call) hasLimit() bool { return c.timeout() > 0 || c.policy.config.RetryTimeout > 0 }
+
+// timeout is that of an attempt, 0 for none.
+func (c *call) timeout() time.Duration { return c.policy.timeout(c.spec, c.custom) }
 
 // refuse ends a call whose preconditions do not hold.
 func (c *call) refuse(s *Scope) error {

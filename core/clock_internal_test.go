@@ -16,9 +16,9 @@ func TestAClockAsksAgain(t *testing.T) {
 		var c clock
 		c.asked.Store(&timeOfDay{monotonic(), time.Now().Add(-hours).UnixNano()}) // it was set just after
 
-		time.Sleep(trusted)
+		time.Sleep(trusted) //nolint:forbidigo // of the bubble
 		require.Equal(t, time.Now().Add(-hours).UnixNano(), c.unixNano(monotonic()))
-		time.Sleep(1)
+		time.Sleep(1) //nolint:forbidigo // of the bubble
 		require.Equal(t, time.Now().UnixNano(), c.unixNano(monotonic()))
 		require.Equal(t, time.Now().Add(-trusted).UnixNano(), c.unixNano(monotonic()-instant(trusted)), "an instant before it asked")
 	})

@@ -160,6 +160,15 @@ func (p *Policy) Config() RetryConfig {
 	return c
 }
 
+// timeout is that of each attempt of an actor whose calls have the policy; 0 for
+// none. The actor's own wins, except over that of an event.
+func (p *Policy) timeout(actor *Spec, ofEvent bool) time.Duration {
+	if actor.AttemptTimeout > 0 && !(ofEvent && p.config.AttemptTimeout > 0) {
+		return actor.AttemptTimeout
+	}
+	return p.config.AttemptTimeout
+}
+
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {

@@ -147,7 +147,7 @@ func (c *call) wantsMore(attempt Attempt, verdict *result) bool {
 // surroundings that end before.
 func (c *call) planRetry(s *Scope) (Reason, *InterruptedError) {
 	config, retry := &c.policy.config, s.Attempt()+1
-	c.delay, c.source = c.policy.jittered(retry, c.delay, c.random(retry)), SourceBackoff
+	c.delay, c.source = c.backoff(retry), SourceBackoff
 	if c.r.after > config.MaxRetryAfter {
 		return ReasonRetryAfterTooLong, nil
 	}
@@ -191,10 +191,18 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 	return e
 }
 
+// backoff is the delay before the retry that the configuration has.
+func (c *call) backoff(retry int) time.Duration {
+	if c.policy.config.InitialDelay == 0 {
+		return 0
+	}
+	return c.policy.jittered(retry, c.delay, c.random(retry))
+}
+
 // random is in [0, 1), and in a run depends on its seed, the address and the
 // retry alone.
 func (c *call) random(retry int) float64 {
-	if c.policy.config.Jitter == NoJitter || c.policy.config.InitialDelay == 0 {
+	if c.policy.config.Jitter == NoJitter {
 		return 0
 	}
 	if c.root == nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 )
 
 // An ExecutionEvent is one call of an actor that is yet to be made. It is a
@@ -148,7 +147,7 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, s *Scope, in In) 
 	t := e.newCall(ctx, in)
 	t.root, t.parent = s.call.root, s
 	settings := t.root.settings
-	t.policy, t.timeout = e.level(settings)
+	t.policy, t.custom = e.level(settings), e.policy != nil
 	segment := e.definition.segment
 	if e.tag != "" {
 		segment = tagPrefix + escape(e.tag)
@@ -161,28 +160,22 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, s *Scope, in In) 
 	return t
 }
 
-// level finds the retry configuration that decides, and the attempt timeout.
-func (e *ExecutionEvent[In, Out]) level(settings *Settings) (p *Policy, timeout time.Duration) {
+// level finds the retry configuration that decides.
+func (e *ExecutionEvent[In, Out]) level(settings *Settings) *Policy {
 	d := e.definition
 	switch {
 	case e.policy != nil:
-		p = e.policy
+		return e.policy
 	case d.policy != nil:
-		p = d.policy
+		return d.policy
 	case d.spec.Kind == KindStep:
-		p = builtInOnce
+		return builtInOnce
 	case settings != nil && settings.RetryByKind[d.spec.Kind] != nil:
-		p = settings.RetryByKind[d.spec.Kind]
+		return settings.RetryByKind[d.spec.Kind]
 	case settings != nil && settings.Retry != nil:
-		p = settings.Retry
-	default:
-		p = builtIn(d.spec.Kind)
+		return settings.Retry
 	}
-	timeout = p.config.AttemptTimeout
-	if d.spec.AttemptTimeout > 0 && (e.policy == nil || timeout == 0) {
-		timeout = d.spec.AttemptTimeout
-	}
-	return p, timeout
+	return builtIn(d.spec.Kind)
 }
 
 // executeAlone makes the call outside any run.
@@ -203,17 +196,17 @@ func (e *ExecutionEvent[In, Out]) executeAlone(ctx context.Context, in In) (out 
 // but the stack: mostly it is the last. It returns nil if it was, and
 // otherwise the call, which is to go on from there.
 func (e *ExecutionEvent[In, Out]) tryAlone(ctx context.Context, in In, out *Out) *typedCall[In, Out] {
-	policy, timeout := e.level(nil)
+	policy, custom := e.level(nil), e.policy != nil
 	config := &policy.config
 	var r result
-	if timeout == 0 && config.RetryTimeout == 0 && config.RetryWhen == nil && policy.err == nil &&
+	if policy.timeout(&e.definition.spec, custom) == 0 && config.RetryTimeout == 0 && config.RetryWhen == nil && policy.err == nil &&
 		len(e.definition.requires) == 0 && ctx.Err() == nil {
 		if e.definition.pass(ctx, in, out, &r); r.err == nil {
 			return nil
 		}
 	}
 	t := e.newCall(ctx, in)
-	t.policy, t.timeout, t.r = policy, timeout, r
+	t.policy, t.custom, t.r = policy, custom, r
 	return t
 }
 

@@ -65,9 +65,10 @@ func (c *call) landed(s *Scope, f *flight) {
 // deadline is when the attempt that starts now has to end: the earlier of its
 // own timeout and what is left of RetryTimeout.
 func (c *call) deadline() deadline {
-	d := deadline{start: c.started, length: c.timeout}
+	timeout := c.timeout()
+	d := deadline{start: c.started, length: timeout}
 	if total := c.policy.config.RetryTimeout; total > 0 {
-		if left := total - c.spent; c.timeout == 0 || left <= c.timeout {
+		if left := total - c.spent; timeout == 0 || left <= timeout {
 			d = deadline{start: c.started, length: left, total: true}
 		}
 	}

@@ -20,16 +20,27 @@ func (c *call) begin(status Status, attempt int, after time.Duration) *Record {
 	return rec
 }
 
-// blank is an empty record. Those that were told are used again: they are too
-// large for the stack of a call that may wait, and many calls may.
+// blank is an empty record. One that was told is used again: it is too large for
+// the stack of a call that may wait, and many calls may.
 func (c *call) blank() *Record {
-	if c.root != nil {
-		if rec, ok := c.root.settings.told.Get().(*Record); ok {
-			*rec = Record{}
-			return rec
-		}
+	if c.told == nil && c.root != nil {
+		c.told, _ = c.root.settings.told.Get().(*Record)
 	}
-	return new(Record)
+	if c.told == nil {
+		c.told = new(Record)
+	} else {
+		*c.told = Record{}
+	}
+	return c.told
+}
+
+// release hands the record that was told to other calls: this one waits, or has
+// ended.
+func (c *call) release() {
+	if c.told != nil && c.root != nil {
+		c.root.settings.told.Put(c.told)
+		c.told = nil
+	}
 }
 
 // end makes a record of how the attempt of s ended.
@@ -74,7 +85,6 @@ func (c *call) inputDetail(settings *Settings) (*Detail, error) {
 func (c *call) append(s *Scope, rec *Record) error {
 	status := rec.Status
 	err := c.root.run.Append(s, rec)
-	c.root.settings.told.Put(rec)
 	if err == nil || errors.Is(err, ErrAttemptOver) {
 		return err
 	}

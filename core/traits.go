@@ -56,6 +56,14 @@ func inspect(err error) (t traits) {
 // walk visits err and all it wraps, in the order of errors.Is.
 func (t *traits) walk(err error) {
 	for err != nil {
+		switch e := err.(type) { // these wrap, and are nothing else
+		case *permanentError:
+			t.permanent, err = true, e.error
+			continue
+		case *retryableError:
+			t.retryable, err = true, e.error
+			continue
+		}
 		t.marks(err)
 		t.foreign(err)
 		if _, ok := err.(interface{ As(any) bool }); ok {
@@ -78,10 +86,6 @@ func (t *traits) walk(err error) {
 // marks sees what this package makes.
 func (t *traits) marks(err error) {
 	switch e := err.(type) {
-	case *permanentError:
-		t.permanent = true
-	case *retryableError:
-		t.retryable = true
 	case *PanicError:
 		t.panicked = true
 	case *RecordedError:

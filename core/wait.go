@@ -18,6 +18,7 @@ func (c *call) wait(s *Scope, d time.Duration) (done bool, err error) {
 		return true, c.stopWaiting(s)
 	}
 	if d > 0 {
+		c.release()
 		switch {
 		case c.root == nil:
 			sleep(s.outer, d)
