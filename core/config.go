@@ -163,10 +163,10 @@ func (p *Policy) Config() RetryConfig {
 // timeout is that of each attempt of an actor whose calls have the policy; 0 for
 // none. The actor's own wins, except over that of an event.
 func (p *Policy) timeout(actor *Spec, ofEvent bool) time.Duration {
-	if actor.AttemptTimeout > 0 && !(ofEvent && p.config.AttemptTimeout > 0) {
-		return actor.AttemptTimeout
+	if ofEvent && p.config.AttemptTimeout > 0 || actor.AttemptTimeout == 0 {
+		return p.config.AttemptTimeout
 	}
-	return p.config.AttemptTimeout
+	return actor.AttemptTimeout
 }
 
 func setDefault[T comparable](field *T, value T) {
