@@ -3,7 +3,9 @@ package core_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -172,5 +174,61 @@ func TestGroupOutsideARunCancelsItsBranches(t *testing.T) {
 		_, err := call(g.Branch(1), tool(t, steady, listening(time.Hour)))
 		interrupted(t, err, core.InterruptGroup)
 		is(t, err, errBoom)
+	})
+}
+
+// Calls of an actor wait together where their contexts end together, and only
+// there: the clocks of bubbles side by side have nothing to do with each other.
+func TestCallsOutsideARunWaitSideBySide(t *testing.T) {
+	d := tool(t, steady, fail(errFlaky))
+	for _, ctx := range []struct {
+		name string
+		make func(*testing.T) context.Context
+	}{
+		{"contexts that never end", func(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }},
+		{"contexts that may end", func(t *testing.T) context.Context { return t.Context() }},
+		{"contexts with an end ahead", func(t *testing.T) context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+			t.Cleanup(cancel)
+			return ctx
+		}},
+	} {
+		for range 3 {
+			t.Run(ctx.name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					ctx, elapsed := ctx.make(t), stopwatch()
+					var calls sync.WaitGroup
+					for range 50 {
+						calls.Go(func() {
+							_, err := call(ctx, d)
+							failed(t, err, core.ReasonExhausted)
+							equal(t, "time", elapsed(), 3*time.Second)
+						})
+					}
+					calls.Wait()
+				})
+			})
+		}
+	}
+}
+
+func TestCancelWakesAllCallsOutsideARun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		d := tool(t, steady, fail(core.WithRetryAfter(errFlaky, time.Minute)))
+		elapsed := stopwatch()
+		var calls sync.WaitGroup
+		for range 50 {
+			calls.Go(func() {
+				_, err := call(ctx, d)
+				is(t, err, errBoom)
+				interrupted(t, err, core.InterruptContext)
+			})
+		}
+		<-time.After(time.Second)
+		cancel(errBoom)
+		calls.Wait()
+		equal(t, "time", elapsed(), time.Second)
 	})
 }

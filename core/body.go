@@ -12,7 +12,8 @@ import (
 
 // body is the generic side of a call, as the engine sees it.
 type body interface {
-	conditional() bool // there are preconditions
+	waiting() *waitQueues // of the actor
+	conditional() bool    // there are preconditions
 	require(ctx context.Context, r *result)
 	pass(ctx context.Context)            // keeps the output
 	launch(s *Scope, d deadline) *flight // a pass on a goroutine of its own
@@ -46,6 +47,8 @@ func (r *result) recoverPanic() {
 		r.err, r.panicked = &PanicError{Value: p, Stack: debug.Stack()}, true
 	}
 }
+
+func (t *typedCall[In, Out]) waiting() *waitQueues { return t.definition.waiting }
 
 func (t *typedCall[In, Out]) conditional() bool { return len(t.definition.requires) > 0 }
 

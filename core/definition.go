@@ -52,6 +52,7 @@ type Definition[In, Out any] struct {
 	segment  string // the name, escaped
 	policy   *Policy
 	handler  Handler[In, Out]
+	waiting  *waitQueues // calls outside runs; shared with copies
 	requires []func(context.Context, In) error
 	ensures  []func(context.Context, In, Out) error
 }
@@ -81,7 +82,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.NoStore && spec.InDoubt != InDoubtRetry {
 		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; allowed is one of them", spec.Name))
 	}
-	d := &Definition[In, Out]{spec: spec, segment: escape(spec.Name), handler: handler}
+	d := &Definition[In, Out]{spec: spec, segment: escape(spec.Name), handler: handler, waiting: new(waitQueues)}
 	if spec.Retry != nil {
 		own := *spec.Retry // the caller may go on changing theirs
 		d.spec.Retry = &own

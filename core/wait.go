@@ -21,7 +21,7 @@ func (c *call) wait(s *Scope, d time.Duration) (done bool, err error) {
 		c.release()
 		switch {
 		case c.root == nil:
-			sleep(s.outer, d)
+			c.body.waiting().sleep(s.outer, d)
 		case c.root.settings.Check == nil:
 			c.root.settings.waiting.sleep(s.outer, d)
 		default:
@@ -32,17 +32,6 @@ func (c *call) wait(s *Scope, d time.Duration) (done bool, err error) {
 		}
 	}
 	return false, nil
-}
-
-// sleep lets d pass, or less if ctx ends, for a call outside a run: there is
-// nobody to share a timer with.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	timer.Stop()
 }
 
 // sleepChecking sleeps in steps, with the external checker asked in between.

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// waitQueues have the calls of a run that wait for their next attempt. A timer
-// for each, and a place among those who hear of the end of its context, would
-// be a quarter of what a waiting call takes: those whose contexts end together
-// share both.
+// waitQueues have the calls of a run that wait for their next attempt, or those
+// of an actor outside any run. A timer for each, and a place among those who
+// hear of the end of its context, would be a quarter of what a waiting call
+// takes: those whose contexts end together share both.
 type waitQueues struct {
 	mu     sync.Mutex
 	queues map[<-chan struct{}]*waitQueue // by the Done of the contexts; none is empty
-	began  time.Time                      // what waiters count from
 }
 
 // waitQueue has the waiters whose contexts end together. It is gone when it is
@@ -28,12 +27,21 @@ type waitQueue struct {
 
 // waiter is one call that waits.
 type waiter struct {
-	until time.Duration // since waitQueues.began
+	until instant
 	woken sync.WaitGroup
 }
 
-// sleep returns after d, or when ctx has ended.
+// longestWait keeps instants from overflowing: no call waits for 146 years.
+const longestWait = math.MaxInt64 / 2
+
+// sleep returns after d, or when ctx has ended. Contexts that never end have
+// nothing in common: their calls may be of different synctest bubbles, which no
+// timer serves together.
 func (qs *waitQueues) sleep(ctx context.Context, d time.Duration) {
+	if ctx.Done() == nil {
+		time.Sleep(d) //nolint:forbidigo // there is no signal to wait for
+		return
+	}
 	w := new(waiter)
 	w.woken.Add(1)
 	qs.enqueue(ctx, w, d)
@@ -43,12 +51,7 @@ func (qs *waitQueues) sleep(ctx context.Context, d time.Duration) {
 func (qs *waitQueues) enqueue(ctx context.Context, w *waiter, d time.Duration) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
-	if qs.began.IsZero() {
-		qs.began = time.Now()
-		qs.queues = make(map[<-chan struct{}]*waitQueue)
-	}
-	now := time.Since(qs.began)
-	w.until = now + min(d, math.MaxInt64-now)
+	w.until = monotonic().plus(min(d, longestWait))
 	q := qs.queues[ctx.Done()]
 	if q == nil {
 		q = qs.open(ctx, d)
@@ -64,6 +67,9 @@ func (qs *waitQueues) open(ctx context.Context, d time.Duration) *waitQueue {
 	done, q := ctx.Done(), new(waitQueue)
 	q.timer = time.AfterFunc(d, func() { qs.wakeDue(done, q) })
 	q.unwatch = context.AfterFunc(ctx, func() { qs.wakeAll(done, q) })
+	if qs.queues == nil {
+		qs.queues = make(map[<-chan struct{}]*waitQueue)
+	}
 	qs.queues[done] = q
 	return q
 }
@@ -73,7 +79,7 @@ func (qs *waitQueues) wakeDue(done <-chan struct{}, q *waitQueue) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	for len(q.waiters) > 0 {
-		if left := q.waiters[0].until - time.Since(qs.began); left > 0 {
+		if left := monotonic().until(q.waiters[0].until); left > 0 {
 			q.timer.Reset(left)
 			return
 		}
