@@ -178,38 +178,36 @@ func TestGroupOutsideARunCancelsItsBranches(t *testing.T) {
 }
 
 // Calls of an actor wait together where their contexts end together, and only
-// there: the clocks of bubbles side by side have nothing to do with each other.
-func TestCallsOutsideARunWaitSideBySide(t *testing.T) {
-	d := tool(t, steady, fail(errFlaky))
-	for _, ctx := range []struct {
+// there: a bubble and the world around it have clocks of their own.
+func TestCallsOfABubbleDoNotWaitWithOthers(t *testing.T) {
+	for _, tt := range []struct {
 		name string
 		make func(*testing.T) context.Context
 	}{
 		{"contexts that never end", func(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }},
 		{"contexts that may end", func(t *testing.T) context.Context { return t.Context() }},
-		{"contexts with an end ahead", func(t *testing.T) context.Context {
-			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
-			t.Cleanup(cancel)
-			return ctx
-		}},
 	} {
-		for range 3 {
-			t.Run(ctx.name, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					ctx, elapsed := ctx.make(t), stopwatch()
-					var calls sync.WaitGroup
-					for range 50 {
-						calls.Go(func() {
-							_, err := call(ctx, d)
-							failed(t, err, core.ReasonExhausted)
-							equal(t, "time", elapsed(), 3*time.Second)
-						})
-					}
-					calls.Wait()
-				})
+		t.Run(tt.name, func(t *testing.T) {
+			begun := make(chan struct{}, 4)
+			brief := core.RetryConfig{MaxAttempts: 2, InitialDelay: 50 * time.Millisecond, Jitter: core.NoJitter}
+			d := tool(t, brief, func(context.Context, string) (string, error) {
+				begun <- struct{}{}
+				return "", errFlaky
 			})
-		}
+			var outside sync.WaitGroup
+			outside.Go(func() {
+				_, err := call(tt.make(t), d)
+				failed(t, err, core.ReasonExhausted)
+			})
+			<-begun
+			synctest.Test(t, func(t *testing.T) {
+				elapsed := stopwatch()
+				_, err := call(tt.make(t), d)
+				failed(t, err, core.ReasonExhausted)
+				equal(t, "time", elapsed(), brief.InitialDelay)
+			})
+			outside.Wait()
+		})
 	}
 }
 
