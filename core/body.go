@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -145,15 +145,15 @@ type flight struct {
 	limit  limit
 	r      result // when it has landed
 
-	mu    sync.Mutex
-	state int
-	done  chan struct{} // nil until somebody waits for the landing
+	state atomic.Int32
+	done  chan struct{} // made by whoever waits for the landing
 }
 
 const (
-	flying = iota
-	landed
-	abandoned
+	flying    = iota
+	awaited   // in flight, and done is to be closed
+	landed    // r and the output are there
+	abandoned // nobody waits any more
 )
 
 // typedFlight has an output of its own: once it is abandoned, the next
@@ -186,17 +186,12 @@ func (f *typedFlight[In, Out]) fly() {
 
 // touchDown hands over the result, or drops it where nobody waits any more.
 func (f *flight) touchDown(root *Root) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.state == abandoned {
-		if root != nil {
-			root.settings.Late.Returned.Add(1)
-		}
-		return
-	}
-	f.state = landed
-	if f.done != nil {
+	switch {
+	case f.state.CompareAndSwap(flying, landed):
+	case f.state.CompareAndSwap(awaited, landed):
 		close(f.done)
+	case root != nil:
+		root.settings.Late.Returned.Add(1)
 	}
 }
 
@@ -204,29 +199,17 @@ func (f *flight) touchDown(root *Root) {
 // for it: most handlers that are fast at all are done by then.
 func (f *flight) quick() bool {
 	runtime.Gosched()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.state == landed
+	return f.state.Load() == landed
 }
 
 // landing is closed when the flight has landed. It is asked for once.
 func (f *flight) landing() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.done = make(chan struct{})
-	if f.state == landed {
+	if !f.state.CompareAndSwap(flying, awaited) {
 		close(f.done)
 	}
 	return f.done
 }
 
 // abandon reports false if the flight has landed after all.
-func (f *flight) abandon() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.state == landed {
-		return false
-	}
-	f.state = abandoned
-	return true
-}
+func (f *flight) abandon() bool { return f.state.CompareAndSwap(awaited, abandoned) }
