@@ -25,7 +25,10 @@ func (s *Scope) sees(runID string) bool { return s.Runs == nil || s.Runs(runID) 
 // request that does not say who it comes from.
 var ErrUnauthenticated = errors.New("streamer: not authenticated")
 
-var errNotLocal = errors.New("without Options.Authorize only requests from this machine, to a loopback address, are served")
+var (
+	errNotLocal  = errors.New("without Options.Authorize only requests from this machine, to a loopback address, are served")
+	errForwarded = errors.New("a proxy forwards this request, which may be anybody's: without Options.Authorize only requests from this machine itself are served")
+)
 
 // admitted serves what Authorize lets in.
 func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)) http.Handler {
@@ -44,8 +47,8 @@ func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)
 			next(w, req, &scope)
 		case errors.Is(err, ErrUnauthenticated):
 			h.refuse(w, http.StatusUnauthorized, "unauthenticated", "sign in first")
-		case errors.Is(err, errNotLocal):
-			h.refuse(w, http.StatusForbidden, "forbidden", errNotLocal.Error())
+		case errors.Is(err, errNotLocal), errors.Is(err, errForwarded):
+			h.refuse(w, http.StatusForbidden, "forbidden", err.Error())
 		default:
 			// What the error says is for the log of whoever wrote Authorize.
 			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this")
@@ -62,7 +65,21 @@ func (h *Handler) authorize(req *http.Request) (Scope, error) {
 	if !isLoopback(req.RemoteAddr) || !isLoopback(req.Host) {
 		return Scope{}, errNotLocal
 	}
+	if isForwarded(req.Header) {
+		return Scope{}, errForwarded
+	}
 	return Scope{Control: true}, nil
+}
+
+// isForwarded reports whether a proxy says that it forwards the request for
+// somebody else. One that does not say so cannot be told from a browser here.
+func isForwarded(header http.Header) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"} {
+		if len(header[name]) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // isLoopback reports whether an address, with or without a port, is this
@@ -175,11 +192,18 @@ func countDown(counts map[string]int, key string) {
 	}
 }
 
-// addressOf is the IP address of a client, without its port.
+// addressOf is the IP address of a client, without its port; in version 6 the
+// network of 64 bits that it is in, for within that a client has as many as it
+// likes.
 func addressOf(req *http.Request) string {
-	host, _, err := net.SplitHostPort(req.RemoteAddr)
+	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	if err != nil {
 		return req.RemoteAddr
 	}
-	return host
+	ip := at.Addr().Unmap()
+	if ip.Is4() {
+		return ip.String()
+	}
+	network, _ := ip.WithZone("").Prefix(64) // which IPv6 has
+	return network.String()
 }

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -160,6 +163,26 @@ func TestWithoutAuthorizeOnlyThisMachineIsServed(t *testing.T) {
 			assert.Contains(t, w.body.String(), "Options.Authorize")
 		}
 	}
+}
+
+func TestWithoutAuthorizeNothingIsServedThroughAProxy(t *testing.T) {
+	_, direct := serve(t, nil, streamer.Options{})
+	target, err := url.Parse(direct.URL)
+	require.NoError(t, err)
+	proxy := httptest.NewServer(httputil.NewSingleHostReverseProxy(target))
+	t.Cleanup(proxy.Close)
+	for _, path := range []string{"/", "/events", "/api/runs", "/health"} {
+		var said refusal
+		assert.Equal(t, 403, do(t, as(t, "", http.MethodGet, proxy.URL+path, ""), &said), path)
+		assert.Contains(t, said.Error.Message, "a proxy forwards this request")
+		assert.Contains(t, said.Error.Message, "Options.Authorize")
+	}
+	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"} {
+		req := as(t, "", http.MethodGet, direct.URL+"/health", "")
+		req.Header.Set(header, "somebody")
+		assert.Equal(t, 403, do(t, req, new(refusal)), header)
+	}
+	assert.Equal(t, 200, do(t, as(t, "", http.MethodGet, direct.URL+"/health", ""), new(map[string]any)))
 }
 
 // recorder is a plain ResponseWriter.

@@ -24,8 +24,9 @@ type Options struct {
 	// at a proxy. An error is
 	// answered before any stream begins: 401 for one that is
 	// ErrUnauthenticated, 403 for every other. If it is nil, only requests
-	// from and to a loopback address are served: behind a reverse proxy on the
-	// same machine that may be everybody's, so set it there.
+	// from and to a loopback address are served, and none that a proxy says it
+	// forwards. A reverse proxy on the same machine that does not say so would
+	// let everybody in: set Authorize there.
 	Authorize func(*http.Request) (Scope, error)
 
 	// Control lets those whose Scope allows it interrupt runs and answer
@@ -38,7 +39,7 @@ type Options struct {
 
 	Clients             int // event streams at a time. Defaults to 1,000
 	ClientsPerPrincipal int // of one Scope.Principal, unless that is empty. Defaults to Clients
-	ClientsPerAddress   int // from one IP address. Defaults to Clients: behind a proxy all have the proxy's
+	ClientsPerAddress   int // from one IPv4 address or IPv6 network of 64 bits. Defaults to Clients: behind a proxy all have the proxy's
 
 	Heartbeat    time.Duration // between comments on a stream where nothing happens. Defaults to 15 s
 	Reconnect    time.Duration // how long clients wait before they come back, with jitter. Defaults to 2 s

@@ -3,6 +3,7 @@ package streamer
 import (
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,8 +18,11 @@ type errorBody struct {
 // refuse answers a request with an error.
 func (h *Handler) refuse(w http.ResponseWriter, status int, code, message string) {
 	h.counters.refused.Add(1)
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+	switch status {
+	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "5")
+	case http.StatusServiceUnavailable: // for all who come, and not all at once
+		w.Header().Set("Retry-After", strconv.Itoa(3+rand.IntN(5)))
 	}
 	if status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
 		w.Header().Set("WWW-Authenticate", "Bearer")

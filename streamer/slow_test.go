@@ -170,7 +170,7 @@ func TestCloseEndsAThousandClientsAndLeavesNothing(t *testing.T) {
 	refused, err := http.Get("http://" + listener.Addr().String() + "/events")
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusServiceUnavailable, refused.StatusCode)
-	assert.Equal(t, "5", refused.Header.Get("Retry-After"))
+	assert.Contains(t, []string{"3", "4", "5", "6", "7"}, refused.Header.Get("Retry-After"))
 	require.NoError(t, refused.Body.Close())
 	f.log(100)
 
