@@ -250,6 +250,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		"Options.History is -1":    {History: -1},
 		"Options.Clients is -2":    {Clients: -2},
 		"Options.Heartbeat is -1s": {Heartbeat: -1e9},
+		"Options.Memory is -1":     {Memory: -1},
+		"Options.Memory is 1000":   {Memory: 1000},
 		`has "ops.example.com"`:    {Origins: []string{"ops.example.com"}},
 		`has "https://x/path"`:     {Origins: []string{"https://x/path"}},
 		`has "*"`:                  {Origins: []string{"*"}},

@@ -242,7 +242,8 @@ type Stats struct {
 	Runs            int    `json:"runs"`         // in memory
 	HistoryKept     uint64 `json:"history_kept"` // events of all runs in memory
 	HistoryLimit    int    `json:"history_limit"`
-	Events          uint64 `json:"events"` // published since New, as are those that follow counted
+	HistoryBytes    int64  `json:"history_bytes"` // about what the events of single runs take in memory
+	Events          uint64 `json:"events"`        // published since New, as are those that follow counted
 	Accepted        uint64 `json:"accepted"`
 	Refused         uint64 `json:"refused"` // requests of every kind
 	SlowDisconnects uint64 `json:"slow_disconnects"`
@@ -262,7 +263,7 @@ func (h *Handler) Stats() Stats {
 	h.mu.Unlock()
 	return Stats{
 		Status: "ok", Clients: clients, Runs: len(h.runs.all()),
-		HistoryKept: next - first, HistoryLimit: h.options.History,
+		HistoryKept: next - first, HistoryLimit: h.options.History, HistoryBytes: h.runs.bytes.Load(),
 		Events: h.counters.events.Load(), Accepted: h.counters.accepted.Load(), Refused: h.counters.refused.Load(),
 		SlowDisconnects: h.counters.slow.Load(), Gaps: h.counters.gaps.Load(), Resets: h.counters.resets.Load(),
 	}

@@ -14,6 +14,7 @@ type frame struct {
 	kind   core.Kind
 	status core.Status
 	event  string
+	size   int64 // in memory, about
 
 	once sync.Once
 	rec  *core.Record // until encoded
@@ -29,11 +30,19 @@ func newFrame(r *core.Record) *frame {
 	if !r.Replayed {
 		f.seq = r.Seq
 	}
-	if d := r.Detail; d != nil && (d.Metadata != nil || len(d.Output)+len(d.Input)+len(d.Message) > eagerBytes) {
-		f.bytes()
+	f.size = frameBytes
+	if d := r.Detail; d != nil {
+		n := len(d.Output) + len(d.Input) + len(d.Message)
+		if d.Metadata != nil || n > eagerBytes {
+			n = len(f.bytes())
+		}
+		f.size += int64(n)
 	}
 	return f
 }
+
+// frameBytes is what a frame takes without what users put into it.
+const frameBytes = 1 << 10
 
 // bytes encodes the frame when it is first sent: a run that nobody watches
 // pays for no JSON.

@@ -37,6 +37,12 @@ type Options struct {
 	History int // events kept in memory, of all runs together and of each. Defaults to 16,384
 	Runs    int // runs kept in memory. Defaults to 1,000
 
+	// Memory is about how many bytes of events are kept, whatever their number:
+	// of the stream of all runs, and as much of those of single runs together,
+	// which are mostly the same. Defaults to 256 MB. Events that a client
+	// missed and that are no longer kept come from the source.
+	Memory int64
+
 	Clients             int // event streams at a time. Defaults to 1,000
 	ClientsPerPrincipal int // of one Scope.Principal, unless that is empty. Defaults to Clients
 	ClientsPerAddress   int // from one IPv4 address or IPv6 network of 64 bits. Defaults to Clients: behind a proxy all have the proxy's
@@ -49,6 +55,11 @@ type Options struct {
 	// "https://ops.example.com". None by default.
 	Origins []string
 }
+
+const (
+	defaultMemory = 256 << 20
+	leastMemory   = 1 << 20 // some of the largest events
+)
 
 // withDefaults checks o and fills in what it leaves out.
 func (o Options) withDefaults() (Options, error) {
@@ -69,6 +80,10 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		*c.n = cmp.Or(*c.n, c.def)
 	}
+	if o.Memory != 0 && o.Memory < leastMemory {
+		return o, fmt.Errorf("streamer: Options.Memory is %d: allowed is %d bytes and more, or 0 for %d", o.Memory, leastMemory, defaultMemory)
+	}
+	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	times := []struct {
 		name string
 		d    *time.Duration
@@ -140,8 +155,8 @@ func New(source Source, options Options) (*Handler, error) {
 	}
 	h := &Handler{
 		options: o, source: source, epoch: randomEpoch(),
-		runs: &runs{byID: make(map[string]*run), limit: o.Runs, events: o.History},
-		all:  newTape(o.History), clients: newClients(), buffers: sync.Pool{New: newBuffer},
+		runs: &runs{byID: make(map[string]*run), limit: o.Runs, events: o.History, memory: o.Memory},
+		all:  newTape(o.History, o.Memory), clients: newClients(), buffers: sync.Pool{New: newBuffer},
 		wakeup: make(chan struct{}, 1), told: make(chan struct{}),
 		quiet: make(chan struct{}),
 		guard: http.NewCrossOriginProtection(),
@@ -173,6 +188,7 @@ func (h *Handler) Publish(rec core.Record) {
 	r := h.runs.get(rec.RunID, false)
 	one, all := r.publish(f, &rec, h.all, h.epoch)
 	h.counters.events.Add(1)
+	h.runs.shrink()
 	if one {
 		h.tellLater(r.tape)
 	}

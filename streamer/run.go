@@ -166,9 +166,11 @@ type runs struct {
 	mu   sync.Mutex
 	byID map[string]*run
 
-	limit    int    // of runs
-	events   int    // of each run
-	fallback string // of each run
+	limit    int          // of runs
+	events   int          // of each run
+	memory   int64        // bytes of the events of all runs, about
+	bytes    atomic.Int64 // of them, at present
+	fallback string       // of each run
 }
 
 // get returns the run, and begins it if it is new. Whoever watches it calls
@@ -179,7 +181,8 @@ func (rs *runs) get(id string, watch bool) *run {
 	r := rs.byID[id]
 	if r == nil {
 		rs.makeRoom()
-		r = &run{id: id, fallback: rs.fallback, tape: newTape(rs.events), view: newView(id)}
+		r = &run{id: id, fallback: rs.fallback, tape: newTape(rs.events, rs.memory/2), view: newView(id)}
+		r.tape.total = &rs.bytes
 		rs.byID[id] = r
 	}
 	if watch {
@@ -205,37 +208,71 @@ func (rs *runs) all() []*run {
 	return all
 }
 
-// makeRoom forgets runs that nobody watches: first those that ended, then
-// those that have not been heard of for the longest time. A tenth goes at
-// once, so that looking for them is rare.
+// makeRoom forgets runs that nobody watches. A tenth goes at once, so that
+// looking for them is rare.
 func (rs *runs) makeRoom() {
 	if len(rs.byID) < rs.limit {
 		return
 	}
-	type candidate struct {
-		id     string
-		ended  bool
-		active int64
-	}
-	var idle []candidate
-	for id, r := range rs.byID {
-		if r.clients.Load() > 0 {
-			continue
+	most := 1 + rs.limit/10
+	for _, r := range rs.dispensable() {
+		if most == 0 || r.clients.Load() > 0 {
+			return
 		}
+		delete(rs.byID, r.id)
+		r.tape.retire()
+		most--
+	}
+}
+
+// shrink forgets events of runs when they take too much memory, and a quarter
+// more, but no run: how those stand is still known.
+func (rs *runs) shrink() {
+	if rs.bytes.Load() <= rs.memory {
+		return
+	}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, r := range rs.dispensable() {
+		if rs.bytes.Load() <= rs.memory/4*3 {
+			return
+		}
+		r.tape.clear()
+	}
+}
+
+// dispensable are the runs in the order in which they can be done without:
+// first those that nobody watches, and of these first those that ended, and
+// then those that have not been heard of for the longest time. rs.mu is held.
+func (rs *runs) dispensable() []*run {
+	type candidate struct {
+		run            *run
+		watched, ended bool
+		heard          int64
+	}
+	var all []candidate
+	for _, r := range rs.byID {
 		r.mu.Lock()
-		idle = append(idle, candidate{id, r.view.Status != statusRunning, r.view.Updated.UnixNano()})
+		all = append(all, candidate{r, r.clients.Load() > 0, r.view.Status != statusRunning, r.view.Updated.UnixNano()})
 		r.mu.Unlock()
 	}
-	slices.SortFunc(idle, func(a, b candidate) int {
-		if a.ended != b.ended {
-			if a.ended {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(a.active, b.active)
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(compareBool(a.watched, b.watched), compareBool(b.ended, a.ended), cmp.Compare(a.heard, b.heard))
 	})
-	for _, c := range idle[:min(len(idle), 1+rs.limit/10)] {
-		delete(rs.byID, c.id)
+	sorted := make([]*run, len(all))
+	for i, c := range all {
+		sorted[i] = c.run
 	}
+	return sorted
+}
+
+// compareBool puts false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
 }

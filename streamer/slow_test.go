@@ -191,12 +191,6 @@ func TestCloseEndsAThousandClientsAndLeavesNothing(t *testing.T) {
 func TestMemoryIsBoundedByTheHistory(t *testing.T) {
 	h, err := streamer.New(nil, streamer.Options{History: 1000, Runs: 10})
 	require.NoError(t, err)
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	publish := func(events int) {
 		big := &core.Detail{Output: make([]byte, 20<<10)} // a preview is kept of it
 		for n := range events {

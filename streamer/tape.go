@@ -1,13 +1,20 @@
 package streamer
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // tape is the newest events of one stream, in order, which all its clients
 // read from: it is what they have instead of queues of their own.
 type tape struct {
+	limit int   // how many events are kept
+	room  int64 // how many bytes of them, about
+
 	mu      sync.Mutex
 	entries []entry       // entries[p % limit] is the one at position p
-	limit   int           // how many are kept
+	bytes   int64         // of them
+	total   *atomic.Int64 // of this tape and others; nil if nobody counts
 	first   uint64        // position of the oldest
 	next    uint64        // position of the one to come
 	told    uint64        // clients were told of what is before this position
@@ -21,7 +28,7 @@ type entry struct {
 	id    cursor // its number is zero for an event that has no ID
 }
 
-func newTape(limit int) *tape { return &tape{limit: limit} }
+func newTape(limit int, room int64) *tape { return &tape{limit: limit, room: room} }
 
 // append puts an event at the end. The caller has it told if that is due.
 func (t *tape) append(f *frame, id cursor) (due bool) {
@@ -40,14 +47,52 @@ func (t *tape) number(f *frame, epoch string) (due bool) {
 }
 
 func (t *tape) put(e entry) {
+	for t.next-t.first == uint64(t.limit) || t.next > t.first && t.bytes+e.frame.size > t.room {
+		t.drop()
+	}
 	if len(t.entries) < t.limit {
 		t.entries = append(t.entries, e)
 	} else {
 		t.entries[t.next%uint64(t.limit)] = e
 	}
 	t.next++
-	if limit := uint64(t.limit); t.next-t.first > limit {
-		t.first = t.next - limit
+	t.count(e.frame.size)
+}
+
+// drop forgets the oldest event.
+func (t *tape) drop() {
+	e := &t.entries[t.first%uint64(t.limit)]
+	t.count(-e.frame.size)
+	*e = entry{}
+	t.first++
+}
+
+// clear forgets all events.
+func (t *tape) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropAll()
+}
+
+func (t *tape) dropAll() {
+	for t.first < t.next {
+		t.drop()
+	}
+}
+
+// retire forgets all events, and counts no more of them: the run is forgotten,
+// although somebody may be just about to publish one.
+func (t *tape) retire() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropAll()
+	t.total = nil
+}
+
+func (t *tape) count(bytes int64) {
+	t.bytes += bytes
+	if t.total != nil {
+		t.total.Add(bytes)
 	}
 }
 
@@ -75,7 +120,7 @@ func (t *tape) rewind(number uint64) {
 		}
 		rest = append(rest, e)
 	}
-	t.first = t.next
+	t.dropAll()
 	for _, e := range rest {
 		t.put(e)
 	}
