@@ -62,7 +62,8 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 const PreviewLimit = 500
 
 // Preview renders an encoded value as JSON, cut at [PreviewLimit] characters
-// on a rune boundary with "…" where something was cut. Nothing encoded is "".
+// on a rune boundary with "…" where something was cut. Bytes are shown as what
+// they are, JSON or text, and in base64 if they are neither. Nothing encoded is "".
 // Bytes that are no msgpack are told as such.
 func Preview(encoded []byte) string {
 	if len(encoded) == 0 {
@@ -77,7 +78,7 @@ func previewText(encoded []byte) string {
 		return preview
 	}
 	// Four bytes a character at the most, and the quotes of the deepest string.
-	text, err := codec.AppendJSON(nil, encoded, 4*PreviewLimit+64)
+	text, err := codec.AppendReadable(nil, encoded, 4*PreviewLimit+64)
 	if err != nil {
 		return "(unreadable)"
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/reprise-go/reprise/internal/codec"
 )
@@ -90,6 +91,10 @@ func (x redaction) value(v any) any {
 		return v
 	case string:
 		return x.text(v)
+	case []byte:
+		if utf8.Valid(v) {
+			return x.text(string(v))
+		}
 	case error:
 		return x.text(textOf(v))
 	}

@@ -3,6 +3,7 @@ package tests
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -131,6 +132,22 @@ func TestSecretAtTheEndOfAPreviewIsRedactedBeforeItIsCut(t *testing.T) {
 		twice := r.Redacted(hide)
 		assert.Equal(t, preview, core.Preview(twice.Encoded()), "twice is once")
 	}
+}
+
+func TestSecretsInBytesAreRedacted(t *testing.T) {
+	type answer struct {
+		Doc  json.RawMessage
+		Text []byte
+	}
+	data, err := core.Encode(answer{json.RawMessage(`{"token":"` + secret + `"}`), []byte("it is " + secret)})
+	require.NoError(t, err)
+	r := core.Record{Detail: &core.Detail{Output: data, Metadata: map[string]any{"doc": json.RawMessage(`"` + secret + `"`), "text": []byte(secret)}}}
+	redacted := r.Redacted(hide)
+	shown, err := redacted.MarshalJSON()
+	require.NoError(t, err)
+	assert.NotContains(t, string(shown), secret)
+	assert.NotContains(t, string(shown), base64.StdEncoding.EncodeToString([]byte(secret))[:8])
+	assert.JSONEq(t, `{"Doc":{"token":"****"},"Text":"it is ****"}`, core.Preview(redacted.Encoded()))
 }
 
 func TestRedactionThatPanicsShowsNothing(t *testing.T) {

@@ -157,6 +157,33 @@ func TestAppendJSONKnowsEveryKindOfValue(t *testing.T) {
 	}
 }
 
+func TestAppendReadableShowsBytesAsWhatTheyAre(t *testing.T) {
+	for _, test := range []struct {
+		value any
+		want  string
+	}{
+		{json.RawMessage(`{ "token": "x", "n": [1, null] }`), `{"token":"x","n":[1,null]}`},
+		{map[string][]byte{"doc": []byte(`"a text"`)}, `{"doc":"a text"}`},
+		{[]byte("plain text\nin lines"), `"plain text\nin lines"`},
+		{[]byte("{broken"), `"{broken"`},
+		{[]byte{1, 2, 3}, `"AQID"`},
+		{[]byte("\x1b[31m"), `"G1szMW0="`},
+		{[]byte{}, `""`},
+		{"text", `"text"`},
+	} {
+		data, err := codec.Encode(test.value)
+		require.NoError(t, err)
+		text, err := codec.AppendReadable(nil, data, 0)
+		require.NoError(t, err)
+		assert.Equal(t, test.want, string(text))
+	}
+	data, err := codec.Encode(json.RawMessage(`["` + strings.Repeat("x", 100000) + `"]`))
+	require.NoError(t, err)
+	text, err := codec.AppendReadable(nil, data, 100)
+	require.NoError(t, err)
+	assert.Len(t, text, 100)
+}
+
 func TestAppendJSONStopsSoonAfterItsLimit(t *testing.T) {
 	data, err := codec.Encode(map[string]any{"list": make([]string, 100000)})
 	require.NoError(t, err)
@@ -198,6 +225,10 @@ func FuzzDecode(f *testing.F) {
 		}
 		if !json.Valid(text) {
 			t.Fatalf("%x became %s, which is no JSON", data, text)
+		}
+		text, err = codec.AppendReadable(nil, data, 0)
+		if err != nil || !json.Valid(text) {
+			t.Fatalf("%x became %s, which is no JSON: %v", data, text, err)
 		}
 		var v any
 		_ = codec.Decode(data, &v)

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"math"
 	"strconv"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -16,6 +18,19 @@ import (
 // null, map keys strings. It stops early, with what fits so far, once it has
 // appended more than limit bytes; limit 0 means no limit.
 func AppendJSON(dst, data []byte, limit int) ([]byte, error) {
+	return appendLimited(dst, data, limit, appendBase64)
+}
+
+// AppendReadable is AppendJSON for people: bytes that are JSON become that, and
+// bytes that are printable text a string. It cannot be read back.
+func AppendReadable(dst, data []byte, limit int) ([]byte, error) {
+	return appendLimited(dst, data, limit, appendReadableBytes)
+}
+
+// appendBytes renders bytes, about as far as end.
+type appendBytes func(dst, b []byte, end int) []byte
+
+func appendLimited(dst, data []byte, limit int, render appendBytes) ([]byte, error) {
 	if rest, err := Skip(data); err != nil {
 		return dst, err
 	} else if len(rest) > 0 {
@@ -25,11 +40,11 @@ func AppendJSON(dst, data []byte, limit int) ([]byte, error) {
 	if limit > 0 {
 		end = len(dst) + limit
 	}
-	dst, _ = appendJSON(dst, data, end)
+	dst, _ = appendJSON(dst, data, end, render)
 	return dst, nil
 }
 
-func appendJSON(dst, data []byte, end int) (out, rest []byte) {
+func appendJSON(dst, data []byte, end int, render appendBytes) (out, rest []byte) {
 	t, rest, _ := next(data)
 	switch t.kind {
 	case kindNil:
@@ -45,7 +60,7 @@ func appendJSON(dst, data []byte, end int) (out, rest []byte) {
 	case kindString:
 		return appendString(dst, t.body, end), rest
 	case kindBytes:
-		return appendBase64(dst, t.body, end), rest
+		return render(dst, t.body, end), rest
 	case kindExt:
 		return appendExt(dst, t, end), rest
 	}
@@ -62,21 +77,21 @@ func appendJSON(dst, data []byte, end int) (out, rest []byte) {
 			dst = append(dst, ',')
 		}
 		if t.kind == kindMap {
-			dst, rest = appendKey(dst, rest, end)
+			dst, rest = appendKey(dst, rest, end, render)
 			dst = append(dst, ':')
 		}
-		dst, rest = appendJSON(dst, rest, end)
+		dst, rest = appendJSON(dst, rest, end, render)
 	}
 	return append(dst, closing), rest
 }
 
 // appendKey writes a map key as the string that JSON asks for.
-func appendKey(dst, data []byte, end int) (out, rest []byte) {
+func appendKey(dst, data []byte, end int, render appendBytes) (out, rest []byte) {
 	if t, rest, _ := next(data); t.kind == kindString {
 		return appendString(dst, t.body, end), rest
 	}
 	var key []byte
-	key, rest = appendJSON(nil, data, end)
+	key, rest = appendJSON(nil, data, end, render)
 	return appendString(dst, key, end), rest
 }
 
@@ -108,6 +123,23 @@ func appendBase64(dst, b []byte, end int) []byte {
 	dst = append(dst, '"')
 	dst = base64.StdEncoding.AppendEncode(dst, b)
 	return append(dst, '"')
+}
+
+func appendReadableBytes(dst, b []byte, end int) []byte {
+	switch {
+	case len(b) > 0 && json.Valid(b):
+		var compact bytes.Buffer
+		_ = json.Compact(&compact, b) // it is valid
+		room := max(end-len(dst), 0)
+		return append(dst, compact.Bytes()[:min(compact.Len(), room)]...)
+	case isPrintable(b):
+		return appendString(dst, b, end)
+	}
+	return appendBase64(dst, b, end)
+}
+
+func isPrintable(b []byte) bool {
+	return utf8.Valid(b) && bytes.IndexFunc(b, func(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }) < 0
 }
 
 // timestampExt is the extension type of the msgpack timestamp.
