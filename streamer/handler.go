@@ -34,6 +34,12 @@ type Options struct {
 	// nil, nobody may.
 	Control Control
 
+	// Redact sees to every text that is shown of what calls got and gave, as
+	// core.Record.Redacted says, of what is published and what the source has.
+	// A store keeps texts as they were, also of runs with state.WithRedaction:
+	// give both the same function. Nil leaves texts as they are.
+	Redact func(text string) string
+
 	History int // events kept in memory, of all runs together and of each. Defaults to 16,384
 	Runs    int // runs kept in memory. Defaults to 1,000
 
@@ -153,6 +159,9 @@ func New(source Source, options Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	if source != nil && o.Redact != nil {
+		source = redactedSource{source, o.Redact}
+	}
 	h := &Handler{
 		options: o, source: source, epoch: randomEpoch(),
 		runs: &runs{byID: make(map[string]*run), limit: o.Runs, events: o.History, memory: o.Memory},
@@ -184,6 +193,7 @@ func (h *Handler) Publish(rec core.Record) {
 		return
 	default:
 	}
+	rec = rec.Redacted(h.options.Redact)
 	f := newFrame(&rec)
 	r := h.runs.get(rec.RunID, false)
 	one, all := r.publish(f, &rec, h.all, h.epoch)

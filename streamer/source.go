@@ -38,6 +38,42 @@ type RunInfo struct {
 	LastSeq     uint64    `json:"last_seq"`
 }
 
+// redactedSource shows no text of a source as it is.
+type redactedSource struct {
+	Source
+	redact func(string) string
+}
+
+func (s redactedSource) Runs(ctx context.Context, limit int) ([]RunInfo, error) {
+	infos, err := s.Source.Runs(ctx, limit)
+	for i := range infos {
+		infos[i] = s.redacted(infos[i])
+	}
+	return infos, err
+}
+
+func (s redactedSource) Run(ctx context.Context, runID string) (RunInfo, error) {
+	info, err := s.Source.Run(ctx, runID)
+	return s.redacted(info), err
+}
+
+// redacted treats the description as the record does that begins the run.
+func (s redactedSource) redacted(info RunInfo) RunInfo {
+	rec := core.Record{Detail: &core.Detail{Message: info.Description}}.Redacted(s.redact)
+	info.Description = rec.Message()
+	return info
+}
+
+func (s redactedSource) Records(ctx context.Context, runID string, after uint64) iter.Seq2[core.Record, error] {
+	return func(yield func(core.Record, error) bool) {
+		for rec, err := range s.Source.Records(ctx, runID, after) {
+			if !yield(rec.Redacted(s.redact), err) {
+				return
+			}
+		}
+	}
+}
+
 // A Control does for the dashboard what changes a run. It is for many
 // goroutines. Both methods return ErrNotFound for a run or a question that
 // is not there, and ErrConflict, wrapped with what to tell the person, for

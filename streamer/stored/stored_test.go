@@ -58,7 +58,12 @@ func run(t testing.TB, store snapshot.Store, runID string, calls int, options ..
 
 func serve(t testing.TB, source streamer.Source) (*streamer.Handler, string) {
 	t.Helper()
-	h, err := streamer.New(source, streamer.Options{Reconnect: time.Millisecond})
+	return serveWith(t, source, streamer.Options{Reconnect: time.Millisecond})
+}
+
+func serveWith(t testing.TB, source streamer.Source, options streamer.Options) (*streamer.Handler, string) {
+	t.Helper()
+	h, err := streamer.New(source, options)
 	require.NoError(t, err)
 	server := httptest.NewServer(h)
 	t.Cleanup(func() {
