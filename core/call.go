@@ -176,15 +176,25 @@ func (c *call) start() {
 }
 
 // startNext starts the attempt after the one that ended. One that has neither a
-// wait before it nor an end in time began when that ended: what lay between was
-// telling of it.
+// wait before it nor an end in time began when that ended, if what lay between
+// was telling of it and no more.
 func (c *call) startNext() {
-	if c.delay == 0 && !c.hasLimit() {
+	if c.delay == 0 && !c.hasLimit() && c.goesOnAtOnce() {
 		c.started, c.clocked = c.started.plus(c.took), c.clocked+int64(c.took)
 		c.spent += c.took
 		return
 	}
 	c.restart()
+}
+
+// goesOnAtOnce reports whether nobody who may take their time is asked between
+// an attempt and the next: no function of the user's, no checker, no store.
+func (c *call) goesOnAtOnce() bool {
+	config := &c.policy.config
+	if config.RetryWhen != nil || config.StopWhen != nil {
+		return false
+	}
+	return c.root == nil || c.root.settings.Check == nil && !c.root.settings.Outputs
 }
 
 // restart starts anew, and counts the time since the last start as spent.

@@ -18,6 +18,11 @@ var programBegan = time.Now()
 
 func monotonic() instant { return instant(time.Since(programBegan)) }
 
+// instantOf is the instant of a time.Now. Where both an instant and a time are
+// wanted, one is made of the other: between two readings the goroutine may have
+// to wait for a processor.
+func instantOf(now time.Time) instant { return instant(now.Sub(programBegan)) }
+
 // until is the time from i to another instant.
 func (i instant) until(j instant) time.Duration { return time.Duration(j - i) }
 
@@ -44,7 +49,8 @@ const trusted = 10 * time.Millisecond
 func (c *clock) unixNano(i instant) int64 {
 	told := c.asked.Load()
 	if told == nil || told.at.until(i) > trusted {
-		told = &timeOfDay{monotonic(), time.Now().UnixNano()}
+		now := time.Now()
+		told = &timeOfDay{instantOf(now), now.UnixNano()}
 		c.asked.Store(told)
 	}
 	return told.unix + int64(told.at.until(i))

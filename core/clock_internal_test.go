@@ -23,3 +23,12 @@ func TestAClockAsksAgain(t *testing.T) {
 		require.Equal(t, time.Now().Add(-trusted).UnixNano(), c.unixNano(monotonic()-instant(trusted)), "an instant before it asked")
 	})
 }
+
+// TestDeadlineIsTheStartAndTheTimeout: to the nanosecond, whenever it is asked.
+func TestDeadlineIsTheStartAndTheTimeout(t *testing.T) {
+	for range 100 {
+		began := time.Now()
+		l := limit{deadline: deadline{start: instantOf(began), length: time.Hour}}
+		require.Equal(t, time.Hour, l.Deadline().Sub(began))
+	}
+}

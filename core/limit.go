@@ -58,7 +58,8 @@ func (l *limit) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.at.IsZero() {
-		l.at = time.Now().Add(l.left())
+		now := time.Now()
+		l.at = now.Add(l.length - l.start.until(instantOf(now)))
 	}
 	return l.at
 }

@@ -235,6 +235,41 @@ func TestAttemptTimeoutBeginsAfterASlowInterruptChecker(t *testing.T) {
 	})
 }
 
+// TestAttemptTakesNoTimeOfWhatIsAskedBeforeIt: also one that follows at once.
+func TestAttemptTakesNoTimeOfWhatIsAskedBeforeIt(t *testing.T) {
+	slow := func(core.Attempt) bool {
+		<-time.After(time.Second)
+		return true
+	}
+	notYet := func(a core.Attempt) bool { return !slow(a) }
+	for name, tt := range map[string]struct {
+		retry   core.RetryConfig
+		options []state.Option
+	}{
+		"checker": {retry: atOnce, options: []state.Option{state.WithInterruptChecker(func(ctx context.Context) (*core.InterruptedError, error) {
+			return nil, pause(ctx, time.Second)
+		})}},
+		"RetryWhen": {retry: core.RetryConfig{InitialDelay: core.NoDelay, RetryWhen: slow}},
+		"StopWhen":  {retry: core.RetryConfig{InitialDelay: core.NoDelay, StopWhen: notYet}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				st, ctx := run(t, tt.options...)
+				_, err := call(ctx, tool(t, tt.retry, func(context.Context, string) (string, error) {
+					<-time.After(time.Minute)
+					return "", errFlaky
+				}))
+				failed(t, err, core.ReasonExhausted)
+				for _, r := range calls(st) {
+					if r.Status == core.StatusFailed {
+						equal(t, "duration", r.Duration, time.Minute)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestTimeoutWithoutRetryFailsTheCall(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		st, ctx := run(t)

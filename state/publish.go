@@ -63,7 +63,9 @@ func (r *run) publishLatest(rec *core.Record) {
 		return
 	}
 	r.published = n
-	r.forget()
+	if !rec.WillRetry { // else the second half may have to be published by another
+		r.forget()
+	}
 	r.mu.Unlock()
 	if rec.WillRetry {
 		r.tellAll(rec, n-1)
@@ -94,10 +96,23 @@ func (r *run) show(rec *core.Record) {
 }
 
 func (r *run) showRedacted(rec *core.Record) {
-	shown := rec.Redacted(r.redact)
+	shown := r.redacted(rec)
 	for _, p := range r.publishers {
 		r.tell(p, &shown)
 	}
+}
+
+// redacted is what may be shown of rec.
+func (r *run) redacted(rec *core.Record) core.Record {
+	returned := false
+	defer func() {
+		if !returned { // runtime.Goexit, in a function of the user's
+			r.abandonTurn(rec)
+		}
+	}()
+	shown := rec.Redacted(r.redact)
+	returned = true
+	return shown
 }
 
 // drain publishes until nothing is new, and unlocks.
@@ -146,12 +161,21 @@ func (r *run) tell(p Publisher, rec *core.Record) {
 		}
 		r.panics.Add(1)
 		if recover() == nil { // runtime.Goexit
-			r.mu.Lock()
-			r.turn.end()
-			r.quiet.Broadcast()
-			r.mu.Unlock()
+			r.abandonTurn(rec)
 		}
 	}()
 	p.Publish(*rec)
 	returned = true
+}
+
+// abandonTurn ends the turn of a goroutine that was left while it told of rec,
+// and does not go on. What it did not come to is told by the next who publishes.
+func (r *run) abandonTurn(rec *core.Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if rec.WillRetry && !rec.Replayed {
+		r.published = int(rec.Seq) // not yet its second half
+	}
+	r.turn.end()
+	r.quiet.Broadcast()
 }

@@ -192,3 +192,49 @@ func TestCallsOfManyGoroutinesAreToldInOrder(t *testing.T) {
 		})
 	}
 }
+
+// leave ends the goroutine once, as t.FailNow does in a test.
+func leave(once *sync.Once) { once.Do(runtime.Goexit) }
+
+func TestPublisherThatLeavesItsGoroutineAtAFailureLosesNoRetry(t *testing.T) {
+	for name, open := range histories(t) {
+		t.Run(name, func(t *testing.T) {
+			var once sync.Once
+			told := new(heard)
+			st := open(state.WithPublisher(told), state.WithPublisher(publish(func(r core.Record) {
+				if r.WillRetry {
+					leave(&once)
+				}
+			})))
+			tool := actor(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, attempts(fail(errFlaky), succeed))
+			var left sync.WaitGroup
+			left.Go(func() { _, _ = call(st.Context(t.Context()), tool) })
+			left.Wait()
+			out, err := call(st.Context(t.Context()), tool)
+			completed(t, out, err)
+			require.NoError(t, st.Close())
+			require.Len(t, told.records, len(st.Records()))
+			for i, r := range told.records {
+				assert.Equal(t, uint64(i)+1, r.Seq)
+			}
+		})
+	}
+}
+
+func TestRedactionThatLeavesItsGoroutineDoesNotStopThePublishing(t *testing.T) {
+	var once sync.Once
+	told := new(heard)
+	st := state.New(state.WithPublisher(told), state.WithRedaction(func(text string) string {
+		leave(&once)
+		return text
+	}))
+	var left sync.WaitGroup
+	left.Go(func() { _, _ = call(st.Context(t.Context()), actor(t, "tool", steady, fail(errBoom))) })
+	left.Wait()
+	out, err := call(st.Context(t.Context()), actor(t, "tool", steady, succeed))
+	completed(t, out, err)
+	require.NoError(t, st.Close())
+	last := told.records[len(told.records)-1]
+	assert.Equal(t, core.KindRun, last.Kind)
+	assert.Equal(t, uint64(len(st.Records())), last.Seq)
+}

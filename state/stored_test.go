@@ -306,3 +306,36 @@ func TestReplayOfAFinishedRunDecodesNothingOfIt(t *testing.T) {
 	})
 	assert.Less(t, allocations, calls/4.0, "for %d records", 2*calls)
 }
+
+// slow is a store whose disk takes a second.
+type slow struct{ snapshot.Store }
+
+type slowJournal struct{ snapshot.Journal }
+
+func (s slow) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.Store.Open(ctx, runID, o)
+	return slowJournal{j}, err
+}
+
+func (j slowJournal) Sync(seq uint64) error {
+	<-time.After(time.Second)
+	return j.Journal.Sync(seq)
+}
+
+func TestAttemptTakesNoTimeOfStoringTheOneBefore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		st, err := state.Open(t.Context(), slow{snapshot.NewMemoryStore()}, "run-1")
+		require.NoError(t, err)
+		_, err = call(st.Context(t.Context()), actor(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, fail(errFlaky)))
+		require.ErrorIs(t, err, core.ErrExhausted)
+		require.NoError(t, st.Close())
+		failures := 0
+		for _, r := range st.Records() {
+			if r.Kind.IsCall() && r.Status == core.StatusFailed {
+				failures++
+				assert.Zero(t, r.Duration)
+			}
+		}
+		assert.Equal(t, 3, failures)
+	})
+}
