@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"time"
 
 	"github.com/reprise-go/reprise/internal/codec"
 )
@@ -70,7 +72,7 @@ func decodeAnswer[T any](encoded []byte) (T, error) {
 	if err != nil {
 		answer = zero
 		if decodeJSON(encoded, &answer) != nil {
-			return zero, err // which knows the type
+			return zero, unfit[T](encoded, err)
 		}
 	}
 	null := []byte{0xc0}
@@ -80,6 +82,30 @@ func decodeAnswer[T any](encoded []byte) (T, error) {
 		}
 	}
 	return answer, nil
+}
+
+// unfit says in words what is wrong with an answer that is no T, where it is not
+// a part of it.
+func unfit[T any](encoded []byte, err error) error {
+	got, want := codec.What(encoded), ""
+	switch kind := reflect.TypeFor[T]().Kind(); {
+	case kind == reflect.Bool:
+		want = "true or false"
+	case kind >= reflect.Int && kind <= reflect.Uintptr:
+		want = "a whole number"
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		want = "a number"
+	case kind == reflect.String:
+		want = "a text"
+	case kind == reflect.Struct && got != "an object" || kind == reflect.Map:
+		want = "an object"
+	case kind == reflect.Slice || kind == reflect.Array:
+		want = "a list"
+	}
+	if want == "" || want == got || reflect.TypeFor[T]() == reflect.TypeFor[time.Time]() {
+		return err // which knows the type, and the field
+	}
+	return fmt.Errorf("it is %s, and wanted is %s", got, want)
 }
 
 func decodeJSON(encoded []byte, v any) (err error) {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -254,6 +253,6 @@ func (c *call) settle(s *Scope) (done bool, err error) {
 func (c *call) addLastError() {
 	err := c.r.err
 	if c.lastErr != nil && (is(err, context.DeadlineExceeded) || is(err, context.Canceled)) {
-		c.r.err = &classedError{errors.Join(err, c.lastErr), c.r.class}
+		c.r.err = &classedError{after(err, c.lastErr), c.r.class}
 	}
 }

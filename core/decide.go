@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"time"
 )
 
@@ -98,7 +97,7 @@ func (c *call) judge(attempt Attempt, byDefault bool) (retry bool) {
 	defer func() {
 		if verdict.panicked {
 			// The failure that was judged must not be lost by it.
-			verdict.err = errors.Join(verdict.err, c.r.err)
+			verdict.err = after(verdict.err, c.r.err)
 			c.r, retry = verdict, false
 			c.assess()
 		}

@@ -78,6 +78,21 @@ func (e *CallError) Is(target error) bool {
 	return false
 }
 
+// after is err, which came when before was what had gone wrong so far; that may
+// be nil. Both are found in it.
+func after(err, before error) error {
+	if before == nil {
+		return err
+	}
+	return &afterError{err, before}
+}
+
+type afterError struct{ err, before error }
+
+func (e *afterError) Error() string { return fmt.Sprintf("%v; before that: %v", e.err, e.before) }
+
+func (e *afterError) Unwrap() []error { return []error{e.err, e.before} }
+
 // Permanent marks err so that it is never retried, whatever the retry
 // configuration says. Callers still find err with errors.Is and errors.As,
 // and read its own text. Permanent(nil) is nil.

@@ -41,8 +41,14 @@ func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 //
 // In a run, everything that happens is recorded. The error is a *[CallError]
 // if the call failed, and an *[InterruptedError] if it stopped without an
-// outcome because the context around it ended. Without a run in ctx, the call
-// follows the same rules with the built-in defaults and is not recorded.
+// outcome because what is around it ended: the run, the attempt or the group
+// that made the call. A context of the caller's own that ends is no interrupt:
+// then the call has failed, with ReasonDeadline or ReasonCanceled.
+//
+// Without a run in ctx, the call follows the same rules with the built-in
+// defaults and is not recorded. There a cancelled ctx is all that can be around
+// it, and an interrupt; its deadline is the call's own. Either way errors.Is
+// finds context.Canceled and context.DeadlineExceeded.
 //
 // Without a timeout the handler runs on the caller's goroutine. With one it
 // runs on another, and a handler that does not return when its context ended

@@ -63,6 +63,23 @@ const inDoubtMark = "?in-doubt"
 // answered with an [InDoubtAnswer].
 func (q Question) InDoubt() bool { return strings.Contains(q.ID, inDoubtMark) }
 
+// ErrUnfit is found in the error of an answer that does not fit its question.
+var ErrUnfit = errors.New("the answer does not fit")
+
+// Check reports, as far as the question itself tells, what keeps an encoded
+// value from being an answer to it: one about a call in doubt must be an
+// [InDoubtAnswer]. What an [Await] takes is only known to the call. The error is
+// [ErrUnfit].
+func (q Question) Check(encoded []byte) error {
+	if !q.InDoubt() {
+		return nil
+	}
+	if _, err := readInDoubtAnswer(encoded); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnfit, err)
+	}
+	return nil
+}
+
 // answeredInDoubt is an InDoubtAnswer that was read: the output is still
 // encoded, for only the call knows its type.
 type answeredInDoubt struct {
@@ -71,6 +88,9 @@ type answeredInDoubt struct {
 }
 
 func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
+	if what := codec.What(encoded); what != "an object" {
+		return a, fmt.Errorf(`it is %s; wanted is an object, such as {"decision": "run_again"}`, what)
+	}
 	in := codec.NewReader(encoded)
 	defer in.Release()
 	for n := in.Map(); n > 0 && in.Err() == nil; n-- {

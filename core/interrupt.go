@@ -84,8 +84,17 @@ func (e *InterruptedError) Error() string {
 	return text
 }
 
-// Is matches [ErrInterrupted].
-func (e *InterruptedError) Is(target error) bool { return target == ErrInterrupted }
+// Is matches [ErrInterrupted], and [context.Canceled] where the context given
+// to the run or the call was cancelled, whatever the cause.
+func (e *InterruptedError) Is(target error) bool {
+	switch target {
+	case ErrInterrupted:
+		return true
+	case context.Canceled:
+		return e.Reason == InterruptContext && !errors.Is(e.Cause, context.DeadlineExceeded)
+	}
+	return false
+}
 
 // Unwrap returns the cause.
 func (e *InterruptedError) Unwrap() error { return e.Cause }

@@ -76,7 +76,7 @@ func (c *call) recall(s *Scope, rec *Recalled) (*Scope, error) {
 	case rec.NotRecorded && rec.NotStored:
 		return nil, Permanent(fmt.Errorf("%s: %w", c.address, ErrNotStored))
 	case rec.NotRecorded:
-		return nil, Permanent(ErrNotRecorded)
+		return nil, Permanent(fmt.Errorf("%s: %w", c.address, ErrNotRecorded))
 	case rec.Refused != nil:
 		return nil, c.halt(rec.Refused)
 	case rec.Diverged:

@@ -36,11 +36,11 @@ func (c *call) suspended(s *Scope) *InterruptedError {
 // expire makes the attempt fail by the end of its context, also before that.
 func (c *call) expire(s *Scope) {
 	if s.outer.Err() != nil {
-		c.r.err = errors.Join(context.Cause(s.outer), c.r.err)
+		c.r.err = after(context.Cause(s.outer), c.r.err)
 		return
 	}
 	if outer, ok := s.outer.Deadline(); s.limit == nil || ok && outer.Before(s.limit.Deadline()) {
-		c.r.err = errors.Join(errDeadlineAhead, c.r.err)
+		c.r.err = after(errDeadlineAhead, c.r.err)
 		return
 	}
 	s.limit.overdue.Store(true)

@@ -169,9 +169,18 @@ func (c *call) explain(s *Scope, reason Reason) string {
 	case reason == ReasonRetryTimeout:
 		return fmt.Sprintf("the next delay of %v does not fit into RetryTimeout of %v, %v of it used", c.delay, config.RetryTimeout, c.elapsed())
 	case reason == ReasonDeadline:
-		return "that of the context given to this call"
+		return c.explainDeadline(s)
 	}
 	return ""
+}
+
+func (c *call) explainDeadline(s *Scope) string {
+	deadline, ok := s.outer.Deadline()
+	if left := time.Until(deadline); ok && left > 0 && !s.doomed.Load() {
+		return fmt.Sprintf("the next delay of %v does not fit before that of the context given to this call, %v from now",
+			c.delay, left.Round(time.Millisecond))
+	}
+	return "that of the context given to this call"
 }
 
 // failBefore ends a call for good while no attempt is under way.

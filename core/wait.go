@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -67,7 +66,7 @@ func (c *call) failWaiting(s *Scope) error {
 	if c.r.err == nil {
 		c.r.err = c.lastErr // that of the process before
 	}
-	c.r.err = errors.Join(c.r.err, context.Cause(s.outer))
+	c.r.err = after(context.Cause(s.outer), c.r.err)
 	return c.failBefore(s, ownEnd(s.outer))
 }
 

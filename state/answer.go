@@ -25,8 +25,10 @@ var (
 //
 // The first answer wins, also among processes that answer at the same time:
 // any other is [ErrAnswered]. One that turns out not to fit the type that is
-// waited for is set aside then, and the question asked again. A question that was not asked is [ErrNotAsked],
-// with those that were.
+// waited for is set aside then, and the question asked again; one about a call
+// in doubt that is no [core.InDoubtAnswer] is refused at once, with
+// [core.ErrUnfit]. A question that was not asked is [ErrNotAsked], with those
+// that were.
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
 	err := answer(ctx, store, runID, questionID, value)
 	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {
@@ -50,6 +52,9 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 	rec, err := answerTo(found.Records, questionID, encoded)
 	if err != nil {
 		return err // before a run is opened in vain
+	}
+	if err := (core.Question{ID: questionID}).Check(encoded); err != nil {
+		return err
 	}
 	inbox, _ := store.(snapshot.Inbox)
 	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{})

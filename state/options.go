@@ -70,8 +70,9 @@ func WithWait() Option { return func(c *config) { c.wait = true } }
 //
 // The store keeps everything as it was: replay needs it, and errors and
 // messages are what a resumed program sees. Whoever reads records from there,
-// such as the command reprise, sees them without redaction; what must not be
-// written at all is for actors marked NoStore.
+// such as the command reprise or a dashboard (but see streamer.Options.Redact),
+// sees them without redaction; what must not be written at all is for actors
+// marked NoStore.
 func WithRedaction(redact func(text string) string) Option {
 	return func(c *config) {
 		if redact == nil {

@@ -204,14 +204,8 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 		value any
 		want  string
 	}{
-		"another type":  {core.InDoubtCompleted("paid"), `the output is not that of "pay"`},
-		"no output":     {map[string]any{"decision": "completed"}, `needs the "output"`},
-		"null":          {core.InDoubtCompleted(nil), "null is no tests.receipt"},
-		"no decision":   {map[string]any{"output": 1}, `allowed are "completed", "run_again" and "failed"`},
-		"no such thing": {map[string]any{"decision": "maybe"}, `the decision is "maybe"; allowed are "completed", "run_again" and "failed"`},
-		"nothing":       {nil, "does not fit"},
-		"a text":        {"run_again", `it is none about a call in doubt`},
-		"numbers":       {map[int]int{1: 2}, `it is none about a call in doubt`},
+		"another type": {core.InDoubtCompleted("paid"), `the output is not that of "pay": it is a text, and wanted is an object`},
+		"null":         {core.InDoubtCompleted(nil), "null is no tests.receipt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got receipt
@@ -228,6 +222,29 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 			assert.Equal(t, receipt{ID: 7}, got)
 		})
 	}
+}
+
+// TestAnswerAboutACallInDoubtThatDecidesNothingIsRefused: what a person gave by
+// mistake can be put right at once.
+func TestAnswerAboutACallInDoubtThatDecidesNothingIsRefused(t *testing.T) {
+	var got receipt
+	s, again := atBank(t, &got)
+	again()
+	for want, value := range map[string]any{
+		`needs the "output"`: map[string]any{"decision": "completed"},
+		`the decision is ""; allowed are "completed", "run_again" and "failed"`: map[string]any{"output": 1},
+		`the decision is "maybe"; allowed are`:                                  map[string]any{"decision": "maybe"},
+		`it is null; wanted is an object, such as {"decision": "run_again"}`:    nil,
+		`it is a text; wanted is an object`:                                     "run_again",
+		`it is none about a call in doubt`:                                      map[int]int{1: 2},
+	} {
+		err := state.Answer(t.Context(), s, runID, question(t, s).ID, value)
+		require.ErrorIs(t, err, core.ErrUnfit)
+		require.ErrorContains(t, err, want)
+	}
+	answer(t, s, core.InDoubtCompleted(receipt{ID: 7}))
+	require.NoError(t, again())
+	assert.Equal(t, receipt{ID: 7}, got)
 }
 
 func TestLaterDoubtIsAnotherQuestion(t *testing.T) {

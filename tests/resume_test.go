@@ -276,6 +276,7 @@ func TestStrictReplayOfAnEmptyForkExecutesNothing(t *testing.T) {
 	defer st.Close()
 	_, err = execute(st.Context(t.Context()), pay)
 	require.ErrorIs(t, err, core.ErrNotRecorded)
+	require.ErrorContains(t, err, "pay: core: the call has no recorded outcome")
 	assert.Equal(t, 1, ran)
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
@@ -40,7 +41,7 @@ func controlled(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound), errors.Is(err, state.ErrNotAsked):
 		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)
-	case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrNotRunning), errors.Is(err, snapshot.ErrLocked):
+	case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrNotRunning), errors.Is(err, snapshot.ErrLocked), errors.Is(err, core.ErrUnfit):
 		return fmt.Errorf("%w: %s", streamer.ErrConflict, strings.TrimPrefix(err.Error(), "state: "))
 	}
 	return err
