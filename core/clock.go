@@ -55,3 +55,52 @@ func (c *clock) unixNano(i instant) int64 {
 	}
 	return told.unix + int64(told.at.until(i))
 }
+
+// start says that the attempt, or what comes before the first, begins now.
+// Within an attempt, time is what the monotonic clock says; each attempt has the
+// time of day anew.
+func (c *call) start() {
+	c.started = monotonic()
+	if c.root != nil {
+		c.clocked = c.root.clock.unixNano(c.started)
+	}
+}
+
+// startNext starts the attempt after the one that ended. One that has neither a
+// wait before it nor an end in time began when that ended, if what lay between
+// was telling of it and no more.
+func (c *call) startNext() {
+	if c.delay == 0 && !c.hasLimit() && c.goesOnAtOnce() {
+		c.started, c.clocked = c.started.plus(c.took), c.clocked+int64(c.took)
+		c.spent += c.took
+		return
+	}
+	c.restart()
+}
+
+// goesOnAtOnce reports whether nobody who may take their time is asked between
+// an attempt and the next: no function of the user's, no checker, no store.
+func (c *call) goesOnAtOnce() bool {
+	config := &c.policy.config
+	if config.RetryWhen != nil || config.StopWhen != nil {
+		return false
+	}
+	return c.root == nil || c.root.settings.Check == nil && !c.root.settings.Outputs
+}
+
+// restart starts anew, and counts the time since the last start as spent.
+func (c *call) restart() {
+	before := c.started
+	c.start()
+	c.spent += before.until(c.started)
+}
+
+// elapsed is the time of all attempts and waits so far.
+func (c *call) elapsed() time.Duration { return c.spent + c.took }
+
+// pause counts the time since the attempt began as spent: what is told now is
+// about no attempt.
+func (c *call) pause() {
+	c.restart()
+	c.took = 0
+}

@@ -190,13 +190,6 @@ func (c *call) failBefore(s *Scope, reason Reason) error {
 	return c.fail(s, reason)
 }
 
-// pause counts the time since the attempt began as spent: what is told now is
-// about no attempt.
-func (c *call) pause() {
-	c.restart()
-	c.took = 0
-}
-
 // suspend stops the call without an outcome.
 func (c *call) suspend(s *Scope, e *InterruptedError, stage Stage) error {
 	c.mark(e)
