@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 )
 
@@ -12,8 +11,7 @@ type Root struct {
 	settings    *Settings // of the run
 	clock       clock
 	interrupted atomic.Pointer[InterruptedError]
-	mu          sync.Mutex
-	numbering
+	counts      numbering
 }
 
 // NewRoot returns the root of run.

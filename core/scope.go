@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -31,14 +30,8 @@ type Scope struct {
 
 	questions atomic.Int32 // asked by the attempt
 
-	mu   sync.Mutex            // guards own, and writing used
-	used atomic.Pointer[Usage] // nil until something is
-	own  numbering
-}
-
-// numbering counts the calls of each name.
-type numbering struct {
-	counts map[string]*Address // the latest of each
+	used   atomic.Pointer[Usage]     // nil until something is
+	counts atomic.Pointer[numbering] // of the calls in the scope; nil until there is one
 }
 
 // scopeKey is the context key of the innermost scope.
@@ -139,37 +132,8 @@ func (s *Scope) Accepts(r *Record) bool {
 	return !s.Closed()
 }
 
-func (s *Scope) usage() Usage {
-	if u := s.used.Load(); u != nil {
-		return *u
-	}
-	return Usage{}
-}
-
 // isRoot reports whether the call is what contexts of a run begin with.
 func (c *call) isRoot() bool { return c.parent == nil && c.root != nil }
-
-// claim gives the next call of the name in this scope its address. A name is
-// an escaped segment.
-func (s *Scope) claim(name string) Address {
-	n, mu := &s.own, &s.mu
-	if s.call.isRoot() {
-		n, mu = &s.call.root.numbering, &s.call.root.mu
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	latest := n.counts[name]
-	if latest == nil {
-		first := newAddress(s.path(), name, 0)
-		latest = &first
-		if n.counts == nil {
-			n.counts = make(map[string]*Address)
-		}
-		n.counts[name] = latest
-	}
-	latest.nth++
-	return *latest
-}
 
 // path is what stands before the names of calls made in this scope.
 func (s *Scope) path() string {

@@ -27,10 +27,13 @@ func AddUsage(ctx context.Context, u Usage) {
 	for s != nil && !s.IsAttempt() {
 		s = s.call.parent // a branch has no records of its own
 	}
-	if s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		u = s.usage().Plus(u)
-		s.used.Store(&u)
+	for s != nil {
+		old, sum := s.used.Load(), u
+		if old != nil {
+			sum = old.Plus(u)
+		}
+		if s.used.CompareAndSwap(old, &sum) {
+			return
+		}
 	}
 }
