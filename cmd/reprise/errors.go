@@ -121,6 +121,7 @@ func oneLine(text string) string {
 
 // kindOf is the kind of an error in JSON.
 func kindOf(code int, err error) string {
+	var lost *lostError
 	switch {
 	case code == exitUsage:
 		return "usage"
@@ -136,6 +137,8 @@ func kindOf(code int, err error) string {
 		return "format"
 	case errors.Is(err, state.ErrNotRunning):
 		return "not_running"
+	case errors.As(err, &lost):
+		return "lost"
 	}
 	return "failure"
 }
