@@ -28,8 +28,11 @@ func (t *text) call(r *core.Record) {
 		t.ending(r)
 	}
 	t.finish(r)
-	if r.IsOutcome() && r.IsRetry() {
+	switch question := awaited(r); {
+	case r.IsOutcome() && r.IsRetry():
 		t.total(r)
+	case question != "" && !t.asked:
+		t.hint(depth, r.RunID, question)
 	}
 }
 

@@ -174,6 +174,27 @@ func TestTreeIsBounded(t *testing.T) {
 	assert.Equal(t, 100, strings.Count(out.String(), "[STARTED]"))
 }
 
+func TestQuestionsThatAreRememberedAreBounded(t *testing.T) {
+	var q questions
+	call := core.Record{Kind: core.KindTool, Status: core.StatusAwaiting}
+	for i := range 2 * maxAsked {
+		call.RunID = fmt.Sprint("run", i/3)
+		id := fmt.Sprint("question", i)
+		require.False(t, q.take(&call, id))
+		require.True(t, q.take(&call, id))
+		if i%3 == 0 {
+			q.take(&core.Record{Kind: core.KindAnswer, RunID: call.RunID, Name: id}, "")
+		}
+		n := 0
+		for _, told := range q.told {
+			require.NotEmpty(t, told)
+			n += len(told)
+		}
+		require.Equal(t, q.n, n)
+		require.LessOrEqual(t, n, maxAsked)
+	}
+}
+
 func TestGroupOfVeryManyBranchesHasNoWrongLine(t *testing.T) {
 	var out strings.Builder
 	p := New(&out)

@@ -57,7 +57,7 @@ func (a *app) repair(runID string) error {
 	if err := a.repaired(&report); err != nil || report.Lost == 0 {
 		return err
 	}
-	return &lostError{report.RunID, report.Lost, a.dir}
+	return &lostError{report.RunID, report.Lost, a.dir, a.command}
 }
 
 func (a *app) repaired(report *snapshot.RepairReport) error {
@@ -80,13 +80,13 @@ func (a *app) repaired(report *snapshot.RepairReport) error {
 
 // lostError is a run that was repaired and has lost records.
 type lostError struct {
-	runID string
-	n     uint64
-	dir   string
+	runID        string
+	n            uint64
+	dir, command string
 }
 
 func (e *lostError) Error() string {
 	return fmt.Sprintf("WARNING: run %s lost %s: calls whose outcomes were lost are made again when it is opened, also those that must happen only once; "+
-		"before you open it, see with `reprise show %s` and in %s/artifacts what is left of them, or leave it as it is and go on in a fork from a call before the loss, with `reprise fork`",
-		e.runID, plural(e.n, "record"), e.runID, e.dir)
+		"before you open it, see with `%s show %s` and in %s/artifacts what is left of them, or leave it as it is and go on in a fork from a call before the loss, with `%s fork`",
+		e.runID, plural(e.n, "record"), e.command, e.runID, e.dir, e.command)
 }
