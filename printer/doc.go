@@ -70,6 +70,12 @@
 // branches has ended; with them it has a bar; in both it has a line when it is
 // over: when what is around it goes on or ends.
 //
+// # Questions
+//
+// A question is told once until its run pauses, with the command that answers
+// it ([WithCommand]); the calls that wait for it name its ID. A run that goes
+// on without the answer tells it again.
+//
 // # Bounds
 //
 // A printer follows 65,536 calls and groups at once; what comes on top is

@@ -113,7 +113,8 @@ func (t *text) answer(r *core.Record) {
 	t.finish(r)
 }
 
-// awaiting tells which question a call waits for.
+// awaiting tells which question a call waits for; its text only where that was
+// not told before.
 func (t *text) awaiting(r *core.Record) {
 	e := r.Interrupt()
 	if e == nil {
@@ -122,5 +123,7 @@ func (t *text) awaiting(r *core.Record) {
 		return
 	}
 	t.message(" ", e.Question)
-	t.message(": ", e.Message)
+	if !t.asked || e.Question == "" {
+		t.message(": ", e.Message)
+	}
 }

@@ -48,6 +48,30 @@ func TestRunThatWaitsAgainTellsAgainHowItIsAnswered(t *testing.T) {
 	assert.Equal(t, 3, strings.Count(printed(found.Records), howToAnswer), "at each pause")
 }
 
+func TestTextOfAQuestionIsToldOnceInAPause(t *testing.T) {
+	store := snapshot.NewMemoryStore()
+	assert.Equal(t, `▶ run r1 [STARTED]
+🤖 clerk [STARTED]
+  🔧 refund [STARTED]
+    ⏸ QUESTION clerk/refund?1: refund it?
+      · reprise answer r1 'clerk/refund?1' JSON
+  ⏸ refund [AWAITING] clerk/refund?1
+⏸ clerk [AWAITING] clerk/refund?1
+⏸ run r1 [AWAITING]
+`, asking(t, store))
+	again := `🤖 clerk [STARTED]
+  🔧 refund [STARTED]
+  ⏸ refund [AWAITING] clerk/refund?1: refund it?
+    · reprise answer r1 'clerk/refund?1' JSON
+⏸ clerk [AWAITING] clerk/refund?1
+⏸ run r1 [AWAITING]
+`
+	for _, options := range [][]printer.Option{nil, {printer.WithCompact()}} {
+		_, got, _ := strings.Cut(asking(t, store, options...), "\n")
+		assert.Equal(t, again, got)
+	}
+}
+
 func TestHintHasTheCommandOfTheUser(t *testing.T) {
 	question := core.Record{RunID: "r1", Kind: core.KindQuestion, Status: core.StatusAwaiting, Name: "clerk?1"}
 	assert.Equal(t, "⏸ QUESTION clerk?1\n  · ./ops --dir 'my data' answer r1 'clerk?1' JSON\n",
