@@ -414,6 +414,13 @@ func TestReplayedRecordsAreMarked(t *testing.T) {
 		printed([]core.Record{r}))
 }
 
+func TestRecalledCallSaysOnceThatItIs(t *testing.T) {
+	r := tool(t, core.StatusRecovered, 0)
+	r.Replayed = true // as runs publish it
+	assert.Equal(t, "↻ fetch_data [RECOVERED from history]\n", printed([]core.Record{r}))
+	assert.Equal(t, "↻ fetch_data [RECOVERED from history]\n", printed([]core.Record{r}, printer.WithCompact()))
+}
+
 func TestPreviewsAreShownOnRequest(t *testing.T) {
 	encoded := func(v any) []byte {
 		data, err := core.Encode(v)

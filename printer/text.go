@@ -120,7 +120,7 @@ func (t *text) end() { t.add("\n") }
 
 // finish ends the line that a record surely has.
 func (t *text) finish(r *core.Record) {
-	if r.Replayed {
+	if r.Replayed && r.Status != core.StatusRecovered { // which says so
 		t.add(" (replayed)")
 	}
 	t.end()
