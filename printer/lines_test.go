@@ -317,6 +317,22 @@ func TestRunHasItsOwnLines(t *testing.T) {
 	}))
 }
 
+func TestRunTellsWhereItGoesOn(t *testing.T) {
+	run := core.Record{RunID: "r1", Kind: core.KindRun, Status: core.StatusStarted, Name: "nightly", Detail: &core.Detail{Message: "weather"}}
+	records := []core.Record{run, tool(t, core.StatusStarted, 0), run, tool(t, core.StatusStarted, 0), completed(t, 0, half)} // it was killed
+	for i := range records {
+		records[i].Seq = uint64(i + 1)
+	}
+	want := `▶ nightly (run r1) [STARTED] weather
+🔧 fetch_data [STARTED]
+▶ nightly (run r1) [RESUMED]
+🔧 fetch_data [STARTED]
+✔ fetch_data [COMPLETED] (0.5s)
+`
+	assert.Equal(t, want, printed(records))
+	assert.Equal(t, strings.Replace(want, "▶ nightly (run r1) [RES", "⏸ fetch_data [UNFINISHED]\n▶ nightly (run r1) [RES", 1), printed(records, printer.WithCompact()))
+}
+
 func TestLogsAreIndentedIntoTheirCall(t *testing.T) {
 	log := func(path string, detail *core.Detail) core.Record {
 		return core.Record{RunID: "r1", Kind: core.KindLog, Status: core.StatusRecorded, Address: address(t, path), Detail: detail}

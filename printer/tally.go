@@ -83,7 +83,7 @@ func (t *tally) clock(r *core.Record) {
 	if known && !r.Time.After(before) {
 		return
 	}
-	if goesOn := r.Kind == core.KindRun && r.Status == core.StatusStarted; known && !goesOn {
+	if begins := r.Kind == core.KindRun && r.Status == core.StatusStarted; known && !begins {
 		t.summary.Took += r.Time.Sub(before)
 	}
 	if !known && len(t.latest) >= maxLatest {
