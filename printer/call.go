@@ -95,6 +95,10 @@ func (t *text) failure(r *core.Record) {
 		t.tag(bad, "FAILED: ", words(r.Reason))
 	}
 	t.times(r)
+	if r.Reason == core.ReasonPanic && r.Err != nil {
+		t.message(" - ", strings.TrimPrefix(fmt.Sprint(r.Err), "panic: ")) // which was told
+		return
+	}
 	t.cause(r.Err)
 }
 

@@ -154,7 +154,7 @@ func TestCallThatIsFirstHeardOfWhenItFailsHasItsNameInTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusFailed, WillRetry: true, Name: "fetch", Address: a, MaxAttempts: 3})
 	require.NoError(t, p.Close())
-	assert.Equal(t, "✖ fetch [FAILED] (0ms)\n  ↻ Retrying (attempt 2/3) at once...\n⏸ fetch [UNFINISHED]\n", out.String())
+	assert.Equal(t, "✖ fetch [FAILED] (<1ms)\n  ↻ Retrying (attempt 2/3) at once...\n⏸ fetch [UNFINISHED]\n", out.String())
 }
 
 func TestTreeIsBounded(t *testing.T) {
@@ -278,11 +278,11 @@ func TestBranchOfSeveralCallsIsDoneWhenTheLastIs(t *testing.T) {
 	publish(core.StatusStarted, "after")
 	assert.Equal(t, `  🔧 one (g/1) [STARTED]
   🔧 one (g/2) [STARTED]
-  ✖ one (g/1) [FAILED: permanent] (0ms)
+  ✖ one (g/1) [FAILED: permanent] (<1ms)
 ▦ g 1 failed, 1 running
   🔧 two (g/1) [STARTED]
-  ✔ two (g/1) [COMPLETED] (0ms)
-  ✔ one (g/2) [COMPLETED] (0ms)
+  ✔ two (g/1) [COMPLETED] (<1ms)
+  ✔ one (g/2) [COMPLETED] (<1ms)
 ▦ g 2 done
 🔧 after [STARTED]
 `, out.String())

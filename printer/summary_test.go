@@ -73,7 +73,7 @@ func TestSummaryHasTheTextOfTheSpecification(t *testing.T) {
 ├─ Failed: 1 (tools 1)
 ├─ Attempts: 17
 ├─ Total time: 32.0s
-└─ Time waiting: 32.0s
+└─ Time waiting: 32.0s (added up over calls)
 
 📊 SLOWEST CALLS
 ├─ 9.0s fetch_data#2 (4 attempts)
