@@ -167,20 +167,23 @@ func tenths(d time.Duration) string {
 	return duration(d.Truncate(time.Second))
 }
 
-// group is a bar of the branches of a group.
+// group is a bar of the branches of a group that have begun: one cell for each,
+// as far as there is room, and else so many for each part of them. It is no
+// share of the whole, for how many there will be is not known.
 func (a *area) group(g *groupNode, room int) []piece {
 	p := &g.progress
 	state := " " + p.String()
 	pieces := []piece{{faint, a.symbols.group + " "}, {"", g.label + " "}}
 	const most, least = 20, 5
 	length := room - columnsOf(a.symbols.group) - 2 - columnsOf(g.label) - columnsOf(state)
-	if length = min(length, most); length >= least && !g.tooMany && p.known > 0 {
+	begun := p.begun()
+	if length = min(length, most, begun); length >= min(least, begun) && !g.tooMany && begun > 0 {
 		filled := 0
 		for _, part := range []struct {
 			style style
 			upTo  int
 		}{{good, p.done}, {bad, p.done + p.failed}, {paused, p.ended()}} {
-			n := part.upTo * length / p.known
+			n := part.upTo * length / begun
 			pieces = append(pieces, piece{part.style, strings.Repeat(a.bar, n-filled)})
 			filled = n
 		}

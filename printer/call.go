@@ -28,8 +28,11 @@ func (t *text) call(r *core.Record) {
 		t.ending(r)
 	}
 	t.finish(r)
-	if r.IsOutcome() && r.IsRetry() {
+	switch question := awaited(r); {
+	case r.IsOutcome() && r.IsRetry():
 		t.total(r)
+	case question != "" && !t.asked:
+		t.hint(depth, r.RunID, question)
 	}
 }
 
@@ -92,6 +95,10 @@ func (t *text) failure(r *core.Record) {
 		t.tag(bad, "FAILED: ", words(r.Reason))
 	}
 	t.times(r)
+	if r.Reason == core.ReasonPanic && r.Err != nil {
+		t.message(" - ", strings.TrimPrefix(fmt.Sprint(r.Err), "panic: ")) // which was told
+		return
+	}
 	t.cause(r.Err)
 }
 

@@ -17,6 +17,7 @@ type course struct {
 	compact bool
 	bars    bool // groups have bars, and lines only when they are over
 	out     text // to be written
+	asked   questions
 }
 
 // told is a record in the words of the printer.
@@ -25,10 +26,16 @@ type told struct {
 	retry   []byte // the line below a failure that an attempt will follow
 	label   string // of a call; in the compact form only
 	problem string // why an attempt is put off; for live lines only
+
+	question string // that a call waits for, by its ID
+	again    []byte // instead of lines, where the question was told before
 }
 
 // take takes in a record.
 func (c *course) take(r *core.Record, told *told) {
+	if c.asked.take(r, told.question) {
+		told.lines = told.again
+	}
 	switch {
 	case r.Kind.IsCall():
 		c.call(r, told)

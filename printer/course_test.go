@@ -154,7 +154,7 @@ func TestCallThatIsFirstHeardOfWhenItFailsHasItsNameInTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusFailed, WillRetry: true, Name: "fetch", Address: a, MaxAttempts: 3})
 	require.NoError(t, p.Close())
-	assert.Equal(t, "✖ fetch [FAILED] (0ms)\n  ↻ Retrying (attempt 2/3) at once...\n⏸ fetch [UNFINISHED]\n", out.String())
+	assert.Equal(t, "✖ fetch [FAILED] (<1ms)\n  ↻ Retrying (attempt 2/3) at once...\n⏸ fetch [UNFINISHED]\n", out.String())
 }
 
 func TestTreeIsBounded(t *testing.T) {
@@ -174,6 +174,27 @@ func TestTreeIsBounded(t *testing.T) {
 	assert.Equal(t, 100, strings.Count(out.String(), "[STARTED]"))
 }
 
+func TestQuestionsThatAreRememberedAreBounded(t *testing.T) {
+	var q questions
+	call := core.Record{Kind: core.KindTool, Status: core.StatusAwaiting}
+	for i := range 2 * maxAsked {
+		call.RunID = fmt.Sprint("run", i/3)
+		id := fmt.Sprint("question", i)
+		require.False(t, q.take(&call, id))
+		require.True(t, q.take(&call, id))
+		if i%3 == 0 {
+			q.take(&core.Record{Kind: core.KindAnswer, RunID: call.RunID, Name: id}, "")
+		}
+		n := 0
+		for _, told := range q.told {
+			require.NotEmpty(t, told)
+			n += len(told)
+		}
+		require.Equal(t, q.n, n)
+		require.LessOrEqual(t, n, maxAsked)
+	}
+}
+
 func TestGroupOfVeryManyBranchesHasNoWrongLine(t *testing.T) {
 	var out strings.Builder
 	p := New(&out)
@@ -184,7 +205,7 @@ func TestGroupOfVeryManyBranchesHasNoWrongLine(t *testing.T) {
 		p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusCompleted, Address: a})
 	}
 	require.NoError(t, p.Close())
-	assert.Contains(t, out.String(), "▦ g 8/8 done\n")
+	assert.Contains(t, out.String(), "▦ g 8 done\n")
 	assert.NotContains(t, out.String(), fmt.Sprint(maxBranches+10, " done"))
 }
 
@@ -210,9 +231,34 @@ func TestGroupsTellTheirProgressAtEachTenth(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{
-		"20/200 done", "40/200 done", "60/200 done", "80/200 done", "100/200 done",
-		"120/200 done", "140/200 done", "160/200 done", "180/200 done", "200/200 done",
+		"20 done, 180 running", "40 done, 160 running", "60 done, 140 running", "80 done, 120 running", "100 done, 100 running",
+		"120 done, 80 running", "140 done, 60 running", "160 done, 40 running", "180 done, 20 running", "200 done",
 	}, told)
+}
+
+func TestGroupDoesNotClaimToKnowHowManyBranchesThereWillBe(t *testing.T) {
+	var out strings.Builder
+	p := New(&out)
+	publish := func(status core.Status, n int) {
+		a, err := core.ParseAddress(fmt.Sprintf("group:g/%d/tool", n))
+		require.NoError(t, err)
+		p.Publish(core.Record{Kind: core.KindTool, Status: status, Address: a})
+	}
+	publish(core.StatusStarted, 1)
+	publish(core.StatusStarted, 2)
+	for n := range 3 { // two workers have five branches to do
+		publish(core.StatusCompleted, n+1)
+		publish(core.StatusStarted, n+3)
+	}
+	publish(core.StatusCompleted, 4)
+	publish(core.StatusCompleted, 5)
+	var told []string
+	for line := range strings.Lines(out.String()) {
+		if s, ok := strings.CutPrefix(line, "▦ g "); ok {
+			told = append(told, strings.TrimSpace(s))
+		}
+	}
+	assert.Equal(t, []string{"1 done, 1 running", "2 done, 1 running", "3 done, 1 running", "4 done, 1 running", "5 done"}, told)
 }
 
 func TestBranchOfSeveralCallsIsDoneWhenTheLastIs(t *testing.T) {
@@ -232,12 +278,12 @@ func TestBranchOfSeveralCallsIsDoneWhenTheLastIs(t *testing.T) {
 	publish(core.StatusStarted, "after")
 	assert.Equal(t, `  🔧 one (g/1) [STARTED]
   🔧 one (g/2) [STARTED]
-  ✖ one (g/1) [FAILED: permanent] (0ms)
-▦ g 0/2 done, 1 failed
+  ✖ one (g/1) [FAILED: permanent] (<1ms)
+▦ g 1 failed, 1 running
   🔧 two (g/1) [STARTED]
-  ✔ two (g/1) [COMPLETED] (0ms)
-  ✔ one (g/2) [COMPLETED] (0ms)
-▦ g 2/2 done
+  ✔ two (g/1) [COMPLETED] (<1ms)
+  ✔ one (g/2) [COMPLETED] (<1ms)
+▦ g 2 done
 🔧 after [STARTED]
 `, out.String())
 }

@@ -36,7 +36,7 @@
 //
 //	🤖 assistant ⠹ 2.1s
 //	├─ 🔧 fetch_data ↻ Retrying (attempt 2/3) in 1.4s... - Connection timeout
-//	└─ ▦ cities ████████░░░░░░░░░░░░ 3/8 done, 1 failed, 2 retrying
+//	└─ ▦ cities ████░░░░ 3 done, 1 failed, 2 running, 2 retrying
 //	   ├─ 🔧 get_weather (cities/4) ⠹ 0.6s
 //	   ├─ 🔧 get_weather (cities/5) ⠹ 0.6s
 //	… and 2 more running, 2 retrying
@@ -63,12 +63,19 @@
 //
 // # Groups
 //
-// Records tell of calls in the branches of a group and not of the group. How
-// many branches it has is known from the highest number so far: with fewer
-// workers than branches, it grows. A branch is done or failed by its last
-// call. Without live lines a group has a line whenever another tenth of its
-// branches has ended; with them it has a bar; in both it has a line when it is
-// over: when what is around it goes on or ends.
+// Records tell of calls in the branches of a group and not of the group: how
+// many branches have begun is known, and not how many there will be. A branch is
+// done or failed by its last call. Without live lines a group has a line whenever
+// another tenth of its branches so far has ended; with them it has a bar, with a
+// cell for each branch that has begun, or a part of them where they are more than
+// twenty; in both it has a line when it is over: when what is around it goes on or
+// ends.
+//
+// # Questions
+//
+// A question is told once until its run pauses, with the command that answers
+// it ([WithCommand]); the calls that wait for it name its ID. A run that goes
+// on without the answer tells it again.
 //
 // # Bounds
 //

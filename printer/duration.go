@@ -5,11 +5,9 @@ import (
 	"time"
 )
 
-// duration is d as people read it: "12ms", "0.5s", "1m05s", "2h00m09s".
+// duration is d as people read it: "<1ms", "12ms", "0.5s", "1m05s", "2h00m09s".
 func duration(d time.Duration) string {
 	switch {
-	case d <= 0:
-		return "0ms"
 	case d < time.Millisecond:
 		return "<1ms"
 	case d.Round(time.Millisecond) < 100*time.Millisecond:

@@ -10,8 +10,8 @@ import (
 
 func TestDurationIsShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		-time.Second:                  "0ms",
-		0:                             "0ms",
+		-time.Second:                  "<1ms",
+		0:                             "<1ms",
 		300 * time.Microsecond:        "<1ms",
 		12 * time.Millisecond:         "12ms",
 		99 * time.Millisecond:         "99ms",

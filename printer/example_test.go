@@ -57,7 +57,7 @@ func Example() {
 	// ├─ Completed: 1 (tools 1)
 	// ├─ Failed: 0
 	// ├─ Attempts: 2
-	// └─ Time waiting: 2.0s
+	// └─ Time waiting: 2.0s (added up over calls)
 	//
 	// 📊 RETRY STATISTICS
 	// ├─ Total events with retries: 1

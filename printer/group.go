@@ -3,6 +3,7 @@ package printer
 import (
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -12,9 +13,9 @@ import (
 const maxBranches = 1 << 16
 
 // groupNode follows a parallel group. Records tell of the calls in its
-// branches, not of the group: that it exists is known from its first call, how
-// many branches it has from the highest number so far, and that it is over
-// when what is around it goes on.
+// branches, not of the group: that it exists is known from its first call, and
+// that it is over when what is around it goes on. How many branches it will have
+// is not known.
 type groupNode struct {
 	label    string
 	branches map[int]branchState
@@ -31,12 +32,14 @@ type branchState struct {
 
 // progress counts branches.
 type progress struct {
-	known                 int
+	known                 int // the highest number so far
 	done, failed, stopped int
 	running, retrying     int
 }
 
 func (p *progress) ended() int { return p.done + p.failed + p.stopped }
+
+func (p *progress) begun() int { return p.ended() + p.running + p.retrying }
 
 // count adds n branches that stand like b.
 func (p *progress) count(b branchState, n int) {
@@ -73,7 +76,7 @@ func change(above *node, branch, calls, waiting int, last core.Status) {
 }
 
 // isDue reports whether a line about a group is to be written while it goes
-// on: whenever another tenth of the branches that are known has ended.
+// on: whenever another tenth of the branches so far has ended.
 func (g *groupNode) isDue() bool {
 	return g.hasLine() && g.progress.ended() >= g.told.ended()+max(1, g.progress.known/10)
 }
@@ -82,16 +85,17 @@ func (g *groupNode) isDue() bool {
 func (g *groupNode) hasLine() bool {
 	now, told := g.progress, g.told
 	now.running, told.running = 0, 0
+	told.known = now.known // it is not told
 	return !g.tooMany && now.known > 1 && now != told
 }
 
-// progress writes the line of a group: "cities 3/8 done, 1 failed".
+// progress writes the line of a group: "cities 3 done, 1 failed".
 func (t *text) progress(depth int, g *groupNode) {
 	m := mark{t.group, faint}
 	switch p := &g.progress; {
 	case p.failed > 0:
 		m.style = bad
-	case p.done == p.known:
+	case p.done == p.begun():
 		m.style = good
 	}
 	t.begin(depth, m)
@@ -99,18 +103,18 @@ func (t *text) progress(depth int, g *groupNode) {
 	t.end()
 }
 
-// String is "3/8 done, 1 failed, 2 retrying".
+// String is "3 done, 1 failed, 2 running".
 func (p *progress) String() string {
-	s := strconv.Itoa(p.done) + "/" + strconv.Itoa(p.known) + " done"
-	for _, more := range []struct {
+	var parts []string
+	for _, part := range []struct {
 		n    int
 		what string
-	}{{p.failed, "failed"}, {p.stopped, "stopped"}, {p.retrying, "retrying"}} {
-		if more.n > 0 {
-			s += ", " + strconv.Itoa(more.n) + " " + more.what
+	}{{p.done, "done"}, {p.failed, "failed"}, {p.stopped, "stopped"}, {p.running, "running"}, {p.retrying, "retrying"}} {
+		if part.n > 0 {
+			parts = append(parts, strconv.Itoa(part.n)+" "+part.what)
 		}
 	}
-	return s
+	return strings.Join(parts, ", ")
 }
 
 // groupName is the name in a segment such as "group:north%2Fsouth#2".

@@ -18,6 +18,9 @@ func (t *text) label(r *core.Record) {
 		name = segment
 	}
 	t.cleanOr(name, maxName, r.Kind.String())
+	if tag == name {
+		tag = "" // a step is named by its tag
+	}
 	branch := branchOf(r.Address.Scope())
 	switch {
 	case tag != "" && branch != "":

@@ -195,6 +195,21 @@ func TestFailureTellsItsReasonInWords(t *testing.T) {
 			r.Duration, r.Stage = 0, core.StagePrecondition
 			return r
 		}(), "[FAILED: precondition] (12ms) - Connection timeout"},
+		{"panic", func() core.Record {
+			r := failed(t, 0, core.ReasonPanic, half)
+			r.Err = &core.PanicError{Value: "oh"}
+			return r
+		}(), "[FAILED: panic] (0.5s) - oh"},
+		{"recorded panic", func() core.Record {
+			r := failed(t, 0, core.ReasonPanic, half)
+			r.Err = core.Recorded(&core.PanicError{Value: "oh"})
+			return r
+		}(), "[FAILED: panic] (0.5s) - oh"},
+		{"before any attempt", func() core.Record {
+			r := failed(t, 0, core.ReasonInDoubt, 0)
+			r.Duration = 0
+			return r
+		}(), "[FAILED: in doubt] (<1ms) - Connection timeout"},
 		{"no error", func() core.Record {
 			r := failed(t, 0, core.ReasonPermanent, half)
 			r.Err = nil
@@ -278,6 +293,9 @@ func TestNestedCallsAreIndented(t *testing.T) {
 func TestTagsAndBranchesTellCallsApart(t *testing.T) {
 	assert.Equal(t, `🔧 fetch_data (collect) [STARTED]
 🔧 fetch_data (collect#2) [STARTED]
+· now [STARTED]
+· now#2 [STARTED]
+    · now (cities/1) [STARTED]
     🔧 get_weather (cities/1) [STARTED]
     🔧 get_weather#2 (cities/2) [STARTED]
       🔧 lookup (cities/2) [STARTED]
@@ -286,6 +304,9 @@ func TestTagsAndBranchesTellCallsApart(t *testing.T) {
 `, printed([]core.Record{
 		call(t, core.KindTool, core.StatusStarted, "step:collect", "fetch_data"),
 		call(t, core.KindTool, core.StatusStarted, "step:collect#2", "fetch_data"),
+		call(t, core.KindStep, core.StatusStarted, "step:now", "now"),
+		call(t, core.KindStep, core.StatusStarted, "step:now#2", "now"),
+		call(t, core.KindStep, core.StatusStarted, "assistant/group:cities/1/step:now", "now"),
 		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/1/get_weather", "get_weather"),
 		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2/get_weather#2", "get_weather"),
 		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2/get_weather/lookup", "lookup"),
@@ -315,6 +336,22 @@ func TestRunHasItsOwnLines(t *testing.T) {
 `, printed([]core.Record{
 		described, run(core.StatusStarted, "nightly"), run(core.StatusCompleted, "nightly"), failed, interrupted, nameless,
 	}))
+}
+
+func TestRunTellsWhereItGoesOn(t *testing.T) {
+	run := core.Record{RunID: "r1", Kind: core.KindRun, Status: core.StatusStarted, Name: "nightly", Detail: &core.Detail{Message: "weather"}}
+	records := []core.Record{run, tool(t, core.StatusStarted, 0), run, tool(t, core.StatusStarted, 0), completed(t, 0, half)} // it was killed
+	for i := range records {
+		records[i].Seq = uint64(i + 1)
+	}
+	want := `▶ nightly (run r1) [STARTED] weather
+🔧 fetch_data [STARTED]
+▶ nightly (run r1) [RESUMED]
+🔧 fetch_data [STARTED]
+✔ fetch_data [COMPLETED] (0.5s)
+`
+	assert.Equal(t, want, printed(records))
+	assert.Equal(t, strings.Replace(want, "▶ nightly (run r1) [RES", "⏸ fetch_data [UNFINISHED]\n▶ nightly (run r1) [RES", 1), printed(records, printer.WithCompact()))
 }
 
 func TestLogsAreIndentedIntoTheirCall(t *testing.T) {
@@ -412,6 +449,13 @@ func TestReplayedRecordsAreMarked(t *testing.T) {
 	r.Replayed = true
 	assert.Equal(t, "✔ fetch_data [COMPLETED after 3 attempts] (5.2s total) (replayed)\n  ↻ Recovered after 2 retries\n",
 		printed([]core.Record{r}))
+}
+
+func TestRecalledCallSaysOnceThatItIs(t *testing.T) {
+	r := tool(t, core.StatusRecovered, 0)
+	r.Replayed = true // as runs publish it
+	assert.Equal(t, "↻ fetch_data [RECOVERED from history]\n", printed([]core.Record{r}))
+	assert.Equal(t, "↻ fetch_data [RECOVERED from history]\n", printed([]core.Record{r}, printer.WithCompact()))
 }
 
 func TestPreviewsAreShownOnRequest(t *testing.T) {

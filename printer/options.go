@@ -8,6 +8,7 @@ type config struct {
 	symbols  *symbols
 	previews bool
 	terminal *terminal
+	command  string
 }
 
 // form is when lines are written.
@@ -38,6 +39,12 @@ func WithPreviews() Option { return func(c *config) { c.previews = true } }
 // WithASCII uses symbols of plain ASCII, such as "*", "x" and "~", for
 // consoles without emoji. Names and messages stay as they are.
 func WithASCII() Option { return func(c *config) { c.symbols = &ascii } }
+
+// WithCommand is what stands for "reprise" in the line below a question that
+// tells how it is answered, such as "reprise --dir /var/lib/agents" where the
+// runs are not where the command looks by itself. It is written as it is, cut
+// to one line; without it, for "", there is no such line.
+func WithCommand(command string) Option { return func(c *config) { c.command = command } }
 
 // WithTerminal says that the writer is a terminal of a size, for writers that
 // are no *os.File, such as a session of a remote shell. The function is called

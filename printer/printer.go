@@ -42,13 +42,16 @@ func New(w io.Writer, options ...Option) *Printer {
 	if w == nil {
 		w = io.Discard
 	}
-	c := config{symbols: &emoji, terminal: terminalOf(w)}
+	c := config{symbols: &emoji, terminal: terminalOf(w), command: "reprise"}
 	for _, option := range options {
 		option(&c)
 	}
 	live := c.form == formAuto && c.terminal != nil && c.terminal.live
 	p := &Printer{
-		look:     look{symbols: c.symbols, colors: wantsColors(c.terminal), guides: live},
+		look: look{
+			symbols: c.symbols, colors: wantsColors(c.terminal), guides: live,
+			command: string(appendClean(nil, c.command, maxCommand, c.symbols.ellipsis)),
+		},
 		previews: c.previews, compact: live || c.form == formCompact, live: live,
 		done: make(chan struct{}), w: w, tally: newTally(remembered),
 	}
@@ -175,11 +178,13 @@ func (p *Printer) liveLines() []liveLine {
 // tell puts a record into words.
 func (p *Printer) tell(r *core.Record) told {
 	t := text{look: &p.look, buf: make([]byte, 0, 160)}
-	t.record(r)
-	if p.previews && r.Detail != nil {
-		t.previews(r)
-	}
+	t.whole(r, p.previews)
 	out := told{lines: t.buf}
+	if out.question = awaited(r); out.question != "" {
+		again := text{look: &p.look, asked: true}
+		again.whole(r, p.previews)
+		out.again = again.buf
+	}
 	if !r.Kind.IsCall() || r.Status != core.StatusStarted && r.Status != core.StatusRetrying && !r.WillRetry {
 		return out
 	}
@@ -195,6 +200,14 @@ func (p *Printer) tell(r *core.Record) told {
 		out.problem = t.apart(func(t *text) { t.message("", fmt.Sprint(r.Err)) })
 	}
 	return out
+}
+
+// whole adds the lines of r, and the previews if they are wanted.
+func (t *text) whole(r *core.Record, previews bool) {
+	t.record(r)
+	if previews && r.Detail != nil {
+		t.previews(r)
+	}
 }
 
 // record adds the lines of r.

@@ -107,7 +107,7 @@ func (s *Summary) totals() []string {
 	add(s.GoingOn > 0, s.byKind("Not ended", func(e Executions) int { return e.GoingOn }))
 	add(true, fmt.Sprintf("Attempts: %d", s.Attempts))
 	add(s.Took > 0, "Total time: "+duration(s.Took))
-	add(s.Waited > 0, "Time waiting: "+duration(s.Waited))
+	add(s.Waited > 0, "Time waiting: "+duration(s.Waited)+" (added up over calls)")
 	add(s.Usage.TotalTokens() != 0, fmt.Sprintf("Tokens: %d (%d in, %d out)", s.Usage.TotalTokens(), s.Usage.InputTokens, s.Usage.OutputTokens))
 	add(s.Usage.Cost != 0, "Cost: "+money(s.Usage.Cost))
 	return lines

@@ -73,7 +73,7 @@ func TestSummaryHasTheTextOfTheSpecification(t *testing.T) {
 ├─ Failed: 1 (tools 1)
 ├─ Attempts: 17
 ├─ Total time: 32.0s
-└─ Time waiting: 32.0s
+└─ Time waiting: 32.0s (added up over calls)
 
 📊 SLOWEST CALLS
 ├─ 9.0s fetch_data#2 (4 attempts)
@@ -229,6 +229,45 @@ func TestTotalTimeLeavesOutThatARunStoodStill(t *testing.T) {
 	at = at.Add(-time.Minute)
 	record(0, core.KindTool, core.StatusCompleted)
 	assert.Equal(t, 3*sec, p.Summary().Took, "an old record, published again")
+}
+
+func TestTotalTimeLeavesOutAPauseThatWasAnsweredInTheMiddle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, live := snapshot.NewMemoryStore(), printer.New(nil)
+		refund := decorators.Tool("refund", "", func(ctx context.Context, _ struct{}) (bool, error) {
+			time.Sleep(sec) //nolint:forbidigo // the clock of a bubble
+			return core.Await[bool](ctx, "refund?")
+		})
+		run := func() error {
+			st, err := state.Open(t.Context(), store, "run-1", state.WithPublisher(live))
+			require.NoError(t, err)
+			_, err = refund.Call(st.Context(t.Context()), struct{}{})
+			require.NoError(t, st.Close())
+			return err
+		}
+		require.ErrorIs(t, run(), core.ErrAwaiting)
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock of a bubble
+		require.NoError(t, state.Answer(t.Context(), store, "run-1", "refund?1", true))
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock of a bubble
+		require.NoError(t, run())
+
+		found, err := store.Load(t.Context(), "run-1")
+		require.NoError(t, err)
+		restored := printer.New(nil)
+		publish(restored, found.Records...)
+		assert.Equal(t, 2*sec, live.Summary().Took)
+		assert.Equal(t, live.Summary(), restored.Summary())
+	})
+}
+
+func TestTotalTimeCountsWhatComesBeforeAnAnswerToARunThatGoesOn(t *testing.T) {
+	p := printer.New(nil)
+	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	for _, kind := range []core.Kind{core.KindQuestion, core.KindAnswer, core.KindLog} {
+		publish(p, core.Record{RunID: "r1", Kind: kind, Time: at})
+		at = at.Add(sec)
+	}
+	assert.Equal(t, 2*sec, p.Summary().Took)
 }
 
 func TestSlowestCallsAreTheFiveSlowest(t *testing.T) {

@@ -73,16 +73,17 @@ func (t *tally) add(r *core.Record) {
 const maxLatest = 1 << 12
 
 // clock counts the time since the record of the run before. Between the last
-// record of a run and its going on it stood still.
+// record of a run and its going on it stood still. An answer tells nothing of
+// that: it may be recorded while nobody runs the run.
 func (t *tally) clock(r *core.Record) {
-	if r.Time.IsZero() {
+	if r.Time.IsZero() || r.Kind == core.KindAnswer {
 		return
 	}
 	before, known := t.latest[r.RunID]
 	if known && !r.Time.After(before) {
 		return
 	}
-	if goesOn := r.Kind == core.KindRun && r.Status == core.StatusStarted; known && !goesOn {
+	if begins := r.Kind == core.KindRun && r.Status == core.StatusStarted; known && !begins {
 		t.summary.Took += r.Time.Sub(before)
 	}
 	if !known && len(t.latest) >= maxLatest {

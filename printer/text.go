@@ -14,6 +14,7 @@ const (
 	maxMessage = 200 // an error, a message, a preview
 	maxKey     = 40
 	maxValue   = 80
+	maxCommand = 1000
 )
 
 // More than that is not indented, nor told of a log.
@@ -27,6 +28,8 @@ type look struct {
 	*symbols
 	colors bool
 	guides bool // lines show what they are inside of
+	// command answers questions; empty for none.
+	command string
 }
 
 // text builds the lines of one record. What did not come from this package is
@@ -34,6 +37,8 @@ type look struct {
 type text struct {
 	*look
 	buf []byte
+	// asked says that the question that a call waits for was told before.
+	asked bool
 }
 
 func (t *text) add(parts ...string) {
@@ -115,7 +120,7 @@ func (t *text) end() { t.add("\n") }
 
 // finish ends the line that a record surely has.
 func (t *text) finish(r *core.Record) {
-	if r.Replayed {
+	if r.Replayed && r.Status != core.StatusRecovered { // which says so
 		t.add(" (replayed)")
 	}
 	t.end()

@@ -12,9 +12,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
@@ -350,6 +352,68 @@ func TestRepairSavesWhatCanBeRead(t *testing.T) {
 			require.NoError(t, err)
 			require.Nil(t, report.Damage, "it is whole now")
 			require.Equal(t, test.kept+1, report.Kept)
+		})
+	}
+}
+
+// endedRun is a run with these records that was closed.
+func endedRun(t testing.TB, records []core.Record, status snapshot.Status) map[string][]byte {
+	t.Helper()
+	dir := t.TempDir()
+	s := newFileStore(t, dir)
+	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	for i := range records {
+		records[i].Seq = uint64(i) + 1
+		require.NoError(t, j.Append(records[i]))
+	}
+	require.NoError(t, j.Close(status))
+	return readRun(t, dir)
+}
+
+func TestARunThatLostRecordsIsNotWhatItWas(t *testing.T) {
+	end := func(kind core.Kind, status core.Status) core.Record {
+		return core.Record{Time: time.Unix(1_700_000_100, 0).UTC(), Kind: kind, Status: status}
+	}
+	last := end(core.KindRun, core.StatusCompleted)
+	for name, test := range map[string]struct {
+		ending   []core.Record
+		status   snapshot.Status
+		from, to float64 // of the file
+		want     snapshot.Status
+	}{
+		"all":                        {[]core.Record{last}, snapshot.StatusCompleted, 0.01, 0.99, snapshot.StatusInterrupted},
+		"the whole file":             {[]core.Record{last}, snapshot.StatusCompleted, 0, 1, snapshot.StatusInterrupted},
+		"its end":                    {[]core.Record{last}, snapshot.StatusCompleted, 0.9, 0.97, snapshot.StatusInterrupted},
+		"but not how it ended":       {[]core.Record{last}, snapshot.StatusCompleted, 0.2, 0.3, snapshot.StatusCompleted},
+		"but not that it failed":     {[]core.Record{end(core.KindRun, core.StatusFailed)}, snapshot.StatusFailed, 0.2, 0.3, snapshot.StatusFailed},
+		"but not that it is stopped": {[]core.Record{end(core.KindRun, core.StatusInterrupted)}, snapshot.StatusInterrupted, 0.2, 0.3, snapshot.StatusInterrupted},
+		"but not that it pauses": {
+			[]core.Record{end(core.KindRun, core.StatusAwaiting), end(core.KindAnswer, core.StatusRecorded)},
+			snapshot.StatusPaused, 0.2, 0.3, snapshot.StatusPaused,
+		},
+		"of one that does not tell": {nil, snapshot.StatusCompleted, 0.2, 0.3, snapshot.StatusInterrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const n = 2000 // in several frames
+			files := endedRun(t, append(storetest.Records(1, n), test.ending...), test.status)
+			p := newPlace(t)
+			data := slices.Clone(files["snapshot"])
+			from, to := int(test.from*float64(len(data))), int(test.to*float64(len(data)))
+			for i := range data[from:to] {
+				data[from+i] ^= 0xff
+			}
+			p.write(t, files, "snapshot", data)
+
+			report, err := snapshot.Repair(p.dir, "run")
+			require.NoError(t, err)
+			require.NotZero(t, report.Lost)
+			require.Equal(t, n+len(test.ending), report.Kept+int(report.Lost))
+			listed, err := p.store.List(t.Context(), snapshot.Filter{})
+			require.NoError(t, err)
+			require.Len(t, listed, 1)
+			require.Equal(t, test.want, listed[0].Status)
+			require.Equal(t, uint64(report.Kept), listed[0].LastSeq)
 		})
 	}
 }

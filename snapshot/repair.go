@@ -16,15 +16,18 @@ import (
 type RepairReport struct {
 	RunID   string
 	Kept    int           // the records that the run has now
-	Lost    uint64        // how many there were before and between those, as far as their numbers tell
+	Lost    uint64        // how many more there were, as far as their numbers and what is known of the run tell
 	Damage  *CorruptError // what was damaged first; nil if nothing was, and then nothing was done
 	Damaged []string      // the damaged files, kept in the directory of the run
 }
 
 // Repair saves what can be read of a damaged run. The records that are whole
 // become the run, in their order; those after a loss are numbered anew, for a
-// run has no holes. What lost its outcome runs again when the run is resumed.
-// The run is interrupted then, unless it says that it had ended.
+// run has no holes. What lost its outcome runs again when the run is resumed,
+// also what was to happen only once: look at RepairReport.Lost before the run
+// is opened. A run that lost records is interrupted, unless the record is left
+// with which it ended; one that lost none is as it was, or interrupted if it
+// was running.
 //
 // The damaged files stay beside the others, as *.damaged. A run that is not
 // damaged is left as it is; one that is open is ErrLocked.
@@ -69,7 +72,15 @@ func Repair(dir, runID string, opts ...FileOption) (RepairReport, error) {
 // happens before leaves the run as damaged as it was.
 func (s *FileStore) repair(r *reading, report *RepairReport) error {
 	salvaged := r.salvage()
-	report.Kept, report.Lost = len(salvaged), r.lost(salvaged)
+	info := s.latestInfo(r)
+	last := info.LastSeq
+	if n := len(salvaged); n > 0 {
+		last = max(last, salvaged[n-1].Seq)
+	}
+	report.Kept, report.Lost = len(salvaged), last-uint64(len(salvaged))
+	if report.Lost > 0 {
+		info.Status = endOf(salvaged, last)
+	}
 	for i := range salvaged {
 		salvaged[i].Seq = uint64(i) + 1
 	}
@@ -80,7 +91,7 @@ func (s *FileStore) repair(r *reading, report *RepairReport) error {
 	if err != nil {
 		return err
 	}
-	if err := w.salvaged(r, salvaged, s.repairedInfo(r, salvaged)); err != nil {
+	if err := w.salvaged(r, salvaged, repairedInfo(info, salvaged)); err != nil {
 		return w.abandon(err)
 	}
 	if err := w.file.Close(); err != nil {
@@ -112,13 +123,32 @@ func (r *reading) salvage() []core.Record {
 	return all
 }
 
-// lost counts the numbers that are not among the records.
-func (r *reading) lost(salvaged []core.Record) uint64 {
-	last := uint64(0)
-	if n := len(salvaged); n > 0 {
-		last = salvaged[n-1].Seq
+// endOf is how a run ended by its own record of that, which only answers may
+// follow up to the last number. Where that is lost, what the files say of the
+// run is true no more.
+func endOf(salvaged []core.Record, last uint64) Status {
+	for _, rec := range slices.Backward(salvaged) {
+		switch {
+		case rec.Seq != last, rec.Kind != core.KindRun && rec.Kind != core.KindAnswer:
+			return StatusInterrupted
+		case rec.Kind == core.KindRun:
+			return statusOf(rec.Status)
+		}
+		last--
 	}
-	return max(last, r.info.LastSeq) - uint64(len(salvaged))
+	return StatusInterrupted
+}
+
+func statusOf(end core.Status) Status {
+	switch end {
+	case core.StatusCompleted:
+		return StatusCompleted
+	case core.StatusFailed:
+		return StatusFailed
+	case core.StatusAwaiting:
+		return StatusPaused
+	}
+	return StatusInterrupted
 }
 
 // setAside copies the damaged files under names that are free.
@@ -147,14 +177,24 @@ func (s *FileStore) setAside(r *reading, report *RepairReport) error {
 	return s.disk.SyncDir(s.run(r.runID))
 }
 
-// repairedInfo is what is known of the run: from the files themselves, from
-// meta if the header of the last one is lost, or else from the records.
-func (s *FileStore) repairedInfo(r *reading, salvaged []core.Record) Info {
+// latestInfo is what is known of the run: from the files themselves, or from
+// meta if the header of the last one is lost. How many records there were is
+// known from either.
+func (s *FileStore) latestInfo(r *reading) Info {
 	info := r.info
-	if meta, err := s.meta(r.runID); err == nil && meta.Generation > info.Generation {
-		info = meta
+	if meta, err := s.meta(r.runID); err == nil {
+		last := max(info.LastSeq, meta.LastSeq)
+		if meta.Generation > info.Generation {
+			info = meta
+		}
+		info.LastSeq = last
 	}
 	info.RunID = r.runID
+	return info
+}
+
+// repairedInfo completes info from the records.
+func repairedInfo(info Info, salvaged []core.Record) Info {
 	if n := len(salvaged); n > 0 {
 		if info.Created.IsZero() {
 			info.Created = salvaged[0].Time

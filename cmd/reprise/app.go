@@ -24,6 +24,8 @@ type app struct {
 	*environment
 	out *bufio.Writer // stdout
 	dir string
+	// command begins a command on the same directory, as it is typed.
+	command string
 	// json asks for JSON instead of text, in errors too.
 	json bool
 	// begun says that the arguments were right: what fails then is no misuse.
@@ -32,7 +34,7 @@ type app struct {
 
 // run executes the command with the arguments and returns its exit code.
 func run(ctx context.Context, env *environment, args []string) int {
-	a := &app{environment: env, out: bufio.NewWriter(env.stdout)}
+	a := &app{environment: env, out: bufio.NewWriter(env.stdout), command: "reprise"}
 	root := a.root()
 	if args == nil {
 		args = []string{} // cobra takes nil for those of the process
@@ -67,8 +69,11 @@ func (a *app) root() *cobra.Command {
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
 			a.begun = true
+			if cmd.Flags().Changed("dir") {
+				a.command += " --dir " + shellWord(a.dir)
+			}
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -7,6 +7,6 @@
 //	reprise --dir ./reprise-data runs
 //	reprise help
 //
-// It exits with 0, with 1 if something failed, with 2 if it was used wrongly,
-// and with 130 if it was interrupted.
+// It exits with 0, with 1 if something failed, was found damaged, or was lost in
+// a repair, with 2 if it was used wrongly, and with 130 if it was interrupted.
 package main

@@ -121,6 +121,7 @@ func oneLine(text string) string {
 
 // kindOf is the kind of an error in JSON.
 func kindOf(code int, err error) string {
+	var lost *lostError
 	switch {
 	case code == exitUsage:
 		return "usage"
@@ -136,6 +137,8 @@ func kindOf(code int, err error) string {
 		return "format"
 	case errors.Is(err, state.ErrNotRunning):
 		return "not_running"
+	case errors.As(err, &lost):
+		return "lost"
 	}
 	return "failure"
 }
@@ -152,11 +155,11 @@ func (a *app) explain(runID string, err error) error {
 	case errors.Is(err, syscall.ENOTDIR):
 		return fmt.Errorf("%s in %s is not a stored run", runID, a.runsDir())
 	case errors.Is(err, snapshot.ErrNotFound):
-		return &notFoundError{runID, a.dir}
+		return &notFoundError{runID, a.dir, a.command}
 	case errors.As(err, &locked):
-		return &hintError{locked, fmt.Sprintf("it can be read meanwhile; to change it, wait until that program has closed it, or stop it, with `reprise interrupt %s`", runID)}
+		return &hintError{locked, fmt.Sprintf("it can be read meanwhile; to change it, wait until that program has closed it, or stop it, with `%s interrupt %s`", a.command, runID)}
 	case errors.As(err, &damage):
-		return &hintError{damage, fmt.Sprintf("`reprise repair %s` saves what can be read", runID)}
+		return &hintError{damage, fmt.Sprintf("`%s repair %s` saves what can be read", a.command, runID)}
 	}
 	return err
 }
@@ -172,10 +175,10 @@ func unadvised(err error) error {
 }
 
 // notFoundError is a run that the store does not have.
-type notFoundError struct{ runID, dir string }
+type notFoundError struct{ runID, dir, command string }
 
 func (e *notFoundError) Error() string {
-	return fmt.Sprintf("there is no run %s in %s; `reprise runs` lists those that there are", e.runID, e.dir)
+	return fmt.Sprintf("there is no run %s in %s; `%s runs` lists those that there are", e.runID, e.dir, e.command)
 }
 
 func (e *notFoundError) Unwrap() error { return snapshot.ErrNotFound }

@@ -45,7 +45,7 @@ func (a *app) fork(ctx context.Context, runID, path, newID string) error {
 		return err
 	}
 	if addresses := addressesOf(found); !slices.Contains(addresses, address.String()) {
-		return errNoCall(runID, address, addresses)
+		return a.noCall(runID, address, addresses)
 	}
 	if _, err := store.Load(ctx, newID); !errors.Is(err, snapshot.ErrNotFound) {
 		return fmt.Errorf("there is a run %s already; name another", newID)
@@ -82,13 +82,13 @@ func addressesOf(found *snapshot.Snapshot) []string {
 // maxAddresses is how many addresses an error lists.
 const maxAddresses = 10
 
-func errNoCall(runID string, address core.Address, addresses []string) error {
+func (a *app) noCall(runID string, address core.Address, addresses []string) error {
 	switch n := len(addresses); {
 	case n == 0:
 		return fmt.Errorf("run %s has no calls to fork at", runID)
 	case n > maxAddresses:
-		return fmt.Errorf("run %s has no call at %s; its first calls of %d are %s, and `reprise export %s` has all",
-			runID, address, n, strings.Join(addresses[:maxAddresses], ", "), runID)
+		return fmt.Errorf("run %s has no call at %s; its first calls of %d are %s, and `%s export %s` has all",
+			runID, address, n, strings.Join(addresses[:maxAddresses], ", "), a.command, runID)
 	}
 	return fmt.Errorf("run %s has no call at %s; its calls are %s", runID, address, strings.Join(addresses, ", "))
 }

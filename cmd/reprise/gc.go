@@ -49,7 +49,7 @@ func (a *app) gc(ctx context.Context, store *snapshot.FileStore, grace time.Dura
 	removed, err := store.GC(ctx, grace)
 	switch {
 	case err != nil:
-		return notCollected(ctx, err)
+		return a.notCollected(ctx, err)
 	case a.json:
 		return a.writeJSON(map[string]int{"removed": removed})
 	}
@@ -62,7 +62,7 @@ func (a *app) garbage(ctx context.Context, store *snapshot.FileStore, grace time
 	references, err := store.Garbage(ctx, grace)
 	switch {
 	case err != nil:
-		return notCollected(ctx, err)
+		return a.notCollected(ctx, err)
 	case a.json:
 		return a.writeJSON(map[string][]string{"would_remove": append([]string{}, references...)})
 	}
@@ -73,9 +73,9 @@ func (a *app) garbage(ctx context.Context, store *snapshot.FileStore, grace time
 	return nil
 }
 
-func notCollected(ctx context.Context, err error) error {
+func (a *app) notCollected(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	return &hintError{err, "`reprise verify` tells what cannot be read; repair or delete it first"}
+	return &hintError{err, "`" + a.command + " verify` tells what cannot be read; repair or delete it first"}
 }

@@ -54,7 +54,7 @@ func (a *app) interrupt(ctx context.Context, runID, by, message string) error {
 	err = state.Interrupt(ctx, store, runID, by, message)
 	switch {
 	case errors.Is(err, state.ErrNotRunning):
-		return fmt.Errorf("%w; `reprise runs --status running` lists those that can be interrupted", err)
+		return fmt.Errorf("%w; `%s runs --status running` lists those that can be interrupted", err, a.command)
 	case err != nil:
 		return a.explain(runID, err)
 	case a.json:

@@ -55,12 +55,38 @@ func TestVerifyFindsDamageAndRepairSavesTheRest(t *testing.T) {
 	assert.Equal(t, exitFailure, shown.code)
 	assert.Regexp(t, "^reprise: run oslo is damaged: .*; `reprise repair oslo` saves what can be read\n$", shown.stderr)
 
-	repairedText := call(t, dir, "repair", "oslo").text(t)
-	assert.Regexp(t, `(?m)^repaired: \d+ records kept, \d+ known to be lost$`, repairedText)
-	assert.Regexp(t, `(?m)\.damaged$`, repairedText)
+	got = call(t, dir, "repair", "oslo")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Regexp(t, `(?m)^repaired: \d+ records kept, [1-9]\d* known to be lost$`, got.stdout)
+	assert.Regexp(t, `(?m)\.damaged$`, got.stdout)
+	assert.Regexp(t, `^reprise: WARNING: run oslo lost \d+ records: calls whose outcomes were lost are made again .*reprise fork.*\n$`, got.stderr)
+	assert.Regexp(t, `(?m)^oslo +interrupted `, call(t, dir, "runs").text(t))
 	assert.Regexp(t, `^run oslo is whole \(\d+ records\); nothing was done\n$`, call(t, dir, "repair", "oslo").text(t))
 	call(t, dir, "verify").text(t)
 	assert.Contains(t, call(t, dir, "repair", "oslo", "--json").text(t), `"damaged": false`)
+}
+
+func TestRepairInJSONWarnsToo(t *testing.T) {
+	dir := t.TempDir()
+	damage(t, dir, weather(t, dir, "oslo", false, snapshot.Metadata{}))
+	got := call(t, dir, "repair", "oslo", "--json")
+	assert.Equal(t, exitFailure, got.code)
+	var report repaired
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
+	assert.NotZero(t, report.Lost)
+	assert.Regexp(t, `^{"error":"WARNING: run oslo lost .*","code":"lost"}\n$`, got.stderr)
+}
+
+func TestRepairThatLosesNothingExitsWithZero(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	name := newest(t, dir, "oslo")
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	data[len(data)-1] ^= 1 // of the end, which only says that it is one
+	require.NoError(t, os.WriteFile(name, data, 0o600))
+	assert.Contains(t, call(t, dir, "repair", "oslo").text(t), " records kept, 0 known to be lost\n")
+	assert.Regexp(t, `(?m)^oslo +completed `, call(t, dir, "runs").text(t))
 }
 
 func TestVerifyFindsArtifactsThatAreGoneOrOther(t *testing.T) {

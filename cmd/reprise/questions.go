@@ -62,5 +62,12 @@ func (a *app) questions(runID string, open []core.Question) error {
 		}
 		rows = append(rows, []string{q.ID, text})
 	}
-	return a.table(rows)
+	if err := a.table(rows); err != nil {
+		return err
+	}
+	a.printf("\nto answer:\n")
+	for _, q := range open {
+		a.printf("  %s answer %s %s JSON\n", a.command, runID, printable(shellWord(q.ID)))
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,9 +26,11 @@ func (a *app) repairCommand() *cobra.Command {
 		GroupID: groupKeep,
 		Short:   "Save what can be read of a damaged run",
 		Long: "Save what can be read of a damaged run: the records that are whole become the\n" +
-			"run, and what lost its outcome runs again when it is resumed. The damaged files\n" +
-			"stay in the directory of the run, as *.damaged. A run that is whole stays as it\n" +
-			"is.",
+			"run. The damaged files stay in the directory of the run, as *.damaged. A run that\n" +
+			"is whole stays as it is.\n\n" +
+			"A run that lost records is no longer completed, unless the record is left with\n" +
+			"which it ended. What lost its outcome runs again when it is resumed, also what was\n" +
+			"to happen only once. The command warns of that, and exits with 1.",
 		Example: "  reprise verify weather-42\n" +
 			"  reprise repair weather-42",
 		Args: exactly("RUN"),
@@ -51,19 +54,39 @@ func (a *app) repair(runID string) error {
 	} else if err != nil {
 		return a.explain(runID, err)
 	}
+	if err := a.repaired(&report); err != nil || report.Lost == 0 {
+		return err
+	}
+	return &lostError{report.RunID, report.Lost, a.dir, a.command}
+}
+
+func (a *app) repaired(report *snapshot.RepairReport) error {
 	if a.json {
-		out := repaired{RunID: runID, Kept: report.Kept, Lost: report.Lost, Files: report.Damaged}
+		out := repaired{RunID: report.RunID, Kept: report.Kept, Lost: report.Lost, Files: report.Damaged}
 		if report.Damage != nil {
 			out.Damaged, out.Damage = true, message(report.Damage)
 		}
 		return a.writeJSON(out)
 	}
 	if report.Damage == nil {
-		a.printf("run %s is whole (%s); nothing was done\n", runID, plural(report.Kept, "record"))
+		a.printf("run %s is whole (%s); nothing was done\n", report.RunID, plural(report.Kept, "record"))
 		return nil
 	}
 	a.printf("%s\n", printable(message(report.Damage)))
 	a.printf("repaired: %s kept, %d known to be lost\n", plural(report.Kept, "record"), report.Lost)
-	a.printf("the damaged files are in %s/%s: %s\n", a.runsDir(), runID, strings.Join(report.Damaged, ", "))
+	a.printf("the damaged files are in %s/%s: %s\n", a.runsDir(), report.RunID, strings.Join(report.Damaged, ", "))
 	return nil
+}
+
+// lostError is a run that was repaired and has lost records.
+type lostError struct {
+	runID        string
+	n            uint64
+	dir, command string
+}
+
+func (e *lostError) Error() string {
+	return fmt.Sprintf("WARNING: run %s lost %s: calls whose outcomes were lost are made again when it is opened, also those that must happen only once; "+
+		"before you open it, see with `%s show %s` and in %s/artifacts what is left of them, or leave it as it is and go on in a fork from a call before the loss, with `%s fork`",
+		e.runID, plural(e.n, "record"), e.command, e.runID, e.dir, e.command)
 }

@@ -115,7 +115,7 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 		return err
 	}
 	if !a.json {
-		fmt.Fprintf(a.stderr, "%s cannot be read; `reprise verify` tells why\n", plural(unreadable, "run"))
+		fmt.Fprintf(a.stderr, "%s cannot be read; `%s verify` tells why\n", plural(unreadable, "run"), a.command)
 	}
 	return errTold
 }

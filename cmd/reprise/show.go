@@ -31,7 +31,7 @@ func (a *app) showCommand() *cobra.Command {
 			if a.json {
 				return a.writeJSON(documentOf(found))
 			}
-			var options []printer.Option
+			options := []printer.Option{printer.WithCommand(a.command)}
 			if previews {
 				options = append(options, printer.WithPreviews())
 			}

@@ -31,6 +31,18 @@ func isSpecial(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
+// shellWord is s as it is typed in a POSIX shell as one argument.
+func shellWord(s string) string {
+	if s != "" && !strings.ContainsFunc(s, needsQuotes) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+func needsQuotes(c rune) bool {
+	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("._/:@%+,=-", c)
+}
+
 // table writes rows in columns.
 func (a *app) table(rows [][]string) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)

@@ -83,8 +83,8 @@ func (a *app) verify(ctx context.Context, runIDs []string) error {
 	case a.json:
 		return errTold
 	}
-	return fmt.Errorf("%d of %s damaged or unreadable; `reprise repair RUN` saves what can be read of a damaged run",
-		failed, plural(len(all), "run"))
+	return fmt.Errorf("%d of %s damaged or unreadable; `%s repair RUN` saves what can be read of a damaged run",
+		failed, plural(len(all), "run"), a.command)
 }
 
 func (a *app) tell(v verdict) {

@@ -20,7 +20,8 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	_, err := refund(t, dir, "r7")
 	require.ErrorIs(t, err, core.ErrAwaiting)
 
-	assert.Equal(t, "QUESTION  TEXT\nrefund?1  refund \\x1b[31mit\\x1b[0m?\n", call(t, dir, "questions", "r7").text(t))
+	assert.Equal(t, "QUESTION  TEXT\nrefund?1  refund \\x1b[31mit\\x1b[0m?\n\nto answer:\n  reprise answer r7 'refund?1' JSON\n",
+		call(t, dir, "questions", "r7").text(t))
 	var open []question
 	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "questions", "r7", "--json").text(t)), &open))
 	assert.Equal(t, []question{{ID: "refund?1", Text: "refund \x1b[31mit\x1b[0m?"}}, open)
@@ -39,6 +40,25 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	approved, err := refund(t, dir, "r7")
 	require.NoError(t, err)
 	assert.True(t, approved)
+}
+
+func TestWhatIsToBeTypedHasTheDirectory(t *testing.T) {
+	for name, typed := range map[string]string{
+		"data": "data", "my data": "'my data'", "it's": `'it'\''s'`, "$x;y": "'$x;y'", "über": "über",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			t.Chdir(dir)
+			_, err := refund(t, name, "r7")
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			command := "reprise --dir " + typed
+			for _, args := range [][]string{{"--dir", name, "show", "r7"}, {"questions", "r7", "--dir=" + name}} {
+				assert.Contains(t, call(t, "", args...).text(t), " "+command+" answer r7 'refund?1' JSON\n", args)
+			}
+			assert.Contains(t, call(t, "", "show", "r8", "--dir", name).stderr, "; `"+command+" runs` lists")
+			assert.Contains(t, call(t, name, "show", "r7").text(t), " reprise answer r7 ", "REPRISE_DIR is still set then")
+		})
+	}
 }
 
 func TestAnswerThatDoesNotFitIsAskedForAgain(t *testing.T) {

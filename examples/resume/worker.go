@@ -38,9 +38,17 @@ func work(ctx context.Context, dir string) error {
 	if err := errors.Join(callErr, st.Close()); err != nil {
 		return err
 	}
-	report := st.Report()
-	fmt.Printf("%s (restored %d calls, executed %d)\n", booked, report.Restored, report.Executed)
+	fmt.Printf("%s (%s)\n", booked, inWords(st.Report()))
 	return nil
+}
+
+// inWords tells how much of a run was done by processes before.
+func inWords(r state.Report) string {
+	calls := "calls"
+	if r.Restored == 1 {
+		calls = "call"
+	}
+	return fmt.Sprintf("%d %s restored, %d executed", r.Restored, calls, r.Executed)
 }
 
 // travelAgent books, pays and writes a mail, one after the other.

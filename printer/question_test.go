@@ -1,0 +1,87 @@
+package printer_test
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// asking opens a stored run in which a tool of an agent asks, and returns what
+// the printer wrote.
+func asking(t *testing.T, store snapshot.Store, options ...printer.Option) string {
+	t.Helper()
+	var out strings.Builder
+	st, err := state.Open(t.Context(), store, "r1", state.WithPublisher(printer.New(&out, options...)))
+	require.NoError(t, err)
+	refund := decorators.Tool("refund", "", func(ctx context.Context, _ struct{}) (bool, error) {
+		return core.Await[bool](ctx, "refund it?")
+	})
+	clerk := decorators.Agent("clerk", "", func(ctx context.Context, _ struct{}) (bool, error) {
+		return refund.Call(ctx, struct{}{})
+	})
+	_, err = clerk.Call(st.Context(t.Context()), struct{}{})
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, st.Close())
+	return regexp.MustCompile(`\(<?\d+m?s\)`).ReplaceAllString(out.String(), "(1ms)")
+}
+
+const howToAnswer = "· reprise answer r1 'clerk/refund?1' JSON\n"
+
+func TestRunThatWaitsAgainTellsAgainHowItIsAnswered(t *testing.T) {
+	store := snapshot.NewMemoryStore()
+	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswer))
+	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswer))
+	assert.Equal(t, 1, strings.Count(asking(t, store, printer.WithCompact()), howToAnswer))
+
+	found, err := store.Load(t.Context(), "r1")
+	require.NoError(t, err)
+	assert.Equal(t, 3, strings.Count(printed(found.Records), howToAnswer), "at each pause")
+}
+
+func TestTextOfAQuestionIsToldOnceInAPause(t *testing.T) {
+	store := snapshot.NewMemoryStore()
+	assert.Equal(t, `▶ run r1 [STARTED]
+🤖 clerk [STARTED]
+  🔧 refund [STARTED]
+    ⏸ QUESTION clerk/refund?1: refund it?
+      · reprise answer r1 'clerk/refund?1' JSON
+  ⏸ refund [AWAITING] clerk/refund?1
+⏸ clerk [AWAITING] clerk/refund?1
+⏸ run r1 [AWAITING]
+`, asking(t, store))
+	again := `🤖 clerk [STARTED]
+  🔧 refund [STARTED]
+  ⏸ refund [AWAITING] clerk/refund?1: refund it?
+    · reprise answer r1 'clerk/refund?1' JSON
+⏸ clerk [AWAITING] clerk/refund?1
+⏸ run r1 [AWAITING]
+`
+	for _, options := range [][]printer.Option{nil, {printer.WithCompact()}} {
+		_, got, _ := strings.Cut(asking(t, store, options...), "\n")
+		assert.Equal(t, again, got)
+	}
+}
+
+func TestHintHasTheCommandOfTheUser(t *testing.T) {
+	question := core.Record{RunID: "r1", Kind: core.KindQuestion, Status: core.StatusAwaiting, Name: "clerk?1"}
+	assert.Equal(t, "⏸ QUESTION clerk?1\n  · ./ops --dir 'my data' answer r1 'clerk?1' JSON\n",
+		printed([]core.Record{question}, printer.WithCommand("./ops --dir 'my data'")))
+	assert.Equal(t, "⏸ QUESTION clerk?1\n", printed([]core.Record{question}, printer.WithCommand("")))
+	assert.NotContains(t, printed([]core.Record{question}, printer.WithCommand("a\x1b[2J\nb")), "\x1b")
+	question.Name = "prüfer?1"
+	assert.Contains(t, printed([]core.Record{question}), " answer r1 'prüfer?1' JSON\n")
+	for _, id := range []string{"it's", "$x", "a\x1b", "a\u202eb", "-x", ""} {
+		question.Name = id
+		assert.NotContains(t, printed([]core.Record{question}), " answer ", "it is not the same in every shell")
+	}
+}
