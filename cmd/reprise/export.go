@@ -22,6 +22,7 @@ const (
 
 func (a *app) exportCommand() *cobra.Command {
 	var format, file string
+	var redact redaction
 	cmd := &cobra.Command{
 		Use:     "export RUN",
 		GroupID: groupLook,
@@ -29,7 +30,8 @@ func (a *app) exportCommand() *cobra.Command {
 		Long: "Write a run for other programs: its records as lines of JSON (jsonl), or all of\n" +
 			"it as one document (json, and msgpack, which snapshot.Decode reads). In JSON,\n" +
 			"inputs and outputs are previews of at most 500 characters; msgpack has all of\n" +
-			"them but artifacts.",
+			"them but artifacts. Texts are as they were recorded, also those that the program\n" +
+			"redacts where it shows them itself; --redact is for them.",
 		Example: "  reprise export weather-42 | jq 'select(.execution_status == \"failed\")'\n" +
 			"  reprise export weather-42 --format json -o weather-42.json\n" +
 			"  reprise export weather-42 --format msgpack -o weather-42.snapshot",
@@ -40,16 +42,21 @@ func (a *app) exportCommand() *cobra.Command {
 			default:
 				return usagef("--format %q: allowed are jsonl, json and msgpack", printable(format))
 			}
+			if format == formatMsgpack && redact.pattern != nil {
+				return usagef("--format msgpack has all of a run, and --redact would take values from it: allowed is one of them")
+			}
 			_, found, err := a.load(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
+			redact.apply(found)
 			return a.export(cmd.Context(), found, format, file)
 		},
 		ValidArgsFunction: a.completeRuns(1),
 	}
 	cmd.Flags().StringVar(&format, "format", formatLines, "the `format`: jsonl, json or msgpack")
 	cmd.Flags().StringVarP(&file, "output", "o", "", "the `file` to write; a new one only its owner can read; - is stdout")
+	redact.flag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{formatLines, formatDocument, formatMsgpack}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -18,7 +18,8 @@ type question struct {
 }
 
 func (a *app) questionsCommand() *cobra.Command {
-	return &cobra.Command{
+	var redact redaction
+	cmd := &cobra.Command{
 		Use:     "questions RUN",
 		GroupID: groupLook,
 		Short:   "List what a run waits to be told",
@@ -36,10 +37,15 @@ func (a *app) questionsCommand() *cobra.Command {
 			if err != nil {
 				return a.explain(args[0], err)
 			}
+			for i, q := range open {
+				open[i] = redact.question(q)
+			}
 			return a.questions(args[0], open)
 		},
 		ValidArgsFunction: a.completeRuns(1),
 	}
+	redact.flag(cmd)
+	return cmd
 }
 
 func (a *app) questions(runID string, open []core.Question) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ type serving struct {
 	address string
 	control bool
 	clients int
+	proxied string // the host under which a proxy forwards; empty for none
+	redact  redaction
 }
 
 func (a *app) serveCommand() *cobra.Command {
@@ -30,9 +33,11 @@ func (a *app) serveCommand() *cobra.Command {
 		GroupID: groupLook,
 		Short:   "Show runs in a browser, live",
 		Long: "Serve a dashboard over all runs, those that other processes write while it is\n" +
-			"served among them, until Ctrl-C. It is served to this machine only; to show it\n" +
-			"to others, put a server that knows who they are in front of it, or mount\n" +
-			"streamer.New in a program of your own.",
+			"served among them, until Ctrl-C. It is served to this machine only, and not to\n" +
+			"what a proxy forwards; to show it to others, put a proxy that knows who they are\n" +
+			"on this machine and name its host with --behind-proxy, or mount streamer.New in\n" +
+			"a program of your own. Texts are as they were recorded, also those that the\n" +
+			"program redacts where it shows them itself; --redact is for them.",
 		Example: "  reprise serve\n" +
 			"  reprise serve --addr 127.0.0.1:0 --control\n" +
 			"  reprise --dir /var/lib/agents serve",
@@ -45,6 +50,8 @@ func (a *app) serveCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&s.address, "addr", s.address, "the loopback `address` to listen on; port 0 takes a free one")
 	flags.BoolVar(&s.control, "control", false, "let the page interrupt runs and answer their questions")
+	flags.StringVar(&s.proxied, "behind-proxy", "", "serve what a proxy on this machine forwards for this `host`, too: who may see it is for the proxy to know")
+	s.redact.flag(cmd)
 	flags.IntVar(&s.clients, "clients", s.clients, "how many pages and programs may watch at a time")
 	return cmd
 }
@@ -83,7 +90,10 @@ func (a *app) serve(ctx context.Context, s serving) error {
 		return err
 	}
 	listener = limit(listener, s.clients)
-	options := streamer.Options{Clients: s.clients}
+	options := streamer.Options{Clients: s.clients, Redact: s.redact.function()}
+	if s.proxied != "" {
+		options.Authorize = s.authorizeProxied
+	}
 	if s.control {
 		options.Control = stored.NewControl(store)
 	}
@@ -107,11 +117,30 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, usagef("--addr is %q: allowed is a host and a port, such as 127.0.0.1:8080", printable(address))
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !isLoopback(host) {
 		return nil, usagef("--addr is %q: allowed are loopback addresses, such as 127.0.0.1:8080; others would be served without being asked who they are", printable(address))
 	}
 	var config net.ListenConfig
 	return config.Listen(ctx, "tcp", address)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// authorizeProxied lets in what the proxy forwards. The name must be the
+// proxy's or this machine's: a page elsewhere whose name an attacker has pointed
+// at this machine would otherwise read what is served here.
+func (s *serving) authorizeProxied(req *http.Request) (streamer.Scope, error) {
+	host, _, err := net.SplitHostPort(req.Host)
+	if err != nil {
+		host = strings.Trim(req.Host, "[]")
+	}
+	if !strings.EqualFold(host, s.proxied) && !isLoopback(host) {
+		return streamer.Scope{}, fmt.Errorf("reprise: a request for %q, which is not %q", host, s.proxied)
+	}
+	return streamer.Scope{Control: true}, nil
 }
 
 // announce tells where the dashboard is, at once.

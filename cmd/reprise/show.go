@@ -11,16 +11,18 @@ import (
 
 func (a *app) showCommand() *cobra.Command {
 	var previews, ascii bool
+	var redact redaction
 	cmd := &cobra.Command{
 		Use:     "show RUN",
 		GroupID: groupLook,
 		Short:   "Show a run as it happened",
 		Long: "Show a run as the printer would have shown it while it happened, with every\n" +
 			"attempt, followed by a summary. With --json: what is known of the run, and its\n" +
-			"records. Texts are as they were recorded: a redaction that the program\n" +
-			"has for what it shows itself (state.WithRedaction) is not applied.",
+			"records. Texts are as they were recorded, also those that the program redacts\n" +
+			"where it shows them itself (state.WithRedaction); --redact is for them.",
 		Example: "  reprise show weather-42\n" +
 			"  reprise show weather-42 --previews\n" +
+			"  reprise show weather-42 --redact 'tok_[a-z0-9]+'\n" +
 			"  reprise show weather-42 --json",
 		Args: exactly("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -28,6 +30,7 @@ func (a *app) showCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			redact.apply(found)
 			if a.json {
 				return a.writeJSON(documentOf(found))
 			}
@@ -44,6 +47,7 @@ func (a *app) showCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&previews, "previews", false, "show inputs and outputs where they were kept")
 	cmd.Flags().BoolVar(&ascii, "ascii", false, "plain ASCII instead of symbols")
+	redact.flag(cmd)
 	return cmd
 }
 

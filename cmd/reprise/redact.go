@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// redaction is the flag --redact: what matches is not shown. A store keeps
+// texts as they were, also those of a program that redacts what it shows.
+type redaction struct{ pattern *regexp.Regexp } // nil for none
+
+func (r *redaction) flag(cmd *cobra.Command) {
+	cmd.Flags().Var(r, "redact", "show \"(redacted)\" for what matches the `regexp` in texts, errors, inputs and outputs")
+	_ = cmd.RegisterFlagCompletionFunc("redact", cobra.NoFileCompletions)
+}
+
+// String implements pflag.Value.
+func (r *redaction) String() string {
+	if r.pattern == nil {
+		return ""
+	}
+	return r.pattern.String()
+}
+
+// Type implements pflag.Value.
+func (r *redaction) Type() string { return "regexp" }
+
+// Set implements pflag.Value.
+func (r *redaction) Set(pattern string) (err error) {
+	if r.pattern, err = regexp.Compile(pattern); err != nil {
+		return err
+	}
+	if r.pattern.MatchString("") {
+		return errors.New("it matches the empty text, and so everywhere; allowed is what matches at least a character")
+	}
+	return nil
+}
+
+func (r *redaction) text(text string) string {
+	if r.pattern == nil {
+		return text
+	}
+	return r.pattern.ReplaceAllLiteralString(text, "(redacted)")
+}
+
+// function is for what takes one: nil for none.
+func (r *redaction) function() func(string) string {
+	if r.pattern == nil {
+		return nil
+	}
+	return r.text
+}
+
+// apply leaves nothing that matches in a run that was loaded.
+func (r *redaction) apply(found *snapshot.Snapshot) {
+	redact := r.function()
+	found.Metadata.Description = r.text(found.Metadata.Description)
+	for i := range found.Records {
+		found.Records[i] = found.Records[i].Redacted(redact)
+	}
+}
+
+// question is a question as it is shown.
+func (r *redaction) question(q core.Question) core.Question {
+	q.Text, q.Refused = r.text(q.Text), r.text(q.Refused)
+	return q
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// secretive makes a run that has a secret in every text.
+func secretive(t *testing.T, dir string) {
+	t.Helper()
+	store, err := snapshot.NewFileStore(dir)
+	require.NoError(t, err)
+	st, err := state.Open(t.Context(), store, "r", state.WithPayloads(),
+		state.WithMetadata(state.Metadata{Description: "for tok_4242"}))
+	require.NoError(t, err)
+	fail := define(t, core.KindTool, "fail", func(ctx context.Context, in string) (string, error) {
+		state.From(ctx).Log(core.SeverityInfo, "with "+in, map[string]any{"token": in})
+		return "", errors.New("no " + in)
+	})
+	_, err = fail.Event().Execute(st.Context(t.Context()), "tok_4242")
+	require.Error(t, err)
+	ask := define(t, core.KindAgent, "ask", func(ctx context.Context, in string) (string, error) {
+		return core.Await[string](ctx, "is it "+in+"?")
+	})
+	_, err = ask.Event().Execute(st.Context(t.Context()), "tok_4242")
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, st.Close())
+}
+
+func TestRedactShowsNothingThatMatches(t *testing.T) {
+	dir := t.TempDir()
+	secretive(t, dir)
+	for _, command := range [][]string{
+		{"show", "r", "--previews"},
+		{"show", "r", "--json"},
+		{"export", "r"},
+		{"export", "r", "--format", "json"},
+		{"questions", "r"},
+		{"questions", "r", "--json"},
+	} {
+		assert.Contains(t, call(t, dir, command...).text(t), "tok_4242", "%v", command)
+		shown := call(t, dir, append(command, "--redact", "tok_[0-9]+")...).text(t)
+		assert.NotContains(t, shown, "4242", "%v", command)
+		assert.Contains(t, shown, "(redacted)", "%v", command)
+	}
+	url := served(t, dir, "--redact", "tok_[0-9]+")
+	for _, path := range []string{"/api/runs", "/api/runs/r"} {
+		shown := request(t, url+path, http.StatusOK)
+		assert.NotContains(t, shown, "4242", path)
+		assert.Contains(t, shown, "(redacted)", path)
+	}
+}
+
+func request(t *testing.T, url string, status int, header ...string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+		}
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, status, resp.StatusCode, "%s", data)
+	return string(data)
+}
+
+func TestRedactMustMatchSomething(t *testing.T) {
+	dir := t.TempDir()
+	secretive(t, dir)
+	call(t, dir, "show", "r", "--redact", "(").failed(t, exitUsage,
+		"invalid argument \"(\" for \"--redact\" flag: error parsing regexp: missing closing ): `(`; see reprise show --help")
+	call(t, dir, "show", "r", "--redact", "a*").failed(t, exitUsage,
+		`invalid argument "a*" for "--redact" flag: it matches the empty text, and so everywhere; allowed is what matches at least a character; see reprise show --help`)
+	call(t, dir, "export", "r", "--format", "msgpack", "--redact", "a").failed(t, exitUsage,
+		"--format msgpack has all of a run, and --redact would take values from it: allowed is one of them")
+}
+
+func TestServeBehindAProxyAnswersToItsHost(t *testing.T) {
+	dir := t.TempDir()
+	secretive(t, dir)
+	forwarded := []string{"X-Forwarded-For", "192.0.2.7"}
+	request(t, served(t, dir)+"/api/runs", http.StatusForbidden, forwarded...)
+
+	url := served(t, dir, "--behind-proxy", "ops.example.com")
+	request(t, url+"/api/runs", http.StatusOK)
+	request(t, url+"/api/runs", http.StatusOK, forwarded...)
+	for _, host := range []string{"ops.example.com", "OPS.example.com:443", "localhost", "[::1]:80"} {
+		request(t, url+"/api/runs", http.StatusOK, append(forwarded, "Host", host)...)
+	}
+	for _, host := range []string{"evil.example.com", "ops.example.com.evil.example.com"} {
+		request(t, url+"/api/runs", http.StatusForbidden, append(forwarded, "Host", host)...)
+	}
+}
