@@ -125,7 +125,7 @@ var ofHundred = []*regexp.Regexp{
 	regexp.MustCompile(`^print <(\d+)>$`),
 	regexp.MustCompile(`^    ↻ Retrying \(attempt [23]/3\) at once\.\.\.$`),
 	regexp.MustCompile(`^    ↻ Recovered after 2 retries$`),
-	regexp.MustCompile(`^▦ all \d+ (done|failed|running|retrying)(, \d+ (failed|running|retrying))*$`),
+	regexp.MustCompile(`^▦ all (\[STARTED\]|\d+ (?:done|failed|running|retrying)(?:, \d+ (?:failed|running|retrying))*)$`),
 	regexp.MustCompile(`^[▶✔✖] run \S+ \[(STARTED|COMPLETED|FAILED)\]( \([<\dms.]+\))?$`),
 	regexp.MustCompile(`^✖ run \S+ \[FAILED: permanent\] \([<\dms.]+\) - group:all/\d+/step:<(\d+)>: permanent after 3 attempts: <(\d+)> broken$`),
 }

@@ -94,6 +94,7 @@ func (c *course) enter(r *core.Record) *node {
 	c.tree.calls++
 	n.run.calls[n.path] = n
 	c.settle(above, branch)
+	c.beginGroups(above)
 	change(above, branch, 1, 0, 0)
 	return n
 }
@@ -246,6 +247,16 @@ func (c *course) settle(above *node, branch int) {
 		}
 		begins, above, branch = above, above.above, above.branch
 	}
+}
+
+// beginGroups writes that the groups begin which a call in n is the first of, so
+// that it does not stand deeper than what is above it.
+func (c *course) beginGroups(n *node) {
+	if c.compact || n.group == nil || n.group.progress.known > 0 {
+		return
+	}
+	c.beginGroups(n.above)
+	c.out.groupStarted(n.depth, n.group)
 }
 
 func (c *course) endGroup(g *node) {

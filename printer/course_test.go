@@ -231,6 +231,7 @@ func TestGroupsTellTheirProgressAtEachTenth(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{
+		"[STARTED]",
 		"20 done, 180 running", "40 done, 160 running", "60 done, 140 running", "80 done, 120 running", "100 done, 100 running",
 		"120 done, 80 running", "140 done, 60 running", "160 done, 40 running", "180 done, 20 running", "200 done",
 	}, told)
@@ -258,7 +259,7 @@ func TestGroupDoesNotClaimToKnowHowManyBranchesThereWillBe(t *testing.T) {
 			told = append(told, strings.TrimSpace(s))
 		}
 	}
-	assert.Equal(t, []string{"1 done, 1 running", "2 done, 1 running", "3 done, 1 running", "4 done, 1 running", "5 done"}, told)
+	assert.Equal(t, []string{"[STARTED]", "1 done, 1 running", "2 done, 1 running", "3 done, 1 running", "4 done, 1 running", "5 done"}, told)
 }
 
 func TestBranchOfSeveralCallsIsDoneWhenTheLastIs(t *testing.T) {
@@ -276,7 +277,8 @@ func TestBranchOfSeveralCallsIsDoneWhenTheLastIs(t *testing.T) {
 	publish(core.StatusCompleted, "group:g/1/two")
 	publish(core.StatusCompleted, "group:g/2/one")
 	publish(core.StatusStarted, "after")
-	assert.Equal(t, `  🔧 one (g/1) [STARTED]
+	assert.Equal(t, `▦ g [STARTED]
+  🔧 one (g/1) [STARTED]
   🔧 one (g/2) [STARTED]
   ✖ one (g/1) [FAILED: permanent] (<1ms)
 ▦ g 1 failed, 1 running

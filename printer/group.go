@@ -89,6 +89,14 @@ func (g *groupNode) hasLine() bool {
 	return !g.tooMany && now.known > 1 && now != told
 }
 
+// groupStarted writes that a group begins.
+func (t *text) groupStarted(depth int, g *groupNode) {
+	t.begin(depth, mark{t.group, faint})
+	t.add(g.label)
+	t.tag("", "STARTED")
+	t.end()
+}
+
 // progress writes the line of a group: "cities 3 done, 1 failed".
 func (t *text) progress(depth int, g *groupNode) {
 	m := mark{t.group, faint}

@@ -295,10 +295,12 @@ func TestTagsAndBranchesTellCallsApart(t *testing.T) {
 🔧 fetch_data (collect#2) [STARTED]
 · now [STARTED]
 · now#2 [STARTED]
+  ▦ cities [STARTED]
     · now (cities/1) [STARTED]
     🔧 get_weather (cities/1) [STARTED]
     🔧 get_weather#2 (cities/2) [STARTED]
       🔧 lookup (cities/2) [STARTED]
+  ▦ north/south#2 [STARTED]
     🔧 get_weather (a step, north/south#2/1) [STARTED]
     🔧 get_weather (a step#3, cities/12) [STARTED]
 `, printed([]core.Record{
