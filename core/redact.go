@@ -1,9 +1,11 @@
 package core
 
 import (
-	"encoding/json"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -75,12 +77,19 @@ func (x redaction) detail(d *Detail) *Detail {
 	redacted.Input, redacted.Output = x.preview(d.Input), x.preview(d.Output)
 	redacted.Message = x.text(d.Message)
 	if d.Metadata != nil {
-		redacted.Metadata = make(map[string]any, len(d.Metadata))
-		for key, v := range d.Metadata {
-			redacted.Metadata[key] = x.value(v)
-		}
+		redacted.Metadata = x.metadata(d.Metadata, x.value)
 	}
 	return &redacted
+}
+
+// metadata redacts keys and values. Keys that so become the same get
+// apostrophes.
+func (x redaction) metadata(m map[string]any, value func(any) any) map[string]any {
+	redacted := make(map[string]any, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		redacted[codec.FreeKey(redacted, x.text(key))] = value(m[key])
+	}
+	return redacted
 }
 
 // value redacts the texts in a value of the user's. What is no JSON becomes
@@ -92,39 +101,56 @@ func (x redaction) value(v any) any {
 	case string:
 		return x.text(v)
 	case []byte:
-		if utf8.Valid(v) {
-			return x.text(string(v))
+		if redacted := x.text(string(v)); utf8.Valid(v) || redacted != string(v) {
+			return redacted
 		}
 	case error:
 		return x.text(textOf(v))
 	}
 	data, err := marshalSafely(v)
 	if err != nil {
-		return x.text(textOf(v))
+		return x.previewText(codec.EncodeAny(v)) // which knows what does not end
 	}
-	var plain any
-	decoder := json.NewDecoder(strings.NewReader(string(data)))
-	decoder.UseNumber()
-	if err := decoder.Decode(&plain); err != nil {
+	switch v.(type) {
+	case map[string]any, []any:
+		return x.nested(v)
+	}
+	plain, err := codec.RedactJSON(data, x.marshaled)
+	if err != nil {
 		return x.text(string(data))
 	}
-	return x.plain(plain)
+	return plain
 }
 
-func (x redaction) plain(v any) any {
+// nested redacts what is known to end, bytes before JSON writes them in base64.
+func (x redaction) nested(v any) any {
 	switch v := v.(type) {
-	case string:
-		return x.text(v)
-	case []any:
-		for i := range v {
-			v[i] = x.plain(v[i])
-		}
 	case map[string]any:
-		for key := range v {
-			v[key] = x.plain(v[key])
+		return x.metadata(v, x.nested)
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = x.nested(v[i])
 		}
+		return list
 	}
-	return v
+	return x.value(v)
+}
+
+// marshaled redacts a text that JSON has, which may be bytes in base64.
+func (x redaction) marshaled(text string) string {
+	redacted := x.text(text)
+	if redacted != text || len(text) < 8 {
+		return redacted
+	}
+	b, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || !utf8.Valid(b) {
+		return text
+	}
+	if shown := x.text(string(b)); shown != string(b) {
+		return shown
+	}
+	return text
 }
 
 // textOf is fmt.Sprint, which a method of the user's may make panic.
@@ -145,14 +171,35 @@ const (
 )
 
 // preview is what stands for an encoded value: bytes of which Preview gives the
-// redacted text. It is redacted before it is cut, lest a part of a secret be
-// left at the end.
+// redacted text.
 func (x redaction) preview(encoded []byte) []byte {
 	if len(encoded) == 0 {
 		return encoded
 	}
-	text := Truncate(x.text(previewText(encoded)), PreviewLimit)
-	return codec.AppendExt(nil, redactedType, []byte(redactedMark+text))
+	text, ok := redacted(encoded)
+	if ok {
+		text = x.text(text)
+	} else {
+		text = x.previewText(encoded)
+	}
+	return codec.AppendExt(nil, redactedType, []byte(redactedMark+Truncate(text, PreviewLimit)))
+}
+
+// previewText is a redacted preview before it is cut. Each text in the value is
+// redacted by itself, as it is before JSON escapes it, and then all of it, for
+// what is known by the key before it. A part of a secret may be left at the end,
+// far behind what is shown.
+func (x redaction) previewText(encoded []byte) string {
+	const enough = 2 * 4 * PreviewLimit // of four bytes a character
+	for limit := 2 * enough; ; limit *= 8 {
+		text, err := codec.AppendRedacted(nil, encoded, limit, x.text)
+		if err != nil {
+			return "(unreadable)"
+		}
+		if shown := x.text(string(text)); len(text) < limit || len(shown) >= enough {
+			return shown
+		}
+	}
 }
 
 // redacted is the preview that stands for a value.

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -148,6 +150,69 @@ func TestSecretsInBytesAreRedacted(t *testing.T) {
 	assert.NotContains(t, string(shown), secret)
 	assert.NotContains(t, string(shown), base64.StdEncoding.EncodeToString([]byte(secret))[:8])
 	assert.JSONEq(t, `{"Doc":{"token":"****"},"Text":"it is ****"}`, core.Preview(redacted.Encoded()))
+}
+
+// TestNoFormOfASecretIsShown: neither as JSON escapes it, nor in bytes, keys and
+// what is nested, nor a part of it where a preview ends.
+func TestNoFormOfASecretIsShown(t *testing.T) {
+	long := "tok_" + strings.Repeat("S", 40)
+	for name, test := range map[string]struct {
+		secret string
+		value  any
+	}{
+		"quote":             {`p"w`, map[string]any{"a": `it is p"w!`}},
+		"ampersand":         {"p&w", map[string]any{"a": []any{"p&w"}}},
+		"line":              {"p\nw", "p\nw"},
+		"escaped document":  {"p&w", json.RawMessage(`{"a":["p\u0026w"],"p\u0026w":1}`)},
+		"binary":            {long, map[string]any{"a": []byte("\x00" + long)}},
+		"bytes in a list":   {long, []any{[]byte(long), map[string]any{"b": []byte(long)}}},
+		"bytes in a struct": {long, struct{ A []byte }{[]byte(long)}},
+		"key":               {long, map[string]any{long: map[string]int{long: 1}}},
+		"many":              {long, slices.Repeat([]string{long}, 1000)},
+		"long":              {long + strings.Repeat("T", 30000), long + strings.Repeat("T", 30000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, err := core.Encode(test.value)
+			require.NoError(t, err)
+			r := core.Record{Detail: &core.Detail{Input: data, Output: data, Metadata: map[string]any{"v": test.value}}}
+			redacted := r.Redacted(func(text string) string { return strings.ReplaceAll(text, test.secret, "****") })
+			shown, err := redacted.MarshalJSON()
+			require.NoError(t, err)
+			escaped, err := json.Marshal(test.secret)
+			require.NoError(t, err)
+			for what, text := range map[string]string{"record": string(shown), "preview": core.Preview(redacted.Encoded())} {
+				if name != "binary" { // which is shown in base64, without it
+					assert.Contains(t, text, "****", what)
+				}
+				assert.NotContains(t, text, test.secret, what)
+				assert.NotContains(t, text, strings.Trim(string(escaped), `"`), what)
+				assert.NotContains(t, text, "SSS", what)
+				assert.NotContains(t, text, base64.StdEncoding.EncodeToString([]byte(test.secret))[:3], what)
+				assert.NotContains(t, text, "dG9rX", what)
+			}
+		})
+	}
+}
+
+func TestKeysThatBecomeTheSameAreAllShown(t *testing.T) {
+	r := core.Record{Detail: &core.Detail{Metadata: map[string]any{
+		"tok_1": 1, "tok_2": 2, "nested": map[string]int{"tok_3": 3, "tok_4": 4},
+	}}}
+	tokens := regexp.MustCompile("tok_.")
+	redacted := r.Redacted(func(text string) string { return tokens.ReplaceAllString(text, "****") })
+	shown, err := json.Marshal(redacted.Detail.Metadata)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"****": 1, "****'": 2, "nested": {"****": 3, "****'": 4}}`, string(shown))
+}
+
+func TestMetadataInItselfIsRedactedToo(t *testing.T) {
+	m := map[string]any{"a": secret}
+	m["m"], m["n"] = m, []any{m, m}
+	r := core.Record{Detail: &core.Detail{Metadata: m}}
+	redacted := r.Redacted(hide)
+	shown, err := redacted.MarshalJSON()
+	require.NoError(t, err)
+	assert.NotContains(t, string(shown), secret)
 }
 
 func TestRedactionThatPanicsShowsNothing(t *testing.T) {

@@ -50,7 +50,7 @@ func decodeKey(data []byte) (key string, rest []byte) {
 	if t.kind == kindString {
 		return string(t.body), rest
 	}
-	text, rest := appendJSON(nil, data, int(^uint(0)>>1), appendBase64)
+	text, rest := appendJSON(nil, data, int(^uint(0)>>1), &rendering{bytes: appendBase64})
 	return string(text), rest
 }
 

@@ -230,6 +230,10 @@ func FuzzDecode(f *testing.F) {
 		if err != nil || !json.Valid(text) {
 			t.Fatalf("%x became %s, which is no JSON: %v", data, text, err)
 		}
+		text, err = codec.AppendRedacted(nil, data, 0, strings.ToUpper)
+		if err != nil || !json.Valid(text) {
+			t.Fatalf("%x became %s, which is no JSON: %v", data, text, err)
+		}
 		var v any
 		_ = codec.Decode(data, &v)
 		var s sample

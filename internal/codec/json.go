@@ -5,8 +5,11 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 	"unicode"
@@ -18,19 +21,97 @@ import (
 // null, map keys strings. It stops early, with what fits so far, once it has
 // appended more than limit bytes; limit 0 means no limit.
 func AppendJSON(dst, data []byte, limit int) ([]byte, error) {
-	return appendLimited(dst, data, limit, appendBase64)
+	return appendLimited(dst, data, limit, &rendering{bytes: appendBase64})
 }
 
 // AppendReadable is AppendJSON for people: bytes that are JSON become that, and
 // bytes that are printable text a string. It cannot be read back.
 func AppendReadable(dst, data []byte, limit int) ([]byte, error) {
-	return appendLimited(dst, data, limit, appendReadableBytes)
+	return appendLimited(dst, data, limit, &rendering{bytes: appendReadableBytes})
 }
 
-// appendBytes renders bytes, about as far as end.
-type appendBytes func(dst, b []byte, end int) []byte
+// AppendRedacted is AppendReadable with what redact makes of every text, before
+// JSON escapes it: of strings, of map keys, of bytes, and of strings and keys in
+// bytes that are JSON.
+func AppendRedacted(dst, data []byte, limit int, redact func(string) string) ([]byte, error) {
+	return appendLimited(dst, data, limit, &rendering{appendReadableBytes, redact})
+}
 
-func appendLimited(dst, data []byte, limit int, render appendBytes) ([]byte, error) {
+// rendering is how values become JSON.
+type rendering struct {
+	bytes  func(dst, b []byte, end int) []byte // renders bytes, about as far as end
+	redact func(string) string                 // nil for none
+}
+
+func (r *rendering) text(s []byte) []byte {
+	if r.redact == nil {
+		return s
+	}
+	return []byte(r.redact(string(s)))
+}
+
+func (r *rendering) appendBytes(dst, b []byte, end int) []byte {
+	if r.redact != nil {
+		b = r.document(b)
+	}
+	return r.bytes(dst, b, end)
+}
+
+// document redacts bytes, which are JSON or not.
+func (r *rendering) document(b []byte) []byte {
+	v, err := RedactJSON(b, r.redact)
+	if err != nil {
+		return r.text(b)
+	}
+	doc, _ := json.Marshal(v) // which the decoder made
+	return doc
+}
+
+// RedactJSON decodes JSON, with what redact makes of its strings and keys, and
+// numbers as they stand. Keys that so become the same get apostrophes.
+func RedactJSON(data []byte, redact func(string) string) (any, error) {
+	if !json.Valid(data) {
+		return nil, errNotJSON
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		return nil, err
+	}
+	return redactPlain(v, redact), nil
+}
+
+var errNotJSON = errors.New("codec: it is no JSON")
+
+// redactPlain redacts what the JSON decoder made.
+func redactPlain(v any, redact func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return redact(v)
+	case []any:
+		for i := range v {
+			v[i] = redactPlain(v[i], redact)
+		}
+	case map[string]any:
+		redacted := make(map[string]any, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			redacted[FreeKey(redacted, redact(key))] = redactPlain(v[key], redact)
+		}
+		return redacted
+	}
+	return v
+}
+
+// FreeKey is the key, with apostrophes if the map has it.
+func FreeKey(m map[string]any, key string) string {
+	for _, taken := m[key]; taken; _, taken = m[key] {
+		key += "'"
+	}
+	return key
+}
+
+func appendLimited(dst, data []byte, limit int, r *rendering) ([]byte, error) {
 	if rest, err := Skip(data); err != nil {
 		return dst, err
 	} else if len(rest) > 0 {
@@ -40,11 +121,11 @@ func appendLimited(dst, data []byte, limit int, render appendBytes) ([]byte, err
 	if limit > 0 {
 		end = len(dst) + limit
 	}
-	dst, _ = appendJSON(dst, data, end, render)
+	dst, _ = appendJSON(dst, data, end, r)
 	return dst, nil
 }
 
-func appendJSON(dst, data []byte, end int, render appendBytes) (out, rest []byte) {
+func appendJSON(dst, data []byte, end int, r *rendering) (out, rest []byte) {
 	t, rest, _ := next(data)
 	switch t.kind {
 	case kindNil:
@@ -58,11 +139,11 @@ func appendJSON(dst, data []byte, end int, render appendBytes) (out, rest []byte
 	case kindFloat:
 		return appendFloat(dst, t.f), rest
 	case kindString:
-		return appendString(dst, t.body, end), rest
+		return appendString(dst, r.text(t.body), end), rest
 	case kindBytes:
-		return render(dst, t.body, end), rest
+		return r.appendBytes(dst, t.body, end), rest
 	case kindExt:
-		return appendExt(dst, t, end), rest
+		return appendExt(dst, t, end, r), rest
 	}
 	open, closing := byte('['), byte(']')
 	if t.kind == kindMap {
@@ -77,21 +158,21 @@ func appendJSON(dst, data []byte, end int, render appendBytes) (out, rest []byte
 			dst = append(dst, ',')
 		}
 		if t.kind == kindMap {
-			dst, rest = appendKey(dst, rest, end, render)
+			dst, rest = appendKey(dst, rest, end, r)
 			dst = append(dst, ':')
 		}
-		dst, rest = appendJSON(dst, rest, end, render)
+		dst, rest = appendJSON(dst, rest, end, r)
 	}
 	return append(dst, closing), rest
 }
 
 // appendKey writes a map key as the string that JSON asks for.
-func appendKey(dst, data []byte, end int, render appendBytes) (out, rest []byte) {
+func appendKey(dst, data []byte, end int, r *rendering) (out, rest []byte) {
 	if t, rest, _ := next(data); t.kind == kindString {
-		return appendString(dst, t.body, end), rest
+		return appendString(dst, r.text(t.body), end), rest
 	}
 	var key []byte
-	key, rest = appendJSON(nil, data, end, render)
+	key, rest = appendJSON(nil, data, end, r)
 	return appendString(dst, key, end), rest
 }
 
@@ -145,7 +226,7 @@ func isPrintable(b []byte) bool {
 // timestampExt is the extension type of the msgpack timestamp.
 const timestampExt = -1
 
-func appendExt(dst []byte, t token, end int) []byte {
+func appendExt(dst []byte, t token, end int, r *rendering) []byte {
 	if at, ok := timestamp(t); ok {
 		dst = append(dst, '"')
 		dst = at.UTC().AppendFormat(dst, time.RFC3339Nano)
@@ -154,7 +235,7 @@ func appendExt(dst []byte, t token, end int) []byte {
 	dst = append(dst, `{"ext":`...)
 	dst = strconv.AppendInt(dst, int64(t.ext), 10)
 	dst = append(dst, `,"data":`...)
-	return append(appendBase64(dst, t.body, end), '}')
+	return append(appendBase64(dst, r.text(t.body), end), '}')
 }
 
 // timestamp reads the three forms of the timestamp extension.
