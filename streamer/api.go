@@ -168,6 +168,8 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	body.Omitted = before
 	if len(ids) > 0 {
 		body.Cursor = ids[len(ids)-1].String()
+	} else if last := r.tape.forgotten(); last.epoch != "" { // all there were, and no source has them
+		body.Cursor, body.Omitted = last.String(), last.n
 	}
 	return body, nil
 }

@@ -33,7 +33,7 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 func (s *stream) check(where place) {
 	switch _, _, kept := s.run.tape.oldest(); {
 	case s.at == (cursor{}):
-	case !kept:
+	case !kept && where != placeOlder:
 		s.reset("nothing of this run is kept; it begins anew")
 	case where != placeOlder:
 		s.reset("the cursor is not of what is kept of this run; it begins anew")
@@ -45,6 +45,11 @@ func (s *stream) check(where place) {
 func (s *stream) pass() uint64 {
 	pos, oldest, kept := s.run.tape.after(s.at.n)
 	if !kept {
+		if last := s.run.tape.forgotten(); last.epoch != "" && last.n > s.at.n {
+			missed := last.n - s.at.n
+			s.at = last
+			s.gap(missed)
+		}
 		return pos
 	}
 	if missed := oldest.n - 1 - s.at.n; missed > 0 {

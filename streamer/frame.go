@@ -38,6 +38,10 @@ func newFrame(r *core.Record) *frame {
 		}
 		f.size += int64(n)
 	}
+	//nolint:errorlint // itself: what others say, and when, is theirs
+	if e, ok := r.Err.(*core.RecordedError); ok && e != nil {
+		f.size += int64(len(e.Message))
+	}
 	return f
 }
 

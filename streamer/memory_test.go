@@ -60,6 +60,57 @@ func TestMemoryIsBoundedInBytes(t *testing.T) {
 	}
 }
 
+func TestRecordedErrorsCountAsMemory(t *testing.T) {
+	h, _ := serve(t, nil, streamer.Options{Memory: 1 << 20})
+	f := newFeed("r", h.Publish)
+	f.open()
+	before := heap()
+	for range 100 { // 10 MB
+		f.publish(core.Record{
+			Kind: core.KindTool, Status: core.StatusFailed, WillRetry: true, Err: &core.RecordedError{Message: strings.Repeat("no", 50<<10)},
+		})
+		assert.LessOrEqual(t, h.Stats().HistoryBytes, int64(1<<20))
+	}
+	assert.Less(t, heap(), before+4<<20)
+}
+
+// TestWhoMissedNothingOfWhatIsForgottenGoesOn: without a source, what was
+// forgotten is no reason to begin anew.
+func TestWhoMissedNothingOfWhatIsForgottenGoesOn(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{Memory: 1 << 20})
+	f := newFeed("r", h.Publish)
+	f.open()
+	f.log(3)
+	w := connect(t, server.URL+"/events?run=r", "")
+	_, ids := seqs(t, w, 4)
+	require.NoError(t, w.Body.Close())
+	for h.Stats().Clients > 0 {
+		runtime.Gosched()
+		require.NoError(t, t.Context().Err())
+	}
+	crowd(h)
+	var run struct {
+		Cursor  string
+		Omitted int
+		Records []any
+	}
+	require.Equal(t, 200, get(t, server.URL+"/api/runs/r", &run))
+	assert.Empty(t, run.Records)
+	assert.Equal(t, 4, run.Omitted)
+	assert.Equal(t, ids, run.Cursor)
+
+	upToDate := connect(t, server.URL+"/events?run=r", ids)
+	behind := connect(t, server.URL+"/events?run=r", strings.TrimSuffix(ids, "4")+"2")
+	id, name, data := behind.event(t)
+	assert.Equal(t, []string{ids, "gap"}, []string{id, name})
+	assert.JSONEq(t, `{"run_id": "r", "missed": 2}`, data)
+	f.log(1)
+	for _, w := range []*wire{upToDate, behind} {
+		got, _ := seqs(t, w, 5)
+		assert.Equal(t, []uint64{5}, got)
+	}
+}
+
 func TestWhatIsForgottenComesFromTheSource(t *testing.T) {
 	source := newShelf()
 	h, server := serve(t, source, streamer.Options{Memory: 1 << 20})

@@ -83,7 +83,7 @@ func (t *tape) name(openings []cursor) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for p := t.first; p < t.next; p++ {
-		e := &t.entries[p%uint64(t.limit)]
+		e := t.at(p)
 		if e.id.epoch != "" {
 			return
 		}

@@ -12,10 +12,12 @@ type tape struct {
 	room  int64 // how many bytes of them, about
 
 	mu      sync.Mutex
-	entries []entry       // entries[p % limit] is the one at position p
+	entries []entry       // entries[(p - origin) % limit] is the one at position p
+	origin  uint64        // position of the first there was since they were let go of
 	bytes   int64         // of them
 	total   *atomic.Int64 // of this tape and others; nil if nobody counts
 	first   uint64        // position of the oldest
+	before  cursor        // the ID of the newest that was forgotten and had one
 	next    uint64        // position of the one to come
 	told    uint64        // clients were told of what is before this position
 	changed chan struct{} // closed when they are told of more; nil while nobody waits
@@ -53,16 +55,22 @@ func (t *tape) put(e entry) {
 	if len(t.entries) < t.limit {
 		t.entries = append(t.entries, e)
 	} else {
-		t.entries[t.next%uint64(t.limit)] = e
+		*t.at(t.next) = e
 	}
 	t.next++
 	t.count(e.frame.size)
 }
 
+// at is the entry of a position.
+func (t *tape) at(pos uint64) *entry { return &t.entries[(pos-t.origin)%uint64(t.limit)] }
+
 // drop forgets the oldest event.
 func (t *tape) drop() {
-	e := &t.entries[t.first%uint64(t.limit)]
+	e := t.at(t.first)
 	t.count(-e.frame.size)
+	if e.id.n > 0 {
+		t.before = e.id
+	}
 	*e = entry{}
 	t.first++
 }
@@ -78,6 +86,7 @@ func (t *tape) dropAll() {
 	for t.first < t.next {
 		t.drop()
 	}
+	t.entries, t.origin = nil, t.next // which take memory too
 }
 
 // retire forgets all events, and counts no more of them: the run is forgotten,
@@ -114,13 +123,17 @@ func (t *tape) rewind(number uint64) {
 	defer t.mu.Unlock()
 	var rest []entry
 	for p := t.first; p < t.next; p++ {
-		e := t.entries[p%uint64(t.limit)]
+		e := *t.at(p)
 		if e.id.n >= number {
 			break
 		}
 		rest = append(rest, e)
 	}
+	before := t.before
 	t.dropAll()
+	if t.before = before; before.n >= number {
+		t.before = cursor{}
+	}
 	for _, e := range rest {
 		t.put(e)
 	}
@@ -135,7 +148,7 @@ func (t *tape) read(pos uint64, into []entry) (n int, ok bool) {
 		return 0, false
 	}
 	for n < len(into) && pos+uint64(n) < t.next {
-		into[n] = t.entries[(pos+uint64(n))%uint64(t.limit)]
+		into[n] = *t.at(pos + uint64(n))
 		n++
 	}
 	return n, true
@@ -147,7 +160,7 @@ func (t *tape) all() []entry {
 	defer t.mu.Unlock()
 	all := make([]entry, 0, t.next-t.first)
 	for p := t.first; p < t.next; p++ {
-		all = append(all, t.entries[p%uint64(t.limit)])
+		all = append(all, *t.at(p))
 	}
 	return all
 }
@@ -202,7 +215,7 @@ func (t *tape) locate(c cursor) (pos uint64, where place) {
 	where, pos = placeUnknown, t.next
 	for p := t.next; p > t.first; {
 		p--
-		e := &t.entries[p%uint64(t.limit)]
+		e := t.at(p)
 		switch {
 		case e.id.n == 0 || e.id.epoch != c.epoch:
 			continue
@@ -219,7 +232,20 @@ func (t *tape) locate(c cursor) (pos uint64, where place) {
 		}
 		return pos, where
 	}
+	if where == placeUnknown && c.epoch != "" && c.epoch == t.before.epoch && c.n <= t.before.n {
+		if c.n == t.before.n {
+			return t.following(t.first, c.n)
+		}
+		return t.first, placeOlder
+	}
 	return pos, where
+}
+
+// forgotten is the ID of the newest event that is no longer kept and had one.
+func (t *tape) forgotten() cursor {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.before
 }
 
 // following is where a cursor stands whose event is kept, before the position.
@@ -227,14 +253,14 @@ func (t *tape) locate(c cursor) (pos uint64, where place) {
 // opening: somebody answered a question while nobody had the run open.
 func (t *tape) following(pos, n uint64) (uint64, place) {
 	pos = t.afterUnnumbered(pos)
-	if pos < t.next && t.entries[pos%uint64(t.limit)].id.n > n+1 {
+	if pos < t.next && t.at(pos).id.n > n+1 {
 		return pos, placeOlder
 	}
 	return pos, placeFound
 }
 
 func (t *tape) afterUnnumbered(pos uint64) uint64 {
-	for pos < t.next && t.entries[pos%uint64(t.limit)].id.n == 0 {
+	for pos < t.next && t.at(pos).id.n == 0 {
 		pos++
 	}
 	return pos
@@ -248,7 +274,7 @@ func (t *tape) after(n uint64) (pos uint64, id cursor, kept bool) {
 	pos = t.next
 	for p := t.next; p > t.first; {
 		p--
-		switch e := &t.entries[p%uint64(t.limit)]; {
+		switch e := t.at(p); {
 		case e.id.n > n:
 			pos, id, kept = p, e.id, true
 		case e.id.n > 0:
@@ -266,5 +292,5 @@ func (t *tape) oldest() (e entry, pos uint64, ok bool) {
 	if pos == t.next {
 		return entry{}, pos, false
 	}
-	return t.entries[pos%uint64(t.limit)], pos, true
+	return *t.at(pos), pos, true
 }
