@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"testing"
@@ -105,5 +106,12 @@ func TestServeBehindAProxyAnswersToItsHost(t *testing.T) {
 	}
 	for _, host := range []string{"evil.example.com", "ops.example.com.evil.example.com"} {
 		request(t, url+"/api/runs", http.StatusForbidden, append(forwarded, "Host", host)...)
+	}
+}
+
+func TestHostOfAProxyIsNoURL(t *testing.T) {
+	for _, host := range []string{"ops.example.com:8443", "https://ops.example.com", "[::1]"} {
+		call(t, t.TempDir(), "serve", "--behind-proxy", host).failed(t, exitUsage,
+			fmt.Sprintf("--behind-proxy is %q: allowed is a host without scheme and port, such as ops.example.com", host))
 	}
 }

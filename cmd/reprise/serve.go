@@ -81,6 +81,9 @@ func (a *app) serve(ctx context.Context, s serving) error {
 	if s.clients < 1 {
 		return usagef("--clients is %d: allowed is 1 and more", s.clients)
 	}
+	if strings.ContainsAny(s.proxied, "/:[]") && net.ParseIP(s.proxied) == nil {
+		return usagef("--behind-proxy is %q: allowed is a host without scheme and port, such as ops.example.com", printable(s.proxied))
+	}
 	store, err := a.store()
 	if err != nil {
 		return err
