@@ -37,7 +37,8 @@ type Options struct {
 	// Redact sees to every text that is shown of what calls got and gave, as
 	// core.Record.Redacted says, of what is published and what the source has.
 	// A store keeps texts as they were, also of runs with state.WithRedaction:
-	// give both the same function. Nil leaves texts as they are.
+	// give both the same function. Names of tools, pipelines and tags stay. It is
+	// called by whoever publishes. Nil leaves texts as they are.
 	Redact func(text string) string
 
 	History int // events kept in memory, of all runs together and of each. Defaults to 16,384
