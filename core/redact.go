@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -77,19 +75,9 @@ func (x redaction) detail(d *Detail) *Detail {
 	redacted.Input, redacted.Output = x.preview(d.Input), x.preview(d.Output)
 	redacted.Message = x.text(d.Message)
 	if d.Metadata != nil {
-		redacted.Metadata = x.metadata(d.Metadata, x.value)
+		redacted.Metadata = codec.RedactMap(d.Metadata, x.text, x.value)
 	}
 	return &redacted
-}
-
-// metadata redacts keys and values. Keys that so become the same get
-// apostrophes.
-func (x redaction) metadata(m map[string]any, value func(any) any) map[string]any {
-	redacted := make(map[string]any, len(m))
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		redacted[codec.FreeKey(redacted, x.text(key))] = value(m[key])
-	}
-	return redacted
 }
 
 // value redacts the texts in a value of the user's. What is no JSON becomes
@@ -126,7 +114,7 @@ func (x redaction) value(v any) any {
 func (x redaction) nested(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		return x.metadata(v, x.nested)
+		return codec.RedactMap(v, x.text, x.nested)
 	case []any:
 		list := make([]any, len(v))
 		for i := range v {

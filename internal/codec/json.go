@@ -5,11 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 	"unicode"
@@ -65,50 +62,6 @@ func (r *rendering) document(b []byte) []byte {
 	}
 	doc, _ := json.Marshal(v) // which the decoder made
 	return doc
-}
-
-// RedactJSON decodes JSON, with what redact makes of its strings and keys, and
-// numbers as they stand. Keys that so become the same get apostrophes.
-func RedactJSON(data []byte, redact func(string) string) (any, error) {
-	if !json.Valid(data) {
-		return nil, errNotJSON
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.UseNumber()
-	var v any
-	if err := decoder.Decode(&v); err != nil {
-		return nil, err
-	}
-	return redactPlain(v, redact), nil
-}
-
-var errNotJSON = errors.New("codec: it is no JSON")
-
-// redactPlain redacts what the JSON decoder made.
-func redactPlain(v any, redact func(string) string) any {
-	switch v := v.(type) {
-	case string:
-		return redact(v)
-	case []any:
-		for i := range v {
-			v[i] = redactPlain(v[i], redact)
-		}
-	case map[string]any:
-		redacted := make(map[string]any, len(v))
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			redacted[FreeKey(redacted, redact(key))] = redactPlain(v[key], redact)
-		}
-		return redacted
-	}
-	return v
-}
-
-// FreeKey is the key, with apostrophes if the map has it.
-func FreeKey(m map[string]any, key string) string {
-	for _, taken := m[key]; taken; _, taken = m[key] {
-		key += "'"
-	}
-	return key
 }
 
 func appendLimited(dst, data []byte, limit int, r *rendering) ([]byte, error) {
