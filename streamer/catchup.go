@@ -31,13 +31,14 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 
 // check tells the client to begin anew if its cursor is not of what is kept.
 func (s *stream) check(where place) {
-	switch _, _, kept := s.run.tape.oldest(); {
-	case s.at == (cursor{}):
-	case !kept && where != placeOlder:
-		s.reset("nothing of this run is kept; it begins anew")
-	case where != placeOlder:
-		s.reset("the cursor is not of what is kept of this run; it begins anew")
+	if s.at == (cursor{}) || where == placeOlder {
+		return
 	}
+	if _, _, kept := s.run.tape.oldest(); !kept {
+		s.reset("nothing of this run is kept; it begins anew")
+		return
+	}
+	s.reset("the cursor is not of what is kept of this run; it begins anew")
 }
 
 // pass tells the client what is lost to it, and returns the position in the

@@ -1,0 +1,121 @@
+package streamer
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// runs are the runs in memory.
+type runs struct {
+	mu   sync.Mutex
+	byID map[string]*run
+
+	limit    int          // of runs
+	events   int          // of each run
+	memory   int64        // bytes of the events of all runs, about
+	bytes    atomic.Int64 // of them, at present
+	fallback string       // of each run
+}
+
+// get returns the run, and begins it if it is new. Whoever watches it calls
+// clients.Add(-1) in the end.
+func (rs *runs) get(id string, watch bool) *run {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	r := rs.byID[id]
+	if r == nil {
+		rs.makeRoom()
+		r = &run{id: id, fallback: rs.fallback, tape: newTape(rs.events, rs.memory/2), view: newView(id)}
+		r.tape.total = &rs.bytes
+		rs.byID[id] = r
+	}
+	if watch {
+		r.clients.Add(1)
+	}
+	return r
+}
+
+func (rs *runs) find(id string) *run {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.byID[id]
+}
+
+// all returns the runs, in no order.
+func (rs *runs) all() []*run {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	all := make([]*run, 0, len(rs.byID))
+	for _, r := range rs.byID {
+		all = append(all, r)
+	}
+	return all
+}
+
+// makeRoom forgets runs that nobody watches. A tenth goes at once, so that
+// looking for them is rare.
+func (rs *runs) makeRoom() {
+	if len(rs.byID) < rs.limit {
+		return
+	}
+	most := 1 + rs.limit/10
+	for _, r := range rs.dispensable() {
+		if most == 0 || r.clients.Load() > 0 {
+			return
+		}
+		delete(rs.byID, r.id)
+		r.tape.retire()
+		most--
+	}
+}
+
+// shrink forgets events of runs when they take too much memory, and a quarter
+// more, but no run: how those stand is still known.
+func (rs *runs) shrink() {
+	if rs.bytes.Load() <= rs.memory {
+		return
+	}
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	for _, r := range rs.dispensable() {
+		if rs.bytes.Load() <= rs.memory/4*3 {
+			return
+		}
+		r.tape.clear()
+	}
+}
+
+// dispensable are the runs in the order in which they can be done without:
+// first those that nobody watches, and of these first those that ended, and
+// then those that have not been heard of for the longest time. rs.mu is held.
+func (rs *runs) dispensable() []*run {
+	type candidate struct {
+		run   *run
+		rank  int // the lowest goes first
+		heard int64
+	}
+	var all []candidate
+	for _, r := range rs.byID {
+		c := candidate{run: r}
+		if r.clients.Load() > 0 {
+			c.rank = 2
+		}
+		r.mu.Lock()
+		if r.view.Status == statusRunning {
+			c.rank++
+		}
+		c.heard = r.view.Updated.UnixNano()
+		r.mu.Unlock()
+		all = append(all, c)
+	}
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.heard, b.heard))
+	})
+	sorted := make([]*run, len(all))
+	for i, c := range all {
+		sorted[i] = c.run
+	}
+	return sorted
+}
