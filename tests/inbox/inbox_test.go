@@ -290,61 +290,67 @@ func (announcer) Publish(r core.Record) {
 	}
 }
 
-func TestProcessIsInterruptedInTheMiddleOfAWait(t *testing.T) {
+// owner is a process that has the run open, in the middle of a wait.
+type owner struct {
+	*exec.Cmd
+	store  snapshot.Store // with the run
+	out    io.Reader      // what lines have not taken
+	lines  *bufio.Scanner // what it says
+	stderr *bytes.Buffer
+}
+
+func startOwner(t *testing.T) *owner {
+	t.Helper()
 	dir := t.TempDir()
 	store, err := snapshot.NewFileStore(dir)
 	require.NoError(t, err)
-	cmd, out, stderr := start(t.Context(), t, "wait", dir, "")
-	lines := bufio.NewScanner(out)
-	require.True(t, lines.Scan(), stderr)
-	require.Equal(t, "waiting", lines.Text())
-	require.NoError(t, state.Interrupt(t.Context(), store, runID, "ops", "deploy"))
-	require.True(t, lines.Scan(), stderr)
-	assert.Equal(t, "interrupted (user) by ops: deploy", lines.Text())
-	_, _ = io.Copy(io.Discard, out)
-	require.NoError(t, cmd.Wait(), stderr)
-	found, err := store.Load(t.Context(), runID)
+	o := &owner{store: store}
+	o.Cmd, o.out, o.stderr = start(t.Context(), t, "wait", dir, "")
+	o.lines = bufio.NewScanner(o.out)
+	require.True(t, o.lines.Scan(), o.stderr)
+	require.Equal(t, "waiting", o.lines.Text())
+	return o
+}
+
+func TestProcessIsInterruptedInTheMiddleOfAWait(t *testing.T) {
+	o := startOwner(t)
+	require.NoError(t, state.Interrupt(t.Context(), o.store, runID, "ops", "deploy"))
+	require.True(t, o.lines.Scan(), o.stderr)
+	assert.Equal(t, "interrupted (user) by ops: deploy", o.lines.Text())
+	_, _ = io.Copy(io.Discard, o.out)
+	require.NoError(t, o.Wait(), o.stderr)
+	found, err := o.store.Load(t.Context(), runID)
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.StatusInterrupted, found.Status)
-	require.ErrorIs(t, state.Interrupt(t.Context(), store, runID, "ops", "deploy"), state.ErrNotRunning)
+	require.ErrorIs(t, state.Interrupt(t.Context(), o.store, runID, "ops", "deploy"), state.ErrNotRunning)
 }
 
 func TestAwaitAnswersNoticesThatTheOwnerWasKilled(t *testing.T) {
-	dir := t.TempDir()
-	store, err := snapshot.NewFileStore(dir)
-	require.NoError(t, err)
-	cmd, out, stderr := start(t.Context(), t, "wait", dir, "")
-	lines := bufio.NewScanner(out)
-	require.True(t, lines.Scan(), stderr)
+	o := startOwner(t)
 	returned := make(chan error, 1)
-	go func() { returned <- state.AwaitAnswers(t.Context(), store, runID) }()
-	require.NoError(t, cmd.Process.Kill())
-	_, _ = io.Copy(io.Discard, out)
-	require.Error(t, cmd.Wait())
+	go func() { returned <- state.AwaitAnswers(t.Context(), o.store, runID) }()
+	require.NoError(t, o.Process.Kill())
+	_, _ = io.Copy(io.Discard, o.out)
+	require.Error(t, o.Wait())
 	require.NoError(t, <-returned)
-	require.ErrorIs(t, state.Interrupt(t.Context(), store, runID, "ops", "deploy"), state.ErrNotRunning)
+	require.ErrorIs(t, state.Interrupt(t.Context(), o.store, runID, "ops", "deploy"), state.ErrNotRunning)
 }
 
 func TestSecondProcessIsRefusedOrWaits(t *testing.T) {
-	dir := t.TempDir()
-	store, err := snapshot.NewFileStore(dir)
-	require.NoError(t, err)
-	cmd, out, stderr := start(t.Context(), t, "wait", dir, "")
-	lines := bufio.NewScanner(out)
-	require.True(t, lines.Scan(), stderr)
-	_, err = state.Open(t.Context(), store, runID)
+	o := startOwner(t)
+	_, err := state.Open(t.Context(), o.store, runID)
 	require.ErrorIs(t, err, snapshot.ErrLocked)
-	require.ErrorContains(t, err, fmt.Sprintf("state: open run run-1: snapshot: run run-1 is open for writing in process %d; with state.WithWait, Open waits for its end", cmd.Process.Pid))
+	require.ErrorContains(t, err, fmt.Sprintf("state: open run run-1: snapshot: run run-1 is open for writing in process %d; with state.WithWait, Open waits for its end", o.Process.Pid))
 	opened := make(chan error, 1)
 	go func() {
-		st, err := state.Open(t.Context(), store, runID, state.WithWait())
+		st, err := state.Open(t.Context(), o.store, runID, state.WithWait())
 		if err == nil {
 			err = st.Close()
 		}
 		opened <- err
 	}()
-	require.NoError(t, state.Interrupt(t.Context(), store, runID, "ops", "deploy"))
-	_, _ = io.Copy(io.Discard, out)
-	require.NoError(t, cmd.Wait(), stderr)
+	require.NoError(t, state.Interrupt(t.Context(), o.store, runID, "ops", "deploy"))
+	_, _ = io.Copy(io.Discard, o.out)
+	require.NoError(t, o.Wait(), o.stderr)
 	require.NoError(t, <-opened)
 }
