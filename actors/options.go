@@ -52,9 +52,38 @@ func WithNoStore() Option {
 	return func(o *options) { o.spec.NoStore = true }
 }
 
-// options are what the constructors were told.
+// SettingOption returns an option that carries a setting of another package,
+// such as the API key of openai.New, through the options of an actor. The
+// constructor that knows the setting takes it out with [SplitSettings]; any
+// other panics, and calls the option by name.
+func SettingOption[T any](name string, setting T) Option {
+	return func(o *options) { o.setting, o.settingName = setting, name }
+}
+
+// SplitSettings returns the settings of type T that [SettingOption] put into
+// opts, and the options without them, each in their order.
+func SplitSettings[T any](opts []Option) (settings []T, rest []Option) {
+	for _, option := range opts {
+		var o options
+		if option != nil {
+			option(&o)
+		}
+		if setting, ok := o.setting.(T); ok {
+			settings = append(settings, setting)
+		} else {
+			rest = append(rest, option)
+		}
+	}
+	return settings, rest
+}
+
+// options are what the constructors were given.
 type options struct {
 	spec core.Spec
+
+	// setting is that of another package, and settingName its option.
+	setting     any
+	settingName string
 
 	// For NewAgent alone; agentOnly names the first such option that was used.
 	agentOnly    string
@@ -72,6 +101,9 @@ func apply(spec core.Spec, opts []Option) options {
 			panic(fmt.Sprintf("actors: %q: an option is nil", spec.Name))
 		}
 		option(&o)
+	}
+	if o.settingName != "" {
+		panic(fmt.Sprintf("actors: %q: %s is not an option of this constructor", spec.Name, o.settingName))
 	}
 	return o
 }

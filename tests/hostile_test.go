@@ -11,7 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	goopenai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -181,11 +180,9 @@ func TestGeneratedToolCallIDIsFree(t *testing.T) {
 		{"id":"call_2","type":"function","function":{"name":"a","arguments":"{}"}},
 		{"id":"","type":"function","function":{"name":"b","arguments":"{}"}},
 		{"id":"","type":"function","function":{"name":"c","arguments":"{}"}}]}}]}`))
-	config := goopenai.DefaultConfig("no key is needed")
-	config.BaseURL = server.URL()
 	earlier := actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{{ID: "call_3", Name: "a", Arguments: "{}"}}}
 	result := actors.Message{Role: actors.RoleTool, ToolCallID: "call_3", Text: "ok"}
-	resp, err := openai.New(goopenai.NewClientWithConfig(config), "m").
+	resp, err := openai.New("m", openai.WithBaseURL(server.URL())).
 		Call(t.Context(), actors.Request{Messages: []actors.Message{actors.User("x"), earlier, result}})
 	require.NoError(t, err)
 	taken := map[string]bool{"call_3": true}

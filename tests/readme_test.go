@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	goopenai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -23,14 +23,14 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// What stands between the two marks is the program of the README.
+// What stands between the two marks is the second program of the README.
 
-// README begins
 type City struct {
-	Name string `json:"name" jsonschema:"the city to look up"`
+	Name string `json:"name"`
 }
 
-func ask(ctx context.Context, client *goopenai.Client, question string) (string, error) {
+// README begins
+func ask(ctx context.Context, llm actors.LLM, question string) (string, error) {
 	weather := decorators.Tool("get_weather", "Current weather in a city.",
 		func(ctx context.Context, in City) (string, error) { return fetchWeather(ctx, in.Name) },
 		actors.WithRetry(core.RetryConfig{MaxAttempts: 5, InitialDelay: 2 * time.Millisecond}),
@@ -41,7 +41,6 @@ func ask(ctx context.Context, client *goopenai.Client, question string) (string,
 		}
 		return nil
 	})
-	llm := openai.New(client, "gpt-4o-mini")
 	assistant := actors.NewAgent("assistant", llm, actors.WithTools(weather))
 
 	st := state.New(state.WithPublisher(printer.New(os.Stderr))) // one run, each attempt printed
@@ -76,10 +75,9 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	config := goopenai.DefaultConfig("no key is needed")
-	config.BaseURL = server.URL()
+	llm := openai.New("gpt-4o-mini", openai.WithBaseURL(server.URL()))
 
-	answer, err := ask(context.Background(), goopenai.NewClientWithConfig(config), "How warm is it in Oslo?")
+	answer, err := ask(context.Background(), llm, "How warm is it in Oslo?")
 	fmt.Println(answer, err)
 	fmt.Println("requests to the weather service:", requests.Load())
 	fmt.Println(server.Close())
@@ -98,5 +96,30 @@ func TestReadmeShowsTheProgramThatIsTested(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	assert.Contains(t, string(readme), "```go\n"+strings.TrimSpace(program)+"\n```", "the README shows another program")
-	assert.LessOrEqual(t, strings.Count(strings.TrimSpace(program), "\n")+1, 25, "the README promises 25 lines")
+}
+
+func TestHelloWorldIsTheFirstProgramOfTheReadmeAndSmall(t *testing.T) {
+	program, err := os.ReadFile("../examples/hello/main.go")
+	require.NoError(t, err)
+	readme, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	_, first, found := strings.Cut(string(readme), "```go\n")
+	require.True(t, found)
+	first, _, _ = strings.Cut(first, "```")
+	assert.Equal(t, string(program), first)
+	assert.LessOrEqual(t, strings.Count(first, "\n"), 30, "lines")
+	assert.LessOrEqual(t, strings.Count(first, "reprise-go/reprise/"), 4, "packages of ours")
+}
+
+// The program as a user runs it: the environment alone says whom it asks.
+func TestHelloWorldRuns(t *testing.T) {
+	server := openaitest.New(t,
+		openaitest.ToolCalls(openaitest.Call("get_weather", City{Name: "Oslo"})).Expect(openaitest.HasAPIKey("test key")),
+		openaitest.Text("It is 4 °C.").Expect(openaitest.HasToolResult("get_weather", "4 °C in Oslo")),
+	)
+	cmd := exec.CommandContext(t.Context(), "go", "run", "../examples/hello")
+	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=test key", "OPENAI_BASE_URL="+server.URL())
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	assert.Equal(t, "It is 4 °C.\n", string(out))
 }

@@ -1,20 +1,17 @@
 // Package openai is the LLM actor on OpenAI and on every service that speaks
 // its chat completions API, by the client of github.com/sashabaranov/go-openai
-// (imported as goopenai below, since both packages are called openai).
+// (goopenai below, since both packages are called openai).
 //
-//	client := goopenai.NewClient(os.Getenv("OPENAI_API_KEY"))
-//	llm := openai.New(client, "gpt-4o-mini")
+//	llm := openai.New("gpt-4o-mini")
 //
-// Base URL, organization and HTTP client are the client's:
+// The API key is that of the environment variable OPENAI_API_KEY or of
+// [WithAPIKey], the base URL that of OPENAI_BASE_URL or [WithBaseURL]:
 //
-//	config := goopenai.DefaultConfig(key)
-//	config.BaseURL = "http://localhost:11434/v1"
-//	client := goopenai.NewClientWithConfig(config)
+//	llm := openai.New("llama3.2", openai.WithBaseURL("http://localhost:11434/v1"))
 //
 // Temperature, seed and all other parameters are those of a [Model]:
 //
 //	llm := openai.Model{
-//		Client: client,
 //		Name:   "gpt-4o-mini",
 //		Params: goopenai.ChatCompletionRequest{Temperature: 0.2, Seed: &seed},
 //	}.LLM(actors.WithAttemptTimeout(time.Minute))

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	goopenai "github.com/sashabaranov/go-openai"
-
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
@@ -25,11 +23,7 @@ func Example() {
 		return
 	}
 	defer srv.Close()
-	config := goopenai.DefaultConfig("key")
-	config.BaseURL = srv.URL()
-	client := goopenai.NewClientWithConfig(config)
-
-	llm := openai.New(client, "gpt-4o-mini", actors.WithRetry(core.RetryConfig{
+	llm := openai.New("gpt-4o-mini", openai.WithBaseURL(srv.URL()), actors.WithRetry(core.RetryConfig{
 		InitialDelay: core.NoDelay, // the service decides
 	}))
 

@@ -83,7 +83,7 @@ func TestARefusedConnectionIsRetried(t *testing.T) {
 	require.NoError(t, srv.Close())
 	st := state.New()
 	defer st.Close()
-	_, err = openai.New(newClient(t, srv.URL()), "gpt-4o-mini", atOnce).Call(st.Context(t.Context()), question)
+	_, err = openai.New("gpt-4o-mini", openai.WithClient(newClient(t, srv.URL())), atOnce).Call(st.Context(t.Context()), question)
 	require.ErrorIs(t, err, core.ErrExhausted)
 	require.Equal(t, core.ClassConnection, core.Classify(err))
 	require.Len(t, records(st, core.StatusStarted), 3)
@@ -138,7 +138,7 @@ func TestWhatCannotBeSentIsNotRetried(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			st := state.New()
 			defer st.Close()
-			_, err := openai.New(tc.client, tc.model, atOnce).Call(st.Context(t.Context()), question)
+			_, err := openai.New(tc.model, openai.WithClient(tc.client), atOnce).Call(st.Context(t.Context()), question)
 			require.ErrorIs(t, err, core.ErrPermanent)
 			require.ErrorContains(t, err, tc.text)
 			require.NotContains(t, err.Error(), secret)
@@ -203,7 +203,7 @@ func TestTheKeyIsNotShown(t *testing.T) {
 			st := state.New()
 			defer st.Close()
 
-			_, err := openai.New(goopenai.NewClientWithConfig(tc.config), "gpt-4o-mini").Call(st.Context(t.Context()), question)
+			_, err := openai.New("gpt-4o-mini", openai.WithClient(goopenai.NewClientWithConfig(tc.config))).Call(st.Context(t.Context()), question)
 			require.ErrorContains(t, err, "[redacted]")
 			for e := err; e != nil; e = errors.Unwrap(e) {
 				require.NotContains(t, fmt.Sprintf("%v %+v", e, e), secret)
@@ -220,7 +220,7 @@ func TestAPlaceholderForAKeyIsNotCutOutOfWords(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Failure(400, "none of the models is one"))
 	config := goopenai.DefaultConfig("none")
 	config.BaseURL = srv.URL()
-	_, err := openai.New(goopenai.NewClientWithConfig(config), "gpt-4o-mini").Call(t.Context(), question)
+	_, err := openai.New("gpt-4o-mini", openai.WithClient(goopenai.NewClientWithConfig(config))).Call(t.Context(), question)
 	require.ErrorContains(t, err, "none of the models is one")
 }
 
@@ -265,7 +265,7 @@ func TestRetryAfterOfAnHourIsWaitedFor(t *testing.T) {
 					}
 					return reply(r, 200, `{"choices":[{"message":{"content":"Fine."}}]}`, "", ""), nil
 				})}, "http://service/v1")
-				llm := openai.New(client, "gpt-4o-mini", actors.WithRetry(core.RetryConfig{MaxRetryAfter: 2 * time.Hour}))
+				llm := openai.New("gpt-4o-mini", openai.WithClient(client), actors.WithRetry(core.RetryConfig{MaxRetryAfter: 2 * time.Hour}))
 				st := state.New()
 				defer st.Close()
 				_, err := llm.Call(st.Context(t.Context()), question)
@@ -320,7 +320,7 @@ func TestABrokenHTTP2StreamIsRetried(t *testing.T) {
 			defer srv.Close()
 			st := state.New()
 			defer st.Close()
-			got, err := openai.New(newClientOn(srv.Client(), srv.URL), "gpt-4o-mini", atOnce).Call(st.Context(t.Context()), question)
+			got, err := openai.New("gpt-4o-mini", openai.WithClient(newClientOn(srv.Client(), srv.URL)), atOnce).Call(st.Context(t.Context()), question)
 			require.NoError(t, err)
 			require.Equal(t, "HTTP/2.0", got.Message.Text)
 			require.Equal(t, tc.class, records(st, core.StatusFailed)[0].Class)
@@ -364,7 +364,7 @@ func TestATimeoutOfTheHTTPClientIsRetried(t *testing.T) {
 	client := newClientOn(&http.Client{Transport: transport, Timeout: 100 * time.Millisecond}, srv.URL())
 	st := state.New()
 	defer st.Close()
-	_, err := openai.New(client, "gpt-4o-mini", atOnce).Call(st.Context(t.Context()), question)
+	_, err := openai.New("gpt-4o-mini", openai.WithClient(client), atOnce).Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
 	require.Equal(t, core.ClassTimeout, records(st, core.StatusFailed)[0].Class)
 }

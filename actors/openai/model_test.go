@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"sync"
 	"testing"
 
@@ -217,7 +218,7 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 		return openai.Model{Client: client, Name: "m", Params: p}
 	}
 	for want, model := range map[string]openai.Model{
-		"the client is nil":      {Name: "m"},
+		"a client is given":      {Client: client, APIKey: "k", Name: "m"},
 		"the name is empty":      {Client: client},
 		"ends with a space":      {Client: client, Name: "m\n"},
 		"Params.Model is set":    with(goopenai.ChatCompletionRequest{Model: "other"}),
@@ -237,7 +238,7 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 
 func TestOneLLMServesManyGoroutines(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Repeat(32, openaitest.Failure(503, "busy")), openaitest.Forever(openaitest.Text("Fine.")))
-	llm := openai.New(newClient(t, srv.URL()), "gpt-4o-mini", actors.WithRetry(core.RetryConfig{
+	llm := openai.New("gpt-4o-mini", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{
 		InitialDelay: core.NoDelay, MaxAttempts: core.Unlimited,
 	}))
 	st := state.New()
@@ -254,4 +255,63 @@ func TestOneLLMServesManyGoroutines(t *testing.T) {
 	wg.Wait()
 	require.Len(t, records(st, core.StatusStarted), 64)
 	require.Len(t, srv.Requests(), 64)
+}
+
+func TestKeyAndBaseURLComeFromOptionsBeforeTheEnvironment(t *testing.T) {
+	answering := func() *openaitest.Server {
+		return openaitest.New(t, openaitest.Forever(openaitest.Respond(func(r openaitest.Request) openaitest.Step {
+			return openaitest.Text(r.Header.Get("Authorization"))
+		})))
+	}
+	ask := func(llm actors.LLM) string {
+		got, err := llm.Call(t.Context(), question)
+		require.NoError(t, err)
+		return got.Message.Text
+	}
+	environment, option := answering(), answering()
+	t.Setenv("OPENAI_API_KEY", "key of the environment")
+	t.Setenv("OPENAI_BASE_URL", environment.URL())
+
+	require.Equal(t, "Bearer key of the environment", ask(openai.New("m")))
+	require.Len(t, environment.Requests(), 1)
+	require.Equal(t, "Bearer mine", ask(openai.New("m", openai.WithAPIKey("mine"), openai.WithBaseURL(option.URL()))))
+	require.Equal(t, "Bearer mine", ask(openai.Model{Name: "m", APIKey: "other", BaseURL: option.URL()}.LLM(openai.WithAPIKey("mine"))))
+	require.Len(t, option.Requests(), 2)
+
+	t.Setenv("OPENAI_API_KEY", "")
+	require.Empty(t, ask(openai.New("m")), "a service of one's own may need no key")
+}
+
+func TestAMissingKeyFailsTheFirstCallAndSaysWhatToDo(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "")
+	t.Setenv("OPENAI_BASE_URL", "")
+	st := state.New()
+	defer st.Close()
+	_, err := openai.New("gpt-4o-mini", atOnce).Call(st.Context(t.Context()), question)
+	require.ErrorIs(t, err, core.ErrPermanent)
+	for _, want := range []string{"no API key", "OPENAI_API_KEY", "openai.WithAPIKey"} {
+		require.ErrorContains(t, err, want)
+	}
+	require.Len(t, records(st, core.StatusStarted), 1)
+}
+
+func TestAnHTTPClientOfTheUsersOwnIsUsed(t *testing.T) {
+	client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		require.Equal(t, "https://service.example/v1/chat/completions", r.URL.String())
+		return reply(r, 200, `{"choices":[{"message":{"content":"Fine."}}]}`, "", ""), nil
+	})}
+	got, err := openai.New("m", openai.WithBaseURL("https://service.example/v1"), openai.WithHTTPClient(client)).Call(t.Context(), question)
+	require.NoError(t, err)
+	require.Equal(t, "Fine.", got.Message.Text)
+}
+
+func TestAnOptionOfAModelIsRefusedByOtherActors(t *testing.T) {
+	for name, make := range map[string]func(){
+		"NewAgent": func() { actors.NewAgent("a", openai.New("m"), openai.WithAPIKey("k")) },
+		"NewLLM":   func() { actors.NewLLM("m", "", func(context.Context, actors.Request) (actors.Response, error) { return actors.Response{}, nil }, openai.WithAPIKey("k")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.PanicsWithValue(t, `actors: "`+map[string]string{"NewAgent": "a", "NewLLM": "m"}[name]+`": openai.WithAPIKey is not an option of this constructor`, make)
+		})
+	}
 }

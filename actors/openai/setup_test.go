@@ -40,7 +40,7 @@ func setup(t *testing.T, steps []openaitest.Step, opts ...actors.Option) (*opena
 	srv := openaitest.New(t, steps...)
 	st := state.New()
 	t.Cleanup(func() { st.Close() })
-	return srv, st, openai.New(newClient(t, srv.URL()), "gpt-4o-mini", opts...)
+	return srv, st, openai.New("gpt-4o-mini", append(opts, openai.WithClient(newClient(t, srv.URL())))...)
 }
 
 // records are those of calls with that status.

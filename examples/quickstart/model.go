@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	goopenai "github.com/sashabaranov/go-openai"
-
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
@@ -25,12 +23,8 @@ type model struct {
 // connectModel talks to the endpoint of the environment, or else to a scripted
 // one on loopback.
 func connectModel(name string) (*model, error) {
-	if key := os.Getenv("OPENAI_API_KEY"); key != "" {
-		config := goopenai.DefaultConfig(key)
-		if base := os.Getenv("OPENAI_BASE_URL"); base != "" {
-			config.BaseURL = base
-		}
-		return &model{llm: openai.New(goopenai.NewClientWithConfig(config), name)}, nil
+	if os.Getenv("OPENAI_API_KEY") != "" {
+		return &model{llm: openai.New(name)}, nil
 	}
 	server, err := openaitest.Start(
 		openaitest.RateLimitedMillis(300*time.Millisecond),
@@ -39,9 +33,7 @@ func connectModel(name string) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := goopenai.DefaultConfig("no key is needed")
-	config.BaseURL = server.URL()
-	return &model{openai.New(goopenai.NewClientWithConfig(config), "scripted-model",
+	return &model{openai.New("scripted-model", openai.WithBaseURL(server.URL()),
 		actors.WithRetry(core.RetryConfig{InitialDelay: 100 * time.Millisecond})), server}, nil
 }
 
