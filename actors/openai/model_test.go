@@ -308,7 +308,9 @@ func TestAnHTTPClientOfTheUsersOwnIsUsed(t *testing.T) {
 func TestAnOptionOfAModelIsRefusedByOtherActors(t *testing.T) {
 	for name, make := range map[string]func(){
 		"NewAgent": func() { actors.NewAgent("a", openai.New("m"), openai.WithAPIKey("k")) },
-		"NewLLM":   func() { actors.NewLLM("m", "", func(context.Context, actors.Request) (actors.Response, error) { return actors.Response{}, nil }, openai.WithAPIKey("k")) },
+		"NewLLM": func() {
+			actors.NewLLM("m", "", func(context.Context, actors.Request) (actors.Response, error) { return actors.Response{}, nil }, openai.WithAPIKey("k"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.PanicsWithValue(t, `actors: "`+map[string]string{"NewAgent": "a", "NewLLM": "m"}[name]+`": openai.WithAPIKey is not an option of this constructor`, make)
