@@ -25,7 +25,8 @@ func printed() []core.Record {
 			started := r
 			started.Status, started.Err, started.WillRetry = core.StatusStarted, nil, false
 			retrying := r
-			retrying.Retry()
+			retrying.Status, retrying.WillRetry, retrying.Duration, retrying.Detail = core.StatusRetrying, false, 0, nil
+			retrying.Attempt++
 			records = append(records, started, r, retrying)
 			r.Attempt++
 		}

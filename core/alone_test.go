@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -150,7 +151,7 @@ func TestHelpersOutsideARunDoNothing(t *testing.T) {
 			t.Error("there is a run")
 		}
 		st := state.From(ctx)
-		st.Log(core.SeverityInfo, "nobody hears it", nil)
+		st.Log(slog.LevelInfo, "nobody hears it", nil)
 		equal(t, "interrupt", st.Interrupt(core.InterruptUser, "", ""), false)
 		equal(t, "id", st.RunID(), "")
 		is(t, st.SetTimeout(time.Second), core.ErrNoRun)

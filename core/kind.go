@@ -6,7 +6,8 @@ import "fmt"
 // of their own.
 type Kind uint8
 
-// The kinds of records. Tools, LLMs, agents and steps are calls.
+// The kinds of records. Tools, LLMs, agents, steps, groups and branches are
+// calls.
 const (
 	KindTool       Kind = iota + 1 // a call of a tool
 	KindLLM                        // a call of a language model
@@ -18,20 +19,28 @@ const (
 	KindStep                       // a call of a step: what a handler does that is no call, recorded
 	KindQuestion                   // a question to somebody outside
 	KindAnswer                     // the answer to a question
+	KindGroup                      // a call of a group: calls made in parallel
+	KindBranch                     // a call of a function that is one branch of a group
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	KindTool: "tool_call", KindLLM: "llm_call", KindAgent: "agent_call", KindRun: "run",
 	KindLog: "log", KindValue: "value", KindStepResult: "step_result", KindStep: "step",
-	KindQuestion: "question", KindAnswer: "answer",
+	KindQuestion: "question", KindAnswer: "answer", KindGroup: "group", KindBranch: "branch",
 }
 
 // String is the name on the wire, such as "tool_call".
 func (k Kind) String() string { return nameOf(kindNames[:], uint8(k), "kind") }
 
 // IsCall reports whether records of this kind tell of an execution event.
-func (k Kind) IsCall() bool { return k >= KindTool && k <= KindAgent || k == KindStep }
+func (k Kind) IsCall() bool {
+	switch k {
+	case KindTool, KindLLM, KindAgent, KindStep, KindGroup, KindBranch:
+		return true
+	}
+	return false
+}
 
 // MarshalText writes the name on the wire.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

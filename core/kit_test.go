@@ -260,8 +260,8 @@ func brief(r core.Record) string {
 		facts = append(facts, r.Class.String())
 	case core.StatusRetrying:
 		facts = append(facts, r.Delay.String())
-		if r.Waiting != core.SourceBackoff {
-			facts = append(facts, r.Waiting.String())
+		if r.DelaySource != core.SourceBackoff {
+			facts = append(facts, r.DelaySource.String())
 		}
 	case core.StatusInterrupted:
 		facts = append(facts, string(r.Interrupt().Reason))

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -22,7 +23,7 @@ func TestAThousandGoroutinesInOneRun(t *testing.T) {
 	cfg := atOnce
 	cfg.AttemptTimeout = time.Hour
 	d := agent(t, cfg, func(ctx context.Context, _ string) (string, error) {
-		st.Log(core.SeverityInfo, "line", nil)
+		st.Log(slog.LevelInfo, "line", nil)
 		if out, err := call(ctx, child); err != nil {
 			return out, err
 		}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"log/slog"
 	"time"
 )
 
@@ -9,18 +10,24 @@ import (
 // restored is of the same type as a live one. Whoever gets a record must not
 // change what its Detail points to.
 type Record struct {
-	RunID   string
-	Seq     uint64    // the position in the run, from 1 and without holes
-	Time    time.Time // in UTC, without a monotonic reading
-	Address Address   // zero for facts about the run itself
-	Name    string    // of the actor; of the logger, key or step for other kinds
+	RunID      string
+	Seq        uint64    // the position in the run, from 1 and without holes
+	Generation uint64    // which opening of the run wrote it, from 1
+	Time       time.Time // in UTC, without a monotonic reading
+	Address    Address   // zero for facts about the run itself
+	Name       string    // of the actor; of the logger or key for other kinds
 
-	Kind    Kind
-	Status  Status
-	Reason  Reason // why the call failed for good
-	Stage   Stage  // where the attempt failed or was interrupted
-	Class   Class  // of Err
-	Waiting Source // retrying: who chose the delay
+	// Ordinal is the number of the call among all that its scope claimed:
+	// calls, groups, steps and questions, from 1 and in the order of claiming.
+	// It is 0 for what no scope claimed.
+	Ordinal int
+
+	Kind        Kind
+	Status      Status
+	Reason      Reason // why the call failed for good
+	Stage       Stage  // where the attempt failed or was interrupted
+	Class       Class  // of Err
+	DelaySource Source // who chose Delay
 
 	Attempt     int  // from 0: Attempt+1 were made so far
 	MaxAttempts int  // Unlimited if there is no end
@@ -43,10 +50,25 @@ type Detail struct {
 	Output    []byte
 	Artifact  string // reference of an output that is stored apart
 	Usage     Usage
-	Message   string // of a log line, a run's description
-	Severity  Severity
+	Message   string     // of a log line, a run's description
+	Severity  slog.Level // of a log line
 	Metadata  map[string]any
 	NoStore   bool // of a call that completed: its output is not kept, and it runs again on resume
+	Branches  int  // of a group that starts: how many branches it has
+
+	// Unrecorded are the claims with lower ordinals in the same scope, and
+	// around it, that have no record when this one is appended.
+	Unrecorded []Claim
+}
+
+// A Claim is what a scope was asked for: the next call, group, step or
+// question in it.
+type Claim struct {
+	Address Address
+	Ordinal int // among all claims of the scope, from 1
+	Kind    Kind
+	Name    string // of the actor
+	Input   Hash   // the identity of the input; zero if it is not known
 }
 
 // Source says who chose a delay.
@@ -63,33 +85,6 @@ const (
 func (s Source) String() string {
 	return nameOf([]string{"", "backoff", "retry_after"}, uint8(s), "source")
 }
-
-// Severity grades log records. The values are those of log/slog.
-type Severity int
-
-// The severities.
-const (
-	SeverityDebug Severity = -4
-	SeverityInfo  Severity = 0
-	SeverityWarn  Severity = 4
-	SeverityError Severity = 8
-)
-
-// String is "debug", "info", "warn" or "error", the nearest below.
-func (s Severity) String() string {
-	switch {
-	case s < SeverityInfo:
-		return "debug"
-	case s < SeverityWarn:
-		return "info"
-	case s < SeverityError:
-		return "warn"
-	}
-	return "error"
-}
-
-// MarshalText writes the name.
-func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // IsOutcome reports whether r ends its call: completed, or failed without a
 // retry to follow.
@@ -151,11 +146,12 @@ func (r *Record) NextAttemptAt() time.Time {
 	return r.Time.Add(r.Delay)
 }
 
-// Retry makes a failed record with WillRetry its second half: the record that
-// says when the next attempt begins, and is about that attempt.
-func (r *Record) Retry() {
+// retrying is the record that goes with r, a failed one with WillRetry: it says
+// when the next attempt begins, and is about that attempt.
+func (r Record) retrying() Record {
 	r.Status, r.WillRetry = StatusRetrying, false
 	r.Attempt++
 	r.Duration = 0
 	r.Detail = nil
+	return r
 }

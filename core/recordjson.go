@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -12,10 +13,12 @@ import (
 type recordJSON struct {
 	RunID         string         `json:"run_id"`
 	Seq           uint64         `json:"seq"`
+	Generation    uint64         `json:"generation,omitempty"`
 	Time          time.Time      `json:"time"`
 	Address       string         `json:"address,omitempty"`
 	Name          string         `json:"name,omitempty"`
 	Tag           string         `json:"tag,omitempty"`
+	Ordinal       int            `json:"ordinal,omitempty"`
 	Kind          Kind           `json:"event_type"`
 	Status        Status         `json:"execution_status"`
 	Attempt       *int           `json:"retry_attempt,omitempty"`
@@ -35,6 +38,7 @@ type recordJSON struct {
 	InterruptedBy string         `json:"interrupted_by,omitempty"`
 	Message       string         `json:"message,omitempty"`
 	Severity      string         `json:"severity,omitempty"`
+	Branches      int            `json:"branches,omitempty"`
 	Input         string         `json:"input,omitempty"`
 	InputHash     string         `json:"input_hash,omitempty"`
 	Detail        string         `json:"detail,omitempty"` // a preview of the output
@@ -50,7 +54,7 @@ type recordJSON struct {
 // Durations are seconds; inputs and outputs are previews.
 func (r Record) MarshalJSON() ([]byte, error) {
 	out := recordJSON{
-		RunID: r.RunID, Seq: r.Seq, Time: r.Time, Address: r.Address.String(), Name: r.Name,
+		RunID: r.RunID, Seq: r.Seq, Generation: r.Generation, Ordinal: r.Ordinal, Time: r.Time, Address: r.Address.String(), Name: r.Name,
 		Kind: r.Kind, Status: r.Status, WillRetry: r.WillRetry, Replayed: r.Replayed,
 		Tag: r.Address.Tag(), Stage: r.Stage.String(), Reason: r.Reason.String(),
 	}
@@ -63,7 +67,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if r.Detail != nil {
 		r.Detail.intoJSON(&out)
 		if r.Kind == KindLog {
-			out.Severity = r.Detail.Severity.String()
+			out.Severity = strings.ToLower(r.Detail.Severity.String())
 		}
 	}
 	if e := r.Interrupt(); e != nil {
@@ -98,7 +102,7 @@ func (e *InterruptedError) intoJSON(out *recordJSON) {
 func (r *Record) callJSON(out *recordJSON) {
 	out.Attempt, out.IsRetry, out.MaxAttempts = &r.Attempt, r.IsRetry(), r.MaxAttempts
 	if at := r.NextAttemptAt(); !at.IsZero() {
-		out.RetryDelay, out.NextAttemptAt, out.DelaySource = seconds(r.Delay), &at, r.Waiting.String()
+		out.RetryDelay, out.NextAttemptAt, out.DelaySource = seconds(r.Delay), &at, r.DelaySource.String()
 	}
 	if r.Status == StatusCompleted || r.Status == StatusFailed || r.Status == StatusInterrupted {
 		out.ExecutionTime = seconds(r.Duration)
@@ -110,7 +114,7 @@ func (r *Record) callJSON(out *recordJSON) {
 
 func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Metadata, out.Artifact = d.Message, d.Metadata, d.Artifact
-	out.NoStore = d.NoStore
+	out.NoStore, out.Branches = d.NoStore, d.Branches
 	out.Input, out.Detail = Preview(d.Input), Preview(d.Output)
 	if !d.InputHash.IsZero() {
 		out.InputHash = d.InputHash.String()

@@ -122,7 +122,7 @@ func TestRetryAfterIsAFloorThatIsNeitherJitteredNorCapped(t *testing.T) {
 			equal(t, "time", elapsed(), 40*time.Second)
 			told(t, st, "started(0) failed(0,retry,connection) retrying(1,40s,retry_after) started(1) completed(1)")
 			for _, r := range calls(st)[1:3] {
-				equal(t, "source", r.Waiting, core.SourceServer)
+				equal(t, "source", r.DelaySource, core.SourceServer)
 			}
 		})
 	}

@@ -9,14 +9,12 @@ import (
 // Run is what a call needs from the run it belongs to. Package state
 // implements it.
 type Run interface {
-	// Append gives r its run ID and the next Seq, keeps it and publishes it.
-	// It may change r and must not keep it: it is the caller's.
-	// It comes from s: the attempt that r is about, or where it was logged.
-	// A failed record with WillRetry is two facts: it is followed, with the
-	// next Seq and as one, by what Record.Retry makes of it. What
-	// s no longer accepts (Scope.Accepts) is ErrAttemptOver; nothing is
-	// appended once the run is closed.
-	Append(s *Scope, r *Record) error
+	// Append gives each record its run ID, its generation and the next Seq,
+	// keeps all of them or none, and publishes them. They come from s: the
+	// attempt that they are about, or where they were logged. What s no longer
+	// accepts (Scope.Accepts) is ErrAttemptOver; nothing is appended once the
+	// run is closed.
+	Append(s *Scope, first Record, more ...Record) error
 
 	// Recall returns what restored history says of the call at the address of
 	// s, nil if it says nothing: the call is new. The hash is that of its input.

@@ -82,9 +82,9 @@ func (c *call) inputDetail(settings *Settings) (*Detail, error) {
 
 // append hands rec to the run. A call whose records cannot be kept has failed,
 // whatever became of its handler.
-func (c *call) append(s *Scope, rec *Record) error {
+func (c *call) append(s *Scope, rec *Record, more ...Record) error {
 	status := rec.Status
-	err := c.root.run.Append(s, rec)
+	err := c.root.run.Append(s, *rec, more...)
 	if err == nil || errors.Is(err, ErrAttemptOver) {
 		return err
 	}
@@ -98,13 +98,12 @@ func (c *call) notRecorded(s *Scope, status Status, err error) error {
 	}
 }
 
-// recordRetry tells that the attempt failed and when the next begins: one
-// fact in two records.
+// recordRetry appends that the attempt failed, and when the next one begins.
 func (c *call) recordRetry(s *Scope) error {
 	rec := c.end(StatusFailed, s)
 	rec.Stage, rec.Class, rec.Err = c.r.stage, c.r.class, c.r.err
-	rec.WillRetry, rec.Delay, rec.Waiting = true, c.delay, c.source
-	return c.append(s, rec)
+	rec.WillRetry, rec.Delay, rec.DelaySource = true, c.delay, c.source
+	return c.append(s, rec, rec.retrying())
 }
 
 // complete ends the call with its output.

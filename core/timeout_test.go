@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -134,7 +135,7 @@ func TestNothingOfAnAbandonedAttemptLandsLater(t *testing.T) {
 			is(t, err, core.ErrAttemptOver)
 			is(t, state.Put(ctx, "key", "late"), core.ErrAttemptOver)
 			is(t, state.PutStepResult(ctx, "step", "late"), core.ErrAttemptOver)
-			state.From(ctx).Log(core.SeverityInfo, "late", nil)
+			state.From(ctx).Log(slog.LevelInfo, "late", nil)
 			core.AddUsage(ctx, core.Usage{InputTokens: 1000})
 			return large(ctx, in)
 		}, succeed))

@@ -52,7 +52,7 @@ func (t *text) retrying(r *core.Record) {
 	} else {
 		t.add(" at once...")
 	}
-	if r.Waiting == core.SourceServer {
+	if r.DelaySource == core.SourceServer {
 		t.add(" (asked by the service)")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"strings"
 	"sync"
@@ -86,7 +87,7 @@ func hundred(ctx context.Context, p *printer.Printer) error {
 	var attempts [calls]atomic.Int64
 	tool := decorators.Tool("tool", "", func(ctx context.Context, in number) (int, error) {
 		n := attempts[in.N].Add(1)
-		state.From(ctx).Log(core.SeverityInfo, fmt.Sprintf("<%d> begins", in.N), nil)
+		state.From(ctx).Log(slog.LevelInfo, fmt.Sprintf("<%d> begins", in.N), nil)
 		fmt.Fprintf(p, "print <%d>\n", in.N)
 		if n <= 2 {
 			return 0, core.Retryable(fmt.Errorf("<%d> busy", in.N))

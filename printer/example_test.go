@@ -30,7 +30,8 @@ func fetching() []core.Record {
 	failed.WillRetry, failed.Delay = true, 2*time.Second
 	failed.Duration = 500 * time.Millisecond
 	retrying := failed
-	retrying.Retry()
+	retrying.Status, retrying.WillRetry, retrying.Duration, retrying.Detail = core.StatusRetrying, false, 0, nil
+	retrying.Attempt++
 	again := started
 	again.Attempt, again.Time = 1, retrying.NextAttemptAt()
 	completed := again

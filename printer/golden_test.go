@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,7 +58,8 @@ func (s *story) call(after time.Duration, kind core.Kind, status core.Status, at
 	}
 	s.add(after, r)
 	if r.WillRetry {
-		r.Retry()
+		r.Status, r.WillRetry, r.Duration, r.Detail = core.StatusRetrying, false, 0, nil
+		r.Attempt++
 		s.add(0, r)
 	}
 }
@@ -67,7 +69,7 @@ func because(err error, reason core.Reason) func(*core.Record) {
 }
 
 func again(delay time.Duration, source core.Source) func(*core.Record) {
-	return func(r *core.Record) { r.Err, r.WillRetry, r.Delay, r.Waiting = errTimeout, true, delay, source }
+	return func(r *core.Record) { r.Err, r.WillRetry, r.Delay, r.DelaySource = errTimeout, true, delay, source }
 }
 
 func told(detail core.Detail) func(*core.Record) {
@@ -126,7 +128,7 @@ func everything(t testing.TB) []core.Record {
 	s.call(0, llm, started, 0, a+"/model", "model")
 	s.add(10*ms, core.Record{
 		Kind: core.KindLog, Status: core.StatusRecorded, Address: address(t, a+"/model"), Name: "http",
-		Detail: &core.Detail{Severity: core.SeverityWarn, Message: "slow", Metadata: map[string]any{"took": "1s"}},
+		Detail: &core.Detail{Severity: slog.LevelWarn, Message: "slow", Metadata: map[string]any{"took": "1s"}},
 	})
 	s.call(sec, llm, completed, 0, a+"/model", "model", told(core.Detail{Usage: core.Usage{InputTokens: 120, OutputTokens: 36, Cost: 0.0025}}))
 	s.add(0, core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Address: address(t, a), Detail: &core.Detail{Output: encoded("Oslo")}})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func tool(t testing.TB, status core.Status, attempt int) core.Record {
 func failing(t testing.TB, attempt int, delay time.Duration) []core.Record {
 	t.Helper()
 	r := tool(t, core.StatusFailed, attempt)
-	r.Duration, r.Err, r.WillRetry, r.Delay, r.Waiting = half, errTimeout, true, delay, core.SourceBackoff
+	r.Duration, r.Err, r.WillRetry, r.Delay, r.DelaySource = half, errTimeout, true, delay, core.SourceBackoff
 	return []core.Record{r, retrying(r)}
 }
 
@@ -224,9 +225,9 @@ func TestFailureTellsItsReasonInWords(t *testing.T) {
 
 func TestRetryTellsWhoAskedForTheDelay(t *testing.T) {
 	r := failing(t, 0, 90*sec)[1]
-	r.Waiting = core.SourceServer
+	r.DelaySource = core.SourceServer
 	assert.Equal(t, "  ↻ Retrying (attempt 2/3) in 1m30s... (asked by the service)\n", printed([]core.Record{r}))
-	r.Delay, r.Waiting = 0, core.SourceBackoff
+	r.Delay, r.DelaySource = 0, core.SourceBackoff
 	assert.Equal(t, "  ↻ Retrying (attempt 2/3) at once...\n", printed([]core.Record{r}))
 }
 
@@ -360,7 +361,7 @@ func TestLogsAreIndentedIntoTheirCall(t *testing.T) {
 	log := func(path string, detail *core.Detail) core.Record {
 		return core.Record{RunID: "r1", Kind: core.KindLog, Status: core.StatusRecorded, Address: address(t, path), Detail: detail}
 	}
-	named := log("assistant", &core.Detail{Message: "slow", Severity: core.SeverityWarn})
+	named := log("assistant", &core.Detail{Message: "slow", Severity: slog.LevelWarn})
 	named.Name, named.Err = "http", errTimeout
 	assert.Equal(t, `· INFO ready
   · WARN http: slow - Connection timeout
@@ -371,10 +372,10 @@ func TestLogsAreIndentedIntoTheirCall(t *testing.T) {
 `, printed([]core.Record{
 		log("", &core.Detail{Message: "ready"}),
 		named,
-		log("assistant/get_weather", &core.Detail{Message: "asked", Severity: core.SeverityDebug, Metadata: map[string]any{
+		log("assistant/get_weather", &core.Detail{Message: "asked", Severity: slog.LevelDebug, Metadata: map[string]any{
 			"took": 1500 * time.Millisecond, "city": "Oslo", "found": true,
 		}}),
-		log("assistant/group:cities/3/get_weather", &core.Detail{Message: "odd", Severity: core.SeverityError, Metadata: map[string]any{
+		log("assistant/group:cities/3/get_weather", &core.Detail{Message: "odd", Severity: slog.LevelError, Metadata: map[string]any{
 			"text": `a "b" c`, "zero": "", "none": nil, "list": []int{1, 2}, "bad": make(chan int),
 			"at": time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		}}),
@@ -561,7 +562,8 @@ func TestFirstWriteErrorIsKept(t *testing.T) {
 
 // retrying is the second half of a failed record.
 func retrying(r core.Record) core.Record {
-	r.Retry()
+	r.Status, r.WillRetry, r.Duration, r.Detail = core.StatusRetrying, false, 0, nil
+	r.Attempt++
 	return r
 }
 

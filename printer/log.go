@@ -3,6 +3,7 @@ package printer
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"slices"
@@ -41,11 +42,11 @@ func (t *text) log(r *core.Record) {
 	t.finish(r)
 }
 
-func severityStyle(s core.Severity) style {
+func severityStyle(s slog.Level) style {
 	switch {
-	case s >= core.SeverityError:
+	case s >= slog.LevelError:
 		return bad
-	case s >= core.SeverityWarn:
+	case s >= slog.LevelWarn:
 		return again
 	}
 	return faint

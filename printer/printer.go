@@ -190,7 +190,8 @@ func (p *Printer) tell(r *core.Record) told {
 	}
 	if r.Status == core.StatusFailed {
 		retry := *r
-		retry.Retry()
+		retry.Status, retry.WillRetry, retry.Duration, retry.Detail = core.StatusRetrying, false, 0, nil
+		retry.Attempt++
 		out.retry = []byte(t.apart(func(t *text) { t.record(&retry) }))
 	}
 	if p.compact {

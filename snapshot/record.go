@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"slices"
@@ -61,9 +62,10 @@ func recordError(err error) error {
 // The lengths of the arrays of this version. Fields are only ever added at
 // the end: readers skip what they do not know, and what is missing is zero.
 const (
-	recordFields = 20
-	detailFields = 8 // and NoStore where it is set
+	recordFields = 22
+	detailFields = 8 // and three more where one of them is set
 	usageFields  = 3
+	claimFields  = 5
 )
 
 // record writes a core.Record. Numbers of kinds, statuses and the like are
@@ -87,7 +89,7 @@ func (r *record) EncodeMsgpack(enc *codec.Encoder) error {
 	w.Uint(uint64(r.Reason))
 	w.Uint(uint64(r.Stage))
 	w.Uint(uint64(r.Class))
-	w.Uint(uint64(r.Waiting))
+	w.Uint(uint64(r.DelaySource))
 	w.Int(int64(r.Attempt))
 	w.Int(int64(r.MaxAttempts))
 	w.Bool(r.WillRetry)
@@ -95,6 +97,8 @@ func (r *record) EncodeMsgpack(enc *codec.Encoder) error {
 	w.Int(int64(r.Duration))
 	w.Int(int64(r.Elapsed))
 	w.Int(int64(r.Delay))
+	w.Uint(r.Generation)
+	w.Uint(uint64(r.Ordinal))
 	writeError(w, r.Err)
 	writeDetail(w, r.Detail)
 	return nil
@@ -105,16 +109,13 @@ func writeDetail(w *codec.Writer, d *core.Detail) {
 		w.Nil()
 		return
 	}
-	if d.NoStore {
-		w.Array(detailFields + 1)
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0
+	if more {
+		w.Array(detailFields + 3)
 	} else {
 		w.Array(detailFields)
 	}
-	if d.InputHash.IsZero() {
-		w.Nil()
-	} else {
-		w.Bytes(d.InputHash[:])
-	}
+	writeHash(w, d.InputHash)
 	w.Bytes(d.Input)
 	w.Bytes(d.Output)
 	w.Text(d.Artifact)
@@ -129,8 +130,31 @@ func writeDetail(w *codec.Writer, d *core.Detail) {
 	w.Text(d.Message)
 	w.Int(int64(d.Severity))
 	writeAttributes(w, d.Metadata)
-	if d.NoStore {
-		w.Bool(true)
+	if more {
+		w.Bool(d.NoStore)
+		w.Int(int64(d.Branches))
+		writeClaims(w, d.Unrecorded)
+	}
+}
+
+func writeHash(w *codec.Writer, h core.Hash) {
+	if h.IsZero() {
+		w.Nil()
+		return
+	}
+	w.Bytes(h[:])
+}
+
+func writeClaims(w *codec.Writer, claims []core.Claim) {
+	w.Array(len(claims))
+	for i := range claims {
+		c := &claims[i]
+		w.Array(claimFields)
+		w.EndText(c.Address.AppendTo(w.BeginText()))
+		w.Uint(uint64(c.Ordinal))
+		w.Uint(uint64(c.Kind))
+		w.Text(c.Name)
+		writeHash(w, c.Input)
 	}
 }
 
@@ -267,7 +291,7 @@ func (d *decoding) head(f *fields) {
 	r.Reason = core.Reason(f.byte())
 	r.Stage = core.Stage(f.byte())
 	r.Class = core.Class(f.byte())
-	r.Waiting = core.Source(f.byte())
+	r.DelaySource = core.Source(f.byte())
 	r.Attempt = f.number()
 	r.MaxAttempts = f.number()
 	r.WillRetry = f.bool()
@@ -275,6 +299,8 @@ func (d *decoding) head(f *fields) {
 	r.Duration = f.duration()
 	r.Elapsed = f.duration()
 	r.Delay = f.duration()
+	r.Generation = f.uint()
+	r.Ordinal = f.number()
 }
 
 // readInputHash reads that of the detail, and nothing beyond it.
@@ -360,13 +386,40 @@ func (d *decoding) readDetail(in *codec.Reader) *core.Detail {
 		into.Usage = readUsage(in)
 	}
 	into.Message = f.text()
-	into.Severity = core.Severity(f.number())
+	into.Severity = slog.Level(f.number())
 	if f.next() {
 		into.Metadata = readMetadata(in)
 	}
 	into.NoStore = f.bool()
+	into.Branches = f.number()
+	if f.next() {
+		into.Unrecorded = d.readClaims(in)
+	}
 	f.end()
 	return into
+}
+
+func (d *decoding) readClaims(in *codec.Reader) []core.Claim {
+	var claims []core.Claim
+	for n := in.Array(); n > 0 && in.Err() == nil; n-- {
+		f := newFields(in)
+		var c core.Claim
+		if f.next() {
+			c.Address = d.address(&f)
+		}
+		c.Ordinal = f.number()
+		c.Kind = core.Kind(f.byte())
+		c.Name = f.name()
+		if f.next() {
+			c.Input = readHash(&f)
+		}
+		f.end()
+		if err := f.err(); err != nil {
+			break
+		}
+		claims = append(claims, c)
+	}
+	return claims
 }
 
 func readHash(f *fields) (hash core.Hash) {

@@ -20,7 +20,7 @@ func failedAttempt(tb testing.TB) core.Record {
 	return core.Record{
 		Seq: 4711, Time: time.Date(2026, 11, 20, 8, 30, 0, 123456789, time.UTC),
 		Address: a, Name: "get_weather", Kind: core.KindTool, Status: core.StatusFailed,
-		Stage: core.StageHandler, Class: core.ClassServer, Waiting: core.SourceBackoff,
+		Stage: core.StageHandler, Class: core.ClassServer, DelaySource: core.SourceBackoff,
 		Attempt: 2, MaxAttempts: 5, WillRetry: true,
 		Duration: 153 * time.Millisecond, Elapsed: 2170 * time.Millisecond, Delay: 1870 * time.Millisecond,
 		Err: &core.RecordedError{
@@ -77,7 +77,7 @@ func BenchmarkRecord(b *testing.B) {
 	e := core.Recorded(r.Err)
 	plain := plainRecord{
 		r.Seq, r.Time, r.Address.String(), r.Name, uint8(r.Kind), uint8(r.Status), uint8(r.Reason), uint8(r.Stage), uint8(r.Class),
-		uint8(r.Waiting), r.Attempt, r.MaxAttempts, r.WillRetry, r.Replayed, r.Duration, r.Elapsed, r.Delay,
+		uint8(r.DelaySource), r.Attempt, r.MaxAttempts, r.WillRetry, r.Replayed, r.Duration, r.Elapsed, r.Delay,
 		&plainError{e.Message, e.Type, uint8(e.Class), e.Status, e.After, e.Sentinels, e.Typed}, nil,
 	}
 	data, err = msgpack.Marshal(&plain)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -20,17 +21,19 @@ import (
 func randomRecord(tb testing.TB, rng *rand.Rand, seq uint64) core.Record {
 	r := core.Record{
 		Seq:    seq,
-		Kind:   core.Kind(1 + rng.IntN(int(core.KindAnswer))),
+		Kind:   core.Kind(1 + rng.IntN(int(core.KindBranch))),
 		Status: core.Status(1 + rng.IntN(int(core.StatusRecorded))),
 		Reason: core.Reason(rng.IntN(int(core.ReasonStorage) + 1)),
 		Stage:  core.Stage(rng.IntN(int(core.StageWait) + 1)),
 		Class:  core.Class(rng.IntN(int(core.ClassInvalid) + 1)),
 
-		Waiting:     core.Source(rng.IntN(3)),
+		DelaySource: core.Source(rng.IntN(3)),
 		Attempt:     rng.IntN(1 << (1 + rng.IntN(31))),
 		MaxAttempts: rng.IntN(100) + core.Unlimited,
 		WillRetry:   rng.IntN(2) == 0,
 		Replayed:    rng.IntN(2) == 0,
+		Generation:  rng.Uint64() >> rng.IntN(64),
+		Ordinal:     rng.IntN(1 << (1 + rng.IntN(31))),
 		Duration:    randomDuration(rng),
 		Elapsed:     randomDuration(rng),
 		Delay:       randomDuration(rng),
@@ -144,7 +147,16 @@ func randomInterrupt(rng *rand.Rand) *core.InterruptedError {
 func randomDetail(rng *rand.Rand) *core.Detail {
 	d := &core.Detail{
 		Input: randomBytes(rng), Output: randomBytes(rng), Artifact: randomText(rng), Message: randomText(rng),
-		Severity: core.Severity(rng.IntN(20) - 8), NoStore: rng.IntN(2) == 0,
+		Severity: slog.Level(rng.IntN(20) - 8), NoStore: rng.IntN(2) == 0,
+	}
+	if rng.IntN(4) == 0 {
+		d.Branches = rng.IntN(100)
+		for range rng.IntN(3) {
+			d.Unrecorded = append(d.Unrecorded, core.Claim{
+				Ordinal: rng.IntN(9), Kind: core.Kind(1 + rng.IntN(int(core.KindBranch))), Name: randomText(rng),
+				Input: core.Hash{byte(rng.Uint32()), 15: byte(rng.Uint32())},
+			})
+		}
 	}
 	if rng.IntN(2) == 0 {
 		d.InputHash = core.Hash{byte(rng.Uint32()), 15: byte(rng.Uint32())}

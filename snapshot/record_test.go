@@ -200,10 +200,11 @@ func TestFieldsAddedLaterAreSkipped(t *testing.T) {
 	r := failedAttempt(t)
 	r.Detail = &core.Detail{Message: "m", Usage: core.Usage{InputTokens: 1}, Metadata: map[string]any{"k": "v"}}
 	all := fieldsOf(t, r)
-	failure, detail := all[18].([]any), all[19].([]any)
+	failure, detail := all[20].([]any), all[21].([]any)
 	detail[4] = append(detail[4].([]any), "new")
-	all[18] = append(failure, map[string]any{"new": []any{1, 2}})
-	all[19] = append(detail, nil, "new")
+	all[20] = append(failure, map[string]any{"new": []any{1, 2}})
+	detail = append(detail, false, 0, []any{}) // those that are written where one is set
+	all[21] = append(detail, nil, "new")
 	data, err := msgpack.Marshal(append(all, "new", []any{map[string]any{"deep": 1}}))
 	require.NoError(t, err)
 	got, err := snapshot.DecodeRecord(data)
@@ -220,13 +221,13 @@ func TestFieldsOfTheEndThatAreMissingAreZero(t *testing.T) {
 		got, err := snapshot.DecodeRecord(data)
 		require.NoError(t, err, "%d fields", n)
 		assert.Equal(t, n > 4, got.Name == r.Name)
-		assert.Equal(t, n > 18, got.Err != nil)
+		assert.Equal(t, n > 20, got.Err != nil)
 	}
 }
 
 func TestNumbersOfLaterKindsAreKept(t *testing.T) {
-	got := roundTrip(t, core.Record{Kind: 200, Status: 201, Reason: 202, Stage: 203, Class: 204, Waiting: 205})
-	assert.Equal(t, core.Record{Kind: 200, Status: 201, Reason: 202, Stage: 203, Class: 204, Waiting: 205}, got)
+	got := roundTrip(t, core.Record{Kind: 200, Status: 201, Reason: 202, Stage: 203, Class: 204, DelaySource: 205})
+	assert.Equal(t, core.Record{Kind: 200, Status: 201, Reason: 202, Stage: 203, Class: 204, DelaySource: 205}, got)
 }
 
 func TestDamagedRecordIsAnErrorWithItsPosition(t *testing.T) {
@@ -252,9 +253,9 @@ func TestDamagedRecordIsAnErrorWithItsPosition(t *testing.T) {
 		"seq":     {1, -5, "-5 is negative"},
 		"address": {3, "a//b", "no name"},
 		"name":    {4, []any{}, "decoding string"},
-		"error":   {18, []any{7, "x"}, "an error of the form 7"},
-		"cause":   {18, []any{1, "", "", "", "", false, []any{1}}, "a cause of the form 1"},
-		"hash":    {19, []any{[]byte{1, 2}}, "a hash of 2 bytes"},
+		"error":   {20, []any{7, "x"}, "an error of the form 7"},
+		"cause":   {20, []any{1, "", "", "", "", false, []any{1}}, "a cause of the form 1"},
+		"hash":    {21, []any{[]byte{1, 2}}, "a hash of 2 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := fieldsOf(t, failedAttempt(t))

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -36,7 +37,7 @@ func (c *checker) check(ctx context.Context) {
 	}
 	interrupt, err := c.askSafely(ctx)
 	if err != nil && !c.failing && ctx.Err() == nil {
-		c.run.log(nil, core.SeverityWarn, fmt.Sprint("the interrupt checker failed: ", err), nil)
+		c.run.log(nil, slog.LevelWarn, fmt.Sprint("the interrupt checker failed: ", err), nil)
 	}
 	c.failing = err != nil
 	if interrupt != nil {

@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -138,7 +139,7 @@ func TestCheckerThatFailsIsLoggedOnceAndChangesNothing(t *testing.T) {
 				equal(t, "asked", len(at), 11)
 				lines := kinds(st, core.KindLog)
 				equal(t, "lines", len(lines), 1)
-				if d := lines[0].Detail; d.Severity != core.SeverityWarn || !strings.Contains(d.Message, "boom") {
+				if d := lines[0].Detail; d.Severity != slog.LevelWarn || !strings.Contains(d.Message, "boom") {
 					t.Errorf("%v: %s", d.Severity, d.Message)
 				}
 			})

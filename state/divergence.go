@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -93,7 +94,7 @@ func (r *run) diverge(a core.Address, t *track, input core.Hash) uint64 {
 	r.keep(&core.Record{
 		Time: now(), Address: a, Kind: core.KindLog, Status: core.StatusRecorded, Reason: core.ReasonDivergence,
 		Detail: &core.Detail{
-			Severity: core.SeverityWarn, InputHash: input,
+			Severity: slog.LevelWarn, InputHash: input,
 			Message: fmt.Sprintf("the input of the call is %v, and was %v: it is made again, and what is called after it", input, t.input),
 		},
 	})

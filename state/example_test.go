@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
@@ -19,7 +20,7 @@ type order struct {
 func Example() {
 	reserve := decorators.Tool("reserve", "Reserves an item.",
 		func(ctx context.Context, in order) (string, error) {
-			state.From(ctx).Log(core.SeverityInfo, "looking for "+in.Item, nil)
+			state.From(ctx).Log(slog.LevelInfo, "looking for "+in.Item, nil)
 			if err := state.Put(ctx, "reserved", in); err != nil {
 				return "", err
 			}

@@ -12,13 +12,13 @@ import (
 // chunks, so that the millionth record costs what the first did and none is
 // copied again. Records are packed: what most of them have fits 64 bytes
 // without a pointer, which the garbage collector need not look into. The
-// beginning of an attempt, its end, and the promise of the next that
-// core.Record.Retry makes of it are packed as one, where no other record came
-// between them.
+// beginning of an attempt, its end, and the promise of the next one are packed
+// as one, where no other record came between them.
 type history struct {
-	runID    string
-	restored *snapshot.Lazy // the first of them; nil for a run that is new
-	n        int            // of those that are not restored
+	runID      string
+	generation uint64
+	restored   *snapshot.Lazy // the first of them; nil for a run that is new
+	n          int            // of those that are not restored
 
 	chunks []*[chunkSize]packed
 	firsts []int // the number of records before each chunk
@@ -51,6 +51,7 @@ type packed struct {
 	attempt     int32
 	maxAttempts int32
 	rare        int32 // from 1; 0 for none
+	ordinal     int32
 	status      core.Status
 	reason      core.Reason
 	stage       core.Stage
@@ -62,7 +63,8 @@ type packed struct {
 const (
 	flagWillRetry = 1 << iota
 	flagReplayed
-	flagBegun // it comes after the record that its attempt started
+	flagBegun    // it comes after the record that its attempt started
+	flagRetrying // the promise of the next attempt follows
 )
 
 // site is what the records of one actor called from one place share.
@@ -77,25 +79,30 @@ type rare struct {
 	detail *core.Detail
 }
 
-// append keeps rec under the next Seq, from 1, and what core.Record.Retry makes
-// of it under the one after that.
+// append keeps rec, which has the next Seq.
 func (h *history) append(rec *core.Record) {
 	site, nth := h.siteOf(rec)
 	p := h.latest
-	if p != nil && p.isStartOf(rec, site, nth) {
-		p.flags = flagBegun
-	} else {
+	switch {
+	case p == nil:
 		p = h.next()
-		p.site, p.nth = site, nth
-		p.attempt, p.maxAttempts = int32(rec.Attempt), int32(rec.MaxAttempts)
+	case h.isRetryingAfter(p, rec, site, nth):
+		p.flags |= flagRetrying
+		h.n++
+		return
+	case p.isStartOf(rec, site, nth):
+		p.flags = flagBegun
+	default:
+		p = h.next()
 	}
+	p.site, p.nth, p.ordinal = site, nth, int32(rec.Ordinal)
+	p.attempt, p.maxAttempts = int32(rec.Attempt), int32(rec.MaxAttempts)
 	p.time = rec.Time.UnixNano()
 	p.duration, p.elapsed, p.delay = rec.Duration, rec.Elapsed, rec.Delay
-	p.status, p.reason, p.stage, p.class, p.waiting = rec.Status, rec.Reason, rec.Stage, rec.Class, rec.Waiting
+	p.status, p.reason, p.stage, p.class, p.waiting = rec.Status, rec.Reason, rec.Stage, rec.Class, rec.DelaySource
 	h.n++
 	if rec.WillRetry {
 		p.flags |= flagWillRetry
-		h.n++
 	}
 	if rec.Replayed {
 		p.flags |= flagReplayed
@@ -109,7 +116,38 @@ func (h *history) append(rec *core.Record) {
 // can be told from that.
 func (p *packed) isStartOf(rec *core.Record, site, nth int32) bool {
 	return p.status == core.StatusStarted && rec.Status != core.StatusStarted && !rec.Replayed &&
-		*p == start(rec.Time.UnixNano()-int64(rec.Duration), site, nth, int32(rec.Attempt), int32(rec.MaxAttempts))
+		*p == start(rec.Time.UnixNano()-int64(rec.Duration), site, nth, rec.Ordinal, int32(rec.Attempt), int32(rec.MaxAttempts))
+}
+
+// isRetryingAfter reports whether rec promises the next attempt after the one
+// whose failure p is, and can be told from that.
+func (h *history) isRetryingAfter(p *packed, rec *core.Record, site, nth int32) bool {
+	if p.flags&flagWillRetry == 0 || p.flags&flagRetrying != 0 || p.site != site || p.nth != nth || rec.Detail != nil {
+		return false
+	}
+	failed := h.unpackEnd(p, 0)
+	retrying := retryingAfter(failed)
+	retrying.Seq, retrying.RunID, retrying.Generation = rec.Seq, rec.RunID, rec.Generation
+	if !sameError(retrying.Err, rec.Err) {
+		return false
+	}
+	plain := *rec
+	plain.Err, retrying.Err = nil, nil
+	return plain == retrying
+}
+
+// retryingAfter is the record that follows a failed one with WillRetry.
+func retryingAfter(r core.Record) core.Record {
+	r.Status, r.WillRetry = core.StatusRetrying, false
+	r.Attempt++
+	r.Duration, r.Detail = 0, nil
+	return r
+}
+
+// sameError compares errors, whose types may not be comparable.
+func sameError(a, b error) (same bool) {
+	defer func() { _ = recover() }()
+	return a == b //nolint:errorlint // the same value, not the same kind
 }
 
 // next makes room for a record.
@@ -190,7 +228,7 @@ func (p *packed) records() int {
 	if p.flags&flagBegun != 0 {
 		n++
 	}
-	if p.flags&flagWillRetry != 0 {
+	if p.flags&flagRetrying != 0 {
 		n++
 	}
 	return n
@@ -205,25 +243,25 @@ func (h *history) unpack(p *packed, i int) core.Record {
 	if i > 0 {
 		return h.unpackEnd(p, i-1)
 	}
-	begun := start(p.time-int64(p.duration), p.site, p.nth, p.attempt, p.maxAttempts)
+	begun := start(p.time-int64(p.duration), p.site, p.nth, int(p.ordinal), p.attempt, p.maxAttempts)
 	return h.unpackEnd(&begun, 0)
 }
 
 // start is the record that an attempt started.
-func start(at int64, site, nth, attempt, maxAttempts int32) packed {
+func start(at int64, site, nth int32, ordinal int, attempt, maxAttempts int32) packed {
 	return packed{
-		time: at, site: site, nth: nth, attempt: attempt, maxAttempts: maxAttempts, status: core.StatusStarted,
+		time: at, site: site, nth: nth, ordinal: int32(ordinal), attempt: attempt, maxAttempts: maxAttempts, status: core.StatusStarted,
 	}
 }
 
-// unpackEnd returns the end of an attempt, or whatever else p is, and as 1 what
-// core.Record.Retry makes of it.
+// unpackEnd returns the end of an attempt, or whatever else p is, and as 1 the
+// promise of the next attempt.
 func (h *history) unpackEnd(p *packed, i int) core.Record {
 	s := &h.sites[p.site]
 	rec := core.Record{
-		RunID: h.runID, Time: time.Unix(0, p.time).UTC(),
+		RunID: h.runID, Generation: h.generation, Time: time.Unix(0, p.time).UTC(), Ordinal: int(p.ordinal),
 		Address: s.call.Address(int(p.nth)), Name: s.name,
-		Kind: s.kind, Status: p.status, Reason: p.reason, Stage: p.stage, Class: p.class, Waiting: p.waiting,
+		Kind: s.kind, Status: p.status, Reason: p.reason, Stage: p.stage, Class: p.class, DelaySource: p.waiting,
 		Attempt: int(p.attempt), MaxAttempts: int(p.maxAttempts),
 		WillRetry: p.flags&flagWillRetry != 0, Replayed: p.flags&flagReplayed != 0,
 		Duration: p.duration, Elapsed: p.elapsed, Delay: p.delay,
@@ -233,7 +271,7 @@ func (h *history) unpackEnd(p *packed, i int) core.Record {
 		rec.Err, rec.Detail = r.err, r.detail
 	}
 	if i > 0 {
-		rec.Retry()
+		return retryingAfter(rec)
 	}
 	return rec
 }

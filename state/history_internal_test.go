@@ -19,8 +19,8 @@ func randomRecord(t *testing.T, rng *rand.Rand) core.Record {
 	rec := core.Record{
 		Time: time.Unix(rng.Int64N(1e9), rng.Int64N(1e9)).UTC(), Address: a, Name: fmt.Sprint("n", rng.IntN(2)),
 		Kind: core.Kind(1 + rng.IntN(5)), Status: core.Status(1 + rng.IntN(8)), Reason: core.Reason(rng.IntN(14)),
-		Stage: core.Stage(rng.IntN(10)), Class: core.Class(rng.IntN(15)), Waiting: core.Source(rng.IntN(3)),
-		Attempt: rng.IntN(9), MaxAttempts: rng.IntN(9) - 1, Replayed: rng.IntN(5) == 0,
+		Stage: core.Stage(rng.IntN(10)), Class: core.Class(rng.IntN(15)), DelaySource: core.Source(rng.IntN(3)),
+		Attempt: rng.IntN(9), MaxAttempts: rng.IntN(9) - 1, Ordinal: rng.IntN(3), Replayed: rng.IntN(5) == 0,
 		Duration: time.Duration(rng.Int64()), Elapsed: time.Duration(rng.Int64()), Delay: time.Duration(rng.Int64()),
 	}
 	if rng.IntN(3) == 0 {
@@ -40,10 +40,10 @@ func randomRecord(t *testing.T, rng *rand.Rand) core.Record {
 func randomStart(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
 	start := core.Record{
 		Time: rec.Time.Add(-rec.Duration), Address: rec.Address, Name: rec.Name, Kind: rec.Kind,
-		Status: core.StatusStarted, Attempt: rec.Attempt, MaxAttempts: rec.MaxAttempts,
+		Status: core.StatusStarted, Ordinal: rec.Ordinal, Attempt: rec.Attempt, MaxAttempts: rec.MaxAttempts,
 	}
 	other := randomRecord(t, rng)
-	switch rng.IntN(16) {
+	switch rng.IntN(17) {
 	case 0:
 		start.Time = other.Time
 	case 1:
@@ -55,12 +55,43 @@ func randomStart(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
 	case 4:
 		start.Duration, start.Elapsed, start.Delay = other.Duration, other.Elapsed, other.Delay
 	case 5:
-		start.Reason, start.Stage, start.Class, start.Waiting = other.Reason, other.Stage, other.Class, other.Waiting
+		start.Reason, start.Stage, start.Class, start.DelaySource = other.Reason, other.Stage, other.Class, other.DelaySource
 	case 6:
 		start.Err, start.Detail = errors.New("boom"), &core.Detail{Message: "detail"}
+	case 7:
+		start.Ordinal = other.Ordinal
 	}
 	return start
 }
+
+// randomRetrying is a record that may be the promise of the attempt after the
+// one whose failure rec is, and may differ in anything.
+func randomRetrying(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
+	other := randomRecord(t, rng)
+	next := retryingAfter(rec)
+	switch rng.IntN(40) {
+	case 0:
+		next.Time = other.Time
+	case 1:
+		next.Address = other.Address
+	case 2:
+		next.Err = uncomparable{nil}
+	case 3:
+		next.Detail = &core.Detail{Message: "detail"}
+	case 4:
+		next.Delay++
+	case 5:
+		next.Attempt++
+	case 6:
+		return other
+	}
+	return next
+}
+
+// uncomparable errors make == panic.
+type uncomparable []error
+
+func (uncomparable) Error() string { return "uncomparable" }
 
 // TestHistoryIsWhatWasAppended: with the starts of attempts and the second
 // halves of failed records, for one that begins a run and one that goes on from
@@ -68,18 +99,19 @@ func randomStart(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
 func TestHistoryIsWhatWasAppended(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, restored := range []int{0, 7} {
-		h := history{runID: "run", restored: snapshot.NewLazy(&snapshot.Snapshot{Records: make([]core.Record, restored)})}
+		h := history{runID: "run", generation: 2, restored: snapshot.NewLazy(&snapshot.Snapshot{Records: make([]core.Record, restored)})}
 		var want []core.Record
 		add := func(rec core.Record) {
-			rec.RunID, rec.Seq = "run", uint64(restored+len(want))+1
+			rec.RunID, rec.Generation, rec.Seq = "run", 2, uint64(restored+len(want))+1
 			want = append(want, rec)
 		}
 		appended := func(rec core.Record) {
 			h.append(&rec)
 			add(rec)
 			if rec.WillRetry {
-				rec.Retry()
-				add(rec)
+				next := randomRetrying(t, rng, rec)
+				h.append(&next)
+				add(next)
 			}
 			require.Equal(t, restored+len(want), h.len())
 		}

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 
 	"github.com/reprise-go/reprise/core"
@@ -74,7 +75,7 @@ func (b *inbox) take(m *snapshot.Message) bool {
 // report logs once what goes wrong with the inbox. The run goes on without.
 func (b *inbox) report(ctx context.Context, err error) {
 	if err != nil && !b.failing && ctx.Err() == nil {
-		b.run.log(nil, core.SeverityWarn, fmt.Sprint("the inbox of the run failed, so that answers and interrupts from outside may come late: ", err), nil)
+		b.run.log(nil, slog.LevelWarn, fmt.Sprint("the inbox of the run failed, so that answers and interrupts from outside may come late: ", err), nil)
 	}
 	b.failing = err != nil
 }
@@ -91,7 +92,7 @@ func (r *run) takeAnswer(posted *core.Record) bool {
 		return answered
 	}
 	rec := answerRecord(posted.Time, posted.Address, posted.Name, posted.Encoded())
-	if r.Append(nil, &rec) != nil {
+	if r.Append(nil, rec) != nil {
 		return false
 	}
 	r.mu.Lock()

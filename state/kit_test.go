@@ -152,7 +152,7 @@ func told(t testing.TB, st *state.ExecutionState, want ...string) {
 		case core.KindValue, core.KindStepResult:
 			line += " " + r.Name
 		case core.KindLog:
-			line += " " + r.Detail.Severity.String() + ": " + r.Detail.Message
+			line += " " + strings.ToLower(r.Detail.Severity.String()) + ": " + r.Detail.Message
 		}
 		got = append(got, line)
 	}

@@ -45,7 +45,7 @@ type failing struct {
 
 // follow takes in one record of a call, which comes from the attempt s.
 func (c *course) follow(s *core.Scope, rec *core.Record) {
-	if rec.WillRetry || attemptOf(s.Parent()) != nil {
+	if rec.WillRetry || rec.Status == core.StatusRetrying || attemptOf(s.Parent()) != nil {
 		return
 	}
 	c.made = true

@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -11,14 +12,14 @@ import (
 
 func TestLogLineHasTheAddressOfItsCall(t *testing.T) {
 	st, ctx := run(t)
-	st.Log(core.SeverityDebug, "the owner's", nil)
-	state.From(ctx).Log(core.SeverityWarn, "of the run", nil)
+	st.Log(slog.LevelDebug, "the owner's", nil)
+	state.From(ctx).Log(slog.LevelWarn, "of the run", nil)
 	out, err := call(ctx, actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
-		state.From(ctx).Log(core.SeverityInfo, "of the call", nil)
+		state.From(ctx).Log(slog.LevelInfo, "of the call", nil)
 		g := core.NewGroup(ctx, "all")
 		defer g.Cancel(nil)
-		state.From(g.Branch(2)).Log(core.SeverityError, "of the branch", nil)
-		st.Log(core.SeverityInfo, "the owner's again", nil)
+		state.From(g.Branch(2)).Log(slog.LevelError, "of the branch", nil)
+		st.Log(slog.LevelInfo, "the owner's again", nil)
 		return "out", nil
 	}))
 	completed(t, out, err)
@@ -31,7 +32,7 @@ func TestLogLineHasTheAddressOfItsCall(t *testing.T) {
 func TestLogLineKeepsACopyOfItsMetadata(t *testing.T) {
 	st, _ := run(t)
 	m := map[string]any{"n": 1}
-	st.Log(core.SeverityInfo, "line", m)
+	st.Log(slog.LevelInfo, "line", m)
 	m["n"] = 2
 	equal(t, "metadata", st.Records()[1].Detail.Metadata["n"], any(1))
 }
@@ -45,7 +46,7 @@ func TestLogLineOfAnAttemptThatIsOverIsDropped(t *testing.T) {
 			return "out", nil
 		}))
 		completed(t, out, err)
-		late.Log(core.SeverityInfo, "late", nil)
+		late.Log(slog.LevelInfo, "late", nil)
 		equal(t, "lines", len(kinds(st, core.KindLog)), 0)
 	})
 }
@@ -53,7 +54,7 @@ func TestLogLineOfAnAttemptThatIsOverIsDropped(t *testing.T) {
 func TestLogLineOfAFailedAttemptStays(t *testing.T) {
 	st, ctx := run(t)
 	_, err := call(ctx, actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
-		state.From(ctx).Log(core.SeverityInfo, "before it failed", nil)
+		state.From(ctx).Log(slog.LevelInfo, "before it failed", nil)
 		return "", errBoom
 	}))
 	is(t, err, errBoom)
@@ -65,7 +66,7 @@ func TestNothingIsRecordedAfterClose(t *testing.T) {
 		published := 0
 		st, ctx := run(t, state.WithPublisher(publish(func(core.Record) { published++ })))
 		st.Close()
-		st.Log(core.SeverityInfo, "late", nil)
+		st.Log(slog.LevelInfo, "late", nil)
 		is(t, state.Put(ctx, "key", "late"), state.ErrClosed)
 		is(t, state.PutStepResult(ctx, "key", "late"), state.ErrClosed)
 		is(t, st.SetTimeout(time.Second), state.ErrClosed)

@@ -42,8 +42,8 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
 	}
 	r := prepareRun(c)
-	r.stored, r.journal = store, journal
 	found := snapshot.RestoredLazy(journal)
+	r.stored, r.journal, r.generation = store, journal, found.Generation
 	if err := r.restore(found); err != nil {
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), journal.Close(found.Status))
 	}

@@ -49,40 +49,26 @@ func (r *run) publish() {
 	r.drain()
 }
 
-// publishLatest is publish for where the record that was kept last is at hand:
-// mostly it is all that is new, with its second half if it has one, and need
-// not be unpacked.
-func (r *run) publishLatest(rec *core.Record) {
-	n := r.len()
-	known := n - 1
-	if rec.WillRetry {
-		known--
-	}
-	if len(r.publishers) == 0 || r.published != known || len(r.recovered) > 0 || !r.turn.take() {
+// publishLatest is publish for where the records that were kept last are at
+// hand: mostly they are all that is new, and need not be unpacked.
+func (r *run) publishLatest(rec *core.Record, more []core.Record) {
+	if len(r.publishers) == 0 || r.published != int(rec.Seq)-1 || len(r.recovered) > 0 || !r.turn.take() {
 		r.publish()
 		return
 	}
-	r.published = n
-	if !rec.WillRetry { // else the second half may have to be published by another
+	r.published = r.len()
+	if len(more) == 0 { // else the rest may have to be published by another
 		r.forget()
 	}
 	r.mu.Unlock()
-	if rec.WillRetry {
-		r.tellAll(rec, n-1)
-		rec.Retry()
+	r.show(rec)
+	for i := range more {
+		r.show(&more[i])
 	}
-	r.tellAll(rec, n)
 	if !r.turn.leave() {
 		r.mu.Lock()
 		r.drain()
 	}
-}
-
-// tellAll tells every publisher of the record with that number. The lock is not
-// held.
-func (r *run) tellAll(rec *core.Record, seq int) {
-	rec.RunID, rec.Seq = r.settings.RunID, uint64(seq)
-	r.show(rec)
 }
 
 func (r *run) show(rec *core.Record) {
@@ -173,8 +159,8 @@ func (r *run) tell(p Publisher, rec *core.Record) {
 func (r *run) abandonTurn(rec *core.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if rec.WillRetry && !rec.Replayed {
-		r.published = int(rec.Seq) // not yet its second half
+	if !rec.Replayed {
+		r.published = int(rec.Seq) // not yet what was appended with it
 	}
 	r.turn.end()
 	r.quiet.Broadcast()

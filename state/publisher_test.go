@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"sync"
 	"testing"
@@ -61,7 +62,7 @@ func TestPublisherMayLogAndReadTheRun(t *testing.T) {
 			if !ready || !r.Kind.IsCall() {
 				return
 			}
-			st.Log(core.SeverityInfo, fmt.Sprintf("saw %d", r.Seq), nil)
+			st.Log(slog.LevelInfo, fmt.Sprintf("saw %d", r.Seq), nil)
 			_, _, _ = st.Records(), st.Status(), st.Stats()
 			_ = state.Put(st.Context(t.Context()), "seen", r.Seq)
 			ready = r.Status != core.StatusCompleted

@@ -31,7 +31,7 @@ func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, bool, error) {
 	if q.Refused != "" {
 		rec.Err, rec.Class = errors.New(q.Refused), core.ClassInvalid
 	}
-	return nil, false, r.Append(s, rec)
+	return nil, false, r.Append(s, *rec)
 }
 
 // questions takes in the record with that number, if it is about a question.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type run struct {
 	stored      snapshot.Store   // that has the run; nil in memory
 	journal     snapshot.Journal // nil in memory
 	restored    *restored        // nil for a run that is new
+	generation  uint64           // this opening of the run, from 1
 	found       Status           // what the run was left with; empty for one that is new
 	strict      bool             // nothing is executed
 	rerunFailed bool
@@ -75,7 +77,8 @@ func prepareRun(c *config) *run {
 		strict: c.strict, rerunFailed: c.rerunFailed, divergence: c.divergence, policy: c.sync, republish: c.republish, began: time.Now(),
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
-	r.history.runID = c.settings.RunID
+	r.generation = 1
+	r.history.runID, r.history.generation = c.settings.RunID, r.generation
 	r.quiet = sync.NewCond(&r.mu)
 	r.root = core.NewRoot(r)
 	if c.checker != nil {
@@ -105,9 +108,13 @@ func (r *run) Settings() *core.Settings { return r.settings }
 
 // Append implements core.Run. Numbering and keeping are one step; publishing
 // follows in the same order.
-func (r *run) Append(s *core.Scope, rec *core.Record) error {
-	if r.journal != nil && rec.Err != nil && rec.Interrupt() == nil {
-		rec.Err = core.Recorded(rec.Err) // its methods are the user's, and must not run under the lock
+func (r *run) Append(s *core.Scope, first core.Record, more ...core.Record) error {
+	rec := &first
+	if r.journal != nil {
+		recordError(rec)
+		for i := range more {
+			recordError(&more[i])
+		}
 	}
 	r.mu.Lock()
 	if r.closed {
@@ -131,6 +138,9 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 		r.validation.compare(rec)
 	}
 	r.keep(rec)
+	for i := range more {
+		r.keep(&more[i])
+	}
 	if rec.Kind.IsCall() {
 		r.course.follow(s, rec)
 		r.report.count(rec)
@@ -139,22 +149,30 @@ func (r *run) Append(s *core.Scope, rec *core.Record) error {
 		}
 	}
 	if r.journal == nil {
-		r.publishLatest(rec)
+		r.publishLatest(rec, more)
 		return nil
 	}
-	return r.store(s, rec)
+	return r.store(s, rec, more)
+}
+
+// recordError replaces the error of rec by its recorded form: the methods of
+// the error are the user's, and must not run under the lock.
+func recordError(rec *core.Record) {
+	if rec.Err != nil && rec.Interrupt() == nil {
+		rec.Err = core.Recorded(rec.Err)
+	}
 }
 
 // store writes what was kept to the journal, publishes it and, where it must
 // be, waits until it is on the disk. The lock is held, and released.
-func (r *run) store(s *core.Scope, rec *core.Record) error {
+func (r *run) store(s *core.Scope, rec *core.Record, more []core.Record) error {
 	err := r.write()
 	seq, must := uint64(r.len()), r.durable(s, rec)
 	if err != nil {
 		r.mu.Unlock()
 		return r.stop(err)
 	}
-	r.publishLatest(rec)
+	r.publishLatest(rec, more)
 	if !must {
 		return nil
 	}
@@ -233,13 +251,13 @@ func (r *run) answer(s *core.Scope, outcome *core.Record, diverges bool) error {
 	return nil
 }
 
-// keep gives rec its number and puts it into the history, with what Record.Retry
-// makes of it if it will be retried. It leaves rec as it is. The lock is held.
+// keep gives rec the next number and puts it into the history. The lock is held.
 func (r *run) keep(rec *core.Record) {
+	rec.RunID, rec.Seq, rec.Generation = r.settings.RunID, uint64(r.len())+1, r.generation
 	if r.journal == nil {
 		r.history.append(rec)
 	} else {
-		r.tail.append(r.settings.RunID, rec)
+		r.tail.append(*rec)
 	}
 	r.questions(rec, uint64(r.len()))
 }
@@ -323,7 +341,7 @@ func (r *run) Keep(ctx context.Context, encoded []byte) (string, error) {
 	return reference, nil
 }
 
-func (r *run) log(s *core.Scope, severity core.Severity, message string, metadata map[string]any) {
+func (r *run) log(s *core.Scope, severity slog.Level, message string, metadata map[string]any) {
 	rec := core.Record{
 		Time: now(), Kind: core.KindLog, Status: core.StatusRecorded,
 		Detail: &core.Detail{Severity: severity, Message: message, Metadata: maps.Clone(metadata)},
@@ -332,7 +350,7 @@ func (r *run) log(s *core.Scope, severity core.Severity, message string, metadat
 		rec.Address = s.Address()
 	}
 	// A log line that comes too late has nobody to tell about it.
-	_ = r.Append(s, &rec)
+	_ = r.Append(s, rec)
 }
 
 func (r *run) stats() Stats {

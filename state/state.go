@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -132,7 +133,7 @@ type Stats struct {
 // Log records a line with the address of the call that it is logged from.
 // Metadata may be nil; it is copied. After Close, or from an attempt that is
 // over, the line is dropped.
-func (st *ExecutionState) Log(severity core.Severity, message string, metadata map[string]any) {
+func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[string]any) {
 	if st == nil {
 		return
 	}

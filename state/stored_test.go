@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -74,7 +75,7 @@ func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
 				told.records = slices.DeleteFunc(told.records, func(r core.Record) bool { return r.Replayed })
 				check()
 			}
-			st.Log(core.SeverityInfo, "the end", nil)
+			st.Log(slog.LevelInfo, "the end", nil)
 			require.NoError(t, st.Close())
 			check()
 			before = st.Records()

@@ -17,22 +17,10 @@ type tail struct {
 // maxIdle is the room for records that a tail keeps when it is empty.
 const maxIdle = 256
 
-// append keeps rec under the next Seq, and what core.Record.Retry makes of it
-// under the one after that.
-func (t *tail) append(runID string, rec *core.Record) {
-	t.keep(runID, rec)
-	if rec.WillRetry {
-		t.keep(runID, rec).Retry()
-	}
-}
-
-func (t *tail) keep(runID string, rec *core.Record) *core.Record {
+// append keeps rec, which has the next Seq.
+func (t *tail) append(rec core.Record) {
 	t.n++
-	t.records = append(t.records, core.Record{})
-	kept := &t.records[len(t.records)-1]
-	*kept = *rec
-	kept.RunID, kept.Seq = runID, uint64(t.n)
-	return kept
+	t.records = append(t.records, rec)
 }
 
 // after are the records with a Seq above seq, which are not forgotten.

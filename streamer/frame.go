@@ -81,9 +81,9 @@ func recordJSON(r *core.Record) []byte {
 		return data
 	}
 	cut := core.Record{
-		RunID: r.RunID, Seq: r.Seq, Time: r.Time, Address: r.Address, Name: cutText(r.Name),
+		RunID: r.RunID, Seq: r.Seq, Generation: r.Generation, Ordinal: r.Ordinal, Time: r.Time, Address: r.Address, Name: cutText(r.Name),
 		Kind: r.Kind, Status: r.Status, Reason: r.Reason, Stage: r.Stage, Class: r.Class,
-		Waiting: r.Waiting, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, WillRetry: r.WillRetry,
+		DelaySource: r.DelaySource, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, WillRetry: r.WillRetry,
 		Replayed: r.Replayed, Duration: r.Duration, Elapsed: r.Elapsed, Delay: r.Delay,
 		Detail: &core.Detail{Metadata: map[string]any{"truncated": "the record is too long for an event"}},
 	}

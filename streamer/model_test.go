@@ -112,7 +112,8 @@ func (w *world) step(dice *rand.Rand) {
 		w.calling = slices.Delete(w.calling, i, i+1)
 		return
 	case r.Status == core.StatusFailed:
-		r.Retry()
+		r.Status, r.WillRetry, r.Duration, r.Detail = core.StatusRetrying, false, 0, nil
+		r.Attempt++
 	case r.Status == core.StatusRetrying:
 		r.Status = core.StatusStarted
 	}

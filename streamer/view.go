@@ -264,7 +264,7 @@ func callOf(r *core.Record) CallState {
 		Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Since: r.Time,
 	}
 	if at := r.NextAttemptAt(); !at.IsZero() {
-		c.NextAttemptAt, c.RetryDelay, c.DelaySource = &at, r.Delay.Seconds(), r.Waiting.String()
+		c.NextAttemptAt, c.RetryDelay, c.DelaySource = &at, r.Delay.Seconds(), r.DelaySource.String()
 	}
 	if r.Err != nil {
 		c.Error, c.ErrorClass = cutText(fmt.Sprint(r.Err)), r.Class.String()

@@ -27,9 +27,10 @@ func kind(k core.Kind) func(*core.Record) { return func(r *core.Record) { r.Kind
 // fail is an attempt that failed, and the wait that follows.
 func (f *feed) fail(address string, n int, delay time.Duration, by core.Source) {
 	r := f.call(address, core.StatusFailed, attempt(n), func(r *core.Record) {
-		r.Err, r.Class, r.WillRetry, r.Delay, r.Waiting = errors.New("down"), core.ClassServer, true, delay, by
+		r.Err, r.Class, r.WillRetry, r.Delay, r.DelaySource = errors.New("down"), core.ClassServer, true, delay, by
 	})
-	r.Retry()
+	r.Status, r.WillRetry, r.Duration, r.Detail = core.StatusRetrying, false, 0, nil
+	r.Attempt++
 	f.publish(r)
 }
 

@@ -54,7 +54,7 @@ func TestFormatDocumentShowsTheBytesOfARecord(t *testing.T) {
 	address, err := core.ParseAddress("assistant/get_weather")
 	require.NoError(t, err)
 	data, err := snapshot.AppendRecord(nil, &core.Record{
-		Seq: 2, Time: time.Date(2026, 11, 20, 8, 30, 0, 0, time.UTC), Address: address, Name: "get_weather",
+		Seq: 2, Generation: 1, Ordinal: 1, Time: time.Date(2026, 11, 20, 8, 30, 0, 0, time.UTC), Address: address, Name: "get_weather",
 		Kind: core.KindTool, Status: core.StatusFailed, Reason: core.ReasonExhausted, Stage: core.StageHandler,
 		Class: core.ClassEOF, Attempt: 2, MaxAttempts: 3, Duration: 153 * time.Millisecond, Elapsed: 2 * time.Second,
 		Err: &core.RecordedError{

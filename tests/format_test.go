@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -157,15 +158,25 @@ func sample(t *testing.T) *snapshot.Snapshot {
 			Usage:  core.Usage{InputTokens: 1200, OutputTokens: 34, Cost: 0.0125},
 		},
 	})
-	add("assistant/step:collect", core.Record{Kind: core.KindTool, Status: core.StatusStarted, Name: "get_weather", MaxAttempts: 3})
+	collect, err := core.ParseAddress("assistant/collect")
+	require.NoError(t, err)
+	add("assistant/step:collect", core.Record{
+		Kind: core.KindTool, Status: core.StatusStarted, Name: "get_weather", MaxAttempts: 3, Generation: 2, Ordinal: 3,
+		Detail: &core.Detail{InputHash: hash, Unrecorded: []core.Claim{{Address: collect, Ordinal: 2, Kind: core.KindTool, Name: "collect", Input: hash}}},
+	})
+	add("assistant/group:all", core.Record{
+		Kind: core.KindGroup, Status: core.StatusStarted, Name: "all", MaxAttempts: 1, Generation: 2, Ordinal: 4,
+		Detail: &core.Detail{Branches: 3},
+	})
 	failure := core.Record{
 		Kind: core.KindTool, Status: core.StatusFailed, Name: "get_weather", Stage: core.StageHandler, Class: core.ClassEOF,
-		Waiting: core.SourceServer, MaxAttempts: 3, WillRetry: true,
+		DelaySource: core.SourceServer, MaxAttempts: 3, WillRetry: true,
 		Duration: 250 * time.Millisecond, Elapsed: 250 * time.Millisecond, Delay: 200 * 24 * time.Hour,
 		Err: fmt.Errorf("get weather: %w", io.ErrUnexpectedEOF),
 	}
 	add("assistant/step:collect", failure)
-	failure.Retry()
+	failure.Status, failure.WillRetry, failure.Duration, failure.Detail = core.StatusRetrying, false, 0, nil
+	failure.Attempt++
 	add("assistant/step:collect", failure)
 	add("assistant/step:collect", core.Record{
 		Kind: core.KindTool, Status: core.StatusFailed, Name: "get_weather", Reason: core.ReasonPermanent,
@@ -191,7 +202,7 @@ func sample(t *testing.T) *snapshot.Snapshot {
 	add("", core.Record{Kind: core.KindStepResult, Status: core.StatusRecorded, Name: "count", Detail: &core.Detail{Output: encode(2)}})
 	add("assistant", core.Record{
 		Kind: core.KindLog, Status: core.StatusRecorded,
-		Detail: &core.Detail{Severity: core.SeverityWarn, Message: "slow\nservice", Metadata: map[string]any{
+		Detail: &core.Detail{Severity: slog.LevelWarn, Message: "slow\nservice", Metadata: map[string]any{
 			"text": "größe", "n": 7, "negative": -7, "big": int64(math.MinInt64), "bigger": uint64(math.MaxUint64), "float": 1.5,
 			"yes": true, "nothing": nil, "bytes": []byte{0, 255}, "at": time.UnixMilli(1795163400123), "list": []any{1, []string{"x"}},
 			"map": map[int]string{1: "one"}, "error": io.EOF, "complex": complex(1, 2),
@@ -264,9 +275,10 @@ func exportedRecord(r *core.Record) map[string]any {
 	return map[string]any{
 		"seq": r.Seq, "time": nanoseconds(r.Time), "address": r.Address, "name": r.Name,
 		"kind": uint8(r.Kind), "status": uint8(r.Status), "reason": uint8(r.Reason), "stage": uint8(r.Stage),
-		"class": uint8(r.Class), "waiting": uint8(r.Waiting), "attempt": r.Attempt, "max_attempts": r.MaxAttempts,
+		"class": uint8(r.Class), "waiting": uint8(r.DelaySource), "attempt": r.Attempt, "max_attempts": r.MaxAttempts,
 		"will_retry": r.WillRetry, "replayed": r.Replayed,
 		"duration": decimal(r.Duration), "elapsed": decimal(r.Elapsed), "delay": decimal(r.Delay),
+		"generation": r.Generation, "ordinal": r.Ordinal,
 		"error": exportedError(r.Err), "detail": exportedDetail(r.Detail),
 	}
 }
@@ -303,8 +315,18 @@ func exportedDetail(d *core.Detail) any {
 		"input_hash": nil, "input": d.Input, "output": d.Output, "artifact": d.Artifact, "usage": nil,
 		"message": d.Message, "severity": int(d.Severity), "metadata": portable(d.Metadata),
 	}
-	if d.NoStore { // added since the first snapshots
+	if d.NoStore {
 		out["no_store"] = true
+	}
+	if d.Branches > 0 {
+		out["branches"] = d.Branches
+	}
+	if len(d.Unrecorded) > 0 {
+		var claims []any
+		for _, c := range d.Unrecorded {
+			claims = append(claims, []any{c.Address, c.Ordinal, uint8(c.Kind), c.Name, c.Input.String()})
+		}
+		out["unrecorded"] = claims
 	}
 	if !d.InputHash.IsZero() {
 		out["input_hash"] = d.InputHash.String()

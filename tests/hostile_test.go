@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/url"
@@ -119,7 +120,7 @@ func (panickingJSON) MarshalJSON() ([]byte, error) { panic("hostile") }
 func TestPanickingMetadataLosesNoRecord(t *testing.T) {
 	st := state.New()
 	defer st.Close()
-	st.Log(core.SeverityInfo, "look", map[string]any{"k": panickingJSON{}})
+	st.Log(slog.LevelInfo, "look", map[string]any{"k": panickingJSON{}})
 	data, err := json.Marshal(lastRecord(st))
 	require.NoError(t, err)
 	assert.Contains(t, string(data), "look")

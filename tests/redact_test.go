@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ type card struct {
 // leaking shows the secret in every way that there is.
 func leaking(ctx context.Context) (string, error) {
 	pay, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", Retry: &atOnce}, func(ctx context.Context, in card) (card, error) {
-		state.From(ctx).Log(core.SeverityWarn, "paying with "+secret, map[string]any{
+		state.From(ctx).Log(slog.LevelWarn, "paying with "+secret, map[string]any{
 			"card": secret, "nested": []any{map[string]string{"number": secret}, 7}, "error": errors.New(secret), "n": 7, "chan": make(chan int),
 		})
 		if err := state.Put(ctx, "card", secret); err != nil {

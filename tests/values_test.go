@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +24,7 @@ func TestLateLogLineLeavesTheValuesOfItsAttempt(t *testing.T) {
 		late = state.From(ctx)
 		return "", state.Put(ctx, "k", 1)
 	}, actors.WithRetry(core.RetryConfig{RetryWhen: func(core.Attempt) bool {
-		late.Log(core.SeverityInfo, "after the handler returned", nil)
+		late.Log(slog.LevelInfo, "after the handler returned", nil)
 		return false
 	}}))
 	st := state.New()

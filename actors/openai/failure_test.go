@@ -70,7 +70,7 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 				require.Len(t, failed, 1)
 				require.Equal(t, tc.class, failed[0].Class, "%v", failed[0].Err)
 				require.ErrorContains(t, failed[0].Err, tc.text)
-				require.Equal(t, core.SourceBackoff, records(st, core.StatusRetrying)[0].Waiting)
+				require.Equal(t, core.SourceBackoff, records(st, core.StatusRetrying)[0].DelaySource)
 				require.Len(t, srv.Requests(), len(steps), "each request is an attempt on record")
 			})
 		}
@@ -241,7 +241,7 @@ func TestRetryAfterIsTheDelayBeforeTheNextAttempt(t *testing.T) {
 			require.NoError(t, err)
 			for _, rec := range append(records(st, core.StatusFailed), records(st, core.StatusRetrying)...) {
 				require.Equal(t, tc.want, rec.Delay)
-				require.Equal(t, core.SourceServer, rec.Waiting)
+				require.Equal(t, core.SourceServer, rec.DelaySource)
 			}
 			requests := srv.Requests()
 			require.GreaterOrEqual(t, requests[1].At.Sub(requests[0].At), tc.want)
@@ -273,7 +273,7 @@ func TestRetryAfterOfAnHourIsWaitedFor(t *testing.T) {
 				require.Equal(t, time.Hour, asked[1].Sub(asked[0]))
 				retrying := records(st, core.StatusRetrying)
 				require.Equal(t, time.Hour, retrying[0].Delay)
-				require.Equal(t, core.SourceServer, retrying[0].Waiting)
+				require.Equal(t, core.SourceServer, retrying[0].DelaySource)
 			})
 		})
 	}

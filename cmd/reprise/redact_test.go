@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"testing"
 
@@ -25,7 +26,7 @@ func secretive(t *testing.T, dir string) {
 		state.WithMetadata(state.Metadata{Description: "for tok_4242"}))
 	require.NoError(t, err)
 	fail := define(t, core.KindTool, "fail", func(ctx context.Context, in string) (string, error) {
-		state.From(ctx).Log(core.SeverityInfo, "with "+in, map[string]any{"token": in})
+		state.From(ctx).Log(slog.LevelInfo, "with "+in, map[string]any{"token": in})
 		return "", errors.New("no " + in)
 	})
 	_, err = fail.Event().Execute(st.Context(t.Context()), "tok_4242")

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -185,6 +185,6 @@ func (f *fleet) resume(id string) {
 }
 
 // log writes a line into the run.
-func log(ctx context.Context, severity core.Severity, message string, metadata map[string]any) {
+func log(ctx context.Context, severity slog.Level, message string, metadata map[string]any) {
 	state.From(ctx).Log(severity, message, metadata)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"syscall"
 	"time"
 
@@ -53,7 +54,7 @@ func researchAgent(w *world) actors.Agent[Topic, string] {
 		_, err := actors.Map(ctx, actors.Group{Name: "sources", Workers: 4, CollectAll: true}, reader, sources)
 		var some *actors.GroupError
 		if errors.As(err, &some) && len(some.Failed) < t.Sources {
-			log(ctx, core.SeverityWarn, fmt.Sprintf("%d of %d sources could not be read", len(some.Failed), t.Sources), nil)
+			log(ctx, slog.LevelWarn, fmt.Sprintf("%d of %d sources could not be read", len(some.Failed), t.Sources), nil)
 		} else if err != nil {
 			return "", err
 		}
@@ -76,7 +77,7 @@ func readerAgent(w *world) actors.Agent[Source, string] {
 		if _, err := fetch.Call(ctx, s); err != nil {
 			return "", err
 		}
-		log(ctx, core.SeverityInfo, "page fetched", map[string]any{"url": s.URL})
+		log(ctx, slog.LevelInfo, "page fetched", map[string]any{"url": s.URL})
 		answer, err := model.Call(ctx, prompt("Note what is in it."))
 		return answer.Message.Text, err
 	})

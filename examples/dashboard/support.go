@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/reprise-go/reprise/actors"
@@ -69,7 +70,7 @@ func supportAgent(w *world) actors.Agent[Ticket, string] {
 				return "", err
 			}
 			if !approved {
-				log(ctx, core.SeverityWarn, "the refund was declined", map[string]any{"order": t.Order})
+				log(ctx, slog.LevelWarn, "the refund was declined", map[string]any{"order": t.Order})
 				return "declined", nil
 			}
 		}

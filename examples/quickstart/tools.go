@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
@@ -81,7 +82,7 @@ func readFileTool(w *workspace) actors.Function {
 		if !filepath.IsLocal(in.Path) {
 			return fmt.Errorf("%q is outside the working directory; use a relative path such as %q", in.Path, w.name)
 		}
-		state.From(ctx).Log(core.SeverityInfo, "precondition holds: the path is inside the working directory", map[string]any{"path": in.Path})
+		state.From(ctx).Log(slog.LevelInfo, "precondition holds: the path is inside the working directory", map[string]any{"path": in.Path})
 		return nil
 	})
 }

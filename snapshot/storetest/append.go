@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -43,11 +44,11 @@ func fields(f *fixture) {
 	full := core.Record{
 		Seq: 1, Time: time.Unix(1_700_000_000, 123_456_789).UTC(), Address: address, Name: "collect",
 		Kind: core.KindTool, Status: core.StatusFailed, Reason: core.ReasonExhausted, Stage: core.StageHandler,
-		Class: core.ClassRateLimit, Waiting: core.SourceServer, Attempt: 2, MaxAttempts: 5, WillRetry: true,
+		Class: core.ClassRateLimit, DelaySource: core.SourceServer, Attempt: 2, MaxAttempts: 5, WillRetry: true,
 		Duration: time.Millisecond, Elapsed: time.Second, Delay: time.Minute,
 		Detail: &core.Detail{
 			InputHash: core.Hash{1, 2, 3}, Input: []byte("in"), Output: []byte{0, 255}, Artifact: "abc",
-			Usage: core.Usage{InputTokens: 1, OutputTokens: 2, Cost: 0.5}, Message: "größe", Severity: core.SeverityWarn,
+			Usage: core.Usage{InputTokens: 1, OutputTokens: 2, Cost: 0.5}, Message: "größe", Severity: slog.LevelWarn,
 			Metadata: map[string]any{"key": "value", "yes": true},
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func confide(t *testing.T, store snapshot.Store, runID string, options ...state.
 	require.NoError(t, err)
 	ctx := st.Context(t.Context())
 	leak := decorators.Tool("leak", "tells all", func(ctx context.Context, in word) (json.RawMessage, error) {
-		state.From(ctx).Log(core.SeverityInfo, "told "+in.Text, map[string]any{"token": in})
+		state.From(ctx).Log(slog.LevelInfo, "told "+in.Text, map[string]any{"token": in})
 		return json.RawMessage(fmt.Sprintf("{%q: %q}", "token", in.Text)), nil
 	})
 	_, err = leak.Call(ctx, word{secret})

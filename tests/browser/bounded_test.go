@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestThePageStaysSmallWithManyRuns(t *testing.T) {
 	s := newSite(t, nil, streamer.Options{History: 30_000}, nil)
 	p := open(t, s.url())
 	tool := decorators.Tool("get_map", "returns", func(ctx context.Context, in City) (string, error) {
-		state.From(ctx).Log(core.SeverityInfo, "found", nil)
+		state.From(ctx).Log(slog.LevelInfo, "found", nil)
 		return in.Name, nil
 	})
 	const runs, calls = 600, 11 // 35 records each

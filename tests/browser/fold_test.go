@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -176,7 +177,7 @@ func (c *crowd) trouble(ctx context.Context) error {
 	case 1:
 		return core.WithRetryAfter(core.Retryable(errBusy), time.Millisecond)
 	case 2:
-		state.From(ctx).Log(core.SeverityWarn, "there is trouble", nil)
+		state.From(ctx).Log(slog.LevelWarn, "there is trouble", nil)
 		return errors.New("for good")
 	}
 	return nil

@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ func TestWhatIsPlantedStaysText(t *testing.T) {
 	st := begin(t, s.dash, "trip-1", state.WithMetadata(state.Metadata{Pipeline: planted, Description: planted}))
 	// The names of tools are checked, those of steps are anything.
 	_, err := core.Step(st.Context(t.Context()), planted, func(ctx context.Context) (string, error) {
-		state.From(ctx).Log(core.SeverityWarn, planted, map[string]any{planted: planted})
+		state.From(ctx).Log(slog.LevelWarn, planted, map[string]any{planted: planted})
 		return planted, nil
 	})
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package browser
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -41,7 +42,7 @@ func TestEventsArriveByTheirNames(t *testing.T) {
 		return new Promise((resolve) => source.onopen = () => resolve(true));
 	})()`)
 	st := begin(t, s.dash, "trip-1")
-	st.Log(core.SeverityInfo, "packed", nil)
+	st.Log(slog.LevelInfo, "packed", nil)
 	waiting(t, st, "get_weather", time.Hour, core.Retryable(errBusy))
 	p.wait(`names.includes("retrying trip-1")`)
 	require.NoError(t, st.Close())

@@ -47,23 +47,25 @@ function error(fields) {
 
 function detail(fields) {
   if (fields === null) return null;
-  const [hash, input, output, artifact, usage, message, severity, metadata, noStore] = fields;
+  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded] = fields;
   return {
     input_hash: hash === null ? null : Buffer.from(hash).toString("hex"),
     input: base64(input), output: base64(output), artifact, usage, message, severity, metadata: portable(metadata),
     ...(noStore && { no_store: true }),
+    ...(branches && { branches }),
+    ...(unrecorded?.length && { unrecorded: unrecorded.map(([address, ordinal, kind, name, hash]) => [address, ordinal, kind, name, Buffer.from(hash ?? []).toString("hex")]) }),
   };
 }
 
 function record(fields) {
   const [
     version, seq, time, address, name, kind, status, reason, stage, cls, waiting, attempt, max_attempts,
-    will_retry, replayed, duration, elapsed, delay, err, det,
+    will_retry, replayed, duration, elapsed, delay, generation, ordinal, err, det,
   ] = fields;
   if (version !== VERSION) throw new Error(`a record of version ${version}`);
   return {
     seq, time: nanoseconds(time), address, name, kind, status, reason, stage, class: cls, waiting, attempt, max_attempts,
-    will_retry, replayed, duration: nanoseconds(duration), elapsed: nanoseconds(elapsed), delay: nanoseconds(delay),
+    will_retry, replayed, duration: nanoseconds(duration), elapsed: nanoseconds(elapsed), delay: nanoseconds(delay), generation: Number(generation), ordinal,
     error: error(err), detail: detail(det),
   };
 }
