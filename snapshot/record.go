@@ -122,10 +122,7 @@ func writeDetail(w *codec.Writer, d *core.Detail) {
 	if d.Usage.IsZero() {
 		w.Nil()
 	} else {
-		w.Array(usageFields)
-		w.Int(int64(d.Usage.InputTokens))
-		w.Int(int64(d.Usage.OutputTokens))
-		w.Float(d.Usage.Cost)
+		writeUsage(w, d.Usage)
 	}
 	w.Text(d.Message)
 	w.Int(int64(d.Severity))
@@ -155,6 +152,25 @@ func writeClaims(w *codec.Writer, claims []core.Claim) {
 		w.Uint(uint64(c.Kind))
 		w.Text(c.Name)
 		writeHash(w, c.Input)
+	}
+}
+
+// writeUsage leaves out the fields at the end that most services do not report.
+func writeUsage(w *codec.Writer, u core.Usage) {
+	plain := core.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
+	if u == plain {
+		w.Array(usageFields)
+	} else {
+		w.Array(usageFields + 4)
+	}
+	w.Int(int64(u.InputTokens))
+	w.Int(int64(u.OutputTokens))
+	w.Float(u.Cost)
+	if u != plain {
+		w.Int(int64(u.CachedInputTokens))
+		w.Int(int64(u.CacheWriteTokens))
+		w.Int(int64(u.ReasoningTokens))
+		w.Bool(u.Estimated)
 	}
 }
 
@@ -441,6 +457,10 @@ func readUsage(in *codec.Reader) (u core.Usage) {
 	if f.next() {
 		u.Cost = in.Float()
 	}
+	u.CachedInputTokens = f.number()
+	u.CacheWriteTokens = f.number()
+	u.ReasoningTokens = f.number()
+	u.Estimated = f.bool()
 	f.end()
 	return u
 }

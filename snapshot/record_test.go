@@ -198,7 +198,7 @@ func fieldsOf(t *testing.T, r core.Record) []any {
 
 func TestFieldsAddedLaterAreSkipped(t *testing.T) {
 	r := failedAttempt(t)
-	r.Detail = &core.Detail{Message: "m", Usage: core.Usage{InputTokens: 1}, Metadata: map[string]any{"k": "v"}}
+	r.Detail = &core.Detail{Message: "m", Usage: core.Usage{InputTokens: 1, Estimated: true}, Metadata: map[string]any{"k": "v"}}
 	all := fieldsOf(t, r)
 	failure, detail := all[20].([]any), all[21].([]any)
 	detail[4] = append(detail[4].([]any), "new")
