@@ -204,6 +204,9 @@ func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) e
 			return f.causeOf(ctx, err)
 		}
 		f.failed = 0
+		if e.Name == eventCursor {
+			continue
+		}
 		silence.Stop() // however long the caller takes
 		if !yield(e, nil) {
 			return errStopped

@@ -77,11 +77,12 @@ func TestClientComesBackWithItsCursor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events, s, err := follow(t, streamer.Client{After: "e-1"},
 			answer(200, "", "retry: 1000\nid: e-2\nevent: started\ndata: {}\n\nid: e-3\ndata: cut off"),
-			answer(200, "", "id: e-3\ndata: {\"seq\":3}\n\nid: e-9\n\n"),
+			answer(200, "", "data: {\"seq\":3}\nid: e-3\n\nid: e-8\n\n"),
+			answer(200, "", "data: {}\nevent: cursor\nid: e-9\n\n"),
 			answer(204, "", ""))
 		require.NoError(t, err)
 		assert.Equal(t, []string{"e-2 started {}", `e-3 message {"seq":3}`}, events)
-		assert.Equal(t, []string{"e-1", "e-2", "e-9"}, s.ids, "an event that was cut off does not move it, an ID alone does")
+		assert.Equal(t, []string{"e-1", "e-2", "e-8", "e-9"}, s.ids, "an event that was cut off does not move it, an ID alone does")
 		assert.InDelta(t, 1.1, s.asked[1].Seconds(), 0.15, "after what the server asked for, and jitter")
 	})
 }

@@ -7,11 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
-
-	"golang.org/x/text/encoding/unicode"
 )
 
 // decoder reads an event stream as the HTML standard has it (section 9.2.6,
@@ -148,14 +144,5 @@ func (d *decoder) chunk() ([]byte, error) {
 	}
 }
 
-// valid is b with what is not UTF-8 replaced as browsers do it.
-func valid(b []byte) []byte {
-	if utf8.Valid(b) {
-		return b
-	}
-	replaced, err := unicode.UTF8.NewDecoder().Bytes(b)
-	if err != nil {
-		return []byte(strings.ToValidUTF8(string(b), "\uFFFD"))
-	}
-	return replaced
-}
+// valid is b with U+FFFD for what is not UTF-8.
+func valid(b []byte) []byte { return bytes.ToValidUTF8(b, []byte("\uFFFD")) }

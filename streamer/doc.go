@@ -40,7 +40,8 @@
 // runs from now on. Both go on after the cursor in the Last-Event-ID header,
 // or in the query as after=ID: no event is missed and none comes twice. The
 // query can pick events by type (tool_call, llm_call, …) and by status; what
-// is not sent still moves the cursor.
+// is not sent still moves the cursor, by an event "cursor" with an ID and
+// nothing in it, at the next heartbeat.
 //
 // The ID of an event is an epoch, a hyphen and a number. In the stream of a
 // run the epoch names the time that it was opened, and the number is that of

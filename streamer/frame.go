@@ -18,7 +18,7 @@ type frame struct {
 
 	once sync.Once
 	rec  *core.Record // until encoded
-	body []byte       // "event: …\ndata: …\n\n"
+	body []byte       // "data: …\nevent: …\n": the ID and the empty line are the stream's
 }
 
 // eagerBytes is how much a record may hold on to before its frame is encoded
@@ -53,12 +53,12 @@ const frameBytes = 1 << 10
 func (f *frame) bytes() []byte {
 	f.once.Do(func() {
 		data := recordJSON(f.rec)
-		f.body = make([]byte, 0, len("event: \ndata: \n\n")+len(f.event)+len(data))
-		f.body = append(f.body, "event: "...)
-		f.body = append(f.body, f.event...)
-		f.body = append(f.body, "\ndata: "...)
+		f.body = make([]byte, 0, len("data: \nevent: \n")+len(f.event)+len(data))
+		f.body = append(f.body, "data: "...)
 		f.body = append(f.body, data...)
-		f.body = append(f.body, "\n\n"...)
+		f.body = append(f.body, "\nevent: "...)
+		f.body = append(f.body, f.event...)
+		f.body = append(f.body, '\n')
 		f.rec = nil
 	})
 	return f.body
@@ -67,7 +67,7 @@ func (f *frame) bytes() []byte {
 // json is the data of the event.
 func (f *frame) json() []byte {
 	body := f.bytes()
-	return body[len("event: ")+len(f.event)+len("\ndata: ") : len(body)-len("\n\n")]
+	return body[len("data: ") : len(body)-len("\nevent: \n")-len(f.event)]
 }
 
 // maxData is how long the JSON of one event may be.

@@ -1,14 +1,42 @@
 package streamer_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/streamer"
 )
+
+// TestNothingButEventsEndsWithAnEmptyLine: there are clients that make an
+// event of every empty line.
+func TestNothingButEventsEndsWithAnEmptyLine(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{Heartbeat: time.Millisecond})
+	f := newFeed("r", h.Publish)
+	f.open()
+	f.log(1)
+	w := connect(t, server.URL+"/events?run=r&status=failed", "")
+	var sent strings.Builder
+	for comments := 0; !strings.Contains(sent.String(), "event: failed\n"); {
+		line, err := w.lines.ReadString('\n')
+		require.NoError(t, err)
+		sent.WriteString(line)
+		if line == ":\n" {
+			if comments++; comments == 5 {
+				f.call("a", core.StatusFailed)
+			}
+		}
+	}
+	blocks := strings.Split(sent.String(), "\n\n")
+	assert.Contains(t, blocks[0], "event: cursor\n", "of what was not picked")
+	for _, block := range blocks {
+		assert.Regexp(t, `(?m)^data: `, block)
+	}
+}
 
 func TestHeartbeatComesWhileNothingThatHappensIsPicked(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{Heartbeat: 20 * time.Millisecond})

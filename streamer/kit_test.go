@@ -191,6 +191,16 @@ func (w *wire) event(t testing.TB) (id, name, data string) {
 	}
 }
 
+// retry reads the line that begins a stream, and returns its value.
+func (w *wire) retry(t testing.TB) string {
+	t.Helper()
+	line, err := w.lines.ReadString('\n')
+	require.NoError(t, err)
+	value, ok := strings.CutPrefix(line, "retry: ")
+	require.True(t, ok, line)
+	return strings.TrimSpace(value)
+}
+
 // block reads what comes up to the next empty line.
 func (w *wire) block(t testing.TB) map[string]string {
 	t.Helper()

@@ -74,7 +74,7 @@ func TestRecordsThatArePublishedTwiceAreStreamedOnce(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("r", h.Publish, h.Publish) // by the run itself, and by who follows its store
 	w := connect(t, server.URL+"/events", "")
-	w.block(t)
+	w.retry(t)
 	f.open()
 	f.log(1)
 	f.open()

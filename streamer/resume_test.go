@@ -63,7 +63,7 @@ func TestAllRunsAreStreamedFromNowOn(t *testing.T) {
 	f, g := newFeed("f", h.Publish), newFeed("g", h.Publish)
 	f.open()
 	w := connect(t, server.URL+"/events", "")
-	w.block(t) // retry: the stream has begun
+	w.retry(t) // the stream has begun
 	g.open()
 	f.log(1)
 	id, name, data := w.event(t)

@@ -24,7 +24,7 @@ type stream struct {
 	proto   int         // the major version of HTTP
 
 	at       cursor        // the newest event that the client has, or has not picked
-	told     cursor        // the newest ID that was sent
+	sent     cursor        // the newest ID that was sent
 	moves    uint64        // how often at was moved, forward or back
 	out      *bufio.Writer // what was written since the last flush; nil if nothing was
 	flushed  time.Time     // the last time
@@ -68,7 +68,7 @@ func (s *stream) begin() {
 	// Clients that were cut off together should not come back together.
 	reconnect := s.handler.options.Reconnect
 	reconnect += time.Duration(rand.Int64N(int64(reconnect)/2 + 1))
-	_ = s.write(fmt.Appendf(nil, "retry: %d\n\n", max(1, reconnect.Milliseconds()))) // the next write says it too
+	_ = s.write(fmt.Appendf(nil, "retry: %d\n", max(1, reconnect.Milliseconds()))) // the next write returns its error too
 	if s.run != nil {
 		_ = s.flush() // a source may take its time; that of all runs is flushed once its place is known
 	}

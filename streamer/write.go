@@ -8,7 +8,12 @@ import (
 	"time"
 )
 
-// send sends an event, unless it is not picked, and moves the cursor.
+// Events are framed for clients that are not strict. The data comes first and
+// the ID last: some move their cursor as soon as they read the ID, and some
+// deliver what was cut off, without its end. Nothing but an event ends with an
+// empty line: some make an event of every empty line.
+
+// send sends an event if the filter picks it, and moves the cursor.
 func (s *stream) send(f *frame, id cursor) error {
 	if id.n > 0 {
 		s.at = id
@@ -17,34 +22,30 @@ func (s *stream) send(f *frame, id cursor) error {
 	if !s.filter.picks(f) {
 		return nil
 	}
-	if id.n > 0 {
-		if err := s.writeID(); err != nil {
-			return err
-		}
+	if err := s.write(f.bytes()); err != nil {
+		return err
 	}
-	return s.write(f.bytes())
+	if id.n > 0 {
+		return s.endWithID()
+	}
+	return s.write([]byte("\n"))
 }
 
-// writeID tells the client where it is.
-func (s *stream) writeID() error {
-	s.told = s.at
+// endWithID ends an event, and with it moves the client's cursor.
+func (s *stream) endWithID() error {
+	s.sent = s.at
 	line := append(s.buffer().AvailableBuffer(), "id: "...)
 	line = s.at.append(line)
-	return s.write(append(line, '\n'))
+	return s.write(append(line, "\n\n"...))
 }
 
-// heartbeat shows that the connection lives, and moves the client's cursor
-// over what it has not picked: an ID without data does that alone.
+// heartbeat shows that the connection lives. If events were not picked since
+// the last one that was, an event of its own moves the client's cursor.
 func (s *stream) heartbeat() error {
-	if s.at != s.told && s.at.n > 0 {
-		if err := s.writeID(); err != nil {
-			return err
-		}
-		if err := s.write([]byte("\n")); err != nil {
-			return err
-		}
+	if s.at != s.sent && s.at.n > 0 {
+		s.event(eventCursor, struct{}{})
 	}
-	if err := s.write([]byte(":\n\n")); err != nil {
+	if err := s.write([]byte(":\n")); err != nil {
 		return err
 	}
 	return s.flush()
@@ -55,7 +56,6 @@ func (s *stream) heartbeat() error {
 func (s *stream) gap(missed uint64) {
 	s.handler.counters.gaps.Add(1)
 	s.moves++
-	_ = s.writeID() // a connection that is broken says so when it is flushed
 	s.event("gap", gapBody{RunID: s.runID(), Missed: missed})
 }
 
@@ -67,11 +67,12 @@ func (s *stream) reset(reason string) {
 	if s.run != nil {
 		s.at = cursor{epoch: unopened}
 	}
-	_ = s.writeID() // also of the beginning: a client that is cut off now must not go on after what it had
+	// With the ID of the beginning: a client that is cut off now must not go on
+	// after what it had.
+	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})
 	if s.run != nil {
 		s.at = cursor{}
 	}
-	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})
 }
 
 func (s *stream) runID() string {
@@ -93,8 +94,19 @@ type resetBody struct {
 	Reason string `json:"reason"`
 }
 
+// eventCursor is the name of the event that moves a client's cursor over events
+// that it did not pick.
+const eventCursor = "cursor"
+
+// event sends an event of the stream itself, with the cursor. A connection that
+// is broken reports that when it is flushed.
 func (s *stream) event(name string, body any) {
-	_ = s.write(fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, mustJSON(body)))
+	_ = s.write(fmt.Appendf(nil, "data: %s\nevent: %s\n", mustJSON(body), name))
+	if s.at == (cursor{}) { // it is at the beginning
+		_ = s.write([]byte("\n"))
+		return
+	}
+	_ = s.endWithID()
 }
 
 // gatherBytes is how much is gathered before it is handed to the server, which

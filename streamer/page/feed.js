@@ -138,6 +138,7 @@ export class Feed {
     source.onopen = () => this.#opened();
     source.onerror = (event) => this.#failed(event);
     for (const name of recordEvents) source.addEventListener(name, (event) => this.#take(event));
+    source.addEventListener("cursor", (event) => this.#move(event)); // over events that this page may not see
     source.addEventListener("gap", (event) => this.#again("gap", event));
     source.addEventListener("reset", (event) => this.#again("reset", event));
   }
@@ -151,9 +152,13 @@ export class Feed {
     this.#show("live");
   }
 
-  #take(event) {
+  #move(event) {
     this.#heard = Date.now();
     if (event.lastEventId) this.#cursor = event.lastEventId;
+  }
+
+  #take(event) {
+    this.#move(event);
     this.#options.onRecord(JSON.parse(event.data));
   }
 
