@@ -36,13 +36,6 @@ type FunctionSpec struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON schema
 }
 
-// A Schema describes the arguments of a function and checks them. Package
-// decorators infers one from a Go type.
-type Schema interface {
-	JSON() json.RawMessage
-	Validate(arguments json.RawMessage) error
-}
-
 // An ArgumentsError says what is wrong with the arguments of a function call.
 type ArgumentsError struct {
 	Function string
@@ -72,7 +65,7 @@ func prepare[In, Out any](ctx context.Context, d *core.Definition[In, Out], sche
 	}
 	var in In
 	if err := json.Unmarshal(raw, &in); err != nil {
-		return nil, &ArgumentsError{name, err}
+		return nil, &ArgumentsError{name, decodeError(err)}
 	}
 	call := d.Event().Prepare(ctx, in)
 	return func(ctx context.Context) (string, error) {
@@ -82,6 +75,19 @@ func prepare[In, Out any](ctx context.Context, d *core.Definition[In, Out], sche
 		}
 		return resultText(name, out)
 	}, nil
+}
+
+// decodeError is an error of encoding/json in the form of those of a Schema.
+func decodeError(err error) error {
+	var typ *json.UnmarshalTypeError
+	if !errors.As(err, &typ) {
+		return err
+	}
+	got := fmt.Errorf("got %s, want %s", typ.Value, typ.Type)
+	if typ.Field == "" {
+		return got
+	}
+	return fmt.Errorf("%s: %w", typ.Field, got)
 }
 
 // resultText is an output as a model gets to see it.

@@ -15,8 +15,8 @@ type Tool[In, Out any] struct {
 	schema     Schema
 }
 
-// NewTool makes a tool whose arguments schema describes and checks;
-// decorators.Tool infers the schema from In. It panics if the name is not one
+// NewTool makes a tool whose arguments the schema describes and checks, such as
+// one from [ParseSchema]; decorators.Tool infers it from In. It panics if the name is not one
 // that LLM services accept, if the schema or the handler is nil, or an option
 // is invalid.
 func NewTool[In, Out any](name, description string, schema Schema, handler core.Handler[In, Out], opts ...Option) Tool[In, Out] {
@@ -24,7 +24,7 @@ func NewTool[In, Out any](name, description string, schema Schema, handler core.
 		panic(err)
 	}
 	if schema == nil {
-		panic(fmt.Sprintf("actors: tool %q has no schema; decorators.Tool infers one", name))
+		panic(fmt.Sprintf("actors: tool %q has no schema; decorators.Tool infers one, ParseSchema makes one of a document", name))
 	}
 	spec := core.Spec{Kind: core.KindTool, Name: name, Description: description}
 	return Tool[In, Out]{define(spec, handler, opts), schema}

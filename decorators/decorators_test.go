@@ -191,12 +191,12 @@ func TestArgumentsOfAModelAreChecked(t *testing.T) {
 		{"a name that is misspelt", `{"cty":{}}`, []string{`cty: unknown field; want one of "city"`, "city: required field is missing"}},
 		{"a missing field", `{}`, []string{"city: required field is missing"}},
 		{"nothing at all", ``, []string{"city: required field is missing"}},
-		{"a field of a field", `{"city":{"name":1}}`, []string{"city.name: want string, got integer"}},
-		{"a value that is not in the enum", `{"city":{"name":"Oslo"},"unit":"kelvin"}`, []string{`unit: "kelvin" is not allowed; want one of "celsius", "fahrenheit"`}},
-		{"a fraction for an integer", `{"city":{"name":"Oslo"},"days":1.5}`, []string{"days: want integer or null, got number 1.5"}},
+		{"a field of a field", `{"city":{"name":1}}`, []string{"city.name: got an integer, want a string"}},
+		{"a value that is not in the enum", `{"city":{"name":"Oslo"},"unit":"kelvin"}`, []string{`unit: got "kelvin", want one of "celsius", "fahrenheit"`}},
+		{"a fraction for an integer", `{"city":{"name":"Oslo"},"days":1.5}`, []string{"days: got 1.5, want an integer (no fraction or exponent) or null"}},
 		{"two mistakes", `{"city":{"name":1},"days":"x"}`, []string{"city.name: ", "days: "}},
-		{"no object", `"Oslo"`, []string{"want object"}},
-		{"null", `null`, []string{"want object"}},
+		{"no object", `"Oslo"`, []string{"want an object"}},
+		{"null", `null`, []string{"want an object"}},
 		{"no JSON", `{"city":`, []string{"JSON"}},
 		{"more than one document", `{"city":{"name":"Oslo"}} {}`, []string{"JSON"}},
 	} {
@@ -220,6 +220,25 @@ func TestArgumentsOfAModelAreChecked(t *testing.T) {
 			assert.False(t, called)
 		})
 	}
+}
+
+type notNull struct{}
+
+func (notNull) UnmarshalJSON(raw []byte) error {
+	if string(raw) == "null" {
+		return errors.New("null is not for me")
+	}
+	return nil
+}
+
+func TestArgumentsThatDoNotDecodeAreInvalid(t *testing.T) {
+	tool := decorators.Tool("f", "", same[struct{ A notNull }])
+	_, err := tool.Prepare(t.Context(), `{"A":1}`)
+	require.NoError(t, err)
+	_, err = tool.Prepare(t.Context(), `{"A":null}`)
+	var invalid *actors.ArgumentsError
+	require.ErrorAs(t, err, &invalid)
+	require.EqualError(t, err, "invalid arguments for f: null is not for me")
 }
 
 func TestMisspeltFieldIsNamed(t *testing.T) {
@@ -327,7 +346,7 @@ func TestWrongDefinitionPanicsAndSaysWhatToDo(t *testing.T) {
 		"tool with no time":               {func() { decorators.Tool("f", "", lookUp, actors.WithAttemptTimeout(0)) }, []string{"WithAttemptTimeout(0s): allowed is above 0"}},
 		"chan field": {
 			func() { decorators.Tool("watch", "", same[inner]) },
-			[]string{`tool "watch"`, "decorators_test.inner", "field Events: chan int has no schema", "allowed are bool, string", `json:"-"`},
+			[]string{`tool "watch"`, "decorators_test.inner", "field Events: chan int has no schema", "want a bool, string", `json:"-"`},
 		},
 		"chan field of a field": {
 			func() { decorators.Tool("watch", "", same[outer]) },

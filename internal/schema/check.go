@@ -6,65 +6,55 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// check returns what Go finds wrong with a value that the JSON schema allows,
-// or "". It is not asked about null.
+// A check returns what Go finds wrong with a value that the JSON schema allows,
+// or "". It is not called with null.
 type check func(value any) string
 
 func fitsSigned(t reflect.Type) check {
-	return fitsInteger(t, func(text string) error {
+	return fits(t, func(text string) error {
 		_, err := strconv.ParseInt(text, 10, t.Bits())
 		return err
 	})
 }
 
 func fitsUnsigned(t reflect.Type) check {
-	return fitsInteger(t, func(text string) error {
+	return fits(t, func(text string) error {
 		_, err := strconv.ParseUint(text, 10, t.Bits())
 		return err
 	})
 }
 
-func fitsInteger(t reflect.Type, parse func(string) error) check {
-	return func(value any) string {
-		number, ok := value.(json.Number)
-		if !ok {
-			return ""
-		}
-		// A JSON schema takes 1.0 and 1e3 for integers. encoding/json does not.
-		if strings.ContainsAny(number.String(), ".eE") {
-			return fmt.Sprintf("want integer without fraction or exponent, got %s", brief(value))
-		}
-		if parse(number.String()) != nil {
-			return fmt.Sprintf("%s is out of the range of %s", brief(value), t.Kind())
-		}
-		return ""
-	}
-}
-
 func fitsFloat(t reflect.Type) check {
+	return fits(t, func(text string) error {
+		_, err := strconv.ParseFloat(text, t.Bits())
+		return err
+	})
+}
+
+// fits checks numbers with parse.
+func fits(t reflect.Type, parse func(string) error) check {
 	return func(value any) string {
-		if number, ok := value.(json.Number); ok {
-			if _, err := strconv.ParseFloat(number.String(), t.Bits()); err != nil {
-				return fmt.Sprintf("%s is out of the range of %s", brief(value), t.Kind())
-			}
+		if number, ok := value.(json.Number); ok && parse(number.String()) != nil {
+			return fmt.Sprintf("%s is out of range for %s", brief(value), t.Kind())
 		}
 		return ""
 	}
 }
 
-// fitsAny checks all numbers within: encoding/json reads those of an any into a
-// float64.
+// fitsAny checks all numbers in a value: encoding/json reads those of an any
+// into a float64.
 func fitsAny(value any) string {
 	switch v := value.(type) {
 	case json.Number:
 		return fitsFloat(reflect.TypeFor[float64]())(v)
-	case *list:
-		for _, item := range v.items {
+	case []any:
+		for _, item := range v {
 			if message := fitsAny(item); message != "" {
 				return message
 			}
@@ -82,7 +72,7 @@ func fitsAny(value any) string {
 func isBase64(value any) string {
 	if text, ok := value.(string); ok {
 		if _, err := base64.StdEncoding.DecodeString(text); err != nil {
-			return fmt.Sprintf("%s is not base64; want the standard alphabet with padding", brief(value))
+			return fmt.Sprintf("got %s, want base64 in the standard alphabet with padding", brief(value))
 		}
 	}
 	return ""
@@ -91,7 +81,7 @@ func isBase64(value any) string {
 func isTime(value any) string {
 	var t time.Time
 	if json.Unmarshal(encode(value), &t) != nil {
-		return fmt.Sprintf(`%s is not a date-time; want RFC 3339 such as "2006-01-02T15:04:05Z"`, brief(value))
+		return fmt.Sprintf(`got %s, want an RFC 3339 date-time such as "2006-01-02T15:04:05Z"`, brief(value))
 	}
 	return ""
 }
@@ -100,7 +90,7 @@ func isTime(value any) string {
 func decodes(t reflect.Type) check {
 	return func(value any) string {
 		if err := json.Unmarshal(encode(value), reflect.New(t).Interface()); err != nil {
-			return rejected(value, t, err)
+			return refused(value, t, err)
 		}
 		return ""
 	}
@@ -111,22 +101,58 @@ func isText(t reflect.Type) check {
 	return func(value any) string {
 		text, _ := value.(string)
 		if err := reflect.New(t).Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {
-			return rejected(value, t, err)
+			return refused(value, t, err)
 		}
 		return ""
 	}
 }
 
-// isQuoted checks the JSON that a string holds for a scalar of type t. A
-// pattern has ruled out white space and null, save for strings.
+func refused(value any, t reflect.Type, err error) string {
+	return fmt.Sprintf("%s is not a valid %s: %s", brief(value), t, strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// A textForm is how a scalar is written in a string.
+type textForm struct {
+	want    string
+	pattern *regexp.Regexp // nil for what has no pattern in the schema
+}
+
+var (
+	integerText  = textForm{"integer in a string", regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)}
+	unsignedText = textForm{"unsigned integer in a string", regexp.MustCompile(`^(0|[1-9][0-9]*)$`)}
+	numberText   = textForm{"number in a string", regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)}
+	quotedText   = textForm{want: "JSON string in a string"}
+)
+
+// textFormOf returns how a scalar of type t, other than a bool, is written in a
+// string.
+func textFormOf(t reflect.Type) textForm {
+	switch {
+	case isSigned(t):
+		return integerText
+	case isUnsigned(t):
+		return unsignedText
+	case t.Kind() == reflect.String && t != jsonNumber:
+		return quotedText
+	}
+	return numberText
+}
+
+// isQuoted checks the JSON that a string holds for a scalar of type t.
 func isQuoted(t reflect.Type) check {
+	form := textFormOf(t)
 	return func(value any) string {
 		text, _ := value.(string)
-		if t.Kind() == reflect.String && t != jsonNumber && !isJSONString(text) {
-			return fmt.Sprintf(`%s is not a JSON string in a string; want it with its quotes, such as "\"text\""`, brief(value))
+		switch {
+		case t.Kind() == reflect.Bool:
+			return "" // an enum has checked it
+		case form.pattern == nil && !isJSONString(text):
+			return fmt.Sprintf(`got %s, want a JSON string in a string, with its quotes, such as "\"text\""`, brief(value))
+		case form.pattern != nil && !form.pattern.MatchString(text):
+			return fmt.Sprintf("got %s, want %s", brief(value), withArticle(form.want))
 		}
 		if json.Unmarshal([]byte(text), reflect.New(t).Interface()) != nil {
-			return fmt.Sprintf("%s is out of the range of %s", brief(value), t.Kind())
+			return fmt.Sprintf("%s is out of range for %s", brief(value), t.Kind())
 		}
 		return ""
 	}
@@ -134,8 +160,4 @@ func isQuoted(t reflect.Type) check {
 
 func isJSONString(text string) bool {
 	return strings.HasPrefix(text, `"`) && strings.HasSuffix(text, `"`) && json.Valid([]byte(text))
-}
-
-func rejected(value any, t reflect.Type, err error) string {
-	return fmt.Sprintf("%s is not a valid %s: %s", brief(value), t, strings.TrimPrefix(err.Error(), "json: "))
 }

@@ -1,15 +1,16 @@
-// Package schema tells a model what arguments a tool takes, and tells it what
-// was wrong with the arguments it sent.
+// Package schema describes to a model what arguments a tool takes, and what was
+// wrong with the arguments that the model sent.
 //
-// [ForArguments] infers a JSON schema from the type of a tool's arguments,
-// [For] from any type, and [Parse] takes a schema that is already written.
-// [Schema.JSON] is the document to send to a model and [Schema.Validate] checks
-// what comes back. Every problem is reported at once, each on a line that says
-// where it is, what is wrong and what is allowed, since its reader is the model
+// [ForArguments] infers a JSON schema from the type of a tool's arguments, and
+// [Parse] takes a schema that is already written. The JSON method of both
+// returns the document to send to a model, and Validate checks what comes back.
+//
+// An inferred schema reports every problem at once, each on a line that says
+// where it is, what was found and what is allowed, since its reader is the model
 // that has to do better:
 //
 //	citty: unknown field; want one of "city", "unit"
-//	unit: "kelvin" is not allowed; want one of "celsius", "fahrenheit"
+//	unit: got "kelvin", want one of "celsius", "fahrenheit"
 //	city: required field is missing
 //
 // # Types
@@ -29,7 +30,7 @@
 //   - [time.Time] is an RFC 3339 string, [time.Duration] an integer of
 //     nanoseconds, [encoding/json.Number] a number.
 //   - any and [encoding/json.RawMessage] are any JSON value, and so is a type
-//     with its own JSON methods. A type with its own text methods is a string.
+//     with its own UnmarshalJSON. A type with its own UnmarshalText is a string.
 //     Both are tried on the type itself, so their errors are reported too.
 //   - A type that contains itself is described with $ref.
 //   - chan, func, complex numbers and unsafe pointers have no schema.
@@ -38,12 +39,19 @@
 //
 //	Unit string `json:"unit" jsonschema:"unit of the answer" enum:"celsius,fahrenheit"`
 //
-// The jsonschema tag is the description of the field, all of it. It must not
-// begin with WORD=, which is reserved. The enum tag lists the allowed values of
-// a string, integer or number, or those of the items of a slice or array,
-// separated by commas. A type can list its own values with a method
+// The jsonschema tag is the description of the field. It must not begin with
+// WORD=, which is reserved. The enum tag lists the allowed values of a string,
+// integer or number, or those of the items of a slice or array, separated by
+// commas. A type can list its own values with a method
 //
 //	JSONSchemaEnum() []any
 //
 // which is called on a zero value; an enum tag takes precedence over it.
+//
+// # Documents
+//
+// A written schema is validated by github.com/google/jsonschema-go, which
+// reports the first problem. Documents come from other servers, so [Parse]
+// refuses those that the library would follow without end, and
+// [Document.Validate] those that would take it too much work.
 package schema

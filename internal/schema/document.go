@@ -5,263 +5,143 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
-	"strconv"
+	"regexp"
 	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// maxDepth is how deep the values of a document may be nested. Arguments are
-// nowhere near it, and the library takes quadratic time on the way down.
-const maxDepth = 256
-
-// A document is read into a tree of nil, bool, string, json.Number, *list and
-// *object: in contrast to map[string]any it keeps the order of the members and
-// the digits of the numbers. Lists and objects have an identity.
-
-type list struct{ items []any }
-
-type object struct {
-	names  []string // in their order, each once
-	values map[string]any
+// Document is a JSON schema that was written by hand or sent by a server. Make
+// one with [Parse].
+//
+// A Document does not change and may be used by several goroutines at once.
+type Document struct {
+	doc      json.RawMessage
+	graph    *graph
+	resolved *jsonschema.Resolved
 }
 
-// read returns the tree of a document and its names that are given twice, of
-// which the last value is kept. It returns an error for what is no JSON.
-func read(raw json.RawMessage) (any, []Problem, error) {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return nil, nil, errors.New("not valid JSON: the document is empty")
-	}
-	// This checks all of it, so the tokens below come without errors.
-	var whole json.RawMessage
-	if err := json.Unmarshal(raw, &whole); err != nil {
-		return nil, nil, syntaxError(err)
-	}
-	r := reader{dec: json.NewDecoder(bytes.NewReader(raw))}
-	r.dec.UseNumber()
-	tree, err := r.value("", 0)
-	return tree, r.twice, err
+// drafts are the values of $schema that the library validates.
+var drafts = map[string]bool{
+	"": true,
+	"https://json-schema.org/draft/2020-12/schema": true,
+	"http://json-schema.org/draft-07/schema#":      true,
+	"https://json-schema.org/draft-07/schema#":     true,
 }
 
-func syntaxError(err error) error {
-	var at *json.SyntaxError
-	switch {
-	case !errors.As(err, &at):
-		return fmt.Errorf("not valid JSON: %w", err)
-	case strings.Contains(err.Error(), "after top-level value"):
-		return fmt.Errorf("not valid JSON: there is more after the end of the JSON value, at byte %d", at.Offset)
-	}
-	return fmt.Errorf("not valid JSON: %w, at byte %d", err, at.Offset)
-}
-
-type reader struct {
-	dec   *json.Decoder
-	twice []Problem
-}
-
-func (r *reader) value(path string, depth int) (any, error) {
-	token, err := r.dec.Token()
+// Parse returns the schema that doc is: of draft 2020-12, or of draft 7 if its
+// $schema says so. Its type must be "object", since arguments are a JSON
+// object. Unknown keywords are ignored, and so is format.
+//
+// It returns an error that names the place in the document for what cannot be
+// validated: references that leave the document or lead back to themselves,
+// anchors, an $id below the root, and patterns that package regexp does not
+// know.
+func Parse(doc []byte) (*Document, error) {
+	d, err := parse(doc)
 	if err != nil {
-		return nil, fmt.Errorf("not valid JSON: %w", err)
+		return nil, fmt.Errorf("schema: %w", err)
 	}
-	delim, ok := token.(json.Delim)
-	if !ok {
-		return token, nil
-	}
-	if depth == maxDepth {
-		return nil, fmt.Errorf("values are nested deeper than %d levels", maxDepth)
-	}
-	if delim == '[' {
-		return r.list(path, depth)
-	}
-	return r.object(path, depth)
+	return d, nil
 }
 
-func (r *reader) list(path string, depth int) (any, error) {
-	l := &list{}
-	for i := 0; r.dec.More(); i++ {
-		item, err := r.value(index(path, i), depth+1)
-		if err != nil {
-			return nil, err
-		}
-		l.items = append(l.items, item)
+func parse(doc []byte) (d *Document, err error) {
+	tree, twice, err := read(doc)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(twice) > 0:
+		return nil, errors.New(twice[0].String())
 	}
-	_, err := r.dec.Token()
-	return l, err
+	if _, ok := tree.(*object); !ok {
+		return nil, fmt.Errorf("got %s, want a JSON object", withArticle(typeOf(tree)))
+	}
+	defer func() {
+		if p := recover(); p != nil { // in the library
+			err = fmt.Errorf("the document cannot be used: panic: %v", p)
+		}
+	}()
+	root := &jsonschema.Schema{}
+	if err := json.Unmarshal(doc, root); err != nil {
+		return nil, err
+	}
+	if !drafts[root.Schema] {
+		return nil, fmt.Errorf("$schema is %q, want draft 2020-12 or draft 7", root.Schema)
+	}
+	if root.Type != "object" {
+		return nil, fmt.Errorf(`the root has type %q, want "object": arguments are a JSON object`, strings.Join(typesOf(root), ", "))
+	}
+	g, err := newGraph(root)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := root.Resolve(nil) // nil: nothing is loaded from elsewhere
+	if err != nil {
+		return nil, err
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, doc); err != nil {
+		return nil, err
+	}
+	return &Document{compact.Bytes(), g, resolved}, nil
 }
 
-func (r *reader) object(path string, depth int) (any, error) {
-	o := &object{values: map[string]any{}}
-	for r.dec.More() {
-		token, err := r.dec.Token()
-		if err != nil {
-			return nil, fmt.Errorf("not valid JSON: %w", err)
-		}
-		name, _ := token.(string)
-		at := member(path, name)
-		value, err := r.value(at, depth+1)
-		if err != nil {
-			return nil, err
-		}
-		if _, ok := o.values[name]; ok {
-			r.twice = append(r.twice, Problem{Path: at, Message: "field is given more than once"})
-		} else {
-			o.names = append(o.names, name)
-		}
-		o.values[name] = value
+// JSON returns the schema as it was given, without insignificant space. The
+// caller owns the bytes.
+func (d *Document) JSON() json.RawMessage { return bytes.Clone(d.doc) }
+
+// Validate returns nil if raw is one JSON document that the schema allows, and
+// otherwise a *[ValidationError], with the first thing that is wrong. It
+// refuses what [Schema.Validate] refuses by itself, and a document that would
+// take too much work to check.
+func (d *Document) Validate(raw json.RawMessage) error {
+	tree, problems, err := read(raw)
+	if err == nil && len(problems) == 0 {
+		err = d.validate(newValue(tree))
 	}
-	_, err := r.dec.Token()
-	return o, err
+	if err != nil {
+		problems = []Problem{{Message: err.Error()}}
+	}
+	if len(problems) > 0 {
+		return &ValidationError{Problems: problems}
+	}
+	return nil
 }
 
-// plain returns the tree as the library wants it: a json.Number would be a
-// string to it. Integers keep their digits up to 64 bits.
-func plain(tree any) any {
-	switch v := tree.(type) {
-	case json.Number:
-		return plainNumber(v.String())
-	case *list:
-		items := make([]any, len(v.items))
-		for i, item := range v.items {
-			items[i] = plain(item)
-		}
-		return items
-	case *object:
-		members := make(map[string]any, len(v.values))
-		for name, value := range v.values {
-			members[name] = plain(value)
-		}
-		return members
+func (d *Document) validate(v *value) (err error) {
+	if err := d.graph.affordable(v); err != nil {
+		return err
 	}
-	return tree
+	defer func() {
+		if p := recover(); p != nil { // in the library
+			err = fmt.Errorf("the schema cannot be applied: panic: %v", p)
+		}
+	}()
+	if err := d.resolved.Validate(v.json); err != nil {
+		return errors.New(libraryMessage(err))
+	}
+	return nil
 }
 
-func plainNumber(text string) any {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return n
-	}
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
-		return n
-	}
-	f, _ := strconv.ParseFloat(text, 64)
-	// The library takes infinities for zero, or for no integer.
-	return min(max(f, -math.MaxFloat64), math.MaxFloat64)
-}
+var validating = regexp.MustCompile(`^validating (.+?): `)
 
-// treeOf is the inverse of plain.
-func treeOf(value any) any {
-	switch v := value.(type) {
-	case int64:
-		return json.Number(strconv.FormatInt(v, 10))
-	case uint64:
-		return json.Number(strconv.FormatUint(v, 10))
-	case float64:
-		return json.Number(strconv.FormatFloat(v, 'g', -1, 64))
-	case []any:
-		l := &list{}
-		for _, item := range v {
-			l.items = append(l.items, treeOf(item))
+// libraryMessage reduces the path to the schema that does not match, which the
+// library spells out in full, to its last step.
+func libraryMessage(err error) string {
+	const most = 2000 // the library shows whole values
+	text, at := err.Error(), "root"
+	for {
+		match := validating.FindStringSubmatch(text)
+		if match == nil {
+			break
 		}
-		return l
-	case map[string]any:
-		o := &object{values: map[string]any{}}
-		for name, member := range v {
-			o.names = append(o.names, name)
-			o.values[name] = treeOf(member)
-		}
-		slices.Sort(o.names)
-		return o
+		text, at = text[len(match[0]):], match[1]
 	}
-	return value
-}
-
-// encode writes the tree as JSON again.
-func encode(tree any) []byte {
-	return appendTree(nil, tree, false)
-}
-
-// canonical writes the tree so that equal values are equal strings: with sorted
-// names, and numbers by what they are worth.
-func canonical(tree any) string {
-	return string(appendTree(nil, tree, true))
-}
-
-func appendTree(to []byte, tree any, canonical bool) []byte {
-	switch v := tree.(type) {
-	case nil:
-		return append(to, "null"...)
-	case bool:
-		return strconv.AppendBool(to, v)
-	case json.Number:
-		if r, ok := exact(v.String()); canonical && ok {
-			return append(to, r.RatString()...)
-		}
-		return append(to, v...)
-	case *list:
-		to = append(to, '[')
-		for i, item := range v.items {
-			if i > 0 {
-				to = append(to, ',')
-			}
-			to = appendTree(to, item, canonical)
-		}
-		return append(to, ']')
-	case *object:
-		names := v.names
-		if canonical {
-			names = slices.Sorted(slices.Values(names))
-		}
-		to = append(to, '{')
-		for i, name := range names {
-			if i > 0 {
-				to = append(to, ',')
-			}
-			to = append(appendTree(to, name, canonical), ':')
-			to = appendTree(to, v.values[name], canonical)
-		}
-		return append(to, '}')
-	}
-	text, _ := json.Marshal(tree) // a string
-	return append(to, text...)
-}
-
-// nameOf returns the JSON type of the tree; of integers it says "integer".
-func nameOf(tree any) string {
-	switch v := tree.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case json.Number:
-		if isInteger(v.String()) {
-			return "integer"
-		}
-		return "number"
-	case *list:
-		return "array"
-	case *object:
-		return "object"
-	}
-	return "string"
-}
-
-// brief shows the tree in a message: scalars as they are, if they are short.
-func brief(tree any) string {
-	const most = 60
-	switch v := tree.(type) {
-	case *list:
-		return "array"
-	case *object:
-		return "object"
-	case string:
-		if runes := []rune(v); len(runes) > most {
-			return strconv.Quote(string(runes[:most]) + "…")
-		}
-		return strconv.Quote(v)
-	}
-	text := string(encode(tree))
 	if len(text) > most {
-		return text[:most] + "…"
+		text = strings.ToValidUTF8(text[:most], "") + "…"
 	}
-	return text
+	if at == "root" {
+		return "does not match the schema: " + text
+	}
+	return fmt.Sprintf("does not match the schema at %s: %s", at, text)
 }

@@ -27,7 +27,7 @@ func Example() {
 	// {"type":"object","properties":{"city":{"type":"string","description":"the city to look up"},"unit":{"type":"string","enum":["celsius","fahrenheit"]},"days":{"type":["integer","null"]}},"required":["city"],"additionalProperties":false}
 	// <nil>
 	// citty: unknown field; want one of "city", "unit", "days"
-	// unit: "kelvin" is not allowed; want one of "celsius", "fahrenheit"
-	// days: want integer or null, got number 1.5
+	// unit: got "kelvin", want one of "celsius", "fahrenheit"
+	// days: got 1.5, want an integer (no fraction or exponent) or null
 	// city: required field is missing
 }

@@ -9,14 +9,9 @@ import (
 	"github.com/reprise-go/reprise/internal/schema"
 )
 
-// FuzzValidate uses For, not ForArguments, whose schemas ask encoding/json
-// themselves: the schema alone must say all that encoding/json would.
+// FuzzValidate: what the schema accepts, encoding/json decodes.
 func FuzzValidate(f *testing.F) {
-	s, err := schema.For(reflect.TypeFor[order]())
-	if err != nil {
-		f.Fatal(err)
-	}
-	arguments, err := schema.ForArguments(reflect.TypeFor[order]())
+	s, err := schema.ForArguments(reflect.TypeFor[order]())
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -31,17 +26,38 @@ func FuzzValidate(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		got, gotArguments := s.Validate(raw), arguments.Validate(raw)
-		if (got == nil) != (gotArguments == nil) {
-			t.Fatalf("For: %v\nForArguments: %v\n%q", got, gotArguments, raw)
-		}
-		if got != nil {
+		if s.Validate(raw) != nil {
 			return
 		}
 		dec := json.NewDecoder(bytes.NewReader(raw))
 		dec.DisallowUnknownFields()
 		if err := dec.Decode(new(order)); err != nil {
 			t.Fatalf("valid, but does not decode: %v\n%q", err, raw)
+		}
+	})
+}
+
+// FuzzParse: whatever a server sends as a schema, it is refused or applied.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"object","properties":{"v":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[{"type":"string"},{"items":{"$ref":"#/$defs/a"}}]}}}`,
+		`{"type":"object","$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"v":{"required":["w"]}},"items":[true,false]}`,
+		`{"type":"object","propertyNames":{"pattern":"^a"},"unevaluatedProperties":{"enum":[1,null,{"a":[]}]},"if":{},"then":{"const":null}}`,
+		`{"type":"object","properties":{"v":{"contains":{"multipleOf":0.1},"uniqueItems":true,"minItems":1}},"dependentRequired":{"v":["w"]}}`,
+		`{"type":"object","$id":"https://example.com/s","$REF":"#"}`,
+	} {
+		f.Add([]byte(seed), []byte(`{"v":[1,[2,"a"],{"v":null}],"w":1e999}`))
+	}
+	f.Fuzz(func(t *testing.T, doc, raw []byte) {
+		s, err := schema.Parse(doc)
+		if err != nil {
+			return
+		}
+		if !json.Valid(s.JSON()) {
+			t.Fatalf("not JSON: %q", s.JSON())
+		}
+		if s.Validate(raw) == nil && !json.Valid(raw) {
+			t.Fatalf("valid, but not JSON: %q", raw)
 		}
 	})
 }

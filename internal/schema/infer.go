@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -14,25 +13,20 @@ import (
 
 // The library infers schemas too, but not those of encoding/json: it reads a
 // []byte as an array, promotes fields by Go's rules, and refuses recursion and
-// types with methods. So the tree is built here, and the library resolves it.
+// types with methods. So the schema is built here, from the library's types.
 
-// allowed is what an error offers instead of a type that has no schema.
-const allowed = `allowed are bool, string, integers, floats, structs, slices, arrays, maps, any, pointers to these, ` +
-	`and types with their own JSON or text methods; leave a field out with the tag json:"-"`
+// wantType is what an error offers instead of a type that has no schema.
+const wantType = `want a bool, string, integer, float, struct, slice, array, map or any, a pointer to one of these, ` +
+	`or a type with its own JSON or text methods; the tag json:"-" leaves a field out`
 
-const (
-	integerPattern  = `^-?(0|[1-9][0-9]*)$`
-	unsignedPattern = `^(0|[1-9][0-9]*)$`
-	numberPattern   = `^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`
-)
+// definitions begins every reference to a definition.
+const definitions = "#/$defs/"
 
 const anyValue = "any JSON value"
 
 // builder makes the tree of one type.
 type builder struct {
-	root    reflect.Type
-	reading bool // describe what is read, not also what is written
-
+	root   reflect.Type
 	open   map[reflect.Type]bool   // types that are being built
 	names  map[reflect.Type]string // definitions of types that contain themselves
 	defs   map[string]*jsonschema.Schema
@@ -60,20 +54,6 @@ func (b *builder) build() (*jsonschema.Schema, error) {
 	return root, nil
 }
 
-// schema makes the built tree ready for use.
-func (b *builder) schema(root *jsonschema.Schema) (*Schema, error) {
-	doc, err := json.Marshal(root)
-	if err != nil {
-		return nil, fmt.Errorf("schema: encode the schema of %s: %w", b.root, err)
-	}
-	s, err := newSchema(root, doc)
-	if err != nil {
-		return nil, fmt.Errorf("schema: %s: %w", b.root, err)
-	}
-	s.checks = b.checks
-	return s, nil
-}
-
 func (b *builder) errorf(path, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	if path == "" {
@@ -86,7 +66,7 @@ func (b *builder) errorf(path, format string, args ...any) error {
 func (b *builder) value(t reflect.Type, path string) (*jsonschema.Schema, error) {
 	elem, ok := pointedTo(t)
 	if !ok {
-		return nil, b.errorf(path, "%s points to itself and has no schema; %s", t, allowed)
+		return nil, b.errorf(path, "%s points to itself and has no schema; %s", t, wantType)
 	}
 	n, err := b.elem(elem, path)
 	if err != nil {
@@ -132,16 +112,16 @@ func (b *builder) elem(t reflect.Type, path string) (*jsonschema.Schema, error) 
 }
 
 func (b *builder) withoutEnum(t reflect.Type, path string) (*jsonschema.Schema, error) {
-	if n, check, ok := known(t); ok {
+	if n, check, ok := stdType(t); ok {
 		return b.checked(n, check), nil
 	}
 	if t.Kind() == reflect.Interface {
-		if b.reading && t.NumMethod() > 0 {
-			return nil, b.errorf(path, "interface %s has methods, so encoding/json cannot read into it; %s", t, allowed)
+		if t.NumMethod() > 0 {
+			return nil, b.errorf(path, "interface %s has methods, so encoding/json cannot read into it; %s", t, wantType)
 		}
 		return b.checked(&jsonschema.Schema{Description: anyValue}, fitsAny), nil
 	}
-	if n, check, ok := b.byMethods(t); ok {
+	if n, check, ok := byMethods(t); ok {
 		return b.checked(n, check), nil
 	}
 
@@ -180,7 +160,7 @@ func (b *builder) ref(t reflect.Type) *jsonschema.Schema {
 	if b.names[t] == "" {
 		b.names[t] = b.definitionName(t)
 	}
-	return &jsonschema.Schema{Ref: "#/$defs/" + b.names[t]}
+	return &jsonschema.Schema{Ref: definitions + b.names[t]}
 }
 
 // definitionName returns a name for t that is unique and that needs no escape
@@ -231,7 +211,7 @@ func (b *builder) byKind(t reflect.Type, path string) (*jsonschema.Schema, error
 	case reflect.Struct:
 		return b.object(t, path)
 	}
-	return nil, b.errorf(path, "%s has no schema; %s", t, allowed)
+	return nil, b.errorf(path, "%s has no schema; %s", t, wantType)
 }
 
 // signed bounds the integers below 64 bits; a schema's bounds are floats, which
@@ -264,7 +244,7 @@ func (b *builder) list(t reflect.Type, path string) (*jsonschema.Schema, error) 
 func (b *builder) mapping(t reflect.Type, path string) (*jsonschema.Schema, error) {
 	names, ok := b.keys(t.Key())
 	if !ok {
-		return nil, b.errorf(path, "%s has keys that JSON cannot hold; allowed are keys that are strings, integers or have their own text methods", t)
+		return nil, b.errorf(path, "%s has keys that JSON cannot hold; want strings, integers or a type with its own text methods", t)
 	}
 	values, err := b.value(t.Elem(), path+"[]")
 	if err != nil {
@@ -282,14 +262,10 @@ func (b *builder) keys(t reflect.Type) (*jsonschema.Schema, bool) {
 	switch {
 	case reflect.PointerTo(t).Implements(textUnmarshaler):
 		return b.checked(&jsonschema.Schema{Type: "string"}, isText(t)), true
-	case !b.reading && t.Implements(textMarshaler):
-		return nil, true
 	case t.Kind() == reflect.String:
 		return nil, true
-	case isSigned(t):
-		return b.checked(&jsonschema.Schema{Type: "string", Pattern: integerPattern}, isQuoted(t)), true
-	case isUnsigned(t):
-		return b.checked(&jsonschema.Schema{Type: "string", Pattern: unsignedPattern}, isQuoted(t)), true
+	case isSigned(t), isUnsigned(t):
+		return b.checked(quoted(t), isQuoted(t)), true
 	}
 	return nil, false
 }
@@ -302,7 +278,7 @@ func (b *builder) object(t reflect.Type, path string) (*jsonschema.Schema, error
 	}
 	for _, f := range fieldsOf(t) {
 		at := strings.TrimPrefix(path+"."+f.goName, ".")
-		if b.reading && f.unreachable != nil {
+		if f.unreachable != nil {
 			return nil, b.errorf(at, "embedded pointer to the unexported struct %s, which encoding/json cannot set; embed the struct itself", f.unreachable)
 		}
 		p, err := b.property(f, at)
@@ -353,11 +329,8 @@ func (b *builder) fieldValue(f field, path string) (*jsonschema.Schema, error) {
 	if !f.quoted || !isScalar(elem) {
 		return b.value(f.typ, path)
 	}
-	if _, _, own := b.byMethods(elem); own {
-		if b.reading {
-			return nil, b.errorf(path, "the json tag's string option does not work with the methods of %s; remove it", elem)
-		}
-		return b.value(f.typ, path)
+	if _, _, own := byMethods(elem); own {
+		return nil, b.errorf(path, "the json tag's string option does not work with the methods of %s; remove it", elem)
 	}
 	n := b.checked(quoted(elem), isQuoted(elem))
 	if elem != f.typ {
@@ -366,20 +339,14 @@ func (b *builder) fieldValue(f field, path string) (*jsonschema.Schema, error) {
 	return n, nil
 }
 
-// quoted is the schema of a scalar with the json tag's string option.
+// quoted is the schema of a scalar of type t that is written in a string.
 func quoted(t reflect.Type) *jsonschema.Schema {
-	n := &jsonschema.Schema{Type: "string"}
-	switch {
-	case t.Kind() == reflect.Bool:
-		n.Enum = []any{"true", "false"}
-	case isSigned(t):
-		n.Pattern, n.Description = integerPattern, "integer in a string"
-	case isUnsigned(t):
-		n.Pattern, n.Description = unsignedPattern, "integer in a string"
-	case t.Kind() == reflect.String && t != jsonNumber:
-		n.Description = "JSON string in a string"
-	default:
-		n.Pattern, n.Description = numberPattern, "number in a string"
+	if t.Kind() == reflect.Bool {
+		return &jsonschema.Schema{Type: "string", Enum: []any{"true", "false"}}
+	}
+	n := &jsonschema.Schema{Type: "string", Description: textFormOf(t).want}
+	if pattern := textFormOf(t).pattern; pattern != nil {
+		n.Pattern = pattern.String()
 	}
 	return n
 }

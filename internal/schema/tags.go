@@ -7,14 +7,13 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// reserved is the beginning of a jsonschema tag that is more than a
-// description, in other libraries today and in this one perhaps later.
+// reserved matches a jsonschema tag that is more than a description in other
+// libraries, and perhaps later in this one.
 var reserved = regexp.MustCompile(`^[^ \t\n]*=`)
 
 func description(tag reflect.StructTag) (string, error) {
@@ -46,7 +45,7 @@ func (b *builder) enumTag(n *jsonschema.Schema, list string) error {
 		if err != nil {
 			return err
 		}
-		if slices.Contains(values, value) {
+		if slices.ContainsFunc(values, func(v any) bool { return equal(v, value) }) {
 			return fmt.Errorf("the enum tag %q has the value %s twice", list, text)
 		}
 		values = append(values, value)
@@ -60,25 +59,19 @@ func (b *builder) enumTag(n *jsonschema.Schema, list string) error {
 
 // enumValue parses text to the JSON type of n.
 func (b *builder) enumValue(n *jsonschema.Schema, text string) (any, error) {
-	var value any
-	var err error
 	types := typesOf(n)
+	var value any = text
 	switch {
 	case slices.Contains(types, "string"):
-		value = text
-	case slices.Contains(types, "integer"):
-		if value, err = strconv.ParseInt(text, 10, 64); err != nil {
-			value, err = strconv.ParseUint(text, 10, 64)
+	case slices.Contains(types, "integer"), slices.Contains(types, "number"):
+		if json.Unmarshal([]byte(text), new(float64)) != nil {
+			return nil, fmt.Errorf("enum value %q is not %s", text, withArticle(types[0]))
 		}
-	case slices.Contains(types, "number"):
-		value, err = strconv.ParseFloat(text, 64)
+		value = json.Number(text)
 	default:
-		return nil, errors.New("the enum tag is for strings, integers and numbers, and for slices and arrays of them")
+		return nil, errors.New("the enum tag works on strings, integers and numbers, and on slices and arrays of them")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("enum value %q is not of JSON type %s", text, types[0])
-	}
-	if problem := b.outside(n, treeOf(value)); problem != "" {
+	if problem := b.outside(n, value); problem != "" {
 		return nil, fmt.Errorf("enum value %q: %s", text, problem)
 	}
 	return value, nil
@@ -87,13 +80,9 @@ func (b *builder) enumValue(n *jsonschema.Schema, text string) (any, error) {
 // outside returns why the type of n cannot have the value, or "".
 func (b *builder) outside(n *jsonschema.Schema, value any) string {
 	bare := *n
-	bare.Enum = nil // the values of the type's own method give way to the tag's
-	s, err := newSchema(&bare, nil)
-	if err != nil {
-		return err.Error()
-	}
-	s.checks = map[*jsonschema.Schema]check{&bare: b.checks[n]}
-	if found := s.walk(value); len(found) > 0 {
+	bare.Enum = nil // the tag takes precedence over the type's own list
+	s := &Schema{root: &bare, checks: map[*jsonschema.Schema]check{&bare: b.checks[n]}}
+	if found := s.value("", &bare, value); len(found) > 0 {
 		return found[0].Message
 	}
 	return ""
@@ -105,7 +94,7 @@ func (b *builder) enumOf(t reflect.Type) ([]any, error) {
 	if t.Kind() == reflect.Interface {
 		return nil, nil // there is no value to ask
 	}
-	if _, _, own := b.byMethods(t); t.Kind() == reflect.Struct && !own {
+	if _, _, own := byMethods(t); t.Kind() == reflect.Struct && !own {
 		return nil, nil // the method is promoted from an embedded field
 	}
 	lister, ok := reflect.New(t).Interface().(interface{ JSONSchemaEnum() []any })
@@ -122,7 +111,7 @@ func (b *builder) enumOf(t reflect.Type) ([]any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("JSONSchemaEnum of %s: %w", t, err)
 		}
-		values = append(values, plain(tree))
+		values = append(values, tree)
 	}
 	if len(values) == 0 {
 		return nil, fmt.Errorf("JSONSchemaEnum of %s lists no values", t)

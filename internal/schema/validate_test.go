@@ -60,46 +60,46 @@ func TestProblemNamesPlaceAndWhatIsAllowed(t *testing.T) {
 		`{}`:                                       `name: required field is missing`,
 		`{"name":"a","nam":1}`:                     `nam: unknown field; want one of "name", "count"`,
 		`{"name":"a","Count":1}`:                   `Count: unknown field; want one of`,
-		`{"name":null}`:                            `name: want string, got null`,
-		`{"name":"a","count":"1"}`:                 `count: want integer, got string`,
-		`{"name":"a","count":1.5}`:                 `count: want integer, got number 1.5`,
-		`{"name":"a","count":1.0}`:                 `count: want integer without fraction or exponent, got 1.0`,
-		`{"name":"a","count":1e2}`:                 `count: want integer without fraction or exponent, got 1e2`,
-		`{"name":"a","count":1e999999999}`:         `count: want integer without fraction or exponent, got 1e999999999`,
-		`{"name":"a","count":1e-999999999}`:        `count: want integer, got number 1e-999999999`,
-		`{"name":"a","count":9223372036854775808}`: `count: 9223372036854775808 is out of the range of int`,
-		`{"name":"a","small":128}`:                 `small: 128 is too large; want at most 127`,
-		`{"name":"a","small":-129}`:                `small: -129 is too small; want at least -128`,
-		`{"name":"a","big":-1}`:                    `big: -1 is too small; want at least 0`,
-		`{"name":"a","big":18446744073709551616}`:  `big: 18446744073709551616 is out of the range of uint64`,
-		`{"name":"a","price":1e39}`:                `price: 1e39 is out of the range of float32`,
-		`{"name":"a","quoted":1}`:                  `quoted: want string, got integer`,
-		`{"name":"a","quoted":"x"}`:                `quoted: "x" is not allowed; want a string that matches ^-?(0|[1-9][0-9]*)$`,
-		`{"name":"a","quoted":"128"}`:              `quoted: "128" is out of the range of int8`,
-		`{"name":"a","text":"x"}`:                  `text: "x" is not a JSON string in a string; want it with its quotes, such as "\"text\""`,
-		`{"name":"a","unit":"kelvin"}`:             `unit: "kelvin" is not allowed; want one of "celsius", "fahrenheit"`,
-		`{"name":"a","unit":3}`:                    `unit: 3 is not allowed; want one of "celsius", "fahrenheit"`,
-		`{"name":"a","level":"x"}`:                 `level: "x" is not allowed; want one of "low", "high", null`,
-		`{"name":"a","grade":9007199254740992}`:    `grade: 9007199254740992 is not allowed; want one of 1, 9007199254740993`,
-		`{"name":"a","address":{"city":1}}`:        `address.city: want string, got integer`,
-		`{"name":"a","address":"x"}`:               `address: want object or null, got string`,
-		`{"name":"a","items":[{"name":"a"},{"name":"b"},{"unit":"kelvin"}]}`: `items[2].unit: "kelvin" is not allowed; want one of "celsius", "fahrenheit"` + "\n" + `items[2].name: required field is missing`,
-		`{"name":"a","items":{}}`:                    `items: want array or null, got object`,
-		`{"name":"a","pair":[true]}`:                 `pair: want exactly 2 items, got 1`,
-		`{"name":"a","pair":[1,2]}`:                  "pair[0]: want boolean, got integer\npair[1]: want boolean, got integer",
-		`{"name":"a","when":"yesterday"}`:            `when: "yesterday" is not a date-time; want RFC 3339 such as "2006-01-02T15:04:05Z"`,
-		`{"name":"a","wait":"1s"}`:                   `wait: want integer, got string`,
-		`{"name":"a","data":"%"}`:                    `data: "%" is not base64; want the standard alphabet with padding`,
-		`{"name":"a","prices":{"per day":"1"}}`:      `prices["per day"]: want number, got string`,
-		`{"name":"a","seats":{"x":"a"}}`:             `seats.x: name of the field: "x" is not allowed; want a string that matches`,
-		`{"name":"a","seats":{"128":"a"}}`:           `seats.128: name of the field: "128" is out of the range of int8`,
+		`{"name":null}`:                            `name: got null, want a string`,
+		`{"name":"a","count":"1"}`:                 `count: got a string, want an integer`,
+		`{"name":"a","count":1.5}`:                 `count: got 1.5, want an integer (no fraction or exponent)`,
+		`{"name":"a","count":1.0}`:                 `count: got 1.0, want an integer (no fraction or exponent)`,
+		`{"name":"a","count":1e2}`:                 `count: got 1e2, want an integer (no fraction or exponent)`,
+		`{"name":"a","count":1e999999999}`:         `count: got 1e999999999, want an integer (no fraction or exponent)`,
+		`{"name":"a","count":1e-999999999}`:        `count: got 1e-999999999, want an integer (no fraction or exponent)`,
+		`{"name":"a","count":9223372036854775808}`: `count: 9223372036854775808 is out of range for int`,
+		`{"name":"a","small":128}`:                 `small: got 128, want at most 127`,
+		`{"name":"a","small":-129}`:                `small: got -129, want at least -128`,
+		`{"name":"a","big":-1}`:                    `big: got -1, want at least 0`,
+		`{"name":"a","big":18446744073709551616}`:  `big: 18446744073709551616 is out of range for uint64`,
+		`{"name":"a","price":1e39}`:                `price: 1e39 is out of range for float32`,
+		`{"name":"a","quoted":1}`:                  `quoted: got an integer, want a string`,
+		`{"name":"a","quoted":"x"}`:                `quoted: got "x", want an integer in a string`,
+		`{"name":"a","quoted":"128"}`:              `quoted: "128" is out of range for int8`,
+		`{"name":"a","text":"x"}`:                  `text: got "x", want a JSON string in a string, with its quotes, such as "\"text\""`,
+		`{"name":"a","unit":"kelvin"}`:             `unit: got "kelvin", want one of "celsius", "fahrenheit"`,
+		`{"name":"a","unit":3}`:                    `unit: got 3, want one of "celsius", "fahrenheit"`,
+		`{"name":"a","level":"x"}`:                 `level: got "x", want one of "low", "high", null`,
+		`{"name":"a","grade":9007199254740992}`:    `grade: got 9007199254740992, want one of 1, 9007199254740993`,
+		`{"name":"a","address":{"city":1}}`:        `address.city: got an integer, want a string`,
+		`{"name":"a","address":"x"}`:               `address: got a string, want an object or null`,
+		`{"name":"a","items":[{"name":"a"},{"name":"b"},{"unit":"kelvin"}]}`: `items[2].unit: got "kelvin", want one of "celsius", "fahrenheit"` + "\n" + `items[2].name: required field is missing`,
+		`{"name":"a","items":{}}`:                    `items: got an object, want an array or null`,
+		`{"name":"a","pair":[true]}`:                 `pair: got an array of length 1, want length 2`,
+		`{"name":"a","pair":[1,2]}`:                  "pair[0]: got an integer, want a boolean\npair[1]: got an integer, want a boolean",
+		`{"name":"a","when":"yesterday"}`:            `when: got "yesterday", want an RFC 3339 date-time such as "2006-01-02T15:04:05Z"`,
+		`{"name":"a","wait":"1s"}`:                   `wait: got a string, want an integer`,
+		`{"name":"a","data":"%"}`:                    `data: got "%", want base64 in the standard alphabet with padding`,
+		`{"name":"a","prices":{"per day":"1"}}`:      `prices["per day"]: got a string, want a number`,
+		`{"name":"a","seats":{"x":"a"}}`:             `seats.x: name of the field: got "x", want an integer in a string`,
+		`{"name":"a","seats":{"128":"a"}}`:           `seats.128: name of the field: "128" is out of range for int8`,
 		`{"name":"a","hosts":{"x":true}}`:            `hosts.x: name of the field: "x" is not a valid netip.Addr`,
 		`{"name":"a","host":"x"}`:                    `host: "x" is not a valid netip.Addr: ParseAddr("x"): unable to parse IP`,
-		`{"name":"a","extra":[{"a":1e999}]}`:         `extra: 1e999 is out of the range of float64`,
-		`{"name":"a","number":"1"}`:                  `number: want number, got string`,
-		`{"name":"a","tree":1}`:                      `tree: want object or null, got integer`,
+		`{"name":"a","extra":[{"a":1e999}]}`:         `extra: 1e999 is out of range for float64`,
+		`{"name":"a","number":"1"}`:                  `number: got a string, want a number`,
+		`{"name":"a","tree":1}`:                      `tree: got an integer, want an object or null`,
 		`{"name":"a","tree":{"name":"a","next":{}}}`: `tree.next.name: required field is missing`,
-		`{"name":"a","none":{"a":1}}`:                `none.a: unknown field; no fields are allowed`,
+		`{"name":"a","none":{"a":1}}`:                `none.a: unknown field; want no fields`,
 		`{"name":"a","name":"b"}`:                    `name: field is given more than once`,
 		`{"name":"a","extra":[{"b":1,"b":2}]}`:       `extra[0].b: field is given more than once`,
 		``:                                           `not valid JSON: the document is empty`,
@@ -107,10 +107,10 @@ func TestProblemNamesPlaceAndWhatIsAllowed(t *testing.T) {
 		`{"name":`:                                   `not valid JSON: unexpected end of JSON input, at byte 8`,
 		`{name:1}`:                                   `not valid JSON: invalid character 'n' looking for beginning of object key string, at byte 2`,
 		`{"name":"a"} {}`:                            `not valid JSON: there is more after the end of the JSON value, at byte 14`,
-		`"text"`:                                     `want object, got string`,
+		`"text"`:                                     `got a string, want an object`,
 		`{"name":"a","extra":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`:       `values are nested deeper than 256 levels`,
-		`{"name":` + strings.Repeat("[", 20000):                                                  `not valid JSON: invalid character '[' exceeded max depth, at byte 10008`,
-		`{"name":["` + strings.Repeat("a", 999) + `"],"unit":"` + strings.Repeat("é", 61) + `"}`: "name: want string, got array\n" + `unit: "` + strings.Repeat("é", 60) + `…" is not allowed`,
+		`{"name":` + strings.Repeat("[", 20000):                                                  `values are nested deeper than 256 levels`,
+		`{"name":["` + strings.Repeat("a", 999) + `"],"unit":"` + strings.Repeat("é", 61) + `"}`: "name: got an array, want a string\n" + `unit: got "` + strings.Repeat("é", 60) + `…", want one of`,
 	} {
 		t.Run(raw[:min(len(raw), 60)], func(t *testing.T) {
 			err := s.Validate(json.RawMessage(raw))
@@ -146,40 +146,24 @@ func TestOmitemptyFieldIsNotRequired(t *testing.T) {
 	assert.NoError(t, s.Validate(json.RawMessage(`{}`)))
 }
 
-type notNull struct{}
-
-func (notNull) UnmarshalJSON(raw []byte) error {
-	if string(raw) == "null" {
-		return errors.New("want no null")
-	}
-	return nil
-}
-
-func TestArgumentsThatDoNotDecodeAreInvalid(t *testing.T) {
-	s, err := schema.ForArguments(reflect.TypeFor[struct{ A notNull }]())
-	require.NoError(t, err)
-	assert.NoError(t, s.Validate(json.RawMessage(`{"A":1}`)))
-	assert.EqualError(t, s.Validate(json.RawMessage(`{"A":null}`)), "want no null")
-}
-
 func TestErrorHoldsAllProblems(t *testing.T) {
-	s, err := schema.For(reflect.TypeFor[[]item]())
+	s, err := schema.ForArguments(reflect.TypeFor[struct{ Items []item }]())
 	require.NoError(t, err)
-	err = s.Validate(json.RawMessage(`[1` + strings.Repeat(",1", 39) + `]`))
+	err = s.Validate(json.RawMessage(`{"Items":[1` + strings.Repeat(",1", 39) + `]}`))
 	var invalid *schema.ValidationError
 	require.True(t, errors.As(err, &invalid))
 	require.Len(t, invalid.Problems, 40)
-	assert.Equal(t, schema.Problem{Path: "[39]", Message: "want object, got integer"}, invalid.Problems[39])
+	assert.Equal(t, schema.Problem{Path: "Items[39]", Message: "got an integer, want an object"}, invalid.Problems[39])
 	lines := strings.Split(err.Error(), "\n")
 	assert.Len(t, lines, 31)
 	assert.Equal(t, "and 10 more problems", lines[30])
 }
 
 func TestCallerOwnsTheDocument(t *testing.T) {
-	s, err := schema.For(reflect.TypeFor[bool]())
+	s, err := schema.ForArguments(reflect.TypeFor[map[string]any]())
 	require.NoError(t, err)
 	s.JSON()[0] = 'x'
-	assert.Equal(t, `{"type":"boolean"}`, string(s.JSON()))
+	assert.Equal(t, `{"type":"object","additionalProperties":true}`, string(s.JSON()))
 }
 
 func TestSchemaIsForManyGoroutines(t *testing.T) {

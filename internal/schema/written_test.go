@@ -39,8 +39,6 @@ func TestWhatIsWrittenIsValid(t *testing.T) {
 		struct{}{},
 		json.Number("123456789012345678901234567890.5"), json.RawMessage(`{"a":[1e999]}`), time.Now(), time.Second,
 		new(big.Int).Lsh(big.NewInt(1), 5000), big.NewFloat(1.5), big.NewRat(1, 3), slog.LevelWarn, netip.MustParseAddr("10.0.0.1"),
-		writeJSON{},
-		writeText{},
 		shade{"dark"},
 		level("low"), priority(1), (*node)(nil),
 		chain{{}, {{}}},
@@ -60,10 +58,6 @@ func TestWhatIsWrittenIsValid(t *testing.T) {
 		}{A: math.MinInt64, C: 1e300, D: `a"b`, F: &text, G: 1e-9, H: []string{"a"}},
 		struct {
 			*Inner
-			*node `json:"tree"`
-		}{},
-		struct {
-			*Inner
 			inner
 			node
 			Zip int `json:"zip,omitempty"`
@@ -72,14 +66,15 @@ func TestWhatIsWrittenIsValid(t *testing.T) {
 			A []string       `json:"a,omitempty"`
 			B map[string]int `json:"b,omitzero"`
 			C any
-			D methods
-			E **string
+			D **string
 		}{},
 	} {
 		t.Run(fmt.Sprintf("%d %T", i, value), func(t *testing.T) {
-			s, err := schema.For(reflect.TypeOf(value))
+			args := reflect.New(in(reflect.TypeOf(value)))
+			args.Elem().Field(0).Set(reflect.ValueOf(value))
+			s, err := schema.ForArguments(args.Type())
 			require.NoError(t, err)
-			raw, err := json.Marshal(value)
+			raw, err := json.Marshal(args.Interface())
 			require.NoError(t, err)
 			assert.NoError(t, s.Validate(raw), "%s\n%s", raw, s.JSON())
 		})
@@ -143,7 +138,7 @@ type Deepest struct {
 }
 
 func TestWhatIsWrittenOfRandomValuesIsValidAndComplete(t *testing.T) {
-	s, err := schema.For(reflect.TypeFor[sample]())
+	s, err := schema.ForArguments(reflect.TypeFor[sample]())
 	require.NoError(t, err)
 	var doc struct{ Properties map[string]any }
 	require.NoError(t, json.Unmarshal(s.JSON(), &doc))

@@ -19,9 +19,9 @@ var (
 	jsonNumber      = reflect.TypeFor[json.Number]()
 )
 
-// known returns a new schema of a type of the standard library whose methods or
-// kind do not tell what its JSON is.
-func known(t reflect.Type) (*jsonschema.Schema, check, bool) {
+// stdType returns a new schema for a type of the standard library whose kind and
+// methods do not tell what its JSON is.
+func stdType(t reflect.Type) (*jsonschema.Schema, check, bool) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return &jsonschema.Schema{Type: "string", Format: "date-time"}, isTime, true
@@ -37,24 +37,15 @@ func known(t reflect.Type) (*jsonschema.Schema, check, bool) {
 	return nil, nil, false
 }
 
-// byMethods returns a new schema of a type that has its own JSON or text
-// methods. JSON methods win over text methods, as they do in encoding/json.
-func (b *builder) byMethods(t reflect.Type) (*jsonschema.Schema, check, bool) {
-	// The methods of a pointer include those of its value.
-	p := reflect.PointerTo(t)
-	readsJSON, readsText := p.Implements(jsonUnmarshaler), p.Implements(textUnmarshaler)
-	writesJSON := !b.reading && p.Implements(jsonMarshaler)
-	writesText := !b.reading && p.Implements(textMarshaler)
-
-	var reads check
-	if readsJSON || readsText {
-		reads = decodes(t)
-	}
+// byMethods returns a new schema for a type that has its own JSON or text
+// methods. JSON methods take precedence, as they do in encoding/json.
+func byMethods(t reflect.Type) (*jsonschema.Schema, check, bool) {
+	p := reflect.PointerTo(t) // the methods of a pointer include those of its value
 	switch {
-	case readsJSON || writesJSON:
-		return &jsonschema.Schema{Description: anyValue}, reads, true
-	case readsText || writesText:
-		return &jsonschema.Schema{Type: "string"}, reads, true
+	case p.Implements(jsonUnmarshaler):
+		return &jsonschema.Schema{Description: anyValue}, decodes(t), true
+	case p.Implements(textUnmarshaler):
+		return &jsonschema.Schema{Type: "string"}, decodes(t), true
 	}
 	return nil, nil, false
 }

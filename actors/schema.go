@@ -1,0 +1,43 @@
+package actors
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-go/reprise/internal/schema"
+)
+
+// A Schema describes the arguments of a function and checks them. Package
+// decorators infers one from a Go type; [ParseSchema] makes one of a document.
+type Schema interface {
+	// JSON returns the JSON schema that is sent to a model.
+	JSON() json.RawMessage
+
+	// Validate returns an error that says what is wrong with the arguments.
+	Validate(arguments json.RawMessage) error
+}
+
+// ParseSchema returns the schema that a JSON document is: one that was written
+// by hand, or that another server sent for its tool. A model is sent the
+// document as it is, and the arguments that come back must match it:
+//
+//	parameters, err := actors.ParseSchema(document)
+//	…
+//	tool := actors.NewTool("search", "Searches the archive.", parameters,
+//		func(ctx context.Context, arguments json.RawMessage) (string, error) { … })
+//
+// The arguments are decoded into the input of the tool by encoding/json:
+// [encoding/json.RawMessage] and map[string]any take them all, a struct the
+// fields that it has.
+//
+// Drafts 2020-12 and 7 are supported; format is not checked. The root must have
+// the type "object". ParseSchema returns an error for a document that is not a
+// JSON schema, for a $ref that leaves the document or leads back to itself, and
+// for anchors and $dynamicRef.
+func ParseSchema(document []byte) (Schema, error) {
+	s, err := schema.Parse(document)
+	if err != nil {
+		return nil, fmt.Errorf("actors: %w", err)
+	}
+	return s, nil
+}

@@ -1,0 +1,146 @@
+package actors_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+)
+
+func ExampleParseSchema() {
+	// The tool of another server, as that describes it.
+	parameters, err := actors.ParseSchema([]byte(`{
+		"type": "object",
+		"properties": {
+			"query": {"type": "string", "minLength": 3},
+			"limit": {"type": "integer", "maximum": 50}
+		},
+		"required": ["query"],
+		"additionalProperties": false
+	}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	search := actors.NewTool("search", "Searches the archive.", parameters,
+		func(_ context.Context, arguments json.RawMessage) (string, error) {
+			return "sent to the server: " + string(arguments), nil
+		})
+
+	// What a model may make of it.
+	for _, arguments := range []string{`{"query":"tea","limit":5}`, `{"query":"tea","limit":500}`} {
+		call, err := search.Prepare(context.Background(), arguments)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(call(context.Background()))
+	}
+	// Output:
+	// sent to the server: {"query":"tea","limit":5} <nil>
+	// invalid arguments for search: does not match the schema at /properties/limit: maximum: 500/1 is greater than 50.000000
+}
+
+const searchDocument = `{"type":"object","$defs":{"word":{"type":"string"}},"properties":{"query":{"$ref":"#/$defs/word"},"limit":{"type":"integer"}},"required":["query"]}`
+
+func TestModelIsSentTheDocumentAndCallsTheTool(t *testing.T) {
+	parameters, err := actors.ParseSchema([]byte(searchDocument))
+	require.NoError(t, err)
+	type query struct {
+		Query string `json:"query"`
+		Limit int    `json:"limit"`
+	}
+	var got query
+	search := actors.NewTool("search", "", parameters, func(_ context.Context, in query) (string, error) {
+		got = in
+		return "found", nil
+	})
+	model := newScript(asks(call("search", `{"query":1}`)), asks(call("search", `{"query":"tea","limit":3,"more":true}`)), says("done"))
+	agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(search))
+	_, ctx := newRun(t)
+
+	answer, err := agent.Call(ctx, actors.Ask("tea?"))
+	require.NoError(t, err)
+	assert.Equal(t, "done", answer.Text)
+	assert.Equal(t, query{"tea", 3}, got)
+
+	requests := model.asked()
+	assert.Equal(t, searchDocument, string(requests[0].Tools[0].Parameters), "byte for byte")
+	refused := requests[1].Messages[len(requests[1].Messages)-1]
+	assert.Equal(t, errorResult("1", `invalid arguments for search: does not match the schema at /$defs/word: type: 1 has type "integer", want "string"`), refused)
+}
+
+func TestArgumentsThatFitTheDocumentButNotTheInputAreInvalid(t *testing.T) {
+	parameters, err := actors.ParseSchema([]byte(searchDocument))
+	require.NoError(t, err)
+	tool := actors.NewTool("search", "", parameters, func(_ context.Context, in struct{ Limit int }) (int, error) {
+		return in.Limit, nil
+	})
+	var invalid *actors.ArgumentsError
+	_, err = tool.Prepare(t.Context(), `{"query":"tea","limit":1.0}`) // an integer to a JSON schema
+	require.ErrorAs(t, err, &invalid)
+	assert.EqualError(t, err, "invalid arguments for search: Limit: got number 1.0, want int")
+
+	list := actors.NewTool("list", "", parameters, func(context.Context, []string) (int, error) { return 0, nil })
+	_, err = list.Prepare(t.Context(), `{"query":"tea"}`)
+	assert.EqualError(t, err, "invalid arguments for list: got object, want []string")
+}
+
+func TestAgentTakesADocumentToo(t *testing.T) {
+	parameters, err := actors.ParseSchema([]byte(searchDocument))
+	require.NoError(t, err)
+	agent := actors.DefineAgent("research", "", parameters, func(_ context.Context, in map[string]any) (any, error) {
+		return in["query"], nil
+	})
+	prepared, err := agent.Prepare(t.Context(), `{"query":"tea"}`)
+	require.NoError(t, err)
+	text, err := prepared(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "tea", text)
+	_, err = agent.Prepare(t.Context(), ``)
+	assert.ErrorContains(t, err, `missing properties: ["query"]`)
+}
+
+func TestDocumentThatCannotBeUsedIsAnError(t *testing.T) {
+	for document, want := range map[string]string{
+		``:                 `actors: schema: not valid JSON: the document is empty`,
+		`{"type":"array"}`: `actors: schema: the root has type "array", want "object": arguments are a JSON object`,
+		`{"type":"object","$ref":"https://example.com/schema.json"}`:              `$ref "https://example.com/schema.json" leaves the document`,
+		`{"type":"object","allOf":[{"$ref":"#"}]}`:                                `a $ref leads back to itself`,
+		`{"type":"object","properties":{"a":{"type":"text"}}}`:                    `at /properties/a: got type "text", want one of`,
+		`{"type":"object","properties":{"a":{"type":"string","pattern":"(?<a"}}}`: `at /properties/a: pattern "(?<a"`,
+	} {
+		s, err := actors.ParseSchema([]byte(document))
+		assert.ErrorContains(t, err, want, document)
+		assert.Nil(t, s)
+	}
+}
+
+// A model that sends what would keep the validator busy for years is told so.
+func TestArgumentsThatTakeTooMuchWorkAreRefused(t *testing.T) {
+	document := `{"type":"object","anyOf":[
+		{"required":["x"],"properties":{"v":{"$ref":"#"}}},
+		{"required":["y"],"properties":{"v":{"$ref":"#"}}}]}`
+	parameters, err := actors.ParseSchema([]byte(document))
+	require.NoError(t, err)
+	tool := actors.NewTool("f", "", parameters, func(_ context.Context, in json.RawMessage) (json.RawMessage, error) { return in, nil })
+	arguments := `{}`
+	for range 60 {
+		arguments = `{"v":` + arguments + `}`
+	}
+	_, err = tool.Prepare(t.Context(), arguments)
+	assert.ErrorContains(t, err, "invalid arguments for f: the schema would take too much work to check")
+	_, err = tool.Prepare(t.Context(), `{"x":1}`)
+	assert.NoError(t, err)
+}
+
+func TestToolWithoutSchemaPanicsAndNamesBothWays(t *testing.T) {
+	assert.PanicsWithValue(t, `actors: tool "f" has no schema; decorators.Tool infers one, ParseSchema makes one of a document`, func() {
+		actors.NewTool("f", "", nil, func(context.Context, string) (string, error) { return "", nil })
+	})
+}

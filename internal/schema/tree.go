@@ -1,0 +1,234 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// maxDepth is how deep the values of a document may be nested.
+const maxDepth = 256
+
+// A JSON document is read into a tree of nil, bool, string, json.Number, []any
+// and *object. Unlike map[string]any, it keeps the order of the members and the
+// digits of the numbers.
+type object struct {
+	names  []string // in their order, each once
+	values map[string]any
+}
+
+// MarshalJSON writes the members in their order.
+func (o *object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, name := range o.names {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(encode(name))
+		b.WriteByte(':')
+		b.Write(encode(o.values[name]))
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// encode returns a tree as JSON.
+func encode(tree any) []byte {
+	raw, _ := json.Marshal(tree) // a tree holds nothing that has no JSON
+	return raw
+}
+
+// read returns the tree of a document, and a problem for each name that an
+// object has twice. The error is for what is not a JSON document.
+func read(raw json.RawMessage) (any, []Problem, error) {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil, nil, errors.New("not valid JSON: the document is empty")
+	}
+	r := reader{dec: json.NewDecoder(bytes.NewReader(raw))}
+	r.dec.UseNumber()
+	tree, err := r.value("", 0)
+	if errors.Is(err, errTooDeep) {
+		return nil, nil, err
+	}
+	if err == nil {
+		if _, end := r.dec.Token(); end == io.EOF {
+			return tree, r.twice, nil
+		}
+	}
+	return nil, nil, syntaxError(raw)
+}
+
+var errTooDeep = fmt.Errorf("values are nested deeper than %d levels", maxDepth)
+
+// syntaxError says what keeps raw from being one JSON value, and where. The
+// error of a token does not always say where.
+func syntaxError(raw json.RawMessage) error {
+	var whole json.RawMessage
+	err := json.Unmarshal(raw, &whole)
+	var at *json.SyntaxError
+	switch {
+	case err == nil:
+		return errors.New("not valid JSON")
+	case !errors.As(err, &at):
+		return fmt.Errorf("not valid JSON: %w", err)
+	case strings.Contains(err.Error(), "after top-level value"):
+		return fmt.Errorf("not valid JSON: there is more after the end of the JSON value, at byte %d", at.Offset)
+	}
+	return fmt.Errorf("not valid JSON: %w, at byte %d", err, at.Offset)
+}
+
+type reader struct {
+	dec   *json.Decoder
+	twice []Problem
+}
+
+func (r *reader) value(path string, depth int) (any, error) {
+	token, err := r.dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	delim, ok := token.(json.Delim)
+	switch {
+	case !ok:
+		return token, nil
+	case depth == maxDepth:
+		return nil, errTooDeep
+	case delim == '[':
+		return r.list(path, depth)
+	}
+	return r.object(path, depth)
+}
+
+func (r *reader) list(path string, depth int) (any, error) {
+	items := []any{}
+	for r.dec.More() {
+		item, err := r.value(index(path, len(items)), depth+1)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	_, err := r.dec.Token()
+	return items, err
+}
+
+func (r *reader) object(path string, depth int) (any, error) {
+	o := &object{values: map[string]any{}}
+	for r.dec.More() {
+		token, err := r.dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		name, _ := token.(string)
+		at := member(path, name)
+		value, err := r.value(at, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := o.values[name]; ok {
+			r.twice = append(r.twice, Problem{Path: at, Message: "field is given more than once"})
+		} else {
+			o.names = append(o.names, name)
+		}
+		o.values[name] = value
+	}
+	_, err := r.dec.Token()
+	return o, err
+}
+
+// equal reports whether two trees are the same JSON value. Integers are
+// compared digit by digit, other numbers as float64.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case json.Number:
+		b, ok := b.(json.Number)
+		if !ok || a == b || isInteger(a) && isInteger(b) {
+			return ok && a == b
+		}
+		x, errX := a.Float64()
+		y, errY := b.Float64()
+		return errX == nil && errY == nil && x == y
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			return false
+		}
+		for i := range a {
+			if !equal(a[i], b[i]) {
+				return false
+			}
+		}
+		return true
+	case *object:
+		b, ok := b.(*object)
+		if !ok || len(a.names) != len(b.names) {
+			return false
+		}
+		for name, value := range a.values {
+			if other, ok := b.values[name]; !ok || !equal(value, other) {
+				return false
+			}
+		}
+		return true
+	}
+	return a == b
+}
+
+// isInteger reports whether encoding/json reads the number into an integer. It
+// does not take 1.0 and 1e3, which are integers to a JSON schema.
+func isInteger(n json.Number) bool { return !strings.ContainsAny(n.String(), ".eE") }
+
+// typeOf returns the JSON type of a tree; for an integer that is "integer".
+func typeOf(tree any) string {
+	switch v := tree.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case json.Number:
+		if isInteger(v) {
+			return "integer"
+		}
+		return "number"
+	case []any:
+		return "array"
+	case *object:
+		return "object"
+	}
+	return "string"
+}
+
+// brief shows a value in a message: a scalar as it is, if it is short.
+func brief(tree any) string {
+	const most = 60
+	switch v := tree.(type) {
+	case []any, *object:
+		return withArticle(typeOf(tree))
+	case string:
+		if runes := []rune(v); len(runes) > most {
+			return strconv.Quote(string(runes[:most]) + "…")
+		}
+		return strconv.Quote(v)
+	}
+	text := string(encode(tree))
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}
+
+// withArticle returns the name of a type as it stands in a sentence.
+func withArticle(name string) string {
+	switch {
+	case name == "null":
+		return name
+	case strings.ContainsAny(name[:1], "aiou"):
+		return "an " + name
+	}
+	return "a " + name
+}
