@@ -16,8 +16,12 @@ type runsBody struct {
 	Cursor string     `json:"cursor"` // of the stream of all runs; the runs may be further
 	Now    time.Time  `json:"now"`    // by the server's clock, which next_attempt_at is by
 	Runs   []RunState `json:"runs"`   // the last updated first
-	More   bool       `json:"more,omitempty"`
-	Can    canBody    `json:"can"`
+
+	// Counts are how many runs there are of each status, with those that are
+	// not in Runs.
+	Counts map[string]int `json:"counts"`
+	More   bool           `json:"more,omitempty"`
+	Can    canBody        `json:"can"`
 }
 
 // canBody is what the sender may do.
@@ -52,25 +56,26 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Sco
 	// The cursor first: what comes while the runs are looked at is streamed
 	// again, and known by its number.
 	_, next := h.all.span()
-	body := runsBody{Cursor: cursor{h.epoch, next}.String(), Now: time.Now().UTC(), Runs: []RunState{}, Can: h.can(scope)}
-	states, err := h.states(req.Context(), scope, limit+1)
+	body := runsBody{Cursor: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Runs: []RunState{}, Can: h.can(scope)}
+	states, err := h.states(req.Context(), scope)
 	if err != nil {
 		h.refuseError(w, err, "")
 		return
 	}
-	if len(states) > limit {
-		states, body.More = states[:limit], true
+	body.Counts = make(map[string]int)
+	for i := range states {
+		body.Counts[states[i].Status]++
 	}
-	body.Runs = append(body.Runs, states...)
+	body.Runs, body.More = append(body.Runs, states[:min(len(states), limit)]...), len(states) > limit
 	h.sendJSON(w, body)
 }
 
-// maxRead is how many stored runs are read for the list. Of those updated
-// before them only what is known without reading is sent.
+// maxRead is how many stored runs are read for the list. Those updated before
+// them are partial: what is known without reading them.
 const maxRead = 50
 
 // states returns how the runs stand, the last updated first.
-func (h *Handler) states(ctx context.Context, scope *Scope, limit int) ([]RunState, error) {
+func (h *Handler) states(ctx context.Context, scope *Scope) ([]RunState, error) {
 	var infos []RunInfo
 	if h.source != nil {
 		stored, err := h.source.Runs(ctx, 0)
@@ -107,7 +112,7 @@ func (h *Handler) states(ctx context.Context, scope *Scope, limit int) ([]RunSta
 	slices.SortFunc(states, func(a, b RunState) int {
 		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.RunID, b.RunID))
 	})
-	return states[:min(len(states), limit)], nil
+	return states, nil
 }
 
 // adopt takes over what only the source knows.
@@ -158,7 +163,7 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	}
 	body := runBody{Now: time.Now().UTC(), Run: r.state(), Records: []json.RawMessage{}}
 	body.Run.adopt(info)
-	frames, ids, before, err := h.newest(ctx, r, limit)
+	frames, ids, before, err := h.newest(ctx, r, limit, info.LastSeq)
 	if err != nil {
 		return runBody{}, err
 	}
@@ -168,7 +173,7 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	body.Omitted = before
 	if len(ids) > 0 {
 		body.Cursor = ids[len(ids)-1].String()
-	} else if last := r.tape.forgotten(); last.epoch != "" { // all there were, and no source has them
+	} else if last := r.tape.forgotten(); last.n > 0 { // all there were, and no source has them
 		body.Cursor, body.Omitted = last.String(), last.n
 	}
 	return body, nil
@@ -176,16 +181,16 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 
 // newest returns the newest frames of a run that have an ID, and how many
 // were before them.
-func (h *Handler) newest(ctx context.Context, r *run, limit int) (frames []*frame, ids []cursor, before uint64, err error) {
+func (h *Handler) newest(ctx context.Context, r *run, limit int, last uint64) (frames []*frame, ids []cursor, before uint64, err error) {
 	for _, e := range r.tape.all() {
-		if e.id.n > 0 && e.id.epoch != "" {
+		if e.id.n > 0 {
 			frames, ids = append(frames, e.frame), append(ids, e.id)
 		}
 	}
 	extra := max(0, len(frames)-limit)
 	frames, ids = frames[extra:], ids[extra:]
 	if h.source != nil && !isNewest(ids, limit) {
-		if frames, ids, err = h.stored(ctx, r.id, limit); err != nil {
+		if frames, ids, err = h.stored(ctx, r.id, limit, last); err != nil {
 			return nil, nil, 0, err
 		}
 		extra = max(0, len(frames)-limit)
@@ -207,20 +212,18 @@ func isNewest(ids []cursor, limit int) bool {
 	return (len(ids) == limit || first == 1) && last-first == uint64(len(ids)-1)
 }
 
-// stored returns the newest frames that the source has of a run.
-func (h *Handler) stored(ctx context.Context, runID string, limit int) (frames []*frame, ids []cursor, err error) {
-	epoch := unopened
-	for rec, err := range h.source.Records(ctx, runID, 0) {
+// stored returns the newest frames that the source has of a run, whose newest
+// record has the number, or a higher one by now.
+func (h *Handler) stored(ctx context.Context, runID string, limit int, last uint64) (frames []*frame, ids []cursor, err error) {
+	after := uint64(0)
+	if last > uint64(limit) {
+		after = last - uint64(limit)
+	}
+	for rec, err := range h.source.Records(ctx, runID, after) {
 		if err != nil {
 			return nil, nil, err
 		}
-		if opens(&rec) {
-			epoch = epochName(rec.Time)
-		}
-		if len(frames) >= 2*limit { // so that what is kept is moved seldom
-			frames, ids = append(frames[:0], frames[limit:]...), append(ids[:0], ids[limit:]...)
-		}
-		frames, ids = append(frames, newFrame(&rec)), append(ids, cursor{epoch, rec.Seq})
+		frames, ids = append(frames, newFrame(&rec)), append(ids, cursorOf(&rec))
 	}
 	return frames, ids, nil
 }

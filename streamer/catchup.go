@@ -19,9 +19,9 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 		}
 		// What was published meanwhile may have been in the source too, and is
 		// known by its number.
-		pos, oldest, kept := s.run.tape.after(s.at.n)
+		pos, next, kept := s.run.tape.after(s.at)
 		switch {
-		case !kept || oldest.n == s.at.n+1:
+		case !kept || next.n == s.at.n+1:
 			return pos, nil
 		case s.at == before:
 			return s.pass(), nil // the source does not have it either
@@ -29,7 +29,7 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 	}
 }
 
-// check tells the client to begin anew if its cursor is not of what is kept.
+// check makes the client begin anew if its cursor is not of what was kept.
 func (s *stream) check(where place) {
 	if s.at == (cursor{}) || where == placeOlder {
 		return
@@ -41,30 +41,31 @@ func (s *stream) check(where place) {
 	s.reset("the cursor is not of what is kept of this run; it begins anew")
 }
 
-// pass tells the client what is lost to it, and returns the position in the
-// tape to go on from.
+// pass reports what is lost to the client, and returns the position in the tape
+// to go on from.
 func (s *stream) pass() uint64 {
-	pos, oldest, kept := s.run.tape.after(s.at.n)
+	pos, next, kept := s.run.tape.after(s.at)
 	if !kept {
-		if last := s.run.tape.forgotten(); last.epoch != "" && last.n > s.at.n {
+		if last := s.run.tape.forgotten(); last.n > s.at.n {
 			missed := last.n - s.at.n
 			s.at = last
 			s.gap(missed)
 		}
 		return pos
 	}
-	if missed := oldest.n - 1 - s.at.n; missed > 0 {
-		s.at = cursor{oldest.epoch, oldest.n - 1}
+	if missed := next.n - 1 - s.at.n; missed > 0 {
+		s.at = cursor{next.generation, next.n - 1}
 		s.gap(missed)
 	}
 	return pos
 }
 
-// replay sends what the source has after the cursor. A cursor that is known to
-// be of this run, by the tape, is not reset where the source is behind.
+// replay sends what the source has after the cursor. To know whether the cursor
+// is of this run, it reads the cursor's own record too. If that is known, by
+// the tape, a source that is behind is no reason for a reset.
 func (s *stream) replay(ctx context.Context, known bool) error {
-	openings, epoch, found := []cursor{{epoch: unopened}}, unopened, s.at == (cursor{})
-	for rec, err := range s.handler.source.Records(ctx, s.run.id, 0) {
+	found := s.at.n == 0
+	for rec, err := range s.handler.source.Records(ctx, s.run.id, max(s.at.n, 1)-1) {
 		select {
 		case <-s.handler.closing:
 			return http.ErrServerClosed
@@ -74,23 +75,15 @@ func (s *stream) replay(ctx context.Context, known bool) error {
 			s.event("unreadable", errorBody{Code: "unreadable", Message: "the records of the run cannot be read"})
 			return err
 		}
-		if opens(&rec) {
-			if epoch == s.at.epoch && !found {
-				break // it ended before the cursor
-			}
-			epoch = epochName(rec.Time)
-			openings = append(openings, cursor{epoch, rec.Seq})
-		}
-		if !found && epoch == s.at.epoch && rec.Seq >= s.at.n {
-			found = true
-			if rec.Seq == s.at.n {
-				continue
-			}
-		}
+		id := cursorOf(&rec)
 		if !found {
+			if id != s.at {
+				break
+			}
+			found = true
 			continue
 		}
-		if err := s.send(newFrame(&rec), cursor{epoch, rec.Seq}); err != nil {
+		if err := s.send(newFrame(&rec), id); err != nil {
 			return err
 		}
 	}
@@ -98,6 +91,5 @@ func (s *stream) replay(ctx context.Context, known bool) error {
 		s.reset("the cursor is of records that this run does not have; it begins anew")
 		return s.replay(ctx, false)
 	}
-	s.run.name(openings)
 	return s.flush()
 }

@@ -3,54 +3,47 @@ package streamer
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/reprise-go/reprise/core"
 )
 
 // cursor is a place in a stream: after the event with this number. On the wire
-// it is the event's ID.
+// it is the event's ID. The zero cursor is the beginning.
 type cursor struct {
-	epoch string // letters and digits
-	n     uint64
+	// generation is that of the record in the stream of a run, and the
+	// handler's own number in the stream of all runs.
+	generation uint64
+	n          uint64
 }
+
+func cursorOf(r *core.Record) cursor { return cursor{r.Generation, r.Seq} }
 
 // maxCursor is how long an ID may be.
-const maxCursor = 64
+const maxCursor = 2*20 + 1
 
-// parseCursor reads an ID. One that no handler wrote is not ok.
+// parseCursor reads an ID. It is not ok if no handler wrote it.
 func parseCursor(id string) (c cursor, ok bool) {
-	epoch, number, found := strings.Cut(id, "-")
-	if !found || len(id) > maxCursor || epoch == "" || strings.ContainsFunc(epoch, notAlphanumeric) {
+	generation, number, found := strings.Cut(id, "-")
+	if !found || len(id) > maxCursor {
 		return cursor{}, false
 	}
-	n, err := strconv.ParseUint(number, 10, 64)
-	if err != nil || number != strconv.FormatUint(n, 10) {
+	c.generation, ok = parseNumber(generation)
+	if !ok {
 		return cursor{}, false
 	}
-	return cursor{epoch, n}, true
+	c.n, ok = parseNumber(number)
+	return c, ok
 }
 
-func notAlphanumeric(c rune) bool {
-	return (c < '0' || c > '9') && (c < 'a' || c > 'z')
+func parseNumber(text string) (n uint64, ok bool) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	return n, err == nil && text == strconv.FormatUint(n, 10)
 }
 
 func (c cursor) String() string { return string(c.append(nil)) }
 
 func (c cursor) append(b []byte) []byte {
-	b = append(b, c.epoch...)
+	b = strconv.AppendUint(b, c.generation, 10)
 	b = append(b, '-')
 	return strconv.AppendUint(b, c.n, 10)
 }
-
-// opens reports whether r is the first record of an opening of its run.
-func opens(r *core.Record) bool {
-	return r.Kind == core.KindRun && r.Status == core.StatusStarted && r.Seq > 0 && !r.Replayed
-}
-
-// unopened is the epoch of records that no opening is before.
-const unopened = "0"
-
-// epochName names the opening of a run whose first record was made at t. It is
-// the same in every process that reads the record.
-func epochName(t time.Time) string { return strconv.FormatUint(uint64(t.UnixNano()), 36) }

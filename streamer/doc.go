@@ -43,14 +43,14 @@
 // is not sent still moves the cursor, by an event "cursor" with an ID and
 // nothing in it, at the next heartbeat.
 //
-// The ID of an event is an epoch, a hyphen and a number. In the stream of a
-// run the epoch names the time that it was opened, and the number is that of
-// the record, so that a cursor outlives the process. In the stream of all runs
-// both belong to the handler. Two events tell of what could not be had: "gap",
-// with the number of events that are no longer kept, and "reset", after a
-// cursor that is not of this run or this handler, or is of records that a
-// crash has taken: whoever gets it begins anew from /api. A third, "unreadable",
-// ends a stream whose older records the source cannot read.
+// The ID of an event is a number, a hyphen and a number. In the stream of a run
+// they are the generation and the number of the record, so that a cursor
+// outlives the process. In the stream of all runs both belong to the handler.
+// Two events say what could not be had: "gap", with the number of events that
+// are no longer kept, and "reset", after a cursor that is not of this run or
+// this handler, or is of records that a crash has taken: a client that gets it
+// begins anew from /api. A third, "unreadable", ends a stream whose older
+// records the source cannot read.
 //
 // An event that comes after a quiet time is sent after a millisecond, with those
 // that came in it. While events keep coming they are gathered for longer, so

@@ -45,6 +45,10 @@ func newFrame(r *core.Record) *frame {
 	return f
 }
 
+// restarted is the frame of an entry that stands for the end of a run, and the
+// beginning of another with the same ID.
+var restarted = new(frame)
+
 // frameBytes is what a frame takes without what users put into it.
 const frameBytes = 1 << 10
 

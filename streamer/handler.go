@@ -4,11 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -114,7 +113,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// A Handler streams the records that it is told of, and serves a page that
+// A Handler streams the records that are published to it, and serves a page that
 // shows them. It is a publisher of runs and an http.Handler, for many
 // goroutines; Close frees what it has.
 type Handler struct {
@@ -123,17 +122,17 @@ type Handler struct {
 	mux     *http.ServeMux
 	guard   *http.CrossOriginProtection // against requests from other sites' pages; Origins may read, and not change
 
-	epoch string // of the stream of all runs
-	runs  *runs
-	all   *tape
+	generation uint64 // in the IDs of the stream of all runs
+	runs       *runs
+	all        *tape
 
 	buffers sync.Pool // of *bufio.Writer, for clients that are being sent something
 
-	wakeup  chan struct{}      // there are tapes whose clients are to be told
-	closing <-chan struct{}    // closed when Close begins
-	open    context.Context    // ends then
-	shut    context.CancelFunc // ends it
-	told    chan struct{}      // closed when telling has ended
+	wakeup   chan struct{}      // there are tapes whose clients are to be notified
+	closing  <-chan struct{}    // closed when Close begins
+	open     context.Context    // ends then
+	shut     context.CancelFunc // ends it
+	notified chan struct{}      // closed when the notifying goroutine has ended
 
 	mu      sync.Mutex // guards what follows, and that the handler is closed once
 	due     []*tape    // whose clients wait for what has come
@@ -164,26 +163,25 @@ func New(source Source, options Options) (*Handler, error) {
 		source = redactedSource{source, o.Redact}
 	}
 	h := &Handler{
-		options: o, source: source, epoch: randomEpoch(),
+		options: o, source: source, generation: randomGeneration(),
 		runs: &runs{byID: make(map[string]*run), limit: o.Runs, events: o.History, memory: o.Memory},
 		all:  newTape(o.History, o.Memory), clients: newClients(), buffers: sync.Pool{New: newBuffer},
-		wakeup: make(chan struct{}, 1), told: make(chan struct{}),
+		wakeup: make(chan struct{}, 1), notified: make(chan struct{}),
 		quiet: make(chan struct{}),
 		guard: http.NewCrossOriginProtection(),
 	}
 	h.open, h.shut = context.WithCancel(context.Background())
 	h.closing = h.open.Done()
-	if source == nil {
-		h.runs.fallback = h.epoch
-	}
 	h.mux = h.routes()
-	go h.tell()
+	go h.notify()
 	return h, nil
 }
 
-// randomEpoch names the handler; no two have the same name.
-func randomEpoch() string {
-	return strconv.FormatInt(time.Now().Unix(), 36) + strings.ToLower(rand.Text()[:8])
+// randomGeneration is what no other handler has, nor the one before a restart.
+func randomGeneration() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // which never fails
+	return binary.LittleEndian.Uint64(b[:])
 }
 
 // Publish takes in the next record of its run. It does not wait for clients,
@@ -197,19 +195,19 @@ func (h *Handler) Publish(rec core.Record) {
 	rec = rec.Redacted(h.options.Redact)
 	f := newFrame(&rec)
 	r := h.runs.get(rec.RunID, false)
-	one, all := r.publish(f, &rec, h.all, h.epoch)
+	one, all := r.publish(f, &rec, h.all, h.generation)
 	h.counters.events.Add(1)
 	h.runs.shrink()
 	if one {
-		h.tellLater(r.tape)
+		h.notifyLater(r.tape)
 	}
 	if all {
-		h.tellLater(h.all)
+		h.notifyLater(h.all)
 	}
 }
 
-// tellLater has the tape's clients told in the next round.
-func (h *Handler) tellLater(t *tape) {
+// notifyLater notifies the tape's clients in the next round.
+func (h *Handler) notifyLater(t *tape) {
 	h.mu.Lock()
 	h.due = append(h.due, t)
 	h.mu.Unlock()
@@ -219,7 +217,7 @@ func (h *Handler) tellLater(t *tape) {
 	}
 }
 
-// While events keep coming, clients are told of them in rounds, and what has
+// While events keep coming, clients are notified in rounds, and what has
 // come since the last one is a single write for each. A write takes about ten
 // microseconds, however little it is: the more clients, the longer a round, so
 // that all of them together cost a machine a fraction of one processor.
@@ -233,10 +231,10 @@ const (
 	together = time.Millisecond
 )
 
-// tell tells clients of events. A thousand of them are more than a run should
-// wait for.
-func (h *Handler) tell() {
-	defer close(h.told)
+// notify notifies clients of events. A thousand of them are more than a run
+// should wait for.
+func (h *Handler) notify() {
+	defer close(h.notified)
 	timer := time.NewTimer(together)
 	defer timer.Stop()
 	for {
@@ -253,7 +251,7 @@ func (h *Handler) tell() {
 		h.due = nil
 		h.mu.Unlock()
 		for _, t := range tapes {
-			t.tell()
+			t.notify()
 		}
 		round := min(max(shortestRound, time.Duration(clients)*roundForEach), longestRound)
 		if !h.rest(timer, round-together) {
@@ -284,7 +282,7 @@ func (h *Handler) Close(ctx context.Context) error {
 		}
 	}
 	h.mu.Unlock()
-	<-h.told
+	<-h.notified
 	select {
 	case <-h.quiet:
 		return nil

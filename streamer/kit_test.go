@@ -2,6 +2,7 @@ package streamer_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -48,8 +49,9 @@ type feed struct {
 	to    func(core.Record)
 
 	mu  sync.Mutex
-	seq uint64
-	at  time.Time
+	seq        uint64
+	generation uint64
+	at         time.Time
 }
 
 func newFeed(runID string, to ...func(core.Record)) *feed {
@@ -66,12 +68,18 @@ func (f *feed) publish(r core.Record) core.Record {
 	defer f.mu.Unlock()
 	f.seq++
 	f.at = f.at.Add(time.Millisecond)
-	r.RunID, r.Seq, r.Time = f.runID, f.seq, f.at
+	r.RunID, r.Seq, r.Generation, r.Time = f.runID, f.seq, f.generation, f.at
 	f.to(r)
 	return r
 }
 
-func (f *feed) open() { f.publish(core.Record{Kind: core.KindRun, Status: core.StatusStarted}) }
+// open begins the next generation of the run.
+func (f *feed) open() {
+	f.mu.Lock()
+	f.generation++
+	f.mu.Unlock()
+	f.publish(core.Record{Kind: core.KindRun, Status: core.StatusStarted})
+}
 
 func (f *feed) end(status core.Status) { f.publish(core.Record{Kind: core.KindRun, Status: status}) }
 
@@ -123,6 +131,9 @@ func (s *shelf) Runs(context.Context, int) (infos []streamer.RunInfo, err error)
 	for id, records := range s.runs {
 		infos = append(infos, info(id, records))
 	}
+	slices.SortFunc(infos, func(a, b streamer.RunInfo) int {
+		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.RunID, b.RunID))
+	})
 	return infos, nil
 }
 

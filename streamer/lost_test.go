@@ -1,6 +1,7 @@
 package streamer_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -59,9 +60,14 @@ func TestRunThatIsBegunAnewForgetsTheOneBefore(t *testing.T) {
 	f := newFeed("r", h.Publish)
 	f.open()
 	f.log(9)
-	f.seq = 0
+	stayed := connect(t, server.URL+"/events?run=r", fmt.Sprintf("%d-%d", f.generation, f.seq))
+	stayed.retry(t)
+	f.seq, f.generation = 0, 0 // the same ID, and the same generation
 	f.open()
 	f.log(1)
+	_, name, _ := stayed.event(t)
+	assert.Equal(t, "reset", name)
+	seqs(t, stayed, 2)
 	got, _ := seqs(t, connect(t, server.URL+"/events?run=r", ""), 2)
 	assert.Equal(t, count(1, 2), got)
 	f.log(8) // more than is kept

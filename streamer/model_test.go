@@ -36,6 +36,7 @@ type world struct {
 	lost    map[string]bool // records that a crash has taken, by their messages
 	lostTo  uint64          // the greatest number of those
 	serial  int
+	opening uint64 // the generation
 	calm    bool // connections are no longer cut
 	unheard bool // of the run, by the handler
 
@@ -43,14 +44,9 @@ type world struct {
 	began   int           // calls
 }
 
-// opened is the epoch of the record with the number.
-func (w *world) opened(seq uint64) (epoch string) {
-	for _, r := range w.records[:seq] {
-		if r.Kind == core.KindRun && r.Status == core.StatusStarted {
-			epoch = strconv.FormatUint(uint64(r.Time.UnixNano()), 36)
-		}
-	}
-	return epoch
+// opened is the generation of the record with the number.
+func (w *world) opened(seq uint64) (generation string) {
+	return strconv.FormatUint(w.records[seq-1].Generation, 10)
 }
 
 // add makes the next record of the run.
@@ -58,7 +54,7 @@ func (w *world) add(r core.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.serial++
-	r.RunID, r.Seq, r.Time = "r", uint64(len(w.records)+1), time.Now().Add(time.Duration(w.serial))
+	r.RunID, r.Seq, r.Generation, r.Time = "r", uint64(len(w.records)+1), w.opening, time.Now().Add(time.Duration(w.serial))
 	r.Detail = &core.Detail{Message: strconv.Itoa(w.serial), Usage: core.Usage{InputTokens: w.serial}}
 	w.records = append(w.records, r)
 	if w.source != nil {
@@ -72,6 +68,7 @@ func (w *world) add(r core.Record) {
 // anew if they come again.
 func (w *world) open() {
 	w.calling = nil
+	w.opening++
 	w.add(core.Record{Kind: core.KindRun, Status: core.StatusStarted})
 }
 
@@ -235,7 +232,7 @@ type watcher struct {
 	has    map[uint64]string // the messages of the records that it was sent
 	passed map[uint64]bool   // what it was told that it has missed
 	last   uint64            // the number of its cursor
-	epoch  string            // of its cursor
+	opened string            // the generation of its cursor
 	resets int
 }
 
@@ -268,10 +265,10 @@ func (c *watcher) take(e streamer.Event) error {
 		due := w.lost[c.has[c.last]]
 		if c.picks != nil || w.source == nil {
 			// It may have been moved on to what was lost, or what it is of is forgotten.
-			due = due || c.last < w.lostTo || c.epoch != w.opened(uint64(len(w.records)))
+			due = due || c.last < w.lostTo || c.opened != w.opened(uint64(len(w.records)))
 		}
 		c.resets++
-		c.has, c.passed, c.last, c.epoch = make(map[uint64]string), make(map[uint64]bool), 0, ""
+		c.has, c.passed, c.last, c.opened = make(map[uint64]string), make(map[uint64]bool), 0, ""
 		if !due {
 			return fmt.Errorf("it was not due after %d of %d", last, len(w.records))
 		}
@@ -294,7 +291,7 @@ func (c *watcher) take(e streamer.Event) error {
 		for m := n - gap.Missed + 1; m <= n; m++ {
 			c.passed[m] = true
 		}
-		c.last, c.epoch = n, epochOf(e.ID)
+		c.last, c.opened = n, generationOf(e.ID)
 		return nil
 	}
 	var rec struct {
@@ -321,7 +318,7 @@ func (c *watcher) take(e streamer.Event) error {
 			return fmt.Errorf("the ID is not %s", want)
 		}
 	}
-	c.has[rec.Seq], c.last, c.epoch = rec.Message, rec.Seq, epochOf(e.ID)
+	c.has[rec.Seq], c.last, c.opened = rec.Message, rec.Seq, generationOf(e.ID)
 	return nil
 }
 
@@ -331,9 +328,9 @@ func numberOf(id string) uint64 {
 	return n
 }
 
-func epochOf(id string) string {
-	epoch, _, _ := strings.Cut(id, "-")
-	return epoch
+func generationOf(id string) string {
+	generation, _, _ := strings.Cut(id, "-")
+	return generation
 }
 
 // settled checks that the client has what the run is, or was told otherwise.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -15,16 +14,11 @@ type run struct {
 	id      string
 	clients atomic.Int64 // that watch it: it is not forgotten meanwhile
 
-	// fallback names the epoch of events from before the first opening that the
-	// handler was told of; empty where a source knows its name.
-	fallback string
-
-	mu     sync.Mutex // guards what follows; held while the tape is written
-	tape   *tape
-	view   view
-	epoch  string    // of the newest event; empty while that is not known
-	opened time.Time // when the newest opening was that the handler was told of
-	tried  uint64    // the source was read for the view when it was to have this number
+	mu    sync.Mutex // guards what follows; held while the tape is written
+	tape  *tape
+	view  view
+	last  cursor // of the newest record that was published
+	tried uint64 // the source was read for the view when it was to have this number
 
 	reading   *view          // what is being read from the source
 	meanwhile []*core.Record // what was published since that began
@@ -32,65 +26,48 @@ type run struct {
 
 // publish takes in a record and puts its frame on the tape of the run and on
 // that of all runs.
-func (r *run) publish(f *frame, rec *core.Record, all *tape, allEpoch string) (due, allDue bool) {
+func (r *run) publish(f *frame, rec *core.Record, all *tape, allGeneration uint64) (due, allDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	opening := opens(rec)
-	if f.seq > 0 && f.seq <= r.view.LastSeq {
-		if !opening || !rec.Time.After(r.opened) {
+	id := cursor{}
+	if f.seq > 0 {
+		id = cursorOf(rec)
+		switch {
+		case r.isAnother(rec):
+			r.forget()
+			r.tape.restart()
+		case id.generation < r.last.generation:
+			return false, false // a crash has taken it
+		case id.n > r.last.n:
+		case id.generation == r.last.generation:
 			return false, false // it was published before
+		default:
+			r.tape.rewind(id.n) // a crash has taken what was there
 		}
-		r.forget(f.seq)
-	}
-	if opening {
-		r.epoch, r.opened = epochName(rec.Time), rec.Time
-	} else if r.epoch == "" {
-		r.epoch = r.fallback
-		if r.epoch == "" && f.seq == 1 {
-			r.epoch = unopened
+		if id.generation > r.view.last.generation && id.n <= r.view.last.n {
+			r.forget()
 		}
+		r.last = id
 	}
-	r.view.take(rec)
+	if id.n == 0 || id.n > r.view.last.n {
+		r.view.take(rec)
+	}
 	if r.reading != nil {
 		r.meanwhile = append(r.meanwhile, rec)
 	}
-	return r.tape.append(f, cursor{r.epoch, f.seq}), all.number(f, allEpoch)
+	return r.tape.append(f, id), all.number(f, allGeneration)
 }
 
-// forget forgets the records from the number on, which a crash has taken. r.mu
-// is held.
-func (r *run) forget(number uint64) {
+// isAnother reports whether rec begins another run with the same ID: the one
+// before was deleted, or was in memory alone.
+func (r *run) isAnother(rec *core.Record) bool {
+	return rec.Seq == 1 && r.view.firstSeq == 1 && rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
+}
+
+// forget forgets how the run stands. r.mu is held.
+func (r *run) forget() {
 	r.view, r.tried = newView(r.id), 0
 	r.reading, r.meanwhile = nil, nil
-	r.tape.rewind(number)
-}
-
-// name names the epochs of events from before the first opening that the
-// handler was told of, by the openings that the source has.
-func (r *run) name(openings []cursor) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.epoch == "" {
-		r.epoch = openings[len(openings)-1].epoch
-	}
-	r.tape.name(openings)
-}
-
-// name names the epochs that were not known.
-func (t *tape) name(openings []cursor) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for p := t.first; p < t.next; p++ {
-		e := t.at(p)
-		if e.id.epoch != "" {
-			return
-		}
-		for _, o := range openings {
-			if e.id.epoch == "" || o.n <= e.id.n {
-				e.id.epoch = o.epoch
-			}
-		}
-	}
 }
 
 // state is how a run stands, and what it has cost, as /api sends it.
@@ -101,39 +78,72 @@ func (r *run) state() RunState {
 	return v.state() // which sorts, and asks users' errors for their texts
 }
 
-// complete reads the records from before the handler was told of the run, and
-// those up to the number that it was not told of, if a source has them.
+// complete reads what the handler was not told of, up to the number, if a
+// source has it: the records before the first that was published, and those
+// after the newest that it knows.
 func (r *run) complete(ctx context.Context, source Source, upTo uint64) error {
 	if source == nil {
 		return nil
 	}
-	fresh := newView(r.id)
-	if !r.beginReading(&fresh, upTo) {
+	fresh := r.beginReading(upTo)
+	if fresh == nil {
 		return nil
 	}
-	defer r.endReading(&fresh)
-	for rec, err := range source.Records(ctx, r.id, 0) {
+	err := fresh.read(ctx, source)
+	if err != nil {
+		*fresh = view{}
+	}
+	r.endReading(fresh)
+	return err
+}
+
+// read takes in what the source has after what the view knows; all of it if
+// that was lost.
+func (v *view) read(ctx context.Context, source Source) error {
+	if known := v.last; known.n > 0 {
+		found := false
+		for rec, err := range source.Records(ctx, v.RunID, known.n-1) { // with the newest that is known
+			if err != nil {
+				return err
+			}
+			if !found {
+				if found = cursorOf(&rec) == known; !found {
+					break // a crash has taken it
+				}
+				continue
+			}
+			v.take(&rec)
+		}
+		if found {
+			return nil
+		}
+		*v = newView(v.RunID)
+	}
+	for rec, err := range source.Records(ctx, v.RunID, 0) {
 		if err != nil {
-			fresh = view{}
 			return err
 		}
-		fresh.take(&rec)
+		v.take(&rec)
 	}
 	return nil
 }
 
-// beginReading reports whether the view is to be read from the source, which
-// is tried once for each state of the run, and by one at a time. What is
-// published meanwhile is kept for the end of it.
-func (r *run) beginReading(fresh *view, upTo uint64) bool {
+// beginReading returns the view to read into, nil if there is nothing to read.
+// The source is tried once for each state of the run, and by one at a time.
+// What is published meanwhile is kept for the end of it.
+func (r *run) beginReading(upTo uint64) *view {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	upTo = max(upTo, r.view.LastSeq, 1)
 	if r.reading != nil || r.view.whole() && r.view.LastSeq >= upTo || r.tried >= upTo {
-		return false
+		return nil
 	}
-	r.reading, r.tried = fresh, upTo
-	return true
+	fresh := newView(r.id)
+	if r.view.whole() {
+		fresh = r.view.clone()
+	}
+	r.reading, r.tried = &fresh, upTo
+	return r.reading
 }
 
 // endReading takes over what was read, and what came meanwhile.
@@ -154,7 +164,7 @@ func (r *run) endReading(fresh *view) {
 		}
 	}
 	if fresh.LastSeq >= r.view.LastSeq {
-		fresh.calls.Restored = r.view.calls.Restored // which no record tells of
+		fresh.calls.Restored = r.view.calls.Restored // of which there are no records
 		r.view = *fresh
 	}
 }

@@ -12,11 +12,10 @@ type runs struct {
 	mu   sync.Mutex
 	byID map[string]*run
 
-	limit    int          // of runs
-	events   int          // of each run
-	memory   int64        // bytes of the events of all runs, about
-	bytes    atomic.Int64 // of them, at present
-	fallback string       // of each run
+	limit  int          // of runs
+	events int          // of each run
+	memory int64        // bytes of the events of all runs, about
+	bytes  atomic.Int64 // of them, at present
 }
 
 // get returns the run, and begins it if it is new. Whoever watches it calls
@@ -27,7 +26,7 @@ func (rs *runs) get(id string, watch bool) *run {
 	r := rs.byID[id]
 	if r == nil {
 		rs.makeRoom()
-		r = &run{id: id, fallback: rs.fallback, tape: newTape(rs.events, rs.memory/2), view: newView(id)}
+		r = &run{id: id, tape: newTape(rs.events, rs.memory/2), view: newView(id)}
 		r.tape.total = &rs.bytes
 		rs.byID[id] = r
 	}

@@ -14,7 +14,8 @@ import (
 // [Handler]. It is for many goroutines. What was published to the handler
 // must be in the source by then, as it is in a store.
 type Source interface {
-	// Runs returns the runs, the last updated first, at most limit.
+	// Runs returns the runs, the last updated first: at most limit, or all of
+	// them if limit is 0.
 	Runs(ctx context.Context, limit int) ([]RunInfo, error)
 
 	// Run returns what is known of one run; ErrNotFound if there is none.

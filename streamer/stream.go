@@ -78,15 +78,15 @@ func (s *stream) begin() {
 func (s *stream) serveAll(ctx context.Context, id string) error {
 	first, next := s.handler.all.span()
 	pos := next
-	s.at = cursor{s.handler.epoch, pos}
+	s.at = cursor{s.handler.generation, pos}
 	if id != "" {
 		c, ok := parseCursor(id)
 		switch {
-		case !ok || c.epoch != s.handler.epoch || c.n > next:
+		case !ok || c.generation != s.handler.generation || c.n > next:
 			s.reset("the cursor is not of this server's stream; read the runs again")
 		case c.n < first:
 			pos = first
-			s.at = cursor{s.handler.epoch, first}
+			s.at = cursor{s.handler.generation, first}
 			s.gap(first - c.n)
 		default:
 			pos = c.n
@@ -140,9 +140,15 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 		}
 		for i := range batch[:n] {
 			e := &batch[i]
+			if e.frame == restarted {
+				s.reset("another run has this ID now")
+				return errHole
+			}
 			if s.run != nil && e.id.n > 0 {
 				switch {
-				case e.id.epoch != s.at.epoch && e.id.n <= s.at.n:
+				case e.id.generation < s.at.generation:
+					continue // a crash has taken it
+				case e.id.generation > s.at.generation && e.id.n <= s.at.n:
 					s.reset("the run was opened again without records that a crash has taken; it begins anew")
 					return errHole
 				case e.id.n <= s.at.n:
@@ -174,8 +180,7 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 	}
 }
 
-// wait returns when there is an event at the position that clients were told
-// of.
+// wait returns when clients were notified of an event at the position.
 func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 	for {
 		more, due := t.more(pos)
@@ -183,7 +188,7 @@ func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 			return nil
 		}
 		if due {
-			s.handler.tellLater(t)
+			s.handler.notifyLater(t)
 		}
 		s.timer.Reset(s.handler.options.Heartbeat - time.Since(s.flushed))
 		select {

@@ -1,6 +1,7 @@
 package streamer
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -19,9 +20,14 @@ type tape struct {
 	first   uint64        // position of the oldest
 	before  cursor        // the ID of the newest that was forgotten and had one
 	next    uint64        // position of the one to come
-	told    uint64        // clients were told of what is before this position
-	changed chan struct{} // closed when they are told of more; nil while nobody waits
-	due     bool          // to tell them is somebody's task already
+
+	// begun are the first IDs of each generation, as far as they are known.
+	begun []cursor
+	last  cursor // the newest ID
+
+	notified uint64        // clients were notified of what is before this position
+	changed  chan struct{} // closed when they are notified of more; nil while nobody waits
+	due      bool          // notifying them is scheduled
 }
 
 // entry is an event in a stream.
@@ -32,7 +38,8 @@ type entry struct {
 
 func newTape(limit int, room int64) *tape { return &tape{limit: limit, room: room} }
 
-// append puts an event at the end. The caller has it told if that is due.
+// append puts an event at the end. If it returns true, the caller must schedule
+// a notification of the clients.
 func (t *tape) append(f *frame, id cursor) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,10 +48,10 @@ func (t *tape) append(f *frame, id cursor) (due bool) {
 }
 
 // number is append for a stream that numbers its events itself, from 1.
-func (t *tape) number(f *frame, epoch string) (due bool) {
+func (t *tape) number(f *frame, generation uint64) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.put(entry{f, cursor{epoch, t.next + 1}})
+	t.put(entry{f, cursor{generation, t.next + 1}})
 	return t.becomesDue()
 }
 
@@ -59,6 +66,13 @@ func (t *tape) put(e entry) {
 	}
 	t.next++
 	t.count(e.frame.size)
+	if e.id.n == 0 {
+		return
+	}
+	t.last = e.id
+	if i := len(t.begun); i == 0 || t.begun[i-1].generation != e.id.generation {
+		t.begun = append(t.begun, e.id)
+	}
 }
 
 // at is the entry of a position.
@@ -105,10 +119,10 @@ func (t *tape) count(bytes int64) {
 	}
 }
 
-// becomesDue reports whether the caller is to have clients told: somebody
-// waits, there is something to tell, and nobody else was asked.
+// becomesDue reports whether the caller must schedule a notification: somebody
+// waits, there is something new, and none is scheduled.
 func (t *tape) becomesDue() bool {
-	if t.due || t.changed == nil || t.told == t.next {
+	if t.due || t.changed == nil || t.notified == t.next {
 		return false
 	}
 	t.due = true
@@ -116,8 +130,8 @@ func (t *tape) becomesDue() bool {
 }
 
 // rewind forgets the events from the number on, which a crash has taken. Those
-// before it are put at the end anew: whoever reads on from an old position
-// knows them by their numbers, and whoever begins finds no other.
+// before it are put at the end anew: a client that reads on from an old position
+// knows them by their numbers, and one that begins finds no others.
 func (t *tape) rewind(number uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,9 +148,21 @@ func (t *tape) rewind(number uint64) {
 	if t.before = before; before.n >= number {
 		t.before = cursor{}
 	}
+	t.begun = slices.DeleteFunc(t.begun, func(c cursor) bool { return c.n >= number })
+	t.last = t.before
 	for _, e := range rest {
 		t.put(e)
 	}
+}
+
+// restart forgets all events, and ends the clients that have read them: the run
+// is another one with the same ID.
+func (t *tape) restart() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.dropAll()
+	t.before, t.last, t.begun = cursor{}, cursor{}, nil
+	t.put(entry{frame: restarted})
 }
 
 // read copies events from the position on. It is not ok where they are no
@@ -165,12 +191,13 @@ func (t *tape) all() []entry {
 	return all
 }
 
-// more returns a channel that is closed when clients are told of an event at
-// the position; nil if they have been. The caller has it told if that is due.
+// more returns a channel that is closed when clients are notified of an event at
+// the position; nil if they have been. If due, the caller must schedule a
+// notification.
 func (t *tape) more(pos uint64) (changed <-chan struct{}, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if pos < t.told {
+	if pos < t.notified {
 		return nil, false
 	}
 	if t.changed == nil {
@@ -179,11 +206,11 @@ func (t *tape) more(pos uint64) (changed <-chan struct{}, due bool) {
 	return t.changed, pos < t.next && t.becomesDue()
 }
 
-// tell tells those who wait of all there is.
-func (t *tape) tell() {
+// notify wakes the clients that wait.
+func (t *tape) notify() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.told, t.due = t.next, false
+	t.notified, t.due = t.next, false
 	if t.changed != nil {
 		close(t.changed)
 		t.changed = nil
@@ -203,8 +230,7 @@ type place uint8
 const (
 	placeFound   place = iota // the event after it is at the position
 	placeOlder                // what comes after it is no longer kept, or not all of it
-	placeBeyond               // its epoch ended, or stands, before it
-	placeUnknown              // its epoch is not kept
+	placeUnknown              // the tape has not had its event
 )
 
 // locate finds the position after a cursor. Events without an ID that follow
@@ -212,33 +238,30 @@ const (
 func (t *tape) locate(c cursor) (pos uint64, where place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	where, pos = placeUnknown, t.next
-	for p := t.next; p > t.first; {
-		p--
-		e := t.at(p)
-		switch {
-		case e.id.n == 0 || e.id.epoch != c.epoch:
-			continue
-		case e.id.n > c.n:
-			pos, where = p, placeOlder
-			if e.id.n == c.n+1 {
-				where = placeFound
-			}
-			continue
-		case e.id.n < c.n && where == placeUnknown:
-			return pos, placeBeyond
-		case e.id.n == c.n && where == placeUnknown:
-			return t.following(p+1, c.n)
-		}
-		return pos, where
+	if !t.had(c) {
+		return t.next, placeUnknown
 	}
-	if where == placeUnknown && c.epoch != "" && c.epoch == t.before.epoch && c.n <= t.before.n {
-		if c.n == t.before.n {
-			return t.following(t.first, c.n)
-		}
-		return t.first, placeOlder
+	pos, next, kept := t.following(c)
+	if kept && next.n > c.n+1 || !kept && c != t.last {
+		return pos, placeOlder
 	}
-	return pos, where
+	return pos, placeFound
+}
+
+// had reports whether the event of the cursor was on the tape, or came before
+// it. A crash may have taken it since.
+func (t *tape) had(c cursor) bool {
+	for i, begun := range t.begun {
+		if begun.generation != c.generation {
+			continue
+		}
+		end := t.last.n
+		if i+1 < len(t.begun) {
+			end = t.begun[i+1].n - 1
+		}
+		return c.n <= end
+	}
+	return false
 }
 
 // forgotten is the ID of the newest event that is no longer kept and had one.
@@ -248,38 +271,28 @@ func (t *tape) forgotten() cursor {
 	return t.before
 }
 
-// following is where a cursor stands whose event is kept, before the position.
-// The event after it may never have been published, and the next be of another
-// opening: somebody answered a question while nobody had the run open.
-func (t *tape) following(pos, n uint64) (uint64, place) {
-	pos = t.afterUnnumbered(pos)
-	if pos < t.next && t.at(pos).id.n > n+1 {
-		return pos, placeOlder
-	}
-	return pos, placeFound
-}
-
-func (t *tape) afterUnnumbered(pos uint64) uint64 {
-	for pos < t.next && t.at(pos).id.n == 0 {
-		pos++
-	}
-	return pos
-}
-
-// after finds the first event with a number above n, which rises from event to
-// event. If none is kept, the position is that of the one to come.
-func (t *tape) after(n uint64) (pos uint64, id cursor, kept bool) {
+// after finds the first event after the cursor. If none is kept, the position
+// is that of the one to come.
+func (t *tape) after(c cursor) (pos uint64, id cursor, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.following(c)
+}
+
+// following is after; t.mu is held. Numbers rise from event to event. Events of
+// an older generation than the cursor's are being taken back.
+func (t *tape) following(c cursor) (pos uint64, id cursor, kept bool) {
 	pos = t.next
 	for p := t.next; p > t.first; {
 		p--
-		switch e := t.at(p); {
-		case e.id.n > n:
-			pos, id, kept = p, e.id, true
-		case e.id.n > 0:
-			return pos, id, kept
+		e := t.at(p)
+		if e.id.n == 0 {
+			continue
 		}
+		if e.id.n <= c.n || e.id.generation < c.generation {
+			break
+		}
+		pos, id, kept = p, e.id, true
 	}
 	return pos, id, kept
 }
@@ -288,9 +301,10 @@ func (t *tape) after(n uint64) (pos uint64, id cursor, kept bool) {
 func (t *tape) oldest() (e entry, pos uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pos = t.afterUnnumbered(t.first)
-	if pos == t.next {
-		return entry{}, pos, false
+	for pos = t.first; pos < t.next; pos++ {
+		if e := *t.at(pos); e.id.n > 0 {
+			return e, pos, true
+		}
 	}
-	return *t.at(pos), pos, true
+	return entry{}, pos, false
 }

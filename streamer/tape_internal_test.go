@@ -15,7 +15,7 @@ func TestClearedTapeHoldsNothing(t *testing.T) {
 	put := func(count int) {
 		for range count {
 			n++
-			tape.append(&frame{size: 1}, cursor{"a", n})
+			tape.append(&frame{size: 1}, cursor{1, n})
 		}
 	}
 	for _, count := range []int{0, 3, 5, 7, 12} {
@@ -24,7 +24,7 @@ func TestClearedTapeHoldsNothing(t *testing.T) {
 		assert.Nil(t, tape.entries)
 		assert.Zero(t, tape.bytes)
 		put(2)
-		pos, where := tape.locate(cursor{"a", n - 1})
+		pos, where := tape.locate(cursor{1, n - 1})
 		require.Equal(t, placeFound, where)
 		var got [1]entry
 		read, ok := tape.read(pos, got[:])

@@ -30,7 +30,7 @@ type RunState struct {
 	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait to try again, the next first; at most 50
 	LastError *CallError      `json:"last_error,omitempty"` // of the newest attempt that failed
 	Questions []QuestionState `json:"questions,omitempty"`  // that nobody has answered, in the order of asking
-	Partial   bool            `json:"partial,omitempty"`    // what came before the handler knew the run is not counted
+	Partial   bool            `json:"partial,omitempty"`    // not all of its records were read: calls, usage and errors of the others are not known
 }
 
 // Calls counts calls and attempts.
@@ -94,7 +94,9 @@ type view struct {
 	lastError *core.Record
 	questions []QuestionState
 	firstSeq  uint64 // of the oldest record it knows
-	holes     bool   // records after that were not published
+	first     uint64 // the generation of that
+	last      cursor // of the newest record it knows
+	holes     bool   // records between them were not published
 }
 
 func newView(runID string) view {
@@ -117,9 +119,10 @@ func (v *view) take(r *core.Record) {
 		return
 	}
 	if v.firstSeq == 0 {
-		v.firstSeq, v.Created = r.Seq, r.Time
+		v.firstSeq, v.first, v.Created = r.Seq, r.Generation, r.Time
 	}
 	v.holes = v.holes || v.LastSeq > 0 && r.Seq != v.LastSeq+1
+	v.last = cursorOf(r)
 	v.LastSeq, v.Updated = r.Seq, r.Time
 	switch {
 	case r.Kind == core.KindRun:
@@ -211,10 +214,17 @@ func (v *view) end(r *core.Record, active bool) {
 	}
 }
 
+// clone is a view that goes on by itself.
+func (v *view) clone() view {
+	s := *v
+	s.active, s.stopped, s.questions = maps.Clone(v.active), maps.Clone(v.stopped), slices.Clone(v.questions)
+	return s
+}
+
 // snapshot is a view that stays as it is, for state.
 func (v *view) snapshot() view {
-	s := *v
-	s.active, s.stopped, s.questions = maps.Clone(v.active), nil, slices.Clone(v.questions)
+	s := v.clone()
+	s.stopped = nil
 	return s
 }
 

@@ -65,14 +65,10 @@ func (s *stream) reset(reason string) {
 	s.handler.counters.resets.Add(1)
 	s.moves++
 	if s.run != nil {
-		s.at = cursor{epoch: unopened}
-	}
-	// With the ID of the beginning: a client that is cut off now must not go on
-	// after what it had.
-	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})
-	if s.run != nil {
+		// A client that is cut off now must not go on after what it had.
 		s.at = cursor{}
 	}
+	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})
 }
 
 func (s *stream) runID() string {
@@ -102,10 +98,6 @@ const eventCursor = "cursor"
 // is broken reports that when it is flushed.
 func (s *stream) event(name string, body any) {
 	_ = s.write(fmt.Appendf(nil, "data: %s\nevent: %s\n", mustJSON(body), name))
-	if s.at == (cursor{}) { // it is at the beginning
-		_ = s.write([]byte("\n"))
-		return
-	}
 	_ = s.endWithID()
 }
 
