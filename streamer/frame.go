@@ -1,10 +1,10 @@
 package streamer
 
 import (
-	"fmt"
 	"sync"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
 // frame is one event as every client gets it, but for its ID.
@@ -26,7 +26,7 @@ type frame struct {
 const eagerBytes = 4 << 10
 
 func newFrame(r *core.Record) *frame {
-	f := &frame{runID: r.RunID, kind: r.Kind, status: r.Status, event: eventName(r), rec: r}
+	f := &frame{runID: r.RunID, kind: r.Kind, status: r.Status, event: wire.Name(r), rec: r}
 	if !r.Replayed {
 		f.seq = r.Seq
 	}
@@ -56,7 +56,7 @@ const frameBytes = 1 << 10
 // pays for no JSON.
 func (f *frame) bytes() []byte {
 	f.once.Do(func() {
-		data := recordJSON(f.rec)
+		data := wire.JSON(f.rec, maxData)
 		f.body = make([]byte, 0, len("data: \nevent: \n")+len(f.event)+len(data))
 		f.body = append(f.body, "data: "...)
 		f.body = append(f.body, data...)
@@ -76,60 +76,3 @@ func (f *frame) json() []byte {
 
 // maxData is how long the JSON of one event may be.
 const maxData = 256 << 10
-
-// recordJSON is the record on one line. What a user put into its message,
-// error or metadata is cut where it is out of all proportion.
-func recordJSON(r *core.Record) []byte {
-	data, err := r.MarshalJSON() // json.Marshal would read through all of it once more
-	if err == nil && len(data) <= maxData {
-		return data
-	}
-	cut := core.Record{
-		RunID: r.RunID, Seq: r.Seq, Generation: r.Generation, Ordinal: r.Ordinal, Time: r.Time, Address: r.Address, Name: cutText(r.Name),
-		Kind: r.Kind, Status: r.Status, Reason: r.Reason, Stage: r.Stage, Class: r.Class,
-		DelaySource: r.DelaySource, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, WillRetry: r.WillRetry,
-		Replayed: r.Replayed, Duration: r.Duration, Elapsed: r.Elapsed, Delay: r.Delay,
-		Detail: &core.Detail{Metadata: map[string]any{"truncated": "the record is too long for an event"}},
-	}
-	if r.Err != nil {
-		cut.Err = cutError(cutText(fmt.Sprint(r.Err))) // Sprint survives an Error that panics
-	}
-	if r.Detail != nil {
-		cut.Detail.Usage = r.Detail.Usage
-		cut.Detail.Message = cutText(r.Detail.Message)
-	}
-	data, err = cut.MarshalJSON()
-	if err != nil {
-		return []byte(`{}`) // strings and numbers alone always encode
-	}
-	return data
-}
-
-// cutError is the text of an error that is too long.
-type cutError string
-
-func (e cutError) Error() string { return string(e) }
-
-// cutText is at most the first 4,096 bytes of s, on a rune boundary.
-func cutText(s string) string {
-	const limit = 4 << 10
-	if len(s) <= limit {
-		return s
-	}
-	end := limit
-	for end > 0 && s[end]&0xC0 == 0x80 {
-		end--
-	}
-	return s[:end] + "…"
-}
-
-// eventName is the name of the record on the wire.
-func eventName(r *core.Record) string {
-	if r.Kind != core.KindRun {
-		return r.Status.String()
-	}
-	if r.Status == core.StatusAwaiting {
-		return "run_paused"
-	}
-	return "run_" + r.Status.String()
-}

@@ -48,7 +48,7 @@ type feed struct {
 	runID string
 	to    func(core.Record)
 
-	mu  sync.Mutex
+	mu         sync.Mutex
 	seq        uint64
 	generation uint64
 	at         time.Time

@@ -37,8 +37,8 @@ type world struct {
 	lostTo  uint64          // the greatest number of those
 	serial  int
 	opening uint64 // the generation
-	calm    bool // connections are no longer cut
-	unheard bool // of the run, by the handler
+	calm    bool   // connections are no longer cut
+	unheard bool   // of the run, by the handler
 
 	calling []core.Record // the newest of calls that have not ended
 	began   int           // calls

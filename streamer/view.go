@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
 // The statuses of a run in a [RunState] and a [RunInfo].
@@ -80,6 +81,9 @@ type QuestionState struct {
 	Address core.Address `json:"address"`
 	Asked   time.Time    `json:"asked_at"`
 }
+
+// maxText is how long the text of an error in a RunState may be.
+const maxText = 4 << 10
 
 // maxWaiting is how many waiting calls a RunState lists.
 const maxWaiting = 50
@@ -277,14 +281,14 @@ func callOf(r *core.Record) CallState {
 		c.NextAttemptAt, c.RetryDelay, c.DelaySource = &at, r.Delay.Seconds(), r.DelaySource.String()
 	}
 	if r.Err != nil {
-		c.Error, c.ErrorClass = cutText(fmt.Sprint(r.Err)), r.Class.String()
+		c.Error, c.ErrorClass = wire.CutText(fmt.Sprint(r.Err), maxText), r.Class.String()
 	}
 	return c
 }
 
 func errorOf(r *core.Record) *CallError {
 	return &CallError{
-		Address: r.Address, Name: r.Name, Class: r.Class.String(), Message: cutText(fmt.Sprint(r.Err)),
+		Address: r.Address, Name: r.Name, Class: r.Class.String(), Message: wire.CutText(fmt.Sprint(r.Err), maxText),
 		Reason: r.Reason.String(), Attempt: r.Attempt, Retried: r.WillRetry, Time: r.Time,
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
 // Events are framed for clients that are not strict. The data comes first and
@@ -56,7 +58,7 @@ func (s *stream) heartbeat() error {
 func (s *stream) gap(missed uint64) {
 	s.handler.counters.gaps.Add(1)
 	s.moves++
-	s.event("gap", gapBody{RunID: s.runID(), Missed: missed})
+	s.event("gap", wire.Gap{RunID: s.runID(), Missed: missed})
 }
 
 // reset tells the client to forget what it has, and goes back to the
@@ -76,12 +78,6 @@ func (s *stream) runID() string {
 		return ""
 	}
 	return s.run.id
-}
-
-// gapBody is the data of the event "gap".
-type gapBody struct {
-	RunID  string `json:"run_id,omitempty"` // empty in the stream of all runs
-	Missed uint64 `json:"missed"`
 }
 
 // resetBody is the data of the event "reset".

@@ -1,0 +1,77 @@
+package wire
+
+import (
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Name is the name of the record's event.
+func Name(r *core.Record) string {
+	if r.Kind != core.KindRun {
+		return r.Status.String()
+	}
+	if r.Status == core.StatusAwaiting {
+		return "run_paused"
+	}
+	return "run_" + r.Status.String()
+}
+
+// Gap is the data of the event "gap".
+type Gap struct {
+	RunID  string `json:"run_id,omitempty"` // empty in the stream of all runs
+	Missed uint64 `json:"missed"`
+}
+
+// JSON is the record on one line of at most so many bytes, 4 KB at least. Where
+// that is not enough, what users put into it is cut, and its metadata say so.
+func JSON(r *core.Record, limit int) []byte {
+	data, err := r.MarshalJSON() // json.Marshal would read through all of it once more
+	if err == nil && len(data) <= limit {
+		return data
+	}
+	text := limit / 64 // JSON may write a byte as six
+	cut := core.Record{
+		RunID: r.RunID, Seq: r.Seq, Generation: r.Generation, Ordinal: r.Ordinal, Time: r.Time,
+		Address: r.Address, Name: CutText(r.Name, text),
+		Kind: r.Kind, Status: r.Status, Reason: r.Reason, Stage: r.Stage, Class: r.Class,
+		DelaySource: r.DelaySource, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, WillRetry: r.WillRetry,
+		Replayed: r.Replayed, Duration: r.Duration, Elapsed: r.Elapsed, Delay: r.Delay,
+		Detail: &core.Detail{Metadata: map[string]any{"truncated": "the record is too long for an event"}},
+	}
+	if r.Err != nil {
+		cut.Err = cutError(CutText(fmt.Sprint(r.Err), text)) // Sprint survives an Error that panics
+	}
+	if r.Detail != nil {
+		cut.Detail.Usage = r.Detail.Usage
+		cut.Detail.Branches = r.Detail.Branches
+		cut.Detail.Message = CutText(r.Detail.Message, text)
+	}
+	if data, err = cut.MarshalJSON(); err == nil && len(data) <= limit {
+		return data
+	}
+	cut.RunID, cut.Name, cut.Address, cut.Err = CutText(r.RunID, text), "", core.Address{}, nil
+	cut.Detail.Message = ""
+	if data, err = cut.MarshalJSON(); err != nil {
+		return []byte(`{}`) // strings and numbers alone always encode
+	}
+	return data
+}
+
+// cutError is the text of an error that is too long.
+type cutError string
+
+func (e cutError) Error() string { return string(e) }
+
+// CutText is at most the first limit bytes of s, on a rune boundary, and an
+// ellipsis if it was longer.
+func CutText(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	end := limit
+	for end > 0 && s[end]&0xC0 == 0x80 {
+		end--
+	}
+	return s[:end] + "…"
+}

@@ -1,0 +1,49 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer/internal/wire"
+)
+
+func TestRecordIsCutToTheLimitWhateverIsLong(t *testing.T) {
+	long := strings.Repeat("\x01é", 40_000) // six bytes for one
+	address, err := core.ParseAddress(strings.Repeat("a/", 50_000) + "a")
+	require.NoError(t, err)
+	for name, change := range map[string]func(*core.Record){
+		"name":     func(r *core.Record) { r.Name = long },
+		"message":  func(r *core.Record) { r.Detail.Message = long },
+		"error":    func(r *core.Record) { r.Err = errors.New(long) },
+		"metadata": func(r *core.Record) { r.Detail.Metadata = map[string]any{"x": long} },
+		"address":  func(r *core.Record) { r.Address = address },
+		"run":      func(r *core.Record) { r.RunID = long },
+		"all":      func(r *core.Record) { r.Name, r.Err, r.Detail.Message, r.RunID = long, errors.New(long), long, long },
+		"no JSON":  func(r *core.Record) { r.Detail.Metadata = map[string]any{"x": func() {}, "y": long} },
+	} {
+		for _, limit := range []int{4 << 10, 60 << 10, 256 << 10} {
+			rec := core.Record{RunID: "r", Seq: 7, Generation: 2, Kind: core.KindTool, Status: core.StatusFailed, Detail: &core.Detail{Usage: core.Usage{InputTokens: 3}}}
+			change(&rec)
+			data := wire.JSON(&rec, limit)
+			assert.LessOrEqual(t, len(data), limit, "%s, %d", name, limit)
+			var got struct {
+				Seq    uint64
+				Status string `json:"execution_status"`
+				Usage  struct {
+					In int `json:"input_tokens"`
+				}
+				Metadata map[string]any
+			}
+			require.NoError(t, json.Unmarshal(data, &got), name)
+			assert.EqualValues(t, 7, got.Seq)
+			assert.Equal(t, "failed", got.Status)
+			assert.Equal(t, 3, got.Usage.In)
+		}
+	}
+}
