@@ -87,25 +87,25 @@ func decodeAnswer[T any](encoded []byte) (T, error) {
 // unfit says in words what is wrong with an answer that is no T, where it is not
 // a part of it.
 func unfit[T any](encoded []byte, err error) error {
-	got, want := codec.What(encoded), ""
+	got, want := codec.Describe(encoded), ""
 	switch kind := reflect.TypeFor[T]().Kind(); {
 	case kind == reflect.Bool:
-		want = "true or false"
+		want = "a boolean"
 	case kind >= reflect.Int && kind <= reflect.Uintptr:
-		want = "a whole number"
+		want = "an integer"
 	case kind == reflect.Float32 || kind == reflect.Float64:
 		want = "a number"
 	case kind == reflect.String:
-		want = "a text"
+		want = "a string"
 	case kind == reflect.Struct && got != "an object" || kind == reflect.Map:
 		want = "an object"
 	case kind == reflect.Slice || kind == reflect.Array:
-		want = "a list"
+		want = "an array"
 	}
 	if want == "" || want == got || reflect.TypeFor[T]() == reflect.TypeFor[time.Time]() {
 		return err // which knows the type, and the field
 	}
-	return fmt.Errorf("it is %s, and wanted is %s", got, want)
+	return fmt.Errorf("got %s, want %s", got, want)
 }
 
 func decodeJSON(encoded []byte, v any) (err error) {

@@ -171,7 +171,7 @@ func TestOutputThatCouldNeverBeStoredIsRefused(t *testing.T) {
 		Done struct{ C [2]chan int }
 	}
 	type hidden struct {
-		hooks // whose fields are encoded if they are exported
+		hooks // the field of the same name is encoded all the same
 		Done  string
 	}
 	refused := func(err error, want string) {
@@ -182,12 +182,12 @@ func TestOutputThatCouldNeverBeStoredIsRefused(t *testing.T) {
 	}
 	refused(returning[chan int](core.Spec{}), `the output of "tool" could never be stored: codec: a chan int cannot be encoded`)
 	refused(returning[func()](core.Spec{}), "a func() cannot be encoded")
+	refused(returning[hidden](core.Spec{}), "field .hooks.Done.C[0]: a chan int cannot be encoded")
 	refused(returning[hooks](core.Spec{}), "field .Done.C[0]: a chan int cannot be encoded; return something else, or mark the actor NoStore")
 	for name, err := range map[string]error{
 		"not stored":       returning[chan int](core.Spec{NoStore: true}),
 		"perhaps empty":    returning[[]func()](core.Spec{}),
 		"perhaps nil":      returning[*hooks](core.Spec{}),
-		"hidden":           returning[hidden](core.Spec{}),
 		"perhaps anything": returning[any](core.Spec{}),
 		"left out": returning[struct {
 			Done chan int `json:"-"`

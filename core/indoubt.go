@@ -88,8 +88,8 @@ type answeredInDoubt struct {
 }
 
 func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
-	if what := codec.What(encoded); what != "an object" {
-		return a, fmt.Errorf(`it is %s; wanted is an object, such as {"decision": "run_again"}`, what)
+	if got := codec.Describe(encoded); got != "an object" {
+		return a, fmt.Errorf(`got %s, want an object such as {"decision": "run_again"}`, got)
 	}
 	in := codec.NewReader(encoded)
 	defer in.Release()

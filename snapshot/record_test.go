@@ -252,7 +252,7 @@ func TestDamagedRecordIsAnErrorWithItsPosition(t *testing.T) {
 		"kind":    {5, 256, "256 is above 255"},
 		"seq":     {1, -5, "-5 is negative"},
 		"address": {3, "a//b", "no name"},
-		"name":    {4, []any{}, "decoding string"},
+		"name":    {4, []any{}, "got an array, want a string"},
 		"error":   {20, []any{7, "x"}, "an error of the form 7"},
 		"cause":   {20, []any{1, "", "", "", "", false, []any{1}}, "a cause of the form 1"},
 		"hash":    {21, []any{[]byte{1, 2}}, "a hash of 2 bytes"},

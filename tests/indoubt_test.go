@@ -204,7 +204,7 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 		value any
 		want  string
 	}{
-		"another type": {core.InDoubtCompleted("paid"), `the output is not that of "pay": it is a text, and wanted is an object`},
+		"another type": {core.InDoubtCompleted("paid"), `the output is not that of "pay": got a string, want an object`},
 		"null":         {core.InDoubtCompleted(nil), "null is no tests.receipt"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -234,8 +234,8 @@ func TestAnswerAboutACallInDoubtThatDecidesNothingIsRefused(t *testing.T) {
 		`needs the "output"`: map[string]any{"decision": "completed"},
 		`the decision is ""; allowed are "completed", "run_again" and "failed"`: map[string]any{"output": 1},
 		`the decision is "maybe"; allowed are`:                                  map[string]any{"decision": "maybe"},
-		`it is null; wanted is an object, such as {"decision": "run_again"}`:    nil,
-		`it is a text; wanted is an object`:                                     "run_again",
+		`got null, want an object such as {"decision": "run_again"}`:            nil,
+		`got a string, want an object such as`:                                  "run_again",
 		`it is none about a call in doubt`:                                      map[int]int{1: 2},
 	} {
 		err := state.Answer(t.Context(), s, runID, question(t, s).ID, value)

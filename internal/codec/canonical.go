@@ -7,8 +7,8 @@ import (
 
 // Canonical rewrites the msgpack value of data so that equal values are equal
 // bytes: the pairs of every map, also nested ones, in the order of their
-// encoded keys. The sorting of the msgpack library covers three map types
-// only. It works in place where nothing is out of order, and returns data.
+// encoded keys. The msgpack library sorts three map types only. Canonical works
+// in place and returns data.
 func Canonical(data []byte) ([]byte, error) {
 	if _, err := Skip(data); err != nil {
 		return nil, err
@@ -17,18 +17,18 @@ func Canonical(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// canonical sorts one value, which Skip has found whole, in place, and
-// returns what follows it. Sorting pairs permutes bytes and changes no length.
+// canonical sorts the first value of data, which must be well formed, in place
+// and returns what follows it. Sorting pairs changes no length.
 func canonical(data []byte) []byte {
-	t, rest, _ := next(data)
-	switch t.kind {
+	h, rest, _ := next(data)
+	switch h.kind {
 	case kindArray:
-		for range t.n {
+		for range h.n {
 			rest = canonical(rest)
 		}
 	case kindMap:
 		body := rest
-		pairs := make([]pair, t.n)
+		pairs := make([]pair, h.n)
 		sorted := true
 		for i := range pairs {
 			value := canonical(rest)

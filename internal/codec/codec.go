@@ -2,7 +2,6 @@ package codec
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"reflect"
 	"sync"
@@ -21,8 +20,8 @@ func Encode(v any) ([]byte, error) {
 	e.enc.Reset(&e.buf)
 	e.enc.SetCustomStructTag("json")
 	e.enc.UseCompactInts(true)
-	if err := encode(e.enc, v); err != nil { // it is not used again: nobody knows what a panic has left of it
-		if path, t := unsupported(reflect.ValueOf(v)); t != nil {
+	if err := encode(e.enc, v); err != nil { // e is not pooled again: a panic may have left it in any state
+		if path, t := findUnsupported(reflect.ValueOf(v), 0); t != nil {
 			return nil, &UnsupportedError{Path: path, Type: t}
 		}
 		return nil, fmt.Errorf("codec: encode %T: %w", v, err)
@@ -34,18 +33,18 @@ func Encode(v any) ([]byte, error) {
 	return data, nil
 }
 
-// encoder is one of the library with what it writes to.
+// encoder is the library's encoder with its buffer.
 type encoder struct {
 	buf bytes.Buffer
 	enc *msgpack.Encoder
 }
 
-// maxPooled is the size of the largest buffer that is kept for the next value.
+// maxPooled is the size of the largest buffer that is pooled.
 const maxPooled = 64 << 10
 
 var encoders = sync.Pool{New: func() any { return &encoder{enc: msgpack.NewEncoder(nil)} }}
 
-// encode keeps a panic of the library, or of a user's MarshalText, an error.
+// encode turns a panic of the library, or of a user's MarshalText, into an error.
 func encode(enc *msgpack.Encoder, v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -63,12 +62,10 @@ func Decode(data []byte, v any) (err error) {
 			err = fmt.Errorf("codec: decode into %T: panic: %v", v, p)
 		}
 	}()
-	// The library allocates what a length promises; a walk first makes sure
-	// that the bytes are there.
-	if rest, err := Skip(data); err != nil {
+	// The library allocates as much as a length says, so check first that the
+	// bytes are there.
+	if err := skipAll(data); err != nil {
 		return err
-	} else if len(rest) > 0 {
-		return fmt.Errorf("codec: %d bytes after the value", len(rest))
 	}
 	d := decoders.Get().(*decoder)
 	d.data.Reset(data)
@@ -79,33 +76,16 @@ func Decode(data []byte, v any) (err error) {
 		return fmt.Errorf("codec: decode into %T: %w", v, err)
 	}
 	d.data.Reset(nil)
-	if len(data) <= maxPooled { // its buffer is as large as the largest text
+	if len(data) <= maxPooled { // its buffer is as large as the longest string
 		decoders.Put(d)
 	}
 	return nil
 }
 
-// decoder is one of the library with what it reads.
+// decoder is the library's decoder with its input.
 type decoder struct {
 	data bytes.Reader
 	dec  *msgpack.Decoder
 }
 
 var decoders = sync.Pool{New: func() any { return &decoder{dec: msgpack.NewDecoder(bytes.NewReader(nil))} }}
-
-// UnsupportedError is a value that has no encoding.
-type UnsupportedError struct {
-	Path string       // such as ".Items[2].Done"; empty for the value itself
-	Type reflect.Type // what was found there
-}
-
-// Error names the path and the type.
-func (e *UnsupportedError) Error() string {
-	if e.Path == "" {
-		return fmt.Sprintf("codec: a %s cannot be encoded", e.Type)
-	}
-	return fmt.Sprintf("codec: field %s: a %s cannot be encoded", e.Path, e.Type)
-}
-
-// ErrMalformed is the kind of every error about bytes that are no msgpack.
-var ErrMalformed = errors.New("malformed msgpack")

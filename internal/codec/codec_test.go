@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/reprise-go/reprise/internal/codec"
 )
@@ -260,13 +261,13 @@ func Example() {
 // greedy sets flags of the encoder and the decoder that it is given, and fails.
 type greedy struct{ A int }
 
-func (greedy) EncodeMsgpack(enc *codec.Encoder) error {
+func (greedy) EncodeMsgpack(enc *msgpack.Encoder) error {
 	enc.UseArrayEncodedStructs(true)
 	_ = enc.EncodeString("something")
 	return errors.New("not today")
 }
 
-func (*greedy) DecodeMsgpack(dec *codec.Decoder) error {
+func (*greedy) DecodeMsgpack(dec *msgpack.Decoder) error {
 	dec.DisallowUnknownFields(true)
 	_, _ = dec.DecodeInt64()
 	return errors.New("not today")

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// ErrTooDeep is found in the error of a value that points to itself, or is
-// nested deeper than any encoding of it could be read again.
+// ErrTooDeep is in the error of a value that points to itself, or is nested
+// deeper than could be decoded again.
 var ErrTooDeep = errors.New("the value points to itself, or is nested deeper than 1000 levels")
 
 // recursive caches, by type, whether values of the type can contain
-// themselves. A type never changes its answer.
+// themselves. The answer for a type never changes.
 var recursive sync.Map // reflect.Type → bool
 
-// checkDepth reports values that an encoder would follow for ever: it would
-// end with the stack, and the process, before anything could be recovered.
+// checkDepth returns an error for a value that an encoder would follow for ever:
+// a full stack ends the process, and cannot be recovered from.
 func checkDepth(v any) error {
 	if v == nil {
 		return nil
@@ -33,7 +33,7 @@ func checkDepth(v any) error {
 }
 
 // canRecurse reports whether a value of the type may reach another of a type
-// that is being looked at, or an interface, which may hold anything.
+// above it, or an interface, which may hold anything.
 func canRecurse(t reflect.Type, above map[reflect.Type]bool) bool {
 	switch t.Kind() {
 	case reflect.Interface:
@@ -61,7 +61,7 @@ func canRecurse(t reflect.Type, above map[reflect.Type]bool) bool {
 	return canRecurse(t.Elem(), above)
 }
 
-// deeperThan reports whether v is nested deeper than the levels that are left.
+// deeperThan reports whether v is nested deeper than so many levels.
 func deeperThan(v reflect.Value, left int) bool {
 	if left == 0 {
 		return true

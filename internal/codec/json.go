@@ -3,9 +3,7 @@ package codec
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -21,14 +19,15 @@ func AppendJSON(dst, data []byte, limit int) ([]byte, error) {
 	return appendLimited(dst, data, limit, &rendering{bytes: appendBase64})
 }
 
-// AppendReadable is AppendJSON for people: bytes that are JSON become that, and
-// bytes that are printable text a string. It cannot be read back.
+// AppendReadable is AppendJSON for people to read: bytes that are JSON become
+// that JSON, and bytes that are printable text a string. The result cannot be
+// decoded again.
 func AppendReadable(dst, data []byte, limit int) ([]byte, error) {
 	return appendLimited(dst, data, limit, &rendering{bytes: appendReadableBytes})
 }
 
-// AppendRedacted is AppendReadable with what redact makes of every text, before
-// JSON escapes it: of strings, of map keys, of bytes, and of strings and keys in
+// AppendRedacted is AppendReadable with redact applied to every text before it
+// is escaped: to strings, map keys and bytes, and to the strings and keys in
 // bytes that are JSON.
 func AppendRedacted(dst, data []byte, limit int, redact func(string) string) ([]byte, error) {
 	return appendLimited(dst, data, limit, &rendering{appendReadableBytes, redact})
@@ -36,7 +35,7 @@ func AppendRedacted(dst, data []byte, limit int, redact func(string) string) ([]
 
 // rendering is how values become JSON.
 type rendering struct {
-	bytes  func(dst, b []byte, end int) []byte // renders bytes, about as far as end
+	bytes  func(dst, b []byte, end int) []byte // appends bytes, about as far as end
 	redact func(string) string                 // nil for none
 }
 
@@ -54,21 +53,19 @@ func (r *rendering) appendBytes(dst, b []byte, end int) []byte {
 	return r.bytes(dst, b, end)
 }
 
-// document redacts bytes, which are JSON or not.
+// document redacts bytes that may be JSON.
 func (r *rendering) document(b []byte) []byte {
 	v, err := RedactJSON(b, r.redact)
 	if err != nil {
 		return r.text(b)
 	}
-	doc, _ := json.Marshal(v) // which the decoder made
+	doc, _ := json.Marshal(v) // of JSON, so it has no error
 	return doc
 }
 
 func appendLimited(dst, data []byte, limit int, r *rendering) ([]byte, error) {
-	if rest, err := Skip(data); err != nil {
+	if err := skipAll(data); err != nil {
 		return dst, err
-	} else if len(rest) > 0 {
-		return dst, fmt.Errorf("codec: %d bytes after the value", len(rest))
 	}
 	end := math.MaxInt
 	if limit > 0 {
@@ -79,38 +76,38 @@ func appendLimited(dst, data []byte, limit int, r *rendering) ([]byte, error) {
 }
 
 func appendJSON(dst, data []byte, end int, r *rendering) (out, rest []byte) {
-	t, rest, _ := next(data)
-	switch t.kind {
+	h, rest, _ := next(data)
+	switch h.kind {
 	case kindNil:
 		return append(dst, "null"...), rest
 	case kindBool:
-		return strconv.AppendBool(dst, t.i != 0), rest
+		return strconv.AppendBool(dst, h.bool()), rest
 	case kindInt:
-		return strconv.AppendInt(dst, t.i, 10), rest
+		return strconv.AppendInt(dst, h.int(), 10), rest
 	case kindUint:
-		return strconv.AppendUint(dst, t.u, 10), rest
+		return strconv.AppendUint(dst, h.bits, 10), rest
 	case kindFloat:
-		return appendFloat(dst, t.f), rest
+		return appendFloat(dst, h.float()), rest
 	case kindString:
-		return appendString(dst, r.text(t.body), end), rest
+		return appendString(dst, r.text(h.body), end), rest
 	case kindBytes:
-		return r.appendBytes(dst, t.body, end), rest
+		return r.appendBytes(dst, h.body, end), rest
 	case kindExt:
-		return appendExt(dst, t, end, r), rest
+		return appendExt(dst, h, end, r), rest
 	}
 	open, closing := byte('['), byte(']')
-	if t.kind == kindMap {
+	if h.kind == kindMap {
 		open, closing = '{', '}'
 	}
 	dst = append(dst, open)
-	for i := range t.n {
+	for i := range h.n {
 		if len(dst) > end {
 			return dst, rest
 		}
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if t.kind == kindMap {
+		if h.kind == kindMap {
 			dst, rest = appendKey(dst, rest, end, r)
 			dst = append(dst, ':')
 		}
@@ -119,10 +116,10 @@ func appendJSON(dst, data []byte, end int, r *rendering) (out, rest []byte) {
 	return append(dst, closing), rest
 }
 
-// appendKey writes a map key as the string that JSON asks for.
+// appendKey appends a map key as a string.
 func appendKey(dst, data []byte, end int, r *rendering) (out, rest []byte) {
-	if t, rest, _ := next(data); t.kind == kindString {
-		return appendString(dst, r.text(t.body), end), rest
+	if h, rest, _ := next(data); h.kind == kindString {
+		return appendString(dst, r.text(h.body), end), rest
 	}
 	var key []byte
 	key, rest = appendJSON(nil, data, end, r)
@@ -137,7 +134,7 @@ func appendFloat(dst []byte, f float64) []byte {
 	return append(dst, b...)
 }
 
-// appendString cuts what is past end anyway before it is quoted.
+// appendString cuts what is past end before quoting it.
 func appendString(dst, s []byte, end int) []byte {
 	if room := max(end-len(dst), 0); len(s) > room {
 		s = s[:room]
@@ -176,35 +173,14 @@ func isPrintable(b []byte) bool {
 	return utf8.Valid(b) && bytes.IndexFunc(b, func(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }) < 0
 }
 
-// timestampExt is the extension type of the msgpack timestamp.
-const timestampExt = -1
-
-func appendExt(dst []byte, t token, end int, r *rendering) []byte {
-	if at, ok := timestamp(t); ok {
+func appendExt(dst []byte, h head, end int, r *rendering) []byte {
+	if at, ok := timestamp(h); ok {
 		dst = append(dst, '"')
 		dst = at.UTC().AppendFormat(dst, time.RFC3339Nano)
 		return append(dst, '"')
 	}
 	dst = append(dst, `{"ext":`...)
-	dst = strconv.AppendInt(dst, int64(t.ext), 10)
+	dst = strconv.AppendInt(dst, int64(h.ext), 10)
 	dst = append(dst, `,"data":`...)
-	return append(appendBase64(dst, r.text(t.body), end), '}')
-}
-
-// timestamp reads the three forms of the timestamp extension.
-// Source: the msgpack specification, "Timestamp extension type".
-func timestamp(t token) (time.Time, bool) {
-	if t.ext != timestampExt {
-		return time.Time{}, false
-	}
-	switch len(t.body) {
-	case 4:
-		return time.Unix(int64(binary.BigEndian.Uint32(t.body)), 0), true
-	case 8:
-		u := binary.BigEndian.Uint64(t.body)
-		return time.Unix(int64(u&(1<<34-1)), int64(u>>34)), true
-	case 12:
-		return time.Unix(int64(binary.BigEndian.Uint64(t.body[4:])), int64(binary.BigEndian.Uint32(t.body))), true
-	}
-	return time.Time{}, false
+	return append(appendBase64(dst, r.text(h.body), end), '}')
 }

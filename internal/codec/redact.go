@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// RedactJSON decodes JSON, with what redact makes of its strings and keys, and
-// numbers as they stand. Keys that so become the same get apostrophes.
+// RedactJSON decodes JSON and applies redact to its strings and keys. Numbers
+// keep their digits. Keys that become equal get apostrophes appended.
 func RedactJSON(data []byte, redact func(string) string) (any, error) {
 	if !json.Valid(data) {
 		return nil, errNotJSON
@@ -23,9 +23,9 @@ func RedactJSON(data []byte, redact func(string) string) (any, error) {
 	return redactPlain(v, redact), nil
 }
 
-var errNotJSON = errors.New("codec: it is no JSON")
+var errNotJSON = errors.New("codec: not JSON")
 
-// redactPlain redacts what the JSON decoder made.
+// redactPlain redacts a value of the JSON decoder.
 func redactPlain(v any, redact func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -40,8 +40,8 @@ func redactPlain(v any, redact func(string) string) any {
 	return v
 }
 
-// RedactMap is m with what redact makes of its keys, and value of its values.
-// Keys that so become the same get apostrophes.
+// RedactMap returns m with redact applied to its keys and value to its values.
+// Keys that become equal get apostrophes appended.
 func RedactMap(m map[string]any, redact func(string) string, value func(any) any) map[string]any {
 	redacted := make(map[string]any, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -50,7 +50,7 @@ func RedactMap(m map[string]any, redact func(string) string, value func(any) any
 	return redacted
 }
 
-// freeKey is the key, with apostrophes if the map has it.
+// freeKey returns the key, with apostrophes if the map has it already.
 func freeKey(m map[string]any, key string) string {
 	for _, taken := m[key]; taken; _, taken = m[key] {
 		key += "'"

@@ -22,7 +22,7 @@ type spelled func()
 
 func (spelled) MarshalText() ([]byte, error) { return []byte("f"), nil }
 
-func TestTypeIsRefusedOnlyIfNoValueOfItCanBeEncoded(t *testing.T) {
+func TestTypeIsRefusedIfItsZeroValueCannotBeEncoded(t *testing.T) {
 	for _, c := range []struct {
 		zero any
 		path string
@@ -35,8 +35,13 @@ func TestTypeIsRefusedOnlyIfNoValueOfItCanBeEncoded(t *testing.T) {
 		{zero: signal{}, path: ".C"},
 		{zero: [2]signal{}, path: "[0].C"},
 		{zero: struct{ Inner struct{ S [1]signal } }{}, path: ".Inner.S[0].C"},
-		{zero: struct{ signal }{}, ok: true}, // found when it is encoded
-		{zero: shadowed{}, ok: true},
+		{zero: struct{ signal }{}, path: ".signal.C"},
+		{zero: struct {
+			F func() `json:"f,omitempty"`
+			S spelled
+			C chan int
+		}{}, path: ".C"},
+		{zero: shadowed{}, path: ".signal.C"}, // the library encodes both
 		{zero: []signal(nil), ok: true},
 		{zero: (*signal)(nil), ok: true},
 		{zero: map[string]func(){}, ok: true},

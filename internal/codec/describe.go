@@ -1,0 +1,21 @@
+package codec
+
+// Describe returns what a value is, such as "a string".
+func Describe(data []byte) string {
+	h, _, err := next(data)
+	if err != nil {
+		return "unreadable"
+	}
+	return h.describe()
+}
+
+func (h head) describe() string {
+	if _, ok := timestamp(h); ok && h.kind == kindExt {
+		return "a time"
+	}
+	return [...]string{
+		kindNil: "null", kindBool: "a boolean", kindInt: "an integer", kindUint: "an integer",
+		kindFloat: "a number", kindString: "a string", kindBytes: "bytes", kindArray: "an array", kindMap: "an object",
+		kindExt: "an extension",
+	}[h.kind]
+}

@@ -1,0 +1,32 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+)
+
+// EncodeAny returns v as canonical msgpack. An error, a value that has no
+// encoding, and one that is nested without end become their text: EncodeAny is
+// for what people read, where something is better than nothing.
+func EncodeAny(v any) []byte {
+	if err, ok := v.(error); ok {
+		return textOf(fmt.Sprint(err)) // its fields are mostly not exported
+	}
+	data, err := Encode(v)
+	if err == nil {
+		data, err = Canonical(data)
+	}
+	switch {
+	case errors.Is(err, ErrTooDeep):
+		return textOf(fmt.Sprintf("(%T, nested too deeply)", v)) // printing it would not end either
+	case err != nil:
+		return textOf(fmt.Sprint(v))
+	}
+	return data
+}
+
+func textOf(s string) []byte {
+	w := NewWriter(nil)
+	w.Text(s)
+	return w.Finish()
+}

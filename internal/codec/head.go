@@ -1,0 +1,218 @@
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// kind is what a msgpack value is, by its first byte.
+type kind uint8
+
+const (
+	kindNil kind = iota
+	kindBool
+	kindInt  // that fits an int64
+	kindUint // above those
+	kindFloat
+	kindString
+	kindBytes
+	kindArray
+	kindMap
+	kindExt
+)
+
+// head is the head of a msgpack value with its scalar, or the length of what
+// follows.
+// Source: https://github.com/msgpack/msgpack/blob/master/spec.md
+type head struct {
+	kind kind
+	ext  int8   // kindExt: its type
+	bits uint64 // kindBool: 0 or 1; kindInt, kindUint, kindFloat: the bits
+	n    int    // kindArray: elements; kindMap: pairs; otherwise the length of body
+	body []byte // kindString, kindBytes, kindExt
+}
+
+func (h head) bool() bool     { return h.bits != 0 }
+func (h head) int() int64     { return int64(h.bits) }
+func (h head) float() float64 { return math.Float64frombits(h.bits) }
+
+// values is how many values follow, of an array or a map.
+func (h head) values() int {
+	switch h.kind {
+	case kindArray:
+		return h.n
+	case kindMap:
+		return 2 * h.n
+	}
+	return 0
+}
+
+// ErrMalformed is the kind of every error about bytes that are not msgpack.
+var ErrMalformed = errors.New("malformed msgpack")
+
+func malformed(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrMalformed, fmt.Errorf(format, args...))
+}
+
+// A form is what the first byte of a value says.
+type form struct {
+	kind  kind  // kindUint for all unsigned numbers; none for a byte that begins nothing
+	width int8  // of the number or length that follows, in bytes
+	n     uint8 // the number or length itself, if none follows
+}
+
+// none is the kind of no value.
+const none kind = 0xff
+
+var forms = func() (all [256]form) {
+	for c := range all {
+		switch {
+		case c <= 0x7f, c >= 0xe0:
+			all[c] = form{kind: kindInt, n: uint8(c)}
+		case c <= 0x8f:
+			all[c] = form{kind: kindMap, n: uint8(c & 0x0f)}
+		case c <= 0x9f:
+			all[c] = form{kind: kindArray, n: uint8(c & 0x0f)}
+		case c <= 0xbf:
+			all[c] = form{kind: kindString, n: uint8(c & 0x1f)}
+		}
+	}
+	all[0xc0] = form{kind: kindNil}
+	all[0xc1] = form{kind: none}
+	all[0xc2] = form{kind: kindBool}
+	all[0xc3] = form{kind: kindBool, n: 1}
+	all[0xca] = form{kind: kindFloat, width: 4}
+	all[0xcb] = form{kind: kindFloat, width: 8}
+	for i := range 4 {
+		all[0xcc+i] = form{kind: kindUint, width: 1 << i}
+		all[0xd0+i] = form{kind: kindInt, width: 1 << i}
+	}
+	for i := range 3 {
+		all[0xc4+i] = form{kind: kindBytes, width: 1 << i}
+		all[0xc7+i] = form{kind: kindExt, width: 1 << i}
+		all[0xd9+i] = form{kind: kindString, width: 1 << i}
+	}
+	for i := range 5 {
+		all[0xd4+i] = form{kind: kindExt, n: 1 << i}
+	}
+	for i := range 2 {
+		all[0xdc+i] = form{kind: kindArray, width: 2 << i}
+		all[0xde+i] = form{kind: kindMap, width: 2 << i}
+	}
+	return all
+}()
+
+// next reads one head off data, with the body of a string, bytes or an
+// extension, and returns what follows.
+func next(data []byte) (h head, rest []byte, err error) {
+	n, err := h.read(data)
+	if err != nil {
+		return head{}, nil, err
+	}
+	return h, data[n:], nil
+}
+
+// read is next for a head that is used again. It returns how many bytes it has
+// read.
+func (h *head) read(data []byte) (size int, err error) {
+	if len(data) == 0 {
+		return 0, malformed("got the end, want a value")
+	}
+	f := forms[data[0]]
+	h.kind, h.bits, h.n, h.body = f.kind, uint64(f.n), 0, nil
+	size = 1 + int(f.width)
+	if len(data) < size {
+		return 0, malformed("a number is cut off")
+	}
+	switch f.width {
+	case 1:
+		h.bits = uint64(data[1])
+	case 2:
+		h.bits = uint64(binary.BigEndian.Uint16(data[1:]))
+	case 4:
+		h.bits = uint64(binary.BigEndian.Uint32(data[1:]))
+	case 8:
+		h.bits = binary.BigEndian.Uint64(data[1:])
+	}
+	switch f.kind {
+	case kindInt:
+		shift := 64 - 8*max(int(f.width), 1)
+		h.bits = uint64(int64(h.bits<<shift) >> shift) // extends the sign
+	case kindUint:
+		if h.bits <= math.MaxInt64 {
+			h.kind = kindInt
+		}
+	case kindFloat:
+		if f.width == 4 {
+			h.bits = math.Float64bits(float64(math.Float32frombits(uint32(h.bits))))
+		}
+	case kindString, kindBytes, kindArray, kindMap, kindExt:
+		return h.sized(data, size)
+	case none:
+		return 0, malformed("0x%02x does not begin a value", data[0])
+	}
+	return size, nil
+}
+
+// sized completes h, whose length is in bits, with what follows the first bytes
+// of data.
+func (h *head) sized(data []byte, size int) (int, error) {
+	if h.kind == kindExt {
+		if len(data) == size {
+			return 0, malformed("got the end, want the type of an extension")
+		}
+		h.ext = int8(data[size])
+		size++
+	}
+	// Each element takes at least one byte, so a length beyond the bytes is
+	// refused before anything is allocated for it.
+	left := uint64(len(data) - size)
+	if h.bits > left || h.kind == kindMap && 2*h.bits > left {
+		return 0, malformed("a length of %d with %d bytes left", h.bits, left)
+	}
+	h.n = int(h.bits)
+	if h.kind == kindArray || h.kind == kindMap {
+		return size, nil
+	}
+	h.body = data[size : size+h.n : size+h.n]
+	return size + h.n, nil
+}
+
+// maxNesting bounds recursion over bytes from outside.
+const maxNesting = 1000
+
+// Skip returns what follows the first value of data.
+func Skip(data []byte) ([]byte, error) {
+	rest, err := skip(data, 0)
+	if err != nil {
+		return nil, fmt.Errorf("codec: %w", err)
+	}
+	return rest, nil
+}
+
+func skip(data []byte, depth int) ([]byte, error) {
+	if depth > maxNesting {
+		return nil, malformed("nested deeper than %d levels", maxNesting)
+	}
+	h, rest, err := next(data)
+	if err != nil {
+		return nil, err
+	}
+	for range h.values() {
+		if rest, err = skip(rest, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	return rest, nil
+}
+
+// skipAll is Skip for data that is one value.
+func skipAll(data []byte) error {
+	rest, err := Skip(data)
+	if err == nil && len(rest) > 0 {
+		return fmt.Errorf("codec: %d bytes after the value", len(rest))
+	}
+	return err
+}

@@ -1,0 +1,132 @@
+package codec
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// A Writer appends msgpack values to a slice, each in the shortest form. It is
+// not safe for concurrent use.
+type Writer struct{ out []byte }
+
+// NewWriter returns a Writer that appends to dst.
+func NewWriter(dst []byte) *Writer { return &Writer{dst} }
+
+// Finish returns the slice with everything appended.
+func (w *Writer) Finish() []byte { return w.out }
+
+// Array begins an array of n values.
+func (w *Writer) Array(n int) { w.length(n, 0x90, 15, 0xdc) }
+
+// Map begins a map of n pairs.
+func (w *Writer) Map(n int) { w.length(n, 0x80, 15, 0xde) }
+
+// length appends a length in the byte fixed, if it is at most so much, or in 16
+// or 32 bits, after the code or the next one.
+func (w *Writer) length(n int, fixed byte, most int, code byte) {
+	switch {
+	case n <= most:
+		w.out = append(w.out, fixed|byte(n))
+	case n <= math.MaxUint16:
+		w.out = binary.BigEndian.AppendUint16(append(w.out, code), uint16(n))
+	default:
+		w.out = binary.BigEndian.AppendUint32(append(w.out, code+1), uint32(n))
+	}
+}
+
+// Nil appends nil.
+func (w *Writer) Nil() { w.out = append(w.out, 0xc0) }
+
+// Bool appends b.
+func (w *Writer) Bool(b bool) {
+	if b {
+		w.out = append(w.out, 0xc3)
+	} else {
+		w.out = append(w.out, 0xc2)
+	}
+}
+
+// Int appends n.
+func (w *Writer) Int(n int64) {
+	switch {
+	case n >= 0:
+		w.Uint(uint64(n))
+	case n >= -32:
+		w.out = append(w.out, byte(n))
+	case n >= math.MinInt8:
+		w.out = append(w.out, 0xd0, byte(n))
+	case n >= math.MinInt16:
+		w.out = binary.BigEndian.AppendUint16(append(w.out, 0xd1), uint16(n))
+	case n >= math.MinInt32:
+		w.out = binary.BigEndian.AppendUint32(append(w.out, 0xd2), uint32(n))
+	default:
+		w.out = binary.BigEndian.AppendUint64(append(w.out, 0xd3), uint64(n))
+	}
+}
+
+// Uint appends n.
+func (w *Writer) Uint(n uint64) {
+	switch {
+	case n <= math.MaxInt8:
+		w.out = append(w.out, byte(n))
+	case n <= math.MaxUint8:
+		w.out = append(w.out, 0xcc, byte(n))
+	case n <= math.MaxUint16:
+		w.out = binary.BigEndian.AppendUint16(append(w.out, 0xcd), uint16(n))
+	case n <= math.MaxUint32:
+		w.out = binary.BigEndian.AppendUint32(append(w.out, 0xce), uint32(n))
+	default:
+		w.out = binary.BigEndian.AppendUint64(append(w.out, 0xcf), n)
+	}
+}
+
+// Float appends f as 64 bits.
+func (w *Writer) Float(f float64) {
+	w.out = binary.BigEndian.AppendUint64(append(w.out, 0xcb), math.Float64bits(f))
+}
+
+// Text appends s as a str.
+func (w *Writer) Text(s string) {
+	if n := len(s); n > 31 && n <= math.MaxUint8 {
+		w.out = append(w.out, 0xd9, byte(n))
+	} else {
+		w.length(n, 0xa0, 31, 0xda)
+	}
+	w.out = append(w.out, s...)
+}
+
+// Bytes appends b as a bin, and nil as nil.
+func (w *Writer) Bytes(b []byte) {
+	if b == nil {
+		w.Nil()
+		return
+	}
+	if n := len(b); n <= math.MaxUint8 {
+		w.out = append(w.out, 0xc4, byte(n))
+	} else {
+		w.length(n, 0, -1, 0xc5)
+	}
+	w.out = append(w.out, b...)
+}
+
+// Raw appends data, which is msgpack already.
+func (w *Writer) Raw(data []byte) { w.out = append(w.out, data...) }
+
+// BeginText begins a str and returns the slice to append it to. The slice goes
+// to EndText, and nothing else may be appended in between.
+func (w *Writer) BeginText() []byte {
+	w.out = append(w.out, 0xd9, 0) // str 8, the shortest that may do
+	return w.out
+}
+
+// EndText completes the str that was appended to what BeginText returned.
+func (w *Writer) EndText(out []byte) {
+	begin := len(w.out)
+	if n := len(out) - begin; n <= math.MaxUint8 {
+		out[begin-1] = byte(n)
+		w.out = out
+	} else {
+		w.out = w.out[:begin-2]
+		w.Text(string(out[begin:]))
+	}
+}
