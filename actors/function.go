@@ -12,45 +12,44 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Function is what a model can call: the side of a tool or an agent that
-// knows no types.
+// A Function is what a model can call: a tool or an agent without its types.
 type Function interface {
-	// Describe returns what the model is told.
+	// Describe returns what is sent to the model.
 	Describe() FunctionSpec
 
 	// Prepare checks the arguments, a JSON object from the model, and claims
-	// the address of the call in the scope of ctx. Arguments that are no
-	// JSON, or not what the schema asks for, are an *[ArgumentsError].
+	// the address of the call in the scope of ctx. Arguments that are not JSON,
+	// or that the schema does not allow, are an *[ArgumentsError].
 	Prepare(ctx context.Context, arguments string) (PreparedFunction, error)
 }
 
-// A PreparedFunction makes the call that was prepared, once, and returns its
-// output as text for the model: a string as it is, a type with a method
-// ToolResult() string by that, anything else as JSON.
+// A PreparedFunction makes the prepared call, once, and returns its output as
+// text for the model: a string as it is, a type with a method ToolResult() string
+// by that method, anything else as JSON.
 type PreparedFunction func(ctx context.Context) (string, error)
 
-// FunctionSpec is what a model is told about a function.
+// FunctionSpec describes a function to a model.
 type FunctionSpec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON schema
 }
 
-// An ArgumentsError says what is wrong with the arguments of a function call.
+// An ArgumentsError is about invalid arguments of a function call.
 type ArgumentsError struct {
 	Function string
 	Err      error // names each field
 }
 
-// Error is written for the model that made the mistake.
+// Error returns a text for the model that sent the arguments.
 func (e *ArgumentsError) Error() string {
 	return fmt.Sprintf("invalid arguments for %s: %v", e.Function, e.Err)
 }
 
-// Unwrap returns what the schema said.
+// Unwrap returns the error of the schema.
 func (e *ArgumentsError) Unwrap() error { return e.Err }
 
-// prepare is Function.Prepare for a definition with a schema.
+// prepare implements Function.Prepare for a definition with a schema.
 func prepare[In, Out any](ctx context.Context, d *core.Definition[In, Out], schema Schema, arguments string) (PreparedFunction, error) {
 	name := d.Spec().Name
 	if schema == nil {
@@ -90,10 +89,10 @@ func decodeError(err error) error {
 	return fmt.Errorf("%s: %w", typ.Field, got)
 }
 
-// resultText is an output as a model gets to see it.
+// resultText returns an output as it is sent to a model.
 func resultText(name string, out any) (text string, err error) {
 	defer func() {
-		if p := recover(); p != nil { // of a method of the user's type
+		if p := recover(); p != nil { // from a method of the user's type
 			err = fmt.Errorf("actors: the output of %s as text: panic: %v", name, p)
 		}
 	}()
@@ -114,21 +113,22 @@ func resultText(name string, out any) (text string, err error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// A ToolSet is an ordered set of functions with different names. It is
-// immutable; the zero ToolSet is empty.
+// A ToolSet is an ordered set of functions with different names. It does not
+// change; the zero ToolSet is empty.
 type ToolSet struct {
 	functions []Function
 	specs     []FunctionSpec
 	byName    map[string]int
 }
 
-// NewToolSet makes a set of the functions. Nil functions, names that LLM
-// services refuse, and two functions of one name are errors.
+// NewToolSet returns a set of the functions. It returns an error for a nil
+// function, for a name that LLM services refuse, and for two functions of one
+// name.
 func NewToolSet(functions ...Function) (ToolSet, error) {
 	return ToolSet{}.With(functions...)
 }
 
-// With returns a set with more functions in it.
+// With returns a set that also has the functions.
 func (ts ToolSet) With(functions ...Function) (ToolSet, error) {
 	all := append(slices.Clone(ts.functions), functions...)
 	out := ToolSet{functions: all, byName: make(map[string]int, len(all))}
@@ -161,10 +161,10 @@ func (ts ToolSet) With(functions ...Function) (ToolSet, error) {
 	return out, nil
 }
 
-// Describe returns what a model is told, in the order of the set.
+// Describe returns the descriptions of the functions, in the order of the set.
 func (ts ToolSet) Describe() []FunctionSpec { return slices.Clone(ts.specs) }
 
-// Lookup finds a function by name.
+// Lookup returns the function of the name.
 func (ts ToolSet) Lookup(name string) (Function, bool) {
 	i, ok := ts.byName[name]
 	if !ok {
@@ -173,10 +173,10 @@ func (ts ToolSet) Lookup(name string) (Function, bool) {
 	return ts.functions[i], true
 }
 
-// Len is the number of functions.
+// Len returns the number of functions.
 func (ts ToolSet) Len() int { return len(ts.functions) }
 
-// names lists the functions for a model that asked for another.
+// names returns the names, for a model that asked for a function not among them.
 func (ts ToolSet) names() string {
 	names := make([]string, len(ts.specs))
 	for i, spec := range ts.specs {

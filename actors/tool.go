@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Tool is a typed function that agents and models call. It is immutable and
-// for many goroutines. Make one with decorators.Tool or [NewTool]; calling the
-// zero Tool is an error.
+// A Tool is a typed function that agents and models call. It does not change and
+// is safe for concurrent use. Make one with decorators.Tool or [NewTool]; calling
+// the zero Tool is an error.
 type Tool[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
@@ -51,7 +51,7 @@ func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) To
 	return t
 }
 
-// Name is that of the tool; empty for the zero Tool.
+// Name returns the name of the tool; empty for the zero Tool.
 func (t Tool[In, Out]) Name() string { return t.definition.Spec().Name }
 
 // Describe implements [Function].

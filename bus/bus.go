@@ -12,23 +12,23 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Bus hands every record that is published to every subscriber. The zero
-// Bus is ready; a Bus must not be copied. All methods are for many goroutines.
+// A Bus delivers every published record to every subscriber. The zero Bus is
+// ready to use. A Bus must not be copied, and is safe for concurrent use.
 type Bus struct {
-	queues atomic.Pointer[[]*queue] // who gets the next record; nil if nobody does
+	queues atomic.Pointer[[]*queue] // of the subscribers; nil if there are none
 
-	mu      sync.Mutex // over changes of queues
+	mu      sync.Mutex // guards changes of queues
 	closed  bool
-	running map[*Subscription]struct{} // their goroutines have not ended
+	running map[*Subscription]struct{} // whose goroutines have not ended
 }
 
-// New returns a bus without subscribers. It needs no [Bus.Close] unless
-// somebody subscribes.
+// New returns a bus without subscribers. It need not be closed if nothing
+// subscribes.
 func New() *Bus { return new(Bus) }
 
 // Publish queues r for every subscriber. It does not wait for them, unless
 // [WithBlock] says so. Subscribers get records in the order of the calls; the
-// order of calls at the same time is open, and may differ between subscribers.
+// order of concurrent calls is undefined, and may differ between subscribers.
 // After Close it does nothing.
 func (b *Bus) Publish(r core.Record) {
 	if queues := b.queues.Load(); queues != nil {
@@ -36,8 +36,8 @@ func (b *Bus) Publish(r core.Record) {
 	}
 }
 
-// publish serves those who have room first, so that a subscriber that Publish
-// waits for delays no other.
+// publish serves the queues with room first, so that waiting for one subscriber
+// does not delay the others.
 func (b *Bus) publish(queues []*queue, r *core.Record) {
 	var waiting []*queue
 	for _, q := range queues {
@@ -61,7 +61,7 @@ func (b *Bus) publish(queues []*queue, r *core.Record) {
 // Subscribe calls fn for every record that is published from now on, one at a
 // time and in order, on one goroutine that ends with the subscription or the
 // bus. fn must not change what the record's Detail points to. After Close the
-// subscription is a closed one. A nil fn is a panic.
+// subscription is closed from the start. Subscribe panics if fn is nil.
 func (b *Bus) Subscribe(fn func(core.Record), options ...Option) *Subscription {
 	if fn == nil {
 		panic("bus: Subscribe(nil): want a function")
@@ -84,11 +84,11 @@ func (b *Bus) Subscribe(fn func(core.Record), options ...Option) *Subscription {
 
 // Records returns the records that are published from this call on, to be
 // ranged over once; a second loop gets nothing. The loop takes them from the
-// queue by itself, and gaps are told to [WithGap] on its goroutine. It ends
-// when ctx ends, when it is left, or when the bus is closed and what was queued
-// has been seen. A sequence over which nobody ranges costs no goroutine, but
-// fills its queue; the bus forgets it when it is closed, or when ctx has ended
-// and the queue is full.
+// queue, and calls the function of [WithGap], on its own goroutine. It ends when
+// ctx ends, when it is left, or when the bus is closed and the queue is empty. A
+// sequence that is never ranged over costs no goroutine, but fills its queue;
+// the bus drops it when the bus is closed, or when ctx has ended and the queue is
+// full.
 func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[core.Record] {
 	q := new(queue)
 	q.init(options)
@@ -112,24 +112,19 @@ func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[core.Reco
 }
 
 // Close refuses new records, delivers what is queued and returns when every
-// subscriber is done with it. It waits for as long as that takes: use
-// [Bus.CloseContext] where a subscriber may be stuck. It does not wait for
-// loops over [Bus.Records], which end by themselves after what is queued.
-// Closing twice is fine; the second call waits as well.
+// subscriber has returned from the last record. It waits for as long as that
+// takes: use [Bus.CloseContext] where a subscriber may be stuck. It does not
+// wait for loops over [Bus.Records], which end after what is queued. Closing
+// twice is fine; the second call waits as well.
 //
-// From inside a subscriber Close does not wait: what is queued is delivered
-// after the subscriber returned. A subscriber that waits for another goroutine
-// to call Close waits for ever.
+// A subscriber must not call Close: it would wait for itself, for ever.
 func (b *Bus) Close() { _ = b.CloseContext(context.Background()) }
 
-// CloseContext is Close with an end: when ctx ends, it discards what is still
-// queued for subscribers and returns an error that says how many of them were
-// not done and is the context's. Their running calls are the last they get.
+// CloseContext is Close with a limit: when ctx ends, it discards what is still
+// queued for subscribers and returns an error that wraps the cause of ctx and
+// says how many of them were not done. Their running calls are their last.
 func (b *Bus) CloseContext(ctx context.Context) error {
 	running := b.refuse()
-	if b.inside() {
-		return nil
-	}
 	for _, s := range running {
 		select {
 		case <-s.ended:
@@ -140,7 +135,7 @@ func (b *Bus) CloseContext(ctx context.Context) error {
 	return nil
 }
 
-// abandon stops those who are not done.
+// abandon stops the subscriptions that are not done.
 func abandon(running []*Subscription, cause error) error {
 	n := 0
 	for _, s := range running {
@@ -157,7 +152,8 @@ func abandon(running []*Subscription, cause error) error {
 	return fmt.Errorf("bus: closed with %d of %d subscribers not done: %w", n, len(running), cause)
 }
 
-// refuse lets nothing more in and returns the subscriptions to wait for.
+// refuse ends every queue after what is in it, and returns the subscriptions to
+// wait for.
 func (b *Bus) refuse() []*Subscription {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -189,11 +185,11 @@ func (b *Bus) add(q *queue) bool {
 	return true
 }
 
-// remove ends q. What it still has is discarded.
+// remove ends q and discards what is in it.
 func (b *Bus) remove(q *queue) {
 	b.mu.Lock()
 	if old := b.queues.Load(); old != nil {
-		// A copy: Publish may be walking along the old one.
+		// A copy, since Publish may be ranging over the old one.
 		queues := slices.DeleteFunc(slices.Clone(*old), func(other *queue) bool { return other == q })
 		if len(queues) == 0 {
 			b.queues.Store(nil)
@@ -205,22 +201,9 @@ func (b *Bus) remove(q *queue) {
 	q.stop()
 }
 
-// ended is told by the goroutine of s that it is over.
+// ended is called by the goroutine of s when it ends.
 func (b *Bus) ended(s *Subscription) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.running, s)
-}
-
-// inside reports whether the caller is a subscriber of b.
-func (b *Bus) inside() bool {
-	id := goroutineID()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for s := range b.running {
-		if s.goroutine.Load() == id {
-			return true
-		}
-	}
-	return false
 }

@@ -1,5 +1,5 @@
-// Package bus carries the records of a run to whoever wants to see them, in
-// sequence order, without letting any of them harm the run.
+// Package bus delivers the records of a run to subscribers, in sequence order. A
+// slow, stuck or panicking subscriber cannot affect the run or the others.
 //
 // A [Bus] is a publisher of the run. [Bus.Subscribe] calls a function for
 // every record, on a goroutine that belongs to the subscription;
@@ -12,20 +12,20 @@
 //
 // # Slow subscribers
 //
-// Publish does not wait for anybody. Each subscription has a queue of its own
-// with room for 1,024 records ([WithQueue]) beyond the one being delivered.
-// While it is full, new records are dropped and counted; what is queued stays
-// in order, so that what is missing is one [Gap], which is told to the
-// function of [WithGap] between the record before it and the record after it.
-// [WithBlock] lets Publish wait for room instead, and with it the run.
+// Publish does not wait. Each subscription has a queue of its own for 1,024
+// records ([WithQueue]) beyond the one being delivered. While it is full, new
+// records are dropped and counted, and queued ones stay in order. The missing
+// records are one [Gap], passed to the function of [WithGap] between the record
+// before it and the record after it. [WithBlock] makes Publish, and with it the
+// run, wait for room instead.
 //
-// A subscriber that panics is recovered and served on; [Subscription.Stats]
-// tells how often and keeps the last panic.
+// A panic of a subscriber is recovered, and the next record is delivered to it;
+// [Subscription.Stats] counts panics and keeps the last one.
 //
 // # Closing
 //
 // [Bus.Close] delivers what is queued and returns when every subscriber is
 // done; [Bus.CloseContext] gives up on those that are stuck.
-// [Subscription.Close] ends one subscription at once. None of them waits when
-// it is called from inside a subscriber.
+// [Subscription.Close] ends one subscription at once. They wait for subscribers,
+// so a subscriber must not call them.
 package bus

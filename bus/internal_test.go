@@ -12,17 +12,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-func TestGoroutinesHaveDifferentNumbers(t *testing.T) {
-	here := goroutineID()
-	require.NotZero(t, here)
-	require.Equal(t, here, goroutineID())
-	there := make(chan uint64)
-	go func() { there <- goroutineID() }()
-	require.NotEqual(t, here, <-there)
-	synctest.Test(t, func(t *testing.T) { require.NotZero(t, goroutineID()) })
-}
-
-func TestSequenceNobodyRangesOverIsForgottenOnceItsContextEnded(t *testing.T) {
+func TestUnusedSequenceIsDroppedOnceItsContextEnded(t *testing.T) {
 	b := New()
 	ctx, cancel := context.WithCancel(t.Context())
 	records := b.Records(ctx, WithQueue(2))

@@ -19,9 +19,9 @@ import (
 // A model says what a subscriber with a queue of limit must see.
 type model struct {
 	limit   int
-	current bool    // something is being told, until it is released
-	waiting []entry // what is to be told next
-	told    []string
+	current bool    // something is being delivered, until it is released
+	waiting []entry // what is to be delivered next
+	entries []string
 	stats   bus.Stats
 }
 
@@ -62,9 +62,9 @@ func (m *model) settle() {
 		e := m.waiting[0]
 		m.waiting, m.current = m.waiting[1:], true
 		if e.isGap {
-			m.told = append(m.told, fmt.Sprintf("%d-%d:%d", e.gap.From, e.gap.To, e.gap.Missed))
+			m.entries = append(m.entries, fmt.Sprintf("%d-%d:%d", e.gap.From, e.gap.To, e.gap.Missed))
 		} else {
-			m.told = append(m.told, fmt.Sprint(e.seq))
+			m.entries = append(m.entries, fmt.Sprint(e.seq))
 			m.stats.Delivered++
 		}
 	}
@@ -76,7 +76,7 @@ func (m *model) settle() {
 	}
 }
 
-// A modeled subscriber is told things only as the test releases them.
+// A modeled subscriber gets things only as the test releases them.
 type modeled struct {
 	model
 	diary
@@ -91,7 +91,7 @@ func TestSubscribersSeeWhatTheModelSays(t *testing.T) {
 			var seq uint64
 			var all, live []*modeled
 			check := func(s *modeled) {
-				require.Equal(t, s.told, s.entries, "seed %d", seed)
+				require.Equal(t, s.model.entries, s.diary.entries, "seed %d", seed)
 				require.Equal(t, s.stats, s.Stats(), "seed %d", seed)
 			}
 			for range 300 {
@@ -112,7 +112,7 @@ func TestSubscribersSeeWhatTheModelSays(t *testing.T) {
 						stats := s.Stats()
 						require.LessOrEqual(t, s.stats.Delivered, stats.Delivered)
 						require.LessOrEqual(t, stats.Delivered+stats.Queued+stats.Dropped, seq)
-						s.told, s.stats = s.entries, stats
+						s.model.entries, s.stats = s.diary.entries, stats
 						break
 					}
 					synctest.Wait()
@@ -154,7 +154,7 @@ func TestSubscribersSeeWhatTheModelSays(t *testing.T) {
 	}
 }
 
-// A witness checks that the records and the gaps it is told leave no hole.
+// A witness checks that the records and the gaps that it gets leave no hole.
 type witness struct {
 	name            string
 	random          *rand.Rand

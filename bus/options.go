@@ -12,8 +12,8 @@ const defaultQueue = 1024
 type Option func(*queue)
 
 // WithQueue sets how many records may wait beyond the one being delivered.
-// Defaults to 1024. The room is allocated as it is needed. Less than 1 is a
-// panic.
+// Defaults to 1024. Memory is allocated as it is needed. WithQueue panics if n
+// is less than 1.
 func WithQueue(n int) Option {
 	if n < 1 {
 		panic(fmt.Sprintf("bus: WithQueue(%d): want 1 or more", n))
@@ -21,13 +21,13 @@ func WithQueue(n int) Option {
 	return func(q *queue) { q.limit = uint64(n) }
 }
 
-// WithBlock lets Publish wait up to d for room in a full queue before it drops
-// the record, and so can hold up the run: by d for each gap, not for each
-// record, since what follows a dropped record is dropped at once until there
-// is room again. Where several subscriptions let Publish wait, it waits for all
-// at the same time, and other subscribers have the record before it does. A
-// subscriber that publishes to its own full queue waits for itself, for d.
-// Without WithBlock nothing waits. A d that is not positive is a panic.
+// WithBlock makes Publish wait up to d for room in a full queue before it drops
+// the record, which delays the run: by d for each gap, not for each record, since
+// records after a dropped one are dropped at once until there is room again.
+// Publish waits for several such subscriptions at the same time, and after it has
+// served all others. A subscriber that publishes to its own full queue waits for
+// itself, for d. By default Publish does not wait. WithBlock panics if d is not
+// positive.
 func WithBlock(d time.Duration) Option {
 	if d <= 0 {
 		panic(fmt.Sprintf("bus: WithBlock(%v): want more than 0", d))
@@ -37,11 +37,10 @@ func WithBlock(d time.Duration) Option {
 
 // WithGap calls fn where records are missing: after the last record before the
 // gap and ahead of the first one after it, from the same goroutine that gets
-// the records. A gap at the end is told before the subscription ends with
-// [Bus.Close]. A panic of fn is one of the subscriber's. A nil fn is as no
-// WithGap at all.
+// the records. For a gap at the end it is called before [Bus.Close] returns. A
+// panic of fn counts as one of the subscriber. A nil fn is ignored.
 func WithGap(fn func(Gap)) Option {
-	return func(q *queue) { q.tell = fn }
+	return func(q *queue) { q.onGap = fn }
 }
 
 // A Gap is a series of records that were dropped because the queue was full.

@@ -14,24 +14,24 @@ import (
 type queue struct {
 	limit   uint64
 	block   time.Duration   // how long Publish may wait for room
-	tell    func(Gap)       // nil if nobody wants to know
-	expired <-chan struct{} // closed when the consumer no longer cares; may be nil
+	onGap   func(Gap)       // nil if gaps are ignored
+	expired <-chan struct{} // closed when the consumer is gone; may be nil
 	wake    chan struct{}   // one token for a parked consumer
 
 	mu       sync.Mutex
 	records  []core.Record // what the consumer gets next
 	gaps     []mark        // what is missing among them, in order
-	accepted uint64        // records ever let in
+	accepted uint64        // records ever queued
 	seen     uint64        // handed, when a publisher last needed it
 	missed   uint64        // records ever dropped
 	phase    phase
-	parked   bool          // whoever clears it sends the token
-	room     chan struct{} // closed when there is room; nil if nobody waits
+	parked   bool          // the consumer waits; clearing it obliges to send the token
+	room     chan struct{} // closed when there is room; nil if no publisher waits
 
-	_ [64]byte // what the consumer writes is on cache lines of its own
+	_ [64]byte // keeps what the consumer writes on cache lines of its own
 
-	handed  atomic.Uint64 // records ever given to the consumer
-	stopped atomic.Bool   // nothing more is handed out
+	handed  atomic.Uint64 // records ever returned by next
+	stopped atomic.Bool   // next returns nil from now on
 	wanted  atomic.Bool   // a publisher waits for room
 	half    []core.Record // the consumer's
 	holes   []mark        // the consumer's gaps
@@ -45,12 +45,12 @@ type mark struct {
 	Gap
 }
 
-// phase is how far a queue has come.
+// phase is the state of a queue.
 type phase uint8
 
 const (
 	open     phase = iota
-	draining       // lets nothing in; ends when it is empty
+	draining       // accepts no more records; ends when it is empty
 	ended
 )
 
@@ -59,8 +59,8 @@ type outcome uint8
 
 const (
 	settled   outcome = iota // queued, dropped, or too late
-	mustWait                 // there is no room, and the policy is to wait for it
-	abandoned                // the consumer no longer cares
+	mustWait                 // there is no room, and WithBlock says to wait for it
+	abandoned                // the consumer is gone
 )
 
 func (q *queue) init(options []Option) {
@@ -93,7 +93,7 @@ func (q *queue) push(r *core.Record) outcome {
 	return settled
 }
 
-// pushLate is push with patience, which began at start.
+// pushLate is push after a wait for room, which began at start.
 func (q *queue) pushLate(r *core.Record, start time.Time) {
 	timer := time.NewTimer(q.block - time.Since(start))
 	defer timer.Stop()
@@ -123,7 +123,7 @@ func (q *queue) pushLate(r *core.Record, start time.Time) {
 	}
 }
 
-// append lets r in, and unlocks.
+// append queues r, and unlocks mu.
 func (q *queue) append(r *core.Record) {
 	q.records = append(q.records, *r)
 	q.accepted++
@@ -135,8 +135,7 @@ func (q *queue) append(r *core.Record) {
 	}
 }
 
-// full looks at the consumer's side only if it must: that cache line is the
-// consumer's.
+// full reads handed only if it must: its cache line is the consumer's.
 func (q *queue) full() bool {
 	if q.accepted-q.seen < q.limit {
 		return false
@@ -151,7 +150,7 @@ func (q *queue) missing() bool {
 	return n > 0 && q.gaps[n-1].at == len(q.records)
 }
 
-// drop makes r part of the gap at the end.
+// drop adds r to the gap at the end.
 func (q *queue) drop(r *core.Record) {
 	q.missed++
 	if !q.missing() {
@@ -162,9 +161,9 @@ func (q *queue) drop(r *core.Record) {
 	gap.Missed++
 }
 
-// ask returns what is closed when there is room. The consumer looks at wanted
-// after it counted in handed; here it is the other way round, so that one of
-// the two sees the other.
+// ask returns a channel that is closed when there is room. The consumer counts
+// handed and then reads wanted; ask sets wanted and then reads handed, so one of
+// the two sees the other's change.
 func (q *queue) ask() <-chan struct{} {
 	if q.room == nil {
 		q.room = make(chan struct{})
@@ -177,7 +176,7 @@ func (q *queue) ask() <-chan struct{} {
 	return room
 }
 
-// admit answers all who asked.
+// admit wakes all publishers that asked.
 func (q *queue) admit() {
 	q.wanted.Store(false)
 	if q.room != nil {
@@ -187,17 +186,17 @@ func (q *queue) admit() {
 }
 
 // next returns the next record, which is the consumer's until it calls next
-// again, and nil after the last. It tells gaps on the way.
+// again, and nil after the last. It calls onGap for gaps on the way.
 func (q *queue) next() *core.Record {
 	if q.at > 0 {
-		q.half[q.at-1] = core.Record{} // keeps nothing alive
+		q.half[q.at-1] = core.Record{} // lets the record be collected
 	}
 	for !q.stopped.Load() {
 		switch {
 		case q.hole < len(q.holes) && q.holes[q.hole].at == q.at:
 			q.hole++
-			if q.tell != nil {
-				q.tell(q.holes[q.hole-1].Gap)
+			if q.onGap != nil {
+				q.onGap(q.holes[q.hole-1].Gap)
 			}
 		case q.at < len(q.half):
 			q.at++
@@ -240,8 +239,8 @@ func (q *queue) refill() bool {
 	}
 }
 
-// exchange gives the consumer what was queued, and the publishers the room of
-// what was consumed.
+// exchange gives the queued records to the consumer, and the consumed half to
+// the publishers.
 func (q *queue) exchange() {
 	q.half, q.records = q.records, q.half[:0]
 	q.holes, q.gaps = q.gaps, q.holes[:0]
@@ -254,7 +253,7 @@ func (q *queue) exchange() {
 	}
 }
 
-// drain lets nothing more in.
+// drain makes the queue end after what is in it.
 func (q *queue) drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -264,7 +263,7 @@ func (q *queue) drain() {
 	}
 }
 
-// stop lets nothing more in or out.
+// stop ends the queue and discards what is in it.
 func (q *queue) stop() {
 	q.stopped.Store(true)
 	q.mu.Lock()
@@ -274,7 +273,7 @@ func (q *queue) stop() {
 	q.rouse()
 }
 
-// rouse lets consumer and publishers look again.
+// rouse wakes the consumer and the publishers.
 func (q *queue) rouse() {
 	if q.parked {
 		q.parked = false
@@ -283,7 +282,7 @@ func (q *queue) rouse() {
 	q.admit()
 }
 
-// counts are those of Stats.
+// counts returns the numbers of Stats.
 func (q *queue) counts() (handed, missed, queued uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

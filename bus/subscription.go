@@ -1,43 +1,37 @@
 package bus
 
 import (
-	"bytes"
 	"errors"
-	"runtime"
 	"runtime/debug"
-	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/reprise-go/reprise/core"
 )
 
 // A Subscription is a function that is called for every record, from
-// [Bus.Subscribe] to its Close or that of the bus. Its methods are for many
-// goroutines.
+// [Bus.Subscribe] until it or the bus is closed. It is safe for concurrent use.
 type Subscription struct {
-	bus       *Bus
-	fn        func(core.Record)
-	ended     chan struct{} // closed when the goroutine is over
-	goroutine atomic.Uint64 // its number
-	queue     queue
+	bus   *Bus
+	fn    func(core.Record)
+	ended chan struct{} // closed when the goroutine has ended
+	queue queue
 
 	mu     sync.Mutex
 	panics uint64
 	last   *core.PanicError
 }
 
-// Stats tells how a subscription does. Delivered, Dropped and Queued together
-// are what was published while it was open.
+// Stats counts the records of a subscription. Delivered, Dropped and Queued
+// together are what was published while it was open.
 type Stats struct {
-	Delivered uint64           // given to the function, with the one that it is at
+	Delivered uint64           // passed to the function, including the current one
 	Dropped   uint64           // lost because the queue was full: the sum of all gaps
 	Queued    uint64           // waiting; after Close, discarded
-	Panics    uint64           // of the function and that of WithGap, runtime.Goexit included
+	Panics    uint64           // of the function and that of WithGap, including runtime.Goexit
 	LastPanic *core.PanicError // nil if there was none
 }
 
-// Stats counts as of now; after Close the numbers stay.
+// Stats returns the current counts. They do not change after Close.
 func (s *Subscription) Stats() Stats {
 	var stats Stats
 	stats.Delivered, stats.Dropped, stats.Queued = s.queue.counts()
@@ -51,19 +45,15 @@ func (s *Subscription) Stats() Stats {
 // running call of the function. Nothing is delivered after it returned.
 // Closing twice is fine.
 //
-// From inside a subscriber of the same bus, this or another, Close does not
-// wait: the running call is the last. A subscriber that waits for another
-// goroutine to call Close waits for ever.
+// The function itself must not call Close: it would wait for itself, for ever.
+// Use [Bus.Records] for a loop that ends when it has seen enough.
 func (s *Subscription) Close() {
 	s.bus.remove(&s.queue)
-	if !isClosed(s.ended) && !s.bus.inside() {
-		<-s.ended
-	}
+	<-s.ended
 }
 
 // serve is the goroutine of the subscription.
 func (s *Subscription) serve() {
-	s.goroutine.Store(goroutineID())
 	over := false
 	defer func() {
 		if !over { // by runtime.Goexit, which ends the goroutine but not the subscription
@@ -95,7 +85,7 @@ func (s *Subscription) deliver() (over bool) {
 // errGoexit stands for a function that left its goroutine.
 var errGoexit = errors.New("the subscriber ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
-// panicked counts; value is nil after a runtime.Goexit.
+// panicked records a panic; value is nil after a runtime.Goexit.
 func (s *Subscription) panicked(value any) {
 	if value == nil {
 		value = errGoexit
@@ -104,16 +94,4 @@ func (s *Subscription) panicked(value any) {
 	defer s.mu.Unlock()
 	s.panics++
 	s.last = &core.PanicError{Value: value, Stack: debug.Stack()}
-}
-
-// goroutineID is the number of the calling goroutine, which is never used
-// again. The runtime tells it only here, at the start of
-// "goroutine 18 [running]:"; it is read when a subscription begins and where
-// a Close might wait for itself, never for a record.
-func goroutineID() uint64 {
-	var buf [40]byte
-	text := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
-	number, _, _ := bytes.Cut(text, []byte(" "))
-	id, _ := strconv.ParseUint(string(number), 10, 64)
-	return id
 }

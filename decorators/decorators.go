@@ -20,13 +20,12 @@ func Tool[In, Out any](name, description string, f func(context.Context, In) (Ou
 	return actors.NewTool(name, description, s, f, opts...)
 }
 
-// Agent makes an agent of f, which calls other actors with the context it is
-// given. The JSON schema of its arguments is inferred from In; an In that has
-// none makes an agent that cannot be given to a model, and can be called all
-// the same. It panics if the name is not one that LLM services accept, if f is
-// nil or an option is invalid.
+// Agent makes an agent of f, which calls other actors with the context that it
+// gets. The JSON schema of its arguments is inferred from In. If In has none, the
+// agent can be called, but not be given to a model. Agent panics if the name is
+// not one that LLM services accept, if f is nil or an option is invalid.
 func Agent[In, Out any](name, description string, f func(context.Context, In) (Out, error), opts ...actors.Option) actors.Agent[In, Out] {
-	var arguments actors.Schema // stays nil without one: no nil *schema.Schema in it
+	var arguments actors.Schema // a nil interface, not one with a nil *schema.Schema
 	if s, err := schema.ForArguments(reflect.TypeFor[In]()); err == nil {
 		arguments = s
 	}

@@ -2,9 +2,10 @@
 //
 //	func(ctx context.Context, in In) (Out, error)
 //
-// becomes a tool or an agent unchanged. What a model is told about its
-// arguments is inferred from In, by the rules of encoding/json: a struct, a
-// map with string keys, or a pointer to one of these.
+// becomes a tool or an agent unchanged. The JSON schema of its arguments is
+// inferred from In, by the rules of encoding/json: In is a struct, a map with
+// string keys, or a pointer to one of these. For a schema that is already written,
+// see [actors.ParseSchema].
 //
 //	type City struct {
 //		Name string `json:"name" jsonschema:"the city to look up"`
@@ -12,10 +13,10 @@
 //	}
 //
 // A field is required unless it is a pointer or has omitempty or omitzero. The
-// jsonschema tag describes it, and the enum tag lists what it may be. Every
-// call that comes from a model is checked against this before the function
-// sees it, and the model is told which field is wrong.
+// jsonschema tag describes it, and the enum tag lists its values. The arguments
+// of every call from a model are checked against the schema before the function
+// is called, and the model gets an error that names each wrong field.
 //
-// Definitions are a part of the program, so wrong ones panic. A name that
-// comes from data can be checked before with [actors.CheckFunctionName].
+// Definitions are part of the program, so an invalid one panics. Check a name that
+// comes from data with [actors.CheckFunctionName] first.
 package decorators

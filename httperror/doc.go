@@ -1,6 +1,6 @@
-// Package httperror turns HTTP responses that are no success into errors that
-// Reprise understands: with the status code, which decides whether a call is
-// tried again, and the delay that the service asks for.
+// Package httperror turns HTTP responses without success into errors that carry
+// the status code, which decides whether a call is retried, and the delay that
+// the service asked for.
 //
 //	resp, err := client.Do(req)
 //	if err != nil {

@@ -13,7 +13,7 @@ import (
 // An Error is a response with a status outside of 200 to 299.
 type Error struct {
 	Code    int           // such as 503
-	After   time.Duration // what Retry-After asked for; 0 for nothing
+	After   time.Duration // of the Retry-After header; 0 for none
 	Excerpt string        // the beginning of the body, on one line
 }
 
@@ -21,8 +21,8 @@ type Error struct {
 const excerptLimit = 300
 
 // Check returns nil for a response with a status of 200 to 299, and an
-// *[Error] for every other. For the error it reads the beginning of the body;
-// closing the body remains with the caller.
+// *[Error] for every other. It reads the beginning of the body for the error;
+// the caller closes the body.
 func Check(resp *http.Response) error {
 	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
 		return nil
@@ -30,14 +30,14 @@ func Check(resp *http.Response) error {
 	e := &Error{Code: resp.StatusCode}
 	e.After, _ = core.ParseRetryAfter(resp.Header.Get, time.Now())
 	if resp.Body != nil {
-		// A body that breaks off says less, and the status is known.
+		// A body that breaks off is still an excerpt, and the status is known.
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, excerptLimit))
 		e.Excerpt = strings.Join(strings.Fields(strings.ToValidUTF8(string(body), "")), " ")
 	}
 	return e
 }
 
-// Error is a line such as "503 Service Unavailable: overloaded".
+// Error returns a line such as "503 Service Unavailable: overloaded".
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%d %s", e.Code, http.StatusText(e.Code))
 	if e.Excerpt != "" {
@@ -46,9 +46,9 @@ func (e *Error) Error() string {
 	return text
 }
 
-// StatusCode is the status code, as core.Classify asks for it.
+// StatusCode returns the status code, for core.Classify.
 func (e *Error) StatusCode() int { return e.Code }
 
-// RetryAfter is the delay that the service asked for, 0 for none, as
-// core.RetryAfter asks for it.
+// RetryAfter returns the delay that the service asked for, 0 for none, for
+// core.RetryAfter.
 func (e *Error) RetryAfter() time.Duration { return e.After }
