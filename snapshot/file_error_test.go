@@ -26,7 +26,7 @@ func TestErrorsNameRunAndFileAndSayWhatToDo(t *testing.T) {
 		"newer record": {snapshot.FramesOf(head, []byte{2, 0x91, 7}), snapshot.ErrFormat, ", byte 126: the record has version 7 and this version of Reprise reads up to version 1; use a newer Reprise"},
 		"of nobody":    {snapshot.FramesOf([]byte("\x01\x81\xa6format\x01")), snapshot.ErrCorrupt, ", byte 0, after record 6: the header names no run" + repair},
 		"no msgpack":   {snapshot.FramesOf([]byte{1, 0xc1}), snapshot.ErrCorrupt, ", byte 0, after record 6: the header: codec: malformed msgpack: 0xc1 does not begin a value" + repair},
-		"no record":    {snapshot.FramesOf(head, []byte{2, 7}), snapshot.ErrCorrupt, ", byte 126, after record 6: field 0: byte 0: malformed msgpack: msgpack: invalid code=7 decoding array length" + repair},
+		"no record":    {snapshot.FramesOf(head, []byte{2, 7}), snapshot.ErrCorrupt, ", byte 126, after record 6: field 0: byte 0: malformed msgpack: got an integer, want an array" + repair},
 		"empty":        {nil, snapshot.ErrCorrupt, ", byte 0, after record 6: no header" + repair},
 		"text":         {[]byte("hello"), snapshot.ErrCorrupt, ", byte 0, after record 6: no header" + repair},
 	} {
