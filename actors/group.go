@@ -76,51 +76,43 @@ type Actor[In, Out any] interface {
 
 // Map calls actor with each of the inputs, in parallel, and returns the
 // outputs in the order of the inputs; those of branches that did not succeed
-// are zero. The error is a *[GroupError], or, when the surroundings of the
-// group ended before all of it was done, the *[core.InterruptedError].
+// are zero. The error is a *[core.CallError] that wraps a *[GroupError], or,
+// when the surroundings of the group ended before all of it was done, the
+// *[core.InterruptedError].
+//
+// The group is a call of kind [core.KindGroup], and each call of the actor a
+// branch of it: assistant/group:name/3.
 func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) ([]Out, error) {
 	if actor == nil {
 		return nil, fmt.Errorf("actors: Map in group %q: the actor is nil", g.Name)
 	}
-	branches := make([]func(context.Context) (Out, error), len(inputs))
-	for i, in := range inputs {
-		branches[i] = func(ctx context.Context) (Out, error) { return actor.Event().Execute(ctx, in) }
-	}
-	return Parallel(ctx, g, branches...)
+	return parallel(ctx, g, len(inputs), func(ctx context.Context, i int) *core.PreparedCall[In, Out] {
+		return actor.Event().InBranch(i+1).Prepare(ctx, inputs[i])
+	})
 }
 
 // Parallel runs the branches in parallel and returns their results in the
-// order of submission, as [Map] does. Whatever a branch calls belongs to it.
+// order of submission, as [Map] does. Each is a call of kind
+// [core.KindBranch], and what it calls belongs to it.
 func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) ([]T, error) {
-	if err := g.check(); err != nil {
-		return nil, err
-	}
+	definitions := make([]*core.Definition[struct{}, T], len(branches))
 	for i, branch := range branches {
 		if branch == nil {
 			return nil, fmt.Errorf("actors: Parallel in group %q: branch %d is nil", g.Name, i+1)
 		}
-	}
-	scope := core.NewGroup(ctx, g.Name)
-	defer scope.Cancel(nil)
-	contexts := make([]context.Context, len(branches))
-	for i := range branches {
-		contexts[i] = scope.Branch(i + 1)
-	}
-	results := make([]T, len(branches))
-	o := outcome{group: g, scope: scope, contexts: contexts, errs: make([]error, len(branches))}
-	o.makeAll(func(i int) {
-		if err := contexts[i].Err(); err != nil {
-			o.ended(i, err)
-			return
+		if err := g.check(); err != nil {
+			return nil, err
 		}
-		out, err := branches[i](contexts[i])
+		var err error
+		spec := core.Spec{Kind: core.KindBranch, Name: fmt.Sprintf("%s %d", g.Name, i+1)}
+		definitions[i], err = core.NewDefinition(spec, func(ctx context.Context, _ struct{}) (T, error) { return branch(ctx) })
 		if err != nil {
-			o.ended(i, err)
-			return
+			return nil, err
 		}
-		results[i] = out
+	}
+	return parallel(ctx, g, len(branches), func(ctx context.Context, i int) *core.PreparedCall[struct{}, T] {
+		return definitions[i].Event().InBranch(i+1).Prepare(ctx, struct{}{})
 	})
-	return results, o.err(ctx)
 }
 
 func (g Group) check() error {
@@ -128,118 +120,139 @@ func (g Group) check() error {
 		return fmt.Errorf("actors: Group.Name, which is a part of addresses: %w", err)
 	}
 	if g.Workers < 0 {
-		return fmt.Errorf("actors: Group.Workers is %d; allowed is 1 or more, or 0 for all at once", g.Workers)
+		return fmt.Errorf("actors: Group.Workers is %d, want 1 or more, or 0 for all at once", g.Workers)
 	}
 	return nil
 }
 
-// outcome gathers how the branches of a group ended.
-type outcome struct {
-	group    Group
-	scope    *core.Group
-	contexts []context.Context // of the branches
-
-	mu        sync.Mutex
-	suspended error // of a branch that stopped without anything around it having ended
-	errs      []error
-	stopped   []int // branches, from 1, in no order
-	first     error // why the group failed fast
-	recalling bool  // the branches that failed on record are made again
+// parallel makes a group of n branches. Its results outlive its failure: those
+// of the branches that succeeded are valid.
+func parallel[In, Out any](ctx context.Context, g Group, n int, prepare func(context.Context, int) *core.PreparedCall[In, Out]) ([]Out, error) {
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	results := make([]Out, n)
+	spec := core.Spec{Kind: core.KindGroup, Name: g.Name, Branches: n}
+	group, err := core.NewDefinition(spec, func(ctx context.Context, _ struct{}) (struct{}, error) {
+		clear(results)
+		b := branches[In, Out]{group: g, results: results, errs: make([]error, n), calls: make([]*core.PreparedCall[In, Out], n)}
+		for i := range b.calls { // in order, before any of them begins
+			b.calls[i] = prepare(ctx, i)
+		}
+		return struct{}{}, b.run(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	_, err = group.Event().Execute(ctx, struct{}{})
+	return results, err
 }
 
-// makeAll makes the branches, each by a call of one.
-func (o *outcome) makeAll(one func(i int)) {
-	workers, left := o.group.Workers, make([]int, len(o.contexts))
+// branches are those of a group that is made.
+type branches[In, Out any] struct {
+	group   Group
+	calls   []*core.PreparedCall[In, Out]
+	results []Out
+
+	mu          sync.Mutex
+	errs        []error
+	notFinished []int // branches, from 1, in no order
+	suspended   error // of a branch that stopped although the group goes on
+	failed      bool  // the group fails, because a branch did
+}
+
+// run makes the branches: first those that have an outcome on record, which
+// are recalled, and then the others. If one of those failed, the group has
+// failed with it, and no other begins.
+func (b *branches[In, Out]) run(ctx context.Context) error {
+	var recorded, open []int
+	for i, call := range b.calls {
+		if call.Recorded() != 0 {
+			recorded = append(recorded, i)
+		} else {
+			open = append(open, i)
+		}
+	}
+	b.make(ctx, recorded, func(error) {})
+	if b.failed {
+		core.FailGroup(ctx, b.first())
+	}
+	b.make(ctx, open, func(err error) { core.FailGroup(ctx, err) })
+	return b.err(ctx)
+}
+
+// make makes the branches, and calls fail with the first error that fails the
+// group.
+func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(error)) {
+	workers := b.group.Workers
 	if workers == 0 {
-		workers = len(left)
+		workers = len(which)
 	}
-	for i := range left {
-		left[i] = i
-	}
-	each := func(branches []int, workers int) {
-		eachLimited(len(branches), workers, func(n int) { one(branches[n]) }, func(n int, err error) { o.ended(branches[n], err) })
-	}
-	if !o.group.CollectAll {
-		if recalled := o.scope.Recall(); recalled != nil {
-			left = o.resume(recalled, left, workers, each)
+	one := func(n int) {
+		i := which[n]
+		if ctx.Err() != nil {
+			b.ended(i, nil, fail)
+			return
 		}
+		out, err := b.calls[i].Execute(ctx)
+		if err != nil {
+			b.ended(i, err, fail)
+			return
+		}
+		b.results[i] = out
 	}
-	each(left, workers)
+	eachLimited(len(which), workers, one, func(n int, err error) { b.ended(which[n], err, fail) })
 }
 
-// resume makes those of the branches that may have failed when they were
-// recorded, until one fails again: it was the first. Then those that ended by
-// then are recalled, and no other is made. It returns what is left to make.
-func (o *outcome) resume(recalled *core.RecalledGroup, left []int, workers int, each func([]int, int)) []int {
-	pick := func(numbers []int) (branches []int) {
-		for _, number := range numbers {
-			if i := slices.Index(left, number-1); i >= 0 {
-				branches, left = append(branches, left[i]), slices.Delete(left, i, i+1)
-			}
+// ended takes in that a branch did not succeed; err is nil if it was not
+// started.
+func (b *branches[In, Out]) ended(i int, err error, fail func(error)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err == nil:
+		b.notFinished = append(b.notFinished, i+1)
+	case core.IsSuspension(err):
+		b.notFinished = append(b.notFinished, i+1)
+		b.suspended = err
+	default:
+		b.errs[i] = err
+		if !b.group.CollectAll && !b.failed {
+			b.failed = true
+			fail(err)
 		}
-		return branches
 	}
-	first, ended := pick(recalled.First), pick(recalled.Ended)
-	o.recalling = true
-	for o.first == nil && len(first) > 0 {
-		each(first[:1], 1)
-		first = first[1:]
-	}
-	o.recalling = false
-	if o.first == nil {
-		return slices.Sorted(slices.Values(append(left, ended...)))
-	}
-	o.scope.End(o.first)
-	each(append(first, ended...), workers)
-	o.scope.Cancel(o.first)
-	for _, i := range left {
-		o.stopped = append(o.stopped, i+1)
+}
+
+// first is the failure of the lowest number.
+func (b *branches[In, Out]) first() error {
+	for _, err := range b.errs {
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// ended takes in that a branch did not succeed. Whether it failed or was
-// stopped is decided by its context, not by its error.
-func (o *outcome) ended(branch int, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	var failed *core.CallError
-	suspension, goesOn := core.IsSuspension(err), o.contexts[branch].Err() == nil
-	if o.first != nil && (suspension || !errors.As(err, &failed)) {
-		o.stopped = append(o.stopped, branch+1)
-		return
-	}
-	if suspension && goesOn {
-		o.suspended = err // which fails no group
-		return
-	}
-	o.errs[branch] = err
-	if !goesOn || o.group.CollectAll || o.first != nil {
-		return
-	}
-	o.first = err
-	if !o.recalling {
-		o.scope.Cancel(err)
-	}
-}
-
-// err is that of the group: the end of its surroundings, or else what failed.
-func (o *outcome) err(ctx context.Context) error {
-	failed := &GroupError{Group: o.group.Name, Branches: len(o.errs)}
-	for i, err := range o.errs {
+// err is that of the group.
+func (b *branches[In, Out]) err(ctx context.Context) error {
+	failed := &GroupError{Group: b.group.Name, Branches: len(b.errs)}
+	for i, err := range b.errs {
 		if err != nil {
 			failed.Failed = append(failed.Failed, BranchError{i + 1, err})
 		}
 	}
-	if len(failed.Failed) == 0 {
-		return o.suspended
+	switch {
+	case len(failed.Failed) > 0:
+		slices.Sort(b.notFinished)
+		failed.NotFinished = b.notFinished
+		return failed
+	case b.suspended != nil:
+		return b.suspended
+	case len(b.notFinished) > 0: // the surroundings of the group ended
+		return context.Cause(ctx)
 	}
-	slices.Sort(o.stopped)
-	failed.NotFinished = o.stopped
-	if e := core.Interruption(ctx); e != nil {
-		return e
-	}
-	return failed
+	return nil
 }
 
 // errLeft is the error of a function that left its goroutine.

@@ -16,13 +16,12 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/internal/testkit"
 )
 
 // slowest takes the longer the smaller its number is.
 func slowest() actors.Tool[number, int] {
 	return decorators.Tool("slowest", "", func(ctx context.Context, in number) (int, error) {
-		return in.N * 10, testkit.Pause(ctx, time.Duration(100-in.N)*time.Second)
+		return in.N * 10, pause(ctx, time.Duration(100-in.N)*time.Second)
 	})
 }
 
@@ -32,13 +31,13 @@ func picky() actors.Tool[number, int] {
 		if in.N%2 == 0 {
 			return 0, fmt.Errorf("%d: %w", in.N, errBoom)
 		}
-		return in.N, testkit.Pause(ctx, time.Duration(in.N)*time.Second)
+		return in.N, pause(ctx, time.Duration(in.N)*time.Second)
 	})
 }
 
 // failsLater is a branch that fails when the others are under way.
 func failsLater(ctx context.Context) (int, error) {
-	if err := testkit.Pause(ctx, time.Second); err != nil {
+	if err := pause(ctx, time.Second); err != nil {
 		return 0, err
 	}
 	return failing().Call(ctx, number{})
@@ -55,7 +54,7 @@ func TestMapReturnsOutputsInTheOrderOfTheInputs(t *testing.T) {
 func TestParallelReturnsResultsInTheOrderOfSubmission(t *testing.T) {
 	both(t, func(t *testing.T, ctx context.Context) {
 		after := func(d time.Duration) func(context.Context) (time.Duration, error) {
-			return func(ctx context.Context) (time.Duration, error) { return d, testkit.Pause(ctx, d) }
+			return func(ctx context.Context) (time.Duration, error) { return d, pause(ctx, d) }
 		}
 		start := time.Now()
 		out, err := actors.Parallel(ctx, actors.Group{Name: "g"}, after(3*time.Second), after(time.Second), after(2*time.Second))
@@ -77,7 +76,7 @@ func TestWorkersLimitHowManyBranchesRunAtOnce(t *testing.T) {
 				var inside gauge
 				tool := decorators.Tool("tool", "", func(ctx context.Context, _ number) (int, error) {
 					defer inside.enter()()
-					return 0, testkit.Pause(ctx, time.Second)
+					return 0, pause(ctx, time.Second)
 				})
 				start := time.Now()
 				_, err := actors.Map(ctx, actors.Group{Name: "g", Workers: tc.workers}, tool, upTo(10))
@@ -92,15 +91,15 @@ func TestWorkersLimitHowManyBranchesRunAtOnce(t *testing.T) {
 }
 
 func TestWorkersBeginBranchesInTheOrderOfSubmission(t *testing.T) {
-	st, ctx := testkit.Run(t)
+	st, ctx := newRun(t)
 	_, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1}, echo(), upTo(3))
 	require.NoError(t, err)
-	assert.Equal(t, []string{"group:g/1/echo", "group:g/2/echo", "group:g/3/echo"}, addresses(st))
+	assert.Equal(t, []string{"group:g", "group:g/1", "group:g/2", "group:g/3"}, addresses(st))
 }
 
 func TestFirstFailureInterruptsTheOtherBranches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := testkit.Run(t)
+		st, ctx := newRun(t)
 		blocks := func(ctx context.Context) (int, error) { return block().Call(ctx, number{2}) }
 		waits := func(ctx context.Context) (int, error) {
 			again := decorators.Tool("again", "", func(context.Context, number) (int, error) { return 0, core.Retryable(errBoom) },
@@ -156,7 +155,7 @@ func TestFirstFailureKeepsWaitingBranchesFromStarting(t *testing.T) {
 
 func TestParentThatHandlesTheErrorOfAGroupCompletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := testkit.Run(t)
+		st, ctx := newRun(t)
 		parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) (string, error) {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "g"},
 				func(ctx context.Context) (int, error) { return block().Call(ctx, number{1}) }, failsLater)
@@ -174,14 +173,15 @@ func TestParentThatHandlesTheErrorOfAGroupCompletes(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "handled", out)
 		assert.ElementsMatch(t, []string{
-			"parent/group:g/2/failing failed", "parent/group:g/1/block interrupted", "parent/echo completed", "parent completed",
+			"parent/group:g/2/failing failed", "parent/group:g/2 failed", "parent/group:g/1/block interrupted", "parent/group:g/1 interrupted",
+			"parent/group:g failed", "parent/echo completed", "parent completed",
 		}, settled(st))
 	})
 }
 
 func TestParentThatReturnsTheErrorOfAGroupFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := testkit.Run(t)
+		st, ctx := newRun(t)
 		parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) ([]int, error) {
 			return actors.Map(ctx, actors.Group{Name: "g"}, picky(), upTo(3))
 		})
@@ -266,10 +266,10 @@ func TestInvalidGroupCallsNothing(t *testing.T) {
 	}{
 		{"no name", actors.Group{}, "Group.Name, which is a part of addresses: core: the name is empty"},
 		{"space around the name", actors.Group{Name: " g"}, `Group.Name, which is a part of addresses: core: the name " g" begins or ends with a space`},
-		{"negative workers", actors.Group{Name: "g", Workers: -1}, "actors: Group.Workers is -1; allowed is 1 or more, or 0 for all at once"},
+		{"negative workers", actors.Group{Name: "g", Workers: -1}, "actors: Group.Workers is -1, want 1 or more, or 0 for all at once"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			st, ctx := testkit.Run(t)
+			st, ctx := newRun(t)
 			out, err := actors.Map(ctx, tc.group, echo(), upTo(3))
 			require.ErrorContains(t, err, tc.want)
 			assert.Empty(t, out)
@@ -281,7 +281,8 @@ func TestInvalidGroupCallsNothing(t *testing.T) {
 func TestBranchesNumberTheirCallsEachForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := []string{
-			"parent",
+			"parent", "parent/group:collect", "parent/group:collect#2", "parent/group:a%2Fb",
+			"parent/group:collect/1", "parent/group:collect/2", "parent/group:collect/3", "parent/group:collect#2/1", "parent/group:a%2Fb/1",
 			"parent/group:collect/1/echo", "parent/group:collect/1/echo#2",
 			"parent/group:collect/2/echo", "parent/group:collect/2/echo#2",
 			"parent/group:collect/3/echo", "parent/group:collect/3/echo#2",
@@ -290,10 +291,10 @@ func TestBranchesNumberTheirCallsEachForItself(t *testing.T) {
 			"parent/echo",
 		}
 		for range 50 {
-			st, ctx := testkit.Run(t)
+			st, ctx := newRun(t)
 			branch := func(ctx context.Context) (int, error) {
 				for range 2 {
-					if err := testkit.Pause(ctx, rand.N(time.Second)); err != nil {
+					if err := pause(ctx, rand.N(time.Second)); err != nil {
 						return 0, err
 					}
 					if _, err := echo().Call(ctx, number{1}); err != nil {
@@ -318,7 +319,7 @@ func TestBranchesNumberTheirCallsEachForItself(t *testing.T) {
 }
 
 func TestGroupsNest(t *testing.T) {
-	st, ctx := testkit.Run(t)
+	st, ctx := newRun(t)
 	rows := make([]func(context.Context) ([]int, error), 2)
 	for i := range rows {
 		rows[i] = func(ctx context.Context) ([]int, error) {
@@ -333,16 +334,16 @@ func TestGroupsNest(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, [][]int{{1, 2}, {1, 2}}, out)
 	assert.ElementsMatch(t, []string{
-		"parent",
-		"parent/group:grid/1/group:row/1/echo", "parent/group:grid/1/group:row/2/echo",
-		"parent/group:grid/2/group:row/1/echo", "parent/group:grid/2/group:row/2/echo",
+		"parent", "parent/group:grid", "parent/group:grid/1", "parent/group:grid/2",
+		"parent/group:grid/1/group:row", "parent/group:grid/1/group:row/1", "parent/group:grid/1/group:row/2",
+		"parent/group:grid/2/group:row", "parent/group:grid/2/group:row/1", "parent/group:grid/2/group:row/2",
 	}, addresses(st))
-	assert.Equal(t, 3, recordOf(t, st, "parent/group:grid/1/group:row/2/echo").Address.Depth())
+	assert.Equal(t, 4, recordOf(t, st, "parent/group:grid/1/group:row/2").Address.Depth())
 }
 
 func TestFailureOfANestedGroupIsKeptInside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := testkit.Run(t)
+		st, ctx := newRun(t)
 		handles := func(ctx context.Context) (string, error) {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "inner"},
 				func(ctx context.Context) (int, error) { return block().Call(ctx, number{1}) }, failsLater)
@@ -366,7 +367,7 @@ func TestFailureOfANestedGroupIsKeptInside(t *testing.T) {
 
 func TestFailureOfAGroupInterruptsWhatItsBranchesCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := testkit.Run(t)
+		st, ctx := newRun(t)
 		worker := decorators.Agent("worker", "", func(ctx context.Context, in number) ([]int, error) {
 			if in.N == 2 {
 				_, err := failsLater(ctx)
@@ -388,7 +389,7 @@ func TestFailureOfAGroupInterruptsWhatItsBranchesCall(t *testing.T) {
 		assert.Equal(t, "handled", out)
 		assert.Equal(t, core.StatusCompleted, recordOf(t, st, "parent").Status)
 		for _, address := range []string{
-			"parent/group:outer/1/worker", "parent/group:outer/1/worker/group:inner/1/block", "parent/group:outer/1/worker/group:inner/2/block",
+			"parent/group:outer/1", "parent/group:outer/1/group:inner/1", "parent/group:outer/1/group:inner", "parent/group:outer/1/group:inner/2",
 		} {
 			r := recordOf(t, st, address)
 			assert.Equal(t, core.StatusInterrupted, r.Status, address)
@@ -401,7 +402,7 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 	for _, g := range []actors.Group{{Name: "g"}, {Name: "g", Workers: 2}, {Name: "g", CollectAll: true}} {
 		t.Run(fmt.Sprintf("%+v", g), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				st, ctx := testkit.Run(t)
+				st, ctx := newRun(t)
 				var inGroup error
 				parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) (string, error) {
 					_, inGroup = actors.Map(ctx, g, block(), upTo(4))
@@ -432,7 +433,7 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 
 func TestInterruptOfTheRunWinsOverAFailureInAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := testkit.Run(t)
+		st, ctx := newRun(t)
 		var inGroup error
 		parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) (int, error) {
 			_, inGroup = actors.Parallel(ctx, actors.Group{Name: "g", CollectAll: true},
@@ -446,7 +447,8 @@ func TestInterruptOfTheRunWinsOverAFailureInAGroup(t *testing.T) {
 		require.ErrorIs(t, inGroup, core.ErrInterrupted)
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		assert.Equal(t, []string{
-			"parent/group:g/1/failing failed", "parent/group:g/2/block interrupted", "parent interrupted",
+			"parent/group:g/1/failing failed", "parent/group:g/1 failed", "parent/group:g/2/block interrupted", "parent/group:g/2 interrupted",
+			"parent/group:g interrupted", "parent interrupted",
 		}, settled(st))
 	})
 }

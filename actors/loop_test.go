@@ -16,7 +16,6 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/internal/testkit"
 )
 
 func TestAgentAnswersWithoutTools(t *testing.T) {
@@ -57,7 +56,7 @@ func TestAgentCallsAToolAndTellsTheModel(t *testing.T) {
 }
 
 func TestEachCallOfTheLoopIsRecorded(t *testing.T) {
-	st, ctx := testkit.Run(t)
+	st, ctx := newRun(t)
 	model := newScript(asks(call("echo", `{"n":1}`), call("echo", `{"n":2}`)), asks(call("echo", `{"n":3}`)), says("done"))
 	agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo()), actors.WithToolWorkers(1))
 	_, err := agent.Call(ctx, actors.Ask("?"))
@@ -91,14 +90,14 @@ func TestToolCallsOfOneTurnRunInParallelUpToToolWorkers(t *testing.T) {
 				var inside gauge
 				slow := decorators.Tool("slow", "", func(ctx context.Context, _ number) (int, error) {
 					defer inside.enter()()
-					return 0, testkit.Pause(ctx, time.Second)
+					return 0, pause(ctx, time.Second)
 				})
 				var calls []actors.ToolCall
 				for range tc.calls {
 					calls = append(calls, call("slow", `{"n":1}`))
 				}
 				model := newScript(asks(calls...), says("done"))
-				_, ctx := testkit.Run(t)
+				_, ctx := newRun(t)
 				start := time.Now()
 				_, err := actors.NewAgent("assistant", model.llm(), append(tc.opts, actors.WithTools(slow))...).Call(ctx, actors.Ask("?"))
 
@@ -114,7 +113,7 @@ func TestToolCallsOfOneTurnRunInParallelUpToToolWorkers(t *testing.T) {
 func TestToolResultsAreInTheOrderOfTheCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slowFirst := decorators.Tool("slow_first", "", func(ctx context.Context, in number) (int, error) {
-			return in.N, testkit.Pause(ctx, time.Duration(10-in.N)*time.Second)
+			return in.N, pause(ctx, time.Duration(10-in.N)*time.Second)
 		})
 		var (
 			calls []actors.ToolCall
@@ -146,7 +145,7 @@ func TestMistakesOfTheModelAreFedBackToIt(t *testing.T) {
 		{"no arguments", []actors.Function{echo()}, call("echo", ``), "invalid arguments for echo: n: required field is missing"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			st, ctx := testkit.Run(t)
+			st, ctx := newRun(t)
 			model := newScript(asks(tc.call), says("sorry"))
 			answer, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(tc.tools...)).Call(ctx, actors.Ask("?"))
 
@@ -176,7 +175,7 @@ func TestArgumentsThatAreNoJSONAreFedBack(t *testing.T) {
 
 func TestOneMistakeDoesNotKeepTheOtherCallsOfATurn(t *testing.T) {
 	model := newScript(asks(call("echo", `{"n":1}`), call("nothing", `{}`), call("echo", `{"n":3}`)), says("done"))
-	st, ctx := testkit.Run(t)
+	st, ctx := newRun(t)
 	_, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo())).Call(ctx, actors.Ask("?"))
 
 	require.NoError(t, err)
@@ -193,7 +192,7 @@ func failing() actors.Tool[number, int] {
 }
 
 func TestToolThatFailsForGoodIsFedBack(t *testing.T) {
-	st, ctx := testkit.Run(t)
+	st, ctx := newRun(t)
 	model := newScript(asks(call("failing", `{"n":1}`), call("echo", `{"n":2}`)), says("it does not work"))
 	answer, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(failing(), echo())).Call(ctx, actors.Ask("?"))
 
@@ -216,7 +215,7 @@ func TestToolIsRetriedBeforeTheModelIsTold(t *testing.T) {
 			}
 			return attempts, nil
 		})
-		_, ctx := testkit.Run(t)
+		_, ctx := newRun(t)
 		model := newScript(asks(call("flaky", `{"n":1}`)), says("done"))
 		_, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(flaky)).Call(ctx, actors.Ask("?"))
 
@@ -303,7 +302,7 @@ func TestAnswerInTheLastTurnIsAnAnswer(t *testing.T) {
 func TestUsageIsSummedOverTheTurns(t *testing.T) {
 	first := core.Usage{InputTokens: 10, OutputTokens: 2, Cost: 0.5}
 	second := core.Usage{InputTokens: 20, OutputTokens: 3, Cost: 0.25}
-	st, ctx := testkit.Run(t)
+	st, ctx := newRun(t)
 	model := newScript(using(first, asks(call("echo", `{"n":1}`))), using(second, says("done")))
 	answer, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo())).Call(ctx, actors.Ask("?"))
 
@@ -318,7 +317,7 @@ func TestUsageOfAFailedAnswerIsCounted(t *testing.T) {
 	llm := actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Usage: spent}, errBoom
 	})
-	st, ctx := testkit.Run(t)
+	st, ctx := newRun(t)
 	_, err := llm.Call(ctx, actors.Request{})
 
 	require.ErrorIs(t, err, errBoom)
@@ -433,7 +432,7 @@ func TestOutputOfAToolIsTextForTheModel(t *testing.T) {
 }
 
 func TestAgentIsAToolOfAnother(t *testing.T) {
-	st, ctx := testkit.Run(t)
+	st, ctx := newRun(t)
 	researcher := newScript(asks(call("echo", `{"n":4}`)), says("It is 4 °C."))
 	inner := actors.NewAgent("inner", researcher.llm(), actors.WithTools(echo()), actors.WithDescription("Finds things out."))
 	boss := newScript(asks(call("inner", `{"text":"How warm is it?"}`)), says("Wear a coat."))
@@ -476,7 +475,7 @@ func TestFailureOfAnInnerAgentIsFedBack(t *testing.T) {
 
 func TestInterruptDuringAToolCallSuspendsTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := testkit.Run(t)
+		st, ctx := newRun(t)
 		model := newScript(asks(call("echo", `{"n":1}`), call("block", `{"n":2}`)), says("never said"))
 		agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo(), block()))
 		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "deploy", "ops") })
@@ -499,7 +498,7 @@ func TestInterruptDuringAToolCallSuspendsTheAgent(t *testing.T) {
 
 func TestInterruptInsideAnInnerAgentSuspendsBoth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := testkit.Run(t)
+		st, ctx := newRun(t)
 		inner := actors.NewAgent("inner", newScript(asks(call("block", `{"n":1}`))).llm(), actors.WithTools(block()))
 		boss := newScript(asks(call("inner", `{"text":"wait"}`)), says("never said"))
 		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
@@ -516,7 +515,7 @@ func TestInterruptInsideAnInnerAgentSuspendsBoth(t *testing.T) {
 
 func TestToolThatEndsInSpiteOfAnInterruptIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := testkit.Run(t)
+		st, ctx := newRun(t)
 		deaf := decorators.Tool("deaf", "", func(_ context.Context, in number) (int, error) {
 			<-time.After(2 * time.Second)
 			return in.N, nil
@@ -535,7 +534,7 @@ func TestToolThatEndsInSpiteOfAnInterruptIsKept(t *testing.T) {
 
 func TestAgentThatSwallowsAnInterruptDoesNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := testkit.Run(t)
+		st, ctx := newRun(t)
 		swallowing := decorators.Agent("assistant", "", func(ctx context.Context, in number) (int, error) {
 			_, _ = block().Call(ctx, in)
 			return 42, nil
@@ -560,14 +559,14 @@ func TestParallelToolCallsHaveTheSameAddressesInEveryRun(t *testing.T) {
 			found := make([]string, calls+1)
 			where := decorators.Tool("where", "", func(ctx context.Context, in number) (int, error) {
 				found[in.N] = core.ScopeOf(ctx).Address().String()
-				return in.N, testkit.Pause(ctx, rand.N(100*time.Millisecond))
+				return in.N, pause(ctx, rand.N(100*time.Millisecond))
 			})
 			var wishes []actors.ToolCall
 			for n := 1; n <= calls; n++ {
 				wishes = append(wishes, call("where", fmt.Sprintf(`{"n":%d}`, n)))
 			}
 			model := newScript(asks(wishes...), says("done"))
-			_, ctx := testkit.Run(t)
+			_, ctx := newRun(t)
 			agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(where), actors.WithToolWorkers(1+rand.IntN(calls)))
 			_, err := agent.Call(ctx, actors.Ask("?"))
 
@@ -580,7 +579,7 @@ func TestParallelToolCallsHaveTheSameAddressesInEveryRun(t *testing.T) {
 }
 
 func TestRetriedAgentMakesItsCallsAnew(t *testing.T) {
-	st, ctx := testkit.Run(t)
+	st, ctx := newRun(t)
 	attempts := 0
 	agent := decorators.Agent("assistant", "", func(ctx context.Context, in number) (int, error) {
 		if _, err := echo().Call(ctx, in); err != nil {
@@ -595,5 +594,5 @@ func TestRetriedAgentMakesItsCallsAnew(t *testing.T) {
 	_, err := agent.Call(ctx, number{1})
 
 	require.NoError(t, err)
-	assert.Equal(t, []string{"assistant", "assistant/echo", "assistant@2/echo", "assistant@2/group:again/1/echo"}, addresses(st))
+	assert.Equal(t, []string{"assistant", "assistant/echo", "assistant@2/echo", "assistant@2/group:again", "assistant@2/group:again/1"}, addresses(st))
 }

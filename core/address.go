@@ -16,7 +16,8 @@ import (
 //	assistant/step:collect               a call with a tag
 //	assistant@2/get_weather              a call by the second attempt of assistant
 //	assistant@pre/get_weather            a call by a precondition of assistant
-//	assistant/group:collect/3/get_weather  a call by branch 3 of a group
+//	assistant/group:collect/3            branch 3 of a group
+//	assistant/group:collect/3/get_weather  a call by that branch
 //
 // Names and tags are escaped, so two different calls of a run never share an
 // address. Addresses are comparable; the zero Address is the run itself.
@@ -131,22 +132,13 @@ func (a Address) AppendTo(b []byte) []byte {
 	return b
 }
 
-// Depth is the number of calls and group branches around the call: 0 for a
-// root call.
+// Depth is the number of calls around the call: 0 for a root call.
 func (a Address) Depth() int {
 	scope := a.Scope()
 	if scope == "" {
 		return 0
 	}
-	depth := 0
-	segments := strings.Split(scope, "/")
-	for i := 0; i < len(segments); i++ {
-		depth++
-		if strings.HasPrefix(segments[i], groupPrefix) {
-			i++ // a group and the number of its branch are one step down
-		}
-	}
-	return depth
+	return 1 + strings.Count(scope, "/")
 }
 
 // Scope is the path of what numbered the call, with the attempt where it was

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/state"
 )
@@ -158,9 +159,8 @@ func TestHelpersOutsideARunDoNothing(t *testing.T) {
 		is(t, state.Put(ctx, "key", 1), core.ErrNoRun)
 		_, _, err := state.Get[int](ctx, "key")
 		is(t, err, core.ErrNoRun)
-		g := core.NewGroup(ctx, "all")
-		defer g.Cancel(nil)
-		return call(g.Branch(1), tool(t, steady, succeed))
+		out, err := group(ctx, "all", calling(tool(t, steady, succeed)))
+		return out[0], err
 	}))
 	completed(t, out, err)
 	if a := tool(t, steady, succeed).Event().Prepare(t.Context(), "in").Address(); !a.IsZero() {
@@ -170,11 +170,18 @@ func TestHelpersOutsideARunDoNothing(t *testing.T) {
 
 func TestGroupOutsideARunCancelsItsBranches(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		g := core.NewGroup(t.Context(), "all")
-		time.AfterFunc(time.Second, func() { g.Cancel(errBoom) })
-		_, err := call(g.Branch(1), tool(t, steady, listening(time.Hour)))
-		interrupted(t, err, core.InterruptGroup)
+		elapsed := stopwatch()
+		_, err := actors.Parallel(t.Context(), actors.Group{Name: "all"},
+			func(ctx context.Context) (string, error) { return "", errors.Join(pause(ctx, time.Second), errBoom) },
+			func(ctx context.Context) (string, error) {
+				_, err := call(ctx, tool(t, steady, listening(time.Hour)))
+				interrupted(t, err, core.InterruptGroup)
+				is(t, err, errBoom)
+				return "", err
+			})
+		failed(t, err, core.ReasonPermanent)
 		is(t, err, errBoom)
+		equal(t, "time", elapsed(), time.Second)
 	})
 }
 

@@ -40,11 +40,10 @@ type Question struct {
 // [ErrNoRun].
 func Await[T any](ctx context.Context, question string) (T, error) {
 	var answer T
-	s := scopeOf(ctx)
-	if s == nil || s.call.parent == nil {
+	s := ScopeOf(ctx)
+	if s == nil || s.call == nil {
 		return answer, ErrNoRun
 	}
-	// Branches of a group number their questions each for itself, as calls.
 	mark := "?"
 	if s.attempt == beforeFirst {
 		mark += preconditions
@@ -55,9 +54,7 @@ func Await[T any](ctx context.Context, question string) (T, error) {
 		return err
 	})
 	if suspended != nil {
-		for around := s; around != nil; around = around.call.parent {
-			around.stopped.CompareAndSwap(nil, suspended)
-		}
+		s.stopped.CompareAndSwap(nil, suspended)
 		return answer, suspended
 	}
 	return answer, err
@@ -121,28 +118,16 @@ func decodeJSON(encoded []byte, v any) (err error) {
 	return json.Unmarshal(text, v)
 }
 
-// asker is a run that can ask questions.
-type asker interface {
-	// Ask returns the answer to the question, if there is one. Otherwise it
-	// records that it is waited for, unless that was recorded before. The
-	// answer to a question that was refused is set aside, and waited for anew.
-	Ask(s *Scope, q Question) (answer []byte, ok bool, err error)
-}
-
 // ask hands the answer to the question to take, which says whether it fits.
 // Without an answer that does, it returns the suspension to stop with.
 func (s *Scope) ask(q Question, take func(encoded []byte) error) (*InterruptedError, error) {
-	run, ok := s.call.root.run.(asker)
-	if !ok {
-		return nil, fmt.Errorf("core: this run cannot ask questions")
-	}
 	e := &InterruptedError{Reason: InterruptAwait, Message: q.Text, Question: q.ID, Cause: ErrAwaiting}
 	for {
-		encoded, ok, err := run.Ask(s, q)
+		encoded, err := s.root.run.Ask(s, q)
 		switch {
 		case err != nil:
 			return nil, err
-		case !ok:
+		case encoded == nil:
 			return e, nil
 		}
 		unfit := take(encoded)

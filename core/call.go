@@ -2,215 +2,284 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
-// call is one call in progress, without its types. The engine below is the
-// same for every actor; body does what needs the types.
+// call is one call, without its types. It does not change while the call is
+// made: what happens is in its Progress, and in the results that the steps
+// return.
 type call struct {
-	body    body   // nil for a root and a branch, which are only places
-	root    *Root  // of the run; nil outside one
-	parent  *Scope // nil for a root, and outside a run
+	typed   typed // what needs the types
 	spec    *Spec
 	policy  *Policy
+	custom  bool // the policy is the event's own
+	root    *Root
+	parent  *Scope // around the call
+	scope   *Scope // that numbered it; parent, or around that
 	address Address
-	told    *Record // to be used for the next that is told; nil if there is none
+	ordinal int
 
-	// The latest attempt, how it ended, and what follows from it. They are
-	// here and not on the stack, so that the goroutine of a waiting call does
-	// with the smallest stack there is.
-	started instant       // the attempt
-	clocked int64         // the time of day when it did, Unix in nanoseconds; in a run
-	took    time.Duration // the attempt, once it ended
-	spent   time.Duration // on attempts and waits before it
-	r       result
-	lastErr error         // of the attempt before
-	delay   time.Duration // before the next attempt
-	source  Source        // of the delay
-	custom  bool          // the policy is the event's own
-	last    bool          // no attempt may follow this one
-	entered bool          // an attempt was begun by this process
+	input    Hash              // identity of the input, where it is recorded
+	inputErr error             // why there is none
+	claimed  *Claim            // until the first record of the call
+	found    *Progress         // what was recorded; nil for nothing
+	refused  error             // why the call must not begin
+	off      *InterruptedError // the scope around it had stopped when it was claimed
 }
 
-// execute is the way of a call: preconditions, then attempts until one
-// settles it.
-func (t *typedCall[In, Out]) execute() error {
-	first, err := t.admit(&t.first)
-	if first != nil {
-		err = t.attempts(first)
+// execute makes the call: one step after the other until it has an outcome or
+// is suspended. What comes next depends on nothing but what its records come
+// to, so that a call which is resumed goes on like one that never stopped.
+func (c *call) execute(first *Scope) error {
+	if c.parent.call == nil {
+		c.root.enter()
+		defer c.root.leave()
 	}
-	t.release()
-	return err
-}
-
-// goOn takes up a call whose first attempt was made and failed.
-func (c *call) goOn(s *Scope) error {
-	c.start()
-	if done, err := c.settle(s); done {
+	if err := c.mayBegin(); err != nil {
 		return err
 	}
-	return c.attempts(c.next(s))
-}
-
-// admit does what comes once, before the first attempt, in its scope s. It
-// returns the scope to make the attempt in; nil, with the error, if the call
-// has ended.
-func (c *call) admit(s *Scope) (*Scope, error) {
-	c.start()
-	if c.parent.Closed() {
-		return nil, ErrAttemptOver
+	var p Progress
+	if c.found != nil {
+		p = *c.found
 	}
-	if c.policy.err != nil {
-		c.r = result{err: c.policy.err, stage: StageDefinition}
-		return nil, c.failBefore(s, ReasonPermanent)
-	}
-	if c.root != nil && c.root.settings.Recalls {
-		if rec := c.recalled(s); rec != nil {
-			return c.recall(s, rec)
+	for s := first; ; s = nil {
+		step := p.next(c.rules(), time.Now())
+		if step.do == doReturn {
+			return c.replay(first)
+		}
+		if s == nil {
+			s = &Scope{outer: first.outer, root: c.root, call: c}
+		}
+		s.attempt = step.attempt
+		if err := c.take(&p, s, step); err != nil || p.HasOutcome() {
+			return err
 		}
 	}
-	if done, err := c.checkpoint(s); done {
-		return nil, err
+}
+
+// take takes one step. The call has ended when it returns an error or p has an
+// outcome.
+func (c *call) take(p *Progress, s *Scope, step step) error {
+	switch step.do {
+	case doRefuse:
+		return Permanent(fmt.Errorf("%s: %w", c.address, step.err))
+	case doRetrace:
+		return c.retrace(s)
 	}
-	// What comes before the first attempt takes none of its time.
-	if c.root != nil && c.root.settings.Check != nil {
-		c.start()
+	if step.after > 0 || step.do == doMake && p.Phase == PhaseWaiting && s.attempt > 0 {
+		if err := c.wait(p, s, step.after); err != nil {
+			return err
+		}
+	} else if err := c.checkpoint(p, s); err != nil {
+		return err
 	}
-	if !c.body.conditional() {
-		return s, nil
+	switch step.do {
+	case doFail:
+		return c.failInDoubt(p, s, step.err)
+	case doAsk:
+		return c.askInDoubt(p, s)
+	case doBegin:
+		if err := c.precede(p, s); err != nil {
+			return err
+		}
 	}
-	return c.precede(s)
+	if p.Phase == PhaseSucceeded { // its output was not kept: it is made anew
+		p.Spent, p.Delay, p.Err = 0, 0, nil
+	}
+	return c.attempt(p, s)
+}
+
+// mayBegin returns the error of a call that must not.
+func (c *call) mayBegin() error {
+	switch {
+	case c.parent.Closed():
+		return ErrAttemptOver
+	case c.off != nil:
+		return c.off
+	case c.refused != nil:
+		return c.halt(c.refused)
+	}
+	return nil
+}
+
+func (c *call) rules() rules {
+	r := rules{kind: c.spec.Kind, inDoubt: c.spec.InDoubt, strict: c.root.settings.Strict}
+	if c.policy != nil {
+		r.maxAttempts = c.policy.config.MaxAttempts
+	}
+	return r
 }
 
 // precede runs the preconditions, in a scope of their own: they do not run
 // again when the call is resumed, and so must number no call of its handler.
-// What they left behind may still look at that scope when the attempt begins.
-func (c *call) precede(s *Scope) (*Scope, error) {
-	before := &Scope{outer: s.outer, call: c, attempt: beforeFirst}
-	c.body.require(before.context(), &c.r)
-	before.closed.Store(true)
+// What they left behind may still use that scope when the attempt begins.
+func (c *call) precede(p *Progress, s *Scope) error {
+	if c.policy.err != nil {
+		return c.refuse(p, s, result{err: c.policy.err, stage: StageDefinition}, ReasonPermanent)
+	}
+	if c.inputErr != nil {
+		return c.refuse(p, s, result{err: c.inputErr, stage: StageEntry}, ReasonPermanent)
+	}
+	if !c.typed.conditional() {
+		return nil
+	}
+	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: beforeFirst}
+	r := c.typed.require(before.context())
+	before.close()
 	s.used.Store(before.used.Load())
-	if e := before.stopped.Load(); e != nil {
-		return nil, c.suspend(s, e, StageEntry)
+	switch e := before.stopped.Load(); {
+	case e != nil:
+		return c.suspend(p, s, r, e, StageEntry)
+	case r.err == nil:
+		return c.checkpoint(p, s)
 	}
-	if c.r.err != nil {
-		return nil, c.refuse(s)
+	if e := c.parent.ending(); e != nil {
+		return c.suspend(p, s, r, e, StageEntry)
 	}
-	if done, err := c.checkpoint(s); done {
-		return nil, err
+	if r.panicked {
+		return c.refuse(p, s, r, ReasonPanic)
 	}
-	c.start()
-	return s, nil
+	return c.refuse(p, s, r, ReasonPrecondition)
 }
 
-// hasLimit reports whether attempts of the call have an end in time.
-func (c *call) hasLimit() bool { return c.timeout() > 0 || c.policy.config.RetryTimeout > 0 }
-
-// timeout is that of an attempt, 0 for none.
-func (c *call) timeout() time.Duration { return c.policy.timeout(c.spec, c.custom) }
-
-// refuse ends a call whose preconditions do not hold.
-func (c *call) refuse(s *Scope) error {
-	if e := c.suspension(s.outer); e != nil {
-		return c.suspend(s, e, StageEntry)
+// attempt makes one attempt and appends what became of it.
+func (c *call) attempt(p *Progress, s *Scope) error {
+	if total := c.policy.config.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than it should
+		before := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt - 1}
+		return c.fail(p, before, c.classify(p, before, result{err: p.Err, stage: StageHandler}), ReasonRetryTimeout)
 	}
-	reason := ReasonPrecondition
-	if c.r.panicked {
-		reason = ReasonPanic
+	began := time.Now()
+	if err := c.appendStarted(p, s, began); err != nil {
+		return err
 	}
-	return c.failBefore(s, reason)
+	r := c.pass(s, began, p.Spent)
+	r.took = time.Since(began)
+	return c.settle(p, s, r)
 }
 
-// attempts runs one attempt after the other, beginning with s.
-func (c *call) attempts(s *Scope) error {
-	for {
-		if err := c.attempt(s); err != nil {
-			return err
-		}
-		if done, err := c.settle(s); done {
-			return err
-		}
-		s = c.next(s)
+// pass is one pass through handler, postconditions and artifact storage.
+func (c *call) pass(s *Scope, began time.Time, spent time.Duration) result {
+	if c.spec.Kind == KindGroup {
+		s.beginGroup()
+		defer s.endGroup()
 	}
+	if limit := c.limitOf(began, spent); limit != nil {
+		return c.passWithin(s, limit)
+	}
+	r := c.typed.pass(s.context())
+	s.close()
+	return r
 }
 
-// next is the scope of the attempt after that of s.
-func (c *call) next(s *Scope) *Scope {
-	return &Scope{outer: s.outer, call: c, attempt: s.attempt + 1}
+// settle decides what the end of an attempt means, and appends it.
+func (c *call) settle(p *Progress, s *Scope, r result) error {
+	r = c.overdue(s, r)
+	if e := c.suspension(s, r); e != nil {
+		return c.suspend(p, s, r, e, StageHandler)
+	}
+	if r.err == nil {
+		r = c.polled(s, r)
+	} else if IsSuspension(r.err) {
+		r.err = &settledError{r.err}
+	}
+	if r.err == nil {
+		return c.complete(p, s, r, "")
+	}
+	f := c.classify(p, s, r)
+	v := c.decide(p, s, &f)
+	switch {
+	case v.suspended != nil && !v.promised:
+		return c.suspend(p, s, f.result, v.suspended, StageHandler)
+	case v.reason != ReasonNone:
+		return c.fail(p, s, f, v.reason)
+	}
+	if err := c.retry(p, s, f, v); err != nil || v.suspended == nil {
+		return err
+	}
+	promised := &Scope{outer: s.outer, root: c.root, call: c, attempt: p.Attempt}
+	return c.suspend(p, promised, result{}, v.suspended, StageWait)
 }
 
-// attempt makes one attempt, whose result is c.r. Its error says that the
-// attempt could not even begin.
-func (c *call) attempt(s *Scope) error {
-	if s.attempt > 0 {
-		c.startNext()
-		if total := c.policy.config.RetryTimeout; total > 0 && c.spent >= total {
-			c.took = 0
-			return c.fail(&Scope{outer: s.outer, call: c, attempt: s.attempt - 1}, ReasonRetryTimeout) // the wait took longer than it should
+// retrace runs the handler of an attempt again that has an outcome, and records
+// nothing: its results come from the calls inside.
+func (c *call) retrace(s *Scope) error {
+	r := c.pass(s, time.Now(), 0)
+	if e := c.suspension(s, r); e != nil {
+		c.stopParent(e)
+		return e
+	}
+	traced := c.record(StatusCompleted, s.attempt, time.Now())
+	if r.err != nil {
+		traced.Status, traced.Err = StatusFailed, r.err
+	} else if r.kept != nil {
+		traced.Detail = &Detail{Output: r.kept.encoded, Artifact: r.kept.artifact}
+	}
+	outcome, err := c.root.run.Replay(s, &traced)
+	switch {
+	case err != nil:
+		return c.halt(err)
+	case outcome.Status == StatusFailed:
+		e := recordedFailure(&outcome)
+		if c.spec.Kind == KindGroup && r.err != nil {
+			e.Err = r.err // with what the branches really returned
 		}
+		return e
+	case c.spec.Kind == KindGroup || c.spec.Kind == KindBranch || c.spec.NoStore:
+		return r.err
 	}
-	if c.root != nil {
-		if err := c.recordStarted(s); err != nil {
-			return err
-		}
+	return c.decode(&outcome)
+}
+
+// replay returns the recorded outcome: nothing runs and nothing waits.
+func (c *call) replay(s *Scope) error {
+	outcome, err := c.root.run.Replay(s, nil)
+	if err != nil {
+		return c.halt(err)
 	}
-	if c.hasLimit() {
-		c.limited(s)
-	} else {
-		c.body.pass(s.context())
-		s.closed.Store(true)
+	if outcome.Status == StatusFailed {
+		return recordedFailure(&outcome)
 	}
-	c.took = c.started.since()
+	return c.decode(&outcome)
+}
+
+// decode makes the recorded output that of the call.
+func (c *call) decode(outcome *Record) error {
+	if err := c.typed.decodeOutput(outcome.Encoded()); err != nil {
+		return c.halt(&DecodeError{c.address, err})
+	}
 	return nil
 }
 
-// context is what the handler gets. Outside a run and without a timeout
-// there is nothing to add to the caller's.
-func (s *Scope) context() context.Context {
-	if s.call.root == nil && s.limit == nil {
-		return s.outer
+// recordedFailure is the error of a call as it was when the record was made.
+func recordedFailure(r *Record) *CallError {
+	return &CallError{
+		Address: r.Address, Name: r.Name, Stage: r.Stage,
+		Attempts: r.TotalAttempts(), Reason: r.Reason, Detail: r.Message(), Err: r.Err,
 	}
-	return s
 }
 
-// settle decides what the end of an attempt means. It is done if the call
-// has an ending; otherwise the wait is over and the next attempt is due.
-func (c *call) settle(s *Scope) (done bool, err error) {
-	if e := c.suspended(s); e != nil {
-		return true, c.suspend(s, e, StageHandler)
-	}
-	if c.r.err == nil && !c.unsatisfied(s) {
-		return true, c.complete(s)
-	}
-	c.assess()
-	reason, e := c.decide(s)
-	if e != nil {
-		return true, c.suspend(s, e, StageHandler)
-	}
-	if reason == ReasonNone {
-		reason, e = c.planRetry(s)
-	}
-	if reason != ReasonNone {
-		return true, c.fail(s, reason)
-	}
-	if c.root != nil {
-		if err := c.recordRetry(s); err != nil {
-			return true, err
+// halt suspends the call and what is around it: resuming went wrong, which is
+// not a failure of the program and must not become one on record.
+func (c *call) halt(err error) error {
+	e, ok := err.(*InterruptedError) //nolint:errorlint // the run's own, which has stopped it
+	if !ok {
+		if e = c.parent.ending(); e == nil { // else that may be why it went wrong
+			e = &InterruptedError{Reason: InterruptReplay, Cause: err}
 		}
 	}
-	c.lastErr = c.r.err
-	if e != nil {
-		return true, c.suspend(s, e, StageWait)
-	}
-	return c.wait(s, c.delay)
+	c.stopParent(e)
+	return e
 }
 
-// addLastError adds the error of the attempt before, where the handler of this
-// one had nothing to say but that its time was over: the last error of the
-// handler is always kept.
-func (c *call) addLastError() {
-	err := c.r.err
-	if c.lastErr != nil && (is(err, context.DeadlineExceeded) || is(err, context.Canceled)) {
-		c.r.err = &classedError{after(err, c.lastErr), c.r.class}
+// ownEnd is the reason that the end of the context given to a call is,
+// ReasonNone while it goes on.
+func ownEnd(ctx context.Context) Reason {
+	switch err := ctx.Err(); {
+	case err == nil:
+		return ReasonNone
+	case is(err, context.DeadlineExceeded):
+		return ReasonDeadline
 	}
+	return ReasonCanceled
 }

@@ -1,50 +1,89 @@
 package core
 
 import (
+	"context"
+	"math/rand/v2"
 	"time"
 )
 
-// decide says why the failed attempt is not to be followed by another, as far
-// as its error and the number of attempts are concerned: ReasonNone if it is.
-// It is a suspension if the surroundings have ended by now.
-func (c *call) decide(s *Scope) (Reason, *InterruptedError) {
-	config := &c.policy.config
-	switch {
-	case c.r.panicked:
-		return ReasonPanic, nil
-	case s.expired() && s.limit.total:
-		c.addLastError()
-		return ReasonRetryTimeout, nil
-	}
-	if reason := ownEnd(s.outer); reason != ReasonNone {
-		// The context ended: with its surroundings, be it only just now?
-		if e := c.suspension(s.outer); e != nil {
-			return ReasonNone, e
-		}
-		c.addLastError()
-		return reason, nil
-	}
-	if s.doomed.Load() && !s.expired() {
-		return ReasonDeadline, nil // it is near
-	}
-	if !c.retryable(s) {
-		if c.r.panicked { // by StopWhen, RetryWhen or a Matcher
-			return ReasonPanic, nil
-		}
-		return refused(c.r.stage, ReasonPermanent), nil
-	}
-	if c.last || c.root != nil && c.root.settings.Strict || config.MaxAttempts != Unlimited && s.Attempt()+1 >= config.MaxAttempts {
-		if config.MaxAttempts == 1 {
-			return refused(c.r.stage, ReasonExhausted), nil
-		}
-		return ReasonExhausted, nil
-	}
-	return ReasonNone, nil
+// failure is a failed attempt with what retrying it depends on.
+type failure struct {
+	result
+	class  Class
+	marked bool          // Retryable
+	after  time.Duration // what the service asked for; 0 for nothing
+	delay  time.Duration // what was planned before the next attempt
 }
 
-// refused is the reason of a failure that has no retry, where the stage says
+// verdict is what becomes of a call after a failed attempt: it fails for a
+// reason, is suspended, or another attempt follows. One that is promised can
+// be suspended too: what is around the call ends before that attempt.
+type verdict struct {
+	reason    Reason
+	suspended *InterruptedError
+	promised  bool
+	delay     time.Duration
+	source    Source
+}
+
+// classify finds out what retrying a failure depends on.
+func (c *call) classify(p *Progress, s *Scope, r result) failure {
+	f := failure{result: r}
+	traits := inspect(r.err)
+	f.marked, f.after, f.class = traits.retryable, max(traits.after, 0), traits.class()
+	switch {
+	case r.panicked:
+		f.class = ClassPanic
+	case r.stage == StageDefinition || r.stage == StagePrecondition || r.stage == StageEncode:
+		f.class = ClassInvalid
+	case f.class == ClassPermanent:
+	case r.stage == StagePostcondition:
+		f.class = ClassCondition
+	case r.stage == StageArtifact:
+		f.class = ClassArtifact
+	}
+	return f
+}
+
+// decide says what becomes of the call after a failed attempt.
+func (c *call) decide(p *Progress, s *Scope, f *failure) verdict {
+	config := &c.policy.config
+	switch {
+	case f.panicked:
+		return verdict{reason: ReasonPanic}
+	case s.expired() && s.limit.total:
+		f.addLastError(p)
+		return verdict{reason: ReasonRetryTimeout}
+	}
+	if reason := ownEnd(s.outer); reason != ReasonNone && !s.endedItself() {
+		// The context ended: did what is around the call end, if only just now?
+		if e := c.parent.ending(); e != nil {
+			return verdict{suspended: e}
+		}
+		f.addLastError(p)
+		return verdict{reason: reason}
+	}
+	if s.doomed.Load() && !s.endedItself() {
+		return verdict{reason: ReasonDeadline} // it is near
+	}
+	if !c.retryable(p, s, f) {
+		if f.panicked { // by StopWhen, RetryWhen or a Matcher
+			return verdict{reason: ReasonPanic}
+		}
+		return verdict{reason: reasonAt(f.stage, ReasonPermanent)}
+	}
+	if c.root.settings.Strict || config.MaxAttempts != Unlimited && s.Attempt()+1 >= config.MaxAttempts {
+		if config.MaxAttempts == 1 {
+			return verdict{reason: reasonAt(f.stage, ReasonExhausted)}
+		}
+		return verdict{reason: ReasonExhausted}
+	}
+	return c.planRetry(p, s, f)
+}
+
+// reasonAt is the reason of a failure that has no retry, where the stage says
 // more than the error.
-func refused(stage Stage, otherwise Reason) Reason {
+func reasonAt(stage Stage, otherwise Reason) Reason {
 	switch stage {
 	case StagePostcondition:
 		return ReasonCondition
@@ -54,119 +93,107 @@ func refused(stage Stage, otherwise Reason) Reason {
 	return otherwise
 }
 
-// assess finds out, once for each failure, what retrying depends on.
-func (c *call) assess() {
-	traits := inspect(c.r.err)
-	c.r.marked, c.r.after = traits.retryable, max(traits.after, 0)
-	c.r.class = traits.class()
-	switch {
-	case c.r.panicked:
-		c.r.class = ClassPanic
-	case c.r.stage == StageDefinition || c.r.stage == StagePrecondition || c.r.stage == StageEncode:
-		c.r.class = ClassInvalid
-	case c.r.class == ClassPermanent:
-	case c.r.stage == StagePostcondition:
-		c.r.class = ClassCondition
-	case c.r.stage == StageArtifact:
-		c.r.class = ClassArtifact
+// addLastError adds the error of the attempt before, where the handler of this
+// one had nothing to say but that its time was over: the last error of the
+// handler is always kept.
+func (f *failure) addLastError(p *Progress) {
+	if p.Err != nil && (is(f.err, context.DeadlineExceeded) || is(f.err, context.Canceled)) {
+		f.err = &classedError{after(f.err, p.Err), f.class}
 	}
 }
 
 // retryable applies the order of decisions: never, Exclude, StopWhen, RetryOn
 // and RetryWhen, the mark Retryable, the class.
-func (c *call) retryable(s *Scope) bool {
-	switch c.r.class {
+func (c *call) retryable(p *Progress, s *Scope, f *failure) bool {
+	switch f.class {
 	case ClassPermanent, ClassPanic, ClassInvalid:
 		return false
 	}
-	if c.r.err == errUnsatisfied { //nolint:errorlint // its own, not that of a call inside
+	if f.err == errUnsatisfied { //nolint:errorlint // its own, not that of a call inside
 		return true
 	}
-	byDefault := c.r.marked || c.r.class.IsTransient()
+	byDefault := f.marked || f.class.IsTransient()
 	config := &c.policy.config
 	if config.Exclude == nil && config.StopWhen == nil && config.RetryOn == nil && config.RetryWhen == nil {
 		return byDefault
 	}
-	return c.judge(Attempt{Number: s.Attempt() + 1, Err: c.r.err, Output: c.body.output()}, byDefault)
+	again, panicked := c.judge(Attempt{Number: s.Attempt() + 1, Err: f.err, Output: c.typed.output()}, f.class, byDefault)
+	if panicked != nil {
+		// The failure that was judged must not be lost by it.
+		*f = c.classify(p, s, result{err: after(panicked, f.err), stage: f.stage, panicked: true, took: f.took})
+	}
+	return again
 }
 
-// judge asks the user's functions about a failure. A panic in one becomes the
-// failure.
-func (c *call) judge(attempt Attempt, byDefault bool) (retry bool) {
-	verdict := result{stage: c.r.stage}
-	defer func() {
-		if verdict.panicked {
-			// The failure that was judged must not be lost by it.
-			verdict.err = after(verdict.err, c.r.err)
-			c.r, retry = verdict, false
-			c.assess()
-		}
-	}()
-	defer verdict.recoverPanic()
-	config, matched := &c.policy.config, error(&classedError{attempt.Err, c.r.class})
+// judge asks the user's functions about a failure. A panic in one is returned.
+func (c *call) judge(attempt Attempt, class Class, byDefault bool) (again bool, panicked error) {
+	r := result{}
+	defer func() { panicked = r.err }()
+	defer r.recoverPanic()
+	config, matched := &c.policy.config, error(&classedError{attempt.Err, class})
 	switch {
 	case matchesAny(config.Exclude, matched):
-		return false
+		return false, nil
 	case config.StopWhen != nil && config.StopWhen(attempt):
-		return false
+		return false, nil
 	case config.RetryOn != nil && !matchesAny(config.RetryOn, matched):
-		return false
+		return false, nil
 	case config.RetryWhen != nil:
-		return config.RetryWhen(attempt)
+		return config.RetryWhen(attempt), nil
 	}
-	return config.RetryOn != nil || byDefault
+	return config.RetryOn != nil || byDefault, nil
 }
 
-// unsatisfied asks about a success whether another attempt is wanted, and
+// polled asks RetryWhen about a success whether another attempt is wanted, and
 // makes it a failure if so.
-func (c *call) unsatisfied(s *Scope) bool {
+func (c *call) polled(s *Scope, r result) result {
 	if c.policy.config.RetryWhen == nil {
-		return false
+		return r
 	}
-	verdict := result{stage: c.r.stage}
-	again := c.wantsMore(Attempt{Number: s.Attempt() + 1, Output: c.body.output()}, &verdict)
-	if again {
-		verdict.err = errUnsatisfied
+	asked := result{stage: r.stage, took: r.took}
+	if c.wantsMore(Attempt{Number: s.Attempt() + 1, Output: c.typed.output()}, &asked) {
+		asked.err = errUnsatisfied
 	}
-	if verdict.err == nil {
-		return false
+	if asked.err == nil {
+		return r
 	}
-	c.r = verdict
-	return true
+	return asked
 }
 
-func (c *call) wantsMore(attempt Attempt, verdict *result) bool {
-	defer verdict.recoverPanic()
+func (c *call) wantsMore(attempt Attempt, r *result) bool {
+	defer r.recoverPanic()
 	config := &c.policy.config
 	return (config.StopWhen == nil || !config.StopWhen(attempt)) && config.RetryWhen(attempt)
 }
 
 // planRetry chooses the delay before the next attempt. If that attempt could
-// never begin, it gives the reason, or the suspension if it is the
-// surroundings that end before.
-func (c *call) planRetry(s *Scope) (Reason, *InterruptedError) {
+// never begin, it gives the reason; or the suspension that follows, if what is
+// around the call ends before.
+func (c *call) planRetry(p *Progress, s *Scope, f *failure) verdict {
 	config, retry := &c.policy.config, s.Attempt()+1
-	c.delay, c.source = c.backoff(retry), SourceBackoff
-	if c.r.after > config.MaxRetryAfter {
-		return ReasonRetryAfterTooLong, nil
+	v := verdict{promised: true, delay: c.backoff(retry, p.Delay), source: SourceBackoff}
+	f.delay = v.delay
+	if f.after > config.MaxRetryAfter {
+		return verdict{reason: ReasonRetryAfterTooLong}
 	}
-	if c.r.after > c.delay {
-		c.delay, c.source = c.r.after, SourceServer
+	if f.after > v.delay {
+		v.delay, v.source = f.after, SourceServer
+		f.delay = v.delay
 	}
-	if config.RetryTimeout > 0 && c.elapsed() >= config.RetryTimeout-c.delay {
-		if c.source == SourceServer {
-			return ReasonRetryAfterTooLong, nil
+	if config.RetryTimeout > 0 && p.Spent+f.took >= config.RetryTimeout-v.delay {
+		if v.source == SourceServer {
+			return verdict{reason: ReasonRetryAfterTooLong}
 		}
-		return ReasonRetryTimeout, nil
+		return verdict{reason: ReasonRetryTimeout}
 	}
 	deadline, ok := s.outer.Deadline()
-	if !ok || c.delay < time.Until(deadline) {
-		return ReasonNone, nil
+	if !ok || v.delay < time.Until(deadline) {
+		return v
 	}
-	if e := c.futile(deadline); e != nil {
-		return ReasonNone, e
+	if v.suspended = c.futile(deadline); v.suspended == nil {
+		return verdict{reason: ReasonDeadline}
 	}
-	return ReasonDeadline, nil
+	return v
 }
 
 // futile is the suspension of a call whose next attempt could not begin before
@@ -174,8 +201,8 @@ func (c *call) planRetry(s *Scope) (Reason, *InterruptedError) {
 // and not one of what is around it.
 func (c *call) futile(deadline time.Time) *InterruptedError {
 	var owner *Scope // the outermost that has it
-	for s := c.parent; s != nil; s = s.call.parent {
-		if d, ok := s.Deadline(); !ok || !d.Equal(deadline) {
+	for s := c.parent; s != nil && !(s.call == nil && s.root.isOutside()); s = s.Parent() {
+		if d, ok := s.context().Deadline(); !ok || !d.Equal(deadline) {
 			break
 		}
 		owner = s
@@ -184,18 +211,19 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 		return nil
 	}
 	e := &InterruptedError{Reason: InterruptContext, Cause: errDeadlineAhead}
-	if owner.call.parent != nil {
+	if owner.call != nil {
 		e.Reason, e.origin = InterruptParent, owner
 	}
 	return e
 }
 
-// backoff is the delay before the retry that the configuration has.
-func (c *call) backoff(retry int) time.Duration {
+// backoff is the delay before the retry that the configuration has; previous
+// is the delay before the retry before.
+func (c *call) backoff(retry int, previous time.Duration) time.Duration {
 	if c.policy.config.InitialDelay == 0 {
 		return 0
 	}
-	return c.policy.jittered(retry, c.delay, c.random(retry))
+	return c.policy.jittered(retry, previous, c.random(retry))
 }
 
 // random is in [0, 1), and in a run depends on its seed, the address and the
@@ -204,8 +232,8 @@ func (c *call) random(retry int) float64 {
 	if c.policy.config.Jitter == NoJitter {
 		return 0
 	}
-	if c.root == nil {
-		return randomUnit()
+	if c.root.isOutside() {
+		return rand.Float64()
 	}
 	return unit(c.root.settings.Seed, c.address, retry)
 }

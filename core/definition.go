@@ -34,6 +34,9 @@ type Spec struct {
 	// it says.
 	InDoubt InDoubt
 
+	// Branches is the number of branches of a group.
+	Branches int
+
 	// NoStore keeps the output out of records: the call runs again when its
 	// run is resumed, also if it had completed. An agent is entered again then,
 	// and its own calls are recalled.
@@ -52,7 +55,6 @@ type Definition[In, Out any] struct {
 	segment  string // the name, escaped
 	policy   *Policy
 	handler  Handler[In, Out]
-	waiting  *waitQueues // calls outside runs; shared with copies
 	requires []func(context.Context, In) error
 	ensures  []func(context.Context, In, Out) error
 }
@@ -73,7 +75,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.AttemptTimeout < 0 {
 		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; allowed is above 0, or 0 for none", spec.Name, spec.AttemptTimeout))
 	}
-	if err := codec.CheckType(reflect.TypeFor[Out]()); err != nil && !spec.NoStore {
+	if err := codec.CheckType(reflect.TypeFor[Out]()); err != nil && !spec.NoStore && spec.Kind != KindGroup && spec.Kind != KindBranch {
 		problems = append(problems, fmt.Errorf("core: the output of %q could never be stored: %w; return something else, or mark the actor NoStore", spec.Name, err))
 	}
 	if spec.InDoubt > InDoubtAsk {
@@ -82,7 +84,11 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.NoStore && spec.InDoubt != InDoubtRetry {
 		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; allowed is one of them", spec.Name))
 	}
-	d := &Definition[In, Out]{spec: spec, segment: escape(spec.Name), handler: handler, waiting: new(waitQueues)}
+	segment := escape(spec.Name)
+	if spec.Kind == KindGroup {
+		segment = groupPrefix + segment
+	}
+	d := &Definition[In, Out]{spec: spec, segment: segment, handler: handler}
 	if spec.Retry != nil {
 		own := *spec.Retry // the caller may go on changing theirs
 		d.spec.Retry = &own
@@ -161,31 +167,4 @@ func (d *Definition[In, Out]) mustCondition(method string, missing bool) {
 // definition fails.
 func (d *Definition[In, Out]) Event() ExecutionEvent[In, Out] {
 	return ExecutionEvent[In, Out]{definition: d}
-}
-
-// require runs the preconditions.
-func (d *Definition[In, Out]) require(ctx context.Context, in In, r *result) {
-	*r = result{stage: StagePrecondition}
-	defer r.recoverPanic()
-	for _, condition := range d.requires {
-		if r.err = condition(ctx, in); r.err != nil {
-			return
-		}
-	}
-}
-
-// pass runs the handler and the postconditions once.
-func (d *Definition[In, Out]) pass(ctx context.Context, in In, out *Out, r *result) {
-	*r = result{stage: StageHandler}
-	defer r.recoverPanic()
-	if *out, r.err = d.handler(ctx, in); r.err != nil {
-		return
-	}
-	for _, condition := range d.ensures {
-		r.stage = StagePostcondition
-		if r.err = condition(ctx, in, *out); r.err != nil {
-			return
-		}
-	}
-	r.stage = StageHandler
 }

@@ -78,6 +78,20 @@ func (e *CallError) Is(target error) bool {
 	return false
 }
 
+// A DecodeError is a recorded output that does not fit the type of today.
+type DecodeError struct {
+	Address Address
+	Err     error // names the field where it is known
+}
+
+// Error names the address.
+func (e *DecodeError) Error() string {
+	return fmt.Sprintf("%s: the recorded output does not fit the type of today: %v", e.Address, e.Err)
+}
+
+// Unwrap returns what the decoder said.
+func (e *DecodeError) Unwrap() error { return e.Err }
+
 // after is err, which came when before was what had gone wrong so far; that may
 // be nil. Both are found in it.
 func after(err, before error) error {

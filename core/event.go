@@ -14,6 +14,7 @@ type ExecutionEvent[In, Out any] struct {
 	definition *Definition[In, Out]
 	policy     *Policy // the event's own level; nil leaves the decision to the actor
 	tag        string
+	branch     int // from 1; 0 for none
 }
 
 // WithRetry sets the most specific level of retry configuration. The levels,
@@ -58,34 +59,34 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 		var zero Out
 		return zero, errUndefined
 	}
-	if s := scopeOf(ctx); s != nil {
-		t := e.prepare(ctx, s, in)
-		err := t.execute()
-		return t.result(err)
-	}
-	return e.executeAlone(ctx, in)
+	return e.prepare(ctx, in).execute()
 }
 
 // errUndefined is the failure of an event whose actor is a zero value.
 var errUndefined = errors.New("core: the actor was never defined: it is a zero value; make it with a constructor, such as decorators.Tool")
+
+// InBranch makes the call branch i, from 1, of the group whose handler makes
+// it: its address ends in the number.
+func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
+	e.branch = i
+	return e
+}
 
 // Prepare claims the address of the call now, for a call that is made later:
 // several that are prepared in order have the same addresses in every run,
 // however their execution interleaves. A prepared call must be executed once,
 // by any goroutine.
 func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
-	p := &PreparedCall[In, Out]{event: e, in: in}
-	if s := scopeOf(ctx); s != nil && e.definition != nil {
-		p.call = e.prepare(ctx, s, in)
+	p := new(PreparedCall[In, Out])
+	if e.definition != nil {
+		p.call = e.prepare(ctx, in)
 	}
 	return p
 }
 
 // A PreparedCall is a call that has its address and was not yet made.
 type PreparedCall[In, Out any] struct {
-	event ExecutionEvent[In, Out]
-	in    In
-	call  *typedCall[In, Out] // nil outside a run
+	call  *typedCall[In, Out] // nil if the actor was never defined
 	begun atomic.Bool
 }
 
@@ -97,6 +98,20 @@ func (p *PreparedCall[In, Out]) Address() Address {
 	return p.call.address
 }
 
+// Recorded is how the call ended according to what was restored:
+// StatusCompleted, StatusFailed, or 0 if it has no outcome on record.
+func (p *PreparedCall[In, Out]) Recorded() Status {
+	switch {
+	case p.call == nil || p.call.found == nil:
+		return 0
+	case p.call.found.Phase == PhaseSucceeded:
+		return StatusCompleted
+	case p.call.found.Phase == PhaseFailed:
+		return StatusFailed
+	}
+	return 0
+}
+
 // Execute makes the call, as [ExecutionEvent.Execute] does. ctx may be that of
 // Prepare or one derived from it.
 func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
@@ -104,65 +119,47 @@ func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
 		var zero Out
 		return zero, err
 	}
-	if p.call == nil {
-		return p.event.executeAlone(ctx, p.in)
-	}
 	p.call.first.outer = ctx
-	if s := scopeOf(ctx); s.isWithin(p.call.parent) {
-		p.call.parent = s // its surroundings are those it is executed in
+	if s := scopeOf(ctx); s != nil && s.isWithin(p.call.parent) {
+		p.call.parent = s // it is executed deeper inside than it was prepared
 	}
-	err := p.call.execute()
-	return p.call.result(err)
+	return p.call.execute()
 }
 
 func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
-	if p.event.definition == nil {
+	if p.call == nil {
 		return errUndefined
 	}
-	name := p.event.definition.spec.Name
+	name := p.call.spec.Name
 	if !p.begun.CompareAndSwap(false, true) {
 		return fmt.Errorf("core: the prepared call of %q was executed before; Prepare another", name)
 	}
-	s := scopeOf(ctx)
-	if (p.call == nil) != (s == nil) || s != nil && s.call.root != p.call.root {
+	var root *Root
+	if s := scopeOf(ctx); s != nil {
+		root = s.root
+	}
+	if root != p.call.root && (root != nil || !p.call.root.isOutside()) {
 		return fmt.Errorf("core: the prepared call of %q is executed with a context of another run than it was prepared with", name)
 	}
 	return nil
 }
 
-// typedCall is a call with its types. One allocation holds the call, its
-// first attempt, its input and its output.
-type typedCall[In, Out any] struct {
-	call
-	definition *Definition[In, Out]
-	first      Scope
-	in         In
-	out        Out
-}
-
-func (e *ExecutionEvent[In, Out]) newCall(ctx context.Context, in In) *typedCall[In, Out] {
+// prepare makes a call, with its address where it is in a run.
+func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In) *typedCall[In, Out] {
 	d := e.definition
+	parent := scopeOf(ctx)
+	if parent == nil {
+		parent = outsideOf(ctx)
+	}
 	t := &typedCall[In, Out]{definition: d, in: in}
-	t.body, t.spec = t, &d.spec
-	t.first.outer, t.first.call = ctx, &t.call
-	return t
-}
-
-// prepare makes a call within a run, with its address.
-func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, s *Scope, in In) *typedCall[In, Out] {
-	t := e.newCall(ctx, in)
-	t.root, t.parent = s.call.root, s
-	settings := t.root.settings
-	t.policy, t.custom = e.level(settings), e.policy != nil
-	segment := e.definition.segment
+	t.typed, t.spec, t.root, t.parent = t, &d.spec, parent.root, parent
+	t.policy, t.custom = e.level(t.root.settings), e.policy != nil
+	t.first.outer, t.first.root, t.first.call = ctx, t.root, &t.call
+	segment := d.segment
 	if e.tag != "" {
 		segment = tagPrefix + escape(e.tag)
 	}
-	t.address = s.claim(segment)
-	if settings.Claimed != nil {
-		hash, _ := t.inputHash() // without one the attempt will say so
-		settings.Claimed(s, t.address, hash)
-	}
+	t.claim(segment, e.branch)
 	return t
 }
 
@@ -174,52 +171,12 @@ func (e *ExecutionEvent[In, Out]) level(settings *Settings) *Policy {
 		return e.policy
 	case d.policy != nil:
 		return d.policy
-	case d.spec.Kind == KindStep:
+	case !d.spec.Kind.isActor():
 		return builtInOnce
-	case settings != nil && settings.RetryByKind[d.spec.Kind] != nil:
+	case settings.RetryByKind[d.spec.Kind] != nil:
 		return settings.RetryByKind[d.spec.Kind]
-	case settings != nil && settings.Retry != nil:
+	case settings.Retry != nil:
 		return settings.Retry
 	}
 	return builtIn(d.spec.Kind)
-}
-
-// executeAlone makes the call outside any run.
-func (e *ExecutionEvent[In, Out]) executeAlone(ctx context.Context, in In) (out Out, err error) {
-	t := e.tryAlone(ctx, in, &out)
-	if t == nil {
-		return out, nil
-	}
-	if t.r.err != nil {
-		err = t.goOn(&t.first)
-	} else {
-		err = t.execute()
-	}
-	return t.result(err)
-}
-
-// tryAlone makes the first attempt of a call without time limits with nothing
-// but the stack: mostly it is the last. It returns nil if it was, and
-// otherwise the call, which is to go on from there.
-func (e *ExecutionEvent[In, Out]) tryAlone(ctx context.Context, in In, out *Out) *typedCall[In, Out] {
-	policy, custom := e.level(nil), e.policy != nil
-	config := &policy.config
-	var r result
-	if policy.timeout(&e.definition.spec, custom) == 0 && config.RetryTimeout == 0 && config.RetryWhen == nil && policy.err == nil &&
-		len(e.definition.requires) == 0 && ctx.Err() == nil {
-		if e.definition.pass(ctx, in, out, &r); r.err == nil {
-			return nil
-		}
-	}
-	t := e.newCall(ctx, in)
-	t.policy, t.custom, t.r = policy, custom, r
-	return t
-}
-
-func (t *typedCall[In, Out]) result(err error) (Out, error) {
-	if err != nil {
-		var zero Out
-		return zero, err
-	}
-	return t.out, nil
 }

@@ -17,22 +17,28 @@ import (
 // Outside a run it is [ErrNoRun]; an input that cannot be encoded is an error
 // that names the field.
 func IdempotencyKey(ctx context.Context) (string, error) {
-	s := scopeOf(ctx)
+	s := ScopeOf(ctx)
 	if s == nil {
 		return "", ErrNoRun
 	}
-	place := s.call.address // of the branch, where s is one: branches differ
-	for s.call.body == nil {
-		if s = s.call.parent; s == nil {
-			return "", fmt.Errorf("core: an idempotency key belongs to a call; this context is that of the run itself")
+	if s.call == nil {
+		return "", fmt.Errorf("core: an idempotency key belongs to a call; this context is that of the run itself")
+	}
+	place := s.call.address
+	for kind := s.call.spec.Kind; kind == KindBranch || kind == KindGroup; kind = s.call.spec.Kind {
+		if s = s.call.parent; s.call == nil {
+			break // branches of a group at the root have no input: their addresses differ
 		}
 	}
-	hash, err := s.call.inputHash()
-	if err != nil {
-		return "", err
+	var hash Hash
+	if s.call != nil {
+		var err error
+		if hash, err = s.call.hashInput(); err != nil {
+			return "", err
+		}
 	}
 	h := sha256.New()
-	for _, part := range []string{s.call.root.settings.RunID, place.withoutAttempts()} {
+	for _, part := range []string{s.root.settings.RunID, place.withoutAttempts()} {
 		// Lengths keep one part from running into the next.
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		h.Write([]byte(part))

@@ -111,13 +111,15 @@ func TestIdempotencyKeysDiffer(t *testing.T) {
 	_, _ = call(ctx, agent(t, once, func(ctx context.Context, _ string) (string, error) {
 		note("parent", key(t, ctx))
 		one(ctx, "child", "in")
-		g := core.NewGroup(ctx, "all")
-		defer g.Cancel(nil)
-		for i, branch := range []context.Context{g.Branch(1), g.Branch(2)} {
-			note([]string{"branch 1", "branch 2"}[i], key(t, branch))
-			one(branch, []string{"call in branch 1", "call in branch 2"}[i], "in")
+		branch := func(name string) func(context.Context) (string, error) {
+			return func(ctx context.Context) (string, error) {
+				note(name, key(t, ctx))
+				one(ctx, "call in "+name, "in")
+				return "", nil
+			}
 		}
-		return "out", nil
+		_, err := group(ctx, "all", branch("branch 1"), branch("branch 2"))
+		return "out", err
 	}))
 	equal(t, "keys", len(seen), 10)
 }

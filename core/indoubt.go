@@ -120,45 +120,24 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 	return a, fmt.Errorf(`the decision is %q; allowed are "completed", "run_again" and "failed"`, a.decision)
 }
 
-// settleInDoubt decides about a call of which it is not known whether the
-// attempt of s took effect. It returns the scope of the attempt to make; nil,
-// with the error, if the call has ended.
-func (c *call) settleInDoubt(s *Scope, rec *Recalled) (*Scope, error) {
-	switch {
-	case c.spec.Kind == KindAgent:
-		return s, nil // it is entered again
-	case c.spec.InDoubt == InDoubtAsk:
-		return c.askInDoubt(s, rec.Starts)
-	case c.spec.InDoubt == InDoubtFail:
-		c.r = result{err: errMayHaveRun, stage: StageHandler}
-		return nil, c.failBefore(s, ReasonInDoubt)
-	case !rec.Started:
-		return s, nil // it was interrupted, which does not count
-	}
-	// It is not known what the handler did. The attempt counts.
-	if last := c.policy.config.MaxAttempts; last != Unlimited && rec.Attempt+1 >= last {
-		c.r = result{err: errLeftBehind, stage: StageHandler}
-		return nil, c.failBefore(s, ReasonInDoubt)
-	}
-	return c.next(s), nil
-}
-
-// errMayHaveRun is the failure of a call that must not run twice.
-var errMayHaveRun = errors.New("its handler had begun when the run stopped; whether it took effect is not known, and it asks not to be run again")
-
-// errLeftBehind is the failure of a call whose process ended during its last
-// attempt.
-var errLeftBehind = errors.New("the process ended during the last attempt; whether the call took effect is not known")
-
 // errAnsweredFailed is the failure of a call in doubt that somebody let fail.
 var errAnsweredFailed = errors.New("it was in doubt, and answered to have failed")
 
-// askInDoubt has somebody decide about the attempt of s. The question has the
-// number of the start that it is about: while it is open it stays the same, and
-// a later doubt is another.
-func (c *call) askInDoubt(s *Scope, start int) (*Scope, error) {
+// failInDoubt ends a call of which nobody knows whether it took effect.
+func (c *call) failInDoubt(p *Progress, s *Scope, err error) error {
+	stage := StageHandler
+	if err == errEntries { //nolint:errorlint // of this package
+		stage = StageEntry
+	}
+	return c.refuse(p, s, result{err: err, stage: stage}, ReasonInDoubt)
+}
+
+// askInDoubt has somebody decide about the attempt of s, and goes on as they
+// say. The question has the number of the start that it is about: while it is
+// open it stays the same, and a later doubt is another question.
+func (c *call) askInDoubt(p *Progress, s *Scope) error {
 	q := Question{
-		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, start),
+		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts),
 		Text: fmt.Sprintf("%s %q had begun (attempt %d) when the run stopped: has it taken effect? "+
 			`Answer {"decision": "completed", "output": …}, {"decision": "run_again"}, or {"decision": "failed", "message": "…"}`,
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, s.Attempt()+1),
@@ -168,33 +147,28 @@ func (c *call) askInDoubt(s *Scope, start int) (*Scope, error) {
 		if answer, err = readInDoubtAnswer(encoded); err != nil || answer.decision != decidedCompleted {
 			return err
 		}
-		if err = c.body.decodeAnswer(answer.output); err != nil {
+		if err = c.typed.decodeAnswer(answer.output); err != nil {
 			err = fmt.Errorf("the output is not that of %q: %w", c.spec.Name, err)
 		}
 		return err
 	})
 	switch {
 	case err != nil:
-		return nil, c.notRecorded(s, StatusAwaiting, err)
+		return c.notRecorded(s, StatusAwaiting, err)
 	case e != nil:
-		return nil, c.suspend(s, e, StageEntry)
+		return c.suspend(p, s, result{}, e, StageEntry)
 	case answer.decision == decidedRunAgain:
-		return s, nil
+		return c.attempt(p, s)
 	case answer.decision == decidedFailed:
-		c.r = result{err: errAnsweredFailed, stage: StageHandler}
+		err := errAnsweredFailed
 		if answer.message != "" {
-			c.r.err = fmt.Errorf("%w: %s", errAnsweredFailed, answer.message)
+			err = fmt.Errorf("%w: %s", errAnsweredFailed, answer.message)
 		}
-		return nil, c.failBefore(s, ReasonInDoubt)
+		return c.failInDoubt(p, s, err)
 	}
-	return nil, c.completeAsAnswered(s, q)
-}
-
-// completeAsAnswered ends the call with the output that somebody gave.
-func (c *call) completeAsAnswered(s *Scope, q Question) error {
-	c.pause()
-	if c.body.keepOutput(s, &c.r); c.r.err != nil {
-		return c.halt(c.r.err) // the answer stays, for when it can be kept
+	r := c.typed.keepOutput(s.context())
+	if r.err != nil {
+		return c.halt(r.err) // the answer stays, for when it can be kept
 	}
-	return c.completeWith(s, "as answered to "+q.ID)
+	return c.complete(p, s, r, "as answered to "+q.ID)
 }

@@ -53,7 +53,7 @@ func (e *InterruptedError) Local() bool { return e.origin != nil || e.local }
 // not tell.
 func (e *InterruptedError) Origin() string {
 	if e.origin != nil {
-		return e.origin.path()
+		return e.origin.Path()
 	}
 	return e.path
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/state"
 )
@@ -305,29 +306,27 @@ func TestGroupThatFailsFastInterruptsItsOtherBranches(t *testing.T) {
 			return "", errors.Join(errBoom, pause(ctx, time.Second))
 		}))
 		out, err := call(ctx, agent(t, steady, func(ctx context.Context, _ string) (string, error) {
-			g := core.NewGroup(ctx, "all")
-			defer g.Cancel(nil)
-			var wg sync.WaitGroup
-			one, two := g.Branch(1), g.Branch(2)
-			wg.Go(func() {
-				_, err := call(one, slow)
+			_, err := actors.Parallel(ctx, actors.Group{Name: "all"}, func(ctx context.Context) (string, error) {
+				_, err := call(ctx, slow)
 				interrupted(t, err, core.InterruptGroup)
 				is(t, err, errBoom)
-			})
-			wg.Go(func() {
-				synctest.Wait()
-				_, err := call(two, quick)
+				return "", err
+			}, func(ctx context.Context) (string, error) {
+				<-time.After(time.Millisecond) // the other has begun
+				_, err := call(ctx, quick)
 				failed(t, err, core.ReasonPermanent)
-				g.Cancel(err)
+				return "", err
 			})
-			wg.Wait()
+			failed(t, err, core.ReasonPermanent)
 			return "out", nil // the agent copes with it
 		}))
 		completed(t, out, err)
-		told(t, st,
-			"agent:started(0) agent/group:all/1/slow:started(0) agent/group:all/2/quick:started(0)",
-			"agent/group:all/2/quick:failed(0,permanent,unknown) agent/group:all/1/slow:interrupted(0,group)",
-			"agent:completed(0)")
+		toldInAnyOrder(t, st,
+			"agent:started(0) agent/group:all:started(0) agent/group:all/1:started(0) agent/group:all/2:started(0)",
+			"agent/group:all/1/slow:started(0) agent/group:all/2/quick:started(0)",
+			"agent/group:all/2/quick:failed(0,permanent,unknown) agent/group:all/2:failed(0,permanent,unknown)",
+			"agent/group:all/1/slow:interrupted(0,group) agent/group:all/1:interrupted(0,group)",
+			"agent/group:all:failed(0,permanent,unknown) agent:completed(0)")
 	})
 }
 
@@ -335,13 +334,17 @@ func TestGroupThatFailsFastSuspendsWhatIsInsideItsBranches(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		st, ctx := run(t)
 		d := nested(t, steady, steady, listening(time.Minute), swallow)
-		g := core.NewGroup(ctx, "all")
-		time.AfterFunc(time.Second, func() { g.Cancel(errBoom) })
-		_, err := call(g.Branch(1), d)
-		interrupted(t, err, core.InterruptGroup)
-		told(t, st,
-			"group:all/1/agent:started(0) group:all/1/agent/tool:started(0)",
-			"group:all/1/agent/tool:interrupted(0,group) group:all/1/agent:interrupted(0,group)")
+		_, err := actors.Parallel(ctx, actors.Group{Name: "all"}, func(ctx context.Context) (string, error) {
+			_, err := call(ctx, d)
+			interrupted(t, err, core.InterruptGroup)
+			return "", err
+		}, func(ctx context.Context) (string, error) { return "", errors.Join(pause(ctx, time.Second), errBoom) })
+		is(t, err, errBoom)
+		toldInAnyOrder(t, st,
+			"group:all:started(0) group:all/1:started(0) group:all/2:started(0) group:all/1/agent:started(0) group:all/1/agent/tool:started(0)",
+			"group:all/2:failed(0,permanent,unknown)",
+			"group:all/1/agent/tool:interrupted(0,group) group:all/1/agent:interrupted(0,group) group:all/1:interrupted(0,group)",
+			"group:all:failed(0,permanent,unknown)")
 	})
 }
 
@@ -350,13 +353,13 @@ func TestInterruptOfTheRunInAGroupSuspendsTheParent(t *testing.T) {
 		st, ctx := run(t)
 		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
 		_, err := call(ctx, nested(t, steady, steady, listening(time.Minute), func(ctx context.Context, d *definition) (string, error) {
-			g := core.NewGroup(ctx, "all")
-			_, err := call(g.Branch(1), d)
-			g.Cancel(err)
+			_, err := actors.Map(ctx, actors.Group{Name: "all"}, d, []string{"in"})
+			interrupted(t, err, core.InterruptUser)
 			return "out", nil
 		}))
 		interrupted(t, err, core.InterruptUser)
-		told(t, st, "agent:started(0) agent/group:all/1/tool:started(0) agent/group:all/1/tool:interrupted(0,user) agent:interrupted(0,user)")
+		told(t, st, "agent:started(0) agent/group:all:started(0) agent/group:all/1:started(0) agent/group:all/1:interrupted(0,user)",
+			"agent/group:all:interrupted(0,user) agent:interrupted(0,user)")
 	})
 }
 

@@ -42,6 +42,14 @@ func (k Kind) IsCall() bool {
 	return false
 }
 
+// isActor reports whether calls of the kind are those of a user's actor, and
+// retried as the levels of configuration say.
+func (k Kind) isActor() bool { return k >= KindTool && k <= KindAgent }
+
+// isEntered reports whether the handler of such a call only makes other calls,
+// so that it is run again on resume to get to where it stopped.
+func (k Kind) isEntered() bool { return k == KindAgent || k == KindGroup || k == KindBranch }
+
 // MarshalText writes the name on the wire.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/state"
 )
@@ -71,6 +72,16 @@ func run(t testing.TB, options ...state.Option) (*state.ExecutionState, context.
 }
 
 func call(ctx context.Context, d *definition) (string, error) { return d.Event().Execute(ctx, "in") }
+
+// calling is a branch that calls d.
+func calling(d *definition) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) { return call(ctx, d) }
+}
+
+// group makes the branches one after the other, and all of them.
+func group(ctx context.Context, name string, branches ...func(context.Context) (string, error)) ([]string, error) {
+	return actors.Parallel(ctx, actors.Group{Name: name, Workers: 1, CollectAll: true}, branches...)
+}
 
 // Handlers.
 
@@ -143,6 +154,9 @@ func stopwatch() func() time.Duration {
 }
 
 // publish is a publisher.
+// inline is the size of the largest output that is kept in its record.
+const inline = 64 << 10
+
 type publish func(core.Record)
 
 func (p publish) Publish(r core.Record) { p(r) }
@@ -228,6 +242,13 @@ func told(t testing.TB, st *state.ExecutionState, want ...string) {
 	if got, want := story(st), strings.Join(want, " "); got != want {
 		t.Errorf("records:\n got %s\nwant %s", strings.ReplaceAll(got, " ", "\n     "), strings.ReplaceAll(want, " ", "\n     "))
 	}
+}
+
+// toldInAnyOrder is told for what happens in parallel.
+func toldInAnyOrder(t testing.TB, st *state.ExecutionState, want ...string) {
+	t.Helper()
+	sorted := func(s string) string { return strings.Join(slices.Sorted(slices.Values(strings.Fields(s))), "\n") }
+	equal(t, "records", sorted(story(st)), sorted(strings.Join(want, " ")))
 }
 
 func story(st *state.ExecutionState) string {

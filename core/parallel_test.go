@@ -126,7 +126,9 @@ func TestSuccessfulCallAllocatesNextToNothing(t *testing.T) {
 			}
 		})
 	}
-	equal(t, "allocations outside a run", allocations(t.Context()), 0)
+	if n := allocations(t.Context()); n > 2 {
+		t.Errorf("%v allocations outside a run; want 2", n)
+	}
 	_, ctx := run(t, state.WithPublisher(publish(func(core.Record) {})))
 	if n := allocations(ctx); n > 1 {
 		t.Errorf("%v allocations in a run; want 1", n)

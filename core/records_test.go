@@ -205,7 +205,7 @@ func (s *shelf) Put(_ context.Context, encoded []byte) (string, error) {
 }
 
 func large(context.Context, string) (string, error) {
-	return strings.Repeat("x", core.MaxInline+1), nil
+	return strings.Repeat("x", inline+1), nil
 }
 
 func TestArtifactFailureRunsTheHandlerAgain(t *testing.T) {
@@ -214,7 +214,7 @@ func TestArtifactFailureRunsTheHandlerAgain(t *testing.T) {
 		st, ctx := run(t, state.WithArtifacts(s))
 		ran := 0
 		out, err := call(ctx, tool(t, steady, counted(&ran, large)))
-		if err != nil || len(out) != core.MaxInline+1 {
+		if err != nil || len(out) != inline+1 {
 			t.Fatal(len(out), err)
 		}
 		told(t, st, "started(0) failed(0,retry,artifact,@artifact) retrying(1,1s) started(1) completed(1)")
@@ -386,7 +386,7 @@ func TestRecordsTellAttemptsDelaysAndTimes(t *testing.T) {
 			{Time: start, Status: core.StatusStarted},
 			{Time: start.Add(3 * second), Status: core.StatusFailed, WillRetry: true, Duration: 3 * second, Elapsed: 3 * second, Delay: second},
 			{Time: start.Add(3 * second), Status: core.StatusRetrying, Attempt: 1, Elapsed: 3 * second, Delay: second},
-			{Time: start.Add(4 * second), Status: core.StatusStarted, Attempt: 1},
+			{Time: start.Add(4 * second), Status: core.StatusStarted, Attempt: 1, Elapsed: 4 * second},
 			{Time: start.Add(8 * second), Status: core.StatusCompleted, Attempt: 1, Duration: 4 * second, Elapsed: 8 * second},
 		} {
 			got := records[i]

@@ -2,13 +2,27 @@ package core
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 )
 
-// Run is what a call needs from the run it belongs to. Package state
-// implements it.
+// Run is what a call needs from the run that it belongs to. Package state
+// implements it, and nothing else has to.
 type Run interface {
+	// Settings returns what holds for every call of the run: the same pointer
+	// each time, behind which only the counters change.
+	Settings() *Settings
+
+	// Claim returns what was recorded of a call that is claimed in s, nil for
+	// nothing. It is called where Settings.Restored says so, in the order of
+	// claiming. An *InterruptedError has interrupted the run, and the call
+	// does not begin.
+	Claim(s *Scope, c Claim) (*Progress, error)
+
+	// Replay returns the outcome that was recorded of the call whose scope is
+	// s, with its output, and takes over the values that came with it. Traced
+	// is how the handler ended if it ran again, nil if it did not.
+	Replay(s *Scope, traced *Record) (Record, error)
+
 	// Append gives each record its run ID, its generation and the next Seq,
 	// keeps all of them or none, and publishes them. They come from s: the
 	// attempt that they are about, or where they were logged. What s no longer
@@ -16,17 +30,20 @@ type Run interface {
 	// run is closed.
 	Append(s *Scope, first Record, more ...Record) error
 
-	// Recall returns what restored history says of the call at the address of
-	// s, nil if it says nothing: the call is new. The hash is that of its input.
-	Recall(s *Scope, kind Kind, input Hash) *Recalled
+	// Ask returns the encoded answer to a question of the call whose scope is
+	// s. Nil stands for none yet; that the question is open is recorded then.
+	// A question that was refused sets aside the answer it had.
+	Ask(s *Scope, q Question) (answer []byte, err error)
 
-	// Keep stores an encoded output too large for a record and returns a
-	// reference to it.
-	Keep(ctx context.Context, encoded []byte) (reference string, err error)
+	// PutArtifact stores an encoded output that is too large for a record and
+	// returns a reference to it.
+	PutArtifact(ctx context.Context, encoded []byte) (reference string, err error)
 
-	// Settings returns what holds for every call of the run. It is the same
-	// pointer each time, and nothing behind it changes but its counters.
-	Settings() *Settings
+	// Poll asks an external checker whether to interrupt the run, and does so:
+	// afterwards the contexts say it. It is called where Settings.Polls says
+	// so, at the points where interrupts are noticed and every 100 ms during
+	// waits.
+	Poll(ctx context.Context)
 }
 
 // Settings is what holds for every call of a run.
@@ -38,48 +55,103 @@ type Settings struct {
 	RetryByKind [KindAgent + 1]*Policy
 	Retry       *Policy
 
-	// Seed is where jitter comes from.
-	Seed uint64
-
-	// Payloads keeps inputs and outputs in records. Without it nothing is
-	// encoded.
-	Payloads bool
-
-	// Strict says that the run is a replay which waits for nothing: no attempt
-	// follows a failed one.
-	Strict bool
-
-	// Recalls says that there is restored history to ask.
-	Recalls bool
-
-	// Claimed, if set, is told each address that is claimed for a call or a
-	// group, by the scope that numbers it and in the order of claiming, with
-	// the hash of the input; that of a group is zero.
-	Claimed func(s *Scope, a Address, input Hash)
-
-	// Outputs keeps outputs and the hashes of inputs in records, and the input
-	// of root calls: what a later run needs to recall them.
-	Outputs bool
-
-	// RoundTrip hands out outputs and errors as restored ones.
-	RoundTrip bool
-
-	// Artifacts hands outputs above MaxInline to Keep.
-	Artifacts bool
-
-	// Check, if set, asks an external checker whether to interrupt the run,
-	// and does so: afterwards the contexts tell. It is called at the points
-	// where interrupts are noticed, and every 100 ms during waits.
-	Check func(context.Context)
+	Seed      uint64 // of jitter
+	Payloads  bool   // records keep inputs and outputs
+	Outputs   bool   // records keep what a later run needs to recall calls
+	RoundTrip bool   // outputs and errors are handed out as restored ones
+	Artifacts bool   // outputs above 64 KB go to PutArtifact
+	Restored  bool   // there is restored history: Claim is to be asked
+	Strict    bool   // nothing is executed, and nothing is waited for
+	Polls     bool   // Poll is to be called
 
 	// Late counts attempts that were abandoned, and those of them that came
 	// back after all.
 	Late struct{ Abandoned, Returned atomic.Int64 }
-
-	told    sync.Pool // of *Record, for the next that is told
-	waiting waitQueues
 }
 
-// MaxInline is the size in bytes of the largest encoded output that is kept
-// in its record rather than as an artifact.
-const MaxInline = 64 << 10
+// maxInline is the size in bytes of the largest encoded output that is kept in
+// its record rather than as an artifact.
+const maxInline = 64 << 10
+
+// A Root is where the root calls of a run begin, in all of its contexts.
+type Root struct {
+	run         Run
+	settings    *Settings // of the run
+	claims      claims    // of root calls
+	interrupted atomic.Pointer[InterruptedError]
+
+	active atomic.Int64                    // root calls under way
+	idle   atomic.Pointer[chan<- struct{}] // nil until somebody waits
+}
+
+// NewRoot returns the root of run.
+func NewRoot(run Run) *Root { return &Root{run: run, settings: run.Settings()} }
+
+// Interrupt sets why the contexts of the run end. It comes before these are
+// cancelled: calls that had to ask a context for the cause would all queue for
+// its lock. Only the first counts.
+func (r *Root) Interrupt(e *InterruptedError) { r.interrupted.CompareAndSwap(nil, e) }
+
+// Context returns ctx with the run's root scope in it. Its calls are
+// interrupted when ctx ends.
+func (r *Root) Context(ctx context.Context) context.Context {
+	return (*attemptContext)(&Scope{outer: ctx, root: r})
+}
+
+// Active is the number of root calls under way.
+func (r *Root) Active() int { return int(r.active.Load()) }
+
+// Idle returns a channel on which one value is sent once no root call is under
+// way. It is asked for once, when no further calls begin.
+func (r *Root) Idle() <-chan struct{} {
+	idle := make(chan struct{}, 1)
+	send := (chan<- struct{})(idle)
+	r.idle.Store(&send)
+	if r.active.Load() == 0 {
+		r.notifyIdle()
+	}
+	return idle
+}
+
+func (r *Root) enter() { r.active.Add(1) }
+
+func (r *Root) leave() {
+	if r.active.Add(-1) == 0 {
+		r.notifyIdle()
+	}
+}
+
+func (r *Root) notifyIdle() {
+	if idle := r.idle.Swap(nil); idle != nil {
+		*idle <- struct{}{}
+	}
+}
+
+// nowhere is the run of calls outside any run: it keeps nothing.
+type nowhere struct{ settings Settings }
+
+func (n *nowhere) Settings() *Settings                               { return &n.settings }
+func (*nowhere) Claim(*Scope, Claim) (*Progress, error)              { return nil, nil }
+func (*nowhere) Append(*Scope, Record, ...Record) error              { return nil }
+func (*nowhere) Replay(*Scope, *Record) (Record, error)              { return Record{}, ErrNoRun }
+func (*nowhere) Ask(*Scope, Question) ([]byte, error)                { return nil, ErrNoRun }
+func (*nowhere) Poll(context.Context)                                {}
+func (*nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }
+
+// outsideOf is the root scope of a call outside any run.
+func outsideOf(ctx context.Context) *Scope {
+	all := new(struct { // of one allocation
+		scope Scope
+		root  Root
+		run   nowhere
+	})
+	all.root.run, all.root.settings = &all.run, &all.run.settings
+	all.scope.outer, all.scope.root = ctx, &all.root
+	return &all.scope
+}
+
+// isOutside reports whether the root is that of a call outside any run.
+func (r *Root) isOutside() bool {
+	_, outside := r.run.(*nowhere)
+	return outside
+}

@@ -3,79 +3,93 @@ package core
 import (
 	"context"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// A Scope is one attempt of a call, seen from inside: the context that its
-// handler gets, and what numbers the calls that the handler makes. The root
-// of a run and the branches of a group are scopes too.
+// A Scope is one attempt of a call, seen from inside: what numbers the calls
+// that its handler makes. What the preconditions of a call do has a scope of
+// its own, and so has the root of a run.
 //
 // It is for many goroutines. Nothing that is done in it lands once it is
 // closed.
 type Scope struct {
 	outer   context.Context // what the attempt was called with
-	call    *call           // whose attempt it is; that of a root or a branch has no body
-	limit   *limit          // its own end; nil without a timeout
+	root    *Root
+	call    *call  // whose attempt it is; nil for a root
+	limit   *limit // its own end in time; nil if it has none
+	group   *group // its own end by a failure; nil if it is not a group
 	attempt int32
 	closed  atomic.Bool
-	entry   bool // the first attempt of its call that this process began
-	// doomed says that a call inside has no outcome because of the end of
-	// this scope, come or near: the attempt has failed by it.
-	doomed atomic.Bool
 
 	// stopped is the suspension of a call inside: the attempt is suspended
 	// too, whatever its handler makes of the error.
 	stopped atomic.Pointer[InterruptedError]
 
-	questions atomic.Int32 // asked by the attempt
+	// doomed: a call inside was suspended because this scope's deadline passed
+	// or was about to. The attempt counts as timed out.
+	doomed atomic.Bool
 
-	used   atomic.Pointer[Usage]     // nil until something is
-	counts atomic.Pointer[numbering] // of the calls in the scope; nil until there is one
+	questions atomic.Int32           // asked by the attempt
+	used      atomic.Pointer[Usage]  // nil until something is
+	inside    atomic.Pointer[inside] // nil until it is needed
+}
+
+// inside is the part of a scope that only those have which something is done
+// in.
+type inside struct {
+	claims claims
+	mu     sync.Mutex
+	closed bool
+	stops  []func() bool // of contexts that were derived for the attempt
 }
 
 // scopeKey is the context key of the innermost scope.
 type scopeKey struct{}
 
+// scopeOf is the innermost scope of ctx, also that of a call outside any run.
 func scopeOf(ctx context.Context) *Scope {
 	s, _ := ctx.Value(scopeKey{}).(*Scope)
 	return s
 }
 
 // ScopeOf returns the innermost scope of ctx: nil outside a run.
-func ScopeOf(ctx context.Context) *Scope { return scopeOf(ctx) }
+func ScopeOf(ctx context.Context) *Scope {
+	s := scopeOf(ctx)
+	if s == nil || s.root.isOutside() {
+		return nil
+	}
+	return s
+}
 
 // Run is the run that the scope belongs to.
-func (s *Scope) Run() Run { return s.call.root.run }
+func (s *Scope) Run() Run { return s.root.run }
 
-// Address is that of the call whose attempt the scope is, of a branch for a
-// branch, and zero for the root and outside a run.
+// Address is that of the call whose attempt the scope is; zero for a root, and
+// outside a run.
 func (s *Scope) Address() Address {
-	if s == nil {
+	if s == nil || s.call == nil {
 		return Address{}
 	}
 	return s.call.address
 }
 
-// Parent is the scope around this one, nil for a root.
-func (s *Scope) Parent() *Scope { return s.call.parent }
-
-// IsAttempt reports whether s is an attempt of a call, rather than the root of
-// a run or a branch of a group.
-func (s *Scope) IsAttempt() bool { return s.call.body != nil }
-
-// MustNotRepeat reports whether the call asks not to be simply run again when
-// it is in doubt: then it has to be known that it began.
-func (s *Scope) MustNotRepeat() bool {
-	return s.call.spec != nil && s.call.spec.InDoubt != InDoubtRetry
+// Spec is that of the actor whose attempt the scope is; nil for a root.
+func (s *Scope) Spec() *Spec {
+	if s.call == nil {
+		return nil
+	}
+	return s.call.spec
 }
 
-// IsEntry reports whether the attempt is the first of its call that this
-// process began, and Entered whether there was any.
-func (s *Scope) IsEntry() bool { return s.entry }
-
-// Entered reports whether this process began an attempt of the call.
-func (s *Scope) Entered() bool { return s.call.entered }
+// Parent is the scope around this one, nil for a root.
+func (s *Scope) Parent() *Scope {
+	if s.call == nil {
+		return nil
+	}
+	return s.call.parent
+}
 
 // An AttemptID identifies one attempt of one call within the process, or what
 // its preconditions did before the first. It is comparable.
@@ -105,7 +119,7 @@ func (s *Scope) Attempt() int {
 // isWithin reports whether s is a part of the attempt around: it, or a branch
 // of a group in it.
 func (s *Scope) isWithin(around *Scope) bool {
-	for s != around && !s.IsAttempt() && s.call.parent != nil {
+	for s != around && s.call != nil && (s.call.spec.Kind == KindBranch || s.call.spec.Kind == KindGroup) {
 		s = s.call.parent
 	}
 	return s == around
@@ -114,7 +128,7 @@ func (s *Scope) isWithin(around *Scope) bool {
 // Closed reports whether the attempt, or one around it, is over: its handler
 // returned, or was abandoned.
 func (s *Scope) Closed() bool {
-	for ; s != nil; s = s.call.parent {
+	for ; s != nil; s = s.Parent() {
 		if s.closed.Load() {
 			return true
 		}
@@ -127,16 +141,17 @@ func (s *Scope) Closed() bool {
 // other while this one does.
 func (s *Scope) Accepts(r *Record) bool {
 	if s != nil && r.Kind.IsCall() {
-		s = s.call.parent
+		s = s.Parent()
 	}
 	return !s.Closed()
 }
 
-// isRoot reports whether the call is what contexts of a run begin with.
-func (c *call) isRoot() bool { return c.parent == nil && c.root != nil }
-
-// path is what stands before the names of calls made in this scope.
-func (s *Scope) path() string {
+// Path is what stands before the names of calls made in this scope; empty for
+// a root.
+func (s *Scope) Path() string {
+	if s.call == nil {
+		return ""
+	}
 	if s.attempt == 0 {
 		return s.call.address.String()
 	}
@@ -147,20 +162,79 @@ func (s *Scope) path() string {
 	return string(strconv.AppendInt(b, int64(s.attempt)+1, 10))
 }
 
-// Value answers for the scope itself, and else as the context around it.
-func (s *Scope) Value(key any) any {
-	if key == (scopeKey{}) && s.call.root != nil {
-		return s
+// expired reports whether the attempt's own time is over.
+func (s *Scope) expired() bool { return s.limit != nil && s.limit.expired() }
+
+// endedItself reports whether the attempt's end is its own failure: its time
+// is over, or it is a group of which a branch failed.
+func (s *Scope) endedItself() bool {
+	return s.expired() || s.group != nil && s.group.failed.Load()
+}
+
+// inner is the part of the scope that is made when it is needed first.
+func (s *Scope) inner() *inside {
+	if s.inside.Load() == nil {
+		s.inside.CompareAndSwap(nil, new(inside))
 	}
-	return s.outer.Value(key)
+	return s.inside.Load()
+}
+
+// close ends the scope: its handler returned, or was abandoned.
+func (s *Scope) close() {
+	s.closed.Store(true)
+	in := s.inside.Load()
+	if in == nil {
+		return
+	}
+	in.mu.Lock()
+	stops := in.stops
+	in.stops, in.closed = nil, true
+	in.mu.Unlock()
+	for _, stop := range stops {
+		stop()
+	}
+}
+
+// Context returns ctx as a context of this scope: what is called with it
+// belongs to the attempt, and is interrupted when the attempt's own context
+// ends, or ctx. What it takes is freed when the attempt ends.
+func (s *Scope) Context(ctx context.Context) context.Context {
+	if scopeOf(ctx) == s {
+		return ctx
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	own := (*attemptContext)(s)
+	stop := context.AfterFunc(own, func() { cancel(context.Cause(own)) })
+	in := s.inner()
+	in.mu.Lock()
+	if !in.closed {
+		in.stops = append(in.stops, func() bool { cancel(nil); return stop() })
+	}
+	in.mu.Unlock()
+	return context.WithValue(ctx, scopeKey{}, s)
+}
+
+// context is what the handler of the attempt gets.
+func (s *Scope) context() context.Context { return (*attemptContext)(s) }
+
+// attemptContext is a scope as a context. It is the same pointer, so that an
+// attempt needs no context of its own.
+type attemptContext Scope
+
+// Value answers for the scope itself, and else as the context around it.
+func (a *attemptContext) Value(key any) any {
+	if key == (scopeKey{}) {
+		return (*Scope)(a)
+	}
+	return a.outer.Value(key)
 }
 
 // Deadline is the attempt's own, where it has one: it is never later than
 // that of the context around it.
-func (s *Scope) Deadline() (time.Time, bool) {
-	outer, ok := s.outer.Deadline()
-	if s.limit != nil {
-		if own := s.limit.Deadline(); !ok || own.Before(outer) {
+func (a *attemptContext) Deadline() (time.Time, bool) {
+	outer, ok := a.outer.Deadline()
+	if a.limit != nil {
+		if own := a.limit.Deadline(); !ok || own.Before(outer) {
 			return own, true
 		}
 	}
@@ -169,42 +243,33 @@ func (s *Scope) Deadline() (time.Time, bool) {
 
 // Done is closed when the attempt's time is over or the context around it
 // ended.
-func (s *Scope) Done() <-chan struct{} {
-	if s.limit != nil {
-		return s.limit.Done()
+func (a *attemptContext) Done() <-chan struct{} {
+	if a.limit != nil {
+		return a.limit.Done()
 	}
-	return s.outer.Done()
+	return a.outer.Done()
 }
 
 // Err is nil until Done is closed.
-func (s *Scope) Err() error {
-	err := s.outer.Err()
-	if s.limit == nil {
+func (a *attemptContext) Err() error {
+	err := a.outer.Err()
+	if a.limit == nil {
 		return err
 	}
 	if err != nil {
-		s.limit.endWith(err) // Done must be closed by the time that Err tells
+		a.limit.endWith(err) // Done must be closed by the time that Err says so
 	}
-	return s.limit.Err()
+	return a.limit.Err()
 }
 
 // AfterFunc registers f as context.AfterFunc would; package context asks for
 // it when it derives a context from this one.
-func (s *Scope) AfterFunc(f func()) (stop func() bool) {
-	if s.limit != nil {
-		return s.limit.afterFunc(f)
+func (a *attemptContext) AfterFunc(f func()) (stop func() bool) {
+	if a.limit != nil {
+		return a.limit.afterFunc(f)
 	}
-	return context.AfterFunc(s.outer, f)
-}
-
-// Context returns ctx as a context of this scope: what is called with it
-// belongs to the attempt, and is interrupted when the attempt's own context
-// ends, or ctx.
-func (s *Scope) Context(ctx context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(ctx)
-	context.AfterFunc(s, func() { cancel(context.Cause(s)) })
-	return context.WithValue(ctx, scopeKey{}, s)
+	return context.AfterFunc(a.outer, f)
 }
 
 // String names the scope where a context is printed.
-func (s *Scope) String() string { return "reprise(" + s.call.address.String() + ")" }
+func (a *attemptContext) String() string { return "reprise(" + (*Scope)(a).Address().String() + ")" }

@@ -41,10 +41,10 @@ func (u Usage) Plus(v Usage) Usage {
 // that ends the attempt, also when it fails. Outside a run it does nothing.
 func AddUsage(ctx context.Context, u Usage) {
 	s := scopeOf(ctx)
-	for s != nil && !s.IsAttempt() {
-		s = s.call.parent // a branch has no records of its own
+	if s == nil || s.call == nil {
+		return
 	}
-	for s != nil {
+	for {
 		old, sum := s.used.Load(), u
 		if old != nil {
 			sum = old.Plus(u)

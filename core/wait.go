@@ -3,74 +3,76 @@ package core
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 )
+
+// wait lets the delay before the next attempt pass. Its error ends the call:
+// the suspension or the failure that the end of the context is.
+func (c *call) wait(p *Progress, s *Scope, delay time.Duration) error {
+	began := time.Now()
+	ended := c.ended(s.outer)
+	if !ended && delay > 0 {
+		c.sleep(s.outer, delay)
+		ended = c.ended(s.outer)
+	}
+	waited := time.Since(began)
+	if !ended {
+		p.Spent += waited
+		return nil
+	}
+	p.Spent += waited
+	if e := c.parent.ending(); e != nil {
+		return c.suspend(p, s, result{}, e, StageWait)
+	}
+	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)} // the last that was made
+	r := result{err: after(context.Cause(s.outer), p.Err), stage: StageHandler}
+	return c.fail(p, before, c.classify(p, before, r), ownEnd(s.outer))
+}
+
+// errDeadlineAhead is the cause of a suspension that came before its time.
+var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", context.DeadlineExceeded)
 
 // checkEvery is how often an external checker is asked during a wait.
 const checkEvery = 100 * time.Millisecond
 
-// wait lets d pass before the next attempt. It is done, with the suspension
-// or the failure, as soon as the context has ended.
-func (c *call) wait(s *Scope, d time.Duration) (done bool, err error) {
-	if c.interrupted(s.outer) {
-		return true, c.stopWaiting(s)
+// sleep returns after d, or when ctx has ended.
+func (c *call) sleep(ctx context.Context, d time.Duration) {
+	if !c.root.settings.Polls {
+		sleep(ctx, d)
+		return
 	}
-	if d > 0 {
-		c.release()
-		switch {
-		case c.root == nil:
-			c.body.waiting().sleep(s.outer, d)
-		case c.root.settings.Check == nil:
-			c.root.settings.waiting.sleep(s.outer, d)
-		default:
-			c.sleepChecking(s.outer, d)
-		}
-		if c.interrupted(s.outer) {
-			return true, c.stopWaiting(s)
-		}
-	}
-	return false, nil
-}
-
-// sleepChecking sleeps in steps, with the external checker asked in between.
-func (c *call) sleepChecking(ctx context.Context, d time.Duration) {
-	settings := c.root.settings
 	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil; d = time.Until(end) {
-		settings.waiting.sleep(ctx, min(d, checkEvery))
-		settings.Check(ctx)
+		sleep(ctx, min(d, checkEvery))
+		c.root.run.Poll(ctx)
 	}
 }
 
-// interrupted asks the external checker and then the context.
-func (c *call) interrupted(ctx context.Context) bool {
-	if c.root != nil {
-		if check := c.root.settings.Check; check != nil {
-			check(ctx)
-		}
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// checkpoint returns the error that ends the call where it must not go on.
+func (c *call) checkpoint(p *Progress, s *Scope) error {
+	if !c.ended(s.outer) {
+		return nil
+	}
+	if e := c.parent.ending(); e != nil {
+		return c.suspend(p, s, result{}, e, StageEntry)
+	}
+	return c.refuse(p, s, result{err: context.Cause(s.outer), stage: StageEntry}, ownEnd(s.outer))
+}
+
+// ended asks the external checker, and then whether the context or what is
+// around the call has ended.
+func (c *call) ended(ctx context.Context) bool {
+	if c.root.settings.Polls {
+		c.root.run.Poll(ctx)
 	}
 	// A context that was derived from the attempt's may end a moment later.
-	return ctx.Err() != nil || c.parent != nil && ctx != context.Context(c.parent) && c.parent.Err() != nil
+	return ctx.Err() != nil || c.parent.context().Err() != nil
 }
-
-// stopWaiting is what the end of the context during a wait means.
-func (c *call) stopWaiting(s *Scope) error {
-	if e := c.suspension(s.outer); e != nil {
-		return c.suspend(s, e, StageWait)
-	}
-	return c.failWaiting(s)
-}
-
-// failWaiting ends a call whose own context ended during a wait.
-func (c *call) failWaiting(s *Scope) error {
-	if c.r.err == nil {
-		c.r.err = c.lastErr // that of the process before
-	}
-	c.r.err = after(context.Cause(s.outer), c.r.err)
-	return c.failBefore(s, ownEnd(s.outer))
-}
-
-func randomUnit() float64 { return rand.Float64() }
-
-// errDeadlineAhead is the cause of a suspension that came before its time.
-var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", context.DeadlineExceeded)

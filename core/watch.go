@@ -98,7 +98,7 @@ func Emitter(ctx context.Context) func(Delta) {
 	if s == nil {
 		return w.emit
 	}
-	runID, address, attempt := s.call.root.settings.RunID, s.Address(), s.Attempt()
+	runID, address, attempt := s.root.settings.RunID, s.Address(), s.Attempt()
 	return func(d Delta) {
 		if s.Closed() {
 			return

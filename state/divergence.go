@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/snapshot"
 )
 
 // Divergence says what becomes of a call that was recorded with another input
@@ -50,41 +49,34 @@ type rerun struct {
 	anew  map[core.Address]struct{} // calls whose records do not count any more
 }
 
-// watchDivergence has the run told of all that is claimed, if it needs to know.
+// watchDivergence follows what is claimed, if a divergence policy needs it.
 func (r *run) watchDivergence() {
 	if r.divergence != DivergenceRerun && !r.restored.diverged {
 		return
 	}
 	r.rerun = rerun{make(map[*core.Scope]uint64), make(map[core.Address]uint64), make(map[core.Address]struct{})}
-	r.settings.Claimed = r.claimed
 }
 
-// claimed implements core.Settings.Claimed.
-func (r *run) claimed(s *core.Scope, a core.Address, input core.Hash) {
-	r.mu.Lock()
-	if r.closed || s.Closed() {
-		r.mu.Unlock()
-		return
-	}
-	since, t := r.rerun.at(s), r.restored.calls[a]
+// claimed takes in that a call is claimed. The lock is held.
+func (r *run) claimed(s *core.Scope, c core.Claim) {
+	since, t := r.rerun.at(s), r.restored.calls[c.Address]
 	if t != nil && t.diverged > since {
 		since = t.diverged
 		r.rerun.from(s, since)
 	}
-	if r.divergence == DivergenceRerun && !input.IsZero() && t.isSince(since) && t.differs(input) {
-		since = r.diverge(a, t, input)
+	if r.divergence == DivergenceRerun && t.isSince(since) && t.differs(c.Input) {
+		since = r.diverge(c.Address, t, c.Input)
 		r.rerun.from(s, since)
 	}
 	if since > 0 {
-		r.rerun.since[a] = since
+		r.rerun.since[c.Address] = since
 	}
 	if t != nil && !t.isSince(since) {
-		r.rerun.anew[a] = struct{}{}
+		r.rerun.anew[c.Address] = struct{}{}
 	}
 	if r.journal != nil && r.tail.written < r.tail.n {
 		_ = r.write() // a journal that is broken says so when the call begins
 	}
-	r.publish()
 }
 
 // diverge records that the call has another input, and returns the number of
@@ -95,7 +87,7 @@ func (r *run) diverge(a core.Address, t *track, input core.Hash) uint64 {
 		Time: now(), Address: a, Kind: core.KindLog, Status: core.StatusRecorded, Reason: core.ReasonDivergence,
 		Detail: &core.Detail{
 			Severity: slog.LevelWarn, InputHash: input,
-			Message: fmt.Sprintf("the input of the call is %v, and was %v: it is made again, and what is called after it", input, t.input),
+			Message: fmt.Sprintf("the input of the call is %v, and was %v: it is made again, and what is called after it", input, t.Input),
 		},
 	})
 	return uint64(r.len())
@@ -128,17 +120,9 @@ func (*rerun) key(s *core.Scope) *core.Scope {
 func (r *rerun) at(s *core.Scope) uint64 { return max(r.after[r.key(s)], r.within(s)) }
 
 // within is the divergence that everything in s comes after: that of the call
-// whose attempt it is, or of the group that it is a branch of.
+// whose attempt it is.
 func (r *rerun) within(s *core.Scope) uint64 {
-	for ; s != nil; s = s.Parent() {
-		if since := r.since[s.Address()]; since > 0 {
-			return since
-		}
-		if s.IsAttempt() {
-			break
-		}
-	}
-	return 0
+	return r.since[s.Address()]
 }
 
 // from has everything that is claimed from now on, in s and the scopes around
@@ -169,31 +153,33 @@ func (t *track) isSince(divergence uint64) bool {
 	switch {
 	case t == nil:
 		return false
-	case t.begun:
+	case t.first > 0:
 		return t.first > divergence
 	}
-	return t.last > divergence
+	return t.Last > divergence
 }
 
 // differs reports whether the call was recorded with another input.
-func (t *track) differs(input core.Hash) bool { return !t.input.IsZero() && t.input != input }
+func (t *track) differs(input core.Hash) bool {
+	return !t.Input.IsZero() && !input.IsZero() && t.Input != input
+}
 
 // followDivergence takes in that the call has another input: what it did, and
 // what is inside it, does not count any more.
-func (r *restored) followDivergence(rec *snapshot.Head) {
+func (r *restored) followDivergence(rec *core.Record) {
 	t := r.track(rec.Address)
 	r.beginAnew(rec, t)
-	t.input, t.diverged = rec.InputHash, rec.Seq
+	t.Input, t.diverged = rec.Detail.InputHash, rec.Seq
 	r.diverged = true
 }
 
 // beginAnew forgets what the call did before the record, and the values that
 // are inside it, but for those that its preconditions have just written.
-func (r *restored) beginAnew(rec *snapshot.Head, t *track) {
+func (r *restored) beginAnew(rec *core.Record, t *track) {
 	if written := r.preconditions[rec.Address]; len(written) > 0 {
-		i, _ := slices.BinarySearch(written, t.last)
+		i, _ := slices.BinarySearch(written, t.Last)
 		r.preconditions[rec.Address] = written[i:]
 	}
 	r.anew.at(rec)
-	*t = track{starts: t.starts, diverged: t.diverged}
+	*t = track{Progress: core.Progress{Starts: t.Starts}, diverged: t.diverged}
 }

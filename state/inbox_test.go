@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -81,14 +82,16 @@ func TestAnswerReachesARunThatIsOpen(t *testing.T) {
 		s := snapshot.NewMemoryStore()
 		st := openRun(t, s)
 		ctx := st.Context(t.Context())
-		g := core.NewGroup(ctx, "g")
+		slow := actor(t, "slow", once, listening(time.Hour))
+		program := func(ctx context.Context) ([]string, error) {
+			return actors.Parallel(ctx, actors.Group{Name: "g"}, calling(slow), calling(asking(t)))
+		}
 		var wait sync.WaitGroup
-		wait.Go(func() { // a sibling that is still at work
-			out, err := call(g.Branch(1), actor(t, "slow", once, listening(time.Hour)))
-			completed(t, out, err)
+		wait.Go(func() { // a sibling of what asks is still at work
+			_, err := program(ctx)
+			assert.ErrorIs(t, err, core.ErrAwaiting)
 		})
-		_, err := call(g.Branch(2), asking(t))
-		require.ErrorIs(t, err, core.ErrAwaiting)
+		synctest.Wait()
 		const id = "group:g/2/ask?1"
 		require.NoError(t, state.Answer(t.Context(), s, askedRun, id, "this"))
 		synctest.Wait()
@@ -96,7 +99,6 @@ func TestAnswerReachesARunThatIsOpen(t *testing.T) {
 		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, id, "that"), state.ErrAnswered)
 		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, "ask?9", "that"), state.ErrNotAsked)
 		wait.Wait()
-		g.Cancel(nil)
 		require.NoError(t, st.Close())
 		values, waiting := recordedAnswers(t, s)
 		assert.Equal(t, []string{"this"}, values)
@@ -104,12 +106,9 @@ func TestAnswerReachesARunThatIsOpen(t *testing.T) {
 
 		st = openRun(t, s)
 		defer st.Close()
-		g = core.NewGroup(st.Context(t.Context()), "g")
-		defer g.Cancel(nil)
-		g.Branch(1)
-		out, err := call(g.Branch(2), asking(t))
+		out, err := program(st.Context(t.Context()))
 		require.NoError(t, err)
-		assert.Equal(t, "this", out)
+		assert.Equal(t, []string{"out", "this"}, out)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/state"
 )
@@ -54,6 +55,16 @@ func run(t testing.TB, options ...state.Option) (*state.ExecutionState, context.
 }
 
 func call(ctx context.Context, d *definition) (string, error) { return d.Event().Execute(ctx, "in") }
+
+// calling is a branch that calls d.
+func calling(d *definition) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) { return call(ctx, d) }
+}
+
+// group makes the branches one after the other, and all of them.
+func group(ctx context.Context, name string, branches ...func(context.Context) (string, error)) ([]string, error) {
+	return actors.Parallel(ctx, actors.Group{Name: name, Workers: 1, CollectAll: true}, branches...)
+}
 
 func succeed(context.Context, string) (string, error) { return "out", nil }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -23,47 +22,34 @@ const (
 	StatusFailed      = snapshot.StatusFailed
 )
 
-// course follows the root calls of a run, which its status depends on. A group
-// outside of every call is one root call, and each of its branches counts by
-// its last call.
-type course struct {
-	active    int          // that started and have not ended
+// rootCalls follows the root calls of a run, which its status depends on.
+type rootCalls struct {
+	made      bool         // there was one
 	suspended int          // that stopped without an outcome
 	awaiting  int          // that wait for an answer
 	failure   *core.Record // the last that ended failed with this; nil if it did not
-	made      bool         // there was one
-
-	group   *core.Scope // the last that ended is a group, and this is it
-	failing []failing   // its branches whose last call failed, in the order of failing
 }
 
-// failing is a branch whose last call failed.
-type failing struct {
-	branch  *core.Scope
-	failure *core.Record
+// isRootCall reports whether s is an attempt of a call that no other made.
+func isRootCall(s *core.Scope) bool {
+	around := s.Parent()
+	return around != nil && around.Parent() == nil
 }
 
 // follow takes in one record of a call, which comes from the attempt s.
-func (c *course) follow(s *core.Scope, rec *core.Record) {
-	if rec.WillRetry || rec.Status == core.StatusRetrying || attemptOf(s.Parent()) != nil {
+func (c *rootCalls) follow(s *core.Scope, rec *core.Record) {
+	if !isRootCall(s) || rec.WillRetry {
 		return
 	}
 	c.made = true
-	if rec.Status == core.StatusStarted {
-		if s.IsEntry() {
-			c.active++
-		}
-		return
+	if rec.IsOutcome() || rec.IsSuspension() {
+		c.judge(s, rec)
 	}
-	if s.Entered() {
-		c.active--
-	}
-	c.judge(s, rec)
 }
 
 // judge takes in how the call of s ended, also where that was recalled.
-func (c *course) judge(s *core.Scope, rec *core.Record) {
-	if attemptOf(s.Parent()) != nil {
+func (c *rootCalls) judge(s *core.Scope, rec *core.Record) {
+	if !isRootCall(s) {
 		return
 	}
 	c.made = true
@@ -75,33 +61,9 @@ func (c *course) judge(s *core.Scope, rec *core.Record) {
 	}
 	c.failure = nil
 	if rec.Status == core.StatusFailed {
-		kept := *rec // which the call uses again
-		c.failure = &kept
+		failure := *rec
+		c.failure = &failure
 	}
-	branch, group := rootBranch(s.Parent())
-	if group == nil {
-		c.group, c.failing = nil, nil
-		return
-	}
-	if group != c.group {
-		c.group, c.failing = group, nil
-	}
-	c.failing = slices.DeleteFunc(c.failing, func(f failing) bool { return f.branch == branch })
-	if c.failure != nil {
-		c.failing = append(c.failing, failing{branch, c.failure})
-	}
-	if len(c.failing) > 0 {
-		c.failure = c.failing[0].failure
-	}
-}
-
-// rootBranch is the outermost group that s is in, and the branch of it; nil
-// for the root itself.
-func rootBranch(s *core.Scope) (branch, group *core.Scope) {
-	for ; s.Parent() != nil; s = s.Parent() {
-		branch, group = group, s
-	}
-	return branch, group
 }
 
 // status is how the run stands. The lock is held.
@@ -109,15 +71,15 @@ func (r *run) status() Status {
 	switch {
 	case !r.closed:
 		return StatusRunning
-	case r.interrupted != nil || r.course.suspended > 0 || r.course.active > 0:
+	case r.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Active() > 0:
 		return StatusInterrupted
-	case !r.course.made && r.found == StatusRunning:
+	case !r.rootCalls.made && r.found == StatusRunning:
 		return StatusInterrupted // the process before ended without closing it
-	case !r.course.made && r.found != "":
+	case !r.rootCalls.made && r.found != "":
 		return r.found // nothing was done to change it
-	case r.course.awaiting > 0:
+	case r.rootCalls.awaiting > 0:
 		return StatusPaused
-	case r.course.failure != nil:
+	case r.rootCalls.failure != nil:
 		return StatusFailed
 	}
 	return StatusCompleted
@@ -238,8 +200,8 @@ func (r *run) close() error {
 		cancel(errClosing)
 	}
 	r.inbox.close()
-	r.mu.Lock()
 	r.awaitCalls()
+	r.mu.Lock()
 	r.closed = true
 	if r.validation != nil {
 		r.validation.end()
@@ -263,24 +225,19 @@ func (r *run) close() error {
 	return err
 }
 
-// awaitCalls waits until every call has ended, within bounds: a handler that
-// does not listen may not hold up Close. The lock is held.
+// awaitCalls waits until every root call has ended, within bounds: a handler
+// that does not listen may not hold up Close.
 func (r *run) awaitCalls() {
-	over := false
-	timer := time.AfterFunc(closeGrace, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		over = true
-		r.quiet.Broadcast()
-	})
+	timer := time.NewTimer(closeGrace)
 	defer timer.Stop()
-	for r.course.active > 0 && !over {
-		r.quiet.Wait()
+	select {
+	case <-r.root.Idle():
+	case <-timer.C:
 	}
 }
 
 // explain makes rec, the last record of a run that failed, say why it did.
-func (c *course) explain(rec *core.Record) {
+func (c *rootCalls) explain(rec *core.Record) {
 	f := c.failure
 	if f == nil || f.Err == nil {
 		return // nothing was done, and the run had failed before
@@ -300,7 +257,7 @@ func (r *run) lastRecord() core.Record {
 	switch r.status() {
 	case StatusFailed:
 		rec.Status = core.StatusFailed
-		r.course.explain(&rec)
+		r.rootCalls.explain(&rec)
 	case StatusPaused:
 		rec.Status = core.StatusAwaiting
 	case StatusInterrupted:

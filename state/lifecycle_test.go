@@ -134,9 +134,7 @@ func TestStatusTellsWhatBecameOfTheRun(t *testing.T) {
 		{"root context cancelled during a group at the root", func(t *testing.T, st *state.ExecutionState) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			g := core.NewGroup(st.Context(ctx), "all")
-			defer g.Cancel(nil)
-			_, err := call(g.Branch(1), actor(t, "tool", once, listening(time.Hour)))
+			_, err := group(st.Context(ctx), "all", calling(actor(t, "tool", once, listening(time.Hour))))
 			interrupted(t, err, core.InterruptContext)
 		}, state.StatusInterrupted},
 		{"suspended before its first attempt", func(t *testing.T, st *state.ExecutionState) {
@@ -328,11 +326,9 @@ func TestLastRecordOfARunThatFailedSaysWhy(t *testing.T) {
 func TestFirstFailureOfAGroupIsThatOfTheRun(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		st := state.New()
-		g := core.NewGroup(st.Context(t.Context()), "all")
-		_, _ = call(g.Branch(2), actor(t, "second", once, fail(errBoom)))
-		_, _ = call(g.Branch(1), actor(t, "first", once, fail(errFlaky)))
-		_, _ = call(g.Branch(3), actor(t, "third", once, succeed))
-		g.Cancel(nil)
+		_, err := group(st.Context(t.Context()), "all", calling(actor(t, "first", once, succeed)),
+			calling(actor(t, "second", once, fail(errBoom))), calling(actor(t, "third", once, fail(errFlaky))))
+		is(t, err, errBoom)
 		noError(t, st.Close())
 		records := st.Records()
 		last := records[len(records)-1]

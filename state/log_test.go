@@ -16,16 +16,18 @@ func TestLogLineHasTheAddressOfItsCall(t *testing.T) {
 	state.From(ctx).Log(slog.LevelWarn, "of the run", nil)
 	out, err := call(ctx, actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 		state.From(ctx).Log(slog.LevelInfo, "of the call", nil)
-		g := core.NewGroup(ctx, "all")
-		defer g.Cancel(nil)
-		state.From(g.Branch(2)).Log(slog.LevelError, "of the branch", nil)
+		_, _ = group(ctx, "all", func(ctx context.Context) (string, error) {
+			state.From(ctx).Log(slog.LevelError, "of the branch", nil)
+			return "", nil
+		})
 		st.Log(slog.LevelInfo, "the owner's again", nil)
 		return "out", nil
 	}))
 	completed(t, out, err)
 	told(t, st,
 		"run started", "log recorded debug: the owner's", "log recorded warn: of the run",
-		"tool_call tool started", "log tool recorded info: of the call", "log tool/group:all/2 recorded error: of the branch",
+		"tool_call tool started", "log tool recorded info: of the call", "group tool/group:all started",
+		"branch tool/group:all/1 started", "log tool/group:all/1 recorded error: of the branch", "branch tool/group:all/1 completed", "group tool/group:all completed",
 		"log recorded info: the owner's again", "tool_call tool completed")
 }
 

@@ -184,14 +184,15 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 				one(ctx, i)
 			}
 		default:
-			g := core.NewGroup(ctx, "g")
-			var wg sync.WaitGroup
-			for i := range n.children {
-				branch := g.Branch(i + 1)
-				wg.Go(func() { one(branch, i) })
+			branches := make([]func(context.Context) (string, error), len(n.children))
+			for i := range branches {
+				branches[i] = func(ctx context.Context) (string, error) {
+					one(ctx, i)
+					return "", nil
+				}
 			}
-			wg.Wait()
-			g.Cancel(nil)
+			_, err := actors.Parallel(ctx, actors.Group{Name: "g"}, branches...)
+			require.NoError(t, err)
 		}
 		all = append(all, results...)
 	}

@@ -78,7 +78,7 @@ func (r *run) restore(found *snapshot.Lazy) (err error) {
 		return nil
 	}
 	r.found = found.Status
-	r.settings.Recalls = true
+	r.settings.Restored = true
 	if r.restored, err = newRestored(found); err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (r *run) durable(s *core.Scope, rec *core.Record) bool {
 	case r.policy != SyncOutcomes:
 		return r.policy == SyncAlways
 	case rec.Status == core.StatusStarted:
-		return s.MustNotRepeat()
+		return s.Spec() != nil && s.Spec().InDoubt != core.InDoubtRetry
 	}
 	return rec.IsOutcome() || rec.WillRetry || rec.Status == core.StatusAwaiting
 }

@@ -10,9 +10,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Ask implements what core.Await needs: the answer if there is one, and else
-// a record that it is waited for.
-func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, bool, error) {
+// Ask implements core.Run.
+func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, error) {
 	r.mu.Lock()
 	answer, answered := r.answers[q.ID]
 	asked := r.asked[q.ID] > r.rerun.within(s)
@@ -20,18 +19,18 @@ func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, bool, error) {
 	r.mu.Unlock()
 	switch {
 	case answered && q.Refused == "":
-		return answer, true, nil
+		return answer, nil
 	case asked && !answered:
-		return nil, false, nil
+		return nil, nil
 	}
-	rec := &core.Record{
+	rec := core.Record{
 		Time: now(), Address: s.Address(), Name: q.ID, Kind: core.KindQuestion, Status: core.StatusAwaiting,
 		Detail: &core.Detail{Message: q.Text},
 	}
 	if q.Refused != "" {
 		rec.Err, rec.Class = errors.New(q.Refused), core.ClassInvalid
 	}
-	return nil, false, r.Append(s, *rec)
+	return nil, r.Append(s, rec)
 }
 
 // questions takes in the record with that number, if it is about a question.

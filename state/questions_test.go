@@ -2,14 +2,15 @@ package state_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/state"
 )
@@ -148,15 +149,8 @@ func TestSeveralQuestionsAreOpenAtOnce(t *testing.T) {
 	})
 	require.NoError(t, err)
 	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
-		g := core.NewGroup(ctx, "g")
-		defer g.Cancel(nil)
-		var errs []error
-		all := ""
-		for i := 1; i <= 3; i++ {
-			out, err := ask.Event().Execute(g.Branch(i), i)
-			errs, all = append(errs, err), all+out
-		}
-		return all, errors.Join(errs...)
+		out, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1}, ask, []int{1, 2, 3})
+		return strings.Join(out, ""), err
 	})
 	require.NoError(t, err)
 	tape := new(tape)

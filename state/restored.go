@@ -1,26 +1,24 @@
 package state
 
 import (
-	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// restored is what earlier generations of the run recorded, by call: where it
-// is, and as little of it as finding that out takes.
+// restored is what earlier generations of the run recorded, by call: what its
+// records come to, and where its outcome is.
 type restored struct {
 	found  *snapshot.Lazy
 	calls  map[core.Address]*track
 	inside map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
 	values byPath            // by the call that wrote them
 	all    byPath            // every record; nil until somebody asks for what is inside a call
-	groups groups            // nil until one is asked for
 
 	preconditions map[core.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                  // and answers
@@ -34,29 +32,30 @@ type restored struct {
 // track is what became of one call. Records are known by their numbers; 0
 // stands for none.
 type track struct {
-	last      uint64    // the latest record
-	retrying  uint64    // the latest promise of another attempt
-	first     uint64    // the record that it began with
-	diverged  uint64    // the latest record that it had another input
-	input     core.Hash // zero if it was not kept
-	entries   []uint64  // the started records of the latest attempt of an agent
-	starts    int       // of attempts
-	attempt   int       // of the latest record, as what follows
-	kind      core.Kind
-	status    core.Status
-	willRetry bool
-	doubt     doubt
-	begun     bool
-}
-
-func (t *track) isOutcome() bool {
-	return t.status == core.StatusCompleted || t.status == core.StatusFailed && !t.willRetry
+	core.Progress
+	first    uint64 // the record that it began with
+	entered  uint64 // the latest record that its handler began
+	diverged uint64 // the latest record that it had another input
+	kind     core.Kind
+	resumed  bool // by this opening of the run
 }
 
 // diverges reports whether the call was recorded with another input.
 func (r *restored) diverges(a core.Address, input core.Hash) bool {
 	t := r.calls[a]
 	return t != nil && t.differs(input)
+}
+
+// records yields the records of a run, each good until the next.
+func records(found *snapshot.Lazy) iter.Seq2[*core.Record, error] {
+	return func(yield func(*core.Record, error) bool) {
+		for seq := range uint64(found.Len()) {
+			rec, err := found.Record(seq + 1)
+			if !yield(&rec, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // newRestored refuses what no run has written.
@@ -66,7 +65,7 @@ func newRestored(found *snapshot.Lazy) (*restored, error) {
 		calls: make(map[core.Address]*track, found.Len()/2), // most have two records or more
 	}
 	last := uint64(0)
-	for rec, err := range found.Heads() {
+	for rec, err := range records(found) {
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +82,7 @@ func newRestored(found *snapshot.Lazy) (*restored, error) {
 			r.followValue(rec)
 		case rec.Kind == core.KindQuestion || rec.Kind == core.KindAnswer:
 			r.questions = append(r.questions, rec.Seq)
-		case rec.Kind == core.KindLog && rec.Reason == core.ReasonDivergence && !rec.InputHash.IsZero():
+		case rec.Kind == core.KindLog && rec.Reason == core.ReasonDivergence && rec.Detail != nil && !rec.Detail.InputHash.IsZero():
 			r.followDivergence(rec)
 		}
 	}
@@ -93,40 +92,35 @@ func newRestored(found *snapshot.Lazy) (*restored, error) {
 	return r, nil
 }
 
-func (r *restored) follow(rec *snapshot.Head) {
+func (r *restored) follow(rec *core.Record) {
 	t := r.track(rec.Address)
-	switch rec.Status {
-	case core.StatusStarted:
+	if rec.Status == core.StatusStarted {
 		if rec.Reason == core.ReasonDivergence {
 			r.beginAnew(rec, t)
 		}
-		if !t.begun {
+		if t.first == 0 {
 			t.first = rec.Seq
 		}
-		if t.status == core.StatusCompleted {
+		if t.Phase == core.PhaseSucceeded {
 			r.again.at(rec)
 		}
-		if t.status != core.StatusStarted || t.attempt != rec.Attempt {
-			t.entries = nil
-		}
-		if rec.Kind == core.KindAgent {
-			t.entries = append(t.entries, rec.Seq)
-		}
-		t.begun = true
-		t.starts++
-		if !rec.InputHash.IsZero() {
-			t.input = rec.InputHash
-		}
-	case core.StatusRetrying:
-		t.retrying = rec.Seq
+		r.dropEntries(t, rec.Address)
+		t.entered = rec.Seq
 	}
-	t.doubt = t.doubt.after(&rec.Record)
-	t.last, t.attempt, t.kind, t.status, t.willRetry = rec.Seq, rec.Attempt, rec.Kind, rec.Status, rec.WillRetry
+	t.kind = rec.Kind
+	t.Add(rec)
 	if rec.IsOutcome() {
-		t.retrying = 0
 		for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
 			r.inside[scope] = rec.Seq
 		}
+	}
+}
+
+// dropEntries forgets how often the attempt of an agent was entered, if an
+// outcome was recorded inside it since.
+func (r *restored) dropEntries(t *track, a core.Address) {
+	if t.kind == core.KindAgent && t.Entries > 0 && r.inside[scopePath(a, int(t.Attempt))] > t.entered {
+		t.Entries = 0
 	}
 }
 
@@ -143,94 +137,33 @@ func (r *restored) track(a core.Address) *track {
 	return t
 }
 
-// maxEntries is how often an attempt of an agent is entered again without an
-// outcome inside it: after that it is what ends the process.
-const maxEntries = 5
-
-var errEntries = errors.New("the agent was entered again and again without getting any further")
-
-// recall is what is known of the call at the address.
-func (r *restored) recall(a core.Address, kind core.Kind, rerunFailed bool) (*core.Recalled, error) {
+// progress is what is known of the call at the address, nil for nothing. It is
+// a copy.
+func (r *restored) progress(a core.Address, rerunFailed bool) *core.Progress {
 	t := r.calls[a]
-	switch {
-	case t == nil || t.last == 0:
-		return nil, nil
-	case t.status == core.StatusFailed && !t.willRetry && rerunFailed:
-		return t.rerun(kind), nil
-	case t.isOutcome():
-		return r.outcome(t, kind)
+	if t == nil || t.Last == 0 {
+		return nil
 	}
-	var err error
-	var retrying core.Record
-	if t.retrying > 0 {
-		if retrying, err = r.found.Record(t.retrying); err != nil {
-			return nil, err
-		}
+	r.dropEntries(t, a)
+	p := t.Progress
+	if rerunFailed && p.Phase == core.PhaseFailed {
+		t.again(&p)
 	}
-	out := &core.Recalled{Begun: t.begun, Attempt: t.attempt, Starts: t.starts}
-	if t.doubt == doubtStarted {
-		out.Started = true
-		out.Spent = retrying.Elapsed + retrying.Delay
-		out.LastErr = retrying.Err
-		if kind == core.KindAgent && r.entriesSince(a, t) >= maxEntries {
-			out.InDoubt = fmt.Errorf("%w (%d times)", errEntries, maxEntries)
-		}
-		return out, nil
-	}
-	last, err := r.found.Record(t.last)
-	if err != nil {
-		return nil, err
-	}
-	out.Spent = last.Elapsed
-	out.Entered = t.doubt == doubtInterrupted
-	if retrying.Attempt == t.attempt && retrying.Seq > 0 {
-		// The time that the process was down counts as waited.
-		out.Delay, out.LastErr = retrying.Delay, retrying.Err
-		out.Wait = min(max(0, time.Until(retrying.NextAttemptAt())), retrying.Delay)
-	}
-	return out, nil
+	return &p
 }
 
-// outcome answers a call that has ended; one whose output was not kept is made
-// again.
-func (r *restored) outcome(t *track, kind core.Kind) (*core.Recalled, error) {
-	both := new(struct { // of one allocation
-		core.Recalled
-		outcome core.Record
-	})
-	var err error
-	if both.outcome, err = r.found.Record(t.last); err != nil {
-		return nil, err
-	}
-	if t.status == core.StatusCompleted && isNoStore(&both.outcome) {
-		again := t.rerun(kind)
-		again.NotStored = true
-		return again, nil
-	}
-	both.Recalled = core.Recalled{Begun: t.begun, Attempt: t.attempt, Starts: t.starts, Outcome: &both.outcome}
-	return &both.Recalled, nil
-}
-
-// rerun sets up a call that failed for good to try once more: what calls
+// again sets up a call that failed for good to try once more: what calls
 // others is entered again as its last attempt, everything else begins anew.
-func (t *track) rerun(kind core.Kind) *core.Recalled {
-	if kind == core.KindAgent && t.begun {
-		return &core.Recalled{Begun: true, Started: true, Attempt: t.attempt, Spent: 0}
+func (t *track) again(p *core.Progress) {
+	p.Err, p.Spent, p.Delay = nil, 0, 0
+	switch {
+	case t.first == 0:
+		p.Phase = core.PhaseNew
+	case t.kind == core.KindAgent || t.kind == core.KindGroup || t.kind == core.KindBranch:
+		p.Phase, p.Entries = core.PhaseRunning, 0
+	default:
+		p.Phase, p.Attempt = core.PhaseWaiting, 0
 	}
-	return &core.Recalled{Begun: t.begun}
-}
-
-// entriesSince counts how often the latest attempt was entered since an
-// outcome was last recorded inside it.
-func (r *restored) entriesSince(a core.Address, t *track) int {
-	last := r.inside[scopePath(a, t.attempt)]
-	n := 0
-	for _, seq := range t.entries {
-		if seq > last {
-			n++
-		}
-	}
-	return n
 }
 
 // recordsOf are the records of the call and those inside it, in order.

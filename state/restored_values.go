@@ -4,36 +4,42 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/snapshot"
 )
 
-// reenter prepares a call that goes on. What its preconditions wrote is there
-// for it, and what the calls of its preconditions and of its earlier attempts
-// wrote for everyone. The lock is held.
-func (r *run) reenter(s *core.Scope, kind core.Kind, found *core.Recalled) error {
-	if found == nil || !found.Begun {
+// resume prepares a call that goes on and appends its first record, rec. What
+// its preconditions wrote is there for it, and what the calls of its
+// preconditions and of its earlier attempts wrote for everyone. The lock is
+// held.
+func (r *run) resume(s *core.Scope, rec *core.Record) error {
+	a := rec.Address
+	t := r.restored.calls[a]
+	if t == nil || t.resumed || t.first == 0 || !t.isSince(r.rerun.since[a]) {
 		return nil
 	}
-	if r.strict {
-		found.Wait = 0 // a replay waits for nothing
+	t.resumed = true
+	if err := r.restorePreconditions(s); err != nil {
+		return err
 	}
-	a, own := s.Address(), s.ID().Preconditions()
-	if numbers := r.restored.preconditions[a]; len(numbers) > 0 {
-		written, err := r.restored.decodeValues(numbers)
-		if err != nil {
-			return err
-		}
-		if r.values.pending == nil {
-			r.values.pending = make(map[core.AttemptID][]value)
-		}
-		r.values.pending[own] = written
-		delete(r.restored.preconditions, a)
+	return r.takeValues(s, r.restored.valuesBefore(a, rec.Attempt), r.rerun.since[a], s.ID().Preconditions())
+}
+
+// restorePreconditions gives the call whose scope is s what its preconditions
+// wrote before. The lock is held.
+func (r *run) restorePreconditions(s *core.Scope) error {
+	a := s.Address()
+	if r.restored == nil || len(r.restored.preconditions[a]) == 0 || r.rerun.isAnew(a) {
+		return nil
 	}
-	attempts := found.Attempt // that are over
-	if found.Started && kind != core.KindAgent {
-		attempts++
+	written, err := r.restored.decodeValues(r.restored.preconditions[a])
+	if err != nil {
+		return err
 	}
-	return r.takeValues(s, r.restored.valuesBefore(a, attempts), r.rerun.since[a], own)
+	if r.values.pending == nil {
+		r.values.pending = make(map[core.AttemptID][]value)
+	}
+	r.values.pending[s.ID().Preconditions()] = written
+	delete(r.restored.preconditions, a)
+	return nil
 }
 
 // takeValues gives restored values to everyone, but for those from before the
@@ -53,7 +59,7 @@ func (r *run) takeValues(s *core.Scope, numbers []uint64, since uint64, older ..
 
 // followValue takes in the record of a value: it counts once its call has
 // completed, and one of a precondition only for the call itself.
-func (r *restored) followValue(rec *snapshot.Head) {
+func (r *restored) followValue(rec *core.Record) {
 	if rec.Stage != core.StagePrecondition {
 		r.values = append(r.values, placed{rec.Address.String(), rec.Seq})
 		return
@@ -82,15 +88,6 @@ func (r *restored) valuesBefore(a core.Address, attempt int) []uint64 {
 	return take(r.values.before(a.String(), attempt))
 }
 
-// valuesIn takes the values that the calls in the scope of the path wrote, and
-// those inside them.
-func (r *restored) valuesIn(path string) []uint64 {
-	if len(r.values) == 0 {
-		return nil
-	}
-	return take(r.values.inside(path))
-}
-
 // decodeValues reads the records with the numbers.
 func (r *restored) decodeValues(numbers []uint64) ([]value, error) {
 	values := make([]value, len(numbers))
@@ -107,7 +104,7 @@ func (r *restored) decodeValues(numbers []uint64) ([]value, error) {
 // begun has the record with which a call began again, by the path of the call.
 type begun map[string]uint64
 
-func (b *begun) at(rec *snapshot.Head) {
+func (b *begun) at(rec *core.Record) {
 	if *b == nil {
 		*b = make(begun)
 	}

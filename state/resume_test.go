@@ -134,7 +134,8 @@ func failedGroups(records []core.Record) []string {
 	for i := range records {
 		r := &records[i]
 		path, _, found := strings.Cut(r.Address.String(), "/group:fast")
-		if found && r.IsOutcome() && r.Status == core.StatusFailed {
+		isBranch := strings.Count(strings.TrimPrefix(r.Address.String(), path+"/"), "/") == 1
+		if found && isBranch && r.IsOutcome() && r.Status == core.StatusFailed {
 			rest := strings.TrimPrefix(r.Address.String(), path+"/")
 			name, _, _ := strings.Cut(rest, "/")
 			paths = append(paths, path+"/"+name)

@@ -3,9 +3,11 @@ package state
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,7 +56,7 @@ type run struct {
 	interrupted *core.InterruptedError
 	timeout     *time.Timer
 	values      values
-	course      course
+	rootCalls   rootCalls
 	broken      error         // why nothing can be stored any more
 	recovered   []core.Record // recalled, and not yet published
 	report      Report
@@ -83,7 +85,7 @@ func prepareRun(c *config) *run {
 	r.root = core.NewRoot(r)
 	if c.checker != nil {
 		r.checker = &checker{ask: c.checker, run: r}
-		r.settings.Check = r.checker.check
+		r.settings.Polls = true
 	}
 	return r
 }
@@ -128,6 +130,12 @@ func (r *run) Append(s *core.Scope, first core.Record, more ...core.Record) erro
 		r.mu.Unlock()
 		return core.ErrAttemptOver
 	}
+	if r.restored != nil && rec.Kind.IsCall() {
+		if err := r.resume(s, rec); err != nil {
+			r.mu.Unlock()
+			return r.stop(err)
+		}
+	}
 	if r.values.pending != nil {
 		r.settleValues(s, rec)
 	}
@@ -142,11 +150,8 @@ func (r *run) Append(s *core.Scope, first core.Record, more ...core.Record) erro
 		r.keep(&more[i])
 	}
 	if rec.Kind.IsCall() {
-		r.course.follow(s, rec)
+		r.rootCalls.follow(s, rec)
 		r.report.count(rec)
-		if r.ending {
-			r.quiet.Broadcast()
-		}
 	}
 	if r.journal == nil {
 		r.publishLatest(rec, more)
@@ -182,71 +187,72 @@ func (r *run) store(s *core.Scope, rec *core.Record, more []core.Record) error {
 	return nil
 }
 
-// Recall implements core.Run.
-func (r *run) Recall(s *core.Scope, kind core.Kind, input core.Hash) *core.Recalled {
+// Claim implements core.Run.
+func (r *run) Claim(s *core.Scope, c core.Claim) (*core.Progress, error) {
+	r.mu.Lock()
+	if s.Closed() || r.closed {
+		r.mu.Unlock()
+		return nil, nil
+	}
+	defer r.publish() // which unlocks
+	if r.rerun.since != nil {
+		r.claimed(s, c)
+	}
+	var found *core.Progress
+	if !r.rerun.isAnew(c.Address) {
+		found = r.restored.progress(c.Address, r.rerunFailed)
+	}
+	if r.validation != nil {
+		return r.validation.claim(c, found), nil
+	}
+	if found != nil && r.restored.diverges(c.Address, c.Input) {
+		r.report.Diverged = append(r.report.Diverged, c.Address)
+		if r.divergence == DivergenceFail {
+			return nil, &core.CallError{
+				Address: c.Address, Name: c.Name, Stage: core.StageEntry, Reason: core.ReasonDivergence, Err: errOtherInput,
+			}
+		}
+	}
+	return found, nil
+}
+
+var errOtherInput = errors.New("the call has another input than the one recorded at this address")
+
+// Replay implements core.Run.
+func (r *run) Replay(s *core.Scope, traced *core.Record) (core.Record, error) {
 	a := s.Address()
 	r.mu.Lock()
-	if s.Parent().Closed() || r.closed {
-		r.mu.Unlock()
-		return nil
-	}
-	var found *core.Recalled
-	var err error
-	if !r.rerun.isAnew(a) {
-		found, err = r.restored.recall(a, kind, r.rerunFailed)
+	t := r.restored.calls[a]
+	outcome, err := r.restored.found.Record(t.Last)
+	if err == nil {
+		err = r.applyOutcome(s, &outcome)
 	}
 	if err != nil {
 		r.mu.Unlock()
-		return &core.Recalled{Refused: err}
+		return core.Record{}, err
 	}
-	if over := s.Parent().Over(); over != nil && (found == nil || found.Outcome == nil && !found.NotStored) {
-		r.mu.Unlock()
-		return &core.Recalled{Over: over}
-	}
-	if v := r.validation; v != nil {
-		found = v.recall(a, kind, input, found)
-	}
-	diverges := found != nil && r.restored.diverges(a, input)
-	if diverges {
-		r.report.Diverged = append(r.report.Diverged, a)
-		if r.divergence == DivergenceFail {
-			r.mu.Unlock()
-			return &core.Recalled{Diverged: true}
-		}
-	}
-	if found == nil || found.Outcome == nil {
-		err := r.reenter(s, kind, found)
-		r.mu.Unlock()
-		if err != nil {
-			return &core.Recalled{Refused: err}
-		}
-		if r.strict && kind != core.KindAgent && (found == nil || found.Refused == nil) {
-			return &core.Recalled{NotRecorded: true, NotStored: found != nil && found.NotStored}
-		}
-		return found
-	}
-	if err := r.answer(s, found.Outcome, diverges); err != nil {
-		r.mu.Unlock()
-		return &core.Recalled{Refused: err}
+	if r.validation != nil && traced != nil {
+		r.validation.compareTraced(&outcome, traced)
 	}
 	r.publish()
-	return r.load(s, found)
+	return outcome, r.load(s, &outcome)
 }
 
-// answer takes over what comes with a recalled outcome. The lock is held.
-func (r *run) answer(s *core.Scope, outcome *core.Record, diverges bool) error {
+// applyOutcome takes over what comes with a recalled outcome. The lock is held.
+func (r *run) applyOutcome(s *core.Scope, outcome *core.Record) error {
 	a := outcome.Address
 	if len(r.publishers) > 0 {
-		told, err := r.toPublish(outcome, diverges)
+		recovered, err := r.toPublish(outcome, slices.Contains(r.report.Diverged, a))
 		if err != nil {
 			return err
 		}
-		r.recovered = append(r.recovered, told...)
+		r.recovered = append(r.recovered, recovered...)
 	}
+	r.values.drop(s.ID()) // of a handler that ran again: what it had written is on record
 	if err := r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a]); err != nil {
 		return err
 	}
-	r.course.judge(s, outcome)
+	r.rootCalls.judge(s, outcome)
 	r.report.Restored++
 	return nil
 }
@@ -308,29 +314,29 @@ func (r *run) toPublish(outcome *core.Record, diverges bool) ([]core.Record, err
 	return old, err
 }
 
-// load brings the output of a recalled call that is kept apart.
-func (r *run) load(s *core.Scope, found *core.Recalled) *core.Recalled {
-	d := found.Outcome.Detail
+// load adds the output of a recalled call that is kept apart.
+func (r *run) load(s *core.Scope, outcome *core.Record) error {
+	d := outcome.Detail
 	if d == nil || d.Artifact == "" || len(d.Output) > 0 {
-		return found
+		return nil
 	}
 	reader, ok := r.artifacts.(ArtifactReader)
 	if !ok {
-		return &core.Recalled{Refused: fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifacts that have it (state.WithArtifacts)", found.Outcome.Address, d.Artifact)}
+		return fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifacts that have it (state.WithArtifacts)", outcome.Address, d.Artifact)
 	}
-	data, err := reader.Get(s, d.Artifact)
+	data, err := reader.Get(s.Context(context.Background()), d.Artifact)
 	if err != nil {
-		return &core.Recalled{Refused: fmt.Errorf("state: %s: its output cannot be had: %w; put the artifact %s back, or fork the run before that call (state.Fork), so that it is made again",
-			found.Outcome.Address, err, d.Artifact)}
+		return fmt.Errorf("state: %s: its output cannot be had: %w; put the artifact %s back, or fork the run before that call (state.Fork), so that it is made again",
+			outcome.Address, err, d.Artifact)
 	}
 	loaded := *d
 	loaded.Output = data
-	found.Outcome.Detail = &loaded
-	return found
+	outcome.Detail = &loaded
+	return nil
 }
 
-// Keep implements core.Run.
-func (r *run) Keep(ctx context.Context, encoded []byte) (string, error) {
+// PutArtifact implements core.Run.
+func (r *run) PutArtifact(ctx context.Context, encoded []byte) (string, error) {
 	if r.strict || r.validation != nil { // nothing is written; the reference is what it would be
 		return fmt.Sprintf("%x", sha256.Sum256(encoded)), nil
 	}
@@ -352,6 +358,9 @@ func (r *run) log(s *core.Scope, severity slog.Level, message string, metadata m
 	// A log line that comes too late has nobody to tell about it.
 	_ = r.Append(s, rec)
 }
+
+// Poll implements core.Run.
+func (r *run) Poll(ctx context.Context) { r.checker.check(ctx) }
 
 func (r *run) stats() Stats {
 	r.mu.Lock()

@@ -278,36 +278,6 @@ func requireResumed(t *testing.T, dir string, program *node, found *snapshot.Sna
 	require.Equal(t, facts(slices.Concat(found.Records, live)), facts(st.Records()))
 }
 
-// TestReplayOfAFinishedRunDecodesNothingOfIt: but its one root call.
-func TestReplayOfAFinishedRunDecodesNothingOfIt(t *testing.T) {
-	s := fileStore(t, t.TempDir())
-	st, err := state.Open(t.Context(), s, "run-1", state.WithSync(state.SyncNever))
-	require.NoError(t, err)
-	tool := actor(t, "tool", once, succeed)
-	const calls = 3000
-	loop, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "loop"}, func(ctx context.Context, n int) (int, error) {
-		for range n {
-			if _, err := call(ctx, tool); err != nil {
-				return 0, err
-			}
-		}
-		return n, nil
-	})
-	require.NoError(t, err)
-	_, err = loop.Event().Execute(st.Context(t.Context()), calls)
-	require.NoError(t, err)
-	require.NoError(t, st.Close())
-	allocations := testing.AllocsPerRun(5, func() {
-		st, err := state.Replay(t.Context(), s, "run-1")
-		require.NoError(t, err)
-		n, err := loop.Event().Execute(st.Context(t.Context()), calls)
-		require.NoError(t, err)
-		require.Equal(t, calls, n)
-		require.NoError(t, st.Close())
-	})
-	assert.Less(t, allocations, calls/4.0, "for %d records", 2*calls)
-}
-
 // slow is a store whose disk takes a second.
 type slow struct{ snapshot.Store }
 

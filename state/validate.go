@@ -52,7 +52,7 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 		return nil, err
 	}
 	r := st.run
-	r.validation = &validation{restored: r.restored, executes: executes, seen: make(map[core.Address]bool), passed: make(map[string]bool)}
+	r.validation = &validation{restored: r.restored, executes: executes, seen: make(map[core.Address]bool), made: make(map[core.Address]bool)}
 	r.strict, r.settings.Strict = !executes, !executes
 	_ = program(st.Context(ctx))
 	if err := st.Close(); err != nil {
@@ -64,9 +64,9 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 // validation compares a run with what was recorded. The run's lock guards it.
 type validation struct {
 	restored    *restored
-	executes    bool // also what is no agent
-	seen        map[core.Address]bool
-	passed      map[string]bool // scopes
+	executes    bool                  // also what is no agent
+	seen        map[core.Address]bool // claimed
+	made        map[core.Address]bool // of which the handler ran, or something was recorded
 	differences []Difference
 }
 
@@ -74,56 +74,72 @@ func (v *validation) differ(a core.Address, field, recorded, now string) {
 	v.differences = append(v.differences, Difference{a, field, recorded, now})
 }
 
-// recall enters agents again, and notes what is not as it was.
-func (v *validation) recall(a core.Address, kind core.Kind, input core.Hash, found *core.Recalled) *core.Recalled {
-	v.seen[a] = true
+// claim has agents run again, and notes what is not as it was.
+func (v *validation) claim(c core.Claim, found *core.Progress) *core.Progress {
+	v.seen[c.Address] = true
 	if found == nil {
-		v.differ(a, "call", "none", kind.String())
+		v.differ(c.Address, "call", "none", c.Kind.String())
 		return nil
 	}
-	if v.restored.diverges(a, input) {
-		v.differ(a, "input", v.restored.calls[a].input.String(), input.String())
+	if v.restored.diverges(c.Address, c.Input) {
+		v.differ(c.Address, "input", v.restored.calls[c.Address].Input.String(), c.Input.String())
 	}
 	switch {
-	case v.executes && kind != core.KindAgent:
+	case v.executes && !isEntered(c.Kind):
 		return nil
-	case found.NotStored && kind != core.KindAgent:
-		v.differ(a, "output", "none (NoStore)", "none: it is not executed")
-		return found
-	case kind != core.KindAgent || found.Outcome == nil || !found.Begun:
-		return found
+	case found.NoStore && !isEntered(c.Kind):
+		v.differ(c.Address, "output", "none (NoStore)", "none: it is not executed")
+	case found.HasOutcome() && found.Starts > 0 && isEntered(c.Kind):
+		found.Retrace = true
 	}
-	return &core.Recalled{Begun: true, Started: true, Attempt: found.Outcome.Attempt, Last: true}
+	return found
 }
 
-// pass tells that the calls in the scope are not made again.
-func (v *validation) pass(scope string) { v.passed[scope] = true }
+// isEntered reports whether handlers of the kind only make other calls.
+func isEntered(kind core.Kind) bool {
+	return kind == core.KindAgent || kind == core.KindGroup || kind == core.KindBranch
+}
 
 // compares reports whether calls of the kind are made again, and compared.
-func (v *validation) compares(kind core.Kind) bool { return v.executes || kind == core.KindAgent }
+func (v *validation) compares(kind core.Kind) bool { return v.executes || isEntered(kind) }
+
+// compareTraced looks at how a handler ended that ran again.
+func (v *validation) compareTraced(was, now *core.Record) {
+	v.made[was.Address] = true
+	if now.Kind == core.KindAgent {
+		v.compareOutcomes(was, now)
+	}
+}
 
 // compare looks at the outcome of a call that was made again.
 func (v *validation) compare(rec *core.Record) {
+	v.made[rec.Address] = true
 	if !rec.IsOutcome() || !v.compares(rec.Kind) {
 		return
 	}
 	t := v.restored.calls[rec.Address]
-	if t == nil || !t.isOutcome() {
+	if t == nil || !t.HasOutcome() {
 		return
 	}
-	was, err := v.restored.found.Record(t.last)
-	switch {
-	case err != nil:
+	was, err := v.restored.found.Record(t.Last)
+	if err != nil {
 		v.differ(rec.Address, "call", err.Error(), rec.Status.String())
+		return
+	}
+	v.compareOutcomes(&was, rec)
+}
+
+func (v *validation) compareOutcomes(was, rec *core.Record) {
+	switch {
 	case was.Status != rec.Status:
 		v.differ(rec.Address, "status", was.Status.String(), rec.Status.String())
 	case was.Status == core.StatusFailed:
 		if before, now := fmt.Sprint(was.Err), fmt.Sprint(rec.Err); before != now {
 			v.differ(rec.Address, "error", before, now)
 		}
-	case isNoStore(&was) || isNoStore(rec):
-	case artifact(&was) != artifact(rec) || !sameValue(was.Encoded(), rec.Encoded()):
-		before, now := kept(&was), kept(rec)
+	case isNoStore(was) || isNoStore(rec):
+	case artifact(was) != artifact(rec) || !sameValue(was.Encoded(), rec.Encoded()):
+		before, now := kept(was), kept(rec)
 		if before == now {
 			now += " (another where the preview is cut)"
 		}
@@ -187,15 +203,12 @@ func (v *validation) end() {
 // last attempt of a call that was.
 func (v *validation) expected(a core.Address) bool {
 	for scope := a.Scope(); scope != ""; scope = outer(scope) {
-		if v.passed[scope] {
-			return false
-		}
 		around, err := core.ParseAddress(callOf(scope))
 		t := v.restored.calls[around]
 		if err != nil || t == nil {
-			continue // a group, or a branch of one
+			continue // what the preconditions of a call did
 		}
-		if !v.seen[around] || !v.compares(t.kind) || scope != scopePath(around, t.attempt) {
+		if !v.made[around] || !v.compares(t.kind) || scope != scopePath(around, int(t.Attempt)) {
 			return false
 		}
 	}

@@ -61,9 +61,9 @@ func get[T any](ctx context.Context, kind core.Kind, key string) (v T, ok bool, 
 	if st == nil {
 		return v, false, core.ErrNoRun
 	}
-	encoded, ok := st.run.get(st.scope, slot{kind, key})
-	if !ok {
-		return v, false, nil
+	encoded, ok, err := st.run.get(st.scope, slot{kind, key})
+	if !ok || err != nil {
+		return v, false, err
 	}
 	if err := core.Decode(encoded, &v); err != nil {
 		return v, true, fmt.Errorf("state: %v %q: %w", kind, key, err)
@@ -90,11 +90,10 @@ type values struct {
 	pending map[core.AttemptID][]value // in the order of writing
 }
 
-// attemptOf is the attempt that s is a part of: s itself, or the one around
-// the group whose branch s is. Nil outside every call.
+// attemptOf is s if it is an attempt, and nil outside every call.
 func attemptOf(s *core.Scope) *core.Scope {
-	for s != nil && !s.IsAttempt() {
-		s = s.Parent()
+	if s == nil || s.Parent() == nil {
+		return nil
 	}
 	return s
 }
@@ -124,19 +123,22 @@ func (r *run) put(s *core.Scope, v value) error {
 	return err
 }
 
-func (r *run) get(s *core.Scope, at slot) ([]byte, bool) {
+func (r *run) get(s *core.Scope, at slot) ([]byte, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for ; s != nil; s = s.Parent() {
+		if err := r.restorePreconditions(s); err != nil {
+			return nil, false, err
+		}
 		id := s.ID()
 		for _, id := range [...]core.AttemptID{id, id.Preconditions()} {
 			if encoded, ok := r.values.latest(id, at); ok {
-				return encoded, true
+				return encoded, true, nil
 			}
 		}
 	}
 	common, ok := r.values.common[at]
-	return common.encoded, ok
+	return common.encoded, ok, nil
 }
 
 // settleValues decides what becomes of the values of the attempt s, which rec

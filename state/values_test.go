@@ -59,9 +59,11 @@ func TestValueIsVisibleInsideAndBelowAtOnceAndElsewhereOnCompletion(t *testing.T
 			s.puts(ctx, t, "new")
 			s.sees(ctx, t, "the writer", "new")
 			s.sees(root, t, "the root", "")
-			g := core.NewGroup(ctx, "all")
-			defer g.Cancel(nil)
-			s.sees(g.Branch(1), t, "a branch", "new")
+			_, err := group(ctx, "all", func(ctx context.Context) (string, error) {
+				s.sees(ctx, t, "a branch", "new")
+				return "", nil
+			})
+			noError(t, err)
 			equal(t, "records of it", len(kinds(st, s.kind)), 0)
 			return call(ctx, branch)
 		}))
@@ -96,17 +98,24 @@ func TestValueWrittenOutsideEveryCallIsThereForEveryoneAtOnce(t *testing.T) {
 	})
 }
 
-func TestValueOfABranchBelongsToTheAttemptAroundIt(t *testing.T) {
+// A branch is a call, and what it wrote is there for everyone once it has
+// completed.
+func TestValueOfABranchIsThereForEveryoneOnceItCompletes(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		_, root := run(t)
 		out, err := call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
-			g := core.NewGroup(ctx, "all")
-			defer g.Cancel(nil)
-			s.puts(g.Branch(1), t, "v")
+			_, err := group(ctx, "all", func(ctx context.Context) (string, error) {
+				s.puts(ctx, t, "v")
+				s.sees(ctx, t, "the branch", "v")
+				s.sees(root, t, "the root", "")
+				return "", nil
+			}, func(ctx context.Context) (string, error) {
+				s.sees(ctx, t, "another branch", "v")
+				return "", nil
+			})
 			s.sees(ctx, t, "the attempt", "v")
-			s.sees(g.Branch(2), t, "another branch", "v")
-			s.sees(root, t, "the root", "")
-			return "out", nil
+			s.sees(root, t, "the root", "v")
+			return "out", err
 		}))
 		completed(t, out, err)
 		s.sees(root, t, "the root afterwards", "v")

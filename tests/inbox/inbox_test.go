@@ -251,7 +251,7 @@ func check(t *testing.T, dir string, results, won []string) {
 			if round > 0 {
 				group = fmt.Sprint("g#", round+1)
 			}
-			inOrder = append(inOrder, answers[fmt.Sprintf("agent/group:%s/%d/ask?1", group, branch+2)])
+			inOrder = append(inOrder, answers[fmt.Sprintf("agent/group:%s/%d?1", group, branch+2)])
 		}
 	}
 	require.NotEmpty(t, results)

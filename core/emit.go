@@ -1,0 +1,191 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The records of a call. Each function appends one fact; those that end the
+// call also return what the caller gets.
+
+// record is what every record of the call has.
+func (c *call) record(status Status, attempt int32, at time.Time) Record {
+	return Record{
+		Time: at.Round(0).UTC(), Address: c.address, Name: c.spec.Name, Ordinal: c.ordinal,
+		Kind: c.spec.Kind, Status: status, Attempt: int(attempt), MaxAttempts: c.rules().maxAttempts,
+	}
+}
+
+// endRecord is a record of how the attempt of s ended, with what it used.
+func (c *call) endRecord(status Status, p *Progress, s *Scope, took time.Duration) Record {
+	rec := c.record(status, s.attempt, time.Now())
+	rec.Duration, rec.Elapsed = took, p.Spent+took
+	if s.used.Load() != nil { // mostly it is nil, and swapping takes longer
+		rec.Detail = &Detail{Usage: *s.used.Swap(nil)} // recorded once
+	}
+	return rec
+}
+
+// append hands records of the call to its run, and adds them to p. A call
+// whose records cannot be kept has failed, whatever became of its handler.
+func (c *call) append(p *Progress, s *Scope, rec *Record, more ...Record) error {
+	first := c.claimed != nil
+	if first {
+		c.describe(rec)
+	}
+	if err := c.root.run.Append(s, *rec, more...); err != nil {
+		if errors.Is(err, ErrAttemptOver) {
+			return err
+		}
+		return c.notRecorded(s, rec.Status, err)
+	}
+	if first {
+		c.recorded()
+	}
+	p.Add(rec)
+	for i := range more {
+		p.Add(&more[i])
+	}
+	return nil
+}
+
+// describe adds to the first record of the call what it was claimed as.
+func (c *call) describe(rec *Record) {
+	d := rec.detail()
+	d.InputHash = c.input
+	d.Unrecorded = c.unrecordedBelow()
+}
+
+// detail is the record's detail, made if there is none.
+func (r *Record) detail() *Detail {
+	if r.Detail == nil {
+		r.Detail = new(Detail)
+	}
+	return r.Detail
+}
+
+func (c *call) notRecorded(s *Scope, status Status, err error) error {
+	return &CallError{
+		Address: c.address, Name: c.spec.Name, Stage: StageRecord, Attempts: int(s.attempt) + 1,
+		Reason: ReasonStorage, Err: fmt.Errorf("%v record: %w", status, err),
+	}
+}
+
+func (c *call) appendStarted(p *Progress, s *Scope, began time.Time) error {
+	rec := c.record(StatusStarted, s.attempt, began)
+	rec.Elapsed = p.Spent
+	if c.spec.Branches > 0 {
+		rec.detail().Branches = c.spec.Branches
+	}
+	if settings := c.root.settings; s.attempt == 0 && (settings.Payloads || settings.Outputs && c.parent.call == nil) {
+		input, err := c.typed.encodeInput()
+		if err != nil {
+			return c.refuse(p, s, result{err: err, stage: StageEntry}, ReasonPermanent)
+		}
+		rec.detail().Input = input
+	}
+	return c.append(p, s, &rec)
+}
+
+// hashInput is the identity of the input.
+func (c *call) hashInput() (Hash, error) {
+	input, err := c.typed.encodeInput()
+	if err != nil {
+		return Hash{}, err
+	}
+	return hashOfEncoded(input)
+}
+
+// complete ends the call with its output.
+func (c *call) complete(p *Progress, s *Scope, r result, message string) error {
+	rec := c.endRecord(StatusCompleted, p, s, r.took)
+	if r.kept != nil || message != "" || c.spec.NoStore {
+		d := rec.detail()
+		d.Message, d.NoStore = message, c.spec.NoStore
+		if r.kept != nil {
+			d.Output, d.Artifact = r.kept.encoded, r.kept.artifact
+		}
+	}
+	return c.append(p, s, &rec)
+}
+
+// retry appends that the attempt failed, and when the next one may begin.
+func (c *call) retry(p *Progress, s *Scope, f failure, v verdict) error {
+	promised := time.Now()
+	rec := c.endRecord(StatusFailed, p, s, f.took)
+	rec.Stage, rec.Class, rec.Err = f.stage, f.class, f.err
+	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
+	err := c.append(p, s, &rec, rec.retrying())
+	p.Spent += time.Since(promised) // a publisher or a disk may have taken its time
+	return err
+}
+
+// fail ends the call for good.
+func (c *call) fail(p *Progress, s *Scope, f failure, reason Reason) error {
+	if f.class == ClassUnknown {
+		f = c.classify(p, s, f.result)
+	}
+	rec := c.endRecord(StatusFailed, p, s, f.took)
+	rec.Stage, rec.Class, rec.Reason, rec.Err = f.stage, f.class, reason, f.err
+	if limit := c.explain(p, s, f, reason); limit != "" {
+		rec.detail().Message = limit
+	}
+	e := recordedFailure(&rec)
+	if c.root.settings.RoundTrip {
+		e.Err = Recorded(e.Err)
+	}
+	if err := c.append(p, s, &rec); err != nil {
+		return errors.Join(e, err)
+	}
+	return e
+}
+
+// refuse ends a call for good that made no attempt.
+func (c *call) refuse(p *Progress, s *Scope, r result, reason Reason) error {
+	r.took = 0
+	return c.fail(p, s, c.classify(p, s, r), reason)
+}
+
+// explain says which limit a call ran into, where the reason is a limit.
+func (c *call) explain(p *Progress, s *Scope, f failure, reason Reason) string {
+	config := &c.policy.config
+	elapsed := p.Spent + f.took
+	switch {
+	case reason == ReasonRetryAfterTooLong && f.after > config.MaxRetryAfter:
+		return fmt.Sprintf("the service asked for %v, MaxRetryAfter is %v", f.after, config.MaxRetryAfter)
+	case reason == ReasonRetryAfterTooLong:
+		return fmt.Sprintf("the service asked for %v, %v of RetryTimeout are left", f.after, config.RetryTimeout-elapsed)
+	case reason == ReasonRetryTimeout && s.expired():
+		return fmt.Sprintf("RetryTimeout of %v is over", config.RetryTimeout)
+	case reason == ReasonRetryTimeout:
+		return fmt.Sprintf("the next delay of %v does not fit into RetryTimeout of %v, %v of it used", f.delay, config.RetryTimeout, elapsed)
+	case reason == ReasonDeadline:
+		return c.explainDeadline(s, f.delay)
+	}
+	return ""
+}
+
+func (c *call) explainDeadline(s *Scope, delay time.Duration) string {
+	deadline, ok := s.outer.Deadline()
+	if left := time.Until(deadline); ok && left > 0 && !s.doomed.Load() {
+		return fmt.Sprintf("the next delay of %v does not fit before that of the context given to this call, %v from now",
+			delay, left.Round(time.Millisecond))
+	}
+	return "that of the context given to this call"
+}
+
+// suspend stops the call without an outcome.
+func (c *call) suspend(p *Progress, s *Scope, r result, e *InterruptedError, stage Stage) error {
+	c.stopParent(e)
+	status := StatusInterrupted
+	if e.Reason == InterruptAwait {
+		status = StatusAwaiting
+	}
+	rec := c.endRecord(status, p, s, r.took)
+	rec.Stage, rec.Class, rec.Err = stage, ClassCanceled, e
+	// Without its record the call has no outcome either, which is what a
+	// suspension is.
+	_ = c.append(p, s, &rec)
+	return e
+}

@@ -1,0 +1,234 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+)
+
+// typed is the generic side of a call, as the engine sees it.
+type typed interface {
+	conditional() bool // there are preconditions
+	require(ctx context.Context) result
+	pass(ctx context.Context) result                             // handler, postconditions, artifact storage
+	passAsync(ctx context.Context, late *atomic.Int64) asyncPass // the same on a goroutine of its own
+	output() any
+	encodeInput() ([]byte, error)
+	decodeOutput(encoded []byte) error
+	decodeAnswer(encoded []byte) error     // for the output
+	keepOutput(ctx context.Context) result // of the call, as the run keeps it
+}
+
+// asyncPass is a pass on a goroutine of its own.
+type asyncPass interface {
+	done() <-chan struct{}
+	abandon() bool // false if it has come back after all
+	take() result  // its output becomes that of the call; only once it is done
+}
+
+// result is how a stage of an attempt ended.
+type result struct {
+	err      error
+	stage    Stage
+	panicked bool
+	took     time.Duration
+	kept     *keptOutput
+}
+
+// keptOutput is an output as the run keeps it.
+type keptOutput struct {
+	encoded  []byte
+	artifact string // the reference, if it was stored apart
+}
+
+// recoverPanic makes a panic the error of the stage. It must be deferred.
+func (r *result) recoverPanic() {
+	if p := recover(); p != nil {
+		r.err, r.panicked = &PanicError{Value: p, Stack: debug.Stack()}, true
+	}
+}
+
+// typedCall is a call with its types. One allocation holds the call, its
+// first attempt, its input and its output.
+type typedCall[In, Out any] struct {
+	call
+	definition *Definition[In, Out]
+	first      Scope
+	in         In
+	out        Out
+}
+
+// execute makes the call.
+func (t *typedCall[In, Out]) execute() (Out, error) {
+	if err := t.call.execute(&t.first); err != nil {
+		var zero Out
+		return zero, err
+	}
+	return t.out, nil
+}
+
+func (t *typedCall[In, Out]) conditional() bool { return len(t.definition.requires) > 0 }
+
+func (t *typedCall[In, Out]) require(ctx context.Context) (r result) {
+	r.stage = StagePrecondition
+	defer r.recoverPanic()
+	for _, condition := range t.definition.requires {
+		if r.err = condition(ctx, t.in); r.err != nil {
+			return r
+		}
+	}
+	return r
+}
+
+func (t *typedCall[In, Out]) pass(ctx context.Context) result { return t.passInto(ctx, &t.out) }
+
+// passInto is one pass through handler, postconditions and artifact storage.
+func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) result {
+	r := t.handle(ctx, out)
+	if r.err == nil && t.keepsOutput() {
+		r = t.keep(ctx, out)
+	}
+	if r.err != nil {
+		var zero Out // a failed attempt has no output
+		*out = zero
+	}
+	return r
+}
+
+// handle runs the handler and the postconditions once.
+func (t *typedCall[In, Out]) handle(ctx context.Context, out *Out) (r result) {
+	r.stage = StageHandler
+	defer r.recoverPanic()
+	if *out, r.err = t.definition.handler(ctx, t.in); r.err != nil {
+		return r
+	}
+	for _, condition := range t.definition.ensures {
+		r.stage = StagePostcondition
+		if r.err = condition(ctx, t.in, *out); r.err != nil {
+			return r
+		}
+	}
+	r.stage = StageHandler
+	return r
+}
+
+// keepsOutput reports whether the run has any use for the output. Groups and
+// branches have theirs from the calls inside them.
+func (t *typedCall[In, Out]) keepsOutput() bool {
+	settings := t.root.settings
+	return (settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip) && !t.spec.NoStore &&
+		t.spec.Kind != KindGroup && t.spec.Kind != KindBranch
+}
+
+func (t *typedCall[In, Out]) keepOutput(ctx context.Context) result { return t.keep(ctx, &t.out) }
+
+// keep encodes the output and stores it apart if it is large.
+func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) (r result) {
+	settings := t.root.settings
+	r.stage = StageEncode
+	defer r.recoverPanic()
+	encoded, err := Encode(*out)
+	if err != nil {
+		r.err = &encodeError{"output", t.spec.Name, err}
+		return r
+	}
+	if settings.Artifacts && len(encoded) > maxInline {
+		r.stage = StageArtifact
+		if scopeOf(ctx).Closed() {
+			r.err = ErrAttemptOver // abandoned: nobody wants its output any more
+			return r
+		}
+		reference, err := t.root.run.PutArtifact(ctx, encoded)
+		if err != nil {
+			r.err = err
+			return r
+		}
+		r.kept = &keptOutput{artifact: reference}
+	} else if settings.Payloads || settings.Outputs {
+		r.kept = &keptOutput{encoded: encoded}
+	}
+	if settings.RoundTrip {
+		var again Out
+		if err := Decode(encoded, &again); err != nil {
+			r.err = &encodeError{"output", t.spec.Name, fmt.Errorf("it cannot be read again: %w", err)}
+			return r
+		}
+		*out = again
+	}
+	r.stage = StageHandler
+	return r
+}
+
+func (t *typedCall[In, Out]) output() any { return t.out }
+
+func (t *typedCall[In, Out]) encodeInput() ([]byte, error) {
+	encoded, err := Encode(t.in)
+	if err != nil {
+		return nil, &encodeError{"input", t.spec.Name, err}
+	}
+	return encoded, nil
+}
+
+func (t *typedCall[In, Out]) decodeOutput(encoded []byte) error {
+	if len(encoded) == 0 {
+		return errors.New("no output was recorded")
+	}
+	return Decode(encoded, &t.out)
+}
+
+func (t *typedCall[In, Out]) decodeAnswer(encoded []byte) (err error) {
+	t.out, err = decodeAnswer[Out](encoded)
+	return err
+}
+
+// typedPass is an asyncPass. It has an output of its own: once it is
+// abandoned, the next attempt writes to the call's.
+type typedPass[In, Out any] struct {
+	call  *typedCall[In, Out]
+	late  *atomic.Int64
+	state atomic.Int32
+	back  chan struct{}
+	r     result
+	out   Out
+}
+
+// The states of an asyncPass.
+const (
+	passUnderWay = iota
+	passBack
+	passAbandoned
+)
+
+func (t *typedCall[In, Out]) passAsync(ctx context.Context, late *atomic.Int64) asyncPass {
+	p := &typedPass[In, Out]{
+		call: t, late: late, back: make(chan struct{}),
+		r: result{stage: StageHandler, err: errGoexit, panicked: true},
+	}
+	go p.run(ctx)
+	return p
+}
+
+func (p *typedPass[In, Out]) run(ctx context.Context) {
+	defer func() {
+		if p.state.CompareAndSwap(passUnderWay, passBack) {
+			close(p.back)
+		} else {
+			p.late.Add(1)
+		}
+	}()
+	p.r = p.call.passInto(ctx, &p.out)
+}
+
+func (p *typedPass[In, Out]) done() <-chan struct{} { return p.back }
+
+func (p *typedPass[In, Out]) abandon() bool {
+	return p.state.CompareAndSwap(passUnderWay, passAbandoned)
+}
+
+func (p *typedPass[In, Out]) take() result {
+	p.call.out = p.out
+	return p.r
+}
