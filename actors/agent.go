@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -61,16 +63,26 @@ func (a Agent[In, Out]) Describe() FunctionSpec { return describe(a.definition, 
 
 // Prepare implements [Function].
 func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (PreparedFunction, error) {
-	return prepare(ctx, a.definition, a.schema, arguments)
+	return prepare(ctx, a.Name(), a.definition, a.schema, arguments)
 }
 
 // NewAgent makes an agent that answers a prompt by asking llm and calling the
 // tools that it asks for, until it answers without asking for one. It panics
 // as DefineAgent does, and if two tools have one name.
 //
+// An answer is whole: one that was cut off, withheld or broken off is an
+// *[UnfinishedError]. An empty one is asked for again, as after a failed
+// postcondition of the LLM.
+//
 // The agent can be a tool of another: its model then sends {"text": …}, and
 // sees the text of the answer.
 func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
+	l, spec := newLoop(name, llm, opts)
+	return Agent[Prompt, Answer]{must(core.NewDefinition(spec, l.run)), promptSchema{}}
+}
+
+// newLoop makes the loop of an agent, and the spec of the agent.
+func newLoop(name string, llm LLM, opts []Option) (*loop, core.Spec) {
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
 	}
@@ -78,13 +90,21 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 		panic(fmt.Sprintf("actors: agent %q has the zero LLM; make one with openai.New, decorators.LLM or NewLLM", name))
 	}
 	o := apply(core.Spec{Kind: core.KindAgent, Name: name}, opts)
+	if o.approval {
+		panic(fmt.Sprintf("actors: %q: WithApproval is an option of tools alone", name))
+	}
+	if err := o.model.Check(); err != nil {
+		panic(fmt.Errorf("actors: %q: WithOptions: %w", name, err))
+	}
 	l := &loop{
-		llm:          llm,
-		tools:        must(NewToolSet(o.functions...)),
-		instructions: o.instructions,
-		maxTurns:     o.maxTurns,
-		workers:      o.workers,
-		stopOnError:  o.stopOnError,
+		llm:            llm.Ensure(isSomething),
+		tools:          must(NewToolSet(o.functions...)),
+		instructions:   o.instructions,
+		options:        o.model,
+		maxTurns:       o.maxTurns,
+		maxCorrections: o.maxCorrections,
+		workers:        o.workers,
+		stopOnError:    o.stopOnError,
 	}
 	if l.maxTurns == 0 {
 		l.maxTurns = defaultMaxTurns
@@ -92,7 +112,19 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	if l.workers == 0 {
 		l.workers = defaultToolWorkers
 	}
-	return Agent[Prompt, Answer]{must(core.NewDefinition(o.spec, l.run)), promptSchema{}}
+	return l, o.spec
+}
+
+// isSomething is the condition that an answer is not empty. One that was cut
+// off is told apart later.
+func isSomething(_ context.Context, _ Request, resp Response) error {
+	switch resp.finish() {
+	case FinishStop, FinishOther:
+		if strings.TrimSpace(resp.Message.Text) == "" && len(resp.Message.Parts) == 0 {
+			return errors.New("the answer is empty")
+		}
+	}
+	return nil
 }
 
 // WithTools gives an agent tools, or other agents as tools. The order is that
@@ -103,7 +135,21 @@ func WithTools(functions ...Function) Option {
 
 // WithInstructions sets the system message of an agent.
 func WithInstructions(text string) Option {
-	return agentOption("WithInstructions", func(o *options) { o.instructions = text })
+	return agentOption("WithInstructions", func(o *options) { o.instructions = instructions{text: text} })
+}
+
+// WithInstructionsFunc has the system message of an agent made for each of its
+// calls, such as one with today's date in it. An empty text is none. A call
+// makes it once: the text is recorded as the step "instructions", and is the
+// same when the call is resumed. An error fails the call.
+func WithInstructionsFunc(build func(context.Context, Prompt) (string, error)) Option {
+	return agentOption("WithInstructionsFunc", func(o *options) { o.instructions = instructions{build: build} })
+}
+
+// WithOptions says how the agent's model is to answer. A [Prompt] may say
+// otherwise.
+func WithOptions(model Options) Option {
+	return agentOption("WithOptions", func(o *options) { o.model = model })
 }
 
 // WithDescription tells the models of other agents what an agent is for.

@@ -23,10 +23,17 @@ type Function interface {
 	Prepare(ctx context.Context, arguments string) (PreparedFunction, error)
 }
 
-// A PreparedFunction makes the prepared call, once, and returns its output as
-// text for the model: a string as it is, a type with a method ToolResult() string
-// by that method, anything else as JSON.
-type PreparedFunction func(ctx context.Context) (string, error)
+// A PreparedFunction makes the prepared call, once, and returns its output as it
+// is sent to the model: a string, a [ToolOutput] or a [Part] unchanged, a type
+// with a method ToolResult() string by that method, anything else as JSON.
+type PreparedFunction func(ctx context.Context) (ToolOutput, error)
+
+// A ToolOutput is the output of a function as it is sent to a model: text, and
+// then images, audio and files.
+type ToolOutput struct {
+	Text  string `json:"text,omitempty"`
+	Parts []Part `json:"parts,omitempty"`
+}
 
 // FunctionSpec describes a function to a model.
 type FunctionSpec struct {
@@ -50,8 +57,7 @@ func (e *ArgumentsError) Error() string {
 func (e *ArgumentsError) Unwrap() error { return e.Err }
 
 // prepare implements Function.Prepare for a definition with a schema.
-func prepare[In, Out any](ctx context.Context, d *core.Definition[In, Out], schema Schema, arguments string) (PreparedFunction, error) {
-	name := d.Spec().Name
+func prepare[In, Out any](ctx context.Context, name string, d *core.Definition[In, Out], schema Schema, arguments string) (PreparedFunction, error) {
 	if schema == nil {
 		return nil, fmt.Errorf("actors: %q has no schema for its arguments", name)
 	}
@@ -67,12 +73,12 @@ func prepare[In, Out any](ctx context.Context, d *core.Definition[In, Out], sche
 		return nil, &ArgumentsError{name, decodeError(err)}
 	}
 	call := d.Event().Prepare(ctx, in)
-	return func(ctx context.Context) (string, error) {
+	return func(ctx context.Context) (ToolOutput, error) {
 		out, err := call.Execute(ctx)
 		if err != nil {
-			return "", err
+			return ToolOutput{}, err
 		}
-		return resultText(name, out)
+		return toolOutput(name, out)
 	}, nil
 }
 
@@ -89,7 +95,20 @@ func decodeError(err error) error {
 	return fmt.Errorf("%s: %w", typ.Field, got)
 }
 
-// resultText returns an output as it is sent to a model.
+func toolOutput(name string, out any) (ToolOutput, error) {
+	switch out := out.(type) {
+	case ToolOutput:
+		return out, nil
+	case Part:
+		return ToolOutput{Parts: []Part{out}}, nil
+	case []Part:
+		return ToolOutput{Parts: out}, nil
+	}
+	text, err := resultText(name, out)
+	return ToolOutput{Text: text}, err
+}
+
+// resultText returns an output as text for a model.
 func resultText(name string, out any) (text string, err error) {
 	defer func() {
 		if p := recover(); p != nil { // from a method of the user's type

@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -16,17 +17,43 @@ type LLM struct {
 // NewLLM makes an LLM of a handler. The usage of each response is counted for
 // the call. It panics if the name or an option is invalid or the handler nil.
 func NewLLM(name, description string, handler core.Handler[Request, Response], opts ...Option) LLM {
-	counted := handler
+	observed := handler
 	if handler != nil {
-		counted = func(ctx context.Context, req Request) (Response, error) {
-			resp, err := handler(ctx, req)
+		observed = func(ctx context.Context, req Request) (Response, error) {
+			resp, err := shown(ctx, req, handler)
 			if !resp.Usage.IsZero() {
 				core.AddUsage(ctx, resp.Usage)
 			}
 			return resp, err
 		}
 	}
-	return LLM{define(core.Spec{Kind: core.KindLLM, Name: name, Description: description}, counted, opts)}
+	return LLM{define(core.Spec{Kind: core.KindLLM, Name: name, Description: description}, observed, opts)}
+}
+
+// shown calls the handler of an LLM and shows its attempt to whoever watches:
+// that it begins and ends, and the answer, if the handler has not shown any.
+func shown(ctx context.Context, req Request, handler core.Handler[Request, Response]) (Response, error) {
+	emit := core.Emitter(ctx)
+	if emit == nil {
+		return handler(ctx, req)
+	}
+	emit(core.Delta{Part: core.PartBegin})
+	defer emit(core.Delta{Part: core.PartEnd})
+	var pieces atomic.Int64
+	resp, err := handler(core.Watch(ctx, func(core.Delta) { pieces.Add(1) }), req)
+	if err != nil || pieces.Load() > 0 {
+		return resp, err
+	}
+	if resp.Message.Reasoning != "" {
+		emit(core.Delta{Part: core.PartReasoning, Text: resp.Message.Reasoning})
+	}
+	if resp.Message.Text != "" {
+		emit(core.Delta{Part: core.PartText, Text: resp.Message.Text})
+	}
+	for i, call := range resp.Message.ToolCalls {
+		emit(core.Delta{Part: core.PartToolCall, Index: i, Name: call.Name, Text: call.Arguments})
+	}
+	return resp, nil
 }
 
 // Call asks the model, see [core.ExecutionEvent.Execute].
@@ -44,9 +71,18 @@ func (l LLM) Require(condition func(context.Context, Request) error) LLM {
 }
 
 // Ensure returns a copy with one more postcondition, such as that the answer
-// is of a certain form: the model is asked again if it is not.
+// is of a certain form: the model is asked again if it is not. A response that
+// asks for tools is not the answer yet, and passes.
 func (l LLM) Ensure(condition func(context.Context, Request, Response) error) LLM {
-	return LLM{l.definition.Ensure(condition)}
+	if condition == nil {
+		return LLM{l.definition.Ensure(nil)} // panics, and says why
+	}
+	return LLM{l.definition.Ensure(func(ctx context.Context, req Request, resp Response) error {
+		if len(resp.Message.ToolCalls) > 0 {
+			return nil
+		}
+		return condition(ctx, req, resp)
+	})}
 }
 
 // Name is that of the model; empty for the zero LLM.

@@ -2,9 +2,11 @@ package actors
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -13,61 +15,147 @@ import (
 // still asked for tools after the last turn it had.
 var ErrTurnLimit = errors.New("turn limit reached")
 
-// loop is the handler of an agent that NewAgent made.
+// loop is the handler of an agent that NewAgent or NewTypedAgent made.
 type loop struct {
-	llm          LLM
-	tools        ToolSet
-	instructions string
-	maxTurns     int
-	workers      int
-	stopOnError  bool
+	llm            LLM
+	tools          ToolSet
+	instructions   instructions
+	options        Options
+	check          func(text string) error // nil if every text is an answer
+	maxTurns       int
+	maxCorrections int
+	workers        int
+	stopOnError    bool
+}
+
+// instructions are a system message, or what builds one.
+type instructions struct {
+	text  string
+	build func(context.Context, Prompt) (string, error)
+}
+
+func (i instructions) of(ctx context.Context, prompt Prompt) (string, error) {
+	if i.build == nil {
+		return i.text, nil
+	}
+	return core.Step(ctx, "instructions", func(ctx context.Context) (string, error) { return i.build(ctx, prompt) })
 }
 
 func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
+	options := prompt.Options.Or(l.options)
+	if err := options.Check(); err != nil {
+		return Answer{}, core.Permanent(err)
+	}
+	conversation, err := l.begin(ctx, prompt)
+	if err != nil {
+		return Answer{}, err
+	}
+	first := len(conversation) - len(prompt.History) - 1
 	var answer Answer
-	conversation := l.begin(prompt)
-	instructions := len(conversation) - len(prompt.History) - 1
+	corrections := 0
 	for answer.Turns < l.maxTurns {
 		// A copy: what was recorded of this turn must not change in the next.
-		resp, err := l.llm.Call(ctx, Request{Messages: slices.Clone(conversation), Tools: l.tools.Describe()})
+		resp, err := l.llm.Call(ctx, Request{Messages: slices.Clone(conversation), Tools: l.tools.Describe(), Options: options})
+		answer.Turns++
+		if err != nil && options.Format != nil && !options.Format.ByTool && errors.Is(err, ErrFormatUnsupported) {
+			byTool := *options.Format
+			byTool.ByTool, options.Format = true, &byTool
+			continue
+		}
 		if err != nil {
 			return Answer{}, err
 		}
-		answer.Turns++
 		answer.Usage = answer.Usage.Plus(resp.Usage)
-		conversation = append(conversation, resp.Message)
-		if len(resp.Message.ToolCalls) == 0 {
-			answer.Text = resp.Message.Text
-			answer.Messages = conversation[instructions:]
+		calls := resp.Message.ToolCalls
+		conversation = append(conversation, presentable(resp.Message))
+		answer.Finish = resp.finish()
+		switch answer.Finish {
+		case FinishFilter, FinishError:
+			return Answer{}, unfinished(resp)
+		case FinishLength:
+			if len(calls) == 0 {
+				return Answer{}, unfinished(resp)
+			}
+		case FinishRefusal:
+			if l.check != nil {
+				return Answer{}, unfinished(resp)
+			}
+		}
+		if len(calls) > 0 {
+			results, err := l.callTools(ctx, calls, answer.Finish == FinishLength)
+			if err != nil {
+				return Answer{}, err
+			}
+			conversation = append(conversation, results...)
+			continue
+		}
+		answer.Text, answer.Messages = resp.Message.Text, conversation[first:]
+		if l.check == nil {
 			return answer, nil
 		}
-		results, err := l.callTools(ctx, resp.Message.ToolCalls)
-		if err != nil {
-			return Answer{}, err
+		problem := l.check(answer.Text)
+		if problem == nil {
+			return answer, nil
 		}
-		conversation = append(conversation, results...)
+		if corrections++; corrections > l.maxCorrections {
+			return Answer{}, core.Permanent(&AnswerError{Text: answer.Text, Asked: corrections, Problem: problem.Error()})
+		}
+		conversation = append(conversation, User(fmt.Sprintf("Your answer is not valid: %v\nAnswer again, with the JSON document alone.", problem)))
 	}
 	return Answer{}, core.Permanent(fmt.Errorf("actors: the model still asks for tools after %d turns: %w; raise it with WithMaxTurns", l.maxTurns, ErrTurnLimit))
 }
 
-func (l *loop) begin(prompt Prompt) []Message {
+func unfinished(resp Response) error {
+	return core.Permanent(&UnfinishedError{Finish: resp.finish(), Partial: resp.Message.Text})
+}
+
+func (l *loop) begin(ctx context.Context, prompt Prompt) ([]Message, error) {
+	text, err := l.instructions.of(ctx, prompt)
+	if err != nil {
+		return nil, err
+	}
 	var conversation []Message
-	if l.instructions != "" {
-		conversation = append(conversation, System(l.instructions))
+	if text != "" {
+		conversation = append(conversation, System(text))
 	}
 	conversation = append(conversation, prompt.History...)
-	return append(conversation, User(prompt.Text))
+	return append(conversation, User(prompt.Text, prompt.Parts...)), nil
+}
+
+// presentable is a model's message as it can be sent back: services refuse
+// arguments that are not an object, also if they come from themselves.
+func presentable(msg Message) Message {
+	if !slices.ContainsFunc(msg.ToolCalls, func(c ToolCall) bool { return !isObject(c.Arguments) }) {
+		return msg
+	}
+	msg.ToolCalls = slices.Clone(msg.ToolCalls)
+	for i := range msg.ToolCalls {
+		if !isObject(msg.ToolCalls[i].Arguments) {
+			msg.ToolCalls[i].Arguments = "{}"
+		}
+	}
+	return msg
+}
+
+func isObject(text string) bool {
+	return strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text))
 }
 
 // callTools answers every tool call of one turn, in the order of the calls.
 // The addresses are claimed in that order too, before anything runs; so they
-// are the same in every run.
-func (l *loop) callTools(ctx context.Context, calls []ToolCall) ([]Message, error) {
+// are the same in every run. Of a turn that was cut off, a call is answered
+// with an error if its arguments are torn.
+func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Message, error) {
 	results := make([]Message, len(calls))
 	prepared := make([]PreparedFunction, len(calls))
 	for i, call := range calls {
 		var err error
-		if prepared[i], err = l.prepare(ctx, call); err != nil {
+		if cut && !isObject(call.Arguments) {
+			err = errors.New("the call was cut off by the limit on tokens; call again with shorter arguments, or in several steps")
+		} else {
+			prepared[i], err = l.prepare(ctx, call)
+		}
+		if err != nil {
 			results[i] = errorResult(call.ID, err)
 		}
 	}
@@ -79,12 +167,12 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall) ([]Message, erro
 		if prepared[i] == nil {
 			return
 		}
-		text, err := prepared[i](ctx)
+		out, err := prepared[i](ctx)
 		if err != nil {
 			failed(i, err)
 			return
 		}
-		results[i] = ToolResult(calls[i].ID, text)
+		results[i] = ToolResult(calls[i].ID, out.Text, out.Parts...)
 	}, failed)
 	// A suspension goes first: it is no failure of the agent.
 	for _, err := range failures {
@@ -99,7 +187,6 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall) ([]Message, erro
 	}
 	return results, nil
 }
-
 func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, error) {
 	f, ok := l.tools.Lookup(call.Name)
 	switch {

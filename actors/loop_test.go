@@ -26,6 +26,7 @@ func TestAgentAnswersWithoutTools(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, actors.Answer{
 			Text:     "4 °C",
+			Finish:   actors.FinishStop,
 			Messages: []actors.Message{actors.User("How warm is it?"), actors.Assistant("4 °C")},
 			Turns:    1,
 		}, answer)

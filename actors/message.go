@@ -1,6 +1,10 @@
 package actors
 
-import "github.com/reprise-go/reprise/core"
+import (
+	"encoding/json"
+
+	"github.com/reprise-go/reprise/core"
+)
 
 // Role says who speaks in a [Message].
 type Role string
@@ -13,10 +17,21 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// A Message is one turn of a conversation with a model.
+// A Message is one turn of a conversation with a model. Its content is Text,
+// and then Parts in their order.
 type Message struct {
 	Role Role   `json:"role"`
 	Text string `json:"text,omitempty"`
+
+	// Parts are images, audio, files and further text.
+	Parts []Part `json:"parts,omitempty"`
+
+	// Reasoning is what an assistant thought, where the service shows it. It
+	// is for people; what a service wants back of it is in Opaque.
+	Reasoning string `json:"reasoning,omitempty"`
+
+	// Refusal says that Text is the model's refusal to answer.
+	Refusal bool `json:"refusal,omitempty"`
 
 	// ToolCalls are what an assistant asks for.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
@@ -25,6 +40,37 @@ type Message struct {
 	// the answer is an error.
 	ToolCallID string `json:"tool_call_id,omitempty"`
 	IsError    bool   `json:"is_error,omitempty"`
+
+	// Opaque is what the service wants back as it came. Nil if there is
+	// nothing.
+	Opaque *Opaque `json:"opaque,omitempty"`
+}
+
+// A Part is a piece of a message's content: text, or data of a MIME type, or a
+// URL where the service finds them. One of Text, Data and URL is set.
+type Part struct {
+	Text string `json:"text,omitempty"`
+	MIME string `json:"mime,omitempty"` // such as "image/png", "audio/wav", "application/pdf"
+	Data []byte `json:"data,omitempty"`
+	URL  string `json:"url,omitempty"`
+	Name string `json:"name,omitempty"` // of a file
+}
+
+// Image returns a part that is a picture.
+func Image(mime string, data []byte) Part { return Part{MIME: mime, Data: data} }
+
+// ImageURL returns a part that is a picture which the service fetches itself.
+func ImageURL(url string) Part { return Part{MIME: "image/*", URL: url} }
+
+// File returns a part that is a file, such as a PDF document.
+func File(name, mime string, data []byte) Part { return Part{Name: name, MIME: mime, Data: data} }
+
+// Opaque is what a service said in a form of its own and wants back verbatim,
+// such as signed or encrypted reasoning. An LLM sends it back only to where
+// it came from.
+type Opaque struct {
+	Wire string          `json:"wire"` // where it came from, in the words of the LLM
+	Data json.RawMessage `json:"data"`
 }
 
 // A ToolCall is a model's wish to have a function called.
@@ -38,43 +84,80 @@ type ToolCall struct {
 func System(text string) Message { return Message{Role: RoleSystem, Text: text} }
 
 // User returns a message of the user.
-func User(text string) Message { return Message{Role: RoleUser, Text: text} }
+func User(text string, parts ...Part) Message {
+	return Message{Role: RoleUser, Text: text, Parts: parts}
+}
 
 // Assistant returns a message of the model.
 func Assistant(text string) Message { return Message{Role: RoleAssistant, Text: text} }
 
 // ToolResult returns the answer to the tool call with the ID.
-func ToolResult(callID, text string) Message {
-	return Message{Role: RoleTool, ToolCallID: callID, Text: text}
+func ToolResult(callID, text string, parts ...Part) Message {
+	return Message{Role: RoleTool, ToolCallID: callID, Text: text, Parts: parts}
 }
 
-// A Request is what an [LLM] is asked: the conversation so far and the
-// functions that the model may call.
+// A Request is what an [LLM] is asked: the conversation so far, the functions
+// that the model may call, and how it is to answer. All of it is hashed with
+// the input of the call.
 type Request struct {
 	Messages []Message      `json:"messages"`
 	Tools    []FunctionSpec `json:"tools,omitempty"`
+	Options  Options        `json:"options,omitzero"`
 }
 
 // A Response is what an [LLM] answers: the next message of the conversation.
 type Response struct {
 	Message      Message    `json:"message"`
+	Finish       Finish     `json:"finish,omitempty"`
 	FinishReason string     `json:"finish_reason,omitempty"` // as the service names it
+	ID           string     `json:"id,omitempty"`            // of the answer, at the service
 	Model        string     `json:"model,omitempty"`         // that answered
 	Usage        core.Usage `json:"usage,omitzero"`
+}
+
+// Finish says why a model stopped. Empty counts as FinishStop, or as
+// FinishToolCalls if it asks for tools.
+type Finish string
+
+// Why a model stopped.
+const (
+	FinishStop      Finish = "stop"       // it has said all it had to say
+	FinishLength    Finish = "length"     // it reached a limit on tokens: the text is torn
+	FinishToolCalls Finish = "tool_calls" // it asks for tools
+	FinishFilter    Finish = "filter"     // the service withheld the rest
+	FinishRefusal   Finish = "refusal"    // it refuses to answer
+	FinishError     Finish = "error"      // the service failed in the middle: the text is torn
+	FinishOther     Finish = "other"      // see Response.FinishReason
+)
+
+// finish is that of the response, never empty.
+func (r Response) finish() Finish {
+	switch {
+	case r.Finish != "":
+		return r.Finish
+	case len(r.Message.ToolCalls) > 0:
+		return FinishToolCalls
+	case r.Message.Refusal:
+		return FinishRefusal
+	}
+	return FinishStop
 }
 
 // A Prompt is the input of an agent that [NewAgent] made.
 type Prompt struct {
 	Text    string    `json:"text"`
+	Parts   []Part    `json:"parts,omitempty"`   // images and files beside the text
 	History []Message `json:"history,omitempty"` // what was said before
+	Options Options   `json:"options,omitzero"`  // win over those of the agent, field by field
 }
 
 // Ask returns a prompt without history.
-func Ask(text string) Prompt { return Prompt{Text: text} }
+func Ask(text string, parts ...Part) Prompt { return Prompt{Text: text, Parts: parts} }
 
 // An Answer is the output of an agent that [NewAgent] made.
 type Answer struct {
 	Text     string     `json:"text"`
+	Finish   Finish     `json:"finish"`             // FinishStop, FinishRefusal or FinishOther
 	Messages []Message  `json:"messages,omitempty"` // the conversation, from the prompt's history on; without instructions
 	Turns    int        `json:"turns"`              // calls of the LLM
 	Usage    core.Usage `json:"usage,omitzero"`     // of all turns

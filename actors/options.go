@@ -86,12 +86,16 @@ type options struct {
 	settingName string
 
 	// For NewAgent alone; agentOnly names the first such option that was used.
-	agentOnly    string
-	functions    []Function
-	instructions string
-	maxTurns     int
-	workers      int
-	stopOnError  bool
+	agentOnly      string
+	functions      []Function
+	instructions   instructions
+	model          Options
+	maxTurns       int
+	maxCorrections int
+	workers        int
+	stopOnError    bool
+
+	approval bool // for NewTool alone
 }
 
 func apply(spec core.Spec, opts []Option) options {
@@ -114,6 +118,9 @@ func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []O
 	o := apply(spec, opts)
 	if o.agentOnly != "" {
 		panic(fmt.Sprintf("actors: %q: %s is an option of NewAgent alone", spec.Name, o.agentOnly))
+	}
+	if o.approval && spec.Kind != core.KindTool {
+		panic(fmt.Sprintf("actors: %q: WithApproval is an option of tools alone", spec.Name))
 	}
 	return must(core.NewDefinition(o.spec, handler))
 }

@@ -121,7 +121,7 @@ func TestRunWithAFailedRootGroupHasFailed(t *testing.T) {
 type bad struct{ actors.Function }
 
 func (b bad) Prepare(context.Context, string) (actors.PreparedFunction, error) {
-	return func(context.Context) (string, error) { panic("boom") }, nil
+	return func(context.Context) (actors.ToolOutput, error) { panic("boom") }, nil
 }
 
 func TestBranchesThatWaitAreNotStartedAfterAnInterrupt(t *testing.T) {

@@ -39,7 +39,8 @@ func ExampleParseSchema() {
 			fmt.Println(err)
 			continue
 		}
-		fmt.Println(call(context.Background()))
+		out, err := call(context.Background())
+		fmt.Println(out.Text, err)
 	}
 	// Output:
 	// sent to the server: {"query":"tea","limit":5} <nil>
@@ -99,9 +100,9 @@ func TestAgentTakesADocumentToo(t *testing.T) {
 	})
 	prepared, err := agent.Prepare(t.Context(), `{"query":"tea"}`)
 	require.NoError(t, err)
-	text, err := prepared(t.Context())
+	out, err := prepared(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, "tea", text)
+	assert.Equal(t, "tea", out.Text)
 	_, err = agent.Prepare(t.Context(), ``)
 	assert.ErrorContains(t, err, `missing properties: ["query"]`)
 }

@@ -3,6 +3,7 @@ package actors
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -13,6 +14,11 @@ import (
 type Tool[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
+
+	// approval is the definition around it, if calls need approval, and
+	// requires what is checked before anybody is asked.
+	approval *core.Definition[In, Out]
+	requires []func(context.Context, In) error
 }
 
 // NewTool makes a tool whose arguments the schema describes and checks, such as
@@ -27,27 +33,46 @@ func NewTool[In, Out any](name, description string, schema Schema, handler core.
 		panic(fmt.Sprintf("actors: tool %q has no schema; decorators.Tool infers one, ParseSchema makes one of a document", name))
 	}
 	spec := core.Spec{Kind: core.KindTool, Name: name, Description: description}
-	return Tool[In, Out]{define(spec, handler, opts), schema}
+	t := Tool[In, Out]{definition: define(spec, handler, opts), schema: schema}
+	if apply(spec, opts).approval {
+		t.approval = approved(t.definition, schema, nil)
+	}
+	return t
+}
+
+// outermost is what a call of the tool executes.
+func (t Tool[In, Out]) outermost() *core.Definition[In, Out] {
+	if t.approval != nil {
+		return t.approval
+	}
+	return t.definition
 }
 
 // Call executes the tool, see [core.ExecutionEvent.Execute].
 func (t Tool[In, Out]) Call(ctx context.Context, in In) (Out, error) {
-	return t.definition.Event().Execute(ctx, in)
+	return t.Event().Execute(ctx, in)
 }
 
 // Event returns a call that can be given a tag and a retry configuration of
 // its own.
-func (t Tool[In, Out]) Event() core.ExecutionEvent[In, Out] { return t.definition.Event() }
+func (t Tool[In, Out]) Event() core.ExecutionEvent[In, Out] { return t.outermost().Event() }
 
 // Require returns a copy with one more precondition.
 func (t Tool[In, Out]) Require(condition func(context.Context, In) error) Tool[In, Out] {
 	t.definition = t.definition.Require(condition)
+	if t.approval != nil {
+		t.requires = append(slices.Clip(t.requires), condition)
+		t.approval = approved(t.definition, t.schema, t.requires)
+	}
 	return t
 }
 
 // Ensure returns a copy with one more postcondition.
 func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) Tool[In, Out] {
 	t.definition = t.definition.Ensure(condition)
+	if t.approval != nil {
+		t.approval = approved(t.definition, t.schema, t.requires)
+	}
 	return t
 }
 
@@ -59,7 +84,7 @@ func (t Tool[In, Out]) Describe() FunctionSpec { return describe(t.definition, t
 
 // Prepare implements [Function].
 func (t Tool[In, Out]) Prepare(ctx context.Context, arguments string) (PreparedFunction, error) {
-	return prepare(ctx, t.definition, t.schema, arguments)
+	return prepare(ctx, t.Name(), t.outermost(), t.schema, arguments)
 }
 
 func describe[In, Out any](d *core.Definition[In, Out], schema Schema) FunctionSpec {

@@ -1,58 +1,120 @@
 package openai
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
-	goopenai "github.com/sashabaranov/go-openai"
-
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 )
 
 // An Error is a failure that the service reported. Its texts, and those of
-// the error that it wraps, do not show the API key that was sent.
+// the error that it wraps, do not show the API key that was sent. errors.As
+// finds it live and in what was recorded; errors.Is finds what it means in
+// [actors.ErrContextTooLong] and its neighbours.
 type Error struct {
-	Status    int    // of the HTTP response, 400 or more
+	Status    int    // of the HTTP response, 400 or more; 0 if it was reported in a reply or a stream without one
 	Type      string // such as "invalid_request_error"; empty if the service named none
 	Code      string // such as "rate_limit_exceeded"; empty if the service named none
+	Param     string // the field of the request that is wrong; empty if the service named none
 	Message   string // in the words of the service
 	RequestID string // by which the service's support finds the request; empty if there is none
 
-	Err error // *goopenai.APIError, or *goopenai.RequestError for a body of another form
+	err   error         // of go-openai; nil in what was recorded
+	delay time.Duration // that the body asks for; 0 for none
 }
 
 // Error is a line such as `openai: status 429, type requests, code
 // rate_limit_exceeded, request req_1: Rate limit reached`.
 func (e *Error) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "openai: status %d", e.Status)
+	var parts []string
+	if e.Status != 0 {
+		parts = append(parts, fmt.Sprintf("status %d", e.Status))
+	}
 	for _, part := range [...]struct{ name, value string }{
-		{"type", e.Type}, {"code", e.Code}, {"request", e.RequestID},
+		{"type", e.Type}, {"code", e.Code}, {"param", e.Param}, {"request", e.RequestID},
 	} {
 		if part.value != "" {
-			fmt.Fprintf(&b, ", %s %s", part.name, part.value)
+			parts = append(parts, part.name+" "+part.value)
 		}
 	}
-	if e.Message != "" {
-		b.WriteString(": ")
-		b.WriteString(e.Message)
+	text := "openai: " + strings.Join(parts, ", ")
+	switch {
+	case e.Message == "":
+		return text
+	case len(parts) == 0:
+		return text + e.Message
 	}
-	return b.String()
+	return text + ": " + e.Message
 }
 
-// Unwrap returns go-openai's error.
-func (e *Error) Unwrap() error { return e.Err }
+// Unwrap returns go-openai's error: *goopenai.APIError, or
+// *goopenai.RequestError for a body of another form. Nil where go-openai saw
+// no failure, and in what was recorded.
+func (e *Error) Unwrap() error { return e.err }
 
 // HTTPStatusCode is the status, for [core.Classify].
 func (e *Error) HTTPStatusCode() int { return e.Status }
+
+// Class is what type and code mean, where there is no status.
+func (e *Error) Class() core.Class {
+	kind := strings.ToLower(e.Type + " " + e.Code)
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(kind, word) })
+	}
+	switch {
+	case e.Status != 0:
+		return core.ClassUnknown // the status decides
+	case has("rate_limit", "too_many_requests", "resource_exhausted"):
+		return core.ClassRateLimit
+	case has("invalid", "not_found", "permission", "authentication", "unsupported", "context_length"):
+		return core.ClassClient
+	}
+	return core.ClassServer // it had accepted the request
+}
+
+// Is matches what the failure means: [actors.ErrContextTooLong],
+// [actors.ErrQuota], [actors.ErrFiltered], [actors.ErrFormatUnsupported].
+func (e *Error) Is(target error) bool { return target != nil && e.meaning() == target }
+
+func (e *Error) meaning() error {
+	text := strings.ToLower(e.Message)
+	says := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
+	}
+	named := func(names ...string) bool {
+		return slices.Contains(names, e.Code) || slices.Contains(names, e.Type)
+	}
+	refused := e.Status == 400 || e.Status == 413 || e.Status == 422 || e.Status == 0
+	switch {
+	case e.Status == 402, named("insufficient_quota", "billing_not_active", "billing_hard_limit_reached", "insufficient_balance", "credit_balance_too_low"):
+		return actors.ErrQuota
+	case named("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "string_above_max_length"),
+		(refused || e.Status == 500) && says("maximum context length", "context length exceeded", "context_length_exceeded", "exceeds the available context", "exceeds the context", "prompt is too long", "input token count", "context window"):
+		return actors.ErrContextTooLong
+	case named("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation", "data_inspection_failed", "invalid_prompt"):
+		return actors.ErrFiltered
+	case refused && (strings.HasPrefix(e.Param, "response_format") || strings.HasPrefix(e.Param, "text.format") || says("response_format", "json_schema")):
+		return actors.ErrFormatUnsupported
+	}
+	return nil
+}
+
+func init() { core.RegisterErrorType[*Error]("openai.Error") }
 
 // judge marks e where the service knows better than its status says whether
 // to try again.
 func judge(e *Error, header http.Header) error {
 	shouldRetry := header.Get("X-Should-Retry")
 	switch {
-	case shouldRetry == "false", unpaid(e.Code), unpaid(e.Type):
+	case shouldRetry == "false", e.meaning() != nil:
 		return core.Permanent(e)
 	case shouldRetry == "true":
 		return core.Retryable(e)
@@ -60,23 +122,108 @@ func judge(e *Error, header http.Header) error {
 	return e
 }
 
-// unpaid reports whether a 429 is about money: no wait mends it.
-func unpaid(code string) bool {
-	return code == "insufficient_quota" || code == "billing_not_active"
+var (
+	errNoChoices = errors.New("openai: the reply has no choices")
+
+	// errDone ends a stream that its service has ended.
+	errDone = errors.New("done")
+
+	// errCut is a stream that ended in the middle.
+	errCut = fmt.Errorf("openai: the stream ended before the answer did: %w", io.ErrUnexpectedEOF)
+)
+
+func malformed(err error) error { return fmt.Errorf("openai: malformed reply: %w", err) }
+
+// wireError is the error object of all services together.
+type wireError struct {
+	Message lenientText `json:"message"`
+	Type    lenientText `json:"type"`
+	Code    lenientText `json:"code"`
+	Param   lenientText `json:"param"`
+	Status  lenientText `json:"status"` // Google's word for the type
+	Details []struct {
+		RetryDelay string `json:"retryDelay"`
+	} `json:"details"` // Google's
+	Inner struct {
+		Code lenientText `json:"code"`
+	} `json:"innererror"` // Azure's
+	Metadata struct {
+		Raw lenientText `json:"raw"`
+	} `json:"metadata"` // OpenRouter's: the words of the service behind it
 }
 
-func ofAPI(err *goopenai.APIError) *Error {
-	e := &Error{Status: err.HTTPStatusCode, Type: err.Type, Message: err.Message, Err: err}
-	if err.Code != nil {
-		e.Code = fmt.Sprint(err.Code)
+// errorIn reads the error object in a reply; nil if there is none.
+func errorIn(raw json.RawMessage) error {
+	if !isSet(raw) {
+		return nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return &Error{Message: core.Truncate(text, maxMessage)}
+	}
+	var w wireError
+	if err := json.Unmarshal(raw, &w); err != nil && w.Message == "" {
+		return &Error{Message: core.Truncate(string(raw), maxMessage)}
+	}
+	return errorOf(w)
+}
+
+const maxMessage = 2000
+
+func errorOf(w wireError) *Error {
+	e := &Error{
+		Type: string(w.Type), Code: string(w.Code), Param: string(w.Param),
+		Message: core.Truncate(string(w.Message), maxMessage),
+	}
+	if e.Type == "" {
+		e.Type = string(w.Status)
+	}
+	if w.Metadata.Raw != "" {
+		e.Message = core.Truncate(e.Message+": "+string(w.Metadata.Raw), maxMessage)
+	}
+	if inner := string(w.Inner.Code); inner == "ResponsibleAIPolicyViolation" {
+		e.Code = "content_filter"
+	}
+	// A number is a status, and no code.
+	if n, err := strconv.Atoi(e.Code); err == nil {
+		e.Code = ""
+		if n >= 400 && n <= 599 {
+			e.Status = n
+		} else if n != 0 {
+			e.Code = string(w.Code)
+		}
+	}
+	for _, detail := range w.Details {
+		if d, err := time.ParseDuration(detail.RetryDelay); err == nil {
+			e.delay = max(e.delay, d)
+		}
 	}
 	return e
 }
 
-// ofBody is for a body that is not the API's, such as the page of a gateway.
-func ofBody(err *goopenai.RequestError) *Error {
-	words := strings.Join(strings.Fields(string(err.Body)), " ")
-	return &Error{Status: err.HTTPStatusCode, Message: core.Truncate(words, 200), Err: err}
+// errorOfBody reads the body of a failure. One of another form is shown in
+// short.
+func errorOfBody(body []byte) *Error {
+	var reply struct {
+		Error   json.RawMessage `json:"error"`
+		Message lenientText     `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+	}
+	trimmed := strings.TrimSpace(string(body))
+	var list []json.RawMessage
+	if json.Unmarshal([]byte(trimmed), &list) == nil && len(list) > 0 {
+		trimmed = string(list[0]) // Google's errors come in a list
+	}
+	if json.Unmarshal([]byte(trimmed), &reply) == nil && isSet(reply.Error) {
+		var e *Error
+		if err := errorIn(reply.Error); errors.As(err, &e) && e.Message+e.Code+e.Type != "" {
+			if e.Message == "" {
+				e.Message = string(reply.Message)
+			}
+			return e
+		}
+	}
+	return &Error{Message: core.Truncate(strings.Join(strings.Fields(trimmed), " "), 200)}
 }
 
 // connectionError is a connection that ended before its response had come,
@@ -85,3 +232,16 @@ type connectionError struct{ error }
 
 func (e *connectionError) Unwrap() error     { return e.error }
 func (e *connectionError) Class() core.Class { return core.ClassConnection }
+
+// A silenceError ends a request to a service that said nothing for too long.
+type silenceError struct {
+	what  string
+	limit time.Duration
+}
+
+func (e *silenceError) Error() string {
+	return fmt.Sprintf("openai: the service sent %s within %v", e.what, e.limit)
+}
+
+// Class is that of a timeout, which is retried.
+func (e *silenceError) Class() core.Class { return core.ClassTimeout }

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,20 +15,44 @@ import (
 
 	goopenai "github.com/sashabaranov/go-openai"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 )
 
-// exchange is what net/http tells of one request. Its hooks run on goroutines
-// of net/http, and some after the request is over.
+// What is read of a reply, and of the body of a failure.
+const (
+	maxReply   = 256 << 20
+	maxFailure = 64 << 10
+)
+
+// exchange is one request and what comes back. go-openai makes the URL and
+// the headers; body and reply pass it by, since its types drop what they do
+// not know, and its streams hide how they ended.
+//
+// The hooks of net/http run on goroutines of its own, and some after the
+// request is over.
 type exchange struct {
+	body   []byte // to send; nil for a client of the user's own
+	header http.Header
+	stream bool
+
+	status  int // 0 if there was no response
+	replied http.Header
+	reply   []byte        // of a success that is not streamed
+	failure []byte        // the body of a failure, without the key
+	events  io.ReadCloser // of a success that is streamed
+
 	connected atomic.Bool
 
 	mu      sync.Mutex
 	secrets []string
 }
 
+type exchangeKey struct{}
+
 // watch returns ctx for the request.
 func (x *exchange) watch(ctx context.Context) context.Context {
+	ctx = context.WithValue(ctx, exchangeKey{}, x)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn:          func(httptrace.GotConnInfo) { x.connected.Store(true) },
 		WroteHeaderField: x.wrote,
@@ -68,26 +93,101 @@ func (x *exchange) redact(text string) string {
 	return text
 }
 
+// doer is the HTTP client of the go-openai clients that this package makes.
+type doer struct{ next goopenai.HTTPDoer }
+
+// Do sends the body of the exchange and keeps what comes back. go-openai gets
+// an empty object in place of a success, and of a failure what may be shown.
+func (d doer) Do(req *http.Request) (*http.Response, error) {
+	x, _ := req.Context().Value(exchangeKey{}).(*exchange)
+	x.prepare(req)
+	resp, err := d.next.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.receive(req, resp); err != nil {
+		return nil, err
+	}
+	shown := x.failure
+	if shown == nil {
+		shown = []byte("{}")
+	}
+	quoted := *resp
+	quoted.Body = io.NopCloser(bytes.NewReader(shown))
+	return &quoted, nil
+}
+
+func (x *exchange) prepare(req *http.Request) {
+	req.Body = io.NopCloser(bytes.NewReader(x.body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+	req.ContentLength = int64(len(x.body))
+	req.Header.Set("Content-Type", "application/json")
+	if x.stream {
+		req.Header.Set("Accept", "text/event-stream")
+		req.Header.Set("Cache-Control", "no-cache")
+	}
+	for name, values := range x.header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	for name, values := range req.Header {
+		x.wrote(name, values) // net/http tells of them too late if it is not net/http that sends
+	}
+}
+
+// receive reads the response, unless it is a stream.
+func (x *exchange) receive(req *http.Request, resp *http.Response) error {
+	x.status, x.replied = resp.StatusCode, resp.Header
+	if sent := resp.Request; sent != nil && sent.Method != req.Method {
+		_ = resp.Body.Close()
+		return core.Permanent(fmt.Errorf("openai: the service redirects from %s to %s, and net/http follows without the request's body; make the latter the base URL", req.URL.Redacted(), sent.URL.Redacted()))
+	}
+	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
+		// What came of a body that was cut off says more than its end does.
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
+		_ = resp.Body.Close()
+		x.failure = []byte(x.redact(string(body)))
+		return nil
+	}
+	if x.stream {
+		x.events = resp.Body
+		return nil
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
+	switch {
+	case err != nil:
+		return err
+	case len(body) > maxReply:
+		return core.Permanent(fmt.Errorf("openai: malformed reply: more than %d bytes", maxReply))
+	}
+	x.reply = body
+	return nil
+}
+
 // explain gives the failure of the request what core needs to know of it.
-// header is that of the response, nil if there was none.
-func (x *exchange) explain(ctx context.Context, header http.Header, err error) error {
-	err = x.classify(ctx, header, err)
-	if after, ok := core.ParseRetryAfter(header.Get, time.Now()); ok {
+func (x *exchange) explain(ctx context.Context, err error) error {
+	err = x.classify(ctx, err)
+	var e *Error
+	errors.As(err, &e)
+	if after, ok := retryAfter(e, x.replied, time.Now()); ok {
 		return core.WithRetryAfter(err, after)
 	}
 	return err
 }
 
-func (x *exchange) classify(ctx context.Context, header http.Header, err error) error {
+func (x *exchange) classify(ctx context.Context, err error) error {
 	if e := x.refusal(err); e != nil {
-		e.RequestID = header.Get("X-Request-Id")
-		return judge(e, header)
+		if e.RequestID == "" {
+			e.RequestID = x.replied.Get("X-Request-Id")
+		}
+		e.Message = x.redact(e.Message)
+		return judge(e, x.replied)
 	}
 	switch {
 	case ctx.Err() != nil, core.Classify(err) != core.ClassUnknown:
 		return err
-	case header != nil:
-		return core.Retryable(fmt.Errorf("openai: malformed reply: %w", err))
+	case x.status != 0:
+		return core.Retryable(err)
 	case x.connected.Load(), errors.Is(err, io.EOF):
 		// net/http has no type for most of what happens to a connection:
 		// closed while it was idle, HTTP/2's GOAWAY, a plain EOF.
@@ -98,20 +198,45 @@ func (x *exchange) classify(ctx context.Context, header http.Header, err error) 
 
 // refusal is the service's own error, without the key; nil if err is none.
 func (x *exchange) refusal(err error) *Error {
-	var (
-		api  *goopenai.APIError
-		body *goopenai.RequestError
-	)
-	readable := errors.As(err, &api)
-	if readable {
-		api.Message = x.redact(api.Message)
+	var e *Error
+	if errors.As(err, &e) {
+		return e
 	}
-	if errors.As(err, &body) { // it may wrap an APIError that could be read in part
-		body.Body = []byte(x.redact(string(body.Body)))
-		return ofBody(body)
+	if x.failure != nil {
+		e := errorOfBody(x.failure)
+		e.Status, e.err = x.status, err
+		return e
 	}
-	if readable {
-		return ofAPI(api)
+	return x.foreignRefusal(err)
+}
+
+// estimate is what a stream that broke off will have cost, at four bytes a
+// token: the service does not report it then.
+func estimate(body []byte, a *answer) core.Usage {
+	if !a.usage.IsZero() {
+		return a.usage
 	}
-	return nil
+	said := a.said + a.text.Len() + a.reasoning.Len() + a.refusal.Len()
+	for _, call := range a.calls {
+		said += call.arguments.Len()
+	}
+	if said == 0 {
+		return core.Usage{}
+	}
+	return core.Usage{InputTokens: (len(body) + 3) / 4, OutputTokens: (said + 3) / 4, Estimated: true}
+}
+
+// wire is one of the two APIs.
+type wire interface {
+	path() string
+
+	// body is the request in the API's form. Its error names what cannot be
+	// said in it.
+	body(model string, req actors.Request, stream bool) ([]byte, error)
+
+	// read takes a whole reply. complete says that the answer is all there.
+	read(a *answer, data []byte) (complete bool, err error)
+
+	// event takes one event of a stream; errDone says that it was the last.
+	event(a *answer, data []byte) (complete bool, err error)
 }

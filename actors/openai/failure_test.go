@@ -47,16 +47,20 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 		{"truncated reply", openaitest.Truncated(), core.ClassEOF, "unexpected EOF"},
 		{"malformed reply", openaitest.MalformedJSON(), core.ClassUnknown, "openai: malformed reply: invalid character"},
 		{"reply of another shape", openaitest.Raw(200, `{"choices":"none"}`), core.ClassUnknown, "openai: malformed reply: json: cannot unmarshal string"},
-		{"reply without a body", openaitest.Raw(200, ""), core.ClassUnknown, "openai: malformed reply: EOF"},
-		{"reply without choices", openaitest.Raw(200, `{"error":{"message":"oh"}}`), core.ClassUnknown, "openai: the reply has no choices"},
+		{"reply without a body", openaitest.Raw(200, ""), core.ClassUnknown, "openai: malformed reply: "},
+		{"reply without choices", openaitest.Raw(200, `{"choices":[]}`), core.ClassUnknown, "openai: the reply has no choices"},
 	} {
-		for _, reused := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/reused=%v", tc.name, reused), func(t *testing.T) {
+		for n := range 4 {
+			reused, foreign := n%2 == 1, n > 1
+			t.Run(fmt.Sprintf("%s/reused=%v/foreign=%v", tc.name, reused, foreign), func(t *testing.T) {
 				steps := []openaitest.Step{tc.step, openaitest.Text("Fine.")}
 				if reused {
 					steps = append([]openaitest.Step{openaitest.Text("Hi.")}, steps...)
 				}
 				srv, st, llm := setup(t, steps, atOnce)
+				if foreign {
+					llm = openai.New("gpt-4o-mini", openai.WithClient(newClient(t, srv.URL())), atOnce)
+				}
 				ctx := st.Context(t.Context())
 				if reused {
 					_, err := llm.Call(t.Context(), question)
@@ -83,7 +87,7 @@ func TestARefusedConnectionIsRetried(t *testing.T) {
 	require.NoError(t, srv.Close())
 	st := state.New()
 	defer st.Close()
-	_, err = openai.New("gpt-4o-mini", openai.WithClient(newClient(t, srv.URL())), atOnce).Call(st.Context(t.Context()), question)
+	_, err = llmAt(t, srv.URL(), atOnce).Call(st.Context(t.Context()), question)
 	require.ErrorIs(t, err, core.ErrExhausted)
 	require.Equal(t, core.ClassConnection, core.Classify(err))
 	require.Len(t, records(st, core.StatusStarted), 3)
@@ -124,21 +128,26 @@ func TestWhatCannotBeSentIsNotRetried(t *testing.T) {
 	untrusted.StartTLS()
 	defer untrusted.Close()
 	lineBreak := goopenai.DefaultConfig(secret + "\n")
+	opts := func(opts ...actors.Option) []actors.Option { return append(opts, atOnce) }
+	at := openai.WithBaseURL
 	for _, tc := range []struct {
-		name   string
-		client *goopenai.Client
-		model  string
-		text   string
+		name  string
+		opts  []actors.Option
+		model string
+		text  string
 	}{
-		{"key with a line break", goopenai.NewClientWithConfig(lineBreak), "gpt-4o-mini", `invalid header field value for "Authorization"`},
-		{"no such scheme", newClient(t, "htp://localhost/v1"), "gpt-4o-mini", "unsupported protocol scheme"},
-		{"untrusted certificate", newClient(t, untrusted.URL), "gpt-4o-mini", "certificate"},
-		{"model of another API", newClient(t, "http://localhost/v1"), "text-davinci-003", "not supported"},
+		{"key with a line break", opts(at("http://localhost/v1"), openai.WithAPIKey(secret+"\n")), "m", `invalid header field value for "Authorization"`},
+		{"key with a line break, own client", opts(openai.WithClient(goopenai.NewClientWithConfig(lineBreak))), "m", `invalid header field value for "Authorization"`},
+		{"no such scheme", opts(at("htp://localhost/v1")), "m", "unsupported protocol scheme"},
+		{"no such scheme, own client", opts(openai.WithClient(newClient(t, "htp://localhost/v1"))), "m", "unsupported protocol scheme"},
+		{"untrusted certificate", opts(at(untrusted.URL)), "m", "certificate"},
+		{"untrusted certificate, own client", opts(openai.WithClient(newClient(t, untrusted.URL))), "m", "certificate"},
+		{"model of another API", opts(at("http://localhost/v1")), "text-davinci-003", "not supported"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			st := state.New()
 			defer st.Close()
-			_, err := openai.New(tc.model, openai.WithClient(tc.client), atOnce).Call(st.Context(t.Context()), question)
+			_, err := openai.New(tc.model, tc.opts...).Call(st.Context(t.Context()), question)
 			require.ErrorIs(t, err, core.ErrPermanent)
 			require.ErrorContains(t, err, tc.text)
 			require.NotContains(t, err.Error(), secret)
@@ -154,10 +163,9 @@ func TestAnErrorTellsWhatTheServiceSaid(t *testing.T) {
 	require.ErrorAs(t, err, &failure)
 	var original *goopenai.APIError
 	require.ErrorAs(t, err, &original)
-	require.Equal(t, &openai.Error{
-		Status: 404, Type: "invalid_request_error", Code: "model_not_found",
-		Message: "There is no such model.", RequestID: "req_1", Err: original,
-	}, failure)
+	require.Equal(t, original, failure.Unwrap())
+	require.Equal(t, []any{404, "invalid_request_error", "model_not_found", "There is no such model.", "req_1"},
+		[]any{failure.Status, failure.Type, failure.Code, failure.Message, failure.RequestID})
 	require.EqualError(t, failure, "openai: status 404, type invalid_request_error, code model_not_found, request req_1: There is no such model.")
 	status, ok := core.HTTPStatus(err)
 	require.True(t, ok)
@@ -182,45 +190,52 @@ func TestTheKeyIsNotShown(t *testing.T) {
 			fmt.Fprintf(w, body, r.Header.Get("Authorization"), r.Header.Get("Api-Key"))
 		})
 	}
-	azure := goopenai.DefaultAzureConfig(secret, "")
 	for _, tc := range []struct {
-		name, body string
-		config     goopenai.ClientConfig
-		http2      bool
+		name, body   string
+		azure, http2 bool
 	}{
-		{"API", `{"error":{"message":"no such key: %s%s","type":"t","code":"invalid_api_key"}}`, goopenai.DefaultConfig(secret), false},
-		{"HTTP/2", `{"error":{"message":"no such key: %s%s","type":"t","code":"invalid_api_key"}}`, goopenai.DefaultConfig(secret), true},
-		{"half an error", `{"error":{"message":"no such key: %s%s","type":5}}`, goopenai.DefaultConfig(secret), false},
-		{"gateway", `<p>no such key: %s%s</p>`, goopenai.DefaultConfig(secret), false},
-		{"Azure", `{"error":{"message":"no such key: %s%s","code":"401"}}`, azure, false},
+		{"API", `{"error":{"message":"no such key: %s%s","type":"t","code":"invalid_api_key"}}`, false, false},
+		{"HTTP/2", `{"error":{"message":"no such key: %s%s","type":"t","code":"invalid_api_key"}}`, false, true},
+		{"half an error", `{"error":{"message":"no such key: %s%s","type":5}}`, false, false},
+		{"gateway", `<p>no such key: %s%s</p>`, false, false},
+		{"Azure", `{"error":{"message":"no such key: %s%s","code":"401"}}`, true, false},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			srv := httptest.NewUnstartedServer(refuse(tc.body))
-			srv.EnableHTTP2 = tc.http2
-			srv.StartTLS()
-			defer srv.Close()
-			tc.config.BaseURL, tc.config.HTTPClient = srv.URL, srv.Client()
-			st := state.New()
-			defer st.Close()
+		for _, foreign := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/foreign=%v", tc.name, foreign), func(t *testing.T) {
+				srv := httptest.NewUnstartedServer(refuse(tc.body))
+				srv.EnableHTTP2 = tc.http2
+				srv.StartTLS()
+				defer srv.Close()
+				model := openai.Model{Name: "gpt-4o-mini", APIKey: secret, BaseURL: srv.URL, HTTPClient: srv.Client()}
+				config := goopenai.DefaultConfig(secret)
+				if tc.azure {
+					model.AzureAPIVersion = "2024-10-21"
+					config = goopenai.DefaultAzureConfig(secret, "")
+				}
+				if foreign {
+					config.BaseURL, config.HTTPClient = srv.URL, srv.Client()
+					model = openai.Model{Name: "gpt-4o-mini", Client: goopenai.NewClientWithConfig(config)}
+				}
+				st := state.New()
+				defer st.Close()
 
-			_, err := openai.New("gpt-4o-mini", openai.WithClient(goopenai.NewClientWithConfig(tc.config))).Call(st.Context(t.Context()), question)
-			require.ErrorContains(t, err, "[redacted]")
-			for e := err; e != nil; e = errors.Unwrap(e) {
-				require.NotContains(t, fmt.Sprintf("%v %+v", e, e), secret)
-			}
-			wire, err := json.Marshal(st.Records())
-			require.NoError(t, err)
-			require.NotContains(t, string(wire), secret)
-			require.Len(t, records(st, core.StatusStarted), 1)
-		})
+				_, err := model.LLM().Call(st.Context(t.Context()), question)
+				require.ErrorContains(t, err, "[redacted]")
+				for e := err; e != nil; e = errors.Unwrap(e) {
+					require.NotContains(t, fmt.Sprintf("%v %+v", e, e), secret)
+				}
+				wire, err := json.Marshal(st.Records())
+				require.NoError(t, err)
+				require.NotContains(t, string(wire), secret)
+				require.Len(t, records(st, core.StatusStarted), 1)
+			})
+		}
 	}
 }
 
 func TestAPlaceholderForAKeyIsNotCutOutOfWords(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Failure(400, "none of the models is one"))
-	config := goopenai.DefaultConfig("none")
-	config.BaseURL = srv.URL()
-	_, err := openai.New("gpt-4o-mini", openai.WithClient(goopenai.NewClientWithConfig(config))).Call(t.Context(), question)
+	_, err := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithAPIKey("none")).Call(t.Context(), question)
 	require.ErrorContains(t, err, "none of the models is one")
 }
 
@@ -258,14 +273,14 @@ func TestRetryAfterOfAnHourIsWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var asked []time.Time
-				client := newClientOn(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 					asked = append(asked, time.Now())
 					if len(asked) == 1 {
 						return reply(r, 429, `{"error":{"message":"limit"}}`, "Retry-After", value()), nil
 					}
 					return reply(r, 200, `{"choices":[{"message":{"content":"Fine."}}]}`, "", ""), nil
-				})}, "http://service/v1")
-				llm := openai.New("gpt-4o-mini", openai.WithClient(client), actors.WithRetry(core.RetryConfig{MaxRetryAfter: 2 * time.Hour}))
+				})}
+				llm := openai.New("gpt-4o-mini", openai.WithBaseURL("http://service/v1"), openai.WithHTTPClient(client), actors.WithRetry(core.RetryConfig{MaxRetryAfter: 2 * time.Hour}))
 				st := state.New()
 				defer st.Close()
 				_, err := llm.Call(st.Context(t.Context()), question)
@@ -320,7 +335,7 @@ func TestABrokenHTTP2StreamIsRetried(t *testing.T) {
 			defer srv.Close()
 			st := state.New()
 			defer st.Close()
-			got, err := openai.New("gpt-4o-mini", openai.WithClient(newClientOn(srv.Client(), srv.URL)), atOnce).Call(st.Context(t.Context()), question)
+			got, err := openai.New("m", openai.WithBaseURL(srv.URL), openai.WithHTTPClient(srv.Client()), atOnce).Call(st.Context(t.Context()), question)
 			require.NoError(t, err)
 			require.Equal(t, "HTTP/2.0", got.Message.Text)
 			require.Equal(t, tc.class, records(st, core.StatusFailed)[0].Class)
@@ -361,10 +376,10 @@ func TestATimeoutOfTheHTTPClientIsRetried(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Stall(), openaitest.Forever(openaitest.Text("Fine.")))
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	client := newClientOn(&http.Client{Transport: transport, Timeout: 100 * time.Millisecond}, srv.URL())
+	client := &http.Client{Transport: transport, Timeout: 100 * time.Millisecond}
 	st := state.New()
 	defer st.Close()
-	_, err := openai.New("gpt-4o-mini", openai.WithClient(client), atOnce).Call(st.Context(t.Context()), question)
+	_, err := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithHTTPClient(client), atOnce).Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
 	require.Equal(t, core.ClassTimeout, records(st, core.StatusFailed)[0].Class)
 }

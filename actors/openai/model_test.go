@@ -28,7 +28,9 @@ func TestAnAnswerHasTextModelFinishReasonAndUsage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, actors.Response{
 		Message:      actors.Assistant("Fine."),
+		Finish:       actors.FinishStop,
 		FinishReason: "stop",
+		ID:           "chatcmpl-1",
 		Model:        "gpt-4o-mini",
 		Usage:        core.Usage{InputTokens: 12, OutputTokens: 5},
 	}, got)
@@ -133,101 +135,91 @@ func TestEveryMessageGoesOutInAFormThatTheAPITakes(t *testing.T) {
 	require.JSONEq(t, `[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}}}}]`, string(body.Tools))
 }
 
-func TestAReplyIsReadAsItIs(t *testing.T) {
-	for _, tc := range []struct {
-		name, choice string
-		want         actors.Message
-		finish       string
-	}{
-		{"refusal", `{"message":{"content":null,"refusal":"I cannot."},"finish_reason":"stop"}`, actors.Assistant("I cannot."), "stop"},
-		{"text beside a refusal", `{"message":{"content":"Hm.","refusal":"I cannot."},"finish_reason":"stop"}`, actors.Assistant("Hm."), "stop"},
-		{"content in parts", `{"message":{"content":[{"type":"text","text":"Fi"},{"type":"text","text":"ne."}]},"finish_reason":"stop"}`, actors.Assistant("Fine."), "stop"},
-		{"unknown finish reason", `{"message":{"content":"Fine."},"finish_reason":"bored"}`, actors.Assistant("Fine."), "bored"},
-		{"no finish reason", `{"message":{"content":"Fine."},"finish_reason":null}`, actors.Assistant("Fine."), ""},
-		{"filtered", `{"message":{"content":""},"finish_reason":"content_filter"}`, actors.Assistant(""), "content_filter"},
-		{
-			"cut tool call", `{"message":{"tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{\"n\":"}}]},"finish_reason":"length"}`,
-			actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{{ID: "x", Name: "f", Arguments: `{"n":`}}},
-			"length",
-		},
-		{
-			"tool calls without ID", `{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{}"}},{"id":"","function":{"name":"g","arguments":"{}"}}]},"finish_reason":"tool_calls"}`,
-			actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{
-				{ID: "call_2", Name: "f", Arguments: "{}"}, {ID: "call_3", Name: "g", Arguments: "{}"},
-			}},
-			"tool_calls",
-		},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			_, _, llm := setup(t, []openaitest.Step{openaitest.Raw(200, `{"model":"m","choices":[`+tc.choice+`]}`)})
-			got, err := llm.Call(t.Context(), actors.Request{Messages: []actors.Message{
-				actors.User("Call f."),
-				{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{{ID: "call_1", Name: "f", Arguments: "{}"}}},
-				actors.ToolResult("call_1", "1"),
-			}})
-			require.NoError(t, err)
-			require.Equal(t, actors.Response{Message: tc.want, FinishReason: tc.finish, Model: "m"}, got)
-		})
+func TestOptionsOfTheModelAreSentWithEachRequest(t *testing.T) {
+	srv := openaitest.New(t, openaitest.Repeat(3, openaitest.Text("Fine.")))
+	model := modelAt(t, srv.URL())
+	model.Name = "llama-3"
+	model.Options = actors.Options{
+		Temperature:     actors.Value(0.0),
+		TopP:            actors.Value(0.9),
+		MaxTokens:       100,
+		Seed:            actors.Value[int64](7),
+		Stop:            []string{"END"},
+		Effort:          "low",
+		SequentialTools: true,
+		ToolChoice:      "f",
+		Extra:           map[string]any{"logit_bias": map[string]int{"5": 1}, "top_p": 0.8, "stop": nil},
 	}
-}
-
-func TestParamsAreSentWithEachRequest(t *testing.T) {
-	srv := openaitest.New(t, openaitest.Repeat(2, openaitest.Text("Fine.")))
-	seed := 7
-	llm := openai.Model{
-		Client: newClient(t, srv.URL()),
-		Name:   "llama-3",
-		Params: goopenai.ChatCompletionRequest{
-			Temperature:         0.5,
-			MaxCompletionTokens: 100,
-			Seed:                &seed,
-			ResponseFormat:      &goopenai.ChatCompletionResponseFormat{Type: goopenai.ChatCompletionResponseFormatTypeJSONObject},
-			ParallelToolCalls:   false,
-			ToolChoice:          "required",
-		},
-	}.LLM(atOnce)
+	llm := model.LLM(atOnce)
 	require.Equal(t, "llama-3", llm.Name())
 
 	withTools := question
 	withTools.Tools = []actors.FunctionSpec{{Name: "f", Parameters: json.RawMessage(`{"type":"object"}`)}}
-	for _, req := range []actors.Request{withTools, question} {
+	overridden := question
+	overridden.Options = actors.Options{Model: "llama-4", Temperature: actors.Value(1.0), Extra: map[string]any{"top_p": 0.7}}
+	for _, req := range []actors.Request{withTools, question, overridden} {
 		_, err := llm.Call(t.Context(), req)
 		require.NoError(t, err)
 	}
-	const messages = `"model":"llama-3","messages":[{"role":"user","content":"How are you?"}],"stream":false`
-	const params = `"temperature":0.5,"max_completion_tokens":100,"seed":7,"response_format":{"type":"json_object"}`
-	const tools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"parallel_tool_calls":false,"tool_choice":"required"`
-	require.JSONEq(t, `{`+messages+`,`+params+`,`+tools+`}`, string(srv.Requests()[0].Body))
-	require.JSONEq(t, `{`+messages+`,`+params+`}`, string(srv.Requests()[1].Body), "choices about tools are refused where there are none")
+	const messages = `"model":"llama-3","messages":[{"role":"user","content":"How are you?"}]`
+	const options = `"temperature":0,"top_p":0.8,"max_tokens":100,"seed":7,"reasoning_effort":"low","logit_bias":{"5":1}`
+	const tools = `"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"parallel_tool_calls":false,"tool_choice":{"type":"function","function":{"name":"f"}}`
+	require.JSONEq(t, `{`+messages+`,`+options+`,`+tools+`}`, string(srv.Requests()[0].Body))
+	require.JSONEq(t, `{`+messages+`,`+options+`}`, string(srv.Requests()[1].Body), "choices about tools are refused where there are none")
+	last := string(srv.Requests()[2].Body)
+	for _, want := range []string{`"model":"llama-4"`, `"temperature":1`, `"top_p":0.7`, `"seed":7`} {
+		require.Contains(t, last, want)
+	}
 }
 
-func TestATemperatureOfZeroCanBeSent(t *testing.T) {
-	srv := openaitest.New(t, openaitest.Text("Fine."))
-	_, err := openai.Model{
-		Client: newClient(t, srv.URL()),
-		Name:   "gpt-4o-mini",
-		Params: goopenai.ChatCompletionRequest{Temperature: math.SmallestNonzeroFloat32},
-	}.LLM().Call(t.Context(), question)
-	require.NoError(t, err)
-	require.Contains(t, string(srv.Requests()[0].Body), `"temperature":1e-45`)
+// Services that are compatible know max_tokens, and some ignore the other;
+// OpenAI's newer models refuse max_tokens.
+func TestTheLimitOnTokensIsSentInTheFieldThatTheServiceKnows(t *testing.T) {
+	for _, tc := range []struct{ baseURL, model, want string }{
+		{"https://api.openai.com/v1", "gpt-4o", "max_completion_tokens"},
+		{"https://eu.api.openai.com/v1", "gpt-4o", "max_completion_tokens"},
+		{"https://mine.openai.azure.com", "gpt-4o", "max_completion_tokens"},
+		{"http://localhost:11434/v1", "llama3.2", "max_tokens"},
+		{"http://localhost:11434/v1", "gpt-oss:20b", "max_tokens"},
+		{"http://localhost:4000/v1", "o3-mini", "max_completion_tokens"},
+		{"http://localhost:4000/v1", "gpt-5-nano", "max_completion_tokens"},
+		{"https://openrouter.ai/api/v1", "openai/o3", "max_tokens"},
+	} {
+		t.Run(tc.baseURL+" "+tc.model, func(t *testing.T) {
+			var body map[string]any
+			client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				require.NoError(t, json.NewDecoder(r.Body).Decode(&body))
+				return reply(r, 200, `{"choices":[{"message":{"content":"Fine."}}]}`, "", ""), nil
+			})}
+			model := openai.Model{Name: tc.model, APIKey: "k", BaseURL: tc.baseURL, HTTPClient: client, Options: actors.Options{MaxTokens: 9}}
+			_, err := model.LLM().Call(t.Context(), question)
+			require.NoError(t, err)
+			require.EqualValues(t, 9, body[tc.want])
+			require.Equal(t, tc.want == "max_tokens", body["max_completion_tokens"] == nil)
+		})
+	}
 }
 
 func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 	client := goopenai.NewClient("key")
-	with := func(p goopenai.ChatCompletionRequest) openai.Model {
-		return openai.Model{Client: client, Name: "m", Params: p}
-	}
+	with := func(o actors.Options) openai.Model { return openai.Model{Name: "m", Options: o} }
 	for want, model := range map[string]openai.Model{
-		"a client is given":      {Client: client, APIKey: "k", Name: "m"},
-		"the name is empty":      {Client: client},
-		"ends with a space":      {Client: client, Name: "m\n"},
-		"Params.Model is set":    with(goopenai.ChatCompletionRequest{Model: "other"}),
-		"Params.Messages is set": with(goopenai.ChatCompletionRequest{Messages: []goopenai.ChatCompletionMessage{}}),
-		"Params.Tools is set":    with(goopenai.ChatCompletionRequest{Tools: []goopenai.Tool{}}),
-		"FunctionCall is set":    with(goopenai.ChatCompletionRequest{FunctionCall: "auto"}), //nolint:staticcheck // deprecated, and refused for that
-		"Params.Stream or":       with(goopenai.ChatCompletionRequest{Stream: true}),
-		"StreamOptions is set":   with(goopenai.ChatCompletionRequest{StreamOptions: &goopenai.StreamOptions{}}),
-		"Params.N is above 1":    with(goopenai.ChatCompletionRequest{N: 2}),
+		"a client is given":           {Client: client, APIKey: "k", Name: "m"},
+		"the name is empty":           {Client: client},
+		"ends with a space":           {Client: client, Name: "m\n"},
+		"Model.API is \"grpc\"":       {Name: "m", API: "grpc"},
+		"AzureAPIVersion is set, and": {Name: "m", AzureAPIVersion: "1"},
+		"FirstToken or Idle":          {Name: "m", Idle: -1},
+		"is not a URL":                {Name: "m", BaseURL: "localhost"},
+		"Options.Model is set":        with(actors.Options{Model: "other"}),
+		"Options.MaxTokens is -1":     with(actors.Options{MaxTokens: -1}),
+		"Options.Temperature is 2.5":  with(actors.Options{Temperature: actors.Value(2.5)}),
+		"Options.TopP is NaN":         with(actors.Options{TopP: actors.Value(math.NaN())}),
+		"an empty text":               with(actors.Options{Stop: []string{""}}),
+		"Options.Extra[\"f\"] is not": with(actors.Options{Extra: map[string]any{"f": func() {}}}),
+		"has the type array":          with(actors.Options{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`{"type":"array"}`)}}),
+		"is not a JSON object":        with(actors.Options{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`[`)}}),
+		"cannot be the name":          with(actors.Options{Format: &actors.Format{Name: "f f", Schema: json.RawMessage(`{}`)}}),
 	} {
 		t.Run(want, func(t *testing.T) {
 			defer func() { require.ErrorContains(t, recover().(error), want) }()
@@ -238,7 +230,7 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 
 func TestOneLLMServesManyGoroutines(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Repeat(32, openaitest.Failure(503, "busy")), openaitest.Forever(openaitest.Text("Fine.")))
-	llm := openai.New("gpt-4o-mini", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{
+	llm := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{
 		InitialDelay: core.NoDelay, MaxAttempts: core.Unlimited,
 	}))
 	st := state.New()

@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"testing"
 
@@ -40,7 +41,18 @@ func setup(t *testing.T, steps []openaitest.Step, opts ...actors.Option) (*opena
 	srv := openaitest.New(t, steps...)
 	st := state.New()
 	t.Cleanup(func() { st.Close() })
-	return srv, st, openai.New("gpt-4o-mini", append(opts, openai.WithClient(newClient(t, srv.URL())))...)
+	return srv, st, llmAt(t, srv.URL(), opts...)
+}
+
+// llmAt asks the service at url, with connections of its own.
+func llmAt(t *testing.T, url string, opts ...actors.Option) actors.LLM {
+	return modelAt(t, url).LLM(opts...)
+}
+
+func modelAt(t *testing.T, url string) openai.Model {
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return openai.Model{Name: "gpt-4o-mini", APIKey: secret, BaseURL: url, HTTPClient: &http.Client{Transport: transport}}
 }
 
 // records are those of calls with that status.
@@ -64,3 +76,5 @@ type anyObject struct{}
 
 func (anyObject) JSON() json.RawMessage          { return json.RawMessage(`{"type":"object"}`) }
 func (anyObject) Validate(json.RawMessage) error { return nil }
+
+func isError(err, target error) bool { return errors.Is(err, target) }

@@ -1,0 +1,103 @@
+package actors
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// ErrNotApproved is found by errors.Is in the failure of a tool call that
+// somebody refused to approve.
+var ErrNotApproved = errors.New("not approved")
+
+func init() { core.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
+
+// WithApproval has every call of a tool wait for somebody's approval: the run
+// is paused with a question that shows the tool and the arguments, and goes on
+// once it is answered with an [Approval] (see state.Answer). Preconditions are
+// checked before anybody is asked.
+//
+// Asking is a call of its own around that of the tool, named approve_ and the
+// tool's name: what is approved runs with the tool's retries and time limits,
+// and has its conditions checked, with the arguments as they were approved.
+// It is approved once: a retry, or a resumed run, does not ask again. Whether
+// an approved call may be made twice, if its process ended while it ran, the
+// tool says as any does, by [WithInDoubtFail] or [WithInDoubtAsk].
+//
+// A call outside a run fails with core.ErrNoRun: nobody can be asked there.
+func WithApproval() Option { return func(o *options) { o.approval = true } }
+
+// An Approval answers whether a tool may be called.
+type Approval struct {
+	Approved  bool            `json:"approved"`
+	Arguments json.RawMessage `json:"arguments,omitempty"` // instead of the model's; they are checked as these are
+	Reason    string          `json:"reason,omitempty"`    // of a refusal, for the model to see
+}
+
+// Approve allows the call as it is.
+func Approve() Approval { return Approval{Approved: true} }
+
+// ApproveWith allows the call with other arguments, which JSON can say.
+func ApproveWith(arguments any) (Approval, error) {
+	data, err := json.Marshal(arguments)
+	if err != nil {
+		return Approval{}, fmt.Errorf("actors: the arguments as JSON: %w", err)
+	}
+	return Approval{Approved: true, Arguments: data}, nil
+}
+
+// Disapprove refuses the call. The model sees the reason.
+func Disapprove(reason string) Approval { return Approval{Reason: reason} }
+
+// approved is the definition around that of a tool which needs approval.
+func approved[In, Out any](tool *core.Definition[In, Out], schema Schema, requires []func(context.Context, In) error) *core.Definition[In, Out] {
+	spec := tool.Spec()
+	around := core.Spec{Kind: core.KindAgent, Name: "approve_" + spec.Name, Description: spec.Description, NoStore: spec.NoStore}
+	d := must(core.NewDefinition(around, func(ctx context.Context, in In) (Out, error) {
+		in, err := ask(ctx, spec.Name, schema, in)
+		if err != nil {
+			var zero Out
+			return zero, err
+		}
+		return tool.Event().Execute(ctx, in)
+	}))
+	for _, condition := range requires {
+		d = d.Require(condition)
+	}
+	return d
+}
+
+// ask returns the arguments that were approved. An approval with arguments
+// that do not fit is no answer: it is asked again, with what is wrong.
+func ask[In any](ctx context.Context, name string, schema Schema, in In) (In, error) {
+	arguments, err := json.Marshal(in)
+	if err != nil {
+		return in, core.Permanent(fmt.Errorf("actors: the arguments of %q as JSON: %w", name, err))
+	}
+	question := fmt.Sprintf("Approve %s %s", name, arguments)
+	for {
+		approval, err := core.Await[Approval](ctx, question)
+		switch {
+		case err != nil:
+			return in, err
+		case !approval.Approved && approval.Reason == "":
+			return in, core.Permanent(ErrNotApproved)
+		case !approval.Approved:
+			return in, core.Permanent(fmt.Errorf("%w: %s", ErrNotApproved, approval.Reason))
+		case len(approval.Arguments) == 0:
+			return in, nil
+		}
+		var changed In
+		err = schema.Validate(approval.Arguments)
+		if err == nil {
+			err = json.Unmarshal(approval.Arguments, &changed)
+		}
+		if err == nil {
+			return changed, nil
+		}
+		question = fmt.Sprintf("Approve %s %s (the changed arguments do not fit: %v)", name, arguments, err)
+	}
+}

@@ -1,0 +1,61 @@
+package actors
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Why a model gives no answer, where trying again does not help. errors.Is
+// finds them in the failures of LLMs and agents, live and in what was
+// recorded, whatever the service; nobody needs to compare its codes.
+var (
+	ErrContextTooLong    = errors.New("the conversation is longer than the model's context")
+	ErrQuota             = errors.New("the quota is used up, or the account inactive")
+	ErrRefused           = errors.New("the model refuses to answer")
+	ErrFiltered          = errors.New("the service withheld the answer or refused the request for its content")
+	ErrFormatUnsupported = errors.New("the service does not take the format of the answer")
+)
+
+// An UnfinishedError is the failure of an agent whose model stopped in the
+// middle of an answer. It is never retried: the model would stop there again.
+type UnfinishedError struct {
+	Finish  Finish // FinishLength, FinishFilter, FinishRefusal or FinishError
+	Partial string // what the model had said
+}
+
+// Error says why the model stopped, and what can be done.
+func (e *UnfinishedError) Error() string {
+	switch e.Finish {
+	case FinishLength:
+		return fmt.Sprintf("the answer was cut off by the limit on tokens after %d bytes; raise Options.MaxTokens, or ask for less", len(e.Partial))
+	case FinishFilter:
+		return ErrFiltered.Error()
+	case FinishRefusal:
+		return fmt.Sprintf("%v: %s", ErrRefused, core.Truncate(e.Partial, 200))
+	}
+	return fmt.Sprintf("the service broke the answer off after %d bytes", len(e.Partial))
+}
+
+// Is matches [ErrFiltered] and [ErrRefused].
+func (e *UnfinishedError) Is(target error) bool {
+	return target == ErrFiltered && e.Finish == FinishFilter || target == ErrRefused && e.Finish == FinishRefusal
+}
+
+func init() {
+	for _, known := range []struct {
+		name string
+		err  error
+	}{
+		{"actors.ErrTurnLimit", ErrTurnLimit},
+		{"actors.ErrContextTooLong", ErrContextTooLong},
+		{"actors.ErrQuota", ErrQuota},
+		{"actors.ErrRefused", ErrRefused},
+		{"actors.ErrFiltered", ErrFiltered},
+		{"actors.ErrFormatUnsupported", ErrFormatUnsupported},
+	} {
+		core.RegisterError(known.name, known.err)
+	}
+	core.RegisterErrorType[*UnfinishedError]("actors.UnfinishedError")
+}

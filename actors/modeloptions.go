@@ -1,0 +1,126 @@
+package actors
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Options say how a model is to answer. Zero fields leave the decision to the
+// next level: those of a [Prompt] win over those of the agent ([WithOptions]),
+// and these over those of the model, field by field.
+type Options struct {
+	Model           string   `json:"model,omitempty"`       // another model of the same service
+	MaxTokens       int      `json:"max_tokens,omitempty"`  // of one answer, reasoning included
+	Temperature     *float64 `json:"temperature,omitempty"` // 0 to 2; see [Value]
+	TopP            *float64 `json:"top_p,omitempty"`       // 0 to 1
+	Seed            *int64   `json:"seed,omitempty"`
+	Stop            []string `json:"stop,omitempty"`             // texts that end the answer
+	Effort          string   `json:"effort,omitempty"`           // of reasoning, in the service's words: "none", "low", "high", …
+	ToolChoice      string   `json:"tool_choice,omitempty"`      // "auto", "none", "required", or the name of a tool; without tools it is not sent
+	SequentialTools bool     `json:"sequential_tools,omitempty"` // at most one tool call in an answer
+	Format          *Format  `json:"format,omitempty"`           // of the answer
+
+	// Extra are fields of the request's body in the service's own form, for
+	// what the fields above cannot say. They win over what is sent otherwise.
+	Extra map[string]any `json:"extra,omitempty"`
+}
+
+// A Format has the model answer with a JSON document.
+type Format struct {
+	Name   string          `json:"name"`             // as a function's
+	Schema json.RawMessage `json:"schema"`           // JSON schema of an object
+	Strict bool            `json:"strict,omitempty"` // the service enforces the schema; it takes not every schema then
+
+	// ByTool has the model give its answer as the arguments of a tool of that
+	// name, for services that have tools and no formats.
+	ByTool bool `json:"by_tool,omitempty"`
+}
+
+// Value returns a pointer to v, for the fields of [Options] in which zero has
+// a meaning of its own.
+func Value[T any](v T) *T { return &v }
+
+// Or returns o with its zero fields taken from next. Extra is merged, key by
+// key.
+func (o Options) Or(next Options) Options {
+	o.Model = or(o.Model, next.Model)
+	o.MaxTokens = or(o.MaxTokens, next.MaxTokens)
+	o.Temperature = or(o.Temperature, next.Temperature)
+	o.TopP = or(o.TopP, next.TopP)
+	o.Seed = or(o.Seed, next.Seed)
+	o.Effort = or(o.Effort, next.Effort)
+	o.ToolChoice = or(o.ToolChoice, next.ToolChoice)
+	o.SequentialTools = o.SequentialTools || next.SequentialTools
+	o.Format = or(o.Format, next.Format)
+	if o.Stop == nil {
+		o.Stop = next.Stop
+	}
+	switch {
+	case len(o.Extra) == 0:
+		o.Extra = next.Extra
+	case len(next.Extra) > 0:
+		merged := maps.Clone(next.Extra)
+		maps.Copy(merged, o.Extra)
+		o.Extra = merged
+	}
+	return o
+}
+
+func or[T comparable](v, next T) T {
+	var zero T
+	if v == zero {
+		return next
+	}
+	return v
+}
+
+// IsZero reports whether nothing is set.
+func (o Options) IsZero() bool {
+	return o.Model == "" && o.MaxTokens == 0 && o.Temperature == nil && o.TopP == nil && o.Seed == nil && o.Stop == nil &&
+		o.Effort == "" && o.ToolChoice == "" && !o.SequentialTools && o.Format == nil && len(o.Extra) == 0
+}
+
+// Check reports the first field that no service takes, and what is allowed.
+func (o Options) Check() error {
+	outside := func(v *float64, most float64) bool {
+		return v != nil && (math.IsNaN(*v) || *v < 0 || *v > most)
+	}
+	switch {
+	case o.MaxTokens < 0:
+		return fmt.Errorf("actors: Options.MaxTokens is %d; it must be above 0, or 0 for the model's own limit", o.MaxTokens)
+	case outside(o.Temperature, 2):
+		return fmt.Errorf("actors: Options.Temperature is %v; it must be from 0 to 2", *o.Temperature)
+	case outside(o.TopP, 1):
+		return fmt.Errorf("actors: Options.TopP is %v; it must be from 0 to 1", *o.TopP)
+	case slices.Contains(o.Stop, ""):
+		return fmt.Errorf("actors: Options.Stop has an empty text, which would end every answer before its first word")
+	}
+	for key, v := range o.Extra {
+		if _, err := json.Marshal(v); err != nil {
+			return fmt.Errorf("actors: Options.Extra[%q] is not JSON: %w", key, err)
+		}
+	}
+	if o.Format != nil {
+		return o.Format.check()
+	}
+	return nil
+}
+
+func (f *Format) check() error {
+	if err := CheckFunctionName(f.Name); err != nil {
+		return fmt.Errorf("Options.Format: %w", err)
+	}
+	var schema struct {
+		Type any `json:"type"`
+	}
+	if err := json.Unmarshal(f.Schema, &schema); err != nil {
+		return fmt.Errorf("actors: the schema of format %q is not a JSON object: %w", f.Name, err)
+	}
+	if schema.Type != "object" {
+		return fmt.Errorf("actors: the schema of format %q has the type %v; services take an object alone: put the value into a struct", f.Name, schema.Type)
+	}
+	return nil
+}

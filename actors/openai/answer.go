@@ -1,0 +1,217 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+)
+
+// answer puts a model's answer together, of one reply or of the pieces of a
+// stream, and shows the pieces to whoever watches.
+type answer struct {
+	emit func(core.Delta) // nil if nobody watches
+
+	id, model  string
+	finish     string // as the service names it
+	usage      core.Usage
+	text       strings.Builder
+	reasoning  strings.Builder
+	refusal    strings.Builder
+	calls      []*callParts
+	message    map[string]json.RawMessage // fields that go back as they came
+	details    []json.RawMessage          // reasoning_details, in pieces
+	items      []json.RawMessage          // of the Responses API
+	mustGoBack bool                       // an item of it says more than the message does
+	doneItems  []json.RawMessage          // of its stream, before the end of it
+	said       int                        // bytes that a stream of it has shown
+	started    func()                     // called for each piece that a model said
+}
+
+// callParts is one tool call.
+type callParts struct {
+	index, id, name string
+	arguments       strings.Builder
+	extra           json.RawMessage // extra_content
+}
+
+func (a *answer) show(part core.Part, index int, name, text string) {
+	if name == "" && text == "" {
+		return
+	}
+	if a.started != nil {
+		a.started()
+	}
+	if a.emit != nil {
+		a.emit(core.Delta{Part: part, Index: index, Name: name, Text: text})
+	}
+}
+
+func (a *answer) say(text string) {
+	a.text.WriteString(text)
+	a.show(core.PartText, 0, "", text)
+}
+
+func (a *answer) think(text string) {
+	a.reasoning.WriteString(text)
+	a.show(core.PartReasoning, 0, "", text)
+}
+
+func (a *answer) refuse(text string) {
+	a.refusal.WriteString(text)
+	a.show(core.PartText, 0, "", text)
+}
+
+// isEmpty reports whether the model has said nothing at all.
+func (a *answer) isEmpty() bool {
+	return a.text.Len() == 0 && a.refusal.Len() == 0 && a.reasoning.Len() == 0 && len(a.calls) == 0
+}
+
+// response is the answer to req. Wire is where opaque data goes back to.
+func (a *answer) response(req actors.Request, wire string) actors.Response {
+	message := actors.Assistant(a.text.String())
+	message.Reasoning = a.reasoning.String()
+	if a.refusal.Len() > 0 && message.Text == "" {
+		message.Text, message.Refusal = a.refusal.String(), true
+	}
+	message.ToolCalls = a.toolCalls(req)
+	message.Opaque = a.opaque(wire, message.ToolCalls)
+	resp := actors.Response{
+		Message: message, Finish: finishOf(a.finish), FinishReason: a.finish,
+		ID: a.id, Model: a.model, Usage: a.usage,
+	}
+	switch {
+	case message.Refusal && resp.Finish == actors.FinishStop:
+		resp.Finish = actors.FinishRefusal
+	case len(message.ToolCalls) > 0 && resp.Finish == actors.FinishStop:
+		resp.Finish = actors.FinishToolCalls
+	}
+	return resp
+}
+
+// finishOf translates the word of a service; none at all is a stop.
+func finishOf(reason string) actors.Finish {
+	switch strings.ToLower(reason) {
+	case "", "stop", "end_turn", "eos", "stop_sequence", "completed":
+		return actors.FinishStop
+	case "length", "max_tokens", "max_output_tokens", "model_length":
+		return actors.FinishLength
+	case "tool_calls", "tool_use", "function_call":
+		return actors.FinishToolCalls
+	case "content_filter", "safety", "recitation", "prohibited_content", "blocklist", "sensitive":
+		return actors.FinishFilter
+	case "error", "failed":
+		return actors.FinishError
+	}
+	return actors.FinishOther
+}
+
+// toolCalls gives each call an ID of its own: some services send none, or one
+// twice, and then their results could not be told apart. No ID is given that
+// the conversation has already.
+func (a *answer) toolCalls(req actors.Request) []actors.ToolCall {
+	if len(a.calls) == 0 {
+		return nil
+	}
+	taken := make(map[string]bool)
+	for _, msg := range req.Messages {
+		for _, call := range msg.ToolCalls {
+			taken[call.ID] = true
+		}
+	}
+	for _, call := range a.calls {
+		taken[call.id] = true
+	}
+	n, seen := 0, make(map[string]bool)
+	out := make([]actors.ToolCall, len(a.calls))
+	for i, call := range a.calls {
+		for call.id == "" || seen[call.id] {
+			n++
+			if id := fmt.Sprintf("call_%d", n); !taken[id] {
+				call.id = id
+			}
+		}
+		seen[call.id] = true
+		out[i] = actors.ToolCall{ID: call.id, Name: call.name, Arguments: call.arguments.String()}
+	}
+	return out
+}
+
+// chatOpaque is what the chat wire keeps in a message.
+type chatOpaque struct {
+	Message map[string]json.RawMessage `json:"message,omitempty"`
+	Calls   map[string]json.RawMessage `json:"calls,omitempty"` // extra_content, by the ID of the call
+}
+
+func (a *answer) opaque(wire string, calls []actors.ToolCall) *actors.Opaque {
+	if a.mustGoBack {
+		return &actors.Opaque{Wire: wire, Data: mustMarshal(a.items)}
+	}
+	a.finishMessage()
+	o := chatOpaque{Message: a.message}
+	if len(a.details) > 0 {
+		o.keep("reasoning_details", joinDetails(a.details))
+	}
+	for i, call := range a.calls {
+		if len(call.extra) == 0 {
+			continue
+		}
+		if o.Calls == nil {
+			o.Calls = make(map[string]json.RawMessage)
+		}
+		o.Calls[calls[i].ID] = call.extra
+	}
+	if len(o.Message) == 0 && len(o.Calls) == 0 {
+		return nil
+	}
+	return &actors.Opaque{Wire: wire, Data: mustMarshal(o)}
+}
+
+func (o *chatOpaque) keep(field string, value json.RawMessage) {
+	if o.Message == nil {
+		o.Message = make(map[string]json.RawMessage)
+	}
+	o.Message[field] = value
+}
+
+// joinDetails puts the pieces of a stream together: a text that came in
+// several goes back as one.
+func joinDetails(pieces []json.RawMessage) json.RawMessage {
+	var joined []map[string]any
+	for _, piece := range pieces {
+		var detail map[string]any
+		if json.Unmarshal(piece, &detail) != nil {
+			return mustMarshal(pieces)
+		}
+		if n := len(joined); n > 0 && detail["index"] != nil && detail["index"] == joined[n-1]["index"] && detail["type"] == joined[n-1]["type"] {
+			extend(joined[n-1], detail)
+			continue
+		}
+		joined = append(joined, detail)
+	}
+	return mustMarshal(joined)
+}
+
+func extend(detail, piece map[string]any) {
+	for key, value := range piece {
+		before, isText := detail[key].(string)
+		more, moreText := value.(string)
+		switch {
+		case isText && moreText && (key == "text" || key == "summary" || key == "data"):
+			detail[key] = before + more
+		case value != nil:
+			detail[key] = value
+		}
+	}
+}
+
+// mustMarshal is for what was read as JSON, or is made of texts and numbers.
+func mustMarshal(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}

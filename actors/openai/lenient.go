@@ -1,0 +1,107 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Services differ in the JSON types of what they send. These types read what
+// means the same.
+
+// lenientText reads a string, a number, true or false; null is empty.
+type lenientText string
+
+// UnmarshalJSON reads all that has a text.
+func (t *lenientText) UnmarshalJSON(data []byte) error {
+	switch {
+	case string(data) == "null":
+		*t = ""
+		return nil
+	case data[0] == '"':
+		return json.Unmarshal(data, (*string)(t))
+	}
+	*t = lenientText(data)
+	return nil
+}
+
+// lenientInt reads an integer, also one that is written 12.0 or "12"; null is
+// zero.
+type lenientInt int
+
+// UnmarshalJSON reads all that is a number.
+func (n *lenientInt) UnmarshalJSON(data []byte) error {
+	text := strings.Trim(string(data), `"`)
+	if text == "null" || text == "" {
+		*n = 0
+		return nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(f) || math.Abs(f) > math.MaxInt32 {
+		return &json.UnmarshalTypeError{Value: "number " + text}
+	}
+	*n = lenientInt(f)
+	return nil
+}
+
+// lenientArguments reads the arguments of a tool call: a string that holds
+// JSON, or the JSON itself; null is empty.
+type lenientArguments string
+
+// UnmarshalJSON reads either form.
+func (a *lenientArguments) UnmarshalJSON(data []byte) error {
+	switch {
+	case string(data) == "null":
+		*a = ""
+		return nil
+	case data[0] == '"':
+		return json.Unmarshal(data, (*string)(a))
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, data); err != nil {
+		return err
+	}
+	*a = lenientArguments(compact.String())
+	return nil
+}
+
+// content is what a message says: a text, or a list of parts. Thoughts may be
+// among the parts.
+type content struct{ text, reasoning, refusal string }
+
+type contentPart struct {
+	Type     string          `json:"type"`
+	Text     string          `json:"text"`
+	Refusal  string          `json:"refusal"`
+	Thinking json.RawMessage `json:"thinking"` // a text, or parts
+}
+
+// UnmarshalJSON reads either form; null is empty.
+func (c *content) UnmarshalJSON(data []byte) error {
+	*c = content{}
+	switch data[0] {
+	case 'n':
+		return nil
+	case '[':
+	default:
+		return json.Unmarshal(data, &c.text)
+	}
+	var parts []contentPart
+	if err := json.Unmarshal(data, &parts); err != nil {
+		return err
+	}
+	for _, part := range parts {
+		c.text += part.Text
+		c.refusal += part.Refusal
+		if len(part.Thinking) > 0 {
+			var thoughts content
+			if err := thoughts.UnmarshalJSON(part.Thinking); err != nil {
+				return err
+			}
+			c.reasoning += thoughts.text
+		}
+	}
+	return nil
+}

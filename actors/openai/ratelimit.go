@@ -1,0 +1,91 @@
+package openai
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// retryAfter is the delay that a failure asks for: by Retry-After, by its
+// body, and of a 429 by when a limit is lifted.
+func retryAfter(e *Error, header http.Header, now time.Time) (time.Duration, bool) {
+	if d, ok := core.ParseRetryAfter(header.Get, now); ok {
+		return d, true
+	}
+	switch {
+	case e == nil:
+		return 0, false
+	case e.delay > 0:
+		return e.delay, true
+	case e.Status == http.StatusTooManyRequests:
+		return limitReset(header, now)
+	}
+	return 0, false
+}
+
+// limitReset is when the limit that was reached is lifted: the latest of those
+// that have nothing left, and where none says so the earliest.
+func limitReset(header http.Header, now time.Time) (time.Duration, bool) {
+	var latest, earliest time.Duration
+	for name, values := range header {
+		name = strings.ToLower(name)
+		if !strings.Contains(name, "ratelimit") || !strings.Contains(name, "reset") || len(values) == 0 {
+			continue
+		}
+		d, ok := parseReset(values[0], now)
+		if !ok {
+			continue
+		}
+		if left := header.Get(strings.Replace(name, "reset", "remaining", 1)); left == "0" {
+			latest = max(latest, d)
+		}
+		if earliest == 0 || d < earliest {
+			earliest = d
+		}
+	}
+	if latest > 0 {
+		return latest, true
+	}
+	return earliest, earliest > 0
+}
+
+// parseReset reads what services write: a duration such as "6m0s" or "1d2h",
+// seconds, a time in seconds or milliseconds since 1970, or RFC 3339.
+func parseReset(text string, now time.Time) (time.Duration, bool) {
+	text = strings.TrimSpace(text)
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		switch {
+		case n <= 0 || n > 1e15:
+			return 0, false
+		case n > 1e11:
+			return later(time.UnixMilli(int64(n)), now)
+		case n > 1e8:
+			return later(time.Unix(int64(n), 0), now)
+		}
+		return time.Duration(n * float64(time.Second)), true
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return later(at, now)
+	}
+	var days time.Duration
+	if before, rest, found := strings.Cut(text, "d"); found {
+		n, err := strconv.ParseFloat(before, 64)
+		if err != nil || n < 0 || n > 365 {
+			return 0, false
+		}
+		days, text = time.Duration(n*24*float64(time.Hour)), rest
+	}
+	if text == "" {
+		return days, days > 0
+	}
+	d, err := time.ParseDuration(text)
+	return days + d, err == nil && d >= 0 && days+d > 0
+}
+
+func later(at, now time.Time) (time.Duration, bool) {
+	d := at.Sub(now)
+	return d, d > 0
+}

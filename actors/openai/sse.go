@@ -1,0 +1,137 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxEvent bounds one event of a stream, and maxStray what is kept of a body
+// that is not a stream.
+const (
+	maxEvent = 32 << 20
+	maxStray = 32 << 20
+)
+
+// eventReader reads server-sent events as the WHATWG standard has them: line
+// ends of any kind, comments, several data lines. Beyond that it hands out an
+// event whose last line has no end, and keeps lines that belong to no stream:
+// what they say is the only explanation of a service that did not stream.
+type eventReader struct {
+	lines   *bufio.Scanner
+	touched func() // called for each line: the connection is alive
+
+	skipLF  bool // the last line ended with a carriage return
+	name    []byte
+	data    []byte
+	lengths []int    // of the data lines
+	pending [][]byte // events that came without an empty line between them
+	events  int
+	stray   []byte
+}
+
+func newEventReader(r io.Reader, touched func()) *eventReader {
+	e := &eventReader{lines: bufio.NewScanner(r), touched: touched}
+	e.lines.Buffer(make([]byte, 0, 4096), maxEvent)
+	e.lines.Split(e.splitLines)
+	return e
+}
+
+// next returns the data of the next event; it is valid until the next call.
+// isError says that the event calls itself an error. At the end it is io.EOF.
+func (e *eventReader) next() (data []byte, isError bool, err error) {
+	if len(e.pending) > 0 {
+		data, e.pending = e.pending[0], e.pending[1:]
+		return data, false, nil
+	}
+	e.name, e.data, e.lengths = e.name[:0], e.data[:0], e.lengths[:0]
+	for e.lines.Scan() {
+		e.touched()
+		line := e.lines.Bytes()
+		if len(line) > 0 {
+			e.field(line)
+			continue
+		}
+		if len(e.lengths) > 0 {
+			return e.dispatch(), string(e.name) == "error", nil
+		}
+		e.name = e.name[:0]
+	}
+	switch err := e.lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, false, fmt.Errorf("openai: malformed reply: an event of more than %d bytes", maxEvent)
+	case err != nil:
+		return nil, false, err
+	case len(e.lengths) > 0:
+		return e.dispatch(), string(e.name) == "error", nil
+	}
+	return nil, false, io.EOF
+}
+
+func (e *eventReader) field(line []byte) {
+	name, value, found := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch {
+	case found && len(name) == 0: // a comment
+	case string(name) == "data":
+		if len(e.lengths) > 0 {
+			e.data = append(e.data, '\n')
+		}
+		e.data = append(e.data, value...)
+		e.lengths = append(e.lengths, len(value))
+	case string(name) == "event":
+		e.name = append(e.name[:0], value...)
+	case string(name) == "id", string(name) == "retry":
+	case e.events == 0 && len(e.stray) < maxStray:
+		e.stray = append(append(e.stray, line...), '\n')
+	}
+}
+
+// dispatch returns the event. Some services leave out the empty line between
+// events: data lines that are JSON only one by one are events one by one.
+func (e *eventReader) dispatch() []byte {
+	e.events++
+	if len(e.lengths) == 1 || json.Valid(e.data) {
+		return e.data
+	}
+	var single [][]byte
+	rest := e.data
+	for _, n := range e.lengths {
+		line := rest[:n]
+		rest = rest[min(n+1, len(rest)):]
+		if !json.Valid(line) && !isDone(line) {
+			return e.data
+		}
+		single = append(single, bytes.Clone(line))
+	}
+	e.pending = single[1:]
+	return single[0]
+}
+
+func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
+
+// splitLines is a bufio.SplitFunc for lines that end with \n, \r\n or \r. A
+// line that ends with \r is complete at once; the \n after it is skipped when
+// it comes.
+func (e *eventReader) splitLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	begin := 0
+	if e.skipLF && len(data) > 0 {
+		if data[0] == '\n' {
+			begin = 1
+		}
+		e.skipLF = false
+	}
+	i := bytes.IndexAny(data[begin:], "\r\n")
+	switch {
+	case i >= 0:
+		end := begin + i
+		e.skipLF = data[end] == '\r'
+		return end + 1, data[begin:end], nil
+	case atEOF && len(data) > begin:
+		return len(data), data[begin:], nil
+	}
+	return begin, nil, nil
+}

@@ -1,0 +1,115 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Stream calls actor with in, and yields what it and the calls inside it
+// produce while they go on, as [core.Watch] shows it:
+//
+//	var answer actors.Answer
+//	for delta, err := range actors.Stream(ctx, assistant, actors.Ask("Hello"), &answer) {
+//		if err != nil {
+//			return err // of the call; nothing follows
+//		}
+//		if delta.Part == core.PartText {
+//			fmt.Print(delta.Text)
+//		}
+//	}
+//
+// out is set when the sequence ends. Deltas of a slow loop are joined where
+// they continue one text: the call never waits for the loop.
+//
+// Leaving the loop early does not end the call, which would be recorded as
+// failed: the loop statement returns when the call has ended, and out is set.
+// To end it before, interrupt the run. Each time the sequence is ranged over
+// is a call.
+func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *Out) iter.Seq2[core.Delta, error] {
+	return func(yield func(core.Delta, error) bool) {
+		q := &deltaQueue{news: make(chan struct{}, 1)}
+		done := make(chan struct{})
+		result, err := *new(Out), errEnded
+		go func() {
+			defer close(done)
+			result, err = actor.Event().Execute(core.Watch(ctx, q.put), in)
+		}()
+		defer func() { <-done }() // also if the loop's body panics
+		for ended := false; !ended; {
+			select {
+			case <-q.news:
+			case <-done:
+				ended = true
+			}
+			for _, d := range q.take() {
+				if !yield(d, nil) {
+					q.close()
+					<-done
+					*out = result
+					return
+				}
+			}
+		}
+		*out = result
+		if err != nil {
+			yield(core.Delta{}, err)
+		}
+	}
+}
+
+// errEnded stands for a call whose goroutine ended without a result.
+var errEnded = errors.New("actors: the call ended its goroutine without returning")
+
+// deltaQueue holds deltas until the loop takes them.
+type deltaQueue struct {
+	news chan struct{} // holds a token if there is something to take
+
+	mu     sync.Mutex
+	deltas []core.Delta
+	closed bool
+}
+
+func (q *deltaQueue) put(d core.Delta) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	if n := len(q.deltas); n > 0 && continues(q.deltas[n-1], d) {
+		q.deltas[n-1].Text += d.Text
+	} else {
+		q.deltas = append(q.deltas, d)
+	}
+	select {
+	case q.news <- struct{}{}:
+	default:
+	}
+}
+
+// continues reports whether d goes on with the text of last.
+func continues(last, d core.Delta) bool {
+	switch d.Part {
+	case core.PartText, core.PartReasoning, core.PartToolCall:
+		return d.Name == "" && d.Part == last.Part && d.Index == last.Index &&
+			d.Attempt == last.Attempt && d.Address == last.Address && d.RunID == last.RunID
+	}
+	return false
+}
+
+func (q *deltaQueue) take() []core.Delta {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	deltas := q.deltas
+	q.deltas = nil
+	return deltas
+}
+
+func (q *deltaQueue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed, q.deltas = true, nil
+}
