@@ -257,10 +257,10 @@ func TestRefusedArgumentsClaimNoAddress(t *testing.T) {
 	require.Error(t, err)
 	call, err := tool.Prepare(ctx, `{"name":"Oslo"}`)
 	require.NoError(t, err)
-	text, err := call(ctx)
+	out, err := call(ctx)
 	require.NoError(t, err)
 
-	assert.JSONEq(t, `{"temp_c":20}`, text)
+	assert.JSONEq(t, `{"temp_c":20}`, out.Text)
 	records := st.Records()
 	assert.Equal(t, "get_weather", records[len(records)-1].Address.String())
 }

@@ -41,6 +41,7 @@ type exchange struct {
 	reply   []byte        // of a success that is not streamed
 	failure []byte        // the body of a failure, without the key
 	events  io.ReadCloser // of a success that is streamed
+	blind   bool          // the headers of a failure were not shown
 
 	connected atomic.Bool
 
@@ -181,6 +182,9 @@ func (x *exchange) classify(ctx context.Context, err error) error {
 			e.RequestID = x.replied.Get("X-Request-Id")
 		}
 		e.Message = x.redact(e.Message)
+		if x.blind {
+			e.Message += " (a client given by WithClient shows no headers of it, such as Retry-After)"
+		}
 		return judge(e, x.replied)
 	}
 	switch {

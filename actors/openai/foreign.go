@@ -29,7 +29,8 @@ func (x *exchange) sendForeign(ctx context.Context, client *goopenai.Client, w w
 		}
 		stream, err := client.CreateChatCompletionStream(ctx, req)
 		if err != nil {
-			return hiddenHeaders(err)
+			x.blind = true
+			return err
 		}
 		defer stream.Close()
 		return x.readForeignStream(w, a, stream.RecvRaw, silence)
@@ -106,14 +107,6 @@ func isRefusal(err error) bool {
 		body *goopenai.RequestError
 	)
 	return errors.As(err, &api) || errors.As(err, &body)
-}
-
-// hiddenHeaders says what is not known of the failure to open a stream.
-func hiddenHeaders(err error) error {
-	if !isRefusal(err) {
-		return err
-	}
-	return fmt.Errorf("%w (a client given by WithClient shows no headers of it, such as Retry-After)", err)
 }
 
 // foreignRefusal is the service's own error as go-openai has it; nil if err is

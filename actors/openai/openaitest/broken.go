@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 )
 
 // Reset returns a step that resets the connection (RST) instead of answering.
@@ -33,6 +34,10 @@ func (b breakage) play(x *exchange) { b.do(x) }
 func (b breakage) String() string   { return b.name }
 
 func (x *exchange) reset() {
+	if w, ok := x.w.(*localWriter); ok {
+		w.fail(&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET})
+		x.hangUp()
+	}
 	conn, _, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
 		x.hangUp() // The connection is gone already.

@@ -2,8 +2,9 @@
 // example programs: real HTTP on the loopback interface, no network, no key.
 //
 // A script is a list of [Step] values. Each request to
-// {URL}/chat/completions is answered by the next step: with text, with tool
-// calls, or with one of the ways in which a model provider fails.
+// {URL}/chat/completions or {URL}/responses is answered by the next step: with
+// text, with tool calls, or with one of the ways in which a model provider
+// fails. A request that asks for a stream gets one, of the same content.
 //
 //	func TestAgentSurvivesARateLimit(t *testing.T) {
 //		srv := openaitest.New(t,
@@ -28,7 +29,6 @@
 //   - that is malformed: no JSON, no model, no messages, an unknown role,
 //   - that leaves a tool call without its result, or brings the result of a
 //     call nobody made, as the real API refuses too,
-//   - that asks for a stream,
 //   - that comes after the last step,
 //   - that does not meet a [Step.Expect] of its step,
 //   - that the script answers with [Refuse].
@@ -46,11 +46,9 @@
 //
 // # Limits
 //
-// Streaming is not there yet: a request with "stream": true is refused, so
-// that a script written today keeps its meaning when it comes.
-//
-// The connections are real. In a testing/synctest bubble the clock stands
-// still while a goroutine waits for one, so a [Step.After] would never end.
+// The connections of New and Start are real. In a testing/synctest bubble the
+// clock stands still while a goroutine waits for one, so a [Step.After] would
+// never end: use [NewLocal] there, whose requests never leave the process.
 //
 // A request with an Idempotency-Key header is sent again by net/http itself
 // when its reused connection breaks: a [Reset] or [HangUp] is then seen by

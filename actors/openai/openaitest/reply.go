@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Text returns a step that answers with an assistant message.
@@ -71,6 +72,18 @@ func (st Step) WithFinishReason(reason string) Step {
 	return st.withReply("WithFinishReason", func(r *reply) { r.finish = reason })
 }
 
+// WithReasoning returns a step that also shows what the model thought. It
+// panics on steps other than Text and ToolCalls.
+func (st Step) WithReasoning(text string) Step {
+	return st.withReply("WithReasoning", func(r *reply) { r.reasoning = text })
+}
+
+// WithRefusal returns a step in which the model refuses to answer, in these
+// words. It panics on steps other than Text and ToolCalls.
+func (st Step) WithRefusal(text string) Step {
+	return st.withReply("WithRefusal", func(r *reply) { r.refusal, r.text = text, nil })
+}
+
 func (st Step) withReply(method string, change func(*reply)) Step {
 	r, ok := st.player.(reply)
 	if !ok {
@@ -87,14 +100,38 @@ type reply struct {
 	calls              []ToolCall
 	prompt, completion int
 	finish             string
+	reasoning, refusal string
+
+	// Of a stream.
+	chunks   []string // of the text; nil for its words
+	pace     time.Duration
+	breakage streamBreakage
 }
 
 func (r reply) play(x *exchange) {
-	x.write(http.StatusOK, r.body(x))
+	if x.req.Stream {
+		r.stream(x)
+		return
+	}
+	switch r.breakage.how {
+	case cut:
+		x.truncate()
+	case stalled:
+		x.stall()
+	case failed:
+		f := failure{status: http.StatusInternalServerError, Message: r.breakage.message, Type: "server_error"}
+		f.code(r.breakage.code)
+		f.play(x)
+	default:
+		x.write(http.StatusOK, r.body(x))
+	}
 }
 
 func (r reply) String() string {
 	if len(r.calls) == 0 {
+		if r.text == nil {
+			return fmt.Sprintf("refusal %q", short(r.refusal))
+		}
 		return fmt.Sprintf("text %q", short(*r.text))
 	}
 	names := make([]string, len(r.calls))
@@ -105,13 +142,19 @@ func (r reply) String() string {
 }
 
 func (r reply) body(x *exchange) []byte {
+	if x.req.API == Responses {
+		return marshal(r.response(x, x.srv.identify(r.calls)))
+	}
 	body, err := json.Marshal(wireCompletion{
 		ID:      fmt.Sprintf("chatcmpl-%d", x.number),
 		Object:  "chat.completion",
 		Created: x.req.At.Unix(),
 		Model:   x.req.Model,
 		Choices: []wireChoice{{
-			Message:      wireAnswer{Role: "assistant", Content: r.text, ToolCalls: wireCalls(x.srv.identify(r.calls))},
+			Message: wireAnswer{
+				Role: "assistant", Content: r.text, Reasoning: r.reasoning, Refusal: r.refusal,
+				ToolCalls: wireCalls(x.srv.identify(r.calls)),
+			},
 			FinishReason: r.finishReason(),
 		}},
 		Usage: wireUsage{r.prompt, r.completion, r.prompt + r.completion},
@@ -165,6 +208,8 @@ type wireChoice struct {
 type wireAnswer struct {
 	Role      string     `json:"role"`
 	Content   *string    `json:"content"`
+	Reasoning string     `json:"reasoning_content,omitempty"`
+	Refusal   string     `json:"refusal,omitempty"`
 	ToolCalls []wireCall `json:"tool_calls,omitempty"`
 }
 

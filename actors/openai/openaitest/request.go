@@ -13,6 +13,7 @@ import (
 // A Request is one thing the server was asked. What it does not name is in
 // Body. Requests share their memory: do not change one.
 type Request struct {
+	API      API
 	Model    string
 	Messages []Message
 	Tools    []Tool
@@ -75,11 +76,15 @@ func (r Request) ToolResults() []ToolResult {
 
 // read fills r from its body and says why it is not a request to answer.
 func (r *Request) read() error {
-	if r.Path != chatPath {
-		return fmt.Errorf("path %s: only %s is served", r.Path, chatPath)
+	var known bool
+	if r.API, known = apiOf(r.Path); !known {
+		return fmt.Errorf("path %s: only %s and %s are served, and these two of Azure", r.Path, chatPath, responsesPath)
 	}
 	if r.Method != http.MethodPost {
 		return fmt.Errorf("method %s: only POST is served", r.Method)
+	}
+	if r.API == Responses {
+		return r.readResponses()
 	}
 	var wire wireRequest
 	if err := json.Unmarshal(r.Body, &wire); err != nil {
@@ -99,13 +104,15 @@ func (r *Request) read() error {
 		}
 		r.Tools = append(r.Tools, Tool(tool.Function))
 	}
+	return r.check()
+}
+
+func (r *Request) check() error {
 	switch {
 	case r.Model == "":
 		return errors.New("malformed request: no model")
 	case len(r.Messages) == 0:
 		return errors.New("malformed request: no messages")
-	case r.Stream:
-		return errors.New(`"stream": true: streaming is not supported yet`)
 	}
 	return r.pairTools()
 }

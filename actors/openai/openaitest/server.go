@@ -8,13 +8,36 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 )
 
 const (
-	basePath = "/v1"
-	chatPath = basePath + "/chat/completions"
+	basePath      = "/v1"
+	chatPath      = basePath + "/chat/completions"
+	responsesPath = basePath + "/responses"
 )
+
+// API is the API that a request was made by.
+type API string
+
+// The APIs.
+const (
+	Chat      API = "chat"
+	Responses API = "responses"
+)
+
+// apiOf reads a path, of OpenAI or of Azure.
+func apiOf(path string) (api API, known bool) {
+	azure := strings.HasPrefix(path, "/openai/deployments/") && strings.HasSuffix(path, "/chat/completions")
+	switch {
+	case path == chatPath, azure:
+		return Chat, true
+	case path == responsesPath, path == "/openai/responses":
+		return Responses, true
+	}
+	return "", false
+}
 
 var (
 	// ErrUnexpected is the kind of a request the script did not expect.
@@ -32,12 +55,12 @@ type T interface {
 	Cleanup(func())
 }
 
-// A Server answers chat completion requests from a script. It is for many
-// goroutines. Make one with New or Start.
+// A Server answers requests from a script. It is for many goroutines. Make
+// one with New, NewLocal or Start.
 type Server struct {
 	t    T // nil outside of tests
 	http http.Server
-	addr string
+	addr string // empty for a local one
 
 	closing sync.Once
 	closed  chan struct{}  // closed when Close begins: ends every wait
@@ -67,6 +90,19 @@ func New(t T, steps ...Step) *Server {
 	return s
 }
 
+// NewLocal is New without a socket: what its Client sends is answered within
+// the process. In a testing/synctest bubble the clock moves while all wait, so
+// that delays of an hour take no time.
+func NewLocal(t T, steps ...Step) *Server {
+	t.Helper()
+	s := newServer(t, steps)
+	t.Cleanup(func() {
+		t.Helper()
+		_ = s.Close() // Close has told t already.
+	})
+	return s
+}
+
 // Start starts a server that plays steps, for programs that are not tests. The
 // caller closes it; Close and Err say what went wrong. Start panics when a
 // step follows a Forever step.
@@ -75,17 +111,21 @@ func Start(steps ...Step) (*Server, error) {
 }
 
 func start(t T, steps []Step) (*Server, error) {
-	sc := newScript(steps)
+	s := newServer(t, steps)
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("openaitest: listen: %w", err)
 	}
-	s := &Server{t: t, addr: ln.Addr().String(), closed: make(chan struct{}), script: sc}
+	s.addr = ln.Addr().String()
 	s.http.Handler = http.HandlerFunc(s.serve)
 	s.http.ConnState = s.track
 	s.http.ErrorLog = log.New(io.Discard, "", 0) // What matters is a fault, not a log line.
 	s.running.Go(func() { _ = s.http.Serve(ln) })
 	return s, nil
+}
+
+func newServer(t T, steps []Step) *Server {
+	return &Server{t: t, closed: make(chan struct{}), script: newScript(steps)}
 }
 
 // track counts the connections, so that Close can wait for them.
@@ -103,9 +143,19 @@ func (s *Server) track(conn net.Conn, state http.ConnState) {
 }
 
 // URL is the base URL to give to a client: "http://127.0.0.1:port/v1".
-func (s *Server) URL() string {
-	return "http://" + s.addr + basePath
+func (s *Server) URL() string { return s.AzureURL() + basePath }
+
+// AzureURL is the base URL of a client that asks for paths as Azure has them.
+func (s *Server) AzureURL() string {
+	if s.addr == "" {
+		return "http://openaitest.invalid"
+	}
+	return "http://" + s.addr
 }
+
+// Client returns an HTTP client whose requests are answered by the server
+// within the process, whatever their host: no socket is used.
+func (s *Server) Client() *http.Client { return &http.Client{Transport: localTransport{s}} }
 
 // Requests returns everything the server was asked, refused requests too, in
 // order of arrival.

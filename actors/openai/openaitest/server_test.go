@@ -62,7 +62,7 @@ func TestAnUnexpectedRequestIsRefusedAndReported(t *testing.T) {
 		`{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}},` +
 		`{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]}`
 	for _, tc := range []struct{ name, method, path, body, want string }{
-		{"path", "POST", "/embeddings", hello, "only /v1/chat/completions is served"},
+		{"path", "POST", "/embeddings", hello, "only /v1/chat/completions and /v1/responses are served"},
 		{"method", "GET", "/chat/completions", "", "only POST is served"},
 		{"no JSON", "POST", "/chat/completions", `{"model":`, "malformed request"},
 		{"empty body", "POST", "/chat/completions", ``, "malformed request"},
@@ -73,7 +73,9 @@ func TestAnUnexpectedRequestIsRefusedAndReported(t *testing.T) {
 		{"nameless tool", "POST", "/chat/completions", hello[:len(hello)-1] + `,"tools":[{"type":"function"}]}`, "a function without a name"},
 		{"nameless call", "POST", "/chat/completions", `{"model":"m","messages":[{"role":"assistant","tool_calls":[{}]}]}`, "a tool call without id"},
 		{"nameless result", "POST", "/chat/completions", `{"model":"m","messages":[{"role":"tool","content":"4"}]}`, "without tool_call_id"},
-		{"stream", "POST", "/chat/completions", hello[:len(hello)-1] + `,"stream":true}`, "streaming is not supported yet"},
+		{"Responses, input", "POST", "/responses", `{"model":"m","input":7}`, "malformed request: input"},
+		{"Responses, nothing", "POST", "/responses", `{"model":"m","input":[]}`, "no messages"},
+		{"Responses, no result", "POST", "/responses", `{"model":"m","input":[{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}]}`, "missing tool result: a (f)"},
 		{"no tool result", "POST", "/chat/completions", asked + `]}`, "missing tool result: a (f), b (g)"},
 		{
 			"one tool result", "POST", "/chat/completions",

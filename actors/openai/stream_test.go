@@ -1,0 +1,417 @@
+package openai_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/openai"
+	"github.com/reprise-go/reprise/actors/openai/openaitest"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+// seen collects deltas, the texts of which are put together by attempt and part.
+type seen struct {
+	mu    sync.Mutex
+	parts map[string]string
+	all   []core.Delta
+}
+
+func (s *seen) watch(d core.Delta) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.parts == nil {
+		s.parts = map[string]string{}
+	}
+	s.parts[fmt.Sprintf("%v@%d", d.Part, d.Attempt)] += d.Name + d.Text
+	s.all = append(s.all, d)
+}
+
+func (s *seen) part(part core.Part, attempt int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.parts[fmt.Sprintf("%v@%d", part, attempt)]
+}
+
+// onWires makes the model once for each of the APIs, by a client of ours and
+// of the user's own.
+func onWires(t *testing.T, test func(t *testing.T, model func(srv *openaitest.Server) openai.Model)) {
+	for _, api := range []openai.API{openai.Chat, openai.Responses} {
+		for _, foreign := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/foreign=%v", api, foreign), func(t *testing.T) {
+				test(t, func(srv *openaitest.Server) openai.Model {
+					model := modelAt(t, srv.URL())
+					if foreign {
+						model = openai.Model{Name: model.Name, Client: newClient(t, srv.URL())}
+					}
+					model.API = api
+					return model
+				})
+			})
+		}
+	}
+}
+
+func TestAStreamGivesTheSameAnswerAsAReply(t *testing.T) {
+	onWires(t, func(t *testing.T, model func(*openaitest.Server) openai.Model) {
+		steps := []openaitest.Step{
+			openaitest.Text("It is 4 °C in Oslo.").WithReasoning("Hm, hm.").WithUsage(12, 5),
+			openaitest.ToolCalls(openaitest.Call("f", `{"city":"Tromsø"}`), openaitest.Call("g", nil)).WithText("Let me look."),
+			openaitest.Text("").WithRefusal("I cannot do that."),
+			openaitest.Text("Once upon a").WithFinishReason("length"),
+			openaitest.Text("Well,").WithFinishReason("content_filter"),
+		}
+		srv := openaitest.New(t, append(steps, steps...)...)
+		llm := model(srv).LLM()
+		var plain []actors.Response
+		for range steps {
+			got, err := llm.Call(t.Context(), question)
+			require.NoError(t, err)
+			plain = append(plain, got)
+		}
+		for i := range steps {
+			var s seen
+			got, err := llm.Call(core.Watch(t.Context(), s.watch), question)
+			require.NoError(t, err)
+			want := plain[i]
+			got.ID, want.ID = "", ""
+			got.Message.Opaque, want.Message.Opaque = nil, nil
+			for j := range got.Message.ToolCalls {
+				got.Message.ToolCalls[j].ID = want.Message.ToolCalls[j].ID
+			}
+			require.Equal(t, want, got)
+			require.Equal(t, want.Message.Text, s.part(core.PartText, 0))
+			require.Equal(t, want.Message.Reasoning, s.part(core.PartReasoning, 0))
+			calls := ""
+			for _, call := range want.Message.ToolCalls {
+				calls += call.Name + call.Arguments
+			}
+			require.Equal(t, calls, s.part(core.PartToolCall, 0))
+			require.Equal(t, core.PartBegin, s.all[0].Part)
+			require.Equal(t, core.PartEnd, s.all[len(s.all)-1].Part)
+			require.True(t, srv.Requests()[len(steps)+i].Stream)
+		}
+	})
+}
+
+const (
+	chunk  = `data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}]}` + "\n\n"
+	finish = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	done   = "data: [DONE]\n\n"
+)
+
+func piece(text string) string { return fmt.Sprintf(chunk, text) }
+
+// Every way in which a stream can end: the whole text, or an error; never a
+// torn success.
+func TestAStreamIsWholeOrAnError(t *testing.T) {
+	const usage = `data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}` + "\n\n"
+	two := piece("Fi") + piece("ne.")
+	for _, tc := range []struct {
+		name, body string
+		fails      string     // a part of the error; empty for success
+		class      core.Class // of the error
+	}{
+		{"as it should", two + finish + usage + done, "", 0},
+		{"without [DONE]", two + finish + usage, "", 0},
+		{"without usage", two + finish, "", 0},
+		{"with [DONE] and no finish reason", two + done, "", 0},
+		{"no end of the last line", two + strings.TrimSpace(finish), "", 0},
+		{"the last line is text too", piece("Fi") + strings.TrimSpace(`data: {"choices":[{"delta":{"content":"ne."},"finish_reason":"stop"}]}`), "", 0},
+		{"comments", ": hello\n\n" + piece("Fi") + strings.Repeat(": keep-alive\n\n", 1000) + piece("ne.") + finish + ": bye\n" + done, "", 0},
+		{"event and id fields", "event: message\nid: 1\nretry: 5\n" + two + finish + done, "", 0},
+		{"carriage returns", strings.ReplaceAll(two+finish+done, "\n", "\r"), "", 0},
+		{"both", strings.ReplaceAll(two+finish+done, "\n", "\r\n"), "", 0},
+		{"a byte order of its own", "data:{\"choices\":[{\"delta\":\ndata: {\"content\":\"Fine.\"}}]}\n\n" + finish, "", 0},
+		{"no empty lines", strings.ReplaceAll(two+finish+done, "\n\n", "\n"), "", 0},
+		{"other choices", `data: {"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"stop"}]}` + "\n\n" + two + finish, "", 0},
+		{"one reply", `{"choices":[{"message":{"content":"Fine."},"finish_reason":"stop"}]}`, "", 0},
+		{"a message instead of a delta", `data: {"choices":[{"message":{"content":"Fine."},"finish_reason":"stop"}]}` + "\n\n", "", 0},
+
+		{"cut after a piece", two, "stream ended before the answer did", core.ClassEOF},
+		{"cut in a piece", two + `data: {"choices":[{"del`, "malformed reply", core.ClassUnknown},
+		{"cut in a comment", two + ": keep", "stream ended before the answer did", core.ClassEOF},
+		{"[DONE] alone", done, "no choices", core.ClassUnknown},
+		{"nothing", "", "the stream is empty", core.ClassUnknown},
+		{"comments alone", ": a\n\n: b\n\n", "the stream is empty", core.ClassUnknown},
+		{"HTML", "<html>Bad gateway</html>", "no stream, but: <html>Bad gateway</html>", core.ClassUnknown},
+		{"an error as JSON", `{"error":{"message":"oh no","type":"server_error"}}`, "type server_error, request req_1: oh no", core.ClassServer},
+		{"an error as JSON over lines", "{\n \"error\": {\n  \"message\": \"oh no\",\n  \"code\": \"rate_limit_exceeded\"}}", "oh no", core.ClassRateLimit},
+		{"error event", two + `data: {"error":{"message":"oh no","type":"server_error","code":null}}` + "\n\n", "oh no", core.ClassServer},
+		{"error event with a space", two + `data: { "error" : {"message":"oh no"}}` + "\n\n" + done, "oh no", core.ClassServer},
+		{"error event with status", two + `data: {"error":{"message":"slow down","code":429}}` + "\n\n", "status 429, request req_1: slow down", core.ClassRateLimit},
+		{"error is not the first key", two + `data: {"id":"x","choices":[],"error":{"message":"oh no"}}` + "\n\n" + finish + done, "oh no", core.ClassServer},
+		{"error event as a text", two + `data: {"error":"oh no"}` + "\n\n" + done, "oh no", core.ClassServer},
+		{"error after a comment", ": x\n" + `data: {"error":{"message":"oh no"}}` + "\n\n", "oh no", core.ClassServer},
+		{"an event called error", two + "event: error\n" + `data: {"message":"oh no"}` + "\n\n" + done, "oh no", core.ClassServer},
+		{"an event called error, with error", two + "event: error\n" + `data: {"error":{"message":"oh no","code":429}}` + "\n\n" + done, "oh no", core.ClassRateLimit},
+		{"error in a choice", two + `data: {"choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"oh no"}}]}` + "\n\n" + done, "status 502, request req_1: oh no", core.ClassServer},
+		{"finish reason error", two + `data: {"choices":[{"delta":{},"finish_reason":"error"}]}` + "\n\n" + done, "broke the answer off", core.ClassServer},
+	} {
+		for _, contentType := range []string{"text/event-stream", "text/plain", "application/json"} {
+			t.Run(tc.name+"/"+contentType, func(t *testing.T) {
+				srv := openaitest.New(t, openaitest.Stream(tc.body).WithHeader("Content-Type", contentType))
+				var s seen
+				got, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{Disabled: true})).
+					Call(core.Watch(t.Context(), s.watch), question)
+				if tc.fails == "" {
+					require.NoError(t, err)
+					require.Equal(t, "Fine.", got.Message.Text)
+					require.Equal(t, "Fine.", s.part(core.PartText, 0))
+					return
+				}
+				require.ErrorContains(t, err, tc.fails)
+				require.Equal(t, tc.class, core.Classify(err))
+			})
+		}
+	}
+}
+
+func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
+	const (
+		delta     = "event: response.output_text.delta\n" + `data: {"type":"response.output_text.delta","delta":"Fine."}` + "\n\n"
+		item      = `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Fine."}]}`
+		completed = `data: {"type":"response.completed","response":{"status":"completed","output":[` + item + `]}}` + "\n\n"
+	)
+	for _, tc := range []struct {
+		name, body, fails string
+		class             core.Class
+	}{
+		{"as it should", delta + completed, "", 0},
+		{"with [DONE]", delta + completed + done, "", 0},
+		{"output item by item", delta + `data: {"type":"response.output_item.done","item":` + item + `}` + "\n\n" + `data: {"type":"response.completed","response":{"status":"completed","output":[]}}` + "\n\n", "", 0},
+		{"not completed", delta, "stream ended before the answer did", core.ClassEOF},
+		{"[DONE] alone", delta + done, "no choices", core.ClassUnknown},
+		{"failed", delta + `data: {"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oh no"}}}` + "\n\n", "code server_error, request req_1: oh no", core.ClassServer},
+		{"failed without words", delta + `data: {"type":"response.failed","response":{"status":"failed","error":null}}` + "\n\n", `status "failed"`, core.ClassServer},
+		{"error event", delta + "event: error\n" + `data: {"type":"error","code":"rate_limit_exceeded","message":"slow","param":null}` + "\n\n", "slow", core.ClassRateLimit},
+		{"error event without a name", delta + `data: {"type":"error","code":"rate_limit_exceeded","message":"slow"}` + "\n\n", "slow", core.ClassRateLimit},
+		{"error event as in chat", delta + `data: {"type":"error","error":{"code":"server_error","message":"oh no"}}` + "\n\n", "oh no", core.ClassServer},
+		{"cancelled", `data: {"type":"response.completed","response":{"status":"cancelled"}}` + "\n\n", `status "cancelled"`, core.ClassServer},
+		{"a whole response", `{"status":"completed","output":[` + item + `]}`, "", 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			srv := openaitest.New(t, openaitest.Stream(tc.body))
+			model := modelAt(t, srv.URL())
+			model.API = openai.Responses
+			got, err := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true})).Call(core.Watch(t.Context(), new(seen).watch), question)
+			if tc.fails == "" {
+				require.NoError(t, err)
+				require.Equal(t, "Fine.", got.Message.Text)
+				return
+			}
+			require.ErrorContains(t, err, tc.fails)
+			require.Equal(t, tc.class, core.Classify(err))
+		})
+	}
+}
+
+// A client of the user's own hides much, but never makes a torn text whole.
+func TestAStreamOfAForeignClientIsWholeOrAnError(t *testing.T) {
+	for body, whole := range map[string]bool{
+		piece("Fine.") + finish + done: true,
+		piece("Fine.") + finish:        true,
+		piece("Fi"):                    false,
+		piece("Fi") + `data: {"error":{"message":"oh no"}}` + "\n\n":         false,
+		piece("Fi") + `data: { "error":{"message":"oh no"}}` + "\n\n" + done: false,
+		"": false,
+	} {
+		srv := openaitest.New(t, openaitest.Stream(body))
+		llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{Disabled: true}))
+		got, err := llm.Call(core.Watch(t.Context(), new(seen).watch), question)
+		require.Equal(t, whole, err == nil, "%q: %v", body, err)
+		if whole {
+			require.Equal(t, "Fine.", got.Message.Text)
+		}
+	}
+	srv := openaitest.New(t, openaitest.RateLimited(time.Second))
+	llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{Disabled: true}))
+	_, err := llm.Call(core.Watch(t.Context(), new(seen).watch), question)
+	require.ErrorContains(t, err, "status 429")
+	require.ErrorContains(t, err, "shows no headers")
+}
+
+func TestAStreamThatBreaksOffIsRetriedAndItsUsageEstimated(t *testing.T) {
+	srv, st, llm := setup(t, []openaitest.Step{
+		openaitest.Text("one two three").CutAfter(2),
+		openaitest.Text("one two three").FailAfter(1, "server_error", "oh no"),
+		openaitest.Text("one two three").WithUsage(9, 3),
+	}, atOnce)
+	var s seen
+	got, err := llm.Call(core.Watch(st.Context(t.Context()), s.watch), question)
+	require.NoError(t, err)
+	require.Equal(t, "one two three", got.Message.Text)
+	require.Equal(t, []string{"one two ", "one ", "one two three"},
+		[]string{s.part(core.PartText, 0), s.part(core.PartText, 1), s.part(core.PartText, 2)})
+	for _, rec := range records(st, core.StatusFailed) {
+		usage := rec.Detail.Usage
+		require.True(t, usage.Estimated && usage.InputTokens > 0 && usage.OutputTokens > 0, "%+v", usage)
+	}
+	require.Equal(t, core.Usage{InputTokens: 9, OutputTokens: 3}, records(st, core.StatusCompleted)[0].Detail.Usage)
+	require.Len(t, srv.Requests(), 3)
+}
+
+func TestToolCallsOfAStreamArePutTogetherAsServicesSendThem(t *testing.T) {
+	call := func(fields string) string {
+		return `data: {"choices":[{"delta":{"tool_calls":[{` + fields + `}]}}]}` + "\n\n"
+	}
+	const end = `data: {"choices":[{"delta":{},"finish_reason":"tool_calls"}]}` + "\n\n"
+	two := asked(callOf("a", "f", `{"n":1}`), callOf("b", "g", `{}`))
+	for _, tc := range []struct {
+		name, body string
+		want       actors.Message
+	}{
+		{"by index", call(`"index":0,"id":"a","function":{"name":"f","arguments":""}`) + call(`"index":0,"function":{"arguments":"{\"n\""}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":"{}"}`) + call(`"index":0,"function":{"arguments":":1}"}`), two},
+		{"index as a float", call(`"index":0.0,"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}`) + call(`"index":1.0,"id":"b","function":{"name":"g","arguments":"{}"}`), two},
+		{"one index for all", call(`"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}`) + call(`"index":0,"id":"b","function":{"name":"g","arguments":"{}"}`), two},
+		{"no index", call(`"id":"a","function":{"name":"f","arguments":"{\"n\":"}`) + call(`"function":{"arguments":"1}"}`) + call(`"id":"b","function":{"name":"g","arguments":"{}"}`), two},
+		{"ID and name in each", call(`"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\":"}`) + call(`"index":0,"id":"a","function":{"name":"f","arguments":"1}"}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":"{}"}`), two},
+		{"arguments as an object", call(`"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":{}}`), two},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			srv := openaitest.New(t, openaitest.Stream(tc.body+end))
+			got, err := llmAt(t, srv.URL()).Call(core.Watch(t.Context(), new(seen).watch), question)
+			require.NoError(t, err)
+			require.Equal(t, tc.want, got.Message)
+		})
+	}
+}
+
+func TestWhatAServiceWantsBackIsPutTogetherFromAStream(t *testing.T) {
+	srv := openaitest.New(t, openaitest.Stream(
+		`data: {"choices":[{"delta":{"reasoning":"Hm, ","reasoning_details":[{"type":"reasoning.text","text":"Hm, ","index":0}]}}]}`+"\n\n"+
+			`data: {"choices":[{"delta":{"reasoning":"hm.","reasoning_details":[{"type":"reasoning.text","text":"hm.","signature":"sig","index":0}]}}]}`+"\n\n"+
+			`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]},"finish_reason":"tool_calls"}]}`+"\n\n"),
+		openaitest.Text("Fine."))
+	llm := llmAt(t, srv.URL())
+	got, err := llm.Call(core.Watch(t.Context(), new(seen).watch), question)
+	require.NoError(t, err)
+	require.Equal(t, "Hm, hm.", got.Message.Reasoning)
+	_, err = llm.Call(t.Context(), actors.Request{Messages: []actors.Message{actors.User("?"), got.Message, actors.ToolResult("a", "1")}})
+	require.NoError(t, err)
+	for _, want := range []string{`"reasoning":"Hm, hm."`, `"reasoning_details":[{"index":0,"signature":"sig","text":"Hm, hm.","type":"reasoning.text"}]`, `"extra_content":{"google":{"thought_signature":"c2ln"}}`} {
+		require.Contains(t, string(srv.Requests()[1].Body), want)
+	}
+}
+
+func TestASilentServiceIsLeftAndAskedAgain(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		step        openaitest.Step
+		first, idle time.Duration
+		want        time.Duration
+		text        string
+	}{
+		{"before the first token", openaitest.Text("a").After(time.Hour), time.Minute, 0, time.Minute, "no part of an answer within 1m0s"},
+		{"before any byte", openaitest.Text("a").After(time.Hour), 0, 30 * time.Second, 30 * time.Second, "nothing within 30s"},
+		{"in the middle", openaitest.Text("a b c").StallAfter(2), time.Minute, 30 * time.Second, 30 * time.Second, "nothing within 30s"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := openaitest.NewLocal(t, tc.step, openaitest.Text("a b c").WithPace(20*time.Second))
+				st := state.New()
+				defer st.Close()
+				model := openai.Model{Name: "m", BaseURL: srv.URL(), HTTPClient: srv.Client(), FirstToken: tc.first, Idle: tc.idle}
+				begin := time.Now()
+				got, err := model.LLM(atOnce).Call(st.Context(t.Context()), question)
+				require.NoError(t, err)
+				require.Equal(t, "a b c", got.Message.Text)
+				failed := records(st, core.StatusFailed)
+				require.Len(t, failed, 1)
+				require.Equal(t, core.ClassTimeout, failed[0].Class)
+				require.ErrorContains(t, failed[0].Err, tc.text)
+				require.Equal(t, tc.want+80*time.Second, time.Since(begin), "pauses within the limits are no silence")
+			})
+		})
+	}
+}
+
+// Comments keep the connection alive, and are no answer.
+func TestCommentsAreNotAFirstToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			body, w := io.Pipe()
+			go func() {
+				for {
+					select {
+					case <-time.After(10 * time.Second):
+						if _, err := io.WriteString(w, ": processing\n\n"); err != nil {
+							return
+						}
+					case <-r.Context().Done():
+						_ = w.CloseWithError(r.Context().Err())
+						return
+					}
+				}
+			}()
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: body, Request: r}, nil
+		})}
+		model := openai.Model{Name: "m", BaseURL: "http://service", HTTPClient: client, FirstToken: time.Minute, Idle: 15 * time.Second}
+		begin := time.Now()
+		_, err := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true})).Call(t.Context(), question)
+		require.ErrorContains(t, err, "no part of an answer within 1m0s")
+		require.Equal(t, time.Minute, time.Since(begin))
+	})
+}
+
+func TestAnInterruptEndsAStreamAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := openaitest.NewLocal(t, openaitest.Text("a b c").StallAfter(1))
+		st := state.New()
+		defer st.Close()
+		llm := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithHTTPClient(srv.Client()))
+		ctx := core.Watch(st.Context(t.Context()), func(d core.Delta) {
+			if d.Part == core.PartText {
+				st.Interrupt(core.InterruptUser, "", "")
+			}
+		})
+		_, err := llm.Call(ctx, question)
+		require.ErrorIs(t, err, core.ErrInterrupted)
+	})
+}
+
+func TestTheKeyIsInNoErrorOfAStream(t *testing.T) {
+	for _, body := range []string{
+		piece("Fi") + `data: {"error":{"message":"no such key: ` + secret + `"}}` + "\n\n",
+		"<p>no such key: " + secret, `{"error":{"message":"no such key: ` + secret + `","type":"t"}}`,
+	} {
+		srv := openaitest.New(t, openaitest.Stream(body))
+		_, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{Disabled: true})).Call(core.Watch(t.Context(), new(seen).watch), question)
+		require.ErrorContains(t, err, "[redacted]")
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			require.NotContains(t, fmt.Sprintf("%v %+v", e, e), secret)
+		}
+	}
+}
+
+func FuzzStream(f *testing.F) {
+	f.Add(piece("Fine.") + finish + done)
+	f.Add("data: {\"error\":{}}\r\r: x\r\ndata")
+	f.Add("event: error\ndata: []\n\n")
+	f.Add("{\"error\": [1]}")
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, api := range []openai.API{openai.Chat, openai.Responses} {
+			client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+				return reply(r, 200, body, "", ""), nil
+			})}
+			model := openai.Model{Name: "m", BaseURL: "http://service", HTTPClient: client, API: api}
+			llm := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true}))
+			for _, ctx := range []context.Context{t.Context(), core.Watch(t.Context(), func(core.Delta) {})} {
+				if _, err := llm.Call(ctx, question); errors.Is(err, core.ErrPanic) {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
