@@ -285,9 +285,9 @@ func TestInputMayBeAnyJSONObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			call, err := tc.function.Prepare(t.Context(), tc.arguments)
 			require.NoError(t, err)
-			text, err := call(t.Context())
+			out, err := call(t.Context())
 			require.NoError(t, err)
-			assert.JSONEq(t, tc.arguments, text)
+			assert.JSONEq(t, tc.arguments, out.Text)
 		})
 	}
 }
@@ -295,9 +295,9 @@ func TestInputMayBeAnyJSONObject(t *testing.T) {
 func TestNoArgumentsAreAnEmptyObject(t *testing.T) {
 	call, err := decorators.Tool("now", "", same[struct{}]).Prepare(t.Context(), "")
 	require.NoError(t, err)
-	text, err := call(t.Context())
+	out, err := call(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, "{}", text)
+	assert.Equal(t, "{}", out.Text)
 }
 
 func TestAgentWithoutSchemaIsCalledButNotGivenToAModel(t *testing.T) {

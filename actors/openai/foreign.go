@@ -48,7 +48,8 @@ func (x *exchange) sendForeign(ctx context.Context, client *goopenai.Client, w w
 	fields["stream"] = true
 	stream, err := client.CreateResponseStream(ctx, req)
 	if err != nil {
-		return hiddenHeaders(err)
+		x.blind = true
+		return err
 	}
 	defer stream.Close()
 	return x.readForeignStream(w, a, stream.RecvRaw, silence)
