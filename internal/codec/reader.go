@@ -161,22 +161,16 @@ func (r *Reader) Float() float64 {
 }
 
 // Array begins an array and returns its length.
-func (r *Reader) Array() int {
-	begin := r.off
-	h := r.head()
-	if h.kind != kindArray {
-		r.mismatch(begin, h, "an array")
-		return 0
-	}
-	return h.n
-}
+func (r *Reader) Array() int { return r.length(kindArray, "an array") }
 
 // Map begins a map and returns the number of its pairs.
-func (r *Reader) Map() int {
+func (r *Reader) Map() int { return r.length(kindMap, "an object") }
+
+func (r *Reader) length(of kind, want string) int {
 	begin := r.off
 	h := r.head()
-	if h.kind != kindMap {
-		r.mismatch(begin, h, "a map")
+	if h.kind != of {
+		r.mismatch(begin, h, want)
 		return 0
 	}
 	return h.n
