@@ -11,43 +11,37 @@ import (
 // An Option configures an actor when it is made.
 type Option func(*options)
 
-// WithRetry sets the actor's own retry configuration, which wins over those of
-// the run. The constructor panics if it is invalid.
+// WithRetry sets the actor's own retry configuration, which takes precedence over
+// those of the run. The constructor panics if it is invalid.
 func WithRetry(c core.RetryConfig) Option {
 	return func(o *options) { o.spec.Retry = &c }
 }
 
 // WithAttemptTimeout bounds each attempt of the actor's calls: its context ends
-// then, and a handler that does not return within 50 ms is abandoned. It wins over
-// the AttemptTimeout of every retry configuration but the event's.
+// then, and a handler that does not return within 50 ms is abandoned. It takes
+// precedence over the AttemptTimeout of every retry configuration but the event's.
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 {
-			panic(fmt.Sprintf("actors: WithAttemptTimeout(%v): allowed is above 0; leave the option out for no timeout", d))
+			panic(fmt.Sprintf("actors: WithAttemptTimeout(%v): want more than 0; leave the option out for no timeout", d))
 		}
 		o.spec.AttemptTimeout = d
 	}
 }
 
-// WithInDoubtFail makes a call fail with core.ErrInDoubt, rather than run
-// again, if the process ended or the run was interrupted while its handler
-// ran: for what must not happen twice and has no idempotency key.
-func WithInDoubtFail() Option {
-	return func(o *options) { o.spec.InDoubt = core.InDoubtFail }
+// WithInDoubt says what becomes of a call whose process ended, or whose run was
+// interrupted, while its handler ran, so that nobody knows whether it took
+// effect. Defaults to [core.InDoubtRetry]. For what must not happen twice and has
+// no idempotency key, [core.InDoubtFail] makes the call fail with
+// core.ErrInDoubt, and [core.InDoubtAsk] pauses the run with a question that is
+// answered with a [core.InDoubtAnswer].
+func WithInDoubt(d core.InDoubt) Option {
+	return func(o *options) { o.spec.InDoubt = d }
 }
 
-// WithInDoubtAsk makes a call wait for somebody to decide, rather than run
-// again, if the process ended or the run was interrupted while its handler
-// ran: the run is paused with a question that is answered with a
-// core.InDoubtAnswer.
-func WithInDoubtAsk() Option {
-	return func(o *options) { o.spec.InDoubt = core.InDoubtAsk }
-}
-
-// WithNoStore keeps outputs out of records and artifacts: for what must not be
-// written down. The price is that a call runs again whenever its run is
-// resumed, also one that had completed; an agent is entered again, and its own
-// calls are recalled.
+// WithNoStore keeps outputs out of records and artifacts, for outputs that must
+// not be stored. A completed call then runs again whenever its run is resumed; an
+// agent is entered again, and its own calls are recalled.
 func WithNoStore() Option {
 	return func(o *options) { o.spec.NoStore = true }
 }
@@ -112,8 +106,8 @@ func apply(spec core.Spec, opts []Option) options {
 	return o
 }
 
-// define makes the definition behind every actor but NewAgent's. What is
-// wrong with it is wrong in the program: it panics.
+// define makes the definition behind every actor but NewAgent's. It panics if the
+// definition is invalid, since that is an error of the program.
 func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []Option) *core.Definition[In, Out] {
 	o := apply(spec, opts)
 	if o.agentOnly != "" {
@@ -135,8 +129,8 @@ func must[T any](v T, err error) T {
 // functionName is what OpenAI and Anthropic accept as the name of a function.
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// CheckFunctionName reports what keeps a model from calling something by this
-// name: LLM services take 1 to 64 letters, digits, underscores and dashes.
+// CheckFunctionName returns an error if LLM services refuse the name for a
+// function: they accept 1 to 64 letters, digits, underscores and dashes.
 func CheckFunctionName(name string) error {
 	if functionName.MatchString(name) {
 		return nil

@@ -43,11 +43,11 @@ func (d *doubtful) pay(ctx context.Context) (receipt, error) {
 // calls are the kinds of calls that can be in doubt.
 func (d *doubtful) calls() map[string]func(context.Context) (receipt, error) {
 	tool := decorators.Tool("pay", "", func(ctx context.Context, _ struct{}) (receipt, error) { return d.pay(ctx) },
-		actors.WithInDoubtAsk(), actors.WithRetry(core.RetryConfig{Disabled: true}))
+		actors.WithInDoubt(core.InDoubtAsk), actors.WithRetry(core.RetryConfig{Disabled: true}))
 	llm := decorators.LLM("pay", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		r, err := d.pay(ctx)
 		return actors.Response{Usage: core.Usage{InputTokens: r.ID}}, err
-	}, actors.WithInDoubtAsk())
+	}, actors.WithInDoubt(core.InDoubtAsk))
 	return map[string]func(context.Context) (receipt, error){
 		"tool": func(ctx context.Context) (receipt, error) { return tool.Call(ctx, struct{}{}) },
 		"llm": func(ctx context.Context) (receipt, error) {
@@ -158,6 +158,26 @@ func TestCallInDoubtFailsAsAnswered(t *testing.T) {
 		assert.Equal(t, 1, d.ran)
 		assert.Equal(t, state.StatusFailed, statusOf(t, s))
 	})
+}
+
+func TestCallInDoubtFailsWhereItsActorSaysSo(t *testing.T) {
+	for _, how := range []string{"crash", "interrupt"} {
+		t.Run(how, func(t *testing.T) {
+			d := new(doubtful)
+			pay := decorators.Tool("pay", "", func(ctx context.Context, _ struct{}) (receipt, error) { return d.pay(ctx) },
+				actors.WithInDoubt(core.InDoubtFail))
+			var got receipt
+			var failed error
+			p := around(func(ctx context.Context) (receipt, error) { return pay.Call(ctx, struct{}{}) }, &got, &failed)
+			s := d.stopped(t, how, p)
+			for range 2 {
+				run(t, s, p)
+				require.ErrorIs(t, failed, core.ErrInDoubt)
+				assert.Equal(t, 1, d.ran)
+			}
+			assert.Equal(t, state.StatusFailed, statusOf(t, s))
+		})
+	}
 }
 
 // atBank is a tool in doubt.
