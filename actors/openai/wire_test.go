@@ -1,0 +1,343 @@
+package openai_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/openai"
+	"github.com/reprise-go/reprise/actors/openai/openaitest"
+	"github.com/reprise-go/reprise/core"
+)
+
+var (
+	png = append([]byte("\x89PNG\r\n\x1a\n"), "more"...)
+	pdf = []byte("%PDF-1.7 and more")
+	wav = append([]byte("RIFF\x00\x00\x00\x00WAVEfmt "), make([]byte, 16)...)
+)
+
+// sent makes a call and returns the body of its request.
+func sent(t *testing.T, model openai.Model, req actors.Request) map[string]json.RawMessage {
+	t.Helper()
+	var body map[string]json.RawMessage
+	model.Name = orString(model.Name, "m")
+	model.APIKey = "k"
+	model.BaseURL = orString(model.BaseURL, "https://service.example/v1")
+	model.HTTPClient = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		require.NoError(t, json.NewDecoder(r.Body).Decode(&body))
+		if strings.HasSuffix(r.URL.Path, "/responses") {
+			return reply(r, 200, `{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Fine."}]}]}`, "", ""), nil
+		}
+		return reply(r, 200, `{"choices":[{"message":{"content":"Fine."}}]}`, "", ""), nil
+	})}
+	_, err := model.LLM().Call(t.Context(), req)
+	require.NoError(t, err)
+	return body
+}
+
+func orString(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func TestTheAPIIsChosenByWhatTheModelNeeds(t *testing.T) {
+	for model, want := range map[string]openai.API{
+		"gpt-4o": openai.Chat, "gpt-4.1-mini": openai.Chat, "o3": openai.Chat, "gpt-5-nano": openai.Chat, "llama3.2": openai.Chat,
+		"openai/gpt-6-sol": openai.Chat, "gpt-oss:20b": openai.Chat,
+		"gpt-6-astra": openai.Responses, "gpt-6.1-sol": openai.Responses, "gpt-10": openai.Responses, "o3-pro": openai.Responses,
+		"gpt-5-codex": openai.Responses, "gpt-5.2-pro": openai.Responses, "o4-mini-deep-research": openai.Responses, "codex-mini-latest": openai.Responses,
+	} {
+		body := sent(t, openai.Model{Name: model}, question)
+		require.Equal(t, want == openai.Responses, body["input"] != nil, model)
+	}
+	require.NotNil(t, sent(t, openai.Model{Name: "gpt-4o", API: openai.Responses}, question)["input"])
+	require.NotNil(t, sent(t, openai.Model{Name: "gpt-6-luna", API: openai.Chat}, question)["messages"])
+}
+
+func TestAzureHasURLsOfItsOwn(t *testing.T) {
+	for api, want := range map[openai.API]string{
+		openai.Chat:      "/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21",
+		openai.Responses: "/openai/responses?api-version=2024-10-21",
+	} {
+		srv := openaitest.New(t, openaitest.Text("Fine."))
+		var path string
+		client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			path = r.URL.RequestURI()
+			return srv.Client().Do(r)
+		})}
+		model := openai.Model{Name: "my-gpt", APIKey: secret, BaseURL: srv.AzureURL(), AzureAPIVersion: "2024-10-21", HTTPClient: client, API: api}
+		got, err := model.LLM().Call(t.Context(), question)
+		require.NoError(t, err)
+		require.Equal(t, "Fine.", got.Message.Text)
+		require.Equal(t, want, path)
+		require.Equal(t, secret, srv.Requests()[0].Header.Get("Api-Key"))
+		require.Equal(t, "my-gpt", srv.Requests()[0].Model)
+		require.Empty(t, srv.Requests()[0].Header.Get("Authorization"))
+	}
+}
+
+func TestHeadersOfTheModelAreSent(t *testing.T) {
+	srv := openaitest.New(t, openaitest.Text("Fine."))
+	model := modelAt(t, srv.URL())
+	model.Header = http.Header{"X-Title": {"Reprise"}}
+	_, err := model.LLM().Call(t.Context(), question)
+	require.NoError(t, err)
+	require.Equal(t, "Reprise", srv.Requests()[0].Header.Get("X-Title"))
+}
+
+// The same conversation in both forms.
+func TestEveryMessageGoesOutInTheFormOfItsAPI(t *testing.T) {
+	failed := actors.ToolResult("c", "boom")
+	failed.IsError = true
+	req := actors.Request{
+		Messages: []actors.Message{
+			actors.System("Be brief."),
+			actors.User("What is this?", actors.Image("image/png", png), actors.ImageURL("https://example.com/a.png"), actors.File("a.pdf", "application/pdf", pdf), actors.Part{Text: "And this?"}),
+			{Role: actors.RoleAssistant, Text: "Let me look.", ToolCalls: []actors.ToolCall{callOf("a", "f", `{"n":1}`), callOf("b", "f", ``), callOf("c", "f", `{`)}},
+			actors.ToolResult("a", "a chart", actors.Image("image/png", png)),
+			actors.ToolResult("b", ""),
+			failed,
+			actors.Assistant(""),
+			actors.User("Well?"),
+		},
+		Tools: []actors.FunctionSpec{{Name: "f", Description: "F.", Parameters: json.RawMessage(`{"type":"object"}`)}},
+		Options: actors.Options{
+			MaxTokens: 9, Temperature: actors.Value(0.0), TopP: actors.Value(0.5), Effort: "low", ToolChoice: "required", SequentialTools: true,
+			Format: &actors.Format{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`), Strict: true},
+			Extra:  map[string]any{"metadata": map[string]string{"k": "v"}},
+		},
+	}
+	picture := "data:image/png;base64," + base64.StdEncoding.EncodeToString(png)
+	document := "data:application/pdf;base64," + base64.StdEncoding.EncodeToString(pdf)
+	chat := sent(t, openai.Model{}, req)
+	require.JSONEq(t, `[
+		{"role":"system","content":"Be brief."},
+		{"role":"user","content":[{"type":"text","text":"What is this?"},{"type":"image_url","image_url":{"url":"`+picture+`"}},
+			{"type":"image_url","image_url":{"url":"https://example.com/a.png"}},{"type":"file","file":{"filename":"a.pdf","file_data":"`+document+`"}},{"type":"text","text":"And this?"}]},
+		{"role":"assistant","content":"Let me look.","tool_calls":[
+			{"id":"a","type":"function","function":{"name":"f","arguments":"{\"n\":1}"}},
+			{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}},
+			{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},
+		{"role":"tool","tool_call_id":"a","content":"a chart"},
+		{"role":"tool","tool_call_id":"b","content":"(empty)"},
+		{"role":"tool","tool_call_id":"c","content":"error: boom"},
+		{"role":"user","content":[{"type":"text","text":"Of the result of a:"},{"type":"image_url","image_url":{"url":"`+picture+`"}}]},
+		{"role":"assistant","content":"(empty)"},
+		{"role":"user","content":"Well?"}
+	]`, string(chat["messages"]))
+	delete(chat, "messages")
+	require.JSONEq(t, `{"model":"m","max_tokens":9,"temperature":0,"top_p":0.5,"reasoning_effort":"low","tool_choice":"required","parallel_tool_calls":false,"metadata":{"k":"v"},
+		"tools":[{"type":"function","function":{"name":"f","description":"F.","parameters":{"type":"object"}}}],
+		"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object"},"strict":true}}}`, marshaled(t, chat))
+
+	responses := sent(t, openai.Model{API: openai.Responses}, req)
+	require.JSONEq(t, `[
+		{"role":"system","content":"Be brief."},
+		{"role":"user","content":[{"type":"input_text","text":"What is this?"},{"type":"input_image","image_url":"`+picture+`"},
+			{"type":"input_image","image_url":"https://example.com/a.png"},{"type":"input_file","filename":"a.pdf","file_data":"`+document+`"},{"type":"input_text","text":"And this?"}]},
+		{"role":"assistant","content":"Let me look."},
+		{"type":"function_call","call_id":"a","name":"f","arguments":"{\"n\":1}"},
+		{"type":"function_call","call_id":"b","name":"f","arguments":"{}"},
+		{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
+		{"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"a chart"},{"type":"input_image","image_url":"`+picture+`"}]},
+		{"type":"function_call_output","call_id":"b","output":"(empty)"},
+		{"type":"function_call_output","call_id":"c","output":"error: boom"},
+		{"role":"assistant","content":"(empty)"},
+		{"role":"user","content":"Well?"}
+	]`, string(responses["input"]))
+	delete(responses, "input")
+	require.JSONEq(t, `{"model":"m","max_output_tokens":9,"temperature":0,"top_p":0.5,"reasoning":{"effort":"low"},"tool_choice":"required","parallel_tool_calls":false,"metadata":{"k":"v"},"store":false,
+		"tools":[{"type":"function","name":"f","description":"F.","parameters":{"type":"object"},"strict":false}],
+		"text":{"format":{"type":"json_schema","name":"answer","schema":{"type":"object"},"strict":true}}}`, marshaled(t, responses))
+}
+
+func marshaled(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	require.NoError(t, err)
+	return string(data)
+}
+
+func TestAudioAndVideoGoOutOnTheChatAPI(t *testing.T) {
+	body := sent(t, openai.Model{}, actors.Request{Messages: []actors.Message{
+		actors.User("", actors.Part{MIME: "audio/wav", Data: wav}, actors.Part{MIME: "video/mp4", URL: "https://example.com/a.mp4"}),
+	}})
+	require.JSONEq(t, `[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"`+base64.StdEncoding.EncodeToString(wav)+`","format":"wav"}},
+		{"type":"video_url","video_url":{"url":"https://example.com/a.mp4"}}]}]`, string(body["messages"]))
+}
+
+// Before anything is sent.
+func TestWhatCannotBeSaidIsAnErrorThatSaysWhy(t *testing.T) {
+	user := func(p actors.Part) actors.Request {
+		return actors.Request{Messages: []actors.Message{actors.User("?", p)}}
+	}
+	with := func(o actors.Options) actors.Request {
+		return actors.Request{Messages: question.Messages, Options: o}
+	}
+	both := []openai.API{openai.Chat, openai.Responses}
+	for _, tc := range []struct {
+		name string
+		apis []openai.API
+		req  actors.Request
+		want string
+	}{
+		{"no image", both, user(actors.Image("image/png", []byte("hello"))), "message 1: part 1: it is declared as image/png, and its data is text/plain"},
+		{"no PDF", both, user(actors.File("a", "application/pdf", png)), "it is declared as application/pdf, and its data is image/png"},
+		{"empty part", both, user(actors.Part{}), "it is empty"},
+		{"two in one", both, user(actors.Part{Text: "a", URL: "https://x"}), "more than one of"},
+		{"URL", both, user(actors.ImageURL("file:///etc/passwd")), `its URL has the scheme "file"`},
+		{"URL that is none", both, user(actors.ImageURL("http://[")), "its URL cannot be read"},
+		{"audio", both[:1], user(actors.Part{MIME: "audio/ogg", Data: wav}), "services take audio/wav and audio/mpeg"},
+		{"audio on Responses", both[1:], user(actors.Part{MIME: "audio/wav", Data: wav}), "audio/wav cannot be sent on the Responses API"},
+		{"file by URL on chat", both[:1], user(actors.Part{MIME: "application/pdf", URL: "https://x/a.pdf"}), "cannot be sent on the chat completions API"},
+		{"seed on Responses", both[1:], with(actors.Options{Seed: actors.Value[int64](1)}), "the Responses API has no Options.Seed"},
+		{"stop on Responses", both[1:], with(actors.Options{Stop: []string{"x"}}), "the Responses API has no Options.Stop"},
+		{"temperature", both, with(actors.Options{Temperature: actors.Value(math.Inf(1))}), "Options.Temperature is +Inf; it must be from 0 to 2"},
+		{"schema", both, with(actors.Options{Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"string"}`)}}), "services take an object alone"},
+	} {
+		for _, api := range tc.apis {
+			t.Run(fmt.Sprintf("%s/%s", tc.name, api), func(t *testing.T) {
+				srv := openaitest.New(t)
+				model := modelAt(t, srv.URL())
+				model.API = api
+				_, err := model.LLM(atOnce).Call(t.Context(), tc.req)
+				require.ErrorContains(t, err, tc.want)
+				require.ErrorIs(t, err, core.ErrPermanent)
+				require.Empty(t, srv.Requests())
+			})
+		}
+	}
+}
+
+// Reasoning comes back encrypted, and goes back in its place, to that API
+// alone; torn arguments and IDs that occur twice do not.
+func TestItemsOfTheResponsesAPIGoBackToItAlone(t *testing.T) {
+	const output = `{"id":"resp_1","model":"gpt-6-sol","status":"completed","output":[
+		{"type":"reasoning","id":"rs_1","encrypted_content":"enc","summary":[{"type":"summary_text","text":"Hm."}]},
+		{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Let me look."}]},
+		{"type":"function_call","id":"fc_1","call_id":"a","name":"f","arguments":"{\"n\":1}","status":"completed"},
+		{"type":"function_call","id":"fc_2","call_id":"a","name":"g","arguments":"{\"n\":","status":"completed"},
+		{"type":"web_search_call","id":"ws_1","status":"completed"}],
+		"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":2}}}`
+	srv := openaitest.New(t, openaitest.Raw(200, output), openaitest.Repeat(2, openaitest.Text("Fine.")))
+	model := modelAt(t, srv.URL())
+	model.Name = "gpt-6-sol"
+	llm := model.LLM()
+	got, err := llm.Call(t.Context(), question)
+	require.NoError(t, err)
+	require.Equal(t, "Hm.", got.Message.Reasoning)
+	require.Equal(t, "Let me look.", got.Message.Text)
+	require.Equal(t, []actors.ToolCall{callOf("a", "f", `{"n":1}`), callOf("call_1", "g", `{"n":`)}, got.Message.ToolCalls)
+	require.Equal(t, actors.FinishToolCalls, got.Finish)
+	require.Equal(t, core.Usage{InputTokens: 9, CachedInputTokens: 4, OutputTokens: 5, ReasoningTokens: 2}, got.Usage)
+	require.Contains(t, string(srv.Requests()[0].Body), `"include":["reasoning.encrypted_content"]`)
+
+	next := actors.Request{Messages: []actors.Message{actors.User("?"), got.Message, actors.ToolResult("a", "1"), actors.ToolResult("call_1", "2")}}
+	_, err = llm.Call(t.Context(), next)
+	require.NoError(t, err)
+	var body struct{ Input []json.RawMessage }
+	require.NoError(t, json.Unmarshal(srv.Requests()[1].Body, &body))
+	require.JSONEq(t, `[
+		{"role":"user","content":"?"},
+		{"type":"reasoning","id":"rs_1","encrypted_content":"enc","summary":[{"type":"summary_text","text":"Hm."}]},
+		{"role":"assistant","content":"Let me look."},
+		{"type":"function_call","call_id":"a","name":"f","arguments":"{\"n\":1}"},
+		{"type":"function_call","call_id":"call_1","name":"g","arguments":"{}"},
+		{"type":"web_search_call","id":"ws_1","status":"completed"},
+		{"type":"function_call_output","call_id":"a","output":"1"},
+		{"type":"function_call_output","call_id":"call_1","output":"2"}]`, marshaled(t, body.Input))
+
+	// The other API gets the message without them.
+	model.API = openai.Chat
+	model.Name = "gpt-4o"
+	_, err = model.LLM().Call(t.Context(), next)
+	require.NoError(t, err)
+	require.NotContains(t, string(srv.Requests()[2].Body), "enc")
+	require.Contains(t, string(srv.Requests()[2].Body), "Let me look.")
+}
+
+func TestAResponseIsReadAsItIs(t *testing.T) {
+	for _, tc := range []struct {
+		name, body string
+		finish     actors.Finish
+		text       string
+		refusal    bool
+	}{
+		{"text", `{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Fi"},{"type":"output_text","text":"ne."}]}]}`, actors.FinishStop, "Fine.", false},
+		{"refusal", `{"status":"completed","output":[{"type":"message","content":[{"type":"refusal","refusal":"No."}]}]}`, actors.FinishRefusal, "No.", true},
+		{"cut", `{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"message","content":[{"type":"output_text","text":"Fi"}]}]}`, actors.FinishLength, "Fi", false},
+		{"cut before the first word", `{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[]}`, actors.FinishLength, "", false},
+		{"filtered", `{"status":"incomplete","incomplete_details":{"reason":"content_filter"},"output":[]}`, actors.FinishFilter, "", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			srv := openaitest.New(t, openaitest.Raw(200, tc.body))
+			model := modelAt(t, srv.URL())
+			model.API = openai.Responses
+			got, err := model.LLM().Call(t.Context(), question)
+			require.NoError(t, err)
+			require.Equal(t, []any{tc.finish, tc.text, tc.refusal}, []any{got.Finish, got.Message.Text, got.Message.Refusal})
+			require.Nil(t, got.Message.Opaque)
+		})
+	}
+}
+
+// The answer as the arguments of a tool, where a service has no formats.
+func TestAFormatCanBeATool(t *testing.T) {
+	format := &actors.Format{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`), ByTool: true}
+	onWires(t, func(t *testing.T, model func(*openaitest.Server) openai.Model) {
+		srv := openaitest.New(t,
+			openaitest.ToolCalls(openaitest.Call("answer", `{"n":1}`)).Expect(openaitest.HasTool("answer")),
+			openaitest.ToolCalls(openaitest.Call("f", nil), openaitest.Call("answer", `{"n":2}`)),
+			openaitest.Text("plain"),
+		)
+		llm := model(srv).LLM()
+		req := question
+		req.Options.Format = format
+		got, err := llm.Call(t.Context(), req)
+		require.NoError(t, err)
+		require.Equal(t, []any{`{"n":1}`, 0, actors.FinishStop}, []any{got.Message.Text, len(got.Message.ToolCalls), got.Finish})
+		require.Contains(t, string(srv.Requests()[0].Body), `"tool_choice":{`)
+
+		req.Tools = []actors.FunctionSpec{{Name: "f"}}
+		got, err = llm.Call(t.Context(), req)
+		require.NoError(t, err)
+		require.Empty(t, got.Message.Text)
+		require.Len(t, got.Message.ToolCalls, 1)
+		require.Contains(t, string(srv.Requests()[1].Body), `"tool_choice":"required"`)
+
+		got, err = llm.Call(t.Context(), req)
+		require.NoError(t, err)
+		require.Equal(t, "plain", got.Message.Text)
+	})
+}
+
+func TestAClientOfTheUsersOwnSaysWhatItCannotSend(t *testing.T) {
+	srv := openaitest.New(t, openaitest.Forever(openaitest.Text("Fine.")))
+	llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())))
+	for want, o := range map[string]actors.Options{
+		"":            {Temperature: actors.Value(0.3), MaxTokens: 4, Seed: actors.Value[int64](7), Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"object","title":"T"}`)}},
+		"temperature": {Temperature: actors.Value(0.0)},
+		"top_k":       {Extra: map[string]any{"top_k": 4}},
+	} {
+		req := question
+		req.Options = o
+		_, err := llm.Call(t.Context(), req)
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "a client given by WithClient cannot send "+want)
+		require.ErrorIs(t, err, core.ErrPermanent)
+	}
+	require.Len(t, srv.Requests(), 1)
+	require.Contains(t, string(srv.Requests()[0].Body), `"title":"T"`)
+}
