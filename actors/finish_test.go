@@ -1,0 +1,197 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+func finished(f actors.Finish, r actors.Response) actors.Response {
+	r.Finish = f
+	return r
+}
+
+// Also when it is recalled: an agent that branches on it takes the same way.
+func TestAnAnswerThatIsNotWholeIsAnErrorLiveAndOnReplay(t *testing.T) {
+	for _, tc := range []struct {
+		finish actors.Finish
+		is     error
+		text   string
+	}{
+		{actors.FinishLength, nil, "cut off by the limit on tokens after 11 bytes"},
+		{actors.FinishFilter, actors.ErrFiltered, "withheld"},
+		{actors.FinishError, nil, "broke the answer off after 11 bytes"},
+	} {
+		t.Run(string(tc.finish), func(t *testing.T) {
+			store := snapshot.NewMemoryStore()
+			model := newScript(finished(tc.finish, says("Once upon a")))
+			for range 2 {
+				st, err := state.Open(t.Context(), store, "r")
+				require.NoError(t, err)
+				_, err = actors.NewAgent("assistant", model.llm()).Call(st.Context(t.Context()), actors.Ask("?"))
+				require.ErrorContains(t, err, tc.text)
+				require.ErrorIs(t, err, core.ErrPermanent)
+				var unfinished *actors.UnfinishedError
+				require.ErrorAs(t, err, &unfinished)
+				assert.Equal(t, &actors.UnfinishedError{Finish: tc.finish, Partial: "Once upon a"}, unfinished)
+				assert.Equal(t, tc.is == actors.ErrFiltered, errors.Is(err, actors.ErrFiltered))
+				require.NoError(t, st.Close())
+			}
+			assert.Len(t, model.asked(), 1)
+		})
+	}
+}
+
+func TestAnEmptyAnswerIsAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, ctx := newRun(t)
+		model := newScript(says(""), says(" \n"), says("Fine."))
+		answer, err := actors.NewAgent("assistant", model.llm()).Call(ctx, actors.Ask("?"))
+		require.NoError(t, err)
+		assert.Equal(t, "Fine.", answer.Text)
+		assert.Equal(t, 1, answer.Turns)
+		assert.Equal(t, []string{"assistant", "assistant/model"}, addresses(st), "one call, three attempts")
+
+		_, err = actors.NewAgent("assistant", newScript(says(""), says(""), says("")).llm()).Call(ctx, actors.Ask("?"))
+		require.ErrorIs(t, err, core.ErrCondition)
+		require.ErrorContains(t, err, "the answer is empty")
+	})
+}
+
+func TestARefusalIsAnAnswerThatSaysSo(t *testing.T) {
+	refusal := says("I cannot.")
+	refusal.Message.Refusal = true
+	_, ctx := newRun(t)
+	answer, err := actors.NewAgent("assistant", newScript(refusal).llm()).Call(ctx, actors.Ask("?"))
+	require.NoError(t, err)
+	assert.Equal(t, actors.FinishRefusal, answer.Finish)
+	assert.Equal(t, "I cannot.", answer.Text)
+}
+
+func TestToolCallsThatWereCutOffAreAnsweredWithAnError(t *testing.T) {
+	st, ctx := newRun(t)
+	model := newScript(finished(actors.FinishLength, asks(call("echo", `{"n":1}`), call("echo", `{"n":`), call("echo", ``))), says("done"))
+	answer, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo())).Call(ctx, actors.Ask("?"))
+	require.NoError(t, err)
+	assert.Equal(t, actors.FinishStop, answer.Finish)
+	results := model.results()
+	assert.Equal(t, actors.ToolResult("1", "1"), results[0])
+	for _, result := range results[1:] {
+		assert.True(t, result.IsError)
+		assert.Contains(t, result.Text, "cut off by the limit on tokens")
+	}
+	assert.Equal(t, []string{"assistant", "assistant/model", "assistant/echo", "assistant/model#2"}, addresses(st))
+	sent := model.asked()[1].Messages[1].ToolCalls
+	assert.Equal(t, []string{`{"n":1}`, `{}`, `{}`}, []string{sent[0].Arguments, sent[1].Arguments, sent[2].Arguments}, "services parse what goes back")
+}
+
+func TestEnsureOfAnLLMLetsToolTurnsPass(t *testing.T) {
+	_, ctx := newRun(t)
+	model := newScript(asks(call("echo", `{"n":1}`)), says("plain"), says("SHOUT"))
+	llm := model.llm(actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})).
+		Ensure(func(_ context.Context, _ actors.Request, resp actors.Response) error {
+			if resp.Message.Text != "SHOUT" {
+				return errors.New("louder")
+			}
+			return nil
+		})
+	answer, err := actors.NewAgent("assistant", llm, actors.WithTools(echo())).Call(ctx, actors.Ask("?"))
+	require.NoError(t, err)
+	assert.Equal(t, "SHOUT", answer.Text)
+	assert.PanicsWithValue(t, `core: "model": Ensure needs a function; it is nil`, func() { llm.Ensure(nil) })
+}
+
+func TestOptionsOfThePromptWinOverThoseOfTheAgent(t *testing.T) {
+	model := newScript(says("a"), says("b"))
+	agent := actors.NewAgent("assistant", model.llm(), actors.WithOptions(actors.Options{
+		MaxTokens: 100, Temperature: actors.Value(0.5), Extra: map[string]any{"a": 1, "b": 1},
+	}))
+	for _, o := range []actors.Options{{}, {MaxTokens: 5, Effort: "low", Extra: map[string]any{"b": 2}}} {
+		_, err := agent.Call(t.Context(), actors.Prompt{Text: "?", Options: o})
+		require.NoError(t, err)
+	}
+	first, second := model.asked()[0].Options, model.asked()[1].Options
+	assert.Equal(t, actors.Options{MaxTokens: 100, Temperature: actors.Value(0.5), Extra: map[string]any{"a": 1, "b": 1}}, first)
+	assert.Equal(t, actors.Options{MaxTokens: 5, Temperature: actors.Value(0.5), Effort: "low", Extra: map[string]any{"a": 1, "b": 2}}, second)
+
+	_, err := agent.Call(t.Context(), actors.Prompt{Text: "?", Options: actors.Options{MaxTokens: -1}})
+	require.ErrorContains(t, err, "Options.MaxTokens is -1")
+	require.ErrorIs(t, err, core.ErrPermanent)
+	assert.Panics(t, func() {
+		actors.NewAgent("a", model.llm(), actors.WithOptions(actors.Options{Temperature: actors.Value(-1.0)}))
+	})
+}
+
+// A changed option is a changed input, which a resumed run notices.
+func TestOptionsArePartOfTheInput(t *testing.T) {
+	hash := func(o actors.Options) core.Hash {
+		h, err := core.HashOf(actors.Request{Messages: []actors.Message{actors.User("?")}, Options: o})
+		require.NoError(t, err)
+		return h
+	}
+	assert.Equal(t, hash(actors.Options{}), hash(actors.Options{}))
+	assert.NotEqual(t, hash(actors.Options{}), hash(actors.Options{Temperature: actors.Value(0.0)}))
+	assert.NotEqual(t, hash(actors.Options{MaxTokens: 1}), hash(actors.Options{MaxTokens: 2}))
+}
+
+func TestInstructionsAreBuiltForEachCallAndOnceOnly(t *testing.T) {
+	store := snapshot.NewMemoryStore()
+	model := newScript(asks(call("echo", `{"n":1}`)), says("done"))
+	built := 0
+	agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo()),
+		actors.WithInstructionsFunc(func(_ context.Context, p actors.Prompt) (string, error) {
+			built++
+			return "It is " + time.Now().String() + "; asked: " + p.Text, nil
+		}))
+	for range 2 { // the second time all of it is recalled
+		st, err := state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		answer, err := agent.Call(st.Context(t.Context()), actors.Ask("?"))
+		require.NoError(t, err)
+		assert.Equal(t, actors.RoleUser, answer.Messages[0].Role, "instructions are no part of the conversation")
+		require.NoError(t, st.Close())
+	}
+	assert.Equal(t, 1, built)
+	asked := model.asked()
+	assert.Equal(t, asked[0].Messages[0], asked[1].Messages[0], "the same in every turn")
+	assert.Contains(t, asked[0].Messages[0].Text, "; asked: ?")
+
+	failing := actors.NewAgent("assistant", model.llm(), actors.WithInstructionsFunc(func(context.Context, actors.Prompt) (string, error) { return "", errBoom }))
+	_, err := failing.Call(t.Context(), actors.Ask("?"))
+	require.ErrorIs(t, err, errBoom)
+}
+
+func TestAPictureOfAToolReachesTheModel(t *testing.T) {
+	picture := actors.Image("image/png", []byte("\x89PNG"))
+	for name, tool := range map[string]actors.Function{
+		"output": decorators.Tool("chart", "", func(context.Context, number) (actors.ToolOutput, error) {
+			return actors.ToolOutput{Parts: []actors.Part{picture}}, nil
+		}),
+		"part":  decorators.Tool("chart", "", func(context.Context, number) (actors.Part, error) { return picture, nil }),
+		"parts": decorators.Tool("chart", "", func(context.Context, number) ([]actors.Part, error) { return []actors.Part{picture}, nil }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := snapshot.NewMemoryStore()
+			model := newScript(asks(call("chart", `{"n":1}`)), says("nice"))
+			st, err := state.Open(t.Context(), store, "r")
+			require.NoError(t, err)
+			defer st.Close()
+			_, err = actors.NewAgent("assistant", model.llm(), actors.WithTools(tool)).
+				Call(st.Context(t.Context()), actors.Ask("?", picture))
+			require.NoError(t, err)
+			assert.Equal(t, []actors.Message{actors.ToolResult("1", "", picture)}, model.results())
+			assert.Equal(t, actors.User("?", picture), model.asked()[0].Messages[0])
+		})
+	}
+}
