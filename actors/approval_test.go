@@ -1,0 +1,205 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+type mail struct {
+	To   string `json:"to"`
+	Text string `json:"text"`
+}
+
+// office runs an agent that sends mail after approval, and resumes it.
+type office struct {
+	t     *testing.T
+	store *snapshot.MemoryStore
+	model *script
+	sent  []mail
+	tool  actors.Tool[mail, string]
+}
+
+func newOffice(t *testing.T, opts ...actors.Option) *office {
+	o := &office{t: t, store: snapshot.NewMemoryStore()}
+	o.model = newScript(asks(call("send_mail", `{"to":"ada","text":"hi"}`), call("echo", `{"n":1}`)), says("done"))
+	o.tool = decorators.Tool("send_mail", "Sends mail.", func(_ context.Context, in mail) (string, error) {
+		o.sent = append(o.sent, in)
+		return "sent to " + in.To, nil
+	}, append(opts, actors.WithApproval())...).
+		Require(func(_ context.Context, in mail) error {
+			if in.To == "spam" {
+				return errors.New("not to spam")
+			}
+			return nil
+		}).
+		Ensure(func(_ context.Context, in mail, out string) error {
+			if out != "sent to "+in.To {
+				return errors.New("sent to somebody else")
+			}
+			return nil
+		})
+	return o
+}
+
+// run begins or resumes the run and returns the answer and the open questions.
+func (o *office) run() (string, []core.Question, error) {
+	o.t.Helper()
+	st, err := state.Open(o.t.Context(), o.store, "r")
+	require.NoError(o.t, err)
+	defer st.Close()
+	answer, err := actors.NewAgent("assistant", o.model.llm(), actors.WithTools(o.tool, echo())).Call(st.Context(o.t.Context()), actors.Ask("?"))
+	var questions []core.Question
+	var e *core.InterruptedError
+	if errors.As(err, &e) {
+		questions = append(questions, core.Question{ID: e.Question, Text: e.Message})
+	}
+	return answer.Text, questions, err
+}
+
+func (o *office) answer(id string, v any) {
+	o.t.Helper()
+	require.NoError(o.t, state.Answer(o.t.Context(), o.store, "r", id, v))
+}
+
+func TestAToolWaitsForApproval(t *testing.T) {
+	o := newOffice(t)
+	_, questions, err := o.run()
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.Len(t, questions, 1)
+	assert.Equal(t, `Approve send_mail {"to":"ada","text":"hi"}`, questions[0].Text)
+	assert.Empty(t, o.sent)
+	_, _, err = o.run()
+	require.ErrorIs(t, err, core.ErrAwaiting, "still")
+
+	o.answer(questions[0].ID, actors.Approve())
+	text, _, err := o.run()
+	require.NoError(t, err)
+	assert.Equal(t, "done", text)
+	assert.Equal(t, []mail{{"ada", "hi"}}, o.sent)
+	assert.Equal(t, []actors.Message{actors.ToolResult("1", "sent to ada"), actors.ToolResult("2", "1")}, o.model.results())
+	assert.Len(t, o.model.asked(), 2)
+}
+
+func TestAnApprovalCanChangeTheArguments(t *testing.T) {
+	o := newOffice(t)
+	_, questions, _ := o.run()
+	changed, err := actors.ApproveWith(mail{"grace", "hello"})
+	require.NoError(t, err)
+	o.answer(questions[0].ID, changed)
+	_, _, err = o.run()
+	require.NoError(t, err)
+	assert.Equal(t, []mail{{"grace", "hello"}}, o.sent)
+	assert.Equal(t, "sent to grace", o.model.results()[0].Text)
+	_, err = actors.ApproveWith(func() {})
+	require.Error(t, err)
+}
+
+// The answer of another program is JSON.
+func TestChangedArgumentsThatDoNotFitAreAskedAgain(t *testing.T) {
+	o := newOffice(t)
+	_, questions, _ := o.run()
+	for _, arguments := range []string{`{"to":7,"text":"x"}`, `{"to":"ada"}`, `[]`} {
+		id := questions[0].ID
+		o.answer(id, actors.Approval{Approved: true, Arguments: []byte(arguments)})
+		_, questions, _ = o.run()
+		require.Len(t, questions, 1)
+		assert.NotEqual(t, id, questions[0].ID)
+		assert.Contains(t, questions[0].Text, "the changed arguments do not fit: ")
+	}
+	answer, err := state.JSONAnswer([]byte(`{"approved":true}`))
+	require.NoError(t, err)
+	o.answer(questions[0].ID, answer)
+	_, _, err = o.run()
+	require.NoError(t, err)
+	assert.Equal(t, []mail{{"ada", "hi"}}, o.sent)
+}
+
+func TestChangedArgumentsMeetTheConditionsToo(t *testing.T) {
+	o := newOffice(t)
+	_, questions, _ := o.run()
+	o.answer(questions[0].ID, actors.Approval{Approved: true, Arguments: []byte(`{"to":"spam","text":"x"}`)})
+	_, _, err := o.run()
+	require.NoError(t, err)
+	assert.Empty(t, o.sent)
+	assert.Equal(t, "error: not to spam", o.model.results()[0].Text)
+}
+
+func TestTheModelSeesWhyACallWasRefused(t *testing.T) {
+	for reason, want := range map[string]string{"": "error: not approved", "too late": "error: not approved: too late"} {
+		o := newOffice(t)
+		_, questions, _ := o.run()
+		o.answer(questions[0].ID, actors.Disapprove(reason))
+		text, _, err := o.run()
+		require.NoError(t, err)
+		assert.Equal(t, "done", text)
+		assert.Empty(t, o.sent)
+		assert.Equal(t, want, o.model.results()[0].Text)
+	}
+}
+
+func TestNobodyIsAskedAboutWhatConditionsRefuse(t *testing.T) {
+	o := newOffice(t)
+	o.model = newScript(asks(call("send_mail", `{"to":"spam","text":"hi"}`)), says("done"))
+	_, _, err := o.run()
+	require.NoError(t, err)
+	assert.Equal(t, "error: not to spam", o.model.results()[0].Text)
+}
+
+func TestAnApprovalHoldsForRetries(t *testing.T) {
+	o := newOffice(t, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
+	tries := 0
+	tool := o.tool
+	o.tool = tool.Ensure(func(context.Context, mail, string) error {
+		if tries++; tries < 3 {
+			return errBoom
+		}
+		return nil
+	})
+	_, questions, _ := o.run()
+	o.answer(questions[0].ID, actors.Approve())
+	_, _, err := o.run()
+	require.NoError(t, err)
+	assert.Equal(t, 3, tries)
+	assert.Len(t, o.sent, 3)
+}
+
+func TestARefusalIsRecordedAsWhatItIs(t *testing.T) {
+	o := newOffice(t)
+	store := o.store
+	call := func() error {
+		st, err := state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		defer st.Close()
+		_, err = o.tool.Call(st.Context(t.Context()), mail{"ada", "hi"})
+		return err
+	}
+	err := call()
+	var e *core.InterruptedError
+	require.ErrorAs(t, err, &e)
+	o.answer(e.Question, actors.Disapprove("no"))
+	for range 2 {
+		err = call()
+		require.ErrorIs(t, err, actors.ErrNotApproved)
+		require.ErrorIs(t, err, core.ErrPermanent)
+	}
+}
+
+func TestWithApprovalIsForToolsInRuns(t *testing.T) {
+	o := newOffice(t)
+	_, err := o.tool.Call(t.Context(), mail{"ada", "hi"})
+	require.ErrorIs(t, err, core.ErrNoRun)
+	assert.Panics(t, func() { actors.NewAgent("a", o.model.llm(), actors.WithApproval()) })
+	assert.Panics(t, func() { o.model.llm(actors.WithApproval()) })
+	assert.Equal(t, "send_mail", o.tool.Name())
+	assert.Equal(t, "send_mail", o.tool.Describe().Name)
+}

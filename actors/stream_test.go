@@ -1,0 +1,174 @@
+package actors_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// talking is an LLM that says words, one each second, and then answers with
+// them.
+func talking(words ...string) actors.LLM {
+	return actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+		for _, word := range words {
+			if err := pause(ctx, time.Second); err != nil {
+				return actors.Response{}, err
+			}
+			core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+		}
+		return says(strings.Join(words, "")), nil
+	})
+}
+
+func TestAStreamYieldsWhatIsSaidAndThenTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, ctx := newRun(t)
+		var (
+			answer actors.Answer
+			shown  []string
+		)
+		begin := time.Now()
+		for d, err := range actors.Stream(ctx, actors.NewAgent("assistant", talking("a ", "b ", "c")), actors.Ask("?"), &answer) {
+			require.NoError(t, err)
+			shown = append(shown, fmt.Sprintf("%v %s %v %q", time.Since(begin), d.Address, d.Part, d.Text))
+		}
+		assert.Equal(t, "a b c", answer.Text)
+		assert.Equal(t, []string{
+			`0s assistant/model begin ""`, `1s assistant/model text "a "`, `2s assistant/model text "b "`,
+			`3s assistant/model text "c"`, `3s assistant/model end ""`,
+		}, shown)
+	})
+}
+
+func TestAnLLMThatDoesNotStreamIsShownWhole(t *testing.T) {
+	asked := asks(call("echo", `{"n":1}`))
+	asked.Message.Text, asked.Message.Reasoning = "Let me see.", "Hm."
+	model := newScript(asked, says("done"))
+	var shown []string
+	var answer actors.Answer
+	for d, err := range actors.Stream(t.Context(), actors.NewAgent("assistant", model.llm(), actors.WithTools(echo())), actors.Ask("?"), &answer) {
+		require.NoError(t, err)
+		shown = append(shown, strings.TrimSpace(fmt.Sprintf("%v %s %s", d.Part, d.Name, d.Text)))
+	}
+	assert.Equal(t, []string{"begin", "reasoning  Hm.", "text  Let me see.", `tool_call echo {"n":1}`, "end", "begin", "text  done", "end"}, shown)
+}
+
+func TestAFailureIsTheLastOfAStream(t *testing.T) {
+	failing := decorators.Agent("failing", "", func(ctx context.Context, _ number) (int, error) {
+		core.Emit(ctx, core.Delta{Part: core.PartProgress, Text: "half"})
+		return 0, errBoom
+	})
+	var out int
+	var errs []error
+	for d, err := range actors.Stream(t.Context(), failing, number{}, &out) {
+		errs = append(errs, err)
+		if err == nil {
+			assert.Equal(t, "half", d.Text)
+		}
+	}
+	require.Len(t, errs, 2)
+	require.ErrorIs(t, errs[1], errBoom)
+}
+
+func TestLeavingTheLoopFailsNoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, ctx := newRun(t)
+		var answer actors.Answer
+		begin := time.Now()
+		for range actors.Stream(ctx, actors.NewAgent("assistant", talking("a ", "b ", "c")), actors.Ask("?"), &answer) {
+			break
+		}
+		assert.Equal(t, 3*time.Second, time.Since(begin))
+		assert.Equal(t, "a b c", answer.Text)
+		assert.Equal(t, []string{"assistant/model completed", "assistant completed"}, settled(st))
+	}) // and no goroutine stays: the bubble would not end
+}
+
+func TestALoopThatPanicsLeavesNoGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var answer actors.Answer
+		assert.PanicsWithValue(t, "oh", func() {
+			for range actors.Stream(t.Context(), actors.NewAgent("assistant", talking("a")), actors.Ask("?"), &answer) {
+				panic("oh")
+			}
+		})
+	})
+}
+
+func TestASlowLoopHoldsUpNoCallAndLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended atomic.Int64
+		agent := decorators.Agent("agent", "", func(ctx context.Context, _ number) (string, error) {
+			for i := range 1000 {
+				core.Emit(ctx, core.Delta{Part: core.PartText, Text: fmt.Sprint(i, " ")})
+			}
+			ended.Store(time.Now().UnixNano())
+			return "", nil
+		})
+		begin := time.Now().UnixNano()
+		var (
+			out    string
+			shown  strings.Builder
+			pieces int
+		)
+		for d, err := range actors.Stream(t.Context(), agent, number{}, &out) {
+			require.NoError(t, err)
+			shown.WriteString(d.Text)
+			pieces++
+			require.NoError(t, pause(t.Context(), time.Hour))
+		}
+		assert.Equal(t, begin, ended.Load(), "the call took no time")
+		assert.Less(t, pieces, 1000, "neighbours are joined")
+		assert.True(t, strings.HasPrefix(shown.String(), "0 1 2 ") && strings.HasSuffix(shown.String(), "998 999 "))
+		assert.Len(t, strings.Fields(shown.String()), 1000)
+	})
+}
+
+func TestAStreamOfARecalledCallIsItsResult(t *testing.T) {
+	store := snapshot.NewMemoryStore()
+	model := newScript(says("done"))
+	for _, want := range []int{3, 0} {
+		st, err := state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		var answer actors.Answer
+		deltas := 0
+		for _, err := range actors.Stream(st.Context(t.Context()), actors.NewAgent("assistant", model.llm()), actors.Ask("?"), &answer) {
+			require.NoError(t, err)
+			deltas++
+		}
+		assert.Equal(t, want, deltas)
+		assert.Equal(t, "done", answer.Text)
+		require.NoError(t, st.Close())
+	}
+}
+
+func TestParallelToolsShowTheirProgress(t *testing.T) {
+	tool := decorators.Tool("work", "", func(ctx context.Context, in number) (int, error) {
+		core.Emit(ctx, core.Delta{Part: core.PartProgress, Text: fmt.Sprint(in.N)})
+		return in.N, nil
+	})
+	model := newScript(asks(call("work", `{"n":1}`), call("work", `{"n":2}`)), says("done"))
+	_, ctx := newRun(t)
+	progress := map[string]string{}
+	var answer actors.Answer
+	for d, err := range actors.Stream(ctx, actors.NewAgent("assistant", model.llm(), actors.WithTools(tool)), actors.Ask("?"), &answer) {
+		require.NoError(t, err)
+		if d.Part == core.PartProgress {
+			progress[d.Address.String()] = d.Text
+		}
+	}
+	assert.Equal(t, map[string]string{"assistant/work": "1", "assistant/work#2": "2"}, progress)
+}
