@@ -1,0 +1,52 @@
+package actorstest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Endings lists how the calls of a run ended, in the order in which they did:
+// "address status", and the number of attempts if there were several. A call
+// that was suspended and went on later is listed for each time.
+func Endings(records []core.Record) []string {
+	var lines []string
+	for i := range records {
+		r := &records[i]
+		if !r.Kind.IsCall() || !r.IsOutcome() && !r.IsSuspension() {
+			continue
+		}
+		line := fmt.Sprintf("%s %s", r.Address, r.Status)
+		if r.Attempt > 0 {
+			line += fmt.Sprintf(" after %d attempts", r.Attempt+1)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// CheckCalls reports to t unless the calls of a run ended so, in any order:
+// what runs in parallel ends in any. The form of a line is that of [Endings].
+func CheckCalls(t T, records []core.Record, want ...string) {
+	t.Helper()
+	got, want := Endings(records), slices.Clone(want)
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("actorstest: the calls ended otherwise:\ngot\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// Usage is what the attempts of a run consumed together, as they were
+// recorded.
+func Usage(records []core.Record) core.Usage {
+	var sum core.Usage
+	for i := range records {
+		if r := &records[i]; r.Kind == core.KindLLM && r.Detail != nil {
+			sum = sum.Plus(r.Detail.Usage)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,142 @@
+package actorstest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+)
+
+// T is the part of *testing.T and *testing.B that this package needs.
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Cleanup(func())
+}
+
+// A Step answers one request of a [Script].
+type Step func(context.Context, actors.Request) (actors.Response, error)
+
+// Say answers with a text, word by word if somebody watches.
+func Say(text string) Step {
+	return func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+		for _, word := range strings.SplitAfter(text, " ") {
+			core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+		}
+		return actors.Response{Message: actors.Assistant(text)}, nil
+	}
+}
+
+// Calls answers with tool calls. Those without an ID get call_1, call_2 and so
+// on, by their place in the conversation.
+func Calls(calls ...actors.ToolCall) Step {
+	return func(_ context.Context, req actors.Request) (actors.Response, error) {
+		before := 0
+		for _, msg := range req.Messages {
+			before += len(msg.ToolCalls)
+		}
+		asked := slices.Clone(calls)
+		for i := range asked {
+			if asked[i].ID == "" {
+				asked[i].ID = fmt.Sprintf("call_%d", before+i+1)
+			}
+		}
+		return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, ToolCalls: asked}}, nil
+	}
+}
+
+// Call is a call of the tool of that name. Arguments that are a string are
+// sent as they are, well-formed or not; any other value as JSON. Call panics
+// if it has none.
+func Call(name string, arguments any) actors.ToolCall {
+	if text, ok := arguments.(string); ok {
+		return actors.ToolCall{Name: name, Arguments: text}
+	}
+	data, err := json.Marshal(arguments)
+	if err != nil {
+		panic(fmt.Sprintf("actorstest: Call(%q): %v", name, err))
+	}
+	return actors.ToolCall{Name: name, Arguments: string(data)}
+}
+
+// Fail fails the attempt with err.
+func Fail(err error) Step {
+	return func(context.Context, actors.Request) (actors.Response, error) { return actors.Response{}, err }
+}
+
+// Using adds the usage to what the step answers.
+func (s Step) Using(u core.Usage) Step {
+	return func(ctx context.Context, req actors.Request) (actors.Response, error) {
+		resp, err := s(ctx, req)
+		resp.Usage = u
+		return resp, err
+	}
+}
+
+// ErrScriptEnded is the failure of a request after the last step.
+var ErrScriptEnded = errors.New("actorstest: the script has ended")
+
+// A Script is a language model that answers each request with its next step.
+// It is for many goroutines, which share the steps.
+type Script struct {
+	t T
+
+	mu       sync.Mutex
+	steps    []Step
+	played   int
+	requests []actors.Request
+}
+
+// NewScript makes a script. A request after its last step fails for good, and
+// is reported to t; so are steps that are left over when the test ends.
+func NewScript(t T, steps ...Step) *Script {
+	t.Helper()
+	s := &Script{t: t, steps: slices.Clone(steps)}
+	t.Cleanup(func() {
+		t.Helper()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.played < len(s.steps) {
+			t.Errorf("actorstest: the script stopped before step %d of %d", s.played+1, len(s.steps))
+		}
+	})
+	return s
+}
+
+// LLM returns the actor that asks the model.
+func (s *Script) LLM(name string, opts ...actors.Option) actors.LLM {
+	return actors.NewLLM(name, "", s.respond, opts...)
+}
+
+func (s *Script) respond(ctx context.Context, req actors.Request) (actors.Response, error) {
+	step := s.take(req)
+	if step == nil {
+		s.t.Errorf("%v, and it is asked again", ErrScriptEnded)
+		return actors.Response{}, core.Permanent(ErrScriptEnded)
+	}
+	return step(ctx, req)
+}
+
+func (s *Script) take(req actors.Request) Step {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = append(s.requests, req)
+	if s.played == len(s.steps) {
+		return nil
+	}
+	s.played++
+	return s.steps[s.played-1]
+}
+
+// Requests returns everything the model was asked, in order.
+func (s *Script) Requests() []actors.Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.requests)
+}
