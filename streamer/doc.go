@@ -57,6 +57,20 @@
 // that many clients do not take the processor from the runs: for 5 ms, with more
 // than 100 clients for 50 µs each, and for 100 ms at most.
 //
+// # Other clients
+//
+// A browser's EventSource follows a stream, and so does every client that keeps
+// to the HTML standard. The data comes first in an event and the ID last, and
+// nothing but an event ends with an empty line, for those that do not quite.
+// Two that many people have need care:
+//
+//   - The client of r3labs/sse delivers events that were cut off. The example of
+//     package streamer/r3labs has the loop around it that it needs.
+//   - @microsoft/fetch-event-source moves its cursor when it has read the ID,
+//     which may be a byte before the end of the event. Keep the ID of the last
+//     message, and give it a fetch that sends that:
+//     (url, init) => fetch(url, {...init, headers: {...init.headers, "last-event-id": last}}).
+//
 // # Slow clients
 //
 // A client is served from what the handler keeps and has no queue of its own.

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/r3labs/sse/v2"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer/r3labs"
+)
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "r3labs:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	// The server that the program has, with a stream of its own.
+	server := sse.New()
+	defer server.Close()
+	server.AutoReplay = false // runs would never be forgotten
+	var connected sync.WaitGroup
+	connected.Add(2)
+	server.OnSubscribe = func(string, *sse.Subscriber) { connected.Done() }
+	server.CreateStream("orders")
+
+	// The runs in it. The guard is what is served: one client that does not read
+	// would hold up all of a stream.
+	guard := r3labs.Guard(server, 10*time.Second)
+	pub, err := r3labs.New(server, r3labs.Options{Guard: guard})
+	if err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	site := &http.Server{Handler: guard, ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- site.Serve(listener) }()
+	url := "http://" + listener.Addr().String() + "/sse"
+	fmt.Printf("Runs are at %s?stream=runs, one of them at %s?stream=prices-oslo.\n", url, url)
+
+	watching, stop := context.WithCancel(ctx)
+	var clients sync.WaitGroup
+	ended := make(chan string, 2)
+	for _, stream := range []string{"orders", "runs"} {
+		clients.Go(func() { watch(watching, url, stream, ended) })
+	}
+	connected.Wait()
+
+	server.Publish("orders", &sse.Event{Event: []byte("order"), Data: []byte(`{"order":"4711"}`)})
+	var runs sync.WaitGroup
+	for _, city := range []string{"oslo", "riga"} {
+		runs.Go(func() { fetchPrice(ctx, pub, city) })
+	}
+	runs.Wait()
+	for range 2 {
+		fmt.Printf("%s has ended.\n", <-ended)
+	}
+	stop()
+	clients.Wait()
+	err = pub.Close(ctx)
+	return errors.Join(err, site.Close(), ignoreClosed(<-served))
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// watch prints the events of a stream with the client of the library.
+func watch(ctx context.Context, url, stream string, ended chan<- string) {
+	err := sse.NewClient(url).SubscribeWithContext(ctx, stream, func(e *sse.Event) {
+		var record struct {
+			RunID string  `json:"run_id"`
+			Name  string  `json:"name"`
+			Error string  `json:"original_error"`
+			Delay float64 `json:"retry_delay"`
+		}
+		if err := json.Unmarshal(e.Data, &record); err != nil {
+			fmt.Fprintln(os.Stderr, "r3labs:", stream, err)
+			return
+		}
+		switch event := string(e.Event); event {
+		case "retrying":
+			fmt.Printf("%s: %s failed with %q and is tried again in %.1f s\n", record.RunID, record.Name, record.Error, record.Delay)
+		case "completed":
+			fmt.Printf("%s: %s is done\n", record.RunID, record.Name)
+		case "order":
+			fmt.Printf("an order of the program's own: %s\n", e.Data)
+		case "run_completed", "run_failed":
+			ended <- record.RunID
+		}
+	})
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, "r3labs:", err)
+	}
+}
+
+// City is where to ask for a price.
+type City struct {
+	Name string `json:"name"`
+}
+
+// fetchPrice is a run whose tool fails twice.
+func fetchPrice(ctx context.Context, pub *r3labs.Publisher, city string) {
+	attempts := 0
+	fetch := decorators.Tool("fetch_price", "Fetches the price of a city.", func(context.Context, City) (int, error) {
+		if attempts++; attempts < 3 {
+			return 0, core.Retryable(errors.New("the price service is down"))
+		}
+		return 42, nil
+	}, actors.WithRetry(core.RetryConfig{InitialDelay: 300 * time.Millisecond}))
+	st := state.New(state.WithRunID("prices-"+city), state.WithPublisher(pub))
+	if _, err := fetch.Call(st.Context(ctx), City{city}); err != nil {
+		fmt.Fprintln(os.Stderr, "r3labs:", err)
+	}
+	if err := st.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, "r3labs:", err)
+	}
+}

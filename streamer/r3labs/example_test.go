@@ -1,0 +1,144 @@
+package r3labs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"regexp"
+	"time"
+
+	"github.com/r3labs/sse/v2"
+	"gopkg.in/cenkalti/backoff.v1"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/r3labs"
+)
+
+// fetchOnce runs a tool that fails at first, in a run of the ID.
+func fetchOnce(runID string, publisher state.Publisher) {
+	tries := 0
+	fetch := decorators.Tool("fetch", "Fetches.", func(context.Context, struct{}) (string, error) {
+		if tries++; tries == 1 {
+			return "", core.Retryable(errors.New("connection lost"))
+		}
+		return "done", nil
+	}, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
+	st := state.New(state.WithRunID(runID), state.WithPublisher(publisher))
+	if _, err := fetch.Call(st.Context(context.Background()), struct{}{}); err != nil {
+		panic(err)
+	}
+	if err := st.Close(); err != nil {
+		panic(err)
+	}
+}
+
+// A program that has a server of r3labs/sse publishes its runs into that.
+func Example() {
+	server := sse.New()
+	server.AutoReplay = false
+	subscribed := make(chan struct{})
+	server.OnSubscribe = func(string, *sse.Subscriber) { close(subscribed) }
+	guard := r3labs.Guard(server, 10*time.Second)
+	site := httptest.NewServer(guard)
+	pub, err := r3labs.New(server, r3labs.Options{Guard: guard})
+	if err != nil {
+		panic(err)
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = sse.NewClient(site.URL).SubscribeWithContext(ctx, "runs", func(e *sse.Event) {
+			fmt.Printf("%s\n", e.Event)
+			if string(e.Event) == "run_completed" {
+				cancel()
+			}
+		})
+	}()
+	<-subscribed
+	fetchOnce("demo", pub)
+	<-ended
+	if err := pub.Close(context.Background()); err != nil {
+		panic(err)
+	}
+	site.Close()
+	server.Close()
+	// Output:
+	// run_started
+	// started
+	// failed
+	// retrying
+	// started
+	// completed
+	// run_completed
+}
+
+// The client of r3labs/sse follows a streamer.Handler, too. It needs a loop
+// around it: it does not come back after a clean end, and when it comes back
+// itself it gives up after 15 minutes. It delivers events that were cut off, and
+// moves its cursor by them, so that the loop checks events and keeps the cursor.
+func Example_clientOfAHandler() {
+	dash, err := streamer.New(nil, streamer.Options{})
+	if err != nil {
+		panic(err)
+	}
+	site := httptest.NewServer(dash)
+	fetchOnce("demo", dash)
+
+	client := sse.NewClient(site.URL+"/events?run=demo", sse.ClientMaxBufferSize(1<<20)) // an event has 256 KB at most
+	client.ReconnectStrategy = &backoff.StopBackOff{}                                    // the loop reconnects
+	cursor, newest := "", map[string]uint64{}
+	for ended := false; !ended; {
+		ctx, cancel := context.WithCancel(context.Background())
+		client.LastEventID.Store([]byte(cursor))
+		_ = client.SubscribeRawWithContext(ctx, func(e *sse.Event) {
+			var record struct {
+				RunID    string `json:"run_id"`
+				Seq      uint64 `json:"seq"`
+				Replayed bool   `json:"replayed"`
+			}
+			if ended || json.Unmarshal(e.Data, &record) != nil || string(e.ID) == cursor && !record.Replayed {
+				return // it was cut off
+			}
+			if wholeID.Match(e.ID) {
+				cursor = string(e.ID)
+			}
+			if !record.Replayed && record.Seq > 0 {
+				if record.Seq <= newest[record.RunID] {
+					return // its ID was cut off the time before
+				}
+				newest[record.RunID] = record.Seq
+			}
+			fmt.Printf("%s %s\n", e.ID, e.Event)
+			if ended = string(e.Event) == "run_completed"; ended {
+				cancel()
+			}
+		})
+		cancel()
+		if !ended {
+			time.Sleep(2 * time.Second)
+		}
+	}
+	if err := dash.Close(context.Background()); err != nil {
+		panic(err)
+	}
+	site.Close()
+	// Output:
+	// 1-1 run_started
+	// 1-2 started
+	// 1-3 failed
+	// 1-4 retrying
+	// 1-5 started
+	// 1-6 completed
+	// 1-7 run_completed
+}
+
+// wholeID matches an ID that was not cut off before its hyphen.
+var wholeID = regexp.MustCompile(`^\d+-\d+$`)

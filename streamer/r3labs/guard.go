@@ -1,0 +1,126 @@
+package r3labs
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/r3labs/sse/v2"
+)
+
+// Guarded is the server behind a [Guard].
+type Guarded struct {
+	server  *sse.Server
+	timeout time.Duration
+
+	mu      sync.Mutex // guards what follows; held while a stream is removed
+	clients map[string]int
+	left    []func(stream string)
+}
+
+var _ http.Handler = (*Guarded)(nil)
+
+// Guard returns a handler that serves the server, and ends the connection of a
+// client that does not take what it is sent within the write timeout: until
+// then all clients of its stream wait. Other middleware must let
+// http.ResponseController through. It panics if the timeout is not above 0.
+func Guard(server *sse.Server, writeTimeout time.Duration) *Guarded {
+	if server == nil {
+		panic(errors.New("r3labs: Guard of a nil server"))
+	}
+	if writeTimeout <= 0 {
+		panic(errors.New("r3labs: the write timeout of Guard is " + writeTimeout.String() + ": allowed is above 0"))
+	}
+	return &Guarded{server: server, timeout: writeTimeout, clients: make(map[string]int)}
+}
+
+// ServeHTTP serves the stream that the query names.
+func (g *Guarded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	name := req.URL.Query().Get("stream")
+	g.enter(name)
+	defer g.leave(name)
+	ctx, cancel := context.WithCancel(req.Context())
+	defer cancel()
+	req = req.Clone(ctx)
+	if _, err := strconv.Atoi(req.Header.Get("Last-Event-ID")); err != nil {
+		req.Header.Del("Last-Event-ID") // the server refuses it, and has no use for it
+	}
+	t := &timely{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.timeout, cancel: cancel}
+	defer func() { _ = t.control.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	g.server.ServeHTTP(t, req)
+}
+
+func (g *Guarded) enter(name string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.clients[name]++
+}
+
+func (g *Guarded) leave(name string) {
+	g.mu.Lock()
+	g.clients[name]--
+	last := g.clients[name] == 0
+	if last {
+		delete(g.clients, name)
+	}
+	left := g.left
+	g.mu.Unlock()
+	if !last {
+		return
+	}
+	for _, f := range left {
+		f(name)
+	}
+}
+
+// add has f called when the last client of a stream has gone.
+func (g *Guarded) add(f func(stream string)) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.left = append(g.left, f)
+}
+
+// remove removes a stream that nobody is connected to. Nobody can connect
+// meanwhile.
+func (g *Guarded) remove(name string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.clients[name] > 0 {
+		return false
+	}
+	g.server.RemoveStream(name)
+	return true
+}
+
+// timely writes within a deadline. The server does not look at errors of a
+// write, so that the first one ends the request.
+type timely struct {
+	http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+	cancel  context.CancelFunc
+}
+
+func (t *timely) Write(p []byte) (int, error) {
+	t.extend()
+	n, err := t.ResponseWriter.Write(p)
+	if err != nil {
+		t.cancel()
+	}
+	return n, err
+}
+
+// Flush implements http.Flusher, which the server asks for.
+func (t *timely) Flush() {
+	t.extend()
+	if err := t.control.Flush(); err != nil {
+		t.cancel()
+	}
+}
+
+// extend sets the deadline. Where the writer of a test or of a middleware
+// cannot, nothing is lost but that.
+func (t *timely) extend() { _ = t.control.SetWriteDeadline(time.Now().Add(t.timeout)) }

@@ -1,0 +1,270 @@
+package r3labs
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/r3labs/sse/v2"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Options are the settings of a [Publisher].
+type Options struct {
+	// Guard is the guard that serves the server. Streams of runs that ended are
+	// removed once nobody is connected to them. Without one, none is removed.
+	Guard *Guarded
+
+	// All is the name of the stream of all runs. Defaults to "runs"; "-" is none.
+	All string
+
+	// Stream is the name of the stream of a run; empty for a run without one.
+	// Defaults to the run's ID. A run whose stream has the name of All is in that
+	// alone. It is called by whoever publishes.
+	Stream func(runID string) string
+
+	// Queue is how many events of a stream may wait for the server. Defaults to
+	// 1,024.
+	Queue int
+
+	// AutoReplay accepts a server that has AutoReplay on. The package
+	// documentation says what that costs.
+	AutoReplay bool
+
+	// Redact is applied to every text of what calls got and returned, as
+	// core.Record.Redacted does. Nil leaves texts as they are.
+	Redact func(text string) string
+}
+
+const defaultQueue = 1024
+
+// A Publisher publishes records into streams of a server. It is a publisher of
+// runs, for many goroutines; Close ends it.
+type Publisher struct {
+	server  *sse.Server
+	options Options
+	all     *stream // nil without one
+
+	mu      sync.RWMutex // guards what follows
+	streams map[string]*stream
+	closed  bool
+	sending sync.WaitGroup // goroutines that empty queues
+
+	counters counters
+}
+
+type counters struct {
+	sent    atomic.Uint64
+	lost    atomic.Uint64
+	refused atomic.Uint64
+}
+
+// New returns a publisher into the server. The server is the caller's: it is
+// closed after the publisher.
+func New(server *sse.Server, options Options) (*Publisher, error) {
+	switch {
+	case server == nil:
+		return nil, errors.New("r3labs: the server is nil")
+	case server.EncodeBase64:
+		return nil, errors.New("r3labs: the server has EncodeBase64 on: only its own client could read the events; turn it off")
+	case server.AutoReplay && !options.AutoReplay:
+		return nil, errors.New("r3labs: the server has AutoReplay on: it would keep every event for ever, replace their IDs, and repeat events to clients that come back; set server.AutoReplay = false before New, or Options.AutoReplay to accept that")
+	case server.EventTTL != 0 && !server.AutoReplay:
+		return nil, fmt.Errorf("r3labs: the server has an EventTTL of %v and AutoReplay off: it would take every event for expired; set it to 0", server.EventTTL)
+	case options.Queue < 0:
+		return nil, fmt.Errorf("r3labs: Options.Queue is %d: allowed is 1 and more, or 0 for %d", options.Queue, defaultQueue)
+	case options.Guard != nil && options.Guard.server != server:
+		return nil, errors.New("r3labs: Options.Guard is of another server")
+	}
+	if options.Queue == 0 {
+		options.Queue = defaultQueue
+	}
+	if options.All == "" {
+		options.All = "runs"
+	}
+	p := &Publisher{server: server, options: options, streams: make(map[string]*stream)}
+	if options.All != "-" {
+		s, err := p.open(options.All)
+		if err != nil {
+			return nil, err
+		}
+		s.generation = randomGeneration()
+		p.all = s
+	}
+	if options.Guard != nil {
+		options.Guard.add(p.left)
+	}
+	return p, nil
+}
+
+// randomGeneration is for IDs that no other process gives.
+func randomGeneration() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // which never fails
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// open makes the stream of the name, and its stream in the server. p.mu is held,
+// or nobody else has p.
+func (p *Publisher) open(name string) (*stream, error) {
+	s := &stream{name: name, limit: p.options.Queue, own: !p.server.StreamExists(name)}
+	// A stream that is there keeps what was set when it was created.
+	if there := p.server.CreateStream(name); there.AutoReplay && !p.options.AutoReplay {
+		return nil, fmt.Errorf("r3labs: there is a stream %q with AutoReplay, created before: name another, or set Options.AutoReplay to accept it", name)
+	}
+	p.streams[name] = s
+	return s, nil
+}
+
+// Publish puts the record into the queues of its run's stream and of that of all
+// runs. It never waits. After Close it does nothing.
+func (p *Publisher) Publish(rec core.Record) {
+	rec = rec.Redacted(p.options.Redact)
+	name := rec.RunID
+	if p.options.Stream != nil {
+		name = p.options.Stream(rec.RunID)
+	}
+	e := &event{rec: &rec}
+	p.mu.RLock()
+	s := p.streams[name]
+	if s == nil && name != "" && !p.closed {
+		p.mu.RUnlock()
+		p.create(name)
+		p.mu.RLock()
+		s = p.streams[name]
+	}
+	defer p.mu.RUnlock()
+	if p.closed {
+		return
+	}
+	if s == nil && name != "" {
+		p.counters.refused.Add(1)
+	}
+	if s != nil && s != p.all {
+		p.push(s, e)
+	}
+	if p.all != nil {
+		p.push(p.all, e)
+	}
+}
+
+// create makes the stream of a run, unless it is there by now. A stream that
+// cannot be used is not tried again.
+func (p *Publisher) create(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, there := p.streams[name]; there || p.closed {
+		return
+	}
+	if _, err := p.open(name); err != nil {
+		p.streams[name] = nil
+	}
+}
+
+// push queues an event, and starts what empties the queue. p.mu is held.
+func (p *Publisher) push(s *stream, e *event) {
+	starts, lost := s.push(e)
+	if lost {
+		p.counters.lost.Add(1)
+	}
+	if starts {
+		p.sending.Go(func() { p.send(s) })
+	}
+}
+
+// send sends what is in the queue, until it is empty.
+func (p *Publisher) send(s *stream) {
+	for {
+		q, more := s.pop()
+		if !more {
+			break
+		}
+		// A stream that the server no longer has is passed over: with AutoStream
+		// it goes with its last client, and with Close all of them do.
+		p.server.Publish(s.name, s.encode(q))
+		if q.event != nil {
+			p.counters.sent.Add(1)
+		}
+	}
+	p.retire(s)
+}
+
+// left is called when the last client of a stream has gone.
+func (p *Publisher) left(name string) {
+	p.mu.RLock()
+	s := p.streams[name]
+	p.mu.RUnlock()
+	if s != nil {
+		p.retire(s)
+	}
+}
+
+// retire removes the stream of a run that ended, if all was sent and nobody is
+// connected.
+func (p *Publisher) retire(s *stream) {
+	if p.options.Guard == nil || !s.over() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.streams[s.name] != s || !s.over() {
+		return
+	}
+	if p.options.Guard.remove(s.name) {
+		delete(p.streams, s.name)
+	}
+}
+
+// Stats are the counters of a [Publisher].
+type Stats struct {
+	Streams int    // that it publishes into
+	Sent    uint64 // events that the server has taken
+	Lost    uint64 // events that did not fit into the queue of a stream
+	Refused uint64 // events of runs whose stream cannot be used
+}
+
+// Stats returns the counters.
+func (p *Publisher) Stats() Stats {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	n := 0
+	for _, s := range p.streams {
+		if s != nil {
+			n++
+		}
+	}
+	return Stats{Streams: n, Sent: p.counters.sent.Load(), Lost: p.counters.lost.Load(), Refused: p.counters.refused.Load()}
+}
+
+// Close sends what is queued, and with a guard removes the streams that this
+// publisher created and nobody is connected to. It waits until that is done, or
+// until ctx ends, with its error: then a client that does not read holds the
+// server up, until the server is closed. Closing twice is fine.
+func (p *Publisher) Close(ctx context.Context) error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.sending.Wait()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return fmt.Errorf("r3labs: close: %w", context.Cause(ctx))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, s := range p.streams {
+		if s != nil && s.own && p.options.Guard != nil && p.options.Guard.remove(name) {
+			delete(p.streams, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package r3labs_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/r3labs/sse/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/streamer/r3labs"
+)
+
+// subscribe reads a stream with the client of r3labs/sse until a run ends.
+func subscribe(t *testing.T, url, stream, until string, take func(*sse.Event)) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err := sse.NewClient(url).SubscribeWithContext(ctx, stream, func(e *sse.Event) {
+		take(e)
+		if strings.HasPrefix(string(e.Event), "run_completed") && strings.Contains(string(e.Data), `"run_id":"`+until+`"`) {
+			cancel()
+		}
+	})
+	if ctx.Err() == nil {
+		assert.NoError(t, err)
+	}
+}
+
+// TestClientThatStalledIsEndedAndTheOthersGoOn has one that connects and never
+// reads, on a real socket.
+func TestClientThatStalledIsEndedAndTheOthersGoOn(t *testing.T) {
+	server := newServer()
+	subscribed := make(chan struct{}, 2)
+	server.OnSubscribe = func(string, *sse.Subscriber) { subscribed <- struct{}{} }
+	guard := r3labs.Guard(server, 200*time.Millisecond)
+	site := httptest.NewServer(guard)
+	defer site.Close()
+	defer server.Close()
+	p := newPublisher(t, server, r3labs.Options{Guard: guard, Queue: 50})
+
+	stalled, err := net.Dial("tcp", site.Listener.Addr().String())
+	require.NoError(t, err)
+	defer stalled.Close()
+	require.NoError(t, stalled.(*net.TCPConn).SetReadBuffer(4<<10))
+	_, err = fmt.Fprint(stalled, "GET /?stream=runs HTTP/1.1\r\nHost: x\r\n\r\n")
+	require.NoError(t, err)
+
+	const records = 2000
+	var reading sync.WaitGroup
+	got, missed := 0, uint64(0)
+	reading.Go(func() {
+		subscribe(t, site.URL, "runs", "a", func(e *sse.Event) {
+			if string(e.Event) != "gap" {
+				got++
+				return
+			}
+			missed += event{data: string(e.Data)}.decode(t).Missed
+		})
+	})
+	<-subscribed
+	<-subscribed
+	large := strings.Repeat("x", 50<<10)
+	for seq := uint64(1); seq < records; seq++ {
+		p.Publish(logged("a", seq, large)) // far more than sockets hold; it never waits
+	}
+	p.Publish(ended("a", records))
+	go func() { // until one gets through: the end, too, may be among what is lost
+		for seq := uint64(records + 1); ; seq++ {
+			p.Publish(ended("a", seq))
+			select {
+			case <-t.Context().Done():
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
+	reading.Wait()
+	assert.Positive(t, got)
+	assert.LessOrEqual(t, uint64(records), uint64(got)+missed, "each event came, or is counted in a gap")
+}
+
+func BenchmarkPublish(b *testing.B) {
+	for _, c := range []struct {
+		name   string
+		client bool
+	}{{"nobody watches", false}, {"a client that does not read", true}} {
+		b.Run(c.name, func(b *testing.B) {
+			server := newServer()
+			defer server.Close()
+			p := newPublisher(b, server, r3labs.Options{})
+			if c.client {
+				_ = connect(b, server, "runs", "")
+			}
+			rec := logged("a", 1, "a line")
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Publish(rec)
+			}
+		})
+	}
+}

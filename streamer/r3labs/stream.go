@@ -1,0 +1,130 @@
+package r3labs
+
+import (
+	"encoding/json"
+	"strconv"
+	"sync"
+
+	"github.com/r3labs/sse/v2"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer/internal/wire"
+)
+
+// maxData is how long the data of an event may be: with its name and ID it is
+// below the 64 KB that the client of r3labs/sse can read.
+const maxData = 60 << 10
+
+// event is a record that is encoded once for all its streams, by the goroutine
+// that sends it first.
+type event struct {
+	once sync.Once
+	rec  *core.Record
+	data []byte
+}
+
+func (e *event) bytes() []byte {
+	e.once.Do(func() { e.data = wire.JSON(e.rec, maxData) })
+	return e.data
+}
+
+// stream is the queue of one stream.
+type stream struct {
+	name       string
+	limit      int
+	own        bool   // it was not there before
+	generation uint64 // in the IDs of the stream of all runs; 0 in those of a run
+
+	mu      sync.Mutex // guards what follows
+	queue   []queued
+	lost    uint64 // events since the last one in the queue
+	sending bool
+	ended   bool // the run, by the newest record
+
+	// The rest belongs to the goroutine that sends, one at a time.
+	n      uint64 // events of the stream of all runs
+	lastID []byte
+}
+
+// queued is an event and how many were lost before it. Without an event it is
+// the gap alone.
+type queued struct {
+	event *event
+	lost  uint64
+}
+
+// push queues an event. If starts, the caller starts sending.
+func (s *stream) push(e *event) (starts, lost bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.rec.Kind == core.KindRun {
+		s.ended = e.rec.Status != core.StatusStarted
+	}
+	if len(s.queue) >= s.limit {
+		s.lost++
+		return false, true // it is being sent
+	}
+	s.queue = append(s.queue, queued{event: e, lost: s.lost})
+	s.lost = 0
+	starts, s.sending = !s.sending, true
+	return starts, false
+}
+
+// pop takes the next event to send. If there is none, sending has ended.
+func (s *stream) pop() (q queued, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case len(s.queue) > 0 && s.queue[0].lost > 0:
+		q = queued{lost: s.queue[0].lost}
+		s.queue[0].lost = 0
+	case len(s.queue) > 0:
+		q = s.queue[0]
+		s.queue[0] = queued{}
+		s.queue = s.queue[1:]
+	case s.lost > 0:
+		q = queued{lost: s.lost}
+		s.lost = 0
+	default:
+		s.queue, s.sending = nil, false
+		return queued{}, false
+	}
+	return q, true
+}
+
+// over reports whether the run ended and all of it was sent.
+func (s *stream) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own && s.generation == 0 && s.ended && !s.sending
+}
+
+// encode makes an event of the server. The server changes what it is given.
+func (s *stream) encode(q queued) *sse.Event {
+	if q.event == nil {
+		gap := wire.Gap{Missed: q.lost}
+		if s.generation == 0 {
+			gap.RunID = s.name
+		}
+		data, _ := json.Marshal(gap) // which strings and numbers always are
+		s.n += q.lost
+		if s.generation != 0 {
+			s.lastID = s.id(s.generation, s.n)
+		}
+		return &sse.Event{ID: s.lastID, Event: []byte("gap"), Data: data}
+	}
+	r := q.event.rec
+	switch {
+	case s.generation != 0:
+		s.n++
+		s.lastID = s.id(s.generation, s.n)
+	case !r.Replayed && r.Seq > 0:
+		s.lastID = s.id(r.Generation, r.Seq)
+	}
+	return &sse.Event{ID: s.lastID, Event: []byte(wire.Name(r)), Data: q.event.bytes()}
+}
+
+func (s *stream) id(generation, n uint64) []byte {
+	b := strconv.AppendUint(nil, generation, 10)
+	return strconv.AppendUint(append(b, '-'), n, 10)
+}

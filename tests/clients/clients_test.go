@@ -1,0 +1,182 @@
+package clients
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	r3labs "github.com/r3labs/sse/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	tmaxmax "github.com/tmaxmax/go-sse"
+	"gopkg.in/cenkalti/backoff.v1"
+
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// event is what a client made of an event.
+type event struct {
+	ID, Name, Data string
+}
+
+// follow follows the stream at a URL and calls take for each event, until that
+// returns false.
+type follow func(t *testing.T, url string, take func(event) bool)
+
+var clients = map[string]follow{
+	"streamer.Client":               ours,
+	"r3labs/sse":                    withR3labs,
+	"tmaxmax/go-sse":                withTmaxmax,
+	"eventsource":                   fromNPM("eventsource"),
+	"eventsource-parser":            fromNPM("eventsource-parser"),
+	"@microsoft/fetch-event-source": fromNPM("fetch-event-source"),
+}
+
+func ours(t *testing.T, url string, take func(event) bool) {
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	client := &streamer.Client{URL: url, HTTPClient: &http.Client{Transport: transport}, MaxDelay: time.Millisecond}
+	for e, err := range client.Events(t.Context()) {
+		require.NoError(t, err)
+		if !take(event{e.ID, e.Name, string(e.Data)}) {
+			return
+		}
+	}
+}
+
+// wholeID matches an ID that was not cut off before its hyphen.
+var wholeID = regexp.MustCompile(`^\d+-\d+$`)
+
+// withR3labs has the loop around the client that the documentation of
+// streamer/r3labs has.
+func withR3labs(t *testing.T, url string, take func(event) bool) {
+	client := r3labs.NewClient(url, r3labs.ClientMaxBufferSize(1<<20))
+	client.ReconnectStrategy = &backoff.StopBackOff{}
+	cursor, newest := "", map[string]uint64{}
+	for ended := false; !ended; {
+		ctx, cancel := context.WithCancel(t.Context())
+		client.LastEventID.Store([]byte(cursor))
+		_ = client.SubscribeRawWithContext(ctx, func(e *r3labs.Event) {
+			var record struct {
+				RunID    string `json:"run_id"`
+				Seq      uint64 `json:"seq"`
+				Replayed bool   `json:"replayed"`
+			}
+			if ended || json.Unmarshal(e.Data, &record) != nil || string(e.ID) == cursor && !record.Replayed {
+				return // it was cut off
+			}
+			if wholeID.Match(e.ID) {
+				cursor = string(e.ID)
+			}
+			if record.Seq > 0 {
+				if record.Seq <= newest[record.RunID] {
+					return // its ID was cut off the time before
+				}
+				newest[record.RunID] = record.Seq
+			}
+			if ended = !take(event{string(e.ID), string(e.Event), string(e.Data)}); ended {
+				cancel()
+			}
+		})
+		cancel()
+		if t.Context().Err() != nil {
+			return
+		}
+	}
+}
+
+func withTmaxmax(t *testing.T, url string, take func(event) bool) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	require.NoError(t, err)
+	client := &tmaxmax.Client{Backoff: tmaxmax.Backoff{InitialInterval: time.Millisecond, Multiplier: 1, Jitter: -1}}
+	conn := client.NewConnection(req)
+	conn.SubscribeToAll(func(e tmaxmax.Event) {
+		if ctx.Err() == nil && !take(event{e.LastEventID, e.Type, e.Data}) {
+			cancel()
+		}
+	})
+	require.ErrorIs(t, conn.Connect(), context.Canceled)
+}
+
+// fromNPM follows with a client of clients.mjs.
+func fromNPM(name string) follow {
+	return func(t *testing.T, url string, take func(event) bool) {
+		node, err := exec.LookPath("node")
+		if err != nil {
+			t.Skip("skipped: node is not installed")
+		}
+		if _, err := os.Stat("node_modules/eventsource"); err != nil {
+			t.Skip("skipped: run npm ci --prefix tests/clients first")
+		}
+		cmd := exec.CommandContext(t.Context(), node, "clients.mjs", name, url)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var e event
+			require.NoError(t, json.Unmarshal(lines.Bytes(), &e), lines.Text())
+			if !take(e) {
+				break
+			}
+		}
+		require.NoError(t, cmd.Wait())
+	}
+}
+
+// TestEveryClientGetsEveryEventOnce over connections that are cut anywhere, and
+// while heartbeats come between the events.
+func TestEveryClientGetsEveryEventOnce(t *testing.T) {
+	for _, filter := range []string{"", "&status=failed,completed"} {
+		for name, follow := range clients {
+			t.Run(name+filter, func(t *testing.T) {
+				t.Parallel()
+				const records, cuts = 3000, 300
+				s := newSite(t)
+				cut := newCutter(t, s.address, cuts, 3000)
+				s.publish(t, records, func() bool { return cut.cuts.Load() >= cuts })
+				want := s.wanted(filter)
+				got := 0
+				follow(t, "http://"+cut.listener.Addr().String()+"/events?run=r"+filter, func(e event) bool {
+					if e.Name == "cursor" {
+						assert.JSONEq(t, "{}", e.Data)
+						return true
+					}
+					var record struct {
+						Seq    uint64
+						Status string `json:"execution_status"`
+					}
+					if !assert.NoError(t, json.Unmarshal([]byte(e.Data), &record), "%+v", e) {
+						return false
+					}
+					if !assert.NotEqual(t, len(want), got, "more than there is: %+v", e) {
+						return false
+					}
+					if !assert.Equal(t, want[got], record.Seq, "after %d events and %d cuts: %+v", got, cut.cuts.Load(), e) {
+						return false
+					}
+					if name != "r3labs/sse" { // which may have cut off the ID
+						assert.Equal(t, fmt.Sprint("1-", record.Seq), e.ID)
+					}
+					assert.Equal(t, record.Status, strings.TrimPrefix(e.Name, "run_"))
+					got++
+					return e.Name != "run_completed"
+				})
+				assert.Equal(t, len(want), got)
+				t.Logf("%d events, %d cuts", got, cut.cuts.Load())
+			})
+		}
+	}
+}

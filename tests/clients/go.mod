@@ -1,0 +1,20 @@
+module github.com/reprise-go/reprise/tests/clients
+
+go 1.25.0
+
+require (
+	github.com/r3labs/sse/v2 v2.10.0
+	github.com/reprise-go/reprise v0.0.0-00010101000000-000000000000
+	github.com/stretchr/testify v1.12.1
+	github.com/tmaxmax/go-sse v0.11.0
+	gopkg.in/cenkalti/backoff.v1 v1.1.0
+)
+
+require (
+	github.com/vmihailenco/msgpack/v5 v5.4.1 // indirect
+	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/net v0.58.0 // indirect
+)
+
+replace github.com/reprise-go/reprise => ../../

@@ -1,0 +1,154 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// site serves a run.
+type site struct {
+	handler *streamer.Handler
+	address string
+	records []core.Record
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	h, err := streamer.New(nil, streamer.Options{Heartbeat: 5 * time.Millisecond, Reconnect: time.Millisecond})
+	require.NoError(t, err)
+	server := httptest.NewServer(h)
+	t.Cleanup(func() {
+		require.NoError(t, h.Close(context.WithoutCancel(t.Context())))
+		server.Close()
+	})
+	return &site{handler: h, address: server.Listener.Addr().String()}
+}
+
+// publish publishes the records of the run while it is watched, and its end
+// when the connections are no longer cut. Then the test may end.
+func (s *site) publish(t *testing.T, n int, calm func() bool) {
+	address, err := core.ParseAddress("fetch")
+	require.NoError(t, err)
+	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	s.records = append(s.records, core.Record{Kind: core.KindRun, Status: core.StatusStarted})
+	for i := range n - 2 {
+		r := core.Record{Kind: core.KindTool, Name: "fetch", Address: address, MaxAttempts: 5}
+		switch i % 4 {
+		case 0:
+			r.Status = core.StatusStarted
+		case 1:
+			r.Status, r.WillRetry, r.Err = core.StatusFailed, true, errors.New("503 — überlastet\nagain")
+		case 2:
+			r.Status = core.StatusRetrying
+		case 3:
+			r.Status, r.Detail = core.StatusCompleted, &core.Detail{Message: "step " + strconv.Itoa(i)}
+		}
+		s.records = append(s.records, r)
+	}
+	s.records = append(s.records, core.Record{Kind: core.KindRun, Status: core.StatusCompleted})
+	for i := range s.records {
+		r := &s.records[i]
+		r.RunID, r.Seq, r.Generation, r.Time = "r", uint64(i+1), 1, at.Add(time.Duration(i)*time.Millisecond)
+	}
+	s.handler.Publish(s.records[0]) // so that the run is known
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		pace := time.NewTicker(time.Millisecond)
+		defer pace.Stop()
+		for i, r := range s.records[1:] {
+			if i%4 == 0 || i == n-2 && !calm() {
+				select {
+				case <-pace.C:
+				case <-t.Context().Done():
+					return
+				}
+			}
+			s.handler.Publish(r)
+		}
+	})
+	t.Cleanup(publishing.Wait)
+}
+
+// wanted are the numbers of the records that a client with the filter gets.
+func (s *site) wanted(filter string) (numbers []uint64) {
+	for _, r := range s.records {
+		if filter == "" || r.Status == core.StatusFailed || r.Status == core.StatusCompleted {
+			numbers = append(numbers, r.Seq)
+		}
+	}
+	return numbers
+}
+
+// cutter passes connections on to a server, and cuts each after a random number
+// of bytes: half of them at the end of what was sent, half with a reset.
+type cutter struct {
+	listener net.Listener
+	target   string
+	wanted   int64 // after so many cuts connections are left alone
+	most     int64 // bytes of a connection
+	cuts     atomic.Int64
+	done     sync.WaitGroup
+}
+
+func newCutter(t *testing.T, target string, wanted, most int64) *cutter {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	c := &cutter{listener: l, target: target, wanted: wanted, most: most}
+	c.done.Go(c.accept)
+	t.Cleanup(func() {
+		_ = l.Close()
+		c.done.Wait()
+	})
+	return c
+}
+
+func (c *cutter) accept() {
+	rng := rand.New(rand.NewPCG(7, 7))
+	for {
+		conn, err := c.listener.Accept()
+		if err != nil {
+			return
+		}
+		limit, reset := rng.Int64N(c.most), rng.IntN(2) == 0
+		c.done.Go(func() { c.pass(conn.(*net.TCPConn), limit, reset) })
+	}
+}
+
+func (c *cutter) pass(client *net.TCPConn, limit int64, reset bool) {
+	defer client.Close()
+	server, err := net.Dial("tcp", c.target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var sent sync.WaitGroup
+	sent.Go(func() {
+		_, _ = io.Copy(server, client)
+		_ = server.Close()
+	})
+	defer sent.Wait()
+	if c.cuts.Load() >= c.wanted {
+		_, _ = io.Copy(client, server)
+	} else if n, _ := io.CopyN(client, server, limit); n == limit {
+		c.cuts.Add(1)
+	}
+	if reset {
+		_ = client.SetLinger(0)
+	}
+	_ = client.Close()
+}
