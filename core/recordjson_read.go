@@ -1,0 +1,117 @@
+package core
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+)
+
+// UnmarshalJSON reads what MarshalJSON wrote. Not everything was written: of
+// inputs and outputs there are previews alone, which are left out; an error has
+// its text and class; and an interrupt has its reason, message and author.
+func (r *Record) UnmarshalJSON(data []byte) error {
+	var in recordJSON
+	if err := json.Unmarshal(data, &in); err != nil {
+		return fmt.Errorf("core: read a record: %w", err)
+	}
+	rec, err := in.record()
+	if err != nil {
+		return fmt.Errorf("core: read a record: %w", err)
+	}
+	*r = rec
+	return nil
+}
+
+func (in *recordJSON) record() (r Record, err error) {
+	r = Record{
+		RunID: in.RunID, Seq: in.Seq, Generation: in.Generation, Ordinal: in.Ordinal, Time: in.Time, Name: in.Name,
+		Kind: in.Kind, Status: in.Status, WillRetry: in.WillRetry, Replayed: in.Replayed, MaxAttempts: in.MaxAttempts,
+		Duration: duration(in.ExecutionTime), Elapsed: duration(in.TotalTime), Delay: duration(in.RetryDelay),
+	}
+	if in.Attempt != nil {
+		r.Attempt = *in.Attempt
+	}
+	if in.Address != "" {
+		if r.Address, err = ParseAddress(in.Address); err != nil {
+			return Record{}, err
+		}
+	}
+	suspended := in.Status == StatusInterrupted || in.Status == StatusAwaiting
+	if !suspended {
+		if r.Reason, err = named[Reason]("reason", in.Reason); err != nil {
+			return Record{}, err
+		}
+	}
+	if r.Stage, err = named[Stage]("stage", in.Stage); err != nil {
+		return Record{}, err
+	}
+	if r.Class, err = named[Class]("error_class", in.ErrorClass); err != nil {
+		return Record{}, err
+	}
+	if r.DelaySource, err = named[Source]("delay_source", in.DelaySource); err != nil {
+		return Record{}, err
+	}
+	switch {
+	case suspended && in.Reason != "":
+		r.Err = &InterruptedError{Reason: InterruptReason(in.Reason), By: in.InterruptedBy, Message: in.Message}
+	case in.OriginalError != "" || in.ErrorClass != "":
+		r.Err = &RecordedError{Message: in.OriginalError, Class: r.Class}
+	}
+	r.Detail, err = in.detail()
+	return r, err
+}
+
+// detail is nil if there is nothing for it.
+func (in *recordJSON) detail() (*Detail, error) {
+	d := Detail{Artifact: in.Artifact, Message: in.Message, Metadata: in.Metadata, NoStore: in.NoStore, Branches: in.Branches}
+	if in.Usage != nil {
+		d.Usage = *in.Usage
+	}
+	if in.InputHash != "" {
+		sum, err := hex.DecodeString(in.InputHash)
+		if err != nil || len(sum) != len(d.InputHash) {
+			return nil, fmt.Errorf("input_hash %q is not %d bytes in hexadecimal", in.InputHash, len(d.InputHash))
+		}
+		d.InputHash = Hash(sum)
+	}
+	if in.Severity != "" {
+		var level slog.Level
+		if err := level.UnmarshalText([]byte(in.Severity)); err != nil {
+			return nil, fmt.Errorf("severity %q: %w", in.Severity, err)
+		}
+		d.Severity = level
+	}
+	if d.Artifact == "" && d.Message == "" && d.Metadata == nil && !d.NoStore && d.Branches == 0 &&
+		d.Usage == (Usage{}) && d.InputHash.IsZero() && in.Severity == "" {
+		return nil, nil
+	}
+	return &d, nil
+}
+
+// named is the value of a kind of names; the zero value for none.
+func named[T interface {
+	~uint8
+	String() string
+}](field, text string) (T, error) {
+	for v := 0; v <= math.MaxUint8; v++ {
+		if T(v).String() == text {
+			return T(v), nil
+		}
+	}
+	if text == "" {
+		return 0, nil
+	}
+	return 0, fmt.Errorf("%s %q is not known", field, text)
+}
+
+// duration is seconds as a duration, as near as it can be.
+func duration(seconds *float64) time.Duration {
+	if seconds == nil {
+		return 0
+	}
+	ns := math.Round(*seconds * float64(time.Second))
+	return time.Duration(max(math.MinInt64, min(ns, math.MaxInt64-512))) // above is no duration
+}

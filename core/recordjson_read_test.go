@@ -1,0 +1,86 @@
+package core_test
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+func TestRecordReadsBackItsJSON(t *testing.T) {
+	address, err := core.ParseAddress("agent/group:a%2Fb/2/fetch#3")
+	require.NoError(t, err)
+	hash, err := core.HashOf("x")
+	require.NoError(t, err)
+	at := time.Date(2026, 5, 4, 3, 2, 1, 123456789, time.UTC)
+	for name, r := range map[string]core.Record{
+		"started":  {Kind: core.KindTool, Status: core.StatusStarted, Attempt: 2, MaxAttempts: core.Unlimited},
+		"group":    {Kind: core.KindGroup, Status: core.StatusStarted, Detail: &core.Detail{Branches: 7}},
+		"failed":   {Kind: core.KindTool, Status: core.StatusFailed, Err: &core.RecordedError{Message: "down", Class: core.ClassServer}, Class: core.ClassServer, Stage: core.StageHandler, WillRetry: true, Delay: 1500 * time.Millisecond, DelaySource: core.SourceServer, Duration: 17 * time.Nanosecond},
+		"for good": {Kind: core.KindLLM, Status: core.StatusFailed, Err: &core.RecordedError{Message: "no"}, Reason: core.ReasonPermanent, Elapsed: time.Hour + 1, Duration: time.Minute},
+		"done":     {Kind: core.KindAgent, Status: core.StatusCompleted, Detail: &core.Detail{InputHash: hash, Artifact: "sha", NoStore: true, Usage: core.Usage{InputTokens: 3, Cost: 0.25}}},
+		"waits":    {Kind: core.KindTool, Status: core.StatusAwaiting, Err: &core.InterruptedError{Reason: core.InterruptAwait, Message: "refund?"}, Detail: &core.Detail{Message: "refund?"}},
+		"stopped":  {Kind: core.KindRun, Status: core.StatusInterrupted, Err: &core.InterruptedError{Reason: core.InterruptUser, By: "ops", Message: "enough"}, Detail: &core.Detail{Message: "enough"}},
+		"log":      {Kind: core.KindLog, Status: core.StatusRecorded, Detail: &core.Detail{Message: "m", Severity: slog.LevelWarn + 2, Metadata: map[string]any{"a": "b", "n": 1.5}}},
+		"recalled": {Kind: core.KindStep, Status: core.StatusRecovered, Replayed: true},
+	} {
+		r.RunID, r.Seq, r.Generation, r.Ordinal, r.Time, r.Name = "r", math.MaxUint64, 3, 4, at, "fetch"
+		if r.Kind != core.KindRun {
+			r.Address = address
+		}
+		data, err := json.Marshal(r)
+		require.NoError(t, err)
+		var got core.Record
+		require.NoError(t, json.Unmarshal(data, &got), name)
+		again, err := json.Marshal(got)
+		require.NoError(t, err)
+		assert.JSONEq(t, string(data), string(again), name)
+		assert.Equal(t, r, got, name)
+	}
+}
+
+func TestRecordIsNotReadFromOtherJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"event_type":"car"}`:            `"car"`,
+		`{"stage":"lunch"}`:               `stage "lunch" is not known`,
+		`{"error_class":"x"}`:             `error_class "x" is not known`,
+		`{"reason":"x"}`:                  `reason "x" is not known`,
+		`{"delay_source":"x"}`:            `delay_source "x" is not known`,
+		`{"input_hash":"zz"}`:             `input_hash "zz" is not 16 bytes`,
+		`{"severity":"loud"}`:             `severity "loud"`,
+		`{"address":"a//b"}`:              `a//b`,
+		`{"seq":-1}`:                      `core: read a record`,
+		`[` + strings.Repeat("[", 20_000): `core: read a record`,
+	} {
+		rec := core.Record{Name: "stays"}
+		err := rec.UnmarshalJSON([]byte(in))
+		assert.ErrorContains(t, err, want)
+		assert.Equal(t, core.Record{Name: "stays"}, rec)
+	}
+}
+
+func FuzzRecordJSON(f *testing.F) {
+	data, err := json.Marshal(core.Record{RunID: "r", Seq: 1, Kind: core.KindTool, Status: core.StatusFailed, Err: errors.New("x"), Duration: time.Second})
+	require.NoError(f, err)
+	f.Add(data)
+	f.Add([]byte(`{"event_type":"run","execution_status":"awaiting","execution_time":1e300,"reason":"user","total_time":-1e300}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var r, again core.Record
+		if json.Unmarshal(in, &r) != nil {
+			return
+		}
+		first, err := json.Marshal(r)
+		if err != nil {
+			return // a year that JSON cannot have
+		}
+		require.NoError(t, json.Unmarshal(first, &again), "%s", first)
+	})
+}
