@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -26,6 +27,9 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 }
 
 func (in *recordJSON) record() (r Record, err error) {
+	if in.Kind == 0 || in.Status == 0 {
+		return Record{}, errors.New("event_type and execution_status are needed")
+	}
 	r = Record{
 		RunID: in.RunID, Seq: in.Seq, Generation: in.Generation, Ordinal: in.Ordinal, Time: in.Time, Name: in.Name,
 		Kind: in.Kind, Status: in.Status, WillRetry: in.WillRetry, Replayed: in.Replayed, MaxAttempts: in.MaxAttempts,

@@ -49,14 +49,15 @@ func TestRecordReadsBackItsJSON(t *testing.T) {
 
 func TestRecordIsNotReadFromOtherJSON(t *testing.T) {
 	for in, want := range map[string]string{
-		`{"event_type":"car"}`:            `"car"`,
-		`{"stage":"lunch"}`:               `stage "lunch" is not known`,
-		`{"error_class":"x"}`:             `error_class "x" is not known`,
-		`{"reason":"x"}`:                  `reason "x" is not known`,
-		`{"delay_source":"x"}`:            `delay_source "x" is not known`,
-		`{"input_hash":"zz"}`:             `input_hash "zz" is not 16 bytes`,
-		`{"severity":"loud"}`:             `severity "loud"`,
-		`{"address":"a//b"}`:              `a//b`,
+		`{"event_type":"log"}`: `event_type and execution_status are needed`,
+		`{"event_type":"car"}`: `"car"`,
+		`{"event_type":"log","execution_status":"recorded","stage":"lunch"}`:    `stage "lunch" is not known`,
+		`{"event_type":"log","execution_status":"recorded","error_class":"x"}`:  `error_class "x" is not known`,
+		`{"event_type":"log","execution_status":"recorded","reason":"x"}`:       `reason "x" is not known`,
+		`{"event_type":"log","execution_status":"recorded","delay_source":"x"}`: `delay_source "x" is not known`,
+		`{"event_type":"log","execution_status":"recorded","input_hash":"zz"}`:  `input_hash "zz" is not 16 bytes`,
+		`{"event_type":"log","execution_status":"recorded","severity":"loud"}`:  `severity "loud"`,
+		`{"event_type":"log","execution_status":"recorded","address":"a//b"}`:   `a//b`,
 		`{"seq":-1}`:                      `core: read a record`,
 		`[` + strings.Repeat("[", 20_000): `core: read a record`,
 	} {
@@ -71,6 +72,7 @@ func FuzzRecordJSON(f *testing.F) {
 	data, err := json.Marshal(core.Record{RunID: "r", Seq: 1, Kind: core.KindTool, Status: core.StatusFailed, Err: errors.New("x"), Duration: time.Second})
 	require.NoError(f, err)
 	f.Add(data)
+	f.Add([]byte("{}"))
 	f.Add([]byte(`{"event_type":"run","execution_status":"awaiting","execution_time":1e300,"reason":"user","total_time":-1e300}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var r, again core.Record
