@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// runsBody is /api/runs.
-type runsBody struct {
+// RunList is how the runs of a [Handler] stand: /api/runs, and what [Client.Runs]
+// returns.
+type RunList struct {
 	Cursor string     `json:"cursor"` // of the stream of all runs; the runs may be further
 	Now    time.Time  `json:"now"`    // by the server's clock, which next_attempt_at is by
 	Runs   []RunState `json:"runs"`   // the last updated first
@@ -21,11 +22,11 @@ type runsBody struct {
 	// not in Runs.
 	Counts map[string]int `json:"counts"`
 	More   bool           `json:"more,omitempty"`
-	Can    canBody        `json:"can"`
+	Can    Permissions    `json:"can"`
 }
 
-// canBody is what the sender may do.
-type canBody struct {
+// Permissions are what the sender of a request may do.
+type Permissions struct {
 	Interrupt bool `json:"interrupt"`
 	Answer    bool `json:"answer"`
 }
@@ -37,7 +38,7 @@ type runBody struct {
 	Run     RunState          `json:"run"`
 	Records []json.RawMessage `json:"records"` // the newest, in their order
 	Omitted uint64            `json:"omitted"` // how many are before them
-	Can     canBody           `json:"can"`
+	Can     Permissions       `json:"can"`
 }
 
 const (
@@ -56,7 +57,7 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Sco
 	// The cursor first: what comes while the runs are looked at is streamed
 	// again, and known by its number.
 	_, next := h.all.span()
-	body := runsBody{Cursor: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Runs: []RunState{}, Can: h.can(scope)}
+	body := RunList{Cursor: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Runs: []RunState{}, Can: h.can(scope)}
 	states, err := h.states(req.Context(), scope)
 	if err != nil {
 		h.refuseError(w, err, "")

@@ -17,14 +17,22 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Client follows an event stream of a [Handler] and comes back when the
-// connection ends, until it is told to stop. Its fields are not changed while
-// it is used; it is for many goroutines, each with a cursor of its own.
+// A Client follows the runs of a [Handler] from another program, and answers
+// their questions. Its fields must not be changed while it is used; it is for
+// many goroutines, each with a cursor of its own.
 type Client struct {
-	URL        string       // of the stream, such as "http://localhost:8080/runs/events?run=refund-7"
+	URL        string       // of the handler, such as "http://localhost:8080/runs/"
 	HTTPClient *http.Client // must have no Timeout. Defaults to http.DefaultClient
 	Header     http.Header  // of every request, such as Authorization
-	After      string       // the ID of the event to go on after; empty to begin
+
+	Run      string        // the run to follow, from its first record on; empty for all runs, from now on
+	Types    []core.Kind   // the kinds of records to get; empty for all
+	Statuses []core.Status // the statuses of records to get; empty for all
+	After    string        // the ID of the event to go on after; empty to begin
+
+	// UntilEnd ends the events of Run after the one that it completed or failed.
+	// A run that is interrupted or paused may go on.
+	UntilEnd bool
 
 	// Silence is how long no byte may come before the connection counts as
 	// lost; the server sends a heartbeat every 15 s. Defaults to 45 s.
@@ -44,9 +52,12 @@ type Client struct {
 	// source learns of a run when that goes on. Defaults to no time at all.
 	Absence time.Duration
 
-	// Disconnected, if it is set, is told why a connection ended or was not
-	// made, and how long the client waits before the next.
+	// Disconnected, if it is set, is called when a connection ended or was not
+	// made, with the reason and how long the client waits before the next.
 	Disconnected func(err error, wait time.Duration)
+
+	// Connected, if it is set, is called when a connection is made.
+	Connected func()
 }
 
 // An Event is one event of a stream.
@@ -59,7 +70,21 @@ type Event struct {
 // Decode decodes the data of the event.
 func (e Event) Decode(into any) error { return json.Unmarshal(e.Data, into) }
 
-// A StatusError is an answer that no retry will change.
+// IsRecord reports whether the event has a record: "gap", "reset" and
+// "unreadable" have none.
+func (e Event) IsRecord() bool { return e.Name != "gap" && e.Name != "reset" && e.Name != "unreadable" }
+
+// Record is the record of the event, as core.Record.UnmarshalJSON reads it.
+func (e Event) Record() (core.Record, error) {
+	if !e.IsRecord() {
+		return core.Record{}, fmt.Errorf("streamer: an event %q has no record", e.Name)
+	}
+	var r core.Record
+	err := r.UnmarshalJSON(e.Data)
+	return r, err
+}
+
+// A StatusError is an answer of the server that is not a success.
 type StatusError struct {
 	Code    int
 	Message string // what the server said
@@ -76,12 +101,16 @@ func (e *StatusError) StatusCode() int { return e.Code }
 // Events yields the events of the stream: every one after the cursor, and none
 // twice, through any number of connections. It ends with an error when ctx
 // ends, when the server refuses for good (a *StatusError), or when an event is
-// longer than allowed, and without one when the server answers 204, which
-// says that there is no more. A server that cannot be reached is tried again
-// for ever.
+// longer than allowed, and without one after the end of the run, if UntilEnd
+// asks for that, or when the server answers 204, which says that there is no
+// more. A server that cannot be reached is tried again for ever.
 func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		f := c.follower()
+		f, err := c.follower()
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
 		for {
 			err := f.connect(ctx, yield)
 			switch {
@@ -118,7 +147,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 var (
-	errStopped = errors.New("streamer: the end")      // of the stream, or of who reads it
+	errStopped = errors.New("streamer: the end")      // of the stream, or of the loop that reads it
 	errFinal   = errors.New("streamer: no use")       // in trying again
 	errSilent  = errors.New("streamer: nothing came") // for too long
 )
@@ -132,6 +161,7 @@ func (e final) Is(target error) bool { return target == errFinal }
 // follower is one use of a client.
 type follower struct {
 	client  *Client
+	url     string
 	http    *http.Client
 	silence time.Duration
 	most    time.Duration // between two tries
@@ -142,11 +172,12 @@ type follower struct {
 	absent  time.Time     // since when the server does not know the run
 }
 
-func (c *Client) follower() *follower {
-	f := &follower{client: c, http: c.HTTPClient, silence: c.Silence, most: c.MaxDelay, max: c.MaxEvent, cursor: c.After, base: 2 * time.Second}
-	if f.http == nil {
-		f.http = http.DefaultClient
+func (c *Client) follower() (*follower, error) {
+	address, err := c.events()
+	if err != nil {
+		return nil, err
 	}
+	f := &follower{client: c, url: address, http: c.http(), silence: c.Silence, most: c.MaxDelay, max: c.MaxEvent, cursor: c.After, base: 2 * time.Second}
 	if f.silence <= 0 {
 		f.silence = 45 * time.Second
 	}
@@ -156,7 +187,7 @@ func (c *Client) follower() *follower {
 	if f.max <= 0 {
 		f.max = 4 << 20
 	}
-	return f
+	return f, nil
 }
 
 // maxRetryAfter bounds what a server may ask for with Retry-After.
@@ -190,6 +221,9 @@ func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) e
 	if err := f.check(resp); err != nil {
 		return err
 	}
+	if f.client.Connected != nil {
+		f.client.Connected()
+	}
 	d := newDecoder(&heard{resp.Body, silence, f.silence}, f.max, f.cursor)
 	for {
 		e, err := d.next()
@@ -208,14 +242,14 @@ func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) e
 			continue
 		}
 		silence.Stop() // however long the caller takes
-		if !yield(e, nil) {
+		if f.client.picks(e) && !yield(e, nil) || f.client.ends(e) {
 			return errStopped
 		}
 		silence.Reset(f.silence)
 	}
 }
 
-// causeOf says why err came, where it is that ctx ended.
+// causeOf is why ctx ended, if it has, and err otherwise.
 func (f *follower) causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -224,7 +258,7 @@ func (f *follower) causeOf(ctx context.Context, err error) error {
 }
 
 func (f *follower) request(ctx context.Context) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.client.URL, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url, nil)
 	if err != nil {
 		return nil, final{err}
 	}
@@ -242,19 +276,19 @@ func (f *follower) request(ctx context.Context) (*http.Response, error) {
 	return f.http.Do(req)
 }
 
-// check says what an answer that is no stream means.
+// check returns an error for an answer that is not a stream.
 func (f *follower) check(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusOK:
 		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
-			return final{&StatusError{resp.StatusCode, fmt.Sprintf("%s sends %q, not text/event-stream", f.client.URL, resp.Header.Get("Content-Type"))}}
+			return final{&StatusError{resp.StatusCode, fmt.Sprintf("%s sends %q, not text/event-stream", f.url, resp.Header.Get("Content-Type"))}}
 		}
 		f.absent = time.Time{}
 		return nil
 	case http.StatusNoContent:
 		return errStopped
 	}
-	err := &StatusError{resp.StatusCode, messageOf(resp.Body)}
+	err := refused(resp)
 	if resp.StatusCode == http.StatusNotFound && f.mayBeAbsent(time.Now()) {
 		return err
 	}

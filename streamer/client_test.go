@@ -63,7 +63,7 @@ func hang(begin string) func(*http.Request) (*http.Response, error) {
 // follow runs a client against the answers until it ends.
 func follow(t *testing.T, c streamer.Client, answers ...func(*http.Request) (*http.Response, error)) (events []string, s *script, err error) {
 	s = &script{answers: answers, began: time.Now()}
-	c.URL, c.HTTPClient = "http://server/events", &http.Client{Transport: s}
+	c.URL, c.HTTPClient = "http://server/", &http.Client{Transport: s}
 	for e, err := range c.Events(t.Context()) {
 		if err != nil {
 			return events, s, err

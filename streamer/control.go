@@ -11,9 +11,9 @@ import (
 	"strconv"
 )
 
-func (h *Handler) can(scope *Scope) canBody {
+func (h *Handler) can(scope *Scope) Permissions {
 	may := h.options.Control != nil && scope.Control
-	return canBody{Interrupt: may, Answer: may}
+	return Permissions{Interrupt: may, Answer: may}
 }
 
 // interruptBody is what is posted to interrupt a run.

@@ -116,7 +116,7 @@ func TestNoGapAndNoDuplicateAt2000Cuts(t *testing.T) {
 	defer publishing.Wait()
 	defer cancel()
 
-	client := &streamer.Client{URL: cut.url() + "/events?run=r", HTTPClient: through(t), MaxDelay: time.Millisecond}
+	client := &streamer.Client{URL: cut.url(), Run: "r", HTTPClient: through(t), MaxDelay: time.Millisecond}
 	next := uint64(1)
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestNoGapAndNoDuplicateWhileTheServerIsStartedAnew(t *testing.T) {
 	_, url := restart(t, source, f)
 	f.open()
 	cut := newCutter(t, url, 200, 3000)
-	client := &streamer.Client{URL: cut.url() + "/events?run=r", HTTPClient: through(t), MaxDelay: time.Millisecond}
+	client := &streamer.Client{URL: cut.url(), Run: "r", HTTPClient: through(t), MaxDelay: time.Millisecond}
 	next := uint64(1)
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)

@@ -42,32 +42,26 @@ func Example() {
 		panic(err)
 	}
 
-	client := streamer.Client{URL: server.URL + "/runs/events?run=demo"}
+	client := streamer.Client{URL: server.URL + "/runs/", Run: "demo", UntilEnd: true}
 	for event, err := range client.Events(ctx) {
 		if err != nil {
 			panic(err)
 		}
-		var call struct {
-			Name  string `json:"name"`
-			Error string `json:"original_error"`
-		}
-		if err := event.Decode(&call); err != nil {
+		record, err := event.Record()
+		if err != nil {
 			panic(err)
 		}
-		fmt.Printf("%s %q %q\n", event.Name, call.Name, call.Error)
-		if event.Name == "run_completed" {
-			break
-		}
+		fmt.Println(event.ID, event.Name, record.Name, record.Err)
 	}
 	if err := dash.Close(ctx); err != nil {
 		panic(err)
 	}
 	// Output:
-	// run_started "" ""
-	// started "fetch" ""
-	// failed "fetch" "connection lost"
-	// retrying "fetch" "connection lost"
-	// started "fetch" ""
-	// completed "fetch" ""
-	// run_completed "" ""
+	// 1-1 run_started  <nil>
+	// 1-2 started fetch <nil>
+	// 1-3 failed fetch connection lost
+	// 1-4 retrying fetch connection lost
+	// 1-5 started fetch <nil>
+	// 1-6 completed fetch <nil>
+	// 1-7 run_completed  <nil>
 }

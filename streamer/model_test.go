@@ -239,7 +239,7 @@ type watcher struct {
 // watch checks every event as it comes.
 func (c *watcher) watch(ctx context.Context) error {
 	client := &streamer.Client{
-		URL: "http://localhost/events?run=r" + c.query, MaxDelay: 2 * time.Millisecond, HTTPClient: &http.Client{Transport: c.world},
+		URL: "http://localhost/?run=r" + c.query, MaxDelay: 2 * time.Millisecond, HTTPClient: &http.Client{Transport: c.world},
 	}
 	for e, err := range client.Events(ctx) {
 		if err != nil {

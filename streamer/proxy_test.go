@@ -66,7 +66,7 @@ func TestEventsComeThroughPrefixesProxiesAndEncodings(t *testing.T) {
 			if name == "prefix" {
 				base += "/some/prefix"
 			}
-			client := streamer.Client{URL: base + "/events?run=r", HTTPClient: server.Client()}
+			client := streamer.Client{URL: base, Run: "r", HTTPClient: server.Client()}
 			next := uint64(1)
 			for e, err := range client.Events(t.Context()) {
 				require.NoError(t, err)

@@ -42,7 +42,7 @@ func TestClientThatNeverReadsHarmsNobody(t *testing.T) {
 	var read atomic.Int64
 	for range 20 {
 		readers.Go(func() {
-			client := streamer.Client{URL: server.URL + "/events?run=r", HTTPClient: through(t)}
+			client := streamer.Client{URL: server.URL, Run: "r", HTTPClient: through(t)}
 			next := uint64(1)
 			for e, err := range client.Events(t.Context()) {
 				if !assert.NoError(t, err) || !assert.Equal(t, next, number(t, e)) {
@@ -87,7 +87,7 @@ func TestClientThatNeverReadsHarmsNobody(t *testing.T) {
 	require.NotEmpty(t, got)
 	require.Less(t, len(got), events, "it was cut off in the middle")
 
-	client := streamer.Client{URL: server.URL + "/events?run=r", HTTPClient: through(t), After: last}
+	client := streamer.Client{URL: server.URL, Run: "r", HTTPClient: through(t), After: last}
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
 		if got = append(got, number(t, e)); len(got) == events {

@@ -180,7 +180,7 @@ func TestRunThatFailedSaysWhyAndWhere(t *testing.T) {
 	_, err = d.Event().Execute(st.Context(t.Context()), 1)
 	require.Error(t, err)
 	require.NoError(t, st.Close())
-	client := streamer.Client{URL: server.URL + "/events?run=r"}
+	client := streamer.Client{URL: server.URL, Run: "r"}
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
 		if e.Name != "run_failed" {

@@ -71,7 +71,7 @@ func TestServeShowsStoredRunsAndThoseThatOthersWrite(t *testing.T) {
 	assert.False(t, all.Can.Answer)
 
 	weather(t, dir, "new", false, snapshot.Metadata{})
-	client := streamer.Client{URL: url + "/events", After: all.Cursor}
+	client := streamer.Client{URL: url, After: all.Cursor}
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
 		require.Contains(t, string(e.Data), `"run_id":"new"`)
@@ -138,7 +138,7 @@ func TestServeInterruptsARunThatIsOpenElsewhere(t *testing.T) {
 			assert.Equal(t, "enough", interrupted.Message)
 		}
 	})
-	client := streamer.Client{URL: url + "/events?run=r"}
+	client := streamer.Client{URL: url, Run: "r"}
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
 		if e.Name == "started" {

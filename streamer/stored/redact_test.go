@@ -65,7 +65,7 @@ func TestWhatAStoreKeepsIsRedacted(t *testing.T) {
 			confide(t, store, "live", state.WithPublisher(h))
 			for _, run := range []string{"old", "live"} {
 				assertHidden(t, run, body(t, url+"/api/runs/"+run))
-				client := streamer.Client{URL: url + "/events?run=" + run}
+				client := streamer.Client{URL: url, Run: run}
 				for e, err := range client.Events(t.Context()) {
 					require.NoError(t, err)
 					assertHidden(t, run, string(e.Data))

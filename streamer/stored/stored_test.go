@@ -77,7 +77,7 @@ func serveWith(t testing.TB, source streamer.Source, options streamer.Options) (
 // IDs.
 func follow(t testing.TB, url, after, until string) (ids []string) {
 	t.Helper()
-	client := streamer.Client{URL: url, After: after}
+	client := streamer.Client{URL: url, Run: "r", After: after}
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
 		require.NotContains(t, []string{"gap", "reset"}, e.Name)
@@ -97,14 +97,14 @@ func TestFinishedRunIsStreamedFromTheStoreAndResumed(t *testing.T) {
 			_, first := serve(t, stored.New(store))
 			h, second := serve(t, stored.New(store))
 			run(t, store, "r", 10)
-			ids := follow(t, first+"/events?run=r", "", "run_completed")
+			ids := follow(t, first, "", "run_completed")
 			assert.Len(t, ids, 2+10*5)
-			assert.Equal(t, ids[21:], follow(t, second+"/events?run=r", ids[20], "run_completed"), "the same IDs from another server")
+			assert.Equal(t, ids[21:], follow(t, second, ids[20], "run_completed"), "the same IDs from another server")
 
 			run(t, store, "r", 12, state.WithPublisher(h))
-			more := follow(t, second+"/events?run=r", ids[len(ids)-1], "run_completed")
+			more := follow(t, second, ids[len(ids)-1], "run_completed")
 			assert.Len(t, more, 2+2*5)
-			assert.Equal(t, append(ids, more...), twoEnds(t, first+"/events?run=r"))
+			assert.Equal(t, append(ids, more...), twoEnds(t, first))
 		})
 	}
 }
@@ -178,7 +178,7 @@ func TestRunsOfAnotherProcessAreWatchedLive(t *testing.T) {
 
 	got := make(map[string]uint64) // the newest number of each run
 	ends := 0
-	client := streamer.Client{URL: url + "/events?after=" + all.Cursor}
+	client := streamer.Client{URL: url, After: all.Cursor}
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
 		var record struct {

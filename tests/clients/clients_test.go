@@ -43,7 +43,7 @@ var clients = map[string]follow{
 func ours(t *testing.T, url string, take func(event) bool) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	client := &streamer.Client{URL: url, HTTPClient: &http.Client{Transport: transport}, MaxDelay: time.Millisecond}
+	client := &streamer.Client{URL: strings.Replace(url, "/events", "", 1), HTTPClient: &http.Client{Transport: transport}, MaxDelay: time.Millisecond}
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
 		if !take(event{e.ID, e.Name, string(e.Data)}) {

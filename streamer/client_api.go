@@ -1,0 +1,204 @@
+package streamer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// address is the URL of a path of the handler.
+func (c *Client) address(path ...string) (*url.URL, error) {
+	u, err := url.Parse(c.URL)
+	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		err = errors.New("a URL begins with http:// or https:// and a host")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("streamer: Client.URL is %q: %w", c.URL, err)
+	}
+	for i := range path {
+		path[i] = url.PathEscape(path[i])
+	}
+	return u.JoinPath(path...), nil
+}
+
+// events is the URL of the stream.
+func (c *Client) events() (string, error) {
+	u, err := c.address("events")
+	if err != nil {
+		return "", err
+	}
+	types, statuses := c.Types, c.Statuses
+	if c.filtersEnd() { // the end is sent too, and looked at here
+		if len(types) > 0 {
+			types = append(slices.Clip(types), core.KindRun)
+		}
+		if len(statuses) > 0 {
+			statuses = append(slices.Clip(statuses), core.StatusCompleted, core.StatusFailed)
+		}
+	}
+	query := u.Query()
+	if c.Run != "" {
+		query.Set("run", c.Run)
+	}
+	if names := join(types); names != "" {
+		query.Set("type", names)
+	}
+	if names := join(statuses); names != "" {
+		query.Set("status", names)
+	}
+	u.RawQuery = query.Encode()
+	return u.String(), nil
+}
+
+func join[T fmt.Stringer](values []T) string {
+	var names []string
+	for _, v := range values {
+		if !slices.Contains(names, v.String()) {
+			names = append(names, v.String())
+		}
+	}
+	return strings.Join(names, ",")
+}
+
+// filtersEnd reports whether events are asked for that the caller did not pick.
+func (c *Client) filtersEnd() bool {
+	return c.UntilEnd && c.Run != "" && (len(c.Types) > 0 || len(c.Statuses) > 0)
+}
+
+// picks reports whether the caller picked the event.
+func (c *Client) picks(e Event) bool {
+	if !c.filtersEnd() || !e.IsRecord() {
+		return true
+	}
+	var record struct {
+		Kind   core.Kind   `json:"event_type"`
+		Status core.Status `json:"execution_status"`
+	}
+	if e.Decode(&record) != nil {
+		return true
+	}
+	return (len(c.Types) == 0 || slices.Contains(c.Types, record.Kind)) &&
+		(len(c.Statuses) == 0 || slices.Contains(c.Statuses, record.Status))
+}
+
+// ends reports whether the caller wants nothing after the event.
+func (c *Client) ends(e Event) bool {
+	return c.UntilEnd && c.Run != "" && (e.Name == "run_completed" || e.Name == "run_failed")
+}
+
+func (c *Client) http() *http.Client {
+	if c.HTTPClient == nil {
+		return http.DefaultClient
+	}
+	return c.HTTPClient
+}
+
+// Runs returns how the runs stand, the last updated first: at most limit, or
+// 100 if that is 0. After its cursor the events go on.
+func (c *Client) Runs(ctx context.Context, limit int) (RunList, error) {
+	u, err := c.address("api", "runs")
+	if err != nil {
+		return RunList{}, err
+	}
+	if limit != 0 {
+		query := u.Query()
+		query.Set("limit", strconv.Itoa(limit))
+		u.RawQuery = query.Encode()
+	}
+	var list RunList
+	err = c.do(ctx, http.MethodGet, u, nil, &list)
+	return list, err
+}
+
+// State returns how one run stands, and the cursor after which its events go
+// on.
+func (c *Client) State(ctx context.Context, runID string) (state RunState, cursor string, err error) {
+	u, err := c.address("api", "runs", runID)
+	if err != nil {
+		return RunState{}, "", err
+	}
+	query := u.Query()
+	query.Set("limit", "1")
+	u.RawQuery = query.Encode()
+	var body runBody
+	err = c.do(ctx, http.MethodGet, u, nil, &body)
+	return body.Run, body.Cursor, err
+}
+
+// Answer answers a question of a run. The value is encoded as JSON. An answer
+// that cannot be given now is ErrConflict, a question that is not there
+// ErrNotFound.
+func (c *Client) Answer(ctx context.Context, runID, questionID string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("streamer: the answer: %w", err)
+	}
+	return c.post(ctx, runID, "answer", answerBody{Question: questionID, Value: data})
+}
+
+// Interrupt asks for a run to be interrupted. A run that is not going on is
+// ErrConflict.
+func (c *Client) Interrupt(ctx context.Context, runID, message string) error {
+	return c.post(ctx, runID, "interrupt", interruptBody{Message: message})
+}
+
+func (c *Client) post(ctx context.Context, runID, action string, body any) error {
+	u, err := c.address("api", "runs", runID, action)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("streamer: %w", err)
+	}
+	return c.do(ctx, http.MethodPost, u, data, nil)
+}
+
+// do sends a request, once, and decodes the answer.
+func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("streamer: %w", err)
+	}
+	for name, values := range c.Header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Accept", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http().Do(req)
+	if err != nil {
+		return fmt.Errorf("streamer: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return refused(resp)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return fmt.Errorf("streamer: %s sends what is not the JSON of a streamer.Handler: %w", u, err)
+	}
+	return nil
+}
+
+func refused(resp *http.Response) *StatusError {
+	return &StatusError{resp.StatusCode, messageOf(resp.Body)}
+}
+
+// Is makes errors.Is find what a [Control] returned at the server.
+func (e *StatusError) Is(target error) bool {
+	return target == ErrNotFound && e.Code == http.StatusNotFound || target == ErrConflict && e.Code == http.StatusConflict ||
+		target == ErrUnauthenticated && e.Code == http.StatusUnauthorized
+}

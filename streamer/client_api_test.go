@@ -1,0 +1,133 @@
+package streamer_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+func TestClientEndsWithItsRunIfItIsAsked(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	f := newFeed("r a/b?&", h.Publish)
+	f.open()
+	f.call("fetch", core.StatusStarted)
+	f.end(core.StatusInterrupted)
+	f.open()
+	f.call("fetch", core.StatusFailed, func(r *core.Record) { r.Err, r.WillRetry = errors.New("down"), true })
+	f.end(core.StatusAwaiting)
+	f.open()
+	f.call("fetch", core.StatusCompleted)
+	f.end(core.StatusCompleted)
+	f.log(1)
+	for name, c := range map[string]struct {
+		client streamer.Client
+		want   []string
+	}{
+		"all":      {streamer.Client{}, []string{"run_started", "started", "run_interrupted", "run_started", "failed", "run_paused", "run_started", "completed", "run_completed"}},
+		"types":    {streamer.Client{Types: []core.Kind{core.KindTool}}, []string{"started", "failed", "completed"}},
+		"statuses": {streamer.Client{Statuses: []core.Status{core.StatusFailed, core.StatusInterrupted}}, []string{"run_interrupted", "failed"}},
+		"both":     {streamer.Client{Types: []core.Kind{core.KindRun}, Statuses: []core.Status{core.StatusStarted}, After: "1-2"}, []string{"run_started", "run_started"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.client.URL, c.client.Run, c.client.UntilEnd = server.URL, f.runID, true
+			var names []string
+			for e, err := range c.client.Events(t.Context()) {
+				require.NoError(t, err)
+				names = append(names, e.Name)
+				rec, err := e.Record()
+				require.NoError(t, err)
+				assert.Equal(t, f.runID, rec.RunID)
+				assert.Equal(t, e.ID, fmt.Sprintf("%d-%d", rec.Generation, rec.Seq))
+			}
+			assert.Equal(t, c.want, names)
+		})
+	}
+}
+
+func TestEventsThatAreNotRecordsSaySo(t *testing.T) {
+	for _, name := range []string{"gap", "reset", "unreadable"} {
+		_, err := streamer.Event{Name: name, Data: []byte("{}")}.Record()
+		assert.ErrorContains(t, err, "has no record")
+	}
+	_, err := streamer.Event{Name: "started", Data: []byte("{")}.Record()
+	assert.Error(t, err)
+}
+
+func TestClientReadsRunsAndGoesOnAfterThem(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	f := newFeed("r", h.Publish)
+	f.open()
+	f.call("fetch", core.StatusStarted)
+	c := &streamer.Client{URL: server.URL + "/"}
+	list, err := c.Runs(t.Context(), 0)
+	require.NoError(t, err)
+	require.Len(t, list.Runs, 1)
+	assert.Equal(t, map[string]int{"running": 1}, list.Counts)
+	assert.Equal(t, "fetch", list.Runs[0].Current.Address.String())
+	state, cursor, err := c.State(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, list.Runs[0].LastSeq, state.LastSeq)
+
+	f.log(1)
+	for _, c := range []streamer.Client{{URL: server.URL, After: list.Cursor}, {URL: server.URL, Run: "r", After: cursor}} {
+		for e, err := range c.Events(t.Context()) {
+			require.NoError(t, err)
+			assert.Equal(t, "recorded", e.Name)
+			break
+		}
+	}
+	_, _, err = c.State(t.Context(), "other")
+	require.ErrorIs(t, err, streamer.ErrNotFound)
+	_, err = c.Runs(t.Context(), -1)
+	var refused *streamer.StatusError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, http.StatusBadRequest, refused.StatusCode())
+}
+
+// remembering is a control that keeps what it was asked for.
+type remembering struct {
+	said []string
+	err  error
+}
+
+func (r *remembering) Interrupt(_ context.Context, runID, by, message string) error {
+	r.said = append(r.said, fmt.Sprintf("interrupt %s by %s: %s", runID, by, message))
+	return r.err
+}
+
+func (r *remembering) Answer(_ context.Context, runID, question string, value json.RawMessage) error {
+	r.said = append(r.said, fmt.Sprintf("answer %s %s %s", runID, question, value))
+	return r.err
+}
+
+func TestClientAnswersAndInterrupts(t *testing.T) {
+	control := new(remembering)
+	h, server := serve(t, nil, streamer.Options{Control: control})
+	newFeed("r", h.Publish).open()
+	c := &streamer.Client{URL: server.URL}
+	require.NoError(t, c.Answer(t.Context(), "r", "agent/refund?1", map[string]any{"ok": true}))
+	require.NoError(t, c.Interrupt(t.Context(), "r", "enough"))
+	assert.Equal(t, []string{`answer r agent/refund?1 {"ok":true}`, "interrupt r by dashboard: enough"}, control.said)
+	control.err = fmt.Errorf("%w: it was answered before", streamer.ErrConflict)
+	err := c.Answer(t.Context(), "r", "agent/refund?1", 1)
+	require.ErrorIs(t, err, streamer.ErrConflict)
+	assert.ErrorContains(t, err, "it was answered before")
+	require.ErrorIs(t, c.Interrupt(t.Context(), "nobody", ""), streamer.ErrNotFound)
+	assert.ErrorContains(t, c.Answer(t.Context(), "r", "q", func() {}), "streamer: the answer: json:")
+	for _, bad := range []string{"", "localhost:80", "ftp://x/", "http:///x", "http://a b/"} {
+		assert.ErrorContains(t, (&streamer.Client{URL: bad}).Interrupt(t.Context(), "r", ""), "Client.URL is", bad)
+		for _, err := range (&streamer.Client{URL: bad, MaxDelay: time.Nanosecond}).Events(t.Context()) {
+			assert.ErrorContains(t, err, "Client.URL is", bad)
+		}
+	}
+}
