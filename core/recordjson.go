@@ -61,6 +61,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if r.Kind.IsCall() {
 		r.callJSON(&out)
 	}
+	if r.Kind == KindRun && r.Elapsed > 0 {
+		out.TotalTime = seconds(r.Elapsed)
+	}
 	if r.Err != nil {
 		out.OriginalError, out.ErrorClass = fmt.Sprint(r.Err), r.Class.String()
 	}

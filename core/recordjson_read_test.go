@@ -28,7 +28,7 @@ func TestRecordReadsBackItsJSON(t *testing.T) {
 		"for good": {Kind: core.KindLLM, Status: core.StatusFailed, Err: &core.RecordedError{Message: "no"}, Reason: core.ReasonPermanent, Elapsed: time.Hour + 1, Duration: time.Minute},
 		"done":     {Kind: core.KindAgent, Status: core.StatusCompleted, Detail: &core.Detail{InputHash: hash, Artifact: "sha", NoStore: true, Usage: core.Usage{InputTokens: 3, Cost: 0.25}}},
 		"waits":    {Kind: core.KindTool, Status: core.StatusAwaiting, Err: &core.InterruptedError{Reason: core.InterruptAwait, Message: "refund?"}, Detail: &core.Detail{Message: "refund?"}},
-		"stopped":  {Kind: core.KindRun, Status: core.StatusInterrupted, Err: &core.InterruptedError{Reason: core.InterruptUser, By: "ops", Message: "enough"}, Detail: &core.Detail{Message: "enough"}},
+		"stopped":  {Kind: core.KindRun, Status: core.StatusInterrupted, Elapsed: time.Hour, Err: &core.InterruptedError{Reason: core.InterruptUser, By: "ops", Message: "enough"}, Detail: &core.Detail{Message: "enough"}},
 		"log":      {Kind: core.KindLog, Status: core.StatusRecorded, Detail: &core.Detail{Message: "m", Severity: slog.LevelWarn + 2, Metadata: map[string]any{"a": "b", "n": 1.5}}},
 		"recalled": {Kind: core.KindStep, Status: core.StatusRecovered, Replayed: true},
 	} {

@@ -90,7 +90,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupKeep, Title: "Keep the store in order:"},
 	)
 	root.AddCommand(
-		a.runsCommand(), a.showCommand(), a.diffCommand(), a.exportCommand(), a.questionsCommand(), a.serveCommand(),
+		a.runsCommand(), a.showCommand(), a.diffCommand(), a.exportCommand(), a.questionsCommand(), a.serveCommand(), a.watchCommand(),
 		a.answerCommand(), a.interruptCommand(), a.forkCommand(),
 		a.verifyCommand(), a.repairCommand(), a.gcCommand(), a.deleteCommand(),
 	)

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+func TestWatchShowsARunThatEnded(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	url := served(t, dir)
+	shown := timeless(call(t, dir, "show", "oslo").text(t))
+	watched := timeless(call(t, dir, "watch", url, "oslo").text(t))
+	lines, _, _ := strings.Cut(shown, "📊") // the summary
+	assert.Contains(t, lines, "↻")
+	assert.Equal(t, strings.TrimSpace(lines), strings.TrimSpace(watched))
+
+	var last struct{ Seq, Generation uint64 }
+	out := strings.Split(strings.TrimSpace(call(t, dir, "watch", url, "oslo", "--json").text(t)), "\n")
+	for i, line := range out {
+		require.NoError(t, json.Unmarshal([]byte(line), &last))
+		assert.EqualValues(t, i+1, last.Seq)
+	}
+}
+
+func TestWatchSaysWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	url := served(t, dir)
+	call(t, dir, "watch").failed(t, exitUsage, "URL is missing: usage is reprise watch URL [RUN] [flags]")
+	call(t, dir, "watch", url, "nobody").failed(t, exitFailure, "there is no run nobody at "+url)
+	call(t, dir, "watch", "localhost:80").failed(t, exitFailure, `streamer: Client.URL is "localhost:80": a URL begins with http:// or https:// and a host`)
+	call(t, dir, "watch", url, "--header", "nonsense").failed(t, exitUsage, `--header is "nonsense": allowed is a name and a value, such as "Authorization: Bearer ..."`)
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.Header.Get("Authorization") != "Bearer me" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	defer locked.Close()
+	got := call(t, dir, "watch", locked.URL)
+	assert.Equal(t, exitFailure, got.code)
+	assert.Contains(t, got.stderr, "--header 'Authorization: ...' says who you are")
+	assert.Empty(t, call(t, dir, "watch", locked.URL, "--header", "Authorization: Bearer me").text(t))
+}
+
+func TestWatchSaysWhatWasMissed(t *testing.T) {
+	dash, err := streamer.New(nil, streamer.Options{History: 3})
+	require.NoError(t, err)
+	server := httptest.NewServer(dash)
+	defer server.Close()
+	defer dash.Close(context.WithoutCancel(t.Context()))
+	st := state.New(state.WithRunID("r"), state.WithPublisher(dash))
+	tool := define(t, core.KindTool, "look", func(context.Context, int) (int, error) { return 1, nil })
+	for range 3 {
+		_, err := tool.Event().Execute(st.Context(t.Context()), 1)
+		require.NoError(t, err)
+	}
+	require.NoError(t, st.Close())
+	got := call(t, t.TempDir(), "watch", server.URL, "r")
+	assert.Equal(t, exitOK, got.code)
+	assert.Equal(t, "reprise: 5 events are no longer kept by the server\n", got.stderr)
+	assert.Contains(t, got.stdout, "COMPLETED")
+}
+
+// process is a program that runs beside the test.
+type process struct {
+	*exec.Cmd
+	out *bufio.Reader
+	in  io.Closer
+}
+
+func start(t *testing.T, program string, args ...string) *process {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	return &process{Cmd: cmd, out: bufio.NewReader(out)}
+}
+
+// until reads lines up to the first that has the text in it.
+func (p *process) until(t *testing.T, text string) (lines []string) {
+	t.Helper()
+	for {
+		line, err := p.out.ReadString('\n')
+		lines = append(lines, strings.TrimSuffix(line, "\n"))
+		require.NoError(t, err, "before %q: %q", text, lines)
+		if strings.Contains(line, text) {
+			return lines
+		}
+	}
+}
+
+// interrupt is Ctrl-C.
+func (p *process) interrupt(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.Process.Signal(os.Interrupt))
+	_, _ = io.Copy(io.Discard, p.out)
+	require.NoError(t, p.Wait(), "Ctrl-C is a good end")
+}
+
+// freeAddress is an address that a server can come back on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+// TestWatchGoesOnOverARestartOfTheServer has a process that serves a directory,
+// and is killed in the middle, and one that watches a run there.
+func TestWatchGoesOnOverARestartOfTheServer(t *testing.T) {
+	program, dir, address := build(t), t.TempDir(), freeAddress(t)
+	serve := func() *process {
+		p := start(t, program, "--dir", dir, "serve", "--addr", address)
+		p.until(t, "the dashboard of")
+		return p
+	}
+	st, err := state.Open(t.Context(), newStore(t, dir), "r")
+	require.NoError(t, err)
+	fails := true
+	step := func(name string) {
+		tool := define(t, core.KindTool, name, func(context.Context, int) (int, error) {
+			if fails = !fails; !fails {
+				return 0, core.Retryable(errors.New("down"))
+			}
+			return 1, nil
+		})
+		_, err := tool.Event().Execute(st.Context(t.Context()), 1)
+		require.NoError(t, err)
+	}
+	step("one")
+	server := serve()
+	watch := start(t, program, "watch", "http://"+address, "r")
+	lines := watch.until(t, "✔ one")
+	require.NoError(t, server.Process.Kill())
+	_ = server.Wait()
+	step("two") // while nobody serves
+	server = serve()
+	lines = append(lines, watch.until(t, "✔ two")...)
+	step("three")
+	lines = append(lines, watch.until(t, "✔ three")...)
+	require.NoError(t, st.Close())
+	lines = append(lines, watch.until(t, "run r [COMPLETED]")...)
+	require.NoError(t, watch.Wait(), "it ends with the run")
+	text := strings.Join(lines, "\n")
+	for _, name := range []string{"one", "two", "three"} {
+		assert.Equal(t, 1, strings.Count(text, name+" [STARTED]\n"), text)
+		assert.Equal(t, 1, strings.Count(text, "✔ "+name), text)
+	}
+	server.interrupt(t)
+}
+
+// TestWatchGoesOnOverARestartOfTheExample, whose runs are in memory.
+func TestWatchGoesOnOverARestartOfTheExample(t *testing.T) {
+	program, address := build(t), freeAddress(t)
+	example := filepath.Join(t.TempDir(), "dashboard")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", example, "../../examples/dashboard").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	serve := func() *process {
+		p := start(t, example, "-addr", address, "-seed", "7", "-rate", "300")
+		p.until(t, "The dashboard is at")
+		return p
+	}
+	server := serve()
+	watch := start(t, program, "watch", "http://"+address+"/")
+	watch.until(t, "[COMPLETED]")
+	server.interrupt(t)
+	server = serve()
+	watch.until(t, "▶")
+	watch.until(t, "[COMPLETED]")
+	watch.interrupt(t)
+	server.interrupt(t)
+}
