@@ -217,6 +217,15 @@ func TestCollectAllLetsEveryBranchEnd(t *testing.T) {
 	})
 }
 
+func TestGroupThatCollectsAllFailsAsItsBranchesDo(t *testing.T) {
+	both(t, func(t *testing.T, ctx context.Context) {
+		_, err := actors.Map(ctx, actors.Group{Name: "g", CollectAll: true}, picky(), upTo(5))
+		var failed *core.CallError
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, core.ReasonPermanent, failed.Reason)
+	})
+}
+
 func TestGroupErrorTellsEachFailure(t *testing.T) {
 	err := &actors.GroupError{Group: "collect", Branches: 3, Failed: []actors.BranchError{{1, errBoom}, {3, core.ErrNoRun}}}
 	assert.Equal(t, "group collect: 2 of 3 branches failed; branch 1: boom; branch 3: "+core.ErrNoRun.Error(), err.Error())
@@ -408,7 +417,7 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 					_, inGroup = actors.Map(ctx, g, block(), upTo(4))
 					return "never said", nil // swallowed
 				})
-				time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "ops", "deploy") })
+				time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "deploy", "ops") })
 				out, err := parent.Call(ctx, number{})
 
 				for _, err := range []error{inGroup, err} {

@@ -151,10 +151,11 @@ func TestHelpersOutsideARunDoNothing(t *testing.T) {
 		if core.ScopeOf(ctx) != nil || state.From(ctx) != nil {
 			t.Error("there is a run")
 		}
-		h := state.From(ctx)
-		h.Log(slog.LevelInfo, "nobody hears it", nil)
-		equal(t, "interrupt", h.Interrupt(core.InterruptUser, "", ""), false)
-		equal(t, "id", h.RunID(), "")
+		st := state.From(ctx)
+		st.Log(slog.LevelInfo, "nobody hears it", nil)
+		equal(t, "interrupt", st.Interrupt(core.InterruptUser, "", ""), false)
+		equal(t, "id", st.RunID(), "")
+		is(t, st.SetTimeout(time.Second), core.ErrNoRun)
 		is(t, state.Put(ctx, "key", 1), core.ErrNoRun)
 		_, _, err := state.Get[int](ctx, "key")
 		is(t, err, core.ErrNoRun)

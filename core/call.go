@@ -147,11 +147,15 @@ func (c *call) precede(p *Progress, s *Scope) error {
 func (c *call) attempt(p *Progress, s *Scope) error {
 	if total := c.policy.config.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than it should
 		before := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt - 1}
-		return c.fail(p, before, classify(result{err: p.Err, stage: StageHandler}), ReasonRetryTimeout)
+		return c.fail(p, before, c.classify(p, before, result{err: p.Err, stage: StageHandler}), ReasonRetryTimeout)
 	}
 	began := time.Now()
 	if err := c.appendStarted(p, s, began); err != nil {
 		return err
+	}
+	if c.spec.Kind == KindGroup {
+		s.beginGroup()
+		defer s.endGroup() // after settle, to which an ended context means something
 	}
 	r := c.pass(s, began, p.Spent)
 	r.took = time.Since(began)
@@ -160,10 +164,6 @@ func (c *call) attempt(p *Progress, s *Scope) error {
 
 // pass is one pass through handler, postconditions and artifact storage.
 func (c *call) pass(s *Scope, began time.Time, spent time.Duration) result {
-	if c.spec.Kind == KindGroup {
-		s.beginGroup()
-		defer s.endGroup()
-	}
 	if limit := c.limitOf(began, spent); limit != nil {
 		return c.passWithin(s, limit)
 	}
@@ -186,7 +186,7 @@ func (c *call) settle(p *Progress, s *Scope, r result) error {
 	if r.err == nil {
 		return c.complete(p, s, r, "")
 	}
-	f := classify(r)
+	f := c.classify(p, s, r)
 	v := c.decide(p, s, &f)
 	switch {
 	case v.suspended != nil && !v.promised:
@@ -204,6 +204,10 @@ func (c *call) settle(p *Progress, s *Scope, r result) error {
 // retrace runs the handler of an attempt again that has an outcome, and records
 // nothing: its results come from the calls inside.
 func (c *call) retrace(s *Scope) error {
+	if c.spec.Kind == KindGroup {
+		s.beginGroup()
+		defer s.endGroup()
+	}
 	r := c.pass(s, time.Now(), 0)
 	if e := c.suspension(s, r); e != nil {
 		c.stopParent(e)

@@ -28,8 +28,8 @@ func swallow(ctx context.Context, d *definition) (string, error) {
 
 func TestInterruptBeforeTheCall(t *testing.T) {
 	st, ctx := run(t)
-	equal(t, "first", st.Interrupt(core.InterruptUser, "ops", "deploy"), true)
-	equal(t, "second", st.Interrupt(core.InterruptUser, "dev", "other"), false)
+	equal(t, "first", st.Interrupt(core.InterruptUser, "deploy", "ops"), true)
+	equal(t, "second", st.Interrupt(core.InterruptUser, "other", "dev"), false)
 	ran := 0
 	_, err := call(ctx, tool(t, steady, counted(&ran, succeed)).Require(func(context.Context, string) error { ran++; return nil }))
 	told(t, st, "interrupted(0,user,@entry)")
@@ -62,7 +62,7 @@ func TestInterruptEndsTheContextOfAHandlerWithItselfAsCause(t *testing.T) {
 	for _, cfg := range []core.RetryConfig{steady, timed(3), total(time.Hour)} {
 		bubble(t, func(t *testing.T) {
 			st, ctx := run(t)
-			time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "ops", "deploy") })
+			time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "deploy", "ops") })
 			elapsed := stopwatch()
 			_, err := call(ctx, tool(t, cfg, func(ctx context.Context, _ string) (string, error) {
 				derived, cancel := context.WithCancel(ctx)
@@ -423,7 +423,7 @@ func TestRunsInterruptWinsOverTheCallersOwnCancellation(t *testing.T) {
 
 func TestInterruptedErrorOfARunIsSharedByItsCalls(t *testing.T) {
 	st, ctx := run(t)
-	st.Interrupt("budget", "meter", "too dear")
+	st.Interrupt("budget", "too dear", "meter")
 	_, one := call(ctx, tool(t, steady, succeed))
 	_, two := call(ctx, tool(t, steady, succeed))
 	equal(t, "reason", interrupted(t, one, "budget").Message, "too dear")

@@ -134,6 +134,7 @@ func TestNothingOfAnAbandonedAttemptLandsLater(t *testing.T) {
 			_, err = call(ctx, child)
 			is(t, err, core.ErrAttemptOver)
 			is(t, state.Put(ctx, "key", "late"), core.ErrAttemptOver)
+			is(t, state.PutStepResult(ctx, "step", "late"), core.ErrAttemptOver)
 			state.From(ctx).Log(slog.LevelInfo, "late", nil)
 			core.AddUsage(ctx, core.Usage{InputTokens: 1000})
 			return large(ctx, in)
