@@ -24,7 +24,7 @@ func busy(b *testing.B) func() core.Record {
 	for i := range 256 {
 		path := fmt.Sprintf("assistant/fetch_data#%d", i+2)
 		if i%2 == 0 {
-			path = fmt.Sprintf("assistant/group:cities/%d/fetch_data", i+1)
+			path = fmt.Sprintf("assistant/group:cities/%d", i+1)
 		}
 		call := recovering(b)
 		for j := range call {

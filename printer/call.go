@@ -8,22 +8,28 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// call writes a record of a call.
+// call writes the record of a call. A branch of a group has no lines of its own
+// unless it ends without success: all it does is to make other calls.
 func (t *text) call(r *core.Record) {
-	depth := r.Address.Depth()
+	if r.Kind == core.KindBranch && (r.Status == core.StatusStarted || isSuccess(r)) {
+		return
+	}
 	switch r.Status {
 	case core.StatusStarted:
-		t.begin(depth, t.of(r.Kind))
+		t.begin(t.of(r.Kind))
 		t.label(r)
 		t.tag("", "STARTED")
 		if r.IsRetry() {
 			t.add(" (retry ", ordinal(r), ")")
 		}
+		if r.Detail != nil && r.Detail.Branches > 0 {
+			t.add(" ", count(r.Detail.Branches, "branch", "branches"))
+		}
 	case core.StatusRetrying:
-		t.beginBelow(depth, mark{t.retry, again})
+		t.beginBelow(mark{t.retry, again})
 		t.retrying(r)
 	default:
-		t.begin(depth, t.at(r.Status))
+		t.begin(t.at(r.Status))
 		t.label(r)
 		t.ending(r)
 	}
@@ -32,11 +38,11 @@ func (t *text) call(r *core.Record) {
 	case r.IsOutcome() && r.IsRetry():
 		t.total(r)
 	case question != "" && !t.asked:
-		t.hint(depth, r.RunID, question)
+		t.hint(r.RunID, question)
 	}
 }
 
-// ordinal is the number of the attempt, and of how many.
+// ordinal is the number of the attempt and the total: "2/3".
 func ordinal(r *core.Record) string {
 	n := strconv.Itoa(r.Attempt + 1)
 	if r.MaxAttempts > 0 {
@@ -96,14 +102,14 @@ func (t *text) failure(r *core.Record) {
 	}
 	t.times(r)
 	if r.Reason == core.ReasonPanic && r.Err != nil {
-		t.message(" - ", strings.TrimPrefix(fmt.Sprint(r.Err), "panic: ")) // which was told
+		t.message(" - ", strings.TrimPrefix(fmt.Sprint(r.Err), "panic: ")) // the tag says that
 		return
 	}
 	t.cause(r.Err)
 }
 
-// times tells how long the attempt took, and all of them where no line of
-// their own does.
+// times adds the duration of the attempt, and that of the whole call where no
+// line below has it.
 func (t *text) times(r *core.Record) {
 	took := r.Duration
 	if !r.IsRetry() {
@@ -128,11 +134,11 @@ func (t *text) times(r *core.Record) {
 func (t *text) total(r *core.Record) {
 	switch {
 	case r.Status == core.StatusCompleted:
-		t.beginBelow(r.Address.Depth(), mark{t.retry, good})
+		t.beginBelow(mark{t.retry, good})
 		t.add("Recovered after ", count(r.Attempt, "retry", "retries"))
 		t.end()
 	case r.Reason == core.ReasonExhausted:
-		t.begin(r.Address.Depth(), t.at(r.Status))
+		t.begin(t.at(r.Status))
 		t.label(r)
 		t.tag(bad, "EXHAUSTED all ", count(r.TotalAttempts(), "attempt", "attempts"))
 		t.add(" (", duration(r.Elapsed), " total)")
@@ -140,7 +146,7 @@ func (t *text) total(r *core.Record) {
 	}
 }
 
-// interrupt tells why and by whom: "user by terminal: Ctrl-C".
+// interrupt adds why and by whom: "user by terminal: Ctrl-C".
 func (t *text) interrupt(r *core.Record) {
 	e := r.Interrupt()
 	if e == nil {

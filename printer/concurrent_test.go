@@ -45,7 +45,7 @@ func TestLinesOfConcurrentRunsNeverMix(t *testing.T) {
 				p := printer.New(&alone, options...)
 				for i := range records[run] {
 					r := &records[run][i]
-					r.RunID, r.Name = fmt.Sprint(run), strings.Repeat(string(rune('a'+run)), 60)
+					r.RunID, r.Seq, r.Name = fmt.Sprint(run), uint64(i+1), strings.Repeat(string(rune('a'+run)), 60)
 					p.Publish(*r)
 				}
 				for _, text := range alone {
@@ -126,9 +126,10 @@ var ofHundred = []*regexp.Regexp{
 	regexp.MustCompile(`^print <(\d+)>$`),
 	regexp.MustCompile(`^    ↻ Retrying \(attempt [23]/3\) at once\.\.\.$`),
 	regexp.MustCompile(`^    ↻ Recovered after 2 retries$`),
-	regexp.MustCompile(`^▦ all (\[STARTED\]|\d+ (?:done|failed|running|retrying)(?:, \d+ (?:failed|running|retrying))*)$`),
+	regexp.MustCompile(`^▦ all (\[STARTED\] 100 branches|\d+ of 100 done(?:, \d+ (?:failed|running))*)$`),
+	regexp.MustCompile(`^✖ all \[FAILED: permanent\] \([<\dms.]+\) - group all: 15 of 100 branches failed; branch 1: .*…$`),
 	regexp.MustCompile(`^[▶✔✖] run \S+ \[(STARTED|COMPLETED|FAILED)\]( \([<\dms.]+\))?$`),
-	regexp.MustCompile(`^✖ run \S+ \[FAILED: permanent\] \([<\dms.]+\) - group:all/\d+/step:<(\d+)>: permanent after 3 attempts: <(\d+)> broken$`),
+	regexp.MustCompile(`^✖ run \S+ \[FAILED: permanent\] \([<\dms.]+\) - group:all: permanent: group all: 15 of 100 branches failed; branch 1: .*…$`),
 }
 
 func TestEveryLineOfAHundredConcurrentCallsBelongsToOneOfThem(t *testing.T) {
@@ -160,7 +161,7 @@ func TestEveryLineOfAHundredConcurrentCallsBelongsToOneOfThem(t *testing.T) {
 					require.Contains(t, lines[i-1], "[COMPLETED after")
 				}
 			}
-			assert.Contains(t, text, "▦ all 85 done, 15 failed\n")
+			assert.Contains(t, text, "▦ all 85 of 100 done, 15 failed\n")
 			assert.Equal(t, 300, strings.Count(text, "print <"))
 			assert.Equal(t, 300, strings.Count(text, "· INFO <"))
 		})

@@ -17,45 +17,44 @@
 //
 // # Three forms
 //
-// Plain: each line is written as it happens, as above. It is for logs, and
-// what a file, a pipe, a terminal that cannot move its cursor (TERM=dumb) and
-// a CI system (CI is set) get. [WithPlain] is for everywhere else.
+// Plain: each line is written as it happens, as above. It is the form for
+// logs: files, pipes, terminals that cannot move their cursor (TERM=dumb) and
+// CI systems (CI is set) get it. [WithPlain] sets it everywhere.
 //
-// Compact ([WithCompact]): a call is written when it is known how it ends.
-// One that succeeds has its first and last lines, however often it was
-// retried; any other one has all its attempts. What belongs to a call is
-// written at once, so that lines of calls that run at the same time stay
-// together. What happens inside a call is between its lines: before something
-// inside it is written, the call's lines so far are. Log lines, values,
-// questions and the lines of a run are written when they happen. A call of
-// which nothing more will be heard, because it was left behind by an attempt
-// that timed out or the run ended, is [UNFINISHED].
+// Compact ([WithCompact]): a call is written when it is known how it ends. A
+// call that succeeds has its first and last lines, however often it was
+// retried; any other has all its attempts. The lines of a call are written
+// together, so that those of calls that run at the same time do not mix. Lines
+// inside a call stand between its own: before something inside it is written,
+// the call's lines so far are. Log lines, values, questions and the lines of a
+// run are written when they happen. A call that ends without a record, because
+// an attempt that timed out left it behind or the run ended, is [UNFINISHED].
 //
 // Live: what a terminal gets. What is compact above stands below, while it
 // goes on, as a tree that is redrawn ten times a second:
 //
 //	🤖 assistant ⠹ 2.1s
 //	├─ 🔧 fetch_data ↻ Retrying (attempt 2/3) in 1.4s... - Connection timeout
-//	└─ ▦ cities ████░░░░ 3 done, 1 failed, 2 running, 2 retrying
+//	└─ ▦ cities ████░░░░ 3 of 8 done, 1 failed, 2 running, 2 retrying
 //	   ├─ 🔧 get_weather (cities/4) ⠹ 0.6s
 //	   ├─ 🔧 get_weather (cities/5) ⠹ 0.6s
 //	… and 2 more running, 2 retrying
 //
 // Live lines take two thirds of the window at most, and are cut to its width;
-// what is written above them is not. Nothing is drawn while nothing goes on.
-// The cursor is never hidden and stands below the last line, so that a process
-// that is killed leaves a terminal in order. What the program prints while
-// calls go on goes through [Printer.Write]. [Printer.Close] is for a program
-// that may end while calls go on, and best deferred; where every call has
-// ended there is nothing to close. A terminal has one printer with live lines.
+// the lines above them are not. Nothing is drawn while no call goes on. The
+// cursor is never hidden and stands below the last line, so that a process
+// that is killed leaves the terminal usable. A program that prints while calls
+// go on does so with [Printer.Write]. A program that may end while calls go on
+// defers [Printer.Close]; once every call has ended there is nothing to close.
+// A terminal has one printer with live lines.
 //
 // NO_COLOR turns colours off, [WithASCII] symbols.
 //
 // # Names
 //
-// The name in a line is the actor's. The second call of that name in its
-// place has "#2" behind it; in parentheses follow the call's tag and the
-// innermost branch of a group that it is in: "get_weather#2 (step, cities/3)".
+// The name in a line is the actor's. The second call of that name in its scope
+// has "#2" after it; the call's tag and the innermost branch of a group around
+// it follow in parentheses: "get_weather#2 (step, cities/3)".
 //
 // Text that comes from tools, models and users is shown on one line and cut;
 // control characters, escape sequences and invisible formatting are shown as
@@ -63,23 +62,26 @@
 //
 // # Groups
 //
-// Records tell of calls in the branches of a group and not of the group: how
-// many branches have begun is known, and not how many there will be. A branch is
-// done or failed by its last call. Without live lines a group has a line whenever
-// another tenth of its branches so far has ended; with them it has a bar, with a
-// cell for each branch that has begun, or a part of them where they are more than
-// twenty; in both it has a line when it is over: when what is around it goes on or
-// ends.
+// A group is shown like a call, with the number of its branches. While it goes
+// on it has a line whenever another tenth of them has ended; on a terminal it
+// has a bar instead, with a cell for each branch or, above twenty, for several.
+// If it does not succeed, a line says what became of its branches.
+//
+// Where the branches are calls of one actor (actors.Map), they have the lines
+// of every call. Where they are functions (actors.Parallel), a branch has a
+// line only if it fails, is interrupted, or is recalled as failed, and the
+// calls in it do not say so.
 //
 // # Questions
 //
-// A question is told once until its run pauses, with the command that answers
-// it ([WithCommand]); the calls that wait for it name its ID. A run that goes
-// on without the answer tells it again.
+// A question is written once until its run pauses, with the command that
+// answers it ([WithCommand]); the calls that wait for it have its ID. A run
+// that is resumed without the answer writes it again. A question that is asked
+// again has the reason: why the answer did not fit.
 //
 // # Bounds
 //
-// A printer follows 65,536 calls and groups at once; what comes on top is
-// written as it happens. Of a call whose lines are kept it keeps the first and
-// the latest 16 KB. What the summary remembers is at [Printer.Summary].
+// A printer follows 65,536 calls at once; the lines of further ones are
+// written as they happen. Of a call whose lines are buffered it keeps the first
+// and the latest 16 KB. What the summary remembers is at [Printer.Summary].
 package printer

@@ -72,7 +72,7 @@ func again(delay time.Duration, source core.Source) func(*core.Record) {
 	return func(r *core.Record) { r.Err, r.WillRetry, r.Delay, r.DelaySource = errTimeout, true, delay, source }
 }
 
-func told(detail core.Detail) func(*core.Record) {
+func with(detail core.Detail) func(*core.Record) {
 	return func(r *core.Record) { r.Detail = &detail }
 }
 
@@ -98,7 +98,7 @@ func everything(t testing.TB) []core.Record {
 	}
 	s := &story{t: t}
 	s.add(0, core.Record{Kind: core.KindRun, Status: started, Name: "trips", Detail: &core.Detail{Message: "a trip to Oslo"}})
-	s.call(0, agent, started, 0, a, a, told(core.Detail{Input: encoded(map[string]any{"to": "Oslo"})}))
+	s.call(0, agent, started, 0, a, a, with(core.Detail{Input: encoded(map[string]any{"to": "Oslo"})}))
 
 	// The compact example of the specification, in an agent.
 	s.call(0, tool, started, 0, a+"/fetch_data", "fetch_data")
@@ -106,7 +106,7 @@ func everything(t testing.TB) []core.Record {
 	s.call(2*sec, tool, started, 1, a+"/fetch_data", "fetch_data")
 	s.call(half, tool, failed, 1, a+"/fetch_data", "fetch_data", again(1700*ms, backoff))
 	s.call(1700*ms, tool, started, 2, a+"/fetch_data", "fetch_data")
-	s.call(half, tool, completed, 2, a+"/fetch_data", "fetch_data", func(r *core.Record) { r.Elapsed = 5200 * ms }, told(core.Detail{Output: encoded("data")}))
+	s.call(half, tool, completed, 2, a+"/fetch_data", "fetch_data", func(r *core.Record) { r.Elapsed = 5200 * ms }, with(core.Detail{Output: encoded("data")}))
 
 	// Its detailed example.
 	s.call(0, tool, started, 0, a+"/fetch_data#2", "fetch_data")
@@ -130,7 +130,7 @@ func everything(t testing.TB) []core.Record {
 		Kind: core.KindLog, Status: core.StatusRecorded, Address: address(t, a+"/model"), Name: "http",
 		Detail: &core.Detail{Severity: slog.LevelWarn, Message: "slow", Metadata: map[string]any{"took": "1s"}},
 	})
-	s.call(sec, llm, completed, 0, a+"/model", "model", told(core.Detail{Usage: core.Usage{InputTokens: 120, OutputTokens: 36, Cost: 0.0025}}))
+	s.call(sec, llm, completed, 0, a+"/model", "model", with(core.Detail{Usage: core.Usage{InputTokens: 120, OutputTokens: 36, Cost: 0.0025}}))
 	s.add(0, core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Address: address(t, a), Detail: &core.Detail{Output: encoded("Oslo")}})
 
 	// An agent that is retried as a whole, with a call left behind.
@@ -145,7 +145,9 @@ func everything(t testing.TB) []core.Record {
 	s.call(0, agent, completed, 1, a+"/helper", "helper")
 
 	// A group that fails fast.
-	city := func(n string) string { return a + "/group:cities/" + n + "/get_weather" }
+	const group = a + "/group:cities"
+	s.call(0, core.KindGroup, started, 0, group, "cities", with(core.Detail{Branches: 4}))
+	city := func(n string) string { return group + "/" + n }
 	for _, n := range []string{"1", "2", "3", "4"} {
 		s.call(0, tool, started, 0, city(n), "get_weather")
 	}
@@ -155,6 +157,20 @@ func everything(t testing.TB) []core.Record {
 	other := stopped(core.InterruptedError{Reason: core.InterruptGroup, Cause: errors.New("no such city")})
 	s.call(0, tool, interrupted, 1, city("2"), "get_weather", other, func(r *core.Record) { r.Stage = core.StageWait })
 	s.call(0, tool, interrupted, 0, city("4"), "get_weather", other)
+	s.call(60*ms, core.KindGroup, failed, 0, group, "cities",
+		because(errors.New("group cities: 1 of 4 branches failed; branch 3: no such city"), core.ReasonPermanent))
+
+	// A group of functions.
+	const parallel = a + "/group:checks"
+	s.call(0, core.KindGroup, started, 0, parallel, "checks", with(core.Detail{Branches: 2}))
+	s.call(0, core.KindBranch, started, 0, parallel+"/1", "checks 1")
+	s.call(0, core.KindBranch, started, 0, parallel+"/2", "checks 2")
+	s.call(0, tool, started, 0, parallel+"/1/check", "check")
+	s.call(20*ms, tool, completed, 0, parallel+"/1/check", "check")
+	s.call(0, core.KindBranch, completed, 0, parallel+"/1", "checks 1")
+	s.call(20*ms, core.KindBranch, failed, 0, parallel+"/2", "checks 2", because(errors.New("the checksum differs"), core.ReasonPermanent))
+	s.call(20*ms, core.KindGroup, failed, 0, parallel, "checks",
+		because(errors.New("group checks: 1 of 2 branches failed; branch 2: the checksum differs"), core.ReasonPermanent))
 
 	// A question, and the end.
 	s.call(0, tool, started, 0, a+"/step:ask human", "refund")

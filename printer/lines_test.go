@@ -296,25 +296,30 @@ func TestTagsAndBranchesTellCallsApart(t *testing.T) {
 🔧 fetch_data (collect#2) [STARTED]
 · now [STARTED]
 · now#2 [STARTED]
+🤖 assistant [STARTED]
   ▦ cities [STARTED]
     · now (cities/1) [STARTED]
     🔧 get_weather (cities/1) [STARTED]
-    🔧 get_weather#2 (cities/2) [STARTED]
+    🔧 get_weather (cities/2) [STARTED]
       🔧 lookup (cities/2) [STARTED]
   ▦ north/south#2 [STARTED]
-    🔧 get_weather (a step, north/south#2/1) [STARTED]
-    🔧 get_weather (a step#3, cities/12) [STARTED]
+    🔧 get_weather (north/south#2/1) [STARTED]
+    🔧 get_weather (a step#3, cities/1) [STARTED]
 `, printed([]core.Record{
 		call(t, core.KindTool, core.StatusStarted, "step:collect", "fetch_data"),
 		call(t, core.KindTool, core.StatusStarted, "step:collect#2", "fetch_data"),
 		call(t, core.KindStep, core.StatusStarted, "step:now", "now"),
 		call(t, core.KindStep, core.StatusStarted, "step:now#2", "now"),
+		call(t, core.KindAgent, core.StatusStarted, "assistant", "assistant"),
+		call(t, core.KindGroup, core.StatusStarted, "assistant/group:cities", "cities"),
+		call(t, core.KindBranch, core.StatusStarted, "assistant/group:cities/1", "cities 1"),
 		call(t, core.KindStep, core.StatusStarted, "assistant/group:cities/1/step:now", "now"),
 		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/1/get_weather", "get_weather"),
-		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2/get_weather#2", "get_weather"),
-		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2/get_weather/lookup", "lookup"),
-		call(t, core.KindTool, core.StatusStarted, "assistant@2/group:north%2Fsouth#2/1/step:a step", "get_weather"),
-		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/12/step:a step#3", "get_weather"),
+		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2", "get_weather"),
+		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2/lookup", "lookup"),
+		call(t, core.KindGroup, core.StatusStarted, "assistant@2/group:north%2Fsouth#2", "north/south"),
+		call(t, core.KindTool, core.StatusStarted, "assistant@2/group:north%2Fsouth#2/1", "get_weather"),
+		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/1/step:a step#3", "get_weather"),
 	}))
 }
 
@@ -366,8 +371,8 @@ func TestLogsAreIndentedIntoTheirCall(t *testing.T) {
 	assert.Equal(t, `· INFO ready
   · WARN http: slow - Connection timeout
     · DEBUG asked city=Oslo found=true took=1.5s
-      · ERROR odd at=2026-01-02T03:04:05Z bad=(chan int) list=[1,2] none=<nil> text="a \"b\" c" zero=""
-    · INFO in a branch
+        · ERROR odd at=2026-01-02T03:04:05Z bad=(chan int) list=[1,2] none=<nil> text="a \"b\" c" zero=""
+      · INFO in a branch
 · INFO
 `, printed([]core.Record{
 		log("", &core.Detail{Message: "ready"}),

@@ -15,16 +15,16 @@ type live struct {
 	since   time.Time // on the clock of this process, as until
 	until   time.Time // the wait, if it waits
 	ordinal string    // of the attempt: "2/3"; empty for the first
-	problem string    // why it waits
+	cause   string    // why it waits
 }
 
-// take takes in that an attempt began, failed, or is waited for.
-func (l *live) take(r *core.Record, told *told, m mark) {
+// update takes the record of an attempt that began, failed, or is waited for.
+func (l *live) update(r *core.Record, text *rendered, m mark) {
 	now := time.Now()
 	if l.since.IsZero() {
-		l.label, l.mark, l.since = told.label, m, now
+		l.label, l.mark, l.since = text.label, m, now
 	}
-	l.ordinal, l.problem = "", told.problem
+	l.ordinal, l.cause = "", text.cause
 	if r.IsRetry() {
 		l.ordinal = ordinal(r)
 	}
@@ -34,14 +34,14 @@ func (l *live) take(r *core.Record, told *told, m mark) {
 	}
 }
 
-// redrawEvery is how often live lines are drawn: as often as the tenths of a
-// second in them change.
+// redrawEvery is the interval at which live lines are drawn: as often as the
+// tenths of a second in them change.
 const redrawEvery = 100 * time.Millisecond
 
-// goLive sees to it that live lines are drawn while there are any. The lock is
-// held.
+// goLive starts the goroutine that draws live lines if there are any and it is
+// not running. The lock is held.
 func (p *Printer) goLive() {
-	if p.screen == nil || p.closed || p.redrawing || p.course.tree.calls == 0 {
+	if p.screen == nil || p.closed || p.redrawing || p.scheduler.tree.calls == 0 {
 		return
 	}
 	p.redrawing = true
@@ -68,7 +68,7 @@ func (p *Printer) drawAgain() (again bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() {
-		if v := recover(); v != nil { // of the writer, or of what tells the size
+		if v := recover(); v != nil { // of the writer, or of the function of WithTerminal
 			p.err = cmp.Or(p.err, fmt.Errorf("printer: drawing panicked: %v", v))
 		}
 		p.redrawing = again
@@ -77,5 +77,5 @@ func (p *Printer) drawAgain() (again bool) {
 		return false
 	}
 	_ = p.flush()
-	return p.course.tree.calls > 0
+	return p.scheduler.tree.calls > 0
 }

@@ -21,7 +21,7 @@ func (t *text) log(r *core.Record) {
 		detail = new(core.Detail)
 	}
 	style := severityStyle(detail.Severity)
-	t.begin(inside(r.Address), mark{t.note, style})
+	t.begin(mark{t.note, style})
 	t.paint(style, strings.ToUpper(detail.Severity.String()))
 	t.message(" ", r.Name)
 	if r.Name != "" && detail.Message != "" {
@@ -36,7 +36,7 @@ func (t *text) log(r *core.Record) {
 		t.add(" ")
 		t.clean(key, maxKey)
 		t.add("=")
-		t.clean(value(detail.Metadata[key]), maxValue)
+		t.clean(shortValue(detail.Metadata[key]), maxValue)
 	}
 	t.cause(r.Err)
 	t.finish(r)
@@ -52,9 +52,9 @@ func severityStyle(s slog.Level) style {
 	return faint
 }
 
-// value is v in few words. It comes from the user: its methods may panic, and
-// it may contain itself.
-func value(v any) (s string) {
+// shortValue is v in few words. It comes from the user: its methods may panic,
+// and it may contain itself.
+func shortValue(v any) (s string) {
 	defer func() {
 		if recover() != nil {
 			s = fmt.Sprintf("(%T)", v)

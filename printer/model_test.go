@@ -56,14 +56,34 @@ func (s *script) calling(around, scope string, deeper int) []core.Record {
 	}
 	if s.random.IntN(3) == 0 {
 		s.names++
-		group := fmt.Sprintf("%sgroup:g%d", scope, s.names)
-		var branches [][]core.Record
-		for i := range s.random.IntN(5) {
-			branches = append(branches, s.call(around, fmt.Sprintf("%s/%d/", group, i+1), deeper))
-		}
-		records = append(records, s.merge(branches)...)
+		records = append(records, s.group(around, scope, deeper)...)
 	}
 	return records
+}
+
+// group makes up a group of calls, or of functions that make calls.
+func (s *script) group(around, scope string, deeper int) []core.Record {
+	name := fmt.Sprintf("g%d", s.names)
+	path := scope + "group:" + name
+	n := s.random.IntN(5)
+	record := func(kind core.Kind, status core.Status, path string) core.Record {
+		return core.Record{Kind: kind, Status: status, Name: name, Address: address(s.t, path)}
+	}
+	begins := record(core.KindGroup, core.StatusStarted, path)
+	begins.Detail = &core.Detail{Branches: n}
+	var branches [][]core.Record
+	for i := range n {
+		branch := fmt.Sprintf("%s/%d", path, i+1)
+		if s.random.IntN(2) == 0 {
+			branches = append(branches, s.callAt(around, branch, deeper))
+			continue
+		}
+		records := []core.Record{record(core.KindBranch, core.StatusStarted, branch)}
+		records = append(records, s.call(around, branch+"/", deeper)...)
+		branches = append(branches, append(records, record(core.KindBranch, core.StatusCompleted, branch)))
+	}
+	records := append([]core.Record{begins}, s.merge(branches)...)
+	return append(records, record(core.KindGroup, core.StatusCompleted, path))
 }
 
 // merge mixes what happens at the same time.
@@ -86,9 +106,14 @@ func (s *script) merge(branches [][]core.Record) []core.Record {
 }
 
 func (s *script) call(around, scope string, deeper int) []core.Record {
+	return s.callAt(around, fmt.Sprintf("%scall%d", scope, s.names+1), deeper)
+}
+
+// callAt makes up a call at a path.
+func (s *script) callAt(around, path string, deeper int) []core.Record {
 	s.names++
 	name := fmt.Sprintf("call%d", s.names)
-	call := &scripted{path: scope + name, around: around}
+	call := &scripted{path: path, around: around}
 	s.calls[name] = call
 	base := core.Record{Kind: core.KindTool, Name: name, Address: address(s.t, call.path), MaxAttempts: 3}
 	record := func(status core.Status, attempt int) core.Record {
@@ -149,7 +174,7 @@ func linesOf(output string) (calls map[string][]int, lines []string) {
 		lines = append(lines, line)
 		fields := strings.Fields(line)
 		switch {
-		case strings.Contains(line, " log of "), fields[0] == "▦", fields[0] == "▶", strings.Contains(line, " run "):
+		case strings.Contains(line, " log of "), fields[0] == "▦", strings.HasPrefix(fields[1], "g"), fields[0] == "▶", strings.Contains(line, " run "):
 			continue
 		case fields[0] != "↻" || strings.HasPrefix(fields[1], "call"):
 			latest = fields[1]

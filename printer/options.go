@@ -1,6 +1,6 @@
 package printer
 
-// An Option changes how a [Printer] shows what it is told.
+// An Option changes how a [Printer] shows records.
 type Option func(*config)
 
 type config struct {
@@ -21,15 +21,13 @@ const (
 )
 
 // WithPlain writes lines as they happen, on a terminal too. It is what a
-// printer does anywhere else.
+// printer does everywhere else.
 func WithPlain() Option { return func(c *config) { c.form = formPlain } }
 
 // WithCompact writes a call only when it is known how it ends: a call that
-// succeeds by its first and last lines, any other one with all its attempts.
-// What a call has inside comes between its first line and its last; where
-// something is written that is inside a call, the call's lines so far are
-// written before it. Log lines, questions and the beginning and end of a run
-// are written at once.
+// succeeds by its first and last lines, any other with all its attempts. Before
+// something inside a call is written, the call's lines so far are. Log lines,
+// questions and the beginning and end of a run are written at once.
 func WithCompact() Option { return func(c *config) { c.form = formCompact } }
 
 // WithPreviews adds a line with the input and one with the output where a
@@ -40,16 +38,16 @@ func WithPreviews() Option { return func(c *config) { c.previews = true } }
 // consoles without emoji. Names and messages stay as they are.
 func WithASCII() Option { return func(c *config) { c.symbols = &ascii } }
 
-// WithCommand is what stands for "reprise" in the line below a question that
-// tells how it is answered, such as "reprise --dir /var/lib/agents" where the
-// runs are not where the command looks by itself. It is written as it is, cut
-// to one line; without it, for "", there is no such line.
+// WithCommand sets the command in the line below a question, which answers it,
+// such as "reprise --dir /var/lib/agents" for runs in another directory than
+// the command's own. It is cut to one line. Defaults to "reprise"; an empty
+// command writes no such line.
 func WithCommand(command string) Option { return func(c *config) { c.command = command } }
 
-// WithTerminal says that the writer is a terminal of a size, for writers that
-// are no *os.File, such as a session of a remote shell. The function is called
-// before every drawing, and must not call the printer; a size that is not
-// known is 0. A nil function says that the writer is no terminal.
+// WithTerminal says that the writer is a terminal, for writers other than
+// *os.File, such as the session of a remote shell. The function returns its
+// size, 0 where it is unknown. It is called before every drawing, and must not
+// call the printer. A nil function says that the writer is not a terminal.
 func WithTerminal(size func() (columns, rows int)) Option {
 	return func(c *config) {
 		c.terminal = nil

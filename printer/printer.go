@@ -2,7 +2,6 @@ package printer
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -24,9 +23,9 @@ type Printer struct {
 	mu        sync.Mutex // guards what follows, and writing
 	w         io.Writer
 	err       error
-	tally     tally
-	course    course
-	screen    *screen // where there are live lines
+	counts    counts
+	scheduler scheduler
+	screen    *screen // nil without live lines
 	partial   []byte  // a line of Write that has not ended
 	redrawing bool
 	closed    bool
@@ -53,14 +52,12 @@ func New(w io.Writer, options ...Option) *Printer {
 			command: string(appendClean(nil, c.command, maxCommand, c.symbols.ellipsis)),
 		},
 		previews: c.previews, compact: live || c.form == formCompact, live: live,
-		done: make(chan struct{}), w: w, tally: newTally(remembered),
+		done: make(chan struct{}), w: w, counts: newCounts(maxFollowed),
 	}
 	if live {
 		p.screen = &screen{size: c.terminal.size, reflows: reflows()}
 	}
-	p.course = course{
-		tree: newTree(maxNodes, c.symbols.ellipsis), compact: p.compact, bars: live, out: text{look: &p.look},
-	}
+	p.scheduler = scheduler{tree: newTree(maxNodes), compact: p.compact, bars: live, out: text{look: &p.look}}
 	return p
 }
 
@@ -68,12 +65,12 @@ func New(w io.Writer, options ...Option) *Printer {
 // did; an error of the writer is kept for Err. After Close, lines are written as
 // they happen.
 func (p *Printer) Publish(r core.Record) {
-	told := p.tell(&r) // before locking: it calls methods of the user's errors
+	text := p.render(&r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.tally.add(&r)
-	p.course.take(&r, &told)
-	if len(p.course.out.buf) > 0 {
+	p.counts.add(&r)
+	p.scheduler.add(&r, &text)
+	if len(p.scheduler.out.buf) > 0 {
 		_ = p.flush()
 	}
 	p.goLive()
@@ -85,15 +82,15 @@ func (p *Printer) Publish(r core.Record) {
 func (p *Printer) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	const most = 64 << 10 // of a line that is kept
+	const maxPartial = 64 << 10
 	end := bytes.LastIndexByte(data, '\n') + 1
-	out := &p.course.out
+	out := &p.scheduler.out
 	if end > 0 {
 		out.buf = append(append(out.buf, p.partial...), data[:end]...)
 		p.partial = p.partial[:0]
 	}
 	p.partial = append(p.partial, data[end:]...)
-	if len(p.partial) > most || p.closed && len(p.partial) > 0 {
+	if len(p.partial) > maxPartial || p.closed && len(p.partial) > 0 {
 		p.endPartial()
 	}
 	if len(out.buf) == 0 {
@@ -107,7 +104,7 @@ func (p *Printer) Write(data []byte) (int, error) {
 
 func (p *Printer) endPartial() {
 	if len(p.partial) > 0 {
-		p.course.out.buf = append(append(p.course.out.buf, p.partial...), '\n')
+		p.scheduler.out.buf = append(append(p.scheduler.out.buf, p.partial...), '\n')
 		p.partial = nil
 	}
 }
@@ -120,8 +117,8 @@ func (p *Printer) Err() error {
 	return p.err
 }
 
-// Close removes the live lines, writes what was kept of calls that have not
-// ended, and waits for the goroutine that draws. It returns Err. A program
+// Close removes the live lines, writes the buffered lines of calls that have
+// not ended, and waits for the goroutine that draws. It returns Err. A program
 // that may end while calls go on has to close; where every call has ended, or
 // every run, there is nothing to close but an unfinished line of Write. Closing
 // twice is fine. It does not close the writer.
@@ -139,20 +136,20 @@ func (p *Printer) close() {
 	}
 	p.closed = true
 	close(p.done)
-	p.course.endBelow(&p.course.tree.root)
+	p.scheduler.endBelow(&p.scheduler.tree.root)
 	p.endPartial()
 	_ = p.flush()
-	p.course.compact, p.course.bars = false, false
+	p.scheduler.compact, p.scheduler.bars = false, false
 }
 
-// flush writes what there is to be written, and the live lines below it, in
-// one Write. The lock is held.
+// flush writes the lines that are due, and the live lines below them, in one
+// Write. The lock is held.
 func (p *Printer) flush() error {
-	out := p.course.out.buf
+	out := p.scheduler.out.buf
 	if p.screen != nil {
 		out = p.screen.frame(out, p.liveLines(), p.look.colors)
 	}
-	p.course.out.buf = p.course.out.buf[:0]
+	p.scheduler.out.buf = p.scheduler.out.buf[:0]
 	if len(out) == 0 {
 		return nil
 	}
@@ -171,67 +168,6 @@ func (p *Printer) liveLines() []liveLine {
 	if p.closed {
 		return nil
 	}
-	a := area{look: &p.look, tree: &p.course.tree, columns: columns, rows: rows, now: time.Now()}
-	return a.draw()
-}
-
-// tell puts a record into words.
-func (p *Printer) tell(r *core.Record) told {
-	t := text{look: &p.look, buf: make([]byte, 0, 160)}
-	t.whole(r, p.previews)
-	out := told{lines: t.buf}
-	if out.question = awaited(r); out.question != "" {
-		again := text{look: &p.look, asked: true}
-		again.whole(r, p.previews)
-		out.again = again.buf
-	}
-	if !r.Kind.IsCall() || r.Status != core.StatusStarted && r.Status != core.StatusRetrying && !r.WillRetry {
-		return out
-	}
-	if r.Status == core.StatusFailed {
-		retry := *r
-		retry.Status, retry.WillRetry, retry.Duration, retry.Detail = core.StatusRetrying, false, 0, nil
-		retry.Attempt++
-		out.retry = []byte(t.apart(func(t *text) { t.record(&retry) }))
-	}
-	if p.compact {
-		out.label = t.apart(func(t *text) { t.label(r) })
-	}
-	if p.live && r.Status == core.StatusRetrying && r.Err != nil {
-		out.problem = t.apart(func(t *text) { t.message("", fmt.Sprint(r.Err)) })
-	}
-	return out
-}
-
-// whole adds the lines of r, and the previews if they are wanted.
-func (t *text) whole(r *core.Record, previews bool) {
-	t.record(r)
-	if previews && r.Detail != nil {
-		t.previews(r)
-	}
-}
-
-// record adds the lines of r.
-func (t *text) record(r *core.Record) {
-	switch {
-	case r.Kind.IsCall():
-		t.call(r)
-	case r.Kind == core.KindRun:
-		t.run(r)
-	case r.Kind == core.KindLog:
-		t.log(r)
-	case r.Kind == core.KindQuestion:
-		t.question(r)
-	case r.Kind == core.KindAnswer:
-		t.answer(r)
-	default:
-		t.fact(r)
-	}
-}
-
-// apart returns what add adds, on its own.
-func (t *text) apart(add func(*text)) string {
-	own := text{look: t.look}
-	add(&own)
-	return string(own.buf)
+	t := liveTree{look: &p.look, tree: &p.scheduler.tree, columns: columns, rows: rows, now: time.Now()}
+	return t.draw()
 }

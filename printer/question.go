@@ -7,30 +7,30 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// question writes what somebody is asked, and how a stored run is told the
-// answer.
+// question writes a question, why it is asked again if it is, and the command
+// that answers it.
 func (t *text) question(r *core.Record) {
-	depth := inside(r.Address)
-	t.begin(depth, mark{t.suspended, paused})
+	t.begin(mark{t.suspended, paused})
 	t.paint(paused, "QUESTION")
 	t.message(" ", r.Name)
 	t.message(": ", r.Message())
+	t.cause(r.Err)
 	t.finish(r)
-	t.hint(depth, r.RunID, r.Name)
+	t.hint(r.RunID, r.Name)
 }
 
-// hint writes how a question is answered, below the line that tells it.
-func (t *text) hint(depth int, runID, question string) {
+// hint writes the command that answers a question, below the question.
+func (t *text) hint(runID, question string) {
 	run, id := shellWord(runID), shellWord(question)
 	if run == "" || id == "" || t.command == "" {
 		return // it could not be typed
 	}
-	t.beginBelow(depth, mark{t.note, faint})
+	t.beginBelow(mark{t.note, faint})
 	t.paint(faint, t.command, " answer ", run, " ", id, " JSON")
 	t.end()
 }
 
-// awaited is the question that a call waits for, empty if r tells of none.
+// awaited is the question that a call waits for, empty if it waits for none.
 func awaited(r *core.Record) string {
 	if e := r.Interrupt(); e != nil && r.Status == core.StatusAwaiting && r.Kind.IsCall() {
 		return e.Question
@@ -39,53 +39,54 @@ func awaited(r *core.Record) string {
 }
 
 // maxAsked is how many questions are remembered at most. One that was
-// forgotten is told once more.
+// forgotten is written once more.
 const maxAsked = 1 << 12
 
-// questions remembers which questions were told since their run began or went
-// on: by run, by ID. Each is told once in that time, with how it is answered.
+// questions remembers which questions were written since their run began or
+// was resumed: by run, by ID. Each is written once in that time, with the
+// command that answers it.
 type questions struct {
-	told map[string]map[string]bool
-	n    int
+	written map[string]map[string]bool
+	n       int
 }
 
-// take takes in a record, of a call that waits for the question if that is not
-// empty. It reports whether it was told before.
-func (q *questions) take(r *core.Record, awaited string) (before bool) {
+// add takes a record, and the question that its call waits for, if any. It
+// reports whether that question was written before.
+func (q *questions) add(r *core.Record, awaited string) (before bool) {
 	switch {
 	case r.Kind == core.KindRun:
-		q.n -= len(q.told[r.RunID])
-		delete(q.told, r.RunID)
+		q.n -= len(q.written[r.RunID])
+		delete(q.written, r.RunID)
 	case r.Kind == core.KindQuestion:
-		q.add(r.RunID, r.Name)
-	case r.Kind == core.KindAnswer && q.told[r.RunID][r.Name]:
+		q.remember(r.RunID, r.Name)
+	case r.Kind == core.KindAnswer && q.written[r.RunID][r.Name]:
 		q.n--
-		if delete(q.told[r.RunID], r.Name); len(q.told[r.RunID]) == 0 {
-			delete(q.told, r.RunID)
+		if delete(q.written[r.RunID], r.Name); len(q.written[r.RunID]) == 0 {
+			delete(q.written, r.RunID)
 		}
 	case awaited != "":
-		before = q.told[r.RunID][awaited]
-		q.add(r.RunID, awaited)
+		before = q.written[r.RunID][awaited]
+		q.remember(r.RunID, awaited)
 	}
 	return before
 }
 
-func (q *questions) add(run, id string) {
-	if q.told[run][id] {
+func (q *questions) remember(run, id string) {
+	if q.written[run][id] {
 		return
 	}
-	if q.told == nil || q.n >= maxAsked {
-		q.told, q.n = make(map[string]map[string]bool), 0
+	if q.written == nil || q.n >= maxAsked {
+		q.written, q.n = make(map[string]map[string]bool), 0
 	}
-	if q.told[run] == nil {
-		q.told[run] = make(map[string]bool)
+	if q.written[run] == nil {
+		q.written[run] = make(map[string]bool)
 	}
-	q.told[run][id] = true
+	q.written[run][id] = true
 	q.n++
 }
 
-// shellWord is s as it is typed as one argument, empty where that is not the
-// same for every shell.
+// shellWord quotes s as one argument, empty if not every shell would read it
+// the same.
 func shellWord(s string) string {
 	if s == "" || len(s) > 2*maxName || s[0] == '-' || strings.ContainsFunc(s, isAwkward) {
 		return ""
@@ -106,15 +107,15 @@ func isSpecial(c rune) bool {
 
 // answer writes that a question was answered.
 func (t *text) answer(r *core.Record) {
-	t.begin(inside(r.Address), mark{t.note, faint})
+	t.begin(mark{t.note, faint})
 	t.paint(faint, "ANSWER")
 	t.message(" to ", r.Name)
 	t.state(r)
 	t.finish(r)
 }
 
-// awaiting tells which question a call waits for; its text only where that was
-// not told before.
+// awaiting adds the question that a call waits for; its text only if that was
+// not written before.
 func (t *text) awaiting(r *core.Record) {
 	e := r.Interrupt()
 	if e == nil {

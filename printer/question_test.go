@@ -37,7 +37,7 @@ func asking(t *testing.T, store snapshot.Store, options ...printer.Option) strin
 
 const howToAnswer = "· reprise answer r1 'clerk/refund?1' JSON\n"
 
-func TestRunThatWaitsAgainTellsAgainHowItIsAnswered(t *testing.T) {
+func TestRunThatWaitsAgainWritesAgainHowItIsAnswered(t *testing.T) {
 	store := snapshot.NewMemoryStore()
 	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswer))
 	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswer))
@@ -69,6 +69,18 @@ func TestTextOfAQuestionIsToldOnceInAPause(t *testing.T) {
 	for _, options := range [][]printer.Option{nil, {printer.WithCompact()}} {
 		_, got, _ := strings.Cut(asking(t, store, options...), "\n")
 		assert.Equal(t, again, got)
+	}
+}
+
+func TestQuestionThatIsAskedAgainHasTheReason(t *testing.T) {
+	for name, options := range map[string][]printer.Option{"plain": nil, "compact": {printer.WithCompact()}} {
+		t.Run(name, func(t *testing.T) {
+			store := snapshot.NewMemoryStore()
+			assert.NotContains(t, asking(t, store, options...), "does not fit")
+			require.NoError(t, state.Answer(t.Context(), store, "r1", "clerk/refund?1", "perhaps"))
+			assert.Contains(t, asking(t, store, options...), "\n    ⏸ QUESTION clerk/refund?1: refund it?"+
+				" - the answer \"perhaps\" does not fit: got a string, want a boolean\n      "+howToAnswer)
+		})
 	}
 }
 

@@ -4,17 +4,17 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// run writes the beginning or the end of a run, or that it goes on.
+// run writes that a run begins, is resumed or ends.
 func (t *text) run(r *core.Record) {
 	m := t.at(r.Status)
 	if r.Status == core.StatusStarted {
 		m = t.of(r.Kind)
 	}
-	t.begin(0, m)
+	t.begin(m)
 	t.runLabel(r)
 	switch r.Status {
 	case core.StatusStarted:
-		if goesOn(r) {
+		if r.Seq > 1 { // its description stands where it began
 			t.tag("", "RESUMED")
 		} else {
 			t.state(r)
@@ -45,13 +45,6 @@ func (t *text) run(r *core.Record) {
 	t.usage(r)
 	t.cause(r.Err)
 	t.finish(r)
-}
-
-// goesOn reports whether r begins a run anew that has had records before: it
-// was stopped, or its process ended. What a run is about is told with its first
-// record.
-func goesOn(r *core.Record) bool {
-	return r.Kind == core.KindRun && r.Status == core.StatusStarted && r.Seq > 1
 }
 
 // runLabel is "nightly (run 42)", or "run 42" without a name.

@@ -23,7 +23,7 @@ type Summary struct {
 	SucceededAfterRetry int
 	FailedAfterRetries  int
 
-	Took   time.Duration // from the first record to the last, without the time between a stop of a run and its going on; of all runs, added up
+	Took   time.Duration // from the first record to the last, without the time between a stop of a run and its resumption; added up over runs
 	Waited time.Duration // the waits between attempts that are over, as long as they took
 	Usage  core.Usage    // of all attempts, the failed too
 
@@ -58,15 +58,15 @@ type SlowCall struct {
 // Summary counts what was published so far, in all runs together. It works as
 // well for records that were restored.
 //
-// A call is known by its run and address, so that a record that is published
-// again, when a run is replayed, counts once. For that the printer remembers
-// the latest 32,768 calls at least and twice as many at most, in some
-// megabytes; what comes late about a call that was forgotten counts as
-// another call. Calls that are going on are forgotten last.
+// Groups and their branches are not counted as calls. A record that is
+// published again, by its number in its run, counts once; a call that is
+// recalled counts as recovered unless its outcome was counted. For that the
+// printer remembers where 4,096 runs are, and 65,536 calls without an outcome:
+// further ones are counted when they have one.
 func (p *Printer) Summary() Summary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.tally.total()
+	return p.counts.total()
 }
 
 // PrintSummary writes the totals, the slowest calls, and the statistics of
@@ -74,8 +74,8 @@ func (p *Printer) Summary() Summary {
 func (p *Printer) PrintSummary() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.tally.total()
-	s.write(&p.course.out)
+	s := p.counts.total()
+	s.write(&p.scheduler.out)
 	_ = p.flush()
 }
 

@@ -116,6 +116,7 @@ func TestSummaryCountsReplaysOnce(t *testing.T) {
 	p := printer.New(nil)
 	records := timed(fiveRetried(t))
 	for i := range records {
+		records[i].Generation = 1
 		records[i].Detail = &core.Detail{Usage: core.Usage{InputTokens: 1}}
 		p.Publish(records[i])
 	}
@@ -125,6 +126,7 @@ func TestSummaryCountsReplaysOnce(t *testing.T) {
 		p.Publish(r)
 	}
 	recovered := tool(t, core.StatusRecovered, 0)
+	recovered.Generation = 1
 	recovered.Detail = &core.Detail{Usage: core.Usage{InputTokens: 1}}
 	p.Publish(recovered)
 	assert.Equal(t, before, p.Summary())

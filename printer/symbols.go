@@ -2,16 +2,16 @@ package printer
 
 import "github.com/reprise-go/reprise/core"
 
-// symbols is what lines are decorated with.
+// symbols are the signs in lines.
 type symbols struct {
-	tool, llm, agent, run               string // what begins
+	tool, llm, agent, run               string // of what begins
 	completed, failed, suspended, retry string
-	note                                string // a log, a value, what is unknown
+	note                                string // of a log line, a value, an unknown record
 	group                               string
 	separator, ellipsis                 string
 	chart, branch, last                 string // of the summary and of live lines
-	guide, blank                        string // below a branch that goes on, below the last
-	bar, rest                           string // of what is done, and what is not
+	guide, blank                        string // below a branch, below the last branch
+	bar, rest                           string // of a bar: ended, not ended
 	spinner                             []string
 }
 
@@ -33,7 +33,7 @@ var ascii = symbols{
 	spinner: []string{"|", "/", "-", `\`},
 }
 
-// of marks what begins.
+// of is the mark of what begins.
 func (s *symbols) of(k core.Kind) mark {
 	switch k {
 	case core.KindTool:
@@ -44,11 +44,13 @@ func (s *symbols) of(k core.Kind) mark {
 		return mark{s.agent, ""}
 	case core.KindRun:
 		return mark{s.run, ""}
+	case core.KindGroup:
+		return mark{s.group, faint}
 	}
 	return mark{s.note, faint}
 }
 
-// at marks a status that is no beginning.
+// at is the mark of any other status.
 func (s *symbols) at(status core.Status) mark {
 	symbol := s.note
 	switch status {

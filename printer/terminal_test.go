@@ -152,14 +152,19 @@ func TestCallsAreATreeOnATerminal(t *testing.T) {
 		started := func(kind core.Kind, path, name string) core.Record {
 			return call(t, kind, core.StatusStarted, path, name)
 		}
+		cities := started(core.KindGroup, "assistant/group:cities", "cities")
+		cities.Detail = &core.Detail{Branches: 6}
 		publish(p, now(
 			started(core.KindAgent, "assistant", "assistant"),
 			started(core.KindLLM, "assistant/model", "model"),
 			started(core.KindAgent, "assistant/helper", "helper"),
 			started(core.KindTool, "assistant/helper/search", "search"),
-			started(core.KindTool, "assistant/group:cities/1/weather", "weather"),
-			started(core.KindTool, "assistant/group:cities/2/weather", "weather"),
+			cities,
+			started(core.KindTool, "assistant/group:cities/1", "weather"),
+			started(core.KindTool, "assistant/group:cities/2", "weather"),
+			started(core.KindBranch, "assistant/group:cities/3", "cities 3"),
 			started(core.KindTool, "assistant/group:cities/3/weather", "weather"),
+			started(core.KindBranch, "assistant/group:cities/4", "cities 4"),
 			started(core.KindTool, "other", "other"))...)
 		pass(sec)
 		assert.Equal(t, strings.TrimSpace(`
@@ -167,38 +172,45 @@ func TestCallsAreATreeOnATerminal(t *testing.T) {
 |- > model / 1.0s
 |- @ helper / 1.0s
 |  `+"`"+`- * search / 1.0s
-`+"`"+`- % cities ... 3 running
+`+"`"+`- % cities ...... 0 of 6 done, 4 running
    |- * weather (cities/1) / 1.0s
    |- * weather (cities/2) / 1.0s
-   `+"`"+`- * weather (cities/3) / 1.0s
+   |- * weather (cities/3) / 1.0s
+   `+"`"+`- - cities/4 / 1.0s
 * other / 1.0s`), strings.NewReplacer("- 1.0s", "/ 1.0s", `\ 1.0s`, "/ 1.0s", "| 1.0s", "/ 1.0s").Replace(e.shown()))
 
-		failure := call(t, core.KindTool, core.StatusFailed, "assistant/group:cities/2/weather", "weather")
+		failure := call(t, core.KindTool, core.StatusFailed, "assistant/group:cities/2", "weather")
 		failure.Err, failure.WillRetry, failure.Delay = errTimeout, true, 5*sec
 		publish(p, now(
-			call(t, core.KindTool, core.StatusCompleted, "assistant/group:cities/1/weather", "weather"),
+			call(t, core.KindTool, core.StatusCompleted, "assistant/group:cities/1", "weather"),
 			failure, retrying(failure),
 			failed(t, 0, core.ReasonPermanent, half))...)
 		other := failed(t, 0, core.ReasonPermanent, half)
 		other.Address, other.Name = address(t, "assistant/group:cities/3/weather"), "weather"
 		publish(p, now(other)...)
+		branch := call(t, core.KindBranch, core.StatusFailed, "assistant/group:cities/3", "cities 3")
+		branch.Err, branch.Reason = fmt.Errorf("cities/3: %w", errTimeout), core.ReasonPermanent
+		publish(p, now(branch, call(t, core.KindBranch, core.StatusCompleted, "assistant/group:cities/4", "cities 4"))...)
 		pass(sec)
 		shown := e.shown()
 		assert.Contains(t, shown, "\n| | + weather (cities/1) [COMPLETED] (12ms)\n")
-		assert.Contains(t, shown, "\n`- % cities ##. 1 done, 1 failed, 1 retrying\n   `- * weather (cities/2) ~ Retrying (attempt 2/3) in 4.0s... - Connection timeout\n")
-		assert.True(t, strings.HasPrefix(shown, "@ assistant [STARTED]\n| | * weather (cities/1) [STARTED]\n"), shown)
+		assert.Contains(t, shown, "\n`- % cities ###... 2 of 6 done, 1 failed, 1 retrying\n   `- * weather (cities/2) ~ Retrying (attempt 2/3) in 4.0s... - Connection timeout\n")
+		assert.True(t, strings.HasPrefix(shown, "@ assistant [STARTED]\n| % cities [STARTED] 6 branches\n| | * weather (cities/1) [STARTED]\n"), shown)
 
-		again := call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2/weather", "weather")
+		again := call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2", "weather")
 		again.Attempt = 1
-		done := call(t, core.KindTool, core.StatusCompleted, "assistant/group:cities/2/weather", "weather")
+		done := call(t, core.KindTool, core.StatusCompleted, "assistant/group:cities/2", "weather")
 		done.Attempt = 1
 		publish(p, now(again, done)...)
 		pass(sec)
-		assert.NotContains(t, e.shown(), "| % cities 2 done, 1 failed\n", "the group may go on")
-		assert.Contains(t, e.shown(), "- % cities ### 2 done, 1 failed\n")
-		publish(p, now(started(core.KindLLM, "assistant/model#2", "model"))...)
+		assert.NotContains(t, e.shown(), "| % cities 3 of 6 done", "the group goes on")
+		assert.NotContains(t, e.shown(), "x cities/3", "its call says what failed")
+		assert.Contains(t, e.shown(), "- % cities ####.. 3 of 6 done, 1 failed\n")
+		stopped := call(t, core.KindGroup, core.StatusFailed, "assistant/group:cities", "cities")
+		stopped.Err, stopped.Reason = errTimeout, core.ReasonPermanent
+		publish(p, now(stopped, started(core.KindLLM, "assistant/model#2", "model"))...)
 		pass(sec)
-		assert.Contains(t, e.shown(), "| % cities 2 done, 1 failed\n", "what is around it has gone on")
+		assert.Contains(t, e.shown(), "| % cities 3 of 6 done, 1 failed\n| x cities [FAILED: permanent] (12ms) - Connection timeout\n")
 		require.NoError(t, p.Close())
 		assert.True(t, strings.HasSuffix(e.shown(), strings.TrimSpace(`
 | > model#2 [STARTED]

@@ -1,6 +1,7 @@
 package printer
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ const (
 	maxCommand = 1000
 )
 
-// More than that is not indented, nor told of a log.
+// Limits of indentation and of the metadata of a log line.
 const (
 	maxDepth    = 32
 	maxMetadata = 16
@@ -27,18 +28,16 @@ const (
 type look struct {
 	*symbols
 	colors bool
-	guides bool // lines show what they are inside of
-	// command answers questions; empty for none.
-	command string
+	guides bool // lines have a guide for each call around them
+
+	command string // answers questions; empty for none
 }
 
-// text builds the lines of one record. What did not come from this package is
-// added with clean.
+// text builds lines. Text from outside this package is added with clean.
 type text struct {
 	*look
-	buf []byte
-	// asked says that the question that a call waits for was told before.
-	asked bool
+	buf   []byte
+	asked bool // the question that a call waits for was written before
 }
 
 func (t *text) add(parts ...string) {
@@ -66,7 +65,7 @@ func (t *text) name(before, name, after string) {
 	t.add(after)
 }
 
-// message adds s, if there is anything in it, with before in front.
+// message adds before and s, nothing if s is empty.
 func (t *text) message(before, s string) {
 	whole := len(t.buf)
 	t.add(before)
@@ -84,22 +83,24 @@ func (t *text) cause(err error) {
 	}
 }
 
-// begin begins a line at a depth.
-func (t *text) begin(depth int, m mark) {
-	t.indent(depth)
+// begin begins a line.
+func (t *text) begin(m mark) {
 	t.paint(m.style, m.symbol)
 	t.add(" ")
 }
 
-// beginBelow begins a line that says more about the one above, which is at the
-// depth.
-func (t *text) beginBelow(depth int, m mark) {
-	t.indent(depth)
-	if depth < maxDepth {
-		t.add("  ")
+// beginBelow begins a line that says more about the one above.
+func (t *text) beginBelow(m mark) {
+	t.add("  ")
+	t.begin(m)
+}
+
+// indented adds whole lines at a depth.
+func (t *text) indented(depth int, lines []byte) {
+	for line := range bytes.Lines(lines) {
+		t.indent(depth)
+		t.buf = append(t.buf, line...)
 	}
-	t.paint(m.style, m.symbol)
-	t.add(" ")
 }
 
 func (t *text) indent(depth int) {
@@ -118,7 +119,7 @@ func (t *text) indent(depth int) {
 
 func (t *text) end() { t.add("\n") }
 
-// finish ends the line that a record surely has.
+// finish ends the first line of a record.
 func (t *text) finish(r *core.Record) {
 	if r.Replayed && r.Status != core.StatusRecovered { // which says so
 		t.add(" (replayed)")
@@ -126,8 +127,8 @@ func (t *text) finish(r *core.Record) {
 	t.end()
 }
 
-// state names the status of what has no text of its own, and what is told
-// about it.
+// state adds the status of a record that has no text of its own, its message
+// and error.
 func (t *text) state(r *core.Record) {
 	if r.Status != 0 && r.Status != core.StatusRecorded {
 		t.tag(styleOf(r.Status), strings.ToUpper(r.Status.String()))
@@ -158,7 +159,7 @@ func (t *text) usage(r *core.Record) {
 	}
 }
 
-// words is the reason as people say it.
+// words is the reason in plain words.
 func words(reason core.Reason) string {
 	switch reason {
 	case core.ReasonRetryAfterTooLong:

@@ -1,61 +1,64 @@
 package printer
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
 )
 
-// maxNodes is how many calls and groups a printer follows at most. What comes
-// on top is shown as it is told.
+// maxNodes is how many calls a printer follows at most. The lines of further
+// calls are written as they happen.
 const maxNodes = 1 << 16
 
-// tree holds the calls that are going on and the groups around them, as they
-// are nested, in the order in which they began. Below its root are the runs.
+// tree holds the calls that are going on, as they are nested, in the order in
+// which they began. Below its root are the runs.
 type tree struct {
-	root     node
-	runs     map[string]*node
-	limit    int
-	ellipsis string
+	root  node
+	runs  map[string]*node
+	limit int
 
-	nodes, calls, waiting int // that are in it
+	nodes   int // in the tree
+	calls   int // of them, without runs
+	waiting int // calls that wait for their next attempt
+	hidden  int // branches without a live line of their own
 }
 
-// A node is a run, a call that is going on, or a group that is not over.
+// A node is a run or a call that is going on.
 type node struct {
 	above, before, after, first, last *node
-	groups                            []*node // of those below
 
-	path   string // of a call or a group in its run
-	branch int    // of the group above; 0 in none
-	depth  int    // of its line
+	path  string // of the call in its run
+	depth int    // of its lines
 
-	run   *runNode
-	call  *callNode
-	group *groupNode
+	run  *runNode
+	call *callNode // nil for a run
 }
 
 // runNode is what is inside a run.
 type runNode struct {
 	id    string
 	calls map[string]*node
-	open  map[string]*node // groups, by the path of their branches without the number
 }
 
 // callNode is a call that is going on.
 type callNode struct {
-	story story
-	live  live
-	waits bool // for its next attempt,
-	// announced says that the line about that was written with the failure.
-	announced bool
+	kind   core.Kind
+	buffer buffer
+	live   live
+	waits  bool      // for its next attempt
+	group  *progress // of a group
+
+	// Of a branch: how the latest call in it ended without success.
+	trouble trouble
 }
 
-func newTree(limit int, ellipsis string) tree {
-	return tree{runs: make(map[string]*node), limit: limit, ellipsis: ellipsis}
+// trouble is how a call ended without success.
+type trouble struct {
+	status core.Status
+	cause  string
 }
+
+func newTree(limit int) tree { return tree{runs: make(map[string]*node), limit: limit} }
 
 // find returns the call at an address, nil if it is not followed.
 func (t *tree) find(run string, a core.Address) *node {
@@ -67,60 +70,72 @@ func (t *tree) find(run string, a core.Address) *node {
 	return top.run.calls[string(a.AppendTo(buf[:0]))]
 }
 
-// around returns what the call at the address is in: the nearest that is
-// followed of the calls and groups around it, the run at least. It is nil if
-// there is no room. The number is that of the branch, if it is a group.
-func (t *tree) around(run string, a core.Address) (above *node, branch int) {
-	top := t.runs[run]
-	if top == nil {
-		if top = t.insert(&t.root, &node{run: &runNode{id: run, calls: map[string]*node{}, open: map[string]*node{}}}); top == nil {
-			return nil, 0
-		}
-		t.runs[run] = top
-	}
-	return t.place(top, a.Scope())
-}
-
-// maxScope is how long the path of a scope may be. What is nested deeper than
-// anybody can read is followed as if it were in the run itself.
+// maxScope is how long the path of a scope may be. Calls that are nested
+// deeper than anybody can read are followed as if they were in the run itself.
 const maxScope = 4 << 10
 
-// place finds what numbers the calls of a scope.
-func (t *tree) place(top *node, scope string) (above *node, branch int) {
+// around returns the nearest of the calls around an address that is followed,
+// else the run, nil if that is not followed either; and the depth of a call at
+// the address.
+func (t *tree) around(run string, a core.Address) (above *node, depth int) {
+	top := t.runs[run]
+	scope := a.Scope()
 	if len(scope) > maxScope {
-		return top, 0
+		return top, maxDepth
 	}
-	for scope != "" {
-		if path, number, ok := cutBranch(scope); ok {
-			if g := top.run.open[path]; g != nil {
-				return g, number
-			}
-			return t.openGroup(top, path), number
-		}
+	for top != nil && scope != "" {
 		outer, last := cutLast(scope)
 		name, _, _ := strings.Cut(last, "@")
-		if call := top.run.calls[scope[:len(scope)-len(last)+len(name)]]; call != nil {
-			return call, 0
+		if n := top.run.calls[scope[:len(scope)-len(last)+len(name)]]; n != nil {
+			return n, n.inside() + depth
 		}
 		scope = outer // it began before the printer, or not yet: a precondition calls
+		depth++
 	}
-	return top, 0
+	if scope != "" {
+		depth = 1 + strings.Count(scope, "/")
+	}
+	return top, depth
 }
 
-func (t *tree) openGroup(top *node, path string) *node {
-	scope, segment := cutLast(path)
-	above, branch := t.place(top, scope)
+// inside is the depth of what happens inside n. Branches have no lines while
+// they go on, so that what is inside them stands in their place.
+func (n *node) inside() int {
+	switch {
+	case n.call == nil:
+		return 0
+	case n.call.kind == core.KindBranch:
+		return n.depth
+	}
+	return n.depth + 1
+}
+
+// enter follows a call from now on. It returns nil if there is no room.
+func (t *tree) enter(r *core.Record) *node {
+	above, depth := t.around(r.RunID, r.Address)
 	if above == nil {
+		above = t.insert(&t.root, &node{run: &runNode{id: r.RunID, calls: map[string]*node{}}})
+		if above == nil {
+			return nil
+		}
+		t.runs[r.RunID] = above
+	}
+	n := t.insert(above, &node{
+		path: r.Address.String(), depth: depth, run: t.runs[r.RunID].run, call: &callNode{kind: r.Kind},
+	})
+	if n == nil {
+		t.prune(above)
 		return nil
 	}
-	g := &node{path: path, branch: branch, run: top.run, group: &groupNode{label: groupName(segment, t.ellipsis), branches: map[int]branchState{}}}
-	if a, err := core.ParseAddress(path); err == nil {
-		g.depth = a.Depth()
+	if r.Kind == core.KindGroup {
+		n.call.group = new(progress)
 	}
-	if g = t.insert(above, g); g != nil {
-		top.run.open[path] = g
+	if g := above.group(); g != nil {
+		g.running++
 	}
-	return g
+	t.calls++
+	n.run.calls[n.path] = n
+	return n
 }
 
 // insert adds n as the last below above. It returns nil if there is no room.
@@ -129,8 +144,8 @@ func (t *tree) insert(above, n *node) *node {
 		return nil
 	}
 	t.nodes++
-	if n.group != nil {
-		above.groups = append(above.groups, n)
+	if above.isBranch() && above.first == nil {
+		t.hidden++
 	}
 	n.above, n.before = above, above.last
 	if above.last != nil {
@@ -142,8 +157,38 @@ func (t *tree) insert(above, n *node) *node {
 	return n
 }
 
-// remove takes out n, which has nothing below it, and its run when that was
-// the last in it.
+// wait notes whether a call waits for its next attempt.
+func (t *tree) wait(n *node, waits bool) {
+	if n.call.waits == waits {
+		return
+	}
+	n.call.waits = waits
+	step := 1
+	if !waits {
+		step = -1
+	}
+	t.waiting += step
+	if g := n.above.group(); g != nil {
+		g.retrying += step
+		g.running -= step
+	}
+}
+
+// leave follows a call no longer, which has nothing below it and ended with
+// the status.
+func (t *tree) leave(n *node, status core.Status) {
+	t.wait(n, false)
+	if g := n.above.group(); g != nil {
+		g.running--
+		g.end(status)
+	}
+	t.calls--
+	delete(n.run.calls, n.path)
+	t.remove(n)
+	t.prune(n.above)
+}
+
+// remove takes n out, which has nothing below it.
 func (t *tree) remove(n *node) {
 	t.nodes--
 	if n.before != nil {
@@ -156,42 +201,33 @@ func (t *tree) remove(n *node) {
 	} else {
 		n.above.last = n.before
 	}
-	switch {
-	case n.call != nil:
-		delete(n.run.calls, n.path)
-	case n.group != nil:
-		n.above.groups = slices.DeleteFunc(n.above.groups, func(g *node) bool { return g == n })
-		delete(n.run.open, n.path)
-	default:
-		delete(t.runs, n.run.id)
-		return
+	if n.above.isBranch() && n.above.first == nil {
+		t.hidden--
 	}
-	t.prune(n.above)
 }
 
-func (n *node) isRun() bool { return n.call == nil && n.group == nil && n.run != nil }
-
-// prune takes out a run that is empty.
+// prune takes n out if it is a run that is empty.
 func (t *tree) prune(n *node) {
 	if n.isRun() && n.first == nil && t.runs[n.run.id] == n {
 		t.remove(n)
+		delete(t.runs, n.run.id)
 	}
+}
+
+func (n *node) isRun() bool { return n.call == nil && n.run != nil }
+
+func (n *node) isBranch() bool { return n.call != nil && n.call.kind == core.KindBranch }
+
+// group is the progress of n, nil if n is no group.
+func (n *node) group() *progress {
+	if n.call == nil {
+		return nil
+	}
+	return n.call.group
 }
 
 // cutLast splits the last segment from a path.
 func cutLast(path string) (outer, last string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:max(i, 0)], path[i+1:]
-}
-
-// cutBranch splits a scope that is a branch of a group into the group's path
-// and the number of the branch.
-func cutBranch(scope string) (group string, number int, ok bool) {
-	group, last := cutLast(scope)
-	_, segment := cutLast(group)
-	if !strings.HasPrefix(segment, groupPrefix) { // the colon is escaped in names
-		return "", 0, false
-	}
-	number, err := strconv.Atoi(last)
-	return group, number, err == nil && number > 0
 }

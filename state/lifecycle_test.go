@@ -259,6 +259,7 @@ func TestRunIsFoundInItsContexts(t *testing.T) {
 		found := state.From(context.WithoutCancel(ctx))
 		equal(t, "id", found.RunID(), "run-1")
 		equal(t, "pipeline", found.Metadata().Pipeline, "nightly")
+		equal(t, "records", len(found.Records()), len(st.Records()))
 		return "out", nil
 	}))
 	completed(t, out, err)

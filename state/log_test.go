@@ -42,7 +42,7 @@ func TestLogLineKeepsACopyOfItsMetadata(t *testing.T) {
 func TestLogLineOfAnAttemptThatIsOverIsDropped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		st, ctx := run(t)
-		var late *state.Handle
+		var late *state.ExecutionState
 		out, err := call(ctx, actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 			late = state.From(ctx)
 			return "out", nil
@@ -70,6 +70,7 @@ func TestNothingIsRecordedAfterClose(t *testing.T) {
 		st.Close()
 		st.Log(slog.LevelInfo, "late", nil)
 		is(t, state.Put(ctx, "key", "late"), state.ErrClosed)
+		is(t, state.PutStepResult(ctx, "key", "late"), state.ErrClosed)
 		is(t, st.SetTimeout(time.Second), state.ErrClosed)
 		equal(t, "interrupt", st.Interrupt(core.InterruptUser, "", ""), false)
 		ran := false

@@ -41,7 +41,7 @@ func TestPublisherMayInterruptTheRun(t *testing.T) {
 		var st *state.ExecutionState
 		st, ctx := run(t, state.WithPublisher(publish(func(r core.Record) {
 			if r.Status == core.StatusStarted && r.Kind.IsCall() {
-				st.Interrupt(core.InterruptUser, "watcher", "seen enough")
+				st.Interrupt(core.InterruptUser, "seen enough", "watcher")
 			}
 		})))
 		_, err := call(ctx, actor(t, "tool", steady, func(ctx context.Context, _ string) (string, error) {
@@ -162,7 +162,7 @@ func TestCallsOfManyGoroutinesAreToldInOrder(t *testing.T) {
 	for name, open := range histories(t) {
 		t.Run(name, func(t *testing.T) {
 			var told []uint64 // without a lock: one at a time is told
-			st := open(state.WithPublisher(publish(func(r core.Record) {
+			st := open(state.WithSync(state.SyncNever), state.WithPublisher(publish(func(r core.Record) {
 				told = append(told, r.Seq)
 				if r.Seq%7 == 0 {
 					runtime.Gosched()

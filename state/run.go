@@ -235,8 +235,7 @@ func (r *run) Replay(s *core.Scope, traced *core.Record) (core.Record, error) {
 		r.validation.compareTraced(&outcome, traced)
 	}
 	r.publish()
-	err = r.load(s, &outcome)
-	return outcome, err
+	return outcome, r.load(s, &outcome)
 }
 
 // applyOutcome takes over what comes with a recalled outcome. The lock is held.

@@ -55,10 +55,8 @@ func lastRecord(st *state.ExecutionState) core.Record {
 	return records[len(records)-1]
 }
 
-func interrupt(st interface {
-	Interrupt(reason core.InterruptReason, by, message string) bool
-}) bool {
-	return st.Interrupt(core.InterruptUser, "ops", "deploy")
+func interrupt(st *state.ExecutionState) bool {
+	return st.Interrupt(core.InterruptUser, "deploy", "ops")
 }
 
 func requireInterruptedByOps(t *testing.T, err error) {

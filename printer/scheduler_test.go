@@ -29,17 +29,18 @@ func paths(t testing.TB, wanted string) []core.Address {
 	return addresses
 }
 
-// FuzzCourse publishes records in any order, of calls in any place.
-func FuzzCourse(f *testing.F) {
+// FuzzScheduler publishes records in any order, of calls in any place.
+func FuzzScheduler(f *testing.F) {
 	f.Add("a/b/c", []byte{1, 0, 0, 0, 2, 0, 1, 0})
 	f.Add("group:x/1/y\ngroup:x/2/y", []byte{17, 0, 0, 0, 18, 1, 0, 0, 17, 2, 0, 1, 18, 3, 0, 2})
+	f.Add("0", []byte("Z022Z020"))
 	f.Fuzz(func(t *testing.T, wanted string, script []byte) {
 		addresses := paths(t, wanted)
 		var records []core.Record
 		for ; len(script) >= 4; script = script[4:] {
 			r := core.Record{
 				RunID: string('a' + rune(script[3]&1)), Address: addresses[int(script[0])%len(addresses)], Name: "n",
-				Kind: core.Kind(script[2] % 11), Status: core.Status(script[1] % 9), Attempt: int(script[2] >> 4), MaxAttempts: 3,
+				Kind: core.Kind(script[2] % 14), Status: core.Status(script[1] % 9), Attempt: int(script[2] >> 4), MaxAttempts: 3,
 				WillRetry: script[3]&2 != 0, Delay: time.Duration(script[3]&4) * time.Second, Replayed: script[3]&8 != 0, Time: time.Now(),
 			}
 			records = append(records, r)
@@ -50,13 +51,13 @@ func FuzzCourse(f *testing.F) {
 			for _, r := range records {
 				p.Publish(r)
 				p.mu.Lock()
-				checkTree(t, &p.course.tree)
+				checkTree(t, &p.scheduler.tree)
 				_ = p.flush()
 				p.mu.Unlock()
 			}
 			require.NoError(t, p.Close())
-			tree := &p.course.tree
-			require.Zero(t, tree.nodes+tree.calls+tree.waiting+len(tree.runs), "nothing is left after Close")
+			tree := &p.scheduler.tree
+			require.Zero(t, tree.nodes+tree.calls+tree.waiting+tree.hidden+len(tree.runs), "nothing is left after Close")
 			require.Nil(t, tree.root.first)
 			if options == nil {
 				for line := range strings.Lines(out.String()) {
@@ -70,47 +71,41 @@ func FuzzCourse(f *testing.F) {
 // checkTree holds the counts of a tree to be those of what is in it.
 func checkTree(t testing.TB, tree *tree) {
 	t.Helper()
-	var nodes, calls, waiting int
+	var nodes, calls, waiting, hidden int
 	var count func(n *node)
 	count = func(n *node) {
-		groups := 0
 		var before *node
+		var running, retrying int
 		for below := n.first; below != nil; before, below = below, below.after {
 			nodes++
 			require.Same(t, n, below.above)
 			require.Equal(t, before, below.before)
-			switch {
-			case below.call != nil:
-				calls++
-				if below.call.waits {
-					waiting++
-				}
-				require.Same(t, below, below.run.calls[below.path])
-			case below.group != nil:
-				groups++
-				require.Same(t, below, below.run.open[below.path])
-				checkGroup(t, below)
-			default:
+			if below.call == nil {
 				require.NotNil(t, below.first, "an empty run is not kept")
 				require.Same(t, below, tree.runs[below.run.id])
+				count(below)
+				continue
 			}
+			calls++
+			if below.call.waits {
+				waiting++
+				retrying++
+			} else {
+				running++
+			}
+			if below.isBranch() && below.first != nil {
+				hidden++
+			}
+			require.Same(t, below, below.run.calls[below.path])
 			count(below)
 		}
 		require.Same(t, n.last, before)
-		require.Len(t, n.groups, groups)
+		if g := n.group(); g != nil {
+			require.Equal(t, []int{running, retrying}, []int{g.running, g.retrying})
+		}
 	}
 	count(&tree.root)
-	require.Equal(t, []int{nodes, calls, waiting}, []int{tree.nodes, tree.calls, tree.waiting})
-}
-
-// checkGroup holds the progress of a group to be that of its branches.
-func checkGroup(t testing.TB, g *node) {
-	t.Helper()
-	want := progress{known: g.group.progress.known}
-	for _, b := range g.group.branches {
-		want.count(b, 1)
-	}
-	require.Equal(t, want, g.group.progress)
+	require.Equal(t, []int{nodes, calls, waiting, hidden}, []int{tree.nodes, tree.calls, tree.waiting, tree.hidden})
 }
 
 func FuzzFit(f *testing.F) {
@@ -153,6 +148,7 @@ func TestCallThatIsFirstHeardOfWhenItFailsHasItsNameInTheEnd(t *testing.T) {
 	a, err := core.ParseAddress("fetch")
 	require.NoError(t, err)
 	p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusFailed, WillRetry: true, Name: "fetch", Address: a, MaxAttempts: 3})
+	p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusRetrying, Attempt: 1, Name: "fetch", Address: a, MaxAttempts: 3})
 	require.NoError(t, p.Close())
 	assert.Equal(t, "✖ fetch [FAILED] (<1ms)\n  ↻ Retrying (attempt 2/3) at once...\n⏸ fetch [UNFINISHED]\n", out.String())
 }
@@ -161,15 +157,15 @@ func TestTreeIsBounded(t *testing.T) {
 	const limit = 10
 	var out strings.Builder
 	p := New(&out, WithCompact())
-	p.course.tree = newTree(limit, "…")
+	p.scheduler.tree = newTree(limit)
 	for i := range 100 {
 		a, err := core.ParseAddress(fmt.Sprintf("agent/group:g/%d/tool", i+1))
 		require.NoError(t, err)
 		p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusStarted, Name: fmt.Sprint("tool", i), Address: a})
-		require.LessOrEqual(t, p.course.tree.nodes, limit)
+		require.LessOrEqual(t, p.scheduler.tree.nodes, limit)
 	}
-	checkTree(t, &p.course.tree)
-	assert.Equal(t, 92, strings.Count(out.String(), "[STARTED]"), "what is not followed is told as it comes")
+	checkTree(t, &p.scheduler.tree)
+	assert.Equal(t, 91, strings.Count(out.String(), "[STARTED]"), "what is not followed is written as it comes")
 	require.NoError(t, p.Close())
 	assert.Equal(t, 100, strings.Count(out.String(), "[STARTED]"))
 }
@@ -180,114 +176,19 @@ func TestQuestionsThatAreRememberedAreBounded(t *testing.T) {
 	for i := range 2 * maxAsked {
 		call.RunID = fmt.Sprint("run", i/3)
 		id := fmt.Sprint("question", i)
-		require.False(t, q.take(&call, id))
-		require.True(t, q.take(&call, id))
+		require.False(t, q.add(&call, id))
+		require.True(t, q.add(&call, id))
 		if i%3 == 0 {
-			q.take(&core.Record{Kind: core.KindAnswer, RunID: call.RunID, Name: id}, "")
+			q.add(&core.Record{Kind: core.KindAnswer, RunID: call.RunID, Name: id}, "")
 		}
 		n := 0
-		for _, told := range q.told {
-			require.NotEmpty(t, told)
-			n += len(told)
+		for _, ids := range q.written {
+			require.NotEmpty(t, ids)
+			n += len(ids)
 		}
 		require.Equal(t, q.n, n)
 		require.LessOrEqual(t, n, maxAsked)
 	}
-}
-
-func TestGroupOfVeryManyBranchesHasNoWrongLine(t *testing.T) {
-	var out strings.Builder
-	p := New(&out)
-	for i := range maxBranches + 10 {
-		a, err := core.ParseAddress(fmt.Sprintf("group:g/%d/tool", i+1))
-		require.NoError(t, err)
-		p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusStarted, Address: a})
-		p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusCompleted, Address: a})
-	}
-	require.NoError(t, p.Close())
-	assert.Contains(t, out.String(), "▦ g 8 done\n")
-	assert.NotContains(t, out.String(), fmt.Sprint(maxBranches+10, " done"))
-}
-
-func TestGroupsTellTheirProgressAtEachTenth(t *testing.T) {
-	var out strings.Builder
-	p := New(&out)
-	publish := func(status core.Status, n int) {
-		a, err := core.ParseAddress(fmt.Sprintf("group:g/%d/tool", n))
-		require.NoError(t, err)
-		p.Publish(core.Record{Kind: core.KindTool, Status: status, Address: a})
-	}
-	for i := range 200 {
-		publish(core.StatusStarted, i+1)
-	}
-	for i := range 200 {
-		publish(core.StatusCompleted, i+1)
-	}
-	p.Publish(core.Record{Kind: core.KindRun, Status: core.StatusCompleted})
-	var told []string
-	for line := range strings.Lines(out.String()) {
-		if s, ok := strings.CutPrefix(line, "▦ g "); ok {
-			told = append(told, strings.TrimSpace(s))
-		}
-	}
-	assert.Equal(t, []string{
-		"[STARTED]",
-		"20 done, 180 running", "40 done, 160 running", "60 done, 140 running", "80 done, 120 running", "100 done, 100 running",
-		"120 done, 80 running", "140 done, 60 running", "160 done, 40 running", "180 done, 20 running", "200 done",
-	}, told)
-}
-
-func TestGroupDoesNotClaimToKnowHowManyBranchesThereWillBe(t *testing.T) {
-	var out strings.Builder
-	p := New(&out)
-	publish := func(status core.Status, n int) {
-		a, err := core.ParseAddress(fmt.Sprintf("group:g/%d/tool", n))
-		require.NoError(t, err)
-		p.Publish(core.Record{Kind: core.KindTool, Status: status, Address: a})
-	}
-	publish(core.StatusStarted, 1)
-	publish(core.StatusStarted, 2)
-	for n := range 3 { // two workers have five branches to do
-		publish(core.StatusCompleted, n+1)
-		publish(core.StatusStarted, n+3)
-	}
-	publish(core.StatusCompleted, 4)
-	publish(core.StatusCompleted, 5)
-	var told []string
-	for line := range strings.Lines(out.String()) {
-		if s, ok := strings.CutPrefix(line, "▦ g "); ok {
-			told = append(told, strings.TrimSpace(s))
-		}
-	}
-	assert.Equal(t, []string{"[STARTED]", "1 done, 1 running", "2 done, 1 running", "3 done, 1 running", "4 done, 1 running", "5 done"}, told)
-}
-
-func TestBranchOfSeveralCallsIsDoneWhenTheLastIs(t *testing.T) {
-	var out strings.Builder
-	p := New(&out)
-	publish := func(status core.Status, path string) {
-		a, err := core.ParseAddress(path)
-		require.NoError(t, err)
-		p.Publish(core.Record{Kind: core.KindTool, Status: status, Address: a, Reason: core.ReasonPermanent})
-	}
-	publish(core.StatusStarted, "group:g/1/one")
-	publish(core.StatusStarted, "group:g/2/one")
-	publish(core.StatusFailed, "group:g/1/one")
-	publish(core.StatusStarted, "group:g/1/two")
-	publish(core.StatusCompleted, "group:g/1/two")
-	publish(core.StatusCompleted, "group:g/2/one")
-	publish(core.StatusStarted, "after")
-	assert.Equal(t, `▦ g [STARTED]
-  🔧 one (g/1) [STARTED]
-  🔧 one (g/2) [STARTED]
-  ✖ one (g/1) [FAILED: permanent] (<1ms)
-▦ g 1 failed, 1 running
-  🔧 two (g/1) [STARTED]
-  ✔ two (g/1) [COMPLETED] (<1ms)
-  ✔ one (g/2) [COMPLETED] (<1ms)
-▦ g 2 done
-🔧 after [STARTED]
-`, out.String())
 }
 
 func TestRewrapCountsTheRowsOfLinesThatNoLongerFit(t *testing.T) {

@@ -8,16 +8,23 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// remembered is how many calls a tally remembers at least.
-const remembered = 1 << 15
+// maxFollowed is how many calls that go on, or may be resumed, are followed at
+// most. Further ones are counted when they have their outcome.
+const maxFollowed = 1 << 16
 
-// tally makes a summary of records. It remembers calls in two generations:
-// when the young one is full it becomes the old one, which is forgotten.
-type tally struct {
-	summary    Summary
-	young, old map[callKey]callState
-	limit      int                  // of the young
-	latest     map[string]time.Time // record of a run
+// counts makes a summary of records.
+type counts struct {
+	summary Summary
+	runs    map[string]runState
+	calls   map[callKey]callState // without an outcome that was counted
+	limit   int                   // of calls
+}
+
+// runState is how far a run was counted.
+type runState struct {
+	first  uint64 // generation of a new record; 0 before there is one
+	seq    uint64 // of the latest record
+	latest time.Time
 }
 
 type callKey struct {
@@ -27,7 +34,6 @@ type callKey struct {
 
 type callState struct {
 	kind     core.Kind
-	seq      uint64               // of the latest record that was counted
 	attempts int                  // that were begun
 	end      core.Status          // completed, failed, interrupted, awaiting, recovered; 0 while it goes on
 	because  core.InterruptReason // it was interrupted
@@ -35,73 +41,96 @@ type callState struct {
 	since    time.Time            // since then
 }
 
-func newTally(limit int) tally {
-	return tally{young: make(map[callKey]callState), limit: limit, latest: make(map[string]time.Time)}
+func newCounts(limit int) counts {
+	return counts{runs: make(map[string]runState), calls: make(map[callKey]callState), limit: limit}
 }
 
-func (t *tally) add(r *core.Record) {
-	t.clock(r)
-	if !r.Kind.IsCall() {
+// add counts r, unless it was counted before: records of a run come in order.
+func (c *counts) add(r *core.Record) {
+	run, known := c.runs[r.RunID]
+	if run.first == 0 && !r.Replayed {
+		run.first = r.Generation
+	}
+	if r.Seq > 0 && r.Seq <= run.seq {
 		return
 	}
+	run.seq = max(run.seq, r.Seq)
+	c.clock(&run, known, r)
+	c.remember(r.RunID, run)
+	if r.Kind.IsCall() && r.Kind != core.KindGroup && r.Kind != core.KindBranch {
+		c.call(r, run)
+	}
+	if r.Kind.IsCall() && r.Detail != nil && r.Status != core.StatusRecovered {
+		c.summary.Usage = c.summary.Usage.Plus(r.Detail.Usage)
+	}
+}
+
+func (c *counts) call(r *core.Record, run runState) {
 	key := callKey{r.RunID, r.Address}
-	call, known := t.recall(key)
-	if r.Seq > 0 && r.Seq <= call.seq {
-		return // published again
+	call, known := c.calls[key]
+	switch {
+	case r.Status == core.StatusRecovered && known && call.end == r.Status:
+		return
+	case r.Status == core.StatusRecovered && !known && run.first > 0 && r.Generation >= run.first:
+		return // its outcome was counted
+	case !known && !r.IsOutcome() && len(c.calls) >= c.limit:
+		return
 	}
 	if known {
-		t.summary.count(&call, -1)
+		c.summary.count(&call, -1)
 	}
 	call.kind = r.Kind
 	if call.waits {
-		t.summary.Waited += max(0, r.Time.Sub(call.since))
+		c.summary.Waited += max(0, r.Time.Sub(call.since))
 		call.waits = false
 	}
 	call.advance(r)
-	t.summary.count(&call, 1)
-	t.remember(key, call)
-
-	if r.Detail != nil && r.Status != core.StatusRecovered {
-		t.summary.Usage = t.summary.Usage.Plus(r.Detail.Usage)
+	c.summary.count(&call, 1)
+	if !r.IsOutcome() {
+		c.calls[key] = call
+		return
 	}
-	if r.IsOutcome() && r.Kind != core.KindAgent {
-		t.summary.slow(SlowCall{r.RunID, r.Address, r.Elapsed, call.attempts})
+	delete(c.calls, key)
+	if r.Kind != core.KindAgent {
+		c.summary.slow(SlowCall{r.RunID, r.Address, r.Elapsed, call.attempts})
 	}
 }
-
-// maxLatest is how many runs are remembered at most.
-const maxLatest = 1 << 12
 
 // clock counts the time since the record of the run before. Between the last
-// record of a run and its going on it stood still. An answer tells nothing of
-// that: it may be recorded while nobody runs the run.
-func (t *tally) clock(r *core.Record) {
-	if r.Time.IsZero() || r.Kind == core.KindAnswer {
+// record of a run and its resumption it stood still. An answer does not count:
+// it may be recorded while nobody runs the run.
+func (c *counts) clock(run *runState, known bool, r *core.Record) {
+	if r.Time.IsZero() || r.Kind == core.KindAnswer || !r.Time.After(run.latest) {
 		return
 	}
-	before, known := t.latest[r.RunID]
-	if known && !r.Time.After(before) {
-		return
+	if begins := r.Kind == core.KindRun && r.Status == core.StatusStarted; known && !run.latest.IsZero() && !begins {
+		c.summary.Took += r.Time.Sub(run.latest)
 	}
-	if begins := r.Kind == core.KindRun && r.Status == core.StatusStarted; known && !begins {
-		t.summary.Took += r.Time.Sub(before)
-	}
-	if !known && len(t.latest) >= maxLatest {
-		clear(t.latest)
-	}
-	t.latest[r.RunID] = r.Time
+	run.latest = r.Time
 }
 
-// total is the summary, for others to keep.
-func (t *tally) total() Summary {
-	s := t.summary
+// maxRuns is how many runs are remembered at most.
+const maxRuns = 1 << 12
+
+func (c *counts) remember(id string, run runState) {
+	if _, known := c.runs[id]; !known && len(c.runs) >= maxRuns {
+		for other := range c.runs { // any of them
+			delete(c.runs, other)
+			break
+		}
+	}
+	c.runs[id] = run
+}
+
+// total is the summary, for the caller to keep.
+func (c *counts) total() Summary {
+	s := c.summary
 	s.Interrupts, s.Slowest = maps.Clone(s.Interrupts), slices.Clone(s.Slowest)
 	return s
 }
 
-// advance is what r says about the call.
+// advance adds what r says about the call.
 func (c *callState) advance(r *core.Record) {
-	c.seq = max(c.seq, r.Seq)
 	switch r.Status {
 	case core.StatusStarted:
 		c.end, c.attempts = 0, max(c.attempts, r.Attempt+1)
@@ -120,9 +149,7 @@ func (c *callState) advance(r *core.Record) {
 			c.because = e.Reason
 		}
 	case core.StatusRecovered:
-		if c.end != core.StatusCompleted && c.end != core.StatusFailed {
-			c.end = r.Status
-		}
+		c.end = r.Status
 	}
 }
 
@@ -174,7 +201,7 @@ func (e *Executions) count(end core.Status, n int) {
 	}
 }
 
-// maxReasons is how many reasons for interrupts are told apart.
+// maxReasons is how many reasons for interrupts are counted separately.
 const maxReasons = 32
 
 func (s *Summary) countInterrupt(because core.InterruptReason, n int) {
@@ -195,7 +222,7 @@ func (s *Summary) countInterrupt(because core.InterruptReason, n int) {
 // maxSlow is how many of the slowest calls are kept.
 const maxSlow = 5
 
-// slow takes in a call, in the place of what was known of it.
+// slow adds a call, in the place of an earlier entry for it.
 func (s *Summary) slow(call SlowCall) {
 	s.Slowest = slices.DeleteFunc(s.Slowest, func(c SlowCall) bool { return c.Address == call.Address && c.RunID == call.RunID })
 	i := len(s.Slowest)
@@ -207,27 +234,4 @@ func (s *Summary) slow(call SlowCall) {
 	}
 	s.Slowest = slices.Insert(s.Slowest, i, call)
 	s.Slowest = s.Slowest[:min(len(s.Slowest), maxSlow)]
-}
-
-func (t *tally) recall(key callKey) (callState, bool) {
-	if call, ok := t.young[key]; ok {
-		return call, true
-	}
-	call, ok := t.old[key]
-	return call, ok
-}
-
-func (t *tally) remember(key callKey, call callState) {
-	t.young[key] = call
-	if len(t.young) < t.limit {
-		return
-	}
-	// What goes on is taken along, but for no more than half of the place: an
-	// ending that never comes must not be waited for.
-	t.old, t.young = t.young, make(map[callKey]callState)
-	for key, call := range t.old {
-		if call.end == 0 && len(t.young) < t.limit/2 {
-			t.young[key] = call
-		}
-	}
 }

@@ -1,0 +1,234 @@
+package printer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// grouped publishes the records of a group to a printer.
+type grouped struct {
+	*testing.T
+	out strings.Builder
+	*Printer
+}
+
+func newGrouped(t *testing.T, options ...Option) *grouped {
+	g := &grouped{T: t}
+	g.Printer = New(&g.out, options...)
+	return g
+}
+
+func (g *grouped) record(kind core.Kind, status core.Status, path, name string, changes ...func(*core.Record)) {
+	g.T.Helper()
+	a, err := core.ParseAddress(path)
+	require.NoError(g.T, err)
+	r := core.Record{RunID: "r", Kind: kind, Status: status, Name: name, Address: a, MaxAttempts: 3}
+	for _, change := range changes {
+		change(&r)
+	}
+	g.Publish(r)
+}
+
+// begin starts the group g with n branches.
+func (g *grouped) begin(n int) {
+	g.T.Helper()
+	g.record(core.KindGroup, core.StatusStarted, "group:g", "g", func(r *core.Record) { r.Detail = &core.Detail{Branches: n} })
+}
+
+// mapped is a record of branch i of the group g, which is a call of a tool.
+func (g *grouped) mapped(status core.Status, i int, changes ...func(*core.Record)) {
+	g.T.Helper()
+	g.record(core.KindTool, status, fmt.Sprintf("group:g/%d", i), "tool", changes...)
+}
+
+// branch is a record of branch i of the group g, which is a function.
+func (g *grouped) branch(status core.Status, i int, changes ...func(*core.Record)) {
+	g.T.Helper()
+	g.record(core.KindBranch, status, fmt.Sprintf("group:g/%d", i), fmt.Sprint("g ", i), changes...)
+}
+
+// progress are the lines about how far the group has come.
+func (g *grouped) progress() (lines []string) {
+	for line := range strings.Lines(g.out.String()) {
+		if s, ok := strings.CutPrefix(line, "▦ g "); ok {
+			lines = append(lines, strings.TrimSpace(s))
+		}
+	}
+	return lines
+}
+
+func permanent(text string) func(*core.Record) {
+	return func(r *core.Record) { r.Err, r.Reason = errors.New(text), core.ReasonPermanent }
+}
+
+func TestGroupsShowTheirProgressAtEachTenth(t *testing.T) {
+	g := newGrouped(t)
+	g.begin(200)
+	for i := range 200 {
+		g.mapped(core.StatusStarted, i+1)
+	}
+	for i := range 200 {
+		g.mapped(core.StatusCompleted, i+1)
+	}
+	g.record(core.KindGroup, core.StatusCompleted, "group:g", "g")
+	assert.Equal(t, []string{
+		"[STARTED] 200 branches",
+		"20 of 200 done, 180 running", "40 of 200 done, 160 running", "60 of 200 done, 140 running", "80 of 200 done, 120 running",
+		"100 of 200 done, 100 running", "120 of 200 done, 80 running", "140 of 200 done, 60 running", "160 of 200 done, 40 running",
+		"180 of 200 done, 20 running",
+	}, g.progress())
+	assert.True(t, strings.HasSuffix(g.out.String(), "\n✔ g [COMPLETED] (<1ms)\n"))
+}
+
+func TestGroupKnowsItsTotalBeforeAllBranchesBegin(t *testing.T) {
+	g := newGrouped(t)
+	g.begin(5)
+	g.mapped(core.StatusStarted, 1)
+	g.mapped(core.StatusStarted, 2)
+	for n := range 3 { // two workers have five branches to do
+		g.mapped(core.StatusCompleted, n+1)
+		g.mapped(core.StatusStarted, n+3)
+	}
+	g.mapped(core.StatusCompleted, 4)
+	g.mapped(core.StatusCompleted, 5)
+	assert.Equal(t, []string{
+		"[STARTED] 5 branches", "1 of 5 done, 1 running", "2 of 5 done, 1 running", "3 of 5 done, 1 running", "4 of 5 done, 1 running",
+	}, g.progress())
+}
+
+func TestGroupThatFailsShowsWhatBecameOfItsBranches(t *testing.T) {
+	for name, options := range map[string][]Option{"plain": nil, "compact": {WithCompact()}} {
+		t.Run(name, func(t *testing.T) {
+			g := newGrouped(t, options...)
+			g.begin(20)
+			g.mapped(core.StatusStarted, 1)
+			g.mapped(core.StatusStarted, 2)
+			g.mapped(core.StatusFailed, 1, permanent("boom"))
+			g.mapped(core.StatusInterrupted, 2)
+			g.record(core.KindGroup, core.StatusFailed, "group:g", "g", permanent("group g: 1 of 20 branches failed"))
+			assert.True(t, strings.HasSuffix(g.out.String(), "▦ g 0 of 20 done, 1 failed, 1 stopped\n"+
+				"✖ g [FAILED: permanent] (<1ms) - group g: 1 of 20 branches failed\n"), g.out.String())
+			assert.True(t, strings.HasPrefix(g.out.String(), "▦ g [STARTED] 20 branches\n  🔧 tool (g/1) [STARTED]\n"), g.out.String())
+		})
+	}
+}
+
+func TestRecalledBranchesAreDone(t *testing.T) {
+	g := newGrouped(t)
+	g.begin(3)
+	recalled := func(r *core.Record) { r.Replayed = true }
+	g.mapped(core.StatusRecovered, 1, recalled)
+	g.mapped(core.StatusRecovered, 2, recalled, permanent("boom"))
+	g.mapped(core.StatusStarted, 3)
+	g.mapped(core.StatusInterrupted, 3)
+	g.record(core.KindGroup, core.StatusInterrupted, "group:g", "g")
+	assert.Equal(t, []string{"[STARTED] 3 branches", "1 of 3 done, 1 failed, 1 stopped"}, g.progress())
+}
+
+func TestBranchesHaveNoLinesBesidesThoseOfTheirCalls(t *testing.T) {
+	const want = `▦ g [STARTED] 2 branches
+  🔧 one (g/1) [STARTED]
+    · INFO in the call
+  · INFO in the branch
+  ✖ one (g/1) [FAILED: permanent] (<1ms) - boom
+  🔧 two (g/1) [STARTED]
+  ✔ two (g/1) [COMPLETED] (<1ms)
+▦ g 1 of 2 done, 1 running
+  🔧 one (g/2) [STARTED]
+  ✖ one (g/2) [FAILED: permanent] (<1ms) - bang
+▦ g 1 of 2 done, 1 failed
+✖ g [FAILED: permanent] (<1ms) - branch 2: bang
+`
+	for name, options := range map[string][]Option{"plain": nil, "compact": {WithCompact()}} {
+		t.Run(name, func(t *testing.T) {
+			g := newGrouped(t, options...)
+			log := func(path, message string) {
+				g.record(core.KindLog, core.StatusRecorded, path, "", func(r *core.Record) { r.Detail = &core.Detail{Message: message} })
+			}
+			g.begin(2)
+			g.branch(core.StatusStarted, 1)
+			g.branch(core.StatusStarted, 2)
+			g.record(core.KindTool, core.StatusStarted, "group:g/1/one", "one")
+			log("group:g/1/one", "in the call")
+			log("group:g/1", "in the branch")
+			g.record(core.KindTool, core.StatusFailed, "group:g/1/one", "one", permanent("boom"))
+			g.record(core.KindTool, core.StatusStarted, "group:g/1/two", "two")
+			g.record(core.KindTool, core.StatusCompleted, "group:g/1/two", "two")
+			g.branch(core.StatusCompleted, 1)
+			g.record(core.KindTool, core.StatusStarted, "group:g/2/one", "one")
+			g.record(core.KindTool, core.StatusFailed, "group:g/2/one", "one", permanent("bang"))
+			g.branch(core.StatusFailed, 2, permanent("group:g/2/one: permanent: bang"))
+			g.record(core.KindGroup, core.StatusFailed, "group:g", "g", permanent("branch 2: bang"))
+			assert.Equal(t, want, g.out.String())
+		})
+	}
+}
+
+func TestBranchThatDoesNotFailByItsCallsIsShown(t *testing.T) {
+	for name, c := range map[string]struct {
+		publish func(g *grouped)
+		want    string
+	}{
+		"no call": {func(g *grouped) {
+			g.branch(core.StatusFailed, 1, permanent("boom"))
+		}, "  ✖ g/1 [FAILED: permanent] (<1ms) - boom\n"},
+		"another error": {func(g *grouped) {
+			g.record(core.KindTool, core.StatusStarted, "group:g/1/one", "one")
+			g.record(core.KindTool, core.StatusFailed, "group:g/1/one", "one", permanent("bang"))
+			g.branch(core.StatusFailed, 1, permanent("boom"))
+		}, "  ✖ one (g/1) [FAILED: permanent] (<1ms) - bang\n  ✖ g/1 [FAILED: permanent] (<1ms) - boom\n"},
+		"interrupted": {func(g *grouped) {
+			g.branch(core.StatusInterrupted, 1, func(r *core.Record) { r.Err = &core.InterruptedError{Reason: core.InterruptUser} })
+		}, "  ⏸ g/1 [INTERRUPTED] user\n"},
+		"recalled": {func(g *grouped) {
+			g.branch(core.StatusRecovered, 1, permanent("boom"))
+		}, "  ↻ g/1 [RECOVERED from history] - boom\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGrouped(t)
+			g.begin(1)
+			g.branch(core.StatusStarted, 1)
+			c.publish(g)
+			assert.True(t, strings.HasSuffix(g.out.String(), c.want), g.out.String())
+		})
+	}
+}
+
+func TestBranchThatIsLeftBehindIsShownOnce(t *testing.T) {
+	for name, c := range map[string]struct{ inside, want string }{
+		"with a call":    {"one", "  🔧 one (g/1) [STARTED]\n  ⏸ one (g/1) [UNFINISHED]\n"},
+		"without a call": {"", "  ⏸ g/1 [UNFINISHED]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGrouped(t, WithCompact())
+			g.begin(1)
+			g.branch(core.StatusStarted, 1)
+			if c.inside != "" {
+				g.record(core.KindTool, core.StatusStarted, "group:g/1/"+c.inside, c.inside)
+			}
+			require.NoError(t, g.Close())
+			assert.Equal(t, "▦ g [STARTED] 1 branch\n"+c.want+"⏸ g [UNFINISHED]\n", g.out.String())
+		})
+	}
+}
+
+func TestGroupsInBranchesHaveTheBranchInTheirNames(t *testing.T) {
+	g := newGrouped(t)
+	g.begin(1)
+	g.branch(core.StatusStarted, 1)
+	g.record(core.KindGroup, core.StatusStarted, "group:g/1/group:h#2", "h", func(r *core.Record) { r.Detail = &core.Detail{Branches: 2} })
+	g.record(core.KindTool, core.StatusStarted, "group:g/1/group:h#2/2", "tool")
+	g.record(core.KindTool, core.StatusStarted, "group:g/1/group:h#2/2@2/lookup", "lookup")
+	assert.Equal(t, `▦ g [STARTED] 1 branch
+  ▦ h#2 (g/1) [STARTED] 2 branches
+    🔧 tool (h#2/2) [STARTED]
+      🔧 lookup (h#2/2) [STARTED]
+`, g.out.String())
+}

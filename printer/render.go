@@ -1,0 +1,74 @@
+package printer
+
+import (
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// maxCause is how much of an error is compared with that of the branch around
+// its call.
+const maxCause = 1 << 10
+
+// render makes text of a record. It calls methods of the user's errors and
+// values, so that the lock must not be held.
+func (p *Printer) render(r *core.Record) rendered {
+	t := text{look: &p.look, buf: make([]byte, 0, 160)}
+	t.whole(r, p.previews)
+	out := rendered{lines: t.buf}
+	if !r.Kind.IsCall() {
+		return out
+	}
+	if out.question = awaited(r); out.question != "" {
+		again := text{look: &p.look, asked: true}
+		again.whole(r, p.previews)
+		out.again = again.buf
+	}
+	if r.Kind == core.KindGroup || p.compact && tellsOfAttempt(r) {
+		out.label = t.apart(func(t *text) { t.label(r) })
+	}
+	switch {
+	case r.Err == nil:
+	case r.Status == core.StatusRetrying && p.live:
+		out.cause = t.apart(func(t *text) { t.message("", fmt.Sprint(r.Err)) })
+	case r.Status == core.StatusFailed && r.Kind == core.KindBranch:
+		out.cause = fmt.Sprint(r.Err)
+	case r.Status == core.StatusFailed && !r.WillRetry:
+		cause := fmt.Sprint(r.Err)
+		out.cause = cause[:min(len(cause), maxCause)]
+	}
+	return out
+}
+
+// whole adds the lines of r, and the previews if they are wanted.
+func (t *text) whole(r *core.Record, previews bool) {
+	t.record(r)
+	if previews && r.Detail != nil && len(t.buf) > 0 {
+		t.previews(r)
+	}
+}
+
+// record adds the lines of r.
+func (t *text) record(r *core.Record) {
+	switch {
+	case r.Kind.IsCall():
+		t.call(r)
+	case r.Kind == core.KindRun:
+		t.run(r)
+	case r.Kind == core.KindLog:
+		t.log(r)
+	case r.Kind == core.KindQuestion:
+		t.question(r)
+	case r.Kind == core.KindAnswer:
+		t.answer(r)
+	default:
+		t.value(r)
+	}
+}
+
+// apart returns what add adds, on its own.
+func (t *text) apart(add func(*text)) string {
+	own := text{look: t.look}
+	add(&own)
+	return string(own.buf)
+}

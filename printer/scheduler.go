@@ -1,0 +1,199 @@
+package printer
+
+import (
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// scheduler follows the calls that are going on and decides when lines are
+// written: as they come in the plain form; in the compact one, when it is
+// known how their call ends.
+//
+// In the compact form the lines of a call are buffered until it ends: of a
+// success its first and last are written, else all of them. Before anything
+// inside a call is written, its buffered lines are.
+type scheduler struct {
+	tree    tree
+	compact bool
+	bars    bool // groups have bars, and no lines while they go on
+	out     text // to be written
+	asked   questions
+}
+
+// rendered is a record as text. Lines are without indentation.
+type rendered struct {
+	lines []byte
+	label string // of a call that goes on; in the compact form only
+	cause string // why the attempt failed
+
+	question string // that a call waits for, by its ID
+	again    []byte // instead of lines, where the question was written before
+}
+
+// add takes the next record.
+func (s *scheduler) add(r *core.Record, text *rendered) {
+	if s.asked.add(r, text.question) {
+		text.lines = text.again
+	}
+	switch {
+	case r.Kind.IsCall():
+		s.call(r, text)
+	case r.Kind == core.KindRun:
+		// Nothing goes on after the end of a run, or when it begins again after
+		// a crash.
+		if top := s.tree.runs[r.RunID]; top != nil {
+			s.endBelow(top)
+		}
+		s.out.indented(0, text.lines)
+	default:
+		s.fact(r, text.lines)
+	}
+}
+
+// fact writes the lines of a record that is about no call, inside the call
+// that it belongs to.
+func (s *scheduler) fact(r *core.Record, lines []byte) {
+	if r.Address.IsZero() {
+		s.out.indented(0, lines)
+		return
+	}
+	n, depth := s.tree.find(r.RunID, r.Address), 0
+	if n != nil {
+		depth = n.inside()
+	} else {
+		n, depth = s.tree.around(r.RunID, r.Address)
+		depth++
+	}
+	s.open(n)
+	s.out.indented(depth, lines)
+}
+
+func (s *scheduler) call(r *core.Record, text *rendered) {
+	ends := r.IsOutcome() || r.IsSuspension() || r.Status == core.StatusRecovered
+	n := s.tree.find(r.RunID, r.Address)
+	if n == nil && (ends || tellsOfAttempt(r)) {
+		n = s.tree.enter(r)
+	}
+	switch {
+	case n == nil: // there is no room, or the status is unknown
+		above, depth := s.tree.around(r.RunID, r.Address)
+		s.open(above)
+		s.out.indented(depth, text.lines)
+	case ends:
+		s.end(n, r, text)
+	default:
+		s.goesOn(n, r, text)
+	}
+}
+
+// tellsOfAttempt reports whether r is about a call that goes on.
+func tellsOfAttempt(r *core.Record) bool {
+	return r.Status == core.StatusStarted || r.Status == core.StatusRetrying || r.WillRetry
+}
+
+// goesOn takes the record of an attempt that began, failed, or is waited for.
+func (s *scheduler) goesOn(n *node, r *core.Record, text *rendered) {
+	if s.compact {
+		n.call.live.update(r, text, s.out.of(r.Kind))
+	}
+	if n.call.group != nil && r.Status == core.StatusStarted {
+		n.call.group.started(r, text.label)
+	}
+	if r.Status == core.StatusFailed {
+		s.endBelow(n)
+	}
+	s.tree.wait(n, r.Status == core.StatusRetrying)
+	n.call.buffer.add(text.lines)
+	// The wait is written with the failure, also where runs mix: that record
+	// comes next.
+	if !s.compact && r.Status != core.StatusFailed {
+		s.open(n)
+	}
+}
+
+// end takes the record that ends a call.
+func (s *scheduler) end(n *node, r *core.Record, text *rendered) {
+	s.endBelow(n)
+	s.open(n.above)
+	if s.compact && isSuccess(r) {
+		n.call.buffer.writeFirst(&s.out, n.depth)
+	} else {
+		n.call.buffer.writeAll(&s.out, n.depth)
+	}
+	if g := n.call.group; g != nil && !isSuccess(r) && g.ended != g.written {
+		s.progress(n)
+	}
+	if !n.isBranch() || !n.call.trouble.explains(r, text.cause) {
+		s.out.indented(n.depth, text.lines)
+	}
+	status := r.Status
+	if status == core.StatusRecovered && r.Err != nil {
+		status = core.StatusFailed
+	}
+	above := n.above
+	if above.isBranch() && !isSuccess(r) {
+		above.call.trouble = trouble{status, text.cause}
+	}
+	s.tree.leave(n, status)
+	isNew := !r.Replayed && r.Status != core.StatusRecovered
+	if g := above.group(); g != nil && isNew && !s.bars && g.isDue() {
+		s.progress(above)
+	}
+}
+
+// explains reports whether the lines of a call in a branch say all that the
+// record of the branch's end does.
+func (t trouble) explains(r *core.Record, cause string) bool {
+	return t.status == r.Status && strings.Contains(cause, t.cause)
+}
+
+func (s *scheduler) progress(n *node) {
+	g := n.call.group
+	g.written = g.ended
+	s.out.indented(n.depth, []byte(s.out.apart(func(t *text) { t.progress(g) })))
+}
+
+// open writes the buffered lines of n and of the calls around it, because
+// something inside is written next.
+func (s *scheduler) open(n *node) {
+	if n == nil {
+		return
+	}
+	s.open(n.above)
+	if n.call != nil {
+		n.call.buffer.writeAll(&s.out, n.depth)
+	}
+}
+
+// endBelow ends what is inside n, because its attempt or the run is over.
+// Calls that go on there were left behind, or their ends were lost: no record
+// of them will come.
+func (s *scheduler) endBelow(n *node) {
+	for n.first != nil {
+		below := n.first
+		s.endBelow(below)
+		if below.isRun() {
+			s.tree.prune(below)
+			continue
+		}
+		s.open(below)
+		if s.compact && below.call.trouble.status != statusUnfinished {
+			s.out.indented(below.depth, []byte(s.out.apart(below.unfinished)))
+		}
+		if n.isBranch() {
+			n.call.trouble.status = statusUnfinished
+		}
+		s.tree.leave(below, core.StatusInterrupted)
+	}
+}
+
+// statusUnfinished is that of a call that ends without a record.
+const statusUnfinished core.Status = 0xff
+
+func (n *node) unfinished(t *text) {
+	t.begin(t.at(core.StatusInterrupted))
+	t.add(n.call.live.label)
+	t.tag(paused, "UNFINISHED")
+	t.end()
+}

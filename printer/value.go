@@ -1,0 +1,37 @@
+package printer
+
+import (
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// value writes a value, a step result, and records of unknown kinds.
+func (t *text) value(r *core.Record) {
+	t.begin(mark{t.note, faint})
+	kind := strings.ReplaceAll(r.Kind.String(), "_", " ")
+	if kind == "" {
+		kind = "record"
+	}
+	t.add(kind)
+	t.message(" ", r.Name)
+	t.state(r)
+	t.finish(r)
+}
+
+func (t *text) previews(r *core.Record) {
+	t.preview("input: ", core.Preview(r.Detail.Input))
+	t.preview("output: ", core.Preview(r.Detail.Output))
+	if r.Detail.Artifact != "" {
+		t.preview("output: artifact ", r.Detail.Artifact)
+	}
+}
+
+func (t *text) preview(before, preview string) {
+	if preview == "" {
+		return
+	}
+	t.beginBelow(mark{t.note, faint})
+	t.message(before, preview)
+	t.end()
+}
