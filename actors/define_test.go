@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 )
 
 func TestCallOfAZeroActorIsAnError(t *testing.T) {
@@ -91,8 +91,7 @@ func TestWrongDefinitionPanicsAndSaysWhatToDo(t *testing.T) {
 		"a condition of nothing":    {func() { actors.LLM{}.Require(nil) }, "Require of an actor that was never defined"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer func() { assert.Contains(t, fmt.Sprint(recover()), tc.want) }()
-			tc.define()
+			assert.Contains(t, testkit.PanicText(t, tc.define), tc.want)
 		})
 	}
 }

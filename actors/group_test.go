@@ -16,12 +16,13 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 )
 
 // slowest takes the longer the smaller its number is.
 func slowest() actors.Tool[number, int] {
 	return decorators.Tool("slowest", "", func(ctx context.Context, in number) (int, error) {
-		return in.N * 10, pause(ctx, time.Duration(100-in.N)*time.Second)
+		return in.N * 10, testkit.Pause(ctx, time.Duration(100-in.N)*time.Second)
 	})
 }
 
@@ -31,13 +32,13 @@ func picky() actors.Tool[number, int] {
 		if in.N%2 == 0 {
 			return 0, fmt.Errorf("%d: %w", in.N, errBoom)
 		}
-		return in.N, pause(ctx, time.Duration(in.N)*time.Second)
+		return in.N, testkit.Pause(ctx, time.Duration(in.N)*time.Second)
 	})
 }
 
 // failsLater is a branch that fails when the others are under way.
 func failsLater(ctx context.Context) (int, error) {
-	if err := pause(ctx, time.Second); err != nil {
+	if err := testkit.Pause(ctx, time.Second); err != nil {
 		return 0, err
 	}
 	return failing().Call(ctx, number{})
@@ -54,7 +55,7 @@ func TestMapReturnsOutputsInTheOrderOfTheInputs(t *testing.T) {
 func TestParallelReturnsResultsInTheOrderOfSubmission(t *testing.T) {
 	both(t, func(t *testing.T, ctx context.Context) {
 		after := func(d time.Duration) func(context.Context) (time.Duration, error) {
-			return func(ctx context.Context) (time.Duration, error) { return d, pause(ctx, d) }
+			return func(ctx context.Context) (time.Duration, error) { return d, testkit.Pause(ctx, d) }
 		}
 		start := time.Now()
 		out, err := actors.Parallel(ctx, actors.Group{Name: "g"}, after(3*time.Second), after(time.Second), after(2*time.Second))
@@ -76,7 +77,7 @@ func TestWorkersLimitHowManyBranchesRunAtOnce(t *testing.T) {
 				var inside gauge
 				tool := decorators.Tool("tool", "", func(ctx context.Context, _ number) (int, error) {
 					defer inside.enter()()
-					return 0, pause(ctx, time.Second)
+					return 0, testkit.Pause(ctx, time.Second)
 				})
 				start := time.Now()
 				_, err := actors.Map(ctx, actors.Group{Name: "g", Workers: tc.workers}, tool, upTo(10))
@@ -91,7 +92,7 @@ func TestWorkersLimitHowManyBranchesRunAtOnce(t *testing.T) {
 }
 
 func TestWorkersBeginBranchesInTheOrderOfSubmission(t *testing.T) {
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	_, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1}, echo(), upTo(3))
 	require.NoError(t, err)
 	assert.Equal(t, []string{"group:g", "group:g/1", "group:g/2", "group:g/3"}, addresses(st))
@@ -99,7 +100,7 @@ func TestWorkersBeginBranchesInTheOrderOfSubmission(t *testing.T) {
 
 func TestFirstFailureInterruptsTheOtherBranches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		blocks := func(ctx context.Context) (int, error) { return block().Call(ctx, number{2}) }
 		waits := func(ctx context.Context) (int, error) {
 			again := decorators.Tool("again", "", func(context.Context, number) (int, error) { return 0, core.Retryable(errBoom) },
@@ -155,7 +156,7 @@ func TestFirstFailureKeepsWaitingBranchesFromStarting(t *testing.T) {
 
 func TestParentThatHandlesTheErrorOfAGroupCompletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) (string, error) {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "g"},
 				func(ctx context.Context) (int, error) { return block().Call(ctx, number{1}) }, failsLater)
@@ -181,7 +182,7 @@ func TestParentThatHandlesTheErrorOfAGroupCompletes(t *testing.T) {
 
 func TestParentThatReturnsTheErrorOfAGroupFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) ([]int, error) {
 			return actors.Map(ctx, actors.Group{Name: "g"}, picky(), upTo(3))
 		})
@@ -278,7 +279,7 @@ func TestInvalidGroupCallsNothing(t *testing.T) {
 		{"negative workers", actors.Group{Name: "g", Workers: -1}, "actors: Group.Workers is -1, want 1 or more, or 0 for all at once"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			st, ctx := newRun(t)
+			st, ctx := testkit.Run(t)
 			out, err := actors.Map(ctx, tc.group, echo(), upTo(3))
 			require.ErrorContains(t, err, tc.want)
 			assert.Empty(t, out)
@@ -300,10 +301,10 @@ func TestBranchesNumberTheirCallsEachForItself(t *testing.T) {
 			"parent/echo",
 		}
 		for range 50 {
-			st, ctx := newRun(t)
+			st, ctx := testkit.Run(t)
 			branch := func(ctx context.Context) (int, error) {
 				for range 2 {
-					if err := pause(ctx, rand.N(time.Second)); err != nil {
+					if err := testkit.Pause(ctx, rand.N(time.Second)); err != nil {
 						return 0, err
 					}
 					if _, err := echo().Call(ctx, number{1}); err != nil {
@@ -328,7 +329,7 @@ func TestBranchesNumberTheirCallsEachForItself(t *testing.T) {
 }
 
 func TestGroupsNest(t *testing.T) {
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	rows := make([]func(context.Context) ([]int, error), 2)
 	for i := range rows {
 		rows[i] = func(ctx context.Context) ([]int, error) {
@@ -352,7 +353,7 @@ func TestGroupsNest(t *testing.T) {
 
 func TestFailureOfANestedGroupIsKeptInside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		handles := func(ctx context.Context) (string, error) {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "inner"},
 				func(ctx context.Context) (int, error) { return block().Call(ctx, number{1}) }, failsLater)
@@ -376,7 +377,7 @@ func TestFailureOfANestedGroupIsKeptInside(t *testing.T) {
 
 func TestFailureOfAGroupInterruptsWhatItsBranchesCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		worker := decorators.Agent("worker", "", func(ctx context.Context, in number) ([]int, error) {
 			if in.N == 2 {
 				_, err := failsLater(ctx)
@@ -411,7 +412,7 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 	for _, g := range []actors.Group{{Name: "g"}, {Name: "g", Workers: 2}, {Name: "g", CollectAll: true}} {
 		t.Run(fmt.Sprintf("%+v", g), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				st, ctx := newRun(t)
+				st, ctx := testkit.Run(t)
 				var inGroup error
 				parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) (string, error) {
 					_, inGroup = actors.Map(ctx, g, block(), upTo(4))
@@ -442,7 +443,7 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 
 func TestInterruptOfTheRunWinsOverAFailureInAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		var inGroup error
 		parent := decorators.Agent("parent", "", func(ctx context.Context, _ number) (int, error) {
 			_, inGroup = actors.Parallel(ctx, actors.Group{Name: "g", CollectAll: true},

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 )
 
 func TestAgentAnswersWithoutTools(t *testing.T) {
@@ -57,7 +58,7 @@ func TestAgentCallsAToolAndTellsTheModel(t *testing.T) {
 }
 
 func TestEachCallOfTheLoopIsRecorded(t *testing.T) {
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	model := newScript(asks(call("echo", `{"n":1}`), call("echo", `{"n":2}`)), asks(call("echo", `{"n":3}`)), says("done"))
 	agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo()), actors.WithToolWorkers(1))
 	_, err := agent.Call(ctx, actors.Ask("?"))
@@ -91,14 +92,14 @@ func TestToolCallsOfOneTurnRunInParallelUpToToolWorkers(t *testing.T) {
 				var inside gauge
 				slow := decorators.Tool("slow", "", func(ctx context.Context, _ number) (int, error) {
 					defer inside.enter()()
-					return 0, pause(ctx, time.Second)
+					return 0, testkit.Pause(ctx, time.Second)
 				})
 				var calls []actors.ToolCall
 				for range tc.calls {
 					calls = append(calls, call("slow", `{"n":1}`))
 				}
 				model := newScript(asks(calls...), says("done"))
-				_, ctx := newRun(t)
+				_, ctx := testkit.Run(t)
 				start := time.Now()
 				_, err := actors.NewAgent("assistant", model.llm(), append(tc.opts, actors.WithTools(slow))...).Call(ctx, actors.Ask("?"))
 
@@ -114,7 +115,7 @@ func TestToolCallsOfOneTurnRunInParallelUpToToolWorkers(t *testing.T) {
 func TestToolResultsAreInTheOrderOfTheCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slowFirst := decorators.Tool("slow_first", "", func(ctx context.Context, in number) (int, error) {
-			return in.N, pause(ctx, time.Duration(10-in.N)*time.Second)
+			return in.N, testkit.Pause(ctx, time.Duration(10-in.N)*time.Second)
 		})
 		var (
 			calls []actors.ToolCall
@@ -146,7 +147,7 @@ func TestMistakesOfTheModelAreFedBackToIt(t *testing.T) {
 		{"no arguments", []actors.Function{echo()}, call("echo", ``), "invalid arguments for echo: n: required field is missing"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			st, ctx := newRun(t)
+			st, ctx := testkit.Run(t)
 			model := newScript(asks(tc.call), says("sorry"))
 			answer, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(tc.tools...)).Call(ctx, actors.Ask("?"))
 
@@ -176,7 +177,7 @@ func TestArgumentsThatAreNoJSONAreFedBack(t *testing.T) {
 
 func TestOneMistakeDoesNotKeepTheOtherCallsOfATurn(t *testing.T) {
 	model := newScript(asks(call("echo", `{"n":1}`), call("nothing", `{}`), call("echo", `{"n":3}`)), says("done"))
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	_, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo())).Call(ctx, actors.Ask("?"))
 
 	require.NoError(t, err)
@@ -193,7 +194,7 @@ func failing() actors.Tool[number, int] {
 }
 
 func TestToolThatFailsForGoodIsFedBack(t *testing.T) {
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	model := newScript(asks(call("failing", `{"n":1}`), call("echo", `{"n":2}`)), says("it does not work"))
 	answer, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(failing(), echo())).Call(ctx, actors.Ask("?"))
 
@@ -216,7 +217,7 @@ func TestToolIsRetriedBeforeTheModelIsTold(t *testing.T) {
 			}
 			return attempts, nil
 		})
-		_, ctx := newRun(t)
+		_, ctx := testkit.Run(t)
 		model := newScript(asks(call("flaky", `{"n":1}`)), says("done"))
 		_, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(flaky)).Call(ctx, actors.Ask("?"))
 
@@ -303,7 +304,7 @@ func TestAnswerInTheLastTurnIsAnAnswer(t *testing.T) {
 func TestUsageIsSummedOverTheTurns(t *testing.T) {
 	first := core.Usage{InputTokens: 10, OutputTokens: 2, Cost: 0.5}
 	second := core.Usage{InputTokens: 20, OutputTokens: 3, Cost: 0.25}
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	model := newScript(using(first, asks(call("echo", `{"n":1}`))), using(second, says("done")))
 	answer, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo())).Call(ctx, actors.Ask("?"))
 
@@ -318,7 +319,7 @@ func TestUsageOfAFailedAnswerIsCounted(t *testing.T) {
 	llm := actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Usage: spent}, errBoom
 	})
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	_, err := llm.Call(ctx, actors.Request{})
 
 	require.ErrorIs(t, err, errBoom)
@@ -433,7 +434,7 @@ func TestOutputOfAToolIsTextForTheModel(t *testing.T) {
 }
 
 func TestAgentIsAToolOfAnother(t *testing.T) {
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	researcher := newScript(asks(call("echo", `{"n":4}`)), says("It is 4 °C."))
 	inner := actors.NewAgent("inner", researcher.llm(), actors.WithTools(echo()), actors.WithDescription("Finds things out."))
 	boss := newScript(asks(call("inner", `{"text":"How warm is it?"}`)), says("Wear a coat."))
@@ -476,7 +477,7 @@ func TestFailureOfAnInnerAgentIsFedBack(t *testing.T) {
 
 func TestInterruptDuringAToolCallSuspendsTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		model := newScript(asks(call("echo", `{"n":1}`), call("block", `{"n":2}`)), says("never said"))
 		agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo(), block()))
 		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "deploy", "ops") })
@@ -499,7 +500,7 @@ func TestInterruptDuringAToolCallSuspendsTheAgent(t *testing.T) {
 
 func TestInterruptInsideAnInnerAgentSuspendsBoth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		inner := actors.NewAgent("inner", newScript(asks(call("block", `{"n":1}`))).llm(), actors.WithTools(block()))
 		boss := newScript(asks(call("inner", `{"text":"wait"}`)), says("never said"))
 		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
@@ -516,7 +517,7 @@ func TestInterruptInsideAnInnerAgentSuspendsBoth(t *testing.T) {
 
 func TestToolThatEndsInSpiteOfAnInterruptIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		deaf := decorators.Tool("deaf", "", func(_ context.Context, in number) (int, error) {
 			<-time.After(2 * time.Second)
 			return in.N, nil
@@ -535,7 +536,7 @@ func TestToolThatEndsInSpiteOfAnInterruptIsKept(t *testing.T) {
 
 func TestAgentThatSwallowsAnInterruptDoesNotComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		swallowing := decorators.Agent("assistant", "", func(ctx context.Context, in number) (int, error) {
 			_, _ = block().Call(ctx, in)
 			return 42, nil
@@ -560,14 +561,14 @@ func TestParallelToolCallsHaveTheSameAddressesInEveryRun(t *testing.T) {
 			found := make([]string, calls+1)
 			where := decorators.Tool("where", "", func(ctx context.Context, in number) (int, error) {
 				found[in.N] = core.ScopeOf(ctx).Address().String()
-				return in.N, pause(ctx, rand.N(100*time.Millisecond))
+				return in.N, testkit.Pause(ctx, rand.N(100*time.Millisecond))
 			})
 			var wishes []actors.ToolCall
 			for n := 1; n <= calls; n++ {
 				wishes = append(wishes, call("where", fmt.Sprintf(`{"n":%d}`, n)))
 			}
 			model := newScript(asks(wishes...), says("done"))
-			_, ctx := newRun(t)
+			_, ctx := testkit.Run(t)
 			agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(where), actors.WithToolWorkers(1+rand.IntN(calls)))
 			_, err := agent.Call(ctx, actors.Ask("?"))
 
@@ -580,7 +581,7 @@ func TestParallelToolCallsHaveTheSameAddressesInEveryRun(t *testing.T) {
 }
 
 func TestRetriedAgentMakesItsCallsAnew(t *testing.T) {
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	attempts := 0
 	agent := decorators.Agent("assistant", "", func(ctx context.Context, in number) (int, error) {
 		if _, err := echo().Call(ctx, in); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -192,8 +193,10 @@ func TestFunctionThatPreparesNothingIsFedBack(t *testing.T) {
 }
 
 func TestPanicOverARetryConfigurationNamesTheActor(t *testing.T) {
-	defer func() { assert.Contains(t, recover().(error).Error(), `"get_weather"`) }()
-	decorators.Tool("get_weather", "", func(context.Context, int2) (int, error) { return 1, nil }, actors.WithRetry(core.RetryConfig{MaxAttempts: -5}))
+	text := testkit.PanicText(t, func() {
+		decorators.Tool("get_weather", "", func(context.Context, int2) (int, error) { return 1, nil }, actors.WithRetry(core.RetryConfig{MaxAttempts: -5}))
+	})
+	assert.Contains(t, text, `"get_weather"`)
 }
 
 func TestPanicOfAFunctionIsFedBack(t *testing.T) {

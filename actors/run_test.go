@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -89,7 +90,7 @@ func TestAThousandGoroutinesShareARun(t *testing.T) {
 }
 
 func TestAnAgentIsForManyGoroutines(t *testing.T) {
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	llm := decorators.LLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == actors.RoleTool {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/internal/testkit"
 )
 
 func ExampleParseSchema() {
@@ -63,7 +64,7 @@ func TestModelIsSentTheDocumentAndCallsTheTool(t *testing.T) {
 	})
 	model := newScript(asks(call("search", `{"query":1}`)), asks(call("search", `{"query":"tea","limit":3,"more":true}`)), says("done"))
 	agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(search))
-	_, ctx := newRun(t)
+	_, ctx := testkit.Run(t)
 
 	answer, err := agent.Call(ctx, actors.Ask("tea?"))
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -113,20 +114,8 @@ func echo() actors.Tool[number, int] {
 // block waits until its context ends, or for an hour.
 func block() actors.Tool[number, int] {
 	return decorators.Tool("block", "", func(ctx context.Context, in number) (int, error) {
-		return in.N, pause(ctx, time.Hour)
+		return in.N, testkit.Pause(ctx, time.Hour)
 	})
-}
-
-// pause lets d pass, unless ctx ends before.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // gauge counts how many are inside at once.
@@ -139,15 +128,6 @@ func (g *gauge) enter() (leave func()) {
 		most = g.most.Load()
 	}
 	return func() { g.now.Add(-1) }
-}
-
-// newRun returns a run that ends with the test, and its context.
-func newRun(t *testing.T, opts ...state.Option) (*state.ExecutionState, context.Context) {
-	t.Helper()
-	st := state.New(opts...)
-	t.Cleanup(func() { st.Close() })
-	ctx := st.Context(t.Context())
-	return st, ctx
 }
 
 // settled lists how the calls ended, in the order in which they did, as
@@ -194,7 +174,7 @@ func both(t *testing.T, claim func(t *testing.T, ctx context.Context)) {
 	})
 	t.Run("in a run", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			_, ctx := newRun(t)
+			_, ctx := testkit.Run(t)
 			claim(t, ctx)
 		})
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -358,22 +359,10 @@ func TestWrongDefinitionPanicsAndSaysWhatToDo(t *testing.T) {
 		"time.Time": {func() { decorators.Tool("f", "", same[time.Time]) }, []string{"time.Time is a JSON string", "want a struct or a map with string keys"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := panicText(t, tc.define)
+			text := testkit.PanicText(t, tc.define)
 			for _, want := range tc.want {
 				assert.Contains(t, text, want)
 			}
 		})
 	}
-}
-
-// panicText is what f panics with, as the runtime would print it.
-func panicText(t *testing.T, f func()) (text string) {
-	t.Helper()
-	defer func() {
-		p := recover()
-		require.NotNil(t, p, "no panic")
-		text = fmt.Sprint(p)
-	}()
-	f()
-	return ""
 }

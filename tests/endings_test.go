@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -45,10 +46,6 @@ func listening(started chan<- struct{}) handler {
 		return "", ctx.Err()
 	}
 }
-
-type publisherFunc func(core.Record)
-
-func (f publisherFunc) Publish(r core.Record) { f(r) }
 
 func lastRecord(st *state.ExecutionState) core.Record {
 	records := st.Records()
@@ -141,7 +138,7 @@ func TestInterruptIsToldAlsoAfterACallThatHadNoTimeToWait(t *testing.T) {
 
 func TestNoAttemptBeginsAfterRetryTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		held := publisherFunc(func(r core.Record) {
+		held := testkit.Publisher(func(r core.Record) {
 			if r.Status == core.StatusRetrying {
 				<-time.After(time.Minute) // so that the wait takes longer than was planned
 			}

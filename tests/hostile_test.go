@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -147,7 +148,7 @@ func TestRunIsClosedAlthoughAPublisherLeftItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var once sync.Once
 		var told []core.Status
-		st := state.New(state.WithPublisher(publisherFunc(func(r core.Record) {
+		st := state.New(state.WithPublisher(testkit.Publisher(func(r core.Record) {
 			if r.Kind.IsCall() {
 				once.Do(runtime.Goexit) // as t.FailNow does
 			}
@@ -167,7 +168,7 @@ func TestRunIsClosedAlthoughAPublisherLeftItsGoroutine(t *testing.T) {
 
 func TestLargestMaxAttemptsIsKeptAsItIsPublished(t *testing.T) {
 	var published core.Record
-	st := state.New(state.WithPublisher(publisherFunc(func(r core.Record) { published = r })))
+	st := state.New(state.WithPublisher(testkit.Publisher(func(r core.Record) { published = r })))
 	defer st.Close()
 	tool := newTool("work", succeed, actors.WithRetry(core.RetryConfig{MaxAttempts: math.MaxInt}))
 	_, err := tool.Call(st.Context(t.Context()), item{})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -530,7 +531,7 @@ func TestErrorAndPublisherMayUseTheirRun(t *testing.T) {
 	require.NoError(t, err)
 	for _, s := range []snapshot.Store{snapshot.NewMemoryStore(), files} {
 		var st *state.ExecutionState
-		st, err := state.Open(t.Context(), s, runID, state.WithPublisher(publisherFunc(func(r core.Record) {
+		st, err := state.Open(t.Context(), s, runID, state.WithPublisher(testkit.Publisher(func(r core.Record) {
 			if r.Kind == core.KindTool && r.IsOutcome() {
 				st.Log(0, "published", nil)
 			}

@@ -1,0 +1,51 @@
+package testkit
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Completed checks that a call returned "out" and no error.
+func Completed(t testing.TB, out string, err error) {
+	t.Helper()
+	assert.NoError(t, err)
+	assert.Equal(t, "out", out)
+}
+
+// Failed checks that err is a *core.CallError with the reason, and returns it.
+func Failed(t testing.TB, err error, reason core.Reason) *core.CallError {
+	t.Helper()
+	var e *core.CallError
+	require.ErrorAs(t, err, &e)
+	assert.Equal(t, reason, e.Reason, "%v", err)
+	return e
+}
+
+// Interrupted checks that err is a *core.InterruptedError with the reason, not
+// one that wraps it, and returns it.
+func Interrupted(t testing.TB, err error, reason core.InterruptReason) *core.InterruptedError {
+	t.Helper()
+	e, ok := err.(*core.InterruptedError) //nolint:errorlint // the call's own, not one that it wraps
+	require.True(t, ok, "got %v (%T), want a *core.InterruptedError", err, err)
+	assert.Equal(t, reason, e.Reason, "%v", err)
+	assert.ErrorIs(t, err, core.ErrInterrupted)
+	return e
+}
+
+// PanicText returns what f panics with, as the runtime would print it. It fails
+// the test if f returns.
+func PanicText(t testing.TB, f func()) (text string) {
+	t.Helper()
+	defer func() {
+		p := recover()
+		require.NotNil(t, p, "no panic")
+		text = fmt.Sprint(p)
+	}()
+	f()
+	return ""
+}

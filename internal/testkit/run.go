@@ -1,0 +1,24 @@
+package testkit
+
+import (
+	"context"
+	"testing"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+)
+
+// Run returns a run in memory, which is closed when the test ends, and a context
+// of it.
+func Run(t testing.TB, options ...state.Option) (*state.ExecutionState, context.Context) {
+	t.Helper()
+	st := state.New(options...)
+	t.Cleanup(func() { st.Close() })
+	return st, st.Context(t.Context())
+}
+
+// Publisher is a function as the publisher of a run.
+type Publisher func(core.Record)
+
+// Publish calls p.
+func (p Publisher) Publish(r core.Record) { p(r) }
