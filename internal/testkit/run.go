@@ -10,11 +10,12 @@ import (
 
 // Run returns a run in memory, which is closed when the test ends, and a context
 // of it.
-func Run(t testing.TB, options ...state.Option) (*state.ExecutionState, context.Context) {
+func Run(t testing.TB, options ...state.Option) (st *state.ExecutionState, ctx context.Context) {
 	t.Helper()
-	st := state.New(options...)
-	t.Cleanup(func() { st.Close() })
-	return st, st.Context(t.Context())
+	st = state.New(options...)
+	t.Cleanup(func() { _ = st.Close() }) // twice is fine, and a test that wants the error closes first
+	ctx = st.Context(t.Context())
+	return st, ctx
 }
 
 // Publisher is a function as the publisher of a run.
