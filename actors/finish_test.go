@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -55,7 +56,7 @@ func TestAnAnswerThatIsNotWholeIsAnErrorLiveAndOnReplay(t *testing.T) {
 
 func TestAnEmptyAnswerIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		model := newScript(says(""), says(" \n"), says("Fine."))
 		answer, err := actors.NewAgent("assistant", model.llm()).Call(ctx, actors.Ask("?"))
 		require.NoError(t, err)
@@ -72,7 +73,7 @@ func TestAnEmptyAnswerIsAskedForAgain(t *testing.T) {
 func TestARefusalIsAnAnswerThatSaysSo(t *testing.T) {
 	refusal := says("I cannot.")
 	refusal.Message.Refusal = true
-	_, ctx := newRun(t)
+	_, ctx := testkit.Run(t)
 	answer, err := actors.NewAgent("assistant", newScript(refusal).llm()).Call(ctx, actors.Ask("?"))
 	require.NoError(t, err)
 	assert.Equal(t, actors.FinishRefusal, answer.Finish)
@@ -80,7 +81,7 @@ func TestARefusalIsAnAnswerThatSaysSo(t *testing.T) {
 }
 
 func TestToolCallsThatWereCutOffAreAnsweredWithAnError(t *testing.T) {
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	model := newScript(finished(actors.FinishLength, asks(call("echo", `{"n":1}`), call("echo", `{"n":`), call("echo", ``))), says("done"))
 	answer, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo())).Call(ctx, actors.Ask("?"))
 	require.NoError(t, err)
@@ -97,7 +98,7 @@ func TestToolCallsThatWereCutOffAreAnsweredWithAnError(t *testing.T) {
 }
 
 func TestEnsureOfAnLLMLetsToolTurnsPass(t *testing.T) {
-	_, ctx := newRun(t)
+	_, ctx := testkit.Run(t)
 	model := newScript(asks(call("echo", `{"n":1}`)), says("plain"), says("SHOUT"))
 	llm := model.llm(actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})).
 		Ensure(func(_ context.Context, _ actors.Request, resp actors.Response) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -24,7 +25,7 @@ import (
 func talking(words ...string) actors.LLM {
 	return actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range words {
-			if err := pause(ctx, time.Second); err != nil {
+			if err := testkit.Pause(ctx, time.Second); err != nil {
 				return actors.Response{}, err
 			}
 			core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
@@ -35,7 +36,7 @@ func talking(words ...string) actors.LLM {
 
 func TestAStreamYieldsWhatIsSaidAndThenTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, ctx := newRun(t)
+		_, ctx := testkit.Run(t)
 		var (
 			answer actors.Answer
 			shown  []string
@@ -85,7 +86,7 @@ func TestAFailureIsTheLastOfAStream(t *testing.T) {
 
 func TestLeavingTheLoopFailsNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		st, ctx := newRun(t)
+		st, ctx := testkit.Run(t)
 		var answer actors.Answer
 		begin := time.Now()
 		for range actors.Stream(ctx, actors.NewAgent("assistant", talking("a ", "b ", "c")), actors.Ask("?"), &answer) {
@@ -128,7 +129,7 @@ func TestASlowLoopHoldsUpNoCallAndLosesNothing(t *testing.T) {
 			require.NoError(t, err)
 			shown.WriteString(d.Text)
 			pieces++
-			require.NoError(t, pause(t.Context(), time.Hour))
+			require.NoError(t, testkit.Pause(t.Context(), time.Hour))
 		}
 		assert.Equal(t, begin, ended.Load(), "the call took no time")
 		assert.Less(t, pieces, 1000, "neighbours are joined")
@@ -161,7 +162,7 @@ func TestParallelToolsShowTheirProgress(t *testing.T) {
 		return in.N, nil
 	})
 	model := newScript(asks(call("work", `{"n":1}`), call("work", `{"n":2}`)), says("done"))
-	_, ctx := newRun(t)
+	_, ctx := testkit.Run(t)
 	progress := map[string]string{}
 	var answer actors.Answer
 	for d, err := range actors.Stream(ctx, actors.NewAgent("assistant", model.llm(), actors.WithTools(tool)), actors.Ask("?"), &answer) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -44,7 +45,7 @@ func TestATypedAgentAnswersWithAValue(t *testing.T) {
 }
 
 func TestAnAnswerThatDoesNotFitIsFedBack(t *testing.T) {
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	model := newScript(says(`Here you are: {}`), says(`{"title":7,"points":[]}`), says(`{"title":"T","points":[]}`))
 	got, err := actors.NewTypedAgent[string, report]("writer", model.llm()).Call(ctx, "?")
 	require.NoError(t, err)
@@ -86,7 +87,7 @@ func TestFeedbackHasABound(t *testing.T) {
 
 // A service that has no formats says so once; then the answer is a tool call.
 func TestWithoutFormatsTheAnswerIsAToolCall(t *testing.T) {
-	st, ctx := newRun(t)
+	st, ctx := testkit.Run(t)
 	var formats []bool
 	llm := actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		formats = append(formats, req.Options.Format.ByTool)
