@@ -123,7 +123,8 @@ func TestDocumentThatCannotBeUsedIsAnError(t *testing.T) {
 	}
 }
 
-// A model that sends what would keep the validator busy for years is told so.
+// A document can make the validator try each of so many alternatives that it
+// would run for years.
 func TestArgumentsThatTakeTooMuchWorkAreRefused(t *testing.T) {
 	document := `{"type":"object","anyOf":[
 		{"required":["x"],"properties":{"v":{"$ref":"#"}}},

@@ -225,15 +225,15 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if !json.Valid(text) {
-			t.Fatalf("%x became %s, which is no JSON", data, text)
+			t.Fatalf("%x became %s, which is not JSON", data, text)
 		}
 		text, err = codec.AppendReadable(nil, data, 0)
 		if err != nil || !json.Valid(text) {
-			t.Fatalf("%x became %s, which is no JSON: %v", data, text, err)
+			t.Fatalf("%x became %s, which is not JSON: %v", data, text, err)
 		}
 		text, err = codec.AppendRedacted(nil, data, 0, strings.ToUpper)
 		if err != nil || !json.Valid(text) {
-			t.Fatalf("%x became %s, which is no JSON: %v", data, text, err)
+			t.Fatalf("%x became %s, which is not JSON: %v", data, text, err)
 		}
 		var v any
 		_ = codec.Decode(data, &v)

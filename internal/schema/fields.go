@@ -16,12 +16,12 @@ type field struct {
 	tag    reflect.StructTag
 	index  []int
 
-	tagged   bool // the name is from a tag, which wins over one that is not
+	tagged   bool // the name is from a tag, which takes precedence over one that is not
 	optional bool
 	quoted   bool
 
-	// unreachable is the unexported struct behind an embedded pointer on the way
-	// to the field, or nil. encoding/json can read the field but not set it.
+	// unreachable is the unexported struct behind an embedded pointer on the path
+	// to the field, or nil. encoding/json can write the field but not set it.
 	unreachable reflect.Type
 }
 

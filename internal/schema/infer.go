@@ -24,7 +24,7 @@ const definitions = "#/$defs/"
 
 const anyValue = "any JSON value"
 
-// builder makes the tree of one type.
+// builder makes the schema of one type.
 type builder struct {
 	root   reflect.Type
 	open   map[reflect.Type]bool   // types that are being built
@@ -62,7 +62,7 @@ func (b *builder) errorf(path, format string, args ...any) error {
 	return fmt.Errorf("schema: %s: field %s: %w", b.root, path, err)
 }
 
-// value returns a new tree for t; path leads to it in Go names.
+// value returns a new schema for t; path leads to it in Go names.
 func (b *builder) value(t reflect.Type, path string) (*jsonschema.Schema, error) {
 	elem, ok := pointedTo(t)
 	if !ok {
@@ -78,8 +78,8 @@ func (b *builder) value(t reflect.Type, path string) (*jsonschema.Schema, error)
 	return n, nil
 }
 
-// pointedTo follows pointers to the first type that is none, and reports false
-// if there is no such type.
+// pointedTo follows pointers to the first other type, and reports false if there
+// is none.
 func pointedTo(t reflect.Type) (reflect.Type, bool) {
 	seen := map[reflect.Type]bool{}
 	for t.Kind() == reflect.Pointer {
@@ -151,8 +151,8 @@ func (b *builder) checked(n *jsonschema.Schema, check check) *jsonschema.Schema 
 	return n
 }
 
-// ref returns a reference to t, which contains itself. A root is not moved to
-// the definitions: APIs of models want to see the object there.
+// ref returns a reference to t, which contains itself. The root is not moved to
+// the definitions, since LLM services want to see the object there.
 func (b *builder) ref(t reflect.Type) *jsonschema.Schema {
 	if t == b.root {
 		return &jsonschema.Schema{Ref: "#"}
@@ -163,8 +163,8 @@ func (b *builder) ref(t reflect.Type) *jsonschema.Schema {
 	return &jsonschema.Schema{Ref: definitions + b.names[t]}
 }
 
-// definitionName returns a name for t that is unique and that needs no escape
-// in a reference: type arguments bring slashes and brackets.
+// definitionName returns a unique name for t that needs no escape in a reference,
+// although type arguments have slashes and brackets.
 func (b *builder) definitionName(t reflect.Type) string {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -214,8 +214,8 @@ func (b *builder) byKind(t reflect.Type, path string) (*jsonschema.Schema, error
 	return nil, b.errorf(path, "%s has no schema; %s", t, wantType)
 }
 
-// signed bounds the integers below 64 bits; a schema's bounds are floats, which
-// cannot hold those of 64 bits.
+// signed bounds integers of less than 64 bits. The library has bounds as floats,
+// which cannot hold those of 64 bits.
 func signed(t reflect.Type) *jsonschema.Schema {
 	n := &jsonschema.Schema{Type: "integer"}
 	if t.Kind() != reflect.Int && t.Bits() < 64 {
@@ -257,7 +257,7 @@ func (b *builder) mapping(t reflect.Type, path string) (*jsonschema.Schema, erro
 }
 
 // keys returns the schema of a map's keys, nil if any string is a key, and
-// reports false if encoding/json has no string for them.
+// reports false if encoding/json cannot read them from strings.
 func (b *builder) keys(t reflect.Type) (*jsonschema.Schema, bool) {
 	switch {
 	case reflect.PointerTo(t).Implements(textUnmarshaler):
@@ -339,7 +339,7 @@ func (b *builder) fieldValue(f field, path string) (*jsonschema.Schema, error) {
 	return n, nil
 }
 
-// quoted is the schema of a scalar of type t that is written in a string.
+// quoted returns the schema of a scalar of type t that is written in a string.
 func quoted(t reflect.Type) *jsonschema.Schema {
 	if t.Kind() == reflect.Bool {
 		return &jsonschema.Schema{Type: "string", Enum: []any{"true", "false"}}

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a document.
+// Problem is one thing that is wrong with a JSON document.
 type Problem struct {
-	// Path leads to the value, as in items[2].unit. A name that is no plain word
-	// is written as in prices["per day"]. Empty for the whole document.
+	// Path leads to the value, as in items[2].unit. A name that is not a plain
+	// word is written as in prices["per day"]. Empty for the whole document.
 	Path string
 
 	// Message says what is wrong and what is allowed.
@@ -30,12 +30,12 @@ type ValidationError struct {
 	Problems []Problem
 }
 
-// maxLines is how many problems a message spells out: its reader is a model,
-// which pays for each.
+// maxLines is how many problems a message lists: its reader is a model, which
+// pays for each.
 const maxLines = 30
 
-// Error returns the problems, one a line. It leaves off those after the 30th
-// and says how many they are.
+// Error returns the problems, one per line. After the 30th it says how many more
+// there are.
 func (e *ValidationError) Error() string {
 	var lines []string
 	for i, p := range e.Problems {

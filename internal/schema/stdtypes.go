@@ -20,7 +20,7 @@ var (
 )
 
 // stdType returns a new schema for a type of the standard library whose kind and
-// methods do not tell what its JSON is.
+// methods do not determine its JSON.
 func stdType(t reflect.Type) (*jsonschema.Schema, check, bool) {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -50,7 +50,7 @@ func byMethods(t reflect.Type) (*jsonschema.Schema, check, bool) {
 	return nil, nil, false
 }
 
-// isBytes reports whether encoding/json writes the slice type t as base64.
+// isBytes reports whether the slice type t is base64 in JSON.
 func isBytes(t reflect.Type) bool {
 	p := reflect.PointerTo(t.Elem())
 	return t.Elem().Kind() == reflect.Uint8 && !p.Implements(jsonMarshaler) && !p.Implements(textMarshaler)

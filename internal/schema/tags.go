@@ -57,7 +57,7 @@ func (b *builder) enumTag(n *jsonschema.Schema, list string) error {
 	return nil
 }
 
-// enumValue parses text to the JSON type of n.
+// enumValue parses text as the JSON type of n.
 func (b *builder) enumValue(n *jsonschema.Schema, text string) (any, error) {
 	types := typesOf(n)
 	var value any = text
@@ -77,7 +77,7 @@ func (b *builder) enumValue(n *jsonschema.Schema, text string) (any, error) {
 	return value, nil
 }
 
-// outside returns why the type of n cannot have the value, or "".
+// outside returns why the type of n does not have the value, or "".
 func (b *builder) outside(n *jsonschema.Schema, value any) string {
 	bare := *n
 	bare.Enum = nil // the tag takes precedence over the type's own list
