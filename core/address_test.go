@@ -9,8 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 )
 
 // addresses are those of the calls of a run, in order of their first record.
@@ -24,26 +27,26 @@ func addresses(records []core.Record) (as []string) {
 }
 
 func TestAddressesFollowTheRules(t *testing.T) {
-	st, ctx := run(t)
-	weather := define(t, core.Spec{Kind: core.KindTool, Name: "get_weather"}, succeed)
+	st, ctx := testkit.Run(t)
+	weather := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "get_weather"}, testkit.Succeed)
 	cfg := atOnce
-	d := define(t, core.Spec{Kind: core.KindAgent, Name: "assistant", Retry: &cfg}, attempts(func(ctx context.Context, in string) (string, error) {
-		_, _ = call(ctx, weather)
-		_, _ = call(ctx, weather)
+	d := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "assistant", Retry: &cfg}, testkit.Attempts(func(ctx context.Context, in string) (string, error) {
+		_, _ = testkit.Call(ctx, weather)
+		_, _ = testkit.Call(ctx, weather)
 		_, _ = weather.Event().WithTag("collect").Execute(ctx, in)
 		_, _ = weather.Event().WithTag("collect").Execute(ctx, in)
 		_, _ = group(ctx, "collect", calling(weather), calling(weather), func(ctx context.Context) (string, error) {
-			_, _ = call(ctx, weather)
-			return call(ctx, weather)
+			_, _ = testkit.Call(ctx, weather)
+			return testkit.Call(ctx, weather)
 		})
 		_, _ = group(ctx, "collect")
 		_, _ = actors.Map(ctx, actors.Group{Name: "collect"}, weather, []string{"in"})
 		return "", errFlaky
-	}, func(ctx context.Context, _ string) (string, error) { return call(ctx, weather) }))
-	out, err := call(ctx, d)
-	completed(t, out, err)
-	out, err = call(st.Context(t.Context()), d) // numbered over all contexts of a run
-	completed(t, out, err)
+	}, func(ctx context.Context, _ string) (string, error) { return testkit.Call(ctx, weather) }))
+	out, err := testkit.Call(ctx, d)
+	testkit.Completed(t, out, err)
+	out, err = testkit.Call(st.Context(t.Context()), d) // numbered over all contexts of a run
+	testkit.Completed(t, out, err)
 	want := []string{
 		"assistant", "assistant/get_weather", "assistant/get_weather#2", "assistant/step:collect", "assistant/step:collect#2",
 		"assistant/group:collect", "assistant/group:collect/1", "assistant/group:collect/1/get_weather",
@@ -53,38 +56,38 @@ func TestAddressesFollowTheRules(t *testing.T) {
 		"assistant#2", "assistant#2/get_weather",
 	}
 	got := addresses(calls(st))
-	equal(t, "addresses", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	assert.Equal(t, strings.Join(want, "\n"), strings.Join(got, "\n"), "addresses")
 }
 
 func TestParallelBranchesAreNumberedInSubmissionOrder(t *testing.T) {
-	st, ctx := run(t)
-	d := tool(t, steady, succeed)
+	st, ctx := testkit.Run(t)
+	d := testkit.Tool(t, "tool", steady, testkit.Succeed)
 	var prepared []*core.PreparedCall[string, string]
 	for i := range 5 {
 		prepared = append(prepared, d.Event().Prepare(ctx, fmt.Sprint(i)))
 	}
 	for _, p := range slices.Backward(prepared) {
 		out, err := p.Execute(ctx)
-		completed(t, out, err)
+		testkit.Completed(t, out, err)
 	}
-	equal(t, "order of execution", fmt.Sprint(addresses(calls(st))), "[tool#5 tool#4 tool#3 tool#2 tool]")
-	equal(t, "claimed", prepared[1].Address().String(), "tool#2")
+	assert.Equal(t, "[tool#5 tool#4 tool#3 tool#2 tool]", fmt.Sprint(addresses(calls(st))), "order of execution")
+	assert.Equal(t, "tool#2", prepared[1].Address().String(), "claimed")
 }
 
 func TestNamesAndTagsAreEscaped(t *testing.T) {
 	const nasty = "a/b#2@3:c?d%e"
-	st, ctx := run(t)
-	d := define(t, core.Spec{Kind: core.KindAgent, Name: nasty}, func(ctx context.Context, in string) (string, error) {
-		return tool(t, steady, succeed).Event().WithTag(nasty).Execute(ctx, in)
+	st, ctx := testkit.Run(t)
+	d := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: nasty}, func(ctx context.Context, in string) (string, error) {
+		return testkit.Tool(t, "tool", steady, testkit.Succeed).Event().WithTag(nasty).Execute(ctx, in)
 	})
-	out, err := call(ctx, d)
-	completed(t, out, err)
+	out, err := testkit.Call(ctx, d)
+	testkit.Completed(t, out, err)
 	as := addresses(calls(st))
-	equal(t, "addresses", fmt.Sprint(as), "[a%2Fb%232%403%3Ac%3Fd%25e a%2Fb%232%403%3Ac%3Fd%25e/step:a%2Fb%232%403%3Ac%3Fd%25e]")
+	assert.Equal(t, "[a%2Fb%232%403%3Ac%3Fd%25e a%2Fb%232%403%3Ac%3Fd%25e/step:a%2Fb%232%403%3Ac%3Fd%25e]", fmt.Sprint(as), "addresses")
 	a := calls(st)[1].Address
-	equal(t, "tag", a.Tag(), nasty)
-	equal(t, "scope", a.Scope(), as[0])
-	equal(t, "depth", a.Depth(), 1)
+	assert.Equal(t, nasty, a.Tag(), "tag")
+	assert.Equal(t, as[0], a.Scope(), "scope")
+	assert.Equal(t, 1, a.Depth(), "depth")
 }
 
 func TestAddressParts(t *testing.T) {
@@ -107,11 +110,11 @@ func TestAddressParts(t *testing.T) {
 			t.Errorf("%q: %v", tt.text, err)
 			continue
 		}
-		equal(t, "text", a.String(), tt.text)
-		equal(t, tt.text+": scope", a.Scope(), tt.scope)
-		equal(t, tt.text+": tag", a.Tag(), tt.tag)
-		equal(t, tt.text+": depth", a.Depth(), tt.depth)
-		equal(t, tt.text+": zero", a.IsZero(), tt.text == "")
+		assert.Equal(t, tt.text, a.String(), "text")
+		assert.Equal(t, tt.scope, a.Scope(), tt.text+": scope")
+		assert.Equal(t, tt.tag, a.Tag(), tt.text+": tag")
+		assert.Equal(t, tt.depth, a.Depth(), tt.text+": depth")
+		assert.Equal(t, tt.text == "", a.IsZero(), tt.text+": zero")
 		data, err := json.Marshal(a)
 		var back core.Address
 		if err != nil || json.Unmarshal(data, &back) != nil || back != a {
@@ -171,7 +174,7 @@ func anyName(r *rand.Rand) string {
 
 func TestDifferentCallsNeverShareAnAddress(t *testing.T) {
 	r := random(t)
-	_, root := run(t)
+	_, root := testkit.Run(t)
 	meaning := map[string]string{} // of each address: what was called, and where
 	claim := func(text, what string) {
 		if other, ok := meaning[text]; ok && other != what {
@@ -195,7 +198,7 @@ func TestDifferentCallsNeverShareAnAddress(t *testing.T) {
 			here := fmt.Sprintf("%s > %s %d", where, what, counts[what])
 			cfg := core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}
 			n := 0
-			d := define(t, core.Spec{Kind: core.KindAgent, Name: name, Retry: &cfg}, func(ctx context.Context, _ string) (string, error) {
+			d := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: name, Retry: &cfg}, func(ctx context.Context, _ string) (string, error) {
 				n++
 				if depth < 2 {
 					explore(ctx, fmt.Sprintf("%s (attempt %d)", here, n), depth+1)
@@ -212,7 +215,7 @@ func TestDifferentCallsNeverShareAnAddress(t *testing.T) {
 				t.Fatalf("%s: %q is read as %v, %v", here, text, a, err)
 			}
 			out, err := p.Execute(ctx)
-			completed(t, out, err)
+			testkit.Completed(t, out, err)
 		}
 		if depth < 2 {
 			name := anyName(r)
@@ -225,7 +228,7 @@ func TestDifferentCallsNeverShareAnAddress(t *testing.T) {
 				}
 			}
 			_, err := group(ctx, name, branch(1), branch(2))
-			equal(t, "error", err, nil)
+			assert.NoError(t, err, "error")
 		}
 	}
 	explore(root, "root", 0)

@@ -9,72 +9,77 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
 // A call outside any run follows the rules of one inside, and is not recorded.
 func TestCallOutsideARunEndsAsOneInARun(t *testing.T) {
-	listeningAfter := func(d time.Duration, err error) handler {
-		return func(ctx context.Context, _ string) (string, error) { return "", errors.Join(pause(ctx, d), err) }
+	listeningAfter := func(d time.Duration, err error) testkit.Handler {
+		return func(ctx context.Context, _ string) (string, error) {
+			return "", errors.Join(testkit.Pause(ctx, d), err)
+		}
 	}
-	require := func(err error) func(*definition) *definition {
-		return func(d *definition) *definition {
+	require := func(err error) func(*testkit.Definition) *testkit.Definition {
+		return func(d *testkit.Definition) *testkit.Definition {
 			return d.Require(func(context.Context, string) error { return err })
 		}
 	}
-	ensure := func(err error) func(*definition) *definition {
-		return func(d *definition) *definition {
+	ensure := func(err error) func(*testkit.Definition) *testkit.Definition {
+		return func(d *testkit.Definition) *testkit.Definition {
 			return d.Ensure(func(context.Context, string, string) error { return err })
 		}
 	}
-	same := func(d *definition) *definition { return d }
+	same := func(d *testkit.Definition) *testkit.Definition { return d }
 	polling := steady
 	polling.RetryWhen = func(a core.Attempt) bool { return a.Output == "pending" }
 	for _, tt := range []struct {
 		name string
 		cfg  *core.RetryConfig // nil for the built-in
 		kind core.Kind
-		h    func() handler
-		with func(*definition) *definition
+		h    func() testkit.Handler
+		with func(*testkit.Definition) *testkit.Definition
 	}{
-		{"success", nil, core.KindTool, func() handler { return succeed }, same},
-		{"built-in of tools", nil, core.KindTool, func() handler { return fail(errFlaky) }, same},
-		{"built-in of LLMs", nil, core.KindLLM, func() handler { return fail(errFlaky) }, same},
-		{"built-in of agents", nil, core.KindAgent, func() handler { return fail(errFlaky) }, same},
-		{"success after failures", &steady, core.KindTool, func() handler { return failing(2, errFlaky) }, same},
-		{"unknown error", &steady, core.KindTool, func() handler { return fail(errBoom) }, same},
-		{"permanent error", &steady, core.KindTool, func() handler { return fail(core.Permanent(errFlaky)) }, same},
-		{"panic", &steady, core.KindTool, func() handler { return func(context.Context, string) (string, error) { panic("oops") } }, same},
-		{"precondition", &steady, core.KindTool, func() handler { return succeed }, require(errBoom)},
-		{"precondition that holds", &steady, core.KindTool, func() handler { return failing(1, errFlaky) }, require(nil)},
-		{"postcondition", &steady, core.KindTool, func() handler { return succeed }, ensure(errBoom)},
-		{"postcondition that holds", &steady, core.KindTool, func() handler { return failing(1, errFlaky) }, ensure(nil)},
-		{"attempt timeout", ptr(timed(2)), core.KindTool, func() handler { return listening(time.Hour) }, same},
-		{"abandoned", ptr(timed(2)), core.KindTool, func() handler { return attempts(deaf(time.Hour), succeed) }, same},
-		{"retry timeout", ptr(total(2500 * time.Millisecond)), core.KindTool, func() handler { return listeningAfter(time.Second, errFlaky) }, same},
-		{"retry-after", &steady, core.KindTool, func() handler { return failing(1, core.WithRetryAfter(errFlaky, time.Minute)) }, same},
-		{"retry-after too long", &steady, core.KindTool, func() handler { return fail(core.WithRetryAfter(errFlaky, time.Hour)) }, same},
-		{"polling", &polling, core.KindTool, func() handler {
-			return attempts(func(context.Context, string) (string, error) { return "pending", nil }, succeed)
+		{"success", nil, core.KindTool, func() testkit.Handler { return testkit.Succeed }, same},
+		{"built-in of tools", nil, core.KindTool, func() testkit.Handler { return testkit.Fail(errFlaky) }, same},
+		{"built-in of LLMs", nil, core.KindLLM, func() testkit.Handler { return testkit.Fail(errFlaky) }, same},
+		{"built-in of agents", nil, core.KindAgent, func() testkit.Handler { return testkit.Fail(errFlaky) }, same},
+		{"success after failures", &steady, core.KindTool, func() testkit.Handler { return testkit.Failing(2, errFlaky) }, same},
+		{"unknown error", &steady, core.KindTool, func() testkit.Handler { return testkit.Fail(errBoom) }, same},
+		{"permanent error", &steady, core.KindTool, func() testkit.Handler { return testkit.Fail(core.Permanent(errFlaky)) }, same},
+		{"panic", &steady, core.KindTool, func() testkit.Handler { return func(context.Context, string) (string, error) { panic("oops") } }, same},
+		{"precondition", &steady, core.KindTool, func() testkit.Handler { return testkit.Succeed }, require(errBoom)},
+		{"precondition that holds", &steady, core.KindTool, func() testkit.Handler { return testkit.Failing(1, errFlaky) }, require(nil)},
+		{"postcondition", &steady, core.KindTool, func() testkit.Handler { return testkit.Succeed }, ensure(errBoom)},
+		{"postcondition that holds", &steady, core.KindTool, func() testkit.Handler { return testkit.Failing(1, errFlaky) }, ensure(nil)},
+		{"attempt timeout", ptr(timed(2)), core.KindTool, func() testkit.Handler { return testkit.Listening(time.Hour) }, same},
+		{"abandoned", ptr(timed(2)), core.KindTool, func() testkit.Handler { return testkit.Attempts(testkit.Deaf(time.Hour), testkit.Succeed) }, same},
+		{"retry timeout", ptr(total(2500 * time.Millisecond)), core.KindTool, func() testkit.Handler { return listeningAfter(time.Second, errFlaky) }, same},
+		{"retry-after", &steady, core.KindTool, func() testkit.Handler { return testkit.Failing(1, core.WithRetryAfter(errFlaky, time.Minute)) }, same},
+		{"retry-after too long", &steady, core.KindTool, func() testkit.Handler { return testkit.Fail(core.WithRetryAfter(errFlaky, time.Hour)) }, same},
+		{"polling", &polling, core.KindTool, func() testkit.Handler {
+			return testkit.Attempts(func(context.Context, string) (string, error) { return "pending", nil }, testkit.Succeed)
 		}, same},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				actor := func() *definition {
-					return tt.with(define(t, core.Spec{Kind: tt.kind, Name: "tool", Retry: tt.cfg}, tt.h()))
+			testkit.Bubble(t, func(t *testing.T) {
+				actor := func() *testkit.Definition {
+					return tt.with(testkit.Define(t, core.Spec{Kind: tt.kind, Name: "tool", Retry: tt.cfg}, tt.h()))
 				}
-				_, ctx := run(t)
-				elapsed := stopwatch()
-				wantOut, wantErr := call(ctx, actor())
+				_, ctx := testkit.Run(t)
+				elapsed := testkit.Stopwatch()
+				wantOut, wantErr := testkit.Call(ctx, actor())
 				wantTime := elapsed()
-				elapsed = stopwatch()
-				out, err := call(t.Context(), actor())
+				elapsed = testkit.Stopwatch()
+				out, err := testkit.Call(t.Context(), actor())
 				gotTime := elapsed()
-				equal(t, "output", out, wantOut)
+				assert.Equal(t, wantOut, out, "output")
 				if tt.cfg != nil { // the built-in delays are jittered
-					equal(t, "time", gotTime, wantTime)
+					assert.Equal(t, wantTime, gotTime, "time")
 				}
 				if (err == nil) != (wantErr == nil) {
 					t.Fatalf("got %v, in a run %v", err, wantErr)
@@ -82,13 +87,13 @@ func TestCallOutsideARunEndsAsOneInARun(t *testing.T) {
 				if err == nil {
 					return
 				}
-				equal(t, "text", err.Error(), wantErr.Error())
+				assert.Equal(t, wantErr.Error(), err.Error(), "text")
 				var want *core.CallError
 				errors.As(wantErr, &want)
-				got := failed(t, err, want.Reason)
-				equal(t, "stage", got.Stage, want.Stage)
-				equal(t, "attempts", got.Attempts, want.Attempts)
-				equal(t, "address", got.Address.IsZero(), true)
+				got := testkit.Failed(t, err, want.Reason)
+				assert.Equal(t, want.Stage, got.Stage, "stage")
+				assert.Equal(t, want.Attempts, got.Attempts, "attempts")
+				assert.True(t, got.Address.IsZero(), "address")
 			})
 		})
 	}
@@ -99,89 +104,92 @@ func ptr[T any](v T) *T { return &v }
 func TestCancellationOutsideARunInterrupts(t *testing.T) {
 	for name, tt := range map[string]struct {
 		cfg   core.RetryConfig
-		h     handler
+		h     testkit.Handler
 		after time.Duration
 	}{
-		"before the call":             {steady, succeed, 0},
-		"in the handler":              {steady, listening(time.Hour), time.Second},
-		"in a handler with a timeout": {core.RetryConfig{AttemptTimeout: time.Minute}, listening(time.Hour), time.Second},
-		"in a wait":                   {core.RetryConfig{InitialDelay: 30 * time.Second}, fail(errFlaky), time.Second},
+		"before the call":             {steady, testkit.Succeed, 0},
+		"in the handler":              {steady, testkit.Listening(time.Hour), time.Second},
+		"in a handler with a timeout": {core.RetryConfig{AttemptTimeout: time.Minute}, testkit.Listening(time.Hour), time.Second},
+		"in a wait":                   {core.RetryConfig{InitialDelay: 30 * time.Second}, testkit.Fail(errFlaky), time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				if tt.after == 0 {
 					cancel(errBoom)
 				}
 				time.AfterFunc(tt.after, func() { cancel(errBoom) })
-				elapsed := stopwatch()
-				_, err := call(ctx, tool(t, tt.cfg, tt.h))
-				interrupted(t, err, core.InterruptContext)
-				is(t, err, errBoom)
-				equal(t, "time", elapsed(), tt.after)
+				elapsed := testkit.Stopwatch()
+				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.cfg, tt.h))
+				testkit.Interrupted(t, err, core.InterruptContext)
+				assert.ErrorIs(t, err, errBoom)
+				assert.Equal(t, tt.after, elapsed(), "time")
 			})
 		})
 	}
 }
 
 func TestDeadlineOutsideARunIsTheCallsOwn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		elapsed := stopwatch()
-		_, err := within(10*time.Second)(t.Context(), tool(t, patient(3), fail(errFlaky)))
-		failed(t, err, core.ReasonDeadline)
-		is(t, err, core.ErrDeadline, errFlaky)
-		equal(t, "time", elapsed(), 0)
+	testkit.Bubble(t, func(t *testing.T) {
+		elapsed := testkit.Stopwatch()
+		_, err := within(10*time.Second)(t.Context(), testkit.Tool(t, "tool", patient(3), testkit.Fail(errFlaky)))
+		testkit.Failed(t, err, core.ReasonDeadline)
+		assert.ErrorIs(t, err, core.ErrDeadline)
+		assert.ErrorIs(t, err, errFlaky)
+		assert.Equal(t, time.Duration(0), elapsed(), "time")
 
-		_, err = within(10*time.Second)(t.Context(), tool(t, steady, listening(time.Hour)))
-		failed(t, err, core.ReasonDeadline)
-		equal(t, "time", elapsed(), 10*time.Second)
+		_, err = within(10*time.Second)(t.Context(), testkit.Tool(t, "tool", steady, testkit.Listening(time.Hour)))
+		testkit.Failed(t, err, core.ReasonDeadline)
+		assert.Equal(t, 10*time.Second, elapsed(), "time")
 	})
 }
 
 func TestNestedCallsOutsideARun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		out, err := call(t.Context(), nested(t, timed(2), steady, attempts(listening(time.Hour), succeed), call))
-		completed(t, out, err)
+	testkit.Bubble(t, func(t *testing.T) {
+		out, err := testkit.Call(t.Context(), nested(t, timed(2), steady, testkit.Attempts(testkit.Listening(time.Hour), testkit.Succeed), testkit.Call))
+		testkit.Completed(t, out, err)
 	})
 }
 
 func TestHelpersOutsideARunDoNothing(t *testing.T) {
-	out, err := call(t.Context(), tool(t, steady, func(ctx context.Context, _ string) (string, error) {
+	out, err := testkit.Call(t.Context(), testkit.Tool(t, "tool", steady, func(ctx context.Context, _ string) (string, error) {
 		core.AddUsage(ctx, core.Usage{InputTokens: 1})
 		if core.ScopeOf(ctx) != nil || state.From(ctx) != nil {
 			t.Error("there is a run")
 		}
 		st := state.From(ctx)
 		st.Log(slog.LevelInfo, "nobody hears it", nil)
-		equal(t, "interrupt", st.Interrupt(core.InterruptUser, "", ""), false)
-		equal(t, "id", st.RunID(), "")
-		is(t, st.SetTimeout(time.Second), core.ErrNoRun)
-		is(t, state.Put(ctx, "key", 1), core.ErrNoRun)
+		assert.False(t, st.Interrupt(core.InterruptUser, "", ""), "interrupt")
+		assert.Empty(t, st.RunID(), "id")
+		assert.ErrorIs(t, st.SetTimeout(time.Second), core.ErrNoRun)
+		assert.ErrorIs(t, state.Put(ctx, "key", 1), core.ErrNoRun)
 		_, _, err := state.Get[int](ctx, "key")
-		is(t, err, core.ErrNoRun)
-		out, err := group(ctx, "all", calling(tool(t, steady, succeed)))
+		assert.ErrorIs(t, err, core.ErrNoRun)
+		out, err := group(ctx, "all", calling(testkit.Tool(t, "tool", steady, testkit.Succeed)))
 		return out[0], err
 	}))
-	completed(t, out, err)
-	if a := tool(t, steady, succeed).Event().Prepare(t.Context(), "in").Address(); !a.IsZero() {
+	testkit.Completed(t, out, err)
+	if a := testkit.Tool(t, "tool", steady, testkit.Succeed).Event().Prepare(t.Context(), "in").Address(); !a.IsZero() {
 		t.Errorf("address %v outside a run", a)
 	}
 }
 
 func TestGroupOutsideARunCancelsItsBranches(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		elapsed := stopwatch()
+	testkit.Bubble(t, func(t *testing.T) {
+		elapsed := testkit.Stopwatch()
 		_, err := actors.Parallel(t.Context(), actors.Group{Name: "all"},
-			func(ctx context.Context) (string, error) { return "", errors.Join(pause(ctx, time.Second), errBoom) },
 			func(ctx context.Context) (string, error) {
-				_, err := call(ctx, tool(t, steady, listening(time.Hour)))
-				interrupted(t, err, core.InterruptGroup)
-				is(t, err, errBoom)
+				return "", errors.Join(testkit.Pause(ctx, time.Second), errBoom)
+			},
+			func(ctx context.Context) (string, error) {
+				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Listening(time.Hour)))
+				testkit.Interrupted(t, err, core.InterruptGroup)
+				assert.ErrorIs(t, err, errBoom)
 				return "", err
 			})
-		failed(t, err, core.ReasonPermanent)
-		is(t, err, errBoom)
-		equal(t, "time", elapsed(), time.Second)
+		testkit.Failed(t, err, core.ReasonPermanent)
+		assert.ErrorIs(t, err, errBoom)
+		assert.Equal(t, time.Second, elapsed(), "time")
 	})
 }
 
@@ -198,21 +206,21 @@ func TestCallsOfABubbleDoNotWaitWithOthers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			begun := make(chan struct{}, 4)
 			brief := core.RetryConfig{MaxAttempts: 2, InitialDelay: 50 * time.Millisecond, Jitter: core.NoJitter}
-			d := tool(t, brief, func(context.Context, string) (string, error) {
+			d := testkit.Tool(t, "tool", brief, func(context.Context, string) (string, error) {
 				begun <- struct{}{}
 				return "", errFlaky
 			})
 			var outside sync.WaitGroup
 			outside.Go(func() {
-				_, err := call(tt.make(t), d)
-				failed(t, err, core.ReasonExhausted)
+				_, err := testkit.Call(tt.make(t), d)
+				testkit.Failed(t, err, core.ReasonExhausted)
 			})
 			<-begun
 			synctest.Test(t, func(t *testing.T) {
-				elapsed := stopwatch()
-				_, err := call(tt.make(t), d)
-				failed(t, err, core.ReasonExhausted)
-				equal(t, "time", elapsed(), brief.InitialDelay)
+				elapsed := testkit.Stopwatch()
+				_, err := testkit.Call(tt.make(t), d)
+				testkit.Failed(t, err, core.ReasonExhausted)
+				assert.Equal(t, brief.InitialDelay, elapsed(), "time")
 			})
 			outside.Wait()
 		})
@@ -220,21 +228,21 @@ func TestCallsOfABubbleDoNotWaitWithOthers(t *testing.T) {
 }
 
 func TestCancelWakesAllCallsOutsideARun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		d := tool(t, steady, fail(core.WithRetryAfter(errFlaky, time.Minute)))
-		elapsed := stopwatch()
+		d := testkit.Tool(t, "tool", steady, testkit.Fail(core.WithRetryAfter(errFlaky, time.Minute)))
+		elapsed := testkit.Stopwatch()
 		var calls sync.WaitGroup
 		for range 50 {
 			calls.Go(func() {
-				_, err := call(ctx, d)
-				is(t, err, errBoom)
-				interrupted(t, err, core.InterruptContext)
+				_, err := testkit.Call(ctx, d)
+				assert.ErrorIs(t, err, errBoom)
+				testkit.Interrupted(t, err, core.InterruptContext)
 			})
 		}
 		<-time.After(time.Second)
 		cancel(errBoom)
 		calls.Wait()
-		equal(t, "time", elapsed(), time.Second)
+		assert.Equal(t, time.Second, elapsed(), "time")
 	})
 }

@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -147,7 +150,7 @@ func TestDelaysOfTheStrategies(t *testing.T) {
 	} {
 		p := policy(t, core.RetryConfig{Backoff: b})
 		for i, seconds := range want {
-			equal(t, fmt.Sprintf("%v, delay %d", b, i+1), p.Delay(i+1), seconds*time.Second)
+			assert.Equal(t, seconds*time.Second, p.Delay(i+1), "%v, delay %d", b, i+1)
 		}
 	}
 }
@@ -156,7 +159,7 @@ func TestNoDelayIsNoneWhateverTheStrategy(t *testing.T) {
 	for _, b := range strategies {
 		p := policy(t, core.RetryConfig{Backoff: b, InitialDelay: core.NoDelay, Multiplier: 1e300})
 		for _, n := range []int{1, 2, 100, 10_000} {
-			equal(t, b.String(), p.Delay(n), 0)
+			assert.Equal(t, time.Duration(0), p.Delay(n), b.String())
 		}
 	}
 }
@@ -166,9 +169,9 @@ func TestNoDelayIsNoneWhateverTheStrategy(t *testing.T) {
 func drawn(t *testing.T, seed uint64, n int, c core.RetryConfig) []time.Duration {
 	t.Helper()
 	c.MaxAttempts = n + 1
-	st, ctx := run(t, state.WithSeed(seed))
-	out, err := call(ctx, tool(t, c, failing(n, errFlaky)))
-	completed(t, out, err)
+	st, ctx := testkit.Run(t, state.WithSeed(seed))
+	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", c, testkit.Failing(n, errFlaky)))
+	testkit.Completed(t, out, err)
 	return delays(st)
 }
 
@@ -185,7 +188,7 @@ func TestJitterStaysWithinItsBounds(t *testing.T) {
 			{Jitter: 1, InitialDelay: 1, MaxDelay: 2},
 			{Jitter: 0.5, InitialDelay: time.Hour, MaxDelay: 1},
 		} {
-			bubble(t, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
 				c.Backoff = b
 				p := policy(t, c)
 				for i, d := range drawn(t, r.Uint64(), 300, c) {
@@ -217,9 +220,9 @@ func TestJitterAtTheLongestDelayStaysFinite(t *testing.T) {
 	for _, j := range []core.Jitter{0, 1, core.FullJitter, core.DecorrelatedJitter} {
 		for range 100 {
 			var st *state.ExecutionState
-			st, ctx := run(t, state.WithSeed(r.Uint64()), state.WithPublisher(on(core.StatusRetrying, func(core.Record) { st.Interrupt(core.InterruptUser, "", "") })))
-			_, err := call(ctx, tool(t, core.RetryConfig{InitialDelay: never, MaxDelay: never, Jitter: j}, fail(errFlaky)))
-			interrupted(t, err, core.InterruptUser)
+			st, ctx := testkit.Run(t, state.WithSeed(r.Uint64()), state.WithPublisher(on(core.StatusRetrying, func(core.Record) { st.Interrupt(core.InterruptUser, "", "") })))
+			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: never, MaxDelay: never, Jitter: j}, testkit.Fail(errFlaky)))
+			testkit.Interrupted(t, err, core.InterruptUser)
 			if d := delays(st)[0]; d < 0 {
 				t.Fatalf("jitter %v: delay %v", j, d)
 			}
@@ -235,7 +238,7 @@ func TestDecorrelatedJitterStaysWithinItsBounds(t *testing.T) {
 		{Jitter: core.DecorrelatedJitter, InitialDelay: time.Hour, MaxDelay: time.Minute},
 		{Jitter: core.DecorrelatedJitter, InitialDelay: 1, MaxDelay: 3},
 	} {
-		bubble(t, func(t *testing.T) {
+		testkit.Bubble(t, func(t *testing.T) {
 			base, most := c.InitialDelay, c.MaxDelay
 			if base == 0 {
 				base, most = time.Second, time.Minute
@@ -252,7 +255,7 @@ func TestDecorrelatedJitterStaysWithinItsBounds(t *testing.T) {
 }
 
 func TestJitterSpreadsEvenly(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		const n = 4000
 		var tenths [10]int
 		// From 0 to 1000s in ten steps.
@@ -268,12 +271,12 @@ func TestJitterSpreadsEvenly(t *testing.T) {
 }
 
 func TestSeedRepeatsTheDelays(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		seed := random(t).Uint64()
 		for _, j := range []core.Jitter{0, 1, core.FullJitter, core.DecorrelatedJitter} {
 			c := core.RetryConfig{Jitter: j}
 			one, two, other := fmt.Sprint(drawn(t, seed, 20, c)), fmt.Sprint(drawn(t, seed, 20, c)), fmt.Sprint(drawn(t, seed+1, 20, c))
-			equal(t, "delays", one, two)
+			assert.Equal(t, two, one, "delays")
 			if one == other {
 				t.Errorf("seeds %d and %d have the same delays", seed, seed+1)
 			}
@@ -282,11 +285,11 @@ func TestSeedRepeatsTheDelays(t *testing.T) {
 }
 
 func TestSeedRepeatsTheDelaysOfCallsInParallel(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		seed := random(t).Uint64()
 		all := func(order *rand.Rand) map[string]string {
-			st, ctx := run(t, state.WithSeed(seed))
-			d := tool(t, core.RetryConfig{MaxAttempts: 5}, func(ctx context.Context, _ string) (string, error) {
+			st, ctx := testkit.Run(t, state.WithSeed(seed))
+			d := testkit.Tool(t, "tool", core.RetryConfig{MaxAttempts: 5}, func(ctx context.Context, _ string) (string, error) {
 				// Each run has another order of things.
 				return "", core.Retryable(pauseOr(ctx, time.Duration(core.ScopeOf(ctx).Attempt()+1)*time.Millisecond, errBoom))
 			})
@@ -309,7 +312,7 @@ func TestSeedRepeatsTheDelaysOfCallsInParallel(t *testing.T) {
 			return found
 		}
 		one, two := all(rand.New(rand.NewPCG(1, 1))), all(rand.New(rand.NewPCG(2, 2)))
-		equal(t, "retries", len(one), 200)
+		assert.Len(t, one, 200, "retries")
 		if !maps.Equal(one, two) {
 			t.Errorf("the same seed has other delays:\n%v\n%v", one, two)
 		}
@@ -325,18 +328,18 @@ func TestSeedRepeatsTheDelaysOfCallsInParallel(t *testing.T) {
 
 // pauseOr is err after d.
 func pauseOr(ctx context.Context, d time.Duration, err error) error {
-	if ended := pause(ctx, d); ended != nil {
+	if ended := testkit.Pause(ctx, d); ended != nil {
 		return ended
 	}
 	return err
 }
 
 func TestRunsWithoutASeedDrawTheirOwn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		one, ctx := run(t)
-		_, _ = call(ctx, tool(t, core.RetryConfig{}, fail(errFlaky)))
-		two, ctx := run(t)
-		_, _ = call(ctx, tool(t, core.RetryConfig{}, fail(errFlaky)))
+	testkit.Bubble(t, func(t *testing.T) {
+		one, ctx := testkit.Run(t)
+		_, _ = testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{}, testkit.Fail(errFlaky)))
+		two, ctx := testkit.Run(t)
+		_, _ = testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{}, testkit.Fail(errFlaky)))
 		if fmt.Sprint(delays(one)) == fmt.Sprint(delays(two)) {
 			t.Error("two runs have the same delays")
 		}
@@ -344,14 +347,14 @@ func TestRunsWithoutASeedDrawTheirOwn(t *testing.T) {
 }
 
 func TestWaitTakesTheDelayThatIsRecorded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		elapsed := stopwatch()
-		_, _ = call(ctx, tool(t, core.RetryConfig{MaxAttempts: 10}, fail(errFlaky)))
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		elapsed := testkit.Stopwatch()
+		_, _ = testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{MaxAttempts: 10}, testkit.Fail(errFlaky)))
 		var sum time.Duration
 		for _, d := range delays(st) {
 			sum += d
 		}
-		equal(t, "time", elapsed(), sum)
+		assert.Equal(t, sum, elapsed(), "time")
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
 )
 
@@ -143,7 +145,7 @@ func TestClassify(t *testing.T) {
 		{"failed call", &core.CallError{Reason: core.ReasonExhausted, Err: syscall.ECONNRESET}, core.ClassConnection},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			equal(t, "class", core.Classify(tt.err), tt.want)
+			assert.Equal(t, tt.want, core.Classify(tt.err), "class")
 		})
 	}
 }
@@ -154,14 +156,14 @@ func TestTransientClasses(t *testing.T) {
 		core.ClassRateLimit: true, core.ClassServer: true, core.ClassCondition: true, core.ClassArtifact: true,
 	}
 	for c := core.ClassUnknown; c <= core.ClassInvalid; c++ {
-		equal(t, c.String(), c.IsTransient(), transient[c])
+		assert.Equal(t, transient[c], c.IsTransient(), c.String())
 	}
 }
 
 func TestHTTPStatus(t *testing.T) {
 	code, ok := core.HTTPStatus(fmt.Errorf("a: %w", httpError(418)))
-	equal(t, "code", code, 418)
-	equal(t, "ok", ok, true)
+	assert.Equal(t, 418, code, "code")
+	assert.True(t, ok, "ok")
 	if _, ok := core.HTTPStatus(errBoom); ok {
 		t.Error("boom has a status")
 	}

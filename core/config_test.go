@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -57,22 +60,22 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 			says("Validate", tt.cfg.Validate())
 			_, err := core.NewPolicy(tt.cfg)
 			says("NewPolicy", err)
-			_, err = core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool", Retry: &tt.cfg}, succeed)
+			_, err = core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool", Retry: &tt.cfg}, testkit.Succeed)
 			says("NewDefinition", err)
 
 			ran := 0
-			st, ctx := run(t)
-			d := tool(t, steady, counted(&ran, succeed)).Require(func(context.Context, string) error { ran++; return nil })
+			st, ctx := testkit.Run(t)
+			d := testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).Require(func(context.Context, string) error { ran++; return nil })
 			_, err = d.Event().WithRetry(tt.cfg).Execute(ctx, "in")
 			says("Execute", err)
-			e := failed(t, err, core.ReasonPermanent)
-			equal(t, "stage", e.Stage, core.StageDefinition)
+			e := testkit.Failed(t, err, core.ReasonPermanent)
+			assert.Equal(t, core.StageDefinition, e.Stage, "stage")
 			told(t, st, "failed(0,permanent,invalid,@definition)")
 			_, err = d.Event().WithRetry(tt.cfg).Execute(t.Context(), "in")
 			says("Execute outside a run", err)
 			_, err = d.Event().WithRetry(tt.cfg).Prepare(ctx, "in").Execute(ctx)
 			says("Prepare", err)
-			equal(t, "ran", ran, 0)
+			assert.Equal(t, 0, ran, "ran")
 
 			for name, option := range map[string]func() state.Option{
 				"WithRetry":    func() state.Option { return state.WithRetry(tt.cfg) },
@@ -117,11 +120,11 @@ func TestConfigurationAtTheEdgesIsAccepted(t *testing.T) {
 }
 
 func TestLongestTimeoutsAreAsGoodAsNone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		for _, cfg := range []core.RetryConfig{{AttemptTimeout: never}, {RetryTimeout: never}, {AttemptTimeout: never, RetryTimeout: never, MaxRetryAfter: never}} {
-			_, ctx := run(t)
-			out, err := call(ctx, tool(t, cfg, failing(2, errFlaky)))
-			completed(t, out, err)
+			_, ctx := testkit.Run(t)
+			out, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Failing(2, errFlaky)))
+			testkit.Completed(t, out, err)
 		}
 	})
 }
@@ -130,20 +133,20 @@ func TestWrongDefinitionsAreErrorsThatSayWhatIsWrong(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		spec core.Spec
-		h    handler
+		h    testkit.Handler
 		want string
 	}{
 		{"nil handler", core.Spec{Kind: core.KindTool, Name: "tool"}, nil, `"tool" has no handler`},
-		{"no kind", core.Spec{Name: "tool"}, succeed, "no kind of call"},
-		{"kind of no call", core.Spec{Kind: core.KindLog, Name: "tool"}, succeed, "allowed are KindTool, KindLLM and KindAgent"},
-		{"empty name", core.Spec{Kind: core.KindTool}, succeed, "the name is empty"},
-		{"long name", core.Spec{Kind: core.KindTool, Name: strings.Repeat("x", 129)}, succeed, "129 bytes; allowed are 128"},
-		{"name that is not UTF-8", core.Spec{Kind: core.KindTool, Name: "a\xff"}, succeed, "not UTF-8"},
-		{"name with a space before", core.Spec{Kind: core.KindTool, Name: " a"}, succeed, "space"},
-		{"name with a space after", core.Spec{Kind: core.KindTool, Name: "a "}, succeed, "space"},
-		{"name with a control character", core.Spec{Kind: core.KindTool, Name: "a\x00b"}, succeed, "cannot be printed"},
-		{"name with a newline", core.Spec{Kind: core.KindTool, Name: "a\nb"}, succeed, "cannot be printed"},
-		{"negative attempt timeout", core.Spec{Kind: core.KindTool, Name: "tool", AttemptTimeout: -1}, succeed, "-1ns"},
+		{"no kind", core.Spec{Name: "tool"}, testkit.Succeed, "no kind of call"},
+		{"kind of no call", core.Spec{Kind: core.KindLog, Name: "tool"}, testkit.Succeed, "allowed are KindTool, KindLLM and KindAgent"},
+		{"empty name", core.Spec{Kind: core.KindTool}, testkit.Succeed, "the name is empty"},
+		{"long name", core.Spec{Kind: core.KindTool, Name: strings.Repeat("x", 129)}, testkit.Succeed, "129 bytes; allowed are 128"},
+		{"name that is not UTF-8", core.Spec{Kind: core.KindTool, Name: "a\xff"}, testkit.Succeed, "not UTF-8"},
+		{"name with a space before", core.Spec{Kind: core.KindTool, Name: " a"}, testkit.Succeed, "space"},
+		{"name with a space after", core.Spec{Kind: core.KindTool, Name: "a "}, testkit.Succeed, "space"},
+		{"name with a control character", core.Spec{Kind: core.KindTool, Name: "a\x00b"}, testkit.Succeed, "cannot be printed"},
+		{"name with a newline", core.Spec{Kind: core.KindTool, Name: "a\nb"}, testkit.Succeed, "cannot be printed"},
+		{"negative attempt timeout", core.Spec{Kind: core.KindTool, Name: "tool", AttemptTimeout: -1}, testkit.Succeed, "-1ns"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d, err := core.NewDefinition(tt.spec, tt.h)
@@ -203,7 +206,7 @@ func TestOutputThatCouldNeverBeStoredIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	st, ctx := run(t)
+	st, ctx := testkit.Run(t)
 	defer st.Close()
 	_, err := core.Step(ctx, "step", func(context.Context) (chan int, error) { return nil, nil })
 	refused(err, `the output of "step" could never be stored`)
@@ -222,8 +225,8 @@ type named chan int
 func (named) MarshalText() ([]byte, error) { return []byte("named"), nil }
 
 func TestNilConditionsPanic(t *testing.T) {
-	d := tool(t, steady, succeed)
-	var undefined *definition
+	d := testkit.Tool(t, "tool", steady, testkit.Succeed)
+	var undefined *testkit.Definition
 	for name, f := range map[string]func(){
 		"Require":                     func() { d.Require(nil) },
 		"Ensure":                      func() { d.Ensure(nil) },
@@ -241,30 +244,30 @@ func TestNilConditionsPanic(t *testing.T) {
 }
 
 func TestConditionsAreOfTheCopy(t *testing.T) {
-	plain := tool(t, steady, succeed)
+	plain := testkit.Tool(t, "tool", steady, testkit.Succeed)
 	refusing := func(context.Context, string) error { return errBoom }
 	one, two := plain.Require(refusing), plain.Ensure(func(context.Context, string, string) error { return core.Permanent(errBoom) })
-	_, ctx := run(t)
-	out, err := call(ctx, plain)
-	completed(t, out, err)
-	_, err = call(ctx, one)
-	failed(t, err, core.ReasonPrecondition)
-	_, err = call(ctx, two)
-	failed(t, err, core.ReasonCondition)
+	_, ctx := testkit.Run(t)
+	out, err := testkit.Call(ctx, plain)
+	testkit.Completed(t, out, err)
+	_, err = testkit.Call(ctx, one)
+	testkit.Failed(t, err, core.ReasonPrecondition)
+	_, err = testkit.Call(ctx, two)
+	testkit.Failed(t, err, core.ReasonCondition)
 
 	// Two copies of one do not share what comes after.
 	base := plain.Require(func(context.Context, string) error { return nil })
 	a := base.Require(refusing)
 	b := base.Require(func(context.Context, string) error { return nil })
-	_, err = call(ctx, a)
-	failed(t, err, core.ReasonPrecondition)
-	out, err = call(ctx, b)
-	completed(t, out, err)
+	_, err = testkit.Call(ctx, a)
+	testkit.Failed(t, err, core.ReasonPrecondition)
+	out, err = testkit.Call(ctx, b)
+	testkit.Completed(t, out, err)
 }
 
 func TestUndefinedActorFails(t *testing.T) {
-	var d *definition
-	_, ctx := run(t)
+	var d *testkit.Definition
+	_, ctx := testkit.Run(t)
 	for _, ctx := range []context.Context{ctx, t.Context()} {
 		if _, err := d.Event().Execute(ctx, "in"); err == nil {
 			t.Error("Execute of nothing succeeds")
@@ -273,17 +276,17 @@ func TestUndefinedActorFails(t *testing.T) {
 			t.Error("a prepared call of nothing succeeds")
 		}
 	}
-	equal(t, "spec", d.Spec(), core.Spec{})
+	assert.Equal(t, core.Spec{}, d.Spec(), "spec")
 }
 
 func TestEventMethodsReturnCopies(t *testing.T) {
-	st, ctx := run(t)
-	e := tool(t, steady, succeed).Event()
+	st, ctx := testkit.Run(t)
+	e := testkit.Tool(t, "tool", steady, testkit.Succeed).Event()
 	_ = e.WithTag("other")
 	_ = e.WithRetry(core.RetryConfig{MaxAttempts: -9})
 	out, err := e.Execute(ctx, "in")
-	completed(t, out, err)
+	testkit.Completed(t, out, err)
 	out, err = e.Execute(ctx, "in") // twice is two calls
-	completed(t, out, err)
+	testkit.Completed(t, out, err)
 	told(t, st, "tool:started(0) tool:completed(0) tool#2:started(0) tool#2:completed(0)")
 }

@@ -7,7 +7,10 @@ import (
 	"io"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 )
 
 type temporaryError struct{ code int }
@@ -74,14 +77,14 @@ func TestDecisionsAreMadeInOrder(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.InitialDelay, tt.cfg.MaxAttempts = core.NoDelay, 2
-			_, ctx := run(t)
-			out, err := call(ctx, tool(t, tt.cfg, fail(tt.err)))
-			equal(t, "output", out, "")
-			is(t, err, tt.err)
+			_, ctx := testkit.Run(t)
+			out, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.cfg, testkit.Fail(tt.err)))
+			assert.Empty(t, out, "output")
+			assert.ErrorIs(t, err, tt.err)
 			if tt.want {
-				equal(t, "attempts", failed(t, err, core.ReasonExhausted).Attempts, 2)
+				assert.Equal(t, 2, testkit.Failed(t, err, core.ReasonExhausted).Attempts, "attempts")
 			} else {
-				equal(t, "attempts", failed(t, err, core.ReasonPermanent).Attempts, 1)
+				assert.Equal(t, 1, testkit.Failed(t, err, core.ReasonPermanent).Attempts, "attempts")
 			}
 		})
 	}
@@ -92,17 +95,17 @@ func TestWhatIsNeverRetriedIsNotJudged(t *testing.T) {
 	ask := func(core.Attempt) bool { asked++; return true }
 	match := func(error) bool { asked++; return true }
 	cfg := core.RetryConfig{RetryWhen: ask, StopWhen: ask, RetryOn: []core.Matcher{match}, Exclude: []core.Matcher{match}}
-	_, ctx := run(t)
-	for _, d := range []*definition{
-		tool(t, cfg, fail(core.Permanent(errBoom))),
-		tool(t, cfg, func(context.Context, string) (string, error) { panic("oops") }),
-		tool(t, cfg, succeed).Require(func(context.Context, string) error { return errBoom }),
+	_, ctx := testkit.Run(t)
+	for _, d := range []*testkit.Definition{
+		testkit.Tool(t, "tool", cfg, testkit.Fail(core.Permanent(errBoom))),
+		testkit.Tool(t, "tool", cfg, func(context.Context, string) (string, error) { panic("oops") }),
+		testkit.Tool(t, "tool", cfg, testkit.Succeed).Require(func(context.Context, string) error { return errBoom }),
 	} {
-		if _, err := call(ctx, d); err == nil {
+		if _, err := testkit.Call(ctx, d); err == nil {
 			t.Error("it did not fail")
 		}
 	}
-	equal(t, "asked", asked, 0)
+	assert.Equal(t, 0, asked, "asked")
 }
 
 func TestExcludeIsAskedBeforeStopWhenAndThatBeforeTheOthers(t *testing.T) {
@@ -113,25 +116,25 @@ func TestExcludeIsAskedBeforeStopWhenAndThatBeforeTheOthers(t *testing.T) {
 	when := func(name string, answer bool) func(core.Attempt) bool {
 		return func(core.Attempt) bool { order = append(order, name); return answer }
 	}
-	_, ctx := run(t)
-	_, err := call(ctx, tool(t, core.RetryConfig{
+	_, ctx := testkit.Run(t)
+	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{
 		InitialDelay: core.NoDelay, MaxAttempts: 2,
 		Exclude: matcher("Exclude", false), StopWhen: when("StopWhen", false),
 		RetryOn: matcher("RetryOn", true), RetryWhen: when("RetryWhen", true),
-	}, attempts(fail(errBoom), fail(core.Permanent(errBoom)))))
-	failed(t, err, core.ReasonPermanent)
-	equal(t, "order", fmt.Sprint(order), "[Exclude StopWhen RetryOn RetryWhen]")
+	}, testkit.Attempts(testkit.Fail(errBoom), testkit.Fail(core.Permanent(errBoom)))))
+	testkit.Failed(t, err, core.ReasonPermanent)
+	assert.Equal(t, "[Exclude StopWhen RetryOn RetryWhen]", fmt.Sprint(order), "order")
 }
 
 func TestConditionsSeeNumberErrorAndOutput(t *testing.T) {
 	var seen []core.Attempt
 	cfg := atOnce
 	cfg.RetryWhen = func(a core.Attempt) bool { seen = append(seen, a); return a.Number < 3 }
-	_, ctx := run(t)
-	out, err := call(ctx, tool(t, cfg, attempts(fail(errBoom), func(context.Context, string) (string, error) { return "half", nil }, succeed)))
-	completed(t, out, err)
+	_, ctx := testkit.Run(t)
+	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Attempts(testkit.Fail(errBoom), func(context.Context, string) (string, error) { return "half", nil }, testkit.Succeed)))
+	testkit.Completed(t, out, err)
 	want := []core.Attempt{{Number: 1, Err: errBoom, Output: ""}, {Number: 2, Output: "half"}, {Number: 3, Output: "out"}}
-	equal(t, "attempts", fmt.Sprint(seen), fmt.Sprint(want))
+	assert.Equal(t, fmt.Sprint(want), fmt.Sprint(seen), "attempts")
 }
 
 // An attempt that was abandoned or failed has no output, also where an
@@ -140,13 +143,13 @@ func TestFailedAttemptHasNoOutput(t *testing.T) {
 	cfg := atOnce
 	cfg.RetryWhen = func(a core.Attempt) bool {
 		if a.Err != nil {
-			equal(t, "output of the failed attempt", a.Output, any(""))
+			assert.Empty(t, a.Output, "output of the failed attempt")
 		}
 		return true
 	}
-	_, ctx := run(t)
-	_, err := call(ctx, tool(t, cfg, func(context.Context, string) (string, error) { return "rest", errBoom }))
-	failed(t, err, core.ReasonExhausted)
+	_, ctx := testkit.Run(t)
+	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, func(context.Context, string) (string, error) { return "rest", errBoom }))
+	testkit.Failed(t, err, core.ReasonExhausted)
 }
 
 func TestMatchers(t *testing.T) {
@@ -168,7 +171,7 @@ func TestMatchers(t *testing.T) {
 		{"Class of none", core.MatchClass(), errFlaky, false},
 		{"Any", core.MatchAny(), errBoom, true},
 	} {
-		equal(t, tt.name, tt.matcher(tt.err), tt.want)
+		assert.Equal(t, tt.want, tt.matcher(tt.err), tt.name)
 	}
 }
 
@@ -185,45 +188,46 @@ func TestMatchClassMatchesTheClassOfTheRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.cfg.InitialDelay = core.NoDelay
-			st, ctx := run(t)
-			_, err := call(ctx, tool(t, tt.cfg, succeed).Ensure(refuse))
-			is(t, err, core.ErrCondition, errBoom)
+			st, ctx := testkit.Run(t)
+			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.cfg, testkit.Succeed).Ensure(refuse))
+			assert.ErrorIs(t, err, core.ErrCondition)
+			assert.ErrorIs(t, err, errBoom)
 			last := calls(st)[len(calls(st))-1]
-			equal(t, "class", last.Class, core.ClassCondition)
-			equal(t, "attempts", last.TotalAttempts(), tt.want)
+			assert.Equal(t, core.ClassCondition, last.Class, "class")
+			assert.Equal(t, tt.want, last.TotalAttempts(), "attempts")
 		})
 	}
 }
 
 func TestUnlimitedAttemptsNeverEndByThemselves(t *testing.T) {
 	cfg := core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: core.NoDelay}
-	st, ctx := run(t)
-	out, err := call(ctx, tool(t, cfg, failing(1000, errFlaky)))
-	completed(t, out, err)
+	st, ctx := testkit.Run(t)
+	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Failing(1000, errFlaky)))
+	testkit.Completed(t, out, err)
 	last := calls(st)[len(calls(st))-1]
-	equal(t, "attempts", last.TotalAttempts(), 1001)
-	equal(t, "max attempts", last.MaxAttempts, core.Unlimited)
+	assert.Equal(t, 1001, last.TotalAttempts(), "attempts")
+	assert.Equal(t, core.Unlimited, last.MaxAttempts, "max attempts")
 }
 
 func TestFailureOfAChildIsJudgedByItsOwnError(t *testing.T) {
 	for name, tt := range map[string]struct {
-		child handler
+		child testkit.Handler
 		want  int
 	}{
-		"transient": {fail(errFlaky), 2},
-		"unknown":   {fail(errBoom), 1},
-		"permanent": {fail(core.Permanent(errFlaky)), 1},
+		"transient": {testkit.Fail(errFlaky), 2},
+		"unknown":   {testkit.Fail(errBoom), 1},
+		"permanent": {testkit.Fail(core.Permanent(errFlaky)), 1},
 		"panic":     {func(context.Context, string) (string, error) { panic("oops") }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				_, ctx := run(t)
-				_, err := call(ctx, nested(t, twice, once, tt.child, call))
+			testkit.Bubble(t, func(t *testing.T) {
+				_, ctx := testkit.Run(t)
+				_, err := testkit.Call(ctx, nested(t, twice, once, tt.child, testkit.Call))
 				var e *core.CallError
 				if !errors.As(err, &e) {
 					t.Fatal(err)
 				}
-				equal(t, "attempts of the parent", e.Attempts, tt.want)
+				assert.Equal(t, tt.want, e.Attempts, "attempts of the parent")
 			})
 		})
 	}

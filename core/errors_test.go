@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -22,10 +25,11 @@ func TestEveryReasonIsItsOwnSentinelAndNoOther(t *testing.T) {
 	names := make(map[string]bool)
 	for reason, sentinel := range sentinels {
 		err := fmt.Errorf("wrapped: %w", &core.CallError{Name: "tool", Reason: reason, Err: errBoom})
-		is(t, err, sentinel, errBoom)
+		assert.ErrorIs(t, err, sentinel)
+		assert.ErrorIs(t, err, errBoom)
 		for other, sentinel := range sentinels {
 			if other != reason {
-				isNot(t, err, sentinel)
+				assert.NotErrorIs(t, err, sentinel)
 			}
 		}
 		if name := reason.String(); name == "" || names[name] {
@@ -34,7 +38,7 @@ func TestEveryReasonIsItsOwnSentinelAndNoOther(t *testing.T) {
 			names[name] = true
 		}
 	}
-	equal(t, "reasons", len(sentinels), int(core.ReasonStorage))
+	assert.Len(t, sentinels, int(core.ReasonStorage), "reasons")
 }
 
 func TestReasonsOnTheWire(t *testing.T) {
@@ -46,7 +50,7 @@ func TestReasonsOnTheWire(t *testing.T) {
 		}
 		got += r.String()
 	}
-	equal(t, "names", got, want)
+	assert.Equal(t, want, got, "names")
 }
 
 // fault is an error of the user's that has a type.
@@ -58,59 +62,67 @@ func (e *fault) Error() string { return fmt.Sprintf("fault %d", e.code) }
 func TestCallersFindTheirOwnErrorOnEveryPath(t *testing.T) {
 	own := &fault{7}
 	flaky := core.Retryable(own)
-	soon := func(ctx context.Context, d *definition) (string, error) { return within(time.Minute)(ctx, d) }
-	after := func(err error) handler {
+	soon := func(ctx context.Context, d *testkit.Definition) (string, error) { return within(time.Minute)(ctx, d) }
+	after := func(err error) testkit.Handler {
 		return func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", err }
 	}
 	later := core.RetryConfig{Jitter: core.NoJitter, InitialDelay: time.Hour, MaxDelay: time.Hour}
 	for _, tt := range []struct {
 		name   string
-		d      func(t *testing.T) *definition
-		around func(context.Context, *definition) (string, error)
+		d      func(t *testing.T) *testkit.Definition
+		around func(context.Context, *testkit.Definition) (string, error)
 		want   []error
 	}{
-		{"permanent", func(t *testing.T) *definition { return tool(t, steady, fail(own)) }, call, []error{core.ErrPermanent}},
-		{"marked permanent", func(t *testing.T) *definition { return tool(t, steady, fail(core.Permanent(own))) }, call, []error{core.ErrPermanent}},
-		{"exhausted", func(t *testing.T) *definition { return tool(t, steady, fail(flaky)) }, call, []error{core.ErrExhausted}},
-		{"disabled", func(t *testing.T) *definition { return tool(t, once, fail(flaky)) }, call, []error{core.ErrExhausted}},
-		{"retry timeout before a wait", func(t *testing.T) *definition { return tool(t, total(time.Second), fail(flaky)) }, call, []error{core.ErrRetryTimeout, context.DeadlineExceeded}},
-		{"retry timeout in an attempt", func(t *testing.T) *definition { return tool(t, total(time.Second), after(own)) }, call, []error{core.ErrRetryTimeout, context.DeadlineExceeded}},
-		{"attempt timeout", func(t *testing.T) *definition { return tool(t, timed(2), after(own)) }, call, []error{core.ErrExhausted, context.DeadlineExceeded}},
-		{"deadline before a wait", func(t *testing.T) *definition { return tool(t, later, fail(flaky)) }, soon, []error{core.ErrDeadline, context.DeadlineExceeded}},
-		{"deadline in an attempt", func(t *testing.T) *definition { return tool(t, steady, after(own)) }, soon, []error{core.ErrDeadline, context.DeadlineExceeded}},
-		{"cancelled in a wait", func(t *testing.T) *definition { return tool(t, later, fail(flaky)) }, func(ctx context.Context, d *definition) (string, error) {
+		{"permanent", func(t *testing.T) *testkit.Definition { return testkit.Tool(t, "tool", steady, testkit.Fail(own)) }, testkit.Call, []error{core.ErrPermanent}},
+		{"marked permanent", func(t *testing.T) *testkit.Definition {
+			return testkit.Tool(t, "tool", steady, testkit.Fail(core.Permanent(own)))
+		}, testkit.Call, []error{core.ErrPermanent}},
+		{"exhausted", func(t *testing.T) *testkit.Definition { return testkit.Tool(t, "tool", steady, testkit.Fail(flaky)) }, testkit.Call, []error{core.ErrExhausted}},
+		{"disabled", func(t *testing.T) *testkit.Definition { return testkit.Tool(t, "tool", once, testkit.Fail(flaky)) }, testkit.Call, []error{core.ErrExhausted}},
+		{"retry timeout before a wait", func(t *testing.T) *testkit.Definition {
+			return testkit.Tool(t, "tool", total(time.Second), testkit.Fail(flaky))
+		}, testkit.Call, []error{core.ErrRetryTimeout, context.DeadlineExceeded}},
+		{"retry timeout in an attempt", func(t *testing.T) *testkit.Definition { return testkit.Tool(t, "tool", total(time.Second), after(own)) }, testkit.Call, []error{core.ErrRetryTimeout, context.DeadlineExceeded}},
+		{"attempt timeout", func(t *testing.T) *testkit.Definition { return testkit.Tool(t, "tool", timed(2), after(own)) }, testkit.Call, []error{core.ErrExhausted, context.DeadlineExceeded}},
+		{"deadline before a wait", func(t *testing.T) *testkit.Definition { return testkit.Tool(t, "tool", later, testkit.Fail(flaky)) }, soon, []error{core.ErrDeadline, context.DeadlineExceeded}},
+		{"deadline in an attempt", func(t *testing.T) *testkit.Definition { return testkit.Tool(t, "tool", steady, after(own)) }, soon, []error{core.ErrDeadline, context.DeadlineExceeded}},
+		{"cancelled in a wait", func(t *testing.T) *testkit.Definition { return testkit.Tool(t, "tool", later, testkit.Fail(flaky)) }, func(ctx context.Context, d *testkit.Definition) (string, error) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
-			return call(ctx, d)
+			return testkit.Call(ctx, d)
 		}, []error{core.ErrCanceled, context.Canceled}},
-		{"cancelled in an attempt", func(t *testing.T) *definition { return tool(t, steady, after(own)) }, func(ctx context.Context, d *definition) (string, error) {
+		{"cancelled in an attempt", func(t *testing.T) *testkit.Definition { return testkit.Tool(t, "tool", steady, after(own)) }, func(ctx context.Context, d *testkit.Definition) (string, error) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
-			return call(ctx, d)
+			return testkit.Call(ctx, d)
 		}, []error{core.ErrCanceled, context.Canceled}},
-		{"retry-after too long", func(t *testing.T) *definition { return tool(t, steady, fail(core.WithRetryAfter(flaky, time.Hour))) }, call, []error{core.ErrRetryAfterTooLong}},
-		{"precondition", func(t *testing.T) *definition {
-			return tool(t, steady, succeed).Require(func(context.Context, string) error { return own })
-		}, call, []error{core.ErrPrecondition}},
-		{"postcondition", func(t *testing.T) *definition {
-			return tool(t, steady, succeed).Ensure(func(context.Context, string, string) error { return own })
-		}, call, []error{core.ErrCondition, core.ErrExhausted}},
-		{"panic", func(t *testing.T) *definition {
-			return tool(t, steady, func(context.Context, string) (string, error) { panic(own) })
-		}, call, []error{core.ErrPanic}},
-		{"storage", func(t *testing.T) *definition { return tool(t, steady, large) }, call, []error{core.ErrStorage, core.ErrExhausted}},
+		{"retry-after too long", func(t *testing.T) *testkit.Definition {
+			return testkit.Tool(t, "tool", steady, testkit.Fail(core.WithRetryAfter(flaky, time.Hour)))
+		}, testkit.Call, []error{core.ErrRetryAfterTooLong}},
+		{"precondition", func(t *testing.T) *testkit.Definition {
+			return testkit.Tool(t, "tool", steady, testkit.Succeed).Require(func(context.Context, string) error { return own })
+		}, testkit.Call, []error{core.ErrPrecondition}},
+		{"postcondition", func(t *testing.T) *testkit.Definition {
+			return testkit.Tool(t, "tool", steady, testkit.Succeed).Ensure(func(context.Context, string, string) error { return own })
+		}, testkit.Call, []error{core.ErrCondition, core.ErrExhausted}},
+		{"panic", func(t *testing.T) *testkit.Definition {
+			return testkit.Tool(t, "tool", steady, func(context.Context, string) (string, error) { panic(own) })
+		}, testkit.Call, []error{core.ErrPanic}},
+		{"storage", func(t *testing.T) *testkit.Definition { return testkit.Tool(t, "tool", steady, large) }, testkit.Call, []error{core.ErrStorage, core.ErrExhausted}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				_, ctx := run(t, state.WithArtifacts(&shelf{failures: 9, err: own}))
+			testkit.Bubble(t, func(t *testing.T) {
+				_, ctx := testkit.Run(t, state.WithArtifacts(&shelf{failures: 9, err: own}))
 				var err error
-				out, outer := call(ctx, agent(t, once, func(ctx context.Context, _ string) (string, error) {
+				out, outer := testkit.Call(ctx, testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 					_, err = tt.around(ctx, tt.d(t))
 					return "out", nil
 				}))
-				completed(t, out, outer)
-				is(t, err, own)
-				is(t, err, tt.want...)
+				testkit.Completed(t, out, outer)
+				assert.ErrorIs(t, err, own)
+				for _, target := range tt.want {
+					assert.ErrorIs(t, err, target)
+				}
 				var f *fault
 				var e *core.CallError
 				if !errors.As(err, &f) || f != own {
@@ -119,8 +131,8 @@ func TestCallersFindTheirOwnErrorOnEveryPath(t *testing.T) {
 				if !errors.As(err, &e) {
 					t.Fatalf("%v holds no CallError", err)
 				}
-				equal(t, "address", e.Address.String(), "agent/tool")
-				equal(t, "name", e.Name, "tool")
+				assert.Equal(t, "agent/tool", e.Address.String(), "address")
+				assert.Equal(t, "tool", e.Name, "name")
 			})
 		})
 	}
@@ -128,37 +140,37 @@ func TestCallersFindTheirOwnErrorOnEveryPath(t *testing.T) {
 
 func TestCallErrorTellsStageAndAttempts(t *testing.T) {
 	for _, tt := range []struct {
-		d        *definition
+		d        *testkit.Definition
 		stage    core.Stage
 		attempts int
 		text     string
 	}{
-		{tool(t, atOnce, fail(errBoom)), core.StageHandler, 1, "tool: permanent: boom"},
-		{tool(t, atOnce, fail(errFlaky)), core.StageHandler, 3, "tool#2: exhausted after 3 attempts: dial tcp: connection refused"},
-		{tool(t, atOnce, succeed).Require(func(context.Context, string) error { return errBoom }), core.StagePrecondition, 0, "tool#3: precondition: boom"},
-		{tool(t, atOnce, succeed).Ensure(func(context.Context, string, string) error { return errBoom }), core.StagePostcondition, 3, "tool#4: exhausted after 3 attempts (postcondition): boom"},
+		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errBoom)), core.StageHandler, 1, "tool: permanent: boom"},
+		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errFlaky)), core.StageHandler, 3, "tool#2: exhausted after 3 attempts: dial tcp: connection refused"},
+		{testkit.Tool(t, "tool", atOnce, testkit.Succeed).Require(func(context.Context, string) error { return errBoom }), core.StagePrecondition, 0, "tool#3: precondition: boom"},
+		{testkit.Tool(t, "tool", atOnce, testkit.Succeed).Ensure(func(context.Context, string, string) error { return errBoom }), core.StagePostcondition, 3, "tool#4: exhausted after 3 attempts (postcondition): boom"},
 	} {
 		t.Run(tt.text, func(t *testing.T) {
-			_, ctx := run(t)
-			_, err := call(ctx, tt.d)
+			_, ctx := testkit.Run(t)
+			_, err := testkit.Call(ctx, tt.d)
 			var e *core.CallError
 			if !errors.As(err, &e) {
 				t.Fatal(err)
 			}
-			equal(t, "stage", e.Stage, tt.stage)
-			equal(t, "attempts", e.Attempts, tt.attempts)
+			assert.Equal(t, tt.stage, e.Stage, "stage")
+			assert.Equal(t, tt.attempts, e.Attempts, "attempts")
 		})
 	}
-	_, ctx := run(t)
+	_, ctx := testkit.Run(t)
 	for _, tt := range []struct {
-		d    *definition
+		d    *testkit.Definition
 		text string
 	}{
-		{tool(t, atOnce, fail(errBoom)), "tool: permanent: boom"},
-		{tool(t, atOnce, fail(errFlaky)), "tool#2: exhausted after 3 attempts: dial tcp: connection refused"},
+		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errBoom)), "tool: permanent: boom"},
+		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errFlaky)), "tool#2: exhausted after 3 attempts: dial tcp: connection refused"},
 	} {
-		_, err := call(ctx, tt.d)
-		equal(t, "text", err.Error(), tt.text)
+		_, err := testkit.Call(ctx, tt.d)
+		assert.Equal(t, tt.text, err.Error(), "text")
 	}
 }
 
@@ -166,13 +178,14 @@ func TestMarksOfNilAreNil(t *testing.T) {
 	if core.Permanent(nil) != nil || core.Retryable(nil) != nil {
 		t.Error("a mark made an error of nil")
 	}
-	equal(t, "text", core.Permanent(core.Retryable(errBoom)).Error(), "boom")
-	is(t, core.Permanent(core.Retryable(errBoom)), errBoom)
+	assert.Equal(t, "boom", core.Permanent(core.Retryable(errBoom)).Error(), "text")
+	assert.ErrorIs(t, core.Permanent(core.Retryable(errBoom)), errBoom)
 }
 
 func TestInterruptedErrorHoldsItsCause(t *testing.T) {
 	err := &core.InterruptedError{Reason: core.InterruptContext, Cause: context.Canceled}
-	is(t, err, core.ErrInterrupted, context.Canceled)
-	isNot(t, err, core.ErrCanceled)
-	equal(t, "text", err.Error(), "interrupted (context): context canceled")
+	assert.ErrorIs(t, err, core.ErrInterrupted)
+	assert.ErrorIs(t, err, context.Canceled)
+	assert.NotErrorIs(t, err, core.ErrCanceled)
+	assert.Equal(t, "interrupted (context): context canceled", err.Error(), "text")
 }

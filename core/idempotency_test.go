@@ -5,7 +5,10 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -22,10 +25,10 @@ func key(t *testing.T, ctx context.Context) string {
 }
 
 // keys collects the key of each attempt of a tool that fails n times.
-func keys(t *testing.T, into *[]string, n int) *definition {
+func keys(t *testing.T, into *[]string, n int) *testkit.Definition {
 	t.Helper()
-	h := failing(n, errFlaky)
-	return tool(t, atOnce, func(ctx context.Context, in string) (string, error) {
+	h := testkit.Failing(n, errFlaky)
+	return testkit.Tool(t, "tool", atOnce, func(ctx context.Context, in string) (string, error) {
 		*into = append(*into, key(t, ctx))
 		return h(ctx, in)
 	})
@@ -33,57 +36,57 @@ func keys(t *testing.T, into *[]string, n int) *definition {
 
 func same(t *testing.T, what string, ks []string, n int) {
 	t.Helper()
-	equal(t, what+": keys", len(ks), n)
+	assert.Len(t, ks, n, what+": keys")
 	for _, k := range ks {
-		equal(t, what, k, ks[0])
+		assert.Equal(t, ks[0], k, what)
 	}
 }
 
 func TestIdempotencyKeyIsTheSameForEveryAttempt(t *testing.T) {
-	_, ctx := run(t)
+	_, ctx := testkit.Run(t)
 	var ks []string
-	out, err := call(ctx, keys(t, &ks, 2))
-	completed(t, out, err)
+	out, err := testkit.Call(ctx, keys(t, &ks, 2))
+	testkit.Completed(t, out, err)
 	same(t, "attempts", ks, 3)
 }
 
 func TestIdempotencyKeyIsTheSameInEveryAttemptOfTheParents(t *testing.T) {
-	_, ctx := run(t)
+	_, ctx := testkit.Run(t)
 	var ks []string
 	child := keys(t, &ks, 0)
-	middleFails, outerFails := failing(1, errFlaky), failing(1, errFlaky)
-	middle := define(t, core.Spec{Kind: core.KindAgent, Name: "middle", Retry: &atOnce}, func(ctx context.Context, in string) (string, error) {
-		_, _ = call(ctx, child)
+	middleFails, outerFails := testkit.Failing(1, errFlaky), testkit.Failing(1, errFlaky)
+	middle := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "middle", Retry: &atOnce}, func(ctx context.Context, in string) (string, error) {
+		_, _ = testkit.Call(ctx, child)
 		return middleFails(ctx, in)
 	})
-	out, err := call(ctx, define(t, core.Spec{Kind: core.KindAgent, Name: "outer", Retry: &atOnce}, func(ctx context.Context, in string) (string, error) {
-		if _, err := call(ctx, middle); err != nil {
+	out, err := testkit.Call(ctx, testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "outer", Retry: &atOnce}, func(ctx context.Context, in string) (string, error) {
+		if _, err := testkit.Call(ctx, middle); err != nil {
 			return "", err
 		}
 		return outerFails(ctx, in)
 	}))
-	completed(t, out, err)
+	testkit.Completed(t, out, err)
 	same(t, "parents' attempts", ks, 3)
 }
 
 func TestIdempotencyKeyIsTheSameInTheSameRunElsewhere(t *testing.T) {
 	var ks []string
 	for range 2 {
-		_, ctx := run(t, state.WithRunID("run-1"))
-		_, _ = call(ctx, keys(t, &ks, 0))
+		_, ctx := testkit.Run(t, state.WithRunID("run-1"))
+		_, _ = testkit.Call(ctx, keys(t, &ks, 0))
 	}
 	same(t, "same run", ks, 2)
 }
 
 func TestIdempotencyKeyIsTheSameInConditionsAndHandler(t *testing.T) {
-	_, ctx := run(t)
+	_, ctx := testkit.Run(t)
 	var ks []string
 	note := func(ctx context.Context) { ks = append(ks, key(t, ctx)) }
-	d := tool(t, atOnce, func(ctx context.Context, _ string) (string, error) { note(ctx); return "out", nil }).
+	d := testkit.Tool(t, "tool", atOnce, func(ctx context.Context, _ string) (string, error) { note(ctx); return "out", nil }).
 		Require(func(ctx context.Context, _ string) error { note(ctx); return nil }).
 		Ensure(func(ctx context.Context, _, _ string) error { note(ctx); return nil })
-	out, err := call(ctx, d)
-	completed(t, out, err)
+	out, err := testkit.Call(ctx, d)
+	testkit.Completed(t, out, err)
 	same(t, "conditions", ks, 3)
 }
 
@@ -96,19 +99,19 @@ func TestIdempotencyKeysDiffer(t *testing.T) {
 		seen[k] = what
 	}
 	one := func(ctx context.Context, what, in string) {
-		d := tool(t, once, func(ctx context.Context, _ string) (string, error) { note(what, key(t, ctx)); return "out", nil })
+		d := testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) { note(what, key(t, ctx)); return "out", nil })
 		if _, err := d.Event().Execute(ctx, in); err != nil {
 			t.Error(err)
 		}
 	}
-	_, ctx := run(t, state.WithRunID("run-1"))
+	_, ctx := testkit.Run(t, state.WithRunID("run-1"))
 	one(ctx, "first call", "in")
 	one(ctx, "second call", "in")
-	_, ctx = run(t, state.WithRunID("run-2"))
+	_, ctx = testkit.Run(t, state.WithRunID("run-2"))
 	one(ctx, "other run", "in")
-	_, ctx = run(t, state.WithRunID("run-1"))
+	_, ctx = testkit.Run(t, state.WithRunID("run-1"))
 	one(ctx, "other input", "other")
-	_, _ = call(ctx, agent(t, once, func(ctx context.Context, _ string) (string, error) {
+	_, _ = testkit.Call(ctx, testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 		note("parent", key(t, ctx))
 		one(ctx, "child", "in")
 		branch := func(name string) func(context.Context) (string, error) {
@@ -121,7 +124,7 @@ func TestIdempotencyKeysDiffer(t *testing.T) {
 		_, err := group(ctx, "all", branch("branch 1"), branch("branch 2"))
 		return "out", err
 	}))
-	equal(t, "keys", len(seen), 10)
+	assert.Len(t, seen, 10, "keys")
 }
 
 func TestIdempotencyKeyOfAMapDoesNotDependOnItsOrder(t *testing.T) {
@@ -142,8 +145,8 @@ func TestIdempotencyKeyOfAMapDoesNotDependOnItsOrder(t *testing.T) {
 	}
 	var ks []string
 	for _, step := range []int{1, 3, 7, 11} {
-		_, ctx := run(t, state.WithRunID("run-1"))
-		d := define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, func(ctx context.Context, _ input) (string, error) {
+		_, ctx := testkit.Run(t, state.WithRunID("run-1"))
+		d := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, func(ctx context.Context, _ input) (string, error) {
 			for range 5 {
 				ks = append(ks, key(t, ctx))
 			}
@@ -158,23 +161,23 @@ func TestIdempotencyKeyOfAMapDoesNotDependOnItsOrder(t *testing.T) {
 
 func TestIdempotencyKeyNeedsACall(t *testing.T) {
 	_, err := core.IdempotencyKey(t.Context())
-	is(t, err, core.ErrNoRun)
-	_, ctx := run(t)
+	assert.ErrorIs(t, err, core.ErrNoRun)
+	_, ctx := testkit.Run(t)
 	if _, err := core.IdempotencyKey(ctx); err == nil {
 		t.Error("the run itself has a key")
 	}
 	// A call outside a run has none either.
-	_, err = call(t.Context(), tool(t, once, func(ctx context.Context, _ string) (string, error) {
+	_, err = testkit.Call(t.Context(), testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 		_, err := core.IdempotencyKey(ctx)
-		is(t, err, core.ErrNoRun)
+		assert.ErrorIs(t, err, core.ErrNoRun)
 		return "", err
 	}))
-	is(t, err, core.ErrNoRun)
+	assert.ErrorIs(t, err, core.ErrNoRun)
 }
 
 func TestIdempotencyKeyOfAnInputWithoutEncodingIsAnError(t *testing.T) {
-	_, ctx := run(t)
-	d := define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, func(ctx context.Context, _ func()) (string, error) {
+	_, ctx := testkit.Run(t)
+	d := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, func(ctx context.Context, _ func()) (string, error) {
 		return core.IdempotencyKey(ctx)
 	})
 	if k, err := d.Event().Execute(ctx, func() {}); err == nil {

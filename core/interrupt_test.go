@@ -8,137 +8,140 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
 // nested is a run of an agent that calls a tool.
-func nested(t *testing.T, outer, inner core.RetryConfig, h handler, around func(context.Context, *definition) (string, error)) *definition {
+func nested(t *testing.T, outer, inner core.RetryConfig, h testkit.Handler, around func(context.Context, *testkit.Definition) (string, error)) *testkit.Definition {
 	t.Helper()
-	child := tool(t, inner, h)
-	return agent(t, outer, func(ctx context.Context, _ string) (string, error) { return around(ctx, child) })
+	child := testkit.Tool(t, "tool", inner, h)
+	return testkit.Agent(t, "agent", outer, func(ctx context.Context, _ string) (string, error) { return around(ctx, child) })
 }
 
 // swallow calls d and makes a success of whatever comes of it.
-func swallow(ctx context.Context, d *definition) (string, error) {
-	_, _ = call(ctx, d)
+func swallow(ctx context.Context, d *testkit.Definition) (string, error) {
+	_, _ = testkit.Call(ctx, d)
 	return "out", nil
 }
 
 func TestInterruptBeforeTheCall(t *testing.T) {
-	st, ctx := run(t)
-	equal(t, "first", st.Interrupt(core.InterruptUser, "deploy", "ops"), true)
-	equal(t, "second", st.Interrupt(core.InterruptUser, "other", "dev"), false)
+	st, ctx := testkit.Run(t)
+	assert.True(t, st.Interrupt(core.InterruptUser, "deploy", "ops"), "first")
+	assert.False(t, st.Interrupt(core.InterruptUser, "other", "dev"), "second")
 	ran := 0
-	_, err := call(ctx, tool(t, steady, counted(&ran, succeed)).Require(func(context.Context, string) error { ran++; return nil }))
+	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).Require(func(context.Context, string) error { ran++; return nil }))
 	told(t, st, "interrupted(0,user,@entry)")
-	e := interrupted(t, err, core.InterruptUser)
-	equal(t, "message", e.Message, "deploy")
-	equal(t, "by", e.By, "ops")
-	equal(t, "text", e.Error(), "interrupted (user) by ops: deploy")
-	equal(t, "ran", ran, 0)
-	equal(t, "the run's", st.Interrupted(), e)
+	e := testkit.Interrupted(t, err, core.InterruptUser)
+	assert.Equal(t, "deploy", e.Message, "message")
+	assert.Equal(t, "ops", e.By, "by")
+	assert.Equal(t, "interrupted (user) by ops: deploy", e.Error(), "text")
+	assert.Equal(t, 0, ran, "ran")
+	assert.Same(t, e, st.Interrupted(), "the run's")
 
-	_, err = call(st.Context(t.Context()), tool(t, steady, succeed)) // a context made after it
-	interrupted(t, err, core.InterruptUser)
+	_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed)) // a context made after it
+	testkit.Interrupted(t, err, core.InterruptUser)
 }
 
 func TestInterruptDuringThePreconditions(t *testing.T) {
 	for _, result := range []error{nil, errBoom} {
-		st, ctx := run(t)
+		st, ctx := testkit.Run(t)
 		ran := 0
-		_, err := call(ctx, tool(t, steady, counted(&ran, succeed)).Require(func(context.Context, string) error {
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).Require(func(context.Context, string) error {
 			st.Interrupt(core.InterruptUser, "", "")
 			return result
 		}))
 		told(t, st, "interrupted(0,user,@entry)")
-		interrupted(t, err, core.InterruptUser)
-		equal(t, "handler ran", ran, 0)
+		testkit.Interrupted(t, err, core.InterruptUser)
+		assert.Equal(t, 0, ran, "handler ran")
 	}
 }
 
 func TestInterruptEndsTheContextOfAHandlerWithItselfAsCause(t *testing.T) {
 	for _, cfg := range []core.RetryConfig{steady, timed(3), total(time.Hour)} {
-		bubble(t, func(t *testing.T) {
-			st, ctx := run(t)
+		testkit.Bubble(t, func(t *testing.T) {
+			st, ctx := testkit.Run(t)
 			time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "deploy", "ops") })
-			elapsed := stopwatch()
-			_, err := call(ctx, tool(t, cfg, func(ctx context.Context, _ string) (string, error) {
+			elapsed := testkit.Stopwatch()
+			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, func(ctx context.Context, _ string) (string, error) {
 				derived, cancel := context.WithCancel(ctx)
 				defer cancel()
 				<-derived.Done()
-				is(t, derived.Err(), context.Canceled)
-				is(t, context.Cause(derived), core.ErrInterrupted)
-				is(t, context.Cause(ctx), core.ErrInterrupted)
+				assert.ErrorIs(t, derived.Err(), context.Canceled)
+				assert.ErrorIs(t, context.Cause(derived), core.ErrInterrupted)
+				assert.ErrorIs(t, context.Cause(ctx), core.ErrInterrupted)
 				return "", errBoom // whatever it says
 			}))
 			told(t, st, "started(0) interrupted(0,user)")
-			e := interrupted(t, err, core.InterruptUser)
-			equal(t, "by", e.By, "ops")
-			equal(t, "time", elapsed(), time.Second)
+			e := testkit.Interrupted(t, err, core.InterruptUser)
+			assert.Equal(t, "ops", e.By, "by")
+			assert.Equal(t, time.Second, elapsed(), "time")
 		})
 	}
 }
 
 func TestHandlerThatSucceedsInSpiteOfAnInterruptIsCompleted(t *testing.T) {
 	for _, cfg := range []core.RetryConfig{steady, timed(3)} {
-		bubble(t, func(t *testing.T) {
-			st, ctx := run(t)
-			d := tool(t, cfg, func(ctx context.Context, _ string) (string, error) {
+		testkit.Bubble(t, func(t *testing.T) {
+			st, ctx := testkit.Run(t)
+			d := testkit.Tool(t, "tool", cfg, func(ctx context.Context, _ string) (string, error) {
 				st.Interrupt(core.InterruptUser, "", "")
 				<-ctx.Done()
 				return "out", nil
 			})
-			out, err := call(ctx, d)
-			completed(t, out, err)
-			_, err = call(ctx, d)
-			interrupted(t, err, core.InterruptUser)
+			out, err := testkit.Call(ctx, d)
+			testkit.Completed(t, out, err)
+			_, err = testkit.Call(ctx, d)
+			testkit.Interrupted(t, err, core.InterruptUser)
 			told(t, st, "tool:started(0) tool:completed(0) tool#2:interrupted(0,user,@entry)")
 		})
 	}
 }
 
 func TestInterruptWaitsForAHandlerWithoutATimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
-		elapsed := stopwatch()
-		out, err := call(ctx, tool(t, steady, deaf(time.Minute)))
-		completed(t, out, err)
-		equal(t, "time", elapsed(), time.Minute)
+		elapsed := testkit.Stopwatch()
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Deaf(time.Minute)))
+		testkit.Completed(t, out, err)
+		assert.Equal(t, time.Minute, elapsed(), "time")
 	})
 }
 
 func TestInterruptAbandonsAHandlerWithATimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
-		elapsed := stopwatch()
-		_, err := call(ctx, tool(t, timed(3), deaf(9*time.Second)))
-		interrupted(t, err, core.InterruptUser)
-		equal(t, "time", elapsed(), time.Second+grace)
+		elapsed := testkit.Stopwatch()
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(3), testkit.Deaf(9*time.Second)))
+		testkit.Interrupted(t, err, core.InterruptUser)
+		assert.Equal(t, time.Second+grace, elapsed(), "time")
 		told(t, st, "started(0) interrupted(0,user)")
-		equal(t, "abandoned", st.Stats().Abandoned, 1)
+		assert.Equal(t, int64(1), st.Stats().Abandoned, "abandoned")
 	})
 }
 
 func TestInterruptedChildSuspendsItsParentWhateverThatMakesOfIt(t *testing.T) {
-	for name, around := range map[string]func(context.Context, *definition) (string, error){
-		"returned":  call,
+	for name, around := range map[string]func(context.Context, *testkit.Definition) (string, error){
+		"returned":  testkit.Call,
 		"swallowed": swallow,
-		"replaced": func(ctx context.Context, d *definition) (string, error) {
-			_, _ = call(ctx, d)
+		"replaced": func(ctx context.Context, d *testkit.Definition) (string, error) {
+			_, _ = testkit.Call(ctx, d)
 			return "", core.Permanent(errBoom)
 		},
 	} {
 		for _, cfg := range []core.RetryConfig{steady, timed(3)} {
 			t.Run(name, func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
-					st, ctx := run(t)
+				testkit.Bubble(t, func(t *testing.T) {
+					st, ctx := testkit.Run(t)
 					time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
-					_, err := call(ctx, nested(t, cfg, steady, listening(time.Minute), around))
-					interrupted(t, err, core.InterruptUser)
+					_, err := testkit.Call(ctx, nested(t, cfg, steady, testkit.Listening(time.Minute), around))
+					testkit.Interrupted(t, err, core.InterruptUser)
 					told(t, st,
 						"agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,user) agent:interrupted(0,user)")
 				})
@@ -150,129 +153,129 @@ func TestInterruptedChildSuspendsItsParentWhateverThatMakesOfIt(t *testing.T) {
 func TestInterruptWakesAWaitAtOnce(t *testing.T) {
 	const first = "started(0) failed(0,retry,connection) retrying(1,1s) "
 	t.Run("at its start", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
+		testkit.Bubble(t, func(t *testing.T) {
 			var st *state.ExecutionState
-			st, ctx := run(t, state.WithPublisher(on(core.StatusRetrying, func(core.Record) { st.Interrupt(core.InterruptUser, "", "") })))
-			elapsed := stopwatch()
-			_, err := call(ctx, tool(t, steady, fail(errFlaky)))
-			interrupted(t, err, core.InterruptUser)
-			equal(t, "time", elapsed(), 0)
+			st, ctx := testkit.Run(t, state.WithPublisher(on(core.StatusRetrying, func(core.Record) { st.Interrupt(core.InterruptUser, "", "") })))
+			elapsed := testkit.Stopwatch()
+			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
+			testkit.Interrupted(t, err, core.InterruptUser)
+			assert.Equal(t, time.Duration(0), elapsed(), "time")
 			told(t, st, first+"interrupted(1,user,@wait)")
 		})
 	})
 	for name, after := range map[string]time.Duration{"in its middle": time.Second / 2, "just before its end": time.Second - 1} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				st, ctx := run(t)
+			testkit.Bubble(t, func(t *testing.T) {
+				st, ctx := testkit.Run(t)
 				time.AfterFunc(after, func() { st.Interrupt(core.InterruptUser, "", "") })
-				elapsed := stopwatch()
+				elapsed := testkit.Stopwatch()
 				ran := 0
-				_, err := call(ctx, tool(t, steady, counted(&ran, fail(errFlaky))))
-				interrupted(t, err, core.InterruptUser)
-				equal(t, "time", elapsed(), after)
-				equal(t, "handler ran", ran, 1)
+				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Fail(errFlaky))))
+				testkit.Interrupted(t, err, core.InterruptUser)
+				assert.Equal(t, after, elapsed(), "time")
+				assert.Equal(t, 1, ran, "handler ran")
 				told(t, st, first+"interrupted(1,user,@wait)")
 			})
 		})
 	}
 	t.Run("at its end", func(t *testing.T) {
-		bubble(t, func(t *testing.T) {
+		testkit.Bubble(t, func(t *testing.T) {
 			start := time.Now()
-			st, ctx := run(t, state.WithInterruptChecker(func(context.Context) (*core.InterruptedError, error) {
+			st, ctx := testkit.Run(t, state.WithInterruptChecker(func(context.Context) (*core.InterruptedError, error) {
 				if time.Since(start) < time.Second {
 					return nil, nil
 				}
 				return &core.InterruptedError{Reason: core.InterruptUser}, nil
 			}))
-			_, err := call(ctx, tool(t, steady, fail(errFlaky)))
-			interrupted(t, err, core.InterruptUser)
-			equal(t, "time", time.Since(start), time.Second)
+			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
+			testkit.Interrupted(t, err, core.InterruptUser)
+			assert.Equal(t, time.Second, time.Since(start), "time")
 			told(t, st, first+"interrupted(1,user,@wait)")
 		})
 	})
 	t.Run("without a delay", func(t *testing.T) {
 		var st *state.ExecutionState
-		st, ctx := run(t, state.WithPublisher(on(core.StatusRetrying, func(core.Record) { st.Interrupt(core.InterruptUser, "", "") })))
-		_, err := call(ctx, tool(t, atOnce, fail(errFlaky)))
-		interrupted(t, err, core.InterruptUser)
+		st, ctx := testkit.Run(t, state.WithPublisher(on(core.StatusRetrying, func(core.Record) { st.Interrupt(core.InterruptUser, "", "") })))
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", atOnce, testkit.Fail(errFlaky)))
+		testkit.Interrupted(t, err, core.InterruptUser)
 		told(t, st, "started(0) failed(0,retry,connection) retrying(1,0s) interrupted(1,user,@wait)")
 	})
 }
 
 func TestInterruptWakesEverySleepingRetryAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		d := tool(t, core.RetryConfig{InitialDelay: time.Hour, MaxDelay: 10 * time.Hour}, fail(errFlaky))
-		elapsed := stopwatch()
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		d := testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: time.Hour, MaxDelay: 10 * time.Hour}, testkit.Fail(errFlaky))
+		elapsed := testkit.Stopwatch()
 		var wg sync.WaitGroup
 		for range 1000 {
 			wg.Go(func() {
-				_, err := call(ctx, d)
-				interrupted(t, err, core.InterruptUser)
+				_, err := testkit.Call(ctx, d)
+				testkit.Interrupted(t, err, core.InterruptUser)
 			})
 		}
 		synctest.Wait()
 		st.Interrupt(core.InterruptUser, "", "")
 		wg.Wait()
-		equal(t, "time", elapsed(), 0)
+		assert.Equal(t, time.Duration(0), elapsed(), "time")
 	})
 }
 
 func TestInterruptIsNeverRetried(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		every := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}, MaxAttempts: core.Unlimited, RetryWhen: func(core.Attempt) bool { return true }}
 		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
-		_, err := call(ctx, nested(t, every, every, listening(time.Minute), call))
-		interrupted(t, err, core.InterruptUser)
+		_, err := testkit.Call(ctx, nested(t, every, every, testkit.Listening(time.Minute), testkit.Call))
+		testkit.Interrupted(t, err, core.InterruptUser)
 		told(t, st, "agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,user) agent:interrupted(0,user)")
 	})
 }
 
 func TestInterruptIsDecidedByTheContextAndNotByTheError(t *testing.T) {
-	_, ctx := run(t)
+	_, ctx := testkit.Run(t)
 	for _, err := range []error{context.Canceled, &core.InterruptedError{Reason: core.InterruptUser}, &core.InterruptedError{Cause: context.Canceled}} {
-		_, got := call(ctx, tool(t, steady, fail(err)))
-		failed(t, got, core.ReasonPermanent)
-		is(t, got, err)
+		_, got := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(err)))
+		testkit.Failed(t, got, core.ReasonPermanent)
+		assert.ErrorIs(t, got, err)
 	}
 }
 
 func TestCancelledRootContextInterrupts(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, _ := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, _ := testkit.Run(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(errBoom) })
-		_, err := call(st.Context(ctx), nested(t, steady, steady, listening(time.Minute), swallow))
-		interrupted(t, err, core.InterruptContext)
-		is(t, err, errBoom)
+		_, err := testkit.Call(st.Context(ctx), nested(t, steady, steady, testkit.Listening(time.Minute), swallow))
+		testkit.Interrupted(t, err, core.InterruptContext)
+		assert.ErrorIs(t, err, errBoom)
 		told(t, st, "agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,context) agent:interrupted(0,context)")
 
 		// The run itself was not interrupted: another context goes on.
-		out, err := call(st.Context(t.Context()), tool(t, steady, succeed))
-		completed(t, out, err)
+		out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed))
+		testkit.Completed(t, out, err)
 	})
 }
 
 func TestCancelledRootContextWakesAWait(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, _ := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, _ := testkit.Run(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second/2, cancel)
-		_, err := call(st.Context(ctx), tool(t, steady, fail(errFlaky)))
-		interrupted(t, err, core.InterruptContext)
-		is(t, err, context.Canceled)
+		_, err := testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
+		testkit.Interrupted(t, err, core.InterruptContext)
+		assert.ErrorIs(t, err, context.Canceled)
 		told(t, st, "started(0) failed(0,retry,connection) retrying(1,1s) interrupted(1,context,@wait)")
 	})
 }
 
 func TestTimeoutOfTheParentInterruptsTheChild(t *testing.T) {
-	for name, around := range map[string]func(context.Context, *definition) (string, error){"returned": call, "swallowed": swallow} {
+	for name, around := range map[string]func(context.Context, *testkit.Definition) (string, error){"returned": testkit.Call, "swallowed": swallow} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				st, ctx := run(t)
-				out, err := call(ctx, nested(t, timed(2), steady, attempts(listening(time.Minute), succeed), around))
-				completed(t, out, err)
+			testkit.Bubble(t, func(t *testing.T) {
+				st, ctx := testkit.Run(t)
+				out, err := testkit.Call(ctx, nested(t, timed(2), steady, testkit.Attempts(testkit.Listening(time.Minute), testkit.Succeed), around))
+				testkit.Completed(t, out, err)
 				told(t, st,
 					"agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,parent_timeout)",
 					"agent:failed(0,retry,timeout) agent:retrying(1,1s)",
@@ -283,14 +286,14 @@ func TestTimeoutOfTheParentInterruptsTheChild(t *testing.T) {
 }
 
 func TestTimeoutOfTheParentInterruptsAllDescendants(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		middle := define(t, core.Spec{Kind: core.KindAgent, Name: "middle"}, func(ctx context.Context, _ string) (string, error) {
-			return swallow(ctx, tool(t, steady, listening(time.Minute)))
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		middle := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "middle"}, func(ctx context.Context, _ string) (string, error) {
+			return swallow(ctx, testkit.Tool(t, "tool", steady, testkit.Listening(time.Minute)))
 		})
-		_, err := call(ctx, agent(t, timed(1), func(ctx context.Context, _ string) (string, error) { return swallow(ctx, middle) }))
-		failed(t, err, core.ReasonExhausted)
-		is(t, err, context.DeadlineExceeded)
+		_, err := testkit.Call(ctx, testkit.Agent(t, "agent", timed(1), func(ctx context.Context, _ string) (string, error) { return swallow(ctx, middle) }))
+		testkit.Failed(t, err, core.ReasonExhausted)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		told(t, st,
 			"agent:started(0) agent/middle:started(0) agent/middle/tool:started(0)",
 			"agent/middle/tool:interrupted(0,parent_timeout) agent/middle:interrupted(0,parent_timeout)",
@@ -299,28 +302,28 @@ func TestTimeoutOfTheParentInterruptsAllDescendants(t *testing.T) {
 }
 
 func TestGroupThatFailsFastInterruptsItsOtherBranches(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		slow := define(t, core.Spec{Kind: core.KindTool, Name: "slow"}, listening(time.Minute))
-		quick := define(t, core.Spec{Kind: core.KindTool, Name: "quick"}, attempts(func(ctx context.Context, _ string) (string, error) {
-			return "", errors.Join(errBoom, pause(ctx, time.Second))
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		slow := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "slow"}, testkit.Listening(time.Minute))
+		quick := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "quick"}, testkit.Attempts(func(ctx context.Context, _ string) (string, error) {
+			return "", errors.Join(errBoom, testkit.Pause(ctx, time.Second))
 		}))
-		out, err := call(ctx, agent(t, steady, func(ctx context.Context, _ string) (string, error) {
+		out, err := testkit.Call(ctx, testkit.Agent(t, "agent", steady, func(ctx context.Context, _ string) (string, error) {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "all"}, func(ctx context.Context) (string, error) {
-				_, err := call(ctx, slow)
-				interrupted(t, err, core.InterruptGroup)
-				is(t, err, errBoom)
+				_, err := testkit.Call(ctx, slow)
+				testkit.Interrupted(t, err, core.InterruptGroup)
+				assert.ErrorIs(t, err, errBoom)
 				return "", err
 			}, func(ctx context.Context) (string, error) {
 				<-time.After(time.Millisecond) // the other has begun
-				_, err := call(ctx, quick)
-				failed(t, err, core.ReasonPermanent)
+				_, err := testkit.Call(ctx, quick)
+				testkit.Failed(t, err, core.ReasonPermanent)
 				return "", err
 			})
-			failed(t, err, core.ReasonPermanent)
+			testkit.Failed(t, err, core.ReasonPermanent)
 			return "out", nil // the agent copes with it
 		}))
-		completed(t, out, err)
+		testkit.Completed(t, out, err)
 		toldInAnyOrder(t, st,
 			"agent:started(0) agent/group:all:started(0) agent/group:all/1:started(0) agent/group:all/2:started(0)",
 			"agent/group:all/1/slow:started(0) agent/group:all/2/quick:started(0)",
@@ -331,15 +334,17 @@ func TestGroupThatFailsFastInterruptsItsOtherBranches(t *testing.T) {
 }
 
 func TestGroupThatFailsFastSuspendsWhatIsInsideItsBranches(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		d := nested(t, steady, steady, listening(time.Minute), swallow)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		d := nested(t, steady, steady, testkit.Listening(time.Minute), swallow)
 		_, err := actors.Parallel(ctx, actors.Group{Name: "all"}, func(ctx context.Context) (string, error) {
-			_, err := call(ctx, d)
-			interrupted(t, err, core.InterruptGroup)
+			_, err := testkit.Call(ctx, d)
+			testkit.Interrupted(t, err, core.InterruptGroup)
 			return "", err
-		}, func(ctx context.Context) (string, error) { return "", errors.Join(pause(ctx, time.Second), errBoom) })
-		is(t, err, errBoom)
+		}, func(ctx context.Context) (string, error) {
+			return "", errors.Join(testkit.Pause(ctx, time.Second), errBoom)
+		})
+		assert.ErrorIs(t, err, errBoom)
 		toldInAnyOrder(t, st,
 			"group:all:started(0) group:all/1:started(0) group:all/2:started(0) group:all/1/agent:started(0) group:all/1/agent/tool:started(0)",
 			"group:all/2:failed(0,permanent,unknown)",
@@ -349,15 +354,15 @@ func TestGroupThatFailsFastSuspendsWhatIsInsideItsBranches(t *testing.T) {
 }
 
 func TestInterruptOfTheRunInAGroupSuspendsTheParent(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
-		_, err := call(ctx, nested(t, steady, steady, listening(time.Minute), func(ctx context.Context, d *definition) (string, error) {
+		_, err := testkit.Call(ctx, nested(t, steady, steady, testkit.Listening(time.Minute), func(ctx context.Context, d *testkit.Definition) (string, error) {
 			_, err := actors.Map(ctx, actors.Group{Name: "all"}, d, []string{"in"})
-			interrupted(t, err, core.InterruptUser)
+			testkit.Interrupted(t, err, core.InterruptUser)
 			return "out", nil
 		}))
-		interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, core.InterruptUser)
 		told(t, st, "agent:started(0) agent/group:all:started(0) agent/group:all/1:started(0) agent/group:all/1:interrupted(0,user)",
 			"agent/group:all:interrupted(0,user) agent:interrupted(0,user)")
 	})
@@ -365,27 +370,28 @@ func TestInterruptOfTheRunInAGroupSuspendsTheParent(t *testing.T) {
 
 func TestCallersOwnCancellationFailsTheChildAndNotTheParent(t *testing.T) {
 	for name, tt := range map[string]struct {
-		h    handler
+		h    testkit.Handler
 		want string
 	}{
-		"in the handler":              {listening(time.Minute), "agent/tool:started(0) agent/tool:failed(0,canceled,canceled)"},
-		"in a wait":                   {fail(core.WithRetryAfter(errFlaky, time.Minute)), "agent/tool:started(0) agent/tool:failed(0,retry,connection) agent/tool:retrying(1,1m0s,retry_after) agent/tool:failed(0,canceled,connection)"},
-		"ignored by a successful one": {deaf(time.Minute), "agent/tool:started(0) agent/tool:completed(0)"},
+		"in the handler":              {testkit.Listening(time.Minute), "agent/tool:started(0) agent/tool:failed(0,canceled,canceled)"},
+		"in a wait":                   {testkit.Fail(core.WithRetryAfter(errFlaky, time.Minute)), "agent/tool:started(0) agent/tool:failed(0,retry,connection) agent/tool:retrying(1,1m0s,retry_after) agent/tool:failed(0,canceled,connection)"},
+		"ignored by a successful one": {testkit.Deaf(time.Minute), "agent/tool:started(0) agent/tool:completed(0)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				st, ctx := run(t)
-				out, err := call(ctx, nested(t, steady, steady, tt.h, func(ctx context.Context, d *definition) (string, error) {
+			testkit.Bubble(t, func(t *testing.T) {
+				st, ctx := testkit.Run(t)
+				out, err := testkit.Call(ctx, nested(t, steady, steady, tt.h, func(ctx context.Context, d *testkit.Definition) (string, error) {
 					ctx, cancel := context.WithCancel(ctx)
 					defer cancel()
 					time.AfterFunc(time.Second, cancel)
-					if _, err := call(ctx, d); err != nil {
-						failed(t, err, core.ReasonCanceled)
-						is(t, err, core.ErrCanceled, context.Canceled)
+					if _, err := testkit.Call(ctx, d); err != nil {
+						testkit.Failed(t, err, core.ReasonCanceled)
+						assert.ErrorIs(t, err, core.ErrCanceled)
+						assert.ErrorIs(t, err, context.Canceled)
 					}
 					return "out", nil
 				}))
-				completed(t, out, err)
+				testkit.Completed(t, out, err)
 				told(t, st, "agent:started(0) "+tt.want+" agent:completed(0)")
 			})
 		})
@@ -393,39 +399,39 @@ func TestCallersOwnCancellationFailsTheChildAndNotTheParent(t *testing.T) {
 }
 
 func TestCallersOwnCancellationBeforeTheCallFailsItWithoutAnAttempt(t *testing.T) {
-	st, ctx := run(t)
-	out, err := call(ctx, nested(t, steady, steady, succeed, func(ctx context.Context, d *definition) (string, error) {
+	st, ctx := testkit.Run(t)
+	out, err := testkit.Call(ctx, nested(t, steady, steady, testkit.Succeed, func(ctx context.Context, d *testkit.Definition) (string, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
-		_, err := call(ctx, d)
-		equal(t, "attempts", failed(t, err, core.ReasonCanceled).Attempts, 0)
+		_, err := testkit.Call(ctx, d)
+		assert.Equal(t, 0, testkit.Failed(t, err, core.ReasonCanceled).Attempts, "attempts")
 		return "out", nil
 	}))
-	completed(t, out, err)
+	testkit.Completed(t, out, err)
 	told(t, st, "agent:started(0) agent/tool:failed(0,canceled,canceled,@entry) agent:completed(0)")
 }
 
 func TestRunsInterruptWinsOverTheCallersOwnCancellation(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		_, err := call(ctx, nested(t, steady, steady, listening(time.Minute), func(ctx context.Context, d *definition) (string, error) {
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		_, err := testkit.Call(ctx, nested(t, steady, steady, testkit.Listening(time.Minute), func(ctx context.Context, d *testkit.Definition) (string, error) {
 			ctx, cancel := context.WithCancel(ctx)
 			st.Interrupt(core.InterruptUser, "", "")
 			cancel()
-			_, err := call(ctx, d)
-			interrupted(t, err, core.InterruptUser)
+			_, err := testkit.Call(ctx, d)
+			testkit.Interrupted(t, err, core.InterruptUser)
 			return "", err
 		}))
-		interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, core.InterruptUser)
 		told(t, st, "agent:started(0) agent/tool:interrupted(0,user,@entry) agent:interrupted(0,user)")
 	})
 }
 
 func TestInterruptedErrorOfARunIsSharedByItsCalls(t *testing.T) {
-	st, ctx := run(t)
+	st, ctx := testkit.Run(t)
 	st.Interrupt("budget", "too dear", "meter")
-	_, one := call(ctx, tool(t, steady, succeed))
-	_, two := call(ctx, tool(t, steady, succeed))
-	equal(t, "reason", interrupted(t, one, "budget").Message, "too dear")
-	equal(t, "error", one.Error(), two.Error())
+	_, one := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed))
+	_, two := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed))
+	assert.Equal(t, "too dear", testkit.Interrupted(t, one, "budget").Message, "reason")
+	assert.Equal(t, two.Error(), one.Error(), "error")
 }

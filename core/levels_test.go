@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -32,13 +35,13 @@ func atLevels(t *testing.T, kind core.Kind, set [levels]*core.RetryConfig) []cor
 	if cfg := set[kindLevel]; cfg != nil {
 		options = append(options, state.WithRetryFor(kind, *cfg))
 	}
-	st, ctx := run(t, options...)
-	e := define(t, core.Spec{Kind: kind, Name: "actor", Retry: set[actorLevel]}, fail(errFlaky)).Event()
+	st, ctx := testkit.Run(t, options...)
+	e := testkit.Define(t, core.Spec{Kind: kind, Name: "actor", Retry: set[actorLevel]}, testkit.Fail(errFlaky)).Event()
 	if cfg := set[eventLevel]; cfg != nil {
 		e = e.WithRetry(*cfg)
 	}
 	_, err := e.Execute(ctx, "in")
-	failed(t, err, core.ReasonExhausted)
+	testkit.Failed(t, err, core.ReasonExhausted)
 	return calls(st)
 }
 
@@ -58,12 +61,12 @@ func TestMostSpecificLevelDecidesAlone(t *testing.T) {
 				}
 			}
 			t.Run(fmt.Sprint(kind, names), func(t *testing.T) {
-				bubble(t, func(t *testing.T) {
+				testkit.Bubble(t, func(t *testing.T) {
 					records := atLevels(t, kind, set)
 					last := records[len(records)-1]
-					equal(t, "attempts", last.TotalAttempts(), winner+2)
-					equal(t, "max attempts", last.MaxAttempts, winner+2)
-					equal(t, "first delay", records[1].Delay, time.Duration(winner+1)*time.Minute)
+					assert.Equal(t, winner+2, last.TotalAttempts(), "attempts")
+					assert.Equal(t, winner+2, last.MaxAttempts, "max attempts")
+					assert.Equal(t, time.Duration(winner+1)*time.Minute, records[1].Delay, "first delay")
 				})
 			})
 		}
@@ -73,15 +76,15 @@ func TestMostSpecificLevelDecidesAlone(t *testing.T) {
 func TestDisabledLevelEndsTheSearch(t *testing.T) {
 	for level := range levels {
 		t.Run(levelNames[level], func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
 				var set [levels]*core.RetryConfig
 				set[level] = &once
 				for below := level + 1; below < levels; below++ {
 					set[below] = &core.RetryConfig{MaxAttempts: 5}
 				}
 				records := atLevels(t, core.KindTool, set)
-				equal(t, "attempts", records[len(records)-1].TotalAttempts(), 1)
-				equal(t, "max attempts", records[0].MaxAttempts, 1)
+				assert.Equal(t, 1, records[len(records)-1].TotalAttempts(), "attempts")
+				assert.Equal(t, 1, records[0].MaxAttempts, "max attempts")
 			})
 		})
 	}
@@ -89,36 +92,36 @@ func TestDisabledLevelEndsTheSearch(t *testing.T) {
 
 func TestLevelAboveADisabledOneDecides(t *testing.T) {
 	for level := range levels - 1 {
-		bubble(t, func(t *testing.T) {
+		testkit.Bubble(t, func(t *testing.T) {
 			var set [levels]*core.RetryConfig
 			set[level] = &core.RetryConfig{MaxAttempts: 2}
 			for below := level + 1; below < levels; below++ {
 				set[below] = &once
 			}
 			records := atLevels(t, core.KindTool, set)
-			equal(t, levelNames[level], records[len(records)-1].TotalAttempts(), 2)
+			assert.Equal(t, 2, records[len(records)-1].TotalAttempts(), levelNames[level])
 		})
 	}
 }
 
 func TestEmptyConfigurationIsSetToo(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		records := atLevels(t, core.KindAgent, [levels]*core.RetryConfig{eventLevel: {}, globalLevel: &once})
-		equal(t, "attempts", records[len(records)-1].TotalAttempts(), 3)
+		assert.Equal(t, 3, records[len(records)-1].TotalAttempts(), "attempts")
 	})
 }
 
 func TestBuiltInLevelDependsOnTheKind(t *testing.T) {
 	for kind, want := range map[core.Kind]int{core.KindTool: 3, core.KindLLM: 3, core.KindAgent: 1} {
-		bubble(t, func(t *testing.T) {
+		testkit.Bubble(t, func(t *testing.T) {
 			records := atLevels(t, kind, [levels]*core.RetryConfig{})
-			equal(t, kind.String(), records[len(records)-1].TotalAttempts(), want)
+			assert.Equal(t, want, records[len(records)-1].TotalAttempts(), kind.String())
 		})
 	}
 }
 
 func TestBuiltInDelaysAreExponentialFromOneSecondWithJitter(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		records := atLevels(t, core.KindTool, [levels]*core.RetryConfig{})
 		var ds []time.Duration
 		for _, r := range records {
@@ -136,10 +139,10 @@ func TestBuiltInDelaysAreExponentialFromOneSecondWithJitter(t *testing.T) {
 }
 
 func TestKindLevelIsForItsKindOnly(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t, state.WithRetryFor(core.KindLLM, core.RetryConfig{MaxAttempts: 7}))
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t, state.WithRetryFor(core.KindLLM, core.RetryConfig{MaxAttempts: 7}))
 		for _, kind := range []core.Kind{core.KindTool, core.KindLLM, core.KindAgent} {
-			_, _ = call(ctx, define(t, core.Spec{Kind: kind, Name: "actor"}, fail(errFlaky)))
+			_, _ = testkit.Call(ctx, testkit.Define(t, core.Spec{Kind: kind, Name: "actor"}, testkit.Fail(errFlaky)))
 		}
 		var got []int
 		for _, r := range calls(st) {
@@ -154,14 +157,14 @@ func TestKindLevelIsForItsKindOnly(t *testing.T) {
 }
 
 func TestConfigurationIsCopiedWhereItIsGiven(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		cfg := core.RetryConfig{MaxAttempts: 2, RetryOn: []core.Matcher{core.MatchIs(errBoom)}}
-		d := define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &cfg}, fail(errBoom))
+		d := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &cfg}, testkit.Fail(errBoom))
 		cfg.MaxAttempts, cfg.RetryOn[0] = 9, core.MatchIs(errFlaky)
-		st, ctx := run(t)
-		_, err := call(ctx, d)
-		equal(t, "attempts", failed(t, err, core.ReasonExhausted).Attempts, 2)
-		equal(t, "delays", len(delays(st)), 1)
-		equal(t, "spec", d.Spec().Retry.MaxAttempts, 2)
+		st, ctx := testkit.Run(t)
+		_, err := testkit.Call(ctx, d)
+		assert.Equal(t, 2, testkit.Failed(t, err, core.ReasonExhausted).Attempts, "attempts")
+		assert.Len(t, delays(st), 1, "delays")
+		assert.Equal(t, 2, d.Spec().Retry.MaxAttempts, "spec")
 	})
 }

@@ -10,21 +10,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
 func TestAThousandGoroutinesInOneRun(t *testing.T) {
 	const goroutines = 1000
 	var seen []core.Record // by the publisher, one goroutine at a time
-	st := state.New(state.WithPublisher(publish(func(r core.Record) { seen = append(seen, r) })))
+	st := state.New(state.WithPublisher(testkit.Publisher(func(r core.Record) { seen = append(seen, r) })))
 	ctx := st.Context(t.Context())
-	child := define(t, core.Spec{Kind: core.KindTool, Name: "child"}, succeed)
+	child := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "child"}, testkit.Succeed)
 	cfg := atOnce
 	cfg.AttemptTimeout = time.Hour
-	d := agent(t, cfg, func(ctx context.Context, _ string) (string, error) {
+	d := testkit.Agent(t, "agent", cfg, func(ctx context.Context, _ string) (string, error) {
 		st.Log(slog.LevelInfo, "line", nil)
-		if out, err := call(ctx, child); err != nil {
+		if out, err := testkit.Call(ctx, child); err != nil {
 			return out, err
 		}
 		if core.ScopeOf(ctx).Attempt() == 0 {
@@ -35,8 +38,8 @@ func TestAThousandGoroutinesInOneRun(t *testing.T) {
 	var wg sync.WaitGroup
 	for range goroutines {
 		wg.Go(func() {
-			out, err := call(ctx, d)
-			completed(t, out, err)
+			out, err := testkit.Call(ctx, d)
+			testkit.Completed(t, out, err)
 		})
 	}
 	wg.Wait()
@@ -45,8 +48,8 @@ func TestAThousandGoroutinesInOneRun(t *testing.T) {
 	records := st.Records()
 	// Of each call: started, failed, retrying, started, completed; two lines;
 	// two calls inside of started, completed. And the run's first and last.
-	equal(t, "records", len(records), goroutines*11+2)
-	equal(t, "seen", len(seen), len(records))
+	assert.Len(t, records, goroutines*11+2, "records")
+	assert.Len(t, seen, len(records), "seen")
 	roots := make(map[string]int)
 	for i, r := range records {
 		if r.Seq != uint64(i+1) {
@@ -64,7 +67,7 @@ func TestAThousandGoroutinesInOneRun(t *testing.T) {
 			roots[r.Address.String()]++
 		}
 	}
-	equal(t, "addresses", len(roots), 3*goroutines)
+	assert.Len(t, roots, 3*goroutines, "addresses")
 	for a, n := range roots {
 		if n != 1 {
 			t.Errorf("%s completed %d times", a, n)
@@ -73,43 +76,43 @@ func TestAThousandGoroutinesInOneRun(t *testing.T) {
 }
 
 func TestParallelCallsInsideOneAttemptHaveAddressesOfTheirOwn(t *testing.T) {
-	st, ctx := run(t)
-	child := define(t, core.Spec{Kind: core.KindTool, Name: "child"}, succeed)
-	out, err := call(ctx, agent(t, once, func(ctx context.Context, _ string) (string, error) {
+	st, ctx := testkit.Run(t)
+	child := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "child"}, testkit.Succeed)
+	out, err := testkit.Call(ctx, testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 		var wg sync.WaitGroup
 		for range 200 {
 			wg.Go(func() {
-				out, err := call(ctx, child)
-				completed(t, out, err)
+				out, err := testkit.Call(ctx, child)
+				testkit.Completed(t, out, err)
 				core.AddUsage(ctx, core.Usage{InputTokens: 1})
 			})
 		}
 		wg.Wait()
 		return "out", nil
 	}))
-	completed(t, out, err)
+	testkit.Completed(t, out, err)
 	records := calls(st)
-	equal(t, "addresses", len(addresses(records)), 201)
-	equal(t, "usage", records[len(records)-1].Detail.Usage.InputTokens, 200)
+	assert.Len(t, addresses(records), 201, "addresses")
+	assert.Equal(t, 200, records[len(records)-1].Detail.Usage.InputTokens, "usage")
 }
 
 func TestCallWithoutATimeoutRunsOnTheGoroutineOfItsCaller(t *testing.T) {
 	for _, inRun := range []bool{false, true} {
-		bubble(t, func(t *testing.T) {
+		testkit.Bubble(t, func(t *testing.T) {
 			ctx := t.Context()
 			if inRun {
-				_, ctx = run(t)
+				_, ctx = testkit.Run(t)
 			}
 			before, meanwhile, stack := runtime.NumGoroutine(), 0, ""
-			out, err := call(ctx, tool(t, steady, attempts(fail(errFlaky), func(context.Context, string) (string, error) {
+			out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Attempts(testkit.Fail(errFlaky), func(context.Context, string) (string, error) {
 				meanwhile, stack = runtime.NumGoroutine(), string(debug.Stack())
 				return "out", nil
 			})))
-			completed(t, out, err)
+			testkit.Completed(t, out, err)
 			if meanwhile > before { // fewer if others that just ended were still counted
 				t.Errorf("in a run: %v; %d goroutines became %d", inRun, before, meanwhile)
 			}
-			if !strings.Contains(stack, "TestCallWithoutATimeoutRunsOnTheGoroutineOfItsCaller(") && !strings.Contains(stack, "bubble.func1") {
+			if !strings.Contains(stack, "TestCallWithoutATimeoutRunsOnTheGoroutineOfItsCaller(") && !strings.Contains(stack, "testkit.Bubble.func1") {
 				t.Errorf("in a run: %v; the handler runs elsewhere:\n%s", inRun, stack)
 			}
 		})
@@ -118,7 +121,7 @@ func TestCallWithoutATimeoutRunsOnTheGoroutineOfItsCaller(t *testing.T) {
 
 func TestSuccessfulCallAllocatesNextToNothing(t *testing.T) {
 	succeed := func(_ context.Context, in int) (int, error) { return in, nil }
-	e := define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, succeed).Event()
+	e := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, succeed).Event()
 	allocations := func(ctx context.Context) float64 {
 		return testing.AllocsPerRun(2000, func() {
 			if _, err := e.Execute(ctx, 1); err != nil {
@@ -129,7 +132,7 @@ func TestSuccessfulCallAllocatesNextToNothing(t *testing.T) {
 	if n := allocations(t.Context()); n > 2 {
 		t.Errorf("%v allocations outside a run; want 2", n)
 	}
-	_, ctx := run(t, state.WithPublisher(publish(func(core.Record) {})))
+	_, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(core.Record) {})))
 	if n := allocations(ctx); n > 1 {
 		t.Errorf("%v allocations in a run; want 1", n)
 	}

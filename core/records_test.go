@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -16,36 +19,36 @@ func TestRecordsOfACallAreInOrder(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		retry   core.RetryConfig
-		handler handler
+		handler testkit.Handler
 		want    string
 		reason  core.Reason // none if it completes
 	}{
 		{
-			"first-time success", steady, succeed,
+			"first-time success", steady, testkit.Succeed,
 			"started(0) completed(0)", core.ReasonNone,
 		},
 		{
-			"success after two failures", steady, failing(2, errFlaky),
+			"success after two failures", steady, testkit.Failing(2, errFlaky),
 			"started(0) failed(0,retry,connection) retrying(1,1s) started(1) failed(1,retry,connection) retrying(2,2s) started(2) completed(2)", core.ReasonNone,
 		},
 		{
-			"exhaustion", steady, fail(errFlaky),
+			"exhaustion", steady, testkit.Fail(errFlaky),
 			"started(0) failed(0,retry,connection) retrying(1,1s) started(1) failed(1,retry,connection) retrying(2,2s) started(2) failed(2,exhausted,connection)", core.ReasonExhausted,
 		},
 		{
-			"one attempt", once, fail(errFlaky),
+			"one attempt", once, testkit.Fail(errFlaky),
 			"started(0) failed(0,exhausted,connection)", core.ReasonExhausted,
 		},
 		{
-			"unknown error", steady, fail(errBoom),
+			"unknown error", steady, testkit.Fail(errBoom),
 			"started(0) failed(0,permanent,unknown)", core.ReasonPermanent,
 		},
 		{
-			"permanent error", steady, fail(core.Permanent(errFlaky)),
+			"permanent error", steady, testkit.Fail(core.Permanent(errFlaky)),
 			"started(0) failed(0,permanent,permanent)", core.ReasonPermanent,
 		},
 		{
-			"permanent error after a transient one", steady, attempts(fail(errFlaky), fail(core.Permanent(errBoom))),
+			"permanent error after a transient one", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Fail(core.Permanent(errBoom))),
 			"started(0) failed(0,retry,connection) retrying(1,1s) started(1) failed(1,permanent,permanent)", core.ReasonPermanent,
 		},
 		{
@@ -53,20 +56,20 @@ func TestRecordsOfACallAreInOrder(t *testing.T) {
 			"started(0) failed(0,panic,panic)", core.ReasonPanic,
 		},
 		{
-			"no delay", atOnce, failing(1, errFlaky),
+			"no delay", atOnce, testkit.Failing(1, errFlaky),
 			"started(0) failed(0,retry,connection) retrying(1,0s) started(1) completed(1)", core.ReasonNone,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				st, ctx := run(t)
-				out, err := call(ctx, tool(t, tt.retry, tt.handler))
+			testkit.Bubble(t, func(t *testing.T) {
+				st, ctx := testkit.Run(t)
+				out, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.retry, tt.handler))
 				told(t, st, tt.want)
 				if tt.reason == core.ReasonNone {
-					completed(t, out, err)
+					testkit.Completed(t, out, err)
 				} else {
-					failed(t, err, tt.reason)
-					equal(t, "output", out, "")
+					testkit.Failed(t, err, tt.reason)
+					assert.Empty(t, out, "output")
 				}
 			})
 		})
@@ -74,94 +77,95 @@ func TestRecordsOfACallAreInOrder(t *testing.T) {
 }
 
 func TestRecordsOfAFailureWithAndWithoutATimeoutAreTheSame(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		limited := steady
 		limited.AttemptTimeout, limited.RetryTimeout = time.Minute, time.Hour
-		for _, h := range []func() handler{
-			func() handler { return succeed },
-			func() handler { return failing(2, errFlaky) },
-			func() handler { return fail(errBoom) },
-			func() handler { return fail(errFlaky) },
-			func() handler { return func(context.Context, string) (string, error) { panic("oops") } },
+		for _, h := range []func() testkit.Handler{
+			func() testkit.Handler { return testkit.Succeed },
+			func() testkit.Handler { return testkit.Failing(2, errFlaky) },
+			func() testkit.Handler { return testkit.Fail(errBoom) },
+			func() testkit.Handler { return testkit.Fail(errFlaky) },
+			func() testkit.Handler { return func(context.Context, string) (string, error) { panic("oops") } },
 		} {
-			plain, ctx := run(t)
-			_, errPlain := call(ctx, tool(t, steady, h()))
-			timed, ctx := run(t)
-			_, errTimed := call(ctx, tool(t, limited, h()))
+			plain, ctx := testkit.Run(t)
+			_, errPlain := testkit.Call(ctx, testkit.Tool(t, "tool", steady, h()))
+			timed, ctx := testkit.Run(t)
+			_, errTimed := testkit.Call(ctx, testkit.Tool(t, "tool", limited, h()))
 			told(t, timed, story(plain))
-			equal(t, "error", fmt.Sprint(errTimed), fmt.Sprint(errPlain))
+			assert.Equal(t, fmt.Sprint(errPlain), fmt.Sprint(errTimed), "error")
 		}
 	})
 }
 
 func TestPreconditionFailureIsNotRetried(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		asked, ran := 0, 0
-		d := tool(t, core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}, counted(&ran, succeed)).
+		d := testkit.Tool(t, "tool", core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}, testkit.Counted(&ran, testkit.Succeed)).
 			Require(func(context.Context, string) error { asked++; return errFlaky })
-		_, err := call(ctx, d)
+		_, err := testkit.Call(ctx, d)
 		told(t, st, "failed(0,precondition,invalid,@precondition)")
-		e := failed(t, err, core.ReasonPrecondition)
-		is(t, err, core.ErrPrecondition, errFlaky)
-		equal(t, "attempts", e.Attempts, 0)
-		equal(t, "stage", e.Stage, core.StagePrecondition)
-		equal(t, "asked", asked, 1)
-		equal(t, "handler ran", ran, 0)
+		e := testkit.Failed(t, err, core.ReasonPrecondition)
+		assert.ErrorIs(t, err, core.ErrPrecondition)
+		assert.ErrorIs(t, err, errFlaky)
+		assert.Equal(t, 0, e.Attempts, "attempts")
+		assert.Equal(t, core.StagePrecondition, e.Stage, "stage")
+		assert.Equal(t, 1, asked, "asked")
+		assert.Equal(t, 0, ran, "handler ran")
 	})
 }
 
 func TestPreconditionsRunOncePerCall(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
 		var order []string
-		d := tool(t, steady, failing(2, errFlaky)).
+		d := testkit.Tool(t, "tool", steady, testkit.Failing(2, errFlaky)).
 			Require(func(context.Context, string) error { order = append(order, "first"); return nil }).
 			Require(func(context.Context, string) error { order = append(order, "second"); return nil })
-		out, err := call(ctx, d)
-		completed(t, out, err)
-		equal(t, "asked", strings.Join(order, " "), "first second")
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
+		assert.Equal(t, "first second", strings.Join(order, " "), "asked")
 	})
 }
 
 func TestFirstFailedPreconditionEndsTheCall(t *testing.T) {
-	_, ctx := run(t)
+	_, ctx := testkit.Run(t)
 	asked := 0
-	d := tool(t, steady, succeed).
+	d := testkit.Tool(t, "tool", steady, testkit.Succeed).
 		Require(func(context.Context, string) error { return errBoom }).
 		Require(func(context.Context, string) error { asked++; return nil })
-	_, err := call(ctx, d)
-	is(t, err, errBoom)
-	equal(t, "second asked", asked, 0)
+	_, err := testkit.Call(ctx, d)
+	assert.ErrorIs(t, err, errBoom)
+	assert.Equal(t, 0, asked, "second asked")
 }
 
 func TestPostconditionFailureRunsTheHandlerAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		ran, asked := 0, 0
-		d := tool(t, steady, counted(&ran, succeed)).
+		d := testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).
 			Ensure(func(_ context.Context, in, out string) error {
-				equal(t, "input", in, "in")
-				equal(t, "output", out, "out")
+				assert.Equal(t, "in", in, "input")
+				assert.Equal(t, "out", out, "output")
 				if asked++; asked == 1 {
 					return errBoom
 				}
 				return nil
 			})
-		out, err := call(ctx, d)
-		completed(t, out, err)
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
 		told(t, st, "started(0) failed(0,retry,condition,@postcondition) retrying(1,1s) started(1) completed(1)")
-		equal(t, "handler ran", ran, 2)
-		equal(t, "asked", asked, 2)
+		assert.Equal(t, 2, ran, "handler ran")
+		assert.Equal(t, 2, asked, "asked")
 	})
 }
 
 func TestPostconditionIsNotAskedAboutAFailure(t *testing.T) {
-	_, ctx := run(t)
+	_, ctx := testkit.Run(t)
 	asked := 0
-	_, err := call(ctx, tool(t, steady, fail(errBoom)).Ensure(func(context.Context, string, string) error { asked++; return nil }))
-	failed(t, err, core.ReasonPermanent)
-	equal(t, "asked", asked, 0)
+	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errBoom)).Ensure(func(context.Context, string, string) error { asked++; return nil }))
+	testkit.Failed(t, err, core.ReasonPermanent)
+	assert.Equal(t, 0, asked, "asked")
 }
 
 func TestPostconditionThatNeverHoldsFailsTheCall(t *testing.T) {
@@ -177,12 +181,13 @@ func TestPostconditionThatNeverHoldsFailsTheCall(t *testing.T) {
 		{"permanent", twice, core.Permanent(errBoom), "started(0) failed(0,condition,permanent,@postcondition)", core.ReasonCondition},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				st, ctx := run(t)
-				_, err := call(ctx, tool(t, tt.retry, succeed).Ensure(func(context.Context, string, string) error { return tt.err }))
+			testkit.Bubble(t, func(t *testing.T) {
+				st, ctx := testkit.Run(t)
+				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.retry, testkit.Succeed).Ensure(func(context.Context, string, string) error { return tt.err }))
 				told(t, st, tt.want)
-				failed(t, err, tt.reason)
-				is(t, err, core.ErrCondition, errBoom)
+				testkit.Failed(t, err, tt.reason)
+				assert.ErrorIs(t, err, core.ErrCondition)
+				assert.ErrorIs(t, err, errBoom)
 			})
 		})
 	}
@@ -209,20 +214,20 @@ func large(context.Context, string) (string, error) {
 }
 
 func TestArtifactFailureRunsTheHandlerAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		s := &shelf{failures: 1, err: errBoom}
-		st, ctx := run(t, state.WithArtifacts(s))
+		st, ctx := testkit.Run(t, state.WithArtifacts(s))
 		ran := 0
-		out, err := call(ctx, tool(t, steady, counted(&ran, large)))
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, large)))
 		if err != nil || len(out) != inline+1 {
 			t.Fatal(len(out), err)
 		}
 		told(t, st, "started(0) failed(0,retry,artifact,@artifact) retrying(1,1s) started(1) completed(1)")
-		equal(t, "handler ran", ran, 2)
-		equal(t, "kept", len(s.kept), 1)
+		assert.Equal(t, 2, ran, "handler ran")
+		assert.Len(t, s.kept, 1, "kept")
 		last := calls(st)[4]
-		equal(t, "reference", last.Detail.Artifact, "artifact-1")
-		equal(t, "inline output", len(last.Detail.Output), 0)
+		assert.Equal(t, "artifact-1", last.Detail.Artifact, "reference")
+		assert.Empty(t, last.Detail.Output, "inline output")
 		var back string
 		if err := core.Decode(s.kept[0], &back); err != nil || back != out {
 			t.Errorf("the artifact is not the output: %v", err)
@@ -231,27 +236,29 @@ func TestArtifactFailureRunsTheHandlerAgain(t *testing.T) {
 }
 
 func TestArtifactThatCannotBeStoredFailsTheCall(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t, state.WithArtifacts(&shelf{failures: 9, err: errBoom}))
-		_, err := call(ctx, tool(t, once, large))
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t, state.WithArtifacts(&shelf{failures: 9, err: errBoom}))
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, large))
 		told(t, st, "started(0) failed(0,storage,artifact,@artifact)")
-		failed(t, err, core.ReasonStorage)
-		is(t, err, core.ErrStorage, errBoom)
+		testkit.Failed(t, err, core.ReasonStorage)
+		assert.ErrorIs(t, err, core.ErrStorage)
+		assert.ErrorIs(t, err, errBoom)
 
-		st, ctx = run(t, state.WithArtifacts(&shelf{failures: 9, err: errBoom}))
-		_, err = call(ctx, tool(t, twice, large))
+		st, ctx = testkit.Run(t, state.WithArtifacts(&shelf{failures: 9, err: errBoom}))
+		_, err = testkit.Call(ctx, testkit.Tool(t, "tool", twice, large))
 		told(t, st, "started(0) failed(0,retry,artifact,@artifact) retrying(1,1s) started(1) failed(1,exhausted,artifact,@artifact)")
-		failed(t, err, core.ReasonExhausted)
-		is(t, err, core.ErrStorage, errBoom)
+		testkit.Failed(t, err, core.ReasonExhausted)
+		assert.ErrorIs(t, err, core.ErrStorage)
+		assert.ErrorIs(t, err, errBoom)
 	})
 }
 
 func TestSmallOutputIsNoArtifact(t *testing.T) {
 	s := new(shelf)
-	_, ctx := run(t, state.WithArtifacts(s))
-	out, err := call(ctx, tool(t, steady, succeed))
-	completed(t, out, err)
-	equal(t, "kept", len(s.kept), 0)
+	_, ctx := testkit.Run(t, state.WithArtifacts(s))
+	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed))
+	testkit.Completed(t, out, err)
+	assert.Empty(t, s.kept, "kept")
 }
 
 type panickingShelf struct{}
@@ -268,26 +275,26 @@ func TestPanicsBecomeErrorsWithTheirStack(t *testing.T) {
 	panicking := func(context.Context, string) (string, error) { panic(errBoom) }
 	for _, tt := range []struct {
 		name string
-		d    *definition
+		d    *testkit.Definition
 		want string
 	}{
-		{"handler", tool(t, every, panicking), "started(0) failed(0,panic,panic)"},
-		{"handler with a timeout", tool(t, timed, panicking), "started(0) failed(0,panic,panic)"},
-		{"precondition", tool(t, every, succeed).Require(func(context.Context, string) error { panic(errBoom) }), "failed(0,panic,panic,@precondition)"},
-		{"postcondition", tool(t, every, succeed).Ensure(func(context.Context, string, string) error { panic(errBoom) }), "started(0) failed(0,panic,panic,@postcondition)"},
-		{"RetryWhen about a failure", tool(t, when, fail(errFlaky)), "started(0) failed(0,panic,panic)"},
-		{"RetryWhen about a success", tool(t, when, succeed), "started(0) failed(0,panic,panic)"},
-		{"StopWhen", tool(t, stop, fail(errFlaky)), "started(0) failed(0,panic,panic)"},
-		{"Matcher", tool(t, matcher, fail(errFlaky)), "started(0) failed(0,panic,panic)"},
-		{"artifact storage", tool(t, every, large), "started(0) failed(0,panic,panic,@artifact)"},
+		{"handler", testkit.Tool(t, "tool", every, panicking), "started(0) failed(0,panic,panic)"},
+		{"handler with a timeout", testkit.Tool(t, "tool", timed, panicking), "started(0) failed(0,panic,panic)"},
+		{"precondition", testkit.Tool(t, "tool", every, testkit.Succeed).Require(func(context.Context, string) error { panic(errBoom) }), "failed(0,panic,panic,@precondition)"},
+		{"postcondition", testkit.Tool(t, "tool", every, testkit.Succeed).Ensure(func(context.Context, string, string) error { panic(errBoom) }), "started(0) failed(0,panic,panic,@postcondition)"},
+		{"RetryWhen about a failure", testkit.Tool(t, "tool", when, testkit.Fail(errFlaky)), "started(0) failed(0,panic,panic)"},
+		{"RetryWhen about a success", testkit.Tool(t, "tool", when, testkit.Succeed), "started(0) failed(0,panic,panic)"},
+		{"StopWhen", testkit.Tool(t, "tool", stop, testkit.Fail(errFlaky)), "started(0) failed(0,panic,panic)"},
+		{"Matcher", testkit.Tool(t, "tool", matcher, testkit.Fail(errFlaky)), "started(0) failed(0,panic,panic)"},
+		{"artifact storage", testkit.Tool(t, "tool", every, large), "started(0) failed(0,panic,panic,@artifact)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				st, ctx := run(t, state.WithArtifacts(panickingShelf{}))
-				_, err := call(ctx, tt.d)
+			testkit.Bubble(t, func(t *testing.T) {
+				st, ctx := testkit.Run(t, state.WithArtifacts(panickingShelf{}))
+				_, err := testkit.Call(ctx, tt.d)
 				told(t, st, tt.want)
-				failed(t, err, core.ReasonPanic)
-				is(t, err, core.ErrPanic)
+				testkit.Failed(t, err, core.ReasonPanic)
+				assert.ErrorIs(t, err, core.ErrPanic)
 				var p *core.PanicError
 				if !errors.As(err, &p) {
 					t.Fatalf("no *core.PanicError in %v", err)
@@ -304,20 +311,22 @@ func TestPanicsBecomeErrorsWithTheirStack(t *testing.T) {
 }
 
 func TestPanicWithAnErrorIsThatError(t *testing.T) {
-	_, ctx := run(t)
-	_, err := call(ctx, tool(t, steady, func(context.Context, string) (string, error) { panic(errBoom) }))
-	is(t, err, core.ErrPanic, errBoom)
+	_, ctx := testkit.Run(t)
+	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, func(context.Context, string) (string, error) { panic(errBoom) }))
+	assert.ErrorIs(t, err, core.ErrPanic)
+	assert.ErrorIs(t, err, errBoom)
 }
 
 func TestPanicWhileJudgingKeepsTheJudgedError(t *testing.T) {
-	_, ctx := run(t)
-	_, err := call(ctx, tool(t, core.RetryConfig{RetryWhen: func(core.Attempt) bool { panic("oops") }}, fail(errBoom)))
-	is(t, err, core.ErrPanic, errBoom)
+	_, ctx := testkit.Run(t)
+	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{RetryWhen: func(core.Attempt) bool { panic("oops") }}, testkit.Fail(errBoom)))
+	assert.ErrorIs(t, err, core.ErrPanic)
+	assert.ErrorIs(t, err, errBoom)
 }
 
 func TestRetryWhenMakesAnotherAttemptOfASuccess(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		n := 0
 		poll := func(context.Context, string) (string, error) {
 			n++
@@ -325,22 +334,22 @@ func TestRetryWhenMakesAnotherAttemptOfASuccess(t *testing.T) {
 		}
 		cfg := steady
 		cfg.RetryWhen = func(a core.Attempt) bool {
-			equal(t, "number", a.Number, n)
+			assert.Equal(t, n, a.Number, "number")
 			return a.Output == "pending"
 		}
-		out, err := call(ctx, tool(t, cfg, poll))
-		completed(t, out, err)
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, poll))
+		testkit.Completed(t, out, err)
 		told(t, st, "started(0) failed(0,retry,unknown) retrying(1,1s) started(1) failed(1,retry,unknown) retrying(2,2s) started(2) completed(2)")
 	})
 }
 
 func TestPollingThatNeverEndsIsExhausted(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		cfg := twice
 		cfg.RetryWhen = func(core.Attempt) bool { return true }
-		_, err := call(ctx, tool(t, cfg, succeed))
-		failed(t, err, core.ReasonExhausted)
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Succeed))
+		testkit.Failed(t, err, core.ReasonExhausted)
 		told(t, st, "started(0) failed(0,retry,unknown) retrying(1,1s) started(1) failed(1,exhausted,unknown)")
 	})
 }
@@ -349,34 +358,34 @@ func TestStopWhenEndsPolling(t *testing.T) {
 	cfg := atOnce
 	cfg.RetryWhen = func(core.Attempt) bool { return true }
 	cfg.StopWhen = func(core.Attempt) bool { return true }
-	_, ctx := run(t)
-	out, err := call(ctx, tool(t, cfg, succeed))
-	completed(t, out, err)
+	_, ctx := testkit.Run(t)
+	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Succeed))
+	testkit.Completed(t, out, err)
 }
 
 func TestSuccessThatRetryWhenRefusesIsNoFailedPostcondition(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		cfg := core.RetryConfig{MaxAttempts: 1, RetryWhen: func(core.Attempt) bool { return true }}
-		d := tool(t, cfg, succeed).Ensure(func(context.Context, string, string) error { return nil })
-		_, err := call(ctx, d)
+		d := testkit.Tool(t, "tool", cfg, testkit.Succeed).Ensure(func(context.Context, string, string) error { return nil })
+		_, err := testkit.Call(ctx, d)
 		told(t, st, "started(0) failed(0,exhausted,unknown)")
-		isNot(t, err, core.ErrCondition)
+		assert.NotErrorIs(t, err, core.ErrCondition)
 	})
 }
 
 func TestRecordsTellAttemptsDelaysAndTimes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t, state.WithRunID("run-7"))
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t, state.WithRunID("run-7"))
 		start := time.Now().UTC().Round(0)
-		d := tool(t, steady, attempts(
+		d := testkit.Tool(t, "tool", steady, testkit.Attempts(
 			func(ctx context.Context, _ string) (string, error) {
-				return "", errors.Join(pause(ctx, 3*time.Second), errFlaky)
+				return "", errors.Join(testkit.Pause(ctx, 3*time.Second), errFlaky)
 			},
-			listening(4*time.Second),
+			testkit.Listening(4*time.Second),
 		))
-		out, err := call(ctx, d)
-		completed(t, out, err)
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
 		records := calls(st)
 		if len(records) != 5 {
 			t.Fatal(story(st))
@@ -390,38 +399,38 @@ func TestRecordsTellAttemptsDelaysAndTimes(t *testing.T) {
 			{Time: start.Add(8 * second), Status: core.StatusCompleted, Attempt: 1, Duration: 4 * second, Elapsed: 8 * second},
 		} {
 			got := records[i]
-			equal(t, "run", got.RunID, "run-7")
-			equal(t, "seq", got.Seq, uint64(i+2)) // 1 begins the run
-			equal(t, "time", got.Time, want.Time)
-			equal(t, "name", got.Name, "tool")
-			equal(t, "kind", got.Kind, core.KindTool)
-			equal(t, "address", got.Address.String(), "tool")
-			equal(t, "status", got.Status, want.Status)
-			equal(t, "attempt", got.Attempt, want.Attempt)
-			equal(t, "is retry", got.IsRetry(), want.Attempt > 0)
-			equal(t, "max attempts", got.MaxAttempts, 3)
-			equal(t, "will retry", got.WillRetry, want.WillRetry)
-			equal(t, "duration", got.Duration, want.Duration)
-			equal(t, "elapsed", got.Elapsed, want.Elapsed)
-			equal(t, "delay", got.Delay, want.Delay)
+			assert.Equal(t, "run-7", got.RunID, "run")
+			assert.Equal(t, uint64(i+2), got.Seq, "seq") // 1 begins the run
+			assert.Equal(t, want.Time, got.Time, "time")
+			assert.Equal(t, "tool", got.Name, "name")
+			assert.Equal(t, core.KindTool, got.Kind, "kind")
+			assert.Equal(t, "tool", got.Address.String(), "address")
+			assert.Equal(t, want.Status, got.Status, "status")
+			assert.Equal(t, want.Attempt, got.Attempt, "attempt")
+			assert.Equal(t, want.Attempt > 0, got.IsRetry(), "is retry")
+			assert.Equal(t, 3, got.MaxAttempts, "max attempts")
+			assert.Equal(t, want.WillRetry, got.WillRetry, "will retry")
+			assert.Equal(t, want.Duration, got.Duration, "duration")
+			assert.Equal(t, want.Elapsed, got.Elapsed, "elapsed")
+			assert.Equal(t, want.Delay, got.Delay, "delay")
 			if want.Delay > 0 {
-				equal(t, "next attempt", got.NextAttemptAt(), start.Add(4*second))
-				is(t, got.Err, errFlaky)
+				assert.Equal(t, start.Add(4*second), got.NextAttemptAt(), "next attempt")
+				assert.ErrorIs(t, got.Err, errFlaky)
 			} else {
-				equal(t, "next attempt", got.NextAttemptAt(), time.Time{})
+				assert.Equal(t, time.Time{}, got.NextAttemptAt(), "next attempt")
 			}
-			equal(t, "outcome", got.IsOutcome(), i == 4)
-			equal(t, "suspension", got.IsSuspension(), false)
+			assert.Equal(t, i == 4, got.IsOutcome(), "outcome")
+			assert.False(t, got.IsSuspension(), "suspension")
 		}
-		equal(t, "total attempts", records[4].TotalAttempts(), 2)
+		assert.Equal(t, 2, records[4].TotalAttempts(), "total attempts")
 	})
 }
 
 func TestUsageIsInTheRecordThatEndsTheAttempt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		n := 0
-		d := tool(t, steady, func(ctx context.Context, _ string) (string, error) {
+		d := testkit.Tool(t, "tool", steady, func(ctx context.Context, _ string) (string, error) {
 			n++
 			core.AddUsage(ctx, core.Usage{InputTokens: n, Cost: 0.5})
 			core.AddUsage(ctx, core.Usage{OutputTokens: 10 * n})
@@ -430,18 +439,18 @@ func TestUsageIsInTheRecordThatEndsTheAttempt(t *testing.T) {
 			}
 			return "out", nil
 		})
-		out, err := call(ctx, d)
-		completed(t, out, err)
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
 		records := calls(st)
-		equal(t, "of the failure", records[1].Detail.Usage, core.Usage{InputTokens: 1, OutputTokens: 10, Cost: 0.5})
-		equal(t, "of the success", records[4].Detail.Usage, core.Usage{InputTokens: 2, OutputTokens: 20, Cost: 0.5})
+		assert.Equal(t, core.Usage{InputTokens: 1, OutputTokens: 10, Cost: 0.5}, records[1].Detail.Usage, "of the failure")
+		assert.Equal(t, core.Usage{InputTokens: 2, OutputTokens: 20, Cost: 0.5}, records[4].Detail.Usage, "of the success")
 	})
 }
 
 func TestPayloadsAreInputAndOutput(t *testing.T) {
-	st, ctx := run(t, state.WithPayloads())
-	out, err := call(ctx, tool(t, steady, succeed))
-	completed(t, out, err)
+	st, ctx := testkit.Run(t, state.WithPayloads())
+	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed))
+	testkit.Completed(t, out, err)
 	records := calls(st)
 	var got string
 	if err := core.Decode(records[0].Detail.Input, &got); err != nil || got != "in" {
@@ -451,22 +460,22 @@ func TestPayloadsAreInputAndOutput(t *testing.T) {
 		t.Errorf("output %q, %v", got, err)
 	}
 	want, _ := core.HashOf("in")
-	equal(t, "hash", records[0].Detail.InputHash, want)
+	assert.Equal(t, want, records[0].Detail.InputHash, "hash")
 }
 
 func TestValueWithoutEncodingIsNotRetried(t *testing.T) {
 	every := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}
-	st, ctx := run(t, state.WithPayloads())
-	d := define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &every}, func(context.Context, string) (any, error) { return func() {}, nil })
+	st, ctx := testkit.Run(t, state.WithPayloads())
+	d := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &every}, func(context.Context, string) (any, error) { return func() {}, nil })
 	_, err := d.Event().Execute(ctx, "in")
 	told(t, st, "started(0) failed(0,permanent,invalid,@encode)")
-	failed(t, err, core.ReasonPermanent)
+	testkit.Failed(t, err, core.ReasonPermanent)
 
-	st, ctx = run(t, state.WithPayloads())
+	st, ctx = testkit.Run(t, state.WithPayloads())
 	ran := 0
-	e := define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &every}, func(context.Context, func()) (string, error) { ran++; return "", nil })
+	e := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &every}, func(context.Context, func()) (string, error) { ran++; return "", nil })
 	_, err = e.Event().Execute(ctx, func() {})
 	told(t, st, "failed(0,permanent,invalid,@entry)")
-	failed(t, err, core.ReasonPermanent)
-	equal(t, "handler ran", ran, 0)
+	testkit.Failed(t, err, core.ReasonPermanent)
+	assert.Equal(t, 0, ran, "handler ran")
 }

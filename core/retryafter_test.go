@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 )
 
 func TestParseRetryAfter(t *testing.T) {
@@ -48,8 +51,8 @@ func TestParseRetryAfter(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, ok := core.ParseRetryAfter(func(h string) string { return tt.header[h] }, now)
-			equal(t, "delay", got, tt.want)
-			equal(t, "ok", ok, tt.want > 0)
+			assert.Equal(t, tt.want, got, "delay")
+			assert.Equal(t, tt.want > 0, ok, "ok")
 		})
 	}
 }
@@ -88,8 +91,8 @@ func TestRetryAfterIsFoundInTheChain(t *testing.T) {
 		"marked":  core.Retryable(core.WithRetryAfter(errBoom, time.Second)),
 	} {
 		d, ok := core.RetryAfter(err)
-		equal(t, name, d, time.Second)
-		equal(t, name, ok, true)
+		assert.Equal(t, time.Second, d, name)
+		assert.True(t, ok, name)
 	}
 	for name, err := range map[string]error{"nil": nil, "none": errBoom, "zero": asksForTime{0}, "negative": asksForTime{-time.Second}} {
 		if _, ok := core.RetryAfter(err); ok {
@@ -100,29 +103,29 @@ func TestRetryAfterIsFoundInTheChain(t *testing.T) {
 		t.Error("nil became", err)
 	}
 	err := core.WithRetryAfter(errBoom, time.Second)
-	is(t, err, errBoom)
-	equal(t, "text", err.Error(), "boom")
+	assert.ErrorIs(t, err, errBoom)
+	assert.Equal(t, "boom", err.Error(), "text")
 }
 
 func TestRetryAfterDoesNotMakeAnErrorRetryable(t *testing.T) {
-	st, ctx := run(t)
-	_, err := call(ctx, tool(t, steady, fail(core.WithRetryAfter(errBoom, time.Second))))
-	failed(t, err, core.ReasonPermanent)
+	st, ctx := testkit.Run(t)
+	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(core.WithRetryAfter(errBoom, time.Second))))
+	testkit.Failed(t, err, core.ReasonPermanent)
 	told(t, st, "started(0) failed(0,permanent,unknown)")
 }
 
 func TestRetryAfterIsAFloorThatIsNeitherJitteredNorCapped(t *testing.T) {
 	for _, jitter := range []core.Jitter{core.NoJitter, 0, 1, core.FullJitter, core.DecorrelatedJitter} {
-		bubble(t, func(t *testing.T) {
-			st, ctx := run(t)
-			elapsed := stopwatch()
+		testkit.Bubble(t, func(t *testing.T) {
+			st, ctx := testkit.Run(t)
+			elapsed := testkit.Stopwatch()
 			cfg := core.RetryConfig{Jitter: jitter, MaxDelay: 10 * time.Second}
-			out, err := call(ctx, tool(t, cfg, failing(1, core.WithRetryAfter(errFlaky, 40*time.Second))))
-			completed(t, out, err)
-			equal(t, "time", elapsed(), 40*time.Second)
+			out, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Failing(1, core.WithRetryAfter(errFlaky, 40*time.Second))))
+			testkit.Completed(t, out, err)
+			assert.Equal(t, 40*time.Second, elapsed(), "time")
 			told(t, st, "started(0) failed(0,retry,connection) retrying(1,40s,retry_after) started(1) completed(1)")
 			for _, r := range calls(st)[1:3] {
-				equal(t, "source", r.DelaySource, core.SourceServer)
+				assert.Equal(t, core.SourceServer, r.DelaySource, "source")
 			}
 		})
 	}
@@ -130,10 +133,10 @@ func TestRetryAfterIsAFloorThatIsNeitherJitteredNorCapped(t *testing.T) {
 
 func TestRetryAfterBelowTheBackoffChangesNothing(t *testing.T) {
 	for _, after := range []time.Duration{time.Millisecond, time.Second} {
-		bubble(t, func(t *testing.T) {
-			st, ctx := run(t)
-			out, err := call(ctx, tool(t, steady, failing(1, core.WithRetryAfter(errFlaky, after))))
-			completed(t, out, err)
+		testkit.Bubble(t, func(t *testing.T) {
+			st, ctx := testkit.Run(t)
+			out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Failing(1, core.WithRetryAfter(errFlaky, after))))
+			testkit.Completed(t, out, err)
 			told(t, st, "started(0) failed(0,retry,connection) retrying(1,1s) started(1) completed(1)")
 		})
 	}
@@ -161,40 +164,42 @@ func TestRetryAfterThatIsTooLongFailsTheCallAtOnce(t *testing.T) {
 		{"less than the time left", total(30 * time.Second), 29 * time.Second, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				st, ctx := run(t)
-				elapsed := stopwatch()
-				out, err := call(ctx, tool(t, tt.cfg, failing(1, core.WithRetryAfter(errFlaky, tt.after))))
+			testkit.Bubble(t, func(t *testing.T) {
+				st, ctx := testkit.Run(t)
+				elapsed := testkit.Stopwatch()
+				out, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.cfg, testkit.Failing(1, core.WithRetryAfter(errFlaky, tt.after))))
 				if !tt.fails {
-					completed(t, out, err)
+					testkit.Completed(t, out, err)
 					return
 				}
-				failed(t, err, core.ReasonRetryAfterTooLong)
-				is(t, err, core.ErrRetryAfterTooLong, errFlaky)
+				testkit.Failed(t, err, core.ReasonRetryAfterTooLong)
+				assert.ErrorIs(t, err, core.ErrRetryAfterTooLong)
+				assert.ErrorIs(t, err, errFlaky)
 				told(t, st, "started(0) failed(0,retry_after_too_long,connection)")
-				equal(t, "time", elapsed(), 0)
+				assert.Equal(t, time.Duration(0), elapsed(), "time")
 			})
 		})
 	}
 }
 
 func TestRetryAfterBeyondTheDeadlineOfTheCallersOwnFailsTheCallAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
-		elapsed := stopwatch()
-		_, err := call(ctx, nested(t, once, steady, fail(core.WithRetryAfter(errFlaky, 31*time.Second)), within(30*time.Second)))
-		is(t, err, core.ErrDeadline, errFlaky)
-		equal(t, "time", elapsed(), 0)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
+		elapsed := testkit.Stopwatch()
+		_, err := testkit.Call(ctx, nested(t, once, steady, testkit.Fail(core.WithRetryAfter(errFlaky, 31*time.Second)), within(30*time.Second)))
+		assert.ErrorIs(t, err, core.ErrDeadline)
+		assert.ErrorIs(t, err, errFlaky)
+		assert.Equal(t, time.Duration(0), elapsed(), "time")
 	})
 }
 
 func TestRetryAfterOfTheLastAttemptIsNotWaitedFor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
-		elapsed := stopwatch()
-		_, err := call(ctx, tool(t, once, fail(core.WithRetryAfter(errFlaky, time.Hour))))
-		failed(t, err, core.ReasonExhausted)
-		equal(t, "time", elapsed(), 0)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
+		elapsed := testkit.Stopwatch()
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Fail(core.WithRetryAfter(errFlaky, time.Hour))))
+		testkit.Failed(t, err, core.ReasonExhausted)
+		assert.Equal(t, time.Duration(0), elapsed(), "time")
 	})
 }
 
@@ -225,14 +230,14 @@ func TestErrorWhoseMethodsPanicFailsTheCall(t *testing.T) {
 		"status after a total timeout": {total(time.Second), (*slip)(nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
 				defer func() {
 					if p := recover(); p != nil {
 						t.Errorf("Execute panicked: %v", p)
 					}
 				}()
-				_, ctx := run(t)
-				_, err := call(ctx, tool(t, tt.cfg, attempts(func(ctx context.Context, _ string) (string, error) {
+				_, ctx := testkit.Run(t)
+				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.cfg, testkit.Attempts(func(ctx context.Context, _ string) (string, error) {
 					if tt.cfg.RetryTimeout > 0 {
 						<-ctx.Done()
 					}

@@ -7,7 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 )
 
 // ended is the error of a call that fails and waits, and is cancelled after a
@@ -21,51 +24,54 @@ func ended(t *testing.T, ctx context.Context, deadline time.Duration) error {
 		ctx, end = context.WithTimeout(ctx, deadline)
 		defer end()
 	}
-	d := tool(t, core.RetryConfig{Jitter: core.NoJitter, InitialDelay: 8 * time.Second}, fail(errFlaky))
+	d := testkit.Tool(t, "tool", core.RetryConfig{Jitter: core.NoJitter, InitialDelay: 8 * time.Second}, testkit.Fail(errFlaky))
 	stop := time.AfterFunc(time.Second, func() { cancel(errBoom) })
 	defer stop.Stop()
-	_, err := call(ctx, d)
+	_, err := testkit.Call(ctx, d)
 	return err
 }
 
 func TestErrorOfACallThatWasCancelledTellsWhatCameBefore(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
 		err := ended(t, ctx, 0)
-		is(t, err, context.Canceled, errBoom, errFlaky)
-		equal(t, "text", err.Error(), "tool: canceled: boom; before that: "+errFlaky.Error())
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.ErrorIs(t, err, errBoom)
+		assert.ErrorIs(t, err, errFlaky)
+		assert.Equal(t, "tool: canceled: boom; before that: "+errFlaky.Error(), err.Error(), "text")
 	})
 }
 
 func TestCancelledCallOutsideARunIsCanceledWhateverTheCause(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		err := ended(t, t.Context(), 0)
-		interrupted(t, err, core.InterruptContext)
-		is(t, err, context.Canceled, errBoom)
-		isNot(t, &core.InterruptedError{Reason: core.InterruptUser}, context.Canceled)
-		isNot(t, &core.InterruptedError{Reason: core.InterruptContext, Cause: context.DeadlineExceeded}, context.Canceled)
+		testkit.Interrupted(t, err, core.InterruptContext)
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.ErrorIs(t, err, errBoom)
+		assert.NotErrorIs(t, &core.InterruptedError{Reason: core.InterruptUser}, context.Canceled)
+		assert.NotErrorIs(t, &core.InterruptedError{Reason: core.InterruptContext, Cause: context.DeadlineExceeded}, context.Canceled)
 	})
 }
 
 func TestDeadlineThatIsAheadIsToldAsSuch(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		for _, ctx := range []context.Context{t.Context(), inRun(t)} {
 			err := ended(t, ctx, 5*time.Second)
-			failed(t, err, core.ReasonDeadline)
-			equal(t, "text", err.Error(), "tool: deadline (the next delay of 8s does not fit before that of the context given to this call, 5s from now): "+errFlaky.Error())
+			testkit.Failed(t, err, core.ReasonDeadline)
+			assert.Equal(t, "tool: deadline (the next delay of 8s does not fit before that of the context given to this call, 5s from now): "+errFlaky.Error(), err.Error(), "text")
 		}
 	})
 }
 
 func inRun(t *testing.T) context.Context {
 	t.Helper()
-	_, ctx := run(t)
+	_, ctx := testkit.Run(t)
 	return ctx
 }
 
 // A text is one line of a log.
 func TestErrorsOfCallsHaveNoLinesOfTheirOwn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		cfg := timed(2)
 		cfg.StopWhen = func(a core.Attempt) bool {
 			if a.Number == 2 {
@@ -73,12 +79,12 @@ func TestErrorsOfCallsHaveNoLinesOfTheirOwn(t *testing.T) {
 			}
 			return false
 		}
-		_, err := call(inRun(t), tool(t, cfg, attempts(fail(errFlaky), listening(time.Hour))))
-		is(t, err, context.DeadlineExceeded)
+		_, err := testkit.Call(inRun(t), testkit.Tool(t, "tool", cfg, testkit.Attempts(testkit.Fail(errFlaky), testkit.Listening(time.Hour))))
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		if strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q has lines", err)
 		}
 		var panicked *core.PanicError
-		equal(t, "panic", errors.As(err, &panicked), true)
+		assert.True(t, errors.As(err, &panicked), "panic")
 	})
 }

@@ -9,7 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -27,23 +30,24 @@ func total(d time.Duration) core.RetryConfig {
 }
 
 func TestAttemptTimeoutEndsTheContextOfTheHandler(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		elapsed := stopwatch()
-		d := tool(t, timed(2), func(ctx context.Context, _ string) (string, error) {
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		elapsed := testkit.Stopwatch()
+		d := testkit.Tool(t, "tool", timed(2), func(ctx context.Context, _ string) (string, error) {
 			at, ok := ctx.Deadline()
-			equal(t, "has a deadline", ok, true)
-			equal(t, "deadline", time.Until(at), 10*time.Second)
-			is(t, context.Cause(pauseIn(ctx)), context.DeadlineExceeded)
-			is(t, ctx.Err(), context.DeadlineExceeded)
+			assert.True(t, ok, "has a deadline")
+			assert.Equal(t, 10*time.Second, time.Until(at), "deadline")
+			assert.ErrorIs(t, context.Cause(pauseIn(ctx)), context.DeadlineExceeded)
+			assert.ErrorIs(t, ctx.Err(), context.DeadlineExceeded)
 			return "", ctx.Err()
 		})
-		_, err := call(ctx, d)
+		_, err := testkit.Call(ctx, d)
 		told(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) failed(1,exhausted,timeout)")
-		failed(t, err, core.ReasonExhausted)
-		is(t, err, context.DeadlineExceeded, core.ErrExhausted)
-		equal(t, "time", elapsed(), 21*time.Second)
-		equal(t, "abandoned", st.Stats().Abandoned, 0)
+		testkit.Failed(t, err, core.ReasonExhausted)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorIs(t, err, core.ErrExhausted)
+		assert.Equal(t, 21*time.Second, elapsed(), "time")
+		assert.Equal(t, int64(0), st.Stats().Abandoned, "abandoned")
 		var e *core.TimeoutError
 		if !errors.As(err, &e) || e.Limit != 10*time.Second || !e.Timeout() {
 			t.Errorf("%v holds no TimeoutError of 10s", err)
@@ -52,23 +56,23 @@ func TestAttemptTimeoutEndsTheContextOfTheHandler(t *testing.T) {
 }
 
 func TestDeadlineIsTheSameWheneverItIsAskedFor(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
 		begin := time.Now()
-		d := tool(t, timed(1), func(ctx context.Context, _ string) (string, error) {
+		d := testkit.Tool(t, "tool", timed(1), func(ctx context.Context, _ string) (string, error) {
 			for range 3 {
-				if err := pause(ctx, time.Second); err != nil {
+				if err := testkit.Pause(ctx, time.Second); err != nil {
 					return "", err
 				}
 				at, _ := ctx.Deadline()
-				equal(t, "deadline", at.Sub(begin), 10*time.Second)
+				assert.Equal(t, 10*time.Second, at.Sub(begin), "deadline")
 				again, _ := ctx.Deadline()
-				equal(t, "asked again", again, at)
+				assert.Equal(t, at, again, "asked again")
 			}
 			return "out", nil
 		})
-		out, err := call(ctx, d)
-		completed(t, out, err)
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
 	})
 }
 
@@ -81,108 +85,109 @@ func pauseIn(ctx context.Context) context.Context {
 }
 
 func TestWhatAHandlerSaysAfterItsTimeIsKept(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
-		_, err := call(ctx, tool(t, timed(1), func(ctx context.Context, _ string) (string, error) {
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(1), func(ctx context.Context, _ string) (string, error) {
 			<-ctx.Done()
 			return "", errBoom
 		}))
-		is(t, err, errBoom, context.DeadlineExceeded)
+		assert.ErrorIs(t, err, errBoom)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
 
 func TestSuccessAfterItsTimeIsAFailure(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		d := tool(t, timed(2), attempts(deaf(10*time.Second+grace/2), succeed)).
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		d := testkit.Tool(t, "tool", timed(2), testkit.Attempts(testkit.Deaf(10*time.Second+grace/2), testkit.Succeed)).
 			Ensure(func(context.Context, string, string) error { return nil })
-		out, err := call(ctx, d)
-		completed(t, out, err)
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
 		told(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
 	})
 }
 
 func TestHandlerThatDoesNotListenIsAbandoned(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		elapsed := stopwatch()
-		out, err := call(ctx, tool(t, timed(2), attempts(deaf(time.Minute), succeed)))
-		completed(t, out, err)
-		equal(t, "time", elapsed(), 11*time.Second+grace)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		elapsed := testkit.Stopwatch()
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(2), testkit.Attempts(testkit.Deaf(time.Minute), testkit.Succeed)))
+		testkit.Completed(t, out, err)
+		assert.Equal(t, 11*time.Second+grace, elapsed(), "time")
 		told(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
-		equal(t, "abandoned", st.Stats().Abandoned, 1)
-		equal(t, "late returns", st.Stats().LateReturns, 0)
+		assert.Equal(t, int64(1), st.Stats().Abandoned, "abandoned")
+		assert.Equal(t, int64(0), st.Stats().LateReturns, "late returns")
 
 		<-time.After(time.Hour)
-		equal(t, "late returns in the end", st.Stats().LateReturns, 1)
+		assert.Equal(t, int64(1), st.Stats().LateReturns, "late returns in the end")
 		told(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
 	})
 }
 
 func TestNothingOfAnAbandonedAttemptLandsLater(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		shelf := new(shelf)
-		st, ctx := run(t, state.WithArtifacts(shelf))
-		child := define(t, core.Spec{Kind: core.KindTool, Name: "child"}, deaf(20*time.Second))
+		st, ctx := testkit.Run(t, state.WithArtifacts(shelf))
+		child := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "child"}, testkit.Deaf(20*time.Second))
 		done := make(chan struct{})
-		d := tool(t, timed(2), attempts(func(ctx context.Context, in string) (string, error) {
+		d := testkit.Tool(t, "tool", timed(2), testkit.Attempts(func(ctx context.Context, in string) (string, error) {
 			defer close(done)
 			// This call is under way when the attempt is abandoned …
-			_, err := call(ctx, child)
-			is(t, err, core.ErrAttemptOver)
+			_, err := testkit.Call(ctx, child)
+			assert.ErrorIs(t, err, core.ErrAttemptOver)
 			// … and all of this comes later.
-			_, err = call(ctx, child)
-			is(t, err, core.ErrAttemptOver)
-			is(t, state.Put(ctx, "key", "late"), core.ErrAttemptOver)
-			is(t, state.PutStepResult(ctx, "step", "late"), core.ErrAttemptOver)
+			_, err = testkit.Call(ctx, child)
+			assert.ErrorIs(t, err, core.ErrAttemptOver)
+			assert.ErrorIs(t, state.Put(ctx, "key", "late"), core.ErrAttemptOver)
+			assert.ErrorIs(t, state.PutStepResult(ctx, "step", "late"), core.ErrAttemptOver)
 			state.From(ctx).Log(slog.LevelInfo, "late", nil)
 			core.AddUsage(ctx, core.Usage{InputTokens: 1000})
 			return large(ctx, in)
-		}, succeed))
-		out, err := call(ctx, d)
-		completed(t, out, err)
+		}, testkit.Succeed))
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
 		<-done
 		synctest.Wait()
 		told(t, st,
 			"tool:started(0) tool/child:started(0) tool:failed(0,retry,timeout) tool:retrying(1,1s)",
 			"tool:started(1) tool:completed(1)")
-		equal(t, "records", len(st.Records()), 7) // these and the run's first
+		assert.Len(t, st.Records(), 7, "records") // these and the run's first
 		if v, ok, err := state.Get[string](ctx, "key"); ok || err != nil {
 			t.Errorf("a value of the abandoned attempt is there: %q, %v", v, err)
 		}
-		equal(t, "late returns", st.Stats().LateReturns, 1)
-		equal(t, "artifacts", len(shelf.kept), 0)
+		assert.Equal(t, int64(1), st.Stats().LateReturns, "late returns")
+		assert.Empty(t, shelf.kept, "artifacts")
 	})
 }
 
 func TestRunCompletesAlthoughAnAbandonedAttemptLeftACallBehind(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		child := define(t, core.Spec{Kind: core.KindTool, Name: "child"}, deaf(time.Minute))
-		out, err := call(ctx, tool(t, timed(2), attempts(func(ctx context.Context, _ string) (string, error) { return call(ctx, child) }, succeed)))
-		completed(t, out, err)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		child := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "child"}, testkit.Deaf(time.Minute))
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(2), testkit.Attempts(func(ctx context.Context, _ string) (string, error) { return testkit.Call(ctx, child) }, testkit.Succeed)))
+		testkit.Completed(t, out, err)
 		<-time.After(time.Hour)
-		elapsed := stopwatch()
+		elapsed := testkit.Stopwatch()
 		st.Close()
-		equal(t, "status", st.Status(), state.StatusCompleted)
-		equal(t, "time to close", elapsed(), 0)
+		assert.Equal(t, state.StatusCompleted, st.Status(), "status")
+		assert.Equal(t, time.Duration(0), elapsed(), "time to close")
 	})
 }
 
 func TestCallAfterItsParentReturnedIsRefused(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		child := define(t, core.Spec{Kind: core.KindTool, Name: "child"}, succeed)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		child := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "child"}, testkit.Succeed)
 		late := make(chan error)
-		_, err := call(ctx, agent(t, once, func(ctx context.Context, _ string) (string, error) {
+		_, err := testkit.Call(ctx, testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 			go func() {
 				<-time.After(time.Second)
-				_, err := call(ctx, child)
+				_, err := testkit.Call(ctx, child)
 				late <- err
 			}()
 			return "out", nil
 		}))
-		is(t, <-late, core.ErrAttemptOver)
+		assert.ErrorIs(t, <-late, core.ErrAttemptOver)
 		told(t, st, "started(0) completed(0)")
 		if err != nil {
 			t.Error(err)
@@ -191,48 +196,48 @@ func TestCallAfterItsParentReturnedIsRefused(t *testing.T) {
 }
 
 func TestAbandonedHandlerDoesNotTouchTheNextAttemptsOutput(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
-		out, err := call(ctx, tool(t, timed(2), attempts(
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(2), testkit.Attempts(
 			func(context.Context, string) (string, error) { <-time.After(12 * time.Second); return "late", nil },
-			listening(5*time.Second), // from 11.05s to 16.05s
+			testkit.Listening(5*time.Second), // from 11.05s to 16.05s
 		)))
-		completed(t, out, err)
+		testkit.Completed(t, out, err)
 	})
 }
 
 func TestAttemptTimeoutCoversThePostconditions(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		d := tool(t, timed(2), succeed).Ensure(func(ctx context.Context, _, _ string) error { return pause(ctx, time.Minute) })
-		_, err := call(ctx, d)
-		failed(t, err, core.ReasonExhausted)
-		is(t, err, context.DeadlineExceeded)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		d := testkit.Tool(t, "tool", timed(2), testkit.Succeed).Ensure(func(ctx context.Context, _, _ string) error { return testkit.Pause(ctx, time.Minute) })
+		_, err := testkit.Call(ctx, d)
+		testkit.Failed(t, err, core.ReasonExhausted)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		for _, r := range calls(st) {
 			if r.Status == core.StatusFailed {
-				equal(t, "duration", r.Duration, 10*time.Second)
+				assert.Equal(t, 10*time.Second, r.Duration, "duration")
 			}
 		}
 	})
 }
 
 func TestAttemptTimeoutDoesNotCoverThePreconditions(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		d := tool(t, timed(1), listening(9*time.Second)).Require(func(ctx context.Context, _ string) error { return pause(ctx, time.Minute) })
-		out, err := call(ctx, d)
-		completed(t, out, err)
-		equal(t, "duration", calls(st)[1].Duration, 9*time.Second)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		d := testkit.Tool(t, "tool", timed(1), testkit.Listening(9*time.Second)).Require(func(ctx context.Context, _ string) error { return testkit.Pause(ctx, time.Minute) })
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
+		assert.Equal(t, 9*time.Second, calls(st)[1].Duration, "duration")
 	})
 }
 
 func TestAttemptTimeoutBeginsAfterASlowInterruptChecker(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t, state.WithInterruptChecker(func(ctx context.Context) (*core.InterruptedError, error) {
-			return nil, pause(ctx, 15*time.Second)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t, state.WithInterruptChecker(func(ctx context.Context) (*core.InterruptedError, error) {
+			return nil, testkit.Pause(ctx, 15*time.Second)
 		}))
-		out, err := call(ctx, tool(t, timed(1), listening(5*time.Second)))
-		completed(t, out, err)
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(1), testkit.Listening(5*time.Second)))
+		testkit.Completed(t, out, err)
 	})
 }
 
@@ -248,22 +253,22 @@ func TestAttemptTakesNoTimeOfWhatIsAskedBeforeIt(t *testing.T) {
 		options []state.Option
 	}{
 		"checker": {retry: atOnce, options: []state.Option{state.WithInterruptChecker(func(ctx context.Context) (*core.InterruptedError, error) {
-			return nil, pause(ctx, time.Second)
+			return nil, testkit.Pause(ctx, time.Second)
 		})}},
 		"RetryWhen": {retry: core.RetryConfig{InitialDelay: core.NoDelay, RetryWhen: slow}},
 		"StopWhen":  {retry: core.RetryConfig{InitialDelay: core.NoDelay, StopWhen: notYet}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				st, ctx := run(t, tt.options...)
-				_, err := call(ctx, tool(t, tt.retry, func(context.Context, string) (string, error) {
+			testkit.Bubble(t, func(t *testing.T) {
+				st, ctx := testkit.Run(t, tt.options...)
+				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.retry, func(context.Context, string) (string, error) {
 					<-time.After(time.Minute)
 					return "", errFlaky
 				}))
-				failed(t, err, core.ReasonExhausted)
+				testkit.Failed(t, err, core.ReasonExhausted)
 				for _, r := range calls(st) {
 					if r.Status == core.StatusFailed {
-						equal(t, "duration", r.Duration, time.Minute)
+						assert.Equal(t, time.Minute, r.Duration, "duration")
 					}
 				}
 			})
@@ -272,22 +277,22 @@ func TestAttemptTakesNoTimeOfWhatIsAskedBeforeIt(t *testing.T) {
 }
 
 func TestTimeoutWithoutRetryFailsTheCall(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		_, err := call(ctx, tool(t, core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, listening(time.Minute)))
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, testkit.Listening(time.Minute)))
 		told(t, st, "started(0) failed(0,exhausted,timeout)")
-		is(t, err, context.DeadlineExceeded)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
 
 func TestHandlerThatExitsItsGoroutineHasFailed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		_, err := call(ctx, tool(t, timed(3), func(context.Context, string) (string, error) {
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(3), func(context.Context, string) (string, error) {
 			exit()
 			return "out", nil
 		}))
-		failed(t, err, core.ReasonPanic)
+		testkit.Failed(t, err, core.ReasonPanic)
 		if !strings.Contains(err.Error(), "Goexit") {
 			t.Errorf("%q does not say what happened", err)
 		}
@@ -296,42 +301,43 @@ func TestHandlerThatExitsItsGoroutineHasFailed(t *testing.T) {
 }
 
 func TestRetryTimeoutCutsARunningAttempt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		elapsed := stopwatch()
-		_, err := call(ctx, tool(t, total(5*time.Second), listening(time.Minute)))
-		equal(t, "time", elapsed(), 5*time.Second)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		elapsed := testkit.Stopwatch()
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", total(5*time.Second), testkit.Listening(time.Minute)))
+		assert.Equal(t, 5*time.Second, elapsed(), "time")
 		told(t, st, "started(0) failed(0,retry_timeout,timeout)")
-		failed(t, err, core.ReasonRetryTimeout)
-		is(t, err, core.ErrRetryTimeout, context.DeadlineExceeded)
+		testkit.Failed(t, err, core.ReasonRetryTimeout)
+		assert.ErrorIs(t, err, core.ErrRetryTimeout)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
 
 func TestRetryTimeoutAbandonsAHandlerThatDoesNotListen(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		elapsed := stopwatch()
-		_, err := call(ctx, tool(t, total(5*time.Second), deaf(time.Minute)))
-		equal(t, "time", elapsed(), 5*time.Second+grace)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		elapsed := testkit.Stopwatch()
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", total(5*time.Second), testkit.Deaf(time.Minute)))
+		assert.Equal(t, 5*time.Second+grace, elapsed(), "time")
 		told(t, st, "started(0) failed(0,retry_timeout,timeout)")
-		failed(t, err, core.ReasonRetryTimeout)
-		equal(t, "abandoned", st.Stats().Abandoned, 1)
+		testkit.Failed(t, err, core.ReasonRetryTimeout)
+		assert.Equal(t, int64(1), st.Stats().Abandoned, "abandoned")
 	})
 }
 
 func TestEachAttemptHasWhatIsLeftOfRetryTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
 		cfg := total(15 * time.Second)
 		cfg.AttemptTimeout = 8 * time.Second
 		var left []time.Duration
-		_, err := call(ctx, tool(t, cfg, func(ctx context.Context, _ string) (string, error) {
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, func(ctx context.Context, _ string) (string, error) {
 			at, _ := ctx.Deadline()
 			left = append(left, time.Until(at))
 			<-ctx.Done()
 			return "", ctx.Err()
 		}))
-		failed(t, err, core.ReasonRetryTimeout)
+		testkit.Failed(t, err, core.ReasonRetryTimeout)
 		if len(left) != 2 || left[0] != 8*time.Second || left[1] != 6*time.Second {
 			t.Errorf("attempts had %v", left) // 8s, a wait of 1s, the 6s that are left
 		}
@@ -339,11 +345,12 @@ func TestEachAttemptHasWhatIsLeftOfRetryTimeout(t *testing.T) {
 }
 
 func TestRetryTimeoutThatCutsALaterAttemptKeepsTheLastErrorOfTheHandler(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
-		_, err := call(ctx, tool(t, total(5*time.Second), attempts(fail(core.Retryable(errBoom)), deaf(time.Minute))))
-		failed(t, err, core.ReasonRetryTimeout)
-		is(t, err, errBoom, core.ErrRetryTimeout)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", total(5*time.Second), testkit.Attempts(testkit.Fail(core.Retryable(errBoom)), testkit.Deaf(time.Minute))))
+		testkit.Failed(t, err, core.ReasonRetryTimeout)
+		assert.ErrorIs(t, err, errBoom)
+		assert.ErrorIs(t, err, core.ErrRetryTimeout)
 	})
 }
 
@@ -360,36 +367,38 @@ func TestWaitThatWouldReachRetryTimeoutIsNotBegun(t *testing.T) {
 		{"exactly at the end of the first wait", time.Second, "started(0) failed(0,retry_timeout,connection)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				st, ctx := run(t)
-				_, err := call(ctx, tool(t, total(tt.total), fail(errFlaky)))
+			testkit.Bubble(t, func(t *testing.T) {
+				st, ctx := testkit.Run(t)
+				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", total(tt.total), testkit.Fail(errFlaky)))
 				told(t, st, tt.want)
-				failed(t, err, core.ReasonRetryTimeout)
-				is(t, err, core.ErrRetryTimeout, context.DeadlineExceeded, errFlaky)
+				testkit.Failed(t, err, core.ReasonRetryTimeout)
+				assert.ErrorIs(t, err, core.ErrRetryTimeout)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.ErrorIs(t, err, errFlaky)
 			})
 		})
 	}
 }
 
 func TestFailureByRetryTimeoutDoesNotSleepFirst(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
-		elapsed := stopwatch()
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
+		elapsed := testkit.Stopwatch()
 		cfg := total(10 * time.Second)
 		cfg.InitialDelay = 11 * time.Second
-		_, err := call(ctx, tool(t, cfg, fail(errFlaky)))
-		failed(t, err, core.ReasonRetryTimeout)
-		equal(t, "time", elapsed(), 0)
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Fail(errFlaky)))
+		testkit.Failed(t, err, core.ReasonRetryTimeout)
+		assert.Equal(t, time.Duration(0), elapsed(), "time")
 	})
 }
 
 func TestRetryTimeoutCoversAttemptsAndWaitsOnly(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
-		d := tool(t, total(10*time.Second), listening(9*time.Second)).
-			Require(func(ctx context.Context, _ string) error { return pause(ctx, 8*time.Second) })
-		out, err := call(ctx, d)
-		completed(t, out, err)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
+		d := testkit.Tool(t, "tool", total(10*time.Second), testkit.Listening(9*time.Second)).
+			Require(func(ctx context.Context, _ string) error { return testkit.Pause(ctx, 8*time.Second) })
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
 	})
 }
 
@@ -411,16 +420,16 @@ func TestAttemptTimeoutOfTheActorWinsOverItsConfiguration(t *testing.T) {
 		{"none under a silent actor", core.Spec{Retry: &core.RetryConfig{}}, nil, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				_, ctx := run(t,
+			testkit.Bubble(t, func(t *testing.T) {
+				_, ctx := testkit.Run(t,
 					state.WithRetryFor(core.KindTool, core.RetryConfig{AttemptTimeout: kind}),
 					state.WithRetry(core.RetryConfig{AttemptTimeout: global}))
 				tt.spec.Kind, tt.spec.Name = core.KindTool, "tool"
-				e := define(t, tt.spec, func(ctx context.Context, _ string) (string, error) {
+				e := testkit.Define(t, tt.spec, func(ctx context.Context, _ string) (string, error) {
 					at, ok := ctx.Deadline()
-					equal(t, "has a deadline", ok, tt.want > 0)
+					assert.Equal(t, tt.want > 0, ok, "has a deadline")
 					if ok {
-						equal(t, "timeout", time.Until(at), tt.want)
+						assert.Equal(t, tt.want, time.Until(at), "timeout")
 					}
 					return "out", nil
 				}).Event()
@@ -428,31 +437,31 @@ func TestAttemptTimeoutOfTheActorWinsOverItsConfiguration(t *testing.T) {
 					e = e.WithRetry(*tt.ev)
 				}
 				out, err := e.Execute(ctx, "in")
-				completed(t, out, err)
+				testkit.Completed(t, out, err)
 			})
 		})
 	}
 }
 
 func TestContextOfAFinishedAttemptHasEnded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
 		stopped := make(chan struct{})
-		out, err := call(ctx, tool(t, timed(1), func(ctx context.Context, _ string) (string, error) {
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(1), func(ctx context.Context, _ string) (string, error) {
 			context.AfterFunc(ctx, func() { close(stopped) })
 			return "out", nil
 		}))
-		completed(t, out, err)
+		testkit.Completed(t, out, err)
 		<-stopped
 	})
 }
 
 // A precondition may leave something behind that still looks at its context.
 func TestContextOfAPreconditionMayBeWatchedOnDuringTheAttempt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
 		stop, stopped := make(chan struct{}), make(chan struct{})
-		d := tool(t, timed(1), listening(time.Second)).Require(func(ctx context.Context, _ string) error {
+		d := testkit.Tool(t, "tool", timed(1), testkit.Listening(time.Second)).Require(func(ctx context.Context, _ string) error {
 			go func() {
 				defer close(stopped)
 				for {
@@ -466,8 +475,8 @@ func TestContextOfAPreconditionMayBeWatchedOnDuringTheAttempt(t *testing.T) {
 			}()
 			return nil
 		})
-		out, err := call(ctx, d)
-		completed(t, out, err)
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
 		close(stop)
 		<-stopped
 	})

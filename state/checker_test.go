@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -25,36 +28,36 @@ func asked(into *[]time.Duration, f func(n int) (*core.InterruptedError, error))
 }
 
 func TestCheckerIsAskedEvery100msDuringWaits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		var at []time.Duration
-		_, ctx := run(t, asked(&at, nil))
-		elapsed := stopwatch()
-		out, err := call(ctx, actor(t, "tool", steady, attempts(fail(errFlaky), succeed)))
-		completed(t, out, err)
-		equal(t, "time", elapsed(), time.Second)
+		_, ctx := testkit.Run(t, asked(&at, nil))
+		elapsed := testkit.Stopwatch()
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Succeed)))
+		testkit.Completed(t, out, err)
+		assert.Equal(t, time.Second, elapsed(), "time")
 		want := []time.Duration{}
 		for ms := 0; ms <= 1000; ms += 100 {
 			want = append(want, time.Duration(ms)*time.Millisecond)
 		}
-		equal(t, "asked at", fmt.Sprint(at), fmt.Sprint(want))
+		assert.Equal(t, fmt.Sprint(want), fmt.Sprint(at), "asked at")
 	})
 }
 
 func TestCheckerIsAskedBeforeTheCallAfterPreconditionsAndAroundWaits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		var at []time.Duration
-		_, ctx := run(t, asked(&at, nil))
+		_, ctx := testkit.Run(t, asked(&at, nil))
 		cfg := steady
 		cfg.InitialDelay = 50 * time.Millisecond
-		d := actor(t, "tool", cfg, attempts(func(ctx context.Context, _ string) (string, error) {
-			_ = pause(ctx, time.Second)
+		d := testkit.Tool(t, "tool", cfg, testkit.Attempts(func(ctx context.Context, _ string) (string, error) {
+			_ = testkit.Pause(ctx, time.Second)
 			return "", errFlaky
-		}, listening(time.Second))).Require(func(ctx context.Context, _ string) error { return pause(ctx, time.Second) })
-		out, err := call(ctx, d)
-		completed(t, out, err)
+		}, testkit.Listening(time.Second))).Require(func(ctx context.Context, _ string) error { return testkit.Pause(ctx, time.Second) })
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
 		// Before the call, after its precondition, before the wait. It ends 50ms
 		// later, when the last answer is still good.
-		equal(t, "asked at", fmt.Sprint(at), "[0s 1s 2s]")
+		assert.Equal(t, "[0s 1s 2s]", fmt.Sprint(at), "asked at")
 	})
 }
 
@@ -74,54 +77,54 @@ func TestCheckerInterruptsAtEachPoint(t *testing.T) {
 		{"at the end of the wait", 2300 * time.Millisecond, 2300 * time.Millisecond, 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
 				start := time.Now()
-				st, ctx := run(t, state.WithInterruptChecker(func(context.Context) (*core.InterruptedError, error) {
+				st, ctx := testkit.Run(t, state.WithInterruptChecker(func(context.Context) (*core.InterruptedError, error) {
 					if time.Since(start) < tt.when {
 						return nil, nil
 					}
 					return &core.InterruptedError{Reason: "drain", By: "fleet"}, nil
 				}))
 				ran := 0
-				_, err := call(ctx, actor(t, "tool", long, func(ctx context.Context, _ string) (string, error) {
+				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", long, func(ctx context.Context, _ string) (string, error) {
 					ran++
-					_ = pause(ctx, time.Second)
+					_ = testkit.Pause(ctx, time.Second)
 					return "", errFlaky
-				}).Require(func(ctx context.Context, _ string) error { return pause(ctx, time.Second) }))
-				interrupted(t, err, "drain")
-				equal(t, "time", time.Since(start), tt.stopped)
-				equal(t, "by", st.Interrupted().By, "fleet")
-				equal(t, "records", len(kinds(st, core.KindTool)), tt.records)
-				equal(t, "handler ran", ran, min(tt.records-1, 1))
+				}).Require(func(ctx context.Context, _ string) error { return testkit.Pause(ctx, time.Second) }))
+				testkit.Interrupted(t, err, "drain")
+				assert.Equal(t, tt.stopped, time.Since(start), "time")
+				assert.Equal(t, "fleet", st.Interrupted().By, "by")
+				assert.Len(t, kinds(st, core.KindTool), tt.records, "records")
+				assert.Equal(t, min(tt.records-1, 1), ran, "handler ran")
 			})
 		})
 	}
 }
 
 func TestCheckerIsAskedForAllCallsTogether(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		var at []time.Duration
-		_, ctx := run(t, asked(&at, nil))
-		d := actor(t, "tool", core.RetryConfig{MaxAttempts: 2, Jitter: core.NoJitter}, fail(errFlaky))
+		_, ctx := testkit.Run(t, asked(&at, nil))
+		d := testkit.Tool(t, "tool", core.RetryConfig{MaxAttempts: 2, Jitter: core.NoJitter}, testkit.Fail(errFlaky))
 		done := make(chan struct{})
 		for range 50 {
 			go func() {
-				_, _ = call(ctx, d)
+				_, _ = testkit.Call(ctx, d)
 				done <- struct{}{}
 			}()
 		}
 		for range 50 {
 			<-done
 		}
-		equal(t, "asked", len(at), 11)
+		assert.Len(t, at, 11, "asked")
 	})
 }
 
 func TestNoCheckerIsNotAsked(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		_, ctx := run(t)
-		out, err := call(ctx, actor(t, "tool", steady, attempts(fail(errFlaky), succeed)))
-		completed(t, out, err)
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Succeed)))
+		testkit.Completed(t, out, err)
 	})
 }
 
@@ -131,14 +134,14 @@ func TestCheckerThatFailsIsLoggedOnceAndChangesNothing(t *testing.T) {
 		"panic": func(int) (*core.InterruptedError, error) { panic(errBoom) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
 				var at []time.Duration
-				st, ctx := run(t, asked(&at, f))
-				out, err := call(ctx, actor(t, "tool", steady, attempts(fail(errFlaky), succeed)))
-				completed(t, out, err)
-				equal(t, "asked", len(at), 11)
+				st, ctx := testkit.Run(t, asked(&at, f))
+				out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Succeed)))
+				testkit.Completed(t, out, err)
+				assert.Len(t, at, 11, "asked")
 				lines := kinds(st, core.KindLog)
-				equal(t, "lines", len(lines), 1)
+				assert.Len(t, lines, 1, "lines")
 				if d := lines[0].Detail; d.Severity != slog.LevelWarn || !strings.Contains(d.Message, "boom") {
 					t.Errorf("%v: %s", d.Severity, d.Message)
 				}
@@ -148,31 +151,31 @@ func TestCheckerThatFailsIsLoggedOnceAndChangesNothing(t *testing.T) {
 }
 
 func TestCheckerThatRecoversInterruptsLater(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		var at []time.Duration
-		_, ctx := run(t, asked(&at, func(n int) (*core.InterruptedError, error) {
+		_, ctx := testkit.Run(t, asked(&at, func(n int) (*core.InterruptedError, error) {
 			if n < 4 {
 				return nil, errBoom
 			}
 			return &core.InterruptedError{Reason: core.InterruptUser}, nil
 		}))
-		elapsed := stopwatch()
-		_, err := call(ctx, actor(t, "tool", steady, fail(errFlaky)))
-		interrupted(t, err, core.InterruptUser)
-		equal(t, "time", elapsed(), 300*time.Millisecond)
+		elapsed := testkit.Stopwatch()
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
+		testkit.Interrupted(t, err, core.InterruptUser)
+		assert.Equal(t, 300*time.Millisecond, elapsed(), "time")
 	})
 }
 
 func TestSlowCheckerEndsWithTheContextOfTheCall(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, _ := run(t, state.WithInterruptChecker(func(ctx context.Context) (*core.InterruptedError, error) {
-			return nil, pause(ctx, time.Hour)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, _ := testkit.Run(t, state.WithInterruptChecker(func(ctx context.Context) (*core.InterruptedError, error) {
+			return nil, testkit.Pause(ctx, time.Hour)
 		}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		elapsed := stopwatch()
-		_, err := call(st.Context(ctx), actor(t, "tool", steady, succeed))
-		interrupted(t, err, core.InterruptContext)
-		equal(t, "time", elapsed(), time.Second)
+		elapsed := testkit.Stopwatch()
+		_, err := testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", steady, testkit.Succeed))
+		testkit.Interrupted(t, err, core.InterruptContext)
+		assert.Equal(t, time.Second, elapsed(), "time")
 	})
 }

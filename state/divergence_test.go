@@ -18,6 +18,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -302,9 +303,9 @@ func TestGroupMadeAgainIsNotTheOneThatFailed(t *testing.T) {
 			mu.Unlock()
 			switch {
 			case in == "bad":
-				return "", cmp.Or(pause(ctx, time.Minute), errFatal)
+				return "", cmp.Or(testkit.Pause(ctx, time.Minute), errFatal)
 			case broken:
-				return "", pause(ctx, time.Hour)
+				return "", testkit.Pause(ctx, time.Hour)
 			}
 			return in, nil
 		})

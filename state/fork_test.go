@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -74,7 +75,7 @@ func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
 	require.NoError(t, err)
 	tape := new(tape)
 	var told []any
-	listen := publish(func(r core.Record) {
+	listen := testkit.Publisher(func(r core.Record) {
 		if r.Status == core.StatusRecovered && r.Detail != nil {
 			told = append(told, r.Detail.Metadata["diverged"])
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -24,8 +25,8 @@ const (
 )
 
 // asking is a tool that waits to be told something.
-func asking(t testing.TB) *definition {
-	return actor(t, "ask", once, func(ctx context.Context, _ string) (string, error) {
+func asking(t testing.TB) *testkit.Definition {
+	return testkit.Tool(t, "ask", once, func(ctx context.Context, _ string) (string, error) {
 		return core.Await[string](ctx, "what?")
 	})
 }
@@ -50,7 +51,7 @@ func paused(t testing.TB) *snapshot.MemoryStore {
 func resume(t testing.TB, s snapshot.Store) (string, error) {
 	t.Helper()
 	st := openRun(t, s)
-	out, err := call(st.Context(t.Context()), asking(t))
+	out, err := testkit.Call(st.Context(t.Context()), asking(t))
 	require.NoError(t, st.Close())
 	return out, err
 }
@@ -82,7 +83,7 @@ func TestAnswerReachesARunThatIsOpen(t *testing.T) {
 		s := snapshot.NewMemoryStore()
 		st := openRun(t, s)
 		ctx := st.Context(t.Context())
-		slow := actor(t, "slow", once, listening(time.Hour))
+		slow := testkit.Tool(t, "slow", once, testkit.Listening(time.Hour))
 		program := func(ctx context.Context) ([]string, error) {
 			return actors.Parallel(ctx, actors.Group{Name: "g"}, calling(slow), calling(asking(t)))
 		}
@@ -254,8 +255,8 @@ func (deafStore) Messages(context.Context, string) ([]snapshot.Message, error) {
 func TestRunGoesOnWithoutAnInboxThatFails(t *testing.T) {
 	s := deafStore{snapshot.NewMemoryStore()}
 	st := openRun(t, s)
-	out, err := call(st.Context(t.Context()), actor(t, "t", once, succeed))
-	completed(t, out, err)
+	out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "t", once, testkit.Succeed))
+	testkit.Completed(t, out, err)
 	require.NoError(t, st.Close())
 	logs := kinds(st, core.KindLog)
 	require.Len(t, logs, 1, "it is told once")

@@ -9,69 +9,73 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
 func TestTimeoutInterruptsTheRun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		if err := st.SetTimeout(time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		elapsed := stopwatch()
-		_, err := call(ctx, actor(t, "tool", steady, listening(time.Hour)))
-		interrupted(t, err, core.InterruptTimeout)
-		equal(t, "time", elapsed(), time.Minute)
-		equal(t, "reason", st.Interrupted().Reason, core.InterruptTimeout)
+		elapsed := testkit.Stopwatch()
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Listening(time.Hour)))
+		testkit.Interrupted(t, err, core.InterruptTimeout)
+		assert.Equal(t, time.Minute, elapsed(), "time")
+		assert.Equal(t, core.InterruptTimeout, st.Interrupted().Reason, "reason")
 		if !strings.Contains(err.Error(), "1m0s") {
 			t.Errorf("%q does not name the limit", err)
 		}
-		equal(t, "cancelled in time", st.CancelTimeout(), false)
+		assert.False(t, st.CancelTimeout(), "cancelled in time")
 		st.Close()
-		equal(t, "status", st.Status(), state.StatusInterrupted)
+		assert.Equal(t, state.StatusInterrupted, st.Status(), "status")
 	})
 }
 
 func TestTimeoutWakesAWait(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		_ = st.SetTimeout(500 * time.Millisecond)
-		elapsed := stopwatch()
-		_, err := call(ctx, actor(t, "tool", steady, fail(errFlaky)))
-		interrupted(t, err, core.InterruptTimeout)
-		equal(t, "time", elapsed(), 500*time.Millisecond)
+		elapsed := testkit.Stopwatch()
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
+		testkit.Interrupted(t, err, core.InterruptTimeout)
+		assert.Equal(t, 500*time.Millisecond, elapsed(), "time")
 	})
 }
 
 func TestLaterTimeoutReplacesTheEarlier(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		_ = st.SetTimeout(time.Minute)
 		<-time.After(30 * time.Second)
 		_ = st.SetTimeout(2 * time.Minute)
-		elapsed := stopwatch()
-		_, err := call(ctx, actor(t, "tool", steady, listening(time.Hour)))
-		interrupted(t, err, core.InterruptTimeout)
-		equal(t, "time", elapsed(), 2*time.Minute)
+		elapsed := testkit.Stopwatch()
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Listening(time.Hour)))
+		testkit.Interrupted(t, err, core.InterruptTimeout)
+		assert.Equal(t, 2*time.Minute, elapsed(), "time")
 	})
 }
 
 func TestCancelledTimeoutDoesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		equal(t, "without one", st.CancelTimeout(), false)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		assert.False(t, st.CancelTimeout(), "without one")
 		_ = st.SetTimeout(time.Minute)
-		equal(t, "in time", st.CancelTimeout(), true)
-		equal(t, "twice", st.CancelTimeout(), false)
-		out, err := call(ctx, actor(t, "tool", steady, listening(time.Hour)))
-		completed(t, out, err)
+		assert.True(t, st.CancelTimeout(), "in time")
+		assert.False(t, st.CancelTimeout(), "twice")
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Listening(time.Hour)))
+		testkit.Completed(t, out, err)
 	})
 }
 
 func TestTimeoutMustBeAboveZero(t *testing.T) {
-	st, _ := run(t)
+	st, _ := testkit.Run(t)
 	for _, d := range []time.Duration{0, -1} {
 		if err := st.SetTimeout(d); err == nil || !strings.Contains(err.Error(), "above 0") {
 			t.Errorf("SetTimeout(%v): %v", d, err)
@@ -80,14 +84,14 @@ func TestTimeoutMustBeAboveZero(t *testing.T) {
 }
 
 func TestCloseStopsTheTimeout(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		_ = st.SetTimeout(time.Minute)
-		out, err := call(ctx, actor(t, "tool", steady, succeed))
-		completed(t, out, err)
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed))
+		testkit.Completed(t, out, err)
 		st.Close()
 		<-time.After(time.Hour)
-		equal(t, "status", st.Status(), state.StatusCompleted)
+		assert.Equal(t, state.StatusCompleted, st.Status(), "status")
 		told(t, st, "run started", "tool_call tool started", "tool_call tool completed", "run completed")
 	})
 }
@@ -100,28 +104,28 @@ func TestStatusTellsWhatBecameOfTheRun(t *testing.T) {
 	}{
 		{"nothing was called", func(*testing.T, *state.ExecutionState) {}, state.StatusCompleted},
 		{"completed", func(t *testing.T, st *state.ExecutionState) {
-			_, _ = call(st.Context(t.Context()), actor(t, "tool", once, succeed))
+			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
 		}, state.StatusCompleted},
 		{"failed", func(t *testing.T, st *state.ExecutionState) {
-			_, _ = call(st.Context(t.Context()), actor(t, "tool", once, fail(errBoom)))
+			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Fail(errBoom)))
 		}, state.StatusFailed},
 		{"precondition failed", func(t *testing.T, st *state.ExecutionState) {
-			_, _ = call(st.Context(t.Context()), actor(t, "tool", once, succeed).Require(func(context.Context, string) error { return errBoom }))
+			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed).Require(func(context.Context, string) error { return errBoom }))
 		}, state.StatusFailed},
 		{"failed, then completed", func(t *testing.T, st *state.ExecutionState) {
-			_, _ = call(st.Context(t.Context()), actor(t, "tool", once, fail(errBoom)))
-			_, _ = call(st.Context(t.Context()), actor(t, "tool", once, succeed))
+			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Fail(errBoom)))
+			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
 		}, state.StatusCompleted},
 		{"a child failed", func(t *testing.T, st *state.ExecutionState) {
-			child := actor(t, "child", once, fail(errBoom))
-			_, _ = call(st.Context(t.Context()), actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
-				_, _ = call(ctx, child)
+			child := testkit.Tool(t, "child", once, testkit.Fail(errBoom))
+			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
+				_, _ = testkit.Call(ctx, child)
 				return "out", nil
 			}))
 		}, state.StatusCompleted},
 		{"interrupted before any call", func(_ *testing.T, st *state.ExecutionState) { st.Interrupt(core.InterruptUser, "", "") }, state.StatusInterrupted},
 		{"interrupted in a call", func(t *testing.T, st *state.ExecutionState) {
-			_, _ = call(st.Context(t.Context()), actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
+			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 				st.Interrupt(core.InterruptUser, "", "")
 				return "", ctx.Err()
 			}))
@@ -129,50 +133,50 @@ func TestStatusTellsWhatBecameOfTheRun(t *testing.T) {
 		{"root context cancelled", func(t *testing.T, st *state.ExecutionState) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, _ = call(st.Context(ctx), actor(t, "tool", once, listening(time.Hour)))
+			_, _ = testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", once, testkit.Listening(time.Hour)))
 		}, state.StatusInterrupted},
 		{"root context cancelled during a group at the root", func(t *testing.T, st *state.ExecutionState) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, err := group(st.Context(ctx), "all", calling(actor(t, "tool", once, listening(time.Hour))))
-			interrupted(t, err, core.InterruptContext)
+			_, err := group(st.Context(ctx), "all", calling(testkit.Tool(t, "tool", once, testkit.Listening(time.Hour))))
+			testkit.Interrupted(t, err, core.InterruptContext)
 		}, state.StatusInterrupted},
 		{"suspended before its first attempt", func(t *testing.T, st *state.ExecutionState) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			_, _ = call(st.Context(ctx), actor(t, "tool", once, succeed))
+			_, _ = testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", once, testkit.Succeed))
 		}, state.StatusInterrupted},
 		{"one of several was suspended", func(t *testing.T, st *state.ExecutionState) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			_, _ = call(st.Context(ctx), actor(t, "tool", once, succeed))
-			_, _ = call(st.Context(t.Context()), actor(t, "tool", once, succeed))
+			_, _ = testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", once, testkit.Succeed))
+			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
 		}, state.StatusInterrupted},
 		{"a child was interrupted by its parent's timeout", func(t *testing.T, st *state.ExecutionState) {
-			child := actor(t, "child", once, listening(time.Hour))
-			out, err := call(st.Context(t.Context()), actor(t, "tool", core.RetryConfig{AttemptTimeout: time.Second},
-				attempts(func(ctx context.Context, _ string) (string, error) { return call(ctx, child) }, succeed)))
-			completed(t, out, err)
+			child := testkit.Tool(t, "child", once, testkit.Listening(time.Hour))
+			out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", core.RetryConfig{AttemptTimeout: time.Second},
+				testkit.Attempts(func(ctx context.Context, _ string) (string, error) { return testkit.Call(ctx, child) }, testkit.Succeed)))
+			testkit.Completed(t, out, err)
 		}, state.StatusCompleted},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
 				st := state.New()
 				tt.do(t, st)
-				equal(t, "status before Close", st.Status(), state.StatusRunning)
+				assert.Equal(t, state.StatusRunning, st.Status(), "status before Close")
 				st.Close()
-				equal(t, "status", st.Status(), tt.want)
+				assert.Equal(t, tt.want, st.Status(), "status")
 				records := st.Records()
 				last := records[len(records)-1]
-				equal(t, "last record", last.Kind, core.KindRun)
-				equal(t, "its status", last.Status.String(), string(tt.want))
+				assert.Equal(t, core.KindRun, last.Kind, "last record")
+				assert.Equal(t, string(tt.want), last.Status.String(), "its status")
 			})
 		})
 	}
 }
 
 func TestCloseTwiceIsFine(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		st := state.New()
 		for range 3 {
 			if err := st.Close(); err != nil {
@@ -184,16 +188,16 @@ func TestCloseTwiceIsFine(t *testing.T) {
 }
 
 func TestCloseFromManyGoroutinesWaitsInEach(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
-		go func() { _, _ = call(ctx, actor(t, "tool", once, deaf(50*time.Millisecond))) }()
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		go func() { _, _ = testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Deaf(50*time.Millisecond))) }()
 		<-time.After(10 * time.Millisecond)
-		elapsed := stopwatch()
+		elapsed := testkit.Stopwatch()
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() {
 				st.Close()
-				equal(t, "time", elapsed(), 40*time.Millisecond)
+				assert.Equal(t, 40*time.Millisecond, elapsed(), "time")
 			})
 		}
 		wg.Wait()
@@ -202,84 +206,84 @@ func TestCloseFromManyGoroutinesWaitsInEach(t *testing.T) {
 }
 
 func TestCloseInterruptsCallsUnderWay(t *testing.T) {
-	for name, h := range map[string]handler{"in the handler": listening(time.Hour), "in a wait": fail(errFlaky)} {
+	for name, h := range map[string]testkit.Handler{"in the handler": testkit.Listening(time.Hour), "in a wait": testkit.Fail(errFlaky)} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				st, ctx := run(t)
+			testkit.Bubble(t, func(t *testing.T) {
+				st, ctx := testkit.Run(t)
 				ended := make(chan error)
 				go func() {
-					_, err := call(ctx, actor(t, "tool", core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour}, h))
+					_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour}, h))
 					ended <- err
 				}()
 				<-time.After(time.Second)
-				elapsed := stopwatch()
+				elapsed := testkit.Stopwatch()
 				go st.Close()
 				err := <-ended
-				interrupted(t, err, core.InterruptClosed)
-				equal(t, "time", elapsed(), 0)
+				testkit.Interrupted(t, err, core.InterruptClosed)
+				assert.Equal(t, time.Duration(0), elapsed(), "time")
 				st.Close()
-				equal(t, "status", st.Status(), state.StatusInterrupted)
+				assert.Equal(t, state.StatusInterrupted, st.Status(), "status")
 				records := st.Records()
-				equal(t, "last record of the call", records[len(records)-2].Status, core.StatusInterrupted)
+				assert.Equal(t, core.StatusInterrupted, records[len(records)-2].Status, "last record of the call")
 			})
 		})
 	}
 }
 
 func TestCloseWaitsATenthOfASecondForAHandlerThatDoesNotListen(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		ended := make(chan error)
 		go func() {
-			_, err := call(ctx, actor(t, "tool", once, deaf(time.Minute)))
+			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Deaf(time.Minute)))
 			ended <- err
 		}()
 		<-time.After(time.Second)
-		elapsed := stopwatch()
+		elapsed := testkit.Stopwatch()
 		st.Close()
-		equal(t, "time", elapsed(), 100*time.Millisecond)
-		equal(t, "status", st.Status(), state.StatusInterrupted)
-		is(t, <-ended, state.ErrClosed)
+		assert.Equal(t, 100*time.Millisecond, elapsed(), "time")
+		assert.Equal(t, state.StatusInterrupted, st.Status(), "status")
+		assert.ErrorIs(t, <-ended, state.ErrClosed)
 		told(t, st, "run started", "tool_call tool started", "run interrupted")
 	})
 }
 
 func TestContextHasEndedAfterClose(t *testing.T) {
-	st, ctx := run(t)
+	st, ctx := testkit.Run(t)
 	st.Close()
 	for _, ctx := range []context.Context{ctx, st.Context(t.Context())} {
-		is(t, ctx.Err(), context.Canceled)
-		interrupted(t, context.Cause(ctx), core.InterruptClosed)
+		assert.ErrorIs(t, ctx.Err(), context.Canceled)
+		testkit.Interrupted(t, context.Cause(ctx), core.InterruptClosed)
 	}
 }
 
 func TestRunIsFoundInItsContexts(t *testing.T) {
-	st, ctx := run(t, state.WithRunID("run-1"), state.WithMetadata(state.Metadata{Pipeline: "nightly", Tags: []string{"a"}}))
-	out, err := call(ctx, actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
+	st, ctx := testkit.Run(t, state.WithRunID("run-1"), state.WithMetadata(state.Metadata{Pipeline: "nightly", Tags: []string{"a"}}))
+	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 		found := state.From(context.WithoutCancel(ctx))
-		equal(t, "id", found.RunID(), "run-1")
-		equal(t, "pipeline", found.Metadata().Pipeline, "nightly")
-		equal(t, "records", len(found.Records()), len(st.Records()))
+		assert.Equal(t, "run-1", found.RunID(), "id")
+		assert.Equal(t, "nightly", found.Metadata().Pipeline, "pipeline")
+		assert.Len(t, found.Records(), len(st.Records()), "records")
 		return "out", nil
 	}))
-	completed(t, out, err)
+	testkit.Completed(t, out, err)
 	st.Metadata().Tags[0] = "changed"
-	equal(t, "tag", st.Metadata().Tags[0], "a")
+	assert.Equal(t, "a", st.Metadata().Tags[0], "tag")
 	if state.From(t.Context()) != nil {
 		t.Error("a context without a run has one")
 	}
 }
 
 func TestRunsDoNotShareAnything(t *testing.T) {
-	one, ctx := run(t)
-	two, _ := run(t)
+	one, ctx := testkit.Run(t)
+	two, _ := testkit.Run(t)
 	if one.RunID() == two.RunID() {
 		t.Error("two runs have one ID")
 	}
-	out, err := call(ctx, actor(t, "outer", once, func(ctx context.Context, _ string) (string, error) {
-		return call(two.Context(ctx), actor(t, "inner", once, succeed)) // a run inside a call of another
+	out, err := testkit.Call(ctx, testkit.Tool(t, "outer", once, func(ctx context.Context, _ string) (string, error) {
+		return testkit.Call(two.Context(ctx), testkit.Tool(t, "inner", once, testkit.Succeed)) // a run inside a call of another
 	}))
-	completed(t, out, err)
+	testkit.Completed(t, out, err)
 	told(t, one, "run started", "tool_call outer started", "tool_call outer completed")
 	told(t, two, "run started", "tool_call inner started", "tool_call inner completed")
 }
@@ -287,51 +291,51 @@ func TestRunsDoNotShareAnything(t *testing.T) {
 func TestLastRecordOfARunThatFailedSaysWhy(t *testing.T) {
 	for name, store := range map[string]snapshot.Store{"in memory": nil, "in a store": snapshot.NewMemoryStore()} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
 				begin := func() *state.ExecutionState {
 					if store == nil {
 						return state.New()
 					}
 					st, err := state.Open(t.Context(), store, "r")
-					noError(t, err)
+					require.NoError(t, err)
 					return st
 				}
 				last := func(st *state.ExecutionState) core.Record {
-					noError(t, st.Close())
+					require.NoError(t, st.Close())
 					records := st.Records()
 					return records[len(records)-1]
 				}
 				fails := func(st *state.ExecutionState) {
-					_, _ = call(st.Context(t.Context()), actor(t, "tool", steady, fail(errFlaky)))
+					_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
 				}
 				st := begin()
 				fails(st)
 				rec := last(st)
-				equal(t, "status", rec.Status, core.StatusFailed)
-				equal(t, "reason", rec.Reason, core.ReasonExhausted)
-				equal(t, "error", fmt.Sprint(rec.Err), "tool: exhausted after 3 attempts: flaky")
-				equal(t, "is exhausted", errors.Is(rec.Err, core.ErrExhausted), true)
+				assert.Equal(t, core.StatusFailed, rec.Status, "status")
+				assert.Equal(t, core.ReasonExhausted, rec.Reason, "reason")
+				assert.Equal(t, "tool: exhausted after 3 attempts: flaky", fmt.Sprint(rec.Err), "error")
+				assert.True(t, errors.Is(rec.Err, core.ErrExhausted), "is exhausted")
 				if store == nil {
 					return
 				}
 				st = begin()
 				fails(st) // recalled
 				rec = last(st)
-				equal(t, "error", fmt.Sprint(rec.Err), "tool: exhausted after 3 attempts: flaky")
+				assert.Equal(t, "tool: exhausted after 3 attempts: flaky", fmt.Sprint(rec.Err), "error")
 			})
 		})
 	}
 }
 
 func TestFirstFailureOfAGroupIsThatOfTheRun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		st := state.New()
-		_, err := group(st.Context(t.Context()), "all", calling(actor(t, "first", once, succeed)),
-			calling(actor(t, "second", once, fail(errBoom))), calling(actor(t, "third", once, fail(errFlaky))))
-		is(t, err, errBoom)
-		noError(t, st.Close())
+		_, err := group(st.Context(t.Context()), "all", calling(testkit.Tool(t, "first", once, testkit.Succeed)),
+			calling(testkit.Tool(t, "second", once, testkit.Fail(errBoom))), calling(testkit.Tool(t, "third", once, testkit.Fail(errFlaky))))
+		assert.ErrorIs(t, err, errBoom)
+		require.NoError(t, st.Close())
 		records := st.Records()
 		last := records[len(records)-1]
-		equal(t, "error", strings.Contains(fmt.Sprint(last.Err), "boom"), true)
+		assert.ErrorContains(t, last.Err, "boom")
 	})
 }

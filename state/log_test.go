@@ -6,15 +6,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
 func TestLogLineHasTheAddressOfItsCall(t *testing.T) {
-	st, ctx := run(t)
+	st, ctx := testkit.Run(t)
 	st.Log(slog.LevelDebug, "the owner's", nil)
 	state.From(ctx).Log(slog.LevelWarn, "of the run", nil)
-	out, err := call(ctx, actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
+	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 		state.From(ctx).Log(slog.LevelInfo, "of the call", nil)
 		_, _ = group(ctx, "all", func(ctx context.Context) (string, error) {
 			state.From(ctx).Log(slog.LevelError, "of the branch", nil)
@@ -23,7 +26,7 @@ func TestLogLineHasTheAddressOfItsCall(t *testing.T) {
 		st.Log(slog.LevelInfo, "the owner's again", nil)
 		return "out", nil
 	}))
-	completed(t, out, err)
+	testkit.Completed(t, out, err)
 	told(t, st,
 		"run started", "log recorded debug: the owner's", "log recorded warn: of the run",
 		"tool_call tool started", "log tool recorded info: of the call", "group tool/group:all started",
@@ -32,54 +35,54 @@ func TestLogLineHasTheAddressOfItsCall(t *testing.T) {
 }
 
 func TestLogLineKeepsACopyOfItsMetadata(t *testing.T) {
-	st, _ := run(t)
+	st, _ := testkit.Run(t)
 	m := map[string]any{"n": 1}
 	st.Log(slog.LevelInfo, "line", m)
 	m["n"] = 2
-	equal(t, "metadata", st.Records()[1].Detail.Metadata["n"], any(1))
+	assert.Equal(t, 1, st.Records()[1].Detail.Metadata["n"], "metadata")
 }
 
 func TestLogLineOfAnAttemptThatIsOverIsDropped(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		st, ctx := run(t)
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
 		var late *state.ExecutionState
-		out, err := call(ctx, actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 			late = state.From(ctx)
 			return "out", nil
 		}))
-		completed(t, out, err)
+		testkit.Completed(t, out, err)
 		late.Log(slog.LevelInfo, "late", nil)
-		equal(t, "lines", len(kinds(st, core.KindLog)), 0)
+		assert.Empty(t, kinds(st, core.KindLog), "lines")
 	})
 }
 
 func TestLogLineOfAFailedAttemptStays(t *testing.T) {
-	st, ctx := run(t)
-	_, err := call(ctx, actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
+	st, ctx := testkit.Run(t)
+	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 		state.From(ctx).Log(slog.LevelInfo, "before it failed", nil)
 		return "", errBoom
 	}))
-	is(t, err, errBoom)
-	equal(t, "lines", len(kinds(st, core.KindLog)), 1)
+	assert.ErrorIs(t, err, errBoom)
+	assert.Len(t, kinds(st, core.KindLog), 1, "lines")
 }
 
 func TestNothingIsRecordedAfterClose(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		published := 0
-		st, ctx := run(t, state.WithPublisher(publish(func(core.Record) { published++ })))
+		st, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(core.Record) { published++ })))
 		st.Close()
 		st.Log(slog.LevelInfo, "late", nil)
-		is(t, state.Put(ctx, "key", "late"), state.ErrClosed)
-		is(t, state.PutStepResult(ctx, "key", "late"), state.ErrClosed)
-		is(t, st.SetTimeout(time.Second), state.ErrClosed)
-		equal(t, "interrupt", st.Interrupt(core.InterruptUser, "", ""), false)
+		assert.ErrorIs(t, state.Put(ctx, "key", "late"), state.ErrClosed)
+		assert.ErrorIs(t, state.PutStepResult(ctx, "key", "late"), state.ErrClosed)
+		assert.ErrorIs(t, st.SetTimeout(time.Second), state.ErrClosed)
+		assert.False(t, st.Interrupt(core.InterruptUser, "", ""), "interrupt")
 		ran := false
-		_, err := call(ctx, actor(t, "tool", once, func(context.Context, string) (string, error) { ran = true; return "out", nil }))
-		is(t, err, state.ErrClosed)
-		_, err = call(st.Context(t.Context()), actor(t, "tool", once, succeed))
-		is(t, err, state.ErrClosed)
-		equal(t, "ran", ran, false)
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, func(context.Context, string) (string, error) { ran = true; return "out", nil }))
+		assert.ErrorIs(t, err, state.ErrClosed)
+		_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
+		assert.ErrorIs(t, err, state.ErrClosed)
+		assert.False(t, ran, "ran")
 		told(t, st, "run started", "run completed")
-		equal(t, "published", published, 2)
+		assert.Equal(t, 2, published, "published")
 	})
 }

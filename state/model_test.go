@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -143,7 +144,7 @@ func (e *effects) leaf(ctx context.Context, n *node, place string, input int) (s
 		e.order, e.places[address] = append(e.order, address), place
 	}
 	e.mu.Unlock()
-	if err := pause(ctx, n.takes); err != nil {
+	if err := testkit.Pause(ctx, n.takes); err != nil {
 		return "", err
 	}
 	e.mu.Lock()

@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -28,7 +31,7 @@ func TestInvalidOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 		"zero byte":                  {func() state.Option { return state.WithRunID("a\x00") }, []string{"allowed are"}},
 		"nil publisher":              {func() state.Option { return state.WithPublisher(nil) }, []string{"WithPublisher"}},
 		"typed-nil publisher":        {func() state.Option { return state.WithPublisher((*listener)(nil)) }, []string{"WithPublisher got a *state_test.listener that is nil"}},
-		"nil function to publish to": {func() state.Option { return state.WithPublisher(publish(nil)) }, []string{"WithPublisher got a state_test.publish that is nil"}},
+		"nil function to publish to": {func() state.Option { return state.WithPublisher(testkit.Publisher(nil)) }, []string{"WithPublisher got a testkit.Publisher that is nil"}},
 		"typed-nil artifacts":        {func() state.Option { return state.WithArtifacts((*snapshot.MemoryArtifacts)(nil)) }, []string{"WithArtifacts got a *snapshot.MemoryArtifacts that is nil"}},
 		"disabled with attempts":     {func() state.Option { return state.WithRetry(core.RetryConfig{Disabled: true, MaxAttempts: 5}) }, []string{"MaxAttempts is 5, and Disabled is set"}},
 		"nil artifacts":              {func() state.Option { return state.WithArtifacts(nil) }, []string{"WithArtifacts"}},
@@ -57,26 +60,26 @@ func TestInvalidOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 
 func TestRunIDsThatAreAllowed(t *testing.T) {
 	for _, id := range []string{"a", "A-1_b.c", "weather-42", "0", "-", strings.Repeat("x", 128)} {
-		st, _ := run(t, state.WithRunID(id))
-		equal(t, "id", st.RunID(), id)
+		st, _ := testkit.Run(t, state.WithRunID(id))
+		assert.Equal(t, id, st.RunID(), "id")
 	}
-	st, _ := run(t)
+	st, _ := testkit.Run(t)
 	if err := state.CheckRunID(st.RunID()); err != nil {
 		t.Errorf("the random ID is not allowed: %v", err)
 	}
 }
 
 func TestDescriptionIsInTheFirstRecord(t *testing.T) {
-	st, _ := run(t, state.WithMetadata(state.Metadata{Description: "weather of Oslo", Pipeline: "nightly"}))
+	st, _ := testkit.Run(t, state.WithMetadata(state.Metadata{Description: "weather of Oslo", Pipeline: "nightly"}))
 	first := st.Records()[0]
-	equal(t, "kind", first.Kind, core.KindRun)
-	equal(t, "status", first.Status, core.StatusStarted)
-	equal(t, "name", first.Name, "nightly")
-	equal(t, "message", first.Detail.Message, "weather of Oslo")
+	assert.Equal(t, core.KindRun, first.Kind, "kind")
+	assert.Equal(t, core.StatusStarted, first.Status, "status")
+	assert.Equal(t, "nightly", first.Name, "name")
+	assert.Equal(t, "weather of Oslo", first.Detail.Message, "message")
 }
 
 func TestNothingIsEncodedUnlessSomebodyNeedsIt(t *testing.T) {
-	st, ctx := run(t)
+	st, ctx := testkit.Run(t)
 	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, in func()) (any, error) { return in, nil })
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -22,9 +23,9 @@ func TestInterruptFromOutsideEndsAWait(t *testing.T) {
 		st := openRun(t, s)
 		retry := core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter}
 		var wait sync.WaitGroup
-		passed := stopwatch()
+		passed := testkit.Stopwatch()
 		wait.Go(func() {
-			_, err := call(st.Context(t.Context()), actor(t, "flaky", retry, fail(errFlaky)))
+			_, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "flaky", retry, testkit.Fail(errFlaky)))
 			var e *core.InterruptedError
 			if assert.ErrorAs(t, err, &e) {
 				assert.Equal(t, core.InterruptedError{Reason: core.InterruptUser, By: "ops", Message: "deploy"}, *e)
@@ -154,7 +155,7 @@ func TestSecondOpeningWaitsIfToldTo(t *testing.T) {
 		require.ErrorIs(t, err, snapshot.ErrLocked)
 		require.ErrorContains(t, err, "with state.WithWait, Open waits for its end")
 		time.AfterFunc(time.Hour, func() { first.Close() })
-		passed := stopwatch()
+		passed := testkit.Stopwatch()
 		second := openRun(t, s, state.WithWait())
 		assert.Equal(t, time.Hour, passed())
 		require.NoError(t, second.Close())

@@ -12,52 +12,53 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
 func TestPublisherThatPanicsChangesNothingAndIsCounted(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		quiet, ctx := run(t, state.WithRunID("run-1"))
-		_, _ = call(ctx, actor(t, "tool", steady, attempts(fail(errFlaky), succeed)))
+	testkit.Bubble(t, func(t *testing.T) {
+		quiet, ctx := testkit.Run(t, state.WithRunID("run-1"))
+		_, _ = testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Succeed)))
 
 		heard := 0
-		st, ctx := run(t, state.WithRunID("run-1"),
-			state.WithPublisher(publish(func(core.Record) { panic(errBoom) })),
-			state.WithPublisher(publish(func(core.Record) { heard++ })))
-		out, err := call(ctx, actor(t, "tool", steady, attempts(fail(errFlaky), succeed)))
-		completed(t, out, err)
-		equal(t, "records", len(st.Records()), len(quiet.Records()))
-		equal(t, "panics", st.Stats().PublisherPanics, int64(len(st.Records())))
-		equal(t, "heard by the other", heard, len(st.Records()))
+		st, ctx := testkit.Run(t, state.WithRunID("run-1"),
+			state.WithPublisher(testkit.Publisher(func(core.Record) { panic(errBoom) })),
+			state.WithPublisher(testkit.Publisher(func(core.Record) { heard++ })))
+		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Succeed)))
+		testkit.Completed(t, out, err)
+		assert.Len(t, st.Records(), len(quiet.Records()), "records")
+		assert.Equal(t, int64(len(st.Records())), st.Stats().PublisherPanics, "panics")
+		assert.Equal(t, len(st.Records()), heard, "heard by the other")
 		st.Close()
-		equal(t, "status", st.Status(), state.StatusCompleted)
-		equal(t, "panics in the end", st.Stats().PublisherPanics, int64(st.Stats().Records))
+		assert.Equal(t, state.StatusCompleted, st.Status(), "status")
+		assert.Equal(t, int64(st.Stats().Records), st.Stats().PublisherPanics, "panics in the end")
 	})
 }
 
 func TestPublisherMayInterruptTheRun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		var st *state.ExecutionState
-		st, ctx := run(t, state.WithPublisher(publish(func(r core.Record) {
+		st, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(r core.Record) {
 			if r.Status == core.StatusStarted && r.Kind.IsCall() {
 				st.Interrupt(core.InterruptUser, "seen enough", "watcher")
 			}
 		})))
-		_, err := call(ctx, actor(t, "tool", steady, func(ctx context.Context, _ string) (string, error) {
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, func(ctx context.Context, _ string) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		}))
-		interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, core.InterruptUser)
 	})
 }
 
 func TestPublisherMayLogAndReadTheRun(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		var st *state.ExecutionState
 		var seen []uint64
 		ready := false
-		st = state.New(state.WithPublisher(publish(func(r core.Record) {
+		st = state.New(state.WithPublisher(testkit.Publisher(func(r core.Record) {
 			seen = append(seen, r.Seq)
 			if !ready || !r.Kind.IsCall() {
 				return
@@ -68,30 +69,30 @@ func TestPublisherMayLogAndReadTheRun(t *testing.T) {
 			ready = r.Status != core.StatusCompleted
 		})))
 		ready = true
-		out, err := call(st.Context(t.Context()), actor(t, "tool", once, succeed))
-		completed(t, out, err)
+		out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
+		testkit.Completed(t, out, err)
 		ready = false
 		st.Close()
 		for i, seq := range seen {
-			equal(t, "number", seq, uint64(i+1))
+			assert.Equal(t, uint64(i+1), seq, "number")
 		}
-		equal(t, "seen", len(seen), len(st.Records()))
+		assert.Len(t, seen, len(st.Records()), "seen")
 	})
 }
 
 func TestPublisherThatCallsAnActorDoesNotDeadlock(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		var st *state.ExecutionState
 		nested := false
-		st = state.New(state.WithPublisher(publish(func(r core.Record) {
+		st = state.New(state.WithPublisher(testkit.Publisher(func(r core.Record) {
 			if r.Kind.IsCall() && !nested {
 				nested = true
-				out, err := call(st.Context(t.Context()), actor(t, "audit", once, succeed))
-				completed(t, out, err)
+				out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "audit", once, testkit.Succeed))
+				testkit.Completed(t, out, err)
 			}
 		})))
-		out, err := call(st.Context(t.Context()), actor(t, "tool", once, succeed))
-		completed(t, out, err)
+		out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
+		testkit.Completed(t, out, err)
 		st.Close()
 		told(t, st, "run started", "tool_call tool started", "tool_call audit started", "tool_call audit completed", "tool_call tool completed", "run completed")
 	})
@@ -100,13 +101,13 @@ func TestPublisherThatCallsAnActorDoesNotDeadlock(t *testing.T) {
 func TestEveryPublisherIsToldEveryRecordOnce(t *testing.T) {
 	var one, two []uint64
 	st := state.New(
-		state.WithPublisher(publish(func(r core.Record) { one = append(one, r.Seq) })),
-		state.WithPublisher(publish(func(r core.Record) { two = append(two, r.Seq) })))
-	out, err := call(st.Context(t.Context()), actor(t, "tool", once, succeed))
-	completed(t, out, err)
+		state.WithPublisher(testkit.Publisher(func(r core.Record) { one = append(one, r.Seq) })),
+		state.WithPublisher(testkit.Publisher(func(r core.Record) { two = append(two, r.Seq) })))
+	out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
+	testkit.Completed(t, out, err)
 	st.Close()
-	equal(t, "first", fmt.Sprint(one), "[1 2 3 4]")
-	equal(t, "second", fmt.Sprint(two), "[1 2 3 4]")
+	assert.Equal(t, "[1 2 3 4]", fmt.Sprint(one), "first")
+	assert.Equal(t, "[1 2 3 4]", fmt.Sprint(two), "second")
 }
 
 // histories begin a run that keeps all of its history in memory, and such that
@@ -133,7 +134,7 @@ func TestRecordsThatAreToldAreThoseThatAreKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			told := new(heard)
 			st := open(state.WithPublisher(told))
-			tool := actor(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, func(ctx context.Context, _ string) (string, error) {
+			tool := testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, func(ctx context.Context, _ string) (string, error) {
 				switch core.ScopeOf(ctx).Attempt() {
 				case 0:
 					core.AddUsage(ctx, core.Usage{InputTokens: 1})
@@ -143,8 +144,8 @@ func TestRecordsThatAreToldAreThoseThatAreKept(t *testing.T) {
 				}
 				return "out", state.Put(ctx, "key", "value")
 			})
-			out, err := call(st.Context(t.Context()), tool)
-			completed(t, out, err)
+			out, err := testkit.Call(st.Context(t.Context()), tool)
+			testkit.Completed(t, out, err)
 			require.NoError(t, st.Close())
 			kept := st.Records()
 			require.Len(t, kept, 11)
@@ -162,14 +163,14 @@ func TestCallsOfManyGoroutinesAreToldInOrder(t *testing.T) {
 	for name, open := range histories(t) {
 		t.Run(name, func(t *testing.T) {
 			var told []uint64 // without a lock: one at a time is told
-			st := open(state.WithSync(state.SyncNever), state.WithPublisher(publish(func(r core.Record) {
+			st := open(state.WithSync(state.SyncNever), state.WithPublisher(testkit.Publisher(func(r core.Record) {
 				told = append(told, r.Seq)
 				if r.Seq%7 == 0 {
 					runtime.Gosched()
 				}
 			})))
 			ctx := st.Context(t.Context())
-			tool := actor(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, func(ctx context.Context, _ string) (string, error) {
+			tool := testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, func(ctx context.Context, _ string) (string, error) {
 				if core.ScopeOf(ctx).Attempt() == 0 {
 					return "", errFlaky
 				}
@@ -179,8 +180,8 @@ func TestCallsOfManyGoroutinesAreToldInOrder(t *testing.T) {
 			for range 8 {
 				wait.Go(func() {
 					for range 100 {
-						out, err := call(ctx, tool)
-						completed(t, out, err)
+						out, err := testkit.Call(ctx, tool)
+						testkit.Completed(t, out, err)
 					}
 				})
 			}
@@ -202,17 +203,17 @@ func TestPublisherThatLeavesItsGoroutineAtAFailureLosesNoRetry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var once sync.Once
 			told := new(heard)
-			st := open(state.WithPublisher(told), state.WithPublisher(publish(func(r core.Record) {
+			st := open(state.WithPublisher(told), state.WithPublisher(testkit.Publisher(func(r core.Record) {
 				if r.WillRetry {
 					leave(&once)
 				}
 			})))
-			tool := actor(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, attempts(fail(errFlaky), succeed))
+			tool := testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, testkit.Attempts(testkit.Fail(errFlaky), testkit.Succeed))
 			var left sync.WaitGroup
-			left.Go(func() { _, _ = call(st.Context(t.Context()), tool) })
+			left.Go(func() { _, _ = testkit.Call(st.Context(t.Context()), tool) })
 			left.Wait()
-			out, err := call(st.Context(t.Context()), tool)
-			completed(t, out, err)
+			out, err := testkit.Call(st.Context(t.Context()), tool)
+			testkit.Completed(t, out, err)
 			require.NoError(t, st.Close())
 			require.Len(t, told.records, len(st.Records()))
 			for i, r := range told.records {
@@ -230,10 +231,12 @@ func TestRedactionThatLeavesItsGoroutineDoesNotStopThePublishing(t *testing.T) {
 		return text
 	}))
 	var left sync.WaitGroup
-	left.Go(func() { _, _ = call(st.Context(t.Context()), actor(t, "tool", steady, fail(errBoom))) })
+	left.Go(func() {
+		_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Fail(errBoom)))
+	})
 	left.Wait()
-	out, err := call(st.Context(t.Context()), actor(t, "tool", steady, succeed))
-	completed(t, out, err)
+	out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed))
+	testkit.Completed(t, out, err)
 	require.NoError(t, st.Close())
 	last := told.records[len(told.records)-1]
 	assert.Equal(t, core.KindRun, last.Kind)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -83,7 +84,7 @@ func TestRepublishingTheRecordsOfManyCallsIsLinear(t *testing.T) {
 	s := recordedLoop(t, manyCalls)
 	want := s.records[1:] // those of the agent, which is not recalled, are not told
 	var heard []core.Record
-	listen := state.WithPublisher(publish(func(r core.Record) {
+	listen := state.WithPublisher(testkit.Publisher(func(r core.Record) {
 		if r.Replayed {
 			heard = append(heard, r)
 		}

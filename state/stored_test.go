@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -119,10 +120,10 @@ func TestRecordsThatCouldNotBeStoredAreStillTold(t *testing.T) {
 	st, err := state.Open(t.Context(), s, "run-1")
 	require.NoError(t, err)
 	ctx := st.Context(t.Context())
-	out, err := call(ctx, actor(t, "first", once, succeed))
-	completed(t, out, err)
+	out, err := testkit.Call(ctx, testkit.Tool(t, "first", once, testkit.Succeed))
+	testkit.Completed(t, out, err)
 	s.broken = errors.New("no space left")
-	_, err = call(ctx, actor(t, "second", once, succeed))
+	_, err = testkit.Call(ctx, testkit.Tool(t, "second", once, testkit.Succeed))
 	require.ErrorIs(t, err, state.ErrStore)
 	want := []string{"run started", "tool_call first started", "tool_call first completed", "tool_call second started"}
 	told(t, st, want...)
@@ -135,8 +136,8 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 	st, err := state.Open(t.Context(), s, "run-1")
 	require.NoError(t, err)
 	defer st.Close()
-	out, err := call(st.Context(t.Context()), actor(t, "tool", once, succeed))
-	completed(t, out, err)
+	out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
+	testkit.Completed(t, out, err)
 	s.lost = errors.New("out of reach")
 	_, err = st.ReadRecords(t.Context())
 	require.ErrorIs(t, err, s.lost)
@@ -157,14 +158,14 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 // takes memory for as long as it lasts.
 func TestMemoryOfAStoredRunDoesNotGrowWithIt(t *testing.T) {
 	s := fileStore(t, t.TempDir())
-	st, err := state.Open(t.Context(), s, "run-1", state.WithSync(state.SyncNever), state.WithPublisher(publish(func(core.Record) {})))
+	st, err := state.Open(t.Context(), s, "run-1", state.WithSync(state.SyncNever), state.WithPublisher(testkit.Publisher(func(core.Record) {})))
 	require.NoError(t, err)
 	defer st.Close()
 	ctx := st.Context(t.Context())
-	big := actor(t, "big", once, func(context.Context, string) (string, error) { return strings.Repeat("x", 50), nil })
+	big := testkit.Tool(t, "big", once, func(context.Context, string) (string, error) { return strings.Repeat("x", 50), nil })
 	calls := func(n int) {
 		for range n {
-			_, err := call(ctx, big)
+			_, err := testkit.Call(ctx, big)
 			require.NoError(t, err)
 		}
 	}
@@ -190,7 +191,7 @@ func TestMemoryOfAStoredRunDoesNotGrowWithIt(t *testing.T) {
 func TestSlowPublisherIsToldEverythingInOrderByAStoredRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []uint64
-		slow := state.WithPublisher(publish(func(r core.Record) {
+		slow := state.WithPublisher(testkit.Publisher(func(r core.Record) {
 			if len(told)%100 == 0 {
 				<-time.After(time.Second)
 			}
@@ -198,12 +199,12 @@ func TestSlowPublisherIsToldEverythingInOrderByAStoredRun(t *testing.T) {
 		}))
 		st, err := state.Open(t.Context(), fileStore(t, t.TempDir()), "run-1", state.WithSync(state.SyncNever), slow)
 		require.NoError(t, err)
-		tool := actor(t, "tool", once, succeed)
+		tool := testkit.Tool(t, "tool", once, testkit.Succeed)
 		var wait sync.WaitGroup
 		for range 8 {
 			wait.Go(func() {
 				for range 100 {
-					_, err := call(st.Context(t.Context()), tool)
+					_, err := testkit.Call(st.Context(t.Context()), tool)
 					assert.NoError(t, err)
 				}
 			})
@@ -294,10 +295,10 @@ func (j slowJournal) Sync(seq uint64) error {
 }
 
 func TestAttemptTakesNoTimeOfStoringTheOneBefore(t *testing.T) {
-	bubble(t, func(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
 		st, err := state.Open(t.Context(), slow{snapshot.NewMemoryStore()}, "run-1")
 		require.NoError(t, err)
-		_, err = call(st.Context(t.Context()), actor(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, fail(errFlaky)))
+		_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, testkit.Fail(errFlaky)))
 		require.ErrorIs(t, err, core.ErrExhausted)
 		require.NoError(t, st.Close())
 		failures := 0

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -148,9 +149,9 @@ func TestBeginningOfACallThatMustNotSimplyRepeatIsSynced(t *testing.T) {
 		s := new(syncs)
 		st, err := state.Open(t.Context(), s, "run-1")
 		require.NoError(t, err)
-		d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", InDoubt: policy}, succeed)
+		d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", InDoubt: policy}, testkit.Succeed)
 		require.NoError(t, err)
-		_, err = call(st.Context(t.Context()), d)
+		_, err = testkit.Call(st.Context(t.Context()), d)
 		require.NoError(t, err)
 		assert.Equal(t, want, s.seqs, "policy %d", policy)
 		require.NoError(t, st.Close())
@@ -164,7 +165,7 @@ func TestRecalledCallsPublishWhatTheyAreToldTo(t *testing.T) {
 		resumed(t, whole, newEffects(), program)
 		heard := func(options ...state.Option) []string {
 			var lines []string
-			listen := state.WithPublisher(publish(func(r core.Record) {
+			listen := state.WithPublisher(testkit.Publisher(func(r core.Record) {
 				if r.Kind.IsCall() {
 					assert.True(t, r.Replayed)
 					lines = append(lines, r.Address.String()+" "+r.Status.String())

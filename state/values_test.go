@@ -6,7 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -41,19 +45,19 @@ func (s store) puts(ctx context.Context, t testing.TB, v string) {
 
 func eachStore(t *testing.T, f func(t *testing.T, s store)) {
 	for _, s := range stores {
-		t.Run(s.name, func(t *testing.T) { bubble(t, func(t *testing.T) { f(t, s) }) })
+		t.Run(s.name, func(t *testing.T) { testkit.Bubble(t, func(t *testing.T) { f(t, s) }) })
 	}
 }
 
 func TestValueIsVisibleInsideAndBelowAtOnceAndElsewhereOnCompletion(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
-		st, root := run(t)
-		leaf := actor(t, "leaf", once, func(ctx context.Context, _ string) (string, error) {
+		st, root := testkit.Run(t)
+		leaf := testkit.Tool(t, "leaf", once, func(ctx context.Context, _ string) (string, error) {
 			s.sees(ctx, t, "a call below", "new")
 			return "out", nil
 		})
-		branch := actor(t, "middle", once, func(ctx context.Context, _ string) (string, error) { return call(ctx, leaf) })
-		out, err := call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+		branch := testkit.Tool(t, "middle", once, func(ctx context.Context, _ string) (string, error) { return testkit.Call(ctx, leaf) })
+		out, err := testkit.Call(root, testkit.Tool(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
 			s.sees(ctx, t, "the writer before", "")
 			s.puts(ctx, t, "old")
 			s.puts(ctx, t, "new")
@@ -63,38 +67,38 @@ func TestValueIsVisibleInsideAndBelowAtOnceAndElsewhereOnCompletion(t *testing.T
 				s.sees(ctx, t, "a branch", "new")
 				return "", nil
 			})
-			noError(t, err)
-			equal(t, "records of it", len(kinds(st, s.kind)), 0)
-			return call(ctx, branch)
+			require.NoError(t, err)
+			assert.Empty(t, kinds(st, s.kind), "records of it")
+			return testkit.Call(ctx, branch)
 		}))
-		completed(t, out, err)
+		testkit.Completed(t, out, err)
 		s.sees(root, t, "the root afterwards", "new")
 		s.sees(st.Context(t.Context()), t, "another context", "new")
-		_, _ = call(root, actor(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
+		_, _ = testkit.Call(root, testkit.Tool(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
 			s.sees(ctx, t, "another call", "new")
 			return "out", nil
 		}))
 		records := kinds(st, s.kind)
-		equal(t, "records", len(records), 2)
+		assert.Len(t, records, 2, "records")
 		for _, r := range records {
-			equal(t, "address", r.Address.String(), "writer")
-			equal(t, "name", r.Name, "key")
+			assert.Equal(t, "writer", r.Address.String(), "address")
+			assert.Equal(t, "key", r.Name, "name")
 		}
 	})
 }
 
 func TestValueWrittenOutsideEveryCallIsThereForEveryoneAtOnce(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
-		st, root := run(t)
+		st, root := testkit.Run(t)
 		s.puts(root, t, "root")
 		s.sees(root, t, "the root", "root")
-		_, _ = call(root, actor(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
+		_, _ = testkit.Call(root, testkit.Tool(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
 			s.sees(ctx, t, "a call", "root")
 			s.puts(root, t, "changed")
 			s.sees(ctx, t, "a call under way", "changed")
 			return "out", nil
 		}))
-		equal(t, "records", len(kinds(st, s.kind)), 2)
+		assert.Len(t, kinds(st, s.kind), 2, "records")
 	})
 }
 
@@ -102,8 +106,8 @@ func TestValueWrittenOutsideEveryCallIsThereForEveryoneAtOnce(t *testing.T) {
 // completed.
 func TestValueOfABranchIsThereForEveryoneOnceItCompletes(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
-		_, root := run(t)
-		out, err := call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+		_, root := testkit.Run(t)
+		out, err := testkit.Call(root, testkit.Tool(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
 			_, err := group(ctx, "all", func(ctx context.Context) (string, error) {
 				s.puts(ctx, t, "v")
 				s.sees(ctx, t, "the branch", "v")
@@ -117,16 +121,16 @@ func TestValueOfABranchIsThereForEveryoneOnceItCompletes(t *testing.T) {
 			s.sees(root, t, "the root", "v")
 			return "out", err
 		}))
-		completed(t, out, err)
+		testkit.Completed(t, out, err)
 		s.sees(root, t, "the root afterwards", "v")
 	})
 }
 
 func TestSiblingsDoNotSeeEachOthersValuesBeforeCompletion(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
-		_, root := run(t)
+		_, root := testkit.Run(t)
 		written, read := make(chan struct{}), make(chan struct{})
-		writer := actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+		writer := testkit.Tool(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "v")
 			close(written)
 			<-read
@@ -135,9 +139,9 @@ func TestSiblingsDoNotSeeEachOthersValuesBeforeCompletion(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_, _ = call(root, writer)
+			_, _ = testkit.Call(root, writer)
 		}()
-		_, _ = call(root, actor(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
+		_, _ = testkit.Call(root, testkit.Tool(t, "reader", once, func(ctx context.Context, _ string) (string, error) {
 			<-written
 			s.sees(ctx, t, "a sibling", "")
 			close(read)
@@ -150,66 +154,66 @@ func TestSiblingsDoNotSeeEachOthersValuesBeforeCompletion(t *testing.T) {
 
 func TestParentSeesTheValueOfAChildThatCompleted(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
-		_, root := run(t)
-		child := actor(t, "child", once, func(ctx context.Context, _ string) (string, error) {
+		_, root := testkit.Run(t)
+		child := testkit.Tool(t, "child", once, func(ctx context.Context, _ string) (string, error) {
 			s.sees(ctx, t, "the child", "parent's")
 			s.puts(ctx, t, "child's")
 			return "out", nil
 		})
-		out, err := call(root, actor(t, "parent", once, func(ctx context.Context, _ string) (string, error) {
+		out, err := testkit.Call(root, testkit.Tool(t, "parent", once, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "parent's")
-			out, err := call(ctx, child)
+			out, err := testkit.Call(ctx, child)
 			s.sees(ctx, t, "the parent", "child's") // the later one
 			return out, err
 		}))
-		completed(t, out, err)
+		testkit.Completed(t, out, err)
 		s.sees(root, t, "the root", "child's")
 	})
 }
 
 func TestFailedAttemptsLeaveNoValues(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
-		st, root := run(t)
-		out, err := call(root, actor(t, "writer", steady, attempts(func(ctx context.Context, _ string) (string, error) {
+		st, root := testkit.Run(t)
+		out, err := testkit.Call(root, testkit.Tool(t, "writer", steady, testkit.Attempts(func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "failed")
 			return "", errFlaky
 		}, func(ctx context.Context, _ string) (string, error) {
 			s.sees(ctx, t, "the next attempt", "")
 			return "out", nil
 		})))
-		completed(t, out, err)
+		testkit.Completed(t, out, err)
 		s.sees(root, t, "the root", "")
 
-		_, err = call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+		_, err = testkit.Call(root, testkit.Tool(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "failed for good")
 			return "", errBoom
 		}))
-		is(t, err, errBoom)
-		_, err = call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+		assert.ErrorIs(t, err, errBoom)
+		_, err = testkit.Call(root, testkit.Tool(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "panicked")
 			panic(errBoom)
 		}))
-		is(t, err, core.ErrPanic)
-		_, err = call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+		assert.ErrorIs(t, err, core.ErrPanic)
+		_, err = testkit.Call(root, testkit.Tool(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "refused")
 			return "out", nil
 		}).Ensure(func(context.Context, string, string) error { return errBoom }))
-		is(t, err, core.ErrCondition)
+		assert.ErrorIs(t, err, core.ErrCondition)
 		s.sees(root, t, "the root", "")
-		equal(t, "records", len(kinds(st, s.kind)), 0)
+		assert.Empty(t, kinds(st, s.kind), "records")
 	})
 }
 
 func TestAbandonedAttemptsLeaveNoValues(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
-		_, root := run(t)
-		_, err := call(root, actor(t, "writer", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
+		_, root := testkit.Run(t)
+		_, err := testkit.Call(root, testkit.Tool(t, "writer", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "in time")
 			<-time.After(time.Minute)
-			is(t, s.put(ctx, "key", "late"), core.ErrAttemptOver)
+			assert.ErrorIs(t, s.put(ctx, "key", "late"), core.ErrAttemptOver)
 			return "out", nil
 		}))
-		is(t, err, context.DeadlineExceeded)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		<-time.After(time.Hour)
 		s.sees(root, t, "the root", "")
 	})
@@ -217,46 +221,46 @@ func TestAbandonedAttemptsLeaveNoValues(t *testing.T) {
 
 func TestInterruptedAttemptsLeaveNoValues(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
-		st, root := run(t)
-		_, err := call(root, actor(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
+		st, root := testkit.Run(t)
+		_, err := testkit.Call(root, testkit.Tool(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "v")
 			st.Interrupt(core.InterruptUser, "", "")
 			return "", ctx.Err()
 		}))
-		interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, core.InterruptUser)
 		s.sees(root, t, "the root", "")
 	})
 }
 
 func TestValueOfACompletedChildOutlivesTheFailureOfItsParent(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
-		_, root := run(t)
-		child := actor(t, "child", once, func(ctx context.Context, _ string) (string, error) {
+		_, root := testkit.Run(t)
+		child := testkit.Tool(t, "child", once, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "child's")
 			return "out", nil
 		})
-		_, err := call(root, actor(t, "parent", once, func(ctx context.Context, _ string) (string, error) {
-			_, _ = call(ctx, child)
+		_, err := testkit.Call(root, testkit.Tool(t, "parent", once, func(ctx context.Context, _ string) (string, error) {
+			_, _ = testkit.Call(ctx, child)
 			return "", errBoom
 		}))
-		is(t, err, errBoom)
+		assert.ErrorIs(t, err, errBoom)
 		s.sees(root, t, "the root", "child's")
 	})
 }
 
 func TestValueOfAPreconditionIsSeenByTheHandler(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
-		_, root := run(t)
-		out, err := call(root, actor(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
+		_, root := testkit.Run(t)
+		out, err := testkit.Call(root, testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 			s.sees(ctx, t, "the handler", "v")
 			return "out", nil
 		}).Require(func(ctx context.Context, _ string) error { return s.put(ctx, "key", "v") }))
-		completed(t, out, err)
+		testkit.Completed(t, out, err)
 	})
 }
 
 func TestValuesAndStepResultsHaveNameSpacesOfTheirOwn(t *testing.T) {
-	_, root := run(t)
+	_, root := testkit.Run(t)
 	stores[0].puts(root, t, "value")
 	stores[1].puts(root, t, "result")
 	stores[0].sees(root, t, "Get", "value")
@@ -264,7 +268,7 @@ func TestValuesAndStepResultsHaveNameSpacesOfTheirOwn(t *testing.T) {
 }
 
 func TestValueIsACopy(t *testing.T) {
-	_, root := run(t)
+	_, root := testkit.Run(t)
 	m := map[string][]int{"a": {1}}
 	if err := state.Put(root, "map", m); err != nil {
 		t.Fatal(err)
@@ -276,12 +280,12 @@ func TestValueIsACopy(t *testing.T) {
 	}
 	got["a"][0] = 3
 	again, _, _ := state.Get[map[string][]int](root, "map")
-	equal(t, "again", again["a"][0], 1)
+	assert.Equal(t, 1, again["a"][0], "again")
 }
 
 func TestWrongValuesAreErrorsThatNameTheKey(t *testing.T) {
 	type bad struct{ Hook func() }
-	_, root := run(t)
+	_, root := testkit.Run(t)
 	says := func(err error, want ...string) {
 		t.Helper()
 		for _, w := range want {
@@ -298,7 +302,7 @@ func TestWrongValuesAreErrorsThatNameTheKey(t *testing.T) {
 	}
 	_, ok, err := state.Get[[]string](root, "number")
 	says(err, `"number"`)
-	equal(t, "there", ok, true)
+	assert.True(t, ok, "there")
 	_, ok, err = state.Get[string](root, "missing")
 	if ok || err != nil {
 		t.Error(ok, err)
@@ -306,7 +310,7 @@ func TestWrongValuesAreErrorsThatNameTheKey(t *testing.T) {
 }
 
 func TestZeroValueIsAValue(t *testing.T) {
-	_, root := run(t)
+	_, root := testkit.Run(t)
 	if err := state.Put(root, "zero", 0); err != nil {
 		t.Fatal(err)
 	}
