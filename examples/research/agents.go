@@ -35,8 +35,8 @@ type Finding struct {
 // newResearcher makes the agents. What they do to the outside happens in dir.
 func newResearcher(llm actors.LLM, dir string) actors.Agent[Topic, Report] {
 	reader := actors.NewAgent("reader", llm,
-		actors.WithDescription("Reads a page and tells what it says on a question."),
-		actors.WithInstructions("Fetch the page and answer in one sentence."),
+		actors.WithDescription("Reads pages and tells what each of them says, in a line."),
+		actors.WithInstructions("Fetch the pages, all at once, and answer with a line on each."),
 		actors.WithTools(fetchTool()))
 	return actors.NewTypedAgent[Topic, Report]("researcher", llm,
 		actors.WithInstructions("Search for the subject in several ways at once, have the pages read, publish the report, and answer with it."),

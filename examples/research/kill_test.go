@@ -81,7 +81,7 @@ func TestKilledAtAnyInstantItGoesOn(t *testing.T) {
 	took := time.Since(begin)
 	turns := len(undisturbed.Requests())
 	require.Len(t, published(t, dir), 1)
-	assert.Equal(t, 11, turns)
+	assert.Equal(t, 7, turns, "one at a time: a kill repeats one at most")
 
 	for run := 1; kills > 0; run++ {
 		dir, server := t.TempDir(), brain(t)
@@ -93,9 +93,9 @@ func TestKilledAtAnyInstantItGoesOn(t *testing.T) {
 			go func() { done <- cmd.Wait() }()
 			select {
 			case <-time.After(rand.N(took)):
-				require.NoError(t, cmd.Process.Kill())
+				_ = cmd.Process.Kill() // it may have been quicker
 				if err := <-done; err == nil {
-					ended = true // it was quicker
+					ended = true
 					assert.Equal(t, want, out.String())
 				} else {
 					killed++

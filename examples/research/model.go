@@ -65,9 +65,13 @@ func offers(req openaitest.Request, tool string) bool {
 // read plays the model of the reader.
 func read(req openaitest.Request) openaitest.Step {
 	if results := req.ToolResults(); len(results) > 0 {
-		return openaitest.Text("It says: " + results[0].Content)
+		return openaitest.Text(texts(results))
 	}
-	return openaitest.ToolCalls(openaitest.Call("fetch", Page{req.LastMessage().Content}))
+	var calls []openaitest.ToolCall
+	for _, url := range strings.Fields(req.LastMessage().Content) {
+		calls = append(calls, openaitest.Call("fetch", Page{url}))
+	}
+	return openaitest.ToolCalls(calls...)
 }
 
 // research plays the model of the researcher: it searches in three ways, has
@@ -79,14 +83,17 @@ func research(req openaitest.Request) openaitest.Step {
 			break
 		}
 	}
-	var pages, findings []openaitest.ToolResult
+	var pages []string
+	var findings []string
 	var published *openaitest.ToolResult
 	for _, result := range req.ToolResults() {
 		switch result.Name {
 		case "search":
-			pages = append(pages, result)
+			var urls []string
+			_ = json.Unmarshal([]byte(result.Content), &urls)
+			pages = append(pages, urls...)
 		case "reader":
-			findings = append(findings, result)
+			findings = strings.Split(result.Content, "\n")
 		case "publish":
 			published = &result
 		}
@@ -99,32 +106,24 @@ func research(req openaitest.Request) openaitest.Step {
 		}
 		return openaitest.ToolCalls(calls...).WithText("Let me search.")
 	case len(findings) == 0:
-		var calls []openaitest.ToolCall
-		for _, page := range pages {
-			var urls []string
-			_ = json.Unmarshal([]byte(page.Content), &urls)
-			for _, url := range urls {
-				calls = append(calls, openaitest.Call("reader", map[string]string{"text": url}))
-			}
-		}
-		return openaitest.ToolCalls(calls...)
+		return openaitest.ToolCalls(openaitest.Call("reader", map[string]string{"text": strings.Join(pages, "\n")}))
 	case published == nil:
-		return openaitest.ToolCalls(openaitest.Call("publish", Publication{topic.Subject, texts(findings)}))
+		return openaitest.ToolCalls(openaitest.Call("publish", Publication{topic.Subject, strings.Join(findings, "\n")}))
 	}
 	return conclude(req, topic, findings, published.Content)
 }
 
-func texts(findings []openaitest.ToolResult) string {
-	lines := make([]string, len(findings))
-	for i, finding := range findings {
-		lines[i] = finding.Content
+func texts(results []openaitest.ToolResult) string {
+	lines := make([]string, len(results))
+	for i, result := range results {
+		lines[i] = "It says: " + result.Content
 	}
 	return strings.Join(lines, "\n")
 }
 
 // conclude answers with the report. The first try has no findings, and is
 // fed back.
-func conclude(req openaitest.Request, topic Topic, findings []openaitest.ToolResult, published string) openaitest.Step {
+func conclude(req openaitest.Request, topic Topic, findings []string, published string) openaitest.Step {
 	if strings.HasPrefix(published, "error: ") {
 		published = ""
 	}
@@ -134,7 +133,7 @@ func conclude(req openaitest.Request, topic Topic, findings []openaitest.ToolRes
 		return openaitest.Text(string(answer))
 	}
 	for i, finding := range findings {
-		report.Findings = append(report.Findings, Finding{finding.Content, fmt.Sprintf("page %d", i+1)})
+		report.Findings = append(report.Findings, Finding{finding, fmt.Sprintf("page %d", i+1)})
 	}
 	answer, _ := json.Marshal(report)
 	return openaitest.Text(string(answer))
