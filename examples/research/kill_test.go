@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
+	"github.com/reprise-go/reprise/core"
 )
 
 // workerDir is set in the environment of the processes that are killed, and
@@ -31,7 +32,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	f := flags{dir: dir, answer: "y", subject: "tea", model: "m"}
-	if err := run(context.Background(), f, os.Stdin, os.Stdout, os.Stderr); err != nil {
+	ctx := core.Watch(context.Background(), func(core.Delta) {}) // replies are streamed, and cut in the middle
+	if err := run(ctx, f, os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
