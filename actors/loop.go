@@ -187,6 +187,7 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Mes
 	}
 	return results, nil
 }
+
 func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, error) {
 	f, ok := l.tools.Lookup(call.Name)
 	switch {

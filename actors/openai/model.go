@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -330,8 +331,7 @@ func withFormatTool(req actors.Request) actors.Request {
 	if len(req.Tools) > 0 {
 		req.Options.ToolChoice = "required"
 	}
-	tools := append([]actors.FunctionSpec(nil), req.Tools...)
-	req.Tools = append(tools, actors.FunctionSpec{
+	req.Tools = append(slices.Clip(req.Tools), actors.FunctionSpec{
 		Name: f.Name, Description: "Gives the final answer. Call it once, when you know the answer.", Parameters: f.Schema,
 	})
 	return req

@@ -111,7 +111,7 @@ func publishTool(dir string) actors.Tool[Publication, string] {
 		if err := errors.Join(err, draft.Close()); err != nil {
 			return "", err
 		}
-		defer os.Remove(draft.Name())
+		defer func() { _ = os.Remove(draft.Name()) }() // what is left is hidden
 		if err := os.Link(draft.Name(), filepath.Join(published, name)); err != nil && !errors.Is(err, os.ErrExist) {
 			return "", err
 		}
