@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // A Scope is what the sender of a request may do. The zero Scope may see
@@ -17,6 +18,11 @@ type Scope struct {
 	Principal string                  // who it is: for limits, and as who interrupted a run
 	Runs      func(runID string) bool // which runs it may see; nil for all
 	Control   bool                    // it may interrupt the runs that it sees, and answer their questions
+
+	// TTL is how long an event stream lasts before it ends, so that the client
+	// comes back, with its cursor, and Authorize is asked again. 0 is as long as
+	// the connection does.
+	TTL time.Duration
 }
 
 func (s *Scope) sees(runID string) bool { return s.Runs == nil || s.Runs(runID) }
@@ -35,6 +41,10 @@ func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		secure(w.Header())
 		h.allowOrigin(w, req)
+		if h.isForeign(req) {
+			h.refuse(w, http.StatusForbidden, "cross_origin", "requests from the pages of other sites are refused, unless their origin is listed in Options.Origins")
+			return
+		}
 		select {
 		case <-h.closing:
 			h.refuse(w, http.StatusServiceUnavailable, "closed", "the server is shutting down")
@@ -54,6 +64,19 @@ func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)
 			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this")
 		}
 	})
+}
+
+// isForeign reports whether a browser sent the request for the page of another
+// origin that is not listed. A link to the dashboard may be followed from
+// anywhere.
+func (h *Handler) isForeign(req *http.Request) bool {
+	navigates := req.Header.Get("Sec-Fetch-Mode") == "navigate" && req.Header.Get("Sec-Fetch-Dest") == "document"
+	if navigates && (req.Method == http.MethodGet || req.Method == http.MethodHead) {
+		return false
+	}
+	strict := *req
+	strict.Method = http.MethodPost // reads are checked as if they changed something
+	return h.readers.Check(&strict) != nil
 }
 
 func (h *Handler) authorize(req *http.Request) (Scope, error) {

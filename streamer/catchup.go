@@ -69,6 +69,8 @@ func (s *stream) replay(ctx context.Context, known bool) error {
 		select {
 		case <-s.handler.closing:
 			return http.ErrServerClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		default:
 		}
 		if err != nil {

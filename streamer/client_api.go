@@ -200,5 +200,5 @@ func refused(resp *http.Response) *StatusError {
 // Is makes errors.Is find what a [Control] returned at the server.
 func (e *StatusError) Is(target error) bool {
 	return target == ErrNotFound && e.Code == http.StatusNotFound || target == ErrConflict && e.Code == http.StatusConflict ||
-		target == ErrUnauthenticated && e.Code == http.StatusUnauthorized
+		target == ErrInvalid && e.Code == http.StatusBadRequest || target == ErrUnauthenticated && e.Code == http.StatusUnauthorized
 }

@@ -80,4 +80,7 @@
 // # Permission
 //
 // Without [Options.Authorize] the handler serves clients on this machine only.
+// It is asked at each request; [Scope.TTL] ends event streams, so that it is asked
+// again for those. What a browser asks for in the name of another site's page is
+// refused, unless [Options.Origins] has its origin.
 package streamer

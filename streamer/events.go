@@ -1,6 +1,7 @@
 package streamer
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -47,7 +48,13 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 	if id == "" {
 		id = query.Get("after")
 	}
-	ctx, release := s.untilClosed(req.Context())
+	ctx := req.Context()
+	if scope.TTL > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, scope.TTL)
+		defer cancel()
+	}
+	ctx, release := s.untilClosed(ctx)
 	defer release()
 	s.begin()
 	if r == nil {

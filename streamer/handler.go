@@ -120,7 +120,8 @@ type Handler struct {
 	options Options
 	source  Source // nil without one
 	mux     *http.ServeMux
-	guard   *http.CrossOriginProtection // against requests from other sites' pages; Origins may read, and not change
+	guard   *http.CrossOriginProtection // for requests that change something
+	readers *http.CrossOriginProtection // for those that read, with Origins
 
 	generation uint64 // in the IDs of the stream of all runs
 	runs       *runs
@@ -168,7 +169,12 @@ func New(source Source, options Options) (*Handler, error) {
 		all:  newTape(o.History, o.Memory), clients: newClients(), buffers: sync.Pool{New: newBuffer},
 		wakeup: make(chan struct{}, 1), notified: make(chan struct{}),
 		quiet: make(chan struct{}),
-		guard: http.NewCrossOriginProtection(),
+		guard: http.NewCrossOriginProtection(), readers: http.NewCrossOriginProtection(),
+	}
+	for _, origin := range o.Origins {
+		if err := h.readers.AddTrustedOrigin(origin); err != nil {
+			return nil, fmt.Errorf("streamer: Options.Origins has %q: %w", origin, err)
+		}
 	}
 	h.open, h.shut = context.WithCancel(context.Background())
 	h.closing = h.open.Done()

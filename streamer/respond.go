@@ -41,6 +41,8 @@ func (h *Handler) refuseError(w http.ResponseWriter, err error, missing string) 
 		h.refuse(w, limit.status, "too_many", limit.message)
 	case errors.Is(err, ErrNotFound):
 		h.refuse(w, http.StatusNotFound, "not_found", missing)
+	case errors.Is(err, ErrInvalid):
+		h.refuse(w, http.StatusBadRequest, "bad_request", strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": "))
 	case errors.Is(err, ErrConflict):
 		h.refuse(w, http.StatusConflict, "conflict", strings.TrimPrefix(err.Error(), ErrConflict.Error()+": "))
 	default:

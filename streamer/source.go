@@ -77,8 +77,9 @@ func (s redactedSource) Records(ctx context.Context, runID string, after uint64)
 
 // A Control does for the dashboard what changes a run. It is for many
 // goroutines. Both methods return ErrNotFound for a run or a question that
-// is not there, and ErrConflict, wrapped with what to tell the person, for
-// what cannot be done now.
+// is not there, and ErrConflict for what cannot be done now and ErrInvalid for
+// an answer that no question could have, both wrapped with a text for the
+// person.
 type Control interface {
 	// Interrupt asks whoever runs the run to stop it. By is the principal of
 	// the request's Scope, "dashboard" where that has none.
@@ -92,4 +93,5 @@ type Control interface {
 var (
 	ErrNotFound = errors.New("streamer: not found")
 	ErrConflict = errors.New("streamer: not possible now")
+	ErrInvalid  = errors.New("streamer: not valid")
 )

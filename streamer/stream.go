@@ -134,6 +134,9 @@ var errHole = errors.New("streamer: events are missing")
 func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 	var batch [8]entry // small: it is on the stack of every client that waits
 	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		n, ok := t.read(pos, batch[:])
 		if !ok {
 			return errSlow // it comes back with its cursor

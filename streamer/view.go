@@ -74,12 +74,13 @@ type CallError struct {
 	Time    time.Time    `json:"time"`
 }
 
-// QuestionState is a question that the run waits to be told the answer of.
+// QuestionState is a question that the run waits for the answer of.
 type QuestionState struct {
 	ID      string       `json:"id"`
 	Text    string       `json:"message"`
 	Address core.Address `json:"address"`
 	Asked   time.Time    `json:"asked_at"`
+	Refused string       `json:"refused,omitempty"` // why the answer before did not fit
 }
 
 // maxText is how long the text of an error in a RunState may be.
@@ -134,10 +135,20 @@ func (v *view) take(r *core.Record) {
 	case r.Kind.IsCall():
 		v.call(r)
 	case r.Kind == core.KindQuestion:
-		v.questions = append(v.questions, QuestionState{r.Name, r.Message(), r.Address, r.Time})
+		v.ask(r)
 	case r.Kind == core.KindAnswer:
 		v.questions = slices.DeleteFunc(v.questions, func(q QuestionState) bool { return q.ID == r.Name })
 	}
+}
+
+// ask takes in a question; one that is asked again says why.
+func (v *view) ask(r *core.Record) {
+	q := QuestionState{ID: r.Name, Text: r.Message(), Address: r.Address, Asked: r.Time}
+	if r.Err != nil {
+		q.Refused = wire.CutText(fmt.Sprint(r.Err), maxText)
+	}
+	v.questions = slices.DeleteFunc(v.questions, func(open QuestionState) bool { return open.ID == q.ID })
+	v.questions = append(v.questions, q)
 }
 
 // run takes in that the run began or ended. What calls were in the middle of
@@ -205,7 +216,7 @@ func (v *view) end(r *core.Record, active bool) {
 		v.calls.Active--
 		delete(v.active, r.Address)
 	}
-	if r.IsOutcome() { // its questions were answered, also where nobody was told
+	if r.IsOutcome() { // its questions were answered, even if no record says so
 		v.questions = slices.DeleteFunc(v.questions, func(q QuestionState) bool { return q.Address == r.Address })
 	}
 	switch r.Status {

@@ -65,6 +65,7 @@ export function take(run, record) {
       ofCall(run, record);
       break;
     case "question":
+      run.questions = run.questions.filter((question) => question.id !== record.name); // one that is asked again
       run.questions.push({
         id: record.name, message: record.message ?? "", address: record.address, asked_at: record.time, refused: record.original_error,
       });

@@ -31,7 +31,10 @@ func (c *Control) Interrupt(ctx context.Context, runID, by, message string) erro
 func (c *Control) Answer(ctx context.Context, runID, questionID string, value json.RawMessage) error {
 	v, err := state.JSONAnswer(value)
 	if err != nil {
-		return fmt.Errorf("%w: the answer is not JSON: %w", streamer.ErrConflict, err)
+		return fmt.Errorf("%w: the answer cannot be read: %w", streamer.ErrInvalid, err)
+	}
+	if _, err := core.Encode(v); err != nil { // it is nested too deeply to be stored
+		return fmt.Errorf("%w: the answer cannot be stored: %w", streamer.ErrInvalid, err)
 	}
 	return controlled(state.Answer(ctx, c.store, runID, questionID, v))
 }

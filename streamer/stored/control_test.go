@@ -1,0 +1,43 @@
+package stored_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+func TestAnswerThatNoQuestionCouldHaveIsRefused(t *testing.T) {
+	store := snapshot.NewMemoryStore()
+	st, err := state.Open(t.Context(), store, "r")
+	require.NoError(t, err)
+	ask := decorators.Tool("ask", "Asks.", func(ctx context.Context, _ struct{}) (bool, error) {
+		return core.Await[bool](ctx, "well?")
+	})
+	_, err = ask.Call(st.Context(t.Context()), struct{}{})
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, st.Close())
+
+	h, url := serveWith(t, stored.New(store), streamer.Options{Control: stored.NewControl(store)})
+	_ = h
+	client := &streamer.Client{URL: url}
+	for _, deep := range []int{3000, 9000, 20_000} {
+		value := json.RawMessage(strings.Repeat("[", deep) + strings.Repeat("]", deep))
+		err := stored.NewControl(store).Answer(t.Context(), "r", "ask?1", value)
+		require.ErrorIs(t, err, streamer.ErrInvalid)
+		if deep < 10_000 { // the client itself refuses more
+			require.ErrorIs(t, client.Answer(t.Context(), "r", "ask?1", value), streamer.ErrInvalid)
+		}
+	}
+	require.NoError(t, client.Answer(t.Context(), "r", "ask?1", true))
+	require.ErrorIs(t, client.Answer(t.Context(), "r", "ask?1", true), streamer.ErrConflict)
+}
