@@ -34,7 +34,7 @@ type RunState struct {
 	Partial   bool            `json:"partial,omitempty"`    // not all of its records were read: calls, usage and errors of the others are not known
 }
 
-// Calls counts calls and attempts.
+// Calls counts calls and attempts; groups and branches are calls, too.
 type Calls struct {
 	Started   int `json:"started"`
 	Completed int `json:"completed"`

@@ -4,13 +4,13 @@
 const cached = new Map();
 
 // parse splits an address into its own segment and what is around it. A group
-// is a node of its own; the branch is a property of the calls in it.
+// is a call, and each of its branches is one, whose own segment is its number.
 //
 //   path    the address
 //   name    of the call, without prefix and number
 //   nth     which call of that name
 //   parent  the path of the call or group around it, empty for a root call
-//   branch  the number of the branch of that group, 0 without
+//   branch  the number of the branch that it is, 0 for none
 //   entry   the attempt of the parent that made the call, from 1; 0 for its preconditions
 //   depth   how many calls and groups are around it
 export function parse(path) {
@@ -25,8 +25,7 @@ export function parse(path) {
 function split(path) {
   const segments = path.split("/");
   const own = segments.pop();
-  let branch = 0;
-  if (segments.length > 1 && isGroup(segments.at(-2))) branch = Number(segments.pop());
+  const branch = segments.length > 0 && isGroup(segments.at(-1)) ? Number.parseInt(own, 10) || 0 : 0;
   const around = segments.pop();
   let parent = "";
   let entry = 1;

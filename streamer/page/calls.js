@@ -17,7 +17,7 @@ const mostLogs = 50; // of a call
 //	recalled  how often it was answered from what was recorded
 //	version   grows with every change of it, or of what is inside
 //
-// A group of parallel branches is one without attempts.
+// A group has branches, how many there will be, as soon as it has begun.
 export class CallTree {
   calls = new Map(); // by address, in the order of beginning
   roots = new Set();
@@ -80,6 +80,7 @@ export class CallTree {
     call.kind = record.event_type;
     call.name = record.name || call.name;
     call.tag = record.tag;
+    call.branches = record.branches ?? call.branches;
     call.max = record.max_attempts;
     call.input ??= record.input;
     if (record.detail) call.output = record.detail;
@@ -216,16 +217,11 @@ export class CallTree {
   }
 }
 
-// stateOf is how a call stands; of a group, how its branches do.
-export function stateOf(call) {
-  if (call.kind !== "group") return call.status;
-  let worst = "completed";
-  const severity = ["completed", "stopped", "interrupted", "awaiting", "failed", "running", "waiting"];
-  for (const child of call.children) {
-    const state = stateOf(child);
-    if (severity.indexOf(state) > severity.indexOf(worst)) worst = state;
-  }
-  return worst;
+// progressOf is how many branches of a group have ended well, of how many.
+export function progressOf(group) {
+  let done = 0;
+  for (const child of group.children) if (child.status === "completed") done++;
+  return { done, of: Math.max(group.branches ?? 0, group.children.size) };
 }
 
 export const troubled = (call) =>

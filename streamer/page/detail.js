@@ -2,7 +2,7 @@
 // out, what it logged and asked.
 
 import { make, setHidden, icon, byID } from "./dom.js";
-import { stateOf } from "./calls.js";
+import { progressOf } from "./calls.js";
 import { attempt, clockTime, cost, count, countdown, duration, fullTime, kind, plural, source, words } from "./format.js";
 
 const panel = byID("detail");
@@ -29,7 +29,7 @@ export function draw(call, now, close) {
 }
 
 const versionOf = (call) =>
-  [call.address, call.status, call.end, call.attempts.length, call.dropped, call.recalled, call.logs.length, call.logs.at(-1)?.time, call.questions.length, call.questions.at(-1)?.answered, call.children.size].join("|");
+  [call.address, call.status, call.end, call.attempts.length, call.dropped, call.recalled, call.logs.length, call.logs.at(-1)?.time, call.questions.length, call.questions.at(-1)?.answered, call.children.size, call.kind === "group" && progressOf(call).done].join("|");
 
 // tick counts down.
 export function tick(call, now) {
@@ -43,7 +43,7 @@ export function tick(call, now) {
 function contents(call, now, close) {
   const parts = [
     make("header", {},
-      icon(call.kind), make("h2", { id: "detail-title" }, call.name), make("span", { class: "chip s-" + stateOf(call) }, words(stateOf(call))),
+      icon(call.kind), make("h2", { id: "detail-title" }, call.name), make("span", { class: "chip s-" + call.status }, words(call.status)),
       make("span", { class: "spacer" }),
       make("button", { type: "button", class: "quiet square", "aria-label": "Close", title: "Close (Esc)", onclick: close }, icon("close"))),
     make("p", { class: "mono address" }, call.address),
@@ -66,10 +66,14 @@ function facts(call) {
   const list = make("dl", { class: "facts" });
   const fact = (name, value) => value && list.append(make("div", {}, make("dt", {}, name), make("dd", {}, value)));
   fact("Kind", kind(call.kind) + (call.tag ? `, tag ${call.tag}` : ""));
-  if (call.kind !== "group") fact("Attempts", attempt(Math.max(0, call.attempts.at(-1)?.n ?? 0), call.max));
+  if (call.kind === "group") {
+    const { done, of } = progressOf(call);
+    fact("Branches", `${done} of ${of} done`);
+  }
+  fact("Attempts", attempt(Math.max(0, call.attempts.at(-1)?.n ?? 0), call.max));
   fact("Inside", call.children.size ? plural(call.children.size, "call") : "");
   fact("Began", call.start ? clockTime(call.start) : "");
-  fact("Took", call.end && call.status !== "running" && call.status !== "waiting" && call.kind !== "group" ? duration(call.end - call.start) : "");
+  fact("Took", call.end && call.status !== "running" && call.status !== "waiting" ? duration(call.end - call.start) : "");
   fact("Recalled", call.recalled ? plural(call.recalled, "time") : "");
   fact("Tokens", call.usage.input_tokens + call.usage.output_tokens ? `${count(call.usage.input_tokens)} in, ${count(call.usage.output_tokens)} out` : "");
   fact("Cost", call.usage.cost ? cost(call.usage.cost) : "");

@@ -29,9 +29,8 @@ export function adopt(state) {
     for (let a = address.parse(state.current.address); a.parent; ) {
       const entry = a.entry;
       a = address.parse(a.parent);
-      if (a.group) continue;
       run.active.set(a.path, {
-        address: a.path, name: a.name, event_type: "agent_call", execution_status: "started", retry_attempt: Math.max(0, entry - 1),
+        address: a.path, name: a.name, event_type: a.group ? "group" : "agent_call", execution_status: "started", retry_attempt: Math.max(0, entry - 1),
       });
     }
     run.active.set(state.current.address, state.current);
@@ -62,6 +61,8 @@ export function take(run, record) {
     case "llm_call":
     case "agent_call":
     case "step":
+    case "group":
+    case "branch":
       ofCall(run, record);
       break;
     case "question":

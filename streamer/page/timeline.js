@@ -2,7 +2,7 @@
 // became of each attempt and how long each wait was, over time.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
-import { stateOf, troubled } from "./calls.js";
+import { progressOf, troubled } from "./calls.js";
 import { attempt, countdown, duration, plural, source, words } from "./format.js";
 import { Scale } from "./scale.js";
 
@@ -160,7 +160,7 @@ export class Timeline {
       return;
     }
     node.parts.version = version;
-    const state = stateOf(call);
+    const state = call.status;
     setClass(node, `callrow s-${state}` + (call.address === selected ? " selected" : ""));
     setAttribute(node, "aria-selected", call.address === selected);
     setAttribute(node, "aria-expanded", call.children.size > 0 ? !this.collapsed.has(call.address) : undefined);
@@ -191,11 +191,6 @@ export class Timeline {
       const x1 = this.#scale.x(to);
       if (x1 >= 0) bars.push({ key, kind, x: x0, width: Math.max(0, x1 - x0), title });
     };
-    if (call.kind === "group") {
-      const [from, to] = spanOf(call, now);
-      add("g", "group", from, to, plural(call.children.size, "call"));
-      return bars;
-    }
     const all = call.attempts;
     const shown = all.slice(-mostBars);
     const hidden = all.length - shown.length + call.dropped;
@@ -244,18 +239,21 @@ function hintOf(call) {
   if (call.entry > 1) parts.push("in attempt " + call.entry);
   if (call.entry === 0) parts.push("in the precondition");
   if (call.recalled) parts.push("recalled");
-  if (call.kind === "group") parts.push(`${[...call.children].filter((c) => c.status === "completed").length} of ${call.children.size} done`);
+  if (call.kind === "group") {
+    const { done, of } = progressOf(call);
+    parts.push(`${done} of ${plural(of, "branch", "branches")} done`);
+  }
   return parts.join(" · ");
 }
 
 function drawState(node, call, now) {
-  const state = stateOf(call);
+  const state = call.status;
   setIcon(node.parts.stateIcon, stateIcons[state] ?? "running");
   let text = "";
   const last = call.attempts.at(-1);
-  if (call.kind === "group") {
-    const waiting = [...call.children].filter((child) => child.status === "waiting").length;
-    text = waiting ? `${waiting} wait` : words(state);
+  const waiting = call.kind === "group" && state === "running" ? [...call.children].filter((child) => child.status === "waiting").length : 0;
+  if (waiting) {
+    text = `${waiting} wait`;
   } else if (state === "waiting" && last?.wait) {
     text = `${attempt(last.n + 1, call.max)} ${last.wait.until > now ? "in " + countdown(last.wait.until - now) : countdown(last.wait.until - now)}`;
   } else if (state === "running" && last) {
@@ -271,17 +269,6 @@ function drawState(node, call, now) {
   setText(node.parts.stateText, text);
 }
 
-function spanOf(group, now) {
-  let from = Infinity;
-  let to = 0;
-  for (const child of group.children) {
-    const [a, b] = child.kind === "group" ? spanOf(child, now) : [child.start ?? now, child.status === "running" || child.status === "waiting" ? now : (child.end ?? now)];
-    from = Math.min(from, a);
-    to = Math.max(to, b);
-  }
-  return [from, to];
-}
-
 // Tab leads to one row, and the arrows from there to the others.
 byID("call-rows").addEventListener("focusin", ({ target, currentTarget }) => {
   for (const row of currentTarget.querySelectorAll('[tabindex="0"]')) row.setAttribute("tabindex", -1);
@@ -292,7 +279,7 @@ function matcher({ text, kind, only }) {
   return (call) => {
     if (kind && call.kind !== kind) return false;
     if (only === "trouble" && !troubled(call)) return false;
-    if (["waiting", "running", "failed"].includes(only) && (call.kind === "group" || call.status !== only)) return false;
+    if (["waiting", "running", "failed"].includes(only) && call.status !== only) return false;
     if (!text) return true;
     return [call.name, call.address, call.error, call.errorClass, call.tag].some((part) => part?.toLowerCase().includes(text));
   };

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/httperror"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
@@ -208,4 +211,31 @@ func TestNothingIsWiderThanThePage(t *testing.T) {
 			assert.LessOrEqual(t, eval[int64](p, `document.documentElement.scrollWidth`), width, "%s at %d", at, width)
 		}
 	}
+}
+
+// A group says how many branches it has from its beginning on.
+func TestAGroupShowsItsProgress(t *testing.T) {
+	s := newSite(t, nil, streamer.Options{}, nil)
+	st := begin(t, s.dash, "trip-1")
+	release := make(chan struct{})
+	defer close(release)
+	tool := decorators.Tool("get_weather", "waits for the third city", func(ctx context.Context, in City) (string, error) {
+		if in.Name == "Rome" {
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		}
+		return in.Name, ctx.Err()
+	})
+	background(t, func() {
+		_, _ = actors.Map(st.Context(t.Context()), actors.Group{Name: "cities", Workers: 1}, tool, []City{{"Oslo"}, {"Riga"}, {"Rome"}, {"Bonn"}, {"Cork"}})
+	})
+	t.Cleanup(func() { _ = st.Close() })
+	p := open(t, s.url()+"#run=trip-1")
+	p.waitText(`[data-call="group:cities"]`, "2 of 5 branches done")
+	p.waitText(`[data-call="group:cities/3"]`, "get_weather")
+	p.click(`[data-call="group:cities"]`)
+	p.waitText("#detail", "2 of 5 done")
+	assert.Equal(t, "2", eval[string](p, `document.querySelector('[data-call="group:cities/3"]').getAttribute("aria-level")`))
 }
