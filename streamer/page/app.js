@@ -71,6 +71,7 @@ function frame() {
   showConnection();
 }
 setInterval(() => requestAnimationFrame(frame), 100);
+addEventListener("scroll", () => (dirty = true), { passive: true }); // other rows are on the screen
 
 function pause() {
   paused = paused ? undefined : { at: now(), events: 0 };

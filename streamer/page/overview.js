@@ -7,7 +7,7 @@ import * as fold from "./fold.js";
 import { age, attempt, cost, count, countdown, duration, plural, statuses, words } from "./format.js";
 import * as questions from "./questions.js";
 import { href, refine, route } from "./route.js";
-import { Runs, isOver, matches, order } from "./runs.js";
+import { Runs, isOver, known, matches, order } from "./runs.js";
 import { Waiting } from "./waiting.js";
 
 const most = 200; // rows
@@ -44,6 +44,7 @@ export class Overview {
 
   stop() {
     this.#feed.stop();
+    questions.drop(byID("questions"));
   }
 
   retry() {
@@ -72,6 +73,17 @@ export class Overview {
     }
   }
 
+  // #completeShown asks for the figures of the rows that are on the screen.
+  #completeShown() {
+    const ids = [];
+    for (const node of this.#rows.children) {
+      const { top, bottom } = node.getBoundingClientRect();
+      if (top > innerHeight) break;
+      if (bottom > 0) ids.push(node.dataset.run);
+    }
+    this.#runs.complete(ids);
+  }
+
   #announceQuestions(asked) {
     const fresh = asked.filter((q) => !this.#asked.has(q.run + q.id));
     this.#asked = new Set(asked.map((q) => q.run + q.id));
@@ -80,23 +92,29 @@ export class Overview {
   }
 
   #drawTiles(runs, filter) {
-    const counts = Object.fromEntries(Object.keys(statuses).map((status) => [status, 0]));
+    const { rest } = this.#runs;
+    const counts = Object.fromEntries(Object.keys(statuses).map((status) => [status, rest[status] ?? 0]));
     const sum = { tokens: 0, cost: 0, retries: 0 };
+    let all = !Object.values(rest).some((n) => n > 0); // these are the figures of all runs
     for (const run of runs) {
       counts[fold.shown(run)]++;
+      all &&= known(run);
       sum.tokens += run.usage.input_tokens + run.usage.output_tokens;
       sum.cost += run.usage.cost;
       sum.retries += run.calls.retries;
     }
     const tiles = [
       ...Object.entries(statuses).map(([status, { text, icon }]) => ({ status, text, icon, value: count(counts[status]), some: counts[status] > 0 })),
-      { text: "retries", value: count(sum.retries) },
-      { text: "tokens", value: count(sum.tokens) },
-      { text: "cost", value: cost(sum.cost) },
+      { text: "retries", value: atLeast(count(sum.retries), all) },
+      { text: "tokens", value: atLeast(count(sum.tokens), all) },
+      { text: "cost", value: atLeast(cost(sum.cost), all) },
     ];
     list(byID("tiles"), tiles, (tile) => tile.text, createTile, (node, tile) => {
       setText(node.parts.value, tile.value);
-      if (!tile.status) return;
+      if (!tile.status) {
+        setAttribute(node, "title", all ? undefined : "Of the runs that were read; there are more");
+        return;
+      }
       setClass(node, `tile s-${tile.status}` + (tile.some ? " some" : ""));
       setAttribute(node, "aria-pressed", filter.statuses.has(tile.status));
     });
@@ -104,7 +122,8 @@ export class Overview {
 
   #drawRuns(runs, filter, now) {
     const picked = runs.filter((run) => picks(filter, run)).sort(order);
-    setText(byID("runs-total"), picked.length === runs.length ? count(runs.length) : `${count(picked.length)} of ${count(runs.length)}`);
+    const total = Object.values(this.#runs.rest).reduce((sum, n) => sum + n, runs.length);
+    setText(byID("runs-total"), picked.length === total ? count(total) : `${count(picked.length)} of ${count(total)}`);
     list(this.#rows, picked.slice(0, most), (run) => run.run_id, createRow, (node, run) => updateRow(node, run, now));
     const rest = picked.length - most;
     const more = [];
@@ -112,10 +131,14 @@ export class Overview {
     if (this.#runs.more) more.push("The server has older runs.");
     setHidden(byID("runs-more"), more.length === 0);
     setText(byID("runs-more"), more.join(" "));
+    this.#completeShown();
     setHidden(byID("runs-none"), picked.length > 0);
     setText(byID("runs-none"), runs.length === 0 ? "No run yet. It will be here as soon as one begins." : "No run is like that. Esc clears the search.");
   }
 }
+
+// atLeast marks a sum that is not of everything.
+const atLeast = (text, all) => (all || text === "–" || text === "0" ? (all ? text : "–") : "≥ " + text);
 
 // filterOf is what the address says to show.
 function filterOf({ status, kind, q }) {
@@ -194,16 +217,24 @@ function updateRow(node, run, now) {
   setAttribute(node.parts.description, "title", run.description);
   drawNow(node, run, now);
   drawError(node, run, now);
-  const { completed, failed, retries } = run.calls;
-  setText(node.parts.calls, failed ? `${count(completed)} ok, ${count(failed)} failed` : `${count(completed)} ok`);
-  setText(node.parts.retries, retries ? plural(retries, "retry", "retries") : "");
-  setText(node.parts.tokens, count(run.usage.input_tokens + run.usage.output_tokens));
-  setAttribute(node.parts.tokens, "title", `${run.usage.input_tokens} in, ${run.usage.output_tokens} out`);
-  setText(node.parts.cost, run.usage.cost ? cost(run.usage.cost) : "");
+  drawFigures(node, run);
   const since = parse(run.created_at);
   const until = parse(run.updated_at);
   setText(node.parts.age, age(now - (isOver(run) ? until : since)) + (isOver(run) ? " ago" : ""));
   setText(node.parts.lasted, isOver(run) ? "took " + duration(until - since) : "");
+}
+
+// drawFigures shows what is not known as such, and not as 0.
+function drawFigures(node, run) {
+  const { completed, failed, retries, attempts } = run.calls;
+  const all = known(run);
+  const tokens = run.usage.input_tokens + run.usage.output_tokens;
+  const some = attempts > 0 || tokens > 0; // of a run that is known in part
+  setText(node.parts.calls, !all && !some ? "–" : (all ? "" : "≥ ") + (failed ? `${count(completed)} ok, ${count(failed)} failed` : `${count(completed)} ok`));
+  setText(node.parts.retries, retries ? plural(retries, "retry", "retries") : "");
+  setText(node.parts.tokens, !all && !some ? "–" : (all ? "" : "≥ ") + count(tokens));
+  setAttribute(node.parts.tokens, "title", all ? `${run.usage.input_tokens} in, ${run.usage.output_tokens} out` : "Not all records of this run were read");
+  setText(node.parts.cost, run.usage.cost ? cost(run.usage.cost) : "");
 }
 
 // drawNow: what is asked, or what waits, or what runs.
@@ -244,6 +275,6 @@ function drawError(node, run, now) {
   setText(node.parts.errorCall, failed ? `${failed.name}, ${age(now - parse(failed.time))} ago` : "");
   setText(node.parts.class, failed ? words(failed.error_class) : "");
   setClass(node.parts.class, failed ? `class ${failed.error_class}${failed.will_retry ? "" : " final"}` : "class");
-  setText(node.parts.message, failed?.original_error ?? "");
+  setText(node.parts.message, failed?.original_error ?? (known(run) || run.status !== "failed" ? "" : "not read yet"));
   setAttribute(node.parts.message, "title", failed?.original_error);
 }

@@ -63,7 +63,8 @@ export class RunView {
     this.#feed.stop();
     this.#timeline.stop();
     detail.draw(undefined);
-    for (const id of ["record-rows", "run-questions", "run-facts"]) list(byID(id), []);
+    for (const id of ["record-rows", "run-facts"]) list(byID(id), []);
+    questions.drop(byID("run-questions"));
     for (const id of ["run-status", "run-description"]) byID(id).replaceChildren();
     for (const id of ["run-questions", "run-banner", "interrupt", "records-more"]) setHidden(byID(id), true);
     setClass(byID("run-status"), "chip");

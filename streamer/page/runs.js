@@ -11,9 +11,12 @@ export class Runs {
   all = new Map(); // by run ID
   more = false; // the server has older ones
   can = { interrupt: false, answer: false };
+  rest = {}; // how many runs there are of each status that are not in all
   #changed;
+  #asked = new Set(); // IDs of runs whose figures were asked for
   #held = new Map(); // run ID → records of a run that is being asked for
   #asking = false;
+  #recounting;
 
   constructor(changed) {
     this.#changed = changed;
@@ -24,7 +27,26 @@ export class Runs {
     this.more = body.more ?? false;
     this.can = body.can;
     this.#held.clear();
+    this.#asked.clear();
+    this.#count(body.counts);
     this.#changed();
+  }
+
+  // #count takes over how many runs there are of each status.
+  #count(counts) {
+    this.rest = { ...counts };
+    for (const { status } of this.all.values()) this.rest[status] = Math.max(0, (this.rest[status] ?? 0) - 1);
+  }
+
+  // complete asks once for the figures of runs that are not known: those on the
+  // screen. Afterwards the records keep them up to date.
+  complete(ids) {
+    for (const id of ids) {
+      const run = this.all.get(id);
+      if (!run?.partial || this.#held.has(id) || this.#asked.has(id)) continue;
+      this.#asked.add(id);
+      this.#ask(id);
+    }
   }
 
   // behind reports whether a snapshot has something that the runs do not.
@@ -40,10 +62,26 @@ export class Runs {
       return;
     }
     let run = this.all.get(id);
-    if (!run) this.#add((run = fold.begin(id)));
+    if (!run) {
+      this.#add((run = fold.begin(id)));
+      if (record.seq > 1 && this.more) this.#recount(); // it may be one of the rest
+    }
     const result = fold.take(run, record);
     if (result === fold.hole || result === fold.reopened) this.#ask(id, record);
     else if (result === fold.taken) this.#changed();
+  }
+
+  // #recount asks how many runs there are, at most every five seconds.
+  #recount() {
+    this.#recounting ??= setTimeout(async () => {
+      try {
+        this.#count((await get("api/runs?limit=1")).body.counts);
+        this.#changed();
+      } catch {
+        // The feed will say that the server is away.
+      }
+      this.#recounting = undefined;
+    }, 5000);
   }
 
   #add(run) {
@@ -51,14 +89,17 @@ export class Runs {
     if (this.all.size <= most + 100) return;
     const ended = [...this.all.values()].filter((run) => run.status !== "running" && run.status !== "paused");
     ended.sort((a, b) => parse(a.updated_at) - parse(b.updated_at));
-    for (const { run_id } of ended.slice(0, this.all.size - most)) this.all.delete(run_id);
+    for (const { run_id, status } of ended.slice(0, this.all.size - most)) {
+      this.all.delete(run_id);
+      this.rest[status] = (this.rest[status] ?? 0) + 1;
+    }
     this.more = true;
   }
 
   // #ask has the server say how a run stands of which records are missing:
   // what another process wrote into it, what was before the page came.
-  async #ask(id, record) {
-    this.#held.set(id, [record]);
+  async #ask(id, ...records) {
+    this.#held.set(id, records);
     if (this.#asking) return;
     this.#asking = true;
     while (this.#held.size > 0) {
@@ -88,6 +129,9 @@ export class Runs {
     this.#changed();
   }
 }
+
+// known reports whether the figures of a run are of all its records.
+export const known = (run) => !run.partial;
 
 // order puts runs that go on before those that have ended, and each in an
 // order in which they stay: the newest first, by when they began or ended.

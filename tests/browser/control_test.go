@@ -20,6 +20,7 @@ func TestAQuestionIsAnsweredFromThePage(t *testing.T) {
 	p := open(t, s.url())
 	p.wait(`document.querySelectorAll(".question").length === 3`)
 	p.waitText(".question:nth-child(1)", "Refund 310 €?")
+	p.settle()
 
 	p.click(".question:nth-child(1) .yes")
 	p.waitText(".question:nth-child(1) .answer", "Answered")
@@ -46,8 +47,10 @@ func TestAnAnswerThatIsRefusedSaysWhy(t *testing.T) {
 	c.failWith(fmt.Errorf("%w: the first answer counts", streamer.ErrConflict))
 	p := open(t, s.url())
 	p.expectOutages() // the browser writes a 409 to the console
+	p.wait(`document.querySelector(".question")`)
+	p.settle()
 	p.click(".question .no")
-	p.waitText(".question .error", "the first answer counts")
+	p.waitText(".question .error:not([hidden])", "the first answer counts")
 	c.failWith(nil)
 	p.click(".question .no")
 	p.waitText(".question .answer", "Answered")

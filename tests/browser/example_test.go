@@ -55,6 +55,7 @@ func TestTheExampleIsAnsweredAndInterrupted(t *testing.T) {
 	p := open(t, url)
 	p.wait(`document.querySelector(".question .yes")`)
 	run := p.text(".question a")
+	p.settle()
 	p.click(".question .yes")
 	p.wait(fmt.Sprintf(`document.querySelector('[data-run=' + %s + ']').dataset.status !== "paused"`, quote(quote(run))))
 

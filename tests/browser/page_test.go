@@ -245,6 +245,13 @@ func (p *tab) click(selector string) {
 	p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
+// settle waits until the questions on the page take clicks: those that have
+// just appeared or moved do not.
+func (p *tab) settle() {
+	p.t.Helper()
+	p.wait(`[...document.querySelectorAll(".question")].every((card) => performance.now() - card.movedAt > 900)`)
+}
+
 // keys presses keys, as a keyboard does: what the page makes of a key decides
 // whether it is typed.
 func (p *tab) keys(keys string) {

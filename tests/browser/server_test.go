@@ -74,6 +74,7 @@ type control struct {
 	err       error
 	asked     []string
 	interrupt func(runID, message string) // does what is asked, if it is set
+	answer    func(runID, question string, value json.RawMessage)
 }
 
 func (c *control) Interrupt(_ context.Context, runID, _, message string) error {
@@ -90,6 +91,9 @@ func (c *control) Answer(_ context.Context, runID, questionID string, value json
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, "answer "+runID+" "+questionID+": "+string(value))
+	if c.err == nil && c.answer != nil {
+		c.answer(runID, questionID, value)
+	}
 	return c.err
 }
 

@@ -1,0 +1,125 @@
+package browser
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// ask publishes a run that waits for an answer. An answer goes on record at
+// once, as it does where the run goes on.
+func ask(s *site, c *control, runs int) {
+	record := func(runID string, seq uint64, kind core.Kind, status core.Status, text string) {
+		r := core.Record{RunID: runID, Seq: seq, Generation: 1, Time: time.Now(), Kind: kind, Status: status, Detail: &core.Detail{Message: text}}
+		if kind == core.KindQuestion || kind == core.KindAnswer {
+			r.Name = "clerk?1"
+		}
+		s.dash.Publish(r)
+	}
+	c.answer = func(runID, _ string, _ json.RawMessage) {
+		record(runID, 3, core.KindAnswer, core.StatusRecorded, "")
+	}
+	for i := range runs {
+		id := fmt.Sprintf("ticket-%02d", i+1)
+		record(id, 1, core.KindRun, core.StatusStarted, "")
+		record(id, 2, core.KindQuestion, core.StatusAwaiting, "Approve payment "+id+"?")
+	}
+}
+
+// press presses and releases the mouse at a place of the page.
+func (p *tab) press(x, y float64) {
+	p.t.Helper()
+	for _, kind := range []input.DispatchMouseEventType{input.DispatchMouseEventTypeMousePressed, input.DispatchMouseEventTypeMouseReleased} {
+		call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: x, Y: y, Button: input.MouseButton("left"), ClickCount: 1})
+	}
+}
+
+// TestADoubleClickAnswersOneQuestion, however slow it is, on a real mouse.
+func TestADoubleClickAnswersOneQuestion(t *testing.T) {
+	for _, between := range []time.Duration{50, 100, 200, 300, 400, 500} {
+		t.Run((between * time.Millisecond).String(), func(t *testing.T) {
+			c := new(control)
+			s := newSite(t, nil, streamer.Options{Control: c}, nil)
+			ask(s, c, 6)
+			p := open(t, s.url())
+			p.wait(`document.querySelectorAll(".question").length === 6`)
+			p.settle()
+			at := eval[struct{ X, Y float64 }](p, `(() => {
+				const { x, y, width, height } = document.querySelector(".question .yes").getBoundingClientRect();
+				return { X: x + width / 2, Y: y + height / 2 };
+			})()`)
+			p.press(at.X, at.Y)
+			<-time.After(between * time.Millisecond)
+			p.press(at.X, at.Y)
+			p.wait(`document.querySelectorAll('[data-run] .callname').length === 6 && document.querySelectorAll(".question.answered").length === 1`)
+			assert.Equal(t, []string{"answer ticket-01 clerk?1: true"}, c.requests())
+			assert.Equal(t, 6, p.count(".question"), "the answered one keeps its place")
+		})
+	}
+}
+
+// TestAQuestionThatMovedUnderThePointerTakesNoClick, but the next one.
+func TestAQuestionThatMovedUnderThePointerTakesNoClick(t *testing.T) {
+	c := new(control)
+	s := newSite(t, nil, streamer.Options{Control: c}, nil)
+	ask(s, c, 2)
+	p := open(t, s.url())
+	p.wait(`document.querySelectorAll(".question").length === 2`)
+	p.settle()
+	at := eval[struct{ X, Y float64 }](p, `(() => {
+		const { x, y, width, height } = document.querySelector(".question .yes").getBoundingClientRect();
+		return { X: x + width / 2, Y: y + height / 2 };
+	})()`)
+	// Something above goes, and the second question is where the first was.
+	eval[bool](p, `(() => {
+		const [first, second] = [...document.querySelectorAll(".question")].map((card) => card.getBoundingClientRect().top);
+		document.querySelector("#tiles").style.marginTop = (first - second) + "px";
+		return true;
+	})()`)
+	p.press(at.X, at.Y)
+	p.waitText(".question:nth-child(2) .error", "had just moved here")
+	assert.Empty(t, c.requests())
+	p.settle()
+	p.click(".question:nth-child(2) .yes")
+	p.wait(`document.querySelectorAll(".question.answered").length === 1`)
+	assert.Equal(t, []string{"answer ticket-02 clerk?1: true"}, c.requests())
+}
+
+func TestManyQuestionsLeaveTheRunsOnThePage(t *testing.T) {
+	c := new(control)
+	s := newSite(t, nil, streamer.Options{Control: c}, nil)
+	ask(s, c, 40)
+	p := open(t, s.url())
+	p.wait(`document.querySelectorAll(".question").length === 20`)
+	p.waitText(".questions > .more", "20 more questions below these")
+	assert.Less(t, eval[float64](p, `document.querySelector("#run-rows .row").getBoundingClientRect().bottom`), 800.0)
+	p.settle()
+	p.click(".question .yes")
+	p.waitText(".question.answered", "Answered")
+	p.wait(`document.querySelectorAll(".question:not(.answered)").length === 20`)
+	p.waitText(".questions > .more", "19 more questions")
+}
+
+func TestAQuestionThatIsAskedAgainSaysWhyAlsoAfterAReload(t *testing.T) {
+	s := newSite(t, nil, streamer.Options{Control: new(control)}, nil)
+	ask(s, new(control), 1)
+	p := open(t, s.url())
+	s.dash.Publish(core.Record{
+		RunID: "ticket-01", Seq: 3, Generation: 1, Time: time.Now(), Kind: core.KindQuestion, Status: core.StatusAwaiting, Name: "clerk?1",
+		Detail: &core.Detail{Message: "Approve?"}, Err: &core.RecordedError{Message: "got a number, want a boolean"},
+	})
+	for range 2 {
+		p.wait(`[...document.querySelectorAll(".question:not(.answered)")].some((card) => card.textContent.includes("The answer before did not fit: got a number, want a boolean"))`)
+		p.load("about:blank")
+		p.load(s.url())
+	}
+	assert.False(t, strings.Contains(p.text("body"), "undefined"))
+}

@@ -1,0 +1,59 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// TestStoredRunsShowTrueFigures: what the page does not know it shows as
+// unknown, and asks for when it is on the screen.
+func TestStoredRunsShowTrueFigures(t *testing.T) {
+	store := snapshot.NewMemoryStore()
+	tool := decorators.Tool("get_map", "fails for some", func(_ context.Context, in City) (string, error) {
+		if in.Name == "Atlantis" {
+			return "", core.Permanent(errors.New("no such city"))
+		}
+		return in.Name, nil
+	})
+	const runs, failed = 600, 150 // the oldest have failed
+	for i := range runs {
+		st, err := state.Open(t.Context(), store, fmt.Sprintf("run-%03d", i), state.WithSync(state.SyncNever))
+		require.NoError(t, err)
+		city := City{"Oslo"}
+		if i < failed {
+			city.Name = "Atlantis"
+		}
+		_, _ = tool.Call(st.Context(t.Context()), city)
+		require.NoError(t, st.Close())
+	}
+	s := newSite(t, stored.New(store), streamer.Options{}, nil)
+	p := open(t, s.url())
+	p.waitText(`[data-status="failed"].tile b`, "150")
+	p.waitText(`[data-status="completed"].tile b`, "450")
+	assert.Equal(t, "500 of 600", p.text("#runs-total"))
+	p.wait(`document.querySelectorAll("[data-run]").length === 200`)
+	assert.Zero(t, eval[int](p, `[...document.querySelectorAll("[data-run] .calls .first")].filter((cell) => cell.textContent.startsWith("0 ok")).length`))
+	assert.Positive(t, eval[int](p, `[...document.querySelectorAll("[data-run] .calls .first")].filter((cell) => cell.textContent === "–").length`))
+
+	p.click(`[data-status="failed"].tile`)
+	p.wait(`document.querySelectorAll("[data-run]").length === 50`) // of the 500 that are loaded
+	p.waitText("[data-run] .calls", "0 ok, 1 failed")
+	p.waitText("[data-run] .error", "no such city")
+	assert.Equal(t, "–", eval[string](p, `[...document.querySelectorAll("[data-run] .calls .first")].at(-1).textContent`), "it is not on the screen")
+	eval[bool](p, `(scrollTo(0, document.body.scrollHeight), true)`)
+	p.wait(`[...document.querySelectorAll("[data-run] .calls .first")].at(-1).textContent === "0 ok, 1 failed"`)
+	p.click(`[data-status="failed"].tile`)
+	p.wait(`document.querySelectorAll("[data-run]").length === 200`)
+}
