@@ -27,12 +27,12 @@ func finished(f actors.Finish, r actors.Response) actors.Response {
 func TestAnAnswerThatIsNotWholeIsAnErrorLiveAndOnReplay(t *testing.T) {
 	for _, tc := range []struct {
 		finish actors.Finish
-		filter bool
+		is     error
 		text   string
 	}{
-		{actors.FinishLength, false, "cut off by the limit on tokens after 11 bytes"},
-		{actors.FinishFilter, true, "withheld"},
-		{actors.FinishError, false, "broke the answer off after 11 bytes"},
+		{actors.FinishLength, nil, "cut off by the limit on tokens after 11 bytes"},
+		{actors.FinishFilter, actors.ErrFiltered, "withheld"},
+		{actors.FinishError, nil, "broke the answer off after 11 bytes"},
 	} {
 		t.Run(string(tc.finish), func(t *testing.T) {
 			store := snapshot.NewMemoryStore()
@@ -46,7 +46,7 @@ func TestAnAnswerThatIsNotWholeIsAnErrorLiveAndOnReplay(t *testing.T) {
 				var unfinished *actors.UnfinishedError
 				require.ErrorAs(t, err, &unfinished)
 				assert.Equal(t, &actors.UnfinishedError{Finish: tc.finish, Partial: "Once upon a"}, unfinished)
-				assert.Equal(t, tc.filter, errors.Is(err, actors.ErrFiltered))
+				assert.Equal(t, tc.is == actors.ErrFiltered, errors.Is(err, actors.ErrFiltered))
 				require.NoError(t, st.Close())
 			}
 			assert.Len(t, model.asked(), 1)
@@ -141,6 +141,7 @@ func TestOptionsArePartOfTheInput(t *testing.T) {
 		require.NoError(t, err)
 		return h
 	}
+	assert.Equal(t, hash(actors.Options{}), hash(actors.Options{}))
 	assert.NotEqual(t, hash(actors.Options{}), hash(actors.Options{Temperature: actors.Value(0.0)}))
 	assert.NotEqual(t, hash(actors.Options{MaxTokens: 1}), hash(actors.Options{MaxTokens: 2}))
 }

@@ -187,7 +187,6 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Mes
 	}
 	return results, nil
 }
-
 func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, error) {
 	f, ok := l.tools.Lookup(call.Name)
 	switch {

@@ -154,9 +154,9 @@ func TestATypeThatIsNoObjectIsRefusedAtConstruction(t *testing.T) {
 }
 
 func TestASchemaIsStrictOnlyIfServicesCanEnforceIt(t *testing.T) {
-	strict := func(call func(actors.LLM) error) bool {
+	strict := func(make func(actors.LLM) error) bool {
 		model := newScript()
-		_ = call(model.llm(actors.WithRetry(core.RetryConfig{Disabled: true})))
+		_ = make(model.llm(actors.WithRetry(core.RetryConfig{Disabled: true})))
 		return model.asked()[0].Options.Format.Strict
 	}
 	assert.True(t, strict(func(m actors.LLM) error {

@@ -155,7 +155,7 @@ func TestEveryLineOfAHundredConcurrentCallsBelongsToOneOfThem(t *testing.T) {
 				}
 				require.True(t, matched, "line %d is of no call: %q", i+1, line)
 				if strings.Contains(line, "↻ Retrying") {
-					require.Contains(t, lines[i-1], "[FAILED]", "a wait is told below its failure")
+					require.Contains(t, lines[i-1], "[FAILED]", "a wait is written below its failure")
 				}
 				if strings.Contains(line, "↻ Recovered") {
 					require.Contains(t, lines[i-1], "[COMPLETED after")

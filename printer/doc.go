@@ -35,10 +35,15 @@
 //
 //	🤖 assistant ⠹ 2.1s
 //	├─ 🔧 fetch_data ↻ Retrying (attempt 2/3) in 1.4s... - Connection timeout
+//	├─ 💬 model ⠹ 1.2s
+//	│    It is 4 °C in Oslo, with
 //	└─ ▦ cities ████░░░░ 3 of 8 done, 1 failed, 2 running, 2 retrying
 //	   ├─ 🔧 get_weather (cities/4) ⠹ 0.6s
 //	   ├─ 🔧 get_weather (cities/5) ⠹ 0.6s
 //	… and 2 more running, 2 retrying
+//
+// [Printer.Delta] shows what a call is producing, such as the words of a model's
+// answer: the last three lines of it, where the lines of calls leave room.
 //
 // Live lines take two thirds of the window at most, and are cut to its width;
 // the lines above them are not. Nothing is drawn while no call goes on. The
@@ -78,6 +83,10 @@
 // answers it ([WithCommand]); the calls that wait for it have its ID. A run
 // that is resumed without the answer writes it again. A question that is asked
 // again has the reason: why the answer did not fit.
+//
+// # Logs
+//
+// [NewLog] is a publisher that writes records to a [log/slog.Logger] instead.
 //
 // # Bounds
 //

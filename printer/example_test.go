@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
@@ -68,7 +70,7 @@ func Example() {
 	// └─ Avg retries per event: 1.0
 }
 
-// A call that recovers is told in short.
+// A call that recovers has its first and last lines.
 func ExampleWithCompact() {
 	p := printer.New(os.Stdout, printer.WithCompact())
 	for _, r := range fetching() {
@@ -94,7 +96,7 @@ func ExampleWithASCII() {
 	//   ~ Recovered after 1 retry
 }
 
-// What is drawn goes to a session of a remote shell, which is no file. Control
+// The writer is the session of a remote shell, which is not a file. Control
 // sequences are left out here.
 func ExampleWithTerminal() {
 	var session strings.Builder
@@ -147,4 +149,43 @@ func Example_run() {
 	// Output:
 	// Hello, Ada <nil>
 	// 1
+}
+
+// What a model answers is shown while it comes, below the live line of its
+// call.
+func ExamplePrinter_Delta() {
+	p := printer.New(os.Stderr)
+	defer p.Close()
+	st := state.New(state.WithPublisher(p))
+	defer st.Close()
+	model := decorators.LLM("model", "Answers.", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+		for _, word := range []string{"It ", "is ", "warm."} {
+			core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+		}
+		return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Text: "It is warm."}}, nil
+	})
+	ctx := core.Watch(st.Context(context.Background()), p.Delta)
+	answer, err := model.Call(ctx, actors.Request{})
+	fmt.Println(answer.Message.Text, err)
+	// Output:
+	// It is warm. <nil>
+}
+
+// Records go to a logger, here without times and without what is for debugging.
+func ExampleNewLog() {
+	handler := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		Level: slog.LevelWarn,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})
+	l := printer.NewLog(slog.New(handler))
+	for _, r := range fetching() {
+		l.Publish(r)
+	}
+	// Output:
+	// level=WARN msg="tool call failed" run_id=weather-42 address=fetch_data name=fetch_data event_type=tool_call execution_status=failed retry_attempt=0 will_retry=true execution_time=0.5 original_error="Connection timeout"
 }

@@ -77,7 +77,7 @@ func FuzzLine(f *testing.F) {
 			checkLines(t, plainBenign[i], got)
 		}
 		if strings.TrimSpace(name) == "" {
-			return // the preview of an artifact without a name is no line
+			return // an artifact without a name has no line
 		}
 		for i, got := range full(t, name, problem, message) {
 			checkLines(t, fullBenign[i], got)

@@ -124,7 +124,7 @@ func TestCompactFormHasTheTextsOfTheSpecification(t *testing.T) {
 ✔ fetch_data [COMPLETED after 3 attempts] (5.2s total)
   ↻ Recovered after 2 retries
 `, printed(recovering(t), printer.WithCompact()))
-	assert.Equal(t, printed(exhausting(t)), printed(exhausting(t), printer.WithCompact()), "a failure is told in detail")
+	assert.Equal(t, printed(exhausting(t)), printed(exhausting(t), printer.WithCompact()), "a failure has all its attempts")
 }
 
 func TestCompactFormWritesACallWhenItsOutcomeIsKnown(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/mattn/go-runewidth"
+
+	"github.com/reprise-go/reprise/core"
 )
 
 // A liveLine is one row of a terminal, in pieces of one colour.
@@ -36,11 +38,13 @@ func fit(s string, columns int, ellipsis string) string {
 type liveTree struct {
 	*look
 	tree    *tree
+	texts   liveTexts
 	columns int // that a line may have
 	rows    int // that there may be
 	now     time.Time
 
 	lines   []liveLine
+	spare   int // rows that the lines of calls leave for texts
 	waiting int // calls that have a line
 }
 
@@ -55,6 +59,7 @@ func (t *liveTree) draw() []liveLine {
 		all-- // the run has no line
 	}
 	room := t.rows
+	t.spare = max(0, room-all)
 	if all > room {
 		room--
 	}
@@ -84,7 +89,28 @@ func (t *liveTree) below(n *node, guides string, nested bool, room int) {
 			branch, guide = t.branch, t.guide
 		}
 		t.add(child, guides+branch)
+		t.text(child, guides+guide)
 		t.below(child, guides+guide, true, room)
+	}
+}
+
+// text adds the lines of what a call is producing.
+func (t *liveTree) text(n *node, guides string) {
+	if n.call == nil || t.spare == 0 {
+		return
+	}
+	text := t.texts[textKey{n.run.id, n.path}]
+	if text == nil {
+		return
+	}
+	guides = t.shorten(guides) + "  "
+	style := faint
+	if text.part == core.PartText {
+		style = ""
+	}
+	for _, row := range text.rows(t.columns-columnsOf(guides), min(t.spare, maxTextRows), t.ellipsis) {
+		t.spare--
+		t.lines = append(t.lines, liveLine{{faint, guides}, {style, row}}.cut(t.columns, t.ellipsis))
 	}
 }
 

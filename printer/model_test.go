@@ -29,7 +29,7 @@ type scripted struct {
 	path, around string // the name of the call around, empty for none
 	started      bool
 	ended        bool
-	explained    bool // its attempts are told
+	explained    bool // its attempts are shown
 }
 
 func newScript(t testing.TB, seed uint64) *script {
@@ -206,7 +206,7 @@ func TestCompactFormTellsWhatThePlainOneDoesInTheOrderOfCalls(t *testing.T) {
 			}
 			switch {
 			case call.explained:
-				require.Equal(t, want, got, "seed %d: a call that did not succeed is told whole", seed)
+				require.Equal(t, want, got, "seed %d: a call that did not succeed is shown whole", seed)
 			case call.ended:
 				require.Equal(t, want[0], got[0], "seed %d", seed)
 				require.Equal(t, want[len(want)-1], got[len(got)-1], "seed %d", seed)

@@ -25,6 +25,7 @@ type Printer struct {
 	err       error
 	counts    counts
 	scheduler scheduler
+	texts     liveTexts
 	screen    *screen // nil without live lines
 	partial   []byte  // a line of Write that has not ended
 	redrawing bool
@@ -52,7 +53,7 @@ func New(w io.Writer, options ...Option) *Printer {
 			command: string(appendClean(nil, c.command, maxCommand, c.symbols.ellipsis)),
 		},
 		previews: c.previews, compact: live || c.form == formCompact, live: live,
-		done: make(chan struct{}), w: w, counts: newCounts(maxFollowed),
+		done: make(chan struct{}), w: w, counts: newCounts(maxFollowed), texts: make(liveTexts),
 	}
 	if live {
 		p.screen = &screen{size: c.terminal.size, reflows: reflows()}
@@ -70,6 +71,7 @@ func (p *Printer) Publish(r core.Record) {
 	defer p.mu.Unlock()
 	p.counts.add(&r)
 	p.scheduler.add(&r, &text)
+	p.texts.end(&r)
 	if len(p.scheduler.out.buf) > 0 {
 		_ = p.flush()
 	}
@@ -168,6 +170,6 @@ func (p *Printer) liveLines() []liveLine {
 	if p.closed {
 		return nil
 	}
-	t := liveTree{look: &p.look, tree: &p.scheduler.tree, columns: columns, rows: rows, now: time.Now()}
+	t := liveTree{look: &p.look, tree: &p.scheduler.tree, texts: p.texts, columns: columns, rows: rows, now: time.Now()}
 	return t.draw()
 }

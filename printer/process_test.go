@@ -317,7 +317,7 @@ func TestTerminalsThatCannotDrawGetPlainLines(t *testing.T) {
 	out, err := sceneCommand(t, "fails").Output()
 	require.NoError(t, err)
 	assert.Contains(t, string(out), "\n  🔧 fetch_data [STARTED] (retry 2/3)\n")
-	assert.NotContains(t, string(out), "\x1b", "a pipe is no terminal")
+	assert.NotContains(t, string(out), "\x1b", "a pipe is not a terminal")
 }
 
 func needTerminal(t *testing.T) {

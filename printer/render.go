@@ -24,7 +24,7 @@ func (p *Printer) render(r *core.Record) rendered {
 		again.whole(r, p.previews)
 		out.again = again.buf
 	}
-	if r.Kind == core.KindGroup || p.compact && tellsOfAttempt(r) {
+	if r.Kind == core.KindGroup || p.compact && goesOn(r) {
 		out.label = t.apart(func(t *text) { t.label(r) })
 	}
 	switch {

@@ -72,7 +72,7 @@ func (s *scheduler) fact(r *core.Record, lines []byte) {
 func (s *scheduler) call(r *core.Record, text *rendered) {
 	ends := r.IsOutcome() || r.IsSuspension() || r.Status == core.StatusRecovered
 	n := s.tree.find(r.RunID, r.Address)
-	if n == nil && (ends || tellsOfAttempt(r)) {
+	if n == nil && (ends || goesOn(r)) {
 		n = s.tree.enter(r)
 	}
 	switch {
@@ -83,17 +83,17 @@ func (s *scheduler) call(r *core.Record, text *rendered) {
 	case ends:
 		s.end(n, r, text)
 	default:
-		s.goesOn(n, r, text)
+		s.continues(n, r, text)
 	}
 }
 
-// tellsOfAttempt reports whether r is about a call that goes on.
-func tellsOfAttempt(r *core.Record) bool {
+// goesOn reports whether r is about a call that goes on.
+func goesOn(r *core.Record) bool {
 	return r.Status == core.StatusStarted || r.Status == core.StatusRetrying || r.WillRetry
 }
 
-// goesOn takes the record of an attempt that began, failed, or is waited for.
-func (s *scheduler) goesOn(n *node, r *core.Record, text *rendered) {
+// continues takes the record of an attempt that began, failed, or is waited for.
+func (s *scheduler) continues(n *node, r *core.Record, text *rendered) {
 	if s.compact {
 		n.call.live.update(r, text, s.out.of(r.Kind))
 	}

@@ -28,7 +28,7 @@ type screen struct {
 	buf     []byte
 }
 
-// Where a terminal does not tell its size.
+// The size of a terminal that does not report it.
 const (
 	defaultColumns = 80
 	defaultRows    = 24

@@ -43,8 +43,8 @@ func control(f *os.File, do func(fd uintptr)) {
 	}
 }
 
-// isDumb reports whether a terminal cannot move its cursor. On Windows there
-// is no such variable.
+// isDumb reports whether a terminal cannot move its cursor. Windows does not
+// set the variable.
 func isDumb(name string) bool {
 	return name == "dumb" || name == "" && runtime.GOOS != "windows"
 }

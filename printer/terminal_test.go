@@ -18,14 +18,14 @@ import (
 	"github.com/reprise-go/reprise/printer"
 )
 
-// emulator is a terminal in memory. It is larger than what is told to the
+// emulator is a terminal in memory. It is larger than the size given to the
 // printer where a test looks at lines that scrolled away.
 type emulator struct {
 	vt10x.Terminal
 	raw strings.Builder
 
 	mu            sync.Mutex // guards what follows
-	columns, rows int        // told to the printer
+	columns, rows int        // given to the printer
 }
 
 func newEmulator(t *testing.T, columns, rows int) *emulator {
@@ -283,7 +283,7 @@ func TestLiveLinesFitIntoAnyWindow(t *testing.T) {
 			}
 			assert.LessOrEqual(t, strings.Count(last, "\n"), 26)
 			if columns == 40 {
-				assert.Contains(t, last, "↻ 2/3 in 9.0s", "the wait is told, the name is cut")
+				assert.Contains(t, last, "↻ 2/3 in 9.0s", "the wait is shown, the name is cut")
 			}
 			require.NoError(t, p.Close())
 		})
@@ -460,5 +460,5 @@ func TestColorsAreFewAndCanBeTurnedOff(t *testing.T) {
 
 	e = newEmulator(t, 100, 24)
 	publish(e.printer(printer.WithTerminal(nil)), exhausting(t)...)
-	assert.Equal(t, printed(exhausting(t)), e.raw.String(), "what is no terminal gets plain lines")
+	assert.Equal(t, printed(exhausting(t)), e.raw.String(), "other writers get plain lines")
 }

@@ -218,7 +218,7 @@ func (n *node) isRun() bool { return n.call == nil && n.run != nil }
 
 func (n *node) isBranch() bool { return n.call != nil && n.call.kind == core.KindBranch }
 
-// group is the progress of n, nil if n is no group.
+// group is the progress of n, nil for other calls.
 func (n *node) group() *progress {
 	if n.call == nil {
 		return nil

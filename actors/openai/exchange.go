@@ -51,16 +51,13 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// watch returns ctx for the request. Where go-openai sends it by a client of
-// the user's own, net/http has to tell what is in its headers.
+// watch returns ctx for the request.
 func (x *exchange) watch(ctx context.Context) context.Context {
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.connected.Store(true) }}
-	if x.body == nil {
-		trace.WroteHeaderField = x.wrote
-	} else {
-		ctx = context.WithValue(ctx, exchangeKey{}, x)
-	}
-	return httptrace.WithClientTrace(ctx, trace)
+	ctx = context.WithValue(ctx, exchangeKey{}, x)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:          func(httptrace.GotConnInfo) { x.connected.Store(true) },
+		WroteHeaderField: x.wrote,
+	})
 }
 
 // wrote remembers what must not be shown. Services quote the key in the error
@@ -134,7 +131,7 @@ func (x *exchange) prepare(req *http.Request) {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	for name, values := range req.Header {
-		x.wrote(name, values)
+		x.wrote(name, values) // net/http tells of them too late if it is not net/http that sends
 	}
 }
 
@@ -235,9 +232,7 @@ func estimate(body []byte, a *answer) core.Usage {
 
 // wire is one of the two APIs.
 type wire interface {
-	// from names the API and the service, for opaque data: where it came from
-	// and goes back to.
-	from() string
+	path() string
 
 	// body is the request in the API's form. Its error names what cannot be
 	// said in it.

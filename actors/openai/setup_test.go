@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"testing"
 
@@ -75,3 +76,5 @@ type anyObject struct{}
 
 func (anyObject) JSON() json.RawMessage          { return json.RawMessage(`{"type":"object"}`) }
 func (anyObject) Validate(json.RawMessage) error { return nil }
+
+func isError(err, target error) bool { return errors.Is(err, target) }

@@ -71,12 +71,12 @@ func TestFiltersThatCannotBeAreMisuse(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir)
 	call(t, dir, "runs", "--status", "done").failed(t, exitUsage,
-		`--status "done": allowed are running, paused, interrupted, completed, failed`)
+		`--status "done": want one of running, paused, interrupted, completed, failed`)
 	for _, value := range []string{"yesterday", "-1h", "2026-13-01T00:00:00Z", "99999999999d", "d", "24"} {
 		call(t, dir, "runs", "--since="+value).failed(t, exitUsage,
-			`--since "`+value+`": allowed are a time such as 2026-01-31T08:00:00Z and how long ago, such as 90s, 24h or 7d`)
+			`--since "`+value+`": want a time such as 2026-01-31T08:00:00Z, or how long ago, such as 90s, 24h or 7d`)
 	}
-	call(t, dir, "runs", "--limit", "-1").failed(t, exitUsage, "--limit -1: allowed are 1 and more, and 0 for all")
+	call(t, dir, "runs", "--limit", "-1").failed(t, exitUsage, "--limit -1: want 1 or more, or 0 for all")
 }
 
 func TestUnreadableRunsAreListedAsSuch(t *testing.T) {
@@ -88,13 +88,13 @@ func TestUnreadableRunsAreListedAsSuch(t *testing.T) {
 	assert.Equal(t, exitFailure, got.code)
 	assert.Contains(t, got.stdout, "unreadable")
 	assert.Contains(t, got.stdout, "good")
-	assert.Equal(t, "1 run cannot be read; `reprise verify` tells why\n", got.stderr)
+	assert.Equal(t, "1 run cannot be read; `reprise verify` says why\n", got.stderr)
 
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "worse", "snapshot"), 0o700))
 	got = call(t, dir, "runs")
 	assert.Equal(t, exitFailure, got.code)
 	assert.Regexp(t, `(?m)^worse +unreadable`, got.stdout)
-	assert.Regexp(t, "^reprise: run worse: read run worse: .*is a directory; a file belongs there: put the directory elsewhere\n2 runs cannot be read; `reprise verify` tells why\n$", got.stderr)
+	assert.Regexp(t, "^reprise: run worse: read run worse: .*is a directory; a file belongs there: put the directory elsewhere\n2 runs cannot be read; `reprise verify` says why\n$", got.stderr)
 	inJSON := call(t, dir, "runs", "--json")
 	assert.Equal(t, exitFailure, inJSON.code)
 	assert.Empty(t, inJSON.stderr)

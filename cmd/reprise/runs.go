@@ -17,7 +17,7 @@ var statuses = [...]snapshot.Status{
 	snapshot.StatusCompleted, snapshot.StatusFailed,
 }
 
-// statusUnreadable is told of a run that is damaged, or of a newer version.
+// statusUnreadable is that of a run that is damaged or of a newer version.
 const statusUnreadable snapshot.Status = "unreadable"
 
 // runFilter is the flags that pick runs.
@@ -76,12 +76,12 @@ func (a *app) filter(f runFilter) (snapshot.Filter, error) {
 	for _, name := range f.status {
 		s := snapshot.Status(name)
 		if !slices.Contains(statuses[:], s) {
-			return out, usagef("--status %q: allowed are %s", printable(name), statusNames())
+			return out, usagef("--status %q: want one of %s", printable(name), statusNames())
 		}
 		out.Status = append(out.Status, s)
 	}
 	if f.limit < 0 {
-		return out, usagef("--limit %d: allowed are 1 and more, and 0 for all", f.limit)
+		return out, usagef("--limit %d: want 1 or more, or 0 for all", f.limit)
 	}
 	var err error
 	if out.Since, err = a.time("--since", f.since); err != nil {
@@ -115,7 +115,7 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 		return err
 	}
 	if !a.json {
-		fmt.Fprintf(a.stderr, "%s cannot be read; `%s verify` tells why\n", plural(unreadable, "run"), a.command)
+		fmt.Fprintf(a.stderr, "%s cannot be read; `%s verify` says why\n", plural(unreadable, "run"), a.command)
 	}
 	return errTold
 }

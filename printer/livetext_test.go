@@ -1,0 +1,196 @@
+package printer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/state"
+)
+
+// delta is a piece of what fetch_data produces.
+func delta(t testing.TB, attempt int, part core.Part, text string) core.Delta {
+	t.Helper()
+	return core.Delta{RunID: "r1", Address: address(t, "fetch_data"), Attempt: attempt, Part: part, Text: text}
+}
+
+// texts are the lines below the live line of fetch_data.
+func (e *emulator) texts() []string { return strings.Split(e.shown(), "\n")[1:] }
+
+func TestTextIsShownBelowItsCallWhileItComes(t *testing.T) {
+	e := newEmulator(t, 30, 24)
+	synctest.Test(t, func(t *testing.T) {
+		p := e.printer()
+		show := func(attempt int, part core.Part, text string) []string {
+			p.Delta(delta(t, attempt, part, text))
+			pass(sec)
+			return e.texts()
+		}
+		show(0, core.PartBegin, "")
+		publish(p, now(tool(t, core.StatusStarted, 0))...) // after the first delta, as on a bus
+		assert.Equal(t, []string{"  Let me see"}, show(0, core.PartReasoning, "Let me see"))
+		assert.Equal(t, []string{"  It is"}, show(0, core.PartText, "It is"))
+		assert.Equal(t, []string{"  It is warm in Oslo, with a", "  light breeze", "  and \\x1b[2J no rain."},
+			show(0, core.PartText, " warm in Oslo, with a light breeze\nand \x1b[2J no rain."))
+		assert.Equal(t, []string{"  light breeze", "  and \\x1b[2J no rain. And", "  tomorrow will be like that."},
+			show(0, core.PartText, " And tomorrow will be like that."), "the last three lines")
+
+		publish(p, now(failing(t, 0, 10*sec)...)...)
+		pass(sec)
+		assert.Empty(t, e.texts(), "the attempt is over")
+		assert.Empty(t, show(0, core.PartEnd, ""))
+		publish(p, now(tool(t, core.StatusStarted, 1))...)
+		assert.Equal(t, []string{"  It"}, show(1, core.PartText, "It"))
+		assert.Equal(t, []string{"  It"}, show(0, core.PartText, "late"), "of an attempt that was abandoned")
+		publish(p, now(completed(t, 1, 3*sec))...)
+		pass(sec)
+		assert.Equal(t, "🔧 fetch_data [STARTED]\n✔ fetch_data [COMPLETED after\n2 attempts] (3.0s total)\n  ↻ Recovered after 1 retry", e.shown())
+		require.NoError(t, p.Close())
+		e.atRest(t)
+	})
+}
+
+func TestToolCallsAndProgressHaveTheirNames(t *testing.T) {
+	e := newEmulator(t, 60, 24)
+	synctest.Test(t, func(t *testing.T) {
+		p := e.printer()
+		publish(p, now(tool(t, core.StatusStarted, 0))...)
+		show := func(d core.Delta) []string {
+			p.Delta(d)
+			pass(sec)
+			return e.texts()
+		}
+		d := delta(t, 0, core.PartToolCall, `{"city":`)
+		d.Name = "get_weather"
+		assert.Equal(t, []string{`  get_weather {"city":`}, show(d))
+		assert.Equal(t, []string{`  get_weather {"city":"Oslo"}`}, show(delta(t, 0, core.PartToolCall, `"Oslo"}`)))
+		d.Index, d.Name, d.Text = 1, "now", "{}"
+		assert.Equal(t, []string{`  now {}`}, show(d), "the next tool call")
+		d = delta(t, 0, core.PartProgress, "3 of 9")
+		d.Name = "pages"
+		assert.Equal(t, []string{"  pages 3 of 9"}, show(d))
+		d.Text = "4 of 9"
+		assert.Equal(t, []string{"  pages 4 of 9"}, show(d), "progress replaces what it was")
+		require.NoError(t, p.Close())
+		p.Delta(d)
+		e.atRest(t)
+	})
+}
+
+func TestTextsTakeTheRowsThatCallsLeave(t *testing.T) {
+	for rows, want := range map[int]int{24: 7 + 9, 12: 8, 9: 6} { // two thirds of the window
+		t.Run(fmt.Sprint(rows), func(t *testing.T) {
+			e := newEmulator(t, 80, rows)
+			synctest.Test(t, func(t *testing.T) {
+				p := e.printer(printer.WithASCII())
+				for i := range 7 {
+					r := tool(t, core.StatusStarted, 0)
+					r.Address = address(t, fmt.Sprintf("fetch_data#%d", i+2))
+					publish(p, now(r)...)
+					d := delta(t, 0, core.PartText, strings.Repeat("many words ", 1000))
+					d.Address = r.Address
+					p.Delta(d)
+				}
+				pass(sec)
+				assert.Equal(t, want, strings.Count(e.shown(), "\n")+1, e.shown())
+				assert.Equal(t, min(7, want-1+min(1, want/7)), strings.Count(e.shown(), "fetch_data"), "calls come before texts")
+				require.NoError(t, p.Close())
+			})
+		})
+	}
+}
+
+func TestTextsOfCallsThatAreNotPublishedAreBounded(t *testing.T) {
+	e := newEmulator(t, 80, 24)
+	synctest.Test(t, func(t *testing.T) {
+		p := e.printer()
+		for i := range 5000 {
+			p.Delta(core.Delta{RunID: fmt.Sprint(i), Address: address(t, "x"), Part: core.PartProgress, Text: "x"})
+		}
+		pass(sec)
+		assert.Empty(t, e.shown())
+	})
+	var out strings.Builder
+	p := printer.New(&out)
+	p.Publish(tool(t, core.StatusStarted, 0))
+	p.Delta(delta(t, 0, core.PartText, "hello"))
+	assert.NotContains(t, out.String(), "hello", "there are no live lines")
+}
+
+func TestAnswerOfAModelIsShownWhileItComes(t *testing.T) {
+	e := newEmulator(t, 80, 24)
+	synctest.Test(t, func(t *testing.T) {
+		p := e.printer(printer.WithASCII())
+		llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+			for _, word := range strings.SplitAfter("The token is tok_123. "+strings.Repeat("All is well in Oslo. ", 10), " ") {
+				core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+				time.Sleep(sec / 20) //nolint:forbidigo // the clock of a synctest bubble
+			}
+			return actors.Response{}, nil
+		})
+		agent := decorators.Agent("assistant", "", func(ctx context.Context, _ struct{}) (string, error) {
+			_, err := llm.Call(ctx, actors.Request{Messages: []actors.Message{{Role: actors.RoleUser, Text: "?"}}})
+			return "", err
+		})
+		redact := func(s string) string { return strings.ReplaceAll(s, "tok_123", "tok_***") }
+		st := state.New(state.WithPublisher(p), state.WithRunID("r1"), state.WithRedaction(redact))
+		ctx := core.Watch(st.Context(t.Context()), core.RedactDeltas(redact, p.Delta))
+		done := make(chan error, 1)
+		go func() {
+			_, err := agent.Call(ctx, struct{}{})
+			done <- err
+		}()
+		pass(sec + sec/2)
+		assert.Regexp(t, "^# run r1 \\[STARTED\\]\n@ assistant . 1.[45]s\n`- > model . 1.[45]s\n     The token is tok_\\*\\*\\*\\. All is well[ A-Za-z.]*$", e.shown())
+		pass(10 * sec)
+		require.NoError(t, <-done)
+		require.NoError(t, st.Close())
+		assert.NotContains(t, e.shown(), "The token", "it has vanished")
+		e.atRest(t)
+	})
+}
+
+func FuzzDelta(f *testing.F) {
+	f.Add("hello\nyou", "\x1b[2J", 7)
+	f.Add("日本語🔧e\u0301👩‍💻\r\n\n", "n", 2)
+	f.Fuzz(func(t *testing.T, text, name string, columns int) {
+		columns = min(max(columns, 1), 200)
+		var out frames
+		synctest.Test(t, func(t *testing.T) {
+			p := printer.New(&out, printer.WithTerminal(func() (int, int) { return columns, 24 }))
+			publish(p, now(tool(t, core.StatusStarted, 0))...)
+			for i := range 3 {
+				d := delta(t, 0, core.PartToolCall, text[:len(text)*(i+1)/3])
+				d.Name = name
+				p.Delta(d)
+				pass(sec / 5)
+			}
+			require.NoError(t, p.Close())
+		})
+		for _, frame := range out.all {
+			drawn, _, _ := strings.Cut(frame, "\x1b[?7h")
+			require.LessOrEqual(t, strings.Count(drawn, "\r\n"), 4)
+			checkDrawn(t, withoutSequences(drawn))
+		}
+	})
+}
+
+// checkDrawn holds what is drawn to have no control characters.
+func checkDrawn(t *testing.T, drawn string) {
+	t.Helper()
+	for _, c := range drawn {
+		if c < ' ' && c != '\r' && c != '\n' || c == 0x7f || c >= 0x80 && c < 0xa0 {
+			t.Fatalf("%q in %q", c, drawn)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package printer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// Log is a publisher that writes records to a [slog.Logger]. It is for many
+// goroutines if the logger's handler is, as those of slog are.
+//
+// Log lines of the run keep their message and severity; other records have
+// messages such as "tool call started". An outcome that is a failure is an
+// error; a failure with a retry to follow, and an interruption, a warning; a
+// completed call, the rest of a run and questions are informational; everything
+// else is for debugging. Attributes have the names of the JSON form of a
+// record: run_id, address, execution_status, original_error. Durations are in
+// seconds. Metadata of a log line is the group "metadata". Inputs and outputs
+// are left out.
+type Log struct{ handler slog.Handler }
+
+// NewLog returns a publisher that writes to logger; nil is [slog.Default]. The
+// logger must not log into the run that it gets records of.
+func NewLog(logger *slog.Logger) *Log {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	return &Log{logger.Handler()}
+}
+
+// Publish writes r with the time of r.
+func (l *Log) Publish(r core.Record) {
+	ctx, level := context.Background(), levelOf(&r)
+	if !l.handler.Enabled(ctx, level) {
+		return
+	}
+	line := slog.NewRecord(r.Time, level, lineOf(&r), 0)
+	line.AddAttrs(attributes(&r)...)
+	_ = l.handler.Handle(ctx, line)
+}
+
+func levelOf(r *core.Record) slog.Level {
+	switch {
+	case r.Kind == core.KindLog && r.Detail != nil:
+		return r.Detail.Severity
+	case r.Replayed:
+		return slog.LevelDebug
+	case r.Status == core.StatusFailed && !r.WillRetry:
+		return slog.LevelError
+	case r.Status == core.StatusFailed, r.Status == core.StatusInterrupted:
+		return slog.LevelWarn
+	case r.Status == core.StatusCompleted, r.Kind == core.KindRun, r.Kind == core.KindQuestion, r.Kind == core.KindLog:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+func lineOf(r *core.Record) string {
+	if r.Kind == core.KindLog {
+		return r.Message()
+	}
+	return strings.ReplaceAll(r.Kind.String(), "_", " ") + " " + r.Status.String()
+}
+
+func attributes(r *core.Record) []slog.Attr {
+	attrs := make([]slog.Attr, 0, 12)
+	text := func(key, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(key, value))
+		}
+	}
+	text("run_id", r.RunID)
+	text("address", r.Address.String())
+	text("name", r.Name)
+	text("event_type", r.Kind.String())
+	text("execution_status", r.Status.String())
+	if r.Kind.IsCall() {
+		attrs = append(attrs, slog.Int("retry_attempt", r.Attempt))
+	}
+	if r.WillRetry {
+		attrs = append(attrs, slog.Bool("will_retry", true))
+	}
+	if r.Status == core.StatusRetrying {
+		attrs = append(attrs, slog.Float64("retry_delay", r.Delay.Seconds()))
+		text("delay_source", r.DelaySource.String())
+	}
+	if r.Duration > 0 {
+		attrs = append(attrs, slog.Float64("execution_time", r.Duration.Seconds()))
+	}
+	if r.IsOutcome() {
+		attrs = append(attrs, slog.Int("total_attempts", r.TotalAttempts()), slog.Float64("total_time", r.Elapsed.Seconds()))
+	}
+	if r.Reason != core.ReasonNone {
+		text("reason", r.Reason.String())
+	}
+	text("stage", r.Stage.String())
+	if r.Err != nil {
+		if e := r.Interrupt(); e != nil {
+			text("reason", string(e.Reason))
+			text("interrupted_by", e.By)
+		}
+		text("original_error", fmt.Sprint(r.Err))
+	}
+	return append(attrs, details(r)...)
+}
+
+// details are the attributes that few records have.
+func details(r *core.Record) (attrs []slog.Attr) {
+	d := r.Detail
+	if d == nil {
+		return nil
+	}
+	if r.Kind != core.KindLog && d.Message != "" {
+		attrs = append(attrs, slog.String("message", d.Message))
+	}
+	if d.Branches > 0 {
+		attrs = append(attrs, slog.Int("branches", d.Branches))
+	}
+	if u := d.Usage; !u.IsZero() {
+		attrs = append(attrs, slog.Group("usage",
+			slog.Int("input_tokens", u.InputTokens), slog.Int("output_tokens", u.OutputTokens), slog.Float64("cost", u.Cost)))
+	}
+	if len(d.Metadata) > 0 {
+		metadata := make([]any, 0, len(d.Metadata))
+		for _, key := range slices.Sorted(maps.Keys(d.Metadata)) {
+			metadata = append(metadata, slog.Any(key, d.Metadata[key]))
+		}
+		attrs = append(attrs, slog.Group("metadata", metadata...))
+	}
+	return attrs
+}

@@ -1,0 +1,132 @@
+package printer_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/state"
+)
+
+// logged are the lines that a logger of a level writes for records.
+func logged(t *testing.T, level slog.Level, records ...core.Record) []map[string]any {
+	t.Helper()
+	var out bytes.Buffer
+	l := printer.NewLog(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: level})))
+	for _, r := range records {
+		l.Publish(r)
+	}
+	return decoded(t, &out)
+}
+
+func decoded(t *testing.T, out *bytes.Buffer) (lines []map[string]any) {
+	t.Helper()
+	for d := json.NewDecoder(out); d.More(); {
+		var line map[string]any
+		require.NoError(t, d.Decode(&line))
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestLogWritesRecordsWithTheirTimesAndAttributes(t *testing.T) {
+	records := timed(append(recovering(t)[:3], failed(t, 1, core.ReasonPermanent, 3*sec)))
+	records[3].Detail = &core.Detail{Usage: core.Usage{InputTokens: 12, OutputTokens: 5, Cost: 0.5}}
+	call := func(level, msg, at, status string, attempt float64, more map[string]any) map[string]any {
+		line := map[string]any{
+			"level": level, "msg": msg, "time": at, "run_id": "r1", "address": "fetch_data", "name": "fetch_data",
+			"event_type": "tool_call", "execution_status": status, "retry_attempt": attempt,
+		}
+		for key, value := range more {
+			line[key] = value
+		}
+		return line
+	}
+	assert.Equal(t, []map[string]any{
+		call("DEBUG", "tool call started", "2026-11-20T08:00:00Z", "started", 0, nil),
+		call("WARN", "tool call failed", "2026-11-20T08:00:00Z", "failed", 0, map[string]any{
+			"will_retry": true, "execution_time": 0.5, "original_error": "Connection timeout",
+		}),
+		call("DEBUG", "tool call retrying", "2026-11-20T08:00:00Z", "retrying", 1, map[string]any{
+			"retry_delay": 2.0, "delay_source": "backoff", "original_error": "Connection timeout",
+		}),
+		call("ERROR", "tool call failed", "2026-11-20T08:00:02Z", "failed", 1, map[string]any{
+			"execution_time": 0.5, "total_attempts": 2.0, "total_time": 3.0, "reason": "permanent", "stage": "handler",
+			"original_error": "Connection timeout", "usage": map[string]any{"input_tokens": 12.0, "output_tokens": 5.0, "cost": 0.5},
+		}),
+	}, logged(t, slog.LevelDebug, records...))
+	assert.Len(t, logged(t, slog.LevelWarn, records...), 2, "the handler's level counts")
+}
+
+func TestLogKeepsLogLinesAsTheyAre(t *testing.T) {
+	lines := logged(t, slog.LevelDebug, core.Record{
+		RunID: "r1", Kind: core.KindLog, Status: core.StatusRecorded, Time: time.Unix(0, 0).UTC(),
+		Detail: &core.Detail{Message: "slow", Severity: slog.LevelWarn, Metadata: map[string]any{"run_id": "mine", "took": sec, "err": errors.New("e")}},
+	}, core.Record{Kind: core.KindLog})
+	assert.Equal(t, []map[string]any{{
+		"level": "WARN", "msg": "slow", "time": "1970-01-01T00:00:00Z", "run_id": "r1", "event_type": "log", "execution_status": "recorded",
+		"metadata": map[string]any{"run_id": "mine", "took": 1e9, "err": "e"},
+	}, {"level": "INFO", "msg": "", "event_type": "log"}}, lines)
+}
+
+func TestLogHasALevelForEachRecord(t *testing.T) {
+	interrupted := tool(t, core.StatusInterrupted, 0)
+	interrupted.Err = &core.InterruptedError{Reason: core.InterruptUser, By: "terminal"}
+	replayed := failed(t, 0, core.ReasonPermanent, sec)
+	replayed.Replayed = true
+	question := core.Record{Kind: core.KindQuestion, Status: core.StatusAwaiting, Detail: &core.Detail{Message: "refund?"}}
+	group := core.Record{Kind: core.KindGroup, Status: core.StatusStarted, Detail: &core.Detail{Branches: 3}}
+	lines := logged(t, slog.LevelDebug, completed(t, 0, sec), interrupted, replayed, tool(t, core.StatusRecovered, 0), question, group,
+		core.Record{Kind: core.KindRun, Status: core.StatusStarted}, core.Record{Kind: core.KindValue, Status: core.StatusRecorded},
+		core.Record{Kind: core.Kind(99), Status: core.Status(98)})
+	var got []string
+	for _, line := range lines {
+		got = append(got, line["level"].(string)+" "+line["msg"].(string))
+	}
+	assert.Equal(t, []string{
+		"INFO tool call completed", "WARN tool call interrupted", "DEBUG tool call failed", "DEBUG tool call recovered",
+		"INFO question awaiting", "DEBUG group started", "INFO run started", "DEBUG value recorded", "DEBUG kind(99) status(98)",
+	}, got)
+	assert.Equal(t, []any{"user", "terminal"}, []any{lines[1]["reason"], lines[1]["interrupted_by"]})
+	assert.Equal(t, "refund?", lines[4]["message"])
+	assert.InDelta(t, 3, lines[5]["branches"], 0)
+}
+
+func TestLogIsAPublisherOfARun(t *testing.T) {
+	var out bytes.Buffer
+	l := printer.NewLog(slog.New(slog.NewJSONHandler(&out, nil)).With("app", "weather"))
+	st := state.New(state.WithPublisher(l), state.WithRunID("r1"))
+	fetch := decorators.Tool("fetch", "", func(ctx context.Context, _ struct{}) (int, error) {
+		state.From(ctx).Log(slog.LevelInfo, "begins", map[string]any{"bad": panicking{}})
+		return 0, errTimeout
+	}, actors.WithRetry(core.RetryConfig{Disabled: true}))
+	_, err := fetch.Call(st.Context(t.Context()), struct{}{})
+	require.Error(t, err)
+	require.NoError(t, st.Close())
+	var got []any
+	for _, line := range decoded(t, &out) {
+		assert.Equal(t, "weather", line["app"])
+		got = append(got, line["msg"])
+	}
+	assert.Equal(t, []any{"run started", "begins", "tool call failed", "run failed"}, got)
+}
+
+func TestLogWithoutALoggerIsTheDefaultOne(t *testing.T) {
+	var out bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&out, nil)))
+	defer slog.SetDefault(before)
+	printer.NewLog(nil).Publish(completed(t, 0, sec))
+	assert.Contains(t, out.String(), `level=INFO msg="tool call completed" run_id=r1`)
+}
