@@ -418,7 +418,7 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 					_, inGroup = actors.Map(ctx, g, block(), upTo(4))
 					return "never said", nil // swallowed
 				})
-				time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "deploy", "ops") })
+				time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "ops", "deploy") })
 				out, err := parent.Call(ctx, number{})
 
 				for _, err := range []error{inGroup, err} {

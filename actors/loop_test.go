@@ -480,7 +480,7 @@ func TestInterruptDuringAToolCallSuspendsTheAgent(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		model := newScript(asks(call("echo", `{"n":1}`), call("block", `{"n":2}`)), says("never said"))
 		agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo(), block()))
-		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "deploy", "ops") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "ops", "deploy") })
 		start := time.Now()
 		answer, err := agent.Call(ctx, actors.Ask("?"))
 

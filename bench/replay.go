@@ -53,7 +53,7 @@ func finishedCalls(calls int) fixture {
 		}
 		tool := newTextTool(func(context.Context, int) (string, error) { return text, nil })
 		agent := newLoopAgent(tool, func(ctx context.Context) error {
-			st.Interrupt(core.InterruptUser, "enough", "bench")
+			st.Interrupt(core.InterruptUser, "bench", "enough")
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})

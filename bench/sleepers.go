@@ -59,7 +59,7 @@ var sleepingContestants = []sleeping{
 		tool := sleepingTool(handle)
 		st := state.New()
 		ctx = st.Context(ctx)
-		wake := func() { st.Interrupt(core.InterruptUser, "enough", "bench") }
+		wake := func() { st.Interrupt(core.InterruptUser, "bench", "enough") }
 		return func() (int, error) { return tool.Event().Execute(ctx, answer) }, wake
 	}},
 	{"failsafe", func(ctx context.Context, cancel func(), handle func(error) (int, error)) (func() (int, error), func()) {

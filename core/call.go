@@ -147,7 +147,7 @@ func (c *call) precede(p *Progress, s *Scope) error {
 func (c *call) attempt(p *Progress, s *Scope) error {
 	if total := c.policy.config.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than it should
 		before := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt - 1}
-		return c.fail(p, before, c.classify(p, before, result{err: p.Err, stage: StageHandler}), ReasonRetryTimeout)
+		return c.fail(p, before, classify(result{err: p.Err, stage: StageHandler}), ReasonRetryTimeout)
 	}
 	began := time.Now()
 	if err := c.appendStarted(p, s, began); err != nil {
@@ -186,7 +186,7 @@ func (c *call) settle(p *Progress, s *Scope, r result) error {
 	if r.err == nil {
 		return c.complete(p, s, r, "")
 	}
-	f := c.classify(p, s, r)
+	f := classify(r)
 	v := c.decide(p, s, &f)
 	switch {
 	case v.suspended != nil && !v.promised:

@@ -27,7 +27,7 @@ type verdict struct {
 }
 
 // classify finds out what retrying a failure depends on.
-func (c *call) classify(p *Progress, s *Scope, r result) failure {
+func classify(r result) failure {
 	f := failure{result: r}
 	traits := inspect(r.err)
 	f.marked, f.after, f.class = traits.retryable, max(traits.after, 0), traits.class()
@@ -66,7 +66,7 @@ func (c *call) decide(p *Progress, s *Scope, f *failure) verdict {
 	if s.doomed.Load() && !s.endedItself() {
 		return verdict{reason: ReasonDeadline} // it is near
 	}
-	if !c.retryable(p, s, f) {
+	if !c.retryable(s, f) {
 		if f.panicked { // by StopWhen, RetryWhen or a Matcher
 			return verdict{reason: ReasonPanic}
 		}
@@ -104,7 +104,7 @@ func (f *failure) addLastError(p *Progress) {
 
 // retryable applies the order of decisions: never, Exclude, StopWhen, RetryOn
 // and RetryWhen, the mark Retryable, the class.
-func (c *call) retryable(p *Progress, s *Scope, f *failure) bool {
+func (c *call) retryable(s *Scope, f *failure) bool {
 	switch f.class {
 	case ClassPermanent, ClassPanic, ClassInvalid:
 		return false
@@ -120,7 +120,7 @@ func (c *call) retryable(p *Progress, s *Scope, f *failure) bool {
 	again, panicked := c.judge(Attempt{Number: s.Attempt() + 1, Err: f.err, Output: c.typed.output()}, f.class, byDefault)
 	if panicked != nil {
 		// The failure that was judged must not be lost by it.
-		*f = c.classify(p, s, result{err: after(panicked, f.err), stage: f.stage, panicked: true, took: f.took})
+		*f = classify(result{err: after(panicked, f.err), stage: f.stage, panicked: true, took: f.took})
 	}
 	return again
 }
@@ -201,7 +201,10 @@ func (c *call) planRetry(p *Progress, s *Scope, f *failure) verdict {
 // and not one of what is around it.
 func (c *call) futile(deadline time.Time) *InterruptedError {
 	var owner *Scope // the outermost that has it
-	for s := c.parent; s != nil && !(s.call == nil && s.root.isOutside()); s = s.Parent() {
+	for s := c.parent; s != nil; s = s.Parent() {
+		if s.call == nil && s.root.isOutside() {
+			break
+		}
 		if d, ok := s.context().Deadline(); !ok || !d.Equal(deadline) {
 			break
 		}

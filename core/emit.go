@@ -124,7 +124,7 @@ func (c *call) retry(p *Progress, s *Scope, f failure, v verdict) error {
 // fail ends the call for good.
 func (c *call) fail(p *Progress, s *Scope, f failure, reason Reason) error {
 	if f.class == ClassUnknown {
-		f = c.classify(p, s, f.result)
+		f = classify(f.result)
 	}
 	rec := c.endRecord(StatusFailed, p, s, f.took)
 	rec.Stage, rec.Class, rec.Reason, rec.Err = f.stage, f.class, reason, f.err
@@ -144,7 +144,7 @@ func (c *call) fail(p *Progress, s *Scope, f failure, reason Reason) error {
 // refuse ends a call for good that made no attempt.
 func (c *call) refuse(p *Progress, s *Scope, r result, reason Reason) error {
 	r.took = 0
-	return c.fail(p, s, c.classify(p, s, r), reason)
+	return c.fail(p, s, classify(r), reason)
 }
 
 // explain says which limit a call ran into, where the reason is a limit.

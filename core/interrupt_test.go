@@ -31,8 +31,8 @@ func swallow(ctx context.Context, d *testkit.Definition) (string, error) {
 
 func TestInterruptBeforeTheCall(t *testing.T) {
 	st, ctx := testkit.Run(t)
-	assert.True(t, st.Interrupt(core.InterruptUser, "deploy", "ops"), "first")
-	assert.False(t, st.Interrupt(core.InterruptUser, "other", "dev"), "second")
+	assert.True(t, st.Interrupt(core.InterruptUser, "ops", "deploy"), "first")
+	assert.False(t, st.Interrupt(core.InterruptUser, "dev", "other"), "second")
 	ran := 0
 	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).Require(func(context.Context, string) error { ran++; return nil }))
 	told(t, st, "interrupted(0,user,@entry)")
@@ -65,7 +65,7 @@ func TestInterruptEndsTheContextOfAHandlerWithItselfAsCause(t *testing.T) {
 	for _, cfg := range []core.RetryConfig{steady, timed(3), total(time.Hour)} {
 		testkit.Bubble(t, func(t *testing.T) {
 			st, ctx := testkit.Run(t)
-			time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "deploy", "ops") })
+			time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "ops", "deploy") })
 			elapsed := testkit.Stopwatch()
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, func(ctx context.Context, _ string) (string, error) {
 				derived, cancel := context.WithCancel(ctx)
@@ -429,7 +429,7 @@ func TestRunsInterruptWinsOverTheCallersOwnCancellation(t *testing.T) {
 
 func TestInterruptedErrorOfARunIsSharedByItsCalls(t *testing.T) {
 	st, ctx := testkit.Run(t)
-	st.Interrupt("budget", "too dear", "meter")
+	st.Interrupt("budget", "meter", "too dear")
 	_, one := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed))
 	_, two := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed))
 	assert.Equal(t, "too dear", testkit.Interrupted(t, one, "budget").Message, "reason")

@@ -139,7 +139,6 @@ func TestNothingOfAnAbandonedAttemptLandsLater(t *testing.T) {
 			_, err = testkit.Call(ctx, child)
 			assert.ErrorIs(t, err, core.ErrAttemptOver)
 			assert.ErrorIs(t, state.Put(ctx, "key", "late"), core.ErrAttemptOver)
-			assert.ErrorIs(t, state.PutStepResult(ctx, "step", "late"), core.ErrAttemptOver)
 			state.From(ctx).Log(slog.LevelInfo, "late", nil)
 			core.AddUsage(ctx, core.Usage{InputTokens: 1000})
 			return large(ctx, in)

@@ -26,7 +26,7 @@ func (c *call) wait(p *Progress, s *Scope, delay time.Duration) error {
 	}
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)} // the last that was made
 	r := result{err: after(context.Cause(s.outer), p.Err), stage: StageHandler}
-	return c.fail(p, before, c.classify(p, before, r), ownEnd(s.outer))
+	return c.fail(p, before, classify(r), ownEnd(s.outer))
 }
 
 // errDeadlineAhead is the cause of a suspension that came before its time.

@@ -69,7 +69,7 @@ func play(scene string) error {
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		context.AfterFunc(ctx, func() { st.Interrupt(core.InterruptUser, "Ctrl-C", "terminal") })
+		context.AfterFunc(ctx, func() { st.Interrupt(core.InterruptUser, "terminal", "Ctrl-C") })
 	}
 	attempts, begun := 0, make(chan struct{})
 	tool := decorators.Tool("fetch_data", "", func(context.Context, struct{}) (string, error) {

@@ -36,6 +36,7 @@ func WithDivergence(d Divergence) Option {
 			c.must(fmt.Errorf("state: WithDivergence(%d): allowed are DivergenceTrust, DivergenceFail and DivergenceRerun", d))
 		}
 		c.divergence = d
+		c.isFor("WithDivergence", inOpen|inReplay)
 	}
 }
 

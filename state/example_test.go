@@ -56,7 +56,7 @@ func ExampleExecutionState_Interrupt() {
 	defer st.Close()
 	wait := decorators.Tool("wait", "Waits until it is interrupted.",
 		func(ctx context.Context, _ struct{}) (string, error) {
-			st.Interrupt(core.InterruptUser, "deploy", "ops")
+			st.Interrupt(core.InterruptUser, "ops", "deploy")
 			<-ctx.Done()
 			return "", ctx.Err()
 		}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited}))

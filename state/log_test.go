@@ -45,7 +45,7 @@ func TestLogLineKeepsACopyOfItsMetadata(t *testing.T) {
 func TestLogLineOfAnAttemptThatIsOverIsDropped(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		var late *state.ExecutionState
+		var late *state.Handle
 		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 			late = state.From(ctx)
 			return "out", nil
@@ -73,7 +73,6 @@ func TestNothingIsRecordedAfterClose(t *testing.T) {
 		st.Close()
 		st.Log(slog.LevelInfo, "late", nil)
 		assert.ErrorIs(t, state.Put(ctx, "key", "late"), state.ErrClosed)
-		assert.ErrorIs(t, state.PutStepResult(ctx, "key", "late"), state.ErrClosed)
 		assert.ErrorIs(t, st.SetTimeout(time.Second), state.ErrClosed)
 		assert.False(t, st.Interrupt(core.InterruptUser, "", ""), "interrupt")
 		ran := false

@@ -31,7 +31,14 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	if store == nil {
 		return nil, errors.New("state: Open needs a store, such as snapshot.NewFileStore(dir)")
 	}
-	c := configure(append(options[:len(options):len(options)], WithRunID(runID)))
+	c := configure(options)
+	if err := c.check(inOpen); err != nil {
+		return nil, err
+	}
+	c.settings.RunID = runID
+	if artifacts, ok := store.(Artifacts); ok && c.artifacts == nil {
+		c.artifacts, c.settings.Artifacts = artifacts, true
+	}
 	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{
 		Create: true, Wait: c.wait, Metadata: c.metadata, Retry: c.retryLevels(),
 	})
@@ -41,8 +48,11 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	case err != nil:
 		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
 	}
-	r := prepareRun(c)
 	found := snapshot.RestoredLazy(journal)
+	if !c.described {
+		c.metadata = found.Metadata.Clone()
+	}
+	r := prepareRun(c)
 	r.stored, r.journal, r.generation = store, journal, found.Generation
 	if err := r.restore(found); err != nil {
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), journal.Close(found.Status))
@@ -61,7 +71,17 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 	if err != nil {
 		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
 	}
-	c := configure(append(options[:len(options):len(options)], WithRunID(runID)))
+	c := configure(options)
+	if err := c.check(inReplay); err != nil {
+		return nil, err
+	}
+	c.settings.RunID = runID
+	if artifacts, ok := store.(Artifacts); ok && c.artifacts == nil {
+		c.artifacts, c.settings.Artifacts = artifacts, true
+	}
+	if !c.described {
+		c.metadata = found.Metadata.Clone()
+	}
 	c.strict, c.settings.Strict = true, true
 	r := prepareRun(c)
 	if err := r.restore(found); err != nil {
@@ -165,6 +185,7 @@ func WithSync(policy Sync) Option {
 			c.must(fmt.Errorf("state: WithSync(%d): allowed are SyncOutcomes, SyncAlways and SyncNever", policy))
 		}
 		c.sync = policy
+		c.isFor("WithSync", inOpen)
 	}
 }
 

@@ -43,24 +43,28 @@ type ArtifactReader interface {
 // Metadata describes a run.
 type Metadata = snapshot.Metadata
 
-// RepublishAll makes calls that are recalled publish their old records and
+// WithRepublish makes calls that are recalled publish their old records and
 // those of what is inside them, marked as replayed. Otherwise each publishes
 // one recovered record.
-func RepublishAll() Option { return func(c *config) { c.republish = true } }
+func WithRepublish() Option {
+	return func(c *config) { c.republish = true; c.isFor("WithRepublish", inOpen|inReplay) }
+}
 
 // WithRoundTrip hands out outputs and errors as a resumed run would: encoded
 // and decoded again. It is for tests, which find with it what would differ.
 func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = true } }
 
-// RerunFailed makes a resumed run try again what failed for good, for when
+// WithRerunFailed makes a resumed run try again what failed for good, for when
 // what was wrong was mended outside: failed tools, LLMs and steps run with a
 // fresh budget, and failed agents around them are entered again as their last
 // attempt, so that their finished calls stay restored.
-func RerunFailed() Option { return func(c *config) { c.rerunFailed = true } }
+func WithRerunFailed() Option {
+	return func(c *config) { c.rerunFailed = true; c.isFor("WithRerunFailed", inOpen) }
+}
 
 // WithWait makes [Open] wait while another has the run open, until its context
 // ends. Without it, Open is snapshot.ErrLocked then.
-func WithWait() Option { return func(c *config) { c.wait = true } }
+func WithWait() Option { return func(c *config) { c.wait = true; c.isFor("WithWait", inOpen) } }
 
 // WithRedaction has redact see to every text that the run shows: to what
 // publishers get, and so to consoles and wires, and to what
@@ -83,9 +87,10 @@ func WithRedaction(redact func(text string) string) Option {
 }
 
 // WithRunID names the run: 1 to 128 letters, digits, dots, dashes and
-// underscores, not beginning with a dot. Defaults to a random name.
+// underscores, not beginning with a dot. Defaults to a random name. It is for
+// [New]: the run of [Open] is named by its argument.
 func WithRunID(id string) Option {
-	return func(c *config) { c.must(CheckRunID(id)); c.settings.RunID = id }
+	return func(c *config) { c.must(CheckRunID(id)); c.settings.RunID = id; c.isFor("WithRunID", inNew) }
 }
 
 // WithPublisher adds a publisher.
@@ -146,7 +151,11 @@ func WithInterruptChecker(check Checker) Option {
 }
 
 // WithMetadata describes the run.
-func WithMetadata(m Metadata) Option { return func(c *config) { c.metadata = m.Clone() } }
+//
+// A run that is resumed without it has the metadata that it began with.
+func WithMetadata(m Metadata) Option {
+	return func(c *config) { c.metadata, c.described = m.Clone(), true }
+}
 
 // CheckRunID reports what keeps id from being a run ID; it is
 // snapshot.CheckRunID.
@@ -159,13 +168,55 @@ type config struct {
 	artifacts  Artifacts
 	checker    Checker
 	metadata   Metadata
+	described  bool // there was WithMetadata
 	redact     func(string) string
+	limited    []limited
 
 	strict, rerunFailed bool
 	divergence          Divergence
 	sync                Sync
 	republish           bool
 	wait                bool
+}
+
+// place is where an option has an effect.
+type place uint8
+
+const (
+	inNew place = 1 << iota
+	inOpen
+	inReplay // and Validate
+)
+
+// String names the functions.
+func (p place) String() string {
+	var names []string
+	for i, name := range []string{"New", "Open", "Replay and Validate"} {
+		if p&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// limited is an option that has an effect in some places only.
+type limited struct {
+	option string
+	places place
+}
+
+func (c *config) isFor(option string, places place) {
+	c.limited = append(c.limited, limited{option, places})
+}
+
+// check refuses options that would do nothing.
+func (c *config) check(here place) error {
+	for _, o := range c.limited {
+		if o.places&here == 0 {
+			return fmt.Errorf("state: %s has no effect in %v; it is for %v", o.option, here, o.places)
+		}
+	}
+	return nil
 }
 
 func configure(options []Option) *config {

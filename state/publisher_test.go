@@ -42,7 +42,7 @@ func TestPublisherMayInterruptTheRun(t *testing.T) {
 		var st *state.ExecutionState
 		st, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(r core.Record) {
 			if r.Status == core.StatusStarted && r.Kind.IsCall() {
-				st.Interrupt(core.InterruptUser, "seen enough", "watcher")
+				st.Interrupt(core.InterruptUser, "watcher", "seen enough")
 			}
 		})))
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, func(ctx context.Context, _ string) (string, error) {
@@ -163,7 +163,7 @@ func TestCallsOfManyGoroutinesAreToldInOrder(t *testing.T) {
 	for name, open := range histories(t) {
 		t.Run(name, func(t *testing.T) {
 			var told []uint64 // without a lock: one at a time is told
-			st := open(state.WithSync(state.SyncNever), state.WithPublisher(testkit.Publisher(func(r core.Record) {
+			st := open(state.WithPublisher(testkit.Publisher(func(r core.Record) {
 				told = append(told, r.Seq)
 				if r.Seq%7 == 0 {
 					runtime.Gosched()

@@ -54,9 +54,6 @@ func (r *run) questions(rec *core.Record, seq uint64) {
 // Questions returns what the run waits to be told, in the order of asking.
 // They are for those who answer, and not redacted.
 func (st *ExecutionState) Questions() []core.Question {
-	if st == nil {
-		return nil
-	}
 	records, _ := st.run.readRecords(context.Background())
 	return openQuestions(records)
 }

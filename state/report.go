@@ -32,9 +32,6 @@ func (r *Report) count(rec *core.Record) {
 
 // Report returns what the run did so far.
 func (st *ExecutionState) Report() Report {
-	if st == nil {
-		return Report{}
-	}
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
 	report := st.run.report

@@ -89,7 +89,7 @@ func TestRepublishingTheRecordsOfManyCallsIsLinear(t *testing.T) {
 			heard = append(heard, r)
 		}
 	}))
-	loopAgain(t, s.cut(len(s.records)), manyCalls, listen, state.RepublishAll())
+	loopAgain(t, s.cut(len(s.records)), manyCalls, listen, state.WithRepublish())
 	require.Len(t, heard, len(want))
 	for i := range heard {
 		require.Equal(t, want[i].Seq, heard[i].Seq)

@@ -239,7 +239,7 @@ func TestFailureIsRecalledAsTheErrorItWas(t *testing.T) {
 		assert.Equal(t, 1, failed.Attempts)
 
 		fatal.fatal = false // what was wrong is mended
-		e, mended := run(state.RerunFailed())
+		e, mended := run(state.WithRerunFailed())
 		require.NoError(t, mended)
 		assert.Equal(t, map[string]int{"tool": 1}, e.ran)
 	})
@@ -276,7 +276,7 @@ func TestRerunFailedKeepsFinishedCalls(t *testing.T) {
 		down = false
 		_, err = run()
 		require.ErrorContains(t, err, "the service is down", "reopened, it fails again")
-		out, err := run(state.RerunFailed())
+		out, err := run(state.WithRerunFailed())
 		require.NoError(t, err)
 		assert.Equal(t, "up", out)
 		assert.Equal(t, 1, good, "no finished call ran twice")

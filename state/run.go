@@ -235,7 +235,8 @@ func (r *run) Replay(s *core.Scope, traced *core.Record) (core.Record, error) {
 		r.validation.compareTraced(&outcome, traced)
 	}
 	r.publish()
-	return outcome, r.load(s, &outcome)
+	err = r.load(s, &outcome)
+	return outcome, err
 }
 
 // applyOutcome takes over what comes with a recalled outcome. The lock is held.

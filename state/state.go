@@ -11,14 +11,9 @@ import (
 )
 
 // An ExecutionState is one run: the execution of its root calls, with their
-// history. It is safe for many goroutines. Make one with [New], and close it.
-//
-// The methods of a nil *ExecutionState, which [From] returns outside a run,
-// do nothing, so that a handler can be tested without a run.
-type ExecutionState struct {
-	run   *run
-	scope *core.Scope // where From was called; nil for the run's owner
-}
+// history. It is safe for many goroutines. Make one with [New] or [Open], and
+// close it. A handler has its run from [From].
+type ExecutionState struct{ run *run }
 
 // ErrClosed is returned for what comes after Close.
 var ErrClosed = errors.New("state: the run is closed")
@@ -27,21 +22,8 @@ var ErrClosed = errors.New("state: the run is closed")
 // is allowed.
 func New(options ...Option) *ExecutionState {
 	c := configure(options)
+	c.must(c.check(inNew))
 	return &ExecutionState{run: newRun(c)}
-}
-
-// From returns the run that ctx belongs to, nil if there is none. What is
-// logged through it has the address of the call that ctx was given to.
-func From(ctx context.Context) *ExecutionState {
-	s := core.ScopeOf(ctx)
-	if s == nil {
-		return nil
-	}
-	r, ok := s.Run().(*run)
-	if !ok {
-		return nil
-	}
-	return &ExecutionState{run: r, scope: s}
 }
 
 // Context returns ctx with the run in it: calls that get the result, or what
@@ -50,31 +32,16 @@ func From(ctx context.Context) *ExecutionState {
 // contexts of the run. After an interrupt or Close the result has ended.
 //
 // It is for the program around the run; a handler makes its calls with the
-// context that it was given. Of a run that a handler has from From, the result
-// belongs to the handler's attempt, and its calls are children of it.
-func (st *ExecutionState) Context(ctx context.Context) context.Context {
-	if st == nil {
-		return ctx
-	}
-	if st.scope != nil {
-		return st.scope.Context(ctx)
-	}
-	return st.run.context(ctx)
-}
+// context that it was given.
+func (st *ExecutionState) Context(ctx context.Context) context.Context { return st.run.context(ctx) }
 
 // RunID identifies the run.
 func (st *ExecutionState) RunID() string {
-	if st == nil {
-		return ""
-	}
 	return st.run.settings.RunID
 }
 
 // Metadata is what the run was given by [WithMetadata].
 func (st *ExecutionState) Metadata() Metadata {
-	if st == nil {
-		return Metadata{}
-	}
 	return st.run.metadata.Clone()
 }
 
@@ -90,9 +57,6 @@ func (st *ExecutionState) Records() []core.Record {
 // ReadRecords is Records with the error of the store. After Close it works for
 // as long as the store has the run.
 func (st *ExecutionState) ReadRecords(ctx context.Context) ([]core.Record, error) {
-	if st == nil {
-		return nil, nil
-	}
 	all, err := st.run.readRecords(ctx)
 	if redact := st.run.redact; redact != nil {
 		all = slices.Clone(all) // which the store may have too
@@ -106,9 +70,6 @@ func (st *ExecutionState) ReadRecords(ctx context.Context) ([]core.Record, error
 // Status says how the run stands: running until Close, and then what became
 // of it.
 func (st *ExecutionState) Status() Status {
-	if st == nil {
-		return ""
-	}
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
 	return st.run.status()
@@ -116,9 +77,6 @@ func (st *ExecutionState) Status() Status {
 
 // Stats counts what the records do not tell.
 func (st *ExecutionState) Stats() Stats {
-	if st == nil {
-		return Stats{}
-	}
 	return st.run.stats()
 }
 
@@ -130,33 +88,24 @@ type Stats struct {
 	PublisherPanics int64  // panics of publishers, which the run ignores
 }
 
-// Log records a line with the address of the call that it is logged from.
-// Metadata may be nil; it is copied. After Close, or from an attempt that is
-// over, the line is dropped.
+// Log records a line about the run itself. Metadata may be nil; it is copied.
+// After Close the line is dropped. See [Handle.Log] and [NewLogHandler] for
+// lines of calls.
 func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[string]any) {
-	if st == nil {
-		return
-	}
-	st.run.log(st.scope, severity, message, metadata)
+	st.run.log(nil, severity, message, metadata)
 }
 
 // Interrupt stops the run: it cancels the contexts of running handlers, with
 // the interrupt as their cause, and wakes every waiting retry. Calls return a
-// *[core.InterruptedError] with what is given here: why, in which words, and
-// who asked. It reports whether it was the first to interrupt; later ones
-// change nothing.
-func (st *ExecutionState) Interrupt(reason core.InterruptReason, message, by string) bool {
-	if st == nil {
-		return false
-	}
+// *[core.InterruptedError] with what is given here: the reason, who asks, and
+// why in their words. It reports whether it was the first to interrupt; later
+// ones change nothing.
+func (st *ExecutionState) Interrupt(reason core.InterruptReason, by, message string) bool {
 	return st.run.interrupt(&core.InterruptedError{Reason: reason, Message: message, By: by})
 }
 
 // Interrupted returns the interrupt of the run, nil while there was none.
 func (st *ExecutionState) Interrupted() *core.InterruptedError {
-	if st == nil {
-		return nil
-	}
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
 	return st.run.interrupted
@@ -166,17 +115,11 @@ func (st *ExecutionState) Interrupted() *core.InterruptedError {
 // counted from now. It replaces a timeout that was set before. d must be above
 // zero.
 func (st *ExecutionState) SetTimeout(d time.Duration) error {
-	if st == nil {
-		return core.ErrNoRun
-	}
 	return st.run.setTimeout(d)
 }
 
 // CancelTimeout takes back SetTimeout. It reports whether it came in time.
 func (st *ExecutionState) CancelTimeout() bool {
-	if st == nil {
-		return false
-	}
 	return st.run.cancelTimeout()
 }
 
@@ -186,8 +129,5 @@ func (st *ExecutionState) CancelTimeout() bool {
 // [ErrClosed]. It leaves the publishers open. Closing twice is fine. It must
 // not be called by a publisher.
 func (st *ExecutionState) Close() error {
-	if st == nil {
-		return nil
-	}
 	return st.run.close()
 }

@@ -181,6 +181,6 @@ func TestRecalledCallsPublishWhatTheyAreToldTo(t *testing.T) {
 		assert.Equal(t, []string{"agent recovered"}, heard())
 		assert.Equal(t, []string{
 			"agent started", "agent/a started", "agent/a failed", "agent/a retrying", "agent/a started", "agent/a completed", "agent completed",
-		}, heard(state.RepublishAll()))
+		}, heard(state.WithRepublish()))
 	})
 }

@@ -30,20 +30,9 @@ func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	return get[T](ctx, core.KindValue, key)
 }
 
-// PutStepResult stores the result of a named step. Steps have a name space of
-// their own; the scoping is that of [Put].
-func PutStepResult[T any](ctx context.Context, step string, v T) error {
-	return put(ctx, core.KindStepResult, step, v)
-}
-
-// StepResult returns the result of the step that ctx sees, as [Get] does.
-func StepResult[T any](ctx context.Context, step string) (v T, ok bool, err error) {
-	return get[T](ctx, core.KindStepResult, step)
-}
-
 func put(ctx context.Context, kind core.Kind, key string, v any) error {
-	st := From(ctx)
-	if st == nil {
+	h := From(ctx)
+	if h == nil {
 		return core.ErrNoRun
 	}
 	if key == "" {
@@ -53,15 +42,15 @@ func put(ctx context.Context, kind core.Kind, key string, v any) error {
 	if err != nil {
 		return fmt.Errorf("state: %v %q: %w", kind, key, err)
 	}
-	return st.run.put(st.scope, value{slot: slot{kind, key}, encoded: encoded})
+	return h.run.put(h.scope, value{slot: slot{kind, key}, encoded: encoded})
 }
 
 func get[T any](ctx context.Context, kind core.Kind, key string) (v T, ok bool, err error) {
-	st := From(ctx)
-	if st == nil {
+	h := From(ctx)
+	if h == nil {
 		return v, false, core.ErrNoRun
 	}
-	encoded, ok, err := st.run.get(st.scope, slot{kind, key})
+	encoded, ok, err := h.run.get(h.scope, slot{kind, key})
 	if !ok || err != nil {
 		return v, false, err
 	}

@@ -24,7 +24,6 @@ type store struct {
 
 var stores = []store{
 	{"value", state.Put[string], state.Get[string], core.KindValue},
-	{"step result", state.PutStepResult[string], state.StepResult[string], core.KindStepResult},
 }
 
 // sees checks what ctx sees under the key; "" for nothing.
@@ -259,14 +258,6 @@ func TestValueOfAPreconditionIsSeenByTheHandler(t *testing.T) {
 	})
 }
 
-func TestValuesAndStepResultsHaveNameSpacesOfTheirOwn(t *testing.T) {
-	_, root := testkit.Run(t)
-	stores[0].puts(root, t, "value")
-	stores[1].puts(root, t, "result")
-	stores[0].sees(root, t, "Get", "value")
-	stores[1].sees(root, t, "StepResult", "result")
-}
-
 func TestValueIsACopy(t *testing.T) {
 	_, root := testkit.Run(t)
 	m := map[string][]int{"a": {1}}
@@ -295,7 +286,6 @@ func TestWrongValuesAreErrorsThatNameTheKey(t *testing.T) {
 		}
 	}
 	says(state.Put(root, "", 1), "key", "empty")
-	says(state.PutStepResult(root, "", 1), "key", "empty")
 	says(state.Put(root, "hooks", bad{func() {}}), "hooks", "Hook")
 	if err := state.Put(root, "number", 7); err != nil {
 		t.Fatal(err)

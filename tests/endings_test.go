@@ -52,8 +52,10 @@ func lastRecord(st *state.ExecutionState) core.Record {
 	return records[len(records)-1]
 }
 
-func interrupt(st *state.ExecutionState) bool {
-	return st.Interrupt(core.InterruptUser, "deploy", "ops")
+func interrupt(st interface {
+	Interrupt(reason core.InterruptReason, by, message string) bool
+}) bool {
+	return st.Interrupt(core.InterruptUser, "ops", "deploy")
 }
 
 func requireInterruptedByOps(t *testing.T, err error) {

@@ -103,7 +103,7 @@ func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
 	require.NoError(t, st.Close())
 
 	answerAll(t, s)
-	out, err := run(t, s, p, append(options, state.RepublishAll())...)
+	out, err := run(t, s, p, append(options, state.WithRepublish())...)
 	require.NoError(t, err)
 	assert.Equal(t, secret+" to charge "+secret+"?", out, "what is replayed is not redacted")
 	b.Close()

@@ -371,7 +371,7 @@ func TestFailedGroupIsMadeAgainWithItsFailedCalls(t *testing.T) {
 		_, err := run(t, s, p)
 		require.Error(t, err)
 		broken, b.ran = false, make(map[string]int)
-		out, err := run(t, s, p, state.RerunFailed())
+		out, err := run(t, s, p, state.WithRerunFailed())
 		require.NoError(t, err)
 		assert.Equal(t, "done,done,mended", out)
 		assert.Equal(t, []string{"bad", "slow"}, b.names())

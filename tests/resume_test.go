@@ -383,7 +383,7 @@ func TestRerunOfAFailedCallHasABudgetOfItsOwn(t *testing.T) {
 		_, err := run(t, s, p)
 		require.Error(t, err)
 		broken = false
-		run(t, s, p, state.RerunFailed())
+		run(t, s, p, state.WithRerunFailed())
 		require.NotNil(t, left)
 		out, err := run(t, left, p)
 		require.NoError(t, err)
@@ -413,7 +413,7 @@ func TestRerunRecallsWhatSucceededInTheFailedAttempt(t *testing.T) {
 	}
 	run(t, s, p)
 	broken, ran = false, nil
-	_, err := run(t, s, p, state.RerunFailed())
+	_, err := run(t, s, p, state.WithRerunFailed())
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a@2/bad"}, ran)
 }

@@ -20,7 +20,7 @@ import (
 // What an attempt leaves behind: its values and its usage, each of them once.
 
 func TestLateLogLineLeavesTheValuesOfItsAttempt(t *testing.T) {
-	var late *state.ExecutionState
+	var late *state.Handle
 	tool := newTool("work", func(ctx context.Context) (string, error) {
 		late = state.From(ctx)
 		return "", state.Put(ctx, "k", 1)

@@ -397,7 +397,7 @@ func TestAnInterruptEndsARequestAtOnce(t *testing.T) {
 		done <- err
 	}()
 	<-arrived
-	require.True(t, st.Interrupt(core.InterruptUser, "Ctrl-C", "me"))
+	require.True(t, st.Interrupt(core.InterruptUser, "me", "Ctrl-C"))
 	select {
 	case err := <-done:
 		require.ErrorIs(t, err, core.ErrInterrupted)

@@ -93,7 +93,7 @@ func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
 		return core.Step(st.Context(t.Context()), "pay", func(ctx context.Context) (receipt, error) {
 			ran++
 			if stop {
-				st.Interrupt(core.InterruptUser, "deploy", "ops")
+				st.Interrupt(core.InterruptUser, "ops", "deploy")
 			}
 			return receipt{}, ctx.Err()
 		}, core.StepInDoubt(core.InDoubtAsk))

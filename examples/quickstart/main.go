@@ -157,7 +157,7 @@ func interruptOnSignal(st *state.ExecutionState) (stop func()) {
 		defer close(ended)
 		select {
 		case s := <-signals:
-			st.Interrupt(core.InterruptUser, "Ctrl-C or a request to end ("+s.String()+")", "terminal")
+			st.Interrupt(core.InterruptUser, "terminal", "Ctrl-C or a request to end ("+s.String()+")")
 			signal.Reset() // a second one ends the process
 		case <-done:
 		}

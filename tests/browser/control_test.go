@@ -62,7 +62,7 @@ func TestARunIsInterruptedFromThePage(t *testing.T) {
 	st := begin(t, s.dash, "trip-1")
 	busy(t, st, "book")
 	c.interrupt = func(_, message string) {
-		st.Interrupt(core.InterruptUser, message, "ops")
+		st.Interrupt(core.InterruptUser, "ops", message)
 		go st.Close()
 	}
 	c.failWith(fmt.Errorf("%w: not while it books", streamer.ErrConflict))

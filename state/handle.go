@@ -1,0 +1,85 @@
+package state
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// A Handle is a run as a handler in it sees it: enough to log and to interrupt,
+// and nothing that belongs to the owner of the run.
+//
+// The methods of a nil *Handle, which [From] returns outside a run, do nothing,
+// so that a handler can be tested without a run.
+type Handle struct {
+	run   *run
+	scope *core.Scope
+}
+
+// From returns the run that ctx belongs to, nil if there is none.
+func From(ctx context.Context) *Handle {
+	s := core.ScopeOf(ctx)
+	if s == nil {
+		return nil
+	}
+	r, ok := s.Run().(*run)
+	if !ok {
+		return nil
+	}
+	return &Handle{run: r, scope: s}
+}
+
+// RunID identifies the run; empty outside one.
+func (h *Handle) RunID() string {
+	if h == nil {
+		return ""
+	}
+	return h.run.settings.RunID
+}
+
+// Metadata describes the run, see [WithMetadata].
+func (h *Handle) Metadata() Metadata {
+	if h == nil {
+		return Metadata{}
+	}
+	return h.run.metadata.Clone()
+}
+
+// Context returns ctx as a context of the attempt that the handle was made in:
+// what is called with it belongs to that attempt, and is interrupted when the
+// attempt ends, or ctx. What it takes is freed when the attempt ends.
+func (h *Handle) Context(ctx context.Context) context.Context {
+	if h == nil {
+		return ctx
+	}
+	return h.scope.Context(ctx)
+}
+
+// Log records a line with the address of the call that it is logged from.
+// Metadata may be nil; it is copied. From an attempt that is over the line is
+// dropped. See [NewLogHandler] for package slog.
+func (h *Handle) Log(severity slog.Level, message string, metadata map[string]any) {
+	if h == nil {
+		return
+	}
+	h.run.log(h.scope, severity, message, metadata)
+}
+
+// Interrupt is [ExecutionState.Interrupt].
+func (h *Handle) Interrupt(reason core.InterruptReason, by, message string) bool {
+	if h == nil {
+		return false
+	}
+	return h.run.interrupt(&core.InterruptedError{Reason: reason, Message: message, By: by})
+}
+
+// Interrupted returns the interrupt of the run, nil while there was none.
+func (h *Handle) Interrupted() *core.InterruptedError {
+	if h == nil {
+		return nil
+	}
+	h.run.mu.Lock()
+	defer h.run.mu.Unlock()
+	return h.run.interrupted
+}

@@ -1,0 +1,107 @@
+package state
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+)
+
+// NewLogHandler returns a handler for package slog that records each line in
+// the run that its context belongs to, with the address of the call that it is
+// logged from and its attributes as metadata. Next gets every line too, also
+// those outside any run; nil stands for none. Lines below next's level are not
+// recorded; without next all are.
+//
+//	log := slog.New(state.NewLogHandler(slog.Default().Handler()))
+//	log.InfoContext(ctx, "precondition holds", "path", path)
+func NewLogHandler(next slog.Handler) slog.Handler { return &logHandler{next: next} }
+
+// logHandler keeps what WithGroup and WithAttrs were given, in their order.
+type logHandler struct {
+	next  slog.Handler // nil for none
+	given []given
+}
+
+// given is a group that was opened, or attributes.
+type given struct {
+	group string // empty for attributes
+	attrs []slog.Attr
+}
+
+// Enabled implements slog.Handler.
+func (h *logHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next == nil || h.next.Enabled(ctx, level)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	if len(attrs) == 0 {
+		return h
+	}
+	next := h.next
+	if next != nil {
+		next = next.WithAttrs(attrs)
+	}
+	return &logHandler{next, append(slices.Clip(h.given), given{attrs: attrs})}
+}
+
+// WithGroup implements slog.Handler.
+func (h *logHandler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
+	next := h.next
+	if next != nil {
+		next = next.WithGroup(name)
+	}
+	return &logHandler{next, append(slices.Clip(h.given), given{group: name})}
+}
+
+// Handle implements slog.Handler.
+func (h *logHandler) Handle(ctx context.Context, line slog.Record) error {
+	From(ctx).Log(line.Level, line.Message, h.metadata(line))
+	if h.next == nil {
+		return nil
+	}
+	return h.next.Handle(ctx, line)
+}
+
+// metadata has the attributes by their keys, those of groups in maps.
+func (h *logHandler) metadata(line slog.Record) map[string]any {
+	var attrs []slog.Attr
+	line.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, a)
+		return true
+	})
+	for _, g := range slices.Backward(h.given) {
+		if g.group == "" {
+			attrs = append(slices.Clip(g.attrs), attrs...)
+		} else {
+			attrs = []slog.Attr{{Key: g.group, Value: slog.GroupValue(attrs...)}}
+		}
+	}
+	all := make(map[string]any, len(attrs))
+	addAttrs(all, attrs)
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+func addAttrs(to map[string]any, attrs []slog.Attr) {
+	for _, a := range attrs {
+		value := a.Value.Resolve()
+		switch {
+		case a.Equal(slog.Attr{}): // as the handlers of package slog, which leave it out
+		case value.Kind() != slog.KindGroup:
+			to[a.Key] = value.Any()
+		case a.Key == "":
+			addAttrs(to, value.Group())
+		default:
+			group := make(map[string]any)
+			if addAttrs(group, value.Group()); len(group) > 0 {
+				to[a.Key] = group
+			}
+		}
+	}
+}

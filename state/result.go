@@ -1,0 +1,89 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// ErrNotEnded is found in the error of [Result] for a run whose last root call
+// has no outcome yet.
+var ErrNotEnded = errors.New("state: the run has not ended")
+
+// Result returns what the last root call of a stored run came to: its output,
+// or its error as the call returned it. A run that goes on, or waits, is
+// [ErrNotEnded]; an output that is not a T is an error that names the field.
+// Nothing is executed, and the run may be open elsewhere.
+func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, error) {
+	var output T
+	found, last, err := lastRootCall(ctx, store, runID)
+	switch {
+	case err != nil:
+		return output, err
+	case last == nil || !last.IsOutcome():
+		return output, fmt.Errorf("%w: run %s is %s", ErrNotEnded, runID, found.Status)
+	case last.Status == core.StatusFailed:
+		return output, &core.CallError{
+			Address: last.Address, Name: last.Name, Stage: last.Stage, Attempts: last.TotalAttempts(),
+			Reason: last.Reason, Detail: last.Message(), Err: last.Err,
+		}
+	}
+	encoded := last.Encoded()
+	if ref := artifact(last); ref != "" {
+		reader, ok := store.(ArtifactReader)
+		if !ok {
+			return output, fmt.Errorf("state: result of run %s: it is artifact %s, and a %T keeps no artifacts", runID, ref, store)
+		}
+		if encoded, err = reader.Get(ctx, ref); err != nil {
+			return output, fmt.Errorf("state: result of run %s: %w", runID, err)
+		}
+	}
+	if isNoStore(last) {
+		return output, fmt.Errorf("state: result of run %s: %q is NoStore, so its output was not kept", runID, last.Name)
+	}
+	if err := core.Decode(encoded, &output); err != nil {
+		return output, fmt.Errorf("state: result of run %s: %w", runID, err)
+	}
+	return output, nil
+}
+
+// Input returns the input of the last root call of a stored run.
+func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, error) {
+	var input T
+	found, last, err := lastRootCall(ctx, store, runID)
+	if err != nil {
+		return input, err
+	}
+	if last == nil {
+		return input, fmt.Errorf("state: input of run %s: no call was made in it", runID)
+	}
+	for i := range found.Records {
+		r := &found.Records[i]
+		if r.Address == last.Address && r.Kind.IsCall() && r.Detail != nil && len(r.Detail.Input) > 0 {
+			if err := core.Decode(r.Detail.Input, &input); err != nil {
+				return input, fmt.Errorf("state: input of run %s: %w", runID, err)
+			}
+			return input, nil
+		}
+	}
+	return input, fmt.Errorf("state: input of run %s: %s has none on record", runID, last.Address)
+}
+
+// lastRootCall returns the latest record of the last root call, nil if there
+// was none.
+func lastRootCall(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Snapshot, *core.Record, error) {
+	found, err := store.Load(ctx, runID)
+	if err != nil {
+		return nil, nil, fmt.Errorf("state: run %s: %w", runID, err)
+	}
+	var last *core.Record
+	for i := range found.Records {
+		if r := &found.Records[i]; r.Kind.IsCall() && r.Address.Scope() == "" {
+			last = r
+		}
+	}
+	return found, last, nil
+}

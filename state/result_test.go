@@ -1,0 +1,111 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestResultAndInputOfAStoredRunAreTyped(t *testing.T) {
+	s := fileStore(t, t.TempDir())
+	large := strings.Repeat("x", 100<<10) // an artifact
+	for id, h := range map[string]testkit.Handler{
+		"small": testkit.Succeed, "large": func(context.Context, string) (string, error) { return large, nil }, "failed": testkit.Fail(core.Permanent(errBoom)),
+	} {
+		st, err := state.Open(t.Context(), s, id)
+		require.NoError(t, err)
+		_, err = state.Result[string](t.Context(), s, id)
+		require.ErrorIs(t, err, state.ErrNotEnded)
+		_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, h))
+		require.NoError(t, st.Close())
+		in, err := state.Input[string](t.Context(), s, id)
+		require.NoError(t, err)
+		assert.Equal(t, "in", in)
+	}
+	out, err := state.Result[string](t.Context(), s, "small")
+	require.NoError(t, err)
+	assert.Equal(t, "out", out)
+	out, err = state.Result[string](t.Context(), s, "large")
+	require.NoError(t, err)
+	assert.Equal(t, large, out)
+	_, err = state.Result[string](t.Context(), s, "failed")
+	var failed *core.CallError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, core.ReasonPermanent, failed.Reason)
+	_, err = state.Result[int](t.Context(), s, "small")
+	require.ErrorContains(t, err, "result of run small")
+	_, err = state.Result[string](t.Context(), s, "none")
+	require.ErrorIs(t, err, snapshot.ErrNotFound)
+}
+
+// A store that keeps artifacts is used for them without being named twice.
+func TestLargeOutputsAreArtifactsOfAStoreThatKeepsThem(t *testing.T) {
+	s := fileStore(t, t.TempDir())
+	program := func() string {
+		st, err := state.Open(t.Context(), s, "run-1")
+		require.NoError(t, err)
+		defer st.Close()
+		out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, func(context.Context, string) (string, error) {
+			return strings.Repeat("x", 100<<10), nil
+		}))
+		require.NoError(t, err)
+		return out
+	}
+	first := program()
+	found, err := s.Load(t.Context(), "run-1")
+	require.NoError(t, err)
+	var refs []string
+	for i := range found.Records {
+		if d := found.Records[i].Detail; d != nil && d.Artifact != "" {
+			refs = append(refs, d.Artifact)
+			assert.Empty(t, d.Output)
+		}
+	}
+	assert.Len(t, refs, 1)
+	assert.Equal(t, first, program())
+}
+
+func TestMetadataSurviveAResume(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	for _, options := range [][]state.Option{{state.WithMetadata(state.Metadata{Pipeline: "nightly"})}, nil} {
+		st, err := state.Open(t.Context(), s, "run-1", options...)
+		require.NoError(t, err)
+		assert.Equal(t, "nightly", st.Metadata().Pipeline)
+		require.NoError(t, st.Close())
+	}
+	found, err := s.Load(t.Context(), "run-1")
+	require.NoError(t, err)
+	for _, r := range found.Records {
+		assert.Equal(t, "nightly", r.Name, "record %d of the run", r.Seq)
+	}
+}
+
+func TestOptionsThatDoNothingAreRefused(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	for name, option := range map[string]state.Option{
+		"WithWait": state.WithWait(), "WithRerunFailed": state.WithRerunFailed(), "WithSync": state.WithSync(state.SyncAlways),
+		"WithDivergence": state.WithDivergence(state.DivergenceFail), "WithRepublish": state.WithRepublish(),
+	} {
+		assert.PanicsWithError(t, "state: "+name+" has no effect in New; it is for "+places(name), func() { state.New(option) })
+	}
+	_, err := state.Open(t.Context(), s, "run-1", state.WithRunID("other"))
+	require.EqualError(t, err, "state: WithRunID has no effect in Open; it is for New")
+	_, err = s.Load(t.Context(), "run-1")
+	require.True(t, errors.Is(err, snapshot.ErrNotFound), "nothing was begun")
+}
+
+func places(option string) string {
+	if option == "WithDivergence" || option == "WithRepublish" {
+		return "Open, Replay and Validate"
+	}
+	return "Open"
+}
