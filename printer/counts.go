@@ -92,7 +92,7 @@ func (c *counts) call(r *core.Record, run runState) {
 	}
 	delete(c.calls, key)
 	if r.Kind != core.KindAgent {
-		c.summary.slow(SlowCall{r.RunID, r.Address, r.Elapsed, call.attempts})
+		c.summary.slow(SlowCall{r.RunID, r.Address, r.Name, r.Elapsed, call.attempts})
 	}
 }
 

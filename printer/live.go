@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// live is what is known of a call for its live line.
+// live is the state of a live line.
 type live struct {
 	label   string
 	mark    mark
@@ -29,7 +29,7 @@ func (l *live) update(r *core.Record, text *rendered, m mark) {
 		l.ordinal = ordinal(r)
 	}
 	if r.Status == core.StatusRetrying {
-		// The clock that the record is from may be another.
+		// The record may be from another clock.
 		l.until = now.Add(min(max(0, r.NextAttemptAt().Sub(now)), r.Delay))
 	}
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // A Printer shows records as lines of text. It is for many goroutines and
-// many runs: each line is written whole, and what belongs together in one
-// call of Write, so that lines never mix.
+// many runs: each line is written whole, and lines that belong together are one
+// call of Write, so that they never mix.
 type Printer struct {
 	look     look
 	previews bool
@@ -79,8 +79,8 @@ func (p *Printer) Publish(r core.Record) {
 }
 
 // Write writes lines of the program itself between those of the printer, above
-// the live ones. A line that has not ended is kept until it has, or Close. The
-// text is written as it is. The error is that of the writer.
+// the live ones. An unfinished line is kept until it ends, or until Close. The
+// text is written unchanged. The error is that of the writer.
 func (p *Printer) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

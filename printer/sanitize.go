@@ -19,9 +19,10 @@ const (
 // shown: megabytes of blanks or marks take no time.
 const maxPerCharacter = 64
 
-// appendClean appends s as part of one line: space of any kind becomes a
-// single blank, what is not graphic an escape; marks beyond maxMarks are left
-// out. After limit characters it cuts and appends the ellipsis.
+// appendClean appends s as part of one line: white space becomes a single
+// blank, characters that are not graphic become escapes, and marks beyond
+// maxMarks are left out. After limit characters it appends the ellipsis
+// instead of the rest.
 func appendClean(dst []byte, s string, limit int, ellipsis string) []byte {
 	blank, count, marks, most := false, 0, 0, limit*maxPerCharacter
 	for i := 0; i < len(s); {

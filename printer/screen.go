@@ -1,11 +1,11 @@
 package printer
 
-// The control sequences that are used, as ECMA-48 and every terminal of today
-// has them. The cursor is never hidden: it stands below the live lines, so that
-// a process that is killed leaves a terminal in which one can go on.
+// The control sequences in use are those of ECMA-48, which current terminals
+// know. The cursor is never hidden and stands below the live lines, so that a
+// process that is killed leaves the terminal usable.
 //
-// Lines are erased one by one: some terminals keep what is erased all at once
-// from the top of the window, as tmux does, and so show it twice.
+// Lines are erased one by one: some terminals, such as tmux, keep in their
+// scrollback what is erased all at once, and so show it twice.
 const (
 	eraseRow   = "\x1b[2K"
 	eraseRest  = "\x1b[K" // of the row, from the cursor on
@@ -17,7 +17,7 @@ const (
 )
 
 // screen draws live lines at the end of what is written to a terminal. Each
-// frame is one Write, and leaves the terminal as it was but for the lines.
+// frame is one Write and leaves the state of the terminal unchanged.
 type screen struct {
 	size    func() (columns, rows int)
 	reflows bool // a line that no longer fits goes on in the next row
@@ -34,8 +34,9 @@ const (
 	defaultRows    = 24
 )
 
-// measure asks for the size, and returns how much of it live lines may take:
-// a column less, so that none touches the edge, and two thirds of the rows.
+// measure returns how much of the terminal live lines may take: one column
+// less than there are, so that none touches the edge, and two thirds of the
+// rows.
 func (s *screen) measure() (columns, rows int) {
 	columns, rows = s.size()
 	if columns <= 0 {
@@ -52,7 +53,8 @@ func (s *screen) measure() (columns, rows int) {
 	return columns - 1, min(rows-1, max(3, rows*2/3))
 }
 
-// rewrap takes in what a new width did to the lines on the terminal.
+// rewrap computes the rows that the lines on the terminal take after a new
+// width reflowed them.
 func (s *screen) rewrap(columns int) {
 	if !s.reflows || columns >= s.columns {
 		return
@@ -67,8 +69,8 @@ func (s *screen) rewrap(columns int) {
 	s.drawn = widths
 }
 
-// frame returns what to write to have text stand above the lines, and them at
-// the end. It returns nil where nothing changes.
+// frame returns the bytes that put text above the live lines and draw those
+// anew. It returns nil where nothing changes.
 func (s *screen) frame(text []byte, lines []liveLine, colors bool) []byte {
 	if len(lines) == 0 && len(s.drawn) == 0 {
 		return s.above(s.buf[:0], text)

@@ -46,11 +46,12 @@ func (e Executions) Calls() int {
 	return e.Completed + e.Failed + e.Interrupted + e.Awaiting + e.Recovered + e.GoingOn
 }
 
-// A SlowCall is a call of a tool or an LLM, or a step, that took long. The time
-// of an agent is that of its calls.
+// A SlowCall is a slow call of a tool or an LLM, or a slow step. Agents are left
+// out: their time is that of their calls.
 type SlowCall struct {
 	RunID    string
 	Address  core.Address
+	Name     string        // of the actor
 	Elapsed  time.Duration // all attempts and waits
 	Attempts int
 }
@@ -140,8 +141,8 @@ func (s *Summary) reasons() string {
 	return strings.Join(parts, ", ")
 }
 
-// slowest names the calls by their addresses, and by their runs where there
-// are several.
+// slowest names the calls by their addresses, by their actors where those do not
+// say it, and by their runs where there are several.
 func (s *Summary) slowest(t *text) []string {
 	several := slices.ContainsFunc(s.Slowest, func(c SlowCall) bool { return c.RunID != s.Slowest[0].RunID })
 	lines := make([]string, len(s.Slowest))
@@ -150,6 +151,9 @@ func (s *Summary) slowest(t *text) []string {
 			t.add(duration(c.Elapsed), " ")
 			t.cleanOr(c.Address.String(), maxMessage, "?")
 			var more []string
+			if segment, _ := lastSegment(c.Address.String()); segment != c.Name && c.Name != "" {
+				more = append(more, t.apart(func(t *text) { t.clean(c.Name, maxName) })) // a branch, or a call with a tag
+			}
 			if several {
 				more = append(more, "run "+t.apart(func(t *text) { t.cleanOr(c.RunID, maxName, "?") }))
 			}

@@ -56,7 +56,7 @@ func ofTools(e printer.Executions, s printer.Summary) printer.Summary {
 
 func slow(elapsed time.Duration, attempts int) []printer.SlowCall {
 	a, _ := core.ParseAddress("fetch_data")
-	return []printer.SlowCall{{RunID: "r1", Address: a, Elapsed: elapsed, Attempts: attempts}}
+	return []printer.SlowCall{{RunID: "r1", Address: a, Name: "fetch_data", Elapsed: elapsed, Attempts: attempts}}
 }
 
 func TestSummaryHasTheTextOfTheSpecification(t *testing.T) {
@@ -289,4 +289,24 @@ func TestSlowestCallsAreTheFiveSlowest(t *testing.T) {
 		got = append(got, c.Elapsed)
 	}
 	assert.Equal(t, []time.Duration{10 * sec, 9 * sec, 8 * sec, 7 * sec, 6 * sec}, got, "an agent's time is that of its calls")
+}
+
+func TestSlowestCallsHaveTheirActorsWhereAddressesDoNot(t *testing.T) {
+	var out strings.Builder
+	p := printer.New(&out)
+	for i, path := range []string{"group:cities/3", "step:collect", "fetch_data#2"} {
+		r := completed(t, 0, time.Duration(3-i)*sec)
+		r.Address = address(t, path)
+		publish(p, r)
+	}
+	again := completed(t, 1, half)
+	again.Address = address(t, "group:cities/4")
+	publish(p, again)
+	p.PrintSummary()
+	assert.Contains(t, out.String(), `📊 SLOWEST CALLS
+├─ 3.0s group:cities/3 (fetch_data)
+├─ 2.0s step:collect (fetch_data)
+├─ 1.0s fetch_data#2
+└─ 0.5s group:cities/4 (fetch_data, 2 attempts)
+`)
 }

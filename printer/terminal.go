@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is what a printer writes to, if that is one.
+// terminal is the terminal that a printer writes to.
 type terminal struct {
 	size func() (columns, rows int)
 	live bool // lines may be drawn again
@@ -36,7 +36,7 @@ func terminalOf(w io.Writer) *terminal {
 }
 
 // control calls do with the descriptor of f, unless that is closed. [os.File.Fd]
-// would change a pipe that is none of our business.
+// would set a pipe to blocking mode.
 func control(f *os.File, do func(fd uintptr)) {
 	if conn, err := f.SyscallConn(); err == nil {
 		_ = conn.Control(do)
@@ -49,11 +49,11 @@ func isDumb(name string) bool {
 	return name == "dumb" || name == "" && runtime.GOOS != "windows"
 }
 
-// isCI reports whether the output is a log that somebody reads later.
+// isCI reports whether the output is the log of a CI system.
 func isCI(value string) bool { return value != "" && value != "false" && value != "0" }
 
-// reflows reports whether the terminal moves what no longer fits into a row
-// to the next when it becomes narrower. Those of today do.
+// reflows reports whether the terminal wraps long lines anew when it becomes
+// narrower. Most do.
 func reflows() bool {
 	if os.Getenv("TMUX") != "" {
 		return true

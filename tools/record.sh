@@ -21,7 +21,7 @@ await() { # pattern file: what the window shows once it has the pattern
   local deadline=$((SECONDS + 30))
   until window capture-pane -p | sed -e 's/ *$//' >"$2" && grep -q "$1" "$2"; do
     if [ "$SECONDS" -gt "$deadline" ]; then
-      echo "record: waited in vain for $1" >&2
+      echo "record: timed out waiting for $1" >&2
       exit 1
     fi
     sleep 0.05
