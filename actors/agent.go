@@ -22,7 +22,7 @@ type Agent[In, Out any] struct {
 	schema     Schema
 }
 
-// DefineAgent makes an agent of a handler. The schema is what a model is told
+// DefineAgent makes an agent of a handler. The schema is what a model is sent
 // if the agent is given to another as a tool; it may be nil for one that is
 // not. It panics if the name is not one that LLM services accept, the handler
 // is nil or an option invalid.
@@ -116,7 +116,7 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, core.Spec) {
 }
 
 // isSomething is the condition that an answer is not empty. One that was cut
-// off is told apart later.
+// off is found out later.
 func isSomething(_ context.Context, _ Request, resp Response) error {
 	switch resp.finish() {
 	case FinishStop, FinishOther:
@@ -128,7 +128,7 @@ func isSomething(_ context.Context, _ Request, resp Response) error {
 }
 
 // WithTools gives an agent tools, or other agents as tools. The order is that
-// in which the model is told of them.
+// in which they are sent to the model.
 func WithTools(functions ...Function) Option {
 	return agentOption("WithTools", func(o *options) { o.functions = append(o.functions, functions...) })
 }
@@ -152,7 +152,7 @@ func WithOptions(model Options) Option {
 	return agentOption("WithOptions", func(o *options) { o.model = model })
 }
 
-// WithDescription tells the models of other agents what an agent is for.
+// WithDescription describes the agent to the models of other agents.
 func WithDescription(text string) Option {
 	return agentOption("WithDescription", func(o *options) { o.spec.Description = text })
 }
@@ -162,7 +162,7 @@ func WithDescription(text string) Option {
 func WithMaxTurns(n int) Option {
 	return agentOption("WithMaxTurns", func(o *options) {
 		if n < 1 {
-			panic(fmt.Sprintf("actors: WithMaxTurns(%d): allowed is 1 or more", n))
+			panic(fmt.Sprintf("actors: WithMaxTurns(%d): it must be 1 or more", n))
 		}
 		o.maxTurns = n
 	})
@@ -173,14 +173,14 @@ func WithMaxTurns(n int) Option {
 func WithToolWorkers(n int) Option {
 	return agentOption("WithToolWorkers", func(o *options) {
 		if n < 1 {
-			panic(fmt.Sprintf("actors: WithToolWorkers(%d): allowed is 1 or more", n))
+			panic(fmt.Sprintf("actors: WithToolWorkers(%d): it must be 1 or more", n))
 		}
 		o.workers = n
 	})
 }
 
 // WithStopOnToolError makes an agent fail when a tool has failed for good.
-// Without it the model is told of the failure and goes on.
+// Without it the failure is sent to the model, which goes on.
 func WithStopOnToolError() Option {
 	return agentOption("WithStopOnToolError", func(o *options) { o.stopOnError = true })
 }
@@ -199,7 +199,7 @@ func agentOption(name string, set func(*options)) Option {
 	}
 }
 
-// promptSchema is what a model is told about the input of an agent that
+// promptSchema describes to a model the input of an agent that
 // NewAgent made: the text alone, no history.
 type promptSchema struct{}
 

@@ -10,15 +10,15 @@ import (
 )
 
 // ErrNotApproved is found by errors.Is in the failure of a tool call that
-// somebody refused to approve.
+// was not approved.
 var ErrNotApproved = errors.New("not approved")
 
 func init() { core.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 
-// WithApproval has every call of a tool wait for somebody's approval: the run
+// WithApproval has every call of a tool wait for approval by a human: the run
 // is paused with a question that shows the tool and the arguments, and goes on
 // once it is answered with an [Approval] (see state.Answer). Preconditions are
-// checked before anybody is asked.
+// checked before the question is asked.
 //
 // Asking is a call of its own around that of the tool, named approve_ and the
 // tool's name: what is approved runs with the tool's retries and time limits,
@@ -27,7 +27,7 @@ func init() { core.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 // an approved call may be made twice, if its process ended while it ran, the
 // tool says as any does, by [WithInDoubtFail] or [WithInDoubtAsk].
 //
-// A call outside a run fails with core.ErrNoRun: nobody can be asked there.
+// A call outside a run fails with core.ErrNoRun: it cannot ask a question.
 func WithApproval() Option { return func(o *options) { o.approval = true } }
 
 // An Approval answers whether a tool may be called.
@@ -71,7 +71,7 @@ func approved[In, Out any](tool *core.Definition[In, Out], schema Schema, requir
 }
 
 // ask returns the arguments that were approved. An approval with arguments
-// that do not fit is no answer: it is asked again, with what is wrong.
+// that do not fit is set aside: the question is asked again, with the problem.
 func ask[In any](ctx context.Context, name string, schema Schema, in In) (In, error) {
 	arguments, err := json.Marshal(in)
 	if err != nil {

@@ -7,6 +7,10 @@
 // its configuration says. Tools and agents are also a [Function], the erased
 // side that a model's JSON meets.
 //
+// [NewAgent] answers with text, [NewTypedAgent] with a value of a Go type.
+// [Stream] shows what is produced while a call goes on, and [WithApproval] has
+// a tool wait for approval by a human.
+//
 // Package decorators makes actors of plain Go functions, with the JSON schema
 // of the arguments inferred; actors/openai has the LLM that talks to
 // OpenAI-compatible services.

@@ -2,10 +2,13 @@ package actors_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -60,4 +63,85 @@ func ExampleMap() {
 	letters, err := actors.Map(st.Context(context.Background()), group, count, []City{{"Oslo"}, {"Rome"}, {"Lisbon"}})
 	fmt.Println(letters, err)
 	// Output: [4 4 6] <nil>
+}
+
+// What a model says is shown word by word; the answer is there at the end.
+func ExampleStream() {
+	llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+		for _, word := range []string{"It ", "is ", "4 °C."} {
+			core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+		}
+		return actors.Response{Message: actors.Assistant("It is 4 °C.")}, nil
+	})
+	st := state.New()
+	defer st.Close()
+	var answer actors.Answer
+	for delta, err := range actors.Stream(st.Context(context.Background()), actors.NewAgent("assistant", llm), actors.Ask("How warm is it?"), &answer) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		if delta.Part == core.PartText {
+			fmt.Print(delta.Text)
+		}
+	}
+	fmt.Printf("\n%q after %d turn\n", answer.Text, answer.Turns)
+	// Output:
+	// It is 4 °C.
+	// "It is 4 °C." after 1 turn
+}
+
+// The answer of the agent is a value; a first try that does not fit is fed
+// back to the model.
+func ExampleNewTypedAgent() {
+	type Weather struct {
+		City  string  `json:"city"`
+		TempC float64 `json:"temp_c"`
+	}
+	tries := []string{`{"city":"Oslo"}`, `{"city":"Oslo","temp_c":4}`}
+	llm := actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+		fmt.Println("asked:", req.Messages[len(req.Messages)-1].Text)
+		text := tries[0]
+		tries = tries[1:]
+		return actors.Response{Message: actors.Assistant(text)}, nil
+	})
+	weather, err := actors.NewTypedAgent[string, Weather]("weather", llm).Call(context.Background(), "How warm is it in Oslo?")
+	fmt.Printf("%+v %v\n", weather, err)
+	// Output:
+	// asked: How warm is it in Oslo?
+	// asked: Your answer is not valid: temp_c: required field is missing
+	// Answer again, with the JSON document alone.
+	// {City:Oslo TempC:4} <nil>
+}
+
+// A tool that needs approval pauses the run; any process can answer.
+func ExampleWithApproval() {
+	type Mail struct {
+		To string `json:"to"`
+	}
+	mail := decorators.Tool("send_mail", "Sends mail.",
+		func(_ context.Context, in Mail) (string, error) { return "sent to " + in.To, nil },
+		actors.WithApproval())
+
+	ctx, store := context.Background(), snapshot.NewMemoryStore()
+	for range 2 {
+		st, err := state.Open(ctx, store, "r")
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		out, err := mail.Call(st.Context(ctx), Mail{To: "ada"})
+		st.Close()
+		var waiting *core.InterruptedError
+		if errors.As(err, &waiting) {
+			fmt.Println(waiting.Message)
+			fmt.Println(state.Answer(ctx, store, "r", waiting.Question, actors.Approve()))
+			continue
+		}
+		fmt.Println(out, err)
+	}
+	// Output:
+	// Approve send_mail {"to":"ada"}
+	// <nil>
+	// sent to ada <nil>
 }

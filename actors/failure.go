@@ -9,7 +9,7 @@ import (
 
 // Why a model gives no answer, where trying again does not help. errors.Is
 // finds them in the failures of LLMs and agents, live and in what was
-// recorded, whatever the service; nobody needs to compare its codes.
+// recorded, whatever the service; without comparing its codes.
 var (
 	ErrContextTooLong    = errors.New("the conversation is longer than the model's context")
 	ErrQuota             = errors.New("the quota is used up, or the account inactive")

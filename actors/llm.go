@@ -30,7 +30,7 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 	return LLM{define(core.Spec{Kind: core.KindLLM, Name: name, Description: description}, observed, opts)}
 }
 
-// shown calls the handler of an LLM and shows its attempt to whoever watches:
+// shown calls the handler of an LLM and emits deltas of its attempt:
 // that it begins and ends, and the answer, if the handler has not shown any.
 func shown(ctx context.Context, req Request, handler core.Handler[Request, Response]) (Response, error) {
 	emit := core.Emitter(ctx)

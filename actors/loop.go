@@ -174,7 +174,7 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Mes
 		}
 		results[i] = ToolResult(calls[i].ID, out.Text, out.Parts...)
 	}, failed)
-	// A suspension goes first: it is no failure of the agent.
+	// A suspension goes first: it is not a failure of the agent.
 	for _, err := range failures {
 		if core.IsSuspension(err) {
 			return nil, err
@@ -187,6 +187,7 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Mes
 	}
 	return results, nil
 }
+
 func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, error) {
 	f, ok := l.tools.Lookup(call.Name)
 	switch {
@@ -202,7 +203,7 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 	return prepared, err
 }
 
-// fatal returns err if the model cannot be told of it: a suspension is fed
+// fatal returns err if it must not be sent to the model: a suspension is fed
 // back to no model, and a call that is not recorded did not take place.
 func (l *loop) fatal(err error) error {
 	var failed *core.CallError
@@ -213,7 +214,7 @@ func (l *loop) fatal(err error) error {
 	return nil
 }
 
-// errorResult tells the model what went wrong, in the words of the tool:
+// errorResult says what went wrong in the words of the tool:
 // addresses and attempts are not its business.
 func errorResult(callID string, err error) Message {
 	for failed := (*core.CallError)(nil); errors.As(err, &failed); {

@@ -14,7 +14,7 @@ import (
 type Options struct {
 	Model           string   `json:"model,omitempty"`       // another model of the same service
 	MaxTokens       int      `json:"max_tokens,omitempty"`  // of one answer, reasoning included
-	Temperature     *float64 `json:"temperature,omitempty"` // 0 to 2; see [Value]
+	Temperature     *float64 `json:"temperature,omitempty"` // 0 to 2; see [Ptr]
 	TopP            *float64 `json:"top_p,omitempty"`       // 0 to 1
 	Seed            *int64   `json:"seed,omitempty"`
 	Stop            []string `json:"stop,omitempty"`             // texts that end the answer
@@ -24,7 +24,8 @@ type Options struct {
 	Format          *Format  `json:"format,omitempty"`           // of the answer
 
 	// Extra are fields of the request's body in the service's own form, for
-	// what the fields above cannot say. They win over what is sent otherwise.
+	// what the fields above cannot say. They win over what is sent otherwise,
+	// and nil takes a field out.
 	Extra map[string]any `json:"extra,omitempty"`
 }
 
@@ -39,9 +40,9 @@ type Format struct {
 	ByTool bool `json:"by_tool,omitempty"`
 }
 
-// Value returns a pointer to v, for the fields of [Options] in which zero has
-// a meaning of its own.
-func Value[T any](v T) *T { return &v }
+// Ptr returns a pointer to v, for the fields of [Options] in which zero has a
+// meaning of its own, such as a temperature of 0.
+func Ptr[T any](v T) *T { return &v }
 
 // Or returns o with its zero fields taken from next. Extra is merged, key by
 // key.

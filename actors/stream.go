@@ -46,7 +46,7 @@ func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *
 				ended = true
 			}
 			for _, d := range q.take() {
-				if !yield(d, nil) {
+				if !yield(d.Delta, nil) {
 					q.close()
 					<-done
 					*out = result
@@ -69,8 +69,14 @@ type deltaQueue struct {
 	news chan struct{} // holds a token if there is something to take
 
 	mu     sync.Mutex
-	deltas []core.Delta
+	deltas []joinedDelta
 	closed bool
+}
+
+// joinedDelta is a delta whose text may still grow.
+type joinedDelta struct {
+	core.Delta
+	text []byte // all of it, once it was joined
 }
 
 func (q *deltaQueue) put(d core.Delta) {
@@ -79,10 +85,10 @@ func (q *deltaQueue) put(d core.Delta) {
 	if q.closed {
 		return
 	}
-	if n := len(q.deltas); n > 0 && continues(q.deltas[n-1], d) {
-		q.deltas[n-1].Text += d.Text
+	if n := len(q.deltas); n > 0 && continues(&q.deltas[n-1].Delta, &d) {
+		q.deltas[n-1].join(d.Text)
 	} else {
-		q.deltas = append(q.deltas, d)
+		q.deltas = append(q.deltas, joinedDelta{Delta: d})
 	}
 	select {
 	case q.news <- struct{}{}:
@@ -90,8 +96,15 @@ func (q *deltaQueue) put(d core.Delta) {
 	}
 }
 
+func (j *joinedDelta) join(text string) {
+	if j.text == nil {
+		j.text = append(j.text, j.Text...)
+	}
+	j.text = append(j.text, text...)
+}
+
 // continues reports whether d goes on with the text of last.
-func continues(last, d core.Delta) bool {
+func continues(last, d *core.Delta) bool {
 	switch d.Part {
 	case core.PartText, core.PartReasoning, core.PartToolCall:
 		return d.Name == "" && d.Part == last.Part && d.Index == last.Index &&
@@ -100,11 +113,16 @@ func continues(last, d core.Delta) bool {
 	return false
 }
 
-func (q *deltaQueue) take() []core.Delta {
+func (q *deltaQueue) take() []joinedDelta {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	deltas := q.deltas
 	q.deltas = nil
+	for i := range deltas {
+		if d := &deltas[i]; d.text != nil {
+			d.Text = string(d.text)
+		}
+	}
 	return deltas
 }
 

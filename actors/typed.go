@@ -30,8 +30,11 @@ import (
 func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, Out] {
 	l, spec := newLoop(name, llm, opts)
 	out := must(outSchema[Out](name))
+	if _, taken := l.tools.Lookup(formatName); taken {
+		panic(fmt.Sprintf("actors: %q has a tool named %q, which is the name of its answer", name, formatName))
+	}
 	l.check = func(text string) error { return out.Validate(json.RawMessage(text)) }
-	l.options.Format = &Format{Name: "answer", Schema: out.JSON(), Strict: isStrict(out.JSON())}
+	l.options.Format = &Format{Name: formatName, Schema: out.JSON(), Strict: isStrict(out.JSON())}
 	if l.maxCorrections == 0 {
 		l.maxCorrections = defaultMaxCorrections
 	}
@@ -64,7 +67,10 @@ func WithMaxCorrections(n int) Option {
 	})
 }
 
-const defaultMaxCorrections = 2
+const (
+	defaultMaxCorrections = 2
+	formatName            = "answer"
+)
 
 // An AnswerError is the failure of a typed agent whose model did not give an
 // answer of the type.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -151,12 +152,16 @@ func TestATypeThatIsNoObjectIsRefusedAtConstruction(t *testing.T) {
 		})
 	}
 	assert.Nil(t, actors.NewTypedAgent[string, report]("writer", model).Describe().Parameters)
+	answer := decorators.Tool("answer", "", func(context.Context, number) (int, error) { return 0, nil })
+	assert.PanicsWithValue(t, `actors: "writer" has a tool named "answer", which is the name of its answer`, func() {
+		actors.NewTypedAgent[string, report]("writer", model, actors.WithTools(answer))
+	})
 }
 
 func TestASchemaIsStrictOnlyIfServicesCanEnforceIt(t *testing.T) {
-	strict := func(make func(actors.LLM) error) bool {
+	strict := func(call func(actors.LLM) error) bool {
 		model := newScript()
-		_ = make(model.llm(actors.WithRetry(core.RetryConfig{Disabled: true})))
+		_ = call(model.llm(actors.WithRetry(core.RetryConfig{Disabled: true})))
 		return model.asked()[0].Options.Format.Strict
 	}
 	assert.True(t, strict(func(m actors.LLM) error {

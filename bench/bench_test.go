@@ -16,6 +16,10 @@ func BenchmarkDurable(b *testing.B)              { benchmark(b, "Durable") }
 func BenchmarkReplay1000(b *testing.B)           { benchmark(b, "Replay1000") }
 func BenchmarkReplay10000(b *testing.B)          { benchmark(b, "Replay10000") }
 
+func BenchmarkLLM(b *testing.B)       { benchmark(b, "LLM") }
+func BenchmarkLLMStream(b *testing.B) { benchmark(b, "LLMStream") }
+func BenchmarkLLMAgent(b *testing.B)  { benchmark(b, "LLMAgent") }
+
 func benchmark(b *testing.B, name string) {
 	for _, c := range find(b, name).contestants {
 		b.Run("lib="+c.lib, func(b *testing.B) {

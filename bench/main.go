@@ -83,6 +83,22 @@
 //     each time after a garbage collection and 64 records that are not, and 16
 //     times in a round, in one run as long as it grows by less than a tenth.
 //
+// # What language models are asked
+//
+// A server on loopback, in the same process, answers at once. Its allocations
+// are included, and the same for everybody.
+//
+//   - LLM: one call. reprise is openai.New outside a run, reprise-run in a run
+//     without a store; go-openai is its CreateChatCompletion.
+//   - LLMStream: an answer in 500 chunks, in one write. reprise-watch has a
+//     function of core.Watch count them, reprise-iterator ranges over
+//     actors.Stream, which joins those that come faster than the loop takes
+//     them; go-openai has its Recv in a loop that keeps the text.
+//   - LLMAgent: ten turns, of which nine call a tool. reprise is an agent in a
+//     run without a store, go-openai the loop that one writes by hand, which
+//     checks nothing, records nothing and retries nothing. eino is the ReAct
+//     agent of cloudwego/eino with its own model for OpenAI.
+//
 // # What is streamed
 //
 // FanOut1, FanOut100 and FanOut1000 have so many clients, that all get the

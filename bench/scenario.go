@@ -188,6 +188,30 @@ var scenarios = []scenario{
 		name: "Replay10000", title: "An agent makes 10,000 calls that are recalled", peer: "sqlite", attempts: 1,
 		fixed: 1, fewer: 4, unit: inMilliseconds, contestants: replayers(10_000),
 	},
+	{
+		name: "LLM", title: "A model on loopback answers at once", peer: "go-openai", attempts: 1, fewer: 2,
+		contestants: []contestant{
+			{"reprise", llmInstance(callReprise)},
+			{"reprise-run", llmInstance(callRepriseRun)},
+			{"go-openai", llmInstance(callGoOpenAI)},
+		},
+	},
+	{
+		name: "LLMStream", title: "A model on loopback streams 500 chunks at once", peer: "go-openai", attempts: 1, fewer: 2,
+		contestants: []contestant{
+			{"reprise-watch", llmInstance(streamRepriseWatch)},
+			{"reprise-iterator", llmInstance(streamRepriseIterator)},
+			{"go-openai", llmInstance(streamGoOpenAI)},
+		},
+	},
+	{
+		name: "LLMAgent", title: "An agent of ten turns, nine of which call a tool, with a model on loopback", peer: "go-openai", attempts: 1, fewer: 2,
+		contestants: []contestant{
+			{"reprise", llmInstance(agentReprise)},
+			{"go-openai", llmInstance(agentGoOpenAI)},
+			{"eino", llmInstance(agentEino)},
+		},
+	},
 }
 
 // handler is a method of work.

@@ -107,7 +107,7 @@ func (c *Conversation) turnOf(runID string) int {
 }
 
 // restore finds out what became of the last turn. A turn whose process ended
-// before its agent was called is no turn yet.
+// before its agent was called does not count as a turn.
 func (c *Conversation) restore(ctx context.Context) error {
 	for ; c.turns > 0; c.turns-- {
 		stored, err := c.store.Load(ctx, c.runID(c.turns))
@@ -165,7 +165,7 @@ func (c *Conversation) History() []actors.Message { return append([]actors.Messa
 func (c *Conversation) Turns() int { return c.turns }
 
 // Pending returns what the last turn was asked, if it has not ended: its
-// process ended, it was interrupted, or it waits for an answer of somebody's.
+// process ended, it was interrupted, or it waits for an answer.
 func (c *Conversation) Pending() (actors.Prompt, bool) {
 	if c.pending == nil {
 		return actors.Prompt{}, false

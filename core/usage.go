@@ -6,7 +6,7 @@ import "context"
 type Usage struct {
 	InputTokens  int     `json:"input_tokens,omitempty"` // all of them, cached ones too
 	OutputTokens int     `json:"output_tokens,omitempty"`
-	Cost         float64 `json:"cost,omitempty"` // in the currency of whoever sets it
+	Cost         float64 `json:"cost,omitempty"` // in a currency of the caller's choice
 
 	// Parts of the above that services price differently.
 	CachedInputTokens int `json:"cached_input_tokens,omitempty"` // input read from the service's cache

@@ -2,7 +2,8 @@ package core
 
 import (
 	"context"
-	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -78,7 +79,7 @@ func Watch(ctx context.Context, f func(Delta)) context.Context {
 	return context.WithValue(ctx, watchKey{}, &watcher{watch: f, outer: outer})
 }
 
-// Emit shows d to everybody who watches ctx. Run, address and attempt are
+// Emit passes d to every function that watches ctx. Run, address and attempt are
 // those of the attempt that ctx belongs to. Once the attempt is over, what it
 // emits is dropped.
 func Emit(ctx context.Context, d Delta) {
@@ -88,7 +89,7 @@ func Emit(ctx context.Context, d Delta) {
 }
 
 // Emitter returns what [Emit] does for ctx, for a handler that emits often;
-// nil if nobody watches.
+// nil if ctx is not watched.
 func Emitter(ctx context.Context) func(Delta) {
 	w, _ := ctx.Value(watchKey{}).(*watcher)
 	if w == nil {
@@ -151,10 +152,15 @@ type deltaRedaction struct {
 
 // textKey identifies a text that comes in pieces.
 type textKey struct {
-	call  string
-	part  Part
-	index int
+	runID   string
+	address Address
+	attempt int
+	part    Part
+	index   int
 }
+
+// isOf reports whether the text is of the call that d comes from.
+func (k textKey) isOf(d *Delta) bool { return k.runID == d.RunID && k.address == d.Address }
 
 type redactedText struct {
 	last  Delta // for all but the text
@@ -166,13 +172,14 @@ type redactedText struct {
 func (r *deltaRedaction) show(d Delta) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	call := fmt.Sprintf("%s %s %d", d.RunID, d.Address, d.Attempt)
 	switch d.Part {
 	case PartText, PartReasoning, PartToolCall:
-		r.add(textKey{call, d.Part, d.Index}, d)
+		r.add(textKey{d.RunID, d.Address, d.Attempt, d.Part, d.Index}, d)
 		return
+	case PartBegin:
+		r.forget(func(k textKey) bool { return k.isOf(&d) && k.attempt < d.Attempt }) // abandoned, or they had ended
 	case PartEnd:
-		r.finish(call)
+		r.finish(&d)
 	}
 	d.Name, d.Text = r.redact.text(d.Name), r.redact.text(d.Text)
 	r.next(d)
@@ -213,15 +220,17 @@ func (r *deltaRedaction) reveal(t *redactedText, keep int) {
 }
 
 // finish shows the rest of the texts of an attempt, and forgets them.
-func (r *deltaRedaction) finish(call string) {
-	rest := r.order[:0]
+func (r *deltaRedaction) finish(d *Delta) {
+	ended := func(k textKey) bool { return k.isOf(d) && k.attempt == d.Attempt }
 	for _, key := range r.order {
-		if key.call != call {
-			rest = append(rest, key)
-			continue
+		if ended(key) {
+			r.reveal(r.texts[key], 0)
 		}
-		r.reveal(r.texts[key], 0)
-		delete(r.texts, key)
 	}
-	r.order = rest
+	r.forget(ended)
+}
+
+func (r *deltaRedaction) forget(over func(textKey) bool) {
+	r.order = slices.DeleteFunc(r.order, over)
+	maps.DeleteFunc(r.texts, func(k textKey, _ *redactedText) bool { return over(k) })
 }

@@ -154,6 +154,19 @@ func TestRedactionSeesASecretThatLiesOverDeltas(t *testing.T) {
 	}
 }
 
+// An attempt that was abandoned never says that it ended.
+func TestRedactionShowsNothingOfAnAbandonedAttemptLater(t *testing.T) {
+	var s seen
+	watch := core.RedactDeltas(func(text string) string { return text }, s.watch)
+	watch(core.Delta{Part: core.PartBegin})
+	watch(core.Delta{Part: core.PartText, Text: "half"})
+	watch(core.Delta{Part: core.PartBegin, Attempt: 1})
+	watch(core.Delta{Part: core.PartText, Attempt: 1, Text: "whole"})
+	watch(core.Delta{Part: core.PartEnd, Attempt: 1})
+	watch(core.Delta{Part: core.PartEnd})
+	assert.Equal(t, "whole", s.text(core.PartText))
+}
+
 // More was shown than the redaction would have: no more is.
 func TestRedactionThatComesTooLateShowsNoMore(t *testing.T) {
 	text := "BEGIN" + strings.Repeat("x", 200) + "END and more"

@@ -23,7 +23,7 @@ type T interface {
 // A Step answers one request of a [Script].
 type Step func(context.Context, actors.Request) (actors.Response, error)
 
-// Say answers with a text, word by word if somebody watches.
+// Say answers with a text, word by word where the call is watched.
 func Say(text string) Step {
 	return func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range strings.SplitAfter(text, " ") {

@@ -10,9 +10,9 @@ import (
 )
 
 // answer puts a model's answer together, of one reply or of the pieces of a
-// stream, and shows the pieces to whoever watches.
+// stream, and emits the pieces as deltas.
 type answer struct {
-	emit func(core.Delta) // nil if nobody watches
+	emit func(core.Delta) // nil without a watcher
 
 	id, model  string
 	finish     string // as the service names it
@@ -109,7 +109,7 @@ func finishOf(reason string) actors.Finish {
 }
 
 // toolCalls gives each call an ID of its own: some services send none, or one
-// twice, and then their results could not be told apart. No ID is given that
+// twice, and then their results could not be distinguished. No ID is given that
 // the conversation has already.
 func (a *answer) toolCalls(req actors.Request) []actors.ToolCall {
 	if len(a.calls) == 0 {

@@ -79,7 +79,7 @@ func functionToolOf(spec actors.FunctionSpec) functionTool {
 	return functionTool{Name: spec.Name, Description: spec.Description, Parameters: parameters}
 }
 
-func (w chatWire) path() string { return "/chat/completions" }
+func (w chatWire) from() string { return w.origin }
 
 func (w chatWire) body(model string, req actors.Request, stream bool) ([]byte, error) {
 	o := req.Options

@@ -51,13 +51,16 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// watch returns ctx for the request.
+// watch returns ctx for the request. Where go-openai sends it by a client of
+// the user's own, net/http has to tell what is in its headers.
 func (x *exchange) watch(ctx context.Context) context.Context {
-	ctx = context.WithValue(ctx, exchangeKey{}, x)
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn:          func(httptrace.GotConnInfo) { x.connected.Store(true) },
-		WroteHeaderField: x.wrote,
-	})
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.connected.Store(true) }}
+	if x.body == nil {
+		trace.WroteHeaderField = x.wrote
+	} else {
+		ctx = context.WithValue(ctx, exchangeKey{}, x)
+	}
+	return httptrace.WithClientTrace(ctx, trace)
 }
 
 // wrote remembers what must not be shown. Services quote the key in the error
@@ -131,7 +134,7 @@ func (x *exchange) prepare(req *http.Request) {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	for name, values := range req.Header {
-		x.wrote(name, values) // net/http tells of them too late if it is not net/http that sends
+		x.wrote(name, values)
 	}
 }
 
@@ -232,7 +235,9 @@ func estimate(body []byte, a *answer) core.Usage {
 
 // wire is one of the two APIs.
 type wire interface {
-	path() string
+	// from names the API and the service, for opaque data: where it came from
+	// and goes back to.
+	from() string
 
 	// body is the request in the API's form. Its error names what cannot be
 	// said in it.

@@ -32,7 +32,7 @@ func (x *exchange) sendForeign(ctx context.Context, client *goopenai.Client, w w
 			x.blind = true
 			return err
 		}
-		defer stream.Close()
+		defer func() { _ = stream.Close() }() // it was only read
 		return x.readForeignStream(w, a, stream.RecvRaw, silence)
 	}
 	var fields map[string]any
@@ -51,7 +51,7 @@ func (x *exchange) sendForeign(ctx context.Context, client *goopenai.Client, w w
 		x.blind = true
 		return err
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }() // it was only read
 	return x.readForeignStream(w, a, stream.RecvRaw, silence)
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,6 +136,7 @@ func (m Model) LLM(opts ...actors.Option) actors.LLM {
 	if !c.foreign {
 		c.connect()
 	}
+	c.usual = c.wireFor(m.Name)
 	return actors.NewLLM(m.Name, "", c.ask, opts...)
 }
 
@@ -167,6 +169,7 @@ type caller struct {
 	client  *goopenai.Client // nil without a key that is needed
 	foreign bool             // the client is the user's own
 	host    string           // of the service; empty if it is not known
+	usual   wire             // for the model's own name
 }
 
 // connect makes the client of the fields and the environment. Without a key
@@ -211,16 +214,15 @@ func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, 
 		return actors.Response{}, core.Permanent(errNoKey)
 	}
 	req.Options = req.Options.Or(c.model.Options)
-	name := c.model.Name
-	if req.Options.Model != "" {
-		name = req.Options.Model
+	name, w := c.model.Name, c.usual
+	if other := req.Options.Model; other != "" && other != name {
+		name, w = other, c.wireFor(other)
 	}
 	formatTool := ""
 	if f := req.Options.Format; f != nil && f.ByTool {
 		formatTool = f.Name
 		req = withFormatTool(req)
 	}
-	w := c.wire(name)
 	emit := core.Emitter(ctx)
 	x := &exchange{header: c.model.Header, stream: emit != nil || c.model.FirstToken > 0 || c.model.Idle > 0}
 	body, err := c.body(w, name, req, x.stream)
@@ -234,7 +236,7 @@ func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, 
 	if err != nil {
 		return actors.Response{Usage: x.spent(body, a)}, x.explain(ctx, err)
 	}
-	return withoutFormatTool(a.response(req, c.origin(w)), formatTool), nil
+	return withoutFormatTool(a.response(req, w.from()), formatTool), nil
 }
 
 // spent is the usage of a request that failed.
@@ -280,18 +282,15 @@ func (c *caller) send(ctx context.Context, x *exchange, w wire, a *answer, name 
 	return err
 }
 
-// wire is the API for a model.
-func (c *caller) wire(name string) wire {
+// wireFor is the API for a model.
+func (c *caller) wireFor(name string) wire {
 	if c.model.API == Responses || c.model.API == Auto && responsesOnly.MatchString(name) {
-		w := responsesWire{encrypted: reasons.MatchString(name)}
-		w.origin = c.origin(w)
-		return w
+		return responsesWire{origin: c.origin("responses"), encrypted: reasons.MatchString(name)}
 	}
-	w := chatWire{tokenField: "max_tokens", plain: c.foreign}
+	w := chatWire{origin: c.origin("chat"), tokenField: "max_tokens", plain: c.foreign}
 	if c.isOpenAI() || reasons.MatchString(name) {
 		w.tokenField = "max_completion_tokens"
 	}
-	w.origin = c.origin(w)
 	return w
 }
 
@@ -317,15 +316,11 @@ func (c *caller) isOpenAI() bool {
 }
 
 // origin names an API of a service, for what goes back there alone.
-func (c *caller) origin(w wire) string {
-	name := "responses"
-	if _, ok := w.(chatWire); ok {
-		name = "chat"
-	}
+func (c *caller) origin(api string) string {
 	if c.host == "" {
-		return name
+		return api
 	}
-	return name + " " + c.host
+	return api + " " + c.host
 }
 
 // withFormatTool has the model answer by a tool call.
@@ -336,8 +331,7 @@ func withFormatTool(req actors.Request) actors.Request {
 	if len(req.Tools) > 0 {
 		req.Options.ToolChoice = "required"
 	}
-	tools := append([]actors.FunctionSpec(nil), req.Tools...)
-	req.Tools = append(tools, actors.FunctionSpec{
+	req.Tools = append(slices.Clip(req.Tools), actors.FunctionSpec{
 		Name: f.Name, Description: "Gives the final answer. Call it once, when you know the answer.", Parameters: f.Schema,
 	})
 	return req
@@ -353,8 +347,6 @@ func withoutFormatTool(resp actors.Response, name string) actors.Response {
 	for _, call := range resp.Message.ToolCalls {
 		if call.Name != name {
 			others = append(others, call)
-		} else if len(resp.Message.ToolCalls) == 1 {
-			resp.Message.Text = call.Arguments
 		}
 	}
 	if len(others) == 0 && len(resp.Message.ToolCalls) > 0 {

@@ -140,10 +140,10 @@ func TestOptionsOfTheModelAreSentWithEachRequest(t *testing.T) {
 	model := modelAt(t, srv.URL())
 	model.Name = "llama-3"
 	model.Options = actors.Options{
-		Temperature:     actors.Value(0.0),
-		TopP:            actors.Value(0.9),
+		Temperature:     actors.Ptr(0.0),
+		TopP:            actors.Ptr(0.9),
 		MaxTokens:       100,
-		Seed:            actors.Value[int64](7),
+		Seed:            actors.Ptr[int64](7),
 		Stop:            []string{"END"},
 		Effort:          "low",
 		SequentialTools: true,
@@ -156,7 +156,7 @@ func TestOptionsOfTheModelAreSentWithEachRequest(t *testing.T) {
 	withTools := question
 	withTools.Tools = []actors.FunctionSpec{{Name: "f", Parameters: json.RawMessage(`{"type":"object"}`)}}
 	overridden := question
-	overridden.Options = actors.Options{Model: "llama-4", Temperature: actors.Value(1.0), Extra: map[string]any{"top_p": 0.7}}
+	overridden.Options = actors.Options{Model: "llama-4", Temperature: actors.Ptr(1.0), Extra: map[string]any{"top_p": 0.7}}
 	for _, req := range []actors.Request{withTools, question, overridden} {
 		_, err := llm.Call(t.Context(), req)
 		require.NoError(t, err)
@@ -213,8 +213,8 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 		"is not a URL":                {Name: "m", BaseURL: "localhost"},
 		"Options.Model is set":        with(actors.Options{Model: "other"}),
 		"Options.MaxTokens is -1":     with(actors.Options{MaxTokens: -1}),
-		"Options.Temperature is 2.5":  with(actors.Options{Temperature: actors.Value(2.5)}),
-		"Options.TopP is NaN":         with(actors.Options{TopP: actors.Value(math.NaN())}),
+		"Options.Temperature is 2.5":  with(actors.Options{Temperature: actors.Ptr(2.5)}),
+		"Options.TopP is NaN":         with(actors.Options{TopP: actors.Ptr(math.NaN())}),
 		"an empty text":               with(actors.Options{Stop: []string{""}}),
 		"Options.Extra[\"f\"] is not": with(actors.Options{Extra: map[string]any{"f": func() {}}}),
 		"has the type array":          with(actors.Options{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`{"type":"array"}`)}}),

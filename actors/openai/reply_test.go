@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -209,10 +210,12 @@ func TestARedirectThatLosesTheRequestIsAnError(t *testing.T) {
 	}
 	// 307 and 308 keep method and body.
 	mux := http.NewServeMux()
-	mux.HandleFunc("/old/chat/completions", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/new/chat/completions", 307) })
+	mux.HandleFunc("/old/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/new/chat/completions", http.StatusTemporaryRedirect)
+	})
 	mux.HandleFunc("/new/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		var body struct{ Model string }
-		require.NoError(t, json.NewDecoder(r.Body).Decode(&body))
+		_ = json.NewDecoder(r.Body).Decode(&body)
 		fmt.Fprintf(w, `{"choices":[{"message":{"content":%q}}]}`, body.Model)
 	})
 	srv := httptest.NewServer(mux)
@@ -243,8 +246,10 @@ func TestADelayIsFoundWhereverTheServicePutsIt(t *testing.T) {
 		{"milliseconds since 1970", plain, [][2]string{{"X-Ratelimit-Reset", fmt.Sprint(begin.UnixMilli() + 1500)}}, 1500 * time.Millisecond},
 		{"RFC 3339", plain, [][2]string{{"Anthropic-Ratelimit-Tokens-Reset", begin.Add(42 * time.Second).Format(time.RFC3339)}}, 42 * time.Second},
 		{"the one that is reached", plain, [][2]string{
-			{"X-Ratelimit-Reset-Requests", "8ms"}, {"X-Ratelimit-Remaining-Requests", "4"},
-			{"X-Ratelimit-Reset-Tokens", "9s"}, {"X-Ratelimit-Remaining-Tokens", "0"},
+			{"X-Ratelimit-Reset-Requests", "8ms"},
+			{"X-Ratelimit-Remaining-Requests", "4"},
+			{"X-Ratelimit-Reset-Tokens", "9s"},
+			{"X-Ratelimit-Remaining-Tokens", "0"},
 		}, 9 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -309,7 +314,7 @@ func TestWhatAFailureMeansIsFoundLiveAndOnReplay(t *testing.T) {
 				require.ErrorIs(t, err, tc.want)
 				require.ErrorIs(t, err, core.ErrPermanent)
 				for _, other := range []error{actors.ErrContextTooLong, actors.ErrQuota, actors.ErrFiltered, actors.ErrFormatUnsupported, actors.ErrRefused} {
-					require.Equal(t, other == tc.want, isError(err, other), "%v", other)
+					require.Equal(t, errors.Is(tc.want, other), errors.Is(err, other), "%v", other)
 				}
 				var failure *openai.Error
 				require.ErrorAs(t, err, &failure)

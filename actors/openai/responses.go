@@ -32,7 +32,7 @@ type responsesBody struct {
 	Stream            bool            `json:"stream,omitempty"`
 }
 
-func (w responsesWire) path() string { return "/responses" }
+func (w responsesWire) from() string { return w.origin }
 
 func (w responsesWire) body(model string, req actors.Request, stream bool) ([]byte, error) {
 	o := req.Options

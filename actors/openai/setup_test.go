@@ -2,7 +2,6 @@ package openai_test
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 	"testing"
 
@@ -76,5 +75,3 @@ type anyObject struct{}
 
 func (anyObject) JSON() json.RawMessage          { return json.RawMessage(`{"type":"object"}`) }
 func (anyObject) Validate(json.RawMessage) error { return nil }
-
-func isError(err, target error) bool { return errors.Is(err, target) }

@@ -81,7 +81,7 @@ func (w *localWriter) serve(s *Server, req *http.Request) {
 	s.running.Go(func() {
 		select {
 		case <-s.closed:
-			_ = w.body.CloseWithError(io.ErrUnexpectedEOF) // a client that has stopped reading holds nobody up
+			_ = w.body.CloseWithError(io.ErrUnexpectedEOF) // a client that has stopped reading must not block Close
 		case <-finished:
 		}
 	})

@@ -69,14 +69,14 @@ func (r *Request) readResponses() error {
 }
 
 func (r *Request) addItem(item wireItem) error {
-	switch {
-	case item.Type == "" || item.Type == "message":
+	switch item.Type {
+	case "", "message":
 		msg, err := wireMessage{Role: item.Role, Content: item.Content}.message()
 		if err != nil {
 			return err
 		}
 		r.Messages = append(r.Messages, msg)
-	case item.Type == "function_call":
+	case "function_call":
 		if item.CallID == "" || item.Name == "" {
 			return errors.New("a function call without call_id or name")
 		}
@@ -86,7 +86,7 @@ func (r *Request) addItem(item wireItem) error {
 			return nil
 		}
 		r.Messages = append(r.Messages, Message{Role: "assistant", ToolCalls: []ToolCall{call}})
-	case item.Type == "function_call_output":
+	case "function_call_output":
 		content, err := text(item.Output)
 		if err != nil {
 			return fmt.Errorf("output: %w", err)

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/openai"
+	"github.com/reprise-go/reprise/actors/openai/openaitest"
+)
+
+// model is the LLM, and the server behind it if it is scripted.
+type model struct {
+	actor    actors.LLM
+	scripted *openaitest.Server
+}
+
+// connect talks to the service of the environment, or else to a scripted one
+// on loopback.
+func connect(name string) (*model, error) {
+	if os.Getenv("OPENAI_API_KEY") != "" {
+		return &model{actor: openai.New(name)}, nil
+	}
+	server, err := openaitest.Start(openaitest.Forever(openaitest.Respond(nextTurn)))
+	if err != nil {
+		return nil, err
+	}
+	return &model{openai.New("scripted-model", openai.WithBaseURL(server.URL())), server}, nil
+}
+
+func (m *model) Close() {
+	if m.scripted != nil {
+		_ = m.scripted.Close() // a script that is played for ever has no rest
+	}
+}
+
+var (
+	introduces = regexp.MustCompile(`(?i)(?:my name is|i am|i'm) (\p{L}+)`)
+	asksName   = regexp.MustCompile(`(?i)my name\b.*\?`)
+	asksTime   = regexp.MustCompile(`(?i)\btime\b`)
+)
+
+// nextTurn plays the model: it knows names that it was told, and looks up the
+// time.
+func nextTurn(req openaitest.Request) openaitest.Step {
+	last := req.LastMessage()
+	switch {
+	case last.Role == "tool":
+		return say("It is " + last.Content + ".")
+	case asksTime.MatchString(last.Content):
+		return openaitest.ToolCalls(openaitest.Call("clock", nil))
+	case asksName.MatchString(last.Content):
+		if name := nameIn(req.Messages); name != "" {
+			return say("Your name is " + name + ", you told me.")
+		}
+		return say("I do not know yet: tell me, as in \"My name is Ada\".")
+	case introduces.MatchString(last.Content):
+		return say("Nice to meet you, " + introduces.FindStringSubmatch(last.Content)[1] + "!")
+	}
+	return say("I am only a script: tell me your name, ask me for it, or ask for the time.")
+}
+
+func say(text string) openaitest.Step {
+	return openaitest.Text(text).WithPace(40 * time.Millisecond)
+}
+
+// nameIn is the last name that somebody has told.
+func nameIn(messages []openaitest.Message) (name string) {
+	for _, m := range messages {
+		if found := introduces.FindStringSubmatch(m.Content); m.Role == "user" && found != nil {
+			name = found[1]
+		}
+	}
+	return name
+}

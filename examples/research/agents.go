@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+)
+
+// Topic is what the researcher is asked.
+type Topic struct {
+	Subject string `json:"subject"`
+}
+
+// Report is what it answers.
+type Report struct {
+	Title     string    `json:"title"`
+	Findings  []Finding `json:"findings"`
+	Published string    `json:"published" jsonschema:"the name under which the report was published; empty if it was not"`
+}
+
+// Finding is a line of a report.
+type Finding struct {
+	Text   string `json:"text"`
+	Source string `json:"source"`
+}
+
+// newResearcher makes the agents. What they do to the outside happens in dir.
+func newResearcher(llm actors.LLM, dir string) actors.Agent[Topic, Report] {
+	reader := actors.NewAgent("reader", llm,
+		actors.WithDescription("Reads pages and tells what each of them says, in a line."),
+		actors.WithInstructions("Fetch the pages, all at once, and answer with a line on each."),
+		actors.WithTools(fetchTool()))
+	return actors.NewTypedAgent[Topic, Report]("researcher", llm,
+		actors.WithInstructions("Search for the subject in several ways at once, have the pages read, publish the report, and answer with it."),
+		actors.WithTools(searchTool(), reader, publishTool(dir)))
+}
+
+// Query is what to search for.
+type Query struct {
+	Words string `json:"words"`
+}
+
+func searchTool() actors.Tool[Query, []string] {
+	return decorators.Tool("search", "Finds pages.", func(ctx context.Context, in Query) ([]string, error) {
+		if err := work(ctx); err != nil {
+			return nil, err
+		}
+		return []string{"https://example.com/" + strings.ReplaceAll(in.Words, " ", "-")}, nil
+	})
+}
+
+// Page is a page to fetch.
+type Page struct {
+	URL string `json:"url"`
+}
+
+func fetchTool() actors.Tool[Page, string] {
+	return decorators.Tool("fetch", "Fetches a page.", func(ctx context.Context, in Page) (string, error) {
+		if err := work(ctx); err != nil {
+			return "", err
+		}
+		words := strings.ReplaceAll(strings.TrimPrefix(in.URL, "https://example.com/"), "-", " ")
+		return "All about " + words + ".", nil
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: 20 * time.Millisecond}))
+}
+
+// work takes as long as a service nearby would.
+func work(ctx context.Context) error {
+	select {
+	case <-time.After(10 * time.Millisecond):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Publication is a report to be published.
+type Publication struct {
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+// publishTool writes the report where everybody can read it, once it was
+// approved. The name comes from the idempotency key: a call that is repeated,
+// since its process was killed before the outcome was on record, finds what it
+// did before.
+func publishTool(dir string) actors.Tool[Publication, string] {
+	return decorators.Tool("publish", "Publishes a report.", func(ctx context.Context, in Publication) (string, error) {
+		key, err := core.IdempotencyKey(ctx)
+		if err != nil {
+			return "", err
+		}
+		name := fmt.Sprintf("report-%.8s.md", key)
+		published := filepath.Join(dir, "published")
+		if err := os.MkdirAll(published, 0o700); err != nil {
+			return "", err
+		}
+		draft, err := os.CreateTemp(published, ".draft-")
+		if err != nil {
+			return "", err
+		}
+		_, err = fmt.Fprintf(draft, "# %s\n\n%s\n", in.Title, in.Text)
+		if err := errors.Join(err, draft.Close()); err != nil {
+			return "", err
+		}
+		defer func() { _ = os.Remove(draft.Name()) }() // what is left is hidden
+		if err := os.Link(draft.Name(), filepath.Join(published, name)); err != nil && !errors.Is(err, os.ErrExist) {
+			return "", err
+		}
+		return name, nil
+	}, actors.WithApproval(), actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: 20 * time.Millisecond})).
+		Require(func(_ context.Context, in Publication) error {
+			if in.Title == "" || in.Text == "" {
+				return errors.New("a report needs a title and a text")
+			}
+			return nil
+		})
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors/openai/openaitest"
+	"github.com/reprise-go/reprise/core"
+)
+
+// workerDir is set in the environment of the processes that are killed, and
+// longForm for as many kills as it takes to hit every place.
+const (
+	workerDir = "RESEARCH_WORKER_DIR"
+	longForm  = "REPRISE_LONG"
+)
+
+func TestMain(m *testing.M) {
+	dir := os.Getenv(workerDir)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	f := flags{dir: dir, answer: "y", subject: "tea", model: "m"}
+	ctx := core.Watch(context.Background(), func(core.Delta) {}) // replies are streamed, and cut in the middle
+	if err := run(ctx, f, os.Stdin, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// worker is a process that writes the report, or goes on with it.
+func worker(t *testing.T, dir string, server *openaitest.Server) (*exec.Cmd, *bytes.Buffer) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	var out bytes.Buffer
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), workerDir+"="+dir, "OPENAI_API_KEY=test", "OPENAI_BASE_URL="+server.URL())
+	cmd.Stdout = &out
+	return cmd, &out
+}
+
+// finish runs a worker to its end and returns the report.
+func finish(t *testing.T, dir string, server *openaitest.Server) string {
+	cmd, out := worker(t, dir, server)
+	var progress bytes.Buffer
+	cmd.Stderr = &progress
+	require.NoError(t, cmd.Run(), "%s", &progress)
+	return out.String()
+}
+
+func brain(t *testing.T) *openaitest.Server {
+	return openaitest.New(t, openaitest.Forever(openaitest.Respond(nextTurn)))
+}
+
+func published(t *testing.T, dir string) []string {
+	names, err := filepath.Glob(filepath.Join(dir, "published", "*"))
+	require.NoError(t, err)
+	return names
+}
+
+// The model is asked at most once for each turn and each kill, the answer is
+// the same, and what was approved happens once.
+func TestKilledAtAnyInstantItGoesOn(t *testing.T) {
+	kills := 8
+	if os.Getenv(longForm) != "" {
+		kills = 100
+	}
+	undisturbed := brain(t)
+	dir := t.TempDir()
+	begin := time.Now()
+	want := finish(t, dir, undisturbed)
+	took := time.Since(begin)
+	turns := len(undisturbed.Requests())
+	require.Len(t, published(t, dir), 1)
+	assert.Equal(t, 7, turns, "one at a time: a kill repeats one at most")
+
+	for run := 1; kills > 0; run++ {
+		dir, server := t.TempDir(), brain(t)
+		killed := 0
+		for ended := false; !ended && kills > 0; {
+			cmd, out := worker(t, dir, server)
+			require.NoError(t, cmd.Start())
+			done := make(chan error, 1)
+			go func() { done <- cmd.Wait() }()
+			select {
+			case <-time.After(rand.N(took)):
+				_ = cmd.Process.Kill() // it may have been quicker
+				if err := <-done; err == nil {
+					ended = true
+					assert.Equal(t, want, out.String())
+				} else {
+					killed++
+					kills--
+				}
+			case err := <-done:
+				require.NoError(t, err)
+				ended = true
+			}
+		}
+		got := finish(t, dir, server)
+		assert.Equal(t, want, got)
+		assert.Len(t, published(t, dir), 1)
+		assert.LessOrEqual(t, len(server.Requests()), turns+killed, "run %d, killed %d times", run, killed)
+	}
+}
+
+func TestADifferentAnswerIsADifferentReport(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "")
+	for answer, want := range map[string]string{
+		"n":                             "page 3)\n",
+		"not today":                     "page 3)\n",
+		`{"title":"T","text":"edited"}`: "Published as report-",
+	} {
+		dir := t.TempDir()
+		var out bytes.Buffer
+		require.NoError(t, run(t.Context(), flags{dir: dir, answer: answer, subject: "tea"}, strings.NewReader(""), &out, new(bytes.Buffer)))
+		assert.Contains(t, out.String(), want)
+		files := published(t, dir)
+		require.Len(t, files, strings.Count(answer, "{"))
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			assert.Equal(t, "# T\n\nedited\n", string(text))
+		}
+	}
+}
+
+func TestWithoutAnAnswerItWaits(t *testing.T) {
+	t.Setenv("OPENAI_API_KEY", "")
+	dir := t.TempDir()
+	var out, progress bytes.Buffer
+	err := run(t.Context(), flags{dir: dir, subject: "tea"}, strings.NewReader(""), &out, &progress)
+	require.ErrorContains(t, err, "nobody has answered")
+	assert.Contains(t, progress.String(), "Approve publish")
+	require.NoError(t, run(t.Context(), flags{dir: dir, subject: "tea"}, strings.NewReader("\ny\n"), &out, &progress))
+	assert.Contains(t, out.String(), "Published as")
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+const runID = "research"
+
+func main() {
+	var f flags
+	flag.StringVar(&f.dir, "dir", "research-data", "the `directory` that keeps the run and the report")
+	flag.StringVar(&f.answer, "answer", "", "what to answer when it is asked whether to publish: y, n, a reason or JSON (default: ask on the terminal)")
+	flag.StringVar(&f.subject, "subject", "the history of tea", "what to write about")
+	flag.StringVar(&f.model, "model", "gpt-4o-mini", "the model to use where OPENAI_API_KEY is set")
+	flag.Parse()
+	if err := run(context.Background(), f, os.Stdin, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "research:", err)
+		os.Exit(1)
+	}
+}
+
+type flags struct{ dir, answer, subject, model string }
+
+// run writes the report, from wherever it was, and prints it.
+func run(ctx context.Context, f flags, in io.Reader, out, progress io.Writer) error {
+	model, err := connect(f.model)
+	if err != nil {
+		return err
+	}
+	defer model.Close()
+	store, err := snapshot.NewFileStore(f.dir)
+	if err != nil {
+		return err
+	}
+	researcher := newResearcher(model.llm, f.dir)
+	input := bufio.NewReader(in)
+	for {
+		report, err := attempt(ctx, store, researcher, Topic{f.subject}, progress)
+		var waiting *core.InterruptedError
+		if errors.As(err, &waiting) && waiting.Question != "" {
+			if err := decide(ctx, store, waiting, f.answer, input, progress); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return write(out, report)
+	}
+}
+
+// attempt begins the run or resumes it.
+func attempt(ctx context.Context, store snapshot.Store, researcher actors.Agent[Topic, Report], topic Topic, progress io.Writer) (Report, error) {
+	console := printer.New(progress)
+	st, err := state.Open(ctx, store, runID, state.WithPublisher(console))
+	if err != nil {
+		return Report{}, err
+	}
+	report, err := researcher.Call(st.Context(ctx), topic)
+	return report, errors.Join(err, st.Close(), console.Close())
+}
+
+// decide answers the question that the run waits for.
+func decide(ctx context.Context, store snapshot.Store, waiting *core.InterruptedError, answer string, in *bufio.Reader, out io.Writer) error {
+	if answer == "" {
+		fmt.Fprintf(out, "\n%s\n[y, n, a reason, or other arguments as JSON] ", waiting.Message)
+		line, err := in.ReadString('\n')
+		if answer = strings.TrimSpace(line); answer == "" {
+			if err == nil {
+				return nil // asked again
+			}
+			return fmt.Errorf("nobody has answered %q: run it again and answer, or give -answer", waiting.Question)
+		}
+	}
+	err := state.Answer(ctx, store, runID, waiting.Question, approval(answer))
+	if errors.Is(err, state.ErrAnswered) {
+		return nil // by a process that was killed before it could go on
+	}
+	return err
+}
+
+// approval is what somebody means by an answer.
+func approval(answer string) actors.Approval {
+	switch {
+	case answer == "y" || answer == "yes":
+		return actors.Approve()
+	case answer == "n" || answer == "no":
+		return actors.Disapprove("")
+	case json.Valid([]byte(answer)):
+		return actors.Approval{Approved: true, Arguments: json.RawMessage(answer)}
+	}
+	return actors.Disapprove(answer)
+}
+
+func write(out io.Writer, r Report) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n", r.Title)
+	for _, finding := range r.Findings {
+		fmt.Fprintf(&b, "- %s (%s)\n", finding.Text, finding.Source)
+	}
+	if r.Published != "" {
+		fmt.Fprintf(&b, "\nPublished as %s.\n", r.Published)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
