@@ -19,14 +19,18 @@ export function draw(call, now, close) {
   // It is made anew when something has changed: most calls have a few lines.
   const version = versionOf(call);
   if (version === drawn) return tick(call, now);
+  const fresh = !drawn.startsWith(call.address + "|");
   const focused = panel.contains(document.activeElement);
   const top = panel.scrollTop;
   panel.replaceChildren(...contents(call, now, close));
   drawn = version;
   panel.scrollTop = top;
   if (focused) panel.querySelector("button").focus({ preventScroll: true });
+  if (fresh && below.matches) panel.scrollIntoView({ block: "nearest" });
   tick(call, now);
 }
+
+const below = matchMedia("(max-width: 1000px)"); // the panel is below the calls
 
 const versionOf = (call) =>
   [call.address, call.status, call.end, call.attempts.length, call.dropped, call.recalled, call.logs.length, call.logs.at(-1)?.time, call.questions.length, call.questions.at(-1)?.answered, call.children.size, call.kind === "group" && progressOf(call).done].join("|");

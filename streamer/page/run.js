@@ -157,6 +157,7 @@ export class RunView {
     setText(chip.lastChild, statuses[status]?.text ?? run.status);
     setHidden(byID("interrupt"), !this.canInterrupt);
     setText(byID("run-description"), run.description ?? "");
+    setAttribute(byID("run-description"), "title", run.description); // which is cut after three lines
     const since = parse(run.created_at);
     const until = parse(run.updated_at);
     const { calls, usage } = run;
@@ -201,7 +202,7 @@ export class RunView {
 // drawSegments makes a choice of one; the address keeps it.
 function drawSegments(element, choices, name) {
   element.replaceChildren(...Object.entries(choices).sort().map(([value, text]) =>
-    make("button", { type: "button", role: "radio", "data-value": value, onclick: () => refine({ [name]: value === "all" ? "" : value }) }, text)));
+    make("button", { type: "button", role: "radio", "aria-checked": "false", "data-value": value, onclick: () => refine({ [name]: value === "all" ? "" : value }) }, text)));
 }
 
 function checkSegments(element, value) {

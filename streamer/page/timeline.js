@@ -130,7 +130,7 @@ export class Timeline {
   #create(call) {
     const node = make("div", { class: "callrow", role: "row", tabindex: -1, "data-call": call.address, "data-row": true });
     node.parts = {};
-    node.parts.twisty = make("button", { type: "button", class: "twisty", tabindex: -1, "aria-hidden": true, onclick: (event) => (event.stopPropagation(), this.toggle(call)) }, icon("open"));
+    node.parts.twisty = make("button", { type: "button", class: "twisty", tabindex: -1, "aria-label": "Open or close", onclick: (event) => (event.stopPropagation(), this.toggle(call)) }, icon("open"));
     node.parts.name = make("span", { class: "callname" });
     node.parts.icon = icon(call.kind);
     node.parts.hint = make("span", { class: "hint" });

@@ -1,0 +1,76 @@
+package browser
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// violations are what axe-core finds wrong with what the page shows.
+func (p *tab) violations() []string {
+	p.t.Helper()
+	source, err := os.ReadFile("node_modules/axe-core/axe.min.js")
+	if err != nil {
+		p.t.Skip("skipped: run npm ci --prefix tests/browser first")
+	}
+	eval[bool](p, "("+`() => { if (!globalThis.axe) {`+string(source)+`}; return true }`+")()")
+	return eval[[]string](p, `axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
+		violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ": " + node.html.slice(0, 160) + " " + node.failureSummary.replaceAll("\n", " "))))`)
+}
+
+// TestNoViewHasABarrier, in dark and light, wide and narrow.
+func TestNoViewHasABarrier(t *testing.T) {
+	c := new(control)
+	s := newSite(t, nil, streamer.Options{Control: c}, nil)
+	ask(s, c, 3)
+	st := begin(t, s.dash, "trip-1", state.WithMetadata(state.Metadata{Description: strings.Repeat("a long description ", 40)}))
+	st.Log(0, "packed", map[string]any{"bags": 2})
+	succeed(t, st, "get_map")
+	for _, name := range []string{"get_weather", "get_hotel", "get_train"} {
+		waiting(t, st, name, time.Hour, core.Retryable(errBusy))
+	}
+	asking(t, begin(t, s.dash, "ticket-9"), "Refund?")
+	done := begin(t, s.dash, "done-1")
+	succeed(t, done, "get_map")
+	require.NoError(t, done.Close())
+
+	for _, view := range []struct{ name, at, ready, keys string }{
+		{"all runs", "#", `document.querySelectorAll("[data-run]").length === 6 && document.querySelectorAll(".wait").length === 3`, ""},
+		{"a search that finds nothing", "#q=nothing", `!document.querySelector("#runs-none").hidden`, ""},
+		{"the keys", "#", `document.querySelector("[data-run]")`, "?"},
+		{"a run", "#run=trip-1", `document.querySelectorAll("[data-call]").length === 4`, ""},
+		{"a call", "#run=trip-1&call=get_weather", `!document.querySelector("#detail").hidden`, ""},
+		{"to interrupt", "#run=trip-1", `!document.querySelector("#interrupt").hidden`, "i"},
+		{"a run that ended", "#run=done-1", `document.querySelectorAll("[data-call]").length === 1`, ""},
+		{"a run that asks", "#run=ticket-9", `document.querySelector(".question")`, ""},
+		{"no run", "#run=nobody", `document.querySelector("#connection").dataset.state === "missing"`, ""},
+	} {
+		t.Run(view.name, func(t *testing.T) {
+			p := newTab(t)
+			p.expectOutages() // of the run that is not there
+			p.load(s.url() + view.at)
+			p.wait(view.ready)
+			if view.keys != "" {
+				p.keys(view.keys)
+				p.wait(`document.querySelector("dialog[open]")`)
+			}
+			for _, scheme := range []string{"light", "dark"} {
+				for _, width := range []int64{1280, 390} {
+					p.colours(scheme)
+					p.size(width, 800)
+					// Colours fade in.
+					eval[bool](p, `new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => resolve(true)), 300))`)
+					assert.Empty(t, p.violations(), "%s, %d", scheme, width)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,43 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// TestTheDetailPanelCoversNoOther, however wide the page is.
+func TestTheDetailPanelCoversNoOther(t *testing.T) {
+	s := newSite(t, nil, streamer.Options{}, nil)
+	st := begin(t, s.dash, "trip-1", state.WithMetadata(state.Metadata{Description: strings.Repeat("a long description ", 60)}))
+	for i := range 30 {
+		succeed(t, st, fmt.Sprintf("get_map_%d", i))
+	}
+	waiting(t, st, "get_weather", time.Hour, core.Retryable(errBusy))
+	p := open(t, s.url()+"#run=trip-1&call=get_weather")
+	p.waitText("#detail", "next attempt")
+	for _, width := range []int64{390, 900, 1280} {
+		p.size(width, 800)
+		p.wait(fmt.Sprintf(`innerWidth === %d`, width))
+		covered := eval[[]string](p, `(() => {
+			const panel = document.querySelector("#detail").getBoundingClientRect();
+			return [...document.querySelectorAll("#run > :not(#detail):not([hidden])")].filter((other) => {
+				const rect = other.getBoundingClientRect();
+				return rect.width > 0 && rect.left < panel.right - 1 && rect.right > panel.left + 1 && rect.top < panel.bottom - 1 && rect.bottom > panel.top + 1;
+			}).map((other) => other.className || other.id);
+		})()`)
+		assert.Empty(t, covered, "%d wide", width)
+		lines := eval[float64](p, `(() => {
+			const description = document.querySelector("#run-description");
+			return description.getBoundingClientRect().height / parseFloat(getComputedStyle(description).lineHeight);
+		})()`)
+		assert.InDelta(t, 3, lines, 0.2, "%d wide: the description is cut after three lines", width)
+	}
+}
