@@ -60,7 +60,7 @@ func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)
 		case errors.Is(err, errNotLocal), errors.Is(err, errForwarded):
 			h.refuse(w, http.StatusForbidden, "forbidden", err.Error())
 		default:
-			// What the error says is for the log of whoever wrote Authorize.
+			// The error may have details that are not for the client.
 			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this")
 		}
 	})
@@ -95,7 +95,7 @@ func (h *Handler) authorize(req *http.Request) (Scope, error) {
 }
 
 // isForwarded reports whether a proxy says that it forwards the request for
-// somebody else. One that does not say so cannot be told from a browser here.
+// somebody else. A proxy that does not say so looks like a browser here.
 func isForwarded(header http.Header) bool {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"} {
 		if len(header[name]) > 0 {
@@ -138,7 +138,7 @@ func secure(header http.Header) {
 func checkOrigin(origin string) error {
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
-		return fmt.Errorf("streamer: Options.Origins has %q: allowed is a scheme and a host, such as \"https://ops.example.com\"", origin)
+		return fmt.Errorf("streamer: Options.Origins has %q: want a scheme and a host, such as \"https://ops.example.com\"", origin)
 	}
 	return nil
 }

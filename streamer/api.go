@@ -236,7 +236,7 @@ func limitOf(req *http.Request, def, most int) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		return 0, errors.New("limit is " + strconv.Quote(text) + ": allowed is 1 to " + strconv.Itoa(most))
+		return 0, errors.New("limit is " + strconv.Quote(text) + ": want 1 to " + strconv.Itoa(most))
 	}
 	return n, nil
 }

@@ -67,7 +67,7 @@ func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *
 		return "", false
 	}
 	if kind, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type")); kind != "application/json" {
-		h.refuse(w, http.StatusUnsupportedMediaType, "bad_request", "the Content-Type is "+strconv.Quote(req.Header.Get("Content-Type"))+": allowed is application/json")
+		h.refuse(w, http.StatusUnsupportedMediaType, "bad_request", "the Content-Type is "+strconv.Quote(req.Header.Get("Content-Type"))+": want application/json")
 		return "", false
 	}
 	runID = req.PathValue("run")
@@ -90,7 +90,7 @@ func decodeBody(r io.Reader, body any) error {
 		err = errors.New("more than one value")
 	}
 	if err != nil {
-		return fmt.Errorf("the body is not the JSON that is allowed here: %w", err)
+		return fmt.Errorf("the body is not the JSON that is expected here: %w", err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 	f.scope = scope
 	var r *run
 	if ids := query["run"]; len(ids) > 1 {
-		h.refuse(w, http.StatusBadRequest, "bad_request", "run is given more than once: allowed is one run, or none for all")
+		h.refuse(w, http.StatusBadRequest, "bad_request", "run is given more than once: want one run, or none for all")
 		return
 	} else if len(ids) == 1 && ids[0] != "" {
 		if r, err = h.find(req.Context(), ids[0], scope); err != nil {

@@ -19,14 +19,14 @@ func parseFilter(kinds, statuses []string) (f filter, err error) {
 	for _, name := range words(kinds) {
 		var k core.Kind
 		if k.UnmarshalText([]byte(name)) != nil {
-			return f, fmt.Errorf("type %q is not known: allowed are %s", name, allowed(core.KindTool, core.KindAnswer))
+			return f, fmt.Errorf("type %q is not known: want one of %s", name, allowed(core.KindTool, core.KindBranch))
 		}
 		f.kinds = append(f.kinds, k)
 	}
 	for _, name := range words(statuses) {
 		var s core.Status
 		if s.UnmarshalText([]byte(name)) != nil {
-			return f, fmt.Errorf("status %q is not known: allowed are %s", name, allowed(core.StatusStarted, core.StatusRecorded))
+			return f, fmt.Errorf("status %q is not known: want one of %s", name, allowed(core.StatusStarted, core.StatusRecorded))
 		}
 		f.statuses = append(f.statuses, s)
 	}

@@ -37,7 +37,7 @@ type Options struct {
 	// core.Record.Redacted says, of what is published and what the source has.
 	// A store keeps texts as they were, also of runs with state.WithRedaction:
 	// give both the same function. Names of tools, pipelines and tags stay. It is
-	// called by whoever publishes. Nil leaves texts as they are.
+	// called by the goroutine that publishes. Nil leaves texts as they are.
 	Redact func(text string) string
 
 	History int // events kept in memory, of all runs together and of each. Defaults to 16,384
@@ -82,12 +82,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	for _, c := range counts {
 		if *c.n < 0 {
-			return o, fmt.Errorf("streamer: Options.%s is %d: allowed is 1 and more, or 0 for %d", c.name, *c.n, c.def)
+			return o, fmt.Errorf("streamer: Options.%s is %d: want 1 or more, or 0 for %d", c.name, *c.n, c.def)
 		}
 		*c.n = cmp.Or(*c.n, c.def)
 	}
 	if o.Memory != 0 && o.Memory < leastMemory {
-		return o, fmt.Errorf("streamer: Options.Memory is %d: allowed is %d bytes and more, or 0 for %d", o.Memory, leastMemory, defaultMemory)
+		return o, fmt.Errorf("streamer: Options.Memory is %d: want %d bytes or more, or 0 for %d", o.Memory, leastMemory, defaultMemory)
 	}
 	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	times := []struct {
@@ -101,7 +101,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	for _, t := range times {
 		if *t.d < 0 {
-			return o, fmt.Errorf("streamer: Options.%s is %v: allowed is above 0, or 0 for %v", t.name, *t.d, t.def)
+			return o, fmt.Errorf("streamer: Options.%s is %v: want more than 0, or 0 for %v", t.name, *t.d, t.def)
 		}
 		*t.d = cmp.Or(*t.d, t.def)
 	}

@@ -57,7 +57,7 @@ func (h *Handler) refuseMethod(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	w.Header().Set("Allow", "GET, HEAD")
-	h.refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", req.Method+" is not allowed here: allowed is GET")
+	h.refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", req.Method+" is not allowed here, only GET is")
 }
 
 func (h *Handler) sendJSON(w http.ResponseWriter, body any) {

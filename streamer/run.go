@@ -78,7 +78,7 @@ func (r *run) state() RunState {
 	return v.state() // which sorts, and asks users' errors for their texts
 }
 
-// complete reads what the handler was not told of, up to the number, if a
+// complete reads what was not published to the handler, up to the number, if a
 // source has it: the records before the first that was published, and those
 // after the newest that it knows.
 func (r *run) complete(ctx context.Context, source Source, upTo uint64) error {

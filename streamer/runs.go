@@ -18,7 +18,7 @@ type runs struct {
 	bytes  atomic.Int64 // of them, at present
 }
 
-// get returns the run, and begins it if it is new. Whoever watches it calls
+// get returns the run, and begins it if it is new. A caller that watches it calls
 // clients.Add(-1) in the end.
 func (rs *runs) get(id string, watch bool) *run {
 	rs.mu.Lock()

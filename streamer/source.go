@@ -81,7 +81,7 @@ func (s redactedSource) Records(ctx context.Context, runID string, after uint64)
 // an answer that no question could have, both wrapped with a text for the
 // person.
 type Control interface {
-	// Interrupt asks whoever runs the run to stop it. By is the principal of
+	// Interrupt asks the process that has the run open to stop it. By is the principal of
 	// the request's Scope, "dashboard" where that has none.
 	Interrupt(ctx context.Context, runID, by, message string) error
 

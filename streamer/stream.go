@@ -126,7 +126,7 @@ func (s *stream) serveRun(ctx context.Context, id string) error {
 	}
 }
 
-// errHole is that events are missing from the tape: whoever publishes left
+// errHole reports that events are missing from the tape: the publisher left
 // some out.
 var errHole = errors.New("streamer: events are missing")
 

@@ -234,7 +234,7 @@ const (
 )
 
 // locate finds the position after a cursor. Events without an ID that follow
-// the cursor's are passed over: whoever has it may have had them.
+// the cursor's are passed over: the client may have had them.
 func (t *tape) locate(c cursor) (pos uint64, where place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

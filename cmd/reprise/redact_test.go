@@ -113,6 +113,6 @@ func TestServeBehindAProxyAnswersToItsHost(t *testing.T) {
 func TestHostOfAProxyIsNoURL(t *testing.T) {
 	for _, host := range []string{"ops.example.com:8443", "https://ops.example.com", "[::1]"} {
 		call(t, t.TempDir(), "serve", "--behind-proxy", host).failed(t, exitUsage,
-			fmt.Sprintf("--behind-proxy is %q: allowed is a host without scheme and port, such as ops.example.com", host))
+			fmt.Sprintf("--behind-proxy is %q: want a host without scheme and port, such as ops.example.com", host))
 	}
 }

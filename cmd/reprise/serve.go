@@ -79,10 +79,10 @@ func limit(l net.Listener, clients int) net.Listener {
 
 func (a *app) serve(ctx context.Context, s serving) error {
 	if s.clients < 1 {
-		return usagef("--clients is %d: allowed is 1 and more", s.clients)
+		return usagef("--clients is %d: want 1 or more", s.clients)
 	}
 	if strings.ContainsAny(s.proxied, "/:[]") && net.ParseIP(s.proxied) == nil {
-		return usagef("--behind-proxy is %q: allowed is a host without scheme and port, such as ops.example.com", printable(s.proxied))
+		return usagef("--behind-proxy is %q: want a host without scheme and port, such as ops.example.com", printable(s.proxied))
 	}
 	store, err := a.store()
 	if err != nil {
@@ -118,10 +118,10 @@ func (a *app) serve(ctx context.Context, s serving) error {
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usagef("--addr is %q: allowed is a host and a port, such as 127.0.0.1:8080", printable(address))
+		return nil, usagef("--addr is %q: want a host and a port, such as 127.0.0.1:8080", printable(address))
 	}
 	if !isLoopback(host) {
-		return nil, usagef("--addr is %q: allowed are loopback addresses, such as 127.0.0.1:8080; others would be served without being asked who they are", printable(address))
+		return nil, usagef("--addr is %q: want a loopback address, such as 127.0.0.1:8080; others would be served without being asked who they are", printable(address))
 	}
 	var config net.ListenConfig
 	return config.Listen(ctx, "tcp", address)

@@ -159,10 +159,10 @@ func TestServeRefusesWhatOthersReach(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:8080", ":8080", "192.0.2.1:80", "example.com:80", "[::]:80"} {
 		got := call(t, dir, "serve", "--addr", address)
 		assert.Equal(t, exitUsage, got.code)
-		assert.Contains(t, got.stderr, "allowed are loopback addresses", address)
+		assert.Contains(t, got.stderr, "want a loopback address", address)
 	}
-	call(t, dir, "serve", "--addr", "8080").failed(t, exitUsage, `--addr is "8080": allowed is a host and a port, such as 127.0.0.1:8080`)
-	call(t, dir, "serve", "--clients", "0").failed(t, exitUsage, "--clients is 0: allowed is 1 and more")
+	call(t, dir, "serve", "--addr", "8080").failed(t, exitUsage, `--addr is "8080": want a host and a port, such as 127.0.0.1:8080`)
+	call(t, dir, "serve", "--clients", "0").failed(t, exitUsage, "--clients is 0: want 1 or more")
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer busy.Close()

@@ -64,7 +64,7 @@ func (a *app) watch(ctx context.Context, w watching) error {
 	for _, h := range w.headers {
 		name, value, ok := strings.Cut(h, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" || strings.ContainsAny(h, "\r\n") {
-			return usagef("--header is %q: allowed is a name and a value, such as \"Authorization: Bearer ...\"", printable(h))
+			return usagef("--header is %q: want a name and a value, such as \"Authorization: Bearer ...\"", printable(h))
 		}
 		client.Header.Add(name, strings.TrimSpace(value))
 	}
@@ -83,7 +83,7 @@ func (a *app) watch(ctx context.Context, w watching) error {
 	if a.json {
 		show = a.writeRecords()
 	}
-	defer show.close()
+	defer func() { _ = show.close() }() // its error counts where nothing else went wrong
 	for e, err := range client.Events(ctx) {
 		if err != nil {
 			return a.explainWatch(ctx, client, err)

@@ -53,14 +53,14 @@ func (f *flags) check() error {
 		return fmt.Errorf("unexpected argument %q; it takes flags only, see -help", flag.Arg(0))
 	}
 	if !(f.rate > 0 && f.rate <= 600) {
-		return fmt.Errorf("-rate is %v: allowed is above 0 and up to 600 runs a minute", f.rate)
+		return fmt.Errorf("-rate is %v: want more than 0 and at most 600 runs a minute", f.rate)
 	}
 	host, _, err := net.SplitHostPort(f.addr)
 	if err != nil {
-		return fmt.Errorf("-addr: %w; allowed is host:port, such as 127.0.0.1:7717", err)
+		return fmt.Errorf("-addr: %w; want host:port, such as 127.0.0.1:7717", err)
 	}
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("-addr is on %q: allowed is this machine's own 127.0.0.1, ::1 or localhost, because everybody who reaches the page may interrupt runs", host)
+		return fmt.Errorf("-addr is on %q: want this machine's own 127.0.0.1, ::1 or localhost, because everybody who reaches the page may interrupt runs", host)
 	}
 	return nil
 }

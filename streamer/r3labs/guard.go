@@ -32,7 +32,7 @@ func Guard(server *sse.Server, writeTimeout time.Duration) *Guarded {
 		panic(errors.New("r3labs: Guard of a nil server"))
 	}
 	if writeTimeout <= 0 {
-		panic(errors.New("r3labs: the write timeout of Guard is " + writeTimeout.String() + ": allowed is above 0"))
+		panic(errors.New("r3labs: the write timeout of Guard is " + writeTimeout.String() + ": want more than 0"))
 	}
 	return &Guarded{server: server, timeout: writeTimeout, clients: make(map[string]int)}
 }

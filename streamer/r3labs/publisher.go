@@ -25,7 +25,7 @@ type Options struct {
 
 	// Stream is the name of the stream of a run; empty for a run without one.
 	// Defaults to the run's ID. A run whose stream has the name of All is in that
-	// alone. It is called by whoever publishes.
+	// alone. It is called by the goroutine that publishes.
 	Stream func(runID string) string
 
 	// Queue is how many events of a stream may wait for the server. Defaults to
@@ -77,7 +77,7 @@ func New(server *sse.Server, options Options) (*Publisher, error) {
 	case server.EventTTL != 0 && !server.AutoReplay:
 		return nil, fmt.Errorf("r3labs: the server has an EventTTL of %v and AutoReplay off: it would take every event for expired; set it to 0", server.EventTTL)
 	case options.Queue < 0:
-		return nil, fmt.Errorf("r3labs: Options.Queue is %d: allowed is 1 and more, or 0 for %d", options.Queue, defaultQueue)
+		return nil, fmt.Errorf("r3labs: Options.Queue is %d: want 1 or more, or 0 for %d", options.Queue, defaultQueue)
 	case options.Guard != nil && options.Guard.server != server:
 		return nil, errors.New("r3labs: Options.Guard is of another server")
 	}

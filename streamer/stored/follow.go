@@ -12,7 +12,7 @@ import (
 
 // Follow publishes what is recorded in the store from now on, by whomever,
 // until ctx ends, and returns its error. The records of a run come in their
-// order. A store that is no [snapshot.Follower] is an error at once. Runs
+// order. A store that is not a [snapshot.Follower] is an error at once. Runs
 // that cannot be read are passed over: the source says what is wrong with them.
 func (s *Runs) Follow(ctx context.Context, publish func(core.Record)) error {
 	store, ok := s.store.(snapshot.Follower)
