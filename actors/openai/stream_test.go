@@ -415,3 +415,26 @@ func FuzzStream(f *testing.F) {
 		}
 	})
 }
+
+// go-openai shows no headers of a stream that is refused.
+func TestRetryAfterIsFoundAlsoWhereAStreamIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, api := range []openai.API{openai.Chat, openai.Responses} {
+			srv := openaitest.NewLocal(t,
+				openaitest.RateLimited(90*time.Second),
+				openaitest.Failure(503, "busy").WithHeader("Retry-After", "30"),
+				openaitest.Text("Fine."))
+			st := state.New()
+			model := openai.Model{Name: "m", BaseURL: srv.URL(), HTTPClient: srv.Client(), API: api}
+			begin := time.Now()
+			got, err := model.LLM(atOnce).Call(core.Watch(st.Context(t.Context()), new(seen).watch), question)
+			require.NoError(t, err)
+			require.Equal(t, "Fine.", got.Message.Text)
+			require.Equal(t, 2*time.Minute, time.Since(begin))
+			for _, rec := range records(st, core.StatusRetrying) {
+				require.Equal(t, core.SourceServer, rec.DelaySource)
+			}
+			require.NoError(t, st.Close())
+		}
+	})
+}
