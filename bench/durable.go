@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -18,7 +19,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -40,17 +41,17 @@ func newTextTool(handle core.Handler[int, string]) *core.Definition[int, string]
 	return d
 }
 
-func newStore() (store *snapshot.FileStore, dir string, err error) {
+func newStore() (store *filestore.Store, dir string, err error) {
 	if dir, err = tempDir(); err != nil {
 		return nil, "", err
 	}
-	store, err = snapshot.NewFileStore(dir)
+	store, err = filestore.New(dir)
 	return store, dir, err
 }
 
 // durableRun is a run in a file store.
 type durableRun struct {
-	store *snapshot.FileStore
+	store *filestore.Store
 	dir   string
 	st    *state.ExecutionState
 	ctx   context.Context
@@ -92,8 +93,8 @@ func (d *durableRun) close() error {
 	if err != nil {
 		return err
 	}
-	if want := int(2*d.calls.Load()) + 2; len(stored.Records) != want || stored.Status != state.StatusCompleted {
-		return fmt.Errorf("the run is %s and has %d records, not %d", stored.Status, len(stored.Records), want)
+	if want := int(2*d.calls.Load()) + 2; stored.Len() != want || stored.Status != state.StatusCompleted {
+		return fmt.Errorf("the run is %s and has %d records, not %d", stored.Status, stored.Len(), want)
 	}
 	return os.RemoveAll(d.dir)
 }
@@ -112,15 +113,15 @@ var bytesOfCall = sync.OnceValues(func() (int, error) {
 				return 0, err
 			}
 		}
-		names, err := filepath.Glob(filepath.Join(d.dir, "runs", runID, "journal-*"))
+		names, err := filepath.Glob(filepath.Join(d.dir, "runs", runID, "*.journal"))
 		if err != nil || len(names) != 1 {
 			return 0, fmt.Errorf("the run has the journals %q, %w", names, err)
 		}
-		info, err := os.Stat(names[0])
+		data, err := os.ReadFile(names[0])
 		if err != nil {
 			return 0, err
 		}
-		sizes[i] = info.Size()
+		sizes[i] = int64(len(bytes.TrimRight(data, "\x00"))) // what is behind is allocated and not used
 	}
 	return int(sizes[1]-sizes[0]) / calls, d.close()
 })

@@ -60,7 +60,7 @@
 //   - Print: a record is printed to a file, by printer.New(file).Publish. Of
 //     eight records of a call, seven have lines: two failures, each with its
 //     wait, and a success. fprintln writes the same lines, ready-made.
-//   - Durable: calls in a run that state.Open has in a FileStore, with
+//   - Durable: calls in a run that state.Open has in a filestore.Store, with
 //     SyncOutcomes: two appends and an fsync each. In the same number of bytes,
 //     bare has an append and an fsync, sqlite a row and bbolt a key, each in a
 //     transaction. What ends in -16 has 16 callers. SQLite has one writer: its
@@ -79,7 +79,7 @@
 //     as Reprise does, and do nothing else.
 //   - Record: what a record takes, half a call that succeeds at once, at
 //     lengths of 100, 10,000 and 100,000; in a run without a store (memory) and
-//     in a FileStore without syncing (file). 256 records are measured at a time,
+//     in a filestore.Store without syncing (file). 256 records are measured at a time,
 //     each time after a garbage collection and 64 records that are not, and 16
 //     times in a round, in one run as long as it grows by less than a tenth.
 //

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -100,7 +101,7 @@ func startReplay(calls int, made fixture, open func(context.Context, snapshot.St
 		}
 		call := func() (int, error) {
 			w.calls++
-			store, err := snapshot.NewFileStore(dir)
+			store, err := filestore.New(dir)
 			if err != nil {
 				return 0, err
 			}

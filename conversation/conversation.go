@@ -69,12 +69,12 @@ func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opt
 	if c.options.maxMessages < 1 {
 		panic(fmt.Sprintf("conversation: WithMaxMessages(%d): it must be 1 or more", c.options.maxMessages))
 	}
-	infos, err := store.List(ctx, snapshot.Filter{Tags: []string{c.tag()}})
+	page, err := store.List(ctx, snapshot.Filter{Tags: []string{c.tag()}})
 	if err != nil {
 		return nil, fmt.Errorf("conversation %q: %w", id, err)
 	}
-	for i := range infos {
-		c.turns = max(c.turns, c.turnOf(infos[i].RunID))
+	for i := range page.Runs {
+		c.turns = max(c.turns, c.turnOf(page.Runs[i].RunID))
 	}
 	if err := c.restore(ctx); err != nil {
 		return nil, fmt.Errorf("conversation %q: turn %d: %w", id, c.turns, err)
@@ -110,7 +110,11 @@ func (c *Conversation) turnOf(runID string) int {
 // before its agent was called does not count as a turn.
 func (c *Conversation) restore(ctx context.Context) error {
 	for ; c.turns > 0; c.turns-- {
-		stored, err := c.store.Load(ctx, c.runID(c.turns))
+		run, err := c.store.Load(ctx, c.runID(c.turns))
+		if err != nil {
+			return err
+		}
+		stored, err := run.Snapshot()
 		if err != nil {
 			return err
 		}

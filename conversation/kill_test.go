@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/conversation"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
 // chatDir is set in the environment of the processes that are killed.
@@ -39,7 +39,7 @@ const turns = 50
 // converse goes on with the turn that is pending, and begins the next. In that
 // the tool kills the process.
 func converse(ctx context.Context, dir string) error {
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	if err != nil {
 		return err
 	}

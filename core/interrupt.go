@@ -23,6 +23,8 @@ const (
 	InterruptAwait   InterruptReason = "awaiting"       // a call waits for an answer
 	InterruptReplay  InterruptReason = "replay"         // what was recorded cannot be used
 	InterruptStore   InterruptReason = "store"          // the run could not be stored any more
+
+	InterruptLeaseLost InterruptReason = "lease_lost" // the process may not own the run any more
 )
 
 // An InterruptedError is returned by a call that stopped without an outcome,

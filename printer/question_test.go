@@ -43,8 +43,7 @@ func TestRunThatWaitsAgainWritesAgainHowItIsAnswered(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswer))
 	assert.Equal(t, 1, strings.Count(asking(t, store, printer.WithCompact()), howToAnswer))
 
-	found, err := store.Load(t.Context(), "r1")
-	require.NoError(t, err)
+	found := loadRun(t, store, "r1")
 	assert.Equal(t, 3, strings.Count(printed(found.Records), howToAnswer), "at each pause")
 }
 
@@ -96,4 +95,14 @@ func TestHintHasTheCommandOfTheUser(t *testing.T) {
 		question.Name = id
 		assert.NotContains(t, printed([]core.Record{question}), " answer ", "it is not the same in every shell")
 	}
+}
+
+// loadRun reads a run with its records.
+func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
+	t.Helper()
+	run, err := s.Load(t.Context(), runID)
+	require.NoError(t, err)
+	found, err := run.Snapshot()
+	require.NoError(t, err)
+	return found
 }

@@ -204,8 +204,7 @@ func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, st.Close())
 
-		found, err := store.Load(t.Context(), "run-1")
-		require.NoError(t, err)
+		found := loadRun(t, store, "run-1")
 		restored := printer.New(nil)
 		publish(restored, found.Records...)
 		require.Equal(t, live.Summary(), restored.Summary())
@@ -253,8 +252,7 @@ func TestTotalTimeLeavesOutAPauseThatWasAnsweredInTheMiddle(t *testing.T) {
 		time.Sleep(time.Hour) //nolint:forbidigo // the clock of a bubble
 		require.NoError(t, run())
 
-		found, err := store.Load(t.Context(), "run-1")
-		require.NoError(t, err)
+		found := loadRun(t, store, "run-1")
 		restored := printer.New(nil)
 		publish(restored, found.Records...)
 		assert.Equal(t, 2*sec, live.Summary().Took)

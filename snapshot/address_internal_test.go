@@ -15,7 +15,7 @@ import (
 // TestAddressesAreReadAsTheyAreParsed: one decoding reads many, and remembers
 // some, and yet each is what its text alone is.
 func TestAddressesAreReadAsTheyAreParsed(t *testing.T) {
-	d := newDecoding(migrations)
+	d := newDecoding()
 	defer d.release()
 	rng := rand.New(rand.NewPCG(1, 2))
 	parts := []string{"a", "b", "a%2F", "step:a", "group:a", "/", "/", "#", "#", "@", "2", "3", "10", "01", "0", "1", "999999999", "9999999999", "pre", ""}

@@ -78,11 +78,12 @@ type TextChange struct {
 // and the retry levels of the run. Times, durations and sequence numbers do not count.
 // Events share their records with a and b.
 func Diff(a, b *Snapshot) Difference {
+	before, after := a.summary(), b.summary()
 	return Difference{
 		Events:      diffEvents(a, b),
-		Values:      diffValues(a.latest(core.KindValue), b.latest(core.KindValue)),
-		StepResults: diffValues(a.latest(core.KindStepResult), b.latest(core.KindStepResult)),
-		Artifacts:   diffArtifacts(a.artifacts(), b.artifacts()),
+		Values:      diffValues(before.latest(core.KindValue), after.latest(core.KindValue)),
+		StepResults: diffValues(before.latest(core.KindStepResult), after.latest(core.KindStepResult)),
+		Artifacts:   diffArtifacts(before.references(), after.references()),
 		Status:      diffTexts(map[string]string{"status": string(a.Status)}, map[string]string{"status": string(b.Status)}),
 		Metadata:    diffTexts(a.Metadata.texts(), b.Metadata.texts()),
 		Retry:       diffTexts(a.Retry.texts(), b.Retry.texts()),

@@ -1,12 +1,16 @@
 // Package snapshot is the stored form of a run: records as msgpack, the
-// snapshot that holds them, and the stores that keep runs.
+// document that holds a whole run, and what a store of runs must do.
 //
 // A [Store] opens a run as a [Journal], which has one writer and to which
-// records are appended as they happen; it loads runs for reading, lists and
-// deletes them. [FileStore] keeps runs in a directory, [MemoryStore] in
-// memory; package storetest checks any other implementation. Both are an
-// [Inbox] too, which takes messages for runs that are open. Large outputs
-// are artifacts, kept by their content in an [ArtifactStore].
+// records are appended as they happen. It loads a run as a [Run], whose records
+// stay encoded until they are read; it lists, follows and deletes runs. Its
+// [Inbox] takes messages for runs from any process, and large outputs are
+// artifacts, kept by their content in its [ArtifactStore]. Package filestore
+// keeps runs in a directory, [MemoryStore] in memory; package storetest checks
+// any other implementation.
+//
+// [Run.Encode] makes one document of a run, and [Decode] reads it: what is
+// exported from one store is created in another, and goes on there.
 //
 // docs/format.md describes every byte.
 package snapshot

@@ -9,46 +9,36 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// An Inbox is a [Store] that also takes messages for its runs, from any
-// process and whether or not the run is open: for whoever has it open, or the
-// next one who opens it. A store need not be one; package storetest checks
-// those that are.
+// An Inbox takes messages for runs, from any process and whether or not the
+// run is open: for whoever has it open, or opens it next.
 type Inbox interface {
-	// Post leaves a message for a run that is there, and is ErrNotFound for
-	// any other. When it returns, the message has survived the power. While a
-	// message with the same ID waits, another is ErrPosted: of those who post
-	// at the same time, one is the first.
+	// Post leaves a message for a run that exists, and is ErrNotFound for any
+	// other. When it returns, the message is durable. While a message with the
+	// same ID waits, another is ErrPosted: of those posted at the same time,
+	// one is the first.
 	Post(ctx context.Context, runID string, m Message) error
 
 	// Messages returns those that wait, in the order of their times. They stay
 	// until they are removed.
 	Messages(ctx context.Context, runID string) ([]Message, error)
 
-	// Remove removes the message with the ID; one that is not there is fine.
-	// Whoever acted on a message removes it when its effect is durable.
-	Remove(ctx context.Context, runID, id string) error
-
-	// Watch calls changed once at the beginning, and again after messages
-	// were posted or removed and after the run was closed or deleted, by
-	// whichever process. Several changes may be one call, one of a message
-	// that was removed at once may be none, and a call may come without a
-	// change. Calls come one after the other. Watch returns when ctx ends,
-	// with its cause, and calls nothing after that.
-	Watch(ctx context.Context, runID string, changed func()) error
+	// Remove removes the messages with these IDs; those that do not exist are
+	// passed over. A message is removed when its effect is durable.
+	Remove(ctx context.Context, runID string, ids ...string) error
 }
 
 // ErrPosted is a message that came after another with the same ID, which still
 // waits.
 var ErrPosted = errors.New("snapshot: such a message waits already")
 
-// A Message is what a run is told from outside: the answer to a question, or
-// that it shall stop.
+// A Message is for a run, from outside: the answer to a question, or an
+// interrupt.
 type Message struct {
 	// Generation is the one that an interrupt is for; 0 for an answer, which
-	// is for whoever reads it.
+	// is for any.
 	Generation uint64
 
-	// Record says it, without a Seq. An answer has the kind answer, the status
+	// Record is the message, without a Seq. An answer has the kind answer, the status
 	// recorded, the name of the question, and the encoded answer as its output.
 	// An interrupt has the kind run, the status interrupted, and a
 	// *core.InterruptedError.
@@ -84,22 +74,20 @@ func (m *Message) check() error {
 			return errors.New("an interrupt for no generation")
 		}
 	default:
-		return fmt.Errorf("a record of the kind %v and the status %v; allowed are answers and interrupts", r.Kind, r.Status)
+		return fmt.Errorf("a record of the kind %v and the status %v; want an answer or an interrupt", r.Kind, r.Status)
 	}
 	return nil
 }
 
-// checkMessage is what Post does first.
-func checkMessage(ctx context.Context, runID string, m *Message) error {
-	if err := check(ctx, runID); err != nil {
-		return err
-	}
+// Check says what keeps m from being a message for the run.
+func (m *Message) Check(runID string) error {
 	if err := m.check(); err != nil {
 		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)
 	}
 	return nil
 }
 
-func posted(runID, id string) error {
+// Posted is the error of a message whose ID is taken. It is ErrPosted.
+func Posted(runID, id string) error {
 	return &kindError{fmt.Sprintf("snapshot: run %s: %s was posted before, and waits to be read", runID, id), ErrPosted}
 }

@@ -1,10 +1,8 @@
 package snapshot
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,27 +10,90 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A MemoryStore keeps runs in memory, by the same rules as a [FileStore], and
-// artifacts too. Records are kept as they are: errors and details come back as
-// they were, not as their encoding would have them. A MemoryStore is for many
-// goroutines; make it with [NewMemoryStore].
+// A MemoryStore keeps runs in memory, by the same rules as a store in files:
+// records are encoded when they are appended. It is for many goroutines; make
+// it with [NewMemoryStore].
 type MemoryStore struct {
 	MemoryArtifacts
 
-	mu   sync.Mutex
-	runs map[string]*memoryRun
+	mu      sync.Mutex // guards what follows, and all runs
+	runs    map[string]*memoryRun
+	changed chan struct{} // closed, and replaced, when anything changes
 }
+
+var _ Store = (*MemoryStore)(nil)
 
 // NewMemoryStore returns a store without runs.
 func NewMemoryStore() *MemoryStore {
-	return &MemoryStore{runs: make(map[string]*memoryRun)}
+	return &MemoryStore{runs: make(map[string]*memoryRun), changed: make(chan struct{})}
 }
 
+// A memoryRun is one run. What its Run is made of is only ever replaced.
 type memoryRun struct {
-	info    Info
-	records []core.Record
-	freed   chan struct{} // closed when the run is; nil if it is not open
-	inbox   memoryInbox
+	run      *Run // LastSeq and Open are set when it is handed out
+	freed    chan struct{}
+	messages []Message
+	notify   chan struct{} // of the journal that has it open
+	version  uint64        // counts the changes
+}
+
+// signal wakes those who follow and watch. The lock is held.
+func (s *MemoryStore) signal(r *memoryRun) {
+	r.version++
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// info is what is known of the run now. The lock is held.
+func (r *memoryRun) info() Info {
+	info := r.run.Info.Clone()
+	info.LastSeq, info.Open = r.run.last(), r.freed != nil
+	return info
+}
+
+// load is the run as it is now. The lock is held.
+func (r *memoryRun) load() *Run { return &Run{Info: r.info(), encoded: slices.Clip(r.run.encoded)} }
+
+// check is what every method does first.
+func check(ctx context.Context, runID string) error {
+	if err := CheckRunID(runID); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// find returns a run and takes the lock.
+func (s *MemoryStore) find(ctx context.Context, runID string) (*memoryRun, error) {
+	if err := check(ctx, runID); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	r := s.runs[runID]
+	if r == nil {
+		s.mu.Unlock()
+		return nil, noRun(runID)
+	}
+	return r, nil
+}
+
+// Create implements [Store].
+func (s *MemoryStore) Create(ctx context.Context, run *Run) (Info, error) {
+	if err := check(ctx, run.RunID); err != nil {
+		return Info{}, err
+	}
+	info, err := Created(run.Info)
+	if err != nil {
+		return Info{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.runs[run.RunID] != nil {
+		return Info{}, &kindError{fmt.Sprintf("snapshot: run %s exists already", run.RunID), ErrExists}
+	}
+	r := &memoryRun{run: &Run{Info: info, encoded: slices.Clone(run.encoded)}}
+	s.runs[run.RunID] = r
+	s.signal(r)
+	return r.info(), nil
 }
 
 // Open implements [Store].
@@ -57,101 +118,91 @@ func (s *MemoryStore) Open(ctx context.Context, runID string, o OpenOptions) (Jo
 func (s *MemoryStore) tryOpen(runID string, o OpenOptions) (Journal, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	run, now := s.runs[runID], time.Now().UTC()
+	r := s.runs[runID]
 	switch {
-	case run == nil && !o.Create:
+	case r == nil && !o.Create:
 		return nil, nil, noRun(runID)
-	case run == nil:
-		run = &memoryRun{info: Info{
-			RunID: runID, ParentID: o.ParentID, Status: StatusRunning,
-			Metadata: o.Metadata.Clone(), Created: now, Updated: now,
-		}}
-		s.runs[runID] = run
-	case run.freed != nil:
-		return nil, run.freed, &LockedError{RunID: runID}
+	case r == nil:
+		r = &memoryRun{run: &Run{Info: Begun(runID, &o)}}
+		s.runs[runID] = r
+	case r.freed != nil:
+		return nil, r.freed, &LockedError{RunID: runID, Owner: r.run.Owner}
 	}
-	run.info.keepRetry(o.Retry)
-	run.info.Generation++
-	run.freed = make(chan struct{})
-	j := &memoryJournal{store: s, run: run, restored: run.load(), freed: run.freed}
-	run.info.Status, run.info.Updated = StatusRunning, now
-	return j, nil, nil
+	restored := r.load()
+	restored.Info, r.run.Info = Opened(restored.Info, &o)
+	r.freed, r.notify = make(chan struct{}), make(chan struct{}, 1)
+	s.signal(r)
+	return &memoryJournal{store: s, run: r, restored: restored, notify: r.notify, freed: r.freed}, nil, nil
 }
 
-// load is what is known of the run now. The store's lock is held.
-func (r *memoryRun) load() *Snapshot {
-	info := r.info
-	info.Metadata, info.Retry = info.Metadata.Clone(), info.Retry.Clone()
-	return &Snapshot{Info: info, Records: slices.Clone(r.records)}
-}
-
-// Load implements [Store].
-func (s *MemoryStore) Load(ctx context.Context, runID string) (*Snapshot, error) {
-	if err := check(ctx, runID); err != nil {
-		return nil, err
+// Update implements [Store].
+func (s *MemoryStore) Update(ctx context.Context, runID string, change func(*Info) error) (Info, error) {
+	r, err := s.find(ctx, runID)
+	if err != nil {
+		return Info{}, err
 	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	run := s.runs[runID]
-	if run == nil {
-		return nil, noRun(runID)
+	before := r.info()
+	after := before.Clone()
+	if err := change(&after); err != nil {
+		return Info{}, err
 	}
-	return run.load(), nil
+	if err := CheckUpdate(before, after); err != nil {
+		return Info{}, err
+	}
+	after.Updated = Later(before.Updated)
+	r.run.Info = after.Clone()
+	s.signal(r)
+	return after, nil
 }
 
-// List implements [Store].
-func (s *MemoryStore) List(ctx context.Context, f Filter) ([]Info, error) {
-	if err := context.Cause(ctx); err != nil {
+// Load implements [Reader].
+func (s *MemoryStore) Load(ctx context.Context, runID string) (*Run, error) {
+	r, err := s.find(ctx, runID)
+	if err != nil {
 		return nil, err
+	}
+	defer s.mu.Unlock()
+	return r.load(), nil
+}
+
+// Info implements [Reader].
+func (s *MemoryStore) Info(ctx context.Context, runID string) (Info, error) {
+	r, err := s.find(ctx, runID)
+	if err != nil {
+		return Info{}, err
+	}
+	defer s.mu.Unlock()
+	return r.info(), nil
+}
+
+// List implements [Reader].
+func (s *MemoryStore) List(ctx context.Context, f Filter) (Page, error) {
+	if err := context.Cause(ctx); err != nil {
+		return Page{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]Info, 0, len(s.runs))
-	for _, run := range s.runs {
-		info := run.info
-		info.Metadata, info.Retry = info.Metadata.Clone(), info.Retry.Clone()
-		all = append(all, info)
+	for _, r := range s.runs {
+		all = append(all, r.info())
 	}
-	return f.pick(all), nil
+	return f.Page(all)
 }
 
 // Delete implements [Store].
 func (s *MemoryStore) Delete(ctx context.Context, runID string) error {
-	if err := check(ctx, runID); err != nil {
+	r, err := s.find(ctx, runID)
+	if err != nil {
 		return err
 	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	run := s.runs[runID]
-	switch {
-	case run == nil:
-		return noRun(runID)
-	case run.freed != nil:
-		return &LockedError{RunID: runID}
+	if r.freed != nil {
+		return &LockedError{RunID: runID, Owner: r.run.Owner}
 	}
 	delete(s.runs, runID)
-	run.inbox.tell()
+	s.signal(r)
 	return nil
-}
-
-// AfterCrash returns a store as another process would find it if this one
-// ended now: no run is open, those that are here are interrupted, and the
-// journals of this store do not reach the new one. It is for tests.
-func (s *MemoryStore) AfterCrash() *MemoryStore {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	after := NewMemoryStore()
-	for id, run := range s.runs {
-		sn := run.load()
-		if sn.Status == StatusRunning {
-			sn.Status = StatusInterrupted
-		}
-		after.runs[id] = &memoryRun{
-			info: sn.Info, records: sn.Records, inbox: memoryInbox{messages: slices.Clone(run.inbox.messages)},
-		}
-	}
-	after.artifacts = s.copy()
-	return after
 }
 
 // memoryJournal is a run of a MemoryStore that is open. The store's lock
@@ -159,12 +210,17 @@ func (s *MemoryStore) AfterCrash() *MemoryStore {
 type memoryJournal struct {
 	store    *MemoryStore
 	run      *memoryRun
-	restored *Snapshot
+	restored *Run
+	notify   chan struct{}
 	freed    chan struct{} // nil when it is closed
 	err      error         // what broke it
 }
 
-func (j *memoryJournal) Restored() *Snapshot { return j.restored }
+func (j *memoryJournal) Restored() *Run { return j.restored }
+
+func (j *memoryJournal) Notify() <-chan struct{} { return j.notify }
+
+func (j *memoryJournal) Lost() <-chan struct{} { return nil }
 
 // broken is what Append returns. The store's lock is held.
 func (j *memoryJournal) broken() error {
@@ -180,96 +236,53 @@ func (j *memoryJournal) Append(records ...core.Record) error {
 	if err := j.broken(); err != nil || len(records) == 0 {
 		return err
 	}
-	info := &j.run.info
+	run := j.run.run
+	encoded := run.encoded
 	for i := range records {
-		if want := info.LastSeq + 1 + uint64(i); records[i].Seq != want {
-			j.err = outOfOrder(info.RunID, records[i].Seq, want)
+		r := &records[i]
+		if want := uint64(len(encoded)) + 1; r.Seq != want {
+			j.err = outOfOrder(run.RunID, r.Seq, want)
 			return j.err
 		}
+		data, err := AppendRecord(nil, r)
+		if err != nil {
+			j.err = fmt.Errorf("snapshot: run %s: %w", run.RunID, err)
+			return j.err
+		}
+		encoded = append(encoded, data)
 	}
-	for i := range records {
-		r := records[i]
-		r.RunID = info.RunID
-		j.run.records = append(j.run.records, r)
-	}
-	last := &records[len(records)-1]
-	info.LastSeq = last.Seq
-	if last.Time.After(info.Updated) {
-		info.Updated = last.Time
-	}
+	run.encoded = encoded
+	j.store.signal(j.run)
 	return nil
 }
 
-func outOfOrder(runID string, seq, want uint64) error {
-	return fmt.Errorf("snapshot: run %s: record %d appended where %d follows", runID, seq, want)
-}
-
-func (j *memoryJournal) Sync(uint64) error {
+func (j *memoryJournal) Sync(ctx context.Context, _ uint64) error {
 	j.store.mu.Lock()
 	defer j.store.mu.Unlock()
 	return j.err
 }
 
-func (j *memoryJournal) Close(status Status) error {
+func (j *memoryJournal) Close(_ context.Context, end End) error {
 	j.store.mu.Lock()
 	defer j.store.mu.Unlock()
 	if j.freed == nil {
 		return j.err
 	}
-	info := &j.run.info
-	info.Status = StatusInterrupted // for one that broke
-	if j.err == nil {
-		info.Status = status
-		if now := time.Now().UTC(); now.After(info.Updated) {
-			info.Updated = now
-		}
+	if j.err != nil {
+		end = End{Status: StatusInterrupted}
 	}
+	j.run.run.Info = Closed(j.run.run.Info, end)
 	close(j.freed)
-	j.freed, j.run.freed = nil, nil
-	j.run.inbox.tell()
+	j.freed, j.run.freed, j.run.notify = nil, nil, nil
+	j.store.signal(j.run)
 	return j.err
 }
 
-// MemoryArtifacts is an [ArtifactStore] in memory. The zero MemoryArtifacts is
-// ready for use, by many goroutines.
-type MemoryArtifacts struct {
-	mu        sync.Mutex
-	artifacts map[string][]byte
-}
-
-// Put implements [ArtifactStore].
-func (a *MemoryArtifacts) Put(ctx context.Context, data []byte) (string, error) {
-	if err := context.Cause(ctx); err != nil {
-		return "", err
+// Later is now, or just after t if the clock has not moved on: a change shows.
+func Later(t time.Time) time.Time {
+	now := time.Now().UTC().Round(0)
+	if now.After(t) {
+		return now
 	}
-	ref := reference(data)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, ok := a.artifacts[ref]; !ok {
-		if a.artifacts == nil {
-			a.artifacts = make(map[string][]byte)
-		}
-		a.artifacts[ref] = append([]byte{}, data...)
-	}
-	return ref, nil
-}
-
-// Get implements [ArtifactStore].
-func (a *MemoryArtifacts) Get(ctx context.Context, ref string) ([]byte, error) {
-	if err := context.Cause(ctx); err != nil {
-		return nil, err
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	data, ok := a.artifacts[ref]
-	if !ok {
-		return nil, noArtifact(ref)
-	}
-	return bytes.Clone(data), nil
-}
-
-func (a *MemoryArtifacts) copy() map[string][]byte {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return maps.Clone(a.artifacts)
+	return t.Add(1)
 }

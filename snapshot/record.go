@@ -22,7 +22,7 @@ import (
 // the years 1678 to 2261, which 64 bits of nanoseconds are good for.
 func AppendRecord(dst []byte, r *core.Record) ([]byte, error) {
 	w := codec.NewWriter(dst)
-	err := (*record)(r).EncodeMsgpack(w.Encoder())
+	err := (*record)(r).write(w)
 	out := w.Finish()
 	if err != nil {
 		return dst, fmt.Errorf("snapshot: record %d: %w", r.Seq, err)
@@ -38,17 +38,9 @@ func AppendRecord(dst []byte, r *core.Record) ([]byte, error) {
 // A record of a newer version is ErrFormat; anything else that is not one
 // whole record is ErrCorrupt, and the error says at which byte.
 func DecodeRecord(data []byte) (core.Record, error) {
-	d := newDecoding(migrations)
+	d := newDecoding()
 	defer d.release()
-	in := codec.NewReader(data)
-	defer in.Release()
-	if err := d.DecodeMsgpack(in.Decoder()); err != nil {
-		return core.Record{}, recordError(err)
-	}
-	if in.Len() > 0 {
-		return core.Record{}, fmt.Errorf("%w: byte %d: %d bytes after the record", ErrCorrupt, in.Offset(), in.Len())
-	}
-	return d.record, nil
+	return d.decode(data)
 }
 
 // recordError is the kind of error that err, met in a record, is.
@@ -60,7 +52,8 @@ func recordError(err error) error {
 }
 
 // The lengths of the arrays of this version. Fields are only ever added at
-// the end: readers skip what they do not know, and what is missing is zero.
+// the end: readers skip what they do not know. A record has no fewer, so that
+// many tiny ones cannot make a reader's memory many times as large as a file.
 const (
 	recordFields = 22
 	detailFields = 8 // and three more where one of them is set
@@ -72,12 +65,10 @@ const (
 // those of package core, which never change.
 type record core.Record
 
-// EncodeMsgpack implements the interface of the msgpack library.
-func (r *record) EncodeMsgpack(enc *codec.Encoder) error {
+func (r *record) write(w *codec.Writer) error {
 	if !storable(r.Time) {
 		return errTime(r.Time)
 	}
-	w := codec.WriterOf(enc)
 	w.Array(recordFields)
 	w.Uint(FormatVersion)
 	w.Uint(r.Seq)
@@ -218,25 +209,12 @@ func readTime(in *codec.Reader) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
-// decoding is a record that is being read. A call has several records, so it
-// keeps the addresses that it has parsed lately.
+// decoding reads records. A call has several records, so it keeps the
+// addresses that it has parsed lately.
 type decoding struct {
 	record    core.Record
-	inputHash core.Hash // where only the head is read
-	extent    extent
-	detail    core.Detail // of a record that is only checked
 	addresses map[string]core.Address
-	table     table
 }
-
-// extent is how much is read of a record.
-type extent uint8
-
-const (
-	everything extent = iota
-	headOnly          // neither the error nor the detail, but for the hash of the input: what follows that is not read
-	checkOnly         // everything, as far as that takes no memory: what can be checked so can be decoded
-)
 
 // maxAddresses bounds what a pooled decoding keeps.
 const maxAddresses = 256
@@ -246,22 +224,28 @@ var decodings = sync.Pool{New: func() any {
 }}
 
 // newDecoding takes a decoding from the pool; release gives it back.
-func newDecoding(t table) *decoding {
-	d := decodings.Get().(*decoding)
-	d.table = t
-	return d
-}
+func newDecoding() *decoding { return decodings.Get().(*decoding) }
 
 func (d *decoding) release() {
-	d.record, d.detail, d.extent = core.Record{}, core.Detail{}, everything
+	d.record = core.Record{}
 	decodings.Put(d)
 }
 
-// DecodeMsgpack implements the interface of the msgpack library. It reads one
-// record into d.record.
-func (d *decoding) DecodeMsgpack(dec *codec.Decoder) error {
-	in := codec.ReaderOf(dec)
-	begin := in.Offset()
+// decode reads data, which is one whole record.
+func (d *decoding) decode(data []byte) (core.Record, error) {
+	in := codec.NewReader(data)
+	defer in.Release()
+	if err := d.read(in); err != nil {
+		return core.Record{}, recordError(err)
+	}
+	if in.Len() > 0 {
+		return core.Record{}, fmt.Errorf("%w: byte %d: %d bytes after the record", ErrCorrupt, in.Offset(), in.Len())
+	}
+	return d.record, nil
+}
+
+// read reads one record into d.record.
+func (d *decoding) read(in *codec.Reader) error {
 	f := newFields(in)
 	version := f.uint()
 	switch {
@@ -270,23 +254,16 @@ func (d *decoding) DecodeMsgpack(dec *codec.Decoder) error {
 	case version > FormatVersion:
 		return errNewer("the record", version)
 	case version < FormatVersion:
-		in.Rewind(begin)
-		return d.migrate(in.Skip(), version)
+		return fmt.Errorf("%w: there was never a version %d", ErrFormat, version)
 	}
-	d.record, d.inputHash = core.Record{}, core.Hash{}
+	d.record = core.Record{}
 	d.head(&f)
-	if d.extent == headOnly {
-		d.readInputHash(&f)
-		return f.err()
-	}
-	in.Skim(d.extent == checkOnly)
 	if f.next() {
 		d.record.Err = readError(in)
 	}
 	if f.next() {
 		d.record.Detail = d.readDetail(in)
 	}
-	in.Skim(false)
 	f.end()
 	return f.err()
 }
@@ -317,19 +294,6 @@ func (d *decoding) head(f *fields) {
 	r.Delay = f.duration()
 	r.Generation = f.uint()
 	r.Ordinal = f.number()
-}
-
-// readInputHash reads that of the detail, and nothing beyond it.
-func (d *decoding) readInputHash(f *fields) {
-	if f.next() && !f.in.Nil() {
-		f.in.Skip() // the error
-	}
-	if !f.next() || f.in.Nil() {
-		return
-	}
-	if detail := newFields(f.in); detail.next() {
-		d.inputHash = readHash(&detail)
-	}
 }
 
 func (d *decoding) address(f *fields) core.Address {
@@ -387,10 +351,7 @@ func (d *decoding) readDetail(in *codec.Reader) *core.Detail {
 	if in.Nil() {
 		return nil
 	}
-	into := &d.detail
-	if d.extent != checkOnly {
-		into = new(core.Detail)
-	}
+	into := new(core.Detail)
 	f := newFields(in)
 	if f.next() {
 		into.InputHash = readHash(&f)

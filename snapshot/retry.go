@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -156,15 +157,10 @@ func (l RetryLevels) texts() map[string]string {
 	return texts
 }
 
-// keepRetry takes over the levels of whoever opens the run, if it says which.
-func (i *Info) keepRetry(levels RetryLevels) {
-	switch {
-	case levels == nil:
-	case len(levels) == 0:
-		i.Retry = nil
-	default:
-		i.Retry = levels.Clone()
-	}
+func (l RetryLevel) equal(other RetryLevel) bool {
+	functions := slices.Equal(l.Functions, other.Functions)
+	l.Functions, other.Functions = nil, nil
+	return functions && reflect.DeepEqual(l, other)
 }
 
 // retryFields is the number of pairs of a level.

@@ -45,21 +45,21 @@ func TestRetryLevelIsInSecondsInJSON(t *testing.T) {
 	assert.Equal(t, level, got)
 }
 
-func TestSnapshotWithoutRetryLevelsHasNoKeyForThem(t *testing.T) {
-	assert.NotContains(t, header(t, runOf(snapshot.StatusCompleted)), "retry")
+func TestSnapshotWithoutRetryLevelsHasNone(t *testing.T) {
+	assert.Empty(t, header(t, runOf(snapshot.StatusCompleted))["retry"])
 	s := runOf(snapshot.StatusCompleted)
 	s.Retry = snapshot.RetryLevels{"tool_call": level}
 	assert.Contains(t, header(t, s)["retry"], "tool_call")
 }
 
 func TestKeysOfALaterVersionInARetryLevelAreSkipped(t *testing.T) {
-	data := document(t, "format", "reprise-snapshot", "version", 1, "retry", map[string]any{
+	data := document(t, "format", "reprise-run", "version", 1, "retry", map[string]any{
 		"all": map[string]any{"max_attempts": 5, "mood": []any{"good"}}, "step": map[string]any{},
 	})
 	s, err := snapshot.Decode(data)
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.RetryLevels{"all": {MaxAttempts: 5}, "step": {}}, s.Retry)
-	_, err = snapshot.Decode(document(t, "format", "reprise-snapshot", "version", 1, "retry", map[string]any{"all": 1}))
+	_, err = snapshot.Decode(document(t, "format", "reprise-run", "version", 1, "retry", map[string]any{"all": 1}))
 	require.ErrorIs(t, err, snapshot.ErrCorrupt)
 }
 

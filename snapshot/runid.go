@@ -7,18 +7,18 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// CheckRunID says what keeps a run from having that ID: allowed are 1 to 128
-// ASCII letters, digits, dots, dashes and underscores, not beginning with a
-// dot. So an ID is never a path.
+// CheckRunID says what keeps a run from having that ID, which is 1 to 128 ASCII
+// letters, digits, dots, dashes and underscores, and does not begin with a dot.
+// So an ID is never a path.
 func CheckRunID(id string) error {
-	const allowed = "allowed are 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot"
+	const want = "want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot"
 	switch {
 	case id == "":
-		return fmt.Errorf("snapshot: the run ID is empty; %s", allowed)
+		return fmt.Errorf("snapshot: the run ID is empty; %s", want)
 	case len(id) > 128:
-		return fmt.Errorf("snapshot: the run ID %q has %d bytes; %s", core.Truncate(id, 20), len(id), allowed)
+		return fmt.Errorf("snapshot: the run ID %q has %d bytes; %s", core.Truncate(id, 20), len(id), want)
 	case id[0] == '.' || strings.ContainsFunc(id, isForbidden):
-		return fmt.Errorf("snapshot: the run ID %q is not allowed; %s", id, allowed)
+		return fmt.Errorf("snapshot: the run ID %q is not allowed; %s", id, want)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func TestRunIDsThatAreNotAllowedAreToldWithWhatIs(t *testing.T) {
-	const allowed = "; allowed are 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot"
+	const allowed = "; want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot"
 	for id, want := range map[string]string{
 		"":                              "snapshot: the run ID is empty",
 		".a":                            `snapshot: the run ID ".a" is not allowed`,

@@ -2,85 +2,157 @@ package snapshot
 
 import (
 	"context"
-	"errors"
+	"iter"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Store keeps runs. It is for many goroutines. Package storetest checks
-// implementations against these rules. Long runs are resumed faster from one
-// that is a [LazyStore], whose journals are each a [LazyJournal].
+// A Store keeps runs, the messages that wait for them, and their large
+// outputs. It is for many goroutines. Package storetest checks implementations
+// against these rules.
 type Store interface {
+	Reader
+	Inbox
+	ArtifactStore
+
+	// Create stores a run that is not open, such as one that was forked,
+	// imported or queued, under run.RunID. It is atomic: afterwards the whole
+	// run is there, durably, or none of it. A run of that ID is ErrExists.
+	// Info.Status is kept; running is stored as interrupted. Open, Owner and
+	// LastSeq are set by the store.
+	Create(ctx context.Context, run *Run) (Info, error)
+
 	// Open opens a run for writing and begins a generation of it. A run that
-	// is not there is begun if o.Create says so, and ErrNotFound otherwise; a
-	// run that another has open is ErrLocked, or waited for if o.Wait says
-	// so, until ctx ends.
+	// does not exist is begun if o.Create is set, and ErrNotFound otherwise. A
+	// run that is open already is ErrLocked, or waited for if o.Wait is set,
+	// until ctx ends.
 	Open(ctx context.Context, runID string, o OpenOptions) (Journal, error)
 
-	// Load reads a run, whether or not it is open for writing. What was
-	// appended before Load was called is in it.
-	Load(ctx context.Context, runID string) (*Snapshot, error)
-
-	// List returns the runs that f picks, the last updated first, without
-	// reading their records.
-	List(ctx context.Context, f Filter) ([]Info, error)
+	// Update changes what is known of a run, and returns it. Metadata, Pinned
+	// and Expires may change at any time; Status, Due, Program, Version,
+	// Priority and Restarts while the run is not open, else Update is
+	// ErrLocked. CheckUpdate has the rules. Change may be called several
+	// times; its error is returned and nothing is changed.
+	Update(ctx context.Context, runID string, change func(*Info) error) (Info, error)
 
 	// Delete removes a run; one that is open is ErrLocked.
 	Delete(ctx context.Context, runID string) error
 }
 
-// OpenOptions says how a run is opened.
+// A Reader reads runs, whether or not they are open for writing, in this
+// process or another.
+type Reader interface {
+	// Load reads a run. Everything that was synced before Load was called is
+	// in it; in stores on one machine, everything that was appended.
+	Load(ctx context.Context, runID string) (*Run, error)
+
+	// Info returns what is known of a run. LastSeq of a run that is open is at
+	// least that of its opening.
+	Info(ctx context.Context, runID string) (Info, error)
+
+	// List returns the runs that f picks, the last updated first, without
+	// reading their records. It may lag behind Info and Load.
+	List(ctx context.Context, f Filter) (Page, error)
+
+	// Follow yields the records of a run after the cursor: those there are, and
+	// then each that is appended, in order and without holes. It ends with an
+	// error: the cause of ctx; ErrNotFound when the run does not exist, was
+	// deleted, or was replaced by another of its ID; ErrReset when the cursor is
+	// not in the history of the run; ErrCorrupt when the run is damaged.
+	Follow(ctx context.Context, runID string, after Cursor) iter.Seq2[core.Record, error]
+
+	// Watch yields an event for each run that there is, and then one whenever
+	// a run was begun, changed or deleted. It ends with an error, such as the
+	// cause of ctx. Several changes may be one event.
+	Watch(ctx context.Context, o WatchOptions) iter.Seq2[Event, error]
+}
+
+// A Cursor is a position in the history of a run: after the record with that
+// number, which that generation has written; 0 for any. The zero Cursor is the
+// beginning.
+type Cursor struct{ Generation, Seq uint64 }
+
+// WatchOptions say what Watch yields.
+type WatchOptions struct {
+	RunID   string // only this run, also when messages for it come or go; empty for all
+	After   string // the Position of the last event that was seen; ErrReset where the store cannot go on from there
+	Records bool   // yield the records too that are appended from now on
+}
+
+// An Event is a change of a run.
+type Event struct {
+	Position string        // where to go on with WatchOptions.After; empty in stores that cannot
+	Info     Info          // as it is now; of a deleted run, as it was last seen
+	Deleted  bool          // the run is gone
+	Records  []core.Record // that were appended since the event before
+}
+
+// OpenOptions say how a run is opened.
 type OpenOptions struct {
-	Create   bool     // begin the run if it is not there
+	Create   bool     // begin the run if it does not exist
 	Wait     bool     // wait for another writer to close it
 	Metadata Metadata // of a run that is begun
-	ParentID string   // of a run that is begun: what it was forked from
 
-	// Retry is kept for the run, also for one that is there, in place of what
+	// Retry is kept for the run, also for one that exists, in place of what
 	// was kept before. Nil leaves that alone.
 	Retry RetryLevels
+
+	Owner    string // who opens it, in Info and in errors that are ErrLocked; a lease where there is a queue
+	Takeover uint64 // fences this generation; ErrLocked if it is not the newest, or if its owner is known to live
 }
 
 // A Journal is one run open for writing. Append is called by one goroutine at
-// a time, Sync by many. Once a method has returned an error, the journal is
-// broken and returns that error for ever.
+// a time, the other methods by many. Once Append or Sync has returned another
+// error than that of its context, the journal is broken and returns that error
+// for ever.
+//
+// A store on a server may lose the right to the run: the errors are then
+// ErrFenced, ErrUnknown or ErrLease, and Close changes nothing.
 type Journal interface {
-	// Restored returns the run as it was found, with the new generation and the
-	// run's ID in each record; one that was begun has no records.
-	Restored() *Snapshot
+	// Restored returns the run as it was found, with the new generation; one
+	// that was begun has no records.
+	Restored() *Run
 
-	// Append writes the records, whose numbers follow those before, from 1.
-	// When it returns they have survived the process, if not the power.
-	// Without records it does nothing.
+	// Append appends records, whose numbers follow those before, from 1; all of
+	// them or none. It does not wait for the disk or for a server: on one
+	// machine they have survived the process when it returns, elsewhere a round
+	// trip later. Without records it does nothing.
 	Append(records ...core.Record) error
 
-	// Sync returns when everything up to seq has survived the power too; after
-	// Close that is so for all that was appended.
-	// Those who wait together share one write to the disk.
-	Sync(seq uint64) error
+	// Sync returns when everything up to seq is durable. Callers that wait
+	// together share one write to the disk. The end of ctx ends the wait and
+	// breaks nothing.
+	Sync(ctx context.Context, seq uint64) error
 
-	// Close ends the generation with the status that the run has now, syncs,
-	// and lets others open the run. Closing twice is fine.
-	Close(status Status) error
+	// Notify receives when there may be something new in the inbox of the run.
+	Notify() <-chan struct{}
+
+	// Lost is closed when the journal may not own the run any more; nil where
+	// that cannot happen.
+	Lost() <-chan struct{}
+
+	// Close ends the generation, syncs, and lets others open the run. If that
+	// fails, the run is interrupted. Closing twice is fine and returns the same
+	// error.
+	Close(ctx context.Context, end End) error
 }
 
-// What stores return, found by errors.Is.
-var (
-	ErrNotFound = errors.New("snapshot: not found")
-	ErrLocked   = errors.New("snapshot: the run is open for writing elsewhere")
-	ErrClosed   = errors.New("snapshot: the journal is closed")
-	ErrCorrupt  = errors.New("snapshot: damaged")
-	ErrFormat   = errors.New("snapshot: not a format that this version reads")
-)
+// End is how a generation ended.
+type End struct {
+	Status Status
+	Due    time.Time // when the run shall go on by itself; zero if it waits for an answer or is over
+}
 
 // An ArtifactStore keeps large outputs by their content: a reference is the
-// SHA-256 of what it refers to, in hexadecimal.
+// SHA-256 of what it refers to, in hexadecimal. See [Reference].
 type ArtifactStore interface {
-	// Put keeps data and returns its reference; data that is there already is
-	// not written again. When it returns, the artifact has survived the power.
+	// Put stores data and returns its reference; data that is there already is
+	// not written again. When it returns, the artifact is durable. An error
+	// that says nothing about the data, such as a full disk, is ErrUnavailable.
 	Put(ctx context.Context, data []byte) (reference string, err error)
 
-	// Get returns the data of a reference. One that is not there is
+	// Get returns the data of a reference. One that does not exist is
 	// ErrNotFound, one whose data does not match is ErrCorrupt.
 	Get(ctx context.Context, reference string) ([]byte, error)
 }

@@ -17,16 +17,15 @@ var (
 	ErrAnswered = errors.New("state: the question was answered before")
 )
 
-// Answer answers a question of a stored run, by its ID, from any process. If
-// nobody has the run open, the answer is recorded at once; if somebody has, it
-// is posted to them, for which the store must be a snapshot.Inbox. When Answer
-// returns, the answer has survived the power. The call that asked goes on when
-// the run is resumed.
+// Answer answers a question of a stored run, by its ID, from any process. The
+// answer is posted to the run: the process that has it open records it at once,
+// or else the next one that opens it. When Answer returns, the answer is
+// durable. The call that asked goes on when the run is resumed.
 //
 // The first answer wins, also among processes that answer at the same time:
 // any other is [ErrAnswered]. One that turns out not to fit the type that is
-// waited for is set aside then, and the question asked again; one about a call
-// in doubt that is no [core.InDoubtAnswer] is refused at once, with
+// awaited is set aside then, and the question asked again; one about a call
+// in doubt that is not a [core.InDoubtAnswer] is refused at once, with
 // [core.ErrUnfit]. A question that was not asked is [ErrNotAsked], with those
 // that were.
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
@@ -45,34 +44,18 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 	if err != nil {
 		return err
 	}
-	found, err := store.Load(ctx, runID)
+	found, err := load(ctx, store, runID)
 	if err != nil {
 		return err
 	}
 	rec, err := answerTo(found.Records, questionID, encoded)
 	if err != nil {
-		return err // before a run is opened in vain
+		return err
 	}
 	if err := (core.Question{ID: questionID}).Check(encoded); err != nil {
 		return err
 	}
-	inbox, _ := store.(snapshot.Inbox)
-	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{})
-	switch {
-	case err == nil:
-		found := journal.Restored()
-		return errors.Join(record(ctx, inbox, journal, rec), journal.Close(found.Status))
-	case !errors.Is(err, snapshot.ErrLocked):
-		return err
-	case inbox == nil:
-		return fmt.Errorf("%w, and %w", err, errNoInbox(store))
-	}
-	return post(ctx, store, inbox, runID, rec)
-}
-
-// errNoInbox is a store that cannot reach who has a run open.
-func errNoInbox(store snapshot.Store) error {
-	return fmt.Errorf("a %T takes no messages for it, for it is no snapshot.Inbox: %w", store, errors.ErrUnsupported)
+	return post(ctx, store, runID, rec)
 }
 
 // answerTo makes the record that answers a question, if it was asked and not
@@ -115,26 +98,26 @@ func answerRecord(at time.Time, asker core.Address, id string, encoded []byte) c
 	}
 }
 
-// post leaves the answer for whoever has the run open.
+// post leaves the answer in the inbox of the run.
 //
-// They may have recorded another and removed it from the inbox before this one
+// Another may have been recorded and removed from the inbox before this one
 // was posted, but after the run was loaded. Then it is recorded by now, so the
 // run is loaded once more: without it, this answer is the first.
-func post(ctx context.Context, store snapshot.Store, inbox snapshot.Inbox, runID string, rec core.Record) error {
+func post(ctx context.Context, store snapshot.Store, runID string, rec core.Record) error {
 	m := snapshot.Message{Record: rec}
-	if err := inbox.Post(ctx, runID, m); errors.Is(err, snapshot.ErrPosted) {
+	if err := store.Post(ctx, runID, m); errors.Is(err, snapshot.ErrPosted) {
 		return answeredBefore(rec.Name)
 	} else if err != nil {
 		return err
 	}
-	found, err := store.Load(ctx, runID)
+	found, err := load(ctx, store, runID)
 	if err != nil {
 		return fmt.Errorf("it was posted, but whether it is the first is not known: %w", err)
 	}
 	if isFirst(found.Records, &rec) {
 		return nil
 	}
-	return errors.Join(answeredBefore(rec.Name), inbox.Remove(ctx, runID, m.ID()))
+	return errors.Join(answeredBefore(rec.Name), store.Remove(ctx, runID, m.ID()))
 }
 
 // isFirst reports whether there is no other answer to the question.
@@ -142,59 +125,4 @@ func isFirst(records []core.Record, rec *core.Record) bool {
 	_, since := lastAsked(records, rec.Name)
 	first := firstAnswer(since, rec.Name)
 	return first == nil || first.Time.Equal(rec.Time) && bytes.Equal(first.Encoded(), rec.Encoded())
-}
-
-// record records the answer in a run that was opened for it, and whatever else
-// waits there. It goes through the inbox, so that it excludes those who post.
-func record(ctx context.Context, inbox snapshot.Inbox, journal snapshot.Journal, rec core.Record) error {
-	found := journal.Restored()
-	waiting := []snapshot.Message{{Record: rec}}
-	if inbox != nil {
-		err := inbox.Post(ctx, found.RunID, waiting[0])
-		if err != nil && !errors.Is(err, snapshot.ErrPosted) {
-			return err
-		}
-		if waiting, err = inbox.Messages(ctx, found.RunID); err != nil {
-			return err
-		}
-	}
-	answers, done := takenIn(found, waiting)
-	if len(answers) > 0 {
-		if err := journal.Append(answers...); err != nil {
-			return err
-		}
-		if err := journal.Sync(answers[len(answers)-1].Seq); err != nil {
-			return err
-		}
-	}
-	if inbox != nil {
-		for _, id := range done {
-			if err := inbox.Remove(ctx, found.RunID, id); err != nil {
-				return err
-			}
-		}
-	}
-	if !isFirst(found.Records, &rec) || !isFirst(answers, &rec) {
-		return answeredBefore(rec.Name)
-	}
-	return nil
-}
-
-// takenIn returns the records that the messages become in a run that is not
-// running, and the IDs of those that are done with then.
-func takenIn(found *snapshot.Snapshot, waiting []snapshot.Message) (answers []core.Record, done []string) {
-	for i := range waiting {
-		m := &waiting[i].Record
-		if m.Kind == core.KindAnswer {
-			rec, err := answerTo(found.Records, m.Name, m.Encoded())
-			if errors.Is(err, ErrNotAsked) {
-				continue
-			} else if err == nil {
-				rec.Time, rec.Seq = m.Time, uint64(len(found.Records)+len(answers))+1
-				answers = append(answers, rec)
-			}
-		}
-		done = append(done, waiting[i].ID())
-	}
-	return answers, done
 }

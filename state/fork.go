@@ -14,12 +14,12 @@ import (
 // the address first came up: the calls that had an outcome by then are kept,
 // and the calls around the address are entered again. Opened with [Open], the
 // new run makes the call at the address, and all that follows, anew. The old
-// run is never written to.
-func Fork(ctx context.Context, store snapshot.Store, runID string, address core.Address, newID string) (err error) {
+// run is never written to, and the new one is there as a whole or not at all.
+func Fork(ctx context.Context, store snapshot.Store, runID string, address core.Address, newID string) error {
 	if err := CheckRunID(newID); err != nil {
 		return err
 	}
-	old, err := store.Load(ctx, runID)
+	old, err := load(ctx, store, runID)
 	if err != nil {
 		return fmt.Errorf("state: fork run %s: %w", runID, err)
 	}
@@ -27,21 +27,29 @@ func Fork(ctx context.Context, store snapshot.Store, runID string, address core.
 	if err != nil {
 		return fmt.Errorf("state: fork run %s: %w", runID, err)
 	}
-	if _, err := store.Load(ctx, newID); !errors.Is(err, snapshot.ErrNotFound) {
-		return fmt.Errorf("state: fork run %s: there is a run %s already; name another", runID, newID)
-	}
-	journal, err := store.Open(ctx, newID, snapshot.OpenOptions{Create: true, Metadata: old.Metadata, ParentID: runID, Retry: old.Retry})
+	forked, err := (&snapshot.Snapshot{Info: snapshot.Info{
+		RunID: newID, ParentID: runID, Status: StatusInterrupted, Metadata: old.Metadata, Retry: old.Retry,
+		Generation: old.Generation, Program: old.Program, Version: old.Version,
+	}, Records: kept}).Run()
 	if err != nil {
 		return fmt.Errorf("state: fork run %s: %w", runID, err)
 	}
-	defer func() { err = errors.Join(err, journal.Close(StatusInterrupted)) }()
-	if len(kept) == 0 {
-		return nil
+	_, err = store.Create(ctx, forked)
+	if errors.Is(err, snapshot.ErrExists) {
+		return fmt.Errorf("state: fork run %s: there is a run %s already; name another: %w", runID, newID, err)
+	} else if err != nil {
+		return fmt.Errorf("state: fork run %s: %w", runID, err)
 	}
-	if err := journal.Append(kept...); err != nil {
-		return err
+	return nil
+}
+
+// load reads a run and decodes its records.
+func load(ctx context.Context, store snapshot.Reader, runID string) (*snapshot.Snapshot, error) {
+	run, err := store.Load(ctx, runID)
+	if err != nil {
+		return nil, err
 	}
-	return journal.Sync(kept[len(kept)-1].Seq)
+	return run.Snapshot()
 }
 
 // before returns the records to keep of a run that is forked at the address,

@@ -28,7 +28,18 @@ func (s *shelf) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	return s.tapes[runID].Open(ctx, runID, o)
 }
 
-func (s *shelf) Load(ctx context.Context, runID string) (*snapshot.Snapshot, error) {
+func (s *shelf) Messages(context.Context, string) ([]snapshot.Message, error) { return nil, nil }
+
+func (s *shelf) Create(_ context.Context, run *snapshot.Run) (snapshot.Info, error) {
+	if s.tapes[run.RunID] != nil {
+		return snapshot.Info{}, snapshot.ErrExists
+	}
+	created, err := run.Snapshot()
+	s.tapes[run.RunID] = &tape{records: created.Records}
+	return run.Info, err
+}
+
+func (s *shelf) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	if s.tapes[runID] == nil {
 		return nil, snapshot.ErrNotFound
 	}

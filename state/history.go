@@ -17,8 +17,8 @@ import (
 type history struct {
 	runID      string
 	generation uint64
-	restored   *snapshot.Lazy // the first of them; nil for a run that is new
-	n          int            // of those that are not restored
+	restored   *snapshot.Run // the first of them; nil for a run that is new
+	n          int           // of those that are not restored
 
 	chunks []*[chunkSize]packed
 	firsts []int // the number of records before each chunk

@@ -99,7 +99,7 @@ func (uncomparable) Error() string { return "uncomparable" }
 func TestHistoryIsWhatWasAppended(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, restored := range []int{0, 7} {
-		h := history{runID: "run", generation: 2, restored: snapshot.NewLazy(&snapshot.Snapshot{Records: make([]core.Record, restored)})}
+		h := history{runID: "run", generation: 2, restored: restoredRun(t, restored)}
 		var want []core.Record
 		add := func(rec core.Record) {
 			rec.RunID, rec.Generation, rec.Seq = "run", 2, uint64(restored+len(want))+1
@@ -129,4 +129,17 @@ func TestHistoryIsWhatWasAppended(t *testing.T) {
 			require.Equal(t, want[i], h.at(restored+i))
 		}
 	}
+}
+
+func restoredRun(t *testing.T, n int) *snapshot.Run {
+	t.Helper()
+	s := &snapshot.Snapshot{Records: make([]core.Record, n)}
+	for i := range s.Records {
+		s.Records[i].Seq = uint64(i) + 1
+	}
+	run, err := s.Run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
 }

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,34 +11,56 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// inbox is where an open run hears from outside its process.
+// inbox is where an open run receives messages from other processes.
 type inbox struct {
 	run        *run
-	store      snapshot.Inbox
 	generation uint64
 	stop       context.CancelFunc
 	wait       sync.WaitGroup
 	failing    bool
 }
 
-// listen takes in what waits for the run, and then what comes until close.
-func (r *run) listen(ctx context.Context, store snapshot.Store) {
-	in, ok := store.(snapshot.Inbox)
-	if !ok {
-		return
-	}
-	b := &inbox{run: r, store: in, generation: snapshot.RestoredLazy(r.journal).Generation}
+// listen acts on the messages that wait for the run, and then on those that
+// come until close.
+func (r *run) listen(ctx context.Context) {
+	b := &inbox{run: r, generation: r.journal.Restored().Generation}
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // which is for opening
 	r.inbox = b
 	b.takeIn(ctx)
 	b.wait.Go(func() {
-		err := in.Watch(ctx, r.settings.RunID, func() { b.takeIn(ctx) })
-		b.report(ctx, err)
+		for {
+			select {
+			case <-r.journal.Notify():
+				b.takeIn(ctx)
+			case <-r.journal.Lost():
+				r.lose()
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
 	})
 }
 
-// close stops listening. What comes later waits for the next who opens the
-// run. The close of a nil inbox does nothing.
+// lose stops a run that another process may own by now: nothing is recorded
+// any more.
+func (r *run) lose() {
+	err := fmt.Errorf("%w: %w", ErrStore, snapshot.ErrLease)
+	r.mu.Lock()
+	if r.broken == nil {
+		r.broken = err
+	}
+	r.mu.Unlock()
+	_ = r.stop(err)
+}
+
+// isLost reports whether err says that the run may belong to another process.
+func isLost(err error) bool {
+	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrUnknown) || errors.Is(err, snapshot.ErrLease)
+}
+
+// close stops listening. What comes later waits for the next opening. The
+// close of a nil inbox does nothing.
 func (b *inbox) close() {
 	if b == nil {
 		return
@@ -50,12 +73,16 @@ func (b *inbox) close() {
 // durable. One whose effect a crash has left beside it is found out by that.
 func (b *inbox) takeIn(ctx context.Context) {
 	runID := b.run.settings.RunID
-	waiting, err := b.store.Messages(ctx, runID)
+	waiting, err := b.run.stored.Messages(ctx, runID)
+	var done []string
 	for i := range waiting {
 		m := &waiting[i]
-		if b.take(m) && err == nil {
-			err = b.store.Remove(context.WithoutCancel(ctx), runID, m.ID())
+		if b.take(m) {
+			done = append(done, m.ID())
 		}
+	}
+	if len(done) > 0 {
+		err = errors.Join(err, b.run.stored.Remove(context.WithoutCancel(ctx), runID, done...))
 	}
 	b.report(ctx, err)
 }
@@ -66,7 +93,7 @@ func (b *inbox) take(m *snapshot.Message) bool {
 	if e == nil {
 		return b.run.takeAnswer(&m.Record)
 	}
-	if m.Generation == b.generation { // any other is over, and was told in vain
+	if m.Generation == b.generation { // any other is over
 		b.run.interrupt(&core.InterruptedError{Reason: core.InterruptUser, Message: e.Message, By: e.By})
 	}
 	return true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -64,8 +65,7 @@ func answer(t testing.TB, s snapshot.Store, value string) error {
 // recordedAnswers are those in the store, and waiting how many messages wait.
 func recordedAnswers(t testing.TB, s snapshot.Store) (values []string, waiting int) {
 	t.Helper()
-	found, err := s.Load(t.Context(), askedRun)
-	require.NoError(t, err)
+	found := loadRun(t, s, askedRun)
 	for i := range found.Records {
 		if r := &found.Records[i]; r.Kind == core.KindAnswer {
 			var value string
@@ -117,7 +117,7 @@ func TestAnswersThatWaitAreTakenInBeforeAnythingRuns(t *testing.T) {
 	s := paused(t)
 	owner := openRun(t, s)
 	require.NoError(t, answer(t, s, "this"))
-	after := s.AfterCrash() // the owner may have taken it in, or not
+	after := afterCrash(t, s) // the owner may have taken it in, or not
 	require.NoError(t, owner.Close())
 
 	open, err := state.Questions(t.Context(), after, askedRun)
@@ -143,11 +143,12 @@ func TestAnswerThatACrashHasLeftInTheInboxIsRecordedOnce(t *testing.T) {
 	} {
 		s := paused(t)
 		require.NoError(t, answer(t, s, "this"))
-		found, err := s.Load(t.Context(), askedRun)
-		require.NoError(t, err)
-		last := found.Records[len(found.Records)-1]
-		require.Equal(t, core.KindAnswer, last.Kind)
-		last.Seq, last.RunID = 0, ""
+		require.NoError(t, openRun(t, s).Close()) // which records it
+		found := loadRun(t, s, askedRun).Records
+		at := slices.IndexFunc(found, func(r core.Record) bool { return r.Kind == core.KindAnswer })
+		require.Positive(t, at)
+		last := found[at]
+		last.Seq, last.RunID, last.Generation = 0, "", 0
 		require.NoError(t, s.Post(t.Context(), askedRun, snapshot.Message{Record: last}))
 		again(s)
 		values, waiting := recordedAnswers(t, s)
@@ -261,4 +262,30 @@ func TestRunGoesOnWithoutAnInboxThatFails(t *testing.T) {
 	logs := kinds(st, core.KindLog)
 	require.Len(t, logs, 1, "it is told once")
 	require.ErrorContains(t, errors.New(logs[0].Message()), errDeaf.Error())
+}
+
+// loadRun reads a run with its records.
+func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
+	t.Helper()
+	run, err := s.Load(t.Context(), runID)
+	require.NoError(t, err)
+	found, err := run.Snapshot()
+	require.NoError(t, err)
+	return found
+}
+
+// afterCrash is a store as another process would find it if this one ended now.
+func afterCrash(t *testing.T, s snapshot.Store) *snapshot.MemoryStore {
+	t.Helper()
+	run, err := s.Load(t.Context(), askedRun)
+	require.NoError(t, err)
+	messages, err := s.Messages(t.Context(), askedRun)
+	require.NoError(t, err)
+	after := snapshot.NewMemoryStore()
+	_, err = after.Create(t.Context(), run)
+	require.NoError(t, err)
+	for _, m := range messages {
+		require.NoError(t, after.Post(t.Context(), askedRun, m))
+	}
+	return after
 }

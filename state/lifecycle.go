@@ -218,7 +218,7 @@ func (r *run) close() error {
 	r.awaitPublished()
 	r.mu.Unlock()
 	if r.journal != nil {
-		err = errors.Join(err, r.journal.Close(status))
+		err = errors.Join(err, r.journal.Close(context.Background(), snapshot.End{Status: status}))
 	}
 	r.closeErr = err
 	close(r.done)

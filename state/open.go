@@ -19,9 +19,8 @@ var ErrStore = errors.New("state: the run could not be stored")
 // others go on where they stopped. The run is locked until Close; while it is
 // open elsewhere, Open is snapshot.ErrLocked, or waits (see [WithWait]).
 //
-// Answers that were given meanwhile are taken in before anything runs. If the
-// store is a snapshot.Inbox, the run hears [Answer] and [Interrupt] from any
-// process until Close.
+// Answers that were posted meanwhile are recorded before anything runs. Until
+// Close, the run receives [Answer] and [Interrupt] from any process.
 //
 // What a run finished with is final: opening it again replays it.
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
@@ -29,15 +28,15 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 		return nil, err
 	}
 	if store == nil {
-		return nil, errors.New("state: Open needs a store, such as snapshot.NewFileStore(dir)")
+		return nil, errors.New("state: Open needs a store, such as filestore.New(dir)")
 	}
 	c := configure(options)
 	if err := c.check(inOpen); err != nil {
 		return nil, err
 	}
 	c.settings.RunID = runID
-	if artifacts, ok := store.(Artifacts); ok && c.artifacts == nil {
-		c.artifacts, c.settings.Artifacts = artifacts, true
+	if c.artifacts == nil {
+		c.artifacts, c.settings.Artifacts = store, true
 	}
 	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{
 		Create: true, Wait: c.wait, Metadata: c.metadata, Retry: c.retryLevels(),
@@ -48,17 +47,17 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	case err != nil:
 		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
 	}
-	found := snapshot.RestoredLazy(journal)
+	found := journal.Restored()
 	if !c.described {
 		c.metadata = found.Metadata.Clone()
 	}
 	r := prepareRun(c)
 	r.stored, r.journal, r.generation = store, journal, found.Generation
 	if err := r.restore(found); err != nil {
-		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), journal.Close(found.Status))
+		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), journal.Close(ctx, snapshot.End{Status: found.Status}))
 	}
 	r.begin()
-	r.listen(ctx, store)
+	r.listen(ctx)
 	return &ExecutionState{run: r}, nil
 }
 
@@ -67,7 +66,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 // without one is core.ErrNotRecorded. Nothing is written. A replay that ends
 // has proved that it executed nothing and waited for nothing.
 func Replay(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
-	found, err := snapshot.LoadLazy(ctx, store, runID)
+	found, err := store.Load(ctx, runID)
 	if err != nil {
 		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
 	}
@@ -76,8 +75,8 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 		return nil, err
 	}
 	c.settings.RunID = runID
-	if artifacts, ok := store.(Artifacts); ok && c.artifacts == nil {
-		c.artifacts, c.settings.Artifacts = artifacts, true
+	if c.artifacts == nil {
+		c.artifacts, c.settings.Artifacts = store, true
 	}
 	if !c.described {
 		c.metadata = found.Metadata.Clone()
@@ -92,7 +91,7 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 }
 
 // restore takes over what was recorded.
-func (r *run) restore(found *snapshot.Lazy) (err error) {
+func (r *run) restore(found *snapshot.Run) (err error) {
 	r.settings.Outputs = true
 	if found.Len() == 0 && !r.strict {
 		return nil
@@ -134,12 +133,15 @@ func (r *run) readRecords(ctx context.Context) ([]core.Record, error) {
 			return own, nil
 		}
 		found, err := restored.Snapshot()
-		return slices.Concat(found.Records, own), err
+		if err != nil {
+			return own, err
+		}
+		return slices.Concat(found.Records, own), nil
 	}
 	written := r.tail.written
 	rest := slices.Clone(r.tail.after(written))
 	r.mu.Unlock()
-	found, err := r.stored.Load(ctx, r.settings.RunID)
+	found, err := load(ctx, r.stored, r.settings.RunID)
 	if err == nil && len(found.Records) < written {
 		err = fmt.Errorf("it has %d records, of %d", len(found.Records), written)
 	}
@@ -203,7 +205,7 @@ func (r *run) durable(s *core.Scope, rec *core.Record) bool {
 
 // sync returns when everything up to seq is on the disk.
 func (r *run) sync(seq uint64) error {
-	err := r.journal.Sync(seq)
+	err := r.journal.Sync(context.Background(), seq)
 	if err == nil {
 		return nil
 	}
@@ -216,6 +218,10 @@ func (r *run) sync(seq uint64) error {
 
 // stop interrupts the run because it cannot be stored any more.
 func (r *run) stop(err error) error {
-	r.interrupt(&core.InterruptedError{Reason: core.InterruptStore, Cause: err})
+	reason := core.InterruptStore
+	if isLost(err) {
+		reason = core.InterruptLeaseLost
+	}
+	r.interrupt(&core.InterruptedError{Reason: reason, Cause: err})
 	return err
 }

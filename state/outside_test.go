@@ -2,7 +2,6 @@ package state_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -121,30 +120,6 @@ func TestAwaitAnswersEndsWithItsContextOrItsRun(t *testing.T) {
 		require.NoError(t, s.Delete(t.Context(), askedRun))
 		require.ErrorIs(t, <-returned, snapshot.ErrNotFound)
 	})
-}
-
-// plain is a store that takes no messages.
-type plain struct{ snapshot.Store }
-
-func TestStoreWithoutAnInboxSaysSo(t *testing.T) {
-	s := plain{paused(t)}
-	for _, err := range []error{
-		state.Interrupt(t.Context(), s, askedRun, "ops", "deploy"),
-		state.AwaitAnswers(t.Context(), s, askedRun),
-	} {
-		require.ErrorIs(t, err, errors.ErrUnsupported)
-		require.ErrorContains(t, err, "run run-1: a state_test.plain takes no messages for it, for it is no snapshot.Inbox")
-	}
-	owner := openRun(t, s)
-	err := answer(t, s, "this")
-	require.ErrorIs(t, err, snapshot.ErrLocked)
-	require.ErrorIs(t, err, errors.ErrUnsupported)
-	require.NoError(t, owner.Close())
-	require.NoError(t, answer(t, s, "this"), "nobody has it open")
-	require.ErrorIs(t, answer(t, s, "that"), state.ErrAnswered)
-	out, err := resume(t, s)
-	require.NoError(t, err)
-	assert.Equal(t, "this", out)
 }
 
 func TestSecondOpeningWaitsIfToldTo(t *testing.T) {

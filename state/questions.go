@@ -61,7 +61,7 @@ func (st *ExecutionState) Questions() []core.Question {
 // Questions returns what a stored run waits to be told, in the order of
 // asking. Answers that wait to be taken in count.
 func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.Question, error) {
-	found, err := store.Load(ctx, runID)
+	found, err := load(ctx, store, runID)
 	if err != nil {
 		return nil, fmt.Errorf("state: questions of run %s: %w", runID, err)
 	}
@@ -76,11 +76,10 @@ func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.
 // recorded nor waiting to be.
 func unanswered(ctx context.Context, store snapshot.Store, found *snapshot.Snapshot) ([]core.Question, error) {
 	open := openQuestions(found.Records)
-	inbox, ok := store.(snapshot.Inbox)
-	if !ok || len(open) == 0 {
-		return open, nil
+	if len(open) == 0 {
+		return nil, nil
 	}
-	waiting, err := inbox.Messages(ctx, found.RunID)
+	waiting, err := store.Messages(ctx, found.RunID)
 	if err != nil {
 		return nil, err
 	}

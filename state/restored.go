@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ import (
 // restored is what earlier generations of the run recorded, by call: what its
 // records come to, and where its outcome is.
 type restored struct {
-	found  *snapshot.Lazy
+	found  *snapshot.Run
 	calls  map[core.Address]*track
 	inside map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
 	values byPath            // by the call that wrote them
@@ -46,26 +45,14 @@ func (r *restored) diverges(a core.Address, input core.Hash) bool {
 	return t != nil && t.differs(input)
 }
 
-// records yields the records of a run, each good until the next.
-func records(found *snapshot.Lazy) iter.Seq2[*core.Record, error] {
-	return func(yield func(*core.Record, error) bool) {
-		for seq := range uint64(found.Len()) {
-			rec, err := found.Record(seq + 1)
-			if !yield(&rec, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // newRestored refuses what no run has written.
-func newRestored(found *snapshot.Lazy) (*restored, error) {
+func newRestored(found *snapshot.Run) (*restored, error) {
 	r := &restored{
 		found: found, inside: make(map[string]uint64),
 		calls: make(map[core.Address]*track, found.Len()/2), // most have two records or more
 	}
 	last := uint64(0)
-	for rec, err := range records(found) {
+	for rec, err := range found.Records() {
 		if err != nil {
 			return nil, err
 		}
@@ -77,13 +64,13 @@ func newRestored(found *snapshot.Lazy) (*restored, error) {
 		}
 		switch {
 		case rec.Kind.IsCall():
-			r.follow(rec)
+			r.follow(&rec)
 		case rec.Kind == core.KindValue || rec.Kind == core.KindStepResult:
-			r.followValue(rec)
+			r.followValue(&rec)
 		case rec.Kind == core.KindQuestion || rec.Kind == core.KindAnswer:
 			r.questions = append(r.questions, rec.Seq)
 		case rec.Kind == core.KindLog && rec.Reason == core.ReasonDivergence && rec.Detail != nil && !rec.Detail.InputHash.IsZero():
-			r.followDivergence(rec)
+			r.followDivergence(&rec)
 		}
 	}
 	r.dropReplaced()
@@ -169,7 +156,7 @@ func (t *track) again(p *core.Progress) {
 // recordsOf are the records of the call and those inside it, in order.
 func (r *restored) recordsOf(a core.Address) ([]core.Record, error) {
 	if r.all == nil {
-		for rec, err := range r.found.Heads() {
+		for rec, err := range r.found.Records() {
 			if err != nil {
 				return nil, err
 			}

@@ -75,7 +75,7 @@ func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, e
 // lastRootCall returns the latest record of the last root call, nil if there
 // was none.
 func lastRootCall(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Snapshot, *core.Record, error) {
-	found, err := store.Load(ctx, runID)
+	found, err := load(ctx, store, runID)
 	if err != nil {
 		return nil, nil, fmt.Errorf("state: run %s: %w", runID, err)
 	}

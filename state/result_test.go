@@ -61,8 +61,7 @@ func TestLargeOutputsAreArtifactsOfAStoreThatKeepsThem(t *testing.T) {
 		return out
 	}
 	first := program()
-	found, err := s.Load(t.Context(), "run-1")
-	require.NoError(t, err)
+	found := loadRun(t, s, "run-1")
 	var refs []string
 	for i := range found.Records {
 		if d := found.Records[i].Detail; d != nil && d.Artifact != "" {
@@ -82,8 +81,7 @@ func TestMetadataSurviveAResume(t *testing.T) {
 		assert.Equal(t, "nightly", st.Metadata().Pipeline)
 		require.NoError(t, st.Close())
 	}
-	found, err := s.Load(t.Context(), "run-1")
-	require.NoError(t, err)
+	found := loadRun(t, s, "run-1")
 	for _, r := range found.Records {
 		assert.Equal(t, "nightly", r.Name, "record %d of the run", r.Seq)
 	}

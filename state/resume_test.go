@@ -27,14 +27,44 @@ type tape struct {
 	mu      sync.Mutex
 	records []core.Record
 	fail    error // of Append
+
+	messages []snapshot.Message
 }
 
 func (s *tape) Open(_ context.Context, runID string, _ snapshot.OpenOptions) (snapshot.Journal, error) {
-	return &tapeJournal{s, &snapshot.Snapshot{Info: snapshot.Info{RunID: runID}, Records: slices.Clone(s.records)}}, nil
+	found, err := s.run(runID)
+	return &tapeJournal{s, found}, err
 }
 
-func (s *tape) Load(_ context.Context, runID string) (*snapshot.Snapshot, error) {
-	return &snapshot.Snapshot{Info: snapshot.Info{RunID: runID}, Records: slices.Clone(s.records)}, nil
+func (s *tape) Load(_ context.Context, runID string) (*snapshot.Run, error) { return s.run(runID) }
+
+func (s *tape) Post(_ context.Context, _ string, m snapshot.Message) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.messages, func(w snapshot.Message) bool { return w.ID() == m.ID() }) {
+		return snapshot.ErrPosted
+	}
+	s.messages = append(s.messages, m)
+	return nil
+}
+
+func (s *tape) Messages(context.Context, string) ([]snapshot.Message, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.messages), nil
+}
+
+func (s *tape) Remove(_ context.Context, _ string, ids ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.messages = slices.DeleteFunc(s.messages, func(m snapshot.Message) bool { return slices.Contains(ids, m.ID()) })
+	return nil
+}
+
+func (s *tape) run(runID string) (*snapshot.Run, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return (&snapshot.Snapshot{Info: snapshot.Info{RunID: runID}, Records: s.records}).Run()
 }
 
 // cut is a tape with the first n records.
@@ -42,12 +72,14 @@ func (s *tape) cut(n int) *tape { return &tape{records: slices.Clone(s.records[:
 
 type tapeJournal struct {
 	tape  *tape
-	found *snapshot.Snapshot
+	found *snapshot.Run
 }
 
-func (j *tapeJournal) Restored() *snapshot.Snapshot { return j.found }
-func (j *tapeJournal) Sync(uint64) error            { return nil }
-func (j *tapeJournal) Close(snapshot.Status) error  { return nil }
+func (j *tapeJournal) Restored() *snapshot.Run                   { return j.found }
+func (j *tapeJournal) Sync(context.Context, uint64) error        { return nil }
+func (j *tapeJournal) Notify() <-chan struct{}                   { return nil }
+func (j *tapeJournal) Lost() <-chan struct{}                     { return nil }
+func (j *tapeJournal) Close(context.Context, snapshot.End) error { return nil }
 
 func (j *tapeJournal) Append(records ...core.Record) error {
 	j.tape.mu.Lock()

@@ -23,14 +23,15 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
 // A run with a store keeps little of its history in memory, and reads it back.
 
-func fileStore(t *testing.T, dir string) *snapshot.FileStore {
+func fileStore(t *testing.T, dir string) *filestore.Store {
 	t.Helper()
-	s, err := snapshot.NewFileStore(dir, snapshot.WithInboxCheck(time.Hour))
+	s, err := filestore.New(dir, filestore.WithPolling(time.Hour))
 	require.NoError(t, err)
 	return s
 }
@@ -101,7 +102,7 @@ func (s *lossy) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	return lossyJournal{j, s}, err
 }
 
-func (s *lossy) Load(ctx context.Context, runID string) (*snapshot.Snapshot, error) {
+func (s *lossy) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	if s.lost != nil {
 		return nil, s.lost
 	}
@@ -148,7 +149,7 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 	s.Store = snapshot.NewMemoryStore() // with another run of that name
 	j, err := s.Store.Open(t.Context(), "run-1", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
-	defer j.Close(snapshot.StatusCompleted)
+	defer j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted})
 	_, err = st.ReadRecords(t.Context())
 	assert.ErrorContains(t, err, "it has 0 records, of 3")
 }
@@ -221,7 +222,7 @@ func TestSlowPublisherIsToldEverythingInOrderByAStoredRun(t *testing.T) {
 // framesOf are the offsets of the frames in the journal of a run, and its end.
 func framesOf(data []byte) (offsets []int) {
 	at := 0
-	for ; at < len(data); at += 8 + int(binary.BigEndian.Uint32(data[at:])) {
+	for ; at < len(data) && binary.BigEndian.Uint32(data[at:]) != 0; at += 16 + int(binary.BigEndian.Uint32(data[at+4:])) {
 		offsets = append(offsets, at)
 	}
 	return append(offsets, at)
@@ -240,7 +241,7 @@ func TestStoredRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 			want, err := newEffects().call(t, st.Context(t.Context()), program)
 			require.NoError(t, err)
 			files := os.DirFS(filepath.Join(dir, "runs", "run-1"))
-			journal, err := os.ReadFile(filepath.Join(dir, "runs", "run-1", "journal-00000001"))
+			journal, err := os.ReadFile(filepath.Join(dir, "runs", "run-1", "00000001.journal"))
 			require.NoError(t, err)
 			records := st.Records()
 
@@ -248,9 +249,8 @@ func TestStoredRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 				cut := t.TempDir()
 				left := filepath.Join(cut, "runs", "run-1")
 				require.NoError(t, os.CopyFS(left, files))
-				require.NoError(t, os.Truncate(filepath.Join(left, "journal-00000001"), int64(end)))
-				found, err := fileStore(t, cut).Load(t.Context(), "run-1")
-				require.NoError(t, err)
+				require.NoError(t, os.Truncate(filepath.Join(left, "00000001.journal"), int64(end)))
+				found := loadRun(t, fileStore(t, cut), "run-1")
 				if openStep(found.Records) {
 					continue
 				}
@@ -289,9 +289,9 @@ func (s slow) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (s
 	return slowJournal{j}, err
 }
 
-func (j slowJournal) Sync(seq uint64) error {
+func (j slowJournal) Sync(ctx context.Context, seq uint64) error {
 	<-time.After(time.Second)
-	return j.Journal.Sync(seq)
+	return j.Journal.Sync(ctx, seq)
 }
 
 func TestAttemptTakesNoTimeOfStoringTheOneBefore(t *testing.T) {

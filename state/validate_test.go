@@ -121,7 +121,7 @@ type syncJournal struct {
 	s *syncs
 }
 
-func (j *syncJournal) Sync(seq uint64) error {
+func (j *syncJournal) Sync(_ context.Context, seq uint64) error {
 	j.s.seqs = append(j.s.seqs, seq)
 	return nil
 }

@@ -52,8 +52,7 @@ func TestSnapshotsOfEveryVersionAreRead(t *testing.T) {
 func TestErrorsOfAGoldenSnapshotAreStillFound(t *testing.T) {
 	data, err := os.ReadFile("testdata/v1.snapshot")
 	require.NoError(t, err)
-	s, err := snapshot.Decode(data)
-	require.NoError(t, err)
+	s := decoded(t, data)
 	found := make(map[string]bool)
 	for _, r := range s.Records {
 		for name, is := range map[string]bool{
@@ -230,8 +229,7 @@ func sample(t *testing.T) *snapshot.Snapshot {
 // formatreader prints too.
 func exported(t *testing.T, data []byte) map[string]any {
 	t.Helper()
-	s, err := snapshot.Decode(data)
-	require.NoError(t, err)
+	s := decoded(t, data)
 	var summary struct {
 		Values      map[string]any `msgpack:"values"`
 		StepResults map[string]any `msgpack:"step_results"`
@@ -248,12 +246,12 @@ func exported(t *testing.T, data []byte) map[string]any {
 			"description": s.Metadata.Description, "pipeline": s.Metadata.Pipeline,
 			"tags": s.Metadata.Tags, "custom": s.Metadata.Custom,
 		},
-		"created": nanoseconds(s.Created), "updated": nanoseconds(s.Updated),
+		"created_at": nanoseconds(s.Created), "updated_at": nanoseconds(s.Updated),
+		"due_at": nanoseconds(s.Due), "expires_at": nanoseconds(s.Expires),
+		"owner": s.Owner, "program": s.Program, "program_version": s.Version,
+		"priority": s.Priority, "restarts": s.Restarts, "pinned": s.Pinned, "retry": exportedRetry(s.Retry),
 		"generation": s.Generation, "last_seq": s.LastSeq,
 		"values": summary.Values, "step_results": summary.StepResults, "artifacts": summary.Artifacts,
-	}
-	if s.Retry != nil { // added since the first snapshots
-		header["retry"] = exportedRetry(s.Retry)
 	}
 	return map[string]any{"header": header, "records": records}
 }
@@ -377,4 +375,13 @@ func portable(v any) any {
 		return m
 	}
 	return v
+}
+
+func decoded(t *testing.T, data []byte) *snapshot.Snapshot {
+	t.Helper()
+	run, err := snapshot.Decode(data)
+	require.NoError(t, err)
+	s, err := run.Snapshot()
+	require.NoError(t, err)
+	return s
 }

@@ -208,8 +208,7 @@ func TestCallInDoubtCompletesWithTheOutputOfTheAnswer(t *testing.T) {
 				require.NoError(t, again())
 				assert.Equal(t, receipt{ID: 7}, got)
 			}
-			loaded, err := s.Load(t.Context(), runID)
-			require.NoError(t, err)
+			loaded := loadRun(t, s, runID)
 			told := false
 			for _, r := range loaded.Records {
 				told = told || r.Status == core.StatusCompleted && r.Message() == "as answered to a/pay?in-doubt1"
@@ -395,4 +394,14 @@ func TestUnknownPolicyForDoubtIsRefused(t *testing.T) {
 	defer st.Close()
 	_, err = core.Step(st.Context(t.Context()), "s", succeed, nil)
 	require.ErrorContains(t, err, `step "s": an option is nil`)
+}
+
+// loadRun reads a run with its records.
+func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
+	t.Helper()
+	run, err := s.Load(t.Context(), runID)
+	require.NoError(t, err)
+	found, err := run.Snapshot()
+	require.NoError(t, err)
+	return found
 }

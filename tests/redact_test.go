@@ -116,8 +116,7 @@ func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
 	}
 	assert.Contains(t, wire.String(), `"detail":"{\"number\":\"****\"`)
 	assert.Contains(t, wire.String(), `"input":"{\"number\":\"****\"`)
-	loaded, err := s.Load(t.Context(), runID)
-	require.NoError(t, err)
+	loaded := loadRun(t, s, runID)
 	data, err := loaded.Encode()
 	require.NoError(t, err)
 	assert.Contains(t, string(data), secret)

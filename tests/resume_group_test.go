@@ -228,8 +228,7 @@ func TestStoppedBranchOfAFailedGroupMakesNoNewCall(t *testing.T) {
 // onlyThese has the run with the records that keep wants.
 func onlyThese(t *testing.T, s snapshot.Store, keep func(core.Record) bool) snapshot.Store {
 	t.Helper()
-	loaded, err := s.Load(t.Context(), runID)
-	require.NoError(t, err)
+	loaded := loadRun(t, s, runID)
 	left := snapshot.NewMemoryStore()
 	journal, err := left.Open(t.Context(), runID, snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
@@ -242,14 +241,13 @@ func onlyThese(t *testing.T, s snapshot.Store, keep func(core.Record) bool) snap
 		r.Seq = n
 		require.NoError(t, journal.Append(r))
 	}
-	require.NoError(t, journal.Close(snapshot.StatusInterrupted))
+	require.NoError(t, journal.Close(t.Context(), snapshot.End{Status: snapshot.StatusInterrupted}))
 	return left
 }
 
 func statusOf(t *testing.T, s snapshot.Store) state.Status {
 	t.Helper()
-	loaded, err := s.Load(t.Context(), runID)
-	require.NoError(t, err)
+	loaded := loadRun(t, s, runID)
 	return loaded.Status
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -70,8 +71,7 @@ func run(t *testing.T, s snapshot.Store, p program, options ...state.Option) (st
 // is not kept, would have left it.
 func killed(t *testing.T, s snapshot.Store, keep func(core.Record) bool) snapshot.Store {
 	t.Helper()
-	loaded, err := s.Load(t.Context(), runID)
-	require.NoError(t, err)
+	loaded := loadRun(t, s, runID)
 	left := snapshot.NewMemoryStore()
 	journal, err := left.Open(t.Context(), runID, snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func killed(t *testing.T, s snapshot.Store, keep func(core.Record) bool) snapsho
 		}
 		require.NoError(t, journal.Append(r))
 	}
-	require.NoError(t, journal.Close(snapshot.StatusInterrupted))
+	require.NoError(t, journal.Close(t.Context(), snapshot.End{Status: snapshot.StatusInterrupted}))
 	return left
 }
 
@@ -350,10 +350,10 @@ func TestRunOpenedForNothingKeepsItsStatus(t *testing.T) {
 		nothing := func(context.Context) (string, error) { return "", nil }
 		for _, p := range []program{func(ctx context.Context) (string, error) { return execute(ctx, toolOf("t", tryOnce, h)) }, nothing} {
 			run(t, s, p)
-			list, err := s.List(t.Context(), snapshot.Filter{})
+			page, err := s.List(t.Context(), snapshot.Filter{})
 			require.NoError(t, err)
-			require.Len(t, list, 1)
-			assert.Equal(t, want, list[0].Status)
+			require.Len(t, page.Runs, 1)
+			assert.Equal(t, want, page.Runs[0].Status)
 		}
 	}
 }
@@ -527,7 +527,7 @@ type nosyError struct{ st *state.ExecutionState }
 func (e nosyError) Error() string { return fmt.Sprint("failed, records: ", e.st.Stats().Records) }
 
 func TestErrorAndPublisherMayUseTheirRun(t *testing.T) {
-	files, err := snapshot.NewFileStore(t.TempDir())
+	files, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
 	for _, s := range []snapshot.Store{snapshot.NewMemoryStore(), files} {
 		var st *state.ExecutionState
@@ -570,7 +570,7 @@ func (s onFire) Open(ctx context.Context, id string, o snapshot.OpenOptions) (sn
 	return journalOnFire{j, s.syncs}, err
 }
 
-func (j journalOnFire) Sync(uint64) error {
+func (j journalOnFire) Sync(context.Context, uint64) error {
 	j.syncs.Done()
 	j.syncs.Wait()
 	return errors.New("disk on fire")

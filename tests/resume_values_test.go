@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -165,8 +166,7 @@ func TestValueOfAPreconditionIsGoneWithItsCall(t *testing.T) {
 				got, err := run(t, s, p)
 				require.NoError(t, err)
 				assert.Empty(t, got, "nobody else sees it")
-				loaded, err := s.Load(t.Context(), runID)
-				require.NoError(t, err)
+				loaded := loadRun(t, s, runID)
 				data, err := loaded.Encode()
 				require.NoError(t, err)
 				assert.Empty(t, exported(t, data)["header"].(map[string]any)["values"])
@@ -199,28 +199,28 @@ func TestValuesOfBranchesAreResumedInTheirRecordedOrder(t *testing.T) {
 
 // artifacts counts what is written, and may refuse to read.
 type artifacts struct {
-	*snapshot.FileStore
+	*filestore.Store
 	puts int
 	get  func(context.Context) error
 }
 
 func newArtifacts(t *testing.T) *artifacts {
 	t.Helper()
-	s, err := snapshot.NewFileStore(t.TempDir())
+	s, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
-	return &artifacts{FileStore: s, get: func(context.Context) error { return nil }}
+	return &artifacts{Store: s, get: func(context.Context) error { return nil }}
 }
 
 func (a *artifacts) Put(ctx context.Context, data []byte) (string, error) {
 	a.puts++
-	return a.FileStore.Put(ctx, data)
+	return a.Store.Put(ctx, data)
 }
 
 func (a *artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 	if err := a.get(ctx); err != nil {
 		return nil, err
 	}
-	return a.FileStore.Get(ctx, ref)
+	return a.Store.Get(ctx, ref)
 }
 
 // readingBig calls a tool with an output that is an artifact, and is

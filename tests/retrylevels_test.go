@@ -10,17 +10,17 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
 func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
-	s, err := snapshot.NewFileStore(t.TempDir())
+	s, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
 	p := func(ctx context.Context) (string, error) { return execute(ctx, toolOf("t", tryOnce, succeed)) }
 	levels := func() snapshot.RetryLevels {
 		t.Helper()
-		loaded, err := s.Load(t.Context(), runID)
-		require.NoError(t, err)
+		loaded := loadRun(t, s, runID)
 		data, err := loaded.Encode()
 		require.NoError(t, err)
 		again, err := snapshot.Decode(data)
@@ -40,8 +40,7 @@ func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
 	at, err := core.ParseAddress("t")
 	require.NoError(t, err)
 	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
-	fork, err := s.Load(t.Context(), "fork")
-	require.NoError(t, err)
+	fork := loadRun(t, s, "fork")
 	assert.Equal(t, got, fork.Retry)
 
 	run(t, s, p)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -40,7 +41,7 @@ func contents(t *testing.T, dir string) map[string]string {
 
 func TestForkLeavesTheFilesOfTheOldRunAsTheyWere(t *testing.T) {
 	dir := t.TempDir()
-	s, err := snapshot.NewFileStore(dir)
+	s, err := filestore.New(dir)
 	require.NoError(t, err)
 	ran := 0
 	agent := agentOf(tryOnce, func(ctx context.Context) (string, error) {
@@ -65,7 +66,7 @@ func TestForkLeavesTheFilesOfTheOldRunAsTheyWere(t *testing.T) {
 }
 
 func TestRunWhoseContextWasCancelledGoesOn(t *testing.T) {
-	s, err := snapshot.NewFileStore(t.TempDir())
+	s, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ran := 0
@@ -106,15 +107,15 @@ func (s unsyncing) Open(ctx context.Context, id string, o snapshot.OpenOptions) 
 
 var errIO = errors.New("input/output error")
 
-func (j unsyncingJournal) Sync(seq uint64) error {
+func (j unsyncingJournal) Sync(ctx context.Context, seq uint64) error {
 	if j.broken.Load() {
 		return errIO
 	}
-	return j.Journal.Sync(seq)
+	return j.Journal.Sync(ctx, seq)
 }
 
 func TestOutcomeThatIsNotSyncedStopsTheRunAndWhatCameBeforeStays(t *testing.T) {
-	files, err := snapshot.NewFileStore(t.TempDir())
+	files, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
 	s := unsyncing{files, new(atomic.Bool)}
 	ran := make(map[string]int)

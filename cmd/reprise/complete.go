@@ -34,8 +34,8 @@ func (a *app) runIDs(ctx context.Context, args []string, begun string) []string 
 		return nil
 	}
 	var ids []string
-	for i := range infos {
-		if in := &infos[i]; strings.HasPrefix(in.RunID, begun) && !slices.Contains(args, in.RunID) {
+	for i := range infos.Runs {
+		if in := &infos.Runs[i]; strings.HasPrefix(in.RunID, begun) && !slices.Contains(args, in.RunID) {
 			ids = append(ids, cobra.CompletionWithDesc(in.RunID, string(in.Status)))
 		}
 	}

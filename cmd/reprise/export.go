@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -28,13 +30,13 @@ func (a *app) exportCommand() *cobra.Command {
 		GroupID: groupLook,
 		Short:   "Write a run for other programs",
 		Long: "Write a run for other programs: its records as lines of JSON (jsonl), or all of\n" +
-			"it as one document (json, and msgpack, which snapshot.Decode reads). In JSON,\n" +
+			"it as one document (json, and msgpack, which import takes in). In JSON,\n" +
 			"inputs and outputs are previews of at most 500 characters; msgpack has all of\n" +
 			"them but artifacts. Texts are as they were recorded, also those that the program\n" +
 			"redacts where it shows them itself; --redact is for them.",
 		Example: "  reprise export weather-42 | jq 'select(.execution_status == \"failed\")'\n" +
 			"  reprise export weather-42 --format json -o weather-42.json\n" +
-			"  reprise export weather-42 --format msgpack -o weather-42.snapshot",
+			"  reprise export weather-42 --format msgpack -o weather-42.run",
 		Args: exactly("RUN"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch format {
@@ -65,12 +67,36 @@ func (a *app) export(ctx context.Context, found *snapshot.Snapshot, format, file
 	if file == "" || file == "-" {
 		return writeRun(ctx, a.out, found, format)
 	}
-	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return exportTo(ctx, file, found, format) // a pipe or a device
+	}
+	// The file is replaced when the new one is whole.
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
 	if err != nil {
 		return err
 	}
+	err = exportInto(ctx, f, found, format)
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+func exportTo(ctx context.Context, file string, found *snapshot.Snapshot, format string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	return exportInto(ctx, f, found, format)
+}
+
+// exportInto writes and closes a file.
+func exportInto(ctx context.Context, f *os.File, found *snapshot.Snapshot, format string) error {
 	w := bufio.NewWriter(f)
-	err = writeRun(ctx, w, found, format)
+	err := writeRun(ctx, w, found, format)
 	if err == nil {
 		err = w.Flush()
 	}

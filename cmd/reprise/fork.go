@@ -47,10 +47,9 @@ func (a *app) fork(ctx context.Context, runID, path, newID string) error {
 	if addresses := addressesOf(found); !slices.Contains(addresses, address.String()) {
 		return a.noCall(runID, address, addresses)
 	}
-	if _, err := store.Load(ctx, newID); !errors.Is(err, snapshot.ErrNotFound) {
+	if err := state.Fork(ctx, store, runID, address, newID); errors.Is(err, snapshot.ErrExists) {
 		return fmt.Errorf("there is a run %s already; name another", newID)
-	}
-	if err := state.Fork(ctx, store, runID, address, newID); err != nil {
+	} else if err != nil {
 		return a.explain(runID, err)
 	}
 	forked, err := store.Load(ctx, newID)
@@ -61,7 +60,7 @@ func (a *app) fork(ctx context.Context, runID, path, newID string) error {
 		return a.writeJSON(forked.Info)
 	}
 	a.printf("run %s begins before %s of run %s, with %s; open it to go on\n",
-		newID, printable(address.String()), runID, plural(len(forked.Records), "record"))
+		newID, printable(address.String()), runID, plural(forked.Len(), "record"))
 	return nil
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
 func (a *app) gcCommand() *cobra.Command {
@@ -45,7 +45,7 @@ func (a *app) gcCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) gc(ctx context.Context, store *snapshot.FileStore, grace time.Duration) error {
+func (a *app) gc(ctx context.Context, store *filestore.Store, grace time.Duration) error {
 	removed, err := store.GC(ctx, grace)
 	switch {
 	case err != nil:
@@ -58,7 +58,7 @@ func (a *app) gc(ctx context.Context, store *snapshot.FileStore, grace time.Dura
 }
 
 // garbage lists what gc would remove.
-func (a *app) garbage(ctx context.Context, store *snapshot.FileStore, grace time.Duration) error {
+func (a *app) garbage(ctx context.Context, store *filestore.Store, grace time.Duration) error {
 	references, err := store.Garbage(ctx, grace)
 	switch {
 	case err != nil:

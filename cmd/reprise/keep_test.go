@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,7 +39,7 @@ func TestVerifyFindsDamageAndRepairSavesTheRest(t *testing.T) {
 	damage(t, dir, weather(t, dir, "oslo", false, snapshot.Metadata{}))
 	got := call(t, dir, "verify")
 	got.stderrIs(t, exitFailure, "reprise: 1 of 2 runs damaged or unreadable; `reprise repair RUN` saves what can be read of a damaged run\n")
-	assert.Regexp(t, `(?m)^BAD      oslo: run oslo is damaged: snapshot, byte \d+, after record \d+: .+$`, got.stdout)
+	assert.Regexp(t, `(?m)^BAD      oslo: run oslo is damaged: 00000001.snapshot, byte \d+, after record \d+: .+$`, got.stdout)
 	assert.Contains(t, got.stdout, "ok       good")
 
 	var verdicts []verdict
@@ -106,11 +104,11 @@ func TestVerifyFindsArtifactsThatAreGoneOrOther(t *testing.T) {
 func TestVerifyFindsInputsThatAreNotThoseOfTheirHash(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
-	found, err := newStore(t, dir).Load(t.Context(), "oslo")
-	require.NoError(t, err)
+	found := loadRun(t, dir, "oslo")
 	changed := -1
 	for i := range found.Records {
 		if d := found.Records[i].Detail; d != nil && len(d.Input) > 0 {
+			var err error
 			d.Input, err = core.Encode("Paris")
 			require.NoError(t, err)
 			changed = i + 1
@@ -120,7 +118,7 @@ func TestVerifyFindsInputsThatAreNotThoseOfTheirHash(t *testing.T) {
 	journal, err := newStore(t, dir).Open(t.Context(), "paris", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	require.NoError(t, journal.Append(found.Records...))
-	require.NoError(t, journal.Close(snapshot.StatusCompleted))
+	require.NoError(t, journal.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 	got := call(t, dir, "verify")
 	assert.Equal(t, exitFailure, got.code)
 	assert.Contains(t, got.stdout, fmt.Sprintf("BAD      paris: record %d, agent: the input is not the one that its hash was made of\n", changed))
@@ -157,7 +155,7 @@ func TestRunOfANewerVersionIsToldAsSuch(t *testing.T) {
 	require.NoError(t, err)
 	fromTheFuture(t, data)
 	require.NoError(t, os.WriteFile(name, data, 0o600))
-	const want = "run oslo: snapshot: it has format 99, and this version of Reprise reads up to 1: use a newer one"
+	const want = "run oslo: 00000001.snapshot: snapshot: not a format that this version reads: the document has version 99 and this version of Reprise reads up to version 1; use a newer Reprise"
 	for _, args := range [][]string{{"show", "oslo"}, {"repair", "oslo"}, {"questions", "oslo"}} {
 		got := call(t, dir, args...)
 		assert.Equal(t, exitFailure, got.code)
@@ -167,19 +165,13 @@ func TestRunOfANewerVersionIsToldAsSuch(t *testing.T) {
 	assert.Contains(t, call(t, dir, "show", "oslo", "--json").stderr, `"code":"format"`)
 }
 
-// fromTheFuture makes the first frame of a file, which docs/format.md
-// describes, one of version 99.
+// fromTheFuture makes a document, which docs/format.md describes, one of
+// version 99.
 func fromTheFuture(t *testing.T, data []byte) {
 	t.Helper()
-	payload := data[8 : 8+binary.BigEndian.Uint32(data)]
-	at := bytes.Index(payload, []byte("\xa6format\x01"))
+	at := bytes.Index(data, []byte("\xa7version\x01"))
 	require.Positive(t, at)
-	payload[at+len("\xa6format")] = 99
-	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	sum.Write(binary.BigEndian.AppendUint64(nil, 0)) // its place in the file
-	sum.Write(data[:4])
-	sum.Write(payload)
-	binary.BigEndian.PutUint32(data[4:], sum.Sum32())
+	data[at+len("\xa7version")] = 99
 }
 
 func TestRunInTheDirectoryOfAnotherIsNotToldToBeRepaired(t *testing.T) {
@@ -187,6 +179,16 @@ func TestRunInTheDirectoryOfAnotherIsNotToldToBeRepaired(t *testing.T) {
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "runs", "paris"), os.DirFS(filepath.Join(dir, "runs", "oslo"))))
 	for _, name := range []string{"show", "repair"} {
-		call(t, dir, name, "paris").failed(t, exitFailure, "run paris: snapshot is of run oslo: put it where that run is, or delete this one")
+		call(t, dir, name, "paris").failed(t, exitFailure, "run paris: 00000001.snapshot is of run oslo: put it where that run is, or delete this one")
 	}
+}
+
+// loadRun reads a run with its records.
+func loadRun(t testing.TB, dir, runID string) *snapshot.Snapshot {
+	t.Helper()
+	run, err := newStore(t, dir).Load(t.Context(), runID)
+	require.NoError(t, err)
+	found, err := run.Snapshot()
+	require.NoError(t, err)
+	return found
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -136,9 +137,9 @@ func refund(t testing.TB, dir, runID string) (approved bool, err error) {
 	return d.Event().Execute(st.Context(t.Context()), 5)
 }
 
-func newStore(t testing.TB, dir string) *snapshot.FileStore {
+func newStore(t testing.TB, dir string) *filestore.Store {
 	t.Helper()
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	require.NoError(t, err)
 	return store
 }
@@ -156,10 +157,10 @@ func damage(t testing.TB, dir, runID string) {
 // newest is the journal of a run, or its snapshot where that has all of it.
 func newest(t testing.TB, dir, runID string) string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "runs", runID, "journal-*"))
+	names, err := filepath.Glob(filepath.Join(dir, "runs", runID, "*.journal"))
 	require.NoError(t, err)
 	if len(names) == 0 {
-		return filepath.Join(dir, "runs", runID, "snapshot")
+		return filepath.Join(dir, "runs", runID, "00000001.snapshot")
 	}
 	return names[len(names)-1]
 }

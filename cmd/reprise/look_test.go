@@ -83,18 +83,18 @@ func TestUnreadableRunsAreListedAsSuch(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "good", false, snapshot.Metadata{})
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "bad"), 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "bad", "snapshot"), []byte("hello"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "bad", "00000001.snapshot"), []byte("hello"), 0o600))
 	got := call(t, dir, "runs")
 	assert.Equal(t, exitFailure, got.code)
 	assert.Contains(t, got.stdout, "unreadable")
 	assert.Contains(t, got.stdout, "good")
 	assert.Equal(t, "1 run cannot be read; `reprise verify` says why\n", got.stderr)
 
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "worse", "snapshot"), 0o700))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "worse", "00000001.snapshot"), 0o700))
 	got = call(t, dir, "runs")
 	assert.Equal(t, exitFailure, got.code)
 	assert.Regexp(t, `(?m)^worse +unreadable`, got.stdout)
-	assert.Regexp(t, "^reprise: run worse: read run worse: .*is a directory; a file belongs there: put the directory elsewhere\n2 runs cannot be read; `reprise verify` says why\n$", got.stderr)
+	assert.Regexp(t, "^reprise: run worse: read run worse: .*it is not a file; a file belongs there\n2 runs cannot be read; `reprise verify` says why\n$", got.stderr)
 	inJSON := call(t, dir, "runs", "--json")
 	assert.Equal(t, exitFailure, inJSON.code)
 	assert.Empty(t, inJSON.stderr)
@@ -166,8 +166,7 @@ func TestDiffTellsWhatIsNotTheSame(t *testing.T) {
 func TestExportWritesWhatOthersRead(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
-	found, err := newStore(t, dir).Load(t.Context(), "oslo")
-	require.NoError(t, err)
+	found := loadRun(t, dir, "oslo")
 
 	lines := strings.Split(strings.TrimSpace(call(t, dir, "export", "oslo").text(t)), "\n")
 	require.Len(t, lines, len(found.Records))
@@ -190,7 +189,7 @@ func TestExportWritesWhatOthersRead(t *testing.T) {
 	again, err := snapshot.Decode([]byte(call(t, dir, "export", "oslo", "--format", "msgpack").text(t)))
 	require.NoError(t, err)
 	assert.Equal(t, found.Info, again.Info)
-	assert.Len(t, again.Records, len(found.Records))
+	assert.Equal(t, len(found.Records), again.Len())
 
 	call(t, dir, "export", "oslo", "--format", "xml").failed(t, exitUsage, `--format "xml": allowed are jsonl, json and msgpack`)
 }

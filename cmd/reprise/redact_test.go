@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
 // secretive makes a run that has a secret in every text.
 func secretive(t *testing.T, dir string) {
 	t.Helper()
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	require.NoError(t, err)
 	st, err := state.Open(t.Context(), store, "r", state.WithPayloads(),
 		state.WithMetadata(state.Metadata{Description: "for tok_4242"}))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,13 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// repaired is a snapshot.RepairReport in JSON.
+// repaired is a filestore.RepairReport in JSON.
 type repaired struct {
 	RunID   string   `json:"run_id"`
 	Damaged bool     `json:"damaged"`
-	Kept    int      `json:"kept"`
+	Kept    uint64   `json:"kept"`
 	Lost    uint64   `json:"lost"`
 	Damage  string   `json:"damage,omitempty"`
 	Files   []string `json:"damaged_files,omitempty"`
@@ -24,43 +26,43 @@ func (a *app) repairCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "repair RUN",
 		GroupID: groupKeep,
-		Short:   "Save what can be read of a damaged run",
-		Long: "Save what can be read of a damaged run: the records that are whole become the\n" +
-			"run. The damaged files stay in the directory of the run, as *.damaged. A run that\n" +
-			"is whole stays as it is.\n\n" +
-			"A run that lost records is no longer completed, unless the record is left with\n" +
-			"which it ended. What lost its outcome runs again when it is resumed, also what was\n" +
-			"to happen only once. The command warns of that, and exits with 1.",
+		Short:   "Make a damaged run one that can be opened",
+		Long: "Make a damaged run one that can be opened: it keeps the records before the first\n" +
+			"damage, which is a state that the run was in. The damaged files stay in the\n" +
+			"directory of the run, as *.damaged. A run that is whole stays as it is.\n\n" +
+			"Calls whose outcomes come after the damage run again when the run is resumed, also\n" +
+			"those that were to happen only once. The command warns of that, and exits with 1.",
 		Example: "  reprise verify weather-42\n" +
 			"  reprise repair weather-42",
 		Args: exactly("RUN"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.repair(args[0])
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.repair(cmd.Context(), args[0])
 		},
 		ValidArgsFunction: a.completeRuns(1),
 	}
 }
 
-func (a *app) repair(runID string) error {
+func (a *app) repair(ctx context.Context, runID string) error {
 	if err := checkRunID(runID); err != nil {
 		return err
 	}
-	if _, err := a.store(); err != nil {
+	store, err := a.store()
+	if err != nil {
 		return err
 	}
-	report, err := snapshot.Repair(a.dir, runID)
+	report, err := store.Repair(ctx, runID)
 	if errors.Is(err, snapshot.ErrCorrupt) {
-		return err // and advice to repair it would be of no use
+		return err // to repair it is what was tried
 	} else if err != nil {
 		return a.explain(runID, err)
 	}
-	if err := a.repaired(&report); err != nil || report.Lost == 0 {
+	if err := a.repaired(&report); err != nil || report.IsWhole {
 		return err
 	}
 	return &lostError{report.RunID, report.Lost, a.dir, a.command}
 }
 
-func (a *app) repaired(report *snapshot.RepairReport) error {
+func (a *app) repaired(report *filestore.RepairReport) error {
 	if a.json {
 		out := repaired{RunID: report.RunID, Kept: report.Kept, Lost: report.Lost, Files: report.Damaged}
 		if report.Damage != nil {
@@ -69,12 +71,14 @@ func (a *app) repaired(report *snapshot.RepairReport) error {
 		return a.writeJSON(out)
 	}
 	if report.Damage == nil {
-		a.printf("run %s is whole (%s); nothing was done\n", report.RunID, plural(report.Kept, "record"))
+		a.printf("run %s is whole (%s); nothing was done\n", report.RunID, plural(int(report.Kept), "record"))
 		return nil
 	}
 	a.printf("%s\n", printable(message(report.Damage)))
-	a.printf("repaired: %s kept, %d known to be lost\n", plural(report.Kept, "record"), report.Lost)
-	a.printf("the damaged files are in %s/%s: %s\n", a.runsDir(), report.RunID, strings.Join(report.Damaged, ", "))
+	a.printf("repaired: %s kept, %d known to be lost\n", plural(int(report.Kept), "record"), report.Lost)
+	if len(report.Damaged) > 0 {
+		a.printf("the damaged files are in the directory of the run: %s\n", strings.Join(report.Damaged, ", "))
+	}
 	return nil
 }
 
@@ -86,7 +90,11 @@ type lostError struct {
 }
 
 func (e *lostError) Error() string {
+	lost := "records, how many is not known"
+	if e.n > 0 {
+		lost = plural(int(e.n), "record")
+	}
 	return fmt.Sprintf("WARNING: run %s lost %s: calls whose outcomes were lost are made again when it is opened, also those that must happen only once; "+
 		"before you open it, see with `%s show %s` and in %s/artifacts what is left of them, or leave it as it is and go on in a fork from a call before the loss, with `%s fork`",
-		e.runID, plural(e.n, "record"), e.command, e.runID, e.dir, e.command)
+		e.runID, lost, e.command, e.runID, e.dir, e.command)
 }

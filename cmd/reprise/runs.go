@@ -100,12 +100,17 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 	if err != nil {
 		return err
 	}
-	infos, err := store.List(cmd.Context(), filter)
+	page, err := store.List(cmd.Context(), filter)
 	if err != nil {
 		return err
 	}
-	unreadable := 0
+	infos, unreadable := page.Runs, 0
 	for i := range infos {
+		if infos[i].Open { // its records go on since they were counted
+			if info, err := store.Info(cmd.Context(), infos[i].RunID); err == nil {
+				infos[i] = info
+			}
+		}
 		if infos[i].Created.IsZero() { // every run that can be read has a beginning
 			infos[i].Status = statusUnreadable
 			unreadable++

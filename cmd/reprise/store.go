@@ -9,17 +9,18 @@ import (
 	"path/filepath"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
 func (a *app) runsDir() string { return filepath.Join(a.dir, "runs") }
 
 // store opens the store in the directory. It never makes one: a directory
 // that is not there is mistyped.
-func (a *app) store() (*snapshot.FileStore, error) {
+func (a *app) store() (*filestore.Store, error) {
 	if a.dir == "" {
-		return nil, usagef("--dir is empty; name the directory that the program gave to snapshot.NewFileStore")
+		return nil, usagef("--dir is empty; name the directory that the program gave to filestore.New")
 	}
-	const which = "name the directory that the program gave to snapshot.NewFileStore, with --dir or REPRISE_DIR"
+	const which = "name the directory that the program gave to filestore.New, with --dir or REPRISE_DIR"
 	stat, err := os.Stat(a.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -34,7 +35,7 @@ func (a *app) store() (*snapshot.FileStore, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	return snapshot.NewFileStore(a.dir, snapshot.WithWarnings(func(runID string, err error) {
+	return filestore.New(a.dir, filestore.WithWarnings(func(runID string, err error) {
 		if !a.json {
 			fmt.Fprintf(a.stderr, "reprise: run %s: %s\n", runID, printable(message(err)))
 		}
@@ -50,7 +51,7 @@ func checkRunID(runID string) error {
 }
 
 // load reads a run.
-func (a *app) load(ctx context.Context, runID string) (*snapshot.FileStore, *snapshot.Snapshot, error) {
+func (a *app) load(ctx context.Context, runID string) (*filestore.Store, *snapshot.Snapshot, error) {
 	if err := checkRunID(runID); err != nil {
 		return nil, nil, err
 	}
@@ -58,7 +59,11 @@ func (a *app) load(ctx context.Context, runID string) (*snapshot.FileStore, *sna
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := store.Load(ctx, runID)
+	run, err := store.Load(ctx, runID)
+	if err != nil {
+		return nil, nil, a.explain(runID, err)
+	}
+	found, err := run.Snapshot()
 	if err != nil {
 		return nil, nil, a.explain(runID, err)
 	}

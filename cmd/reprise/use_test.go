@@ -44,14 +44,14 @@ func TestEveryCommandRefusesWhatIsNoRunID(t *testing.T) {
 		for _, id := range []string{"../etc", "a/b", ".", "..", `a\b`, "a\x00b", strings.Repeat("x", 100_000)} {
 			got := call(t, dir, strings.Fields(strings.ReplaceAll(line, "%", id))...)
 			assert.Equal(t, exitUsage, got.code, line)
-			assert.Contains(t, got.stderr, "allowed are 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot", line)
+			assert.Contains(t, got.stderr, "want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot", line)
 			assert.Less(t, len(got.stderr), 500, line)
 		}
 	}
 }
 
 func TestEveryCommandNeedsTheDirectoryOfAStore(t *testing.T) {
-	const which = "; name the directory that the program gave to snapshot.NewFileStore, with --dir or REPRISE_DIR"
+	const which = "; name the directory that the program gave to filestore.New, with --dir or REPRISE_DIR"
 	lines := append([]string{"runs", "verify", "gc"}, everyCommand...)
 	empty := t.TempDir()
 	missing := filepath.Join(empty, "missing")
@@ -66,7 +66,7 @@ func TestEveryCommandNeedsTheDirectoryOfAStore(t *testing.T) {
 	entries, err := os.ReadDir(empty)
 	require.NoError(t, err)
 	assert.Empty(t, entries, "nothing is made")
-	call(t, "", "runs", "--dir=").failed(t, exitUsage, "--dir is empty; name the directory that the program gave to snapshot.NewFileStore")
+	call(t, "", "runs", "--dir=").failed(t, exitUsage, "--dir is empty; name the directory that the program gave to filestore.New")
 }
 
 func TestFlagOutranksTheEnvironment(t *testing.T) {
@@ -196,7 +196,7 @@ func TestShellsCompleteRunsAddressesAndQuestions(t *testing.T) {
 		{"runs --status %", "running|paused|interrupted|completed|failed"},
 		{"export oslo --format %", "jsonl|json|msgpack"},
 		{"--dir /nowhere show %", ""},
-		{"help re%", "repair\tSave what can be read of a damaged run"},
+		{"help re%", "repair\tMake a damaged run one that can be opened"},
 	} {
 		args := append([]string{"__complete"}, strings.Fields(c.line)...)
 		args[len(args)-1] = strings.TrimSuffix(args[len(args)-1], "%")

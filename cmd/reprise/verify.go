@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -35,6 +36,7 @@ type verdict struct {
 	OK        bool     `json:"ok"`
 	Records   int      `json:"records"`
 	Artifacts int      `json:"artifacts"`
+	Torn      string   `json:"torn,omitempty"` // an end that a crash left, which is not a problem
 	Problems  []string `json:"problems,omitempty"`
 }
 
@@ -49,12 +51,12 @@ func (a *app) verify(ctx context.Context, runIDs []string) error {
 		return err
 	}
 	if len(runIDs) == 0 {
-		infos, err := store.List(ctx, snapshot.Filter{})
+		page, err := store.List(ctx, snapshot.Filter{})
 		if err != nil {
 			return err
 		}
-		for i := range infos {
-			runIDs = append(runIDs, infos[i].RunID)
+		for i := range page.Runs {
+			runIDs = append(runIDs, page.Runs[i].RunID)
 		}
 	}
 	check := &checker{store: store, artifacts: make(map[string]error)}
@@ -91,6 +93,9 @@ func (a *app) tell(v verdict) {
 	if v.OK {
 		a.printf("ok       %s (%s, %s)\n", v.RunID, plural(v.Records, "record"), plural(v.Artifacts, "artifact"))
 	}
+	if v.Torn != "" {
+		a.printf("torn     %s: %s; the next opening cuts them off\n", v.RunID, v.Torn)
+	}
 	for _, problem := range v.Problems {
 		a.printf("BAD      %s: %s\n", v.RunID, printable(problem))
 	}
@@ -98,14 +103,18 @@ func (a *app) tell(v verdict) {
 
 // A checker reads runs. Artifacts that several of them share are read once.
 type checker struct {
-	store     *snapshot.FileStore
+	store     *filestore.Store
 	artifacts map[string]error
 }
 
 // run checks a run. The error is that there is none, or an interrupt.
 func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 	v := verdict{RunID: runID}
-	found, err := c.store.Load(ctx, runID)
+	run, torn, err := c.store.Verify(ctx, runID)
+	var found *snapshot.Snapshot
+	if err == nil {
+		found, err = run.Snapshot()
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, snapshot.ErrNotFound), ctx.Err() != nil:
@@ -115,6 +124,9 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 		return v, nil
 	}
 	v.Records = len(found.Records)
+	if torn != nil {
+		v.Torn = fmt.Sprintf("%s ends with %d bytes that a crash left unfinished, from byte %d", torn.File, torn.Size, torn.Offset)
+	}
 	seen := make(map[string]bool)
 	for i := range found.Records {
 		r := &found.Records[i]

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/conversation"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
 func main() {
@@ -39,7 +39,7 @@ func run(ctx context.Context, dir, id, model string, in io.Reader, out io.Writer
 		return err
 	}
 	defer llm.Close()
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	if err != nil {
 		return err
 	}

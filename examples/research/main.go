@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -42,7 +43,7 @@ func run(ctx context.Context, f flags, in io.Reader, out, progress io.Writer) er
 		return err
 	}
 	defer model.Close()
-	store, err := snapshot.NewFileStore(f.dir)
+	store, err := filestore.New(f.dir)
 	if err != nil {
 		return err
 	}

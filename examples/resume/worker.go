@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -26,7 +26,7 @@ type Trip struct {
 
 // work begins the run, or resumes it: the program is the same for both.
 func work(ctx context.Context, dir string) error {
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,7 @@ type Reader struct {
 	data  []byte
 	off   int
 	err   error
-	h     head // read last
-	skim  bool
+	h     head              // read last
 	names map[string]string // read lately
 }
 
@@ -32,7 +31,7 @@ var readers = sync.Pool{New: func() any { return &Reader{names: make(map[string]
 // NewReader takes a Reader of data from the pool. Release returns it.
 func NewReader(data []byte) *Reader {
 	r := readers.Get().(*Reader)
-	r.data, r.off, r.err, r.skim = data, 0, nil, false
+	r.data, r.off, r.err = data, 0, nil
 	return r
 }
 
@@ -54,9 +53,6 @@ func (r *Reader) Len() int { return len(r.data) - r.off }
 
 // Rewind goes back to an Offset.
 func (r *Reader) Rewind(offset int) { r.off = offset }
-
-// Skim makes Text, Name, Bytes and Any check their values and return nothing.
-func (r *Reader) Skim(on bool) { r.skim = on }
 
 // Fail makes err the error of the value that begins at the byte, unless there
 // is an error already.
@@ -199,9 +195,6 @@ func (r *Reader) View() []byte {
 // Text reads a str.
 func (r *Reader) Text() string {
 	view := r.View()
-	if r.skim {
-		return ""
-	}
 	return string(view)
 }
 
@@ -209,7 +202,7 @@ func (r *Reader) Text() string {
 // string for them.
 func (r *Reader) Name() string {
 	view := r.View()
-	if len(view) == 0 || r.skim {
+	if len(view) == 0 {
 		return ""
 	}
 	if len(view) > maxName {
@@ -229,7 +222,7 @@ func (r *Reader) Name() string {
 // Bytes reads a bin; nil for nil.
 func (r *Reader) Bytes() []byte {
 	view := r.View()
-	if view == nil || r.skim {
+	if view == nil {
 		return nil
 	}
 	return append(make([]byte, 0, len(view)), view...)
@@ -256,7 +249,7 @@ func (r *Reader) Skip() []byte {
 // map of its "ext" and "data".
 func (r *Reader) Any() any {
 	data := r.Skip()
-	if data == nil || r.skim {
+	if data == nil {
 		return nil
 	}
 	v, _ := decodeAny(data)
@@ -311,15 +304,3 @@ func decodeKey(data []byte) (key string, rest []byte) {
 	text, rest := appendJSON(nil, data, math.MaxInt, &rendering{bytes: appendBase64})
 	return string(text), rest
 }
-
-// Encoder, Decoder, WriterOf and ReaderOf are what is left of an older
-// interface.
-type (
-	Encoder = Writer
-	Decoder = Reader
-)
-
-func WriterOf(w *Writer) *Writer   { return w }
-func ReaderOf(r *Reader) *Reader   { return r }
-func (w *Writer) Encoder() *Writer { return w }
-func (r *Reader) Decoder() *Reader { return r }

@@ -14,7 +14,7 @@ import (
 func begun(f *fixture) {
 	before := time.Now()
 	j := f.open("run")
-	sn := j.Restored()
+	sn := f.decoded(j.Restored())
 	if sn.RunID != "run" || sn.Generation != 1 || sn.LastSeq != 0 || len(sn.Records) != 0 {
 		f.Errorf("a run that was begun is %+v", sn)
 	}
@@ -24,7 +24,7 @@ func begun(f *fixture) {
 	if found := f.load("run"); found.Status != snapshot.StatusRunning || len(found.Records) > 0 {
 		f.Errorf("loaded, it is %+v", found)
 	}
-	f.must(j.Close(snapshot.StatusCompleted))
+	f.must(closeAs(j, snapshot.StatusCompleted))
 }
 
 func notFound(f *fixture) {
@@ -42,7 +42,7 @@ func badRunIDs(f *fixture) {
 	for _, id := range []string{"", ".", "..", ".hidden", "a/b", "../a", `a\b`, "a b", "a\x00b", "größe", string(make([]byte, 129))} {
 		if j, err := f.store.Open(f.Context(), id, snapshot.OpenOptions{Create: true}); err == nil {
 			f.Errorf("a run %q was begun", id)
-			f.must(j.Close(snapshot.StatusCompleted))
+			f.must(closeAs(j, snapshot.StatusCompleted))
 		}
 		if _, err := f.store.Load(f.Context(), id); err == nil {
 			f.Errorf("a run %q was loaded", id)
@@ -52,7 +52,7 @@ func badRunIDs(f *fixture) {
 		}
 	}
 	for _, id := range []string{"a", "A.b-c_9", "-", "_", fmt.Sprintf("%0128d", 1)} {
-		f.must(f.open(id).Close(snapshot.StatusCompleted))
+		f.must(closeAs(f.open(id), snapshot.StatusCompleted))
 	}
 }
 
@@ -60,7 +60,7 @@ func generations(f *fixture) {
 	created := time.Time{}
 	for generation := uint64(1); generation <= 4; generation++ {
 		j := f.open("run")
-		sn := j.Restored()
+		sn := f.decoded(j.Restored())
 		if sn.Generation != generation {
 			f.Errorf("the generation is %d, not %d", sn.Generation, generation)
 		}
@@ -72,7 +72,7 @@ func generations(f *fixture) {
 		if sn := f.load("run"); sn.Generation != generation {
 			f.Errorf("the loaded generation is %d, not %d", sn.Generation, generation)
 		}
-		f.must(j.Close(snapshot.StatusPaused))
+		f.must(closeAs(j, snapshot.StatusPaused))
 	}
 	if sn := f.load("run"); sn.Generation != 4 {
 		f.Errorf("the generation after closing is %d, not 4", sn.Generation)
@@ -82,19 +82,18 @@ func generations(f *fixture) {
 func metadata(f *fixture) {
 	m := snapshot.Metadata{Description: "daily", Pipeline: "report", Tags: []string{"a", "b"}, Custom: map[string]string{"k": "v"}}
 	want := m.Clone()
-	j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Create: true, Metadata: m, ParentID: "parent"})
+	j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Create: true, Metadata: m})
 	f.must(err)
 	m.Tags[0], m.Custom["k"] = "changed", "changed"
-	f.must(j.Close(snapshot.StatusCompleted))
-	other := snapshot.OpenOptions{Create: true, Metadata: snapshot.Metadata{Pipeline: "other"}, ParentID: "other"}
+	f.must(closeAs(j, snapshot.StatusCompleted))
+	other := snapshot.OpenOptions{Create: true, Metadata: snapshot.Metadata{Pipeline: "other"}}
 	j, err = f.store.Open(f.Context(), "run", other)
 	f.must(err)
-	f.must(j.Close(snapshot.StatusCompleted))
-	all, err := f.store.List(f.Context(), snapshot.Filter{})
-	f.must(err)
+	f.must(closeAs(j, snapshot.StatusCompleted))
+	all := f.infos(snapshot.Filter{})
 	for _, info := range []snapshot.Info{f.load("run").Info, j.Restored().Info, all[0]} {
-		if info.ParentID != "parent" || !reflect.DeepEqual(info.Metadata, want) {
-			f.Errorf("the parent is %q, the metadata %+v, not %+v", info.ParentID, info.Metadata, want)
+		if !reflect.DeepEqual(info.Metadata, want) {
+			f.Errorf("the metadata are %+v, not %+v", info.Metadata, want)
 		}
 	}
 }

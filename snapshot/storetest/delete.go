@@ -19,17 +19,17 @@ func deletes(f *fixture) {
 		f.Errorf("listed are %v", ids)
 	}
 	j := f.open("run")
-	if sn := j.Restored(); sn.Generation != 1 || len(sn.Records) > 0 {
+	if sn := f.decoded(j.Restored()); sn.Generation != 1 || len(sn.Records) > 0 {
 		f.Errorf("a run that is begun again is %+v", sn)
 	}
-	f.must(j.Close(snapshot.StatusCompleted))
+	f.must(closeAs(j, snapshot.StatusCompleted))
 }
 
 func deleteOpen(f *fixture) {
 	j := f.open("run")
 	f.is(f.store.Delete(f.Context(), "run"), snapshot.ErrLocked, "Delete")
 	f.must(j.Append(Records(1, 1)...))
-	f.must(j.Close(snapshot.StatusCompleted))
+	f.must(closeAs(j, snapshot.StatusCompleted))
 	f.equal(f.load("run").Records, Records(1, 1), "run")
 	f.must(f.store.Delete(f.Context(), "run"))
 }

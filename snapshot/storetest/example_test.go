@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// counting is a store that somebody has written: it counts openings.
+// counting is a store of a user: it counts openings.
 type counting struct {
 	*snapshot.MemoryStore
 	opened *atomic.Int32
@@ -44,7 +44,7 @@ func Example() {
 	if err := j.Append(storetest.Records(1, 3)...); err != nil {
 		fmt.Println(err)
 	}
-	if err := j.Close(snapshot.StatusCompleted); err != nil {
+	if err := j.Close(ctx, snapshot.End{Status: snapshot.StatusCompleted}); err != nil {
 		fmt.Println(err)
 	}
 	found, err := s.Load(ctx, "run-1")
@@ -52,6 +52,10 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(s.opened.Load(), len(found.Records), found.Records[2].Address)
+	third, err := found.Record(3)
+	if err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(s.opened.Load(), found.Len(), third.Address)
 	// Output: 1 3 assistant/get_weather#4
 }

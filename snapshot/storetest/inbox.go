@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The rules of a snapshot.Inbox, for stores that are one.
+// The rules of a snapshot.Inbox.
 var inboxTests = []test{
 	{"AMessageWaitsUntilItIsRemoved", messageWaits},
 	{"EveryFieldOfAMessageComesBack", messageFields},
@@ -24,23 +23,13 @@ var inboxTests = []test{
 	{"ARunThatIsNotThereTakesNoMessage", noInbox},
 	{"MessagesStayOverOpeningAndClosing", messagesStay},
 	{"MessagesGoWithTheirRun", messagesGo},
-	{"WhoWatchesIsToldOfMessagesAndOfTheEnd", watches},
-	{"WatchingEndsWithItsContext", watchEnds},
-}
-
-// inbox is the store as one, and ends the test if it is none.
-func (f *fixture) inbox() snapshot.Inbox {
-	f.Helper()
-	inbox, ok := f.store.(snapshot.Inbox)
-	if !ok {
-		f.Skip("the store is no snapshot.Inbox")
-	}
-	return inbox
+	{"TheOwnerIsNotifiedOfMessages", notifies},
+	{"AnInboxHonoursItsContext", inboxEnds},
 }
 
 func (f *fixture) messages(runID string) []snapshot.Message {
 	f.Helper()
-	all, err := f.inbox().Messages(f.Context(), runID)
+	all, err := f.store.Messages(f.Context(), runID)
 	f.must(err)
 	return all
 }
@@ -66,7 +55,7 @@ func Interrupt(generation uint64, text string) snapshot.Message {
 func valueOf(m snapshot.Message) string { return string(m.Record.Encoded()) }
 
 func messageWaits(f *fixture) {
-	in := f.inbox()
+	in := f.store
 	f.begin("run", 1, snapshot.StatusPaused)
 	f.begin("other", 1, snapshot.StatusPaused)
 	if all := f.messages("run"); len(all) > 0 {
@@ -91,7 +80,7 @@ func messageWaits(f *fixture) {
 }
 
 func messageFields(f *fixture) {
-	in := f.inbox()
+	in := f.store
 	f.begin("run", 1, snapshot.StatusPaused)
 	answer, interrupt := Answer("größe/refund?1", "\x00\xff"), Interrupt(3, "deploy")
 	f.must(in.Post(f.Context(), "run", answer))
@@ -109,7 +98,7 @@ func messageFields(f *fixture) {
 }
 
 func firstMessage(f *fixture) {
-	in := f.inbox()
+	in := f.store
 	f.begin("run", 1, snapshot.StatusPaused)
 	f.must(in.Post(f.Context(), "run", Answer("a?1", "first")))
 	f.is(in.Post(f.Context(), "run", Answer("a?1", "second")), snapshot.ErrPosted, "Post again")
@@ -127,7 +116,7 @@ func firstMessage(f *fixture) {
 }
 
 func manyPost(f *fixture) {
-	in := f.inbox()
+	in := f.store
 	f.begin("run", 1, snapshot.StatusPaused)
 	var (
 		wait sync.WaitGroup
@@ -150,7 +139,7 @@ func manyPost(f *fixture) {
 	}
 	wait.Wait()
 	if all := f.messages("run"); len(won) != 1 || len(all) != 1 || valueOf(all[0]) != won[0] {
-		f.Errorf("told that they were the first: %v; waiting are %+v", won, all)
+		f.Errorf("those that were the first: %v; waiting are %+v", won, all)
 	}
 }
 
@@ -159,7 +148,7 @@ func messageOrder(f *fixture) {
 	for _, n := range []int{3, 1, 4, 2, 0} {
 		m := Answer(fmt.Sprint("a?", n), fmt.Sprint(n))
 		m.Record.Time = m.Record.Time.Add(time.Duration(n) * time.Minute)
-		f.must(f.inbox().Post(f.Context(), "run", m))
+		f.must(f.store.Post(f.Context(), "run", m))
 	}
 	got := ""
 	for _, m := range f.messages("run") {
@@ -171,18 +160,18 @@ func messageOrder(f *fixture) {
 }
 
 func noMessage(f *fixture) {
-	in := f.inbox()
+	in := f.store
 	f.begin("run", 1, snapshot.StatusPaused)
 	forOne := Answer("a?1", "yes")
 	forOne.Generation = 1
 	for name, m := range map[string]snapshot.Message{
-		"nothing":                         {},
-		"another record":                  {Record: Records(1, 1)[0]},
-		"an answer to nothing":            Answer("", "yes"),
-		"an answer without a value":       Answer("a?1", ""),
-		"an answer for one generation":    forOne,
-		"an interrupt for no generation":  Interrupt(0, "stop"),
-		"an interrupt that does not tell": {Generation: 1, Record: core.Record{Kind: core.KindRun, Status: core.StatusInterrupted}},
+		"nothing":                        {},
+		"another record":                 {Record: Records(1, 1)[0]},
+		"an answer to nothing":           Answer("", "yes"),
+		"an answer without a value":      Answer("a?1", ""),
+		"an answer for one generation":   forOne,
+		"an interrupt for no generation": Interrupt(0, "stop"),
+		"an interrupt without its error": {Generation: 1, Record: core.Record{Kind: core.KindRun, Status: core.StatusInterrupted}},
 	} {
 		if err := in.Post(f.Context(), "run", m); err == nil {
 			f.Errorf("%s was posted", name)
@@ -194,21 +183,16 @@ func noMessage(f *fixture) {
 }
 
 func noInbox(f *fixture) {
-	in := f.inbox()
-	nothing := func() { f.Error("told of a change") }
+	in := f.store
 	f.is(in.Post(f.Context(), "none", Answer("a?1", "yes")), snapshot.ErrNotFound, "Post")
 	_, err := in.Messages(f.Context(), "none")
 	f.is(err, snapshot.ErrNotFound, "Messages")
-	f.is(in.Watch(f.Context(), "none", nothing), snapshot.ErrNotFound, "Watch")
 	for _, id := range []string{"", "../run", "a/b"} {
 		if err := in.Post(f.Context(), id, Answer("a?1", "yes")); err == nil {
 			f.Errorf("posted to a run %q", id)
 		}
 		if _, err := in.Messages(f.Context(), id); err == nil {
 			f.Errorf("there are messages of a run %q", id)
-		}
-		if err := in.Watch(f.Context(), id, nothing); err == nil {
-			f.Errorf("a run %q was watched", id)
 		}
 	}
 	if ids := f.list(snapshot.Filter{}); len(ids) > 0 {
@@ -217,12 +201,12 @@ func noInbox(f *fixture) {
 }
 
 func messagesStay(f *fixture) {
-	in := f.inbox()
+	in := f.store
 	j := f.open("run")
 	f.must(j.Append(Records(1, 2)...))
 	f.must(in.Post(f.Context(), "run", Answer("a?1", "yes")))
 	f.must(j.Append(Records(3, 1)...))
-	f.must(j.Close(snapshot.StatusPaused))
+	f.must(closeAs(j, snapshot.StatusPaused))
 	if all := f.messages("run"); len(all) != 1 {
 		f.Errorf("waiting are %+v", all)
 	}
@@ -231,15 +215,15 @@ func messagesStay(f *fixture) {
 	if all := f.messages("run"); len(all) != 1 || valueOf(all[0]) != "yes" {
 		f.Errorf("waiting are %+v", all)
 	}
-	f.must(j.Close(snapshot.StatusPaused))
+	f.must(closeAs(j, snapshot.StatusPaused))
 	f.equal(f.load("run").Records, Records(1, 4), "run")
 }
 
 func messagesGo(f *fixture) {
 	f.begin("run", 1, snapshot.StatusPaused)
-	f.must(f.inbox().Post(f.Context(), "run", Answer("a?1", "yes")))
+	f.must(f.store.Post(f.Context(), "run", Answer("a?1", "yes")))
 	f.must(f.store.Delete(f.Context(), "run"))
-	_, err := f.inbox().Messages(f.Context(), "run")
+	_, err := f.store.Messages(f.Context(), "run")
 	f.is(err, snapshot.ErrNotFound, "Messages")
 	f.begin("run", 1, snapshot.StatusPaused)
 	if all := f.messages("run"); len(all) > 0 {
@@ -247,84 +231,33 @@ func messagesGo(f *fixture) {
 	}
 }
 
-func watches(f *fixture) {
-	in := f.inbox()
+func notifies(f *fixture) {
 	j := f.open("run")
-	ctx, cancel := context.WithCancel(f.Context())
-	defer cancel()
-	var inside atomic.Int32
-	told, returned := make(chan struct{}, 100), make(chan error, 1)
-	go func() {
-		returned <- in.Watch(ctx, "run", func() {
-			if inside.Add(1) > 1 {
-				f.Error("two calls at the same time")
-			}
-			told <- struct{}{}
-			inside.Add(-1)
-		})
-	}()
-	// until waits until it was told and what it was told of is there.
-	until := func(what string, there func() bool) {
+	until := func(what string) {
 		f.Helper()
-		for limit := time.After(time.Minute); !there(); {
-			select {
-			case <-told:
-			case <-limit:
-				f.Fatalf("not told: %s", what)
-			}
+		select {
+		case <-j.Notify():
+		case <-time.After(time.Minute):
+			f.Fatalf("not notified: %s", what)
 		}
 	}
-	begun := false
-	until("at the beginning", func() bool {
-		defer func() { begun = true }()
-		return begun
-	})
-	var wait sync.WaitGroup
-	defer wait.Wait()
-	m := Answer("a?1", "yes")
-	wait.Go(func() {
-		if err := in.Post(f.Context(), "run", m); err != nil {
-			f.Error(err)
-		}
-	})
-	until("a message was posted", func() bool { return len(f.messages("run")) == 1 })
-	wait.Go(func() {
-		if err := in.Remove(f.Context(), "run", m.ID()); err != nil {
-			f.Error(err)
-		}
-	})
-	until("a message was removed", func() bool { return len(f.messages("run")) == 0 })
-	wait.Go(func() {
-		if err := j.Close(snapshot.StatusPaused); err != nil {
-			f.Error(err)
-		}
-	})
-	until("the run was closed", func() bool { return f.load("run").Status == snapshot.StatusPaused })
-	cancel()
-	f.is(<-returned, context.Canceled, "Watch")
+	f.must(f.store.Post(f.Context(), "run", Answer("a?1", "yes")))
+	for len(f.messages("run")) == 0 {
+		until("a message was posted")
+	}
+	f.must(f.store.Post(f.Context(), "run", Answer("a?2", "no")))
+	for len(f.messages("run")) < 2 {
+		until("another message was posted")
+	}
+	f.must(closeAs(j, snapshot.StatusPaused))
 }
 
-func watchEnds(f *fixture) {
-	in := f.inbox()
+func inboxEnds(f *fixture) {
 	f.begin("run", 1, snapshot.StatusPaused)
-	why := errors.New("enough")
-	for range 3 {
-		ctx, cancel := context.WithCancelCause(f.Context())
-		calls := 0
-		err := in.Watch(ctx, "run", func() {
-			calls++
-			cancel(why)
-		})
-		f.is(err, why, "Watch")
-		if calls != 1 {
-			f.Errorf("told %d times, not once", calls)
-		}
-	}
 	ctx, cancel := context.WithCancel(f.Context())
 	cancel()
-	f.is(in.Watch(ctx, "run", func() { f.Error("told after the end") }), context.Canceled, "Watch")
-	f.is(in.Post(ctx, "run", Answer("a?1", "yes")), context.Canceled, "Post")
-	_, err := in.Messages(ctx, "run")
+	f.is(f.store.Post(ctx, "run", Answer("a?1", "yes")), context.Canceled, "Post")
+	_, err := f.store.Messages(ctx, "run")
 	f.is(err, context.Canceled, "Messages")
-	f.is(in.Remove(ctx, "run", "answer-1"), context.Canceled, "Remove")
+	f.is(f.store.Remove(ctx, "run", "answer-1"), context.Canceled, "Remove")
 }

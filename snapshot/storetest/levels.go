@@ -16,9 +16,8 @@ func retryLevels(f *fixture) {
 		j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Create: true, Retry: opening.given.Clone()})
 		f.must(err)
 		while := f.load("run")
-		f.must(j.Close(snapshot.StatusCompleted))
-		all, err := f.store.List(f.Context(), snapshot.Filter{})
-		f.must(err)
+		f.must(closeAs(j, snapshot.StatusCompleted))
+		all := f.infos(snapshot.Filter{})
 		for _, info := range []snapshot.Info{while.Info, f.load("run").Info, j.Restored().Info, all[0]} {
 			if !reflect.DeepEqual(info.Retry, opening.want) {
 				f.Errorf("opened with %+v, the levels are %+v, not %+v", opening.given, info.Retry, opening.want)

@@ -26,7 +26,11 @@ func loadWhileWriting(f *fixture) {
 				mu.Lock()
 				least := appended
 				mu.Unlock()
-				sn, err := f.store.Load(f.Context(), "run")
+				run, err := f.store.Load(f.Context(), "run")
+				var sn *snapshot.Snapshot
+				if err == nil {
+					sn, err = run.Snapshot()
+				}
 				if err != nil {
 					f.Error(err)
 					return
@@ -61,7 +65,7 @@ func loadWhileWriting(f *fixture) {
 	}
 	close(done)
 	wait.Wait()
-	f.must(j.Close(snapshot.StatusCompleted))
+	f.must(closeAs(j, snapshot.StatusCompleted))
 	f.equal(f.load("run").Records, want, "run")
 }
 
@@ -73,7 +77,7 @@ func loadedIsACopy(f *fixture) {
 	f.equal(sn.Records, Records(1, 2), "run")
 	_ = append(sn.Records, Records(9, 1)...)
 	sn.Records[0].Name = "changed"
-	f.must(j.Close(snapshot.StatusCompleted))
+	f.must(closeAs(j, snapshot.StatusCompleted))
 	f.equal(f.load("run").Records, Records(1, 4), "run")
 }
 
@@ -83,7 +87,7 @@ func list(f *fixture) {
 		j, err := f.store.Open(f.Context(), id, snapshot.OpenOptions{Create: true, Metadata: m})
 		f.must(err)
 		f.must(j.Append(Records(1, 3)...))
-		f.must(j.Close(status))
+		f.must(closeAs(j, status))
 	}
 	begin("first", "report", snapshot.StatusCompleted, "daily", "eu")
 	begin("second", "report", snapshot.StatusFailed, "daily")
@@ -91,8 +95,7 @@ func list(f *fixture) {
 	running := f.open("open")
 	f.must(running.Append(Records(1, 1)...))
 
-	all, err := f.store.List(f.Context(), snapshot.Filter{})
-	f.must(err)
+	all := f.infos(snapshot.Filter{})
 	if ids := f.list(snapshot.Filter{}); !slices.Equal(ids, []string{"open", "third", "second", "first"}) {
 		f.Fatalf("listed are %v", ids)
 	}
@@ -120,5 +123,5 @@ func list(f *fixture) {
 			f.Errorf("%s: listed are %v, not %v", name, ids, test.want)
 		}
 	}
-	f.must(running.Close(snapshot.StatusCompleted))
+	f.must(closeAs(running, snapshot.StatusCompleted))
 }

@@ -17,9 +17,9 @@ func locked(f *fixture) {
 	_, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Create: true})
 	f.is(err, snapshot.ErrLocked, "Open")
 	f.must(j.Append(Records(1, 1)...))
-	f.must(j.Close(snapshot.StatusCompleted))
-	f.must(other.Close(snapshot.StatusCompleted))
-	f.must(f.open("run").Close(snapshot.StatusCompleted))
+	f.must(closeAs(j, snapshot.StatusCompleted))
+	f.must(closeAs(other, snapshot.StatusCompleted))
+	f.must(closeAs(f.open("run"), snapshot.StatusCompleted))
 }
 
 func waits(f *fixture) {
@@ -31,7 +31,7 @@ func waits(f *fixture) {
 			j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Wait: true})
 			if err == nil {
 				last := j.Restored().LastSeq
-				err = errors.Join(j.Append(Records(last+1, 1)...), j.Close(snapshot.StatusCompleted))
+				err = errors.Join(j.Append(Records(last+1, 1)...), closeAs(j, snapshot.StatusCompleted))
 			}
 			if err != nil {
 				f.Error(err)
@@ -39,7 +39,7 @@ func waits(f *fixture) {
 		})
 	}
 	f.must(j.Append(Records(1, 1)...))
-	f.must(j.Close(snapshot.StatusCompleted))
+	f.must(closeAs(j, snapshot.StatusCompleted))
 	wait.Wait()
 	sn := f.load("run")
 	f.equal(sn.Records, Records(1, n+1), "run")
@@ -55,33 +55,33 @@ func waitEnds(f *fixture) {
 	_, err := f.store.Open(ctx, "run", snapshot.OpenOptions{Wait: true})
 	f.is(err, context.DeadlineExceeded, "Open")
 	f.is(err, snapshot.ErrLocked, "Open")
-	f.must(j.Close(snapshot.StatusCompleted))
+	f.must(closeAs(j, snapshot.StatusCompleted))
 }
 
 func closed(f *fixture) {
 	j := f.open("run")
 	f.must(j.Append(Records(1, 1)...))
-	f.must(j.Close(snapshot.StatusCompleted))
+	f.must(closeAs(j, snapshot.StatusCompleted))
 	f.is(j.Append(Records(2, 1)...), snapshot.ErrClosed, "Append")
 	next := f.open("run")
 	f.is(j.Append(Records(2, 1)...), snapshot.ErrClosed, "Append, with the run open again")
 	f.must(next.Append(Records(2, 1)...))
-	f.must(next.Close(snapshot.StatusCompleted))
+	f.must(closeAs(next, snapshot.StatusCompleted))
 	f.equal(f.load("run").Records, Records(1, 2), "run")
 }
 
 func closeTwice(f *fixture) {
 	j := f.open("run")
-	f.must(j.Close(snapshot.StatusPaused))
-	f.must(j.Close(snapshot.StatusFailed))
+	f.must(closeAs(j, snapshot.StatusPaused))
+	f.must(closeAs(j, snapshot.StatusFailed))
 	if sn := f.load("run"); sn.Status != snapshot.StatusPaused {
 		f.Errorf("the status is %s, not paused", sn.Status)
 	}
 	next := f.open("run")
-	f.must(j.Close(snapshot.StatusFailed))
+	f.must(closeAs(j, snapshot.StatusFailed))
 	_, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{})
 	f.is(err, snapshot.ErrLocked, "Open, after an older journal was closed again")
-	f.must(next.Close(snapshot.StatusCompleted))
+	f.must(closeAs(next, snapshot.StatusCompleted))
 }
 
 func statuses(f *fixture) {
@@ -92,9 +92,8 @@ func statuses(f *fixture) {
 		if sn := f.load("run"); sn.Status != snapshot.StatusRunning {
 			f.Errorf("the status of an open run is %s", sn.Status)
 		}
-		f.must(j.Close(status))
-		all, err := f.store.List(f.Context(), snapshot.Filter{})
-		f.must(err)
+		f.must(closeAs(j, status))
+		all := f.infos(snapshot.Filter{})
 		if sn := f.load("run"); sn.Status != status || all[0].Status != status {
 			f.Errorf("the status is %s, listed %s, not %s", sn.Status, all[0].Status, status)
 		}

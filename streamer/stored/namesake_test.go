@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
 func TestRunThatWasDeletedAndBegunAnewIsFollowedFromItsFirstRecord(t *testing.T) {
-	store, err := snapshot.NewFileStore(t.TempDir(), snapshot.WithInboxCheck(time.Millisecond))
+	store, err := filestore.New(t.TempDir(), filestore.WithPolling(time.Millisecond))
 	require.NoError(t, err)
 	run(t, store, "r", 10)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -26,16 +26,11 @@ func (s *Runs) Runs(ctx context.Context, limit int) ([]streamer.RunInfo, error) 
 	if err != nil {
 		return nil, err
 	}
-	infos := make([]streamer.RunInfo, len(found))
-	for i := range found {
-		infos[i] = infoOf(&found[i])
+	infos := make([]streamer.RunInfo, len(found.Runs))
+	for i := range found.Runs {
+		infos[i] = infoOf(&found.Runs[i])
 	}
 	return infos, nil
-}
-
-// informed is a store that knows of a run without reading its records.
-type informed interface {
-	Info(ctx context.Context, runID string) (snapshot.Info, error)
 }
 
 // Run implements [streamer.Source].
@@ -43,15 +38,8 @@ func (s *Runs) Run(ctx context.Context, runID string) (streamer.RunInfo, error) 
 	if snapshot.CheckRunID(runID) != nil {
 		return streamer.RunInfo{}, streamer.ErrNotFound
 	}
-	if store, ok := s.store.(informed); ok {
-		info, err := store.Info(ctx, runID)
-		return infoOf(&info), known(err)
-	}
-	found, err := s.store.Load(ctx, runID)
-	if err != nil {
-		return streamer.RunInfo{}, known(err)
-	}
-	return infoOf(&found.Info), nil
+	info, err := s.store.Info(ctx, runID)
+	return infoOf(&info), known(err)
 }
 
 // Records implements [streamer.Source].
@@ -62,8 +50,8 @@ func (s *Runs) Records(ctx context.Context, runID string, after uint64) iter.Seq
 			yield(core.Record{}, known(err))
 			return
 		}
-		for _, rec := range found.Records {
-			if rec.Seq > after && !yield(rec, nil) {
+		for rec, err := range found.RecordsAfter(after) {
+			if !yield(rec, err) {
 				return
 			}
 		}

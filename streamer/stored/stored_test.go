@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/stored"
@@ -118,7 +119,7 @@ func twoEnds(t testing.TB, url string) []string {
 
 func stores(t testing.TB) map[string]snapshot.Store {
 	t.Helper()
-	files, err := snapshot.NewFileStore(t.TempDir())
+	files, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
 	return map[string]snapshot.Store{"files": files, "memory": snapshot.NewMemoryStore()}
 }
@@ -136,11 +137,6 @@ func TestUnknownRunsAreNotFound(t *testing.T) {
 	}
 }
 
-func TestFollowNeedsAStoreThatCanBeFollowed(t *testing.T) {
-	err := stored.New(snapshot.NewMemoryStore()).Follow(t.Context(), nil)
-	require.ErrorContains(t, err, "MemoryStore cannot be followed")
-}
-
 // TestRunsOfAnotherProcessAreWatchedLive has a process of its own write runs
 // while this one shows them.
 func TestRunsOfAnotherProcessAreWatchedLive(t *testing.T) {
@@ -148,7 +144,7 @@ func TestRunsOfAnotherProcessAreWatchedLive(t *testing.T) {
 	if d := os.Getenv("STORED_TEST_DIR"); d != "" {
 		dir = d
 	}
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	require.NoError(t, err)
 	if os.Getenv("STORED_TEST_DIR") != "" { // the other process
 		for n := range 3 {

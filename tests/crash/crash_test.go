@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -45,7 +46,7 @@ type order struct {
 // work is the program that is killed: it begins the run or resumes it, and
 // says in the log what its tools did and what the agent was told.
 func work(dir string) error {
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	if err != nil {
 		return err
 	}
@@ -205,10 +206,9 @@ func check(t *testing.T, dir string) {
 	}
 	assert.Positive(t, results, "a process that is killed after its end is followed by one that replays")
 
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	found, err := store.Load(t.Context(), "run-1")
-	require.NoError(t, err)
+	found := loadRun(t, store, "run-1")
 	assert.Equal(t, snapshot.StatusCompleted, found.Status)
 	completed := make(map[string]int)
 	for i := range found.Records {
@@ -223,4 +223,14 @@ func check(t *testing.T, dir string) {
 	for address := range acked {
 		assert.Equal(t, 1, completed[address], "%s was acknowledged and its record is missing", address)
 	}
+}
+
+// loadRun reads a run with its records.
+func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
+	t.Helper()
+	run, err := s.Load(t.Context(), runID)
+	require.NoError(t, err)
+	found, err := run.Snapshot()
+	require.NoError(t, err)
+	return found
 }

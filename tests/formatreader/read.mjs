@@ -1,6 +1,6 @@
-// Prints a snapshot as JSON lines: what is known of the run, then its records.
+// Prints a run as JSON lines: what is known of the run, then its records.
 //
-//   npm ci && node read.mjs run.snapshot
+//   npm ci && node read.mjs FILE
 //
 // Nanoseconds are printed as text, since a JavaScript number does not hold
 // them all.
@@ -11,7 +11,7 @@ import { decode } from "@msgpack/msgpack";
 const VERSION = 1;
 
 const snapshot = decode(readFileSync(process.argv[2]), { useBigInt64: true });
-if (snapshot?.format !== "reprise-snapshot") throw new Error("this is no snapshot of Reprise");
+if (snapshot?.format !== "reprise-run") throw new Error("this is not a run of Reprise");
 if (snapshot.version > VERSION) throw new Error(`version ${snapshot.version} is newer than ${VERSION}`);
 
 const base64 = (bytes) => (bytes === null ? null : Buffer.from(bytes).toString("base64"));
@@ -70,10 +70,9 @@ function record(fields) {
   };
 }
 
-const { format, version, records, ...header } = snapshot;
-header.created = nanoseconds(header.created);
-header.updated = nanoseconds(header.updated);
-if (header.retry) header.retry = mapValues(header.retry, portable);
+const { format, version, records, checksums, ...header } = snapshot;
+for (const key of ["created_at", "updated_at", "due_at", "expires_at"]) header[key] = nanoseconds(header[key]);
+header.retry = mapValues(header.retry, portable);
 header.values = mapValues(header.values, value);
 header.step_results = mapValues(header.step_results, value);
 

@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -96,7 +97,7 @@ type order struct {
 // work opens the run, makes all calls, and says what ran, which outcomes were
 // told to the agent, and how it ended.
 func work(dir string) error {
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	if err != nil {
 		return err
 	}
@@ -200,10 +201,9 @@ func TestRunOnAFullDiskStopsAndGoesOnWithAllThatWasAcknowledged(t *testing.T) {
 	first := parse(t, stdout)
 	requireStopped(t, first)
 
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	found, err := store.Load(t.Context(), runID)
-	require.NoError(t, err)
+	found := loadRun(t, store, runID)
 	assert.Equal(t, snapshot.StatusInterrupted, found.Status)
 
 	ran := 0
@@ -227,8 +227,7 @@ func TestRunOnAFullDiskStopsAndGoesOnWithAllThatWasAcknowledged(t *testing.T) {
 	require.NoError(t, st.Close())
 	assert.Equal(t, calls, out)
 	assert.Equal(t, calls-len(first.acked), ran)
-	found, err = store.Load(t.Context(), runID)
-	require.NoError(t, err)
+	found = loadRun(t, store, runID)
 	requireWhole(t, found.Records)
 }
 
@@ -258,4 +257,14 @@ func TestRunOnAFullFileSystemGoesOnWhenThereIsRoom(t *testing.T) {
 		require.NotContains(t, second.ran, n, "its outcome was acknowledged")
 	}
 	require.Len(t, second.ran, calls-len(first.acked)+1, "and the call after it")
+}
+
+// loadRun reads a run with its records.
+func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
+	t.Helper()
+	run, err := s.Load(t.Context(), runID)
+	require.NoError(t, err)
+	found, err := run.Snapshot()
+	require.NoError(t, err)
+	return found
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -36,12 +37,12 @@ const (
 const runID = "run-1"
 
 func TestMain(m *testing.M) {
-	roles := map[string]func(context.Context, *snapshot.FileStore) error{"work": work, "answer": answerAll, "wait": waitLong}
+	roles := map[string]func(context.Context, *filestore.Store) error{"work": work, "answer": answerAll, "wait": waitLong}
 	role, ok := roles[os.Getenv(roleEnv)]
 	if !ok {
 		os.Exit(m.Run())
 	}
-	store, err := snapshot.NewFileStore(os.Getenv(dirEnv))
+	store, err := filestore.New(os.Getenv(dirEnv))
 	if err == nil {
 		err = role(context.Background(), store)
 	}
@@ -101,7 +102,7 @@ func program() actors.Agent[order, string] {
 }
 
 // work runs the program to its end, and waits for answers in between.
-func work(ctx context.Context, store *snapshot.FileStore) error {
+func work(ctx context.Context, store *filestore.Store) error {
 	for {
 		st, err := state.Open(ctx, store, runID, state.WithWait())
 		if err != nil {
@@ -126,7 +127,7 @@ func work(ctx context.Context, store *snapshot.FileStore) error {
 
 // answerAll answers whatever is asked, until the run has completed, and says
 // which of its answers were the first.
-func answerAll(ctx context.Context, store *snapshot.FileStore) error {
+func answerAll(ctx context.Context, store *filestore.Store) error {
 	for n := 0; ; {
 		found, err := store.Load(ctx, runID)
 		if err != nil && !errors.Is(err, snapshot.ErrNotFound) {
@@ -199,7 +200,7 @@ func TestAnswersOfOtherProcessesAreTakenInOnceWhoeverIsKilled(t *testing.T) {
 	killed := 0
 	for range times {
 		dir := t.TempDir()
-		_, err := snapshot.NewFileStore(dir)
+		_, err := filestore.New(dir)
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		workers, answerers := &crew{fail: stop}, &crew{fail: stop}
@@ -222,10 +223,9 @@ func TestAnswersOfOtherProcessesAreTakenInOnceWhoeverIsKilled(t *testing.T) {
 // check holds what the processes said against what is stored.
 func check(t *testing.T, dir string, results, won []string) {
 	t.Helper()
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	found, err := store.Load(t.Context(), runID)
-	require.NoError(t, err)
+	found := loadRun(t, store, runID)
 	answers, inOrder := make(map[string]string), []string(nil)
 	questions := make(map[string]int)
 	for i := range found.Records {
@@ -268,7 +268,7 @@ func check(t *testing.T, dir string, results, won []string) {
 }
 
 // waitLong is in the middle of a wait when it is interrupted.
-func waitLong(ctx context.Context, store *snapshot.FileStore) error {
+func waitLong(ctx context.Context, store *filestore.Store) error {
 	st, err := state.Open(ctx, store, runID, state.WithPublisher(announcer{}))
 	if err != nil {
 		return err
@@ -302,7 +302,7 @@ type owner struct {
 func startOwner(t *testing.T) *owner {
 	t.Helper()
 	dir := t.TempDir()
-	store, err := snapshot.NewFileStore(dir)
+	store, err := filestore.New(dir)
 	require.NoError(t, err)
 	o := &owner{store: store}
 	o.Cmd, o.out, o.stderr = start(t.Context(), t, "wait", dir, "")
@@ -319,8 +319,7 @@ func TestProcessIsInterruptedInTheMiddleOfAWait(t *testing.T) {
 	assert.Equal(t, "interrupted (user) by ops: deploy", o.lines.Text())
 	_, _ = io.Copy(io.Discard, o.out)
 	require.NoError(t, o.Wait(), o.stderr)
-	found, err := o.store.Load(t.Context(), runID)
-	require.NoError(t, err)
+	found := loadRun(t, o.store, runID)
 	assert.Equal(t, snapshot.StatusInterrupted, found.Status)
 	require.ErrorIs(t, state.Interrupt(t.Context(), o.store, runID, "ops", "deploy"), state.ErrNotRunning)
 }
@@ -353,4 +352,14 @@ func TestSecondProcessIsRefusedOrWaits(t *testing.T) {
 	_, _ = io.Copy(io.Discard, o.out)
 	require.NoError(t, o.Wait(), o.stderr)
 	require.NoError(t, <-opened)
+}
+
+// loadRun reads a run with its records.
+func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
+	t.Helper()
+	run, err := s.Load(t.Context(), runID)
+	require.NoError(t, err)
+	found, err := run.Snapshot()
+	require.NoError(t, err)
+	return found
 }

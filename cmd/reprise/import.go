@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+func (a *app) importCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "import FILE [RUN]",
+		GroupID: groupWork,
+		Short:   "Put an exported run into this store",
+		Long: "Put a run that `reprise export --format msgpack` wrote into this store, under its\n" +
+			"own ID or as RUN. The program that opens it goes on where the run stopped. The\n" +
+			"run is there as a whole or not at all. Artifacts are not in the file: copy the\n" +
+			"directory artifacts of the other store, too. - reads stdin.",
+		Example: "  reprise --dir old export weather-42 --format msgpack -o weather-42.run\n" +
+			"  reprise --dir new import weather-42.run",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return exactly("FILE", "RUN")(cmd, args)
+			}
+			return exactly("FILE")(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			runID := ""
+			if len(args) == 2 {
+				runID = args[1]
+			}
+			return a.importRun(cmd.Context(), args[0], runID)
+		},
+	}
+}
+
+func (a *app) importRun(ctx context.Context, file, runID string) error {
+	if runID != "" {
+		if err := checkRunID(runID); err != nil {
+			return err
+		}
+	}
+	run, err := a.readRun(file)
+	if err != nil {
+		return err
+	}
+	imported := *run
+	if runID != "" {
+		imported.RunID = runID
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	info, err := store.Create(ctx, &imported)
+	if errors.Is(err, snapshot.ErrExists) {
+		return fmt.Errorf("there is a run %s already; name another: `%s import %s RUN`", imported.RunID, a.command, shellWord(file))
+	} else if err != nil {
+		return a.explain(imported.RunID, err)
+	}
+	missing, err := missingArtifacts(ctx, store, run)
+	if err != nil {
+		return err
+	}
+	if missing > 0 && !a.json {
+		fmt.Fprintf(a.stderr, "reprise: run %s refers to %s that this store does not have; copy the directory artifacts of the other store\n",
+			info.RunID, plural(missing, "artifact"))
+	}
+	if a.json {
+		return a.writeJSON(info)
+	}
+	a.printf("imported run %s (%s, %s)\n", info.RunID, plural(int(info.LastSeq), "record"), info.Status)
+	return nil
+}
+
+// readRun reads a document, whose records must all be readable.
+func (a *app) readRun(file string) (*snapshot.Run, error) {
+	var data []byte
+	var err error
+	if file == "-" {
+		data, err = io.ReadAll(a.stdin)
+	} else {
+		data, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	run, err := snapshot.Decode(data)
+	if err == nil {
+		_, err = run.Snapshot()
+	}
+	switch {
+	case errors.Is(err, snapshot.ErrFormat):
+		return nil, &hintError{fmt.Errorf("%s: %w", file, err), fmt.Sprintf("`%s export RUN --format msgpack -o FILE` writes such files", a.command)}
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return run, nil
+}
+
+func missingArtifacts(ctx context.Context, store snapshot.ArtifactStore, run *snapshot.Run) (missing int, err error) {
+	known := make(map[string]bool)
+	for rec, err := range run.Records() {
+		if err != nil {
+			return 0, err
+		}
+		if rec.Detail == nil || rec.Detail.Artifact == "" || known[rec.Detail.Artifact] {
+			continue
+		}
+		known[rec.Detail.Artifact] = true
+		if _, err := store.Get(ctx, rec.Detail.Artifact); errors.Is(err, snapshot.ErrNotFound) {
+			missing++
+		}
+	}
+	return missing, nil
+}

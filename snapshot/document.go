@@ -1,0 +1,308 @@
+package snapshot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/reprise-go/reprise/internal/codec"
+)
+
+// A document is one msgpack map: what is known of the run, its records, what
+// they come to, and last the checksums. These are of blocks, each from the end
+// of the one before to its own:
+//
+//	first     the map up to the first record
+//	          records, as many as make up blockSize
+//	last      everything from the last record to the table of checksums
+//
+// so that a damaged document says where, and the records before that can be
+// trusted.
+//
+// The table is a bin at the end, with the end of each block (8 bytes) and its
+// CRC-32C (4 bytes), then the number of blocks and the CRC-32C of the table up
+// to there, 4 bytes each, all big-endian: it is found from the end of the
+// document, without reading what it is about to check.
+
+const (
+	magic     = "reprise-run"
+	blockSize = 4 << 10
+	blockLine = 12 // bytes of the table
+	tableEnd  = 8  // bytes that follow its lines
+)
+
+// beginning is what follows the first byte, which says how many pairs the map
+// has, in every document.
+const beginning = "\xa6format\xab" + magic + "\xa7version"
+
+// ownPairs is the number of pairs beside those of the Info: format, version,
+// records, values, step_results, artifacts, checksums.
+const ownPairs = 7
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Encode returns the run as one msgpack document, which docs/format.md
+// describes. It holds more than r does: the values, step results and artifacts
+// that its records come to, for readers without Reprise.
+func (r *Run) Encode() ([]byte, error) {
+	size := 4 << 10
+	for _, rec := range r.encoded {
+		size += len(rec) + blockLine*len(rec)/blockSize
+	}
+	out := bytes.NewBuffer(make([]byte, 0, size))
+	_, err := r.WriteTo(out)
+	return out.Bytes(), err
+}
+
+// WriteTo writes what Encode returns, a block at a time.
+func (r *Run) WriteTo(w io.Writer) (int64, error) {
+	if err := r.checkTimes(); err != nil {
+		return 0, fmt.Errorf("snapshot: encode run %s: %w", r.RunID, err)
+	}
+	var sum summary
+	for rec, err := range r.Records() {
+		if err != nil {
+			return 0, err
+		}
+		sum.add(&rec)
+	}
+	out := &blockWriter{w: w}
+	m := codec.NewWriter(nil)
+	m.Map(infoPairs + ownPairs)
+	m.Text("format")
+	m.Text(magic)
+	m.Text("version")
+	m.Uint(FormatVersion)
+	info := r.Info
+	info.LastSeq = r.last()
+	info.write(m)
+	m.Text("records")
+	m.Array(len(r.encoded))
+	out.block(m.Finish())
+	var records []byte
+	for _, rec := range r.encoded {
+		if records = append(records, rec...); len(records) >= blockSize {
+			out.block(records)
+			records = records[:0]
+		}
+	}
+	if len(records) > 0 {
+		out.block(records)
+	}
+	m = codec.NewWriter(nil)
+	sum.write(m)
+	m.Text("checksums")
+	out.end(m.Finish())
+	return out.n, out.err
+}
+
+// A blockWriter writes blocks, and the table of their checksums.
+type blockWriter struct {
+	w     io.Writer
+	n     int64
+	table []byte
+	err   error
+}
+
+func (b *blockWriter) block(data []byte) {
+	b.table = binary.BigEndian.AppendUint64(b.table, uint64(b.n)+uint64(len(data)))
+	b.table = binary.BigEndian.AppendUint32(b.table, crc32.Checksum(data, castagnoli))
+	b.write(data)
+}
+
+// end writes the last block, with the head of the bin that the table is, and
+// the table.
+func (b *blockWriter) end(data []byte) {
+	lines := uint32(len(b.table)/blockLine) + 1
+	data = append(data, 0xc6) // a bin with a length of 4 bytes
+	data = binary.BigEndian.AppendUint32(data, lines*blockLine+tableEnd)
+	b.block(data)
+	b.table = binary.BigEndian.AppendUint32(b.table, lines)
+	b.table = binary.BigEndian.AppendUint32(b.table, crc32.Checksum(b.table, castagnoli))
+	b.write(b.table)
+}
+
+func (b *blockWriter) write(data []byte) {
+	if b.err == nil {
+		var n int
+		n, b.err = b.w.Write(data)
+		b.n += int64(n)
+	}
+}
+
+// What is wrong with a document.
+var (
+	errNoTable  = errors.New("no table of checksums at the end")
+	errChecksum = errors.New("the checksum does not match")
+)
+
+// Decode reads what [Run.Encode] returned. The run keeps data, which must not
+// change. What is no document, or one of a newer version, is ErrFormat; one
+// that is damaged is a *[CorruptError], and then the run has the records before
+// the damage.
+func Decode(data []byte) (*Run, error) {
+	if err := checkBeginning(data); err != nil {
+		return nil, err
+	}
+	whole, damage := checkBlocks(data)
+	r := new(Run)
+	err := r.readDocument(data[:whole])
+	if damage == nil && err != nil {
+		damage = &CorruptError{Offset: int64(whole), Err: err}
+	}
+	if errors.Is(err, ErrFormat) {
+		return nil, err
+	}
+	if damage == nil && r.LastSeq != r.last() {
+		damage = &CorruptError{Offset: int64(len(data)), Err: fmt.Errorf("the last record is %d, and it says that it is %d", r.last(), r.LastSeq)}
+	}
+	if damage != nil {
+		damage.RunID, damage.LastSeq, r.LastSeq = r.RunID, r.last(), r.last()
+		return r, damage
+	}
+	return r, nil
+}
+
+// IsDocument reports whether data begins as every document does.
+func IsDocument(data []byte) bool {
+	rest := afterMapHead(data)
+	return len(rest) >= len(beginning) && string(rest[:len(beginning)]) == beginning
+}
+
+// checkBeginning checks the version of a document, which is where every
+// version has it.
+func checkBeginning(data []byte) error {
+	if len(data) == 0 {
+		return &CorruptError{Err: errors.New("it is empty")}
+	}
+	if !IsDocument(data) {
+		rest := afterMapHead(data)
+		if rest != nil && len(rest) < len(beginning) && string(rest) == beginning[:len(rest)] {
+			return &CorruptError{Offset: int64(len(data)), Err: errNoTable}
+		}
+		return fmt.Errorf("%w: byte 0: not a run of Reprise, which begins with the pair format: %s", ErrFormat, magic)
+	}
+	in := codec.NewReader(data)
+	defer in.Release()
+	in.Rewind(len(data) - len(afterMapHead(data)) + len(beginning))
+	version := in.Uint()
+	switch {
+	case in.Err() != nil:
+		return &CorruptError{Offset: int64(in.Offset()), Err: in.Err()}
+	case version > FormatVersion:
+		return errNewer("the document", version)
+	case version < FormatVersion:
+		return fmt.Errorf("%w: there was never a version %d", ErrFormat, version)
+	}
+	return nil
+}
+
+// afterMapHead returns what follows the first bytes of a map, and nil for what
+// is none.
+func afterMapHead(data []byte) []byte {
+	switch {
+	case len(data) == 0:
+		return nil
+	case data[0] >= 0x80 && data[0] <= 0x8f:
+		return data[1:]
+	case data[0] == 0xde:
+		return data[min(3, len(data)):]
+	case data[0] == 0xdf:
+		return data[min(5, len(data)):]
+	}
+	return nil
+}
+
+// checkBlocks returns how much of a document is as it was written, from its
+// beginning to the table of checksums or to the damage. Without a table
+// nothing is known, and it is all of it.
+func checkBlocks(data []byte) (whole int, damage *CorruptError) {
+	table, err := tableOf(data)
+	if err != nil {
+		return len(data), &CorruptError{Offset: int64(len(data)), Err: err}
+	}
+	for ; len(table) > 0; table = table[blockLine:] {
+		end := binary.BigEndian.Uint64(table)
+		if end < uint64(whole) || end > uint64(len(data)) ||
+			crc32.Checksum(data[whole:end], castagnoli) != binary.BigEndian.Uint32(table[8:]) {
+			return whole, &CorruptError{Offset: int64(whole), Err: errChecksum}
+		}
+		whole = int(end)
+	}
+	if whole != len(data)-tableSize(data) {
+		return whole, &CorruptError{Offset: int64(whole), Err: errNoTable}
+	}
+	return whole, nil
+}
+
+// tableOf returns the lines of the table.
+func tableOf(data []byte) ([]byte, error) {
+	size := tableSize(data)
+	if size == 0 {
+		return nil, errNoTable
+	}
+	table := data[len(data)-size:]
+	if crc32.Checksum(table[:size-4], castagnoli) != binary.BigEndian.Uint32(table[size-4:]) {
+		return nil, errNoTable
+	}
+	return table[:size-tableEnd], nil
+}
+
+// tableSize is that of the table, with its end; 0 if there is no room for it.
+func tableSize(data []byte) int {
+	if len(data) < tableEnd {
+		return 0
+	}
+	lines := int64(binary.BigEndian.Uint32(data[len(data)-tableEnd:]))
+	if size := lines*blockLine + tableEnd; size <= int64(len(data)) {
+		return int(size)
+	}
+	return 0
+}
+
+// readDocument reads the beginning of a document, as far as it is whole. What
+// is missing at its end is not an error: the checksums tell.
+func (r *Run) readDocument(data []byte) error {
+	in := codec.NewReader(data)
+	defer in.Release()
+	for n := in.Map(); n > 0 && in.Len() > 0 && in.Err() == nil; n-- {
+		key := in.Name()
+		switch {
+		case in.Err() != nil:
+		case key == "records":
+			if err := r.readRecords(in); err != nil {
+				return err
+			}
+		case key == "checksums":
+			return nil // and nothing after it
+		default:
+			r.Info.read(in, key)
+		}
+		if err := in.Err(); err != nil {
+			return fmt.Errorf("%q: %w", key, err)
+		}
+	}
+	return in.Err()
+}
+
+func (r *Run) readRecords(in *codec.Reader) error {
+	n := in.Array()
+	r.encoded = make([][]byte, 0, min(n, in.Len()/recordFields+1))
+	for range n {
+		if in.Len() == 0 {
+			return nil
+		}
+		encoded, seq, err := cutRecord(in)
+		if err == nil && seq != r.last()+1 {
+			err = fmt.Errorf("%w: record %d where record %d follows", ErrCorrupt, seq, r.last()+1)
+		}
+		if err != nil {
+			return err
+		}
+		r.encoded = append(r.encoded, encoded)
+	}
+	return nil
+}

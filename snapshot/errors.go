@@ -1,0 +1,98 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What stores return, found by errors.Is.
+var (
+	ErrNotFound    = errors.New("snapshot: not found")
+	ErrExists      = errors.New("snapshot: the run exists already")
+	ErrLocked      = errors.New("snapshot: the run is open for writing elsewhere")
+	ErrClosed      = errors.New("snapshot: the journal is closed")
+	ErrCorrupt     = errors.New("snapshot: damaged")
+	ErrFormat      = errors.New("snapshot: not a format that this version reads")
+	ErrReset       = errors.New("snapshot: the cursor is not in the history of the run")
+	ErrUnavailable = errors.New("snapshot: the store cannot write")
+
+	// Of a journal that lost its run.
+	ErrFenced  = errors.New("snapshot: a later generation of the run exists")
+	ErrUnknown = errors.New("snapshot: the lease is over, and whether the last records were stored is unknown")
+	ErrLease   = errors.New("snapshot: the lease of the run is over")
+)
+
+// LockedError is a run that is open for writing elsewhere. It is ErrLocked.
+type LockedError struct {
+	RunID string
+	Owner string // as it was given to Open; empty if unknown
+	PID   int    // of the process that has it; 0 if unknown
+}
+
+// Error names the run, and who has it open if that is known.
+func (e *LockedError) Error() string {
+	var who string
+	if e.PID > 0 {
+		who = fmt.Sprintf(" in process %d", e.PID)
+	}
+	if e.Owner != "" {
+		who += " by " + e.Owner
+	}
+	if who == "" {
+		who = " elsewhere"
+	}
+	return fmt.Sprintf("snapshot: run %s is open for writing%s", e.RunID, who)
+}
+
+// Unwrap returns ErrLocked.
+func (e *LockedError) Unwrap() error { return ErrLocked }
+
+// CorruptError is stored data that is not what was written, or not all of it.
+// It is ErrCorrupt.
+type CorruptError struct {
+	RunID   string // empty if it is unknown
+	File    string // of the run; empty for data that is no file
+	Offset  int64  // where the damage begins
+	LastSeq uint64 // of the last record before it
+	Err     error  // what is wrong there
+}
+
+// Error says where the damage is.
+func (e *CorruptError) Error() string {
+	var where strings.Builder
+	where.WriteString("snapshot: ")
+	if e.RunID != "" {
+		fmt.Fprintf(&where, "run %s is ", e.RunID)
+	}
+	where.WriteString("damaged: ")
+	if e.File != "" {
+		where.WriteString(e.File + ", ")
+	}
+	return fmt.Sprintf("%sbyte %d, after record %d: %s", where.String(), e.Offset, e.LastSeq, bare(e.Err, ErrCorrupt))
+}
+
+// Unwrap returns ErrCorrupt and what is wrong.
+func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
+
+// kindError has a text and is of a kind, found by errors.Is.
+type kindError struct {
+	text string
+	kind error
+}
+
+func (e *kindError) Error() string { return e.text }
+func (e *kindError) Unwrap() error { return e.kind }
+
+// bare is the text of an error of a kind without the text of the kind.
+func bare(err, kind error) string { return strings.TrimPrefix(err.Error(), kind.Error()+": ") }
+
+func noRun(runID string) error {
+	return &kindError{fmt.Sprintf("snapshot: no run %s", runID), ErrNotFound}
+}
+
+// errNewer is the error about what a newer version has written.
+func errNewer(what string, version uint64) error {
+	return fmt.Errorf("%w: %s has version %d and this version of Reprise reads up to version %d; use a newer Reprise",
+		ErrFormat, what, version, FormatVersion)
+}

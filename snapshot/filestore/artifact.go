@@ -1,0 +1,160 @@
+package filestore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Artifacts is an [snapshot.ArtifactStore] in a directory: artifacts/ab/cdef… is
+// what has the SHA-256 abcdef…. It is for many goroutines and processes.
+type Artifacts struct {
+	dir  string
+	disk disk
+}
+
+// NewArtifacts returns the artifact store in a directory, which is made if
+// it is not there. A [Store] of the same directory has it too.
+func NewArtifacts(dir string) (*Artifacts, error) {
+	return newArtifacts(dir, osDisk{})
+}
+
+func newArtifacts(dir string, d disk) (*Artifacts, error) {
+	a := &Artifacts{dir: filepath.Join(dir, "artifacts"), disk: d}
+	if err := makeDir(d, dir); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	if err := mkdirSynced(d, a.dir); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	return a, nil
+}
+
+func noArtifact(ref string) error {
+	return &kindError{fmt.Sprintf("snapshot: no artifact %.80q", ref), snapshot.ErrNotFound}
+}
+
+func checkArtifact(ref string, data []byte) error {
+	if found := snapshot.Reference(data); found != ref {
+		return fmt.Errorf("%w: artifact %s: what is there has the hash %s", snapshot.ErrCorrupt, ref, found)
+	}
+	return nil
+}
+
+// artifactMax is how long an artifact may be.
+const artifactMax = 4 << 30
+
+// tmpNumber makes the names of temporary files different in one process.
+var tmpNumber atomic.Uint64
+
+// Put implements [snapshot.ArtifactStore]. The file is written under a temporary name
+// and synced before it gets its own, so that what has the name of an artifact
+// is all of it; then the directories are synced.
+//
+// What is there already is not written again, but made young, so that GC does
+// not remove it before a record names it. The lock keeps GC from looking at its
+// age before that and removing it after.
+func (a *Artifacts) Put(ctx context.Context, data []byte) (string, error) {
+	if err := context.Cause(ctx); err != nil {
+		return "", err
+	}
+	ref := snapshot.Reference(data)
+	l, err := a.lock(ctx, lockShared)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = l.Close() }()
+	if err := a.put(ref, data); err != nil {
+		return "", fmt.Errorf("snapshot: artifact %s: %w", ref, unavailable(err))
+	}
+	return ref, nil
+}
+
+func (a *Artifacts) put(ref string, data []byte) error {
+	dir, name := a.path(ref)
+	if err := isDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if there, err := readFile(name, int64(len(data))); err == nil && bytes.Equal(there, data) {
+		now := time.Now()
+		if err := os.Chtimes(name, now, now); err != nil {
+			return err
+		}
+		// A crash may have come after its renaming, and before this.
+		return errors.Join(a.disk.SyncDir(dir), a.disk.SyncDir(a.dir))
+	}
+	if err := mkdirSynced(a.disk, dir); err != nil {
+		return err
+	}
+	tmp := fmt.Sprintf("%s.%d-%d%s", name, os.Getpid(), tmpNumber.Add(1), tmpSuffix)
+	if err := writeSynced(a.disk, tmp, data); err != nil {
+		return err
+	}
+	if err := a.disk.Rename(tmp, name); err != nil {
+		return errors.Join(err, remove(a.disk, tmp))
+	}
+	return a.disk.SyncDir(dir)
+}
+
+func (a *Artifacts) path(ref string) (dir, name string) {
+	dir = filepath.Join(a.dir, ref[:2])
+	return dir, filepath.Join(dir, ref[2:])
+}
+
+// Get implements [snapshot.ArtifactStore].
+func (a *Artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	if !snapshot.IsReference(ref) {
+		return nil, noArtifact(ref)
+	}
+	dir, name := a.path(ref)
+	err := isDir(dir)
+	var data []byte
+	if err == nil {
+		data, err = readFile(name, artifactMax)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, noArtifact(ref)
+	} else if err != nil {
+		return nil, fmt.Errorf("snapshot: artifact %s: %w", ref, err)
+	}
+	if err := checkArtifact(ref, data); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// lock takes the lock of the artifacts, shared by those who put and exclusive
+// for who removes. Each has it for as long as one artifact takes.
+func (a *Artifacts) lock(ctx context.Context, how int) (*os.File, error) {
+	f, err := openLock(filepath.Join(a.dir, lockName))
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: artifacts: %w", unavailable(err))
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		err := flock(f, how)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, errHeld) {
+			return nil, errors.Join(unavailable(err), f.Close())
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, errors.Join(context.Cause(ctx), f.Close())
+		}
+	}
+}

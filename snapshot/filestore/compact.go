@@ -1,0 +1,218 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Compaction. The journals of a run become part of its snapshot:
+//
+//  1. journal n+1 is made, with a header and no records, and synced under its
+//     name;
+//  2. journal n is sealed: it is synced, and from then on n+1 is written to;
+//  3. the snapshot and the journals up to n are read, which must give every
+//     record up to the last of n, and are written to snapshot n under a
+//     temporary name, which is synced;
+//  4. it is renamed, and the directory is synced;
+//  5. the journals up to n, and older snapshots, are removed.
+//
+// A crash after 1 leaves an empty journal, which adds nothing. In 2 nobody can
+// append, so that no record is ever in n+1, on the disk, while one before it
+// is still on its way there in n. What a crash in 3 leaves has no name that
+// anybody reads. With its name in 4 the snapshot takes the place of the older
+// one and of the journals up to its number; with the directory synced, it is on
+// the disk before 5 removes what it replaces. After 4 these are passed over
+// whether they are there or not.
+//
+// If a step fails and the journal is not what failed, nothing has changed: all
+// files are still there, the run goes on, and the next attempt comes when the
+// journals are twice as long. It reads what was read before, and gives its
+// snapshot another name.
+
+// maybeCompact starts a compaction if the journals have outgrown the
+// snapshot. j.mu is held.
+func (j *Journal) maybeCompact() {
+	if j.compacting || j.sealed+j.size <= j.compactAt {
+		return
+	}
+	j.compacting = true
+	j.wait.Go(func() {
+		err := j.sealAndCompact()
+		j.mu.Lock()
+		j.compacting = false
+		j.compactAt = max(j.store.compactFrom, 2*j.snapshotSize)
+		if err != nil {
+			j.compactAt = 2 * (j.sealed + j.size)
+		}
+		known := j.err != nil && errors.Is(err, j.err) // by those who append, sync or close
+		j.mu.Unlock()
+		if err != nil && !known {
+			j.store.warn(j.info.RunID, err)
+		}
+	})
+}
+
+func (j *Journal) sealAndCompact() error {
+	number, info, err := j.seal()
+	if err != nil {
+		return err
+	}
+	return j.compact(number, info)
+}
+
+// seal goes on in the next journal and returns the number of the sealed one,
+// and what is known of the run at its end.
+func (j *Journal) seal() (uint64, snapshot.Info, error) {
+	next, err := j.nextJournal()
+	if err != nil {
+		return 0, snapshot.Info{}, fmt.Errorf("snapshot: run %s: %w", j.info.RunID, err)
+	}
+	j.mu.Lock()
+	upTo := j.appended
+	j.mu.Unlock()
+	if err := j.Sync(context.Background(), upTo); err != nil { // so that the sync below is short
+		_ = next.file.Close()
+		return 0, snapshot.Info{}, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for j.syncing {
+		_ = j.await(context.Background())
+	}
+	if j.err == nil && j.synced < j.appended {
+		if err := j.file.Sync(); err != nil { // with j.mu: nobody may append
+			_ = j.breaks(fmt.Errorf("snapshot: run %s: sync record %d: %w", j.info.RunID, j.appended, unavailable(err)))
+		} else {
+			j.synced = j.appended
+		}
+	}
+	if j.err != nil { // also if it was closed: then Close compacts
+		_ = next.file.Close()
+		return 0, snapshot.Info{}, j.err
+	}
+	old, number := j.file, j.number
+	j.sealed += j.size
+	j.file, j.number = next.file, number+1
+	j.size, j.allocated, j.syncedTo = next.size, next.size, next.size
+	info := j.info
+	info.LastSeq = j.appended
+	j.signal()
+	_ = old.Close() // it was synced
+	return number, info, nil
+}
+
+// nextJournal makes the journal after this one. Its header covers what that of
+// the first journal of this generation does.
+func (j *Journal) nextJournal() (*frameWriter, error) {
+	j.mu.Lock()
+	number := j.number + 1
+	j.mu.Unlock()
+	w, err := j.createJournal(number, j.oldest-1)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.sync(); err != nil {
+		return nil, w.abandon(err)
+	}
+	if err := w.rename(); err != nil {
+		return nil, w.abandon(err)
+	}
+	if err := j.store.disk.SyncDir(j.store.run(j.info.RunID)); err != nil {
+		return nil, w.abandon(err)
+	}
+	return w, nil
+}
+
+// compact makes the journals up to a number, which are not written to any
+// more, part of the snapshot.
+func (j *Journal) compact(number uint64, info snapshot.Info) error {
+	size, err := j.compacted(number, info)
+	if err != nil {
+		return fmt.Errorf("snapshot: compact run %s: %w", info.RunID, err)
+	}
+	j.store.removeCovered(info.RunID, number)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.oldest, j.sealed, j.snapshotSize = number+1, 0, size
+	return nil
+}
+
+// compacted writes the snapshot with that number.
+func (j *Journal) compacted(number uint64, info snapshot.Info) (int64, error) {
+	s := j.store
+	l, err := s.listing(info.RunID)
+	if err != nil {
+		return 0, err
+	}
+	for i, n := range l.journals {
+		if n > number {
+			l.journals = l.journals[:i]
+			break
+		}
+	}
+	in, err := s.readFiles(info.RunID, l)
+	if err != nil {
+		return 0, err
+	}
+	r := &reading{}
+	if r.run, err = snapshot.NewRun(snapshot.Info{RunID: info.RunID}, nil); err != nil {
+		return 0, err
+	}
+	if err := s.addFiles(info.RunID, r, in); err != nil {
+		return 0, err
+	}
+	switch last := uint64(r.run.Len()); {
+	case r.damage != nil:
+		return 0, r.damage
+	case r.torn != nil:
+		return 0, r.torn
+	case last != info.LastSeq:
+		return 0, fmt.Errorf("the files have %d records, and %d were appended", last, info.LastSeq)
+	}
+	run := *r.run
+	run.Info = info
+	return s.writeSnapshot(&run, number)
+}
+
+// writeSnapshot writes a snapshot, and makes its name durable.
+func (s *Store) writeSnapshot(run *snapshot.Run, number uint64) (size int64, err error) {
+	name := s.run(run.RunID, snapshotName(number))
+	f, err := s.disk.Create(name + tmpSuffix)
+	if err != nil {
+		return 0, err
+	}
+	size, err = run.WriteTo(&fileWriter{file: f})
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = s.disk.Rename(name+tmpSuffix, name)
+	}
+	if err != nil {
+		return 0, errors.Join(err, remove(s.disk, name+tmpSuffix))
+	}
+	return size, s.disk.SyncDir(s.run(run.RunID))
+}
+
+// fileWriter writes from the beginning of a file on.
+type fileWriter struct {
+	file diskFile
+	at   int64
+}
+
+var _ io.Writer = (*fileWriter)(nil)
+
+func (w *fileWriter) Write(data []byte) (int, error) {
+	if err := writeAt(w.file, data, w.at); err != nil {
+		return 0, err
+	}
+	w.at += int64(len(data))
+	return len(data), nil
+}

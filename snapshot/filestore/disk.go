@@ -1,0 +1,218 @@
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// disk is what the store does to files. Tests put one in between that fails,
+// or stops as a crash would. Reading goes past it.
+type disk interface {
+	Create(name string) (diskFile, error) // a new file, 0600, for writing; what had the name is removed
+	Rename(from, to string) error
+	Link(from, to string) error // another name, which must be free, for the same file
+	Remove(name string) error
+	Mkdir(name string) error   // 0700; fine if it exists
+	SyncDir(name string) error // the names in it are durable
+}
+
+// diskFile is a file that is written.
+type diskFile interface {
+	WriteAt(data []byte, offset int64) (int, error)
+	Allocate(offset, size int64) error // room for size bytes there, as zeros; ErrUnsupported where that is unknown
+	Truncate(size int64) error
+	Sync() error // what was written is durable, with the size of the file
+	Close() error
+}
+
+// osDisk is the disk of the operating system. It follows no links but those in
+// the path of the store itself.
+type osDisk struct{}
+
+type osFile struct{ *os.File }
+
+func (f osFile) Allocate(offset, size int64) error { return allocate(f.File, offset, size) }
+
+func (f osFile) Sync() error { return syncData(f.File) }
+
+// Create never opens what is there: it could be a link, or a pipe that nobody
+// reads.
+func (osDisk) Create(name string) (diskFile, error) {
+	const how = os.O_CREATE | os.O_EXCL | os.O_WRONLY
+	f, err := os.OpenFile(name, how, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		if err := os.Remove(name); err != nil {
+			return nil, err
+		}
+		f, err = os.OpenFile(name, how, 0o600)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osDisk) Rename(from, to string) error { return os.Rename(from, to) }
+
+func (osDisk) Remove(name string) error { return os.Remove(name) }
+
+func (osDisk) Link(from, to string) error { return os.Link(from, to) }
+
+func (osDisk) Mkdir(name string) error {
+	err := os.Mkdir(name, 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return isDir(name)
+	}
+	return err
+}
+
+func (osDisk) SyncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// What does not belong into a store.
+var (
+	errLink   = errors.New("it is a link, which a store never has; put what it refers to in its place, or delete it")
+	errNoFile = errors.New("it is not a file; a file belongs there")
+	errNoDir  = fmt.Errorf("%w; a directory belongs there", syscall.ENOTDIR)
+)
+
+// isDir says what keeps name from being a directory. A link to one is none.
+func isDir(name string) error {
+	info, err := os.Lstat(name)
+	switch {
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return &fs.PathError{Op: "open", Path: name, Err: errLink}
+	case !info.IsDir():
+		return &fs.PathError{Op: "open", Path: name, Err: errNoDir}
+	}
+	return nil
+}
+
+// openRegular opens a file for reading. Anything else is an error, a link and
+// a pipe too.
+func openRegular(name string) (*os.File, fs.FileInfo, error) {
+	return openAs(name, os.O_RDONLY)
+}
+
+func openAs(name string, flags int) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(name, flags|noFollow, 0o600)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: errLink}
+	} else if errors.Is(err, syscall.EISDIR) {
+		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: errNoFile}
+	} else if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: name, Err: errNoFile}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// readFile reads a regular file of at most limit bytes.
+func readFile(name string, limit int64) ([]byte, error) {
+	f, info, err := openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s has %d bytes, want at most %d", name, info.Size(), limit)
+	}
+	return io.ReadAll(io.LimitReader(f, limit+1))
+}
+
+// writeSynced writes a file that is durable when it returns, though its name
+// is not. What it could not finish it removes.
+func writeSynced(d disk, name string, data []byte) error {
+	f, err := d.Create(name)
+	if err != nil {
+		return err
+	}
+	if err = writeAt(f, data, 0); err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		_ = remove(d, name)
+	}
+	return err
+}
+
+// writeAt makes a short write an error.
+func writeAt(f diskFile, data []byte, offset int64) error {
+	n, err := f.WriteAt(data, offset)
+	if err == nil && n < len(data) {
+		err = fmt.Errorf("%d of %d bytes written", n, len(data))
+	}
+	return err
+}
+
+// remove removes a file that may be gone already.
+func remove(d disk, name string) error {
+	if err := d.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// makeDir makes the directory of a store, with those around it. Their names
+// are synced even if they exist: who made them may have ended before. Those
+// above the store may be closed to us, and then are somebody else's to sync.
+func makeDir(d disk, name string) error {
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return err
+	}
+	for dir := filepath.Dir(abs); ; dir = filepath.Dir(dir) {
+		_ = d.SyncDir(dir)
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+// mkdirSynced makes a directory in one that exists, and its name durable.
+func mkdirSynced(d disk, name string) error {
+	if err := d.Mkdir(name); err != nil {
+		return err
+	}
+	return d.SyncDir(filepath.Dir(name))
+}
+
+// unavailable marks errors that say nothing about what was to be written.
+func unavailable(err error) error {
+	for _, passing := range []error{
+		syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOLCK, syscall.ENOMEM,
+		fs.ErrPermission,
+	} {
+		if errors.Is(err, passing) {
+			return fmt.Errorf("%w: %w", snapshot.ErrUnavailable, err)
+		}
+	}
+	return err
+}

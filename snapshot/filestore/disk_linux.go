@@ -1,0 +1,48 @@
+package filestore
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// allocate extends the file by zeros that have room on the disk.
+func allocate(f *os.File, offset, size int64) error {
+	err := retryEINTR(func() error { return syscall.Fallocate(int(f.Fd()), 0, offset, size) })
+	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
+		return errors.ErrUnsupported
+	}
+	return err
+}
+
+// syncData is fsync without the times of the file. Its size is synced where it
+// changed.
+func syncData(f *os.File) error {
+	if err := retryEINTR(func() error { return syscall.Fdatasync(int(f.Fd())) }); err != nil {
+		return &os.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+func retryEINTR(f func() error) error {
+	for {
+		if err := f(); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+const seekData = 3 // of lseek(2)
+
+// nextData returns where the next data of a sparse file may begin, at offset
+// or later; size if only a hole follows.
+func nextData(f *os.File, offset, size int64) int64 {
+	at, err := syscall.Seek(int(f.Fd()), offset, seekData)
+	switch {
+	case errors.Is(err, syscall.ENXIO):
+		return size
+	case err != nil:
+		return offset
+	}
+	return max(at, offset)
+}

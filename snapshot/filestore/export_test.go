@@ -1,0 +1,127 @@
+package filestore
+
+import (
+	"os"
+	"testing"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// What the tests of the store need beside the API.
+
+type (
+	Disk     = disk
+	DiskFile = diskFile
+)
+
+// OSDisk is the disk that stores use.
+var OSDisk Disk = osDisk{}
+
+// WithDisk has a store use another disk.
+func WithDisk(d Disk) Option { return func(s *Store) { s.disk = d } }
+
+// WithCompactFrom sets the size from which on journals are compacted.
+func WithCompactFrom(size int64) Option { return func(s *Store) { s.compactFrom = size } }
+
+// WaitForCompaction returns when no compaction is under way.
+func WaitForCompaction(j snapshot.Journal) { j.(*Journal).wait.Wait() }
+
+// Abandon lets go of a journal as the end of its process would.
+func Abandon(j snapshot.Journal) {
+	WaitForCompaction(j)
+	j.(*Journal).closing.Do(func() {
+		j.(*Journal).stop()
+		j.(*Journal).listening.Wait()
+		_ = j.(*Journal).file.Close()
+		_ = j.(*Journal).lock.f.Close()
+	})
+}
+
+// DirName is the name of the directory of a run.
+var DirName = dirName
+
+// RunIDOf undoes DirName.
+var RunIDOf = runIDOf
+
+// Frames are the offsets at which frames of a file begin.
+func Frames(data []byte) (offsets []int64) {
+	p, _ := readFrames("", bytesSource(data), int64(len(data)))
+	for _, f := range p.frames {
+		offsets = append(offsets, f.offset)
+	}
+	return offsets
+}
+
+// Bodies are the payloads of the frames of a file.
+func Bodies(data []byte) (bodies [][]byte) {
+	p, _ := readFrames("", bytesSource(data), int64(len(data)))
+	for _, f := range p.frames {
+		bodies = append(bodies, append([]byte{byte(f.kind)}, f.body...))
+	}
+	return bodies
+}
+
+// FramesOf makes frames of payloads that are not empty, in a file that was
+// synced up to synced.
+func FramesOf(synced int64, payloads ...[]byte) (out []byte) {
+	for _, p := range payloads {
+		if len(p) > 0 {
+			at := len(out)
+			out = append(beginFrame(out, frameKind(p[0])), p[1:]...)
+			out, _ = endFrame(out, at, int64(at), min(synced, int64(at)))
+		}
+	}
+	return out
+}
+
+// Header is the payload of a header.
+func Header(runID string, covers, carried uint64) []byte {
+	data, _ := appendHeader(nil, &header{covers: covers, carried: carried, info: snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Generation: 1}})
+	return data[frameHead:]
+}
+
+// ShareLock takes a lock as those do who look whether somebody has it.
+func ShareLock(t testing.TB, name string) (release func()) {
+	f, err := os.Open(name)
+	if err == nil {
+		err = flock(f, lockShared)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = f.Close() }
+}
+
+// IsNamed opens a lock file, has f done, and reports whether the file still
+// has the name.
+func IsNamed(t testing.TB, name string, f func()) bool {
+	l, err := openLock(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	f()
+	return isNamed(l, name)
+}
+
+// EncodeMessage makes the file of a message.
+func EncodeMessage(t testing.TB, runID string, m snapshot.Message) []byte {
+	data, err := encodeMessage(runID, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// DecodeMessage reads the file of a message.
+var DecodeMessage = decodeMessage
+
+// Watching is how many directories the system notifies a store of; it reports
+// false if the system is not asked at all.
+func Watching(s *Store) (n int, asked bool) {
+	s.notices.busy.Lock()
+	defer s.notices.busy.Unlock()
+	s.notices.mu.Lock()
+	defer s.notices.mu.Unlock()
+	return len(s.notices.notify), s.notices.watcher != nil
+}

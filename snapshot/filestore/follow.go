@@ -1,0 +1,311 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Follow implements [snapshot.Reader].
+func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor) iter.Seq2[core.Record, error] {
+	return func(yield func(core.Record, error) bool) {
+		if err := s.follow(ctx, runID, after, yield); !errors.Is(err, errStopped) {
+			yield(core.Record{}, err)
+		}
+	}
+}
+
+func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor, yield func(core.Record, error) bool) error {
+	if err := s.check(ctx, runID); err != nil {
+		return err
+	}
+	w := s.watcher()
+	defer w.close()
+	if run, err := s.Load(ctx, runID); err != nil {
+		return err
+	} else if after.Seq, err = run.After(after); err != nil {
+		return err
+	}
+	w.add(s.run(runID))
+	f := &following{store: s, runID: runID, last: after.Seq}
+	defer f.close()
+	for {
+		if err := f.advance(ctx, yield); err != nil {
+			return err
+		}
+		if err := w.wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// following reads a run while it is written, by this process or another.
+//
+// It reads one journal after the other, and goes on to the next only when it
+// has all of the one before. The next has its name before the one before is
+// sealed, but it gets its first record after that. So when it has one, what is
+// read then of the one before, which is still open here if it was removed, is
+// all of it. Where a journal is gone that was never open here, the run is read
+// as a whole. Either way, what is yielded has the number after the one before.
+type following struct {
+	store *Store
+	runID string
+	last  uint64 // the number of the newest record that was yielded
+
+	created time.Time // when the run was; zero until it was loaded
+
+	file     *os.File    // the journal that is read; nil if there is none
+	number   uint64      // of the journal
+	offset   int64       // up to where it was read
+	snapshot fs.FileInfo // of a run without a journal, its snapshot when it was loaded
+}
+
+// skip passes over the records that are there, as info says.
+func (f *following) skip(ctx context.Context, info *snapshot.Info) {
+	f.last, f.created = info.LastSeq, info.Created
+	if !info.Open {
+		return
+	}
+	if run, err := f.store.Load(ctx, f.runID); err == nil {
+		f.last, f.created = run.LastSeq, run.Created
+	}
+}
+
+func (f *following) close() {
+	if f.file != nil {
+		_ = f.file.Close()
+		f.file = nil
+	}
+}
+
+// advance yields what is new.
+func (f *following) advance(ctx context.Context, yield func(core.Record, error) bool) error {
+	if f.file == nil {
+		if f.isIdle() {
+			return nil
+		}
+		if err := f.load(ctx, yield); err != nil {
+			return err
+		}
+		if f.file == nil {
+			return nil
+		}
+	}
+	for {
+		if err := f.drain(yield); err != nil {
+			return err
+		}
+		next, err := f.next()
+		if err != nil {
+			return err
+		}
+		switch {
+		case next == nil: // there is none, or it has no record yet
+			return f.mustBeSame(ctx, yield)
+		case f.number+1 == next.number:
+			if err := f.drain(yield); err != nil { // the rest: it gets no more
+				return err
+			}
+			f.close()
+			f.file, f.number, f.offset = next.file, next.number, 0
+		default:
+			_ = next.file.Close()
+			f.close()
+			if err := f.load(ctx, yield); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// isIdle reports whether the run has no journal, and the snapshot that was
+// read.
+func (f *following) isIdle() bool {
+	if f.snapshot == nil {
+		return false
+	}
+	l, err := f.store.listing(f.runID)
+	if err != nil || len(l.journals) > 0 || len(l.snapshots) == 0 {
+		return false
+	}
+	info, err := os.Lstat(f.store.run(f.runID, snapshotName(l.newest())))
+	return err == nil && os.SameFile(info, f.snapshot)
+}
+
+// load yields what is new in the run as a whole, and begins to read its newest
+// journal from the beginning: what was yielded is passed over.
+func (f *following) load(ctx context.Context, yield func(core.Record, error) bool) error {
+	l, err := f.store.listing(f.runID)
+	if err != nil {
+		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+	}
+	f.snapshot = nil
+	if n := len(l.journals); n == 0 && len(l.snapshots) > 0 {
+		f.snapshot, _ = os.Lstat(f.store.run(f.runID, snapshotName(l.newest())))
+	} else if n > 0 {
+		f.number, f.offset = l.journals[n-1], 0
+		f.file, _, err = openRegular(f.store.run(f.runID, journalName(f.number)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+		}
+	}
+	run, err := f.store.Load(ctx, f.runID)
+	if err != nil {
+		return err
+	}
+	if !f.created.IsZero() && !run.Created.Equal(f.created) {
+		return noRun(f.runID) // the one that is followed was deleted, and has a namesake
+	}
+	f.created = run.Created
+	if run.LastSeq < f.last {
+		return &kindError{fmt.Sprintf("snapshot: run %s: record %d is not there any more", f.runID, f.last), snapshot.ErrReset}
+	}
+	for rec, err := range run.RecordsAfter(f.last) {
+		if err != nil {
+			return err
+		}
+		if err := f.yield(rec, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nextJournal is an open journal.
+type nextJournal struct {
+	file   *os.File
+	number uint64
+}
+
+// next opens the journal after this one, if it has a record.
+func (f *following) next() (*nextJournal, error) {
+	l, err := f.store.listing(f.runID)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+	}
+	for _, n := range l.journals {
+		if n <= f.number {
+			continue
+		}
+		file, info, err := openRegular(f.store.run(f.runID, journalName(n)))
+		if errors.Is(err, fs.ErrNotExist) {
+			return &nextJournal{nil, n + 1}, nil // it was compacted: the run is read as a whole
+		} else if err != nil {
+			return nil, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+		}
+		first, err := frameOf(file, 0, info.Size())
+		if err != nil || first == nil || info.Size() == first.size {
+			_ = file.Close() // it has its header, and was not appended to yet
+			return nil, err
+		}
+		return &nextJournal{file, n}, nil
+	}
+	return nil, nil
+}
+
+// mustBeSame checks that the journal is still that of its name: the one of a
+// run that was deleted can be read as long as it is open.
+func (f *following) mustBeSame(ctx context.Context, yield func(core.Record, error) bool) error {
+	open, err := f.file.Stat()
+	if err != nil {
+		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+	}
+	named, err := os.Lstat(f.store.run(f.runID, journalName(f.number)))
+	if err == nil && os.SameFile(open, named) {
+		return nil
+	}
+	f.close() // compacted, or deleted
+	return f.load(ctx, yield)
+}
+
+// drain yields what was appended to the journal. What is no frame was not
+// written yet, or not wholly.
+func (f *following) drain(yield func(core.Record, error) bool) error {
+	if f.file == nil {
+		return nil
+	}
+	for {
+		info, err := f.file.Stat()
+		if err != nil {
+			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+		}
+		next, err := frameOf(f.file, f.offset, info.Size())
+		if err != nil {
+			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+		}
+		if next == nil {
+			return nil
+		}
+		if next.kind == frameRecords {
+			if err := f.records(next, yield); err != nil {
+				return err
+			}
+		}
+		f.offset += next.size
+	}
+}
+
+// frameOf reads the frame at the offset; nil if there is none.
+func frameOf(file *os.File, offset, size int64) (*frame, error) {
+	var head [frameHead]byte
+	if n, err := file.ReadAt(head[:], offset); n < frameHead {
+		if err == io.EOF {
+			err = nil
+		}
+		return nil, err
+	}
+	f, checksum, ok := headAt(head[:], 0, offset, size)
+	if !ok || !matches(fileSource{file}, &f, checksum) {
+		return nil, nil
+	}
+	payload := make([]byte, f.size-frameHead)
+	if _, err := file.ReadAt(payload, offset+frameHead); err != nil {
+		return nil, err
+	}
+	f.kind, f.body = frameKind(payload[0]), payload[1:]
+	return &f, nil
+}
+
+// records yields the records of a frame that are new.
+func (f *following) records(next *frame, yield func(core.Record, error) bool) error {
+	in := codec.NewReader(next.body)
+	defer in.Release()
+	for in.Len() > 0 {
+		rec, err := snapshot.DecodeRecord(in.Skip())
+		if err = errors.Join(in.Err(), err); err != nil {
+			return fmt.Errorf("snapshot: follow run %s: %s, byte %d: %w", f.runID, journalName(f.number), next.offset, err)
+		}
+		if rec.Seq <= f.last {
+			continue
+		}
+		rec.RunID = f.runID
+		if err := f.yield(rec, yield); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// yield is the only place that yields: nothing is left out.
+func (f *following) yield(rec core.Record, yield func(core.Record, error) bool) error {
+	if rec.Seq != f.last+1 {
+		return &snapshot.CorruptError{
+			RunID: f.runID, File: journalName(f.number), Offset: f.offset, LastSeq: f.last,
+			Err: fmt.Errorf("record %d follows record %d", rec.Seq, f.last),
+		}
+	}
+	f.last = rec.Seq
+	if !yield(rec, nil) {
+		return errStopped
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// GC removes the artifacts that no run refers to and that are older than
+// grace, and returns how many. Runs may go on meanwhile. If a run cannot be
+// read, nothing is removed, for nobody knows what it refers to.
+//
+// Grace is how much later than Put a record that names the artifact may be
+// appended: an hour is plenty. It makes this safe. What is removed was put
+// for the last time more than grace before GC began to read the runs: Put
+// makes what is there already young, and its lock excludes removing it in that
+// moment. So a record that names it had been appended by the time GC began, to
+// a run that was there, and GC reads everything that was appended before it
+// began. The one who names artifacts without putting them is a fork; it must
+// not begin while the run that it is made from is deleted.
+func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
+	before := time.Now().Add(-grace)
+	err = s.garbage(ctx, before, func(ref, name string) error {
+		gone, err := s.artifacts.removeOld(ctx, name, before)
+		if gone && snapshot.IsReference(ref) {
+			removed++
+		}
+		return err
+	})
+	return removed, err
+}
+
+// Garbage returns the references of the artifacts that [Store.GC] with the
+// same grace would remove now.
+func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []string, err error) {
+	err = s.garbage(ctx, time.Now().Add(-grace), func(ref, _ string) error {
+		if snapshot.IsReference(ref) {
+			references = append(references, ref)
+		}
+		return nil
+	})
+	return references, err
+}
+
+// garbage calls f for every file of an artifact that no run refers to and that
+// is older than before, temporary files too.
+func (s *Store) garbage(ctx context.Context, before time.Time, f func(ref, name string) error) error {
+	named, err := s.references(ctx)
+	if err != nil {
+		return err
+	}
+	dirs, err := os.ReadDir(s.artifacts.dir)
+	if err != nil {
+		return fmt.Errorf("snapshot: artifacts: %w", err)
+	}
+	for _, dir := range dirs {
+		if !dir.IsDir() {
+			continue
+		}
+		entries, err := os.ReadDir(filepath.Join(s.artifacts.dir, dir.Name()))
+		if err != nil {
+			return fmt.Errorf("snapshot: artifacts: %w", err)
+		}
+		for _, e := range entries {
+			ref, name := dir.Name()+e.Name(), filepath.Join(s.artifacts.dir, dir.Name(), e.Name())
+			if named[ref] || !snapshot.IsReference(ref) && filepath.Ext(ref) != tmpSuffix || !isOld(name, before) {
+				continue
+			}
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			if err := f(ref, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func isOld(name string, before time.Time) bool {
+	stat, err := os.Lstat(name)
+	return err == nil && stat.Mode().IsRegular() && stat.ModTime().Before(before)
+}
+
+// references are those of all runs.
+func (s *Store) references(ctx context.Context) (map[string]bool, error) {
+	ids, err := s.runIDs()
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: artifacts: %w", err)
+	}
+	named := make(map[string]bool)
+	for _, id := range ids {
+		run, err := s.Load(ctx, id)
+		if errors.Is(err, snapshot.ErrNotFound) {
+			continue // deleted meanwhile, or never begun
+		}
+		if err == nil {
+			err = addReferences(named, run)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("snapshot: artifacts that are still referred to are not known: %w", err)
+		}
+	}
+	return named, nil
+}
+
+func addReferences(named map[string]bool, run *snapshot.Run) error {
+	for rec, err := range run.Records() {
+		if err != nil {
+			return err
+		}
+		if rec.Detail != nil && rec.Detail.Artifact != "" {
+			named[rec.Detail.Artifact] = true
+		}
+	}
+	return nil
+}
+
+// removeOld removes a file that is older than before.
+func (a *Artifacts) removeOld(ctx context.Context, name string, before time.Time) (bool, error) {
+	l, err := a.lock(ctx, lockExclusive)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = l.Close() }()
+	if !isOld(name, before) { // made young by Put since it was looked at
+		return false, nil
+	}
+	if err := remove(a.disk, name); err != nil {
+		return false, fmt.Errorf("snapshot: artifacts: %w", err)
+	}
+	return true, nil
+}

@@ -1,0 +1,265 @@
+package filestore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// The inbox of a run is the directory runs/<run ID>/inbox. A message is a file
+// in it, named by its ID: a header, and a frame with one record. It is written
+// under a temporary name, synced, and linked to its own, which fails if that
+// is taken: so it is whole from the beginning, and the first of its ID.
+
+const (
+	refusedSuffix = ".refused"
+
+	// messageMax is how many bytes a message may have as a file.
+	messageMax = 16 << 20
+
+	// abandonedAfter is how old a temporary file is that nobody writes any more.
+	abandonedAfter = time.Hour
+)
+
+// Post implements [snapshot.Inbox].
+func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) error {
+	if err := s.check(ctx, runID); err != nil {
+		return err
+	}
+	if err := m.Check(runID); err != nil {
+		return err
+	}
+	data, err := encodeMessage(runID, &m)
+	if err != nil {
+		return err
+	}
+	if len(data) > messageMax {
+		return fmt.Errorf("snapshot: a message of %d bytes for run %s, want at most %d", len(data), runID, messageMax)
+	}
+	if err := s.mustBeThere(runID); err != nil {
+		return err
+	}
+	switch err := s.post(runID, m.ID(), data); {
+	case err == nil, errors.Is(err, snapshot.ErrPosted):
+		return err
+	case errors.Is(err, fs.ErrNotExist):
+		return noRun(runID) // deleted meanwhile
+	default:
+		return fmt.Errorf("snapshot: message for run %s: %w", runID, unavailable(err))
+	}
+}
+
+func (s *Store) post(runID, id string, data []byte) error {
+	dir := s.run(runID, inboxName)
+	if err := mkdirSynced(s.disk, dir); err != nil {
+		return err
+	}
+	name := filepath.Join(dir, id)
+	tmp := fmt.Sprintf("%s.%d-%d%s", name, os.Getpid(), tmpNumber.Add(1), tmpSuffix)
+	if err := writeSynced(s.disk, tmp, data); err != nil {
+		return err
+	}
+	err := s.disk.Link(tmp, name)
+	if removed := remove(s.disk, tmp); err == nil && removed != nil {
+		s.warn(runID, fmt.Errorf("snapshot: message for run %s: %w", runID, removed)) // which is only litter
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return snapshot.Posted(runID, id)
+	case err != nil:
+		return err
+	}
+	return s.disk.SyncDir(dir)
+}
+
+// mustBeThere is ErrNotFound for a run that was never begun.
+func (s *Store) mustBeThere(runID string) error {
+	there, err := s.isThere(runID)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("snapshot: run %s: %w", runID, err)
+	}
+	if !there {
+		return noRun(runID)
+	}
+	return nil
+}
+
+// Messages implements [snapshot.Inbox]. What is in the inbox and is not a
+// message is set aside as *.refused, with a warning.
+func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
+	if err := s.check(ctx, runID); err != nil {
+		return nil, err
+	}
+	if err := isDir(s.run(runID, inboxName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
+	}
+	entries, err := os.ReadDir(s.run(runID, inboxName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, s.mustBeThere(runID)
+	} else if err != nil {
+		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
+	}
+	var all []snapshot.Message
+	for _, e := range entries {
+		if s.isAside(runID, e) {
+			continue
+		}
+		m, err := s.message(runID, e.Name())
+		var refused *refusedError
+		switch {
+		case err == nil:
+			all = append(all, m)
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case errors.As(err, &refused):
+			s.refuse(runID, e.Name(), refused)
+		default:
+			return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
+		}
+	}
+	slices.SortFunc(all, func(a, b snapshot.Message) int {
+		return cmp.Or(a.Record.Time.Compare(b.Record.Time), cmp.Compare(a.ID(), b.ID()))
+	})
+	return all, nil
+}
+
+// isAside reports whether an entry of an inbox is known not to be a message.
+// Temporary files that a crash has left are removed.
+func (s *Store) isAside(runID string, e fs.DirEntry) bool {
+	name := e.Name()
+	if filepath.Ext(name) == tmpSuffix {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandonedAfter {
+			_ = remove(s.disk, s.run(runID, inboxName, name))
+		}
+		return true
+	}
+	return name[0] == '.' || strings.Contains(name, refusedSuffix)
+}
+
+// refusedError is a file in an inbox that is not a message of its run.
+type refusedError struct{ err error }
+
+func (e *refusedError) Error() string { return e.err.Error() }
+func (e *refusedError) Unwrap() error { return e.err }
+
+// message reads one message. An error that is no *refusedError says nothing
+// about it.
+func (s *Store) message(runID, id string) (snapshot.Message, error) {
+	data, err := readFile(s.run(runID, inboxName, id), messageMax)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, snapshot.ErrUnavailable):
+		return snapshot.Message{}, err
+	case err != nil && !errors.Is(unavailable(err), snapshot.ErrUnavailable), errors.Is(err, fs.ErrPermission):
+		return snapshot.Message{}, &refusedError{err}
+	case err != nil:
+		return snapshot.Message{}, err
+	}
+	m, err := decodeMessage(runID, id, data)
+	if err != nil {
+		return snapshot.Message{}, &refusedError{err}
+	}
+	return m, nil
+}
+
+// refuse sets aside what is not a message, so that it is reported once.
+func (s *Store) refuse(runID, name string, err error) {
+	from := s.run(runID, inboxName, name)
+	aside := from + refusedSuffix
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(aside); err != nil {
+			break
+		}
+		aside = fmt.Sprintf("%s%s.%d", from, refusedSuffix, n)
+	}
+	err = fmt.Errorf("snapshot: run %s: %s in its inbox is not a message, and is set aside as %s: %w", runID, name, filepath.Base(aside), err)
+	if renamed := s.disk.Rename(from, aside); renamed != nil && !errors.Is(renamed, fs.ErrNotExist) {
+		err = errors.Join(err, renamed)
+	}
+	s.warn(runID, err)
+}
+
+// Remove implements [snapshot.Inbox].
+func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
+	if err := s.check(ctx, runID); err != nil {
+		return err
+	}
+	dir := s.run(runID, inboxName)
+	if err := isDir(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
+	}
+	for _, id := range ids {
+		if err := snapshot.CheckRunID(id); err != nil { // what it allows is no path
+			return fmt.Errorf("snapshot: %.140q cannot be the ID of a message", id)
+		}
+		if err := remove(s.disk, filepath.Join(dir, id)); err != nil {
+			return fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
+		}
+	}
+	if err := s.disk.SyncDir(dir); err != nil {
+		return fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
+	}
+	return nil
+}
+
+// encodeMessage is the file of a message.
+func encodeMessage(runID string, m *snapshot.Message) ([]byte, error) {
+	info := snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Generation: m.Generation, Created: m.Record.Time, Updated: m.Record.Time}
+	data, err := appendHeader(nil, &header{info: info})
+	if err != nil {
+		return nil, err
+	}
+	at := len(data)
+	data, err = snapshot.AppendRecord(beginFrame(data, frameRecords), &m.Record)
+	if err != nil {
+		return nil, err
+	}
+	return endFrame(data, at, int64(at), int64(at))
+}
+
+// errNotOne is a file of other frames than a message has.
+var errNotOne = errors.New("it does not hold one record")
+
+// decodeMessage reads what encodeMessage made, for a run and under the name
+// of its ID. Its error is ErrFormat for what a newer version has written, and
+// anything for what is not a message of that run.
+func decodeMessage(runID, id string, data []byte) (snapshot.Message, error) {
+	p, err := readFrames(id, bytesSource(data), int64(len(data)))
+	if err != nil {
+		return snapshot.Message{}, err
+	}
+	h, err := p.header(runID)
+	switch {
+	case err != nil:
+		return snapshot.Message{}, err
+	case p.end < p.size:
+		return snapshot.Message{}, fmt.Errorf("its end is missing from byte %d", p.end)
+	case len(p.frames) != 1 || p.frames[0].kind != frameRecords:
+		return snapshot.Message{}, errNotOne
+	}
+	rec, err := snapshot.DecodeRecord(p.frames[0].body)
+	if err != nil {
+		return snapshot.Message{}, err
+	}
+	if rec.Seq != 0 {
+		return snapshot.Message{}, errNotOne
+	}
+	rec.RunID = runID
+	m := snapshot.Message{Generation: h.info.Generation, Record: rec}
+	if err := m.Check(runID); err != nil {
+		return snapshot.Message{}, err
+	}
+	if m.ID() != id {
+		return snapshot.Message{}, fmt.Errorf("it is %s", m.ID())
+	}
+	return m, nil
+}

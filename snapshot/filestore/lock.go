@@ -1,0 +1,132 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A fileLock is a lock on a file. The system releases it when the process
+// ends, however it ends.
+//
+// A writer holds it exclusively. To find out whether there is one, the lock is
+// taken shared, for a moment, which must not look like a writer to one that
+// opens the run at that time: see tryExclusive.
+type fileLock struct{ f *os.File }
+
+// errHeld is a lock that somebody else has.
+var errHeld = errors.New("held")
+
+// openLock opens the lock file, which may have to be created.
+func openLock(name string) (*os.File, error) {
+	f, _, err := openAs(name, os.O_CREATE|os.O_RDWR)
+	return f, err
+}
+
+// exclusive takes the lock of the file, or returns errHeld. With wait it
+// waits until ctx ends: the system has no wait that can be cancelled, so it
+// tries again and again, every 25 ms in the end.
+//
+// The file may be deleted, with all of its directory, between opening and
+// locking it: then what was locked is not what others would lock, and it
+// begins anew. prepare is called before each opening.
+func exclusive(ctx context.Context, name string, wait bool, prepare func() error) (*fileLock, error) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
+		l, err := tryExclusive(name, prepare)
+		switch {
+		case err == nil:
+			return l, nil
+		case errors.Is(err, errRetry):
+		case !errors.Is(err, errHeld) || !wait:
+			return nil, err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		}
+	}
+}
+
+// errRetry is a lock that could not be had for a reason that passes at once.
+var errRetry = errors.New("busy")
+
+func tryExclusive(name string, prepare func() error) (*fileLock, error) {
+	if err := prepare(); err != nil {
+		return nil, err
+	}
+	f, err := openLock(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errRetry // its directory was deleted meanwhile
+	} else if err != nil {
+		return nil, err
+	}
+	if err := flock(f, lockExclusive); err != nil {
+		if errors.Is(err, errHeld) && flock(f, lockShared) == nil {
+			err = errRetry // those who have it share it: they only look whether it is held
+		}
+		_ = f.Close()
+		return nil, err
+	}
+	if !isNamed(f, name) {
+		_ = f.Close()
+		return nil, errRetry
+	}
+	return &fileLock{f}, nil
+}
+
+// isNamed reports whether name is f still.
+func isNamed(f *os.File, name string) bool {
+	opened, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Lstat(name)
+	return err == nil && os.SameFile(opened, named)
+}
+
+// sign writes the number of this process into the file, for LockedError.
+func (l *fileLock) sign() {
+	if l.f.Truncate(0) == nil {
+		_, _ = l.f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
+	}
+}
+
+// release releases the lock.
+func (l *fileLock) release() {
+	_ = l.f.Truncate(0)
+	_ = l.f.Close() // which unlocks: nobody else has this descriptor
+}
+
+// isHeld reports whether somebody has the lock of the file exclusively.
+func isHeld(name string) (bool, error) {
+	f, _, err := openRegular(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	defer func() { _ = f.Close() }()
+	err = flock(f, lockShared)
+	if errors.Is(err, errHeld) {
+		return true, nil
+	}
+	return false, err
+}
+
+// holder is the process that signed the lock file, or 0.
+func holder(name string) int {
+	data, err := readFile(name, 64)
+	if err != nil {
+		return 0
+	}
+	pid, _ := strconv.Atoi(strings.TrimSpace(string(data)))
+	return pid
+}

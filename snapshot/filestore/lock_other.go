@@ -1,0 +1,21 @@
+//go:build !(darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd)
+
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+)
+
+const (
+	lockExclusive = iota
+	lockShared
+)
+
+// flock is not there: a file store without locks would lose what two writers
+// write.
+func flock(f *os.File, _ int) error {
+	return fmt.Errorf("snapshot: lock %s: on %s: %w", f.Name(), runtime.GOOS, errors.ErrUnsupported)
+}

@@ -1,0 +1,32 @@
+//go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
+
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+const (
+	lockExclusive = syscall.LOCK_EX
+	lockShared    = syscall.LOCK_SH
+)
+
+// flock takes the lock of an open file, without waiting. The lock belongs to
+// this opening of the file: two in one process exclude each other too.
+func flock(f *os.File, how int) error {
+	for {
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return errHeld
+		default:
+			return fmt.Errorf("snapshot: lock %s: %w", f.Name(), err)
+		}
+	}
+}

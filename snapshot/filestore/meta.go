@@ -1,0 +1,126 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// The meta file of a run is one frame with its Info. It is what List reads, and
+// the truth of what Update changes. What it says of the records holds at least:
+// it is written when those up to LastSeq are on the disk. So a run with fewer
+// has lost some.
+
+// metaMax is how long a meta file may be.
+const metaMax = 16 << 20
+
+// meta reads the meta file of a run.
+func (s *Store) meta(runID string) (snapshot.Info, error) {
+	data, err := readFile(s.run(runID, metaName), metaMax)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	p, err := readFrames(metaName, bytesSource(data), int64(len(data)))
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	h, err := p.header(runID)
+	return h.info, err
+}
+
+// header takes the header off the frames.
+func (p *part) header(runID string) (header, error) {
+	if len(p.frames) == 0 || p.frames[0].kind != frameHeader {
+		return header{}, errNoHeader
+	}
+	h, err := p.frames[0].header()
+	if err != nil {
+		return header{}, err
+	}
+	if h.info.RunID != runID {
+		return header{}, &strangerError{runID, p.name, h.info.RunID}
+	}
+	p.frames = p.frames[1:]
+	return h, nil
+}
+
+// changeMeta replaces the meta file by what change makes of it; ok is false if
+// there is none that can be read. Several processes do so one after the other.
+func (s *Store) changeMeta(runID string, change func(meta snapshot.Info, ok bool) (snapshot.Info, error)) (snapshot.Info, error) {
+	l, err := exclusive(context.Background(), s.run(runID, updateLockName), true, func() error { return isDir(s.run(runID)) })
+	if err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
+	}
+	defer l.release()
+	meta, err := s.meta(runID)
+	info, err := change(meta, err == nil)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	data, err := appendHeader(nil, &header{info: info})
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	name := s.run(runID, metaName)
+	if err := writeSynced(s.disk, name+tmpSuffix, data); err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
+	}
+	if err := s.disk.Rename(name+tmpSuffix, name); err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, errors.Join(err, remove(s.disk, name+tmpSuffix)))
+	}
+	if err := s.disk.SyncDir(filepath.Dir(name)); err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
+	}
+	return info, nil
+}
+
+// Info implements [snapshot.Reader]. Of a run that is open, or was when its
+// process ended, it reads the records.
+func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
+	if err := s.check(ctx, runID); err != nil {
+		return snapshot.Info{}, err
+	}
+	if meta, err := s.meta(runID); err == nil && meta.Status != snapshot.StatusRunning {
+		return meta, nil
+	}
+	run, err := s.Load(ctx, runID)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	return run.Info, nil
+}
+
+// about is what List says of a run, without reading its records.
+func (s *Store) about(ctx context.Context, runID string) (snapshot.Info, error) {
+	meta, err := s.meta(runID)
+	if err != nil {
+		return s.slowly(ctx, runID)
+	}
+	if meta.Status == snapshot.StatusRunning {
+		if meta.Open, err = isHeld(s.run(runID, lockName)); err != nil {
+			return snapshot.Info{}, err
+		}
+		if !meta.Open {
+			return s.slowly(ctx, runID) // it was closed since, or its process has ended
+		}
+	}
+	return meta, nil
+}
+
+// slowly finds out by loading the run.
+func (s *Store) slowly(ctx context.Context, runID string) (snapshot.Info, error) {
+	run, err := s.Load(ctx, runID)
+	switch {
+	case err == nil:
+		return run.Info, nil
+	case errors.Is(err, snapshot.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return snapshot.Info{}, noRun(runID)
+	case errors.Is(err, snapshot.ErrCorrupt), errors.Is(err, snapshot.ErrFormat):
+		return snapshot.Info{RunID: runID, Status: snapshot.StatusInterrupted}, nil
+	}
+	return snapshot.Info{}, err
+}

@@ -1,0 +1,106 @@
+package filestore
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// The names of the files of a run. Every path of a store is made of these, of
+// numbers, of references, and of run IDs that snapshot.CheckRunID has seen.
+const (
+	journalSuffix  = ".journal"
+	snapshotSuffix = ".snapshot"
+	tmpSuffix      = ".tmp"
+	metaName       = "meta"
+	lockName       = "lock"
+	updateLockName = "update.lock"
+	inboxName      = "inbox"
+)
+
+func journalName(n uint64) string  { return fmt.Sprintf("%08d%s", n, journalSuffix) }
+func snapshotName(n uint64) string { return fmt.Sprintf("%08d%s", n, snapshotSuffix) }
+
+// dirName is the name of the directory of a run: its ID, but with + and the
+// lower-case letter for each upper-case one. So IDs that differ in case only
+// have different directories on file systems that do not tell them apart.
+func dirName(runID string) string {
+	var b strings.Builder
+	for i := range len(runID) {
+		c := runID[i]
+		if c >= 'A' && c <= 'Z' {
+			b.WriteByte('+')
+			c += 'a' - 'A'
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// runIDOf undoes dirName.
+func runIDOf(dir string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(dir); i++ {
+		c := dir[i]
+		if c == '+' {
+			if i++; i == len(dir) || dir[i] < 'a' || dir[i] > 'z' {
+				return "", false
+			}
+			c = dir[i] - ('a' - 'A')
+		}
+		b.WriteByte(c)
+	}
+	id := b.String()
+	return id, snapshot.CheckRunID(id) == nil && dirName(id) == dir
+}
+
+// listing is what the directory of a run holds.
+type listing struct {
+	journals  []uint64 // by number
+	snapshots []uint64
+	older     string // a file of a form that was never released
+}
+
+func (l listing) equal(other listing) bool {
+	return slices.Equal(l.journals, other.journals) && slices.Equal(l.snapshots, other.snapshots)
+}
+
+// newest is the highest number in use.
+func (l listing) newest() uint64 {
+	n := uint64(0)
+	for _, numbers := range [][]uint64{l.journals, l.snapshots} {
+		if len(numbers) > 0 {
+			n = max(n, numbers[len(numbers)-1])
+		}
+	}
+	return n
+}
+
+func listingOf(entries []fs.DirEntry) (l listing) {
+	for _, e := range entries {
+		name := e.Name()
+		if n, ok := numberOf(name, journalSuffix); ok {
+			l.journals = append(l.journals, n)
+		} else if n, ok := numberOf(name, snapshotSuffix); ok {
+			l.snapshots = append(l.snapshots, n)
+		} else if name == "snapshot" || strings.HasPrefix(name, "journal-") {
+			l.older = name
+		}
+	}
+	slices.Sort(l.journals)
+	slices.Sort(l.snapshots)
+	return l
+}
+
+func numberOf(name, suffix string) (uint64, bool) {
+	digits, ok := strings.CutSuffix(name, suffix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil && name == fmt.Sprintf("%08d%s", n, suffix)
+}

@@ -1,0 +1,144 @@
+package filestore
+
+import (
+	"path/filepath"
+	"sync"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// notices are of changes in directories. Behind all of them is one watcher of
+// the operating system, which has few, and only while somebody watches.
+type notices struct {
+	busy    sync.Mutex // held while the watcher is changed
+	watcher *fsnotify.Watcher
+	ended   chan struct{} // closed when pass has returned
+
+	mu     sync.Mutex // guards what follows; never held while others' code runs
+	notify map[string][]chan struct{}
+}
+
+// add has c receive after changes in the directory, which is made if only it
+// is missing. It reports whether the operating system notifies of it.
+func (n *notices) add(dir string, c chan struct{}) bool {
+	if n == nil {
+		return false
+	}
+	_ = osDisk{}.Mkdir(dir) // if not, adding it fails
+	n.busy.Lock()
+	defer n.busy.Unlock()
+	if n.watcher == nil && !n.start() {
+		return false
+	}
+	if err := n.watcher.Add(dir); err != nil { // again is fine
+		n.stopIfIdle()
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.notify[dir] = append(n.notify[dir], c)
+	return true
+}
+
+// start begins to pass on what the system notifies of. n.busy is held.
+func (n *notices) start() bool {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return false
+	}
+	n.watcher, n.ended = w, make(chan struct{})
+	n.mu.Lock()
+	n.notify = make(map[string][]chan struct{})
+	n.mu.Unlock()
+	go n.pass(w, n.ended)
+	return true
+}
+
+// drop undoes an add that returned true.
+func (n *notices) drop(dir string, c chan struct{}) {
+	n.busy.Lock()
+	defer n.busy.Unlock()
+	if last := n.forget(dir, c); last {
+		_ = n.watcher.Remove(dir) // it may be gone
+	}
+	n.stopIfIdle()
+}
+
+// forget reports whether nobody is notified of the directory any more.
+func (n *notices) forget(dir string, gone chan struct{}) (last bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var rest []chan struct{}
+	for _, c := range n.notify[dir] {
+		if c != gone {
+			rest = append(rest, c)
+		}
+	}
+	n.notify[dir] = rest
+	if len(rest) == 0 {
+		delete(n.notify, dir)
+	}
+	return len(rest) == 0
+}
+
+// stopIfIdle ends the watcher if nobody watches, and waits for it. n.busy is
+// held.
+func (n *notices) stopIfIdle() {
+	n.mu.Lock()
+	idle := len(n.notify) == 0
+	n.mu.Unlock()
+	if !idle {
+		return
+	}
+	_ = n.watcher.Close()
+	<-n.ended
+	n.watcher = nil
+}
+
+// pass passes on what the system notifies of, until the watcher is closed.
+func (n *notices) pass(w *fsnotify.Watcher, ended chan struct{}) {
+	defer close(ended)
+	for {
+		select {
+		case e, ok := <-w.Events:
+			if !ok {
+				return
+			}
+			if filepath.Ext(e.Name) != tmpSuffix {
+				n.ring(e.Name)               // the directory itself
+				n.ring(filepath.Dir(e.Name)) // or a file in it
+			}
+		case _, ok := <-w.Errors:
+			if !ok {
+				return
+			}
+			n.ringAll() // something was missed
+		}
+	}
+}
+
+func (n *notices) ring(dir string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.notify[dir] {
+		ring(c)
+	}
+}
+
+func (n *notices) ringAll() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, all := range n.notify {
+		for _, c := range all {
+			ring(c)
+		}
+	}
+}
+
+// ring has c receive, unless it is about to anyway.
+func ring(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

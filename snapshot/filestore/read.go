@@ -1,0 +1,343 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// TornTail is the end of a journal that was being written when its process or
+// the power ended. It was cut off. No Sync had returned for what was in it.
+type TornTail struct {
+	File   string // in the directory of the run
+	Offset int64  // where it began
+	Size   int64
+}
+
+// Error says what was cut off.
+func (e *TornTail) Error() string {
+	return fmt.Sprintf("snapshot: %d unfinished bytes at the end of %s, from byte %d, were cut off", e.Size, e.File, e.Offset)
+}
+
+// strangerError is a file of another run. It is ErrCorrupt, and nothing that a
+// repair could help with.
+type strangerError struct{ runID, file, of string }
+
+func (e *strangerError) Error() string {
+	return fmt.Sprintf("snapshot: run %s: %s is of run %s: put it where that run is, or delete this one", e.runID, e.file, e.of)
+}
+
+func (e *strangerError) Unwrap() error { return snapshot.ErrCorrupt }
+
+// A reading is what the files of a run say.
+type reading struct {
+	found   bool                   // a run at all
+	run     *snapshot.Run          // the records before the first damage, and the latest that is known
+	torn    *TornTail              // the end of the last journal
+	damage  *snapshot.CorruptError // the first there is
+	damaged []string               // the files that are
+
+	newest       uint64 // the highest number that a file of the run has had
+	compacted    uint64 // the number of the last record in the snapshot
+	snapshotSize int64
+}
+
+// files are the files of a run that hold records, as read.
+type files struct {
+	listing
+	snapshot []byte // the newest; nil if there is none
+	parts    []part // the journals
+}
+
+// rereads bounds how often a run is read anew because its files change: a
+// compaction takes longer each time.
+const rereads = 100
+
+// read reads the files of a run; there need not be any. Damage is in the
+// reading, not in the error.
+func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
+	for n := 1; ; n++ {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		before, err := s.listing(runID)
+		if err != nil {
+			return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
+		}
+		in, err := s.readFiles(runID, before)
+		// A compaction makes the new file before it removes the old ones, but a
+		// directory that changes while it is listed may show neither. So it is
+		// listed again, now that what is new is there for certain.
+		after, listErr := s.listing(runID)
+		switch same := listErr == nil && before.equal(after); {
+		case err == nil && same:
+			return s.interpret(runID, in)
+		case err != nil && (same || !errors.Is(err, fs.ErrNotExist)):
+			return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
+		case n == rereads:
+			return nil, fmt.Errorf("snapshot: read run %s: its files changed %d times meanwhile", runID, n)
+		}
+	}
+}
+
+// listing lists the files of a run; none if it does not exist.
+func (s *Store) listing(runID string) (listing, error) {
+	entries, err := os.ReadDir(s.run(runID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return listing{}, nil
+	} else if err != nil {
+		return listing{}, err
+	}
+	l := listingOf(entries)
+	if l.older != "" {
+		return l, fmt.Errorf("%w: %s was written by a version of Reprise before the first release; begin the run anew", snapshot.ErrFormat, l.older)
+	}
+	return l, nil
+}
+
+// readFiles reads while another may write. It reads the newest first: a
+// journal gets its first record when all those before it have their last, so
+// what is read of the older ones is never less than what comes before the
+// records that were read already. The snapshot comes last; if a compaction
+// has replaced it meanwhile, the listing is another.
+func (s *Store) readFiles(runID string, l listing) (files, error) {
+	in := files{listing: l, parts: make([]part, len(l.journals))}
+	for i, n := range slices.Backward(l.journals) {
+		var err error
+		if in.parts[i], err = s.readJournal(runID, n); err != nil {
+			return files{}, err
+		}
+	}
+	if n := len(l.snapshots); n > 0 {
+		var err error
+		if in.snapshot, err = readSnapshot(s.run(runID, snapshotName(l.snapshots[n-1]))); err != nil {
+			return files{}, err
+		}
+	}
+	return in, nil
+}
+
+func (s *Store) readJournal(runID string, n uint64) (part, error) {
+	f, info, err := openRegular(s.run(runID, journalName(n)))
+	if err != nil {
+		return part{}, err
+	}
+	defer func() { _ = f.Close() }()
+	return readFrames(journalName(n), fileSource{f}, info.Size())
+}
+
+// readSnapshot reads a document. Whether it begins as one, and has data at its
+// end, is looked at first: a hole of any size is not read.
+func readSnapshot(name string) ([]byte, error) {
+	f, info, err := openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	size := info.Size()
+	head := make([]byte, min(64, size))
+	if _, err := io.ReadFull(f, head); err != nil {
+		return nil, err
+	}
+	tail := max(0, size-4)
+	if !snapshot.IsDocument(head) || nextData(f, tail, size) > tail {
+		return head, nil // Decode says what is wrong with it
+	}
+	data := make([]byte, size)
+	n, err := io.ReadFull(io.NewSectionReader(f, 0, size), data)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return data[:n], err
+}
+
+// interpret says what the files hold. Its error is ErrFormat.
+func (s *Store) interpret(runID string, in files) (*reading, error) {
+	r := &reading{found: len(in.journals)+len(in.snapshots) > 0, newest: in.newest()}
+	var err error
+	if r.run, err = snapshot.NewRun(snapshot.Info{RunID: runID}, nil); err != nil {
+		return nil, err
+	}
+	if err := s.addFiles(runID, r, in); err != nil {
+		return nil, err
+	}
+	s.compareMeta(runID, r, in)
+	return r, nil
+}
+
+// addFiles adds the snapshot and the journals that it does not cover.
+func (s *Store) addFiles(runID string, r *reading, in files) error {
+	covers := uint64(0)
+	if n := len(in.snapshots); n > 0 {
+		covers = in.snapshots[n-1]
+		if err := r.addSnapshot(runID, snapshotName(covers), in.snapshot); err != nil {
+			return err
+		}
+	}
+	headers := make([]header, len(in.parts))
+	for i := range in.parts {
+		p := &in.parts[i]
+		var err error
+		headers[i], err = p.header(runID)
+		var stranger *strangerError
+		if errors.As(err, &stranger) {
+			return err
+		} else if errors.Is(err, snapshot.ErrFormat) {
+			return fmt.Errorf("snapshot: run %s: %s: %w", runID, p.name, err)
+		}
+		covers = max(covers, headers[i].covers) // what else is wrong with it shows when its records are added
+	}
+	for i, n := range in.journals {
+		if n <= covers {
+			continue
+		}
+		if err := r.addJournal(runID, &in.parts[i], &headers[i]); err != nil {
+			return err
+		}
+	}
+	run := *r.run
+	run.RunID, run.LastSeq = runID, uint64(run.Len())
+	r.run = &run
+	return nil
+}
+
+func (r *reading) addSnapshot(runID, name string, data []byte) error {
+	run, err := snapshot.Decode(data)
+	var damage *snapshot.CorruptError
+	switch {
+	case errors.As(err, &damage):
+		r.isDamaged(runID, name, damage.Offset, damage.Err)
+	case err != nil:
+		return fmt.Errorf("snapshot: run %s: %s: %w", runID, name, err)
+	}
+	if run == nil {
+		return nil
+	}
+	if run.RunID != runID {
+		if damage == nil {
+			return &strangerError{runID, name, run.RunID}
+		}
+		return nil
+	}
+	r.run, r.compacted, r.snapshotSize = run, uint64(run.Len()), int64(len(data))
+	return nil
+}
+
+// addJournal adds the records of a journal, up to its first damage. Its error
+// is ErrFormat.
+func (r *reading) addJournal(runID string, p *part, h *header) error {
+	if h.info.RunID == "" {
+		_, err := p.header(runID)
+		r.isDamaged(runID, p.name, 0, err)
+		return nil
+	}
+	info := r.run.Info
+	if h.info.Generation >= info.Generation {
+		info = h.info
+	}
+	var bodies [][]byte
+	var offsets []int64
+	for i := range p.frames {
+		f := &p.frames[i]
+		switch f.kind {
+		case frameRecords:
+			bodies, offsets = append(bodies, f.body), append(offsets, f.offset)
+		case frameEnd:
+			end, err := snapshot.DecodeInfo(f.body)
+			if err != nil {
+				r.isDamaged(runID, p.name, f.offset, err)
+				continue
+			}
+			info = end
+		case frameHeader:
+			r.isDamaged(runID, p.name, f.offset, errors.New("a second header"))
+		default:
+			return fmt.Errorf("snapshot: run %s: %s, byte %d: %w: a frame of kind %d; use a newer Reprise", runID, p.name, f.offset, snapshot.ErrFormat, f.kind)
+		}
+	}
+	if r.torn != nil && len(bodies) > 0 {
+		// A journal is on the disk to its end before the next one gets a record.
+		r.isDamaged(runID, r.torn.File, r.torn.Offset, errNoFrame)
+		r.torn = nil
+	}
+	if err := r.addRecords(runID, p.name, bodies, offsets); err != nil {
+		return err
+	}
+	run := *r.run
+	run.Info = info
+	r.run = &run
+	switch {
+	case p.damage:
+		r.isDamaged(runID, p.name, p.end, errNoFrame)
+	case uint64(r.run.Len()) < h.carried:
+		r.isDamaged(runID, p.name, p.end, fmt.Errorf("it was begun with the records up to %d", h.carried))
+	case p.torn:
+		r.torn = &TornTail{File: p.name, Offset: p.end, Size: p.size - p.end}
+	}
+	return nil
+}
+
+// addRecords adds those of the frames at the offsets. What comes after damage
+// is not added: it is not a state that the run was in.
+func (r *reading) addRecords(runID, file string, bodies [][]byte, offsets []int64) error {
+	if r.damage != nil {
+		return nil
+	}
+	run, taken, err := r.run.Extend(bodies...)
+	r.run = run
+	switch {
+	case errors.Is(err, snapshot.ErrFormat):
+		return fmt.Errorf("snapshot: run %s: %s, byte %d: %w", runID, file, offsets[taken], err)
+	case err != nil:
+		r.isDamaged(runID, file, offsets[taken], err)
+	}
+	return nil
+}
+
+func (r *reading) isDamaged(runID, file string, offset int64, err error) {
+	if !slices.Contains(r.damaged, file) {
+		r.damaged = append(r.damaged, file)
+	}
+	if r.damage == nil {
+		r.damage = &snapshot.CorruptError{RunID: runID, File: file, Offset: offset, LastSeq: uint64(r.run.Len()), Err: err}
+	}
+}
+
+// compareMeta takes over what the meta file knows better, and notices records
+// that are missing at the end.
+func (s *Store) compareMeta(runID string, r *reading, in files) {
+	meta, err := s.meta(runID)
+	if err != nil {
+		return // it is damaged, or a crash came before it: the files say the same
+	}
+	switch last := uint64(r.run.Len()); {
+	case !r.found:
+		r.found = true
+		r.isDamaged(runID, metaName, 0, fmt.Errorf("it says that the run has %d records, and neither a journal nor a snapshot is there", meta.LastSeq))
+	case last < meta.LastSeq && r.damage == nil:
+		file, size := metaName, int64(0)
+		if n := len(in.parts); n > 0 {
+			file, size = in.parts[n-1].name, in.parts[n-1].end
+		} else if n := len(in.snapshots); n > 0 {
+			file, size = snapshotName(in.snapshots[n-1]), r.snapshotSize
+		}
+		r.isDamaged(runID, file, size, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, meta.LastSeq))
+	}
+	if meta.Generation < r.run.Generation {
+		return
+	}
+	run := *r.run
+	ended := run.Info
+	run.Info = meta
+	run.LastSeq = uint64(run.Len())
+	if meta.Status == snapshot.StatusRunning && ended.Generation == meta.Generation {
+		run.Status, run.Due = ended.Status, ended.Due // it ended, and the process too before it wrote so here
+	}
+	r.run = &run
+}

@@ -1,0 +1,167 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// RepairReport says what Repair did.
+type RepairReport struct {
+	RunID   string
+	Kept    uint64                 // the records that the run has now
+	Lost    uint64                 // how many more there were, as far as that is known
+	IsWhole bool                   // nothing was lost
+	Damage  *snapshot.CorruptError // what was damaged first; nil if nothing was, and then nothing was done
+	Damaged []string               // copies of the damaged files, in the directory of the run
+}
+
+// Repair makes a damaged run one that can be opened. It keeps the records
+// before the first damage, which is a state that the run was in. What comes
+// after is lost, even where it is whole: calls that had their outcome there run
+// again when the run is resumed, also those that were to happen only once. So
+// look at RepairReport.Lost before the run is opened. A run that lost records,
+// or may have, is interrupted.
+//
+// Copies of the damaged files stay beside the others, as *.damaged. A run that
+// is not damaged is left as it is; one that is open is ErrLocked.
+func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) {
+	report := RepairReport{RunID: runID}
+	if err := s.check(ctx, runID); err != nil {
+		return report, err
+	}
+	l, err := s.lock(ctx, runID, false, false)
+	if err != nil {
+		return report, err
+	}
+	defer l.release()
+	r, err := s.read(ctx, runID)
+	switch {
+	case err != nil:
+		return report, err
+	case !r.found:
+		return report, noRun(runID)
+	}
+	if damage := r.decodes(runID); r.damage == nil {
+		r.damage = damage
+	}
+	report.Damage, report.Kept = r.damage, r.run.LastSeq
+	if r.damage == nil {
+		report.IsWhole = true
+		return report, nil
+	}
+	if err := s.repair(r, &report); err != nil {
+		return report, fmt.Errorf("snapshot: repair run %s: %w", runID, unavailable(err))
+	}
+	return report, nil
+}
+
+// decodes cuts the run before a record that cannot be decoded.
+func (r *reading) decodes(runID string) *snapshot.CorruptError {
+	last := uint64(0)
+	for rec, err := range r.run.Records() {
+		if err == nil {
+			last = rec.Seq
+			continue
+		}
+		whole := make([][]byte, last)
+		for i := range whole {
+			whole[i] = r.run.Encoded(uint64(i) + 1)
+		}
+		if cut, err := snapshot.NewRun(r.run.Info, nil); err == nil {
+			r.run, _, _ = cut.Extend(whole...) // as it was
+		}
+		return &snapshot.CorruptError{RunID: runID, LastSeq: last, Err: err}
+	}
+	return nil
+}
+
+// repair first copies the damaged files, then writes a snapshot of what comes
+// before the damage, with a number that covers every journal. Its renaming is
+// the repair; whatever happens before leaves the run as damaged as it was.
+func (s *Store) repair(r *reading, report *RepairReport) error {
+	info := r.run.Info
+	info.RunID, info.LastSeq = report.RunID, uint64(r.run.Len())
+	report.Kept = info.LastSeq
+	meta, err := s.meta(report.RunID)
+	if err == nil && meta.LastSeq > report.Kept {
+		report.Lost = meta.LastSeq - report.Kept
+	}
+	if info.Created.IsZero() {
+		info.Created = snapshot.Begun(report.RunID, &snapshot.OpenOptions{}).Created
+	}
+	report.IsWhole = err == nil && meta.LastSeq == report.Kept && meta.Status != snapshot.StatusRunning
+	if info.Status = snapshot.StatusInterrupted; report.IsWhole {
+		info.Status, info.Due = meta.Status, meta.Due
+	}
+	info.Updated = snapshot.Later(info.Updated)
+	info.Generation = max(info.Generation, 1)
+	run := *r.run
+	run.Info = info
+	if err := s.setAside(r, report); err != nil {
+		return err
+	}
+	if _, err := s.writeSnapshot(&run, r.newest+1); err != nil {
+		return err
+	}
+	if err := s.syncDirs(report.RunID); err != nil {
+		return err
+	}
+	_, err = s.changeMeta(report.RunID, func(snapshot.Info, bool) (snapshot.Info, error) { return info, nil })
+	if err != nil {
+		return err
+	}
+	s.removeCovered(report.RunID, r.newest)
+	return nil
+}
+
+// setAside copies the damaged files under names that are free.
+func (s *Store) setAside(r *reading, report *RepairReport) error {
+	for _, file := range r.damaged {
+		if file == metaName {
+			continue // it is whole, and says what is missing
+		}
+		name := file + ".damaged"
+		for n := 2; ; n++ {
+			if _, err := os.Lstat(s.run(report.RunID, name)); errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			name = fmt.Sprintf("%s.damaged.%d", file, n)
+		}
+		if err := s.copyFile(report.RunID, file, name); err != nil {
+			return err
+		}
+		report.Damaged = append(report.Damaged, name)
+	}
+	slices.Sort(report.Damaged)
+	return s.disk.SyncDir(s.run(report.RunID))
+}
+
+func (s *Store) copyFile(runID, from, to string) error {
+	in, info, err := openRegular(s.run(runID, from))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := s.disk.Create(s.run(runID, to))
+	if err != nil {
+		return err
+	}
+	size, buf := info.Size(), make([]byte, loadStep)
+	for at := nextData(in, 0, size); at < size && err == nil; at = nextData(in, at, size) { // holes stay holes
+		var n int
+		if n, err = in.ReadAt(buf[:min(loadStep, size-at)], at); n > 0 {
+			err = writeAt(out, buf[:n], at)
+		}
+		at += int64(n)
+	}
+	if err == nil {
+		err = out.Sync()
+	}
+	return errors.Join(err, out.Close())
+}

@@ -1,0 +1,437 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A Store keeps runs in a directory, and artifacts beside them:
+//
+//	runs/<run ID>/00000007.snapshot  what was compacted, see snapshot.Decode
+//	runs/<run ID>/00000008.journal   what came after it
+//	runs/<run ID>/meta               what is known of the run without its records
+//	runs/<run ID>/lock               locked by who writes
+//	runs/<run ID>/inbox/             messages that wait, see snapshot.Inbox
+//	artifacts/ab/cdef…               see Artifacts
+//	trash/                           runs that are being deleted
+//
+// Files are readable by their owner alone. The directory may be used by many
+// processes of one machine; network file systems are fine if their locks and
+// renames are. A Store is for many goroutines and needs no closing.
+type Store struct {
+	dir       string
+	disk      disk
+	artifacts *Artifacts
+	warn      func(runID string, err error)
+
+	compactFrom int64 // bytes
+
+	notices *notices // nil if the system is not asked
+	poll    time.Duration
+}
+
+var _ snapshot.Store = (*Store)(nil)
+
+// compactFrom is the size from which on a journal is compacted, if it also
+// outgrew its snapshot twice.
+const compactFrom = 1 << 20
+
+// Option changes how a Store works.
+type Option func(*Store)
+
+// WithWarnings has f called with what went wrong without harm: the end of a
+// journal that a crash left unfinished and that was cut off (*[TornTail]), a
+// compaction that failed and will be tried again, a file in an inbox that is
+// not a message and was set aside, a run that List cannot read. It may be
+// called from any goroutine. Defaults to nothing.
+func WithWarnings(f func(runID string, err error)) Option {
+	return func(s *Store) { s.warn = f }
+}
+
+// WithPolling has the store look for changes by other processes at this
+// interval, instead of being notified by the operating system. It is for a
+// directory without notifications, such as one that is shared over a network,
+// and for tests on the clock of testing/synctest, which stands still while a
+// goroutine waits for the system. New fails if every is not above zero. Defaults
+// to notifications, and a look every 2 seconds besides.
+func WithPolling(every time.Duration) Option {
+	return func(s *Store) { s.poll, s.notices = every, nil }
+}
+
+// New returns the store in a directory, which is made if it does not exist. On
+// the clock of testing/synctest it needs WithPolling.
+func New(dir string, opts ...Option) (*Store, error) {
+	s := &Store{dir: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom}
+	s.notices, s.poll = new(notices), poll
+	for _, opt := range opts {
+		opt(s)
+	}
+	if s.poll <= 0 {
+		return nil, fmt.Errorf("snapshot: WithPolling(%v): want a duration above 0", s.poll)
+	}
+	if err := makeDir(s.disk, s.dir); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	if err := mkdirSynced(s.disk, s.path("runs")); err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	var err error
+	s.artifacts, err = newArtifacts(s.dir, s.disk)
+	return s, err
+}
+
+func (s *Store) path(elem ...string) string {
+	return filepath.Join(append([]string{s.dir}, elem...)...)
+}
+
+// run is the path of a run, or of something in it.
+func (s *Store) run(runID string, elem ...string) string {
+	return s.path(append([]string{"runs", dirName(runID)}, elem...)...)
+}
+
+func noRun(runID string) error {
+	return &kindError{fmt.Sprintf("snapshot: no run %s", runID), snapshot.ErrNotFound}
+}
+
+// check is what every method does first. What is called a run and is a link is
+// an error, so that everything below it is in the store.
+func (s *Store) check(ctx context.Context, runID string) error {
+	if err := snapshot.CheckRunID(runID); err != nil {
+		return err
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if err := isDir(s.run(runID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("snapshot: run %s: %w", runID, err)
+	}
+	return nil
+}
+
+// lock takes the lock of a run whose directory exists, or is made.
+func (s *Store) lock(ctx context.Context, runID string, wait, create bool) (*fileLock, error) {
+	l, err := exclusive(ctx, s.run(runID, lockName), wait, func() error {
+		if create {
+			return s.disk.Mkdir(s.run(runID))
+		}
+		return isDir(s.run(runID))
+	})
+	switch {
+	case err == nil:
+		l.sign()
+		return l, nil
+	case errors.Is(err, errHeld):
+		locked := s.locked(runID)
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w: %w", locked, context.Cause(ctx))
+		}
+		return nil, locked
+	case !create && errors.Is(err, fs.ErrNotExist):
+		return nil, noRun(runID)
+	}
+	return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
+}
+
+func (s *Store) locked(runID string) *snapshot.LockedError {
+	e := &snapshot.LockedError{RunID: runID, PID: holder(s.run(runID, lockName))}
+	if meta, err := s.meta(runID); err == nil {
+		e.Owner = meta.Owner
+	}
+	return e
+}
+
+// Open implements [snapshot.Store]. The journal is a *[Journal]. A run that is
+// damaged is not opened: the error is a *snapshot.CorruptError, and
+// [Store.Repair] keeps what comes before the damage. Takeover needs no
+// fencing: the lock of a process that has ended is free.
+func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	if err := s.check(ctx, runID); err != nil {
+		return nil, err
+	}
+	l, err := s.lock(ctx, runID, o.Wait, o.Create)
+	if err != nil {
+		return nil, err
+	}
+	j, err := s.open(ctx, runID, &o, l)
+	if err != nil {
+		l.release()
+		return nil, err
+	}
+	if j.torn != nil {
+		s.warn(runID, j.torn)
+	}
+	return j, nil
+}
+
+// open begins a generation of a run that is locked.
+func (s *Store) open(ctx context.Context, runID string, o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
+	r, err := s.read(ctx, runID)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.damage != nil:
+		return nil, advise(r.damage)
+	case !r.found && !o.Create:
+		return nil, noRun(runID)
+	case o.Takeover != 0 && o.Takeover != r.run.Generation:
+		return nil, s.locked(runID)
+	}
+	info := r.run.Info
+	if !r.found {
+		info = snapshot.Begun(runID, o)
+	}
+	if info.Status == snapshot.StatusRunning && r.found {
+		info.Status = snapshot.StatusInterrupted // nobody has it
+	}
+	restored, now := snapshot.Opened(info, o)
+	j := &Journal{store: s, lock: l, torn: r.torn, info: now, restored: r.run}
+	j.restored.Info = restored
+	if err := j.begin(r); err != nil {
+		return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
+	}
+	j.listen()
+	return j, nil
+}
+
+// Verify is [Store.Load], and returns the end of a journal that a crash left
+// unfinished too, which the next Open cuts off; nil if there is none. Of a run
+// that is open it may be a record that is being written.
+func (s *Store) Verify(ctx context.Context, runID string) (*snapshot.Run, *TornTail, error) {
+	return s.load(ctx, runID)
+}
+
+// Load implements [snapshot.Reader]. A run that a crash has ended is
+// interrupted; the unfinished end of its journal, or of one that is being
+// written to, is not in what Load returns.
+func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	run, _, err := s.load(ctx, runID)
+	return run, err
+}
+
+func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTail, error) {
+	if err := s.check(ctx, runID); err != nil {
+		return nil, nil, err
+	}
+	for {
+		r, err := s.read(ctx, runID)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case r.damage != nil:
+			return nil, nil, advise(r.damage)
+		case !r.found:
+			return nil, nil, noRun(runID)
+		}
+		held, err := isHeld(s.run(runID, lockName))
+		if err != nil {
+			return nil, nil, fmt.Errorf("snapshot: run %s: %w", runID, err)
+		}
+		r.run.Open = held
+		if held || r.run.Status != snapshot.StatusRunning {
+			return r.run, r.torn, nil
+		}
+		// Nobody has it. It may have been closed after it was read; only if it
+		// still says the same was it never closed.
+		again, err := s.read(ctx, runID)
+		if err == nil && again.found && again.run.Status == snapshot.StatusRunning && again.run.Generation == r.run.Generation {
+			r.run.Status = snapshot.StatusInterrupted
+			return r.run, r.torn, nil
+		}
+	}
+}
+
+// advise adds to an error what to do about it.
+func advise(err error) error {
+	var damage *snapshot.CorruptError
+	if errors.As(err, &damage) {
+		return fmt.Errorf("%w; the records before it are whole, and (*filestore.Store).Repair keeps them", err)
+	}
+	return err
+}
+
+// Create implements [snapshot.Store]. The run begins with the name of its
+// snapshot, which has all records.
+func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
+	if err := s.check(ctx, run.RunID); err != nil {
+		return snapshot.Info{}, err
+	}
+	info, err := snapshot.Created(run.Info)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	created, _, err := run.Extend()
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	info.LastSeq = created.LastSeq
+	created.Info = info
+	l, err := s.lock(ctx, run.RunID, false, true)
+	if errors.Is(err, snapshot.ErrLocked) {
+		return snapshot.Info{}, exists(run.RunID)
+	} else if err != nil {
+		return snapshot.Info{}, err
+	}
+	defer l.release()
+	if there, err := s.isThere(run.RunID); err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, err)
+	} else if there {
+		return snapshot.Info{}, exists(run.RunID)
+	}
+	if err := s.create(created); err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, unavailable(err))
+	}
+	return info, nil
+}
+
+func (s *Store) create(run *snapshot.Run) error {
+	s.removeLeftovers(run.RunID)
+	if _, err := s.writeSnapshot(run, 0); err != nil {
+		return err
+	}
+	if err := s.syncDirs(run.RunID); err != nil {
+		return err
+	}
+	_, err := s.changeMeta(run.RunID, func(snapshot.Info, bool) (snapshot.Info, error) { return run.Info, nil })
+	return err
+}
+
+func exists(runID string) error {
+	return &kindError{fmt.Sprintf("snapshot: run %s exists already", runID), snapshot.ErrExists}
+}
+
+// syncDirs makes the names in a run durable, and its own, and that of all
+// runs. A crash may have left names that were never synced, so it is done even
+// where nothing was made.
+func (s *Store) syncDirs(runID string) error {
+	for _, dir := range []string{s.run(runID), s.path("runs"), s.dir} {
+		if err := s.disk.SyncDir(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Update implements [snapshot.Store].
+func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	if err := s.check(ctx, runID); err != nil {
+		return snapshot.Info{}, err
+	}
+	l, err := s.lock(ctx, runID, false, false)
+	open := errors.Is(err, snapshot.ErrLocked)
+	if err != nil && !open {
+		return snapshot.Info{}, err
+	}
+	if l != nil {
+		defer l.release()
+	}
+	found, err := s.Info(ctx, runID)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	return s.changeMeta(runID, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
+		before := found
+		if ok && meta.Generation >= found.Generation {
+			before.Metadata, before.Pinned, before.Expires = meta.Metadata, meta.Pinned, meta.Expires
+		}
+		before.Open = open
+		after := before.Clone()
+		if err := change(&after); err != nil {
+			return snapshot.Info{}, err
+		}
+		if err := snapshot.CheckUpdate(before, after); err != nil {
+			return snapshot.Info{}, err
+		}
+		after.Updated = snapshot.Later(before.Updated)
+		return after, nil
+	})
+}
+
+// Delete implements [snapshot.Store]. The run is gone at once, because it is
+// renamed into the trash; then its files are removed. If the process ends
+// before that, a later Delete does it.
+func (s *Store) Delete(ctx context.Context, runID string) error {
+	if err := s.check(ctx, runID); err != nil {
+		return err
+	}
+	l, err := s.lock(ctx, runID, false, false)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	if there, err := s.isThere(runID); err != nil {
+		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
+	} else if !there {
+		return noRun(runID)
+	}
+	if err := s.discard(runID); err != nil {
+		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
+	}
+	return nil
+}
+
+// isThere reports whether the run was begun, damaged or not.
+func (s *Store) isThere(runID string) (bool, error) {
+	entries, err := os.ReadDir(s.run(runID))
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == lockName, name == updateLockName, name == inboxName, filepath.Ext(name) == tmpSuffix:
+		default:
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// discard moves a run to the trash, into a directory of its own, and removes
+// it there. Others may do the same at the same time, so each removes its own,
+// and what is so old that its process must have ended.
+func (s *Store) discard(runID string) error {
+	trash := s.path("trash")
+	if err := mkdirSynced(s.disk, trash); err != nil {
+		return err
+	}
+	bin, err := os.MkdirTemp(trash, "")
+	if err != nil {
+		return err
+	}
+	if err := s.disk.Rename(s.run(runID), filepath.Join(bin, dirName(runID))); err != nil {
+		return errors.Join(err, os.Remove(bin))
+	}
+	if err := s.disk.SyncDir(s.path("runs")); err != nil {
+		return err
+	}
+	if entries, err := os.ReadDir(trash); err == nil {
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandonedAfter {
+				_ = os.RemoveAll(filepath.Join(trash, e.Name()))
+			}
+		}
+	}
+	return os.RemoveAll(bin)
+}
+
+// Put implements [snapshot.ArtifactStore], see [Artifacts].
+func (s *Store) Put(ctx context.Context, data []byte) (reference string, err error) {
+	return s.artifacts.Put(ctx, data)
+}
+
+// Get implements [snapshot.ArtifactStore], see [Artifacts].
+func (s *Store) Get(ctx context.Context, reference string) ([]byte, error) {
+	return s.artifacts.Get(ctx, reference)
+}
+
+// kindError has a text and is of a kind, found by errors.Is.
+type kindError struct {
+	text string
+	kind error
+}
+
+func (e *kindError) Error() string { return e.text }
+func (e *kindError) Unwrap() error { return e.kind }

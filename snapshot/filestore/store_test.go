@@ -1,0 +1,78 @@
+package filestore_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+func TestFileStoreKeepsTheRulesOfStores(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) snapshot.Store {
+		return newFileStore(t, t.TempDir(), filestore.WithDisk(filestore.OSDisk))
+	})
+}
+
+func TestFileStoreThatCompactsAllTheTimeKeepsTheRulesOfStores(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) snapshot.Store {
+		return newFileStore(t, t.TempDir(), filestore.WithCompactFrom(1))
+	})
+}
+
+func TestFileArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
+	storetest.RunArtifacts(t, func(t *testing.T) snapshot.ArtifactStore {
+		a, err := filestore.NewArtifacts(t.TempDir())
+		require.NoError(t, err)
+		return a
+	})
+}
+
+// newFileStore returns a store that syncs nothing unless it is given another
+// disk, and whose warnings fail the test unless it is told otherwise.
+func newFileStore(t testing.TB, dir string, opts ...filestore.Option) *filestore.Store {
+	t.Helper()
+	s, err := filestore.New(dir, append([]filestore.Option{
+		filestore.WithDisk(fastDisk{filestore.OSDisk}),
+		filestore.WithWarnings(func(runID string, err error) { t.Errorf("run %s: %v", runID, err) }),
+	}, opts...)...)
+	require.NoError(t, err)
+	return s
+}
+
+// A fastDisk syncs nothing.
+type fastDisk struct{ filestore.Disk }
+
+func (d fastDisk) Create(name string) (filestore.DiskFile, error) {
+	f, err := d.Disk.Create(name)
+	return fastFile{f}, err
+}
+
+func (fastDisk) SyncDir(string) error { return nil }
+
+type fastFile struct{ filestore.DiskFile }
+
+func (fastFile) Sync() error { return nil }
+
+// closeAs closes a journal with a status.
+func closeAs(j snapshot.Journal, status snapshot.Status) error {
+	return j.Close(context.Background(), snapshot.End{Status: status})
+}
+
+// load reads a run with its records.
+func load(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
+	t.Helper()
+	run, err := s.Load(t.Context(), runID)
+	require.NoError(t, err)
+	return decoded(t, run)
+}
+
+func decoded(t testing.TB, run *snapshot.Run) *snapshot.Snapshot {
+	t.Helper()
+	sn, err := run.Snapshot()
+	require.NoError(t, err)
+	return sn
+}

@@ -1,0 +1,325 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// poll is how often watchers look for what the system does not notify of: that
+// the process which had a run open has ended, and changes on file systems
+// without notification.
+const poll = 2 * time.Second
+
+// notifyAfter is how long a run is open before the system is asked to notify
+// of its inbox: to stop that costs 10 ms on some systems, which short runs are
+// spared.
+const notifyAfter = 50 * time.Millisecond
+
+// A watcher waits for changes in directories.
+type watcher struct {
+	notices *notices
+	changed chan struct{}
+	dirs    map[string]bool
+	ticker  *time.Ticker
+}
+
+func (s *Store) watcher() *watcher {
+	return &watcher{s.notices, make(chan struct{}, 1), make(map[string]bool), time.NewTicker(s.poll)}
+}
+
+// add watches a directory too. It may be called again.
+func (w *watcher) add(dir string) {
+	if !w.dirs[dir] && w.notices.add(dir, w.changed) {
+		w.dirs[dir] = true
+	}
+}
+
+func (w *watcher) drop(dir string) {
+	if w.dirs[dir] {
+		delete(w.dirs, dir)
+		w.notices.drop(dir, w.changed)
+	}
+}
+
+func (w *watcher) close() {
+	w.ticker.Stop()
+	for dir := range w.dirs {
+		w.drop(dir)
+	}
+}
+
+// wait returns when something may have changed, and with an error when ctx
+// ends.
+func (w *watcher) wait(ctx context.Context) error {
+	select {
+	case <-w.changed:
+	case <-w.ticker.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// listen notifies of what comes into the inbox, until Close.
+func (j *Journal) listen() {
+	ctx, stop := context.WithCancel(context.Background())
+	j.stop = stop
+	j.listening.Go(func() {
+		w := j.store.watcher()
+		defer w.close()
+		soon := time.NewTimer(notifyAfter)
+		defer soon.Stop()
+		known := ""
+		for ctx.Err() == nil {
+			if now := j.store.inboxNames(j.info.RunID); now != known {
+				known = now
+				ring(j.notify)
+			}
+			select {
+			case <-w.changed:
+				ring(j.notify) // a message may have come and gone since the last look
+			case <-soon.C:
+				w.add(j.store.run(j.info.RunID, inboxName))
+			case <-w.ticker.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+}
+
+// inboxNames is another text when other messages wait.
+func (s *Store) inboxNames(runID string) string {
+	entries, _ := os.ReadDir(s.run(runID, inboxName))
+	var b strings.Builder
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), tmpSuffix) {
+			b.WriteByte('/')
+			b.WriteString(e.Name())
+		}
+	}
+	return b.String()
+}
+
+// touchInbox notifies those who watch a run that it was closed. If there is no
+// inbox, nobody does.
+func (s *Store) touchInbox(runID string) {
+	if isDir(s.run(runID, inboxName)) == nil {
+		now := time.Now()
+		_ = os.Chtimes(s.run(runID, inboxName), now, now)
+	}
+}
+
+// Watch implements [snapshot.Reader]. Events have no positions. That a run was
+// begun or deleted the operating system notifies of at once, and so of all that
+// happens in runs that are open; other changes show within 2 seconds, see
+// WithPolling.
+func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
+	return func(yield func(snapshot.Event, error) bool) {
+		if err := s.watch(ctx, &o, yield); !errors.Is(err, errStopped) {
+			yield(snapshot.Event{}, err)
+		}
+	}
+}
+
+// errStopped is that the loop over an iterator was left.
+var errStopped = errors.New("snapshot: the loop was left")
+
+// watching is what a Watch has yielded.
+type watching struct {
+	store   *Store
+	options *snapshot.WatchOptions
+	yield   func(snapshot.Event, error) bool
+	all     *watcher // of the directory with the runs
+	open    *watcher // of those that are open, and of the one that is watched alone
+	runs    map[string]*watchedRun
+	looked  bool // at all runs
+}
+
+type watchedRun struct {
+	info      snapshot.Info
+	messages  string
+	following *following // nil without records
+}
+
+func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Event, error) bool) error {
+	if o.After != "" {
+		return &kindError{"snapshot: watch: this store has no positions to go on from", snapshot.ErrReset}
+	}
+	if o.RunID != "" {
+		if err := s.check(ctx, o.RunID); err != nil {
+			return err
+		}
+	}
+	w := &watching{store: s, options: o, yield: yield, all: s.watcher(), open: s.watcher(), runs: make(map[string]*watchedRun)}
+	defer w.close()
+	w.all.add(s.path("runs"))
+	for everything := true; ; {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := w.look(ctx, everything); err != nil {
+			return err
+		}
+		select {
+		case <-w.all.changed:
+			everything = true
+		case <-w.all.ticker.C:
+			everything = true
+		case <-w.open.changed:
+			everything = false // it may change with every record, and there may be many runs
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (w *watching) close() {
+	w.all.close()
+	w.open.close()
+	for _, r := range w.runs {
+		r.close()
+	}
+}
+
+func (r *watchedRun) close() {
+	if r.following != nil {
+		r.following.close()
+	}
+}
+
+// look yields what is new of everything, or of the runs that are open.
+func (w *watching) look(ctx context.Context, everything bool) error {
+	infos, err := w.infos(ctx, everything)
+	if err != nil {
+		return err
+	}
+	if everything {
+		if err := w.forget(infos); err != nil {
+			return err
+		}
+	}
+	for i := range infos {
+		if err := w.see(ctx, &infos[i]); err != nil {
+			return err
+		}
+	}
+	w.looked = true
+	return nil
+}
+
+// infos are the runs to look at, as they are now.
+func (w *watching) infos(ctx context.Context, everything bool) (infos []snapshot.Info, err error) {
+	var ids []string
+	switch {
+	case w.options.RunID != "":
+		ids = []string{w.options.RunID}
+	case everything:
+		page, err := w.store.List(ctx, snapshot.Filter{})
+		return page.Runs, err
+	default:
+		for id, r := range w.runs {
+			if r.info.Open {
+				ids = append(ids, id)
+			}
+		}
+	}
+	for _, id := range ids {
+		info, err := w.store.about(ctx, id)
+		switch {
+		case err == nil:
+			infos = append(infos, info)
+		case !errors.Is(err, snapshot.ErrNotFound):
+			return nil, err
+		}
+	}
+	return infos, nil
+}
+
+// forget yields the runs that are gone. One that has a namesake is gone too.
+func (w *watching) forget(infos []snapshot.Info) error {
+	created := make(map[string]time.Time, len(infos))
+	for i := range infos {
+		created[infos[i].RunID] = infos[i].Created
+	}
+	for id, r := range w.runs {
+		if c, ok := created[id]; ok && (c.Equal(r.info.Created) || c.IsZero() || r.info.Created.IsZero()) {
+			continue
+		}
+		r.close()
+		delete(w.runs, id)
+		w.open.drop(w.store.run(id))
+		w.open.drop(w.store.run(id, inboxName))
+		if !w.yield(snapshot.Event{Info: r.info, Deleted: true}, nil) {
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// see yields what is new of a run. At the first look, its records are not.
+func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
+	r := w.runs[info.RunID]
+	isNew := r == nil
+	if isNew {
+		r = &watchedRun{}
+		w.runs[info.RunID] = r
+		if w.options.Records {
+			r.following = &following{store: w.store, runID: info.RunID}
+			if !w.looked {
+				r.following.skip(ctx, info)
+			}
+		}
+	}
+	dir := w.store.run(info.RunID, inboxName) // which is touched when the run is closed
+	if w.options.Records {
+		dir = w.store.run(info.RunID)
+	}
+	if info.Open {
+		w.open.add(dir) // before reading, so that nothing comes between
+	}
+	messages := ""
+	if w.options.RunID != "" {
+		w.open.add(w.store.run(info.RunID))
+		w.open.add(w.store.run(info.RunID, inboxName))
+		messages = w.store.inboxNames(info.RunID)
+	}
+	event := snapshot.Event{Info: *info}
+	if f := r.following; f != nil && (info.Open || info.LastSeq > f.last) {
+		event.Records = r.news(ctx)
+		event.Info.LastSeq = max(info.LastSeq, f.last)
+	}
+	if !info.Open {
+		r.close()
+		if w.options.RunID == "" {
+			w.open.drop(dir)
+		}
+	}
+	if !isNew && len(event.Records) == 0 && messages == r.messages && reflect.DeepEqual(*info, r.info) {
+		return nil
+	}
+	r.info, r.messages = *info, messages
+	if !w.yield(event, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+// news are the records that were appended since the last time. What is wrong
+// with the run shows when it is loaded; here it has no news.
+func (r *watchedRun) news(ctx context.Context) (records []core.Record) {
+	err := r.following.advance(ctx, func(rec core.Record, _ error) bool {
+		records = append(records, rec)
+		return true
+	})
+	if err != nil {
+		r.following.close()
+	}
+	return records
+}

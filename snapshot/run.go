@@ -1,0 +1,206 @@
+package snapshot
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/codec"
+)
+
+// A Run is a run as it is stored: what is known of it, and its records, which
+// stay encoded until they are read. A Run never changes and is for many
+// goroutines.
+type Run struct {
+	Info
+	encoded [][]byte
+}
+
+// NewRun returns a run with the records, which are numbered from 1 without
+// holes. LastSeq is taken from them.
+func NewRun(info Info, records iter.Seq2[core.Record, error]) (*Run, error) {
+	r := &Run{Info: info.Clone()}
+	if records != nil {
+		for rec, err := range records {
+			if err == nil && rec.Seq != r.last()+1 {
+				err = outOfOrder(info.RunID, rec.Seq, r.last()+1)
+			}
+			if err != nil {
+				return nil, err
+			}
+			encoded, err := AppendRecord(nil, &rec)
+			if err != nil {
+				return nil, fmt.Errorf("snapshot: run %s: %w", info.RunID, err)
+			}
+			r.encoded = append(r.encoded, encoded)
+		}
+	}
+	r.LastSeq = r.last()
+	return r, nil
+}
+
+func outOfOrder(runID string, seq, want uint64) error {
+	return fmt.Errorf("snapshot: run %s: got record %d, want record %d", runID, seq, want)
+}
+
+// Len is the number of records.
+func (r *Run) Len() int { return len(r.encoded) }
+
+// last is the number of the last record.
+func (r *Run) last() uint64 { return uint64(len(r.encoded)) }
+
+// Record decodes the record with that number, from 1 to Len.
+func (r *Run) Record(seq uint64) (core.Record, error) {
+	if seq < 1 || seq > uint64(len(r.encoded)) {
+		return core.Record{}, fmt.Errorf("snapshot: run %s has no record %d, it has %d", r.RunID, seq, len(r.encoded))
+	}
+	rec, err := DecodeRecord(r.encoded[seq-1])
+	if err != nil {
+		return core.Record{}, fmt.Errorf("snapshot: run %s: record %d: %w", r.RunID, seq, err)
+	}
+	rec.RunID = r.RunID
+	return rec, nil
+}
+
+// Records decodes one record after the other. After an error it yields no
+// more.
+func (r *Run) Records() iter.Seq2[core.Record, error] { return r.RecordsAfter(0) }
+
+// RecordsAfter is Records from the one after a number on.
+func (r *Run) RecordsAfter(seq uint64) iter.Seq2[core.Record, error] {
+	return func(yield func(core.Record, error) bool) {
+		d := newDecoding()
+		defer d.release()
+		for n := seq; n < uint64(len(r.encoded)); n++ {
+			rec, err := d.decode(r.encoded[n])
+			if err != nil {
+				yield(core.Record{}, fmt.Errorf("snapshot: run %s: record %d: %w", r.RunID, n+1, err))
+				return
+			}
+			rec.RunID = r.RunID
+			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Encoded is the record with that number, from 1 to Len, in the form of
+// [AppendRecord]. It must not be changed.
+func (r *Run) Encoded(seq uint64) []byte { return r.encoded[seq-1] }
+
+// After returns the number of the record that the cursor points to, or
+// ErrReset if it is not in the history of the run.
+func (r *Run) After(c Cursor) (uint64, error) {
+	if c.Seq > uint64(len(r.encoded)) {
+		return 0, &kindError{fmt.Sprintf("snapshot: run %s: the cursor is at record %d, and the run has %d", r.RunID, c.Seq, len(r.encoded)), ErrReset}
+	}
+	if c.Seq > 0 && c.Generation > 0 {
+		rec, err := r.Record(c.Seq)
+		if err != nil {
+			return 0, err
+		}
+		if rec.Generation != c.Generation {
+			return 0, &kindError{fmt.Sprintf("snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d", r.RunID, c.Seq, c.Generation, rec.Generation), ErrReset}
+		}
+	}
+	return c.Seq, nil
+}
+
+// Extend returns the run with more records, encoded one after the other in
+// each of the parts, which it keeps: they must not change. Records that the run
+// has already are passed over. Only the version, the number and the length of a
+// record are checked; the rest is when it is decoded.
+//
+// With an error, the run has the records before it, and taken is the number of
+// parts that were whole. A record of a newer version is ErrFormat; anything
+// else that is not the next record is ErrCorrupt.
+func (r *Run) Extend(parts ...[]byte) (extended *Run, taken int, err error) {
+	extended = &Run{Info: r.Info.Clone(), encoded: slices.Grow(slices.Clip(r.encoded), len(parts))}
+	for _, part := range parts {
+		if err = extended.extend(part); err != nil {
+			break
+		}
+		taken++
+	}
+	extended.LastSeq = extended.last()
+	return extended, taken, err
+}
+
+func (r *Run) extend(part []byte) error {
+	in := codec.NewReader(part)
+	defer in.Release()
+	had := len(r.encoded)
+	for in.Len() > 0 {
+		encoded, seq, err := cutRecord(in)
+		if next := r.last() + 1; err == nil && seq > next {
+			err = fmt.Errorf("%w: record %d where record %d follows", ErrCorrupt, seq, next)
+		} else if err == nil && seq == next {
+			r.encoded = append(r.encoded, encoded)
+		}
+		if err != nil {
+			r.encoded = r.encoded[:had] // a part is whole or not there
+			return err
+		}
+	}
+	return nil
+}
+
+// cutRecord returns the next record without decoding it.
+func cutRecord(in *codec.Reader) (encoded []byte, seq uint64, err error) {
+	begin := in.Offset()
+	f := newFields(in)
+	n := f.left
+	version := f.uint()
+	seq = f.uint()
+	switch {
+	case in.Err() != nil:
+		return nil, 0, recordError(f.err())
+	case version > FormatVersion:
+		return nil, 0, errNewer("the record", version)
+	case version < FormatVersion || n < recordFields:
+		return nil, 0, fmt.Errorf("%w: byte %d: not a record: an array of %d fields that says it has version %d", ErrCorrupt, begin, n, version)
+	}
+	in.Rewind(begin)
+	encoded = in.Skip()
+	if in.Err() != nil {
+		return nil, 0, recordError(in.Err())
+	}
+	return encoded, seq, nil
+}
+
+// Snapshot decodes all records.
+func (r *Run) Snapshot() (*Snapshot, error) {
+	s := &Snapshot{Info: r.Info.Clone()}
+	if r.Len() > 0 {
+		s.Records = make([]core.Record, 0, r.Len())
+	}
+	for rec, err := range r.Records() {
+		if err != nil {
+			return nil, err
+		}
+		s.Records = append(s.Records, rec)
+	}
+	return s, nil
+}
+
+// Run encodes the records.
+func (s *Snapshot) Run() (*Run, error) {
+	return NewRun(s.Info, func(yield func(core.Record, error) bool) {
+		for i := range s.Records {
+			if !yield(s.Records[i], nil) {
+				return
+			}
+		}
+	})
+}
+
+// Encode returns the snapshot as the document of [Run.Encode].
+func (s *Snapshot) Encode() ([]byte, error) {
+	run, err := s.Run()
+	if err != nil {
+		return nil, err
+	}
+	return run.Encode()
+}

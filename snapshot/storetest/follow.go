@@ -1,0 +1,205 @@
+package storetest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A run can be followed while it is written, and all runs watched.
+var followTests = []test{
+	{"AFollowerMissesNothing", follows},
+	{"AFollowerGoesOnAfterItsCursor", followsAfter},
+	{"FollowingEndsWithTheRun", followEnds},
+	{"AWatcherSeesEveryRun", watches},
+	{"AWatcherGetsTheRecords", watchesRecords},
+	{"AWatcherOfOneRunSeesItsMessages", watchesOne},
+	{"WatchingEndsWithItsContext", watchEnds},
+}
+
+func follows(f *fixture) {
+	const n, generations = 400, 4
+	f.begin("run", 1, snapshot.StatusPaused)
+	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	defer cancel()
+	var wait sync.WaitGroup
+	for range 2 {
+		wait.Go(func() {
+			last := uint64(0)
+			for rec, err := range f.store.Follow(ctx, "run", snapshot.Cursor{}) {
+				if err != nil {
+					f.Errorf("after record %d: %v", last, err)
+					return
+				}
+				if last++; rec.Seq != last || rec.RunID != "run" {
+					f.Errorf("record %d of run %q comes where %d follows", rec.Seq, rec.RunID, last)
+					return
+				}
+				if last == n*generations+1 {
+					return
+				}
+			}
+		})
+	}
+	for g := range generations {
+		j := f.open("run")
+		for i := range n {
+			f.must(j.Append(Records(uint64(g*n+i+2), 1)...))
+		}
+		f.must(closeAs(j, snapshot.StatusPaused))
+	}
+	wait.Wait()
+}
+
+func followsAfter(f *fixture) {
+	f.begin("run", 5, snapshot.StatusPaused)
+	for rec, err := range f.store.Follow(f.Context(), "run", snapshot.Cursor{Seq: 3}) {
+		f.must(err)
+		f.equal([]core.Record{rec}, Records(4, 1), "run")
+		break
+	}
+	for _, err := range f.store.Follow(f.Context(), "run", snapshot.Cursor{Seq: 6}) {
+		f.is(err, snapshot.ErrReset, "Follow")
+	}
+}
+
+func followEnds(f *fixture) {
+	for _, err := range f.store.Follow(f.Context(), "none", snapshot.Cursor{}) {
+		f.is(err, snapshot.ErrNotFound, "Follow")
+	}
+	f.begin("run", 1, snapshot.StatusPaused)
+	ctx, cancel := context.WithCancel(f.Context())
+	defer cancel()
+	var last error
+	for _, err := range f.store.Follow(ctx, "run", snapshot.Cursor{}) {
+		last = err
+		cancel()
+	}
+	f.is(last, context.Canceled, "Follow")
+	for _, err := range f.store.Follow(f.Context(), "run", snapshot.Cursor{}) {
+		if last = err; err == nil {
+			f.must(f.store.Delete(f.Context(), "run"))
+		}
+	}
+	f.is(last, snapshot.ErrNotFound, "Follow, when the run was deleted")
+}
+
+// watching reads the events of a store in the background.
+func (f *fixture) watching(o snapshot.WatchOptions) (events <-chan snapshot.Event, stop func()) {
+	ctx, cancel := context.WithCancel(f.Context())
+	all := make(chan snapshot.Event, 1000)
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for e, err := range f.store.Watch(ctx, o) {
+			if err != nil {
+				f.is(err, context.Canceled, "Watch")
+				return
+			}
+			all <- e
+		}
+	})
+	return all, func() {
+		cancel()
+		wait.Wait()
+	}
+}
+
+// until reads events up to one that is wanted.
+func (f *fixture) until(events <-chan snapshot.Event, what string, wanted func(snapshot.Event) bool) {
+	f.Helper()
+	for limit := time.After(time.Minute); ; {
+		select {
+		case e := <-events:
+			if wanted(e) {
+				return
+			}
+		case <-limit:
+			f.Fatalf("no event: %s", what)
+		}
+	}
+}
+
+func watches(f *fixture) {
+	f.begin("old", 2, snapshot.StatusCompleted)
+	events, stop := f.watching(snapshot.WatchOptions{})
+	defer stop()
+	is := func(id string, status snapshot.Status) func(snapshot.Event) bool {
+		return func(e snapshot.Event) bool { return e.Info.RunID == id && e.Info.Status == status && !e.Deleted }
+	}
+	f.until(events, "a run that was there", is("old", snapshot.StatusCompleted))
+	j := f.open("new")
+	f.until(events, "a run that was begun", is("new", snapshot.StatusRunning))
+	f.must(closeAs(j, snapshot.StatusFailed))
+	f.until(events, "a run that was closed", is("new", snapshot.StatusFailed))
+	f.must(f.store.Delete(f.Context(), "old"))
+	f.until(events, "a run that was deleted", func(e snapshot.Event) bool { return e.Info.RunID == "old" && e.Deleted })
+}
+
+func watchesRecords(f *fixture) {
+	f.begin("old", 5, snapshot.StatusPaused)
+	events, stop := f.watching(snapshot.WatchOptions{Records: true})
+	defer stop()
+	f.until(events, "a run that was there", func(e snapshot.Event) bool {
+		if len(e.Records) > 0 {
+			f.Errorf("records that were there are new: %d", len(e.Records))
+		}
+		return e.Info.RunID == "old"
+	})
+	var got []core.Record
+	up := func(id string, to int) {
+		f.Helper()
+		f.until(events, "records", func(e snapshot.Event) bool {
+			if e.Info.RunID == id {
+				got = append(got, e.Records...)
+			}
+			return len(got) >= to
+		})
+	}
+	j := f.open("old")
+	f.must(j.Append(Records(6, 2)...))
+	up("old", 2)
+	f.must(j.Append(Records(8, 1)...))
+	f.must(closeAs(j, snapshot.StatusCompleted))
+	up("old", 3)
+	f.equal(got, Records(6, 3), "old")
+	got = nil
+	f.begin("new", 4, snapshot.StatusCompleted)
+	up("new", 4)
+	f.equal(got, Records(1, 4), "new")
+}
+
+func watchesOne(f *fixture) {
+	j := f.open("run")
+	f.begin("other", 1, snapshot.StatusCompleted)
+	events, stop := f.watching(snapshot.WatchOptions{RunID: "run"})
+	defer stop()
+	mine := func(e snapshot.Event) bool {
+		if e.Info.RunID != "run" {
+			f.Errorf("an event of run %s", e.Info.RunID)
+		}
+		return true
+	}
+	f.until(events, "the run", mine)
+	f.must(f.store.Post(f.Context(), "run", Answer("a?1", "yes")))
+	f.until(events, "a message", func(e snapshot.Event) bool { return mine(e) && len(f.messages("run")) == 1 })
+	f.must(closeAs(j, snapshot.StatusPaused))
+	f.until(events, "the end", func(e snapshot.Event) bool { return mine(e) && e.Info.Status == snapshot.StatusPaused })
+}
+
+func watchEnds(f *fixture) {
+	f.begin("run", 1, snapshot.StatusPaused)
+	ctx, cancel := context.WithCancel(f.Context())
+	defer cancel()
+	var last error
+	for _, err := range f.store.Watch(ctx, snapshot.WatchOptions{}) {
+		last = err
+		cancel()
+	}
+	f.is(last, context.Canceled, "Watch")
+	for _, err := range f.store.Watch(f.Context(), snapshot.WatchOptions{After: "somewhere else"}) {
+		f.is(err, snapshot.ErrReset, "Watch")
+	}
+}

@@ -1,0 +1,107 @@
+package snapshot
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/codec"
+)
+
+// summary is what the records of a run come to, beside the calls. The zero
+// summary is that of no records.
+type summary struct {
+	values    []value // in order, whether or not they count
+	completed map[core.Address]bool
+	artifacts map[string]bool
+}
+
+type value struct {
+	kind    core.Kind
+	address core.Address
+	key     string
+	stored  stored
+}
+
+// stored is a value: encoded, or the artifact that it is.
+type stored struct {
+	encoded  []byte
+	artifact string
+}
+
+func (v stored) equal(other stored) bool {
+	return v.artifact == other.artifact && bytes.Equal(v.encoded, other.encoded)
+}
+
+// storedIn is the value that a record has, if any.
+func storedIn(r *core.Record) stored {
+	if r.Detail == nil {
+		return stored{}
+	}
+	return stored{r.Detail.Output, r.Detail.Artifact}
+}
+
+func (s *Snapshot) summary() *summary {
+	var sum summary
+	for i := range s.Records {
+		sum.add(&s.Records[i])
+	}
+	return &sum
+}
+
+func (s *summary) add(r *core.Record) {
+	if s.completed == nil {
+		s.completed, s.artifacts = make(map[core.Address]bool), make(map[string]bool)
+	}
+	if r.Detail != nil && r.Detail.Artifact != "" {
+		s.artifacts[r.Detail.Artifact] = true
+	}
+	switch {
+	case r.Kind == core.KindValue || r.Kind == core.KindStepResult:
+		s.values = append(s.values, value{r.Kind, r.Address, r.Name, storedIn(r)})
+	case r.Kind.IsCall() && r.Status == core.StatusCompleted:
+		s.completed[r.Address] = true
+	}
+}
+
+// latest returns the last value of each key that is there for everyone: a
+// value is recorded just before its call completes, and counts if it did.
+func (s *summary) latest(kind core.Kind) map[string]stored {
+	values := make(map[string]stored)
+	for _, v := range s.values {
+		if v.kind == kind && (v.address.IsZero() || s.completed[v.address]) {
+			values[v.key] = v.stored
+		}
+	}
+	return values
+}
+
+// references are those of the artifacts that the records name, sorted.
+func (s *summary) references() []string { return slices.Sorted(maps.Keys(s.artifacts)) }
+
+// write writes three pairs.
+func (s *summary) write(w *codec.Writer) {
+	w.Text("values")
+	writeValues(w, s.latest(core.KindValue))
+	w.Text("step_results")
+	writeValues(w, s.latest(core.KindStepResult))
+	w.Text("artifacts")
+	references := s.references()
+	w.Array(len(references))
+	for _, reference := range references {
+		w.Text(reference)
+	}
+}
+
+func writeValues(w *codec.Writer, values map[string]stored) {
+	w.Map(len(values))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		w.Text(key)
+		if v := values[key]; v.artifact != "" {
+			w.Text(v.artifact)
+		} else {
+			w.Bytes(v.encoded)
+		}
+	}
+}
