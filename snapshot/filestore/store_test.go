@@ -57,6 +57,14 @@ type fastFile struct{ filestore.DiskFile }
 
 func (fastFile) Sync() error { return nil }
 
+// begin opens the run that most tests are about.
+func begin(t testing.TB, s snapshot.Store) snapshot.Journal {
+	t.Helper()
+	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	return j
+}
+
 // closeAs closes a journal with a status.
 func closeAs(j snapshot.Journal, status snapshot.Status) error {
 	return j.Close(context.Background(), snapshot.End{Status: status})

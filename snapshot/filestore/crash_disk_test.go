@@ -1,0 +1,265 @@
+package filestore_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// A crashDisk stops after so many operations, and knows what would be on the
+// disk if the power went then.
+type crashDisk struct {
+	root string
+
+	mu      sync.Mutex
+	left    int // operations until it stops
+	done    []string
+	now     tree // as the system shows it
+	durable tree // what has survived the power for certain
+	removed tree // what was removed, and may be gone though nothing else is durable
+}
+
+// A tree is names, relative to the root; nil for directories.
+type tree map[string]*content
+
+type content struct {
+	data   []byte
+	synced []byte // what is on the disk for certain
+}
+
+var errStopped = errors.New("the process has ended")
+
+func newCrashDisk(root string, operations int) *crashDisk {
+	return &crashDisk{root: root, left: operations, now: tree{}, durable: tree{".": nil}, removed: tree{}}
+}
+
+// step is one operation. It reports whether it is the one that was cut short.
+func (d *crashDisk) step(format string, args ...any) (cut bool, err error) {
+	if d.left < 0 {
+		return false, errStopped
+	}
+	d.left--
+	if d.left < 0 {
+		return true, errStopped
+	}
+	d.done = append(d.done, fmt.Sprintf(format, args...))
+	return false, nil
+}
+
+func (d *crashDisk) rel(name string) string {
+	rel, err := filepath.Rel(d.root, name)
+	if err != nil {
+		panic(err)
+	}
+	return rel
+}
+
+func (d *crashDisk) Create(name string) (filestore.DiskFile, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.step("create %s", d.rel(name)); err != nil {
+		return nil, err
+	}
+	f, err := fastDisk{filestore.OSDisk}.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	c := new(content)
+	d.now[d.rel(name)] = c
+	return &crashFile{d, f, c, d.rel(name)}, nil
+}
+
+func (d *crashDisk) Rename(from, to string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.step("rename %s to %s", d.rel(from), d.rel(to)); err != nil {
+		return err
+	}
+	from, to = d.rel(from), d.rel(to)
+	moved := tree{}
+	for name, c := range d.now {
+		if rest, ok := strings.CutPrefix(name, from); ok && (rest == "" || rest[0] == '/') {
+			moved[to+rest] = c
+			delete(d.now, name)
+		}
+	}
+	maps.Copy(d.now, moved)
+	return fastDisk{filestore.OSDisk}.Rename(filepath.Join(d.root, from), filepath.Join(d.root, to))
+}
+
+func (d *crashDisk) Link(from, to string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.step("link %s to %s", d.rel(from), d.rel(to)); err != nil {
+		return err
+	}
+	if err := (fastDisk{filestore.OSDisk}).Link(from, to); err != nil {
+		return err
+	}
+	d.now[d.rel(to)] = d.now[d.rel(from)]
+	return nil
+}
+
+func (d *crashDisk) Remove(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.step("remove %s", d.rel(name)); err != nil {
+		return err
+	}
+	delete(d.now, d.rel(name))
+	d.removed[d.rel(name)] = nil
+	return fastDisk{filestore.OSDisk}.Remove(name)
+}
+
+func (d *crashDisk) Mkdir(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.step("mkdir %s", d.rel(name)); err != nil {
+		return err
+	}
+	d.now[d.rel(name)] = nil
+	return fastDisk{filestore.OSDisk}.Mkdir(name)
+}
+
+// SyncDir makes the names in a directory durable, not what is below them.
+func (d *crashDisk) SyncDir(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.step("sync directory %s", d.rel(name)); err != nil {
+		return err
+	}
+	dir := d.rel(name)
+	inDir := func(name string, _ *content) bool { return filepath.Dir(name) == dir && name != "." }
+	maps.DeleteFunc(d.durable, inDir)
+	maps.DeleteFunc(d.removed, inDir)
+	for name, c := range d.now {
+		if inDir(name, c) {
+			d.durable[name] = c
+		}
+	}
+	return nil
+}
+
+type crashFile struct {
+	disk *crashDisk
+	file filestore.DiskFile
+	c    *content
+	name string
+}
+
+func (f *crashFile) WriteAt(data []byte, offset int64) (int, error) {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	cut, err := f.disk.step("write %d bytes to %s", len(data), f.name)
+	if cut {
+		data = data[:len(data)/2]
+	} else if err != nil {
+		return 0, err
+	}
+	f.c.resize(max(len(f.c.data), int(offset)+len(data)))
+	copy(f.c.data[offset:], data)
+	n, _ := f.file.WriteAt(data, offset)
+	return n, err
+}
+
+func (f *crashFile) Allocate(offset, size int64) error {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	if _, err := f.disk.step("allocate %d bytes of %s", size, f.name); err != nil {
+		return err
+	}
+	if err := f.file.Allocate(offset, size); err != nil {
+		return err
+	}
+	f.c.resize(max(len(f.c.data), int(offset+size)))
+	return nil
+}
+
+func (f *crashFile) Truncate(size int64) error {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	if _, err := f.disk.step("truncate %s to %d bytes", f.name, size); err != nil {
+		return err
+	}
+	f.c.resize(int(size))
+	return f.file.Truncate(size)
+}
+
+// resize makes the content that long, with zeros at the end.
+func (c *content) resize(size int) {
+	c.data = append(c.data[:min(size, len(c.data))], make([]byte, max(0, size-len(c.data)))...)
+}
+
+func (f *crashFile) Sync() error {
+	f.disk.mu.Lock()
+	defer f.disk.mu.Unlock()
+	if _, err := f.disk.step("sync %s", f.name); err != nil {
+		return err
+	}
+	f.c.synced = slices.Clone(f.c.data)
+	return nil
+}
+
+// found is the content after a crash that kept so much of what was not synced.
+func (c *content) found(percent int) []byte {
+	same := 0
+	for same < min(len(c.data), len(c.synced)) && c.data[same] == c.synced[same] {
+		same++
+	}
+	n := same + (len(c.data)-same)*percent/100
+	switch {
+	case percent == 100:
+		return c.data
+	case n < len(c.synced):
+		return slices.Concat(c.data[:n], c.synced[n:])
+	}
+	return c.data[:n]
+}
+
+func (f *crashFile) Close() error { return f.file.Close() }
+
+// worlds are the directories that may be found after the crash: with the
+// names that are durable, with these but for what was removed since, or with
+// all names; and of each file what was synced, half of the rest, or all of it. The process alone ending leaves the last.
+func (d *crashDisk) worlds(t *testing.T) map[string]string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	left := maps.Clone(d.durable)
+	maps.DeleteFunc(left, func(name string, _ *content) bool { _, gone := d.removed[name]; return gone })
+	worlds := make(map[string]string)
+	for names, found := range map[string]tree{"durable names": d.durable, "durable names but for removed ones": left, "all names": d.now} {
+		for _, percent := range []int{0, 50, 100} {
+			if len(left) == len(d.durable) && names == "durable names but for removed ones" || percent == 50 && names == "durable names" {
+				continue // nothing new
+			}
+			dir := t.TempDir()
+			for _, name := range slices.Sorted(maps.Keys(found)) { // a directory before what is in it
+				path := filepath.Join(dir, name)
+				if _, err := os.Stat(filepath.Dir(path)); err != nil {
+					continue // its directory was lost
+				}
+				c := found[name]
+				if c == nil {
+					if err := os.Mkdir(path, 0o700); !errors.Is(err, fs.ErrExist) {
+						require.NoError(t, err)
+					}
+					continue
+				}
+				require.NoError(t, os.WriteFile(path, c.found(percent), 0o600))
+			}
+			worlds[fmt.Sprintf("%s, %d%% of the data", names, percent)] = dir
+		}
+	}
+	return worlds
+}

@@ -1,0 +1,76 @@
+package filestore_test
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// A faultyDisk does what its functions say to names, and the rest as always.
+type faultyDisk struct {
+	filestore.Disk
+	create, write, sync, synced, rename, syncDir func(name string) error
+	syncs, writes                                atomic.Int64
+}
+
+func newFaultyDisk() *faultyDisk {
+	fine := func(string) error { return nil }
+	return &faultyDisk{Disk: fastDisk{filestore.OSDisk}, create: fine, write: fine, sync: fine, synced: fine, rename: fine, syncDir: fine}
+}
+
+func (d *faultyDisk) Create(name string) (filestore.DiskFile, error) {
+	if err := d.create(filepath.Base(name)); err != nil {
+		return nil, err
+	}
+	f, err := d.Disk.Create(name)
+	return &faultyFile{f, d, strings.TrimSuffix(filepath.Base(name), ".tmp")}, err
+}
+
+func (d *faultyDisk) Rename(from, to string) error {
+	if err := d.rename(filepath.Base(to)); err != nil {
+		return err
+	}
+	return d.Disk.Rename(from, to)
+}
+
+func (d *faultyDisk) SyncDir(name string) error {
+	if err := d.syncDir(filepath.Base(name)); err != nil {
+		return err
+	}
+	return d.Disk.SyncDir(name)
+}
+
+type faultyFile struct {
+	filestore.DiskFile
+	disk *faultyDisk
+	name string
+}
+
+// WriteAt writes half if it is to fail, as a disk that gets full does.
+func (f *faultyFile) WriteAt(data []byte, offset int64) (int, error) {
+	f.disk.writes.Add(1)
+	if err := f.disk.write(f.name); err != nil {
+		n, _ := f.DiskFile.WriteAt(data[:len(data)/2], offset)
+		if errors.Is(err, errShort) {
+			err = nil
+		}
+		return n, err
+	}
+	return f.DiskFile.WriteAt(data, offset)
+}
+
+func (f *faultyFile) Sync() error {
+	f.disk.syncs.Add(1)
+	if err := f.disk.sync(f.name); err != nil {
+		return err
+	}
+	if err := f.DiskFile.Sync(); err != nil {
+		return err
+	}
+	return f.disk.synced(f.name)
+}
+
+var errShort = errors.New("a short write")
