@@ -144,6 +144,7 @@ func parallel[In, Out any](ctx context.Context, g Group, n int, prepare func(con
 	if err != nil {
 		return nil, err
 	}
+	group = group.Identify(func(struct{}) any { return n })
 	_, err = group.Event().Execute(ctx, struct{}{})
 	return results, err
 }

@@ -157,10 +157,10 @@ func TestHelpersOutsideARunDoNothing(t *testing.T) {
 		if core.ScopeOf(ctx) != nil || state.From(ctx) != nil {
 			t.Error("there is a run")
 		}
-		h := state.From(ctx)
-		h.Log(slog.LevelInfo, "nobody hears it", nil)
-		assert.False(t, h.Interrupt(core.InterruptUser, "", ""), "interrupt")
-		assert.Empty(t, h.RunID(), "id")
+		st := state.From(ctx)
+		st.Log(slog.LevelInfo, "nobody hears it", nil)
+		assert.False(t, st.Interrupt(core.InterruptUser, "", ""), "interrupt")
+		assert.Empty(t, st.RunID(), "id")
 		assert.ErrorIs(t, state.Put(ctx, "key", 1), core.ErrNoRun)
 		_, _, err := state.Get[int](ctx, "key")
 		assert.ErrorIs(t, err, core.ErrNoRun)

@@ -124,7 +124,10 @@ func (s *Scope) ask(q Question, take func(encoded []byte) error) (*InterruptedEr
 	e := &InterruptedError{Reason: InterruptAwait, Message: q.Text, Question: q.ID, Cause: ErrAwaiting}
 	for {
 		encoded, err := s.root.run.Ask(s, q)
+		stopped, isStopped := err.(*InterruptedError) //nolint:errorlint // the run's own, which has stopped it
 		switch {
+		case isStopped:
+			return stopped, nil
 		case err != nil:
 			return nil, err
 		case encoded == nil:

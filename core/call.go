@@ -128,7 +128,11 @@ func (c *call) precede(p *Progress, s *Scope) error {
 	r := c.typed.require(before.context())
 	before.close()
 	s.used.Store(before.used.Load())
-	switch e := before.stopped.Load(); {
+	e := before.stopped.Load()
+	if e == nil {
+		e = c.checkEnd(before)
+	}
+	switch {
 	case e != nil:
 		return c.suspend(p, s, r, e, StageEntry)
 	case r.err == nil:
@@ -178,6 +182,9 @@ func (c *call) settle(p *Progress, s *Scope, r result) error {
 	if e := c.suspension(s, r); e != nil {
 		return c.suspend(p, s, r, e, StageHandler)
 	}
+	if e := c.checkEnd(s); e != nil {
+		return c.suspend(p, s, r, e, StageHandler)
+	}
 	if r.err == nil {
 		r = c.polled(s, r)
 	} else if IsSuspension(r.err) {
@@ -209,7 +216,11 @@ func (c *call) retrace(s *Scope) error {
 		defer s.endGroup()
 	}
 	r := c.pass(s, time.Now(), 0)
-	if e := c.suspension(s, r); e != nil {
+	e := c.suspension(s, r)
+	if e == nil {
+		e = c.checkEnd(s)
+	}
+	if e != nil {
 		c.stopParent(e)
 		return e
 	}
@@ -249,8 +260,20 @@ func (c *call) replay(s *Scope) error {
 
 // decode makes the recorded output that of the call.
 func (c *call) decode(outcome *Record) error {
-	if err := c.typed.decodeOutput(outcome.Encoded()); err != nil {
+	lost, err := c.typed.decodeOutput(outcome.Encoded())
+	if err != nil {
 		return c.halt(&DecodeError{c.address, err})
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	d := &DivergenceError{
+		RunID: c.root.settings.RunID, How: "output", Address: c.address, Scope: c.scope.Path(), Ordinal: c.ordinal,
+		Recorded: "with fields that its type does not have any more", Asked: "without them", Fields: lost,
+		Hint: "a field that was removed on purpose can stay, with omitempty",
+	}
+	if err := c.root.run.Refuse(c.scope, d); err != nil {
+		return c.halt(err)
 	}
 	return nil
 }
@@ -266,12 +289,7 @@ func recordedFailure(r *Record) *CallError {
 // halt suspends the call and what is around it: resuming went wrong, which is
 // not a failure of the program and must not become one on record.
 func (c *call) halt(err error) error {
-	e, ok := err.(*InterruptedError) //nolint:errorlint // the run's own, which has stopped it
-	if !ok {
-		if e = c.parent.ending(); e == nil { // else that may be why it went wrong
-			e = &InterruptedError{Reason: InterruptReplay, Cause: err}
-		}
-	}
+	e := c.interruptionBy(err)
 	c.stopParent(e)
 	return e
 }

@@ -46,7 +46,7 @@ func (c *call) claim(segment string, branch int) {
 	settings := c.root.settings
 	keeps := settings.Outputs || settings.Payloads
 	if keeps {
-		c.input, c.inputErr = c.hashInput()
+		c.input, c.inputErr = c.typed.identity()
 	}
 	in := c.parent.claims()
 	in.mu.Lock()
@@ -69,7 +69,10 @@ func (c *call) claim(segment string, branch int) {
 	in.unrecorded = append(in.unrecorded, claim)
 	c.claimed = claim
 	if settings.Restored {
-		c.found, c.refused = c.root.run.Claim(c.parent, *claim)
+		c.found, c.refused = c.root.run.Claim(c.parent, *claim, c.typed.encodeInput)
+		if c.refused != nil {
+			c.stopParent(c.interruptionBy(c.refused))
+		}
 	}
 }
 

@@ -55,6 +55,7 @@ type Definition[In, Out any] struct {
 	segment  string // the name, escaped
 	policy   *Policy
 	handler  Handler[In, Out]
+	identity func(In) any // nil for the default
 	requires []func(context.Context, In) error
 	ensures  []func(context.Context, In, Out) error
 }
@@ -151,6 +152,15 @@ func (d *Definition[In, Out]) Ensure(condition func(context.Context, In, Out) er
 	d.mustCondition("Ensure", condition == nil)
 	c := *d
 	c.ensures = append(slices.Clip(d.ensures), condition)
+	return &c
+}
+
+// Identify returns a copy whose inputs have the identity that f returns, see
+// [Identifier].
+func (d *Definition[In, Out]) Identify(f func(In) any) *Definition[In, Out] {
+	d.mustCondition("Identify", f == nil)
+	c := *d
+	c.identity = f
 	return &c
 }
 

@@ -78,17 +78,23 @@ func (c *call) appendStarted(p *Progress, s *Scope, began time.Time) error {
 	if c.spec.Branches > 0 {
 		rec.detail().Branches = c.spec.Branches
 	}
-	if settings := c.root.settings; s.attempt == 0 && (settings.Payloads || settings.Outputs && c.parent.call == nil) {
+	if settings := c.root.settings; s.attempt == 0 && (settings.Payloads || settings.Outputs) {
 		input, err := c.typed.encodeInput()
 		if err != nil {
 			return c.refuse(p, s, result{err: err, stage: StageEntry}, ReasonPermanent)
 		}
-		rec.detail().Input = input
+		if settings.Payloads || c.parent.call == nil || len(input) <= smallInput {
+			rec.detail().Input = input
+		}
 	}
 	return c.append(p, s, &rec)
 }
 
-// hashInput is the identity of the input.
+// smallInput is the size in bytes of an input that is always kept: a run that is
+// resumed with another input can say then in what it differs.
+const smallInput = 256
+
+// hashInput is the hash of the whole input.
 func (c *call) hashInput() (Hash, error) {
 	input, err := c.typed.encodeInput()
 	if err != nil {

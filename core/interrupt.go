@@ -22,6 +22,7 @@ const (
 	InterruptClosed  InterruptReason = "closed"         // the run was closed
 	InterruptAwait   InterruptReason = "awaiting"       // a call waits for an answer
 	InterruptReplay  InterruptReason = "replay"         // what was recorded cannot be used
+	InterruptDiverge InterruptReason = "divergence"     // the program differs from what it recorded
 	InterruptStore   InterruptReason = "store"          // the run could not be stored any more
 
 	InterruptLeaseLost InterruptReason = "lease_lost" // the process may not own the run any more

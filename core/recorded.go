@@ -100,7 +100,11 @@ func RegisterErrorType[E error](name string) {
 	if name == "" {
 		panic("core: RegisterErrorType needs a name")
 	}
-	registry.addType(name, errorType{
+	registry.addType(name, errorTypeOf[E]())
+}
+
+func errorTypeOf[E error]() errorType {
+	return errorType{
 		target: reflect.TypeFor[*E](),
 		find: func(err error) ([]byte, bool) {
 			var e E
@@ -114,7 +118,7 @@ func RegisterErrorType[E error](name string) {
 			into, ok := target.(*E)
 			return ok && Decode(data, into) == nil
 		},
-	})
+	}
 }
 
 // errorType is a registered type without its type parameter.
@@ -175,6 +179,7 @@ func newErrorRegistry() *errorRegistry {
 	} {
 		r.addSentinel(known.name, known.err)
 	}
+	r.addType("reprise.DivergenceError", errorTypeOf[*DivergenceError]())
 	for _, reason := range reasons {
 		if reason.err != nil {
 			r.addSentinel("reprise."+reason.name, reason.err)

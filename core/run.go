@@ -15,8 +15,19 @@ type Run interface {
 	// Claim returns what was recorded of a call that is claimed in s, nil for
 	// nothing. It is called where Settings.Restored says so, in the order of
 	// claiming. An *InterruptedError has interrupted the run, and the call
-	// does not begin.
-	Claim(s *Scope, c Claim) (*Progress, error)
+	// does not begin. Input encodes the input, for an error to show it.
+	Claim(s *Scope, c Claim, input func() ([]byte, error)) (*Progress, error)
+
+	// Ended is asked when a handler or the preconditions of s returned by
+	// themselves, in a run where Claim is asked: it refuses, as Claim does, an
+	// end before all that was recorded in s was claimed again. Claimed is how
+	// many claims there were.
+	Ended(s *Scope, claimed int) error
+
+	// Refuse stops the run because the recorded output of the call whose scope
+	// is s does not fit the type of today, and returns the suspension. It
+	// returns nil where the run trusts such outputs.
+	Refuse(s *Scope, d *DivergenceError) error
 
 	// Replay returns the outcome that was recorded of the call whose scope is
 	// s, with its output, and takes over the values that came with it. Traced
@@ -130,10 +141,13 @@ func (r *Root) notifyIdle() {
 // nowhere is the run of calls outside any run: it keeps nothing.
 type nowhere struct{ settings Settings }
 
-func (n *nowhere) Settings() *Settings                               { return &n.settings }
-func (*nowhere) Claim(*Scope, Claim) (*Progress, error)              { return nil, nil }
-func (*nowhere) Append(*Scope, Record, ...Record) error              { return nil }
-func (*nowhere) Replay(*Scope, *Record) (Record, error)              { return Record{}, ErrNoRun }
+func (n *nowhere) Settings() *Settings                                          { return &n.settings }
+func (*nowhere) Ended(*Scope, int) error                                        { return nil }
+func (*nowhere) Refuse(*Scope, *DivergenceError) error                          { return nil }
+func (*nowhere) Claim(*Scope, Claim, func() ([]byte, error)) (*Progress, error) { return nil, nil }
+func (*nowhere) Append(*Scope, Record, ...Record) error                         { return nil }
+func (*nowhere) Replay(*Scope, *Record) (Record, error)                         { return Record{}, ErrNoRun }
+
 func (*nowhere) Ask(*Scope, Question) ([]byte, error)                { return nil, ErrNoRun }
 func (*nowhere) Poll(context.Context)                                {}
 func (*nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"github.com/reprise-go/reprise/internal/codec"
 )
 
 // typed is the generic side of a call, as the engine sees it.
@@ -17,7 +19,8 @@ type typed interface {
 	passAsync(ctx context.Context, late *atomic.Int64) asyncPass // the same on a goroutine of its own
 	output() any
 	encodeInput() ([]byte, error)
-	decodeOutput(encoded []byte) error
+	identity() (Hash, error) // of the input
+	decodeOutput(encoded []byte) (lost []string, err error)
 	decodeAnswer(encoded []byte) error     // for the output
 	keepOutput(ctx context.Context) result // of the call, as the run keeps it
 }
@@ -172,11 +175,47 @@ func (t *typedCall[In, Out]) encodeInput() ([]byte, error) {
 	return encoded, nil
 }
 
-func (t *typedCall[In, Out]) decodeOutput(encoded []byte) error {
-	if len(encoded) == 0 {
-		return errors.New("no output was recorded")
+// identity is the hash of what makes the input another input.
+func (t *typedCall[In, Out]) identity() (h Hash, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &encodeError{"identity of the input", t.spec.Name, &PanicError{Value: p, Stack: debug.Stack()}}
+		}
+	}()
+	var v any = t.in
+	if t.definition.identity != nil {
+		v = t.definition.identity(t.in)
+	} else if i, ok := v.(Identifier); ok {
+		v = i.Identity()
 	}
-	return Decode(encoded, &t.out)
+	encoded, err := codec.EncodeIdentity(v)
+	if err != nil {
+		return Hash{}, &encodeError{"input", t.spec.Name, err}
+	}
+	return hashOfEncoded(encoded)
+}
+
+// decodeOutput makes a recorded output that of the call. Lost are the parts of
+// it that its type has no fields for.
+func (t *typedCall[In, Out]) decodeOutput(encoded []byte) (lost []string, err error) {
+	if len(encoded) == 0 {
+		return nil, errors.New("no output was recorded")
+	}
+	err = codec.DecodeKnown(encoded, &t.out)
+	if !errors.Is(err, codec.ErrUnknownField) {
+		if err != nil { // as Decode, which knows what was redacted
+			return nil, Decode(encoded, &t.out)
+		}
+		return nil, nil
+	}
+	if err := Decode(encoded, &t.out); err != nil {
+		return nil, err
+	}
+	parts, err := codec.LostBy(encoded, t.out)
+	for _, part := range parts {
+		lost = append(lost, Truncate(part.String(), 80))
+	}
+	return lost, err
 }
 
 func (t *typedCall[In, Out]) decodeAnswer(encoded []byte) (err error) {

@@ -9,19 +9,21 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// Divergence says what becomes of a call that was recorded with another input
-// than it has now.
+// Divergence says what becomes of a run whose program makes other calls than
+// those that were recorded: another call in the place of one, another input, or
+// an end before all of them.
 type Divergence uint8
 
 const (
-	// DivergenceTrust lets the address decide: what was recorded is used, and
-	// the [Report] tells of it, and the recovered record by "diverged" in its
-	// metadata. It is the default.
-	DivergenceTrust Divergence = iota
-	// DivergenceFail stops the run: the call has no outcome, and its error is a
-	// core.InterruptedError that is core.ErrDivergence. No handler gets to
-	// handle it, and opening the run with the old code again goes on.
-	DivergenceFail
+	// DivergenceFail stops the run, before anything of the call that differs
+	// runs: the run is interrupted, and the error is a core.InterruptedError
+	// with a *core.DivergenceError in it. With the program of before, or a
+	// mended one, the run goes on. It is the default.
+	DivergenceFail Divergence = iota
+	// DivergenceTrust lets the address decide: what was recorded there is used.
+	// A warning is recorded, the [Report] has the call, and its recovered
+	// record says "diverged" in its metadata.
+	DivergenceTrust
 	// DivergenceRerun makes the call again, and with it all that is called
 	// later in its scope and in the scopes around it. Calls that came before
 	// it stay restored, and so do those in other branches of a group, and those
@@ -29,11 +31,12 @@ const (
 	DivergenceRerun
 )
 
-// WithDivergence sets what becomes of calls with another input than recorded.
+// WithDivergence sets what becomes of a run whose program differs from its
+// records.
 func WithDivergence(d Divergence) Option {
 	return func(c *config) {
 		if d > DivergenceRerun {
-			c.must(fmt.Errorf("state: WithDivergence(%d): allowed are DivergenceTrust, DivergenceFail and DivergenceRerun", d))
+			c.must(fmt.Errorf("state: WithDivergence(%d): want DivergenceFail, DivergenceTrust or DivergenceRerun", d))
 		}
 		c.divergence = d
 		c.isFor("WithDivergence", inOpen|inReplay)
@@ -83,6 +86,7 @@ func (r *run) claimed(s *core.Scope, c core.Claim) {
 // diverge records that the call has another input, and returns the number of
 // that record. The lock is held.
 func (r *run) diverge(a core.Address, t *track, input core.Hash) uint64 {
+	r.restored.ordinals.after(a, r.restored.calls)
 	r.report.Diverged = append(r.report.Diverged, a)
 	r.keep(&core.Record{
 		Time: now(), Address: a, Kind: core.KindLog, Status: core.StatusRecorded, Reason: core.ReasonDivergence,
@@ -170,6 +174,7 @@ func (t *track) differs(input core.Hash) bool {
 func (r *restored) followDivergence(rec *core.Record) {
 	t := r.track(rec.Address)
 	r.beginAnew(rec, t)
+	r.ordinals.after(rec.Address, r.calls)
 	t.Input, t.diverged = rec.Detail.InputHash, rec.Seq
 	r.diverged = true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
@@ -72,15 +73,64 @@ func before(records []core.Record, address core.Address) ([]core.Record, error) 
 		}
 	}
 	var kept []core.Record
+	left := make(map[core.Address]core.Claim) // claimed before, and not kept
 	for i := range records {
 		r := records[i]
-		if r.Seq >= first || r.Kind == core.KindRun || !ended[r.Address] && !isAround(r.Address, address) {
+		switch {
+		case r.Seq >= first || r.Kind == core.KindRun || isRefusal(&r):
+			continue
+		case !ended[r.Address] && !isAround(r.Address, address):
+			if r.Kind.IsCall() && r.Ordinal > 0 {
+				leave(left, &r)
+			}
 			continue
 		}
-		r.Seq = uint64(len(kept)) + 1
+		list(left, &r)
+		r.Seq, r.Generation = uint64(len(kept))+1, 1
 		kept = append(kept, r)
 	}
 	return kept, nil
+}
+
+// isRefusal reports whether r says that its opening of the run was refused
+// because the program differed. That opening is none of the fork.
+func isRefusal(r *core.Record) bool {
+	e := r.Interrupt()
+	return e != nil && e.Reason == core.InterruptDiverge
+}
+
+// leave takes in the first record of a call that is not kept.
+func leave(left map[core.Address]core.Claim, r *core.Record) {
+	if _, known := left[r.Address]; known {
+		return
+	}
+	c := core.Claim{Address: r.Address, Ordinal: r.Ordinal, Kind: r.Kind, Name: r.Name}
+	if r.Detail != nil {
+		c.Input = r.Detail.InputHash
+	}
+	left[r.Address] = c
+}
+
+// list has r, which is kept, list the claims of its scope that came before it
+// and are not kept: so it stays known what was claimed.
+func list(left map[core.Address]core.Claim, r *core.Record) {
+	if r.Ordinal == 0 || len(left) == 0 {
+		return
+	}
+	var detail core.Detail
+	if r.Detail != nil {
+		detail = *r.Detail
+	}
+	before := len(detail.Unrecorded)
+	for a, c := range left {
+		if c.Ordinal < r.Ordinal && a.Scope() == r.Address.Scope() {
+			detail.Unrecorded = append(slices.Clip(detail.Unrecorded), c)
+		}
+	}
+	if len(detail.Unrecorded) > before {
+		slices.SortFunc(detail.Unrecorded, func(a, b core.Claim) int { return a.Ordinal - b.Ordinal })
+		r.Detail = &detail
+	}
 }
 
 // isAround reports whether the call at a is one of those around the call at

@@ -81,6 +81,54 @@ func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
 	})
 }
 
+// A fork leaves out calls that had no outcome, and still knows that they were
+// claimed: the same program goes on with it.
+func TestForkKnowsWhatWasClaimedAndIsNotKept(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	first := true
+	program, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ string) (string, error) {
+		slow := testkit.Tool(t, "slow", once, func(ctx context.Context, _ string) (string, error) {
+			if first {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			return "slow", nil
+		}).Event().Prepare(ctx, "in")
+		out, err := testkit.Call(ctx, testkit.Tool(t, "quick", once, testkit.Succeed))
+		if err != nil {
+			return "", err
+		}
+		if first {
+			if _, err := testkit.Call(ctx, testkit.Tool(t, "last", once, testkit.Succeed)); err != nil {
+				return "", err
+			}
+			state.From(ctx).Interrupt(core.InterruptUser, "", "")
+		}
+		late, err := slow.Execute(ctx)
+		if err != nil {
+			return "", err
+		}
+		last, err := testkit.Call(ctx, testkit.Tool(t, "last", once, testkit.Succeed))
+		return out + late + last, err
+	})
+	require.NoError(t, err)
+	st, err := state.Open(t.Context(), s, "run-1")
+	require.NoError(t, err)
+	_, err = testkit.Call(st.Context(t.Context()), program)
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	require.NoError(t, st.Close())
+	at, err := core.ParseAddress("agent/last")
+	require.NoError(t, err)
+	require.NoError(t, state.Fork(t.Context(), s, "run-1", at, "run-2"))
+	first = false
+	st, err = state.Open(t.Context(), s, "run-2")
+	require.NoError(t, err)
+	out, err := testkit.Call(st.Context(t.Context()), program)
+	require.NoError(t, err)
+	assert.Equal(t, "outslowout", out)
+	require.NoError(t, st.Close())
+}
+
 func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
 	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, n int) (int, error) { return 2 * n, nil })
 	require.NoError(t, err)
@@ -104,17 +152,18 @@ func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, out)
 
-	out, report, err := run(5)
+	out, report, err := run(5, state.WithDivergence(state.DivergenceTrust))
 	require.NoError(t, err)
 	assert.Equal(t, 2, out, "the address decides")
 	assert.Equal(t, []any{true}, told)
 	require.Len(t, report.Diverged, 1)
 	assert.Equal(t, "tool", report.Diverged[0].String())
 
-	_, _, err = run(5, state.WithDivergence(state.DivergenceFail))
+	_, _, err = run(5)
 	require.ErrorIs(t, err, core.ErrDivergence)
-	require.ErrorContains(t, err, "tool: divergence")
-	out, report, err = run(1, state.WithDivergence(state.DivergenceFail))
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	require.ErrorContains(t, err, "use a new run ID for another question")
+	out, report, err = run(1)
 	require.NoError(t, err)
 	assert.Equal(t, 2, out)
 	assert.Empty(t, report.Diverged)

@@ -113,7 +113,7 @@ func (b *inbox) report(ctx context.Context, err error) {
 func (r *run) takeAnswer(posted *core.Record) bool {
 	r.mu.Lock()
 	_, answered := r.answers[posted.Name]
-	asked := r.asked[posted.Name] > 0
+	asked := r.asked[posted.Name].seq > 0
 	r.mu.Unlock()
 	if answered || !asked {
 		return answered

@@ -192,8 +192,9 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 					return "", nil
 				}
 			}
-			_, err := actors.Parallel(ctx, actors.Group{Name: "g"}, branches...)
-			require.NoError(t, err)
+			if _, err := actors.Parallel(ctx, actors.Group{Name: "g"}, branches...); err != nil {
+				return "", err
+			}
 		}
 		all = append(all, results...)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
@@ -14,9 +15,21 @@ import (
 func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, error) {
 	r.mu.Lock()
 	answer, answered := r.answers[q.ID]
-	asked := r.asked[q.ID] > r.rerun.within(s)
+	before := r.asked[q.ID]
+	asked := before.seq > r.rerun.within(s)
 	answered = answered && asked
-	r.mu.Unlock()
+	if asked && before.text != q.Text && r.restored != nil && r.validation == nil && r.divergence != DivergenceRerun {
+		d := &core.DivergenceError{
+			RunID: r.settings.RunID, How: "question", Address: s.Address(), Scope: s.Path(),
+			Recorded: strconv.Quote(before.text), Asked: strconv.Quote(q.Text),
+			Hint: "an answer to one question must not be taken for that to another",
+		}
+		if err := r.diverged(d); err != nil { // which unlocks
+			return nil, err
+		}
+	} else {
+		r.mu.Unlock()
+	}
 	switch {
 	case answered && q.Refused == "":
 		return answer, nil
@@ -33,15 +46,21 @@ func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, error) {
 	return nil, r.Append(s, rec)
 }
 
+// askedQuestion is a question as it was asked last.
+type askedQuestion struct {
+	seq  uint64
+	text string
+}
+
 // questions takes in the record with that number, if it is about a question.
 // The lock is held.
 func (r *run) questions(rec *core.Record, seq uint64) {
 	switch rec.Kind {
 	case core.KindQuestion:
 		if r.asked == nil {
-			r.asked = make(map[string]uint64)
+			r.asked = make(map[string]askedQuestion)
 		}
-		r.asked[rec.Name] = seq
+		r.asked[rec.Name] = askedQuestion{seq, rec.Message()}
 		delete(r.answers, rec.Name) // which was set aside, if there was one
 	case core.KindAnswer:
 		if r.answers == nil {

@@ -13,11 +13,13 @@ import (
 // restored is what earlier generations of the run recorded, by call: what its
 // records come to, and where its outcome is.
 type restored struct {
-	found  *snapshot.Run
-	calls  map[core.Address]*track
-	inside map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
-	values byPath            // by the call that wrote them
-	all    byPath            // every record; nil until somebody asks for what is inside a call
+	found    *snapshot.Run
+	calls    map[core.Address]*track
+	inside   map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
+	ordinals ordinals
+	anywhere map[core.Address]bool // calls whose place is not checked
+	values   byPath                // by the call that wrote them
+	all      byPath                // every record; nil until somebody asks for what is inside a call
 
 	preconditions map[core.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                  // and answers
@@ -48,10 +50,10 @@ func (r *restored) diverges(a core.Address, input core.Hash) bool {
 // newRestored refuses what no run has written.
 func newRestored(found *snapshot.Run) (*restored, error) {
 	r := &restored{
-		found: found, inside: make(map[string]uint64),
+		found: found, inside: make(map[string]uint64), ordinals: make(ordinals),
 		calls: make(map[core.Address]*track, found.Len()/2), // most have two records or more
 	}
-	last := uint64(0)
+	last, refused := uint64(0), make(map[uint64]bool)
 	for rec, err := range found.Records() {
 		if err != nil {
 			return nil, err
@@ -62,6 +64,9 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		if rec.Attempt < 0 || rec.Attempt > math.MaxInt32 || rec.Delay < 0 || rec.Elapsed < 0 {
 			return nil, fmt.Errorf("%w: record %d of %s has attempt %d, delay %v, elapsed %v", snapshot.ErrCorrupt, rec.Seq, rec.Address, rec.Attempt, rec.Delay, rec.Elapsed)
 		}
+		if e := rec.Interrupt(); e != nil && e.Reason == core.InterruptDiverge {
+			refused[rec.Generation] = true
+		}
 		switch {
 		case rec.Kind.IsCall():
 			r.follow(&rec)
@@ -71,8 +76,11 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 			r.questions = append(r.questions, rec.Seq)
 		case rec.Kind == core.KindLog && rec.Reason == core.ReasonDivergence && rec.Detail != nil && !rec.Detail.InputHash.IsZero():
 			r.followDivergence(&rec)
+		case rec.Kind == core.KindLog && rec.Reason == core.ReasonDivergence && rec.Ordinal > 0:
+			r.ordinals.at(rec.Name).unchecked = max(1, rec.Ordinal-1) // trusted from there on
 		}
 	}
+	r.anywhere = r.ordinals.drop(refused)
 	r.dropReplaced()
 	r.values.sort()
 	r.tracks = nil
@@ -81,7 +89,13 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 
 func (r *restored) follow(rec *core.Record) {
 	t := r.track(rec.Address)
+	if t.Last == 0 {
+		r.ordinals.add(rec)
+	}
 	if rec.Status == core.StatusStarted {
+		if t.HasOutcome() { // what follows a call that was made again may differ
+			r.ordinals.after(rec.Address, r.calls)
+		}
 		if rec.Reason == core.ReasonDivergence {
 			r.beginAnew(rec, t)
 		}

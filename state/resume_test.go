@@ -64,7 +64,11 @@ func (s *tape) Remove(_ context.Context, _ string, ids ...string) error {
 func (s *tape) run(runID string) (*snapshot.Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return (&snapshot.Snapshot{Info: snapshot.Info{RunID: runID}, Records: s.records}).Run()
+	generation := uint64(1)
+	if n := len(s.records); n > 0 {
+		generation = s.records[n-1].Generation + 1
+	}
+	return (&snapshot.Snapshot{Info: snapshot.Info{RunID: runID, Generation: generation}, Records: s.records}).Run()
 }
 
 // cut is a tape with the first n records.

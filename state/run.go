@@ -3,11 +3,9 @@ package state
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,8 +58,8 @@ type run struct {
 	broken      error         // why nothing can be stored any more
 	recovered   []core.Record // recalled, and not yet published
 	report      Report
-	asked       map[string]uint64 // questions, by ID: the record that asked them last
-	answers     map[string][]byte // to questions, by ID
+	asked       map[string]askedQuestion // by ID
+	answers     map[string][]byte        // to questions, by ID
 
 	panics atomic.Int64 // of publishers
 }
@@ -188,13 +186,12 @@ func (r *run) store(s *core.Scope, rec *core.Record, more []core.Record) error {
 }
 
 // Claim implements core.Run.
-func (r *run) Claim(s *core.Scope, c core.Claim) (*core.Progress, error) {
+func (r *run) Claim(s *core.Scope, c core.Claim, input func() ([]byte, error)) (*core.Progress, error) {
 	r.mu.Lock()
 	if s.Closed() || r.closed {
 		r.mu.Unlock()
 		return nil, nil
 	}
-	defer r.publish() // which unlocks
 	if r.rerun.since != nil {
 		r.claimed(s, c)
 	}
@@ -203,20 +200,21 @@ func (r *run) Claim(s *core.Scope, c core.Claim) (*core.Progress, error) {
 		found = r.restored.progress(c.Address, r.rerunFailed)
 	}
 	if r.validation != nil {
-		return r.validation.claim(c, found), nil
+		found = r.validation.claim(c, found)
+		r.publish()
+		return found, nil
 	}
-	if found != nil && r.restored.diverges(c.Address, c.Input) {
-		r.report.Diverged = append(r.report.Diverged, c.Address)
-		if r.divergence == DivergenceFail {
-			return nil, &core.CallError{
-				Address: c.Address, Name: c.Name, Stage: core.StageEntry, Reason: core.ReasonDivergence, Err: errOtherInput,
-			}
+	if r.divergence != DivergenceRerun {
+		if d := r.restored.differs(r.settings.RunID, s.Path(), c, input); d != nil {
+			return found, r.diverged(d) // which unlocks
 		}
 	}
+	if found != nil && r.restored.calls[c.Address].HasOutcome() && (!found.HasOutcome() || found.NoStore) {
+		r.restored.ordinals.after(c.Address, r.restored.calls) // it is made again
+	}
+	r.publish()
 	return found, nil
 }
-
-var errOtherInput = errors.New("the call has another input than the one recorded at this address")
 
 // Replay implements core.Run.
 func (r *run) Replay(s *core.Scope, traced *core.Record) (core.Record, error) {
@@ -243,7 +241,7 @@ func (r *run) Replay(s *core.Scope, traced *core.Record) (core.Record, error) {
 func (r *run) applyOutcome(s *core.Scope, outcome *core.Record) error {
 	a := outcome.Address
 	if len(r.publishers) > 0 {
-		recovered, err := r.toPublish(outcome, slices.Contains(r.report.Diverged, a))
+		recovered, err := r.toPublish(outcome, r.isReported(a))
 		if err != nil {
 			return err
 		}

@@ -2,8 +2,10 @@ package codec
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -11,7 +13,13 @@ import (
 
 // Encode returns v as msgpack. Struct fields go by their json names. A value
 // that cannot be encoded is an *[UnsupportedError] that names the path to it.
-func Encode(v any) ([]byte, error) {
+func Encode(v any) ([]byte, error) { return encodeValue(v, false) }
+
+// EncodeIdentity is Encode without the struct fields that are zero: a field that
+// a type gains changes nothing for values that do not set it.
+func EncodeIdentity(v any) ([]byte, error) { return encodeValue(v, true) }
+
+func encodeValue(v any, omitZero bool) ([]byte, error) {
 	if err := checkDepth(v); err != nil {
 		return nil, fmt.Errorf("codec: encode %T: %w", v, err)
 	}
@@ -20,6 +28,7 @@ func Encode(v any) ([]byte, error) {
 	e.enc.Reset(&e.buf)
 	e.enc.SetCustomStructTag("json")
 	e.enc.UseCompactInts(true)
+	e.enc.SetOmitEmpty(omitZero)
 	if err := encode(e.enc, v); err != nil { // e is not pooled again: a panic may have left it in any state
 		if path, t := findUnsupported(reflect.ValueOf(v), 0); t != nil {
 			return nil, &UnsupportedError{Path: path, Type: t}
@@ -56,7 +65,16 @@ func encode(enc *msgpack.Encoder, v any) (err error) {
 
 // Decode reads the msgpack of data into v, a pointer. Bytes after the value
 // are an error.
-func Decode(data []byte, v any) (err error) {
+func Decode(data []byte, v any) error { return decode(data, v, false) }
+
+// DecodeKnown is Decode, and fails with ErrUnknownField where data has a struct
+// field that the type of v does not have.
+func DecodeKnown(data []byte, v any) error { return decode(data, v, true) }
+
+// ErrUnknownField is found in the error of DecodeKnown.
+var ErrUnknownField = errors.New("unknown field")
+
+func decode(data []byte, v any, known bool) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("codec: decode into %T: panic: %v", v, p)
@@ -72,7 +90,11 @@ func Decode(data []byte, v any) (err error) {
 	d.dec.Reset(&d.data)
 	d.dec.SetCustomStructTag("json")
 	d.dec.UseLooseInterfaceDecoding(true)
+	d.dec.DisallowUnknownFields(known)
 	if err := d.dec.Decode(v); err != nil {
+		if known && strings.Contains(err.Error(), "msgpack: unknown field") {
+			err = fmt.Errorf("%w: %w", ErrUnknownField, err)
+		}
 		return fmt.Errorf("codec: decode into %T: %w", v, err)
 	}
 	d.data.Reset(nil)

@@ -36,7 +36,7 @@ func TestAttemptsGoOnWithTheLastHandler(t *testing.T) {
 		testkit.Failed(t, err, core.ReasonExhausted)
 		assert.Equal(t, 6, calls)
 
-		go st.Interrupt(core.InterruptUser, "", "ops")
+		go st.Interrupt(core.InterruptUser, "ops", "")
 		_, err = testkit.Call(ctx, testkit.Tool(t, "slow", retry, testkit.Listening(time.Hour)))
 		testkit.Interrupted(t, err, core.InterruptUser)
 	})

@@ -1,0 +1,108 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/internal/codec"
+)
+
+// An Identifier is an input that says itself what makes it another input. By
+// default that is all of it but the fields that are zero.
+//
+// The result is compared with what was recorded when a run is resumed, so it
+// has what the answer to a call depends on, and leaves out what may change from
+// one deploy to the next. It must be a value that [Encode] takes.
+type Identifier interface{ Identity() any }
+
+// A DivergenceError says that a program which resumes a run makes other calls
+// than those that were recorded. The run has stopped, and is interrupted and not
+// failed: nothing was executed in place of what was recorded, and with the
+// program of before, or a mended one, it goes on. It is [ErrDivergence].
+type DivergenceError struct {
+	RunID    string
+	How      string  // "order", "input", "kind", "end", "output" or "question"
+	Address  Address // of the call that was asked for; at an end, of the call that ended
+	Scope    string  // the path of what makes the call
+	Ordinal  int     // its number among all that the scope makes, from 1; 0 where it does not matter
+	Recorded string  // what the records have
+	Asked    string  // what the program asks for
+	Fields   []string
+	Hint     string // the likely edit, or what else helps
+}
+
+// Error says where the program differs, in what, and the ways out.
+func (e *DivergenceError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "run %s: the program differs from what it recorded", e.RunID)
+	where := e.Scope
+	if where == "" {
+		where = "the run itself"
+	}
+	switch e.How {
+	case "order":
+		fmt.Fprintf(&b, ": in %s, call %d was %s and is now %s", where, e.Ordinal, e.Recorded, e.Asked)
+	case "end":
+		fmt.Fprintf(&b, ": %s ended before its call %d, which was %s", where, e.Ordinal, e.Recorded)
+	default:
+		fmt.Fprintf(&b, ": the %s of %s was %s and is now %s", e.How, e.Address, e.Recorded, e.Asked)
+	}
+	for _, field := range e.Fields {
+		b.WriteString("; " + field)
+	}
+	if e.Hint != "" {
+		b.WriteString(" (" + e.Hint + ")")
+	}
+	b.WriteString(". Nothing of it ran. Ways out: run the program of before; mend the order (actors.Map or Parallel for parallel calls, " +
+		"core.Step for what is not a call); state.WithDivergence to trust the records or to run again from here; " +
+		"or reprise fork")
+	return b.String()
+}
+
+// Is matches [ErrDivergence].
+func (e *DivergenceError) Is(target error) bool { return target == ErrDivergence }
+
+// InputDifferences returns the parts in which two encoded inputs differ, by their
+// paths: a few of them, with values that are cut. It is for error messages.
+func InputDifferences(recorded, now []byte) []string {
+	const few = 5
+	parts, err := codec.Differences(recorded, now, few)
+	if err != nil {
+		return nil
+	}
+	var lines []string
+	for _, part := range parts {
+		lines = append(lines, part.String())
+	}
+	return lines
+}
+
+// checkEnd refuses the end of a handler that left out calls which were
+// recorded. It is nil if the handler did not end by itself.
+func (c *call) checkEnd(s *Scope) *InterruptedError {
+	if !c.root.settings.Restored || s.endedItself() || s.outer.Err() != nil || c.parent.context().Err() != nil {
+		return nil
+	}
+	claimed := 0
+	if in := s.inside.Load(); in != nil {
+		in.claims.mu.Lock()
+		claimed = in.claims.ordinal
+		in.claims.mu.Unlock()
+	}
+	err := c.root.run.Ended(s, claimed)
+	if err == nil {
+		return nil
+	}
+	return c.interruptionBy(err)
+}
+
+// interruptionBy is the suspension that an error of the run means.
+func (c *call) interruptionBy(err error) *InterruptedError {
+	if e, ok := err.(*InterruptedError); ok { //nolint:errorlint // the run's own, which has stopped it
+		return e
+	}
+	if e := c.parent.ending(); e != nil { // which may be why it went wrong
+		return e
+	}
+	return &InterruptedError{Reason: InterruptReplay, Cause: err}
+}

@@ -1,0 +1,358 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// clone copies a program.
+func (n *node) clone() *node {
+	c := *n
+	c.children = nil
+	for _, child := range n.children {
+		c.children = append(c.children, child.clone())
+	}
+	return &c
+}
+
+// nodes are all of a program.
+func (n *node) nodes() []*node {
+	all := []*node{n}
+	for _, child := range n.children {
+		all = append(all, child.nodes()...)
+	}
+	return all
+}
+
+// mutate changes one thing in a program, and says what.
+func (n *node) mutate(rng *rand.Rand) string {
+	all := n.nodes()
+	at := all[rng.IntN(len(all))]
+	for len(at.children) == 0 {
+		at = all[rng.IntN(len(all))]
+	}
+	i := rng.IntN(len(at.children))
+	extra := &node{name: "tool9", kind: core.KindTool}
+	switch rng.IntN(5) {
+	case 0:
+		at.children[i].name += "x"
+		return "renamed"
+	case 1:
+		at.children = slices.Delete(at.children, i, i+1)
+		return "removed"
+	case 2:
+		at.children = slices.Insert(at.children, i, extra)
+		return "inserted"
+	case 3:
+		j := rng.IntN(len(at.children))
+		at.children[i], at.children[j] = at.children[j], at.children[i]
+		return "swapped"
+	}
+	at.children = append(at.children, extra)
+	return "appended"
+}
+
+// TestChangedProgramIsRefusedOrComesToTheSame is the model: a random program is
+// cut at every record, changed in one thing, and resumed. What was recorded as
+// finished never runs again, and no call gets the result of another: the
+// changed program is refused, or goes on with every recorded call in its place.
+// Afterwards the old program finishes as if nothing had happened.
+func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
+	refused, wentOn := 0, 0
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 23))
+			program := randomTree(rng, 2)
+			program.collectAll()
+			for i, n := range program.nodes() { // calls of one name and one input cannot be told apart
+				n.name = fmt.Sprint(n.name, "-", i)
+			}
+			whole, first := new(tape), newEffects()
+			want, _ := resumedWithValues(t, whole, first, program)
+			for n := 1; n < len(whole.records); n += 1 + rng.IntN(4) {
+				if whole.records[n-1].WillRetry || openStep(whole.records[:n]) {
+					continue
+				}
+				changed := program.clone()
+				how := changed.mutate(rng)
+				tape := whole.cut(n)
+				done := completedLeaves(tape.records)
+				again := newEffects()
+				got, err := openedWith(t, tape, again, changed)
+				for address := range done {
+					require.Zero(t, again.ran[address], "seed %d, %s: %s had ended before the cut after record %d", seed, how, address, n)
+				}
+				if !errors.Is(err, core.ErrDivergence) {
+					require.NoError(t, err, "seed %d, %s, cut after record %d", seed, how, n)
+					if !slices.ContainsFunc(whole.records[:n], func(r core.Record) bool { return r.IsOutcome() && r.Kind == core.KindAgent }) {
+						// Else it has what the program of before made of a finished agent.
+						fresh, _ := resumedWithValues(t, new(tapeOf), newEffects(), changed)
+						require.Equal(t, fresh, got, "seed %d, %s, cut after record %d", seed, how, n)
+					}
+					wentOn++
+					continue
+				}
+				refused++
+				old := newEffects()
+				got, _ = resumedWithValues(t, tape, old, program)
+				require.Equal(t, want, got, "seed %d, %s, cut after record %d: the old program", seed, how, n)
+				for address := range done {
+					require.Zero(t, old.ran[address], "seed %d, %s: %s had ended before the cut after record %d", seed, how, address, n)
+				}
+			}
+		})
+	}
+	assert.NotZero(t, refused)
+	assert.NotZero(t, wentOn)
+	t.Logf("%d changed programs were refused, %d went on", refused, wentOn)
+}
+
+// openedWith opens the run with a program and returns what it came to, or why it
+// was refused.
+func openedWith(t *testing.T, s snapshot.Store, e *effects, program *node) (string, error) {
+	t.Helper()
+	st, err := state.Open(t.Context(), s, "run-1")
+	require.NoError(t, err)
+	out, err := e.call(t, st.Context(t.Context()), program)
+	if i := st.Interrupted(); i != nil {
+		err = i
+	}
+	require.NoError(t, st.Close())
+	return out, err
+}
+
+// tapeOf is a tape, also where a variable has that name.
+type tapeOf = tape
+
+// steps is an agent that calls tools by name, in order, each with an input.
+func steps(t *testing.T, calls ...string) *testkit.Definition {
+	return testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+		all := ""
+		for _, name := range calls {
+			out, err := testkit.Tool(t, name, once, func(context.Context, string) (string, error) { return "of " + name, nil }).Event().Execute(ctx, "in")
+			if err != nil {
+				return "", err
+			}
+			all += out + ";"
+		}
+		return all, nil
+	})
+}
+
+// stopped begins a run with an agent that is interrupted after its calls.
+func stopped(t *testing.T, s snapshot.Store, calls ...string) {
+	t.Helper()
+	st, err := state.Open(t.Context(), s, "run-1")
+	require.NoError(t, err)
+	stopping := testkit.Agent(t, "agent", once, func(ctx context.Context, in string) (string, error) {
+		for _, name := range calls {
+			if _, err := testkit.Tool(t, name, once, func(context.Context, string) (string, error) { return "of " + name, nil }).Event().Execute(ctx, in); err != nil {
+				return "", err
+			}
+		}
+		state.From(ctx).Interrupt(core.InterruptUser, "ops", "deploy")
+		return "", ctx.Err()
+	})
+	_, err = stopping.Event().Execute(st.Context(t.Context()), "in")
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	require.NoError(t, st.Close())
+}
+
+func TestChangedOrderIsRefusedWithWhatWasRecordedAndTheLikelyEdit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		now  []string
+		want []string
+	}{
+		"renamed":  {[]string{"search", "reserve", "pay"}, []string{"call 2 was agent/book (tool) and is now agent/reserve (tool)", "inserted or renamed"}},
+		"removed":  {[]string{"search", "pay"}, []string{"call 2 was agent/book (tool) and is now agent/pay (tool)", "was removed"}},
+		"inserted": {[]string{"search", "check", "book", "pay"}, []string{"call 2 was agent/book (tool) and is now agent/check (tool)", "inserted or renamed"}},
+		"same":     {[]string{"search", "search", "pay"}, []string{"call 2 was agent/book (tool) and is now agent/search#2 (tool)"}},
+		"shorter":  {[]string{"search", "book"}, []string{"agent ended before its call 3, which was agent/pay (tool)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fileStore(t, t.TempDir())
+			stopped(t, s, "search", "book", "pay")
+			st, err := state.Open(t.Context(), s, "run-1")
+			require.NoError(t, err)
+			_, err = testkit.Call(st.Context(t.Context()), steps(t, tc.now...))
+			require.NoError(t, st.Close())
+			var d *core.DivergenceError
+			require.ErrorAs(t, err, &d)
+			require.ErrorIs(t, err, core.ErrInterrupted, "it is no failure")
+			for _, want := range append(tc.want, "reprise fork", "state.WithDivergence") {
+				assert.ErrorContains(t, err, want)
+			}
+			info, err := s.Load(t.Context(), "run-1")
+			require.NoError(t, err)
+			assert.Equal(t, state.StatusInterrupted, info.Status)
+
+			st, err = state.Open(t.Context(), s, "run-1") // the program of before
+			require.NoError(t, err)
+			out, err := testkit.Call(st.Context(t.Context()), steps(t, "search", "book", "pay"))
+			require.NoError(t, err)
+			assert.Equal(t, "of search;of book;of pay;", out)
+			assert.Equal(t, 3, st.Report().Restored)
+			require.NoError(t, st.Close())
+		})
+	}
+}
+
+func TestTrustedDivergenceIsOnRecordAndGoesOn(t *testing.T) {
+	s := fileStore(t, t.TempDir())
+	stopped(t, s, "search", "book", "pay")
+	run := func(options ...state.Option) error {
+		st, err := state.Open(t.Context(), s, "run-1", options...)
+		require.NoError(t, err)
+		out, err := testkit.Call(st.Context(t.Context()), steps(t, "search", "check", "book", "pay"))
+		if err == nil {
+			assert.Equal(t, "of search;of check;of book;of pay;", out)
+		}
+		require.NoError(t, st.Close())
+		return err
+	}
+	require.ErrorIs(t, run(), core.ErrDivergence)
+	require.NoError(t, run(state.WithDivergence(state.DivergenceTrust)))
+	found, err := s.Load(t.Context(), "run-1")
+	require.NoError(t, err)
+	warnings := 0
+	for i := range found.Records {
+		if r := &found.Records[i]; r.Kind == core.KindLog && r.Reason == core.ReasonDivergence {
+			warnings++
+		}
+	}
+	assert.Equal(t, 1, warnings)
+	require.NoError(t, run(), "what was trusted is not refused later")
+}
+
+func TestRunOfAnotherQuestionIsRefused(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	ask := func(question string) error {
+		st, err := state.Open(t.Context(), s, "run-1")
+		require.NoError(t, err)
+		defer st.Close()
+		_, err = testkit.Agent(t, "agent", once, func(_ context.Context, in string) (string, error) { return "about " + in, nil }).Event().Execute(st.Context(t.Context()), question)
+		return err
+	}
+	require.NoError(t, ask("Oslo"))
+	require.NoError(t, ask("Oslo"))
+	err := ask("Bergen")
+	require.ErrorIs(t, err, core.ErrDivergence)
+	require.ErrorContains(t, err, "use a new run ID for another question")
+}
+
+func TestIdentitySaysWhatMakesAnotherInput(t *testing.T) {
+	type order struct {
+		ID    string
+		Trace string
+		New   *int // a field that old call sites leave zero
+	}
+	s := snapshot.NewMemoryStore()
+	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "order"}, func(_ context.Context, o order) (string, error) { return o.ID, nil })
+	require.NoError(t, err)
+	d = d.Identify(func(o order) any { return o.ID })
+	run := func(o order) error {
+		st, err := state.Open(t.Context(), s, "run-1")
+		require.NoError(t, err)
+		defer st.Close()
+		_, err = d.Event().Execute(st.Context(t.Context()), o)
+		return err
+	}
+	require.NoError(t, run(order{ID: "7", Trace: "a"}))
+	require.NoError(t, run(order{ID: "7", Trace: "b"}))
+	require.ErrorIs(t, run(order{ID: "8", Trace: "a"}), core.ErrDivergence)
+	for name, f := range map[string]func(order) any{
+		"panics": func(order) any { panic("oops") }, "unencodable": func(order) any { return func() {} },
+	} {
+		ran := false
+		d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "order"}, func(context.Context, order) (string, error) { ran = true; return "", nil })
+		require.NoError(t, err)
+		st, err := state.Open(t.Context(), s, "run-"+name)
+		require.NoError(t, err)
+		_, err = d.Identify(f).Event().Execute(st.Context(t.Context()), order{})
+		require.Error(t, err, name)
+		assert.False(t, ran, name)
+		require.NoError(t, st.Close())
+	}
+}
+
+func TestOutputWithFieldsThatItsTypeLostIsRefused(t *testing.T) {
+	type before struct {
+		Name  string `json:"name"`
+		Price int    `json:"price"`
+	}
+	type after struct {
+		Name string `json:"name"`
+		Cost int    `json:"cost"`
+	}
+	s := snapshot.NewMemoryStore()
+	old, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, price int) (before, error) { return before{"x", price}, nil })
+	require.NoError(t, err)
+	renamed, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, price int) (after, error) { return after{"x", price}, nil })
+	require.NoError(t, err)
+	for id, price := range map[string]int{"priced": 12, "free": 0} {
+		st, err := state.Open(t.Context(), s, id)
+		require.NoError(t, err)
+		_, err = old.Event().Execute(st.Context(t.Context()), price)
+		require.NoError(t, err)
+		require.NoError(t, st.Close())
+		st, err = state.Open(t.Context(), s, id)
+		require.NoError(t, err)
+		_, err = renamed.Event().Execute(st.Context(t.Context()), price)
+		if price == 0 {
+			require.NoError(t, err, "nothing is lost")
+		} else {
+			require.ErrorIs(t, err, core.ErrDivergence)
+			require.ErrorContains(t, err, "price: 12")
+		}
+		require.NoError(t, st.Close())
+	}
+}
+
+func TestParallelBranchesNeverDivergeByTiming(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			s := snapshot.NewMemoryStore()
+			rng := rand.New(rand.NewPCG(seed, 3))
+			stop := true
+			program := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+				inputs := []string{"a", "b", "c", "d"}
+				waits := rng.Perm(4)
+				tool := testkit.Tool(t, "tool", once, func(ctx context.Context, in string) (string, error) {
+					return "of " + in, testkit.Pause(ctx, time.Duration(1+waits[slices.Index(inputs, in)])*time.Second)
+				})
+				out, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1 + rng.IntN(4)}, tool, inputs)
+				if err == nil && stop {
+					state.From(ctx).Interrupt(core.InterruptUser, "", "")
+					return "", ctx.Err()
+				}
+				return fmt.Sprint(out), err
+			})
+			for range 3 {
+				st, err := state.Open(t.Context(), s, "run-1")
+				require.NoError(t, err)
+				out, err := testkit.Call(st.Context(t.Context()), program)
+				if !stop {
+					require.NoError(t, err)
+					assert.Equal(t, "[of a of b of c of d]", out)
+				}
+				require.NoError(t, st.Close())
+				stop = false
+			}
+		})
+	}
+}

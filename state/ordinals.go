@@ -1,0 +1,253 @@
+package state
+
+import (
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// ordinals are the claims that were recorded, by the path of their scope and in
+// the order of claiming. They say whether a program that resumes the run makes
+// the same calls.
+type ordinals map[string]*scopeClaims
+
+// scopeClaims are those of one scope.
+type scopeClaims struct {
+	claims []recordedClaim // by ordinal, from 1
+
+	// unchecked is the ordinal after which the program may differ: a call with
+	// an outcome was made again, or the records were trusted. 0 stands for none.
+	unchecked int
+}
+
+// recordedClaim is a claim as it was recorded.
+type recordedClaim struct {
+	address core.Address
+	kind    core.Kind
+	name    string
+	input   core.Hash
+
+	generation uint64 // that recorded it
+}
+
+func (o ordinals) at(scope string) *scopeClaims {
+	c := o[scope]
+	if c == nil {
+		c = new(scopeClaims)
+		o[scope] = c
+	}
+	return c
+}
+
+// add takes in the first record of a call, and the claims that it lists.
+func (o ordinals) add(rec *core.Record) {
+	if rec.Ordinal > 0 && rec.Kind.IsCall() {
+		c := recordedClaim{address: rec.Address, kind: rec.Kind, name: rec.Name, generation: rec.Generation}
+		if rec.Detail != nil {
+			c.input = rec.Detail.InputHash
+		}
+		o.at(rec.Address.Scope()).set(rec.Ordinal, c)
+	}
+	if rec.Detail == nil {
+		return
+	}
+	for _, c := range rec.Detail.Unrecorded {
+		o.at(c.Address.Scope()).set(c.Ordinal, recordedClaim{c.Address, c.Kind, c.Name, c.Input, rec.Generation})
+	}
+}
+
+// drop forgets what openings of the run claimed that were refused because the
+// program differed: a branch may have run ahead of the one that did. It returns
+// the addresses, which may come up in any place.
+func (o ordinals) drop(refused map[uint64]bool) map[core.Address]bool {
+	if len(refused) == 0 {
+		return nil
+	}
+	dropped := make(map[core.Address]bool)
+	for _, s := range o {
+		for n := len(s.claims); n > 0 && refused[s.claims[n-1].generation]; n-- {
+			dropped[s.claims[n-1].address] = true
+			s.claims = s.claims[:n-1]
+		}
+	}
+	return dropped
+}
+
+func (s *scopeClaims) set(ordinal int, c recordedClaim) {
+	for len(s.claims) < ordinal {
+		s.claims = append(s.claims, recordedClaim{})
+	}
+	if s.claims[ordinal-1].address.IsZero() {
+		s.claims[ordinal-1] = c
+	}
+}
+
+// recorded is the claim with that ordinal, nil if there is none.
+func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
+	if s == nil || ordinal > len(s.claims) || s.claims[ordinal-1].address.IsZero() {
+		return nil
+	}
+	return &s.claims[ordinal-1]
+}
+
+// after leaves what follows the call at a unchecked, in its scope and those
+// around it.
+func (o ordinals) after(a core.Address, calls map[core.Address]*track) {
+	for {
+		scope := a.Scope()
+		if t := calls[a]; t != nil && t.Ordinal > 0 {
+			s := o.at(scope)
+			if s.unchecked == 0 || int(t.Ordinal) < s.unchecked {
+				s.unchecked = int(t.Ordinal)
+			}
+		}
+		if scope == "" {
+			return
+		}
+		around, err := core.ParseAddress(callOf(scope))
+		if err != nil {
+			return
+		}
+		a = around
+	}
+}
+
+// differs returns how a claim is another than what was recorded in its place,
+// nil if it is not.
+func (r *restored) differs(runID, scope string, c core.Claim, input func() ([]byte, error)) *core.DivergenceError {
+	s := r.ordinals[scope]
+	d := &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
+	checked := s != nil && (s.unchecked == 0 || c.Ordinal <= s.unchecked)
+	if was := s.recorded(c.Ordinal); checked && was != nil && !was.is(c) {
+		d.How, d.Recorded = "order", describe(was.kind, was.address, was.name)
+		if was.address == c.Address {
+			d.How = "kind"
+		}
+		d.Hint = r.likelyEdit(s, c)
+		return d
+	}
+	if t := r.calls[c.Address]; t != nil && t.differs(c.Input) {
+		d.How, d.Recorded, d.Asked = "input", t.Input.String(), c.Input.String()
+		d.Fields = r.inputFields(t, input)
+		d.Hint = "use a new run ID for another question; what changes from run to run belongs into core.Step, or out of the identity of the input"
+		if scope == "" {
+			d.Hint = "the run was begun with another input: use a new run ID for another question"
+		}
+		return d
+	}
+	if !checked || s.recorded(c.Ordinal) != nil {
+		return nil
+	}
+	if c.Ordinal <= len(s.claims) || r.calls[c.Address] != nil && !r.anywhere[c.Address] {
+		d.How, d.Recorded = "order", "another call"
+		d.Hint = r.likelyEdit(s, c)
+		return d
+	}
+	return nil
+}
+
+// inputFields are the parts in which an input differs from the recorded one,
+// where that was kept.
+func (r *restored) inputFields(t *track, input func() ([]byte, error)) []string {
+	if t.first == 0 {
+		return nil
+	}
+	rec, err := r.found.Record(t.first)
+	if err != nil || rec.Detail == nil || len(rec.Detail.Input) == 0 {
+		return nil
+	}
+	now, err := input()
+	if err != nil {
+		return nil
+	}
+	return core.InputDifferences(rec.Detail.Input, now)
+}
+
+// is reports whether the claim is the same call.
+func (r *recordedClaim) is(c core.Claim) bool {
+	return r.address == c.Address && r.kind == c.Kind && (!isBranch(c.Address) || r.name == c.Name)
+}
+
+// isBranch reports whether the address ends in the number of a branch.
+func isBranch(a core.Address) bool {
+	path := a.String()
+	_, err := strconv.Atoi(path[strings.LastIndexByte(path, '/')+1:])
+	return err == nil
+}
+
+// likelyEdit guesses what was done to the program.
+func (r *restored) likelyEdit(s *scopeClaims, c core.Claim) string {
+	for i := range s.claims {
+		if s.claims[i].is(c) {
+			return "the call comes later in the records: one before it was removed, or they were swapped, or goroutines of the " +
+				"program's own made them, for which there are actors.Map, actors.Parallel and Prepare"
+		}
+	}
+	return "the call is nowhere in the records: it was inserted or renamed"
+}
+
+func describe(kind core.Kind, a core.Address, name string) string {
+	text := a.String() + " (" + strings.TrimSuffix(kind.String(), "_call")
+	if isBranch(a) {
+		text += " " + name
+	}
+	return text + ")"
+}
+
+// Ended implements core.Run.
+func (r *run) Ended(s *core.Scope, claimed int) error {
+	scope := s.Path()
+	r.mu.Lock()
+	recorded := r.restored.ordinals[scope]
+	if r.validation != nil || r.closed || recorded == nil || recorded.unchecked > 0 || claimed >= len(recorded.claims) || r.rerun.isAnew(s.Address()) {
+		r.mu.Unlock()
+		return nil
+	}
+	missing := recorded.claims[claimed]
+	d := &core.DivergenceError{
+		RunID: r.settings.RunID, How: "end", Address: s.Address(), Scope: scope, Ordinal: claimed + 1,
+		Recorded: describe(missing.kind, missing.address, missing.name), Asked: "its end", Hint: "a call was removed",
+	}
+	return r.diverged(d) // which unlocks
+}
+
+// Refuse implements core.Run.
+func (r *run) Refuse(_ *core.Scope, d *core.DivergenceError) error {
+	r.mu.Lock()
+	if r.validation != nil {
+		r.validation.differ(d.Address, "output", d.Recorded, d.Asked+": "+strings.Join(d.Fields, "; "))
+		r.mu.Unlock()
+		return nil
+	}
+	return r.diverged(d)
+}
+
+// diverged does what the policy says about a program that differs: it stops
+// the run, or trusts the records from there on, with a warning on record. The
+// lock is held, and released.
+func (r *run) diverged(d *core.DivergenceError) error {
+	if !r.isReported(d.Address) {
+		r.report.Diverged = append(r.report.Diverged, d.Address)
+	}
+	if r.divergence == DivergenceFail {
+		r.publish()
+		e := &core.InterruptedError{Reason: core.InterruptDiverge, Cause: d}
+		r.interrupt(e)
+		return e
+	}
+	if at := r.restored.ordinals[d.Scope]; at != nil && d.Ordinal > 0 && at.unchecked == 0 {
+		at.unchecked = max(1, d.Ordinal-1)
+	}
+	r.keep(&core.Record{
+		Time: now(), Address: d.Address, Ordinal: d.Ordinal, Name: d.Scope, Kind: core.KindLog, Status: core.StatusRecorded, Reason: core.ReasonDivergence,
+		Detail: &core.Detail{Severity: slog.LevelWarn, Message: "trusted although " + strings.TrimPrefix(d.Error(), "run "+d.RunID+": ")},
+	})
+	_ = r.write() // a journal that is broken says so when the next call begins
+	r.publish()
+	return nil
+}
+
+func (r *run) isReported(a core.Address) bool { return slices.Contains(r.report.Diverged, a) }
