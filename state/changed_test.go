@@ -230,8 +230,9 @@ func TestTrustedDivergenceIsOnRecordAndGoesOn(t *testing.T) {
 	found, err := s.Load(t.Context(), "run-1")
 	require.NoError(t, err)
 	warnings := 0
-	for i := range found.Records {
-		if r := &found.Records[i]; r.Kind == core.KindLog && r.Reason == core.ReasonDivergence {
+	for r, err := range found.Records() {
+		require.NoError(t, err)
+		if r.Kind == core.KindLog && r.Reason == core.ReasonDivergence {
 			warnings++
 		}
 	}

@@ -60,8 +60,10 @@ func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, e
 	if last == nil {
 		return input, fmt.Errorf("state: input of run %s: no call was made in it", runID)
 	}
-	for i := range found.Records {
-		r := &found.Records[i]
+	for r, err := range found.Records() {
+		if err != nil {
+			return input, err
+		}
 		if r.Address == last.Address && r.Kind.IsCall() && r.Detail != nil && len(r.Detail.Input) > 0 {
 			if err := core.Decode(r.Detail.Input, &input); err != nil {
 				return input, fmt.Errorf("state: input of run %s: %w", runID, err)
@@ -74,15 +76,18 @@ func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, e
 
 // lastRootCall returns the latest record of the last root call, nil if there
 // was none.
-func lastRootCall(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Snapshot, *core.Record, error) {
-	found, err := load(ctx, store, runID)
+func lastRootCall(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Run, *core.Record, error) {
+	found, err := store.Load(ctx, runID)
 	if err != nil {
 		return nil, nil, fmt.Errorf("state: run %s: %w", runID, err)
 	}
 	var last *core.Record
-	for i := range found.Records {
-		if r := &found.Records[i]; r.Kind.IsCall() && r.Address.Scope() == "" {
-			last = r
+	for r, err := range found.Records() {
+		if err != nil {
+			return nil, nil, err
+		}
+		if r.Kind.IsCall() && r.Address.Scope() == "" {
+			last = &r
 		}
 	}
 	return found, last, nil
