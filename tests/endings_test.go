@@ -54,7 +54,8 @@ func lastRecord(st *state.ExecutionState) core.Record {
 
 func interrupt(st interface {
 	Interrupt(reason core.InterruptReason, by, message string) bool
-}) bool {
+},
+) bool {
 	return st.Interrupt(core.InterruptUser, "ops", "deploy")
 }
 
