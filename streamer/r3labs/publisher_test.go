@@ -35,6 +35,7 @@ func TestEventsAreThoseOfTheHandler(t *testing.T) {
 		synctest.Wait()
 		p.Publish(began("a"))
 		assert.Equal(t, "run_started", all.next(t).name)
+		synctest.Wait()                      // the run's own stream has passed it on too
 		one := connect(t, guard, "a", "1-1") // as a browser that comes back does
 		defer one.leave()
 		synctest.Wait()

@@ -3,7 +3,6 @@ package browser
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -121,5 +120,5 @@ func TestAQuestionThatIsAskedAgainSaysWhyAlsoAfterAReload(t *testing.T) {
 		p.load("about:blank")
 		p.load(s.url())
 	}
-	assert.False(t, strings.Contains(p.text("body"), "undefined"))
+	assert.NotContains(t, p.text("body"), "undefined")
 }
