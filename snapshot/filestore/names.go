@@ -27,34 +27,46 @@ func snapshotName(n uint64) string { return fmt.Sprintf("%08d%s", n, snapshotSuf
 
 // dirName is the name of the directory of a run: its ID, but with + and the
 // lower-case letter for each upper-case one. So IDs that differ in case only
-// have different directories on file systems that do not tell them apart.
+// have different directories on file systems that do not tell them apart. An
+// ID whose letters are all upper-case gets ++ at its beginning instead, which
+// keeps the longest within the 255 bytes that a name may have.
 func dirName(runID string) string {
+	lower := strings.ToLower(runID)
+	switch {
+	case lower == runID:
+		return runID
+	case strings.ToUpper(runID) == runID:
+		return "++" + lower
+	}
 	var b strings.Builder
 	for i := range len(runID) {
-		c := runID[i]
-		if c >= 'A' && c <= 'Z' {
+		if runID[i] != lower[i] {
 			b.WriteByte('+')
-			c += 'a' - 'A'
 		}
-		b.WriteByte(c)
+		b.WriteByte(lower[i])
 	}
 	return b.String()
 }
 
 // runIDOf undoes dirName.
 func runIDOf(dir string) (string, bool) {
-	var b strings.Builder
-	for i := 0; i < len(dir); i++ {
-		c := dir[i]
-		if c == '+' {
-			if i++; i == len(dir) || dir[i] < 'a' || dir[i] > 'z' {
-				return "", false
+	id, allUpper := strings.CutPrefix(dir, "++")
+	if allUpper {
+		id = strings.ToUpper(id)
+	} else {
+		var b strings.Builder
+		for i := 0; i < len(dir); i++ {
+			c := dir[i]
+			if c == '+' {
+				if i++; i == len(dir) || dir[i] < 'a' || dir[i] > 'z' {
+					return "", false
+				}
+				c = dir[i] - ('a' - 'A')
 			}
-			c = dir[i] - ('a' - 'A')
+			b.WriteByte(c)
 		}
-		b.WriteByte(c)
+		id = b.String()
 	}
-	id := b.String()
 	return id, snapshot.CheckRunID(id) == nil && dirName(id) == dir
 }
 

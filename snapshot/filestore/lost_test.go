@@ -1,0 +1,179 @@
+package filestore_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// requireStored requires that a run has the records up to n, as they were
+// appended.
+func requireStored(t testing.TB, run *snapshot.Run, n int) {
+	t.Helper()
+	require.Equal(t, n, run.Len())
+	for i, r := range storetest.Records(1, n) {
+		want, err := snapshot.AppendRecord(nil, &r)
+		require.NoError(t, err)
+		require.Equal(t, want, run.Encoded(uint64(i)+1), "record %d", i+1)
+	}
+}
+
+// completedRun is a run of 203 records that is complete. The last 3 are in a
+// journal, beside a snapshot.
+func completedRun(t testing.TB) (s *filestore.Store, journal string) {
+	t.Helper()
+	dir := t.TempDir()
+	s = newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
+	j := begin(t, s)
+	require.NoError(t, j.Append(storetest.Records(1, 200)...))
+	require.NoError(t, closeAs(j, snapshot.StatusPaused))
+	j = begin(t, s)
+	for seq := range uint64(3) {
+		require.NoError(t, j.Append(storetest.Records(201+seq, 1)...))
+	}
+	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
+	return s, filepath.Join(dir, "runs", "run", "00000002.journal")
+}
+
+func TestTheLossOfTheEndOfACompletedRunIsNoticed(t *testing.T) {
+	s, journal := completedRun(t)
+	whole, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	frames := filestore.Frames(whole)
+	require.Len(t, frames, 5, "a header, three records, an end")
+	for size := range len(whole) {
+		require.NoError(t, os.WriteFile(journal, whole[:size], 0o600))
+		run, err := s.Load(t.Context(), "run")
+		if int64(size) >= frames[4] {
+			require.NoError(t, err, "%d bytes have all records", size)
+			require.Equal(t, snapshot.StatusCompleted, run.Status)
+			requireStored(t, run, 203)
+			continue
+		}
+		kept := uint64(200)
+		for _, end := range frames[2:] {
+			if int64(size) >= end {
+				kept++
+			}
+		}
+		var damage *snapshot.CorruptError
+		require.ErrorAs(t, err, &damage, "%d bytes", size)
+		require.Equal(t, kept, damage.LastSeq, "%d bytes", size)
+		require.Equal(t, "00000002.journal", damage.File)
+		_, err = s.Open(t.Context(), "run", snapshot.OpenOptions{})
+		require.ErrorIs(t, err, snapshot.ErrCorrupt, "%d bytes", size)
+	}
+	report, err := s.Repair(t.Context(), "run") // of all but the last byte
+	require.NoError(t, err)
+	require.True(t, report.IsWhole)
+	require.Nil(t, report.Damage)
+}
+
+func TestRepairOfALostEndSaysHowMuchWasLost(t *testing.T) {
+	for kept := range 3 {
+		s, journal := completedRun(t)
+		whole, err := os.ReadFile(journal)
+		require.NoError(t, err)
+		require.NoError(t, os.Truncate(journal, filestore.Frames(whole)[kept+1]+5))
+		report, err := s.Repair(t.Context(), "run")
+		require.NoError(t, err)
+		require.Equal(t, uint64(200+kept), report.Kept)
+		require.Equal(t, uint64(3-kept), report.Lost)
+		require.False(t, report.IsWhole)
+		run, err := s.Load(t.Context(), "run")
+		require.NoError(t, err)
+		require.Equal(t, snapshot.StatusInterrupted, run.Status)
+		requireStored(t, run, 200+kept)
+		j := begin(t, s)
+		require.NoError(t, j.Append(storetest.Records(uint64(kept)+201, 10)...))
+		require.NoError(t, closeAs(j, snapshot.StatusCompleted))
+		run, err = s.Load(t.Context(), "run")
+		require.NoError(t, err)
+		requireStored(t, run, 210+kept)
+	}
+}
+
+func TestAFileOfACompletedRunThatIsGoneIsNoticed(t *testing.T) {
+	for _, gone := range [][]string{{"00000002.journal"}, {"00000001.snapshot"}, {"00000001.snapshot", "00000002.journal"}} {
+		s, journal := completedRun(t)
+		for _, name := range gone {
+			require.NoError(t, os.Remove(filepath.Join(filepath.Dir(journal), name)))
+		}
+		_, err := s.Load(t.Context(), "run")
+		require.ErrorIs(t, err, snapshot.ErrCorrupt, "%v", gone)
+		_, err = s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
+		require.ErrorIs(t, err, snapshot.ErrCorrupt, "%v", gone)
+	}
+}
+
+// A crash may leave any part of what was not synced. What a frame behind it
+// says was synced is damage if it is not there.
+func TestATornEndIsToldFromDamageByWhatWasSynced(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
+	j := begin(t, s)
+	for seq := uint64(1); seq <= 12; seq++ {
+		require.NoError(t, j.Append(storetest.Records(seq, 1)...))
+		if seq == 4 || seq == 8 {
+			require.NoError(t, j.Sync(t.Context(), seq))
+		}
+	}
+	filestore.Abandon(j)
+	journal := filepath.Join(dir, "runs", "run", "00000001.journal")
+	whole, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	frames := filestore.Frames(whole)
+	require.Len(t, frames, 13, "a header, twelve records")
+	for n, at := range frames {
+		for _, change := range []struct {
+			name string
+			data []byte
+		}{
+			{"its length", flipped(whole, at+7)},
+			{"its check", flipped(whole, at)},
+			{"its first byte", flipped(whole, at+17)},
+			{"a hole", slices.Concat(whole[:at], make([]byte, 40), whole[at+40:])},
+		} {
+			t.Run(fmt.Sprintf("frame %d, %s", n, change.name), func(t *testing.T) {
+				require.NoError(t, os.WriteFile(journal, change.data, 0o600))
+				run, torn, err := s.Verify(t.Context(), "run")
+				if n <= 8 { // the frames of records 9 to 12 say that these are on the disk
+					var damage *snapshot.CorruptError
+					require.ErrorAs(t, err, &damage)
+					require.Equal(t, "00000001.journal", damage.File)
+					require.Equal(t, uint64(max(0, n-1)), damage.LastSeq)
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, snapshot.StatusInterrupted, run.Status)
+				requireStored(t, run, n-1)
+				require.Equal(t, &filestore.TornTail{File: "00000001.journal", Offset: at, Size: int64(len(whole)) - at}, torn)
+			})
+		}
+	}
+	require.NoError(t, os.WriteFile(journal, flipped(whole, frames[10]+3), 0o600))
+	j = begin(t, s)
+	require.Equal(t, frames[10], j.(*filestore.Journal).Torn().Offset)
+	requireStored(t, j.Restored(), 9)
+	require.NoError(t, j.Append(storetest.Records(10, 3)...))
+	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
+	run, torn, err := s.Verify(t.Context(), "run")
+	require.NoError(t, err)
+	require.Nil(t, torn)
+	requireStored(t, run, 12)
+}
+
+// flipped is data with another bit at a place.
+func flipped(data []byte, at int64) []byte {
+	data = slices.Clone(data)
+	data[at] ^= 1
+	return data
+}
