@@ -66,6 +66,12 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
+		// What the meta file knew before the files were read, they must have: a
+		// writer that closes the run meanwhile writes both anew.
+		var known uint64
+		if meta, err := s.meta(runID); err == nil {
+			known = meta.LastSeq
+		}
 		before, err := s.listing(runID)
 		if err != nil {
 			return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
@@ -77,7 +83,7 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 		after, listErr := s.listing(runID)
 		switch same := listErr == nil && before.equal(after); {
 		case err == nil && same:
-			return s.interpret(runID, in)
+			return s.interpret(runID, in, known)
 		case err != nil && (same || !errors.Is(err, fs.ErrNotExist)):
 			return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
 		case n == rereads:
@@ -157,8 +163,9 @@ func readSnapshot(name string) ([]byte, error) {
 	return data[:n], err
 }
 
-// interpret says what the files hold. Its error is ErrFormat.
-func (s *Store) interpret(runID string, in files) (*reading, error) {
+// interpret says what the files hold, in which there were known records before
+// they were read. Its error is ErrFormat.
+func (s *Store) interpret(runID string, in files, known uint64) (*reading, error) {
 	r := &reading{found: len(in.journals)+len(in.snapshots) > 0, newest: in.newest()}
 	var err error
 	if r.run, err = snapshot.NewRun(snapshot.Info{RunID: runID}, nil); err != nil {
@@ -167,7 +174,7 @@ func (s *Store) interpret(runID string, in files) (*reading, error) {
 	if err := s.addFiles(runID, r, in); err != nil {
 		return nil, err
 	}
-	s.compareMeta(runID, r, in)
+	s.compareMeta(runID, r, in, known)
 	return r, nil
 }
 
@@ -311,7 +318,7 @@ func (r *reading) isDamaged(runID, file string, offset int64, err error) {
 
 // compareMeta takes over what the meta file knows better, and notices records
 // that are missing at the end.
-func (s *Store) compareMeta(runID string, r *reading, in files) {
+func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) {
 	meta, err := s.meta(runID)
 	if err != nil {
 		return // it is damaged, or a crash came before it: the files say the same
@@ -320,14 +327,14 @@ func (s *Store) compareMeta(runID string, r *reading, in files) {
 	case !r.found:
 		r.found = true
 		r.isDamaged(runID, metaName, 0, fmt.Errorf("it says that the run has %d records, and neither a journal nor a snapshot is there", meta.LastSeq))
-	case last < meta.LastSeq && r.damage == nil:
+	case last < min(known, meta.LastSeq) && r.damage == nil: // the run may have been deleted and begun anew
 		file, size := metaName, int64(0)
 		if n := len(in.parts); n > 0 {
 			file, size = in.parts[n-1].name, in.parts[n-1].end
 		} else if n := len(in.snapshots); n > 0 {
 			file, size = snapshotName(in.snapshots[n-1]), r.snapshotSize
 		}
-		r.isDamaged(runID, file, size, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, meta.LastSeq))
+		r.isDamaged(runID, file, size, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, known))
 	}
 	if meta.Generation < r.run.Generation {
 		return
