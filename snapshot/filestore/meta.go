@@ -48,11 +48,18 @@ func (p *part) header(runID string) (header, error) {
 	return h, nil
 }
 
+// updateLock waits for the lock of those who write the meta file.
+func (s *Store) updateLock(ctx context.Context, runID string) (*fileLock, error) {
+	return exclusive(ctx, s.run(runID, updateLockName), true, func() error { return isDir(s.run(runID)) })
+}
+
 // changeMeta replaces the meta file by what change makes of it; ok is false if
 // there is none that can be read. Several processes do so one after the other.
 func (s *Store) changeMeta(runID string, change func(meta snapshot.Info, ok bool) (snapshot.Info, error)) (snapshot.Info, error) {
-	l, err := exclusive(context.Background(), s.run(runID, updateLockName), true, func() error { return isDir(s.run(runID)) })
-	if err != nil {
+	l, err := s.updateLock(context.Background(), runID)
+	if errors.Is(err, fs.ErrNotExist) {
+		return snapshot.Info{}, noRun(runID) // it was deleted
+	} else if err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
 	}
 	defer l.release()

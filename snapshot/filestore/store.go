@@ -336,6 +336,9 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 		return snapshot.Info{}, err
 	}
 	return s.changeMeta(runID, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
+		if ok && !meta.Created.Equal(found.Created) {
+			return snapshot.Info{}, noRun(runID) // it was deleted, and this is another of its ID
+		}
 		before := found
 		if ok && meta.Generation >= found.Generation {
 			before.Metadata, before.Pinned, before.Expires = meta.Metadata, meta.Pinned, meta.Expires
@@ -369,6 +372,13 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
 	} else if !there {
 		return noRun(runID)
+	}
+	// Who updates it writes to its directory, and has to come before or after.
+	// If that lock is not to be had, as it is no file, nobody updates the run.
+	if update, err := s.updateLock(ctx, runID); err == nil {
+		defer update.release()
+	} else if ctx.Err() != nil {
+		return fmt.Errorf("snapshot: delete run %s: %w", runID, context.Cause(ctx))
 	}
 	if err := s.discard(runID); err != nil {
 		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
