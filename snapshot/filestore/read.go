@@ -245,7 +245,7 @@ func (r *reading) addJournal(runID string, p *part, h *header) error {
 		return nil
 	}
 	info := r.run.Info
-	if h.info.Generation >= info.Generation {
+	if h.info.Generation > info.Generation { // what follows in a generation says no more, and its end may have come before
 		info = h.info
 	}
 	var bodies [][]byte

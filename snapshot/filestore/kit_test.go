@@ -1,0 +1,79 @@
+package filestore_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// begin opens the run named run, which is begun if it does not exist.
+func begin(t testing.TB, s snapshot.Store) snapshot.Journal {
+	t.Helper()
+	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	return j
+}
+
+// list returns all runs that the filter picks.
+func list(t testing.TB, s snapshot.Store, f snapshot.Filter) []snapshot.Info {
+	t.Helper()
+	page, err := s.List(t.Context(), f)
+	require.NoError(t, err)
+	return page.Runs
+}
+
+// runFiles are the names in the directory of the run named run, without its
+// inbox, which is made when the run has been open for a while.
+func runFiles(t testing.TB, dir string) (files []string) {
+	t.Helper()
+	for _, name := range names(t, filepath.Join(dir, "runs", "run")) {
+		if name != "inbox" {
+			files = append(files, name)
+		}
+	}
+	return files
+}
+
+func hasSnapshot(t testing.TB, dir string) bool {
+	t.Helper()
+	for _, name := range runFiles(t, dir) {
+		if strings.HasSuffix(name, ".snapshot") {
+			return true
+		}
+	}
+	return false
+}
+
+func names(t testing.TB, dir string) (all []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+func requireRecords(t testing.TB, got []core.Record, n int) {
+	t.Helper()
+	require.Len(t, got, n)
+	want := storetest.Records(1, n)
+	for i := range want {
+		want[i].RunID = "run"
+	}
+	for i := range got {
+		if got[i].Seq != want[i].Seq || got[i].Address != want[i].Address || !got[i].Time.Equal(want[i].Time) {
+			require.Equal(t, want[i], got[i])
+		}
+	}
+	if n > 0 {
+		require.Equal(t, want[n-1], got[n-1])
+	}
+}
