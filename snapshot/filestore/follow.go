@@ -243,7 +243,7 @@ func (f *following) drain(yield func(core.Record, error) bool) error {
 			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 		}
 		if next == nil {
-			return nil
+			return f.damage(info.Size())
 		}
 		if next.kind == frameRecords {
 			if err := f.records(next, yield); err != nil {
@@ -252,6 +252,26 @@ func (f *following) drain(yield func(core.Record, error) bool) error {
 		}
 		f.offset += next.size
 	}
+}
+
+// damage is the error if what is where the next frame belongs is none, and
+// was synced. Zeros are room that was not used yet.
+func (f *following) damage(size int64) error {
+	var head [frameHead]byte
+	if _, err := f.file.ReadAt(head[:], f.offset); err != nil && err != io.EOF {
+		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+	}
+	if isZero(head[:]) {
+		return nil
+	}
+	p, err := readFrames(journalName(f.number), fileSource{f.file}, size)
+	switch {
+	case err != nil:
+		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+	case p.damage && p.end == f.offset:
+		return advise(&snapshot.CorruptError{RunID: f.runID, File: p.name, Offset: p.end, LastSeq: f.last, Err: errNoFrame})
+	}
+	return nil
 }
 
 // frameOf reads the frame at the offset; nil if there is none.

@@ -13,14 +13,6 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// begin opens the run named run, which is begun if it does not exist.
-func begin(t testing.TB, s snapshot.Store) snapshot.Journal {
-	t.Helper()
-	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
-	require.NoError(t, err)
-	return j
-}
-
 // list returns all runs that the filter picks.
 func list(t testing.TB, s snapshot.Store, f snapshot.Filter) []snapshot.Info {
 	t.Helper()

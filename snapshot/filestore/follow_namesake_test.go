@@ -1,0 +1,39 @@
+package filestore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+func TestFollowDoesNotTakeANamesakeForTheRun(t *testing.T) {
+	store, err := filestore.New(t.TempDir(), filestore.WithPolling(time.Millisecond))
+	require.NoError(t, err)
+	begin := func(n int) *filestore.Journal {
+		j, err := store.Open(t.Context(), "r", snapshot.OpenOptions{Create: true})
+		require.NoError(t, err)
+		require.NoError(t, j.Append(lines(1, n)...))
+		return j.(*filestore.Journal)
+	}
+	j := begin(5)
+	var last error
+	var got []uint64
+	for rec, err := range store.Follow(t.Context(), "r", snapshot.Cursor{}) {
+		if last = err; err != nil {
+			break
+		}
+		if got = append(got, rec.Seq); rec.Seq == 5 {
+			require.NoError(t, closeAs(j, snapshot.StatusCompleted))
+			require.NoError(t, store.Delete(t.Context(), "r"))
+			j = begin(9)
+		}
+	}
+	require.ErrorIs(t, last, snapshot.ErrNotFound)
+	assert.Len(t, got, 5)
+	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
+}
