@@ -66,11 +66,15 @@ func (osDisk) Remove(name string) error { return os.Remove(name) }
 func (osDisk) Link(from, to string) error { return os.Link(from, to) }
 
 func (osDisk) Mkdir(name string) error {
-	err := os.Mkdir(name, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return isDir(name)
+	for {
+		if err := os.Mkdir(name, 0o700); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := isDir(name); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		// It was removed between the two: it is made again.
 	}
-	return err
 }
 
 func (osDisk) SyncDir(name string) error {
