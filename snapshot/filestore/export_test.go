@@ -125,3 +125,28 @@ func Watching(s *Store) (n int, asked bool) {
 	defer s.notices.mu.Unlock()
 	return len(s.notices.notify), s.notices.watcher != nil
 }
+
+// Interpret says what the snapshot and the journal of a run hold; either may be
+// nil.
+func Interpret(runID string, compacted, journal []byte) (*snapshot.Run, *snapshot.CorruptError, error) {
+	var in files
+	if compacted != nil {
+		in.snapshots, in.snapshot = []uint64{1}, compacted
+	}
+	if journal != nil {
+		p, err := readFrames(journalName(2), bytesSource(journal), int64(len(journal)))
+		if err != nil {
+			return nil, nil, err
+		}
+		in.journals, in.parts = []uint64{2}, []part{p}
+	}
+	run, err := snapshot.NewRun(snapshot.Info{RunID: runID}, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &reading{run: run}
+	if err := new(Store).addFiles(runID, r, in); err != nil {
+		return nil, nil, err
+	}
+	return r.run, r.damage, nil
+}

@@ -317,9 +317,10 @@ func (b bytesSource) dataAt(offset, _ int64) int64 { return offset }
 
 // What is wrong with files.
 var (
-	errNoHeader = errors.New("it has no header")
-	errNoFrame  = errors.New("something else than a frame, in a part that was synced")
-	errNoRunID  = errors.New("the header names no run")
+	errNoDocument = errors.New("it does not begin as a snapshot")
+	errNoHeader   = errors.New("it has no header")
+	errNoFrame    = errors.New("something else than a frame, in a part that was synced")
+	errNoRunID    = errors.New("the header names no run")
 )
 
 // header reads a frameHeader.

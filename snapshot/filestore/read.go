@@ -41,7 +41,10 @@ type reading struct {
 	run     *snapshot.Run          // the records before the first damage, and the latest that is known
 	torn    *TornTail              // the end of the last journal
 	damage  *snapshot.CorruptError // the first there is
-	damaged []string               // the files that are
+	damaged []string               // the files that are, and those after it that have records
+	files   []string               // all that were read
+
+	unchecked bool // the checksums of the snapshot are gone, so its records are not known to be right
 
 	newest       uint64 // the highest number that a file of the run has had
 	compacted    uint64 // the number of the last record in the snapshot
@@ -183,6 +186,7 @@ func (s *Store) addFiles(runID string, r *reading, in files) error {
 	covers := uint64(0)
 	if n := len(in.snapshots); n > 0 {
 		covers = in.snapshots[n-1]
+		r.files = append(r.files, snapshotName(covers))
 		if err := r.addSnapshot(runID, snapshotName(covers), in.snapshot); err != nil {
 			return err
 		}
@@ -204,6 +208,7 @@ func (s *Store) addFiles(runID string, r *reading, in files) error {
 		if n <= covers {
 			continue
 		}
+		r.files = append(r.files, in.parts[i].name)
 		if err := r.addJournal(runID, &in.parts[i], &headers[i]); err != nil {
 			return err
 		}
@@ -220,6 +225,9 @@ func (r *reading) addSnapshot(runID, name string, data []byte) error {
 	switch {
 	case errors.As(err, &damage):
 		r.isDamaged(runID, name, damage.Offset, damage.Err)
+		r.unchecked = damage.Offset == int64(len(data))
+	case err != nil && !snapshot.IsDocument(data): // which it was when it got its name
+		r.isDamaged(runID, name, 0, errNoDocument)
 	case err != nil:
 		return fmt.Errorf("snapshot: run %s: %s: %w", runID, name, err)
 	}
@@ -294,6 +302,9 @@ func (r *reading) addJournal(runID string, p *part, h *header) error {
 // is not added: it is not a state that the run was in.
 func (r *reading) addRecords(runID, file string, bodies [][]byte, offsets []int64) error {
 	if r.damage != nil {
+		if len(bodies) > 0 {
+			r.setAside(file)
+		}
 		return nil
 	}
 	run, taken, err := r.run.Extend(bodies...)
@@ -308,11 +319,16 @@ func (r *reading) addRecords(runID, file string, bodies [][]byte, offsets []int6
 }
 
 func (r *reading) isDamaged(runID, file string, offset int64, err error) {
-	if !slices.Contains(r.damaged, file) {
-		r.damaged = append(r.damaged, file)
-	}
+	r.setAside(file)
 	if r.damage == nil {
 		r.damage = &snapshot.CorruptError{RunID: runID, File: file, Offset: offset, LastSeq: uint64(r.run.Len()), Err: err}
+	}
+}
+
+// setAside has a repair keep a copy of a file.
+func (r *reading) setAside(file string) {
+	if !slices.Contains(r.damaged, file) {
+		r.damaged = append(r.damaged, file)
 	}
 }
 

@@ -16,9 +16,9 @@ type RepairReport struct {
 	RunID   string
 	Kept    uint64                 // the records that the run has now
 	Lost    uint64                 // how many more there were, as far as that is known
-	IsWhole bool                   // nothing was lost
+	IsWhole bool                   // nothing was lost, for certain
 	Damage  *snapshot.CorruptError // what was damaged first; nil if nothing was, and then nothing was done
-	Damaged []string               // copies of the damaged files, in the directory of the run
+	Damaged []string               // copies of the damaged files, and of those after them, in the directory of the run
 }
 
 // Repair makes a damaged run one that can be opened. It keeps the records
@@ -28,7 +28,8 @@ type RepairReport struct {
 // look at RepairReport.Lost before the run is opened. A run that lost records,
 // or may have, is interrupted.
 //
-// Copies of the damaged files stay beside the others, as *.damaged. A run that
+// Copies of the damaged files, and of those with records that come after, stay
+// beside the others, as *.damaged. A run that
 // is not damaged is left as it is; one that is open is ErrLocked.
 func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) {
 	report := RepairReport{RunID: runID}
@@ -47,8 +48,11 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 	case !r.found:
 		return report, noRun(runID)
 	}
-	if damage := r.decodes(runID); r.damage == nil {
-		r.damage = damage
+	if damage := r.decodes(runID); damage != nil {
+		if r.damage == nil || damage.LastSeq < r.damage.LastSeq {
+			r.damage = damage
+		}
+		r.damaged = append(r.damaged, r.files...) // it may be in any of them
 	}
 	report.Damage, report.Kept = r.damage, r.run.LastSeq
 	if r.damage == nil {
@@ -95,7 +99,7 @@ func (s *Store) repair(r *reading, report *RepairReport) error {
 	if info.Created.IsZero() {
 		info.Created = snapshot.Begun(report.RunID, &snapshot.OpenOptions{}).Created
 	}
-	report.IsWhole = err == nil && meta.LastSeq == report.Kept && meta.Status != snapshot.StatusRunning
+	report.IsWhole = err == nil && !r.unchecked && meta.LastSeq == report.Kept && meta.Status != snapshot.StatusRunning
 	if info.Status = snapshot.StatusInterrupted; report.IsWhole {
 		info.Status, info.Due = meta.Status, meta.Due
 	}
@@ -122,7 +126,8 @@ func (s *Store) repair(r *reading, report *RepairReport) error {
 
 // setAside copies the damaged files under names that are free.
 func (s *Store) setAside(r *reading, report *RepairReport) error {
-	for _, file := range r.damaged {
+	slices.Sort(r.damaged)
+	for _, file := range slices.Compact(r.damaged) {
 		if file == metaName {
 			continue // it is whole, and says what is missing
 		}
