@@ -123,6 +123,9 @@ func (f *following) advance(ctx context.Context, yield func(core.Record, error) 
 			if err := f.load(ctx, yield); err != nil {
 				return err
 			}
+			if f.file == nil { // it was compacted meanwhile
+				return nil
+			}
 		}
 	}
 }
