@@ -180,7 +180,7 @@ func TestGCRemovesNothingIfARunCannotBeRead(t *testing.T) {
 	whole, err := os.ReadFile(name)
 	require.NoError(t, err)
 	for kind, data := range map[error][]byte{
-		snapshot.ErrFormat:  []byte("no document"),
+		snapshot.ErrFormat:  []byte("\x82\xa6format\xabreprise-run\xa7version\x02"),
 		snapshot.ErrCorrupt: whole[:len(whole)-1],
 	} {
 		require.NoError(t, os.WriteFile(name, data, 0o600))

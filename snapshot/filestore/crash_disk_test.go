@@ -36,7 +36,11 @@ type tree map[string]*content
 type content struct {
 	data   []byte
 	synced []byte // what is on the disk for certain
+	writes []span // since then
 }
+
+// A span is a part of a file.
+type span struct{ from, to int }
 
 var errStopped = errors.New("the process has ended")
 
@@ -169,6 +173,7 @@ func (f *crashFile) WriteAt(data []byte, offset int64) (int, error) {
 	}
 	f.c.resize(max(len(f.c.data), int(offset)+len(data)))
 	copy(f.c.data[offset:], data)
+	f.c.writes = append(f.c.writes, span{int(offset), int(offset) + len(data)})
 	n, _ := f.file.WriteAt(data, offset)
 	return n, err
 }
@@ -207,9 +212,12 @@ func (f *crashFile) Sync() error {
 	if _, err := f.disk.step("sync %s", f.name); err != nil {
 		return err
 	}
-	f.c.synced = slices.Clone(f.c.data)
+	f.c.synced, f.c.writes = slices.Clone(f.c.data), nil
 	return nil
 }
+
+// reordered is, in place of a percentage, that every other write was kept.
+const reordered = -1
 
 // found is the content after a crash that kept so much of what was not synced.
 func (c *content) found(percent int) []byte {
@@ -219,6 +227,8 @@ func (c *content) found(percent int) []byte {
 	}
 	n := same + (len(c.data)-same)*percent/100
 	switch {
+	case percent == reordered:
+		return c.reordered()
 	case percent == 100:
 		return c.data
 	case n < len(c.synced):
@@ -227,11 +237,29 @@ func (c *content) found(percent int) []byte {
 	return c.data[:n]
 }
 
+// reordered is the content after a crash that kept every other write, beginning
+// with the last: blocks reach the disk in any order.
+func (c *content) reordered() []byte {
+	found := slices.Clone(c.data)
+	for i, w := range c.writes {
+		if (len(c.writes)-i)%2 == 1 || w.from >= len(found) {
+			continue
+		}
+		lost := found[w.from:min(w.to, len(found))]
+		clear(lost)
+		if w.from < len(c.synced) {
+			copy(lost, c.synced[w.from:])
+		}
+	}
+	return found
+}
+
 func (f *crashFile) Close() error { return f.file.Close() }
 
 // worlds are the directories that may be found after the crash: with the
 // names that are durable, with these but for what was removed since, or with
-// all names; and of each file what was synced, half of the rest, or all of it. The process alone ending leaves the last.
+// all names; and of each file what was synced, half of the rest, every other
+// write of it, or all of it. The process alone ending leaves the last.
 func (d *crashDisk) worlds(t *testing.T) map[string]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -239,8 +267,8 @@ func (d *crashDisk) worlds(t *testing.T) map[string]string {
 	maps.DeleteFunc(left, func(name string, _ *content) bool { _, gone := d.removed[name]; return gone })
 	worlds := make(map[string]string)
 	for names, found := range map[string]tree{"durable names": d.durable, "durable names but for removed ones": left, "all names": d.now} {
-		for _, percent := range []int{0, 50, 100} {
-			if len(left) == len(d.durable) && names == "durable names but for removed ones" || percent == 50 && names == "durable names" {
+		for _, percent := range []int{0, 50, reordered, 100} {
+			if len(left) == len(d.durable) && names == "durable names but for removed ones" || (percent == 50 || percent == reordered) && names == "durable names" {
 				continue // nothing new
 			}
 			dir := t.TempDir()

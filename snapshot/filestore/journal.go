@@ -72,9 +72,10 @@ func (j *Journal) Torn() *TornTail { return j.torn }
 // invalid, for its header covers them. Before that the run is as it was;
 // after it, whether the old journals are still there makes no difference.
 //
-// The meta file comes last, when the journal is on the disk with its name: a
-// run with a meta file has had a journal. It is there before a record can be
-// promised, so that List knows that the run is running.
+// The meta file says that the run is running before the journal has its name,
+// so that List looks closer. If it says so too early, the run is found as it
+// was. That of a new run comes after the journal: a run with a meta file has
+// had a journal.
 func (j *Journal) begin(r *reading) error {
 	s, id := j.store, j.info.RunID
 	j.changed, j.notify = make(chan struct{}), make(chan struct{}, 1)
@@ -95,22 +96,37 @@ func (j *Journal) begin(r *reading) error {
 	if err := w.sync(); err != nil {
 		return w.abandon(err)
 	}
+	if r.found {
+		if err := j.running(); err != nil {
+			return w.abandon(err)
+		}
+	}
 	if err := w.rename(); err != nil {
 		return w.abandon(err)
 	}
 	if err := s.syncDirs(id); err != nil {
 		return w.abandon(err)
 	}
-	j.info, err = s.changeMeta(id, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
-		return withUpdates(j.info, meta, ok), nil
-	})
-	if err != nil {
-		return w.abandon(err)
+	if !r.found {
+		if err := j.running(); err != nil {
+			return w.abandon(err)
+		}
 	}
 	j.file, j.size, j.allocated, j.syncedTo = w.file, w.size, w.size, w.size
 	j.compactAt = max(s.compactFrom, 2*j.snapshotSize)
 	s.removeCovered(id, j.number-1)
 	return nil
+}
+
+// running has the meta file say that the generation runs.
+func (j *Journal) running() error {
+	info, err := j.store.changeMeta(j.info.RunID, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
+		return withUpdates(j.info, meta, ok), nil
+	})
+	if err == nil {
+		j.info = info
+	}
+	return err
 }
 
 // withUpdates is info with what Update may have changed since.

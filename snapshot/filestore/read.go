@@ -358,9 +358,13 @@ func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) {
 	run := *r.run
 	ended := run.Info
 	run.Info = meta
-	run.LastSeq = uint64(run.Len())
-	if meta.Status == snapshot.StatusRunning && ended.Generation == meta.Generation {
+	switch {
+	case meta.Status != snapshot.StatusRunning:
+	case ended.Generation == meta.Generation:
 		run.Status, run.Due = ended.Status, ended.Due // it ended, and the process too before it wrote so here
+	case ended.Generation > 0 && r.damage == nil:
+		run.Info = withUpdates(ended, meta, true) // this generation has not begun
 	}
+	run.LastSeq = uint64(run.Len())
 	r.run = &run
 }

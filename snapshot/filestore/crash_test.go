@@ -1,0 +1,185 @@
+package filestore_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// A script is the life of a run: two generations, several compactions. It
+// says how many records were appended, for how many it was promised that
+// they survive, and how the run stands.
+type script struct {
+	appended, promised int
+	status             snapshot.Status
+	err                error
+}
+
+func (sc *script) run(t *testing.T, disk filestore.Disk, dir string) {
+	s, err := filestore.New(dir, filestore.WithDisk(disk), filestore.WithCompactFrom(1500))
+	if err != nil {
+		sc.err = err
+		return
+	}
+	for _, end := range []snapshot.Status{snapshot.StatusPaused, snapshot.StatusCompleted} {
+		sc.generation(t, s, end)
+		if sc.err != nil {
+			return
+		}
+	}
+}
+
+func (sc *script) generation(t *testing.T, s *filestore.Store, end snapshot.Status) {
+	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
+	if err != nil {
+		sc.err = err
+		return
+	}
+	defer filestore.Abandon(j)
+	for range 14 {
+		batch := storetest.Records(uint64(sc.appended)+1, 2)
+		sc.appended += len(batch)
+		if sc.err = j.Append(batch...); sc.err != nil {
+			return
+		}
+		filestore.WaitForCompaction(j) // so that operations come in the same order each time
+		if sc.appended%4 != 0 {
+			continue
+		}
+		if sc.err = j.Sync(t.Context(), uint64(sc.appended)); sc.err != nil {
+			return
+		}
+		sc.promised = sc.appended
+	}
+	sc.status = end // it may be from here on
+	if sc.err = closeAs(j, end); sc.err != nil {
+		return
+	}
+	sc.promised = sc.appended
+}
+
+func TestNothingPromisedIsLostWhereverACrashStopsARun(t *testing.T) {
+	whole := newCrashDisk(t.TempDir(), 1<<20)
+	var sc script
+	sc.run(t, whole, whole.root)
+	require.NoError(t, sc.err)
+	operations := len(whole.done)
+	require.Greater(t, operations, 80)
+	compactions := 0
+	for _, op := range whole.done {
+		if strings.HasSuffix(op, ".snapshot") && strings.HasPrefix(op, "rename") {
+			compactions++
+		}
+	}
+	require.GreaterOrEqual(t, compactions, 3)
+
+	for stop := range operations {
+		d := newCrashDisk(t.TempDir(), stop)
+		var sc script
+		sc.run(t, d, d.root)
+		if sc.err == nil {
+			// Close survives what is only for List and compaction.
+			require.GreaterOrEqual(t, stop, operations/2)
+		}
+		last := "nothing"
+		if len(d.done) > 0 {
+			last = d.done[len(d.done)-1]
+		}
+		for name, dir := range d.worlds(t) {
+			t.Run(fmt.Sprintf("%d, after %s, %s", stop, last, name), func(t *testing.T) {
+				sc.check(t, dir)
+			})
+		}
+	}
+}
+
+// check looks at what a crash has left, and goes on with it.
+func (sc *script) check(t *testing.T, dir string) {
+	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
+	listed, err := s.List(t.Context(), snapshot.Filter{})
+	require.NoError(t, err)
+	run, err := s.Load(t.Context(), "run")
+	if errors.Is(err, snapshot.ErrNotFound) && sc.promised == 0 {
+		require.Empty(t, listed.Runs)
+		return
+	}
+	require.NoError(t, err)
+	sn := decoded(t, run)
+	require.GreaterOrEqual(t, len(sn.Records), sc.promised)
+	require.LessOrEqual(t, len(sn.Records), sc.appended)
+	requireRecords(t, sn.Records, len(sn.Records))
+	require.Len(t, listed.Runs, 1)
+	require.Equal(t, sn.Info, listed.Runs[0])
+	if sc.err == nil {
+		require.Equal(t, snapshot.StatusCompleted, sn.Status)
+	}
+	require.Contains(t, []snapshot.Status{snapshot.StatusInterrupted, snapshot.StatusPaused, sc.status}, sn.Status)
+
+	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{})
+	require.NoError(t, err)
+	require.Equal(t, sn.Records, decoded(t, j.Restored()).Records)
+	require.Equal(t, sn.Generation+1, j.Restored().Generation)
+	require.NoError(t, j.Append(storetest.Records(sn.LastSeq+1, 3)...))
+	require.NoError(t, closeAs(j, snapshot.StatusFailed))
+	after := load(t, s, "run")
+	require.Equal(t, snapshot.StatusFailed, after.Status)
+	requireRecords(t, after.Records, len(sn.Records)+3)
+	for _, name := range names(t, filepath.Join(dir, "runs", "run")) {
+		require.NotEqual(t, ".tmp", filepath.Ext(name))
+	}
+}
+
+func TestNoRecordIsInAJournalBeforeThoseBeforeItAreOnTheDisk(t *testing.T) {
+	crash := newCrashDisk(t.TempDir(), 1<<20)
+	d := newFaultyDisk()
+	d.Disk = crash
+	s := newFileStore(t, crash.root, filestore.WithDisk(d), filestore.WithCompactFrom(1000))
+	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	var once sync.Once
+	var begun atomic.Bool
+	d.synced = func(name string) error {
+		if name == "00000001.journal" && begun.Load() { // it is being sealed, and the run goes on
+			once.Do(func() { require.NoError(t, j.Append(storetest.Records(21, 3)...)) })
+		}
+		return nil
+	}
+	begun.Store(true)
+	require.NoError(t, j.Append(storetest.Records(1, 20)...))
+	filestore.WaitForCompaction(j)
+	require.NoError(t, j.Append(storetest.Records(24, 1)...))
+	for name, dir := range crash.worlds(t) {
+		run, err := newFileStore(t, dir).Load(t.Context(), "run")
+		require.NoError(t, err, name)
+		require.GreaterOrEqual(t, run.Len(), 23, name)
+		requireRecords(t, decoded(t, run).Records, run.Len())
+	}
+	crash.mu.Lock()
+	require.NotContains(t, crash.now, "runs/run/00000001.journal")
+	order := slices.Clone(crash.done)
+	crash.mu.Unlock()
+	sealed := slices.Index(order, "rename runs/run/00000002.journal.tmp to runs/run/00000002.journal")
+	require.Positive(t, sealed)
+	last := ""
+	for _, op := range order[sealed:] {
+		if strings.HasSuffix(op, "00000001.journal.tmp") && !strings.HasPrefix(op, "remove") {
+			last = op
+		}
+		if strings.HasSuffix(op, "00000002.journal.tmp") && strings.HasPrefix(op, "write") {
+			break
+		}
+	}
+	require.Equal(t, "sync runs/run/00000001.journal.tmp", last, "%v", order[sealed:])
+	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
+}
