@@ -185,7 +185,9 @@ func remove(d disk, name string) error {
 // are synced even if they exist: who made them may have ended before. Those
 // above the store may be closed to us, and then are somebody else's to sync.
 func makeDir(d disk, name string) error {
-	if err := os.MkdirAll(name, 0o700); err != nil {
+	if err := os.MkdirAll(name, 0o700); errors.Is(err, syscall.ENOTDIR) {
+		return fmt.Errorf("%w; a directory belongs there", err)
+	} else if err != nil {
 		return err
 	}
 	abs, err := filepath.Abs(name)
