@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,7 +81,9 @@ func TestRepairThatLosesNothingExitsWithZero(t *testing.T) {
 	name := newest(t, dir, "oslo")
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
-	data[len(data)-1] ^= 1 // of the end, which only says that it is one
+	at := bytes.LastIndex(data, []byte("checksums")) // behind the records
+	require.Positive(t, at)
+	data[at] ^= 1
 	require.NoError(t, os.WriteFile(name, data, 0o600))
 	assert.Contains(t, call(t, dir, "repair", "oslo").text(t), " records kept, 0 known to be lost\n")
 	assert.Regexp(t, `(?m)^oslo +completed `, call(t, dir, "runs").text(t))
@@ -146,6 +150,14 @@ func fromTheFuture(t *testing.T, data []byte) {
 	at := bytes.Index(data, []byte("\xa7version\x01"))
 	require.Positive(t, at)
 	data[at+len("\xa7version")] = 99
+
+	// The checksums at its end are right: what does not match them is damaged.
+	castagnoli := crc32.MakeTable(crc32.Castagnoli)
+	lines := int(binary.BigEndian.Uint32(data[len(data)-8:]))
+	table := data[len(data)-8-12*lines:]
+	first := binary.BigEndian.Uint64(table)
+	binary.BigEndian.PutUint32(table[8:], crc32.Checksum(data[:first], castagnoli))
+	binary.BigEndian.PutUint32(table[len(table)-4:], crc32.Checksum(table[:len(table)-4], castagnoli))
 }
 
 func TestRunInTheDirectoryOfAnotherIsNotToldToBeRepaired(t *testing.T) {
