@@ -654,31 +654,3 @@ func TestJournalsThatAreCoveredAreNotReadHoweverManyAreStillThere(t *testing.T) 
 	}
 	require.Greater(t, len(names(t, filepath.Join(dir, "runs", "run"))), 5)
 }
-
-// requireRecords requires the n records that storetest.Records makes.
-func requireRecords(t *testing.T, got []core.Record, n int) {
-	t.Helper()
-	require.Len(t, got, n)
-	want := storetest.Records(1, n)
-	for i := range want {
-		want[i].RunID = "run"
-	}
-	for i := range got {
-		if got[i].Seq != want[i].Seq || got[i].Address != want[i].Address || !got[i].Time.Equal(want[i].Time) {
-			require.Equal(t, want[i], got[i])
-		}
-	}
-	if n > 0 {
-		require.Equal(t, want[n-1], got[n-1])
-	}
-}
-
-func names(t *testing.T, dir string) (all []string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	for _, e := range entries {
-		all = append(all, e.Name())
-	}
-	return all
-}
