@@ -26,6 +26,7 @@ test: ## Vet and test every module, with the race detector
 
 lint: $(LINT) ## Formatting, tidy modules and golangci-lint in every module
 	@failed=0; \
+	echo "--- file sizes"; tools/sizes.sh || failed=1; \
 	echo "--- gofmt"; unformatted=$$(gofmt -l .) || failed=1; \
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$unformatted"; failed=1; fi; \
 	for m in $(MODULES); do \
