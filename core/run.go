@@ -47,7 +47,8 @@ type Run interface {
 	Ask(s *Scope, q Question) (answer []byte, err error)
 
 	// PutArtifact stores an encoded output that is too large for a record and
-	// returns a reference to it.
+	// returns a reference to it. If nothing can be stored now, it interrupts the
+	// run.
 	PutArtifact(ctx context.Context, encoded []byte) (reference string, err error)
 
 	// Poll asks an external checker whether to interrupt the run, and does so:

@@ -25,7 +25,9 @@ type Publisher interface {
 }
 
 // Artifacts stores outputs that are too large for a record. Put returns a
-// reference to encoded, and is called by many goroutines.
+// reference to encoded, and is called by many goroutines. An error that is
+// [snapshot.ErrUnavailable] says that nothing can be stored now: the run is
+// interrupted. With any other the attempt has failed.
 type Artifacts interface {
 	Put(ctx context.Context, encoded []byte) (reference string, err error)
 }

@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -71,6 +72,63 @@ func TestLargeOutputsAreArtifactsOfAStoreThatKeepsThem(t *testing.T) {
 	}
 	assert.Len(t, refs, 1)
 	assert.Equal(t, first, program())
+}
+
+// fullShelf has no room for so many artifacts, and then it has.
+type fullShelf struct {
+	snapshot.MemoryArtifacts
+	full int
+}
+
+func (s *fullShelf) Put(ctx context.Context, data []byte) (string, error) {
+	if s.full--; s.full >= 0 {
+		return "", fmt.Errorf("%w: no room", snapshot.ErrUnavailable)
+	}
+	return s.MemoryArtifacts.Put(ctx, data)
+}
+
+func TestAnArtifactThatNothingCanStoreInterruptsTheRun(t *testing.T) {
+	for name, retry := range map[string]core.RetryConfig{"one attempt": once, "many attempts": {MaxAttempts: 9, InitialDelay: core.NoDelay}} {
+		t.Run(name, func(t *testing.T) {
+			s, shelf, ran, told := fileStore(t, t.TempDir()), &fullShelf{full: 1}, 0, error(nil)
+			tool := testkit.Tool(t, "tool", retry, testkit.Counted(&ran, func(context.Context, string) (string, error) {
+				return strings.Repeat("x", 100<<10), nil
+			}))
+			agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+				var out string
+				out, told = testkit.Call(ctx, tool)
+				return out[:min(len(out), 1)], told
+			})
+			program := func() (*state.ExecutionState, error) {
+				st, err := state.Open(t.Context(), s, "run-1", state.WithArtifacts(shelf))
+				require.NoError(t, err)
+				_, err = testkit.Call(st.Context(t.Context()), agent)
+				require.NoError(t, st.Close())
+				return st, err
+			}
+			st, err := program()
+			for _, err := range []error{err, told} {
+				for _, want := range []error{core.ErrInterrupted, state.ErrStore, core.ErrStorage, snapshot.ErrUnavailable} {
+					require.ErrorIs(t, err, want)
+				}
+			}
+			require.Equal(t, core.InterruptStore, st.Interrupted().Reason)
+			require.Equal(t, 1, ran)
+			found := loadRun(t, s, "run-1")
+			require.Equal(t, snapshot.StatusInterrupted, found.Status)
+			for i := range found.Records {
+				require.NotContains(t, []core.Status{core.StatusFailed, core.StatusRetrying, core.StatusCompleted}, found.Records[i].Status)
+			}
+
+			_, err = program() // there is room again
+			require.NoError(t, err)
+			require.Equal(t, 2, ran)
+			require.Equal(t, snapshot.StatusCompleted, loadRun(t, s, "run-1").Status)
+			_, err = program()
+			require.NoError(t, err)
+			require.Equal(t, 2, ran)
+		})
+	}
 }
 
 func TestMetadataSurviveAResume(t *testing.T) {

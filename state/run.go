@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -334,13 +335,18 @@ func (r *run) load(s *core.Scope, outcome *core.Record) error {
 	return nil
 }
 
-// PutArtifact implements core.Run.
+// PutArtifact implements core.Run. A store that cannot write at all, because the
+// disk is full say, says nothing about the call: as with an output that its
+// record cannot keep, the run is interrupted and the call has no outcome.
 func (r *run) PutArtifact(ctx context.Context, encoded []byte) (string, error) {
 	if r.strict || r.validation != nil { // nothing is written; the reference is what it would be
 		return fmt.Sprintf("%x", sha256.Sum256(encoded)), nil
 	}
 	reference, err := r.artifacts.Put(ctx, encoded)
-	if err != nil {
+	switch {
+	case errors.Is(err, snapshot.ErrUnavailable):
+		return "", r.stop(fmt.Errorf("%w: %w: artifact of %d bytes: %w", ErrStore, core.ErrStorage, len(encoded), err))
+	case err != nil:
 		return "", fmt.Errorf("state: artifact of %d bytes: %w", len(encoded), err)
 	}
 	return reference, nil

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,44 +28,55 @@ import (
 const (
 	limitEnv = "REPRISE_FULLDISK_LIMIT"
 	dirEnv   = "REPRISE_FULLDISK_DIR"
+	sizeEnv  = "REPRISE_FULLDISK_SIZE" // of the outputs
 )
 
 // exitNoMount is for a process that may not mount a file system.
 const exitNoMount = 77
 
 const (
-	runID   = "run-1"
-	calls   = 200
-	payload = 2000 // bytes that each call puts into the journal
-	room    = 100 * payload
+	runID = "run-1"
+	calls = 200
+
+	inline = 2000    // bytes of an output that is in the journal
+	large  = 100_000 // of one that is an artifact
 )
 
+// output is the one of a call, which is like no other.
+func output(n, size int) string { return strings.Repeat(fmt.Sprintf("%08d", n), size/8) }
+
 func TestMain(m *testing.M) {
-	limits := map[string]func(dir string) error{"size of files": limitedFiles, "small file system": smallFileSystem}
+	limits := map[string]func(dir string, size int) error{"size of files": limitedFiles, "small file system": smallFileSystem}
 	limited, ok := limits[os.Getenv(limitEnv)]
 	if !ok {
 		os.Exit(m.Run())
 	}
-	if err := limited(os.Getenv(dirEnv)); err != nil {
+	size, err := strconv.Atoi(os.Getenv(sizeEnv))
+	if err == nil {
+		err = limited(os.Getenv(dirEnv), size)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// limitedFiles works where no file may be larger than room.
-func limitedFiles(dir string) error {
+// limitedFiles works where no file may be larger than half of the outputs.
+func limitedFiles(dir string, size int) error {
 	signal.Ignore(syscall.SIGXFSZ) // so that the write fails, and not the process
+	room := uint64(calls / 2 * size)
 	limit := syscall.Rlimit{Cur: room, Max: room}
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		return err
 	}
-	return work(dir)
+	return work(dir, size)
 }
 
-// smallFileSystem works in a file system with that much room, and again when
-// there is more. The file system is gone when the process is.
-func smallFileSystem(dir string) error {
+// smallFileSystem works in a file system with room for half of the outputs, and
+// again when there is more. The file system is gone when the process is.
+func smallFileSystem(dir string, size int) error {
+	room := calls / 2 * size
 	err := syscall.Mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, "") // what is mounted here is here alone
 	if err == nil {
 		err = syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d", 2*room))
@@ -77,7 +89,7 @@ func smallFileSystem(dir string) error {
 	if err := os.WriteFile(ballast, make([]byte, room), 0o600); err != nil {
 		return err
 	}
-	if err := work(dir); err != nil {
+	if err := work(dir, size); err != nil {
 		return err
 	}
 	if err := os.Remove(ballast); err != nil {
@@ -87,7 +99,7 @@ func smallFileSystem(dir string) error {
 		return fmt.Errorf("remount: %w", err)
 	}
 	fmt.Println("room again")
-	return work(dir)
+	return work(dir, size)
 }
 
 type order struct {
@@ -96,7 +108,7 @@ type order struct {
 
 // work opens the run, makes all calls, and says what ran, which outcomes were
 // told to the agent, and how it ended.
-func work(dir string) error {
+func work(dir string, size int) error {
 	store, err := filestore.New(dir)
 	if err != nil {
 		return err
@@ -108,7 +120,7 @@ func work(dir string) error {
 	}
 	write := decorators.Tool("write", "", func(_ context.Context, in order) (string, error) {
 		fmt.Println("run", in.N)
-		return strings.Repeat("x", payload), nil
+		return output(in.N, size), nil
 	})
 	agent := decorators.Agent("agent", "", func(ctx context.Context, _ order) (int, error) {
 		for n := range calls {
@@ -154,10 +166,10 @@ func parse(t *testing.T, out string) (s said) {
 }
 
 // limited runs this program with a limit.
-func limited(t *testing.T, limit, dir string, attr *syscall.SysProcAttr) (stdout, stderr string, err error) {
+func limited(t *testing.T, limit, dir string, size int, attr *syscall.SysProcAttr) (stdout, stderr string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), limitEnv+"="+limit, dirEnv+"="+dir)
+	cmd.Env = append(os.Environ(), limitEnv+"="+limit, dirEnv+"="+dir, sizeEnv+"="+strconv.Itoa(size))
 	cmd.SysProcAttr = attr
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -167,13 +179,13 @@ func limited(t *testing.T, limit, dir string, attr *syscall.SysProcAttr) (stdout
 
 // requireStopped requires that the disk stopped the run in its middle, with an
 // error and before anything else was done.
-func requireStopped(t *testing.T, s said) {
+func requireStopped(t *testing.T, s said, closed bool) {
 	t.Helper()
 	require.Equal(t, []string{
 		"end true true false", // not stored, interrupted, no success
 		"interrupted store",
 		"after false",
-		"closed false",
+		fmt.Sprint("closed ", closed),
 	}, s.ends)
 	require.NotEmpty(t, s.acked)
 	require.Less(t, len(s.acked), calls)
@@ -196,10 +208,10 @@ func requireWhole(t *testing.T, records []core.Record) {
 
 func TestRunOnAFullDiskStopsAndGoesOnWithAllThatWasAcknowledged(t *testing.T) {
 	dir := t.TempDir()
-	stdout, stderr, err := limited(t, "size of files", dir, nil)
+	stdout, stderr, err := limited(t, "size of files", dir, inline, nil)
 	require.NoError(t, err, stderr)
 	first := parse(t, stdout)
-	requireStopped(t, first)
+	requireStopped(t, first, false)
 
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
@@ -210,7 +222,7 @@ func TestRunOnAFullDiskStopsAndGoesOnWithAllThatWasAcknowledged(t *testing.T) {
 	write := decorators.Tool("write", "", func(_ context.Context, in order) (string, error) {
 		ran++
 		assert.NotContains(t, first.acked, fmt.Sprint(in.N), "its outcome was acknowledged")
-		return strings.Repeat("x", payload), nil
+		return output(in.N, inline), nil
 	})
 	agent := decorators.Agent("agent", "", func(ctx context.Context, _ order) (int, error) {
 		for n := range calls {
@@ -232,13 +244,21 @@ func TestRunOnAFullDiskStopsAndGoesOnWithAllThatWasAcknowledged(t *testing.T) {
 }
 
 func TestRunOnAFullFileSystemGoesOnWhenThereIsRoom(t *testing.T) {
+	for name, size := range map[string]int{"journal": inline, "artifacts": large} {
+		t.Run(name, func(t *testing.T) { requireGoesOn(t, size) })
+	}
+}
+
+// requireGoesOn requires that a run whose outputs do not fit stops, and goes on
+// with more room.
+func requireGoesOn(t *testing.T, size int) {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if os.Getuid() != 0 { // who is root in a user namespace of its own may mount in it
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
-	stdout, stderr, err := limited(t, "small file system", t.TempDir(), attr)
+	stdout, stderr, err := limited(t, "small file system", t.TempDir(), size, attr)
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() == exitNoMount,
@@ -250,13 +270,16 @@ func TestRunOnAFullFileSystemGoesOnWhenThereIsRoom(t *testing.T) {
 	before, after, found := strings.Cut(stdout, "room again\n")
 	require.True(t, found, stdout)
 	first, second := parse(t, before), parse(t, after)
-	requireStopped(t, first)
+	requireStopped(t, first, size == large) // an artifact that has no room leaves some for the journal
 	require.Equal(t, []string{"end false false true", "after true", "closed true"}, second.ends)
 	require.Len(t, second.acked, calls)
 	for n := range first.acked {
 		require.NotContains(t, second.ran, n, "its outcome was acknowledged")
 	}
 	require.Len(t, second.ran, calls-len(first.acked)+1, "and the call after it")
+	for n, times := range first.ran {
+		require.Equal(t, 1, times, "call %s", n)
+	}
 }
 
 // loadRun reads a run with its records.
