@@ -15,9 +15,19 @@ type claims struct {
 	ordinal int
 	sites   map[string]*siteCounter // by the escaped segment
 
-	// unrecorded are those that have no record yet, in the order of claiming.
-	// It is kept where what is recorded is to be resumed.
+	// unrecorded are those that no record tells of yet, in the order of
+	// claiming. It is kept where what is recorded is to be resumed.
 	unrecorded []*Claim
+}
+
+// take keeps the claim until a record tells of it. The lock is held.
+func (in *claims) take(c *Claim) { in.unrecorded = append(in.unrecorded, c) }
+
+// drop forgets claims that a record tells of.
+func (in *claims) drop(recorded []*Claim) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.unrecorded = slices.DeleteFunc(in.unrecorded, func(c *Claim) bool { return slices.Contains(recorded, c) })
 }
 
 // siteCounter counts the calls of one name in one scope.
@@ -66,13 +76,16 @@ func (c *call) claim(segment string, branch int) {
 		return
 	}
 	claim := &Claim{Address: c.address, Ordinal: c.ordinal, Kind: c.spec.Kind, Name: c.spec.Name, Input: c.input}
-	in.unrecorded = append(in.unrecorded, claim)
 	c.claimed = claim
+	onRecord := false
 	if settings.Restored {
-		c.found, c.refused = c.root.run.Claim(c.parent, *claim, c.typed.encodeInput)
+		c.found, onRecord, c.refused = c.root.run.Claim(c.parent, *claim, c.typed.encodeInput)
 		if c.refused != nil {
 			c.stopParent(c.interruptionBy(c.refused))
 		}
+	}
+	if !onRecord {
+		in.take(claim)
 	}
 }
 
@@ -90,17 +103,17 @@ func (in *claims) next(s *Scope, segment string) Address {
 	return Address{counter.site, counter.n}
 }
 
-// unrecordedBelow returns the claims with lower ordinals that have no record,
-// those around the scope included where the call whose preconditions it is of
-// has none itself.
-func (c *call) unrecordedBelow() []Claim {
-	var all []Claim
+// unrecordedBelow returns the claims with lower ordinals that no record tells
+// of, and those around the scope where the call whose preconditions it is of
+// has no record itself.
+func (c *call) unrecordedBelow() []*Claim {
+	var all []*Claim
 	for claimed := c; claimed != nil; claimed = claimed.scope.call {
 		in := claimed.scope.claims()
 		in.mu.Lock()
 		for _, claim := range in.unrecorded {
 			if claim.Ordinal < claimed.ordinal || claimed != c && claim == claimed.claimed {
-				all = append(all, *claim)
+				all = append(all, claim)
 			}
 		}
 		in.mu.Unlock()
@@ -111,12 +124,16 @@ func (c *call) unrecordedBelow() []Claim {
 	return all
 }
 
-// recorded says that the first record of the claim was appended. It comes
-// after that: whoever lists it meanwhile says nothing wrong.
-func (c *call) recorded() {
-	in := c.scope.claims()
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	in.unrecorded = slices.DeleteFunc(in.unrecorded, func(claim *Claim) bool { return claim == c.claimed })
+// recorded says that the first record of the claim was appended, and which
+// claims it listed. It comes after that: if another record lists one of them
+// meanwhile, it says nothing wrong.
+func (c *call) recorded(listed []*Claim) {
+	listed = append(listed, c.claimed)
 	c.claimed = nil
+	for claimed := c; claimed != nil; claimed = claimed.scope.call {
+		claimed.scope.claims().drop(listed)
+		if claimed.scope.attempt != beforeFirst {
+			return
+		}
+	}
 }

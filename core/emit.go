@@ -31,8 +31,9 @@ func (c *call) endRecord(status Status, p *Progress, s *Scope, took time.Duratio
 // whose records cannot be kept has failed, whatever became of its handler.
 func (c *call) append(p *Progress, s *Scope, rec *Record, more ...Record) error {
 	first := c.claimed != nil
+	var listed []*Claim
 	if first {
-		c.describe(rec)
+		listed = c.describe(rec)
 	}
 	if err := c.root.run.Append(s, *rec, more...); err != nil {
 		if errors.Is(err, ErrAttemptOver) {
@@ -41,7 +42,7 @@ func (c *call) append(p *Progress, s *Scope, rec *Record, more ...Record) error 
 		return c.notRecorded(s, rec.Status, err)
 	}
 	if first {
-		c.recorded()
+		c.recorded(listed)
 	}
 	p.Add(rec)
 	for i := range more {
@@ -50,11 +51,16 @@ func (c *call) append(p *Progress, s *Scope, rec *Record, more ...Record) error 
 	return nil
 }
 
-// describe adds to the first record of the call what it was claimed as.
-func (c *call) describe(rec *Record) {
+// describe adds to the first record of the call what it was claimed as, and the
+// claims that no record tells of yet, which it returns.
+func (c *call) describe(rec *Record) []*Claim {
 	d := rec.detail()
 	d.InputHash = c.input
-	d.Unrecorded = c.unrecordedBelow()
+	listed := c.unrecordedBelow()
+	for _, claim := range listed {
+		d.Unrecorded = append(d.Unrecorded, *claim)
+	}
+	return listed
 }
 
 // detail is the record's detail, made if there is none.

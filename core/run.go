@@ -13,10 +13,10 @@ type Run interface {
 	Settings() *Settings
 
 	// Claim returns what was recorded of a call that is claimed in s, nil for
-	// nothing. It is called where Settings.Restored says so, in the order of
+	// nothing, and whether the claim itself is on record. It is called where Settings.Restored says so, in the order of
 	// claiming. An *InterruptedError has interrupted the run, and the call
 	// does not begin. Input encodes the input, for an error to show it.
-	Claim(s *Scope, c Claim, input func() ([]byte, error)) (*Progress, error)
+	Claim(s *Scope, c Claim, input func() ([]byte, error)) (found *Progress, onRecord bool, err error)
 
 	// Ended is asked when a handler or the preconditions of s returned by
 	// themselves, in a run where Claim is asked: it refuses, as Claim does, an
@@ -142,12 +142,15 @@ func (r *Root) notifyIdle() {
 // nowhere is the run of calls outside any run: it keeps nothing.
 type nowhere struct{ settings Settings }
 
-func (n *nowhere) Settings() *Settings                                          { return &n.settings }
-func (*nowhere) Ended(*Scope, int) error                                        { return nil }
-func (*nowhere) Refuse(*Scope, *DivergenceError) error                          { return nil }
-func (*nowhere) Claim(*Scope, Claim, func() ([]byte, error)) (*Progress, error) { return nil, nil }
-func (*nowhere) Append(*Scope, Record, ...Record) error                         { return nil }
-func (*nowhere) Replay(*Scope, *Record) (Record, error)                         { return Record{}, ErrNoRun }
+func (n *nowhere) Settings() *Settings                  { return &n.settings }
+func (*nowhere) Ended(*Scope, int) error                { return nil }
+func (*nowhere) Refuse(*Scope, *DivergenceError) error  { return nil }
+func (*nowhere) Append(*Scope, Record, ...Record) error { return nil }
+func (*nowhere) Replay(*Scope, *Record) (Record, error) { return Record{}, ErrNoRun }
+
+func (*nowhere) Claim(*Scope, Claim, func() ([]byte, error)) (*Progress, bool, error) {
+	return nil, false, nil
+}
 
 func (*nowhere) Ask(*Scope, Question) ([]byte, error)                { return nil, ErrNoRun }
 func (*nowhere) Poll(context.Context)                                {}

@@ -357,3 +357,53 @@ func TestParallelBranchesNeverDivergeByTiming(t *testing.T) {
 		})
 	}
 }
+
+func TestEachClaimIsListedOnce(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	for opening := range 3 {
+		st, err := state.Open(t.Context(), s, "run-1")
+		require.NoError(t, err)
+		agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+			for i := range 4 * (opening + 1) {
+				if _, err := testkit.Call(ctx, testkit.Tool(t, fmt.Sprint("tool", i), once, testkit.Succeed)); err != nil {
+					return "", err
+				}
+			}
+			prepared := make([]*core.PreparedCall[string, string], 4)
+			for i := range prepared {
+				prepared[i] = testkit.Tool(t, "prepared", once, testkit.Succeed).Event().Prepare(ctx, "in")
+			}
+			if opening < 2 {
+				state.From(ctx).Interrupt(core.InterruptUser, "", "")
+				return "", ctx.Err()
+			}
+			for _, p := range slices.Backward(prepared) {
+				if _, err := p.Execute(ctx); err != nil {
+					return "", err
+				}
+			}
+			return "", nil
+		})
+		_, err = testkit.Call(st.Context(t.Context()), agent)
+		require.Equal(t, opening < 2, err != nil, "%v", err)
+		require.NoError(t, st.Close())
+	}
+	found, err := s.Load(t.Context(), "run-1")
+	require.NoError(t, err)
+	listed := make(map[core.Address]int)
+	for r, err := range found.Records() {
+		require.NoError(t, err)
+		if r.Detail != nil {
+			for _, c := range r.Detail.Unrecorded {
+				listed[c.Address]++
+			}
+		}
+	}
+	want := make(map[core.Address]int)
+	for _, path := range []string{"agent/prepared", "agent/prepared#2", "agent/prepared#3"} {
+		a, err := core.ParseAddress(path)
+		require.NoError(t, err)
+		want[a] = 1
+	}
+	assert.Equal(t, want, listed)
+}

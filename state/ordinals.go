@@ -42,7 +42,7 @@ func (o ordinals) at(scope string) *scopeClaims {
 	return c
 }
 
-// add takes in the first record of a call, and the claims that it lists.
+// add takes in the first record of a call.
 func (o ordinals) add(rec *core.Record) {
 	if rec.Ordinal > 0 && rec.Kind.IsCall() {
 		c := recordedClaim{address: rec.Address, kind: rec.Kind, name: rec.Name, generation: rec.Generation}
@@ -51,6 +51,10 @@ func (o ordinals) add(rec *core.Record) {
 		}
 		o.at(rec.Address.Scope()).set(rec.Ordinal, c)
 	}
+}
+
+// addListed takes in the claims that a record lists.
+func (o ordinals) addListed(rec *core.Record) {
 	if rec.Detail == nil {
 		return
 	}

@@ -92,6 +92,7 @@ func (r *restored) follow(rec *core.Record) {
 	if t.Last == 0 {
 		r.ordinals.add(rec)
 	}
+	r.ordinals.addListed(rec)
 	if rec.Status == core.StatusStarted {
 		if t.HasOutcome() { // what follows a call that was made again may differ
 			r.ordinals.after(rec.Address, r.calls)

@@ -187,34 +187,35 @@ func (r *run) store(s *core.Scope, rec *core.Record, more []core.Record) error {
 }
 
 // Claim implements core.Run.
-func (r *run) Claim(s *core.Scope, c core.Claim, input func() ([]byte, error)) (*core.Progress, error) {
+func (r *run) Claim(s *core.Scope, c core.Claim, input func() ([]byte, error)) (found *core.Progress, onRecord bool, err error) {
 	r.mu.Lock()
 	if s.Closed() || r.closed {
 		r.mu.Unlock()
-		return nil, nil
+		return nil, false, nil
 	}
 	if r.rerun.since != nil {
 		r.claimed(s, c)
 	}
-	var found *core.Progress
 	if !r.rerun.isAnew(c.Address) {
 		found = r.restored.progress(c.Address, r.rerunFailed)
 	}
 	if r.validation != nil {
 		found = r.validation.claim(c, found)
 		r.publish()
-		return found, nil
+		return found, false, nil
 	}
+	scope := s.Path()
 	if r.divergence != DivergenceRerun {
-		if d := r.restored.differs(r.settings.RunID, s.Path(), c, input); d != nil {
-			return found, r.diverged(d) // which unlocks
+		if d := r.restored.differs(r.settings.RunID, scope, c, input); d != nil {
+			return found, false, r.diverged(d) // which unlocks
 		}
 	}
 	if found != nil && r.restored.calls[c.Address].HasOutcome() && (!found.HasOutcome() || found.NoStore) {
 		r.restored.ordinals.after(c.Address, r.restored.calls) // it is made again
 	}
+	was := r.restored.ordinals[scope].recorded(c.Ordinal)
 	r.publish()
-	return found, nil
+	return found, was != nil && was.is(c), nil
 }
 
 // Replay implements core.Run.
