@@ -18,6 +18,7 @@ import (
 //	assistant@pre/get_weather            a call by a precondition of assistant
 //	assistant/group:collect/3            branch 3 of a group
 //	assistant/group:collect/3/get_weather  a call by that branch
+//	assistant/?2                         its second question, as a claim alone
 //
 // Names and tags are escaped, so two different calls of a run never share an
 // address. Addresses are comparable; the zero Address is the run itself.
@@ -80,8 +81,11 @@ func ParseAddress(s string) (Address, error) {
 	return newAddress(strings.Clone(scope), strings.Clone(name), nth), nil
 }
 
-// checkSegment accepts name, name#n, name@n, name#n@m, step:name, group:name.
+// checkSegment accepts name, name#n, name@n, name#n@m, step:name, group:name, ?n.
 func checkSegment(segment string) error {
+	if number, ok := strings.CutPrefix(segment, questionMark); ok && (number == "1" || isOrdinal(number)) {
+		return nil
+	}
 	rest, attempt, hasAttempt := strings.Cut(segment, "@")
 	name, nth, hasNth := strings.Cut(rest, "#")
 	if hasAttempt && !isOrdinal(attempt) && attempt != preconditions || hasNth && !isOrdinal(nth) {

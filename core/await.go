@@ -44,12 +44,12 @@ func Await[T any](ctx context.Context, question string) (T, error) {
 	if s == nil || s.call == nil {
 		return answer, ErrNoRun
 	}
-	mark := "?"
-	if s.attempt == beforeFirst {
-		mark += preconditions
+	id, claimed, suspended := s.claimQuestion()
+	if suspended != nil {
+		return answer, suspended
 	}
-	q := Question{ID: fmt.Sprintf("%s%s%d", s.call.address, mark, s.questions.Add(1)), Text: question}
-	suspended, err := s.ask(q, func(encoded []byte) (err error) {
+	q := Question{ID: id, Text: question}
+	suspended, err := s.ask(q, claimed, func(encoded []byte) (err error) {
 		answer, err = decodeAnswer[T](encoded)
 		return err
 	})
@@ -120,10 +120,16 @@ func decodeJSON(encoded []byte, v any) (err error) {
 
 // ask hands the answer to the question to take, which says whether it fits.
 // Without an answer that does, it returns the suspension to stop with.
-func (s *Scope) ask(q Question, take func(encoded []byte) error) (*InterruptedError, error) {
+// Claimed is the question as a claim, nil for one that is not the handler's.
+func (s *Scope) ask(q Question, claimed *Claim, take func(encoded []byte) error) (*InterruptedError, error) {
 	e := &InterruptedError{Reason: InterruptAwait, Message: q.Text, Question: q.ID, Cause: ErrAwaiting}
 	for {
-		encoded, err := s.root.run.Ask(s, q)
+		listed := s.unrecordedUpTo(claimed)
+		encoded, recorded, err := s.root.run.Ask(s, q, valuesOf(listed))
+		if recorded {
+			s.claims().drop(listed)
+			claimed = nil
+		}
 		stopped, isStopped := err.(*InterruptedError) //nolint:errorlint // the run's own, which has stopped it
 		switch {
 		case isStopped:

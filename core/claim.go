@@ -16,7 +16,7 @@ type claims struct {
 	sites   map[string]*siteCounter // by the escaped segment
 
 	// unrecorded are those that no record tells of yet, in the order of
-	// claiming. It is kept where what is recorded is to be resumed.
+	// claiming, those of questions among them. It is kept where what is recorded is to be resumed.
 	unrecorded []*Claim
 }
 

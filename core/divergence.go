@@ -97,11 +97,15 @@ func (c *call) checkEnd(s *Scope) *InterruptedError {
 }
 
 // interruptionBy is the suspension that an error of the run means.
-func (c *call) interruptionBy(err error) *InterruptedError {
+func (c *call) interruptionBy(err error) *InterruptedError { return c.parent.interruptionBy(err) }
+
+// interruptionBy is the suspension that an error of the run means for what is
+// inside the scope.
+func (s *Scope) interruptionBy(err error) *InterruptedError {
 	if e, ok := err.(*InterruptedError); ok { //nolint:errorlint // the run's own, which has stopped it
 		return e
 	}
-	if e := c.parent.ending(); e != nil { // which may be why it went wrong
+	if e := s.ending(); e != nil { // which may be why it went wrong
 		return e
 	}
 	return &InterruptedError{Reason: InterruptReplay, Cause: err}

@@ -57,9 +57,7 @@ func (c *call) describe(rec *Record) []*Claim {
 	d := rec.detail()
 	d.InputHash = c.input
 	listed := c.unrecordedBelow()
-	for _, claim := range listed {
-		d.Unrecorded = append(d.Unrecorded, *claim)
-	}
+	d.Unrecorded = valuesOf(listed)
 	return listed
 }
 

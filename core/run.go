@@ -12,7 +12,7 @@ type Run interface {
 	// each time, behind which only the counters change.
 	Settings() *Settings
 
-	// Claim returns what was recorded of a call that is claimed in s, nil for
+	// Claim returns what was recorded of a call or question that is claimed in s, nil for
 	// nothing, and whether the claim itself is on record. It is called where Settings.Restored says so, in the order of
 	// claiming. An *InterruptedError has interrupted the run, and the call
 	// does not begin. Input encodes the input, for an error to show it.
@@ -43,8 +43,9 @@ type Run interface {
 
 	// Ask returns the encoded answer to a question of the call whose scope is
 	// s. Nil stands for none yet; that the question is open is recorded then.
-	// A question that was refused sets aside the answer it had.
-	Ask(s *Scope, q Question) (answer []byte, err error)
+	// A question that was refused sets aside the answer it had. Claims are
+	// listed in the record, if there is one.
+	Ask(s *Scope, q Question, claims []Claim) (answer []byte, recorded bool, err error)
 
 	// PutArtifact stores an encoded output that is too large for a record and
 	// returns a reference to it. If nothing can be stored now, it interrupts the
@@ -152,7 +153,7 @@ func (*nowhere) Claim(*Scope, Claim, func() ([]byte, error)) (*Progress, bool, e
 	return nil, false, nil
 }
 
-func (*nowhere) Ask(*Scope, Question) ([]byte, error)                { return nil, ErrNoRun }
+func (*nowhere) Ask(*Scope, Question, []Claim) ([]byte, bool, error) { return nil, false, ErrNoRun }
 func (*nowhere) Poll(context.Context)                                {}
 func (*nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }
 

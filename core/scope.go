@@ -31,7 +31,7 @@ type Scope struct {
 	// or was about to. The attempt counts as timed out.
 	doomed atomic.Bool
 
-	questions atomic.Int32           // asked by the attempt
+	questions int                    // asked by the attempt; guarded by the lock of its claims
 	used      atomic.Pointer[Usage]  // nil until something is
 	inside    atomic.Pointer[inside] // nil until it is needed
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Ask implements core.Run.
-func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, error) {
+func (r *run) Ask(s *core.Scope, q core.Question, claims []core.Claim) (answer []byte, recorded bool, err error) {
 	r.mu.Lock()
 	answer, answered := r.answers[q.ID]
 	before := r.asked[q.ID]
@@ -25,25 +25,26 @@ func (r *run) Ask(s *core.Scope, q core.Question) ([]byte, error) {
 			Hint: "an answer to one question must not be taken for that to another",
 		}
 		if err := r.diverged(d); err != nil { // which unlocks
-			return nil, err
+			return nil, false, err
 		}
 	} else {
 		r.mu.Unlock()
 	}
 	switch {
 	case answered && q.Refused == "":
-		return answer, nil
+		return answer, false, nil
 	case asked && !answered:
-		return nil, nil
+		return nil, false, nil
 	}
 	rec := core.Record{
 		Time: now(), Address: s.Address(), Name: q.ID, Kind: core.KindQuestion, Status: core.StatusAwaiting,
-		Detail: &core.Detail{Message: q.Text},
+		Detail: &core.Detail{Message: q.Text, Unrecorded: claims},
 	}
 	if q.Refused != "" {
 		rec.Err, rec.Class = errors.New(q.Refused), core.ClassInvalid
 	}
-	return nil, r.Append(s, rec)
+	err = r.Append(s, rec)
+	return nil, err == nil, err
 }
 
 // askedQuestion is a question as it was asked last.

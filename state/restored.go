@@ -74,6 +74,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 			r.followValue(&rec)
 		case rec.Kind == core.KindQuestion || rec.Kind == core.KindAnswer:
 			r.questions = append(r.questions, rec.Seq)
+			r.ordinals.addListed(&rec)
 		case rec.Kind == core.KindLog && rec.Reason == core.ReasonDivergence && rec.Detail != nil && !rec.Detail.InputHash.IsZero():
 			r.followDivergence(&rec)
 		case rec.Kind == core.KindLog && rec.Reason == core.ReasonDivergence && rec.Ordinal > 0:

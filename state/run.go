@@ -193,7 +193,12 @@ func (r *run) Claim(s *core.Scope, c core.Claim, input func() ([]byte, error)) (
 		r.mu.Unlock()
 		return nil, false, nil
 	}
-	if r.rerun.since != nil {
+	if c.Kind == core.KindQuestion {
+		if r.validation != nil {
+			r.publish()
+			return nil, false, nil
+		}
+	} else if r.rerun.since != nil {
 		r.claimed(s, c)
 	}
 	if !r.rerun.isAnew(c.Address) {

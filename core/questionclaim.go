@@ -1,0 +1,68 @@
+package core
+
+import "strconv"
+
+// questionMark stands before the number of a question.
+const questionMark = "?"
+
+// claimQuestion gives a question of the attempt its ID and the next ordinal. It
+// returns the suspension to stop with where no question is asked any more: the
+// attempt has stopped, or was recorded with something else in this place.
+func (s *Scope) claimQuestion() (id string, claimed *Claim, stopped *InterruptedError) {
+	in := s.claims()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if e := s.stopped.Load(); e != nil {
+		return "", nil, e
+	}
+	s.questions++
+	in.ordinal++
+	number := questionMark + strconv.Itoa(s.questions)
+	id = s.call.address.String() + number
+	if s.attempt == beforeFirst {
+		id = s.call.address.String() + questionMark + preconditions + strconv.Itoa(s.questions)
+	}
+	if settings := s.root.settings; !settings.Outputs && !settings.Payloads {
+		return id, nil, nil
+	}
+	claimed = &Claim{Address: newAddress(s.Path(), number, 1), Ordinal: in.ordinal, Kind: KindQuestion}
+	if s.root.settings.Restored {
+		_, onRecord, err := s.root.run.Claim(s, *claimed, nil)
+		if err != nil {
+			e := s.interruptionBy(err)
+			s.stopped.CompareAndSwap(nil, e)
+			return id, nil, e
+		}
+		if onRecord {
+			return id, nil, nil
+		}
+	}
+	in.take(claimed)
+	return id, claimed, nil
+}
+
+// unrecordedUpTo returns the claim of a question and those before it that no
+// record tells of; none for nil.
+func (s *Scope) unrecordedUpTo(claimed *Claim) []*Claim {
+	if claimed == nil {
+		return nil
+	}
+	in := s.claims()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	var all []*Claim
+	for _, c := range in.unrecorded {
+		if c.Ordinal <= claimed.Ordinal {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func valuesOf(claims []*Claim) []Claim {
+	var values []Claim
+	for _, c := range claims {
+		values = append(values, *c)
+	}
+	return values
+}

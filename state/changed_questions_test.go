@@ -1,0 +1,123 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// clerk is an agent that does what is listed in order: "?text" asks, "!" fails
+// the first attempt, anything else is a tool. It counts the tools that ran.
+func clerk(t *testing.T, ran map[string]int, does ...string) *testkit.Definition {
+	return testkit.Agent(t, "clerk", core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}, func(ctx context.Context, _ string) (string, error) {
+		all := ""
+		for _, what := range does {
+			switch {
+			case what[0] == '?':
+				answer, err := core.Await[string](ctx, what[1:])
+				if err != nil {
+					return "", err
+				}
+				all += answer + ";"
+			case what == "!":
+				if core.ScopeOf(ctx).Attempt() == 0 {
+					return "", core.Retryable(errors.New("once more"))
+				}
+			default:
+				tool := testkit.Tool(t, what, once, func(context.Context, string) (string, error) { ran[what]++; return "of " + what, nil })
+				out, err := testkit.Call(ctx, tool)
+				if err != nil {
+					return "", err
+				}
+				all += out + ";"
+			}
+		}
+		return all, nil
+	})
+}
+
+// opened makes the call in the run "run-1".
+func opened(t *testing.T, s snapshot.Store, d *testkit.Definition) (string, error) {
+	t.Helper()
+	st, err := state.Open(t.Context(), s, "run-1")
+	require.NoError(t, err)
+	out, err := testkit.Call(st.Context(t.Context()), d)
+	require.NoError(t, st.Close())
+	return out, err
+}
+
+func TestQuestionsHaveTheirPlaceInTheOrder(t *testing.T) {
+	recorded := []string{"search", "?which one", "book"}
+	for name, tc := range map[string]struct {
+		now  []string
+		want string
+	}{
+		"removed":  {[]string{"search", "book"}, "call 2 was clerk/?1 (question) and is now clerk/book (tool)"},
+		"inserted": {[]string{"search", "price", "?which one", "book"}, "call 2 was clerk/?1 (question) and is now clerk/price (tool)"},
+		"shorter":  {[]string{"search"}, "clerk ended before its call 2, which was clerk/?1 (question)"},
+		"earlier":  {[]string{"?which one", "search", "book"}, "call 1 was clerk/search (tool) and is now clerk/?1 (question)"},
+		"replaced": {[]string{"search", "?how many", "book"}, `the question of clerk was "which one" and is now "how many"`},
+	} {
+		for _, answered := range []bool{false, true} {
+			s, ran := snapshot.NewMemoryStore(), make(map[string]int)
+			_, err := opened(t, s, clerk(t, ran, recorded...))
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			if answered {
+				require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "the red one"))
+			}
+			_, err = opened(t, s, clerk(t, ran, tc.now...))
+			require.ErrorIs(t, err, core.ErrDivergence, "%s, answered: %v", name, answered)
+			assert.ErrorContains(t, err, tc.want, name)
+			assert.Equal(t, map[string]int{"search": 1}, ran, name)
+			if !answered {
+				require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "the red one"))
+			}
+			out, err := opened(t, s, clerk(t, ran, recorded...))
+			require.NoError(t, err, name)
+			assert.Equal(t, "of search;the red one;of book;", out)
+			assert.Equal(t, map[string]int{"search": 1, "book": 1}, ran, name)
+		}
+	}
+}
+
+// The answer is that of the first attempt, so the second records no question.
+func TestQuestionOfALaterAttemptHasItsPlaceToo(t *testing.T) {
+	s, ran := snapshot.NewMemoryStore(), make(map[string]int)
+	recorded := []string{"?which one", "!", "book", "?how many"}
+	_, err := opened(t, s, clerk(t, ran, recorded...))
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "red"))
+	_, err = opened(t, s, clerk(t, ran, recorded...))
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?2", "two"))
+
+	_, err = opened(t, s, clerk(t, ran, "price", "?which one", "!", "book", "?how many"))
+	require.ErrorIs(t, err, core.ErrDivergence)
+	assert.ErrorContains(t, err, "in clerk@2, call 1 was clerk@2/?1 (question) and is now clerk@2/price (tool)")
+	out, err := opened(t, s, clerk(t, ran, recorded...))
+	require.NoError(t, err)
+	assert.Equal(t, "red;of book;two;", out)
+	assert.Equal(t, map[string]int{"book": 1}, ran)
+}
+
+func TestQuestionOffThePathIsNotAsked(t *testing.T) {
+	s := snapshot.NewMemoryStore()
+	agent := testkit.Agent(t, "clerk", once, func(ctx context.Context, _ string) (string, error) {
+		_, _ = core.Await[string](ctx, "first")
+		return core.Await[string](ctx, "fallback")
+	})
+	_, err := opened(t, s, agent)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	open, err := state.Questions(t.Context(), s, "run-1")
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	assert.Equal(t, "first", open[0].Text)
+}
