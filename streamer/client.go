@@ -30,6 +30,12 @@ type Client struct {
 	Statuses []core.Status // the statuses of records to get; empty for all
 	After    string        // the ID of the event to go on after; empty to begin
 
+	// Deltas asks for events "delta", too, which show what the calls of Run are
+	// producing: see [Event.Delta]. They are no part of what the cursor counts:
+	// none is missed that a later one does not make up for, and there are none
+	// of a run in another process than the server's.
+	Deltas bool
+
 	// UntilEnd ends the events of Run after the one that it completed or failed.
 	// A run that is interrupted or paused may go on.
 	UntilEnd bool
@@ -63,16 +69,32 @@ type Client struct {
 // An Event is one event of a stream.
 type Event struct {
 	ID   string // the cursor after it: what Client.After takes
-	Name string // "started", "retrying", "run_completed", …, or "gap" or "reset"
+	Name string // "started", "retrying", "run_completed", …, or "gap", "reset" or "delta"
 	Data []byte // JSON
 }
 
 // Decode decodes the data of the event.
 func (e Event) Decode(into any) error { return json.Unmarshal(e.Data, into) }
 
-// IsRecord reports whether the event has a record: "gap", "reset" and
-// "unreadable" have none.
-func (e Event) IsRecord() bool { return e.Name != "gap" && e.Name != "reset" && e.Name != "unreadable" }
+// IsRecord reports whether the event has a record: "gap", "reset",
+// "unreadable" and "delta" have none.
+func (e Event) IsRecord() bool {
+	switch e.Name {
+	case "gap", "reset", "unreadable", eventDelta:
+		return false
+	}
+	return true
+}
+
+// Delta is that of an event "delta".
+func (e Event) Delta() (Delta, error) {
+	var d Delta
+	if e.Name != eventDelta {
+		return d, fmt.Errorf("streamer: an event %q has no delta", e.Name)
+	}
+	err := e.Decode(&d)
+	return d, err
+}
 
 // Record is the record of the event, as core.Record.UnmarshalJSON reads it.
 func (e Event) Record() (core.Record, error) {

@@ -49,6 +49,9 @@ func (c *Client) events() (string, error) {
 	if c.Run != "" {
 		query.Set("run", c.Run)
 	}
+	if c.Deltas {
+		query.Set("deltas", "true")
+	}
 	if names := join(types); names != "" {
 		query.Set("type", names)
 	}

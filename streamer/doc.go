@@ -52,6 +52,22 @@
 // begins anew from /api. A third, "unreadable", ends a stream whose older
 // records the source cannot read.
 //
+// # Deltas
+//
+// /events?run=ID&deltas=true also has events "delta", which show what the calls
+// of the run are producing while they go on: a model's text, thoughts and tool
+// calls, and how far a tool is. There are some if the run is watched, in the
+// process that has the handler:
+//
+//	ctx = core.Watch(st.Context(ctx), dash.Delta)
+//
+// An event's data is a [Delta]. They have no ID and move no cursor. A client gets
+// at most ten a second of each text, and those in between as one; if it is slow,
+// or comes late, the text so far in one piece, or its last 8 KB. "begin" says
+// that an attempt of a call begins, and "end" that it has ended, or is no longer
+// shown: what was produced is in the record of its outcome. A run shows 64 calls
+// at a time.
+//
 // An event that comes after a quiet time is sent after a millisecond, with those
 // that came in it. While events keep coming they are gathered for longer, so
 // that many clients do not take the processor from the runs: for 5 ms, with more

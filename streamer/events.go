@@ -3,9 +3,12 @@ package streamer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/reprise-go/reprise/core"
 )
 
 // serveEvents streams one run, or all that the scope may see.
@@ -29,6 +32,11 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 		r = h.runs.get(r.id, true)
 		defer r.clients.Add(-1)
 	}
+	deltas, err := parseDeltas(query["deltas"], r)
+	if err != nil {
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+		return
+	}
 	leave, err := h.enter(scope.Principal, addressOf(req))
 	if err != nil {
 		h.refuseError(w, err, "")
@@ -41,7 +49,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 	}
 	h.counters.accepted.Add(1)
 
-	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), proto: req.ProtoMajor}
+	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), deltas: deltas, proto: req.ProtoMajor}
 	defer s.timer.Stop()
 	defer func() { _ = s.flush() }() // what was written last may be why it ends
 	id := req.Header.Get("Last-Event-ID")
@@ -65,4 +73,21 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 	if errors.Is(err, errSlow) {
 		h.counters.slow.Add(1)
 	}
+}
+
+// parseDeltas is for a client that asks for deltas; nil for every other.
+func parseDeltas(values []string, r *run) (*shown, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	wanted, err := strconv.ParseBool(values[0])
+	switch {
+	case err != nil || len(values) > 1:
+		return nil, fmt.Errorf("deltas is %q: want one true or false", values)
+	case !wanted:
+		return nil, nil
+	case r == nil:
+		return nil, errors.New("deltas are those of one run: name it, as run=ID")
+	}
+	return &shown{calls: make(map[core.Address]*shownProduct)}, nil
 }

@@ -126,6 +126,7 @@ type Handler struct {
 	generation uint64 // in the IDs of the stream of all runs
 	runs       *runs
 	all        *tape
+	delta      func(core.Delta) // addDelta, with the redaction before it
 
 	buffers sync.Pool // of *bufio.Writer, for clients that are being sent something
 
@@ -136,7 +137,7 @@ type Handler struct {
 	notified chan struct{}      // closed when the notifying goroutine has ended
 
 	mu      sync.Mutex // guards what follows, and that the handler is closed once
-	due     []*tape    // whose clients wait for what has come
+	due     []notifier // whose clients wait for what has come
 	clients clients
 	quiet   chan struct{} // closed when the last client of a closed handler has gone
 
@@ -179,6 +180,10 @@ func New(source Source, options Options) (*Handler, error) {
 	h.open, h.shut = context.WithCancel(context.Background())
 	h.closing = h.open.Done()
 	h.mux = h.routes()
+	h.delta = h.addDelta
+	if o.Redact != nil {
+		h.delta = core.RedactDeltas(o.Redact, h.addDelta)
+	}
 	go h.notify()
 	return h, nil
 }
@@ -204,6 +209,9 @@ func (h *Handler) Publish(rec core.Record) {
 	one, all := r.publish(f, &rec, h.all, h.generation)
 	h.counters.events.Add(1)
 	h.runs.shrink()
+	if r.products.take(&rec) {
+		h.notifyLater(&r.products)
+	}
 	if one {
 		h.notifyLater(r.tape)
 	}
@@ -212,10 +220,13 @@ func (h *Handler) Publish(rec core.Record) {
 	}
 }
 
-// notifyLater notifies the tape's clients in the next round.
-func (h *Handler) notifyLater(t *tape) {
+// notifier is what has clients that wait.
+type notifier interface{ notify() }
+
+// notifyLater notifies the clients in the next round.
+func (h *Handler) notifyLater(n notifier) {
 	h.mu.Lock()
-	h.due = append(h.due, t)
+	h.due = append(h.due, n)
 	h.mu.Unlock()
 	select {
 	case h.wakeup <- struct{}{}:
@@ -253,11 +264,11 @@ func (h *Handler) notify() {
 			return
 		}
 		h.mu.Lock()
-		tapes, clients := h.due, h.clients.total
+		due, clients := h.due, h.clients.total
 		h.due = nil
 		h.mu.Unlock()
-		for _, t := range tapes {
-			t.notify()
+		for _, n := range due {
+			n.notify()
 		}
 		round := min(max(shortestRound, time.Duration(clients)*roundForEach), longestRound)
 		if !h.rest(timer, round-together) {

@@ -14,6 +14,8 @@ type run struct {
 	id      string
 	clients atomic.Int64 // that watch it: it is not forgotten meanwhile
 
+	products products
+
 	mu    sync.Mutex // guards what follows; held while the tape is written
 	tape  *tape
 	view  view

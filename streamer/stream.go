@@ -21,6 +21,7 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	timer   *time.Timer // for whatever is waited for
+	deltas  *shown      // nil for a client that did not ask for deltas
 	proto   int         // the major version of HTTP
 
 	at       cursor        // the newest event that the client has, or has not picked
@@ -183,7 +184,8 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 	}
 }
 
-// wait returns when clients were notified of an event at the position.
+// wait returns when clients were notified of an event at the position. Deltas
+// are sent meanwhile: records come first.
 func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 	for {
 		more, due := t.more(pos)
@@ -193,7 +195,11 @@ func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 		if due {
 			s.handler.notifyLater(t)
 		}
-		s.timer.Reset(s.handler.options.Heartbeat - time.Since(s.flushed))
+		fresh, pause, err := s.sendDeltas()
+		if err != nil {
+			return err
+		}
+		s.timer.Reset(min(s.handler.options.Heartbeat-time.Since(s.flushed), pause))
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -201,7 +207,11 @@ func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 			return http.ErrServerClosed
 		case <-more:
 			return nil
+		case <-fresh:
 		case <-s.timer.C:
+			if time.Since(s.flushed) < s.handler.options.Heartbeat {
+				continue // deltas may be sent again
+			}
 			if err := s.heartbeat(); err != nil {
 				return err
 			}

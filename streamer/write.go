@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -39,6 +40,28 @@ func (s *stream) endWithID() error {
 	line := append(s.buffer().AvailableBuffer(), "id: "...)
 	line = s.at.append(line)
 	return s.write(append(line, "\n\n"...))
+}
+
+// sendDeltas sends what the calls of the run have produced since the last time,
+// ten times a second at most. Where there is nothing to be sent now, it returns
+// what to wait for: a channel that is closed when there is, and a time.
+func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err error) {
+	if s.deltas == nil {
+		return nil, math.MaxInt64, nil
+	}
+	if rest := deltaEvery - time.Since(s.deltas.at); rest > 0 {
+		return nil, rest, nil
+	}
+	deltas, more := s.run.products.since(s.deltas)
+	if more != nil {
+		return more, math.MaxInt64, nil
+	}
+	for i := range deltas {
+		deltas[i].RunID = s.run.id
+		_ = s.write(fmt.Appendf(nil, "data: %s\nevent: %s\n\n", mustJSON(&deltas[i]), eventDelta)) // flush returns its error too
+	}
+	s.deltas.at = time.Now()
+	return nil, deltaEvery, s.flush()
 }
 
 // heartbeat shows that the connection lives. If events were not picked since
@@ -89,6 +112,9 @@ type resetBody struct {
 // eventCursor is the name of the event that moves a client's cursor over events
 // that it did not pick.
 const eventCursor = "cursor"
+
+// eventDelta is the name of the event that shows what a call is producing.
+const eventDelta = "delta"
 
 // event sends an event of the stream itself, with the cursor. A connection that
 // is broken reports that when it is flushed.

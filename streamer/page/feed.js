@@ -22,7 +22,7 @@ const mostWait = 30_000;
 //	snapshot        the path of the snapshot
 //	stream          the path of the event stream
 //	behind(body)    whether a snapshot has something that no event has told
-//	onSnapshot(body), onRecord(record)
+//	onSnapshot(body), onRecord(record), onDelta(delta)
 //	onState({name, attempt, message, until})
 //	                loading, live, reconnecting, refused, missing or resting
 //	onNotice({name, missed, reason, ms})
@@ -138,6 +138,7 @@ export class Feed {
     source.onopen = () => this.#opened();
     source.onerror = (event) => this.#failed(event);
     for (const name of recordEvents) source.addEventListener(name, (event) => this.#take(event));
+    source.addEventListener("delta", (event) => this.#takeDelta(event));
     source.addEventListener("cursor", (event) => this.#move(event)); // over events that this page may not see
     source.addEventListener("gap", (event) => this.#again("gap", event));
     source.addEventListener("reset", (event) => this.#again("reset", event));
@@ -160,6 +161,11 @@ export class Feed {
   #take(event) {
     this.#move(event);
     this.#options.onRecord(JSON.parse(event.data));
+  }
+
+  #takeDelta(event) {
+    this.#heard = Date.now();
+    this.#options.onDelta?.(JSON.parse(event.data));
   }
 
   // #again: what is lost to the stream is in the snapshot.

@@ -8,6 +8,7 @@ import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
 import { age, clockTime, cost, count, duration, fullTime, plural, statuses, words } from "./format.js";
 import { openInterrupt } from "./interrupt.js";
+import { Producing } from "./producing.js";
 import * as questions from "./questions.js";
 import { recordKinds, Records } from "./records.js";
 import { runPath } from "./request.js";
@@ -24,6 +25,7 @@ export class RunView {
   #run;
   #tree = new CallTree();
   #records;
+  #producing;
   #timeline;
   #can = { interrupt: false, answer: false };
   #omitted = 0;
@@ -36,16 +38,21 @@ export class RunView {
     this.#changed = changed;
     this.#announce = announce;
     this.#records = new Records((address) => this.select(address));
+    this.#producing = new Producing((address) => this.select(address));
     this.#timeline = new Timeline((call) => this.select(call.address));
     this.#timeline.onTurn = changed;
     this.#feed = new Feed({
       snapshot: runPath(id) + "?limit=5000",
-      stream: "events?run=" + encodeURIComponent(id),
+      stream: "events?deltas=true&run=" + encodeURIComponent(id),
       behind: (body) => body.run.last_seq > (this.#run?.last_seq ?? 0),
       onSnapshot: (body) => this.#load(body),
       onRecord: (record) => {
         this.#take(record);
         onRecord(record);
+      },
+      onDelta: (delta) => {
+        this.#producing.take(delta);
+        this.#changed();
       },
       onState, onNotice,
     });
@@ -63,10 +70,10 @@ export class RunView {
     this.#feed.stop();
     this.#timeline.stop();
     detail.draw(undefined);
-    for (const id of ["record-rows", "run-facts"]) list(byID(id), []);
+    for (const id of ["record-rows", "run-facts", "producing-rows"]) list(byID(id), []);
     questions.drop(byID("run-questions"));
     for (const id of ["run-status", "run-description"]) byID(id).replaceChildren();
-    for (const id of ["run-questions", "run-banner", "interrupt", "records-more"]) setHidden(byID(id), true);
+    for (const id of ["run-questions", "run-banner", "producing", "interrupt", "records-more"]) setHidden(byID(id), true);
     setClass(byID("run-status"), "chip");
     setText(byID("records-total"), "0");
   }
@@ -89,6 +96,7 @@ export class RunView {
     this.#omitted = body.omitted;
     this.#tree = new CallTree();
     this.#records.clear();
+    this.#producing.clear();
     for (const record of body.records) this.#keep(record);
     this.#changed();
   }
@@ -102,6 +110,7 @@ export class RunView {
     }
     if (result !== fold.taken) return;
     this.#keep(record);
+    this.#producing.end(record);
     if (record.event_type === "run" && record.execution_status !== "started") this.#announce(`The run is ${statuses[this.#run.status]?.text ?? this.#run.status}.`);
     this.#changed();
   }
@@ -130,6 +139,7 @@ export class RunView {
     this.#drawHead(run, now);
     this.#drawBanner(run);
     questions.draw(byID("run-questions"), asked, this.#can, { linked: false });
+    this.#producing.draw(run.status === "running");
     this.#timeline.draw(this.#tree, {
       filter: { text: (q ?? "").toLowerCase(), kind, only },
       selected: call, range: Number(range ?? 0) * 1000, running: run.status === "running",

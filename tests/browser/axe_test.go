@@ -38,12 +38,15 @@ func TestNoViewHasABarrier(t *testing.T) {
 		waiting(t, st, name, time.Hour, core.Retryable(errBusy))
 	}
 	asking(t, begin(t, s.dash, "ticket-9"), "Refund?")
+	words := make(speaker)
+	converse(t, s.dash, "chat-1", words)
+	words <- strings.Repeat("a long answer ", 200)
 	done := begin(t, s.dash, "done-1")
 	succeed(t, done, "get_map")
 	require.NoError(t, done.Close())
 
 	for _, view := range []struct{ name, at, ready, keys string }{
-		{"all runs", "#", `document.querySelectorAll("[data-run]").length === 6 && document.querySelectorAll(".wait").length === 3`, ""},
+		{"all runs", "#", `document.querySelectorAll("[data-run]").length === 7 && document.querySelectorAll(".wait").length === 3`, ""},
 		{"a search that finds nothing", "#q=nothing", `!document.querySelector("#runs-none").hidden`, ""},
 		{"the keys", "#", `document.querySelector("[data-run]")`, "?"},
 		{"a run", "#run=trip-1", `document.querySelectorAll("[data-call]").length === 4`, ""},
@@ -51,6 +54,7 @@ func TestNoViewHasABarrier(t *testing.T) {
 		{"to interrupt", "#run=trip-1", `!document.querySelector("#interrupt").hidden`, "i"},
 		{"a run that ended", "#run=done-1", `document.querySelectorAll("[data-call]").length === 1`, ""},
 		{"a run that asks", "#run=ticket-9", `document.querySelector(".question")`, ""},
+		{"a run that produces", "#run=chat-1", `document.querySelector(".produced p")`, ""},
 		{"no run", "#run=nobody", `document.querySelector("#connection").dataset.state === "missing"`, ""},
 	} {
 		t.Run(view.name, func(t *testing.T) {

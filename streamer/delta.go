@@ -1,0 +1,247 @@
+package streamer
+
+import (
+	"slices"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// A Delta is the data of the event "delta": a piece of what a call is
+// producing. Attempt counts from 0; what a higher one produces replaces what
+// lower ones did.
+type Delta struct {
+	core.Delta
+
+	// Whole says that Text is not a piece but all that is kept of the text so
+	// far, and replaces what was shown of it: of the same call, part and index.
+	Whole bool `json:"whole,omitempty"`
+}
+
+// Delta shows the clients of a run what a call of it is producing. It is for
+// [core.Watch], beside state.WithPublisher:
+//
+//	ctx = core.Watch(st.Context(ctx), dash.Delta)
+//
+// It does not wait for clients. Deltas of runs that were not published to the
+// handler are dropped. With [Options.Redact], texts are redacted as
+// core.RedactDeltas says, and come a little later for it.
+func (h *Handler) Delta(d core.Delta) {
+	select {
+	case <-h.closing:
+	default:
+		h.delta(d)
+	}
+}
+
+// addDelta takes in a delta that may be shown.
+func (h *Handler) addDelta(d core.Delta) {
+	r := h.runs.find(d.RunID)
+	if r != nil && r.products.add(&d) {
+		h.notifyLater(&r.products)
+	}
+}
+
+const (
+	maxProducts = 64      // calls of a run that produce something at a time
+	maxTexts    = 64      // of such a call
+	maxTail     = 8 << 10 // bytes that are kept of what a call has produced
+	deltaEvery  = time.Second / 10
+)
+
+// products is what the calls of a run have produced in the attempts that go
+// on: the end of each text. Clients read from it what they do not have yet,
+// so that a slow one gets fewer and longer pieces, and needs no queue.
+type products struct {
+	mu      sync.Mutex
+	calls   map[core.Address]*product
+	version uint64        // grows with each change
+	changed chan struct{} // closed when clients are notified; nil while nobody waits
+	due     bool          // notifying them is scheduled
+}
+
+// product is what an attempt of a call has produced.
+type product struct {
+	attempt int
+	texts   []producedText
+	size    int // bytes of the texts
+}
+
+type producedText struct {
+	part  core.Part
+	index int
+	name  string
+	tail  []byte
+	end   int // how long all of the text is
+}
+
+// add takes in a delta. If it returns true, the caller must schedule a
+// notification of the clients.
+func (ps *products) add(d *core.Delta) (due bool) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.calls[d.Address]
+	switch {
+	case p != nil && d.Attempt < p.attempt: // it was abandoned
+		return false
+	case d.Part == core.PartEnd:
+		if p == nil {
+			return false
+		}
+		delete(ps.calls, d.Address)
+		return ps.change()
+	case p == nil && len(ps.calls) >= maxProducts:
+		return false
+	case p == nil, d.Part == core.PartBegin, d.Attempt > p.attempt:
+		p = &product{attempt: d.Attempt}
+		if ps.calls == nil {
+			ps.calls = make(map[core.Address]*product)
+		}
+		ps.calls[d.Address] = p
+	}
+	p.add(d)
+	return ps.change()
+}
+
+func (p *product) add(d *core.Delta) {
+	if d.Part == core.PartBegin {
+		return
+	}
+	i := slices.IndexFunc(p.texts, func(t producedText) bool { return t.part == d.Part && t.index == d.Index })
+	if i < 0 {
+		if len(p.texts) == maxTexts {
+			return
+		}
+		i = len(p.texts)
+		p.texts = append(p.texts, producedText{part: d.Part, index: d.Index})
+	}
+	t := &p.texts[i]
+	if d.Name != "" {
+		t.name = d.Name
+	}
+	if d.Part == core.PartProgress { // each says how far it is, and no more than that
+		p.size -= len(t.tail)
+		t.tail = t.tail[:0]
+	}
+	t.tail = append(t.tail, d.Text...)
+	t.end += len(d.Text)
+	p.size += len(d.Text)
+	p.shorten()
+}
+
+// shorten forgets the beginning of the oldest texts.
+func (p *product) shorten() {
+	for i := 0; p.size > maxTail; i++ {
+		t := &p.texts[i]
+		cut := min(p.size-maxTail, len(t.tail))
+		for cut < len(t.tail) && !utf8.RuneStart(t.tail[cut]) {
+			cut++
+		}
+		p.size -= cut
+		t.tail = append(t.tail[:0], t.tail[cut:]...)
+	}
+}
+
+// take drops what is over with the record.
+func (ps *products) take(r *core.Record) (due bool) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if len(ps.calls) == 0 {
+		return false
+	}
+	switch p := ps.calls[r.Address]; {
+	case r.Kind == core.KindRun:
+		clear(ps.calls)
+	case !r.Kind.IsCall(), r.Status == core.StatusStarted, r.Status == core.StatusRetrying, p == nil, p.attempt > r.Attempt:
+		return false
+	default:
+		delete(ps.calls, r.Address)
+	}
+	return ps.change()
+}
+
+// change reports whether the caller must schedule a notification.
+func (ps *products) change() (due bool) {
+	ps.version++
+	due = ps.changed != nil && !ps.due
+	ps.due = ps.due || due
+	return due
+}
+
+// notify wakes the clients that wait.
+func (ps *products) notify() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.due = false
+	if ps.changed != nil {
+		close(ps.changed)
+		ps.changed = nil
+	}
+}
+
+// shown is what a client has of the products of a run.
+type shown struct {
+	version uint64
+	calls   map[core.Address]*shownProduct
+	at      time.Time // when it was sent the last of it
+}
+
+type shownProduct struct {
+	*product
+	ends  []int // of its texts, as far as they were sent
+	names []string
+}
+
+// since returns what the client does not have yet, or else a channel that is
+// closed when there is more.
+func (ps *products) since(s *shown) (deltas []Delta, more <-chan struct{}) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if s.version == ps.version {
+		if ps.changed == nil {
+			ps.changed = make(chan struct{})
+		}
+		return nil, ps.changed
+	}
+	s.version = ps.version
+	for address, old := range s.calls {
+		if ps.calls[address] != old.product {
+			delete(s.calls, address)
+		}
+		if ps.calls[address] == nil {
+			deltas = append(deltas, Delta{Delta: core.Delta{Address: address, Attempt: old.attempt, Part: core.PartEnd}})
+		}
+	}
+	for address, p := range ps.calls {
+		deltas = s.take(deltas, address, p)
+	}
+	return deltas, nil
+}
+
+func (s *shown) take(deltas []Delta, address core.Address, p *product) []Delta {
+	had := s.calls[address]
+	if had == nil {
+		had = &shownProduct{product: p}
+		s.calls[address] = had
+		deltas = append(deltas, Delta{Delta: core.Delta{Address: address, Attempt: p.attempt, Part: core.PartBegin}})
+	}
+	for i := range p.texts {
+		t := &p.texts[i]
+		if i == len(had.ends) {
+			had.ends, had.names = append(had.ends, 0), append(had.names, "")
+		} else if had.ends[i] == t.end && had.names[i] == t.name {
+			continue
+		}
+		d := Delta{Delta: core.Delta{Address: address, Attempt: p.attempt, Part: t.part, Index: t.index, Name: t.name}}
+		fresh := t.end - had.ends[i]
+		if d.Whole = t.part == core.PartProgress || fresh > len(t.tail) || had.ends[i] == 0; d.Whole {
+			fresh = len(t.tail)
+		}
+		d.Text = string(t.tail[len(t.tail)-fresh:])
+		had.ends[i], had.names[i] = t.end, t.name
+		deltas = append(deltas, d)
+	}
+	return deltas
+}

@@ -1,0 +1,406 @@
+package streamer_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// viewer is a client of a handler, without a network between them.
+type viewer struct {
+	header http.Header
+	open   chan struct{} // closed while it takes what it is sent
+
+	mu   sync.Mutex
+	sent bytes.Buffer
+}
+
+func (v *viewer) Header() http.Header { return v.header }
+func (v *viewer) WriteHeader(int)     {}
+func (v *viewer) Flush()              {}
+
+func (v *viewer) Write(p []byte) (int, error) {
+	<-v.open
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.sent.Write(p)
+}
+
+// frame is an event as the viewer got it.
+type frame struct{ id, name, data string }
+
+// frames are those since the last time.
+func (v *viewer) frames() (all []frame) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for block := range strings.SplitSeq(v.sent.String(), "\n\n") {
+		var f frame
+		for line := range strings.Lines(block) {
+			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+			switch name {
+			case "id":
+				f.id = value
+			case "event":
+				f.name = value
+			case "data":
+				f.data = value
+			}
+		}
+		if f != (frame{}) {
+			all = append(all, f)
+		}
+	}
+	v.sent.Reset()
+	return all
+}
+
+// watch has a viewer follow a path of the handler until the test ends.
+func watch(t *testing.T, h *streamer.Handler, path string, taking bool) *viewer {
+	v := &viewer{header: make(http.Header), open: make(chan struct{})}
+	if taking {
+		close(v.open)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	req := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
+	req.RemoteAddr = "127.0.0.1:9"
+	go func() {
+		defer close(done)
+		h.ServeHTTP(v, req)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	synctest.Wait()
+	return v
+}
+
+// deltas are those of the frames, each in a line, and the IDs of the others.
+func deltas(t *testing.T, frames []frame) (lines, ids []string) {
+	for _, f := range frames {
+		if f.name != "delta" {
+			ids = append(ids, f.id)
+			continue
+		}
+		assert.Empty(t, f.id, "the cursor stays where it is")
+		var d streamer.Delta
+		require.NoError(t, json.Unmarshal([]byte(f.data), &d))
+		assert.Equal(t, "r", d.RunID)
+		line := fmt.Sprintf("%s@%d %s", d.Address, d.Attempt, d.Part)
+		if d.Part != core.PartBegin && d.Part != core.PartEnd {
+			line += fmt.Sprintf(" %s%q", d.Name, d.Text)
+		}
+		if d.Whole {
+			line += " whole"
+		}
+		lines = append(lines, line)
+	}
+	return lines, ids
+}
+
+func newHandler(t *testing.T, options streamer.Options) *streamer.Handler {
+	h, err := streamer.New(nil, options)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, h.Close(context.WithoutCancel(t.Context()))) })
+	return h
+}
+
+// producer emits deltas of a call of the run "r".
+func producer(h *streamer.Handler, address string, attempt int) func(part core.Part, text string) {
+	a, err := core.ParseAddress(address)
+	if err != nil {
+		panic(err)
+	}
+	return func(part core.Part, text string) {
+		h.Delta(core.Delta{RunID: "r", Address: a, Attempt: attempt, Part: part, Text: text})
+	}
+}
+
+func TestDeltasAreSentWhileACallGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, streamer.Options{})
+		f := newFeed("r", h.Publish)
+		f.open()
+		v := watch(t, h, "/events?run=r&deltas=true", true)
+		other := watch(t, h, "/events?run=r", true)
+		f.call("agent/model", core.StatusStarted)
+		emit := producer(h, "agent/model", 0)
+		emit(core.PartBegin, "")
+		emit(core.PartReasoning, "Hm.")
+		emit(core.PartText, "The answer ")
+		pass(10 * time.Millisecond)
+		lines, ids := deltas(t, v.frames())
+		assert.Equal(t, []string{`agent/model@0 begin`, `agent/model@0 reasoning "Hm." whole`, `agent/model@0 text "The answer " whole`}, lines)
+		assert.Equal(t, []string{"1-1", "1-2"}, ids)
+
+		emit(core.PartText, "is ")
+		emit(core.PartText, "forty-two.")
+		pass(200 * time.Millisecond)
+		lines, _ = deltas(t, v.frames())
+		assert.Equal(t, []string{`agent/model@0 text "is forty-two."`}, lines, "joined")
+
+		emit(core.PartEnd, "")
+		f.call("agent/model", core.StatusCompleted)
+		pass(200 * time.Millisecond)
+		lines, ids = deltas(t, v.frames())
+		assert.Equal(t, []string{`agent/model@0 end`}, lines)
+		assert.Equal(t, []string{"1-3"}, ids)
+		lines, ids = deltas(t, other.frames())
+		assert.Empty(t, lines, "nobody gets them who did not ask")
+		assert.Len(t, ids, 3)
+	})
+}
+
+func TestDeltasAreAtMostTenASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, streamer.Options{})
+		newFeed("r", h.Publish).open()
+		v := watch(t, h, "/events?run=r&deltas=true", true)
+		emit := producer(h, "agent/model", 0)
+		var want strings.Builder
+		for i := range 1000 {
+			text := fmt.Sprintf("%d ", i)
+			want.WriteString(text)
+			emit(core.PartText, text)
+			pass(time.Millisecond)
+		}
+		pass(time.Second)
+		var got strings.Builder
+		pieces := 0
+		for _, f := range v.frames() {
+			var d streamer.Delta
+			require.NoError(t, json.Unmarshal([]byte(f.data), &d))
+			got.WriteString(d.Text)
+			if d.Part == core.PartText {
+				pieces++
+			}
+		}
+		assert.LessOrEqual(t, pieces, 12)
+		assert.Greater(t, pieces, 8)
+		assert.Equal(t, want.String(), got.String())
+	})
+}
+
+func TestALateClientGetsTheTextSoFar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, streamer.Options{})
+		newFeed("r", h.Publish).open()
+		emit := producer(h, "agent/model", 0)
+		emit(core.PartReasoning, strings.Repeat("r", 5000))
+		emit(core.PartText, "It is ")
+		v := watch(t, h, "/events?run=r&deltas=true", true)
+		lines, _ := deltas(t, v.frames())
+		require.Len(t, lines, 3)
+		assert.Equal(t, `agent/model@0 text "It is " whole`, lines[2])
+
+		emit(core.PartText, strings.Repeat("ä", 4096))
+		v = watch(t, h, "/events?run=r&deltas=true", true)
+		lines, _ = deltas(t, v.frames())
+		require.Len(t, lines, 3)
+		assert.Equal(t, `agent/model@0 reasoning "" whole`, lines[1], "what is oldest goes first")
+		assert.Equal(t, fmt.Sprintf(`agent/model@0 text %q whole`, strings.Repeat("ä", 4096)), lines[2], "8 KB of it")
+	})
+}
+
+func TestAnotherAttemptReplacesWhatWasShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, streamer.Options{})
+		f := newFeed("r", h.Publish)
+		f.open()
+		v := watch(t, h, "/events?run=r&deltas=1", true)
+		first, second := producer(h, "model", 0), producer(h, "model", 1)
+		first(core.PartText, "torn")
+		pass(time.Second)
+		f.call("model", core.StatusFailed, func(r *core.Record) { r.WillRetry = true })
+		pass(time.Second)
+		second(core.PartBegin, "")
+		first(core.PartText, "late")
+		second(core.PartText, "whole")
+		pass(time.Second)
+		f.call("model", core.StatusFailed, func(r *core.Record) { r.WillRetry = true }) // of the first, late
+		pass(time.Second)
+		lines, _ := deltas(t, v.frames())
+		assert.Equal(t, []string{
+			`model@0 begin`, `model@0 text "torn" whole`, `model@0 end`,
+			`model@1 begin`, `model@1 text "whole" whole`,
+		}, lines)
+
+		first(core.PartEnd, "")
+		f.end(core.StatusInterrupted)
+		pass(time.Second)
+		lines, _ = deltas(t, v.frames())
+		assert.Equal(t, []string{`model@1 end`}, lines, "no call goes on in a run that has ended")
+	})
+}
+
+func TestProgressIsTheLatestAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, streamer.Options{})
+		newFeed("r", h.Publish).open()
+		v := watch(t, h, "/events?run=r&deltas=1", true)
+		emit := producer(h, "tool", 0)
+		emit(core.PartProgress, "10 %")
+		emit(core.PartProgress, "20 %")
+		pass(time.Second)
+		emit(core.PartProgress, "30 %")
+		pass(time.Second)
+		lines, _ := deltas(t, v.frames())
+		assert.Equal(t, []string{`tool@0 begin`, `tool@0 progress "20 %" whole`, `tool@0 progress "30 %" whole`}, lines)
+	})
+}
+
+// A client that does not read loses deltas, and no record; nobody waits for it.
+func TestAStalledClientLosesDeltasAndNoRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, streamer.Options{})
+		f := newFeed("r", h.Publish)
+		f.open()
+		v := watch(t, h, "/events?run=r&deltas=true", false)
+		emit := producer(h, "agent/model", 0)
+		before := time.Now()
+		for i := range 3000 {
+			emit(core.PartText, fmt.Sprintf("%09d ", i))
+			if i%10 == 0 {
+				f.log(1)
+			}
+		}
+		assert.Zero(t, time.Since(before))
+		pass(time.Minute)
+		close(v.open)
+		pass(time.Second)
+		lines, ids := deltas(t, v.frames())
+		require.Len(t, ids, 301)
+		assert.Equal(t, "1-301", ids[300])
+		require.Len(t, lines, 2)
+		assert.LessOrEqual(t, len(lines[1]), 8<<10+100)
+		assert.Regexp(t, `000002999 " whole$`, lines[1])
+	})
+}
+
+func TestASecretThatLiesOverTwoDeltasIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const secret = "sk-planted-0123456789"
+		h := newHandler(t, streamer.Options{Redact: func(text string) string { return strings.ReplaceAll(text, secret, "[key]") }})
+		f := newFeed("r", h.Publish)
+		f.open()
+		v := watch(t, h, "/events?run=r&deltas=true", true)
+		emit := producer(h, "agent/model", 0)
+		emit(core.PartBegin, "")
+		for _, text := range []string{"The key is sk-planted", "-0123456789", ", keep it.", strings.Repeat(" And on it goes.", 10)} {
+			emit(core.PartText, text)
+			pass(time.Second)
+		}
+		late := watch(t, h, "/events?run=r&deltas=true", true)
+		emit(core.PartEnd, "")
+		pass(time.Second)
+		for _, one := range []*viewer{v, late} {
+			frames := one.frames()
+			assert.NotContains(t, fmt.Sprint(frames), "sk-planted")
+			assert.Contains(t, fmt.Sprint(frames), "The key is [key], keep it.")
+		}
+	})
+}
+
+func TestDeltasAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, streamer.Options{})
+		newFeed("r", h.Publish).open()
+		h.Delta(core.Delta{RunID: "unknown", Part: core.PartText, Text: "of a run that was not published"})
+		for i := range 100 {
+			a, err := core.ParseAddress(fmt.Sprintf("model#%d", i+2))
+			require.NoError(t, err)
+			for index := range 100 {
+				h.Delta(core.Delta{RunID: "r", Address: a, Part: core.PartToolCall, Index: index, Text: strings.Repeat("x", 1000)})
+			}
+		}
+		v := watch(t, h, "/events?run=r&deltas=true", true)
+		bytes, calls, texts := 0, 0, 0
+		for _, f := range v.frames() {
+			var d streamer.Delta
+			require.NoError(t, json.Unmarshal([]byte(f.data), &d))
+			bytes += len(d.Text)
+			switch d.Part {
+			case core.PartBegin:
+				calls++
+			case core.PartToolCall:
+				texts++
+			}
+		}
+		assert.Equal(t, 64, calls)
+		assert.Equal(t, 64*64, texts)
+		assert.Equal(t, 64*8<<10, bytes)
+	})
+}
+
+func TestDeltasAreThoseOfOneRun(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	newFeed("r", h.Publish).open()
+	for query, want := range map[string]string{
+		"deltas=true":            "bad_request: deltas are those of one run: name it, as run=ID",
+		"run=r&deltas=maybe":     `bad_request: deltas is ["maybe"]: want one true or false`,
+		"run=r&deltas=1&deltas=": `bad_request: deltas is ["1" ""]: want one true or false`,
+	} {
+		var got refusal
+		assert.Equal(t, http.StatusBadRequest, get(t, server.URL+"/events?"+query, &got))
+		assert.Equal(t, want, got.String())
+	}
+}
+
+func TestAClientThatAsksGetsDeltas(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	f := newFeed("r", h.Publish)
+	f.open()
+	emit := producer(h, "model", 0)
+	emit(core.PartText, "Hello")
+	client := streamer.Client{URL: server.URL, HTTPClient: through(t), Run: "r", Deltas: true, UntilEnd: true}
+	var got []string
+	for e, err := range client.Events(t.Context()) {
+		require.NoError(t, err)
+		d, err := e.Delta()
+		switch {
+		case e.IsRecord():
+			require.Error(t, err)
+			got = append(got, e.Name)
+		default:
+			require.NoError(t, err)
+			_, err = e.Record()
+			require.Error(t, err)
+			assert.Equal(t, "1-1", e.ID, "the cursor stays where it is")
+			got = append(got, fmt.Sprint(d.Part, " ", d.Text, " ", d.Whole))
+			if d.Part == core.PartText {
+				f.end(core.StatusCompleted)
+			}
+		}
+	}
+	assert.Equal(t, []string{"run_started", "begin  false", "text Hello true", "run_completed"}, got)
+
+	client.Run = ""
+	for _, err := range client.Events(t.Context()) {
+		var refused *streamer.StatusError
+		require.ErrorAs(t, err, &refused)
+		assert.Contains(t, err.Error(), "deltas are those of one run")
+	}
+}
+
+func TestDeltasAfterCloseAreDropped(t *testing.T) {
+	h, err := streamer.New(nil, streamer.Options{})
+	require.NoError(t, err)
+	newFeed("r", h.Publish).open()
+	require.NoError(t, h.Close(t.Context()))
+	producer(h, "model", 0)(core.PartText, "x")
+}
