@@ -85,6 +85,9 @@ type Attempt struct {
 	Number int   // from 1
 	Err    error // nil if it succeeded
 	Output any   // the actor's output type; the zero value if it failed
+
+	RunID   string  // empty outside a run
+	Address Address // of the call; zero outside a run
 }
 
 // Validate reports every field that is out of range, with its value and what

@@ -117,12 +117,17 @@ func (c *call) retryable(s *Scope, f *failure) bool {
 	if config.Exclude == nil && config.StopWhen == nil && config.RetryOn == nil && config.RetryWhen == nil {
 		return byDefault
 	}
-	again, panicked := c.judge(Attempt{Number: s.Attempt() + 1, Err: f.err, Output: c.typed.output()}, f.class, byDefault)
+	again, panicked := c.judge(c.attemptOf(s, f.err), f.class, byDefault)
 	if panicked != nil {
 		// The failure that was judged must not be lost by it.
 		*f = classify(result{err: after(panicked, f.err), stage: f.stage, panicked: true, took: f.took})
 	}
 	return again
+}
+
+// attemptOf is the attempt as the user's functions see it.
+func (c *call) attemptOf(s *Scope, err error) Attempt {
+	return Attempt{Number: s.Attempt() + 1, Err: err, Output: c.typed.output(), RunID: c.root.settings.RunID, Address: c.address}
 }
 
 // judge asks the user's functions about a failure. A panic in one is returned.
@@ -151,7 +156,7 @@ func (c *call) polled(s *Scope, r result) result {
 		return r
 	}
 	asked := result{stage: r.stage, took: r.took}
-	if c.wantsMore(Attempt{Number: s.Attempt() + 1, Output: c.typed.output()}, &asked) {
+	if c.wantsMore(c.attemptOf(s, nil), &asked) {
 		asked.err = errUnsatisfied
 	}
 	if asked.err == nil {

@@ -130,10 +130,12 @@ func TestConditionsSeeNumberErrorAndOutput(t *testing.T) {
 	var seen []core.Attempt
 	cfg := atOnce
 	cfg.RetryWhen = func(a core.Attempt) bool { seen = append(seen, a); return a.Number < 3 }
-	_, ctx := testkit.Run(t)
+	st, ctx := testkit.Run(t)
 	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Attempts(testkit.Fail(errBoom), func(context.Context, string) (string, error) { return "half", nil }, testkit.Succeed)))
 	testkit.Completed(t, out, err)
-	want := []core.Attempt{{Number: 1, Err: errBoom, Output: ""}, {Number: 2, Output: "half"}, {Number: 3, Output: "out"}}
+	id, at := st.RunID(), calls(st)[0].Address
+	assert.Equal(t, "tool", at.String(), "address")
+	want := []core.Attempt{{1, errBoom, "", id, at}, {2, nil, "half", id, at}, {3, nil, "out", id, at}}
 	assert.Equal(t, fmt.Sprint(want), fmt.Sprint(seen), "attempts")
 }
 

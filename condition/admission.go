@@ -1,0 +1,106 @@
+package condition
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+
+	"github.com/reprise-go/reprise/internal/nearest"
+)
+
+// functions are those that a condition may call.
+var functions = []string{"len", "lower", "upper"}
+
+// operators are those that a condition may have.
+var operators = []string{
+	"and", "&&", "or", "||", "not", "!", "==", "!=", "<", "<=", ">", ">=", "in", "contains", "startsWith", "endsWith",
+	"matches", "+", "-", "*", "/", "%", "**", "^", "??",
+}
+
+// admission refuses what a condition must not have, and puts NoETL's way of
+// writing into that of the language. Nodes are visited after what is in them.
+type admission struct {
+	source string
+	names  uses
+	err    error // the first
+}
+
+// Visit implements ast.Visitor.
+func (a *admission) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.StringNode,
+		*ast.ConstantNode, *ast.ArrayNode, *ast.ChainNode, *ast.ConditionalNode:
+	case *ast.IdentifierNode:
+		a.name(node, n)
+	case *ast.MemberNode:
+		if n.Method {
+			a.refuse(n, "methods cannot be called")
+		}
+	case *ast.UnaryNode:
+		if !slices.Contains(operators, n.Operator) {
+			a.refuse(n, fmt.Sprintf("the operator %s is not allowed; allowed are %s", n.Operator, strings.Join(operators, " ")))
+		}
+	case *ast.BinaryNode:
+		a.binary(node, n)
+	case *ast.BuiltinNode:
+		if !slices.Contains(functions, n.Name) {
+			a.refuse(n, fmt.Sprintf("the function %s is not allowed; allowed are %s", n.Name, strings.Join(functions, ", ")))
+		}
+	case *ast.CallNode:
+		a.refuse(n, fmt.Sprintf("only the functions %s can be called", strings.Join(functions, ", ")))
+	default:
+		a.refuse(n, "loops, variables, maps, slices and ranges are not allowed in a condition")
+	}
+}
+
+func (a *admission) name(node *ast.Node, n *ast.IdentifierNode) {
+	switch n.Value {
+	case "None":
+		ast.Patch(node, &ast.NilNode{})
+	case "True", "False":
+		ast.Patch(node, &ast.BoolNode{Value: n.Value == "True"})
+	default:
+		i := slices.Index(names[:], n.Value)
+		if i < 0 {
+			problem := fmt.Sprintf("unknown name %q", n.Value)
+			if meant := nearest.To(n.Value, names[:]); meant != "" {
+				problem += fmt.Sprintf("; did you mean %q?", meant)
+			}
+			a.refuse(n, problem+"; allowed are "+strings.Join(names[:], ", "))
+			return
+		}
+		a.names |= 1 << i
+	}
+}
+
+func (a *admission) binary(node *ast.Node, n *ast.BinaryNode) {
+	switch {
+	case !slices.Contains(operators, n.Operator):
+		a.refuse(n, fmt.Sprintf("the operator %s is not allowed; allowed are %s", n.Operator, strings.Join(operators, " ")))
+	case n.Operator == "matches":
+		pattern, ok := n.Right.(*ast.StringNode)
+		if !ok {
+			a.refuse(n, "the pattern of matches must be a literal text")
+			return
+		}
+		if _, err := regexp.Compile(pattern.Value); err != nil {
+			a.refuse(n, err.Error())
+		}
+	case n.Operator == "in" && n.Right.Type() != nil && n.Right.Type().Kind() == reflect.String:
+		// Python's and Jinja's way of asking for a part of a text.
+		ast.Patch(node, &ast.BinaryNode{Operator: "contains", Left: n.Right, Right: n.Left})
+	}
+}
+
+func (a *admission) refuse(n ast.Node, problem string) {
+	if a.err != nil {
+		return
+	}
+	at := (&file.Error{Location: n.Location()}).Bind(file.NewSource(a.source))
+	a.err = &Error{at.Line, at.Column + 1, problem}
+}

@@ -1,0 +1,43 @@
+// Package nearest finds the name that was probably meant by one with a slip in
+// it.
+package nearest
+
+// To returns the one of names that is the fewest changed letters away from
+// name, or nothing if none is close: more than two changes away, or more than
+// a third of its letters.
+func To(name string, names []string) string {
+	best, fewest := "", 3
+	for _, candidate := range names {
+		if d := distance(name, candidate, fewest); d < fewest && 3*d <= len(candidate)+2 {
+			best, fewest = candidate, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters are to be inserted, left out, replaced or
+// swapped with their neighbour to make b of a; limit for that many or more.
+func distance(a, b string, limit int) int {
+	if max(len(a)-len(b), len(b)-len(a)) >= limit {
+		return limit
+	}
+	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range above {
+		above[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			same := 1
+			if a[i-1] == b[j-1] {
+				same = 0
+			}
+			row[j] = min(above[j]+1, row[j-1]+1, above[j-1]+same)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, above, row = above, row, before
+	}
+	return min(above[len(b)], limit)
+}
