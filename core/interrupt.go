@@ -15,6 +15,8 @@ type InterruptReason string
 // The reasons for an interrupt that Reprise itself gives. Users may have more.
 const (
 	InterruptUser    InterruptReason = "user"           // somebody asked for it
+	InterruptCancel  InterruptReason = "cancel"         // somebody ended the run for good: it is not resumed
+	InterruptCrash   InterruptReason = "crash"          // the process ended without closing the run
 	InterruptTimeout InterruptReason = "timeout"        // the run's own time is over
 	InterruptContext InterruptReason = "context"        // the context given to the run ended
 	InterruptParent  InterruptReason = "parent_timeout" // the attempt of the caller timed out

@@ -73,13 +73,14 @@ const (
 	StatusInterrupted                   // the call stopped without an outcome
 	StatusAwaiting                      // the call waits for an answer from outside
 	StatusRecorded                      // a log, a value: a fact without a course
+	StatusCancelled                     // the run was ended for good, and does not go on
 	statusEnd
 )
 
 var statusNames = [statusEnd]string{
 	StatusStarted: "started", StatusCompleted: "completed", StatusFailed: "failed",
 	StatusRetrying: "retrying", StatusRecovered: "recovered", StatusInterrupted: "interrupted",
-	StatusAwaiting: "awaiting", StatusRecorded: "recorded",
+	StatusAwaiting: "awaiting", StatusRecorded: "recorded", StatusCancelled: "cancelled",
 }
 
 // String is the name on the wire, such as "retrying".

@@ -100,7 +100,9 @@ func (r *Record) IsSuspension() bool {
 // Interrupt is by whom and why a call or a run was interrupted, or which
 // question it waits for; nil for every other record.
 func (r *Record) Interrupt() *InterruptedError {
-	if r.Status != StatusInterrupted && r.Status != StatusAwaiting {
+	switch r.Status {
+	case StatusInterrupted, StatusAwaiting, StatusCancelled:
+	default:
 		return nil
 	}
 	e, _ := r.Err.(*InterruptedError)

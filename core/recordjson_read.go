@@ -43,7 +43,7 @@ func (in *recordJSON) record() (r Record, err error) {
 			return Record{}, err
 		}
 	}
-	suspended := in.Status == StatusInterrupted || in.Status == StatusAwaiting
+	suspended := in.Status == StatusInterrupted || in.Status == StatusAwaiting || in.Status == StatusCancelled
 	if !suspended {
 		if r.Reason, err = named[Reason]("reason", in.Reason); err != nil {
 			return Record{}, err

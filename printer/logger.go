@@ -52,7 +52,7 @@ func levelOf(r *core.Record) slog.Level {
 		return slog.LevelDebug
 	case r.Status == core.StatusFailed && !r.WillRetry:
 		return slog.LevelError
-	case r.Status == core.StatusFailed, r.Status == core.StatusInterrupted:
+	case r.Status == core.StatusFailed, r.Status == core.StatusInterrupted, r.Status == core.StatusCancelled:
 		return slog.LevelWarn
 	case r.Status == core.StatusCompleted, r.Kind == core.KindRun, r.Kind == core.KindQuestion, r.Kind == core.KindLog:
 		return slog.LevelInfo

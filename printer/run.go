@@ -1,6 +1,8 @@
 package printer
 
 import (
+	"strings"
+
 	"github.com/reprise-go/reprise/core"
 )
 
@@ -29,8 +31,8 @@ func (t *text) run(r *core.Record) {
 		} else {
 			t.tag(bad, "FAILED")
 		}
-	case core.StatusInterrupted:
-		t.tag(paused, "INTERRUPTED")
+	case core.StatusInterrupted, core.StatusCancelled:
+		t.tag(paused, strings.ToUpper(r.Status.String()))
 		t.interrupt(r)
 		t.finish(r)
 		return

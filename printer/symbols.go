@@ -58,7 +58,7 @@ func (s *symbols) at(status core.Status) mark {
 		symbol = s.completed
 	case core.StatusFailed:
 		symbol = s.failed
-	case core.StatusInterrupted, core.StatusAwaiting:
+	case core.StatusInterrupted, core.StatusAwaiting, core.StatusCancelled:
 		symbol = s.suspended
 	case core.StatusRetrying, core.StatusRecovered:
 		symbol = s.retry
@@ -72,7 +72,7 @@ func styleOf(status core.Status) style {
 		return good
 	case core.StatusFailed:
 		return bad
-	case core.StatusInterrupted, core.StatusAwaiting:
+	case core.StatusInterrupted, core.StatusAwaiting, core.StatusCancelled:
 		return paused
 	case core.StatusRetrying:
 		return again

@@ -31,29 +31,37 @@ type Inbox interface {
 // waits.
 var ErrPosted = errors.New("snapshot: such a message waits already")
 
-// A Message is for a run, from outside: the answer to a question, or an
-// interrupt.
+// A Message is for a run, from outside: the answer to a question, an interrupt,
+// or a cancel.
 type Message struct {
-	// Generation is the one that an interrupt is for; 0 for an answer, which
-	// is for any.
+	// Generation is the one that an interrupt is for; 0 for an answer and a
+	// cancel, which are for any.
 	Generation uint64
 
 	// Record is the message, without a Seq. An answer has the kind answer, the status
 	// recorded, the name of the question, and the encoded answer as its output.
 	// An interrupt has the kind run, the status interrupted, and a
-	// *core.InterruptedError.
+	// *core.InterruptedError; a cancel likewise, with the status cancelled.
 	Record core.Record
 }
 
 // ID names the message among those of its run. Answers to one question have
-// the same ID, and so have interrupts of one generation: the first of them
-// counts.
+// the same ID, and so have interrupts of one generation, and cancels: the first
+// of them counts.
 func (m *Message) ID() string {
 	if m.Record.Kind == core.KindAnswer {
 		sum := sha256.Sum256([]byte(m.Record.Name))
 		return fmt.Sprintf("answer-%x", sum[:16])
 	}
+	if m.IsCancel() {
+		return "cancel"
+	}
 	return fmt.Sprintf("interrupt-%d", m.Generation)
+}
+
+// IsCancel reports whether the message ends the run for good.
+func (m *Message) IsCancel() bool {
+	return m.Record.Kind == core.KindRun && m.Record.Status == core.StatusCancelled
 }
 
 // check says what keeps m from being a message.
@@ -69,12 +77,19 @@ func (m *Message) check() error {
 		case m.Generation != 0:
 			return errors.New("an answer for one generation")
 		}
+	case m.IsCancel():
+		switch {
+		case r.Interrupt() == nil:
+			return errors.New("a cancel that does not say who asks for it")
+		case m.Generation != 0:
+			return errors.New("a cancel for one generation")
+		}
 	case r.Kind == core.KindRun && r.Interrupt() != nil:
 		if m.Generation == 0 {
 			return errors.New("an interrupt for no generation")
 		}
 	default:
-		return fmt.Errorf("a record of the kind %v and the status %v; want an answer or an interrupt", r.Kind, r.Status)
+		return fmt.Errorf("a record of the kind %v and the status %v; want an answer, an interrupt or a cancel", r.Kind, r.Status)
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ const (
 	StatusPaused      Status = "paused"      // goes on by itself when it is due, or waits for an answer
 	StatusInterrupted Status = "interrupted" // stopped with calls that have no outcome
 	StatusCompleted   Status = "completed"
-	StatusFailed      Status = "failed" // its last root call failed
-	StatusCancelled   Status = "cancelled"
+	StatusFailed      Status = "failed"    // its last root call failed
+	StatusCancelled   Status = "cancelled" // ended for good; nothing resumes it
 )
 
 var statuses = []Status{
@@ -54,6 +54,7 @@ type Info struct {
 	RunID    string   `json:"run_id"`
 	ParentID string   `json:"parent_run_id,omitempty"` // the run that it was forked from
 	Status   Status   `json:"status"`
+	Stop     Stop     `json:"stop,omitzero"` // why a run is interrupted or cancelled
 	Metadata Metadata `json:"metadata,omitzero"`
 
 	Created time.Time `json:"created_at"`
@@ -74,6 +75,36 @@ type Info struct {
 	Pinned   bool   `json:"pinned,omitempty"`   // retention keeps it
 
 	Retry RetryLevels `json:"retry,omitempty"` // nil if it had none
+}
+
+// A Stop says why a run does not go on. The zero Stop says nothing.
+type Stop struct {
+	Reason  core.InterruptReason `json:"reason"`            // such as user, shutdown or crash
+	By      string               `json:"by,omitempty"`      // the person who asked for it; empty for Reprise itself
+	Message string               `json:"message,omitempty"` // in their words
+}
+
+// StopOf returns why an interrupt stops a run; nil stands for none.
+func StopOf(e *core.InterruptedError) Stop {
+	if e == nil {
+		return Stop{}
+	}
+	return Stop{Reason: e.Reason, By: e.By, Message: e.Message}
+}
+
+// String is a text such as "shutdown" or "by ops: a new version".
+func (s Stop) String() string {
+	text := string(s.Reason)
+	switch {
+	case s.By != "" && (s.Reason == core.InterruptUser || s.Reason == core.InterruptCancel):
+		text = "by " + s.By
+	case s.By != "":
+		text += " by " + s.By
+	}
+	if s.Message != "" {
+		text += ": " + s.Message
+	}
+	return text
 }
 
 // Clone returns a copy that shares nothing with i.
@@ -107,7 +138,7 @@ func CheckUpdate(before, after Info) error {
 	if err := after.check(); err != nil {
 		return fmt.Errorf("snapshot: update run %s: %w", before.RunID, err)
 	}
-	owned := after.Status != before.Status || !after.Due.Equal(before.Due) || after.Program != before.Program ||
+	owned := after.Status != before.Status || after.Stop != before.Stop || !after.Due.Equal(before.Due) || after.Program != before.Program ||
 		after.Version != before.Version || after.Priority != before.Priority || after.Restarts != before.Restarts
 	switch {
 	case owned && before.Open:
@@ -146,7 +177,7 @@ type Snapshot struct {
 }
 
 // infoPairs is the number of pairs that writeInfo writes.
-const infoPairs = 17
+const infoPairs = 18
 
 // AppendInfo appends i as a msgpack map to dst, for stores that keep it apart
 // from records. Open is not kept. It fails for times outside the years 1678 to
@@ -190,6 +221,8 @@ func (i *Info) write(w *codec.Writer) {
 	w.Text(i.ParentID)
 	w.Text("status")
 	w.Text(string(i.Status))
+	w.Text("stop")
+	writeStop(w, i.Stop)
 	w.Text("metadata")
 	writeMetadata(w, &i.Metadata)
 	w.Text("created_at")
@@ -230,6 +263,8 @@ func (i *Info) read(in *codec.Reader, key string) {
 		i.ParentID = in.Text()
 	case "status":
 		i.Status = Status(in.Name())
+	case "stop":
+		i.Stop = readStop(in)
 	case "metadata":
 		i.Metadata = readRunMetadata(in)
 	case "created_at":
@@ -261,6 +296,40 @@ func (i *Info) read(in *codec.Reader, key string) {
 	default:
 		in.Skip()
 	}
+}
+
+// writeStop writes no reason as nil.
+func writeStop(w *codec.Writer, s Stop) {
+	if s == (Stop{}) {
+		w.Nil()
+		return
+	}
+	w.Map(3)
+	w.Text("reason")
+	w.Text(string(s.Reason))
+	w.Text("by")
+	w.Text(s.By)
+	w.Text("message")
+	w.Text(s.Message)
+}
+
+func readStop(in *codec.Reader) (s Stop) {
+	if in.Nil() {
+		return s
+	}
+	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
+		switch in.Name() {
+		case "reason":
+			s.Reason = core.InterruptReason(in.Name())
+		case "by":
+			s.By = in.Text()
+		case "message":
+			s.Message = in.Text()
+		default:
+			in.Skip()
+		}
+	}
+	return s
 }
 
 func writeMetadata(w *codec.Writer, m *Metadata) {

@@ -3,6 +3,8 @@ package snapshot
 import (
 	"fmt"
 	"time"
+
+	"github.com/reprise-go/reprise/core"
 )
 
 // How an Info changes in the life of a run, for the authors of stores.
@@ -18,7 +20,7 @@ func Begun(runID string, o *OpenOptions) Info {
 func Created(info Info) (Info, error) {
 	info = info.Clone()
 	if info.Status == StatusRunning {
-		info.Status = StatusInterrupted
+		info = Crashed(info)
 	}
 	now := time.Now().UTC().Round(0)
 	if info.Created.IsZero() {
@@ -45,13 +47,20 @@ func Opened(found Info, o *OpenOptions) (restored, now Info) {
 	now.Generation++
 	now.Owner = o.Owner
 	restored = now.Clone()
-	now.Status, now.Due, now.Updated, now.Open = StatusRunning, time.Time{}, Later(found.Updated), true
+	now.Status, now.Stop, now.Due, now.Updated, now.Open = StatusRunning, Stop{}, time.Time{}, Later(found.Updated), true
 	return restored, now
+}
+
+// Crashed is what is known of a run that is running although nobody has it
+// open: its process ended without closing it.
+func Crashed(info Info) Info {
+	info.Status, info.Stop = StatusInterrupted, Stop{Reason: core.InterruptCrash}
+	return info
 }
 
 // Closed is what is known of a run after its journal was closed.
 func Closed(info Info, end End) Info {
-	info.Status, info.Due, info.Open = end.Status, end.Due, false
+	info.Status, info.Stop, info.Due, info.Open = end.Status, end.Stop, end.Due, false
 	info.Updated = Later(info.Updated)
 	return info
 }

@@ -269,7 +269,7 @@ func (j *memoryJournal) Close(_ context.Context, end End) error {
 		return j.err
 	}
 	if j.err != nil {
-		end = End{Status: StatusInterrupted}
+		end = End{Status: StatusInterrupted, Stop: Stop{Reason: core.InterruptStore}}
 	}
 	j.run.run.Info = Closed(j.run.run.Info, end)
 	close(j.freed)

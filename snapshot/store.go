@@ -141,6 +141,7 @@ type Journal interface {
 // End is how a generation ended.
 type End struct {
 	Status Status
+	Stop   Stop      // why the run is interrupted or cancelled
 	Due    time.Time // when the run shall go on by itself; zero if it waits for an answer or is over
 }
 

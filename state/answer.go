@@ -27,7 +27,7 @@ var (
 // awaited is set aside then, and the question asked again; one about a call
 // in doubt that is not a [core.InDoubtAnswer] is refused at once, with
 // [core.ErrUnfit]. A question that was not asked is [ErrNotAsked], with those
-// that were.
+// that were; a run that was cancelled is [ErrCancelled].
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
 	err := answer(ctx, store, runID, questionID, value)
 	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {
@@ -47,6 +47,9 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 	found, err := load(ctx, store, runID)
 	if err != nil {
 		return err
+	}
+	if found.Status == StatusCancelled {
+		return cancelledError(&found.Info)
 	}
 	rec, err := answerTo(found.Records, questionID, encoded)
 	if err != nil {

@@ -87,11 +87,16 @@ func (b *inbox) takeIn(ctx context.Context) {
 	b.report(ctx, err)
 }
 
-// take acts on a message. It reports whether there is nothing left to do.
+// take acts on a message. It reports whether there is nothing left to do: a
+// cancel stays until the run has ended by it.
 func (b *inbox) take(m *snapshot.Message) bool {
 	e := m.Record.Interrupt()
 	if e == nil {
 		return b.run.takeAnswer(&m.Record)
+	}
+	if m.IsCancel() {
+		b.run.interrupt(e)
+		return false
 	}
 	if m.Generation == b.generation { // any other is over
 		b.run.interrupt(&core.InterruptedError{Reason: core.InterruptUser, Message: e.Message, By: e.By})

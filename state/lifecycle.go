@@ -15,11 +15,13 @@ type Status = snapshot.Status
 
 // The statuses of a run.
 const (
+	StatusQueued      = snapshot.StatusQueued
 	StatusRunning     = snapshot.StatusRunning
 	StatusPaused      = snapshot.StatusPaused
 	StatusInterrupted = snapshot.StatusInterrupted
 	StatusCompleted   = snapshot.StatusCompleted
 	StatusFailed      = snapshot.StatusFailed
+	StatusCancelled   = snapshot.StatusCancelled
 )
 
 // rootCalls follows the root calls of a run, which its status depends on.
@@ -28,6 +30,8 @@ type rootCalls struct {
 	suspended int          // that stopped without an outcome
 	awaiting  int          // that wait for an answer
 	failure   *core.Record // the last that ended failed with this; nil if it did not
+
+	stopped *core.InterruptedError // of the last that stopped without an outcome; nil if none did
 }
 
 // isRootCall reports whether s is an attempt of a call that no other made.
@@ -58,6 +62,7 @@ func (c *rootCalls) judge(s *core.Scope, rec *core.Record) {
 		c.awaiting++
 	case e != nil && !e.Local():
 		c.suspended++
+		c.stopped = e
 	}
 	c.failure = nil
 	if rec.Status == core.StatusFailed {
@@ -71,18 +76,51 @@ func (r *run) status() Status {
 	switch {
 	case !r.closed:
 		return StatusRunning
+	case r.isCancelled():
+		return StatusCancelled
 	case r.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Active() > 0:
 		return StatusInterrupted
-	case !r.rootCalls.made && r.found == StatusRunning:
-		return StatusInterrupted // the process before ended without closing it
-	case !r.rootCalls.made && r.found != "":
-		return r.found // nothing was done to change it
+	case !r.rootCalls.made && r.found.Status != "":
+		return r.found.Status // nothing was done to change it
 	case r.rootCalls.awaiting > 0:
 		return StatusPaused
 	case r.rootCalls.failure != nil:
 		return StatusFailed
 	}
 	return StatusCompleted
+}
+
+// whyStopped is why the run is interrupted or cancelled, once it is closed. The lock
+// is held.
+func (r *run) whyStopped() snapshot.Stop {
+	switch r.status() {
+	case StatusInterrupted, StatusCancelled:
+	default:
+		return snapshot.Stop{}
+	}
+	if e := r.interruption(); e != nil {
+		return snapshot.StopOf(e)
+	}
+	return r.found.Stop
+}
+
+// interruption is what stopped the run, or its last call that did; nil for
+// nothing. The lock is held.
+func (r *run) interruption() *core.InterruptedError {
+	switch {
+	case r.interrupted != nil:
+		return r.interrupted
+	case r.rootCalls.suspended > 0:
+		return r.rootCalls.stopped
+	case r.root.Active() > 0:
+		return errClosing
+	}
+	return nil
+}
+
+// isCancelled reports whether the run was ended for good. The lock is held.
+func (r *run) isCancelled() bool {
+	return r.interrupted != nil && r.interrupted.Reason == core.InterruptCancel
 }
 
 // context derives a context of the run from ctx.
@@ -113,10 +151,10 @@ func (r *run) context(ctx context.Context) context.Context {
 var errClosing = &core.InterruptedError{Reason: core.InterruptClosed, Cause: ErrClosed}
 
 // interrupt cancels every context of the run because of e. Only the first
-// counts.
+// counts, and the first cancel.
 func (r *run) interrupt(e *core.InterruptedError) bool {
 	r.mu.Lock()
-	if r.interrupted != nil || r.ending {
+	if r.ending || r.isCancelled() || r.interrupted != nil && e.Reason != core.InterruptCancel {
 		r.mu.Unlock()
 		return false
 	}
@@ -212,13 +250,14 @@ func (r *run) close() error {
 	}
 	r.keep(&last)
 	err := r.write()
-	status := r.status()
+	end := snapshot.End{Status: r.status(), Stop: r.whyStopped()}
 	r.publish()
 	r.mu.Lock()
 	r.awaitPublished()
 	r.mu.Unlock()
 	if r.journal != nil {
-		err = errors.Join(err, r.journal.Close(context.Background(), snapshot.End{Status: status}))
+		err = errors.Join(err, r.journal.Close(context.Background(), end))
+		r.settleCancel(end.Status)
 	}
 	r.closeErr = err
 	close(r.done)
@@ -265,6 +304,8 @@ func (r *run) lastRecord() core.Record {
 		if r.interrupted != nil {
 			rec.Err = r.interrupted
 		}
+	case StatusCancelled:
+		rec.Status, rec.Err = core.StatusCancelled, r.interrupted
 	}
 	return rec
 }

@@ -22,7 +22,8 @@ var ErrStore = errors.New("state: the run could not be stored")
 // Answers that were posted meanwhile are recorded before anything runs. Until
 // Close, the run receives [Answer] and [Interrupt] from any process.
 //
-// What a run finished with is final: opening it again replays it.
+// What a run finished with is final: opening it again replays it. One that was
+// cancelled is not opened: the error is [ErrCancelled].
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := CheckRunID(runID); err != nil {
 		return nil, err
@@ -53,12 +54,21 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	}
 	r := prepareRun(c)
 	r.stored, r.journal, r.generation = store, journal, found.Generation
+	if err := refuseCancelled(ctx, store, journal); err != nil {
+		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
+	}
 	if err := r.restore(found); err != nil {
-		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), journal.Close(ctx, snapshot.End{Status: found.Status}))
+		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), giveBack(ctx, journal))
 	}
 	r.begin()
 	r.listen(ctx)
 	return &ExecutionState{run: r}, nil
+}
+
+// giveBack closes a journal and leaves the run as it was found.
+func giveBack(ctx context.Context, journal snapshot.Journal) error {
+	found := journal.Restored()
+	return journal.Close(ctx, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due})
 }
 
 // Replay reads the run from the store and runs nothing that it has no outcome
@@ -96,7 +106,9 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	if found.Len() == 0 && !r.strict {
 		return nil
 	}
-	r.found = found.Status
+	if r.found = found.Info; found.Status == StatusRunning {
+		r.found = snapshot.Crashed(r.found)
+	}
 	r.settings.Restored = true
 	if r.restored, err = newRestored(found); err != nil {
 		return err

@@ -88,7 +88,8 @@ func notRunning(found snapshot.Info) error {
 //		}
 //	}
 //
-// It ends with an error when ctx does.
+// It ends with an error when ctx does, and with [ErrCancelled] when the run was
+// cancelled.
 func AwaitAnswers(ctx context.Context, store snapshot.Store, runID string) error {
 	if err := awaitAnswers(ctx, store, runID); err != nil {
 		return fmt.Errorf("state: await answers to run %s: %w", runID, err)
@@ -113,8 +114,11 @@ func awaitAnswers(ctx context.Context, store snapshot.Store, runID string) error
 
 func canGoOn(ctx context.Context, store snapshot.Store, runID string) (bool, error) {
 	found, err := load(ctx, store, runID)
-	if err != nil || found.Status == StatusRunning {
+	switch {
+	case err != nil || found.Open:
 		return false, err
+	case found.Status == StatusCancelled:
+		return false, cancelledError(&found.Info)
 	}
 	open, err := unanswered(ctx, store, found)
 	return len(open) == 0, err

@@ -93,10 +93,10 @@ func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.
 }
 
 // unanswered returns the questions of a run that have no answer, neither
-// recorded nor waiting to be.
+// recorded nor waiting to be. A run that was cancelled waits for none.
 func unanswered(ctx context.Context, store snapshot.Store, found *snapshot.Snapshot) ([]core.Question, error) {
 	open := openQuestions(found.Records)
-	if len(open) == 0 {
+	if len(open) == 0 || found.Status == StatusCancelled {
 		return nil, nil
 	}
 	waiting, err := store.Messages(ctx, found.RunID)

@@ -15,7 +15,7 @@ var ErrNotEnded = errors.New("state: the run has not ended")
 
 // Result returns what the last root call of a stored run came to: its output,
 // or its error as the call returned it. A run that goes on, or waits, is
-// [ErrNotEnded]; an output that is not a T is an error that names the field.
+// [ErrNotEnded], one that was cancelled [ErrCancelled]; an output that is not a T is an error that names the field.
 // Nothing is executed, and the run may be open elsewhere.
 func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, error) {
 	var output T
@@ -23,6 +23,8 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 	switch {
 	case err != nil:
 		return output, err
+	case found.Status == StatusCancelled:
+		return output, fmt.Errorf("state: result: %w", cancelledError(&found.Info))
 	case last == nil || !last.IsOutcome():
 		return output, fmt.Errorf("%w: run %s is %s", ErrNotEnded, runID, found.Status)
 	case last.Status == core.StatusFailed:

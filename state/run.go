@@ -30,7 +30,7 @@ type run struct {
 	journal     snapshot.Journal // nil in memory
 	restored    *restored        // nil for a run that is new
 	generation  uint64           // this opening of the run, from 1
-	found       Status           // what the run was left with; empty for one that is new
+	found       snapshot.Info    // what the run was left with; zero for one that is new
 	strict      bool             // nothing is executed
 	rerunFailed bool
 	divergence  Divergence

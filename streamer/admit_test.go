@@ -264,8 +264,13 @@ func TestOptionsAreChecked(t *testing.T) {
 
 // control is a Control that remembers what it was asked for.
 type control struct {
-	interrupted, answered string
-	err                   error
+	interrupted, cancelled, answered string
+	err                              error
+}
+
+func (c *control) Cancel(_ context.Context, runID, by, message string) error {
+	c.cancelled = fmt.Sprint(runID, " by ", by, ": ", message)
+	return c.err
 }
 
 func (c *control) Interrupt(_ context.Context, runID, by, message string) error {
@@ -297,6 +302,9 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 	status, _ := post("r/interrupt", `{"message":"enough"}`)
 	assert.Equal(t, 200, status)
 	assert.Equal(t, "r by admin: enough", c.interrupted)
+	status, _ = post("r/cancel", `{"message":"for good"}`)
+	assert.Equal(t, 200, status)
+	assert.Equal(t, "r by admin: for good", c.cancelled)
 	status, _ = post("r/answer", `{"question":"a?1","value":{"ok":true}}`, header("Sec-Fetch-Site", "same-origin"))
 	assert.Equal(t, 200, status)
 	assert.Equal(t, `r a?1 {"ok":true}`, c.answered)
@@ -307,19 +315,21 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 		change     func(*http.Request)
 		status     int
 	}{
-		"another site":        {"r/interrupt", `{}`, header("Sec-Fetch-Site", "cross-site"), 403},
-		"another origin":      {"r/interrupt", `{}`, header("Origin", "https://evil.example"), 403},
-		"a form":              {"r/interrupt", `message=x`, header("Content-Type", "application/x-www-form-urlencoded"), 415},
-		"a form as text":      {"r/interrupt", `{}`, header("Content-Type", "text/plain"), 415},
-		"no permission":       {"r/interrupt", `{}`, header("Authorization", "Bearer r"), 403},
-		"no such run":         {"nope/interrupt", `{}`, nil, 404},
-		"no JSON":             {"r/interrupt", `{`, nil, 400},
-		"unknown fields":      {"r/interrupt", `{"mesage":"x"}`, nil, 400},
-		"two values":          {"r/interrupt", `{} {}`, nil, 400},
-		"no question":         {"r/answer", `{"value":1}`, nil, 400},
-		"no value":            {"r/answer", `{"question":"a?1"}`, nil, 400},
-		"too long":            {"r/answer", `{"question":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 400},
-		"with the wrong verb": {"r/answer", `{}`, func(r *http.Request) { r.Method = http.MethodPut }, 405},
+		"another site":         {"r/interrupt", `{}`, header("Sec-Fetch-Site", "cross-site"), 403},
+		"another origin":       {"r/interrupt", `{}`, header("Origin", "https://evil.example"), 403},
+		"cancelled from there": {"r/cancel", `{}`, header("Sec-Fetch-Site", "cross-site"), 403},
+		"no permission to":     {"r/cancel", `{}`, header("Authorization", "Bearer r"), 403},
+		"a form":               {"r/interrupt", `message=x`, header("Content-Type", "application/x-www-form-urlencoded"), 415},
+		"a form as text":       {"r/interrupt", `{}`, header("Content-Type", "text/plain"), 415},
+		"no permission":        {"r/interrupt", `{}`, header("Authorization", "Bearer r"), 403},
+		"no such run":          {"nope/interrupt", `{}`, nil, 404},
+		"no JSON":              {"r/interrupt", `{`, nil, 400},
+		"unknown fields":       {"r/interrupt", `{"mesage":"x"}`, nil, 400},
+		"two values":           {"r/interrupt", `{} {}`, nil, 400},
+		"no question":          {"r/answer", `{"value":1}`, nil, 400},
+		"no value":             {"r/answer", `{"question":"a?1"}`, nil, 400},
+		"too long":             {"r/answer", `{"question":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 400},
+		"with the wrong verb":  {"r/answer", `{}`, func(r *http.Request) { r.Method = http.MethodPut }, 405},
 	} {
 		if try.change == nil {
 			try.change = func(*http.Request) {}
@@ -348,10 +358,10 @@ func TestWithoutControlNobodyMayChangeRuns(t *testing.T) {
 	req.Header.Set("Content-Type", "application/json")
 	assert.Equal(t, 403, do(t, req, &said))
 	var runs struct {
-		Can struct{ Interrupt, Answer bool }
+		Can struct{ Interrupt, Cancel, Answer bool }
 	}
 	require.Equal(t, 200, get(t, server.URL+"/api/runs", &runs))
-	assert.False(t, runs.Can.Interrupt)
+	assert.False(t, runs.Can.Interrupt || runs.Can.Cancel || runs.Can.Answer)
 }
 
 func TestFilterPicksAndTheCursorMovesOverTheRest(t *testing.T) {

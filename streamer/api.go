@@ -28,6 +28,7 @@ type RunList struct {
 // Permissions are what the sender of a request may do.
 type Permissions struct {
 	Interrupt bool `json:"interrupt"`
+	Cancel    bool `json:"cancel"`
 	Answer    bool `json:"answer"`
 }
 
@@ -128,7 +129,7 @@ func (s *RunState) adopt(info RunInfo) {
 	}
 	if info.LastSeq >= s.LastSeq && info.Status != "" {
 		// Also of a process that ended without a word.
-		s.LastSeq, s.Status = info.LastSeq, info.Status
+		s.LastSeq, s.Status, s.Stop = info.LastSeq, info.Status, info.Stop
 	}
 }
 

@@ -36,7 +36,8 @@ type Client struct {
 	// of a run in another process than the server's.
 	Deltas bool
 
-	// UntilEnd ends the events of Run after the one that it completed or failed.
+	// UntilEnd ends the events of Run after the one that it completed, failed or
+	// was cancelled.
 	// A run that is interrupted or paused may go on.
 	UntilEnd bool
 

@@ -42,7 +42,7 @@ func (c *Client) events() (string, error) {
 			types = append(slices.Clip(types), core.KindRun)
 		}
 		if len(statuses) > 0 {
-			statuses = append(slices.Clip(statuses), core.StatusCompleted, core.StatusFailed)
+			statuses = append(slices.Clip(statuses), core.StatusCompleted, core.StatusFailed, core.StatusCancelled)
 		}
 	}
 	query := u.Query()
@@ -95,7 +95,7 @@ func (c *Client) picks(e Event) bool {
 
 // ends reports whether the caller wants nothing after the event.
 func (c *Client) ends(e Event) bool {
-	return c.UntilEnd && c.Run != "" && (e.Name == "run_completed" || e.Name == "run_failed")
+	return c.UntilEnd && c.Run != "" && (e.Name == "run_completed" || e.Name == "run_failed" || e.Name == "run_cancelled")
 }
 
 func (c *Client) http() *http.Client {
@@ -151,7 +151,13 @@ func (c *Client) Answer(ctx context.Context, runID, questionID string, value any
 // Interrupt asks for a run to be interrupted. A run that is not going on is
 // ErrConflict.
 func (c *Client) Interrupt(ctx context.Context, runID, message string) error {
-	return c.post(ctx, runID, "interrupt", interruptBody{Message: message})
+	return c.post(ctx, runID, "interrupt", stopBody{Message: message})
+}
+
+// Cancel asks for a run to be ended for good, whether or not it is going on. A
+// run that has completed or failed is ErrConflict.
+func (c *Client) Cancel(ctx context.Context, runID, message string) error {
+	return c.post(ctx, runID, "cancel", stopBody{Message: message})
 }
 
 func (c *Client) post(ctx context.Context, runID, action string, body any) error {

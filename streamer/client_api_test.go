@@ -105,19 +105,25 @@ func (r *remembering) Interrupt(_ context.Context, runID, by, message string) er
 	return r.err
 }
 
+func (r *remembering) Cancel(_ context.Context, runID, by, message string) error {
+	r.said = append(r.said, fmt.Sprintf("cancel %s by %s: %s", runID, by, message))
+	return r.err
+}
+
 func (r *remembering) Answer(_ context.Context, runID, question string, value json.RawMessage) error {
 	r.said = append(r.said, fmt.Sprintf("answer %s %s %s", runID, question, value))
 	return r.err
 }
 
-func TestClientAnswersAndInterrupts(t *testing.T) {
+func TestClientAnswersInterruptsAndCancels(t *testing.T) {
 	control := new(remembering)
 	h, server := serve(t, nil, streamer.Options{Control: control})
 	newFeed("r", h.Publish).open()
 	c := &streamer.Client{URL: server.URL}
 	require.NoError(t, c.Answer(t.Context(), "r", "agent/refund?1", map[string]any{"ok": true}))
 	require.NoError(t, c.Interrupt(t.Context(), "r", "enough"))
-	assert.Equal(t, []string{`answer r agent/refund?1 {"ok":true}`, "interrupt r by dashboard: enough"}, control.said)
+	require.NoError(t, c.Cancel(t.Context(), "r", "for good"))
+	assert.Equal(t, []string{`answer r agent/refund?1 {"ok":true}`, "interrupt r by dashboard: enough", "cancel r by dashboard: for good"}, control.said)
 	control.err = fmt.Errorf("%w: it was answered before", streamer.ErrConflict)
 	err := c.Answer(t.Context(), "r", "agent/refund?1", 1)
 	require.ErrorIs(t, err, streamer.ErrConflict)

@@ -2,6 +2,7 @@ package streamer
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,21 +14,29 @@ import (
 
 func (h *Handler) can(scope *Scope) Permissions {
 	may := h.options.Control != nil && scope.Control
-	return Permissions{Interrupt: may, Answer: may}
+	return Permissions{Interrupt: may, Cancel: may, Answer: may}
 }
 
-// interruptBody is what is posted to interrupt a run.
-type interruptBody struct {
+// stopBody is what is posted to interrupt or cancel a run.
+type stopBody struct {
 	Message string `json:"message"`
 }
 
 func (h *Handler) serveInterrupt(w http.ResponseWriter, req *http.Request, scope *Scope) {
-	var body interruptBody
+	h.serveStop(w, req, scope, Control.Interrupt)
+}
+
+func (h *Handler) serveCancel(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	h.serveStop(w, req, scope, Control.Cancel)
+}
+
+func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Scope, stop func(c Control, ctx context.Context, runID, by, message string) error) {
+	var body stopBody
 	id, ok := h.admitControl(w, req, scope, &body)
 	if !ok {
 		return
 	}
-	err := h.options.Control.Interrupt(req.Context(), id, cmp.Or(scope.Principal, "dashboard"), body.Message)
+	err := stop(h.options.Control, req.Context(), id, cmp.Or(scope.Principal, "dashboard"), body.Message)
 	h.answerControl(w, err, "there is no run "+strconv.Quote(id))
 }
 

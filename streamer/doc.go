@@ -21,11 +21,12 @@
 //	GET  /api/runs/{run}                one run and its newest records
 //	GET  /health                        counters
 //	POST /api/runs/{run}/interrupt      with a Control and permission only
+//	POST /api/runs/{run}/cancel         likewise
 //	POST /api/runs/{run}/answer         likewise
 //
 // What is posted is JSON, and so is what comes back:
 //
-//	{"message": "why"}                              to interrupt
+//	{"message": "why"}                              to interrupt or cancel
 //	{"question": "agent/refund?1", "value": true}   to answer
 //
 // # Events

@@ -26,7 +26,7 @@ func parseFilter(kinds, statuses []string) (f filter, err error) {
 	for _, name := range words(statuses) {
 		var s core.Status
 		if s.UnmarshalText([]byte(name)) != nil {
-			return f, fmt.Errorf("status %q is not known: want one of %s", name, allowed(core.StatusStarted, core.StatusRecorded))
+			return f, fmt.Errorf("status %q is not known: want one of %s", name, allowed(core.StatusStarted, core.StatusCancelled))
 		}
 		f.statuses = append(f.statuses, s)
 	}

@@ -28,7 +28,7 @@ type Options struct {
 	// let everybody in: set Authorize there.
 	Authorize func(*http.Request) (Scope, error)
 
-	// Control lets those whose Scope allows it interrupt runs and answer
+	// Control lets those whose Scope allows it interrupt and cancel runs and answer
 	// questions. Without Authorize everybody on this machine may. If it is
 	// nil, nobody may.
 	Control Control
@@ -328,6 +328,7 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("GET /api/runs/{run}", h.admitted(h.serveRun))
 	mux.Handle("GET /health", h.admitted(h.serveHealth))
 	mux.Handle("POST /api/runs/{run}/interrupt", h.admitted(h.serveInterrupt))
+	mux.Handle("POST /api/runs/{run}/cancel", h.admitted(h.serveCancel))
 	mux.Handle("POST /api/runs/{run}/answer", h.admitted(h.serveAnswer))
 	mux.Handle("GET /{$}", h.admitted(h.servePage))
 	mux.Handle("GET /{asset}", h.admitted(h.serveAsset))

@@ -30,13 +30,21 @@ type Source interface {
 type RunInfo struct {
 	RunID       string    `json:"run_id"`
 	ParentID    string    `json:"parent_run_id,omitempty"` // the run that it was forked from
-	Status      string    `json:"status"`                  // running, paused, interrupted, completed or failed
+	Status      string    `json:"status"`                  // queued, running, paused, interrupted, completed, failed or cancelled
+	Stop        *Stop     `json:"stop,omitempty"`          // why it is interrupted or cancelled
 	Description string    `json:"description,omitempty"`
 	Pipeline    string    `json:"pipeline,omitempty"`
 	Tags        []string  `json:"tags,omitempty"`
 	Created     time.Time `json:"created_at"`
 	Updated     time.Time `json:"updated_at"`
 	LastSeq     uint64    `json:"last_seq"`
+}
+
+// A Stop says why a run does not go on.
+type Stop struct {
+	Reason  string `json:"reason"`            // such as user, shutdown or crash
+	By      string `json:"by,omitempty"`      // the person who asked for it; empty for Reprise itself
+	Message string `json:"message,omitempty"` // in their words
 }
 
 // redactedSource shows no text of a source as it is.
@@ -58,11 +66,20 @@ func (s redactedSource) Run(ctx context.Context, runID string) (RunInfo, error) 
 	return s.redacted(info), err
 }
 
-// redacted treats the description as the record does that begins the run.
+// redacted treats the description and the reason of a stop as the record does that begins the run.
 func (s redactedSource) redacted(info RunInfo) RunInfo {
-	rec := core.Record{Detail: &core.Detail{Message: info.Description}}.Redacted(s.redact)
-	info.Description = rec.Message()
+	info.Description = s.text(info.Description)
+	if info.Stop != nil {
+		stop := *info.Stop
+		stop.Message = s.text(stop.Message)
+		info.Stop = &stop
+	}
 	return info
+}
+
+func (s redactedSource) text(text string) string {
+	rec := core.Record{Detail: &core.Detail{Message: text}}.Redacted(s.redact)
+	return rec.Message()
 }
 
 func (s redactedSource) Records(ctx context.Context, runID string, after uint64) iter.Seq2[core.Record, error] {
@@ -76,7 +93,7 @@ func (s redactedSource) Records(ctx context.Context, runID string, after uint64)
 }
 
 // A Control does for the dashboard what changes a run. It is for many
-// goroutines. Both methods return ErrNotFound for a run or a question that
+// goroutines. The methods return ErrNotFound for a run or a question that
 // is not there, and ErrConflict for what cannot be done now and ErrInvalid for
 // an answer that no question could have, both wrapped with a text for the
 // person.
@@ -84,6 +101,9 @@ type Control interface {
 	// Interrupt asks the process that has the run open to stop it. By is the principal of
 	// the request's Scope, "dashboard" where that has none.
 	Interrupt(ctx context.Context, runID, by, message string) error
+
+	// Cancel ends the run for good, whether or not some process has it open.
+	Cancel(ctx context.Context, runID, by, message string) error
 
 	// Answer answers a question of the run. The value is JSON.
 	Answer(ctx context.Context, runID, questionID string, value json.RawMessage) error

@@ -19,6 +19,7 @@ const (
 	statusInterrupted = "interrupted"
 	statusCompleted   = "completed"
 	statusFailed      = "failed"
+	statusCancelled   = "cancelled"
 )
 
 // RunState is how a run stands after the record with number LastSeq.
@@ -159,6 +160,7 @@ func (v *view) run(r *core.Record) {
 	}
 	clear(v.active)
 	v.calls.Active, v.calls.Waiting = 0, 0
+	v.Stop = stopOf(r)
 	switch r.Status {
 	case core.StatusStarted:
 		v.Status, v.Pipeline = statusRunning, cmp.Or(r.Name, v.Pipeline)
@@ -171,7 +173,18 @@ func (v *view) run(r *core.Record) {
 		v.Status = statusPaused
 	case core.StatusInterrupted:
 		v.Status = statusInterrupted
+	case core.StatusCancelled:
+		v.Status, v.questions = statusCancelled, nil // nobody waits for an answer any more
 	}
+}
+
+// stopOf is why r stops its run, nil if it does not say so.
+func stopOf(r *core.Record) *Stop {
+	e := r.Interrupt()
+	if e == nil || r.Status == core.StatusAwaiting {
+		return nil
+	}
+	return &Stop{Reason: string(e.Reason), By: e.By, Message: e.Message}
 }
 
 func (v *view) call(r *core.Record) {

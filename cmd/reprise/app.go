@@ -61,8 +61,8 @@ func (a *app) root() *cobra.Command {
 		Use:   "reprise",
 		Short: "Look at stored runs and work on them",
 		Long: "Reprise works on the runs that a program has stored with filestore.New:\n" +
-			"it lists and shows them, answers their questions, interrupts, compares, forks,\n" +
-			"exports, imports, verifies, repairs and deletes them.",
+			"it lists and shows them, answers their questions, interrupts, cancels, compares,\n" +
+			"forks, exports, imports, verifies, repairs and deletes them.",
 		Example: "  reprise runs --status failed --since 24h\n" +
 			"  reprise show weather-42\n" +
 			"  reprise --dir /var/lib/agents verify",
@@ -91,7 +91,7 @@ func (a *app) root() *cobra.Command {
 	)
 	root.AddCommand(
 		a.runsCommand(), a.showCommand(), a.diffCommand(), a.exportCommand(), a.questionsCommand(), a.serveCommand(), a.watchCommand(),
-		a.answerCommand(), a.interruptCommand(), a.forkCommand(), a.importCommand(),
+		a.answerCommand(), a.interruptCommand(), a.cancelCommand(), a.forkCommand(), a.importCommand(),
 		a.verifyCommand(), a.repairCommand(), a.gcCommand(), a.deleteCommand(),
 	)
 	root.SetHelpCommand(helpCommand())

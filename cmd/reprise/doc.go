@@ -1,7 +1,7 @@
 // Command reprise looks at stored runs and works on them: it lists them, shows
 // them as they happened, compares, forks, exports, verifies, repairs and
-// deletes them, answers the questions that they wait for, and interrupts those
-// that run.
+// deletes them, answers the questions that they wait for, interrupts those that
+// run, and cancels any.
 //
 //	go install github.com/reprise-go/reprise/cmd/reprise@latest
 //	reprise --dir ./reprise-data runs

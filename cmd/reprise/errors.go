@@ -135,6 +135,10 @@ func kindOf(code int, err error) string {
 		return "damaged"
 	case errors.Is(err, snapshot.ErrFormat):
 		return "format"
+	case errors.Is(err, state.ErrEnded):
+		return "ended"
+	case errors.Is(err, state.ErrCancelled):
+		return "cancelled"
 	case errors.Is(err, state.ErrNotRunning):
 		return "not_running"
 	case errors.As(err, &lost):

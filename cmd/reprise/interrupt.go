@@ -27,12 +27,17 @@ func (a *app) interruptCommand() *cobra.Command {
 		},
 		ValidArgsFunction: a.completeRuns(1),
 	}
-	cmd.Flags().StringVar(&message, "message", "", "why, as a `text` for whoever looks at the run")
-	cmd.Flags().StringVar(&by, "by", a.user(), "`who` asks")
+	a.stopFlags(cmd, &by, &message)
+	return cmd
+}
+
+// stopFlags are those of commands that stop a run.
+func (a *app) stopFlags(cmd *cobra.Command, by, message *string) {
+	cmd.Flags().StringVar(message, "message", "", "why, as a `text` for people who look at the run")
+	cmd.Flags().StringVar(by, "by", a.user(), "`who` asks")
 	for _, name := range []string{"message", "by"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
-	return cmd
 }
 
 // user is who uses the command, as far as the environment tells.

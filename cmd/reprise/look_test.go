@@ -19,10 +19,11 @@ func TestRunsAreListedTheLastUpdatedFirst(t *testing.T) {
 	weather(t, dir, "first", true, snapshot.Metadata{Pipeline: "weather", Tags: []string{"a", "b"}})
 	weather(t, dir, "second", false, snapshot.Metadata{Tags: []string{"\x1b[31mred"}})
 	refund(t, dir, "third")
-	want := `RUN     STATUS     UPDATED               RECORDS  PIPELINE  TAGS         FORK OF
-third   paused     2026-01-31T08:00:00Z  5        -         -            -
-second  completed  2026-01-31T08:00:00Z  12       -         \x1b[31mred  -
-first   failed     2026-01-31T08:00:00Z  14       weather   a, b         -
+	call(t, dir, "cancel", "third", "--by", "ops", "--message", "not \x1b[31mnow").text(t)
+	want := `RUN     STATUS     UPDATED               RECORDS  PIPELINE  TAGS         FORK OF  STOPPED
+third   cancelled  2026-01-31T08:00:00Z  6        -         -            -        by ops: not \x1b[31mnow
+second  completed  2026-01-31T08:00:00Z  12       -         \x1b[31mred  -        -
+first   failed     2026-01-31T08:00:00Z  14       weather   a, b         -        -
 `
 	got := timeless(call(t, dir, "runs").text(t))
 	assert.Equal(t, want, got)
@@ -71,7 +72,7 @@ func TestFiltersThatCannotBeAreMisuse(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir)
 	call(t, dir, "runs", "--status", "done").failed(t, exitUsage,
-		`--status "done": want one of running, paused, interrupted, completed, failed`)
+		`--status "done": want one of queued, running, paused, interrupted, completed, failed, cancelled`)
 	for _, value := range []string{"yesterday", "-1h", "2026-13-01T00:00:00Z", "99999999999d", "d", "24"} {
 		call(t, dir, "runs", "--since="+value).failed(t, exitUsage,
 			`--since "`+value+`": want a time such as 2026-01-31T08:00:00Z, or how long ago, such as 90s, 24h or 7d`)

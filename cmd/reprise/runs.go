@@ -13,8 +13,8 @@ import (
 
 // statuses are those of a run.
 var statuses = [...]snapshot.Status{
-	snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
-	snapshot.StatusCompleted, snapshot.StatusFailed,
+	snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
+	snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
 }
 
 // statusUnreadable is that of a run that is damaged or of a newer version.
@@ -39,7 +39,8 @@ func (a *app) runsCommand() *cobra.Command {
 		Long: "List runs, the last updated first. Filters are combined: a run is listed if all\n" +
 			"of them pick it. A time is RFC 3339 (2026-01-31T08:00:00Z) or how long ago\n" +
 			"(90s, 24h, 7d). A run that is damaged, or of a newer version, is unreadable; then\n" +
-			"the command lists the others, and exits with 1.",
+			"the command lists the others, and exits with 1. STOPPED says who or what stopped a\n" +
+			"run that is interrupted or cancelled: a person, a shutdown, a crash.",
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
@@ -137,12 +138,12 @@ func (a *app) listed(infos []snapshot.Info) error {
 }
 
 func runRows(infos []snapshot.Info) [][]string {
-	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "PIPELINE", "TAGS", "FORK OF"}}
+	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "PIPELINE", "TAGS", "FORK OF", "STOPPED"}}
 	for i := range infos {
 		in := &infos[i]
 		rows = append(rows, []string{
 			in.RunID, string(in.Status), timeText(in.Updated), strconv.FormatUint(in.LastSeq, 10),
-			in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID,
+			in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID, in.Stop.String(),
 		})
 	}
 	return rows

@@ -49,7 +49,7 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.address, "addr", s.address, "the loopback `address` to listen on; port 0 takes a free one")
-	flags.BoolVar(&s.control, "control", false, "let the page interrupt runs and answer their questions")
+	flags.BoolVar(&s.control, "control", false, "let the page interrupt and cancel runs and answer their questions")
 	flags.StringVar(&s.proxied, "behind-proxy", "", "serve what a proxy on this machine forwards for this `host`, too: who may see it is for the proxy to know")
 	s.redact.flag(cmd)
 	flags.IntVar(&s.clients, "clients", s.clients, "how many pages and programs may watch at a time")

@@ -22,7 +22,7 @@ func noRun(runID, dir string) string {
 
 // everyCommand has a line for each command that takes a run, with %.
 var everyCommand = []string{
-	"show %", "diff % %", "export %", "questions %", "answer % q true", "interrupt %", "fork % agent new", "verify %", "repair %", "delete -y %",
+	"show %", "diff % %", "export %", "questions %", "answer % q true", "interrupt %", "cancel %", "fork % agent new", "verify %", "repair %", "delete -y %",
 }
 
 func TestEveryCommandSaysWhichRunsThereAre(t *testing.T) {
@@ -193,7 +193,7 @@ func TestShellsCompleteRunsAddressesAndQuestions(t *testing.T) {
 		{"fork oslo %", "agent|agent/look|agent/tell"},
 		{"fork oslo agent/t%", "agent/tell"},
 		{"answer refund-1 %", `refund?1` + "\t" + `refund \x1b[31mit\x1b[0m?`},
-		{"runs --status %", "running|paused|interrupted|completed|failed"},
+		{"runs --status %", "queued|running|paused|interrupted|completed|failed|cancelled"},
 		{"export oslo --format %", "jsonl|json|msgpack"},
 		{"--dir /nowhere show %", ""},
 		{"help re%", "repair\tMake a damaged run one that can be opened"},

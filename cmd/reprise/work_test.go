@@ -235,3 +235,26 @@ func TestAnswerAndInterruptReachARunThatIsOpen(t *testing.T) {
 	assert.True(t, approved)
 	assert.Equal(t, exitFailure, call(t, dir, "interrupt", "r7").code)
 }
+
+func TestCancelEndsARunForGood(t *testing.T) {
+	dir := t.TempDir()
+	refund(t, dir, "r7")
+	assert.Equal(t, "run r7 is cancelled (by ops: not\\x1b[31m now)\n", call(t, dir, "cancel", "r7", "--by", "ops", "--message", "not\x1b[31m now").text(t))
+	assert.JSONEq(t, `{"run_id": "r7", "status": "cancelled", "by": "reprise", "message": ""}`, call(t, dir, "cancel", "r7", "--json").text(t))
+	assert.Equal(t, exitFailure, call(t, dir, "answer", "r7", "refund?1", "true").code, "nobody waits for it any more")
+	_, err := state.Open(t.Context(), newStore(t, dir), "r7")
+	require.ErrorIs(t, err, state.ErrCancelled)
+	assert.Contains(t, call(t, dir, "show", "r7").text(t), "CANCELLED")
+
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	call(t, dir, "cancel", "oslo").failed(t, exitFailure, "cancel run oslo: it has ended: it is completed; what has ended cannot be cancelled")
+
+	st, err := state.Open(t.Context(), newStore(t, dir), "r8")
+	require.NoError(t, err)
+	ctx := st.Context(t.Context())
+	assert.Equal(t, "run r8 was told to stop, and is cancelled when the program that has it open closes it\n", call(t, dir, "cancel", "r8").text(t))
+	<-ctx.Done()
+	require.NoError(t, st.Close())
+	assert.Equal(t, state.StatusCancelled, st.Status())
+	assert.Regexp(t, `(?m)^r8 +cancelled .* by reprise$`, call(t, dir, "runs").text(t))
+}

@@ -100,8 +100,8 @@ func (s *Store) repair(r *reading, report *RepairReport) error {
 		info.Created = snapshot.Begun(report.RunID, &snapshot.OpenOptions{}).Created
 	}
 	report.IsWhole = err == nil && !r.unchecked && meta.LastSeq == report.Kept && meta.Status != snapshot.StatusRunning
-	if info.Status = snapshot.StatusInterrupted; report.IsWhole {
-		info.Status, info.Due = meta.Status, meta.Due
+	if info = snapshot.Crashed(info); report.IsWhole {
+		info.Status, info.Stop, info.Due = meta.Status, meta.Stop, meta.Due
 	}
 	info.Updated = snapshot.Later(info.Updated)
 	info.Generation = max(info.Generation, 1)

@@ -188,7 +188,7 @@ func (s *Store) open(ctx context.Context, runID string, o *snapshot.OpenOptions,
 		info = snapshot.Begun(runID, o)
 	}
 	if info.Status == snapshot.StatusRunning && r.found {
-		info.Status = snapshot.StatusInterrupted // nobody has it
+		info = snapshot.Crashed(info) // nobody has it
 	}
 	restored, now := snapshot.Opened(info, o)
 	j := &Journal{store: s, lock: l, torn: r.torn, info: now, restored: r.run}
@@ -241,7 +241,7 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 		// still says the same was it never closed.
 		again, err := s.read(ctx, runID)
 		if err == nil && again.found && again.run.Status == snapshot.StatusRunning && again.run.Generation == r.run.Generation {
-			r.run.Status = snapshot.StatusInterrupted
+			r.run.Info = snapshot.Crashed(r.run.Info)
 			return r.run, r.torn, nil
 		}
 	}

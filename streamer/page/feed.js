@@ -8,7 +8,7 @@ import { drain, get, probe, Refusal, timedOut } from "./request.js";
 
 const recordEvents = [
   "started", "completed", "failed", "retrying", "recovered", "interrupted", "awaiting", "recorded",
-  "run_started", "run_completed", "run_failed", "run_interrupted", "run_paused",
+  "run_started", "run_completed", "run_failed", "run_interrupted", "run_paused", "run_cancelled",
 ];
 
 const quiet = 20_000; // after so long without an event the server is asked whether it is well

@@ -4,6 +4,7 @@
 
 import * as address from "./address.js";
 import { parse } from "./clock.js";
+import { words } from "./format.js";
 
 // What take says of a record.
 export const taken = "taken";
@@ -77,7 +78,7 @@ export function take(run, record) {
   return taken;
 }
 
-const ends = { completed: "completed", failed: "failed", awaiting: "paused", interrupted: "interrupted" };
+const ends = { completed: "completed", failed: "failed", awaiting: "paused", interrupted: "interrupted", cancelled: "cancelled" };
 
 // ofRun: what calls were in the middle of is over when the run begins or ends.
 function ofRun(run, record) {
@@ -85,12 +86,17 @@ function ofRun(run, record) {
   run.active.clear();
   run.calls.active = run.calls.waiting = 0;
   run.unlisted = { active: 0, waiting: 0 };
+  delete run.stop;
   if (record.execution_status === "started") {
     run.status = "running";
     run.pipeline = record.name || run.pipeline;
     run.description = record.message || run.description;
   } else {
     run.status = ends[record.execution_status] ?? run.status;
+    if (run.status === "cancelled") run.questions = []; // nobody waits for an answer any more
+    if (run.status !== "paused" && record.reason && record.execution_status !== "failed") {
+      run.stop = { reason: record.reason, by: record.interrupted_by, message: record.message };
+    }
   }
 }
 
@@ -179,4 +185,14 @@ export function waiting(run) {
 // shown is the status that people are shown.
 export function shown(run) {
   return run.status === "running" && run.calls.waiting > 0 ? "waiting" : run.status;
+}
+
+// stopText says who or what stopped a run; nothing for one that goes on or has
+// its outcome.
+export function stopText({ status, stop }) {
+  if (status !== "interrupted" && status !== "cancelled") return "";
+  if (!stop || stop.reason === "crash") return "Interrupted by a crash: its process ended without closing it.";
+  const what = status === "cancelled" ? "Cancelled for good" : stop.reason === "shutdown" ? "Interrupted by a shutdown" : "Interrupted";
+  const text = what + (stop.by ? " by " + stop.by : "") + (stop.message ? ": " + stop.message : "");
+  return ["user", "cancel", "shutdown"].includes(stop.reason) ? text : `${text} (${words(stop.reason)})`;
 }

@@ -76,12 +76,15 @@ export const words = (name) => (name ?? "").replaceAll("_", " ");
 export const source = (name) => (name === "retry_after" ? "Retry-After" : name === "backoff" ? "backoff" : words(name));
 
 // The statuses of a run as they are shown; one that runs and waits for the
-// next attempt of a call is "waiting".
+// next attempt of a call is "waiting". The rare ones are shown where there are
+// any.
 export const statuses = {
+  queued: { text: "queued", icon: "paused", rare: true },
   running: { text: "running", icon: "running" },
   waiting: { text: "retrying", icon: "waiting" },
   paused: { text: "needs answer", icon: "question" },
   interrupted: { text: "interrupted", icon: "interrupted" },
+  cancelled: { text: "cancelled", icon: "interrupted", rare: true },
   failed: { text: "failed", icon: "failed" },
   completed: { text: "completed", icon: "completed" },
 };

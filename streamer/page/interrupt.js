@@ -1,4 +1,4 @@
-// Interrupting a run, after asking whether that is meant.
+// Stopping a run, for now or for good, after asking whether that is meant.
 
 import { setHidden, setText, byID } from "./dom.js";
 import { plural } from "./format.js";
@@ -9,10 +9,29 @@ const yes = byID("interrupt-yes");
 const message = byID("interrupt-message");
 const problem = byID("interrupt-error");
 let id = "";
+let action = "interrupt";
 
 export function openInterrupt(runID, active) {
+  open("interrupt", runID, {
+    title: "Interrupt this run?", yes: "Interrupt the run", no: "Let it run",
+    explain: `${plural(active, "call")} under way will stop without an outcome and go on when the run is resumed. What is finished stays finished.`,
+  });
+}
+
+export function openCancel(runID) {
+  open("cancel", runID, {
+    title: "Cancel this run for good?", yes: "Cancel the run", no: "Keep it",
+    explain: "it stops, and nothing can resume it afterwards. What is finished stays on record.",
+  });
+}
+
+function open(what, runID, texts) {
+  action = what;
   id = runID;
-  setText(byID("interrupt-explain"), `${runID}: ${plural(active, "call")} under way will stop without an outcome and go on when the run is resumed. What is finished stays finished.`);
+  setText(byID("interrupt-title"), texts.title);
+  setText(byID("interrupt-explain"), `${runID}: ${texts.explain}`);
+  setText(yes, texts.yes);
+  setText(byID("interrupt-no"), texts.no);
   message.value = "";
   yes.disabled = false;
   setHidden(problem, true);
@@ -24,7 +43,7 @@ async function send() {
   yes.disabled = true;
   setHidden(problem, true);
   try {
-    await post(runPath(id) + "/interrupt", { message: message.value });
+    await post(`${runPath(id)}/${action}`, { message: message.value });
     dialog.close();
   } catch (error) {
     yes.disabled = false;

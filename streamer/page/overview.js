@@ -104,7 +104,8 @@ export class Overview {
       sum.retries += run.calls.retries;
     }
     const tiles = [
-      ...Object.entries(statuses).map(([status, { text, icon }]) => ({ status, text, icon, value: count(counts[status]), some: counts[status] > 0 })),
+      ...Object.entries(statuses).map(([status, { text, icon, rare }]) => ({ status, text, icon, rare, value: count(counts[status]), some: counts[status] > 0 }))
+        .filter(({ status, rare, some }) => !rare || some || filter.statuses.has(status)),
       { text: "retries", value: atLeast(count(sum.retries), all) },
       { text: "tokens", value: atLeast(count(sum.tokens), all) },
       { text: "cost", value: atLeast(cost(sum.cost), all) },
@@ -254,7 +255,7 @@ function drawNow(node, run, now) {
   } else {
     const [question] = run.questions;
     if (question) setIcon(node.parts.icon, "question");
-    setText(node.parts.call, question ? question.message : "");
+    setText(node.parts.call, question ? question.message : fold.stopText(run));
     setText(node.parts.attempt, "");
     setText(node.parts.nowMore, question && run.questions.length > 1 ? `and ${plural(run.questions.length - 1, "more question")}` : "");
   }

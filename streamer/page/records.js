@@ -104,6 +104,7 @@ function sayOf(r) {
     case "recovered":
       return ["answered from what was recorded"];
     case "interrupted":
+    case "cancelled":
       return [r.original_error ?? ""];
   }
   return [r.message ?? ""];

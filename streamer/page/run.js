@@ -7,7 +7,7 @@ import * as detail from "./detail.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
 import { age, clockTime, cost, count, duration, fullTime, plural, statuses, words } from "./format.js";
-import { openInterrupt } from "./interrupt.js";
+import { openCancel, openInterrupt } from "./interrupt.js";
 import { Producing } from "./producing.js";
 import * as questions from "./questions.js";
 import { recordKinds, Records } from "./records.js";
@@ -27,7 +27,7 @@ export class RunView {
   #records;
   #producing;
   #timeline;
-  #can = { interrupt: false, answer: false };
+  #can = { interrupt: false, cancel: false, answer: false };
   #omitted = 0;
   #feed;
   #changed;
@@ -63,6 +63,7 @@ export class RunView {
     drawSegments(byID("range"), ranges, "range");
     drawSegments(byID("record-kinds"), { ...recordKinds }, "records");
     byID("interrupt").onclick = () => this.interrupt();
+    byID("cancel").onclick = () => this.cancel();
     this.#feed.start();
   }
 
@@ -73,7 +74,7 @@ export class RunView {
     for (const id of ["record-rows", "run-facts", "producing-rows"]) list(byID(id), []);
     questions.drop(byID("run-questions"));
     for (const id of ["run-status", "run-description"]) byID(id).replaceChildren();
-    for (const id of ["run-questions", "run-banner", "producing", "interrupt", "records-more"]) setHidden(byID(id), true);
+    for (const id of ["run-questions", "run-banner", "producing", "interrupt", "cancel", "records-more"]) setHidden(byID(id), true);
     setClass(byID("run-status"), "chip");
     setText(byID("records-total"), "0");
   }
@@ -88,6 +89,14 @@ export class RunView {
 
   interrupt() {
     if (this.canInterrupt) openInterrupt(this.#id, this.#run.calls.active);
+  }
+
+  get canCancel() {
+    return this.#can.cancel && this.#run && !["completed", "failed", "cancelled"].includes(this.#run.status);
+  }
+
+  cancel() {
+    if (this.canCancel) openCancel(this.#id);
   }
 
   #load(body) {
@@ -166,6 +175,7 @@ export class RunView {
     setIcon(chip.firstChild, statuses[status]?.icon ?? "run");
     setText(chip.lastChild, statuses[status]?.text ?? run.status);
     setHidden(byID("interrupt"), !this.canInterrupt);
+    setHidden(byID("cancel"), !this.canCancel);
     setText(byID("run-description"), run.description ?? "");
     setAttribute(byID("run-description"), "title", run.description); // which is cut after three lines
     const since = parse(run.created_at);
@@ -193,13 +203,8 @@ export class RunView {
   #drawBanner(run) {
     const banner = byID("run-banner");
     const last = this.#tree.openings.at(-1);
-    let text = "";
-    if (run.status === "interrupted") {
-      text = last?.outcome === "interrupted"
-        ? ["Interrupted", last.by && "by " + last.by, last.message && ": " + last.message].filter(Boolean).join(" ").replace(" :", ":")
-        : "Interrupted: its process ended without a word.";
-      if (last?.reason && last.reason !== "user") text += ` (${words(last.reason)})`;
-    } else if (run.status === "failed") {
+    let text = fold.stopText(run);
+    if (run.status === "failed") {
       const { error, errorClass, reason } = last?.error ? last : { error: run.last_error?.original_error, errorClass: run.last_error?.error_class };
       if (error) text = `Failed (${[...new Set([words(errorClass), words(reason)])].filter(Boolean).join(", ")}): ${error}`;
     }

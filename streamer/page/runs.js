@@ -10,7 +10,7 @@ const mostHeld = 1000; // records that wait until their run is known
 export class Runs {
   all = new Map(); // by run ID
   more = false; // the server has older ones
-  can = { interrupt: false, answer: false };
+  can = { interrupt: false, cancel: false, answer: false };
   rest = {}; // how many runs there are of each status that are not in all
   #changed;
   #asked = new Set(); // IDs of runs whose figures were asked for

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// Control answers questions of runs in a store and interrupts those that some
-// process has open there. It implements [streamer.Control].
+// Control answers questions of runs in a store, interrupts those that some
+// process has open there, and cancels any. It implements [streamer.Control].
 type Control struct{ store snapshot.Store }
 
 // NewControl returns the control over the runs of a store.
@@ -25,6 +25,11 @@ var _ streamer.Control = (*Control)(nil)
 // Interrupt implements [streamer.Control].
 func (c *Control) Interrupt(ctx context.Context, runID, by, message string) error {
 	return controlled(state.Interrupt(ctx, c.store, runID, by, message))
+}
+
+// Cancel implements [streamer.Control].
+func (c *Control) Cancel(ctx context.Context, runID, by, message string) error {
+	return controlled(state.Cancel(ctx, c.store, runID, by, message))
 }
 
 // Answer implements [streamer.Control].
@@ -44,7 +49,7 @@ func controlled(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound), errors.Is(err, state.ErrNotAsked):
 		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)
-	case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrNotRunning), errors.Is(err, snapshot.ErrLocked), errors.Is(err, core.ErrUnfit):
+	case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrNotRunning), errors.Is(err, state.ErrEnded), errors.Is(err, state.ErrCancelled), errors.Is(err, snapshot.ErrLocked), errors.Is(err, core.ErrUnfit):
 		return fmt.Errorf("%w: %s", streamer.ErrConflict, strings.TrimPrefix(err.Error(), "state: "))
 	}
 	return err

@@ -60,10 +60,18 @@ func (s *Runs) Records(ctx context.Context, runID string, after uint64) iter.Seq
 
 func infoOf(i *snapshot.Info) streamer.RunInfo {
 	return streamer.RunInfo{
-		RunID: i.RunID, ParentID: i.ParentID, Status: string(i.Status),
+		RunID: i.RunID, ParentID: i.ParentID, Status: string(i.Status), Stop: stopOf(i.Stop),
 		Description: i.Metadata.Description, Pipeline: i.Metadata.Pipeline, Tags: i.Metadata.Tags,
 		Created: i.Created, Updated: i.Updated, LastSeq: i.LastSeq,
 	}
+}
+
+// stopOf is nil where nothing is known.
+func stopOf(s snapshot.Stop) *streamer.Stop {
+	if s == (snapshot.Stop{}) {
+		return nil
+	}
+	return &streamer.Stop{Reason: string(s.Reason), By: s.By, Message: s.Message}
 }
 
 // known makes the errors of a store those of a source.

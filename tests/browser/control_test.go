@@ -82,6 +82,32 @@ func TestARunIsInterruptedFromThePage(t *testing.T) {
 	assert.Equal(t, "interrupt trip-1: wrong city", c.requests()[1])
 }
 
+func TestARunIsCancelledFromThePage(t *testing.T) {
+	c := new(control)
+	s := newSite(t, nil, streamer.Options{Control: c}, nil)
+	st := begin(t, s.dash, "trip-1")
+	busy(t, st, "book")
+	c.cancel = func(_, message string) {
+		st.Cancel("ops", message)
+		go st.Close()
+	}
+	p := open(t, s.url()+"#run=trip-1")
+	p.wait(`document.querySelector("[data-call]")`)
+	p.click("#cancel")
+	p.waitText("#interrupt-title", "Cancel this run for good?")
+	assert.Empty(t, c.requests(), "it asks first")
+	p.keys("wrong city")
+	p.click("#interrupt-yes")
+	p.waitText("#run-status", "cancelled")
+	p.waitText("#run-banner", "Cancelled for good by ops: wrong city")
+	p.wait(`!document.querySelector("#interrupt-dialog").open && document.querySelector("#cancel").hidden && document.querySelector("#interrupt").hidden`)
+	assert.Equal(t, []string{"cancel trip-1: wrong city"}, c.requests())
+	p.load(s.url())
+	p.waitText(`[data-run="trip-1"] .chip`, "cancelled")
+	p.waitText(`[data-run="trip-1"] .now`, "Cancelled for good by ops: wrong city")
+	p.waitText(`[data-status="cancelled"].tile b`, "1")
+}
+
 func TestWithoutPermissionThePageOffersNothing(t *testing.T) {
 	s := newSite(t, nil, streamer.Options{}, nil)
 	asking(t, begin(t, s.dash, "ticket-1"), "Refund?")
@@ -91,7 +117,7 @@ func TestWithoutPermissionThePageOffersNothing(t *testing.T) {
 	assert.Zero(t, p.count(".question button"))
 	p.load(s.url() + "#run=trip-1")
 	p.wait(`document.querySelector("[data-call]")`)
-	assert.True(t, eval[bool](p, `document.querySelector("#interrupt").hidden`))
+	assert.True(t, eval[bool](p, `document.querySelector("#interrupt").hidden && document.querySelector("#cancel").hidden`))
 	p.keys("i")
 	assert.False(t, eval[bool](p, `document.querySelector("#interrupt-dialog").open`))
 }

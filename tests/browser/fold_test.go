@@ -30,7 +30,7 @@ const foldRecords = `(async () => {
 	let last = first.cursor;
 	const holes = [];
 	for (const name of ["started", "completed", "failed", "retrying", "interrupted", "awaiting", "recorded",
-		"run_started", "run_completed", "run_failed", "run_interrupted", "run_paused"]) {
+		"run_started", "run_completed", "run_failed", "run_interrupted", "run_paused", "run_cancelled"]) {
 		source.addEventListener(name, (event) => {
 			last = event.lastEventId;
 			const record = JSON.parse(event.data);
@@ -49,6 +49,7 @@ const foldRecords = `(async () => {
 		current: current && [current.address, current.execution_status, current.retry_attempt],
 		waiting: waiting.map((c) => [c.address, c.retry_attempt, c.max_attempts, c.error_class, c.delay_source, c.next_attempt_at]),
 		error: run.last_error && [run.last_error.address, run.last_error.error_class, run.last_error.retry_attempt, run.last_error.will_retry],
+		stop: run.stop && [run.stop.reason, run.stop.by, run.stop.message].map((text) => text ?? ""),
 		questions: (run.questions ?? []).map((q) => [q.id, q.message]),
 	});
 	const number = (cursor) => Number(cursor.split("-")[1]);
@@ -120,6 +121,10 @@ func (c *crowd) begin(t *testing.T, publisher state.Publisher, n int) {
 		c.count++
 		st := begin(t, publisher, fmt.Sprintf("run-%d", c.count))
 		background(t, func() {
+			if c.roll(4) == 0 { // somebody stops it, for now or for good
+				reason := []core.InterruptReason{core.InterruptUser, core.InterruptCancel}[c.roll(2)]
+				defer time.AfterFunc(time.Duration(c.roll(20))*time.Millisecond, func() { st.Interrupt(reason, "ops", "enough") }).Stop()
+			}
 			_, _ = agent.Call(st.Context(t.Context()), City{"Oslo"})
 			_ = st.Close()
 		})

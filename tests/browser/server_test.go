@@ -74,6 +74,7 @@ type control struct {
 	err       error
 	asked     []string
 	interrupt func(runID, message string) // does what is asked, if it is set
+	cancel    func(runID, message string)
 	answer    func(runID, question string, value json.RawMessage)
 }
 
@@ -83,6 +84,16 @@ func (c *control) Interrupt(_ context.Context, runID, _, message string) error {
 	c.asked = append(c.asked, "interrupt "+runID+": "+message)
 	if c.err == nil && c.interrupt != nil {
 		c.interrupt(runID, message)
+	}
+	return c.err
+}
+
+func (c *control) Cancel(_ context.Context, runID, _, message string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked = append(c.asked, "cancel "+runID+": "+message)
+	if c.err == nil && c.cancel != nil {
+		c.cancel(runID, message)
 	}
 	return c.err
 }

@@ -324,6 +324,45 @@ func TestProcessIsInterruptedInTheMiddleOfAWait(t *testing.T) {
 	require.ErrorIs(t, state.Interrupt(t.Context(), o.store, runID, "ops", "deploy"), state.ErrNotRunning)
 }
 
+func TestProcessIsCancelledInTheMiddleOfAWait(t *testing.T) {
+	o := startOwner(t)
+	require.NoError(t, state.Cancel(t.Context(), o.store, runID, "ops", "for good"))
+	require.True(t, o.lines.Scan(), o.stderr)
+	assert.Equal(t, "interrupted (cancel) by ops: for good", o.lines.Text())
+	_, _ = io.Copy(io.Discard, o.out)
+	require.NoError(t, o.Wait(), o.stderr)
+	found := loadRun(t, o.store, runID)
+	assert.Equal(t, snapshot.StatusCancelled, found.Status)
+	assert.Equal(t, snapshot.Stop{Reason: core.InterruptCancel, By: "ops", Message: "for good"}, found.Stop)
+	_, err := state.Open(t.Context(), o.store, runID)
+	require.ErrorIs(t, err, state.ErrCancelled)
+}
+
+// TestAKilledProcessLeavesARunInterruptedByACrash, which can still be cancelled.
+func TestAKilledProcessLeavesARunInterruptedByACrash(t *testing.T) {
+	o := startOwner(t)
+	require.NoError(t, o.Process.Kill())
+	_, _ = io.Copy(io.Discard, o.out)
+	require.Error(t, o.Wait())
+	stopped := func() snapshot.Info {
+		info, err := o.store.Info(t.Context(), runID)
+		require.NoError(t, err)
+		page, err := o.store.List(t.Context(), snapshot.Filter{})
+		require.NoError(t, err)
+		require.Len(t, page.Runs, 1)
+		assert.Equal(t, info.Stop, page.Runs[0].Stop)
+		assert.Equal(t, info.Status, page.Runs[0].Status)
+		return info
+	}
+	info := stopped()
+	assert.Equal(t, snapshot.StatusInterrupted, info.Status)
+	assert.Equal(t, snapshot.Stop{Reason: core.InterruptCrash}, info.Stop)
+	require.NoError(t, state.Cancel(t.Context(), o.store, runID, "ops", ""))
+	info = stopped()
+	assert.Equal(t, snapshot.StatusCancelled, info.Status)
+	assert.Equal(t, "by ops", info.Stop.String())
+}
+
 func TestAwaitAnswersNoticesThatTheOwnerWasKilled(t *testing.T) {
 	o := startOwner(t)
 	returned := make(chan error, 1)

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+func (a *app) cancelCommand() *cobra.Command {
+	var message, by string
+	cmd := &cobra.Command{
+		Use:     "cancel RUN",
+		GroupID: groupWork,
+		Short:   "End a run for good",
+		Long: "End a run for good, whether it is queued, paused, interrupted, or open in a program:\n" +
+			"that program stops it as for interrupt. Nothing resumes the run afterwards. What was\n" +
+			"recorded stays; a run that has completed or failed stays as it is, and the command\n" +
+			"fails.",
+		Example: "  reprise cancel refund-7\n" +
+			"  reprise cancel refund-7 --message 'the customer has changed her mind'",
+		Args: exactly("RUN"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.cancel(cmd.Context(), args[0], by, message)
+		},
+		ValidArgsFunction: a.completeRuns(1),
+	}
+	a.stopFlags(cmd, &by, &message)
+	return cmd
+}
+
+func (a *app) cancel(ctx context.Context, runID, by, message string) error {
+	if err := checkRunID(runID); err != nil {
+		return err
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	err = state.Cancel(ctx, store, runID, by, message)
+	switch {
+	case errors.Is(err, state.ErrEnded):
+		return fmt.Errorf("%w; what has ended cannot be cancelled", err)
+	case err != nil:
+		return a.explain(runID, err)
+	}
+	found, err := store.Info(ctx, runID)
+	if err != nil {
+		return a.explain(runID, err)
+	}
+	if a.json {
+		return a.writeJSON(map[string]string{"run_id": runID, "status": string(found.Status), "by": by, "message": message})
+	}
+	if found.Status == snapshot.StatusCancelled {
+		a.printf("run %s is cancelled (%s)\n", runID, printable(found.Stop.String()))
+	} else {
+		a.printf("run %s was told to stop, and is cancelled when the program that has it open closes it\n", runID)
+	}
+	return nil
+}

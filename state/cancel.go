@@ -1,0 +1,188 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// What cancelling a run, and going on with one that was cancelled, return, found
+// by errors.Is.
+var (
+	// ErrCancelled is found in the error of what would go on with a run that was
+	// cancelled. errors.As finds the *[CancelledError].
+	ErrCancelled = errors.New("state: the run was cancelled")
+
+	// ErrEnded is found in the error of cancelling a run that has completed or
+	// failed.
+	ErrEnded = errors.New("it has ended")
+)
+
+// A CancelledError is a run that was cancelled. It is [ErrCancelled].
+type CancelledError struct {
+	RunID   string
+	By      string // who cancelled it; empty if nobody said
+	Message string // why; empty if nobody said
+}
+
+// Error is a line such as `run r was cancelled by ops: wrong customer`.
+func (e *CancelledError) Error() string {
+	text := "run " + e.RunID + " was cancelled"
+	if e.By != "" {
+		text += " by " + e.By
+	}
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	return text
+}
+
+// Unwrap returns ErrCancelled.
+func (e *CancelledError) Unwrap() error { return ErrCancelled }
+
+func cancelledError(found *snapshot.Info) error {
+	return &CancelledError{RunID: found.RunID, By: found.Stop.By, Message: found.Stop.Message}
+}
+
+// Cancel ends the run for good. It interrupts the run as
+// [ExecutionState.Interrupt] does, with the reason [core.InterruptCancel], also
+// where it was interrupted before; at Close its status is cancelled, and [Open]
+// refuses it from then on. What was recorded stays. It reports whether it was
+// the first to cancel the run, and came before Close.
+func (st *ExecutionState) Cancel(by, message string) bool {
+	return st.Interrupt(core.InterruptCancel, by, message)
+}
+
+// Cancel ends a stored run for good, from any process: its status is cancelled,
+// and [Open] refuses it with [ErrCancelled] from then on. By says who asks, and
+// message why. A process that has the run open stops it as it would by
+// [Interrupt], and the run is cancelled when that process closes it, or its next
+// opening is refused. Cancel returns when the request is durable. Cancelling
+// twice is fine, and the first counts.
+//
+// A run that has completed or failed is [ErrEnded] with its status, and stays as
+// it is.
+func Cancel(ctx context.Context, store snapshot.Store, runID, by, message string) error {
+	if err := cancel(ctx, store, runID, by, message); err != nil {
+		return fmt.Errorf("state: cancel run %s: %w", runID, err)
+	}
+	return nil
+}
+
+func cancel(ctx context.Context, store snapshot.Store, runID, by, message string) error {
+	found, err := store.Info(ctx, runID)
+	if err != nil {
+		return err
+	}
+	if found.Status == StatusCancelled {
+		return nil
+	}
+	if err := mayCancel(&found); err != nil {
+		return err
+	}
+	e := &core.InterruptedError{Reason: core.InterruptCancel, Message: message, By: by}
+	m := snapshot.Message{Record: core.Record{Time: now(), Kind: core.KindRun, Status: core.StatusCancelled, Err: e}}
+	if err := store.Post(ctx, runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
+		return err
+	}
+	return settleCancel(ctx, store, runID)
+}
+
+// mayCancel refuses a run that has its outcome.
+func mayCancel(found *snapshot.Info) error {
+	if found.Status == StatusCompleted || found.Status == StatusFailed {
+		return fmt.Errorf("%w: it is %s", ErrEnded, found.Status)
+	}
+	return nil
+}
+
+// settleCancel makes a run cancelled for which a cancel was posted, if nobody has
+// it open. Otherwise its owner does: when it reads its inbox, or after it has
+// closed the run.
+func settleCancel(ctx context.Context, store snapshot.Store, runID string) error {
+	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{})
+	if errors.Is(err, snapshot.ErrLocked) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	found := journal.Restored()
+	err = refuseCancelled(ctx, store, journal)
+	var cancelled *CancelledError
+	switch {
+	case errors.As(err, &cancelled):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.Join(mayCancel(&found.Info), giveBack(ctx, journal)) // its outcome came before
+}
+
+// refuseCancelled closes the journal of a run that is cancelled, or for which a
+// cancel waits, and returns the *CancelledError. One that came too late, after
+// the outcome of the run, is removed.
+func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Journal) error {
+	found := journal.Restored()
+	waiting, err := store.Messages(ctx, found.RunID)
+	if err != nil {
+		waiting = nil // the run goes on without its inbox, and reads it later
+	}
+	var cancel *snapshot.Message
+	for i := range waiting {
+		if waiting[i].IsCancel() {
+			cancel = &waiting[i]
+		}
+	}
+	switch {
+	case found.Status == StatusCancelled:
+		err = errors.Join(cancelledError(&found.Info), giveBack(ctx, journal))
+	case cancel == nil:
+		return nil
+	case mayCancel(&found.Info) == nil:
+		if err := endCancelled(ctx, journal, cancel); err != nil {
+			return err
+		}
+		stop := snapshot.StopOf(cancel.Record.Interrupt())
+		err = &CancelledError{RunID: found.RunID, By: stop.By, Message: stop.Message}
+	}
+	if cancel != nil {
+		err = errors.Join(err, store.Remove(ctx, found.RunID, cancel.ID()))
+	}
+	return err
+}
+
+// endCancelled records that the run was cancelled, and closes it.
+func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Message) error {
+	found := journal.Restored()
+	rec := m.Record
+	rec.RunID, rec.Seq, rec.Generation = found.RunID, uint64(found.Len())+1, found.Generation
+	rec.Name = found.Metadata.Pipeline
+	if err := journal.Append(rec); err != nil {
+		return errors.Join(err, giveBack(ctx, journal))
+	}
+	return journal.Close(ctx, snapshot.End{Status: StatusCancelled, Stop: snapshot.StopOf(rec.Interrupt())})
+}
+
+// settleCancel acts on a cancel that came too late for the inbox of the run,
+// which has been closed with this status. What goes wrong leaves the cancel
+// where it is, for the next opening.
+func (r *run) settleCancel(status Status) {
+	ctx := context.Background()
+	waiting, err := r.stored.Messages(ctx, r.settings.RunID)
+	if err != nil {
+		return
+	}
+	for i := range waiting {
+		if !waiting[i].IsCancel() {
+			continue
+		}
+		if status == StatusCancelled {
+			_ = r.stored.Remove(ctx, r.settings.RunID, waiting[i].ID())
+		} else {
+			_ = settleCancel(ctx, r.stored, r.settings.RunID)
+		}
+	}
+}

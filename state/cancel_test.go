@@ -1,0 +1,224 @@
+package state_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+func cancelRun(t testing.TB, s snapshot.Store) error {
+	t.Helper()
+	return state.Cancel(t.Context(), s, askedRun, "ops", "wrong customer")
+}
+
+// assertCancelled checks that the run is cancelled by ops, that nothing goes on
+// with it, and that nobody waits for it.
+func assertCancelled(t testing.TB, s snapshot.Store) {
+	t.Helper()
+	page, err := s.List(t.Context(), snapshot.Filter{Status: []snapshot.Status{state.StatusCancelled}})
+	require.NoError(t, err)
+	require.Len(t, page.Runs, 1)
+	info, err := s.Info(t.Context(), askedRun)
+	require.NoError(t, err)
+	for _, got := range []snapshot.Info{page.Runs[0], info} {
+		assert.Equal(t, state.StatusCancelled, got.Status)
+		assert.Equal(t, snapshot.Stop{Reason: core.InterruptCancel, By: "ops", Message: "wrong customer"}, got.Stop)
+	}
+	found := loadRun(t, s, askedRun)
+	last := found.Records[len(found.Records)-1]
+	assert.Equal(t, core.StatusCancelled, last.Status)
+	assert.EqualError(t, last.Err, "interrupted (cancel) by ops: wrong customer")
+	messages, err := s.Messages(t.Context(), askedRun)
+	require.NoError(t, err)
+	assert.Empty(t, messages)
+
+	const why = "run run-1 was cancelled by ops: wrong customer"
+	for range 2 {
+		_, err = state.Open(t.Context(), s, askedRun)
+		require.ErrorIs(t, err, state.ErrCancelled)
+		require.EqualError(t, err, "state: open run run-1: "+why)
+	}
+	_, err = state.Result[string](t.Context(), s, askedRun)
+	require.ErrorIs(t, err, state.ErrCancelled)
+	require.EqualError(t, err, "state: result: "+why)
+	require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, question, "yes"), state.ErrCancelled)
+	open, err := state.Questions(t.Context(), s, askedRun)
+	require.NoError(t, err)
+	assert.Empty(t, open)
+	require.ErrorIs(t, state.AwaitAnswers(t.Context(), s, askedRun), state.ErrCancelled)
+	require.ErrorIs(t, state.Interrupt(t.Context(), s, askedRun, "", ""), state.ErrNotRunning)
+	require.NoError(t, state.Cancel(t.Context(), s, askedRun, "dev", "again"), "the first counts")
+	assert.Equal(t, found.Records, loadRun(t, s, askedRun).Records, "nothing is added")
+	info, err = s.Info(t.Context(), askedRun)
+	require.NoError(t, err)
+	assert.Equal(t, "ops", info.Stop.By)
+}
+
+func TestCancelEndsARunThatNobodyHasOpen(t *testing.T) {
+	created := func(t *testing.T, status snapshot.Status) snapshot.Store {
+		s := snapshot.NewMemoryStore()
+		run, err := snapshot.NewRun(snapshot.Info{RunID: askedRun, Status: status}, nil)
+		require.NoError(t, err)
+		_, err = s.Create(t.Context(), run)
+		require.NoError(t, err)
+		return s
+	}
+	for name, before := range map[string]func(t *testing.T) snapshot.Store{
+		"paused": func(t *testing.T) snapshot.Store { return paused(t) },
+		"interrupted": func(t *testing.T) snapshot.Store {
+			s := snapshot.NewMemoryStore()
+			st := openRun(t, s)
+			st.Interrupt(core.InterruptUser, "dev", "")
+			require.NoError(t, st.Close())
+			return s
+		},
+		"queued":          func(t *testing.T) snapshot.Store { return created(t, state.StatusQueued) },
+		"left by a crash": func(t *testing.T) snapshot.Store { return created(t, state.StatusRunning) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := before(t)
+			require.NoError(t, cancelRun(t, s))
+			assertCancelled(t, s)
+		})
+	}
+}
+
+func TestCancelStopsARunThatSomebodyHasOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot.NewMemoryStore()
+		st := openRun(t, s)
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			_, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "slow", once, testkit.Listening(time.Hour)))
+			assert.EqualError(t, err, "interrupted (cancel) by ops: wrong customer")
+			assert.NoError(t, st.Close())
+		})
+		synctest.Wait()
+		require.NoError(t, cancelRun(t, s))
+		wait.Wait()
+		assert.Equal(t, state.StatusCancelled, st.Status())
+		assertCancelled(t, s)
+	})
+}
+
+// TestCancelComesAfterTheInboxWasReadLast: the owner looks once more after it has
+// closed the run.
+func TestCancelComesAfterTheInboxWasReadLast(t *testing.T) {
+	s := &cancelAtClose{MemoryStore: snapshot.NewMemoryStore(), t: t}
+	_, err := resume(t, s)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	assertCancelled(t, s.MemoryStore)
+}
+
+// cancelAtClose cancels its run when the journal is about to be closed.
+type cancelAtClose struct {
+	*snapshot.MemoryStore
+	t    testing.TB
+	done bool
+}
+
+func (s *cancelAtClose) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.MemoryStore.Open(ctx, runID, o)
+	return closing{j, s}, err
+}
+
+type closing struct {
+	snapshot.Journal
+	store *cancelAtClose
+}
+
+func (j closing) Close(ctx context.Context, end snapshot.End) error {
+	if !j.store.done {
+		j.store.done = true
+		require.NoError(j.store.t, cancelRun(j.store.t, j.store.MemoryStore))
+	}
+	return j.Journal.Close(ctx, end)
+}
+
+func TestCancelThatACrashLeftWaitingRefusesTheNextOpening(t *testing.T) {
+	s := paused(t)
+	owner, err := s.Open(t.Context(), askedRun, snapshot.OpenOptions{})
+	require.NoError(t, err)
+	require.NoError(t, cancelRun(t, s))
+	require.NoError(t, owner.Close(t.Context(), snapshot.End{Status: state.StatusInterrupted})) // without a look at the inbox
+	_, err = state.Open(t.Context(), s, askedRun)
+	require.ErrorIs(t, err, state.ErrCancelled)
+	assertCancelled(t, s)
+}
+
+func TestCancelOfARunThatHasEndedIsRefused(t *testing.T) {
+	for _, status := range []snapshot.Status{state.StatusCompleted, state.StatusFailed} {
+		s := snapshot.NewMemoryStore()
+		run, err := snapshot.NewRun(snapshot.Info{RunID: askedRun, Status: status}, nil)
+		require.NoError(t, err)
+		_, err = s.Create(t.Context(), run)
+		require.NoError(t, err)
+		err = cancelRun(t, s)
+		require.ErrorIs(t, err, state.ErrEnded)
+		require.EqualError(t, err, "state: cancel run run-1: it has ended: it is "+string(status))
+		info, err := s.Info(t.Context(), askedRun)
+		require.NoError(t, err)
+		assert.Equal(t, status, info.Status)
+		messages, err := s.Messages(t.Context(), askedRun)
+		require.NoError(t, err)
+		assert.Empty(t, messages)
+	}
+	require.ErrorIs(t, cancelRun(t, snapshot.NewMemoryStore()), snapshot.ErrNotFound)
+}
+
+func TestCancelInTheProcessEndsTheRun(t *testing.T) {
+	st := state.New()
+	require.True(t, st.Interrupt(core.InterruptUser, "dev", "wait"))
+	require.True(t, st.Cancel("ops", "wrong customer"), "also a run that is interrupted")
+	assert.False(t, st.Cancel("dev", ""), "the first counts")
+	assert.False(t, st.Interrupt(core.InterruptUser, "dev", "wait"))
+	require.NoError(t, st.Close())
+	assert.Equal(t, state.StatusCancelled, st.Status())
+	told(t, st, "run started", "run cancelled")
+
+	s := snapshot.NewMemoryStore()
+	st = openRun(t, s)
+	require.True(t, st.Cancel("ops", "wrong customer"))
+	require.NoError(t, st.Close())
+	assertCancelled(t, s)
+}
+
+func TestAnInterruptedRunSaysWhoStoppedIt(t *testing.T) {
+	stops := func(t *testing.T, stop func(t *testing.T, st *state.ExecutionState)) snapshot.Stop {
+		s := snapshot.NewMemoryStore()
+		st := openRun(t, s)
+		stop(t, st)
+		require.NoError(t, st.Close())
+		for range 2 { // an opening in which nothing is called changes nothing
+			info, err := s.Info(t.Context(), askedRun)
+			require.NoError(t, err)
+			page, err := s.List(t.Context(), snapshot.Filter{})
+			require.NoError(t, err)
+			assert.Equal(t, info.Stop, page.Runs[0].Stop)
+			assert.Equal(t, state.StatusInterrupted, info.Status)
+			require.NoError(t, openRun(t, s).Close())
+		}
+		info, err := s.Info(t.Context(), askedRun)
+		require.NoError(t, err)
+		return info.Stop
+	}
+	assert.Equal(t, snapshot.Stop{Reason: core.InterruptUser, By: "ops", Message: "deploy"}, stops(t, func(t *testing.T, st *state.ExecutionState) {
+		st.Interrupt(core.InterruptUser, "ops", "deploy")
+	}))
+	assert.Equal(t, snapshot.Stop{Reason: core.InterruptContext}, stops(t, func(t *testing.T, st *state.ExecutionState) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", once, testkit.Listening(time.Hour)))
+		require.ErrorIs(t, err, core.ErrInterrupted)
+	}))
+}
