@@ -21,8 +21,9 @@ type Identifier interface{ Identity() any }
 // program of before, or a mended one, it goes on. It is [ErrDivergence].
 type DivergenceError struct {
 	RunID    string
-	How      string  // "order", "input", "kind", "end", "output" or "question"
+	How      string  // "order", "input", "kind", "end", "output", "question" or "version"
 	Address  Address // of the call that was asked for; at an end, of the call that ended
+	Was      Address // of the call that was recorded in its place; zero if that is the same, or none
 	Scope    string  // the path of what makes the call
 	Ordinal  int     // its number among all that the scope makes, from 1; 0 where it does not matter
 	Recorded string  // what the records have
@@ -42,6 +43,10 @@ func (e *DivergenceError) Error() string {
 	switch e.How {
 	case "order":
 		fmt.Fprintf(&b, ": in %s, call %d was %s and is now %s", where, e.Ordinal, e.Recorded, e.Asked)
+	case "version":
+		fmt.Fprintf(&b, ": in %s, version %s was recorded, and it has %s (%s). Nothing of it ran. Ways out: run a program that has it; or %s",
+			where, e.Recorded, e.Asked, e.Hint, e.fork())
+		return b.String()
 	case "end":
 		fmt.Fprintf(&b, ": %s ended before its call %d, which was %s", where, e.Ordinal, e.Recorded)
 	default:
@@ -53,10 +58,33 @@ func (e *DivergenceError) Error() string {
 	if e.Hint != "" {
 		b.WriteString(" (" + e.Hint + ")")
 	}
-	b.WriteString(". Nothing of it ran. Ways out: run the program of before; mend the order (actors.Map or Parallel for parallel calls, " +
-		"core.Step for what is not a call); state.WithDivergence to trust the records or to run again from here; " +
-		"or reprise fork")
+	fmt.Fprintf(&b, ". Nothing of it ran. Ways out: run the program of before; %s"+
+		"state.WithDivergence to trust the records or to run again from here; or %s", e.mend(), e.fork())
 	return b.String()
+}
+
+// mend says what can be changed in the program.
+func (e *DivergenceError) mend() string {
+	switch e.How {
+	case "order", "end", "kind":
+		return "core.Version for code that changes while runs are under way; mend the order " +
+			"(actors.Map, actors.Parallel or Prepare for parallel calls, core.Step for what is not a call); "
+	case "input", "question":
+		return "core.Version for code that changes while runs are under way; core.Step for what differs from run to run; "
+	}
+	return ""
+}
+
+// fork is the command that begins a new run from before the call.
+func (e *DivergenceError) fork() string {
+	at := e.Address
+	if !e.Was.IsZero() {
+		at = e.Was
+	}
+	if at.IsZero() {
+		return "a new run"
+	}
+	return fmt.Sprintf("reprise fork %s '%s' NEW", e.RunID, at)
 }
 
 // Is matches [ErrDivergence].

@@ -21,6 +21,7 @@ const (
 	KindAnswer                     // the answer to a question
 	KindGroup                      // a call of a group: calls made in parallel
 	KindBranch                     // a call of a function that is one branch of a group
+	KindVersion                    // the version of a piece of code that an attempt runs
 	kindEnd
 )
 
@@ -28,6 +29,7 @@ var kindNames = [kindEnd]string{
 	KindTool: "tool_call", KindLLM: "llm_call", KindAgent: "agent_call", KindRun: "run",
 	KindLog: "log", KindValue: "value", KindStepResult: "step_result", KindStep: "step",
 	KindQuestion: "question", KindAnswer: "answer", KindGroup: "group", KindBranch: "branch",
+	KindVersion: "version",
 }
 
 // String is the name on the wire, such as "tool_call".

@@ -19,7 +19,8 @@ type Record struct {
 
 	// Ordinal is the number of the call among all that its scope claimed:
 	// calls, groups, steps and questions, from 1 and in the order of claiming.
-	// It is 0 for what no scope claimed.
+	// It is 0 for what no scope claimed. A version has the number of claims
+	// that came before it.
 	Ordinal int
 
 	Kind        Kind

@@ -47,6 +47,10 @@ type Run interface {
 	// listed in the record, if there is one.
 	Ask(s *Scope, q Question, claims []Claim) (answer []byte, recorded bool, err error)
 
+	// Version returns the version that was recorded for s, or records one. An
+	// *[InterruptedError] has interrupted the run.
+	Version(s *Scope, q VersionQuestion) (int, error)
+
 	// PutArtifact stores an encoded output that is too large for a record and
 	// returns a reference to it. If nothing can be stored now, it interrupts the
 	// run.
@@ -154,6 +158,7 @@ func (*nowhere) Claim(*Scope, Claim, func() ([]byte, error)) (*Progress, bool, e
 }
 
 func (*nowhere) Ask(*Scope, Question, []Claim) ([]byte, bool, error) { return nil, false, ErrNoRun }
+func (*nowhere) Version(_ *Scope, q VersionQuestion) (int, error)    { return q.Highest, q.Check() }
 func (*nowhere) Poll(context.Context)                                {}
 func (*nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }
 

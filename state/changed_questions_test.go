@@ -76,6 +76,7 @@ func TestQuestionsHaveTheirPlaceInTheOrder(t *testing.T) {
 			_, err = opened(t, s, clerk(t, ran, tc.now...))
 			require.ErrorIs(t, err, core.ErrDivergence, "%s, answered: %v", name, answered)
 			assert.ErrorContains(t, err, tc.want, name)
+			assert.NotContains(t, err.Error(), "fork run-1 'clerk/?1'", "there is no such call")
 			assert.Equal(t, map[string]int{"search": 1}, ran, name)
 			if !answered {
 				require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "the red one"))

@@ -194,7 +194,7 @@ func TestChangedOrderIsRefusedWithWhatWasRecordedAndTheLikelyEdit(t *testing.T) 
 			var d *core.DivergenceError
 			require.ErrorAs(t, err, &d)
 			require.ErrorIs(t, err, core.ErrInterrupted, "it is no failure")
-			for _, want := range append(tc.want, "reprise fork", "state.WithDivergence") {
+			for _, want := range append(tc.want, "reprise fork run-1 'agent/", "state.WithDivergence", "core.Version", "Prepare") {
 				assert.ErrorContains(t, err, want)
 			}
 			info, err := s.Load(t.Context(), "run-1")

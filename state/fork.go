@@ -114,7 +114,7 @@ func leave(left map[core.Address]core.Claim, r *core.Record) {
 // list has r, which is kept, list the claims of its scope that came before it
 // and are not kept: so it stays known what was claimed.
 func list(left map[core.Address]core.Claim, r *core.Record) {
-	if r.Ordinal == 0 || len(left) == 0 {
+	if r.Ordinal == 0 || !r.Kind.IsCall() || len(left) == 0 {
 		return
 	}
 	var detail core.Detail

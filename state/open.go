@@ -118,6 +118,7 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	} else {
 		r.history.restored = found
 	}
+	r.versions = r.restored.versions
 	r.watchDivergence()
 	r.published = found.Len()
 	for _, seq := range r.restored.questions {

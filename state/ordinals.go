@@ -126,7 +126,7 @@ func (r *restored) differs(runID, scope string, c core.Claim, input func() ([]by
 	d := &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
 	checked := s != nil && (s.unchecked == 0 || c.Ordinal <= s.unchecked)
 	if was := s.recorded(c.Ordinal); checked && was != nil && !was.is(c) {
-		d.How, d.Recorded = "order", describe(was.kind, was.address, was.name)
+		d.How, d.Was, d.Recorded = "order", was.call(scope), describe(was.kind, was.address, was.name)
 		if was.address == c.Address {
 			d.How = "kind"
 		}
@@ -175,6 +175,18 @@ func (r *recordedClaim) is(c core.Claim) bool {
 	return r.address == c.Address && r.kind == c.Kind && (!isBranch(c.Address) || r.name == c.Name)
 }
 
+// call is the address of the call; for a question, of the one that asked.
+func (r *recordedClaim) call(scope string) core.Address {
+	if r.kind != core.KindQuestion {
+		return r.address
+	}
+	asked, err := core.ParseAddress(callOf(scope))
+	if err != nil {
+		return core.Address{}
+	}
+	return asked
+}
+
 // isBranch reports whether the address ends in the number of a branch.
 func isBranch(a core.Address) bool {
 	path := a.String()
@@ -212,7 +224,7 @@ func (r *run) Ended(s *core.Scope, claimed int) error {
 	}
 	missing := recorded.claims[claimed]
 	d := &core.DivergenceError{
-		RunID: r.settings.RunID, How: "end", Address: s.Address(), Scope: scope, Ordinal: claimed + 1,
+		RunID: r.settings.RunID, How: "end", Address: s.Address(), Was: missing.call(scope), Scope: scope, Ordinal: claimed + 1,
 		Recorded: describe(missing.kind, missing.address, missing.name), Asked: "its end", Hint: "a call was removed",
 	}
 	return r.diverged(d) // which unlocks
@@ -238,9 +250,7 @@ func (r *run) diverged(d *core.DivergenceError) error {
 	}
 	if r.divergence == DivergenceFail {
 		r.publish()
-		e := &core.InterruptedError{Reason: core.InterruptDiverge, Cause: d}
-		r.interrupt(e)
-		return e
+		return r.refuse(d)
 	}
 	if at := r.restored.ordinals[d.Scope]; at != nil && d.Ordinal > 0 && at.unchecked == 0 {
 		at.unchecked = max(1, d.Ordinal-1)

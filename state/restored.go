@@ -18,8 +18,10 @@ type restored struct {
 	inside   map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
 	ordinals ordinals
 	anywhere map[core.Address]bool // calls whose place is not checked
-	values   byPath                // by the call that wrote them
-	all      byPath                // every record; nil until somebody asks for what is inside a call
+	refused  map[uint64]bool       // generations that were, because the program differed
+	versions versions
+	values   byPath // by the call that wrote them
+	all      byPath // every record; nil until somebody asks for what is inside a call
 
 	preconditions map[core.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                  // and answers
@@ -53,7 +55,8 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		found: found, inside: make(map[string]uint64), ordinals: make(ordinals),
 		calls: make(map[core.Address]*track, found.Len()/2), // most have two records or more
 	}
-	last, refused := uint64(0), make(map[uint64]bool)
+	last := uint64(0)
+	r.refused = make(map[uint64]bool)
 	for rec, err := range found.Records() {
 		if err != nil {
 			return nil, err
@@ -65,13 +68,15 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 			return nil, fmt.Errorf("%w: record %d of %s has attempt %d, delay %v, elapsed %v", snapshot.ErrCorrupt, rec.Seq, rec.Address, rec.Attempt, rec.Delay, rec.Elapsed)
 		}
 		if e := rec.Interrupt(); e != nil && e.Reason == core.InterruptDiverge {
-			refused[rec.Generation] = true
+			r.refused[rec.Generation] = true
 		}
 		switch {
 		case rec.Kind.IsCall():
 			r.follow(&rec)
 		case rec.Kind == core.KindValue || rec.Kind == core.KindStepResult:
 			r.followValue(&rec)
+		case rec.Kind == core.KindVersion:
+			r.versions.add(&rec)
 		case rec.Kind == core.KindQuestion || rec.Kind == core.KindAnswer:
 			r.questions = append(r.questions, rec.Seq)
 			r.ordinals.addListed(&rec)
@@ -81,7 +86,8 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 			r.ordinals.at(rec.Name).unchecked = max(1, rec.Ordinal-1) // trusted from there on
 		}
 	}
-	r.anywhere = r.ordinals.drop(refused)
+	r.anywhere = r.ordinals.drop(r.refused)
+	r.versions.drop(r.refused, r.ordinals)
 	r.dropReplaced()
 	r.values.sort()
 	r.tracks = nil

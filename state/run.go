@@ -55,6 +55,7 @@ type run struct {
 	interrupted *core.InterruptedError
 	timeout     *time.Timer
 	values      values
+	versions    versions
 	rootCalls   rootCalls
 	broken      error         // why nothing can be stored any more
 	recovered   []core.Record // recalled, and not yet published

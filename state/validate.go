@@ -15,7 +15,7 @@ import (
 // recorded.
 type Difference struct {
 	Address  core.Address
-	Field    string // "call", "input", "output", "error" or "status"
+	Field    string // "call", "input", "output", "error", "status" or "version"
 	Recorded string
 	Now      string
 }

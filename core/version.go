@@ -1,0 +1,65 @@
+package core
+
+import (
+	"context"
+	"fmt"
+)
+
+// Version returns the version of a piece of code that is to be run, for code
+// that changes while runs are under way:
+//
+//	if core.Version(ctx, "use-new-tax-rules", 2) >= 2 {
+//		…
+//	}
+//
+// N is the highest version that the program has, from 1 up. The first time that
+// an attempt asks for a name, the answer is recorded: n, or 0 in a run whose
+// records tell that this attempt has passed the place before, when the program
+// did not ask yet. From then on the attempt keeps that answer, in a loop as well
+// as after a resume, whatever n is by then. So a run goes on as it began, and
+// what begins later uses the new code. A branch for a version can be deleted
+// once no run needs it any more, and the whole question after that.
+//
+// Asking is no call: it may be added and deleted at any time. Attempts, and
+// branches of a group, ask for themselves.
+//
+// A recorded version above n stops the run, as a program does that makes other
+// calls than were recorded (see [DivergenceError]), and so does an n below 1 or
+// a name that [CheckName] refuses: whatever the handler calls then is
+// interrupted, and the result does not matter. Outside every call n is returned.
+func Version(ctx context.Context, name string, n int) int {
+	s := scopeOf(ctx)
+	if s == nil {
+		return n
+	}
+	in := s.claims()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if s.stopped.Load() != nil && s.call != nil {
+		return n // nothing follows that could be recorded
+	}
+	v, err := s.root.run.Version(s, VersionQuestion{Name: name, Highest: n, Claimed: in.ordinal})
+	if err != nil {
+		s.stopped.CompareAndSwap(nil, s.interruptionBy(err))
+		return n
+	}
+	return v
+}
+
+// A VersionQuestion is what [Version] is asked in a scope.
+type VersionQuestion struct {
+	Name    string
+	Highest int // the version that the program has
+	Claimed int // claims of the scope so far
+}
+
+// Check reports what is wrong with a question, whatever was recorded.
+func (q VersionQuestion) Check() error {
+	if err := CheckName(q.Name); err != nil {
+		return fmt.Errorf("core: Version(%q, %d): %w", q.Name, q.Highest, err)
+	}
+	if q.Highest < 1 {
+		return fmt.Errorf("core: Version(%q, %d): versions are numbered from 1 up; 0 is the code before there were any", q.Name, q.Highest)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// ledger is a service outside: it knows what really happened, and how often.
+type ledger struct {
+	mu   sync.Mutex
+	done map[string]int
+}
+
+func (l *ledger) book(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done[what]++
+}
+
+type parcel struct {
+	Order string `json:"order"`
+}
+
+// fulfil is an agent as its releases have it: the second checks an order before
+// it is packed, and the third adds a letter. A deploy interrupts the run after
+// so many calls.
+func fulfil(release, deployAfter int, l *ledger) actors.Agent[parcel, string] {
+	done := 0
+	tool := func(name string) actors.Tool[parcel, string] {
+		return decorators.Tool(name, "Handles a parcel.", func(ctx context.Context, in parcel) (string, error) {
+			if done == deployAfter {
+				state.From(ctx).Interrupt(core.InterruptUser, "ops", "deploy")
+				return "", ctx.Err()
+			}
+			done++
+			l.book(in.Order + " " + name)
+			return name, nil
+		})
+	}
+	reserve, check, pack, letter, ship := tool("reserve"), tool("check"), tool("pack"), tool("letter"), tool("ship")
+	return decorators.Agent("fulfil", "Sends an order.", func(ctx context.Context, in parcel) (string, error) {
+		did, err := reserve.Call(ctx, in)
+		if err != nil {
+			return "", err
+		}
+		steps := []actors.Tool[parcel, string]{pack, ship} // release 1 asked for no version
+		if release > 1 {
+			switch core.Version(ctx, "how to pack", release-1) {
+			case 1:
+				steps = []actors.Tool[parcel, string]{check, pack, ship}
+			case 2:
+				steps = []actors.Tool[parcel, string]{check, pack, letter, ship}
+			}
+		}
+		for _, step := range steps {
+			out, err := step.Call(ctx, in)
+			if err != nil {
+				return "", err
+			}
+			did += ", " + out
+		}
+		return did, nil
+	})
+}
+
+// A deploy drill: three releases of one agent, and runs of each under way at
+// each deploy. Nothing is lost, and nothing happens twice.
+func ExampleOpen_deploy() {
+	store := snapshot.NewMemoryStore()
+	books := &ledger{done: make(map[string]int)}
+	work := func(release int, order string, deployAfter int) (string, error) {
+		st, err := state.Open(context.Background(), store, order)
+		if err != nil {
+			return "", err
+		}
+		defer st.Close()
+		return fulfil(release, deployAfter, books).Call(st.Context(context.Background()), parcel{order})
+	}
+	const never = -1
+	var orders []string
+	for release := 1; release <= 3; release++ {
+		for _, order := range orders { // what was under way when it was deployed
+			if _, err := work(release, order, 1); err != nil && !errors.Is(err, core.ErrInterrupted) {
+				fmt.Println(err)
+			}
+		}
+		for after := range 3 {
+			order := fmt.Sprintf("release-%d-deploy-after-%d", release, after)
+			orders = append(orders, order)
+			if _, err := work(release, order, after); !errors.Is(err, core.ErrInterrupted) {
+				fmt.Println("no deploy:", err)
+			}
+		}
+	}
+	for _, order := range orders {
+		did, err := work(3, order, never)
+		fmt.Println(order, did, err)
+	}
+	twice := maps.Clone(books.done)
+	maps.DeleteFunc(twice, func(_ string, times int) bool { return times == 1 })
+	fmt.Println(len(books.done), "things were done, more than once:", twice)
+	// Output:
+	// release-1-deploy-after-0 reserve, check, pack, ship <nil>
+	// release-1-deploy-after-1 reserve, pack, ship <nil>
+	// release-1-deploy-after-2 reserve, pack, ship <nil>
+	// release-2-deploy-after-0 reserve, check, pack, letter, ship <nil>
+	// release-2-deploy-after-1 reserve, check, pack, ship <nil>
+	// release-2-deploy-after-2 reserve, check, pack, ship <nil>
+	// release-3-deploy-after-0 reserve, check, pack, letter, ship <nil>
+	// release-3-deploy-after-1 reserve, check, pack, letter, ship <nil>
+	// release-3-deploy-after-2 reserve, check, pack, letter, ship <nil>
+	// 38 things were done, more than once: map[]
+}

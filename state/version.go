@@ -1,0 +1,161 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// versionKey is where a version holds: in one attempt, or one branch of a group.
+type versionKey struct{ scope, name string }
+
+// recordedVersion is a version as it was recorded last.
+type recordedVersion struct {
+	version    int
+	err        error // why it cannot be read
+	claimed    int   // before it, in its scope
+	seq        uint64
+	generation uint64
+}
+
+// versions are those that were recorded.
+type versions map[versionKey]recordedVersion
+
+func (v *versions) add(rec *core.Record) {
+	was := recordedVersion{claimed: rec.Ordinal, seq: rec.Seq, generation: rec.Generation}
+	if err := core.Decode(rec.Encoded(), &was.version); err != nil {
+		was.err = fmt.Errorf("state: record %d of version %q: %w", rec.Seq, rec.Name, err)
+	}
+	if *v == nil {
+		*v = make(versions)
+	}
+	(*v)[versionKey{scopeOfRecord(rec), rec.Name}] = was
+}
+
+// scopeOfRecord is the path of the attempt that a record comes from.
+func scopeOfRecord(rec *core.Record) string {
+	switch {
+	case rec.Address.IsZero():
+		return ""
+	case rec.Stage == core.StagePrecondition:
+		return rec.Address.String() + "@pre"
+	}
+	return scopePath(rec.Address, rec.Attempt)
+}
+
+// drop forgets the versions that a refused opening recorded, where a later one
+// has gone beyond that place: it did so without the version.
+func (v versions) drop(refused map[uint64]bool, claims ordinals) {
+	for key, was := range v {
+		s := claims[key.scope]
+		if !refused[was.generation] || s == nil {
+			continue
+		}
+		for i := was.claimed; i < len(s.claims); i++ {
+			if s.claims[i].generation > was.generation {
+				delete(v, key)
+				break
+			}
+		}
+	}
+}
+
+// isRefused reports whether that opening of the run was, because the program
+// differed.
+func (r *restored) isRefused(generation uint64) bool { return r != nil && r.refused[generation] }
+
+// Version implements core.Run.
+func (r *run) Version(s *core.Scope, q core.VersionQuestion) (int, error) {
+	if err := q.Check(); err != nil {
+		return 0, r.refuse(err)
+	}
+	key := versionKey{s.Path(), q.Name}
+	r.mu.Lock()
+	if s.Closed() || r.closed {
+		r.mu.Unlock()
+		return q.Highest, nil
+	}
+	was, known := r.versions[key]
+	known = known && was.seq > r.rerun.at(s)
+	switch {
+	case known && was.err != nil:
+		r.mu.Unlock()
+		return 0, r.refuse(was.err)
+	case known && was.version > q.Highest && r.validation != nil:
+		r.validation.differ(s.Address(), "version", fmt.Sprintf("%d of %q", was.version, q.Name), fmt.Sprintf("%d at most", q.Highest))
+		r.mu.Unlock()
+		return was.version, nil
+	case known && was.version > q.Highest:
+		r.mu.Unlock()
+		return 0, r.refuse(&core.DivergenceError{
+			RunID: r.settings.RunID, How: "version", Address: s.Address(), Scope: key.scope,
+			Recorded: fmt.Sprintf("%d of %q", was.version, q.Name), Asked: fmt.Sprintf("%d at most", q.Highest),
+			Hint: "the code that the run began with is missing",
+		})
+	case known && !r.restored.isRefused(was.generation):
+		r.mu.Unlock()
+		return was.version, nil
+	case known: // by an opening that was refused: this one has it too
+	case r.hasPassed(s, key.scope, q.Claimed):
+		was.version = 0
+	default:
+		was.version = q.Highest
+	}
+	err := r.recordVersion(s, key, q.Claimed, was.version)
+	r.publish()
+	if err != nil {
+		return 0, r.stop(err)
+	}
+	return was.version, nil
+}
+
+// hasPassed reports whether the records tell that the attempt was beyond the
+// place before: they have claims that come after it, or its end. The lock is
+// held.
+func (r *run) hasPassed(s *core.Scope, scope string, claimed int) bool {
+	if r.restored == nil {
+		return false
+	}
+	if c := r.restored.ordinals[scope]; c != nil && claimed < c.checked() {
+		return true
+	}
+	t := r.restored.calls[s.Address()]
+	return t != nil && t.Phase == core.PhaseSucceeded && int(t.Attempt) == s.Attempt() && !r.rerun.isAnew(s.Address())
+}
+
+// checked is the number of claims that the program is held to.
+func (s *scopeClaims) checked() int {
+	if s.unchecked > 0 {
+		return min(s.unchecked, len(s.claims))
+	}
+	return len(s.claims)
+}
+
+// recordVersion keeps the version of a scope, and writes it. The lock is held.
+func (r *run) recordVersion(s *core.Scope, key versionKey, claimed, version int) error {
+	encoded, err := core.Encode(version)
+	if err != nil {
+		return err
+	}
+	rec := core.Record{
+		Time: now(), Address: s.Address(), Name: key.name, Kind: core.KindVersion, Status: core.StatusRecorded,
+		Attempt: s.Attempt(), Ordinal: claimed, Detail: &core.Detail{Output: encoded},
+	}
+	if s.ID() == s.ID().Preconditions() {
+		rec.Stage = core.StagePrecondition
+	}
+	r.keep(&rec)
+	if r.versions == nil {
+		r.versions = make(versions)
+	}
+	r.versions[key] = recordedVersion{version: version, claimed: claimed, seq: uint64(r.len()), generation: r.generation}
+	return r.write()
+}
+
+// refuse stops the run because the program cannot go on with it, and returns the
+// suspension.
+func (r *run) refuse(err error) *core.InterruptedError {
+	e := &core.InterruptedError{Reason: core.InterruptDiverge, Cause: err}
+	r.interrupt(e)
+	return e
+}
