@@ -3,7 +3,6 @@ package actors_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -106,11 +105,20 @@ func TestWithoutFormatsTheAnswerIsAToolCall(t *testing.T) {
 func TestARefusalIsNoTypedAnswer(t *testing.T) {
 	refusal := says("I cannot.")
 	refusal.Message.Refusal = true
-	_, err := actors.NewTypedAgent[string, report]("writer", newScript(refusal).llm()).Call(t.Context(), "?")
-	require.ErrorIs(t, err, actors.ErrRefused)
-	require.ErrorContains(t, err, "I cannot.")
-	var unfinished *actors.UnfinishedError
-	assert.True(t, errors.As(err, &unfinished))
+	store, model := snapshot.NewMemoryStore(), newScript(refusal)
+	for range 2 { // the second time it is recalled
+		st, err := state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		_, err = actors.NewTypedAgent[string, report]("writer", model.llm()).Call(st.Context(t.Context()), "?")
+		require.ErrorIs(t, err, actors.ErrRefused)
+		require.NotErrorIs(t, err, actors.ErrFiltered)
+		require.ErrorContains(t, err, "I cannot.")
+		var unfinished *actors.UnfinishedError
+		require.ErrorAs(t, err, &unfinished)
+		assert.Equal(t, &actors.UnfinishedError{Finish: actors.FinishRefusal, Partial: "I cannot."}, unfinished)
+		require.NoError(t, st.Close())
+	}
+	assert.Len(t, model.asked(), 1)
 }
 
 type asPrompt struct{ Who string }

@@ -184,7 +184,9 @@ func (x *exchange) classify(ctx context.Context, err error) error {
 		if e.RequestID == "" {
 			e.RequestID = x.replied.Get("X-Request-Id")
 		}
-		e.Message = x.redact(e.Message)
+		for _, text := range [...]*string{&e.Type, &e.Code, &e.Param, &e.Message, &e.RequestID} {
+			*text = x.redact(*text)
+		}
 		if x.blind {
 			e.Message += " (a client given by WithClient shows no headers of it, such as Retry-After)"
 		}

@@ -124,7 +124,7 @@ func (x *exchange) foreignRefusal(err error) *Error {
 	if errors.As(err, &body) { // it may wrap an APIError that could be read in part
 		body.Body = []byte(x.redact(string(body.Body[:min(len(body.Body), maxFailure)])))
 		e := errorOfBody(body.Body)
-		e.Status, e.err = body.HTTPStatusCode, err
+		e.Status, e.err = body.HTTPStatusCode, body
 		return e
 	}
 	if !readable {
@@ -143,7 +143,7 @@ func (x *exchange) foreignRefusal(err error) *Error {
 		w.Inner.Code = lenientText(api.InnerError.Code)
 	}
 	e := errorOf(w)
-	e.err = err
+	e.err = api // what is around it has its text as it was
 	if api.HTTPStatusCode != 0 {
 		e.Status = api.HTTPStatusCode
 	}
