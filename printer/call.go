@@ -101,6 +101,7 @@ func (t *text) failure(r *core.Record) {
 		t.tag(bad, "FAILED: ", words(r.Reason))
 	}
 	t.times(r)
+	t.usage(r)
 	if r.Reason == core.ReasonPanic && r.Err != nil {
 		t.message(" - ", strings.TrimPrefix(fmt.Sprint(r.Err), "panic: ")) // the tag says that
 		return

@@ -584,3 +584,33 @@ func timed(records []core.Record) []core.Record {
 	}
 	return records
 }
+
+// What a stream that broke off has cost is not reported by the service.
+func TestEstimatedUsageIsMarked(t *testing.T) {
+	torn := call(t, core.KindLLM, core.StatusFailed, "model", "model")
+	torn.WillRetry, torn.Delay, torn.Err = true, sec, errTimeout
+	torn.Detail = &core.Detail{Usage: core.Usage{InputTokens: 12, OutputTokens: 5, Cost: 0.0025, Estimated: true}}
+	answered := call(t, core.KindLLM, core.StatusCompleted, "model", "model")
+	answered.Attempt = 1
+	answered.Detail = &core.Detail{Usage: core.Usage{InputTokens: 20, OutputTokens: 8, Cost: 0.005}}
+	records := []core.Record{call(t, core.KindLLM, core.StatusStarted, "model", "model"), torn, retrying(torn), answered}
+	assert.Equal(t, `💬 model [STARTED]
+✖ model [FAILED] (12ms) · ~17 tokens · cost ~0.0025 - Connection timeout
+  ↻ Retrying (attempt 2/3) in 1.0s...
+✔ model [COMPLETED after 2 attempts] (12ms total) · 28 tokens · cost 0.005
+  ↻ Recovered after 1 retry
+`, printed(records))
+
+	p := printer.New(nil)
+	for _, r := range records {
+		p.Publish(r)
+	}
+	assert.True(t, p.Summary().Usage.Estimated)
+	var out strings.Builder
+	p = printer.New(&out)
+	p.Publish(torn)
+	out.Reset()
+	p.PrintSummary()
+	assert.Contains(t, out.String(), "Tokens: ~17 (12 in, 5 out, in part estimated)")
+	assert.Contains(t, out.String(), "Cost: ~0.0025")
+}

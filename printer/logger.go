@@ -122,8 +122,7 @@ func details(r *core.Record) (attrs []slog.Attr) {
 		attrs = append(attrs, slog.Int("branches", d.Branches))
 	}
 	if u := d.Usage; !u.IsZero() {
-		attrs = append(attrs, slog.Group("usage",
-			slog.Int("input_tokens", u.InputTokens), slog.Int("output_tokens", u.OutputTokens), slog.Float64("cost", u.Cost)))
+		attrs = append(attrs, slog.GroupAttrs("usage", usage(&u)...))
 	}
 	if len(d.Metadata) > 0 {
 		metadata := make([]any, 0, len(d.Metadata))
@@ -131,6 +130,28 @@ func details(r *core.Record) (attrs []slog.Attr) {
 			metadata = append(metadata, slog.Any(key, d.Metadata[key]))
 		}
 		attrs = append(attrs, slog.Group("metadata", metadata...))
+	}
+	return attrs
+}
+
+// usage are the attributes of what was consumed, without those of its parts that
+// are zero.
+func usage(u *core.Usage) []slog.Attr {
+	attrs := []slog.Attr{
+		slog.Int("input_tokens", u.InputTokens), slog.Int("output_tokens", u.OutputTokens), slog.Float64("cost", u.Cost),
+	}
+	for _, part := range [...]struct {
+		name   string
+		tokens int
+	}{
+		{"cached_input_tokens", u.CachedInputTokens}, {"cache_write_tokens", u.CacheWriteTokens}, {"reasoning_tokens", u.ReasoningTokens},
+	} {
+		if part.tokens != 0 {
+			attrs = append(attrs, slog.Int(part.name, part.tokens))
+		}
+	}
+	if u.Estimated {
+		attrs = append(attrs, slog.Bool("estimated", true))
 	}
 	return attrs
 }

@@ -130,3 +130,16 @@ func TestLogWithoutALoggerIsTheDefaultOne(t *testing.T) {
 	printer.NewLog(nil).Publish(completed(t, 0, sec))
 	assert.Contains(t, out.String(), `level=INFO msg="tool call completed" run_id=r1`)
 }
+
+func TestLogHasThePartsOfAUsageThatThereAre(t *testing.T) {
+	torn := failed(t, 0, core.ReasonPermanent, sec)
+	torn.Detail = &core.Detail{Usage: core.Usage{
+		InputTokens: 12, OutputTokens: 5, CachedInputTokens: 4, CacheWriteTokens: 3, ReasoningTokens: 2, Estimated: true,
+	}}
+	lines := logged(t, slog.LevelDebug, torn)
+	require.Len(t, lines, 1)
+	assert.Equal(t, map[string]any{
+		"input_tokens": 12.0, "output_tokens": 5.0, "cost": 0.0,
+		"cached_input_tokens": 4.0, "cache_write_tokens": 3.0, "reasoning_tokens": 2.0, "estimated": true,
+	}, lines[0]["usage"])
+}

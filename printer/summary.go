@@ -109,8 +109,12 @@ func (s *Summary) totals() []string {
 	add(true, fmt.Sprintf("Attempts: %d", s.Attempts))
 	add(s.Took > 0, "Total time: "+duration(s.Took))
 	add(s.Waited > 0, "Time waiting: "+duration(s.Waited)+" (added up over calls)")
-	add(s.Usage.TotalTokens() != 0, fmt.Sprintf("Tokens: %d (%d in, %d out)", s.Usage.TotalTokens(), s.Usage.InputTokens, s.Usage.OutputTokens))
-	add(s.Usage.Cost != 0, "Cost: "+money(s.Usage.Cost))
+	estimated := ""
+	if s.Usage.Estimated {
+		estimated = ", in part estimated"
+	}
+	add(s.Usage.TotalTokens() != 0, fmt.Sprintf("Tokens: %s%d (%d in, %d out%s)", about(&s.Usage), s.Usage.TotalTokens(), s.Usage.InputTokens, s.Usage.OutputTokens, estimated))
+	add(s.Usage.Cost != 0, "Cost: "+about(&s.Usage)+money(s.Usage.Cost))
 	return lines
 }
 

@@ -151,12 +151,21 @@ func (t *text) usage(r *core.Record) {
 	if r.Detail == nil || r.Detail.Usage.IsZero() {
 		return
 	}
-	if n := r.Detail.Usage.TotalTokens(); n != 0 {
-		t.add(t.separator, count(n, "token", "tokens"))
+	u := &r.Detail.Usage
+	if n := u.TotalTokens(); n != 0 {
+		t.add(t.separator, about(u), count(n, "token", "tokens"))
 	}
-	if cost := r.Detail.Usage.Cost; cost != 0 {
-		t.add(t.separator, "cost ", money(cost))
+	if u.Cost != 0 {
+		t.add(t.separator, "cost ", about(u), money(u.Cost))
 	}
+}
+
+// about stands before what was estimated.
+func about(u *core.Usage) string {
+	if u.Estimated {
+		return "~"
+	}
+	return ""
 }
 
 // words is the reason in plain words.

@@ -171,7 +171,7 @@ export class CallTree {
     call = {
       address: path, name: a.name, kind: a.group ? "group" : "agent_call", nth: a.nth, branch: a.branch, entry: a.entry, depth: a.depth,
       children: new Set(), version: 0, status: "running", attempts: [], dropped: 0, recalled: 0, logs: [], questions: [],
-      usage: { input_tokens: 0, output_tokens: 0, cost: 0 },
+      usage: { input_tokens: 0, output_tokens: 0, cost: 0, estimated: false },
     };
     if (a.parent) {
       call.parent = this.#find(a.parent);
@@ -232,5 +232,6 @@ function touch(call) {
 }
 
 function add(sum, usage) {
-  for (const key of Object.keys(sum)) sum[key] += usage[key] ?? 0;
+  for (const key of ["input_tokens", "output_tokens", "cost"]) sum[key] += usage[key] ?? 0;
+  sum.estimated ||= usage.estimated ?? false;
 }

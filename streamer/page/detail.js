@@ -3,7 +3,7 @@
 
 import { make, setHidden, icon, byID } from "./dom.js";
 import { progressOf } from "./calls.js";
-import { attempt, clockTime, cost, count, countdown, duration, fullTime, kind, plural, source, words } from "./format.js";
+import { attempt, clockTime, countdown, duration, fullTime, kind, plural, price, source, tokens, words } from "./format.js";
 
 const panel = byID("detail");
 let drawn = ""; // what the panel shows
@@ -79,8 +79,8 @@ function facts(call) {
   fact("Began", call.start ? clockTime(call.start) : "");
   fact("Took", call.end && call.status !== "running" && call.status !== "waiting" ? duration(call.end - call.start) : "");
   fact("Recalled", call.recalled ? plural(call.recalled, "time") : "");
-  fact("Tokens", call.usage.input_tokens + call.usage.output_tokens ? `${count(call.usage.input_tokens)} in, ${count(call.usage.output_tokens)} out` : "");
-  fact("Cost", call.usage.cost ? cost(call.usage.cost) : "");
+  fact("Tokens", call.usage.input_tokens + call.usage.output_tokens ? tokens(call.usage) : "");
+  fact("Cost", call.usage.cost ? price(call.usage) : "");
   fact("Ended", call.status === "failed" && call.reason ? words(call.reason) : "");
   return list;
 }

@@ -23,7 +23,7 @@ const counted = ["started", "completed", "failed", "active", "waiting", "attempt
 export function adopt(state) {
   const run = { ...state, active: new Map(), stopped: new Set() };
   run.calls = Object.fromEntries(counted.map((name) => [name, state.calls?.[name] ?? 0]));
-  run.usage = { input_tokens: 0, output_tokens: 0, cost: 0, ...state.usage };
+  run.usage = { input_tokens: 0, output_tokens: 0, cost: 0, estimated: false, ...state.usage };
   run.questions = [...(state.questions ?? [])];
   if (state.current) {
     // What is around a call has begun and not ended, too.
@@ -109,6 +109,7 @@ function ofCall(run, record) {
     run.usage.input_tokens += record.usage.input_tokens ?? 0;
     run.usage.output_tokens += record.usage.output_tokens ?? 0;
     run.usage.cost += record.usage.cost ?? 0;
+    run.usage.estimated ||= record.usage.estimated ?? false;
   }
   if (status === "started") {
     calls.attempts++;

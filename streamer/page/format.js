@@ -55,6 +55,11 @@ export function cost(amount) {
   return amount.toFixed(amount < 100 ? 2 : 0);
 }
 
+// about stands before what the service did not report, and was estimated.
+export const about = (usage) => (usage.estimated ? "~" : "");
+export const tokens = (usage) => about(usage) + `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out`;
+export const price = (usage) => about(usage) + cost(usage.cost);
+
 export const plural = (n, one, many = one + "s") => n + " " + (n === 1 ? one : many);
 
 // attempt is "2 of 5", "2 of ∞", or "2" where the end is not known.

@@ -4,7 +4,7 @@ import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, 
 import { parse } from "./clock.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
-import { age, attempt, cost, count, countdown, duration, plural, statuses, words } from "./format.js";
+import { about, age, attempt, cost, count, countdown, duration, plural, price, statuses, words } from "./format.js";
 import * as questions from "./questions.js";
 import { href, refine, route } from "./route.js";
 import { Runs, isOver, known, matches, order } from "./runs.js";
@@ -94,21 +94,22 @@ export class Overview {
   #drawTiles(runs, filter) {
     const { rest } = this.#runs;
     const counts = Object.fromEntries(Object.keys(statuses).map((status) => [status, rest[status] ?? 0]));
-    const sum = { tokens: 0, cost: 0, retries: 0 };
+    const sum = { tokens: 0, cost: 0, retries: 0, estimated: false };
     let all = !Object.values(rest).some((n) => n > 0); // these are the figures of all runs
     for (const run of runs) {
       counts[fold.shown(run)]++;
       all &&= known(run);
       sum.tokens += run.usage.input_tokens + run.usage.output_tokens;
       sum.cost += run.usage.cost;
+      sum.estimated ||= run.usage.estimated;
       sum.retries += run.calls.retries;
     }
     const tiles = [
       ...Object.entries(statuses).map(([status, { text, icon, rare }]) => ({ status, text, icon, rare, value: count(counts[status]), some: counts[status] > 0 }))
         .filter(({ status, rare, some }) => !rare || some || filter.statuses.has(status)),
       { text: "retries", value: atLeast(count(sum.retries), all) },
-      { text: "tokens", value: atLeast(count(sum.tokens), all) },
-      { text: "cost", value: atLeast(cost(sum.cost), all) },
+      { text: "tokens", value: atLeast(about(sum) + count(sum.tokens), all) },
+      { text: "cost", value: atLeast(sum.cost ? price(sum) : cost(0), all) },
     ];
     list(byID("tiles"), tiles, (tile) => tile.text, createTile, (node, tile) => {
       setText(node.parts.value, tile.value);
@@ -233,9 +234,9 @@ function drawFigures(node, run) {
   const some = attempts > 0 || tokens > 0; // of a run that is known in part
   setText(node.parts.calls, !all && !some ? "–" : (all ? "" : "≥ ") + (failed ? `${count(completed)} ok, ${count(failed)} failed` : `${count(completed)} ok`));
   setText(node.parts.retries, retries ? plural(retries, "retry", "retries") : "");
-  setText(node.parts.tokens, !all && !some ? "–" : (all ? "" : "≥ ") + count(tokens));
-  setAttribute(node.parts.tokens, "title", all ? `${run.usage.input_tokens} in, ${run.usage.output_tokens} out` : "Not all records of this run were read");
-  setText(node.parts.cost, run.usage.cost ? cost(run.usage.cost) : "");
+  setText(node.parts.tokens, !all && !some ? "–" : (all ? "" : "≥ ") + about(run.usage) + count(tokens));
+  setAttribute(node.parts.tokens, "title", all ? `${run.usage.input_tokens} in, ${run.usage.output_tokens} out` + (run.usage.estimated ? ", in part estimated" : "") : "Not all records of this run were read");
+  setText(node.parts.cost, run.usage.cost ? price(run.usage) : "");
 }
 
 // drawNow: what is asked, or what waits, or what runs.

@@ -6,7 +6,7 @@ import { parse } from "./clock.js";
 import * as detail from "./detail.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
-import { age, clockTime, cost, count, duration, fullTime, plural, statuses, words } from "./format.js";
+import { age, clockTime, count, duration, fullTime, plural, price, statuses, tokens, words } from "./format.js";
 import { openCancel, openInterrupt } from "./interrupt.js";
 import { Producing } from "./producing.js";
 import * as questions from "./questions.js";
@@ -186,8 +186,8 @@ export class RunView {
       [isOver(run) ? "Took" : "Newest record", isOver(run) ? duration(until - since) : `${age(now - until)} ago`],
       ["Calls", [`${count(calls.completed)} ok`, calls.failed && `${count(calls.failed)} failed`, calls.active - calls.waiting > 0 && `${calls.active - calls.waiting} run`, calls.waiting && `${calls.waiting} wait`].filter(Boolean).join(", ")],
       ["Retries", calls.retries ? count(calls.retries) : ""],
-      ["Tokens", usage.input_tokens + usage.output_tokens ? `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out` : ""],
-      ["Cost", usage.cost ? cost(usage.cost) : ""],
+      ["Tokens", usage.input_tokens + usage.output_tokens ? tokens(usage) : ""],
+      ["Cost", usage.cost ? price(usage) : ""],
       ["Recalled", calls.restored ? plural(calls.restored, "call") : ""],
       ["Pipeline", run.pipeline], ["Tags", run.tags?.join(", ")], ["Forked from", run.parent_run_id],
       ["Not loaded", this.#omitted ? plural(this.#omitted, "earlier record") : ""],

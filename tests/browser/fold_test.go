@@ -45,7 +45,7 @@ const foldRecords = `(async () => {
 
 	const view = (run, current, waiting) => JSON.stringify({
 		id: run.run_id, status: run.status, last: run.last_seq, calls: run.calls,
-		usage: [run.usage.input_tokens ?? 0, run.usage.output_tokens ?? 0],
+		usage: [run.usage.input_tokens ?? 0, run.usage.output_tokens ?? 0, run.usage.estimated ?? false],
 		current: current && [current.address, current.execution_status, current.retry_attempt],
 		waiting: waiting.map((c) => [c.address, c.retry_attempt, c.max_attempts, c.error_class, c.delay_source, c.next_attempt_at]),
 		error: run.last_error && [run.last_error.address, run.last_error.error_class, run.last_error.retry_attempt, run.last_error.will_retry],
@@ -136,7 +136,7 @@ func (c *crowd) begin(t *testing.T, publisher state.Publisher, n int) {
 // ends somehow.
 func (c *crowd) agent() actors.Agent[City, string] {
 	short := decorators.Tool("short", "fails now and then", func(ctx context.Context, _ City) (string, error) {
-		core.AddUsage(ctx, core.Usage{InputTokens: 3, OutputTokens: 1})
+		core.AddUsage(ctx, core.Usage{InputTokens: 3, OutputTokens: 1, Estimated: c.roll(8) == 0})
 		return "fine", c.trouble(ctx)
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 4, InitialDelay: time.Millisecond, Jitter: core.NoJitter})).Require(func(context.Context, City) error {
 		if c.roll(12) == 0 {

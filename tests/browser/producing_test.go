@@ -22,6 +22,7 @@ func (s speaker) answer(ctx context.Context, _ actors.Request) (actors.Response,
 	var said strings.Builder
 	for word := range s {
 		if word == "" {
+			core.AddUsage(ctx, core.Usage{InputTokens: 12, OutputTokens: 5, Estimated: true})
 			return actors.Response{}, core.Retryable(errors.New("cut off"))
 		}
 		core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
@@ -72,7 +73,8 @@ func TestTheAnswerOfAModelGrowsWhileItComes(t *testing.T) {
 	p.waitText(produced, "The first words, <b>and</b> more.")
 	late.waitText(produced, "The first words, <b>and</b> more.")
 
-	words <- "" // the attempt fails, and the next begins
+	words <- ""                               // the attempt fails, and the next begins
+	p.waitText("#run-facts", "~12 in, 5 out") // the service does not report what that has cost
 	words <- "Anew."
 	p.wait(`document.querySelector('` + produced + `')?.textContent === "Anew."`)
 	p.wait(`document.querySelectorAll('[data-call="assistant/model"] .b-retried').length === 1`)
@@ -83,6 +85,10 @@ func TestTheAnswerOfAModelGrowsWhileItComes(t *testing.T) {
 	p.waitText("#run-status", "completed")
 	p.wait(`document.querySelector("#producing").hidden && !document.querySelector("[data-producing]")`)
 	p.waitText("#detail", "Anew.") // of the record
+	p.waitText("#detail", "~12 in, 5 out")
+	all := open(t, s.url())
+	all.waitText(`[data-run="chat-1"] .usage`, "~17")
+	all.waitText("#tiles", "~17")
 }
 
 func TestAPageThatWasAwayShowsWhatIsProducedNow(t *testing.T) {
