@@ -77,12 +77,12 @@ func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (Prepared
 // The agent can be a tool of another: its model then sends {"text": …}, and
 // sees the text of the answer.
 func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
-	l, spec := newLoop(name, llm, opts)
-	return Agent[Prompt, Answer]{must(core.NewDefinition(spec, l.run)), promptSchema{}}
+	l, o := newLoop(name, llm, opts)
+	return Agent[Prompt, Answer]{identified(must(core.NewDefinition(o.spec, l.run)), o.identity), promptSchema{}}
 }
 
-// newLoop makes the loop of an agent, and the spec of the agent.
-func newLoop(name string, llm LLM, opts []Option) (*loop, core.Spec) {
+// newLoop makes the loop of an agent, and what the options say of the agent.
+func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
 	}
@@ -112,7 +112,7 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, core.Spec) {
 	if l.workers == 0 {
 		l.workers = defaultToolWorkers
 	}
-	return l, o.spec
+	return l, o
 }
 
 // isSomething is the condition that an answer is not empty. One that was cut

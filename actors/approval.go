@@ -53,21 +53,21 @@ func ApproveWith(arguments any) (Approval, error) {
 func Disapprove(reason string) Approval { return Approval{Reason: reason} }
 
 // approved is the definition around that of a tool which needs approval.
-func approved[In, Out any](tool *core.Definition[In, Out], schema Schema, requires []func(context.Context, In) error) *core.Definition[In, Out] {
-	spec := tool.Spec()
+func (t Tool[In, Out]) approved() *core.Definition[In, Out] {
+	spec := t.definition.Spec()
 	around := core.Spec{Kind: core.KindAgent, Name: "approve_" + spec.Name, Description: spec.Description, NoStore: spec.NoStore}
 	d := must(core.NewDefinition(around, func(ctx context.Context, in In) (Out, error) {
-		in, err := ask(ctx, spec.Name, schema, in)
+		in, err := ask(ctx, spec.Name, t.schema, in)
 		if err != nil {
 			var zero Out
 			return zero, err
 		}
-		return tool.Event().Execute(ctx, in)
+		return t.definition.Event().Execute(ctx, in)
 	}))
-	for _, condition := range requires {
+	for _, condition := range t.requires {
 		d = d.Require(condition)
 	}
-	return d
+	return identified(d, t.identity)
 }
 
 // ask returns the arguments that were approved. An approval with arguments

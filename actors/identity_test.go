@@ -52,3 +52,79 @@ func TestRewordedInstructionsDoNotStopARunUnderWay(t *testing.T) {
 	assert.Equal(t, "it is 7", answer.Text)
 	assert.Equal(t, 3, asked, "the first turn is recalled, the second was interrupted")
 }
+
+// parcel is what the actors of the tests take; a trace does not make it another.
+type parcel struct {
+	Order string `json:"order"`
+	Trace string `json:"trace"`
+}
+
+func TestIdentityIsWhatTheActorSays(t *testing.T) {
+	byOrder := actors.WithIdentity(func(p parcel) any { return p.Order })
+	send := func(context.Context, parcel) (string, error) { return "sent", nil }
+	approved := decorators.Tool("send", "", send, byOrder, actors.WithApproval())
+	for name, actor := range map[string]actors.Actor[parcel, string]{
+		"tool":             decorators.Tool("send", "", send, byOrder),
+		"agent":            decorators.Agent("send", "", send, byOrder),
+		"approved":         approved.Require(func(context.Context, parcel) error { return nil }),
+		"approved, ensure": approved.Ensure(func(context.Context, parcel, string) error { return nil }),
+	} {
+		s := snapshot.NewMemoryStore()
+		run := func(p parcel) error {
+			st, err := state.Open(t.Context(), s, "run-1")
+			require.NoError(t, err)
+			defer st.Close()
+			_, err = actor.Event().Execute(st.Context(t.Context()), p)
+			return err
+		}
+		if err := run(parcel{"7", "a"}); err != nil {
+			require.ErrorIs(t, err, core.ErrAwaiting, name)
+		}
+		if err := run(parcel{"7", "b"}); err != nil { // what a human was shown is another question
+			require.ErrorContains(t, err, "the question of approve_send was", name)
+		}
+		require.ErrorIs(t, run(parcel{"8", "a"}), core.ErrDivergence, name)
+	}
+
+	prompts := actors.NewAgent("assistant", decorators.LLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+		return says("hello"), nil
+	}, actors.WithIdentity(func(actors.Request) any { return 1 })), actors.WithIdentity(func(actors.Prompt) any { return 1 }))
+	s := snapshot.NewMemoryStore()
+	for _, text := range []string{"one", "two"} {
+		st, err := state.Open(t.Context(), s, "run-1")
+		require.NoError(t, err)
+		_, err = prompts.Call(st.Context(t.Context()), actors.Ask(text))
+		require.NoError(t, err)
+		require.NoError(t, st.Close())
+	}
+}
+
+func TestIdentityThatCannotBeFailsItsCallBeforeAnythingRuns(t *testing.T) {
+	for want, f := range map[string]func(parcel) any{
+		`identity of the input of "send": panic: oops`:                       func(parcel) any { panic("oops") },
+		`identity of the input of "send": codec: a func() cannot be encoded`: func(parcel) any { return func() {} },
+	} {
+		ran := 0
+		send := decorators.Tool("send", "", func(context.Context, parcel) (string, error) { ran++; return "sent", nil }, actors.WithIdentity(f))
+		st, err := state.Open(t.Context(), snapshot.NewMemoryStore(), "run-1")
+		require.NoError(t, err)
+		_, err = send.Call(st.Context(t.Context()), parcel{})
+		var failed *core.CallError
+		require.ErrorAs(t, err, &failed)
+		assert.ErrorContains(t, err, want)
+		assert.Zero(t, ran)
+		assert.Equal(t, 0, failed.Attempts)
+		require.NoError(t, st.Close())
+	}
+}
+
+func TestIdentityOfAnotherTypePanicsAndSaysWhatToDo(t *testing.T) {
+	for want, opts := range map[string]actors.Option{
+		`actors: "send": WithIdentity got a func(string) interface {}, want a func(actors_test.parcel) interface {}, for what the actor takes`: actors.WithIdentity(func(string) any { return nil }),
+	} {
+		assert.PanicsWithValue(t, want, func() {
+			decorators.Tool("send", "", func(context.Context, parcel) (string, error) { return "", nil }, opts)
+		})
+	}
+	assert.PanicsWithValue(t, "actors: WithIdentity got nil", func() { actors.WithIdentity[string](nil)(nil) })
+}

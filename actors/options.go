@@ -46,6 +46,24 @@ func WithNoStore() Option {
 	return func(o *options) { o.spec.NoStore = true }
 }
 
+// WithIdentity says what makes an input another one: what f returns for it. By
+// default that is all of the input but its zero fields, and for an LLM the
+// conversation without instructions. When a run is resumed, a call that was
+// recorded with another identity is refused (see [core.DivergenceError]); what f
+// leaves out, such as a time or a trace, may differ. The result must be a value
+// that [core.Encode] takes: if it is not, or f panics, the call fails before
+// anything of it runs.
+//
+// The constructor panics if f is nil or not for the input type of the actor.
+func WithIdentity[In any](f func(In) any) Option {
+	return func(o *options) {
+		if f == nil {
+			panic("actors: WithIdentity got nil")
+		}
+		o.identity = f
+	}
+}
+
 // SettingOption returns an option that carries a setting of another package,
 // such as the API key of openai.New, through the options of an actor. The
 // constructor that knows the setting takes it out with [SplitSettings]; any
@@ -90,6 +108,8 @@ type options struct {
 	stopOnError    bool
 
 	approval bool // for NewTool alone
+
+	identity any // a func(In) any; nil for the default
 }
 
 func apply(spec core.Spec, opts []Option) options {
@@ -116,7 +136,20 @@ func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []O
 	if o.approval && spec.Kind != core.KindTool {
 		panic(fmt.Sprintf("actors: %q: WithApproval is an option of tools alone", spec.Name))
 	}
-	return must(core.NewDefinition(o.spec, handler))
+	return identified(must(core.NewDefinition(o.spec, handler)), o.identity)
+}
+
+// identified is the definition with that identity of its inputs, a func(In) any,
+// or nil for the default.
+func identified[In, Out any](d *core.Definition[In, Out], identity any) *core.Definition[In, Out] {
+	if identity == nil {
+		return d
+	}
+	f, ok := identity.(func(In) any)
+	if !ok {
+		panic(fmt.Sprintf("actors: %q: WithIdentity got a %T, want a %T, for what the actor takes", d.Spec().Name, identity, f))
+	}
+	return d.Identify(f)
 }
 
 func must[T any](v T, err error) T {

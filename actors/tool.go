@@ -19,6 +19,7 @@ type Tool[In, Out any] struct {
 	// requires what is checked before anybody is asked.
 	approval *core.Definition[In, Out]
 	requires []func(context.Context, In) error
+	identity any
 }
 
 // NewTool makes a tool whose arguments the schema describes and checks, such as
@@ -34,8 +35,9 @@ func NewTool[In, Out any](name, description string, schema Schema, handler core.
 	}
 	spec := core.Spec{Kind: core.KindTool, Name: name, Description: description}
 	t := Tool[In, Out]{definition: define(spec, handler, opts), schema: schema}
-	if apply(spec, opts).approval {
-		t.approval = approved(t.definition, schema, nil)
+	if o := apply(spec, opts); o.approval {
+		t.identity = o.identity
+		t.approval = t.approved()
 	}
 	return t
 }
@@ -62,7 +64,7 @@ func (t Tool[In, Out]) Require(condition func(context.Context, In) error) Tool[I
 	t.definition = t.definition.Require(condition)
 	if t.approval != nil {
 		t.requires = append(slices.Clip(t.requires), condition)
-		t.approval = approved(t.definition, t.schema, t.requires)
+		t.approval = t.approved()
 	}
 	return t
 }
@@ -71,7 +73,7 @@ func (t Tool[In, Out]) Require(condition func(context.Context, In) error) Tool[I
 func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) Tool[In, Out] {
 	t.definition = t.definition.Ensure(condition)
 	if t.approval != nil {
-		t.approval = approved(t.definition, t.schema, t.requires)
+		t.approval = t.approved()
 	}
 	return t
 }

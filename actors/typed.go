@@ -28,7 +28,7 @@ import (
 //
 // It panics as NewAgent does, and if Out has no JSON schema.
 func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, Out] {
-	l, spec := newLoop(name, llm, opts)
+	l, o := newLoop(name, llm, opts)
 	out := must(outSchema[Out](name))
 	if _, taken := l.tools.Lookup(formatName); taken {
 		panic(fmt.Sprintf("actors: %q has a tool named %q, which is the name of its answer", name, formatName))
@@ -53,7 +53,7 @@ func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, 
 		}
 		return typed, nil
 	}
-	return Agent[In, Out]{must(core.NewDefinition(spec, handler)), inSchema[In]()}
+	return Agent[In, Out]{identified(must(core.NewDefinition(o.spec, handler)), o.identity), inSchema[In]()}
 }
 
 // WithMaxCorrections limits how often a typed agent asks again for an answer

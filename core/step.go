@@ -12,30 +12,42 @@ import (
 // begun when its process ended fails with [ErrInDoubt], unless an option says
 // otherwise. Its address is that of a call tagged with the name.
 func Step[T any](ctx context.Context, name string, f func(context.Context) (T, error), options ...StepOption) (T, error) {
-	spec := Spec{Kind: KindStep, Name: name}
+	c := stepConfig{spec: Spec{Kind: KindStep, Name: name}, input: struct{}{}}
 	for _, option := range options {
 		if option == nil {
 			var zero T
 			return zero, fmt.Errorf("core: step %q: an option is nil", name)
 		}
-		option(&spec)
+		option(&c)
 	}
-	d, err := NewDefinition(spec, func(ctx context.Context, _ struct{}) (T, error) { return f(ctx) })
+	d, err := NewDefinition(c.spec, func(ctx context.Context, _ any) (T, error) { return f(ctx) })
 	if err != nil {
 		var zero T
 		return zero, err
 	}
-	return d.Event().WithTag(name).Execute(ctx, struct{}{})
+	return d.Event().WithTag(name).Execute(ctx, c.input)
 }
 
 // A StepOption configures a [Step].
-type StepOption func(*Spec)
+type StepOption func(*stepConfig)
+
+// stepConfig is what the options of a step say.
+type stepConfig struct {
+	spec  Spec
+	input any
+}
+
+// StepInput says what the step works on. A run that is resumed with another
+// input for the step is refused, as for any call, where steps without one that
+// have the same name cannot be told apart. It must be a value that [Encode]
+// takes.
+func StepInput(v any) StepOption { return func(c *stepConfig) { c.input = v } }
 
 // StepInDoubt says what becomes of a step whose process ended while it ran.
 // Defaults to InDoubtRetry, and since a step has no second attempt that is a
 // failure; with [InDoubtAsk] it waits for somebody to decide.
-func StepInDoubt(d InDoubt) StepOption { return func(spec *Spec) { spec.InDoubt = d } }
+func StepInDoubt(d InDoubt) StepOption { return func(c *stepConfig) { c.spec.InDoubt = d } }
 
 // StepNoStore keeps the result of a step out of records: it runs again when its
 // run is resumed.
-func StepNoStore() StepOption { return func(spec *Spec) { spec.NoStore = true } }
+func StepNoStore() StepOption { return func(c *stepConfig) { c.spec.NoStore = true } }

@@ -182,15 +182,15 @@ func (t *typedCall[In, Out]) identity() (h Hash, err error) {
 			err = &encodeError{"identity of the input", t.spec.Name, &PanicError{Value: p, Stack: debug.Stack()}}
 		}
 	}()
-	var v any = t.in
+	what, v := "input", any(t.in)
 	if t.definition.identity != nil {
-		v = t.definition.identity(t.in)
+		what, v = "identity of the input", t.definition.identity(t.in)
 	} else if i, ok := v.(Identifier); ok {
-		v = i.Identity()
+		what, v = "identity of the input", i.Identity()
 	}
 	encoded, err := codec.EncodeIdentity(v)
 	if err != nil {
-		return Hash{}, &encodeError{"input", t.spec.Name, err}
+		return Hash{}, &encodeError{what, t.spec.Name, err}
 	}
 	return hashOfEncoded(encoded)
 }

@@ -1,0 +1,69 @@
+package core_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// Steps of one name are told apart by what they work on, and else are not.
+func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		s := snapshot.NewMemoryStore()
+		read := func(ctx context.Context, file string) (string, error) {
+			var options []core.StepOption
+			if told {
+				options = append(options, core.StepInput(file))
+			}
+			return core.Step(ctx, "read", func(context.Context) (string, error) { return "content of " + file, nil }, options...)
+		}
+		run := func(stop bool, files ...string) (string, error) {
+			st, err := state.Open(t.Context(), s, "run-1")
+			require.NoError(t, err)
+			defer st.Close()
+			return testkit.Call(st.Context(t.Context()), testkit.Agent(t, "reader", core.RetryConfig{Disabled: true}, func(ctx context.Context, _ string) (string, error) {
+				all := ""
+				for _, file := range files {
+					out, err := read(ctx, file)
+					if err != nil {
+						return "", err
+					}
+					all += file + ": " + out + ";"
+				}
+				if stop {
+					state.From(ctx).Interrupt(core.InterruptUser, "", "")
+				}
+				return all, ctx.Err()
+			}))
+		}
+		_, err := run(true, "a", "b")
+		require.ErrorIs(t, err, core.ErrInterrupted)
+		out, err := run(false, "b", "a")
+		if !told {
+			assert.Equal(t, "b: content of a;a: content of b;", out, "which is why there is StepInput")
+			continue
+		}
+		require.ErrorIs(t, err, core.ErrDivergence)
+		require.ErrorContains(t, err, `recorded "a", now "b"`)
+		out, err = run(false, "a", "b")
+		require.NoError(t, err)
+		assert.Equal(t, "a: content of a;b: content of b;", out)
+	}
+}
+
+func TestStepInputThatCannotBeEncodedFailsTheStep(t *testing.T) {
+	st, err := state.Open(t.Context(), snapshot.NewMemoryStore(), "run-1")
+	require.NoError(t, err)
+	defer st.Close()
+	ran := false
+	_, err = core.Step(st.Context(t.Context()), "read", func(context.Context) (string, error) { ran = true; return "", nil }, core.StepInput(func() {}))
+	require.ErrorContains(t, err, `input of "read"`)
+	assert.False(t, ran)
+}
