@@ -83,7 +83,7 @@ func (a *Artifacts) put(ref string, data []byte) error {
 	if err := isDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if there, err := readFile(name, int64(len(data))); err == nil && bytes.Equal(there, data) {
+	if there, err := readFile(a.disk, name, int64(len(data))); err == nil && bytes.Equal(there, data) {
 		now := time.Now()
 		if err := os.Chtimes(name, now, now); err != nil {
 			return err
@@ -121,7 +121,7 @@ func (a *Artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 	err := isDir(dir)
 	var data []byte
 	if err == nil {
-		data, err = readFile(name, artifactMax)
+		data, err = readFile(a.disk, name, artifactMax)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noArtifact(ref)

@@ -20,7 +20,8 @@ import (
 // A crashDisk stops after so many operations, and knows what would be on the
 // disk if the power went then.
 type crashDisk struct {
-	root string
+	filestore.Disk // reads
+	root           string
 
 	mu      sync.Mutex
 	left    int // operations until it stops
@@ -45,7 +46,7 @@ type span struct{ from, to int }
 var errStopped = errors.New("the process has ended")
 
 func newCrashDisk(root string, operations int) *crashDisk {
-	return &crashDisk{root: root, left: operations, now: tree{}, durable: tree{".": nil}, removed: tree{}}
+	return &crashDisk{Disk: fastDisk{filestore.OSDisk}, root: root, left: operations, now: tree{}, durable: tree{".": nil}, removed: tree{}}
 }
 
 // step is one operation. It reports whether it is the one that was cut short.

@@ -13,14 +13,23 @@ import (
 )
 
 // disk is what the store does to files. Tests put one in between that fails,
-// or stops as a crash would. Reading goes past it.
+// or stops as a crash would. Locks go past it.
 type disk interface {
+	Open(name string) (openFile, error) // a file, for reading; a link or a pipe is an error
+	ReadDir(name string) ([]fs.DirEntry, error)
 	Create(name string) (diskFile, error) // a new file, 0600, for writing; what had the name is removed
 	Rename(from, to string) error
 	Link(from, to string) error // another name, which must be free, for the same file
 	Remove(name string) error
 	Mkdir(name string) error   // 0700; fine if it exists
 	SyncDir(name string) error // the names in it are durable
+}
+
+// openFile is a file that is read.
+type openFile interface {
+	source
+	Stat() (fs.FileInfo, error)
+	Close() error
 }
 
 // diskFile is a file that is written.
@@ -38,9 +47,21 @@ type osDisk struct{}
 
 type osFile struct{ *os.File }
 
+func (f osFile) dataAt(offset, size int64) int64 { return nextData(f.File, offset, size) }
+
 func (f osFile) Allocate(offset, size int64) error { return allocate(f.File, offset, size) }
 
 func (f osFile) Sync() error { return syncData(f.File) }
+
+func (osDisk) Open(name string) (openFile, error) {
+	f, err := openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 
 // Create never opens what is there: it could be a link, or a pipe that nobody
 // reads.
@@ -108,18 +129,18 @@ func isDir(name string) error {
 
 // openRegular opens a file for reading. Anything else is an error, a link and
 // a pipe too.
-func openRegular(name string) (*os.File, fs.FileInfo, error) {
+func openRegular(name string) (*os.File, error) {
 	return openAs(name, os.O_RDONLY)
 }
 
-func openAs(name string, flags int) (*os.File, fs.FileInfo, error) {
+func openAs(name string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(name, flags|noFollow, 0o600)
 	if errors.Is(err, syscall.ELOOP) {
-		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: errLink}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errLink}
 	} else if errors.Is(err, syscall.EISDIR) {
-		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: errNoFile}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errNoFile}
 	} else if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -127,22 +148,46 @@ func openAs(name string, flags int) (*os.File, fs.FileInfo, error) {
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, nil, err
+		return nil, err
 	}
-	return f, info, nil
+	return f, nil
 }
 
-// readFile reads a regular file of at most limit bytes.
-func readFile(name string, limit int64) ([]byte, error) {
-	f, info, err := openRegular(name)
+// openSized opens a file for reading, and returns its size.
+func openSized(d disk, name string) (openFile, int64, error) {
+	f, err := d.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// readFile reads a file of at most limit bytes.
+func readFile(d disk, name string, limit int64) ([]byte, error) {
+	f, size, err := openSized(d, name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	if info.Size() > limit {
-		return nil, fmt.Errorf("%s has %d bytes, want at most %d", name, info.Size(), limit)
+	if size > limit {
+		return nil, fmt.Errorf("%s has %d bytes, want at most %d", name, size, limit)
 	}
-	return io.ReadAll(io.LimitReader(f, limit+1))
+	return readAll(f, size)
+}
+
+// readAll reads a file of that size, or what is left of it.
+func readAll(f io.ReaderAt, size int64) ([]byte, error) {
+	data := make([]byte, size)
+	n, err := f.ReadAt(data, 0)
+	if err == io.EOF { //nolint:errorlint // a ReaderAt returns it as it is
+		err = nil
+	}
+	return data[:n], err
 }
 
 // writeSynced writes a file that is durable when it returns, though its name

@@ -12,6 +12,7 @@ import (
 type (
 	Disk     = disk
 	DiskFile = diskFile
+	OpenFile = openFile
 )
 
 // OSDisk is the disk that stores use.

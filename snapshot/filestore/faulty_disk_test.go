@@ -12,13 +12,20 @@ import (
 // A faultyDisk does what its functions say to names, and the rest as always.
 type faultyDisk struct {
 	filestore.Disk
-	create, write, sync, synced, rename, syncDir func(name string) error
-	syncs, writes                                atomic.Int64
+	open, create, write, sync, synced, rename, syncDir func(name string) error
+	syncs, writes                                      atomic.Int64
 }
 
 func newFaultyDisk() *faultyDisk {
 	fine := func(string) error { return nil }
-	return &faultyDisk{Disk: fastDisk{filestore.OSDisk}, create: fine, write: fine, sync: fine, synced: fine, rename: fine, syncDir: fine}
+	return &faultyDisk{Disk: fastDisk{filestore.OSDisk}, open: fine, create: fine, write: fine, sync: fine, synced: fine, rename: fine, syncDir: fine}
+}
+
+func (d *faultyDisk) Open(name string) (filestore.OpenFile, error) {
+	if err := d.open(filepath.Base(name)); err != nil {
+		return nil, err
+	}
+	return d.Disk.Open(name)
 }
 
 func (d *faultyDisk) Create(name string) (filestore.DiskFile, error) {

@@ -63,7 +63,7 @@ type following struct {
 
 	created time.Time // when the run was; zero until it was loaded
 
-	file     *os.File    // the journal that is read; nil if there is none
+	file     openFile    // the journal that is read; nil if there is none
 	number   uint64      // of the journal
 	offset   int64       // up to where it was read
 	snapshot fs.FileInfo // of a run without a journal, its snapshot when it was loaded
@@ -156,7 +156,7 @@ func (f *following) load(ctx context.Context, yield func(core.Record, error) boo
 		f.snapshot, _ = os.Lstat(f.store.run(f.runID, snapshotName(l.newest())))
 	} else if n > 0 {
 		f.number, f.offset = l.journals[n-1], 0
-		f.file, _, err = openRegular(f.store.run(f.runID, journalName(f.number)))
+		f.file, err = f.store.disk.Open(f.store.run(f.runID, journalName(f.number)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 		}
@@ -185,7 +185,7 @@ func (f *following) load(ctx context.Context, yield func(core.Record, error) boo
 
 // nextJournal is an open journal.
 type nextJournal struct {
-	file   *os.File
+	file   openFile
 	number uint64
 }
 
@@ -199,14 +199,14 @@ func (f *following) next() (*nextJournal, error) {
 		if n <= f.number {
 			continue
 		}
-		file, info, err := openRegular(f.store.run(f.runID, journalName(n)))
+		file, size, err := openSized(f.store.disk, f.store.run(f.runID, journalName(n)))
 		if errors.Is(err, fs.ErrNotExist) {
 			return &nextJournal{nil, n + 1}, nil // it was compacted: the run is read as a whole
 		} else if err != nil {
 			return nil, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 		}
-		first, err := frameOf(file, 0, info.Size())
-		if err != nil || first == nil || info.Size() == first.size {
+		first, err := frameOf(file, 0, size)
+		if err != nil || first == nil || size == first.size {
 			_ = file.Close() // it has its header, and was not appended to yet
 			return nil, err
 		}
@@ -267,7 +267,7 @@ func (f *following) damage(size int64) error {
 	if isZero(head[:]) {
 		return nil
 	}
-	p, err := readFrames(journalName(f.number), fileSource{f.file}, size)
+	p, err := readFrames(journalName(f.number), f.file, size)
 	switch {
 	case err != nil:
 		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
@@ -278,7 +278,7 @@ func (f *following) damage(size int64) error {
 }
 
 // frameOf reads the frame at the offset; nil if there is none.
-func frameOf(file *os.File, offset, size int64) (*frame, error) {
+func frameOf(file source, offset, size int64) (*frame, error) {
 	var head [frameHead]byte
 	if n, err := file.ReadAt(head[:], offset); n < frameHead {
 		if err == io.EOF {
@@ -287,8 +287,11 @@ func frameOf(file *os.File, offset, size int64) (*frame, error) {
 		return nil, err
 	}
 	f, checksum, ok := headAt(head[:], 0, offset, size)
-	if !ok || !matches(fileSource{file}, &f, checksum) {
+	if !ok {
 		return nil, nil
+	}
+	if same, err := matches(file, &f, checksum); err != nil || !same {
+		return nil, err
 	}
 	payload := make([]byte, f.size-frameHead)
 	if _, err := file.ReadAt(payload, offset+frameHead); err != nil {

@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"os"
 
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/snapshot"
@@ -160,10 +159,6 @@ type source interface {
 	dataAt(offset, size int64) int64 // where data follows, or size
 }
 
-type fileSource struct{ *os.File }
-
-func (f fileSource) dataAt(offset, size int64) int64 { return nextData(f.File, offset, size) }
-
 // readFrames reads the frames of a file. It reads no more than they take, and
 // what follows them in pieces, without keeping it.
 func readFrames(name string, in source, size int64) (part, error) {
@@ -264,7 +259,9 @@ func (p *part) lookBehind(in source) error {
 				p.damage, p.torn = true, false
 				return nil
 			}
-			if !matches(in, &f, checksum) {
+			if same, err := matches(in, &f, checksum); err != nil {
+				return err
+			} else if !same {
 				i++
 				continue
 			}
@@ -280,10 +277,10 @@ func (p *part) lookBehind(in source) error {
 }
 
 // matches reports whether the payload of a frame has the checksum.
-func matches(in source, f *frame, checksum uint32) bool {
+func matches(in source, f *frame, checksum uint32) (bool, error) {
 	sum := crc32.New(castagnoli)
 	n, err := io.Copy(sum, io.NewSectionReader(in, f.offset+frameHead, f.size-frameHead))
-	return err == nil && n == f.size-frameHead && sum.Sum32() == checksum
+	return err == nil && n == f.size-frameHead && sum.Sum32() == checksum, err
 }
 
 var zeros [32 << 10]byte

@@ -54,7 +54,7 @@ func (s *Store) garbage(ctx context.Context, before time.Time, f func(ref, name 
 	if err != nil {
 		return err
 	}
-	dirs, err := os.ReadDir(s.artifacts.dir)
+	dirs, err := s.disk.ReadDir(s.artifacts.dir)
 	if err != nil {
 		return fmt.Errorf("snapshot: artifacts: %w", err)
 	}
@@ -62,7 +62,7 @@ func (s *Store) garbage(ctx context.Context, before time.Time, f func(ref, name 
 		if !dir.IsDir() {
 			continue
 		}
-		entries, err := os.ReadDir(filepath.Join(s.artifacts.dir, dir.Name()))
+		entries, err := s.disk.ReadDir(filepath.Join(s.artifacts.dir, dir.Name()))
 		if err != nil {
 			return fmt.Errorf("snapshot: artifacts: %w", err)
 		}

@@ -102,7 +102,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	if err := isDir(s.run(runID, inboxName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}
-	entries, err := os.ReadDir(s.run(runID, inboxName))
+	entries, err := s.disk.ReadDir(s.run(runID, inboxName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, s.mustBeThere(runID)
 	} else if err != nil {
@@ -153,7 +153,7 @@ func (e *refusedError) Unwrap() error { return e.err }
 // message reads one message. An error that is no *refusedError says nothing
 // about it.
 func (s *Store) message(runID, id string) (snapshot.Message, error) {
-	data, err := readFile(s.run(runID, inboxName, id), messageMax)
+	data, err := readFile(s.disk, s.run(runID, inboxName, id), messageMax)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, snapshot.ErrUnavailable):
 		return snapshot.Message{}, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -140,7 +139,7 @@ func withUpdates(info, meta snapshot.Info, ok bool) snapshot.Info {
 // removeLeftovers removes what a crash has left of files that were not
 // finished. The run is locked.
 func (s *Store) removeLeftovers(runID string) {
-	entries, _ := os.ReadDir(s.run(runID))
+	entries, _ := s.disk.ReadDir(s.run(runID))
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == tmpSuffix {
 			_ = remove(s.disk, s.run(runID, e.Name()))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -43,7 +42,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 
 // runIDs are those of the directories of runs. Links are none.
 func (s *Store) runIDs() ([]string, error) {
-	entries, err := os.ReadDir(s.path("runs"))
+	entries, err := s.disk.ReadDir(s.path("runs"))
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,7 @@ var errHeld = errors.New("held")
 
 // openLock opens the lock file, which may have to be created.
 func openLock(name string) (*os.File, error) {
-	f, _, err := openAs(name, os.O_CREATE|os.O_RDWR)
-	return f, err
+	return openAs(name, os.O_CREATE|os.O_RDWR)
 }
 
 // exclusive takes the lock of the file, or returns errHeld. With wait it
@@ -107,7 +106,7 @@ func (l *fileLock) release() {
 
 // isHeld reports whether somebody has the lock of the file exclusively.
 func isHeld(name string) (bool, error) {
-	f, _, err := openRegular(name)
+	f, err := openRegular(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	} else if err != nil {
@@ -123,7 +122,7 @@ func isHeld(name string) (bool, error) {
 
 // holder is the process that signed the lock file, or 0.
 func holder(name string) int {
-	data, err := readFile(name, 64)
+	data, err := readFile(osDisk{}, name, 64)
 	if err != nil {
 		return 0
 	}

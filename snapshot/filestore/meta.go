@@ -18,18 +18,21 @@ import (
 // metaMax is how long a meta file may be.
 const metaMax = 16 << 20
 
-// meta reads the meta file of a run.
-func (s *Store) meta(runID string) (snapshot.Info, error) {
-	data, err := readFile(s.run(runID, metaName), metaMax)
-	if err != nil {
-		return snapshot.Info{}, err
+// meta reads the meta file of a run; ok is false if there is none that can be
+// trusted. An error says nothing about it.
+func (s *Store) meta(runID string) (info snapshot.Info, ok bool, err error) {
+	data, err := readFile(s.disk, s.run(runID, metaName), metaMax)
+	if err = unavailable(err); errors.Is(err, snapshot.ErrUnavailable) {
+		return snapshot.Info{}, false, fmt.Errorf("snapshot: run %s: %w", runID, err)
+	} else if err != nil {
+		return snapshot.Info{}, false, nil
 	}
 	p, err := readFrames(metaName, bytesSource(data), int64(len(data)))
 	if err != nil {
-		return snapshot.Info{}, err
+		return snapshot.Info{}, false, err
 	}
 	h, err := p.header(runID)
-	return h.info, err
+	return h.info, err == nil, nil
 }
 
 // header takes the header off the frames.
@@ -63,8 +66,11 @@ func (s *Store) changeMeta(runID string, change func(meta snapshot.Info, ok bool
 		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
 	}
 	defer l.release()
-	meta, err := s.meta(runID)
-	info, err := change(meta, err == nil)
+	meta, ok, err := s.meta(runID)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	info, err := change(meta, ok)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -91,8 +97,9 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	if err := s.check(ctx, runID); err != nil {
 		return snapshot.Info{}, err
 	}
-	if meta, err := s.meta(runID); err == nil && meta.Status != snapshot.StatusRunning {
-		return meta, nil
+	meta, ok, err := s.meta(runID)
+	if err != nil || ok && meta.Status != snapshot.StatusRunning {
+		return meta, err
 	}
 	run, err := s.Load(ctx, runID)
 	if err != nil {
@@ -103,8 +110,10 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 
 // about is what List says of a run, without reading its records.
 func (s *Store) about(ctx context.Context, runID string) (snapshot.Info, error) {
-	meta, err := s.meta(runID)
+	meta, ok, err := s.meta(runID)
 	if err != nil {
+		return snapshot.Info{}, err
+	} else if !ok {
 		return s.slowly(ctx, runID)
 	}
 	if meta.Status == snapshot.StatusRunning {

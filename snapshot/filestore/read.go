@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"slices"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -71,9 +69,9 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 		}
 		// What the meta file knew before the files were read, they must have: a
 		// writer that closes the run meanwhile writes both anew.
-		var known uint64
-		if meta, err := s.meta(runID); err == nil {
-			known = meta.LastSeq
+		meta, _, err := s.meta(runID)
+		if err != nil {
+			return nil, err
 		}
 		before, err := s.listing(runID)
 		if err != nil {
@@ -86,7 +84,7 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 		after, listErr := s.listing(runID)
 		switch same := listErr == nil && before.equal(after); {
 		case err == nil && same:
-			return s.interpret(runID, in, known)
+			return s.interpret(runID, in, meta.LastSeq)
 		case err != nil && (same || !errors.Is(err, fs.ErrNotExist)):
 			return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
 		case n == rereads:
@@ -97,7 +95,7 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 
 // listing lists the files of a run; none if it does not exist.
 func (s *Store) listing(runID string) (listing, error) {
-	entries, err := os.ReadDir(s.run(runID))
+	entries, err := s.disk.ReadDir(s.run(runID))
 	if errors.Is(err, fs.ErrNotExist) {
 		return listing{}, nil
 	} else if err != nil {
@@ -125,7 +123,7 @@ func (s *Store) readFiles(runID string, l listing) (files, error) {
 	}
 	if n := len(l.snapshots); n > 0 {
 		var err error
-		if in.snapshot, err = readSnapshot(s.run(runID, snapshotName(l.snapshots[n-1]))); err != nil {
+		if in.snapshot, err = s.readSnapshot(s.run(runID, snapshotName(l.snapshots[n-1]))); err != nil {
 			return files{}, err
 		}
 	}
@@ -133,37 +131,31 @@ func (s *Store) readFiles(runID string, l listing) (files, error) {
 }
 
 func (s *Store) readJournal(runID string, n uint64) (part, error) {
-	f, info, err := openRegular(s.run(runID, journalName(n)))
+	f, size, err := openSized(s.disk, s.run(runID, journalName(n)))
 	if err != nil {
 		return part{}, err
 	}
 	defer func() { _ = f.Close() }()
-	return readFrames(journalName(n), fileSource{f}, info.Size())
+	return readFrames(journalName(n), f, size)
 }
 
 // readSnapshot reads a document. Whether it begins as one, and has data at its
 // end, is looked at first: a hole of any size is not read.
-func readSnapshot(name string) ([]byte, error) {
-	f, info, err := openRegular(name)
+func (s *Store) readSnapshot(name string) ([]byte, error) {
+	f, size, err := openSized(s.disk, name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	size := info.Size()
-	head := make([]byte, min(64, size))
-	if _, err := io.ReadFull(f, head); err != nil {
+	head, err := readAll(f, min(64, size))
+	if err != nil {
 		return nil, err
 	}
 	tail := max(0, size-4)
-	if !snapshot.IsDocument(head) || nextData(f, tail, size) > tail {
+	if !snapshot.IsDocument(head) || f.dataAt(tail, size) > tail {
 		return head, nil // Decode says what is wrong with it
 	}
-	data := make([]byte, size)
-	n, err := io.ReadFull(io.NewSectionReader(f, 0, size), data)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	return data[:n], err
+	return readAll(f, size)
 }
 
 // interpret says what the files hold, in which there were known records before
@@ -177,8 +169,7 @@ func (s *Store) interpret(runID string, in files, known uint64) (*reading, error
 	if err := s.addFiles(runID, r, in); err != nil {
 		return nil, err
 	}
-	s.compareMeta(runID, r, in, known)
-	return r, nil
+	return r, s.compareMeta(runID, r, in, known)
 }
 
 // addFiles adds the snapshot and the journals that it does not cover.
@@ -334,10 +325,10 @@ func (r *reading) setAside(file string) {
 
 // compareMeta takes over what the meta file knows better, and notices records
 // that are missing at the end.
-func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) {
-	meta, err := s.meta(runID)
-	if err != nil {
-		return // it is damaged, or a crash came before it: the files say the same
+func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) error {
+	meta, ok, err := s.meta(runID)
+	if err != nil || !ok { // it is damaged, or a crash came before it: the files say the same
+		return err
 	}
 	switch last := uint64(r.run.Len()); {
 	case !r.found:
@@ -353,7 +344,7 @@ func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) {
 		r.isDamaged(runID, file, size, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, known))
 	}
 	if meta.Generation < r.run.Generation {
-		return
+		return nil
 	}
 	run := *r.run
 	ended := run.Info
@@ -367,4 +358,5 @@ func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) {
 	}
 	run.LastSeq = uint64(run.Len())
 	r.run = &run
+	return nil
 }

@@ -92,14 +92,17 @@ func (s *Store) repair(r *reading, report *RepairReport) error {
 	info := r.run.Info
 	info.RunID, info.LastSeq = report.RunID, uint64(r.run.Len())
 	report.Kept = info.LastSeq
-	meta, err := s.meta(report.RunID)
-	if err == nil && meta.LastSeq > report.Kept {
+	meta, ok, err := s.meta(report.RunID)
+	if err != nil {
+		return err
+	}
+	if ok && meta.LastSeq > report.Kept {
 		report.Lost = meta.LastSeq - report.Kept
 	}
 	if info.Created.IsZero() {
 		info.Created = snapshot.Begun(report.RunID, &snapshot.OpenOptions{}).Created
 	}
-	report.IsWhole = err == nil && !r.unchecked && meta.LastSeq == report.Kept && meta.Status != snapshot.StatusRunning
+	report.IsWhole = ok && !r.unchecked && meta.LastSeq == report.Kept && meta.Status != snapshot.StatusRunning
 	if info = snapshot.Crashed(info); report.IsWhole {
 		info.Status, info.Stop, info.Due = meta.Status, meta.Stop, meta.Due
 	}
@@ -148,7 +151,7 @@ func (s *Store) setAside(r *reading, report *RepairReport) error {
 }
 
 func (s *Store) copyFile(runID, from, to string) error {
-	in, info, err := openRegular(s.run(runID, from))
+	in, size, err := openSized(s.disk, s.run(runID, from))
 	if err != nil {
 		return err
 	}
@@ -157,8 +160,8 @@ func (s *Store) copyFile(runID, from, to string) error {
 	if err != nil {
 		return err
 	}
-	size, buf := info.Size(), make([]byte, loadStep)
-	for at := nextData(in, 0, size); at < size && err == nil; at = nextData(in, at, size) { // holes stay holes
+	buf := make([]byte, loadStep)
+	for at := in.dataAt(0, size); at < size && err == nil; at = in.dataAt(at, size) { // holes stay holes
 		var n int
 		if n, err = in.ReadAt(buf[:min(loadStep, size-at)], at); n > 0 {
 			err = writeAt(out, buf[:n], at)

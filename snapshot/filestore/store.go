@@ -136,12 +136,12 @@ func (s *Store) lock(ctx context.Context, runID string, wait, create bool) (*fil
 	case !create && errors.Is(err, fs.ErrNotExist):
 		return nil, noRun(runID)
 	}
-	return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
+	return nil, fmt.Errorf("snapshot: open run %s: %w", runID, unavailable(err))
 }
 
 func (s *Store) locked(runID string) *snapshot.LockedError {
 	e := &snapshot.LockedError{RunID: runID, PID: holder(s.run(runID, lockName))}
-	if meta, err := s.meta(runID); err == nil {
+	if meta, ok, _ := s.meta(runID); ok {
 		e.Owner = meta.Owner
 	}
 	return e
@@ -388,7 +388,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 
 // isThere reports whether the run was begun, damaged or not.
 func (s *Store) isThere(runID string) (bool, error) {
-	entries, err := os.ReadDir(s.run(runID))
+	entries, err := s.disk.ReadDir(s.run(runID))
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case name == lockName, name == updateLockName, name == inboxName, filepath.Ext(name) == tmpSuffix:
@@ -417,7 +417,7 @@ func (s *Store) discard(runID string) error {
 	if err := s.disk.SyncDir(s.path("runs")); err != nil {
 		return err
 	}
-	if entries, err := os.ReadDir(trash); err == nil {
+	if entries, err := s.disk.ReadDir(trash); err == nil {
 		for _, e := range entries {
 			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandonedAfter {
 				_ = os.RemoveAll(filepath.Join(trash, e.Name()))

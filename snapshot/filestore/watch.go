@@ -97,7 +97,7 @@ func (j *Journal) listen() {
 
 // inboxNames is another text when other messages wait.
 func (s *Store) inboxNames(runID string) string {
-	entries, _ := os.ReadDir(s.run(runID, inboxName))
+	entries, _ := s.disk.ReadDir(s.run(runID, inboxName))
 	var b strings.Builder
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), tmpSuffix) {
