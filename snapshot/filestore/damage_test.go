@@ -654,3 +654,21 @@ func TestJournalsThatAreCoveredAreNotReadHoweverManyAreStillThere(t *testing.T) 
 	}
 	require.Greater(t, len(names(t, filepath.Join(dir, "runs", "run"))), 5)
 }
+
+// A file system that lost the blocks at the end of a snapshot leaves a hole.
+func TestRepairKeepsWhatComesBeforeTheHoleAtTheEndOfASnapshot(t *testing.T) {
+	const n = 3000
+	files := endedRun(t, storetest.Records(1, n), snapshot.StatusCompleted)
+	whole := files[snapshotFile]
+	cut := len(whole) * 3 / 4 / 4096 * 4096
+	p := newPlace(t)
+	p.write(t, files, snapshotFile, whole[:cut])
+	require.NoError(t, os.Truncate(filepath.Join(p.dir, "runs", "run", snapshotFile), int64(len(whole))))
+	_, err := p.store.Load(t.Context(), "run")
+	require.ErrorIs(t, err, snapshot.ErrCorrupt)
+	report, err := p.store.Repair(t.Context(), "run")
+	require.NoError(t, err)
+	require.Greater(t, report.Kept, uint64(n/2))
+	require.Equal(t, uint64(n), report.Kept+report.Lost)
+	requireRecords(t, load(t, p.store, "run").Records, int(report.Kept))
+}

@@ -49,6 +49,8 @@ type osFile struct{ *os.File }
 
 func (f osFile) dataAt(offset, size int64) int64 { return nextData(f.File, offset, size) }
 
+func (f osFile) holeAt(offset, size int64) int64 { return nextHole(f.File, offset, size) }
+
 func (f osFile) Allocate(offset, size int64) error { return allocate(f.File, offset, size) }
 
 func (f osFile) Sync() error { return syncData(f.File) }
@@ -184,10 +186,33 @@ func readFile(d disk, name string, limit int64) ([]byte, error) {
 func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 	data := make([]byte, size)
 	n, err := f.ReadAt(data, 0)
-	if err == io.EOF { //nolint:errorlint // a ReaderAt returns it as it is
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return data[:n], err
+}
+
+// holesMost is how much of a file may be holes, or as much as there is data. A
+// file of terabytes takes no room if it is nothing else, and must not take the
+// memory of who reads it. Files of a store have holes at their end, where they
+// were not used yet, and where a file system makes some of zeros.
+const holesMost = 64 << 20
+
+// readable is up to where a file has data, or the hole begins that is too much.
+func readable(f source, size int64) (upTo int64, all bool) {
+	var data, holes int64
+	for upTo < size {
+		begin := f.dataAt(upTo, size)
+		if begin >= size {
+			break
+		}
+		if holes += begin - upTo; holes > max(holesMost, data) {
+			return upTo, false
+		}
+		upTo = min(f.holeAt(begin, size), size)
+		data += upTo - begin
+	}
+	return upTo, true
 }
 
 // writeSynced writes a file that is durable when it returns, though its name

@@ -32,7 +32,7 @@ func retryEINTR(f func() error) error {
 	}
 }
 
-const seekData = 3 // of lseek(2)
+const seekData, seekHole = 3, 4 // of lseek(2)
 
 // nextData returns where the next data of a sparse file may begin, at offset
 // or later; size if only a hole follows.
@@ -45,4 +45,14 @@ func nextData(f *os.File, offset, size int64) int64 {
 		return offset
 	}
 	return max(at, offset)
+}
+
+// nextHole returns where the next hole begins, at offset or later; the end of
+// the file is one.
+func nextHole(f *os.File, offset, size int64) int64 {
+	at, err := syscall.Seek(int(f.Fd()), offset, seekHole)
+	if err != nil || at <= offset {
+		return size
+	}
+	return at
 }

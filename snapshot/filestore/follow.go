@@ -246,7 +246,9 @@ func (f *following) drain(yield func(core.Record, error) bool) error {
 			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 		}
 		if next == nil {
-			return f.damage(info.Size())
+			if next, err = f.lookBehind(info.Size()); err != nil || next == nil {
+				return err
+			}
 		}
 		if next.kind == frameRecords {
 			if err := f.records(next, yield); err != nil {
@@ -257,31 +259,32 @@ func (f *following) drain(yield func(core.Record, error) bool) error {
 	}
 }
 
-// damage is the error if what is where the next frame belongs is none, and
-// was synced. Zeros are room that was not used yet.
-func (f *following) damage(size int64) error {
-	var head [frameHead]byte
-	if _, err := f.file.ReadAt(head[:], f.offset); err != nil && err != io.EOF {
-		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+// lookBehind is for a place where the next frame belongs and none is. That is
+// an error if a frame behind it says that the place was synced, unless the
+// frame was written meanwhile.
+func (f *following) lookBehind(size int64) (*frame, error) {
+	upTo, all := readable(f.file, size)
+	p := part{name: journalName(f.number), end: f.offset, size: size, limit: upTo}
+	if err := p.lookBehind(f.file); err != nil {
+		return nil, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 	}
-	if isZero(head[:]) {
-		return nil
+	if all && !p.damage {
+		return nil, nil
 	}
-	p, err := readFrames(journalName(f.number), f.file, size)
-	switch {
-	case err != nil:
-		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
-	case p.damage && p.end == f.offset:
-		return advise(&snapshot.CorruptError{RunID: f.runID, File: p.name, Offset: p.end, LastSeq: f.last, Err: errNoFrame})
+	next, err := frameOf(f.file, f.offset, size)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
+	} else if next == nil {
+		return nil, advise(&snapshot.CorruptError{RunID: f.runID, File: p.name, Offset: p.end, LastSeq: f.last, Err: errNoFrame})
 	}
-	return nil
+	return next, nil
 }
 
 // frameOf reads the frame at the offset; nil if there is none.
 func frameOf(file source, offset, size int64) (*frame, error) {
 	var head [frameHead]byte
 	if n, err := file.ReadAt(head[:], offset); n < frameHead {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = nil
 		}
 		return nil, err

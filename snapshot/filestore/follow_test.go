@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -87,6 +88,22 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 }
 
 func TestFollowSaysWhatIsWrong(t *testing.T) {
+	for name, test := range map[string]struct {
+		change string
+		at     int64 // in the frame
+	}{
+		"other bytes":        {"damage", 20},
+		"another head":       {"damage", 2},
+		"zeros":              {strings.Repeat("\x00", 300), 0},
+		"zeros for its head": {strings.Repeat("\x00", 16), 0},
+	} {
+		t.Run(name, func(t *testing.T) { requireFollowNotices(t, test.change, test.at) })
+	}
+}
+
+// requireFollowNotices requires that a follower notices a frame that was
+// synced and is changed before it was followed.
+func requireFollowNotices(t *testing.T, change string, at int64) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
@@ -119,7 +136,8 @@ func TestFollowSaysWhatIsWrong(t *testing.T) {
 			frames := filestore.Frames(data)
 			f, err := os.OpenFile(newest, os.O_WRONLY, 0)
 			require.NoError(t, err)
-			_, err = f.WriteAt([]byte("damage"), frames[len(frames)-1]+20)
+			last := frames[len(frames)-1]
+			_, err = f.WriteAt([]byte(change[:min(len(change), len(framesAlone(t, data))-int(last+at))]), last+at)
 			require.NoError(t, err)
 			require.NoError(t, f.Close())
 			require.NoError(t, j.Append(lines(5, 1)...))

@@ -149,6 +149,7 @@ type part struct {
 	frames []frame
 	end    int64 // where they end
 	size   int64 // of the file
+	limit  int64 // up to where it is read
 	torn   bool  // something else than zeros follows that was never synced
 	damage bool  // something else than zeros follows that was synced
 }
@@ -157,12 +158,14 @@ type part struct {
 type source interface {
 	io.ReaderAt
 	dataAt(offset, size int64) int64 // where data follows, or size
+	holeAt(offset, size int64) int64 // where a hole follows, or size
 }
 
 // readFrames reads the frames of a file. It reads no more than they take, and
 // what follows them in pieces, without keeping it.
 func readFrames(name string, in source, size int64) (part, error) {
-	p := part{name: name, size: size}
+	upTo, all := readable(in, size)
+	p := part{name: name, size: size, limit: min(size, upTo+holesMost)}
 	err := p.readFrames(in)
 	for before := int64(-1); err == nil && (p.torn || p.damage) && p.end > before; {
 		// A frame may have been written after it was looked for, and others
@@ -171,6 +174,9 @@ func readFrames(name string, in source, size int64) (part, error) {
 		before = p.end
 		p.torn, p.damage, p.data = false, false, p.data[:p.end]
 		err = p.readFrames(in)
+	}
+	if !all {
+		p.torn, p.damage = false, true // data follows the hole
 	}
 	for i := range p.frames { // now that data does not move any more
 		f := &p.frames[i]
@@ -182,11 +188,11 @@ func readFrames(name string, in source, size int64) (part, error) {
 // readFrames goes on reading frames at the end of those that were read, and
 // looks at what follows them.
 func (p *part) readFrames(in source) error {
-	for p.end < p.size {
+	for p.end < p.limit {
 		if err := p.load(in, p.end+frameHead); err != nil {
 			return err
 		}
-		f, checksum, ok := headAt(p.data, int(p.end), 0, p.size)
+		f, checksum, ok := headAt(p.data, int(p.end), 0, p.limit)
 		if !ok {
 			break
 		}
@@ -210,14 +216,15 @@ const loadStep = 64 << 10
 // load has data reach up to a position in the file, or to its end.
 func (p *part) load(in source, upTo int64) error {
 	have := int64(len(p.data))
-	if upTo = min(upTo, p.size); upTo <= have {
+	if upTo = min(upTo, p.limit); upTo <= have {
 		return nil
 	}
-	upTo = min(max(upTo, have+max(loadStep, have/2)), p.size)
+	upTo = min(max(upTo, have+max(loadStep, have/2)), p.limit)
 	p.data = append(p.data, make([]byte, upTo-have)...)
 	n, err := in.ReadAt(p.data[have:], have)
-	if err == io.EOF { //nolint:errorlint // a ReaderAt returns it as it is
+	if errors.Is(err, io.EOF) {
 		p.size = have + int64(n) // it became shorter
+		p.limit = p.size
 		p.data, err = p.data[:p.size], nil
 	}
 	return err
@@ -230,15 +237,18 @@ const searchStep = 1 << 20
 // the payloads of what looks like frames, but not more of these than the file
 // is long: what holds more was made to hold us up.
 func (p *part) lookBehind(in source) error {
-	buf := make([]byte, 0, min(searchStep, p.size-p.end)+frameHead)
+	if p.end >= p.limit {
+		return nil
+	}
+	buf := make([]byte, 0, min(searchStep, p.limit-p.end)+frameHead)
 	spent := int64(0)
-	for at := p.end; at < p.size; {
-		if next := in.dataAt(at, p.size); next > at {
+	for at := p.end; at < p.limit; {
+		if next := in.dataAt(at, p.limit); next > at {
 			at = next
 			continue
 		}
-		buf = buf[:min(searchStep+frameHead, p.size-at)]
-		if n, err := in.ReadAt(buf, at); err != nil && err != io.EOF { //nolint:errorlint // a ReaderAt returns it as it is
+		buf = buf[:min(searchStep+frameHead, p.limit-at)]
+		if n, err := in.ReadAt(buf, at); err != nil && !errors.Is(err, io.EOF) {
 			return err
 		} else if buf = buf[:n]; n == 0 {
 			break
@@ -250,12 +260,12 @@ func (p *part) lookBehind(in source) error {
 		p.torn = true
 		step := max(len(buf)-frameHead, 1)
 		for i := 0; i < step; {
-			f, checksum, ok := headAt(buf, i, at, p.size)
+			f, checksum, ok := headAt(buf, i, at, p.limit)
 			if !ok || f.offset == p.end {
 				i++
 				continue
 			}
-			if spent += f.size; spent > p.size {
+			if spent += f.size; spent > p.limit {
 				p.damage, p.torn = true, false
 				return nil
 			}
@@ -311,6 +321,8 @@ func (b bytesSource) ReadAt(dst []byte, offset int64) (int, error) {
 }
 
 func (b bytesSource) dataAt(offset, _ int64) int64 { return offset }
+
+func (b bytesSource) holeAt(_, size int64) int64 { return size }
 
 // What is wrong with files.
 var (

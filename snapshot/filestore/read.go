@@ -139,8 +139,8 @@ func (s *Store) readJournal(runID string, n uint64) (part, error) {
 	return readFrames(journalName(n), f, size)
 }
 
-// readSnapshot reads a document. Whether it begins as one, and has data at its
-// end, is looked at first: a hole of any size is not read.
+// readSnapshot reads a document, if it begins as one, up to a hole that is too
+// much: Decode says that the rest is missing.
 func (s *Store) readSnapshot(name string) ([]byte, error) {
 	f, size, err := openSized(s.disk, name)
 	if err != nil {
@@ -151,11 +151,11 @@ func (s *Store) readSnapshot(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	tail := max(0, size-4)
-	if !snapshot.IsDocument(head) || f.dataAt(tail, size) > tail {
+	if !snapshot.IsDocument(head) {
 		return head, nil // Decode says what is wrong with it
 	}
-	return readAll(f, size)
+	upTo, _ := readable(f, size)
+	return readAll(f, upTo)
 }
 
 // interpret says what the files hold, in which there were known records before
