@@ -528,7 +528,7 @@ func TestToolThatEndsInSpiteOfAnInterruptIsKept(t *testing.T) {
 
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		assert.Equal(t, []string{
-			"assistant/model completed", "assistant/deaf completed", "assistant/model#2 interrupted", "assistant interrupted",
+			"assistant/model completed", "assistant/deaf completed", "assistant interrupted",
 		}, settled(st))
 		assert.Len(t, model.asked(), 1)
 	})

@@ -25,7 +25,7 @@ type call struct {
 	claimed  *Claim            // until the first record of the call
 	found    *Progress         // what was recorded; nil for nothing
 	refused  error             // why the call must not begin
-	off      *InterruptedError // the scope around it had stopped when it was claimed
+	off      *InterruptedError // the scope around it had stopped or ended when it was claimed
 }
 
 // execute makes the call: one step after the other until it has an outcome or
@@ -96,6 +96,10 @@ func (c *call) mayBegin() error {
 	case c.parent.Closed():
 		return ErrAttemptOver
 	case c.off != nil:
+		if c.parent.call == nil {
+			c.root.refused.CompareAndSwap(nil, c.off)
+		}
+		c.stopParent(c.off)
 		return c.off
 	case c.refused != nil:
 		return c.halt(c.refused)

@@ -61,8 +61,7 @@ func (c *call) claim(segment string, branch int) {
 	in := c.parent.claims()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if e := c.parent.stopped.Load(); e != nil && c.parent.call != nil {
-		c.off = e
+	if c.off = c.parent.offPath(); c.off != nil {
 		return
 	}
 	in.ordinal++

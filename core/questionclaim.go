@@ -12,7 +12,8 @@ func (s *Scope) claimQuestion() (id string, claimed *Claim, stopped *Interrupted
 	in := s.claims()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if e := s.stopped.Load(); e != nil {
+	if e := s.offPath(); e != nil {
+		s.stop(e)
 		return "", nil, e
 	}
 	s.questions++

@@ -97,6 +97,8 @@ type Root struct {
 	claims      claims    // of root calls
 	interrupted atomic.Pointer[InterruptedError]
 
+	refused atomic.Pointer[InterruptedError] // of the first root call that did not begin; nil if there is none
+
 	active atomic.Int64                    // root calls under way
 	idle   atomic.Pointer[chan<- struct{}] // nil until somebody waits
 }
@@ -114,6 +116,10 @@ func (r *Root) Interrupt(e *InterruptedError) { r.interrupted.CompareAndSwap(nil
 func (r *Root) Context(ctx context.Context) context.Context {
 	return (*attemptContext)(&Scope{outer: ctx, root: r})
 }
+
+// Refused is the suspension of the first root call that did not begin, and has
+// no record, because its context had ended. It is nil if there is none.
+func (r *Root) Refused() *InterruptedError { return r.refused.Load() }
 
 // Active is the number of root calls under way.
 func (r *Root) Active() int { return int(r.active.Load()) }

@@ -23,12 +23,36 @@ func (c *call) suspension(s *Scope, r result) *InterruptedError {
 
 // stopParent lets the attempt around the call know that the call has no
 // outcome. What that means is decided where that attempt ends.
-func (c *call) stopParent(e *InterruptedError) {
-	if c.parent == e.origin {
-		c.parent.doomed.Store(true)
+func (c *call) stopParent(e *InterruptedError) { c.parent.stop(e) }
+
+// stop lets the attempt know that a call inside it has no outcome.
+func (s *Scope) stop(e *InterruptedError) {
+	if s == e.origin {
+		s.doomed.Store(true)
 	} else {
-		c.parent.stopped.CompareAndSwap(nil, e)
+		s.stopped.CompareAndSwap(nil, e)
 	}
+}
+
+// offPath is why nothing new begins in the scope, nil while it goes on: a call
+// inside was suspended, or the attempt, or one around it, has ended or cannot
+// end in time. What a handler does after that is not repeated by the attempt that
+// the run is resumed with, so it has no place among what is recorded.
+func (s *Scope) offPath() *InterruptedError {
+	if s.call != nil {
+		if e := s.stopped.Load(); e != nil {
+			return e
+		}
+	}
+	if e := s.ending(); e != nil {
+		return e
+	}
+	for ; s.call != nil; s = s.call.parent {
+		if s.doomed.Load() && s.group == nil { // a group that fails recalls branches that have ended
+			return &InterruptedError{Reason: InterruptParent, Cause: errDeadlineAhead, origin: s}
+		}
+	}
+	return nil
 }
 
 // overdue makes the result of an attempt a failure if a call inside it has no

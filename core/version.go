@@ -35,7 +35,7 @@ func Version(ctx context.Context, name string, n int) int {
 	in := s.claims()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if s.stopped.Load() != nil && s.call != nil {
+	if s.offPath() != nil {
 		return n // nothing follows that could be recorded
 	}
 	v, err := s.root.run.Version(s, VersionQuestion{Name: name, Highest: n, Claimed: in.ordinal})

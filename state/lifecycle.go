@@ -78,7 +78,7 @@ func (r *run) status() Status {
 		return StatusRunning
 	case r.isCancelled():
 		return StatusCancelled
-	case r.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Active() > 0:
+	case r.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Refused() != nil || r.root.Active() > 0:
 		return StatusInterrupted
 	case !r.rootCalls.made && r.found.Status != "":
 		return r.found.Status // nothing was done to change it
@@ -112,6 +112,8 @@ func (r *run) interruption() *core.InterruptedError {
 		return r.interrupted
 	case r.rootCalls.suspended > 0:
 		return r.rootCalls.stopped
+	case r.root.Refused() != nil:
+		return r.root.Refused()
 	case r.root.Active() > 0:
 		return errClosing
 	}
