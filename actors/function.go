@@ -65,12 +65,9 @@ func prepare[In, Out any](ctx context.Context, name string, d *core.Definition[I
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}") // what models send for a function without parameters
 	}
-	if err := schema.Validate(raw); err != nil {
-		return nil, &ArgumentsError{name, err}
-	}
-	var in In
-	if err := json.Unmarshal(raw, &in); err != nil {
-		return nil, &ArgumentsError{name, decodeError(err)}
+	in, err := decodeInput[In](name, schema, raw)
+	if err != nil {
+		return nil, err
 	}
 	call := d.Event().Prepare(ctx, in)
 	return func(ctx context.Context) (ToolOutput, error) {

@@ -14,18 +14,20 @@ type InterruptReason string
 
 // The reasons for an interrupt that Reprise itself gives. Users may have more.
 const (
-	InterruptUser    InterruptReason = "user"           // somebody asked for it
-	InterruptCancel  InterruptReason = "cancel"         // somebody ended the run for good: it is not resumed
-	InterruptCrash   InterruptReason = "crash"          // the process ended without closing the run
-	InterruptTimeout InterruptReason = "timeout"        // the run's own time is over
-	InterruptContext InterruptReason = "context"        // the context given to the run ended
-	InterruptParent  InterruptReason = "parent_timeout" // the attempt of the caller timed out
-	InterruptGroup   InterruptReason = "group"          // another branch of the group failed
-	InterruptClosed  InterruptReason = "closed"         // the run was closed
-	InterruptAwait   InterruptReason = "awaiting"       // a call waits for an answer
-	InterruptReplay  InterruptReason = "replay"         // what was recorded cannot be used
-	InterruptDiverge InterruptReason = "divergence"     // the program differs from what it recorded
-	InterruptStore   InterruptReason = "store"          // the run could not be stored any more
+	InterruptUser      InterruptReason = "user"           // somebody asked for it
+	InterruptCancel    InterruptReason = "cancel"         // somebody ended the run for good: it is not resumed
+	InterruptCrash     InterruptReason = "crash"          // the process ended without closing the run
+	InterruptShutdown  InterruptReason = "shutdown"       // the process stops, and the run goes on in the next
+	InterruptCrashLoop InterruptReason = "crash_loop"     // the process ended each time that the run was started
+	InterruptTimeout   InterruptReason = "timeout"        // the run's own time is over
+	InterruptContext   InterruptReason = "context"        // the context given to the run ended
+	InterruptParent    InterruptReason = "parent_timeout" // the attempt of the caller timed out
+	InterruptGroup     InterruptReason = "group"          // another branch of the group failed
+	InterruptClosed    InterruptReason = "closed"         // the run was closed
+	InterruptAwait     InterruptReason = "awaiting"       // a call waits for an answer
+	InterruptReplay    InterruptReason = "replay"         // what was recorded cannot be used
+	InterruptDiverge   InterruptReason = "divergence"     // the program differs from what it recorded
+	InterruptStore     InterruptReason = "store"          // the run could not be stored any more
 
 	InterruptLeaseLost InterruptReason = "lease_lost" // the process may not own the run any more
 )

@@ -39,9 +39,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	if c.artifacts == nil {
 		c.artifacts, c.settings.Artifacts = store, true
 	}
-	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{
-		Create: true, Wait: c.wait, Metadata: c.metadata, Retry: c.retryLevels(),
-	})
+	journal, err := store.Open(ctx, runID, c.openOptions())
 	switch {
 	case errors.Is(err, snapshot.ErrLocked) && !c.wait:
 		return nil, fmt.Errorf("state: open run %s: %w; with state.WithWait, Open waits for its end", runID, err)
@@ -56,6 +54,9 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	r.stored, r.journal, r.generation = store, journal, found.Generation
 	if err := refuseCancelled(ctx, store, journal); err != nil {
 		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
+	}
+	if err := c.checkExisting(found); err != nil {
+		return nil, errors.Join(err, giveBack(ctx, journal))
 	}
 	if err := r.restore(found); err != nil {
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), giveBack(ctx, journal))

@@ -179,6 +179,8 @@ type config struct {
 	sync                Sync
 	republish           bool
 	wait                bool
+	owner               string
+	existing            func(*snapshot.Run) error // nil if the run may be begun
 }
 
 // place is where an option has an effect.

@@ -1,0 +1,32 @@
+package actors
+
+import (
+	"encoding/json"
+)
+
+// DecodeInput reads an input of the agent that somebody wrote as JSON. What the
+// schema of the agent does not allow is an *[ArgumentsError] that names the
+// field; an agent without a schema takes what encoding/json does.
+func (a Agent[In, Out]) DecodeInput(input json.RawMessage) (In, error) {
+	return decodeInput[In](a.Name(), a.schema, input)
+}
+
+// DecodeInput reads an input of the tool that somebody wrote as JSON. What the
+// schema of the tool does not allow is an *[ArgumentsError] that names the
+// field.
+func (t Tool[In, Out]) DecodeInput(input json.RawMessage) (In, error) {
+	return decodeInput[In](t.Name(), t.schema, input)
+}
+
+func decodeInput[In any](name string, schema Schema, input json.RawMessage) (In, error) {
+	var in, zero In
+	if schema != nil {
+		if err := schema.Validate(input); err != nil {
+			return zero, &ArgumentsError{name, err}
+		}
+	}
+	if err := json.Unmarshal(input, &in); err != nil {
+		return zero, &ArgumentsError{name, decodeError(err)}
+	}
+	return in, nil
+}

@@ -1,0 +1,146 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// Interrupt stops a run: it keeps what it has, and does not go on until
+// somebody resumes it. By says who asks, and message why. A run that waits is
+// stopped where it is; one that another process has open is stopped there. A run
+// that has ended, or is interrupted, is state.ErrNotRunning.
+func (r *Runner) Interrupt(ctx context.Context, runID, by, message string) error {
+	if st := r.stateOf(runID); st != nil && st.Interrupt(core.InterruptUser, by, message) {
+		return nil
+	}
+	stop := snapshot.Stop{Reason: core.InterruptUser, By: by, Message: message}
+	_, err := r.store.Update(ctx, runID, func(i *snapshot.Info) error {
+		if i.Open {
+			return snapshot.ErrLocked
+		} else if !mayGoOn(i) {
+			return fmt.Errorf("%w: it is %s", state.ErrNotRunning, i.Status)
+		}
+		i.Status, i.Due, i.Stop = snapshot.StatusInterrupted, time.Time{}, stop
+		return nil
+	})
+	switch {
+	case errors.Is(err, snapshot.ErrLocked):
+		return state.Interrupt(ctx, r.store, runID, by, message)
+	case err != nil:
+		return fmt.Errorf("runner: interrupt run %s: %w", runID, err)
+	}
+	r.drop(runID)
+	return nil
+}
+
+// Cancel ends a run for good, see state.Cancel.
+func (r *Runner) Cancel(ctx context.Context, runID, by, message string) error {
+	if st := r.stateOf(runID); st != nil && st.Cancel(by, message) {
+		return nil
+	}
+	if err := state.Cancel(ctx, r.store, runID, by, message); err != nil {
+		return err
+	}
+	r.drop(runID)
+	return nil
+}
+
+// Answer answers a question of a run, by its ID, see state.Answer. A run that
+// waits for it goes on.
+func (r *Runner) Answer(ctx context.Context, runID, questionID string, value any) error {
+	if err := state.Answer(ctx, r.store, runID, questionID, value); err != nil {
+		return err
+	}
+	r.answered(ctx, runID)
+	return nil
+}
+
+// answered has a run go on that was answered.
+func (r *Runner) answered(ctx context.Context, runID string) {
+	r.mu.Lock()
+	o := r.open[runID]
+	if o != nil {
+		o.again = true
+	}
+	r.mu.Unlock()
+	if o != nil {
+		return
+	}
+	info, err := r.store.Info(ctx, runID)
+	if err != nil || info.Status != snapshot.StatusPaused {
+		return // the sweep finds it
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.consider(&info, true, true)
+}
+
+// Questions returns what a run waits to be told.
+func (r *Runner) Questions(ctx context.Context, runID string) ([]core.Question, error) {
+	return state.Questions(ctx, r.store, runID)
+}
+
+// Resume has an interrupted run go on, whatever it was interrupted for, and one
+// that was set aside after crashes, which are counted anew. It is queued. A run
+// that waits or runs stays as it is; one that has ended is [ErrEnded].
+func (r *Runner) Resume(ctx context.Context, runID string) error {
+	info, err := r.store.Update(ctx, runID, func(i *snapshot.Info) error {
+		isSetAside := i.Status == snapshot.StatusFailed && i.Stop.Reason == core.InterruptCrashLoop
+		switch {
+		case i.Open || i.Status == snapshot.StatusQueued || i.Status == snapshot.StatusPaused:
+			return nil
+		case i.Status != snapshot.StatusInterrupted && !isSetAside:
+			return fmt.Errorf("%w: it is %s", ErrEnded, i.Status)
+		case i.Program == "":
+			return errors.New("it was not started by a runner")
+		}
+		i.Status, i.Due, i.Stop, i.Restarts = snapshot.StatusQueued, time.Time{}, snapshot.Stop{}, 0
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("runner: resume run %s: %w", runID, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.refused, runID)
+	r.consider(&info, false, false)
+	return nil
+}
+
+// Pin keeps a run from retention, or no longer.
+func (r *Runner) Pin(ctx context.Context, runID string, pinned bool) error {
+	_, err := r.store.Update(ctx, runID, func(i *snapshot.Info) error { i.Pinned = pinned; return nil })
+	if err != nil {
+		return fmt.Errorf("runner: pin run %s: %w", runID, err)
+	}
+	return nil
+}
+
+// stateOf returns the state of a run that is open here, nil for any other. It
+// waits for one that is being opened.
+func (r *Runner) stateOf(runID string) *state.ExecutionState {
+	r.mu.Lock()
+	o := r.open[runID]
+	r.mu.Unlock()
+	if o == nil {
+		return nil
+	}
+	<-o.opened
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return o.st
+}
+
+// drop removes a run from the queue that does not go on.
+func (r *Runner) drop(runID string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue.remove(runID)
+	r.announce(runID)
+}

@@ -1,0 +1,68 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What runners return, found by errors.Is.
+var (
+	// ErrUnknown is a program or a version that is not registered. errors.As
+	// finds the *[UnknownError].
+	ErrUnknown = errors.New("runner: the program is not registered")
+
+	// ErrInput is an input that does not fit its program. errors.As finds the
+	// *[InputError].
+	ErrInput = errors.New("runner: the input does not fit the program")
+
+	// ErrStarted is a run that was started before with another program or
+	// another input.
+	ErrStarted = errors.New("runner: another run of that ID was started")
+
+	// ErrEnded is what cannot be done to a run that has ended.
+	ErrEnded = errors.New("runner: the run has ended")
+
+	// ErrCrashLoop is found in the error of the result of a run that was set
+	// aside, because its process ended each time that it ran.
+	ErrCrashLoop = errors.New("runner: the process ended each time that the run was started")
+
+	// ErrStopped is found in the error of Serve if runs did not stop when they
+	// were interrupted.
+	ErrStopped = errors.New("runner: runs did not stop when they were interrupted")
+)
+
+// An UnknownError is a program that nobody has registered. It is ErrUnknown.
+type UnknownError struct {
+	Program, Version string   // no version stands for the current one
+	Registered       []string // names and versions
+}
+
+// Error names the programs that are registered.
+func (e *UnknownError) Error() string {
+	what := fmt.Sprintf("program %q", e.Program)
+	if e.Version != "" {
+		what += fmt.Sprintf(", version %q,", e.Version)
+	}
+	if len(e.Registered) == 0 {
+		return "runner: " + what + " is not registered; no program is"
+	}
+	return "runner: " + what + " is not registered; want one of " + strings.Join(e.Registered, ", ")
+}
+
+// Unwrap returns ErrUnknown.
+func (e *UnknownError) Unwrap() error { return ErrUnknown }
+
+// An InputError is an input that does not fit its program. It is ErrInput.
+type InputError struct {
+	Program, Version string
+	Err              error // names the field where it is known
+}
+
+// Error says what is wrong.
+func (e *InputError) Error() string {
+	return fmt.Sprintf("runner: the input does not fit program %q, version %s: %v", e.Program, e.Version, e.Err)
+}
+
+// Unwrap returns ErrInput and what is wrong.
+func (e *InputError) Unwrap() []error { return []error{ErrInput, e.Err} }

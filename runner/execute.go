@@ -1,0 +1,154 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// An openRun is a run that this process has open, or is opening. The lock of the
+// runner guards it.
+type openRun struct {
+	runID   string
+	program *program
+	opened  chan struct{}         // closed when st is set, or will not be
+	st      *state.ExecutionState // nil until then
+	again   bool                  // something came for the run that it may not have seen
+}
+
+// execute runs one run until it ends, stops or parks.
+func (r *Runner) execute(ctx context.Context, o *openRun, e *entry) {
+	began := time.Now()
+	defer func() { r.finish(ctx, o, time.Since(began)) }() // also if a handler ends its goroutine
+	if e.swept {
+		if goesOn, err := r.inspect(ctx, e); err != nil {
+			r.refuse(ctx, o, err)
+			return
+		} else if !goesOn {
+			return
+		}
+	}
+	st, input, err := r.openState(ctx, o)
+	if err != nil {
+		r.refuse(ctx, o, err)
+		return
+	}
+	defer func() {
+		if err := st.Close(); err != nil {
+			r.observe(o.event(EventTrouble, st.Status(), err))
+		}
+	}()
+	r.opened(o, st)
+	_ = o.program.call(st.Context(ctx), input) // the run has the outcome
+}
+
+// errNotDue is a run that is not to be gone on with: it changed after it was
+// queued here.
+var errNotDue = errors.New("it does not go on")
+
+// openState opens the run, and returns the input of its program.
+func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionState, []byte, error) {
+	var input []byte
+	check := func(found *snapshot.Run) (err error) {
+		switch {
+		case !mayGoOn(&found.Info):
+			return errNotDue
+		case programKey{found.Program, found.Version} != o.program.programKey:
+			return fmt.Errorf("it is of program %s %s, not %s", found.Program, found.Version, o.program)
+		}
+		input, err = inputOf(found)
+		return err
+	}
+	options := slices.Concat(r.options.Run, []state.Option{
+		state.WithOwner(r.owner), state.WithExisting(check), state.WithPublisher(&r.counts),
+	})
+	st, err := state.Open(ctx, r.store, o.runID, options...)
+	return st, input, err
+}
+
+// opened makes the state known. One that comes when all are interrupted is
+// interrupted too.
+func (r *Runner) opened(o *openRun, st *state.ExecutionState) {
+	r.mu.Lock()
+	o.st = st
+	late := r.stopped
+	close(o.opened)
+	r.mu.Unlock()
+	if late {
+		st.Interrupt(core.InterruptShutdown, "", "")
+	}
+	r.observe(o.event(EventBegan, snapshot.StatusRunning, nil))
+}
+
+// refuse sees to a run that could not be opened. That it is open elsewhere, was
+// deleted, cancelled or has ended is fine; any other error is reported, and the
+// run is left alone until it changes.
+func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
+	for _, fine := range []error{errNotDue, snapshot.ErrLocked, snapshot.ErrNotFound, state.ErrCancelled} {
+		if errors.Is(err, fine) {
+			return
+		}
+	}
+	info, infoErr := r.store.Info(ctx, o.runID)
+	r.mu.Lock()
+	if infoErr == nil {
+		r.refused[o.runID] = info.Updated
+	} else {
+		r.refused[o.runID] = time.Time{}
+	}
+	r.mu.Unlock()
+	r.observe(o.event(EventTrouble, info.Status, err))
+}
+
+// finish frees the slot of the run, and queues the run again if it goes on by
+// itself.
+func (r *Runner) finish(ctx context.Context, o *openRun, took time.Duration) {
+	info, err := r.store.Info(ctx, o.runID)
+	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, o.runID)
+	if err == nil && info.Restarts > 0 && !info.Open && mayGoOn(&info) && info.Stop.Reason != core.InterruptCrash {
+		info = r.resetRestarts(ctx, info)
+	}
+	r.mu.Lock()
+	delete(r.open, o.runID)
+	ran := o.st != nil
+	if !ran {
+		close(o.opened)
+	}
+	if err == nil && info.Status == snapshot.StatusPaused && !info.Open {
+		r.consider(&info, answered || o.again, false)
+	}
+	r.announce(o.runID)
+	r.mu.Unlock()
+	r.ring()
+	if ran && err == nil {
+		event := o.event(EventEnded, info.Status, nil)
+		event.Took, event.Due, event.Stop = took, info.Due, info.Stop
+		r.observe(event)
+	}
+}
+
+func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {
+	waiting, err := r.store.Messages(ctx, runID)
+	return err == nil && slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
+		return m.Record.Kind == core.KindAnswer
+	})
+}
+
+// resetRestarts is for a run that was closed as it should.
+func (r *Runner) resetRestarts(ctx context.Context, info snapshot.Info) snapshot.Info {
+	now, err := r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error { i.Restarts = 0; return nil })
+	if err != nil {
+		return info // it is counted again, or somebody has it by now
+	}
+	return now
+}
+
+func (o *openRun) event(t EventType, status snapshot.Status, err error) Event {
+	return Event{Type: t, RunID: o.runID, Program: o.program.name, Version: o.program.version, Status: status, Err: err}
+}

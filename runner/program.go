@@ -1,0 +1,181 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// An Actor is what a program runs as the root call of its runs: an agent or a
+// tool of package actors.
+type Actor[In, Out any] interface {
+	Name() string
+	Call(ctx context.Context, in In) (Out, error)
+	DecodeInput(input json.RawMessage) (In, error)
+}
+
+// A Program is a registered actor, with its types.
+type Program[In, Out any] struct {
+	runner  *Runner
+	program *program
+}
+
+// program is a registered actor without its types. Inputs are encoded by
+// core.Encode.
+type program struct {
+	programKey
+	encode func(input any) ([]byte, error) // an *InputError for what is no input
+	call   func(ctx context.Context, encoded []byte) error
+	result func(ctx context.Context, store snapshot.Store, runID string) (any, error)
+}
+
+type programKey struct{ name, version string }
+
+// A ProgramOption configures a program.
+type ProgramOption func(*program)
+
+// WithVersion names the version of a program: 1 to 64 letters, digits, dots,
+// dashes and underscores. Defaults to "1".
+func WithVersion(version string) ProgramOption {
+	return func(p *program) { p.version = version }
+}
+
+// Register makes an actor known by its name. Of the versions of one name, the
+// one that was registered last is that of new runs. Register panics if name or
+// version are not allowed, or registered already. It may be called at any time;
+// runs that wait for the program begin with the next sweep.
+func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOption) *Program[In, Out] {
+	p := &program{
+		programKey: programKey{actor.Name(), "1"},
+		call: func(ctx context.Context, encoded []byte) error {
+			var in In
+			if err := core.Decode(encoded, &in); err != nil {
+				return err
+			}
+			_, err := actor.Call(ctx, in)
+			return err
+		},
+		result: func(ctx context.Context, store snapshot.Store, runID string) (any, error) {
+			return state.Result[Out](ctx, store, runID)
+		},
+	}
+	p.encode = func(input any) ([]byte, error) {
+		encoded, err := encodeInput(actor, input)
+		if err != nil {
+			return nil, &InputError{p.name, p.version, err}
+		}
+		return encoded, nil
+	}
+	for _, option := range options {
+		option(p)
+	}
+	if err := r.register(p); err != nil {
+		panic(err)
+	}
+	return &Program[In, Out]{r, p}
+}
+
+// encodeInput encodes an In, or JSON that fits one.
+func encodeInput[In, Out any](actor Actor[In, Out], input any) ([]byte, error) {
+	in, ok := input.(In)
+	if raw, isJSON := input.(json.RawMessage); !ok && isJSON {
+		var err error
+		if in, err = actor.DecodeInput(raw); err != nil {
+			return nil, err
+		}
+	} else if !ok {
+		return nil, fmt.Errorf("got a %T, want a %T or JSON as a json.RawMessage", input, in)
+	}
+	encoded, err := core.Encode(in)
+	if err != nil {
+		return nil, err
+	}
+	var again In // what cannot be read again could never begin
+	if err := core.Decode(encoded, &again); err != nil {
+		return nil, fmt.Errorf("it cannot be read again: %w", err)
+	}
+	return encoded, nil
+}
+
+func (r *Runner) register(p *program) error {
+	switch {
+	case p.name == "":
+		return errors.New("runner: Register: the actor has no name; make it with decorators.Agent or actors.NewAgent")
+	case !isVersion(p.version):
+		return fmt.Errorf("runner: program %q: the version is %q; want 1 to 64 letters, digits, dots, dashes and underscores", p.name, p.version)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.programs[p.programKey] != nil {
+		return fmt.Errorf("runner: program %q, version %s, is registered already; other code is another version (runner.WithVersion)", p.name, p.version)
+	}
+	r.programs[p.programKey], r.current[p.name] = p, p
+	return nil
+}
+
+func isVersion(v string) bool {
+	return v != "" && len(v) <= 64 && !strings.ContainsFunc(v, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
+	})
+}
+
+// find returns a program; without a version, that of new runs.
+func (r *Runner) find(name, version string) (*program, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.current[name]
+	if version != "" {
+		p = r.programs[programKey{name, version}]
+	}
+	if p == nil {
+		return nil, &UnknownError{Program: name, Version: version, Registered: r.registered()}
+	}
+	return p, nil
+}
+
+// registered names the programs, sorted. The lock is held.
+func (r *Runner) registered() []string {
+	names := make([]string, 0, len(r.programs))
+	for k := range r.programs {
+		names = append(names, k.String())
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (k programKey) String() string { return k.name + " " + k.version }
+
+// Programs returns the names of the registered programs, sorted.
+func (r *Runner) Programs() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var names []string
+	for name := range r.current {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Start is [Runner.Start] with a typed input.
+func (p *Program[In, Out]) Start(ctx context.Context, runID string, in In, o StartOptions) (snapshot.Info, error) {
+	return p.runner.start(ctx, p.program, runID, in, o)
+}
+
+// Result returns the output of a run of the program that has ended, or the error
+// that it failed with. See [Runner.Wait] for one that has not.
+func (p *Program[In, Out]) Result(ctx context.Context, runID string) (Out, error) {
+	result, err := p.runner.Result(ctx, runID)
+	out, ok := result.(Out)
+	if err == nil && !ok {
+		return out, fmt.Errorf("runner: the result of run %s is a %T, and %s returns a %T", runID, result, p.program.programKey, out)
+	}
+	return out, err
+}

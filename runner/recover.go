@@ -1,0 +1,204 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// goesOn reports whether a run that stopped for that reason goes on by itself:
+// nobody has decided that it should stop.
+func goesOn(reason core.InterruptReason) bool {
+	switch reason {
+	case core.InterruptCrash, core.InterruptShutdown, core.InterruptClosed, core.InterruptContext,
+		core.InterruptStore, core.InterruptLeaseLost:
+		return true
+	}
+	return false
+}
+
+// mayGoOn reports whether a run that nobody has open can be gone on with.
+func mayGoOn(info *snapshot.Info) bool {
+	switch info.Status {
+	case snapshot.StatusQueued, snapshot.StatusPaused:
+		return true
+	case snapshot.StatusInterrupted:
+		return goesOn(info.Stop.Reason)
+	}
+	return false
+}
+
+// consider queues a run that goes on by itself, at once if it was answered,
+// unless it is queued or open here. The lock is held.
+func (r *Runner) consider(info *snapshot.Info, answered, swept bool) {
+	if due, ok := goesOnAt(info, answered); ok {
+		r.enqueue(info, due, swept)
+	}
+}
+
+// goesOnAt is when a run goes on by itself that nobody has open.
+func goesOnAt(info *snapshot.Info, answered bool) (time.Time, bool) {
+	switch {
+	case !mayGoOn(info):
+		return time.Time{}, false
+	case answered && info.Status == snapshot.StatusPaused:
+		return time.Now(), true
+	case !info.Due.IsZero():
+		return info.Due, true
+	case info.Status == snapshot.StatusQueued:
+		return info.Created, true
+	}
+	return info.Updated, info.Status != snapshot.StatusPaused // which waits for an answer
+}
+
+// enqueue adds a run to the queue, or has one that is there go on earlier. The
+// lock is held.
+func (r *Runner) enqueue(info *snapshot.Info, due time.Time, swept bool) {
+	p := r.programs[programKey{info.Program, info.Version}]
+	if p == nil || info.Open || r.stopping || r.open[info.RunID] != nil {
+		return
+	}
+	if at, ok := r.refused[info.RunID]; ok && (at.IsZero() || at.Equal(info.Updated)) {
+		return
+	}
+	if there := r.queue.entries[info.RunID]; there != nil {
+		if there.due <= due.UnixNano() {
+			return
+		}
+		r.queue.remove(info.RunID)
+	}
+	r.queue.add(&entry{
+		runID: strings.Clone(info.RunID), program: p, due: due.UnixNano(), priority: clampPriority(info.Priority), swept: swept,
+	}, time.Now())
+	r.ring()
+}
+
+func clampPriority(p int) int32 { return int32(min(max(p, -1<<31), 1<<31-1)) }
+
+// sweep looks through the store for runs to go on with, and returns how long
+// that took.
+func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
+	began := time.Now()
+	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
+		snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusRunning,
+	}})
+	if err != nil {
+		return time.Since(began), err
+	}
+	for i := range page.Runs {
+		info := &page.Runs[i]
+		if r.isOurs(info) {
+			answered := info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, info.RunID)
+			r.mu.Lock()
+			r.consider(info, answered, true)
+			r.mu.Unlock()
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.ended {
+		if r.open[id] == nil {
+			r.announce(id) // another process may have ended it
+		}
+	}
+	return time.Since(began), nil
+}
+
+// isOurs reports whether the run is of a registered program and not at work
+// here.
+func (r *Runner) isOurs(info *snapshot.Info) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !info.Open && r.open[info.RunID] == nil && r.programs[programKey{info.Program, info.Version}] != nil
+}
+
+// sweepOften sweeps until ctx ends. Took is how long the last one took.
+func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(max(r.options.SweepEvery, 20*took))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		var err error
+		if took, err = r.sweep(ctx); err != nil && ctx.Err() == nil {
+			r.observe(Event{Type: EventTrouble, Err: err})
+		}
+	}
+}
+
+// inspect looks at a run that a sweep has found, as it is now, and counts the
+// end of its process. It reports whether the run goes on.
+func (r *Runner) inspect(ctx context.Context, e *entry) (bool, error) {
+	info, err := r.store.Info(ctx, e.runID)
+	if err != nil || info.Open || !mayGoOn(&info) {
+		return false, err
+	}
+	if info.Status != snapshot.StatusInterrupted || info.Stop.Reason != core.InterruptCrash {
+		return true, nil
+	}
+	return r.countCrash(ctx, e, info)
+}
+
+// errCounted is a crash that another process counts.
+var errCounted = errors.New("another process goes on with it")
+
+// countCrash counts that the process of a run has ended, and sets the run aside
+// if that was too often.
+func (r *Runner) countCrash(ctx context.Context, e *entry, info snapshot.Info) (bool, error) {
+	restarts := info.Restarts + 1
+	if progressed, err := r.progressed(ctx, &info); err != nil {
+		return false, err
+	} else if progressed {
+		restarts = 1
+	}
+	looping := restarts > r.options.MaxRestarts
+	_, err := r.store.Update(ctx, e.runID, func(i *snapshot.Info) error {
+		if i.Status != snapshot.StatusInterrupted || i.Restarts != info.Restarts || i.Generation != info.Generation {
+			return errCounted
+		}
+		i.Restarts = restarts
+		if looping {
+			i.Status, i.Stop = snapshot.StatusFailed, snapshot.Stop{Reason: core.InterruptCrashLoop}
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errCounted), errors.Is(err, snapshot.ErrLocked):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	event := Event{Type: EventCrashed, RunID: e.runID, Program: info.Program, Version: info.Version, Status: info.Status, Restarts: restarts}
+	if looping {
+		event.Status, event.Stop = snapshot.StatusFailed, snapshot.Stop{Reason: core.InterruptCrashLoop}
+	}
+	r.observe(event)
+	return !looping, nil
+}
+
+// progressed reports whether the last opening of the run has recorded an
+// outcome.
+func (r *Runner) progressed(ctx context.Context, info *snapshot.Info) (bool, error) {
+	run, err := r.store.Load(ctx, info.RunID)
+	if err != nil {
+		return false, err
+	}
+	for seq := uint64(run.Len()); seq > 0; seq-- {
+		rec, err := run.Record(seq)
+		if err != nil || rec.Generation != info.Generation {
+			return false, err
+		}
+		if rec.IsOutcome() {
+			return true, nil
+		}
+	}
+	return false, nil
+}

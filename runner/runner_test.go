@@ -1,0 +1,539 @@
+package runner_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+type word struct {
+	Text string `json:"text"`
+}
+
+func agent(name string, f func(context.Context, word) (string, error), opts ...actors.Option) actors.Agent[word, string] {
+	return decorators.Agent(name, "", f, opts...)
+}
+
+var echo = agent("echo", func(_ context.Context, in word) (string, error) { return in.Text, nil })
+
+func newRunner(t *testing.T, store snapshot.Store, o runner.Options) *runner.Runner {
+	t.Helper()
+	r, err := runner.New(store, o)
+	require.NoError(t, err)
+	return r
+}
+
+// serve serves until stop is called, or the test ends.
+func serve(t *testing.T, r *runner.Runner) (stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var err error
+	var serving sync.WaitGroup
+	serving.Go(func() { err = r.Serve(ctx) })
+	stop = func() error {
+		cancel()
+		serving.Wait()
+		return err
+	}
+	t.Cleanup(func() { _ = stop() })
+	return stop
+}
+
+func TestStartedRunEndsAndItsResultIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+		program := runner.Register(r, echo)
+		defer serve(t, r)()
+		info, err := program.Start(t.Context(), "a", word{"hello"}, runner.StartOptions{Metadata: snapshot.Metadata{Tags: []string{"x"}}})
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusQueued, info.Status)
+		assert.Equal(t, "echo", info.Program)
+		assert.Equal(t, "1", info.Version)
+
+		info, err = r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCompleted, info.Status)
+		assert.Equal(t, []string{"x"}, info.Metadata.Tags)
+		out, err := program.Result(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, "hello", out)
+		in, err := state.Input[word](t.Context(), r.Store(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, word{"hello"}, in)
+		page, err := r.List(t.Context(), snapshot.Filter{Program: "echo"})
+		require.NoError(t, err)
+		assert.Len(t, page.Runs, 1)
+	})
+}
+
+func TestStartIsIdempotentByRunID(t *testing.T) {
+	r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+	runner.Register(r, echo)
+	runner.Register(r, agent("other", func(context.Context, word) (string, error) { return "", nil }))
+	first, err := r.Start(t.Context(), "echo", "a", word{"x"}, runner.StartOptions{})
+	require.NoError(t, err)
+	again, err := r.Start(t.Context(), "echo", "a", json.RawMessage(`{"text": "x"}`), runner.StartOptions{Priority: 7})
+	require.NoError(t, err)
+	assert.Equal(t, first, again)
+	_, err = r.Start(t.Context(), "echo", "a", word{"y"}, runner.StartOptions{})
+	require.ErrorIs(t, err, runner.ErrStarted)
+	assert.ErrorContains(t, err, `"y"`)
+	_, err = r.Start(t.Context(), "other", "a", word{"x"}, runner.StartOptions{})
+	require.ErrorIs(t, err, runner.ErrStarted)
+	assert.ErrorContains(t, err, `program "echo", not "other"`)
+
+	random, err := r.Start(t.Context(), "echo", "", word{"x"}, runner.StartOptions{})
+	require.NoError(t, err)
+	assert.Regexp(t, "^echo-[a-z0-9]{16}$", random.RunID)
+}
+
+func TestBadStartsStoreNothing(t *testing.T) {
+	store := snapshot.NewMemoryStore()
+	r := newRunner(t, store, runner.Options{})
+	_, err := r.Start(t.Context(), "echo", "a", word{}, runner.StartOptions{})
+	require.ErrorIs(t, err, runner.ErrUnknown)
+	assert.ErrorContains(t, err, `program "echo" is not registered; no program is`)
+	program := runner.Register(r, echo, runner.WithVersion("2"))
+	for name, c := range map[string]struct {
+		start func() (snapshot.Info, error)
+		is    error
+		want  string
+	}{
+		"program": {func() (snapshot.Info, error) {
+			return r.Start(t.Context(), "ecco", "a", word{}, runner.StartOptions{})
+		}, runner.ErrUnknown, `program "ecco" is not registered; want one of echo 2`},
+		"version": {func() (snapshot.Info, error) {
+			return program.Start(t.Context(), "a", word{}, runner.StartOptions{Version: "1"})
+		}, runner.ErrUnknown, `program "echo", version "1", is not registered; want one of echo 2`},
+		"type": {func() (snapshot.Info, error) {
+			return r.Start(t.Context(), "echo", "a", 7, runner.StartOptions{})
+		}, runner.ErrInput, "got a int, want a runner_test.word"},
+		"json": {func() (snapshot.Info, error) {
+			return r.Start(t.Context(), "echo", "a", json.RawMessage(`{"text": 7}`), runner.StartOptions{})
+		}, runner.ErrInput, "text"},
+		"missing field": {func() (snapshot.Info, error) {
+			return r.Start(t.Context(), "echo", "a", json.RawMessage(`{}`), runner.StartOptions{})
+		}, runner.ErrInput, "text"},
+		"run ID": {func() (snapshot.Info, error) {
+			return program.Start(t.Context(), "../a", word{}, runner.StartOptions{})
+		}, nil, "not allowed"},
+		"time": {func() (snapshot.Info, error) {
+			return program.Start(t.Context(), "a", word{}, runner.StartOptions{At: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)})
+		}, nil, "due_at"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := c.start()
+			require.Error(t, err)
+			if c.is != nil {
+				require.ErrorIs(t, err, c.is)
+			}
+			assert.ErrorContains(t, err, c.want)
+			page, err := store.List(t.Context(), snapshot.Filter{})
+			require.NoError(t, err)
+			assert.Empty(t, page.Runs)
+		})
+	}
+}
+
+func TestBadDefinitionsPanic(t *testing.T) {
+	r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+	runner.Register(r, echo)
+	assert.PanicsWithError(t, `runner: program "echo", version 1, is registered already; other code is another version (runner.WithVersion)`,
+		func() { runner.Register(r, echo) })
+	assert.Panics(t, func() { runner.Register(r, echo, runner.WithVersion("a b")) })
+	assert.Panics(t, func() { runner.Register(r, actors.Agent[word, string]{}) })
+	for _, o := range []runner.Options{{Limit: -1}, {MaxRestarts: -1}, {SweepEvery: -1}} {
+		_, err := runner.New(snapshot.NewMemoryStore(), o)
+		assert.Error(t, err)
+	}
+	_, err := runner.New(nil, runner.Options{})
+	assert.Error(t, err)
+}
+
+func TestLimitBoundsRunsAndPriorityOrdersThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{Limit: 2})
+		var mu sync.Mutex
+		var order []string
+		var open, most atomic.Int32
+		program := runner.Register(r, agent("work", func(ctx context.Context, in word) (string, error) {
+			mu.Lock()
+			order = append(order, in.Text)
+			mu.Unlock()
+			most.Store(max(most.Load(), open.Add(1)))
+			defer open.Add(-1)
+			sleep(time.Minute)
+			return "", nil
+		}))
+		at := time.Now().Add(90 * time.Second)
+		for _, c := range []struct {
+			id       string
+			priority int
+			at       time.Time
+		}{{"low1", 0, time.Time{}}, {"low2", 0, time.Time{}}, {"high", 5, time.Time{}}, {"low3", 0, time.Time{}}, {"later", 9, at}, {"never", -3, time.Time{}}} {
+			_, err := program.Start(t.Context(), c.id, word{c.id}, runner.StartOptions{Priority: c.priority, At: c.at})
+			require.NoError(t, err)
+			sleep(time.Millisecond)
+		}
+		assert.Equal(t, 5, r.Stats().Queued)
+		assert.Equal(t, 1, r.Stats().Parked)
+		stop := serve(t, r)
+		for _, id := range []string{"low1", "low2", "high", "low3", "later", "never"} {
+			_, err := r.Wait(t.Context(), id)
+			require.NoError(t, err)
+		}
+		require.NoError(t, stop())
+		assert.EqualValues(t, 2, most.Load())
+		assert.ElementsMatch(t, []string{"high", "low1"}, order[:2])
+		assert.ElementsMatch(t, []string{"low2", "low3"}, order[2:4])
+		assert.ElementsMatch(t, []string{"later", "never"}, order[4:])
+	})
+}
+
+// sleep is right on the clock of a bubble.
+func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // the clock of synctest
+
+func TestFailedRunHasTheErrorAsItsResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+		runner.Register(r, agent("fail", func(context.Context, word) (string, error) { return "", errors.New("out of ink") }))
+		runner.Register(r, agent("panic", func(context.Context, word) (string, error) { panic("oh") }))
+		defer serve(t, r)()
+		for _, name := range []string{"fail", "panic"} {
+			_, err := r.Start(t.Context(), name, name, word{}, runner.StartOptions{})
+			require.NoError(t, err)
+			_, err = r.Result(t.Context(), name)
+			assert.ErrorIs(t, err, state.ErrNotEnded)
+			info, err := r.Wait(t.Context(), name)
+			require.NoError(t, err)
+			assert.Equal(t, snapshot.StatusFailed, info.Status)
+			_, err = r.Result(t.Context(), name)
+			var failed *core.CallError
+			require.ErrorAs(t, err, &failed)
+			assert.Equal(t, name, failed.Name)
+		}
+		_, err := r.Result(t.Context(), "none")
+		assert.ErrorIs(t, err, snapshot.ErrNotFound)
+		_, err = r.Wait(t.Context(), "none")
+		assert.ErrorIs(t, err, snapshot.ErrNotFound)
+		assert.ErrorIs(t, r.Resume(t.Context(), "fail"), runner.ErrEnded)
+	})
+}
+
+// patient waits for its context, except the last time.
+func patient(name string, entered *atomic.Int32, times int32) actors.Agent[word, string] {
+	return agent(name, func(ctx context.Context, in word) (string, error) {
+		if entered.Add(1) >= times {
+			return in.Text, nil
+		}
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	})
+}
+
+func TestInterruptedRunGoesOnWhenItIsResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		r := newRunner(t, store, runner.Options{})
+		var entered atomic.Int32
+		program := runner.Register(r, patient("patient", &entered, 2))
+		stop := serve(t, r)
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, r.Interrupt(t.Context(), "a", "ops", "lunch"))
+		info, err := r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusInterrupted, info.Status)
+		assert.Equal(t, snapshot.Stop{Reason: core.InterruptUser, By: "ops", Message: "lunch"}, info.Stop)
+		require.ErrorIs(t, r.Interrupt(t.Context(), "a", "", ""), state.ErrNotRunning)
+		require.NoError(t, stop())
+
+		r = newRunner(t, store, runner.Options{}) // it stays interrupted over a restart
+		runner.Register(r, patient("patient", &entered, 2))
+		defer serve(t, r)()
+		sleep(time.Minute)
+		assert.EqualValues(t, 1, entered.Load())
+		require.NoError(t, r.Resume(t.Context(), "a"))
+		require.NoError(t, r.Resume(t.Context(), "a"), "twice")
+		info, err = r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCompleted, info.Status)
+	})
+}
+
+func TestQueuedRunIsInterruptedAndCancelledWhereItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+		program := runner.Register(r, echo)
+		for _, id := range []string{"a", "b"} {
+			_, err := program.Start(t.Context(), id, word{id}, runner.StartOptions{At: time.Now().Add(time.Hour)})
+			require.NoError(t, err)
+		}
+		defer serve(t, r)()
+		require.NoError(t, r.Interrupt(t.Context(), "a", "ops", ""))
+		require.NoError(t, r.Cancel(t.Context(), "b", "ops", ""))
+		sleep(2 * time.Hour)
+		info, err := r.Info(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusInterrupted, info.Status)
+		info, err = r.Info(t.Context(), "b")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCancelled, info.Status)
+		assert.Error(t, r.Resume(t.Context(), "b"))
+		require.NoError(t, r.Resume(t.Context(), "a"))
+		info, err = r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCompleted, info.Status)
+	})
+}
+
+func TestCancelledRunDoesNotGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+		var entered atomic.Int32
+		program := runner.Register(r, patient("patient", &entered, 2))
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, r.Cancel(t.Context(), "a", "ops", "wrong"))
+		info, err := r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCancelled, info.Status)
+		sleep(time.Hour)
+		assert.EqualValues(t, 1, entered.Load())
+	})
+}
+
+func TestAnsweredRunGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		r := newRunner(t, store, runner.Options{})
+		ask := agent("ask", func(ctx context.Context, in word) (string, error) {
+			name, err := core.Await[string](ctx, "who?")
+			if err != nil {
+				return "", err
+			}
+			more, err := core.Await[string](ctx, "and?")
+			return name + more, err
+		})
+		program := runner.Register(r, ask)
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		questions, err := r.Questions(t.Context(), "a")
+		require.NoError(t, err)
+		require.Len(t, questions, 1)
+		require.NoError(t, r.Answer(t.Context(), "a", questions[0].ID, "Ada"))
+		require.ErrorIs(t, r.Answer(t.Context(), "a", questions[0].ID, "Bob"), state.ErrAnswered)
+		synctest.Wait()
+		// From another process: the next sweep finds it.
+		require.NoError(t, state.Answer(t.Context(), store, "a", "ask?2", "!"))
+		info, err := r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCompleted, info.Status)
+		out, err := program.Result(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, "Ada!", out)
+	})
+}
+
+func TestShutdownLetsRunsFinishAndInterruptsTheRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		r := newRunner(t, store, runner.Options{Grace: time.Minute, Limit: 2})
+		var entered atomic.Int32
+		patientProgram := runner.Register(r, patient("patient", &entered, 2))
+		short := runner.Register(r, agent("short", func(context.Context, word) (string, error) {
+			sleep(30 * time.Second)
+			return "", nil
+		}))
+		stop := serve(t, r)
+		for _, id := range []string{"long", "waiting"} {
+			_, err := patientProgram.Start(t.Context(), id, word{id}, runner.StartOptions{Priority: map[string]int{"waiting": -1}[id]})
+			require.NoError(t, err)
+			_, err = short.Start(t.Context(), "short-"+id, word{}, runner.StartOptions{Priority: map[string]int{"waiting": -1}[id]})
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		began := time.Now()
+		require.NoError(t, stop())
+		assert.Equal(t, time.Minute, time.Since(began))
+		for id, want := range map[string]snapshot.Status{
+			"long": snapshot.StatusInterrupted, "short-long": snapshot.StatusCompleted,
+			"waiting": snapshot.StatusQueued, "short-waiting": snapshot.StatusQueued,
+		} {
+			info, err := store.Info(t.Context(), id)
+			require.NoError(t, err)
+			assert.Equal(t, want, info.Status, id)
+		}
+		info, err := store.Info(t.Context(), "long")
+		require.NoError(t, err)
+		assert.Equal(t, core.InterruptShutdown, info.Stop.Reason)
+
+		// It goes on at the next start, as the same attempt.
+		r = newRunner(t, store, runner.Options{})
+		program := runner.Register(r, patient("patient", &entered, 2))
+		runner.Register(r, agent("short", func(context.Context, word) (string, error) { return "", nil }))
+		defer serve(t, r)()
+		for _, id := range []string{"long", "waiting", "short-waiting"} {
+			info, err := r.Wait(t.Context(), id)
+			require.NoError(t, err)
+			assert.Equal(t, snapshot.StatusCompleted, info.Status, id)
+			assert.Zero(t, info.Restarts)
+		}
+		out, err := program.Result(t.Context(), "long")
+		require.NoError(t, err)
+		assert.Equal(t, "long", out)
+		run, err := store.Load(t.Context(), "long")
+		require.NoError(t, err)
+		for rec, err := range run.Records() {
+			require.NoError(t, err)
+			assert.Zero(t, rec.Attempt)
+		}
+	})
+}
+
+func TestRunThatIgnoresItsContextIsClosedAndNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		r := newRunner(t, store, runner.Options{Grace: -1})
+		release := make(chan struct{})
+		program := runner.Register(r, agent("deaf", func(context.Context, word) (string, error) {
+			<-release
+			return "", nil
+		}))
+		stop := serve(t, r)
+		_, err := program.Start(t.Context(), "a", word{}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		err = stop()
+		require.ErrorIs(t, err, runner.ErrStopped)
+		assert.ErrorContains(t, err, ": a")
+		info, err := store.Info(t.Context(), "a")
+		require.NoError(t, err)
+		assert.False(t, info.Open)
+		assert.Equal(t, core.InterruptShutdown, info.Stop.Reason)
+		close(release)
+	})
+}
+
+func TestServeServesOnce(t *testing.T) {
+	r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, r.Serve(ctx))
+	assert.ErrorContains(t, r.Serve(ctx), "serves once")
+}
+
+func TestRunsOfAnOlderVersionGoToWhoRegisteredIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		version := func(v string) actors.Agent[word, string] {
+			return agent("versioned", func(context.Context, word) (string, error) { return "by " + v, nil })
+		}
+		r := newRunner(t, store, runner.Options{})
+		runner.Register(r, version("1"), runner.WithVersion("1"))
+		_, err := r.Start(t.Context(), "versioned", "old", word{}, runner.StartOptions{})
+		require.NoError(t, err)
+
+		newer := newRunner(t, store, runner.Options{})
+		runner.Register(newer, version("2"), runner.WithVersion("2"))
+		defer serve(t, newer)()
+		_, err = newer.Start(t.Context(), "versioned", "new", word{}, runner.StartOptions{})
+		require.NoError(t, err)
+		_, err = newer.Wait(t.Context(), "new")
+		require.NoError(t, err)
+		sleep(time.Minute)
+		info, err := newer.Info(t.Context(), "old")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusQueued, info.Status)
+
+		both := newRunner(t, store, runner.Options{})
+		runner.Register(both, version("1"), runner.WithVersion("1"))
+		runner.Register(both, version("2"), runner.WithVersion("2"))
+		defer serve(t, both)()
+		_, err = both.Wait(t.Context(), "old")
+		require.NoError(t, err)
+		out, err := both.Result(t.Context(), "old")
+		require.NoError(t, err)
+		assert.Equal(t, "by 1", out)
+	})
+}
+
+func TestOneRunnerHasARunAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		var open atomic.Int32
+		for range 3 {
+			r := newRunner(t, store, runner.Options{SweepEvery: time.Second})
+			program := runner.Register(r, agent("work", func(_ context.Context, in word) (string, error) {
+				assert.EqualValues(t, 1, open.Add(1))
+				defer open.Add(-1)
+				sleep(time.Minute)
+				return in.Text, nil
+			}))
+			_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+			require.NoError(t, err)
+			defer serve(t, r)()
+		}
+		r := newRunner(t, store, runner.Options{})
+		for {
+			info, err := r.Info(t.Context(), "a")
+			require.NoError(t, err)
+			if info.Status == snapshot.StatusCompleted {
+				assert.EqualValues(t, 1, info.Generation)
+				return
+			}
+			sleep(time.Second)
+		}
+	})
+}
+
+func TestRunThatCannotBeOpenedDoesNotStopTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		// Of the program, and without an input.
+		bad, err := snapshot.NewRun(snapshot.Info{RunID: "bad", Status: snapshot.StatusQueued, Program: "echo", Version: "1"}, nil)
+		require.NoError(t, err)
+		_, err = store.Create(t.Context(), bad)
+		require.NoError(t, err)
+		var troubles []runner.Event
+		var mu sync.Mutex
+		r := newRunner(t, store, runner.Options{Observe: func(e runner.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Type == runner.EventTrouble {
+				troubles = append(troubles, e)
+			}
+		}})
+		program := runner.Register(r, echo)
+		defer serve(t, r)()
+		_, err = program.Start(t.Context(), "good", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		_, err = r.Wait(t.Context(), "good")
+		require.NoError(t, err)
+		sleep(time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Len(t, troubles, 1, "it is reported once")
+		assert.Equal(t, "bad", troubles[0].RunID)
+		assert.ErrorContains(t, troubles[0].Err, "input")
+	})
+}

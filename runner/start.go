@@ -1,0 +1,125 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// StartOptions say how a run is started.
+type StartOptions struct {
+	Version  string    // of the program; defaults to the one that was registered last
+	Priority int       // of those that wait for a slot, the highest begins first
+	At       time.Time // the earliest time to begin; zero for now
+	Pinned   bool      // retention keeps the run
+	Metadata snapshot.Metadata
+}
+
+// Start stores a run of a program, with its input, as queued, and returns what
+// is known of it: it begins when it is due and there is a slot. The input is of
+// the type that the actor takes, or JSON as a json.RawMessage. An empty run ID
+// stands for a random one.
+//
+// Starting is idempotent by the run ID: if the run was started before, with the
+// same program and input, Start returns how it stands and changes nothing.
+// Otherwise it is [ErrStarted]. A program that is not registered is
+// [ErrUnknown], an input that does not fit is [ErrInput]; nothing is stored then.
+func (r *Runner) Start(ctx context.Context, name, runID string, input any, o StartOptions) (snapshot.Info, error) {
+	p, err := r.find(name, o.Version)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	return r.start(ctx, p, runID, input, o)
+}
+
+func (r *Runner) start(ctx context.Context, p *program, runID string, input any, o StartOptions) (snapshot.Info, error) {
+	if o.Version != "" && o.Version != p.version {
+		var err error
+		if p, err = r.find(p.name, o.Version); err != nil {
+			return snapshot.Info{}, err
+		}
+	}
+	if runID == "" {
+		runID = p.name + "-" + strings.ToLower(rand.Text()[:16])
+	}
+	encoded, err := p.encode(input)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	run, err := newRun(p, runID, encoded, &o)
+	if err != nil {
+		return snapshot.Info{}, fmt.Errorf("runner: start run %s: %w", runID, err)
+	}
+	info, err := r.store.Create(ctx, run)
+	switch {
+	case errors.Is(err, snapshot.ErrExists):
+		return r.startedBefore(ctx, p, runID, encoded)
+	case err != nil:
+		return snapshot.Info{}, fmt.Errorf("runner: start run %s: %w", runID, err)
+	}
+	r.mu.Lock()
+	r.consider(&info, false, false)
+	r.mu.Unlock()
+	r.observe(Event{Type: EventStarted, RunID: runID, Program: p.name, Version: p.version, Status: info.Status})
+	return info, nil
+}
+
+// newRun is a queued run. Its first record keeps the input.
+func newRun(p *program, runID string, encoded []byte, o *StartOptions) (*snapshot.Run, error) {
+	if err := snapshot.CheckRunID(runID); err != nil {
+		return nil, err
+	}
+	info := snapshot.Info{
+		RunID: runID, Status: snapshot.StatusQueued, Metadata: o.Metadata, Due: o.At.UTC().Round(0),
+		Program: p.name, Version: p.version, Priority: o.Priority, Pinned: o.Pinned,
+	}
+	if o.At.IsZero() {
+		info.Due = time.Time{}
+	}
+	first := core.Record{
+		RunID: runID, Seq: 1, Time: time.Now().UTC().Round(0), Name: p.name, Kind: core.KindRun, Status: core.StatusRecorded,
+		Detail: &core.Detail{Input: encoded, Message: "started as program " + p.String()},
+	}
+	return snapshot.NewRun(info, func(yield func(core.Record, error) bool) { yield(first, nil) })
+}
+
+// inputOf returns the input that a run was started with, encoded.
+func inputOf(run *snapshot.Run) ([]byte, error) {
+	if run.Len() == 0 {
+		return nil, errors.New("it has no record of its input")
+	}
+	first, err := run.Record(1)
+	if err != nil {
+		return nil, err
+	}
+	if first.Kind != core.KindRun || first.Status != core.StatusRecorded || first.Detail == nil || len(first.Detail.Input) == 0 {
+		return nil, errors.New("its first record is not its input: it was not started by a runner")
+	}
+	return first.Detail.Input, nil
+}
+
+// startedBefore returns how a run stands that is started again.
+func (r *Runner) startedBefore(ctx context.Context, p *program, runID string, encoded []byte) (snapshot.Info, error) {
+	run, err := r.store.Load(ctx, runID)
+	if err != nil {
+		return snapshot.Info{}, fmt.Errorf("runner: start run %s: it exists: %w", runID, err)
+	}
+	if run.Program != p.name {
+		return snapshot.Info{}, fmt.Errorf("%w: run %s is of program %q, not %q", ErrStarted, runID, run.Program, p.name)
+	}
+	input, err := inputOf(run)
+	if err != nil {
+		return snapshot.Info{}, fmt.Errorf("%w: run %s: %w", ErrStarted, runID, err)
+	}
+	if !bytes.Equal(input, encoded) {
+		return snapshot.Info{}, fmt.Errorf("%w: run %s has the input %s, not %s", ErrStarted, runID, core.Preview(input), core.Preview(encoded))
+	}
+	return run.Info, nil
+}

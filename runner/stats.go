@@ -1,0 +1,143 @@
+package runner
+
+import (
+	"expvar"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// EventType says what an [Event] is about.
+type EventType string
+
+// The types of events.
+const (
+	EventStarted EventType = "started" // Start has stored a run
+	EventBegan   EventType = "began"   // a run was opened, for the first time or to go on
+	EventEnded   EventType = "ended"   // a run was closed; Status says how it stands
+	EventCrashed EventType = "crashed" // the process of a run has ended without closing it
+	EventRemoved EventType = "removed" // retention has removed a run
+	EventTrouble EventType = "trouble" // Err went wrong; without a RunID, with the store
+)
+
+// An Event is something that a runner did.
+type Event struct {
+	Type             EventType
+	RunID            string
+	Program, Version string
+	Status           snapshot.Status // of the run, as far as it is known
+	Stop             snapshot.Stop   // why it is interrupted or cancelled
+	Due              time.Time       // when a paused run goes on by itself
+	Took             time.Duration   // ended: how long it was open
+	Restarts         int             // crashed: how often in a row
+	Err              error
+}
+
+// Stats count what a runner did and has.
+type Stats struct {
+	Queued int `json:"queued"` // runs that are due and wait for a slot
+	Parked int `json:"parked"` // runs that wait for their time
+	Open   int `json:"open"`
+	Limit  int `json:"limit"`
+
+	Started     int64 `json:"started"`
+	Began       int64 `json:"began"`
+	Completed   int64 `json:"completed"`
+	Failed      int64 `json:"failed"`
+	Cancelled   int64 `json:"cancelled"`
+	Interrupted int64 `json:"interrupted"`
+	Paused      int64 `json:"paused"`
+	Crashed     int64 `json:"crashed"`
+	SetAside    int64 `json:"set_aside"` // after crashes
+	Removed     int64 `json:"removed"`   // by retention
+	Troubles    int64 `json:"troubles"`
+
+	Calls   int64 `json:"calls"`   // attempts that were begun
+	Retries int64 `json:"retries"` // waits before another attempt
+}
+
+// Stats returns the counts since New, and what there is now.
+func (r *Runner) Stats() Stats {
+	s := r.counts.stats()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Queued, s.Parked = len(r.queue.ready.entries), len(r.queue.timed.entries)
+	s.Open, s.Limit = len(r.open), r.options.Limit
+	return s
+}
+
+// Publish publishes the stats as an expvar of that name, which /debug/vars
+// shows. It panics if the name is taken, as expvar.Publish does.
+func (r *Runner) Publish(name string) {
+	expvar.Publish(name, expvar.Func(func() any { return r.Stats() }))
+}
+
+// counts are what stats come from. They are a publisher of every run.
+type counts struct {
+	started, began, crashed, setAside, removed, troubles atomic.Int64
+	completed, failed, cancelled, interrupted, paused    atomic.Int64
+	calls, retries                                       atomic.Int64
+}
+
+// Publish implements [state.Publisher].
+func (c *counts) Publish(rec core.Record) {
+	switch {
+	case rec.Replayed || !rec.Kind.IsCall():
+	case rec.Status == core.StatusStarted:
+		c.calls.Add(1)
+	case rec.Status == core.StatusRetrying:
+		c.retries.Add(1)
+	}
+}
+
+func (c *counts) stats() Stats {
+	return Stats{
+		Started: c.started.Load(), Began: c.began.Load(), Completed: c.completed.Load(), Failed: c.failed.Load(),
+		Cancelled: c.cancelled.Load(), Interrupted: c.interrupted.Load(), Paused: c.paused.Load(),
+		Crashed: c.crashed.Load(), SetAside: c.setAside.Load(), Removed: c.removed.Load(), Troubles: c.troubles.Load(),
+		Calls: c.calls.Load(), Retries: c.retries.Load(),
+	}
+}
+
+// observe counts an event and passes it on.
+func (r *Runner) observe(e Event) {
+	r.counts.add(&e)
+	r.options.Observe(e)
+}
+
+func (c *counts) add(e *Event) {
+	switch e.Type {
+	case EventStarted:
+		c.started.Add(1)
+	case EventBegan:
+		c.began.Add(1)
+	case EventEnded:
+		c.end(e.Status)
+	case EventCrashed:
+		c.crashed.Add(1)
+		if e.Status == snapshot.StatusFailed {
+			c.setAside.Add(1)
+		}
+	case EventRemoved:
+		c.removed.Add(1)
+	case EventTrouble:
+		c.troubles.Add(1)
+	}
+}
+
+func (c *counts) end(status snapshot.Status) {
+	switch status {
+	case snapshot.StatusCompleted:
+		c.completed.Add(1)
+	case snapshot.StatusFailed:
+		c.failed.Add(1)
+	case snapshot.StatusCancelled:
+		c.cancelled.Add(1)
+	case snapshot.StatusInterrupted:
+		c.interrupted.Add(1)
+	case snapshot.StatusPaused:
+		c.paused.Add(1)
+	}
+}
