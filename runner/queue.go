@@ -46,19 +46,18 @@ func (q *queue) add(e *entry, now time.Time) {
 	}
 }
 
-// remove removes the entry of a run, nil if it has none.
-func (q *queue) remove(runID string) *entry {
+// remove removes the entry of a run, if it has one.
+func (q *queue) remove(runID string) {
 	e := q.entries[runID]
 	switch {
 	case e == nil:
-		return nil
+		return
 	case e.ready:
 		heap.Remove(&q.ready, int(e.at))
 	default:
 		heap.Remove(&q.timed, int(e.at))
 	}
 	delete(q.entries, runID)
-	return e
 }
 
 // advance makes ready what is due by now.

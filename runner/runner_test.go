@@ -491,7 +491,8 @@ func TestOneRunnerHasARunAtATime(t *testing.T) {
 			}))
 			_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
 			require.NoError(t, err)
-			defer serve(t, r)()
+			stop := serve(t, r)
+			t.Cleanup(func() { assert.NoError(t, stop()) })
 		}
 		r := newRunner(t, store, runner.Options{})
 		for {

@@ -344,6 +344,9 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 			before.Metadata, before.Pinned, before.Expires = meta.Metadata, meta.Pinned, meta.Expires
 		}
 		before.Open = open
+		if !open && before.Status == snapshot.StatusRunning {
+			before = snapshot.Crashed(before) // the lock that Info has seen is ours
+		}
 		after := before.Clone()
 		if err := change(&after); err != nil {
 			return snapshot.Info{}, err
