@@ -18,8 +18,8 @@ type ExecutionEvent[In, Out any] struct {
 }
 
 // WithRetry sets the most specific level of retry configuration. The levels,
-// most specific first, are: event, actor, actor kind and global (both on the
-// run), built-in by kind. They do not merge: the first that is set decides
+// most specific first, are: event, actor by name (on the run), actor, actor kind
+// and global (both on the run), built-in by kind. They do not merge: the first that is set decides
 // alone. An invalid configuration is the error of Execute.
 func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out] {
 	policy, err := NewPolicy(c)
@@ -166,9 +166,13 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In) *typedCall
 // level finds the retry configuration that decides.
 func (e *ExecutionEvent[In, Out]) level(settings *Settings) *Policy {
 	d := e.definition
-	switch {
-	case e.policy != nil:
+	if e.policy != nil {
 		return e.policy
+	}
+	if p := settings.RetryByActor[d.spec.Name]; p != nil && d.spec.Kind.isActor() {
+		return p
+	}
+	switch {
 	case d.policy != nil:
 		return d.policy
 	case !d.spec.Kind.isActor():

@@ -16,13 +16,14 @@ import (
 // The levels of retry configuration, most specific first.
 const (
 	eventLevel = iota
+	nameLevel
 	actorLevel
 	kindLevel
 	globalLevel
 	levels
 )
 
-var levelNames = [levels]string{"event", "actor", "kind", "global"}
+var levelNames = [levels]string{"event", "actor by name", "actor", "kind", "global"}
 
 // atLevels calls a failing actor of the kind with the configurations that are
 // set, and returns the records of it.
@@ -31,6 +32,9 @@ func atLevels(t *testing.T, kind core.Kind, set [levels]*core.RetryConfig) []cor
 	var options []state.Option
 	if cfg := set[globalLevel]; cfg != nil {
 		options = append(options, state.WithRetry(*cfg))
+	}
+	if cfg := set[nameLevel]; cfg != nil {
+		options = append(options, state.WithRetryForActor("actor", *cfg), state.WithRetryForActor("other", once))
 	}
 	if cfg := set[kindLevel]; cfg != nil {
 		options = append(options, state.WithRetryFor(kind, *cfg))

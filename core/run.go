@@ -67,6 +67,9 @@ type Run interface {
 type Settings struct {
 	RunID string
 
+	// RetryByActor is the level above an actor's own configuration, by name.
+	RetryByActor map[string]*Policy
+
 	// RetryByKind and Retry are the two levels below an actor's own
 	// configuration; nil where a level says nothing.
 	RetryByKind [KindAgent + 1]*Policy

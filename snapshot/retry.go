@@ -15,12 +15,17 @@ import (
 
 // RetryLevels are the levels of retry configuration that a run had when it was
 // opened last: under "all" that of all calls, under "tool_call", "llm_call" and
-// "agent_call" those of the kinds. They are for people: a run that is resumed
+// "agent_call" those of the kinds, under "actor:" and a name those of actors.
+// They are for people: a run that is resumed
 // goes on with those of its program.
 type RetryLevels map[string]RetryLevel
 
-// AllCalls is the key of the level of all calls.
-const AllCalls = "all"
+const (
+	// AllCalls is the key of the level of all calls.
+	AllCalls = "all"
+	// ActorPrefix stands before the name of an actor in the key of its level.
+	ActorPrefix = "actor:"
+)
 
 // RetryLevel is a core.RetryConfig with its defaults filled in and without its
 // functions.

@@ -123,6 +123,21 @@ func WithRetryFor(kind core.Kind, cfg core.RetryConfig) Option {
 	}
 }
 
+// WithRetryForActor sets the retry configuration of the calls of the actors of
+// that name, instead of their own: it is for configuration that comes from
+// outside the program, such as that of package config.
+func WithRetryForActor(name string, cfg core.RetryConfig) Option {
+	return func(c *config) {
+		if err := core.CheckName(name); err != nil {
+			c.must(fmt.Errorf("state: WithRetryForActor: %w", err))
+		}
+		if c.settings.RetryByActor == nil {
+			c.settings.RetryByActor = make(map[string]*core.Policy)
+		}
+		c.settings.RetryByActor[name] = c.policy(cfg)
+	}
+}
+
 // WithSeed makes the jitter of the run repeatable: with the same seed, the
 // same call has the same delays. Defaults to a random seed.
 func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = seed } }

@@ -17,5 +17,8 @@ func (c *config) retryLevels() snapshot.RetryLevels {
 			levels[core.Kind(kind).String()] = snapshot.RetryLevelOf(p)
 		}
 	}
+	for name, p := range c.settings.RetryByActor {
+		levels[snapshot.ActorPrefix+name] = snapshot.RetryLevelOf(p)
+	}
 	return levels
 }

@@ -29,9 +29,10 @@ func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
 		return loaded.Retry
 	}
 	run(t, s, p, state.WithRetry(core.RetryConfig{MaxAttempts: 7}), state.WithRetryFor(core.KindAgent, core.RetryConfig{Disabled: true}),
-		state.WithRetryFor(core.KindLLM, core.RetryConfig{InitialDelay: time.Minute, Exclude: []core.Matcher{core.MatchAny()}}))
+		state.WithRetryForActor("u", core.RetryConfig{MaxAttempts: 2}), state.WithRetryFor(core.KindLLM, core.RetryConfig{InitialDelay: time.Minute, Exclude: []core.Matcher{core.MatchAny()}}))
 	got := levels()
-	require.Len(t, got, 3)
+	require.Len(t, got, 4)
+	assert.Equal(t, 2, got["actor:u"].MaxAttempts)
 	assert.Equal(t, 7, got[snapshot.AllCalls].MaxAttempts)
 	assert.True(t, got["agent_call"].Disabled)
 	assert.Equal(t, time.Minute, got["llm_call"].InitialDelay)

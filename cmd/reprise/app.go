@@ -92,7 +92,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(
 		a.runsCommand(), a.showCommand(), a.diffCommand(), a.exportCommand(), a.questionsCommand(), a.serveCommand(), a.watchCommand(),
 		a.answerCommand(), a.interruptCommand(), a.cancelCommand(), a.forkCommand(), a.importCommand(),
-		a.verifyCommand(), a.repairCommand(), a.gcCommand(), a.deleteCommand(),
+		a.verifyCommand(), a.repairCommand(), a.gcCommand(), a.deleteCommand(), a.configCommand(),
 	)
 	root.SetHelpCommand(helpCommand())
 	return root

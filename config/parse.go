@@ -1,0 +1,181 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// MaxSize is the size in bytes of the largest document that is read.
+const MaxSize = 1 << 20
+
+// maxDepth is how deep a document may be nested.
+const maxDepth = 100
+
+// maxProblems is how many problems of a document are listed.
+const maxProblems = 100
+
+// reader reads one document.
+type reader struct {
+	problems []Problem
+	visits   int // of values, repeated ones included
+}
+
+// read parses a YAML or JSON document and has decode read its value. Where there
+// was any problem, the error lists all.
+func read(data []byte, decode func(value)) error {
+	r := new(reader)
+	if node := r.parse(data); node != nil {
+		decode(value{r: r, node: node})
+	}
+	if len(r.problems) > 0 {
+		sortProblems(r.problems)
+		return &Error{r.problems}
+	}
+	return nil
+}
+
+func (r *reader) report(p Problem) {
+	if len(r.problems) < maxProblems {
+		r.problems = append(r.problems, p)
+	}
+}
+
+// parse returns the root of the document; nil if it is none.
+func (r *reader) parse(data []byte) *yaml.Node {
+	if len(data) > MaxSize {
+		r.report(Problem{Line: 1, Column: 1, Text: fmt.Sprintf("the document has %d bytes; at most %d are read", len(data), MaxSize)})
+		return nil
+	}
+	if !utf8.Valid(data) {
+		line, column := placeOf(data, invalidAt(data))
+		r.report(Problem{Line: line, Column: column, Text: "the document is not UTF-8"})
+		return nil
+	}
+	if json.Valid(data) {
+		in := &jsonReader{data: data, tokens: json.NewDecoder(bytes.NewReader(data))}
+		in.tokens.UseNumber()
+		node, err := in.next(0)
+		if err != nil {
+			line, column := placeOf(data, in.at)
+			r.report(Problem{Line: line, Column: column, Text: err.Error()})
+		}
+		return node
+	}
+	return r.parseYAML(data)
+}
+
+func (r *reader) parseYAML(data []byte) *yaml.Node {
+	loader, err := yaml.NewLoader(bytes.NewReader(data))
+	if err != nil {
+		r.syntax(err)
+		return nil
+	}
+	var document, second yaml.Node
+	switch err := loader.Load(&document); {
+	case errors.Is(err, io.EOF):
+		return &yaml.Node{Kind: yaml.MappingNode, Tag: tagMap, Line: 1, Column: 1} // empty, or comments alone
+	case err != nil:
+		r.syntax(err)
+		return nil
+	case len(document.Content) != 1:
+		r.report(Problem{Line: 1, Column: 1, Text: "the document is empty"})
+		return nil
+	}
+	if err := loader.Load(&second); err == nil {
+		r.report(Problem{Line: second.Line, Column: second.Column, Text: "a second document begins; want one"})
+		return nil
+	} else if !errors.Is(err, io.EOF) {
+		r.syntax(err)
+		return nil
+	}
+	return document.Content[0]
+}
+
+// syntax reports an error of the YAML library.
+func (r *reader) syntax(err error) {
+	p := Problem{Line: 1, Column: 1, Text: err.Error()}
+	var at *yaml.LoadError
+	if errors.As(err, &at) {
+		p.Text = at.Message
+		if at.Mark.Line > 0 {
+			p.Line, p.Column = at.Mark.Line, max(at.Mark.Column, 1)
+		}
+	}
+	r.report(p)
+}
+
+// jsonReader makes nodes of JSON, which YAML's reader does not take in whole:
+// tabs between tokens, escaped surrogate pairs.
+type jsonReader struct {
+	data   []byte
+	tokens *json.Decoder
+	at     int // of the token that was read last
+}
+
+func (in *jsonReader) next(depth int) (*yaml.Node, error) {
+	in.at = int(in.tokens.InputOffset())
+	for in.at < len(in.data) && bytes.IndexByte([]byte(" \t\r\n,:"), in.data[in.at]) >= 0 {
+		in.at++
+	}
+	line, column := placeOf(in.data, in.at)
+	node := &yaml.Node{Kind: yaml.ScalarNode, Line: line, Column: column}
+	token, err := in.tokens.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		if depth >= maxDepth {
+			return nil, fmt.Errorf("nested deeper than %d levels", maxDepth)
+		}
+		node.Kind, node.Tag = yaml.MappingNode, tagMap
+		if token == '[' {
+			node.Kind, node.Tag = yaml.SequenceNode, tagList
+		}
+		for in.tokens.More() {
+			child, err := in.next(depth + 1)
+			if err != nil {
+				return nil, err
+			}
+			node.Content = append(node.Content, child)
+		}
+		_, err = in.tokens.Token() // the end
+		return node, err
+	case string:
+		node.Tag, node.Value = tagText, token
+	case json.Number:
+		node.Tag, node.Value = tagInt, token.String()
+		if bytes.ContainsAny([]byte(token), ".eE") {
+			node.Tag = tagFloat
+		}
+	case bool:
+		node.Tag, node.Value = tagBool, fmt.Sprint(token)
+	case nil:
+		node.Tag, node.Value = tagNull, "null"
+	}
+	return node, nil
+}
+
+// placeOf is the line and the column, in characters from 1, of an offset.
+func placeOf(data []byte, offset int) (line, column int) {
+	before := data[:min(offset, len(data))]
+	line = 1 + bytes.Count(before, []byte("\n"))
+	return line, 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+}
+
+func invalidAt(data []byte) int {
+	for i := 0; i < len(data); {
+		c, size := utf8.DecodeRune(data[i:])
+		if c == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return len(data)
+}

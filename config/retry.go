@@ -1,0 +1,188 @@
+package config
+
+import (
+	"math"
+	"time"
+
+	"github.com/reprise-go/reprise/condition"
+	"github.com/reprise-go/reprise/core"
+)
+
+// Retry is one retry configuration as documents have it: a [core.RetryConfig]
+// whose functions are names of classes and conditions. Its zero value stands for
+// the defaults.
+type Retry struct {
+	Disabled       bool
+	MaxAttempts    int // 0 for the default, or core.Unlimited
+	Backoff        core.Backoff
+	InitialDelay   time.Duration // 0 for the default, or core.NoDelay
+	MaxDelay       time.Duration
+	Multiplier     float64
+	Jitter         core.Jitter
+	AttemptTimeout time.Duration
+	RetryTimeout   time.Duration
+	MaxRetryAfter  time.Duration
+
+	// RetryOn, if not nil, are the classes of errors that are retried, and
+	// Exclude those that are not.
+	RetryOn, Exclude []core.Class
+
+	// RetryWhen and StopWhen are conditions, nil for none.
+	RetryWhen, StopWhen *condition.Condition
+}
+
+// Config is the configuration for actors, events and runs.
+func (r Retry) Config() core.RetryConfig {
+	c := core.RetryConfig{
+		Disabled: r.Disabled, MaxAttempts: r.MaxAttempts, Backoff: r.Backoff,
+		InitialDelay: r.InitialDelay, MaxDelay: r.MaxDelay, Multiplier: r.Multiplier, Jitter: r.Jitter,
+		AttemptTimeout: r.AttemptTimeout, RetryTimeout: r.RetryTimeout, MaxRetryAfter: r.MaxRetryAfter,
+	}
+	if r.RetryOn != nil {
+		c.RetryOn = []core.Matcher{core.MatchClass(r.RetryOn...)}
+	}
+	if r.Exclude != nil {
+		c.Exclude = []core.Matcher{core.MatchClass(r.Exclude...)}
+	}
+	if r.RetryWhen != nil {
+		c.RetryWhen = r.RetryWhen.Holds
+	}
+	if r.StopWhen != nil {
+		c.StopWhen = r.StopWhen.Holds
+	}
+	return c
+}
+
+const (
+	wantRetry    = "true, false, a number of attempts, or a mapping such as {max_attempts: 5}"
+	wantAttempts = "1 to 2147483647, the first included, or unlimited"
+	wantJitter   = "true, false, a fraction above 0 and up to 1, none, full or decorrelated"
+	unlimited    = "unlimited"
+)
+
+var (
+	backoffs = []string{core.Constant.String(), core.Linear.String(), core.Exponential.String(), core.Fibonacci.String()}
+	classes  = classNames()
+	jitters  = []string{"none", "full", "decorrelated"}
+)
+
+// classNames are those of the classes of errors, in their order.
+func classNames() (names []string) {
+	for c := core.ClassUnknown; c <= core.ClassInvalid; c++ {
+		names = append(names, c.String())
+	}
+	return names
+}
+
+// retry reads a configuration: a truth value, a number of attempts, or a
+// mapping.
+func (v value) retry() (r Retry) {
+	switch {
+	case v.isBool():
+		r.Disabled = !v.bool(wantRetry)
+	case v.isNumber():
+		r.MaxAttempts = v.attempts()
+	default:
+		r = v.retryFields()
+	}
+	return r
+}
+
+func (v value) retryFields() (r Retry) {
+	noDelay := false
+	attempts := false
+	seconds := func(to *time.Duration) func(value) {
+		return func(v value) { *to = v.duration(time.Second, "seconds") }
+	}
+	v.fields(wantRetry, map[string]func(value){
+		"disabled":        func(v value) { r.Disabled = v.bool("true or false") },
+		"max_attempts":    func(v value) { r.MaxAttempts, attempts = v.attempts(), true },
+		"backoff":         func(v value) { r.Backoff = core.Backoff(v.oneOf(backoffs) + 1) },
+		"initial_delay":   func(v value) { r.InitialDelay = v.delay() },
+		"max_delay":       func(v value) { r.MaxDelay = v.delay(); noDelay = r.MaxDelay == core.NoDelay },
+		"multiplier":      func(v value) { r.Multiplier = v.number(1, maxMultiplier, "a number of 1 to 1000000") },
+		"jitter":          func(v value) { r.Jitter = v.jitter() },
+		"attempt_timeout": seconds(&r.AttemptTimeout),
+		"retry_timeout":   seconds(&r.RetryTimeout),
+		"max_retry_after": func(v value) { r.MaxRetryAfter = v.aboveZero() },
+		"retry_on":        func(v value) { r.RetryOn = v.classes() },
+		"exclude":         func(v value) { r.Exclude = v.classes() },
+		"retry_when":      func(v value) { r.RetryWhen = v.condition() },
+		"stop_when":       func(v value) { r.StopWhen = v.condition() },
+	})
+	if noDelay { // a cap of nothing leaves no delay
+		r.InitialDelay, r.MaxDelay = core.NoDelay, 0
+	}
+	if r.Disabled && attempts && r.MaxAttempts != 1 {
+		v.fail("disabled is one attempt, and max_attempts is %d; want only one of them", r.MaxAttempts)
+	}
+	return r
+}
+
+const maxMultiplier = 1e6
+
+// attempts is a number of them, or that there is no end.
+func (v value) attempts() int {
+	if v.isText() && v.node.Value == unlimited {
+		return core.Unlimited
+	}
+	return int(v.integer(1, math.MaxInt32, wantAttempts))
+}
+
+// delay is a duration of which 0 is none, and not the default.
+func (v value) delay() time.Duration {
+	problems := len(v.r.problems)
+	d := v.duration(time.Second, "seconds")
+	if d == 0 && len(v.r.problems) == problems {
+		return core.NoDelay
+	}
+	return d
+}
+
+func (v value) aboveZero() time.Duration {
+	problems := len(v.r.problems)
+	d := v.duration(time.Second, "seconds")
+	if d == 0 && len(v.r.problems) == problems {
+		v.got("a duration above 0; leave it out for the default of 5m")
+	}
+	return d
+}
+
+func (v value) jitter() core.Jitter {
+	switch {
+	case v.isBool():
+		if v.bool(wantJitter) {
+			return 0
+		}
+		return core.NoJitter
+	case v.isText():
+		i := v.oneOf(jitters)
+		return []core.Jitter{0, core.NoJitter, core.FullJitter, core.DecorrelatedJitter}[i+1]
+	}
+	return core.Jitter(v.number(math.SmallestNonzeroFloat64, 1, wantJitter))
+}
+
+func (v value) classes() []core.Class {
+	found := []core.Class{}
+	for _, item := range v.items("a list of classes of errors, such as [timeout, rate_limit]") {
+		if i := item.oneOf(classes); i >= 0 {
+			found = append(found, core.Class(i))
+		}
+	}
+	return found
+}
+
+// condition compiles a condition. Its error is at the place in the document,
+// where the text stands as it is in one line.
+func (v value) condition() *condition.Condition {
+	text := v.text("a condition, such as status_code >= 500")
+	if !v.isText() {
+		return nil
+	}
+	c, err := condition.Compile(text)
+	if err != nil {
+		v.fail("in the condition, at %v", err)
+		return nil
+	}
+	return c
+}

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/reprise-go/reprise/condition"
+	"github.com/reprise-go/reprise/core"
+)
+
+// written is a Retry as documents have it.
+type written struct {
+	Disabled       bool      `json:"disabled,omitempty" yaml:"disabled,omitempty"`
+	MaxAttempts    any       `json:"max_attempts,omitempty" yaml:"max_attempts,omitempty"`
+	Backoff        string    `json:"backoff,omitempty" yaml:"backoff,omitempty"`
+	InitialDelay   string    `json:"initial_delay,omitempty" yaml:"initial_delay,omitempty"`
+	MaxDelay       string    `json:"max_delay,omitempty" yaml:"max_delay,omitempty"`
+	Multiplier     float64   `json:"multiplier,omitempty" yaml:"multiplier,omitempty"`
+	Jitter         any       `json:"jitter,omitempty" yaml:"jitter,omitempty"`
+	AttemptTimeout string    `json:"attempt_timeout,omitempty" yaml:"attempt_timeout,omitempty"`
+	RetryTimeout   string    `json:"retry_timeout,omitempty" yaml:"retry_timeout,omitempty"`
+	MaxRetryAfter  string    `json:"max_retry_after,omitempty" yaml:"max_retry_after,omitempty"`
+	RetryOn        *[]string `json:"retry_on,omitempty" yaml:"retry_on,omitempty"`
+	Exclude        *[]string `json:"exclude,omitempty" yaml:"exclude,omitempty"`
+	RetryWhen      string    `json:"retry_when,omitempty" yaml:"retry_when,omitempty"`
+	StopWhen       string    `json:"stop_when,omitempty" yaml:"stop_when,omitempty"`
+}
+
+func (r Retry) written() written {
+	w := written{
+		Disabled: r.Disabled, InitialDelay: durationText(r.InitialDelay), MaxDelay: durationText(r.MaxDelay), Multiplier: r.Multiplier,
+		AttemptTimeout: durationText(r.AttemptTimeout), RetryTimeout: durationText(r.RetryTimeout), MaxRetryAfter: durationText(r.MaxRetryAfter),
+		RetryOn: namesOf(r.RetryOn), Exclude: namesOf(r.Exclude), RetryWhen: conditionText(r.RetryWhen), StopWhen: conditionText(r.StopWhen),
+	}
+	switch {
+	case r.MaxAttempts == core.Unlimited:
+		w.MaxAttempts = unlimited
+	case r.MaxAttempts != 0:
+		w.MaxAttempts = r.MaxAttempts
+	}
+	if r.Backoff != 0 {
+		w.Backoff = r.Backoff.String()
+	}
+	switch r.Jitter {
+	case 0:
+	case core.NoJitter:
+		w.Jitter = "none"
+	case core.FullJitter:
+		w.Jitter = "full"
+	case core.DecorrelatedJitter:
+		w.Jitter = "decorrelated"
+	default:
+		w.Jitter = float64(r.Jitter)
+	}
+	return w
+}
+
+// MarshalJSON writes what documents have.
+func (r Retry) MarshalJSON() ([]byte, error) { return json.Marshal(r.written()) }
+
+// MarshalYAML writes the same for YAML.
+func (r Retry) MarshalYAML() (any, error) { return r.written(), nil }
+
+// byName are the parts of a document by their keys.
+func (d Document) byName() map[string]any {
+	parts := make(map[string]any)
+	if d.All != nil {
+		parts["all"] = d.All.written()
+	}
+	for kind, r := range d.Kinds {
+		parts[kind.String()] = r.written()
+	}
+	if d.Actors != nil {
+		actors := make(map[string]written)
+		for name, r := range d.Actors {
+			actors[name] = r.written()
+		}
+		parts["actors"] = actors
+	}
+	return parts
+}
+
+// MarshalJSON writes what [Parse] reads.
+func (d Document) MarshalJSON() ([]byte, error) { return json.Marshal(d.byName()) }
+
+// MarshalYAML writes what [Parse] reads.
+func (d Document) MarshalYAML() (any, error) { return d.byName(), nil }
+
+// YAML is the document in YAML.
+func (d Document) YAML() ([]byte, error) { return yaml.Dump(d.byName()) }
+
+// durationText is empty for the default.
+func durationText(d time.Duration) string {
+	switch d {
+	case 0:
+		return ""
+	case core.NoDelay:
+		return "0s"
+	}
+	return d.String()
+}
+
+func namesOf(classes []core.Class) *[]string {
+	if classes == nil {
+		return nil
+	}
+	names := make([]string, len(classes))
+	for i, c := range classes {
+		names[i] = c.String()
+	}
+	return &names
+}
+
+func conditionText(c *condition.Condition) string {
+	if c == nil {
+		return ""
+	}
+	return c.String()
+}
+
+// readSome reads a little more than can be a document, so that it is refused.
+func readSome(in io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(in, MaxSize+1)) }
