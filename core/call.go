@@ -14,6 +14,7 @@ type call struct {
 	spec    *Spec
 	policy  *Policy
 	custom  bool // the policy is the event's own
+	direct  bool // it is claimed when it is executed, and counted
 	root    *Root
 	parent  *Scope // around the call
 	scope   *Scope // that numbered it; parent, or around that
@@ -32,6 +33,7 @@ type call struct {
 // is suspended. What comes next depends on nothing but what its records come
 // to, so that a call which is resumed goes on like one that never stopped.
 func (c *call) execute(first *Scope) error {
+	defer c.leaveDirect()
 	if c.parent.call == nil {
 		c.root.enter()
 		defer c.root.leave()

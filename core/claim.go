@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"unique"
 )
 
@@ -18,6 +19,11 @@ type claims struct {
 	// unrecorded are those that no record tells of yet, in the order of
 	// claiming, those of questions among them. It is kept where what is recorded is to be resumed.
 	unrecorded []*Claim
+
+	// direct is how many calls are under way that were claimed when they were
+	// executed, and so in no order if there is more than one.
+	direct     atomic.Int32
+	overlapped bool // it was reported
 }
 
 // take keeps the claim until a record tells of it. The lock is held.
@@ -50,6 +56,9 @@ func (s *Scope) claims() *claims {
 // a run that was restored it returns what is recorded of the call.
 func (c *call) claim(segment string, branch int) {
 	c.scope = c.parent
+	if c.direct = c.direct && c.root.settings.Outputs && c.parent.call != nil; c.direct {
+		defer c.checkOverlap()
+	}
 	if c.root.isOutside() {
 		return
 	}

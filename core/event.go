@@ -59,7 +59,7 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 		var zero Out
 		return zero, errUndefined
 	}
-	return e.prepare(ctx, in).execute()
+	return e.prepare(ctx, in, true).execute()
 }
 
 // errUndefined is the failure of an event whose actor is a zero value.
@@ -79,7 +79,7 @@ func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
 func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
 	p := new(PreparedCall[In, Out])
 	if e.definition != nil {
-		p.call = e.prepare(ctx, in)
+		p.call = e.prepare(ctx, in, false)
 	}
 	return p
 }
@@ -144,8 +144,9 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes a call, with its address where it is in a run.
-func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In) *typedCall[In, Out] {
+// prepare makes a call, with its address where it is in a run. Direct is one
+// that is executed at once.
+func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct bool) *typedCall[In, Out] {
 	d := e.definition
 	parent := scopeOf(ctx)
 	if parent == nil {
@@ -154,6 +155,7 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In) *typedCall
 	t := &typedCall[In, Out]{definition: d, in: in}
 	t.typed, t.spec, t.root, t.parent = t, &d.spec, parent.root, parent
 	t.policy, t.custom = e.level(t.root.settings), e.policy != nil
+	t.direct = direct
 	t.first.outer, t.first.root, t.first.call = ctx, t.root, &t.call
 	segment := d.segment
 	if e.tag != "" {

@@ -1,0 +1,120 @@
+package state_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestOverlappingCallsOfGoroutinesAreReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := testkit.Tool(t, "slow", core.RetryConfig{}, testkit.Listening(time.Second))
+		inGoroutines := func(ctx context.Context, call func(i int) error) {
+			var all sync.WaitGroup
+			for i := range 3 {
+				all.Go(func() { assert.NoError(t, call(i)) })
+			}
+			all.Wait()
+		}
+		direct := func(ctx context.Context) {
+			inGoroutines(ctx, func(int) error { _, err := testkit.Call(ctx, slow); return err })
+		}
+		for name, tc := range map[string]struct {
+			do   func(context.Context)
+			want int
+		}{
+			"goroutines": {direct, 1},
+			"steps": {func(ctx context.Context) {
+				inGoroutines(ctx, func(int) error {
+					_, err := core.Step(ctx, "step", func(ctx context.Context) (string, error) { return "", testkit.Pause(ctx, time.Second) })
+					return err
+				})
+			}, 1},
+			"one after another": {func(ctx context.Context) {
+				for range 3 {
+					_, err := testkit.Call(ctx, slow)
+					assert.NoError(t, err)
+				}
+			}, 0},
+			"map": {func(ctx context.Context) {
+				_, err := actors.Map(ctx, actors.Group{Name: "g"}, slow, []string{"a", "b", "c"})
+				assert.NoError(t, err)
+			}, 0},
+			"branches": {func(ctx context.Context) {
+				branch := func(ctx context.Context) (string, error) { return testkit.Call(ctx, slow) }
+				_, err := actors.Parallel(ctx, actors.Group{Name: "g"}, branch, branch)
+				assert.NoError(t, err)
+			}, 0},
+			"goroutines in branches": {func(ctx context.Context) {
+				branch := func(ctx context.Context) (string, error) { direct(ctx); return "", nil }
+				_, err := actors.Parallel(ctx, actors.Group{Name: "g"}, branch, branch)
+				assert.NoError(t, err)
+			}, 2},
+			"prepared": {func(ctx context.Context) {
+				var prepared [3]*core.PreparedCall[string, string]
+				for i := range prepared {
+					prepared[i] = slow.Event().Prepare(ctx, "in")
+				}
+				inGoroutines(ctx, func(i int) error { _, err := prepared[i].Execute(ctx); return err })
+			}, 0},
+			"one beside prepared ones": {func(ctx context.Context) {
+				first := slow.Event().Prepare(ctx, "in")
+				var all sync.WaitGroup
+				all.Go(func() { _, _ = first.Execute(ctx) })
+				_, err := testkit.Call(ctx, slow)
+				assert.NoError(t, err)
+				all.Wait()
+			}, 0},
+		} {
+			s := snapshot.NewMemoryStore()
+			for opening := 1; opening <= 2; opening++ { // the first run, and one that goes on
+				st, err := state.Open(t.Context(), s, "run-1")
+				require.NoError(t, err)
+				agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+					tc.do(ctx)
+					if opening == 1 {
+						state.From(ctx).Interrupt(core.InterruptUser, "", "")
+						return "", ctx.Err()
+					}
+					tc.do(ctx)
+					return "", nil
+				})
+				_, err = testkit.Call(st.Context(t.Context()), agent)
+				require.Equal(t, opening == 1, err != nil, "%s: %v", name, err)
+				require.NoError(t, st.Close())
+				warnings := warned(t, s, "calls overlap")
+				assert.Len(t, warnings, opening*tc.want, name)
+				for _, r := range warnings {
+					assert.Contains(t, r.Message(), "actors.Parallel")
+				}
+			}
+		}
+	})
+}
+
+// warned are the warnings of the run "run-1" that contain the text.
+func warned(t *testing.T, s snapshot.Store, text string) (warnings []core.Record) {
+	t.Helper()
+	found, err := s.Load(t.Context(), "run-1")
+	require.NoError(t, err)
+	for r, err := range found.Records() {
+		require.NoError(t, err)
+		if r.Kind == core.KindLog && r.Detail.Severity == slog.LevelWarn {
+			assert.Contains(t, r.Message(), text)
+			warnings = append(warnings, r)
+		}
+	}
+	return warnings
+}
