@@ -15,13 +15,14 @@ type LLM struct {
 }
 
 // NewLLM makes an LLM of a handler. The usage of each response is counted for
-// the call. It panics if the name or an option is invalid or the handler nil.
+// the call, but for that of a handler which asks another LLM: there it was
+// counted. It panics if the name or an option is invalid or the handler nil.
 func NewLLM(name, description string, handler core.Handler[Request, Response], opts ...Option) LLM {
 	observed := handler
 	if handler != nil {
 		observed = func(ctx context.Context, req Request) (Response, error) {
 			resp, err := shown(ctx, req, handler)
-			if !resp.Usage.IsZero() {
+			if !resp.Usage.IsZero() && core.UsageInside(ctx).IsZero() {
 				core.AddUsage(ctx, resp.Usage)
 			}
 			return resp, err

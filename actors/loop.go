@@ -65,7 +65,7 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 		if err != nil {
 			return Answer{}, err
 		}
-		answer.Usage = answer.Usage.Plus(resp.Usage)
+		answer.Usage = core.UsageInside(ctx)
 		calls := resp.Message.ToolCalls
 		conversation = append(conversation, presentable(resp.Message))
 		answer.Finish = resp.finish()

@@ -160,7 +160,7 @@ type Answer struct {
 	Finish   Finish     `json:"finish"`             // FinishStop, FinishRefusal or FinishOther
 	Messages []Message  `json:"messages,omitempty"` // the conversation, from the prompt's history on; without instructions
 	Turns    int        `json:"turns"`              // calls of the LLM
-	Usage    core.Usage `json:"usage,omitzero"`     // of all turns
+	Usage    core.Usage `json:"usage,omitzero"`     // of all turns, and of what the tools consumed
 }
 
 // ToolResult is the text: all that another agent's model gets to see of an

@@ -44,6 +44,9 @@ func (c *call) execute(first *Scope) error {
 	var p Progress
 	if c.found != nil {
 		p = *c.found
+		if p.Used != nil {
+			addUsage(&c.parent.spent, *p.Used)
+		}
 	}
 	for s := first; ; s = nil {
 		step := p.next(c.rules(), time.Now())
@@ -134,6 +137,7 @@ func (c *call) precede(p *Progress, s *Scope) error {
 	r := c.typed.require(before.context())
 	before.close()
 	s.used.Store(before.used.Load())
+	s.spent.Store(before.spent.Load())
 	e := before.stopped.Load()
 	if e == nil {
 		e = c.checkEnd(before)
@@ -222,6 +226,7 @@ func (c *call) retrace(s *Scope) error {
 		defer s.endGroup()
 	}
 	r := c.pass(s, time.Now(), 0)
+	c.passOn(s)
 	e := c.suspension(s, r)
 	if e == nil {
 		e = c.checkEnd(s)

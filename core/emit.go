@@ -22,8 +22,11 @@ func (c *call) endRecord(status Status, p *Progress, s *Scope, took time.Duratio
 	rec := c.record(status, s.attempt, time.Now())
 	rec.Duration, rec.Elapsed = took, p.Spent+took
 	if s.used.Load() != nil { // mostly it is nil, and swapping takes longer
-		rec.Detail = &Detail{Usage: *s.used.Swap(nil)} // recorded once
+		used := *s.used.Swap(nil) // recorded once
+		rec.Detail = &Detail{Usage: used}
+		addUsage(&c.parent.spent, used)
 	}
+	c.passOn(s)
 	return rec
 }
 

@@ -26,6 +26,10 @@ type Progress struct {
 	Delay time.Duration // promised before Attempt
 	Since time.Time     // when it was promised
 
+	// Used is what was consumed before by the call, and inside it as far as that
+	// is not recalled again. Nil for nothing.
+	Used *Usage
+
 	Input Hash   // the identity of its input; zero if it was not recorded
 	Err   error  // of the attempt before Attempt
 	Last  uint64 // the number of the latest record

@@ -33,6 +33,7 @@ type Scope struct {
 
 	questions int                    // asked by the attempt; guarded by the lock of its claims
 	used      atomic.Pointer[Usage]  // nil until something is
+	spent     atomic.Pointer[Usage]  // by the calls inside; nil for nothing
 	inside    atomic.Pointer[inside] // nil until it is needed
 }
 

@@ -1,6 +1,9 @@
 package core
 
-import "context"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Usage is what a call consumed at a metered service.
 type Usage struct {
@@ -40,17 +43,45 @@ func (u Usage) Plus(v Usage) Usage {
 // AddUsage counts u for the attempt that ctx belongs to; it is in the record
 // that ends the attempt, also when it fails. Outside a run it does nothing.
 func AddUsage(ctx context.Context, u Usage) {
-	s := scopeOf(ctx)
-	if s == nil || s.call == nil {
-		return
+	if s := scopeOf(ctx); s != nil && s.call != nil {
+		addUsage(&s.used, u)
 	}
+}
+
+// UsageInside is what the calls inside the attempt that ctx belongs to have
+// consumed so far, with those inside them: each counts once, where [AddUsage] was
+// called. What the attempt itself has added is not in it. In a run that was
+// resumed it has what was consumed before, too.
+func UsageInside(ctx context.Context) Usage {
+	s := scopeOf(ctx)
+	if s == nil {
+		return Usage{}
+	}
+	inside := s.spent.Load()
+	if inside == nil {
+		return Usage{}
+	}
+	return *inside
+}
+
+func addUsage(to *atomic.Pointer[Usage], u Usage) {
 	for {
-		old, sum := s.used.Load(), u
+		old, sum := to.Load(), u
 		if old != nil {
 			sum = old.Plus(u)
 		}
-		if s.used.CompareAndSwap(old, &sum) {
+		if to.CompareAndSwap(old, &sum) {
 			return
 		}
+	}
+}
+
+// passOn has what was consumed inside an attempt count for what is around it.
+func (c *call) passOn(s *Scope) {
+	if s.spent.Load() == nil { // mostly
+		return
+	}
+	if inside := s.spent.Swap(nil); inside != nil {
+		addUsage(&c.parent.spent, *inside)
 	}
 }

@@ -20,6 +20,7 @@ type restored struct {
 	anywhere map[core.Address]bool // calls whose place is not checked
 	refused  map[uint64]bool       // generations that were, because the program differed
 	versions versions
+	usage    usage
 	values   byPath // by the call that wrote them
 	all      byPath // every record; nil until somebody asks for what is inside a call
 
@@ -100,6 +101,7 @@ func (r *restored) follow(rec *core.Record) {
 		r.ordinals.add(rec)
 	}
 	r.ordinals.addListed(rec)
+	r.usage.add(rec)
 	if rec.Status == core.StatusStarted {
 		if t.HasOutcome() { // what follows a call that was made again may differ
 			r.ordinals.after(rec.Address, r.calls)
@@ -158,6 +160,7 @@ func (r *restored) progress(a core.Address, rerunFailed bool) *core.Progress {
 	if rerunFailed && p.Phase == core.PhaseFailed {
 		t.again(&p)
 	}
+	p.Used = r.usage.of(a, t, &p)
 	return &p
 }
 

@@ -1,0 +1,92 @@
+package actors_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestLLMThatAsksAnLLMAddsNothing(t *testing.T) {
+	used := core.Usage{InputTokens: 10, OutputTokens: 2, Cost: 0.5}
+	inner := decorators.LLM("inner", "", func(context.Context, actors.Request) (actors.Response, error) {
+		return using(used, says("hello")), nil
+	})
+	router := decorators.LLM("router", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+		return inner.Call(ctx, req)
+	})
+	st := state.New()
+	resp, err := router.Call(st.Context(t.Context()), actors.Request{})
+	require.NoError(t, err)
+	assert.Equal(t, used, resp.Usage)
+	require.NoError(t, st.Close())
+	total := core.Usage{}
+	for _, r := range st.Records() {
+		if r.Detail != nil {
+			total = total.Plus(r.Detail.Usage)
+		}
+	}
+	assert.Equal(t, used, total)
+}
+
+// The answer has what sub-agents consumed, those that a resumed run recalls
+// and failed attempts included.
+func TestUsageOfAnAnswerHasThatOfSubAgents(t *testing.T) {
+	for stopAt := range 6 { // before the call of a model with that number
+		s, asked, failed := snapshot.NewMemoryStore(), 0, false
+		model := func(name string, script ...actors.Response) actors.LLM {
+			return decorators.LLM(name, "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+				if asked++; asked == stopAt {
+					state.From(ctx).Interrupt(core.InterruptUser, "ops", "deploy")
+					return actors.Response{}, ctx.Err()
+				}
+				turn := 0
+				for _, m := range req.Messages {
+					if m.Role == actors.RoleAssistant {
+						turn++
+					}
+				}
+				if name == "small" && turn == 1 && !failed {
+					failed = true
+					core.AddUsage(ctx, core.Usage{InputTokens: 1000})
+					return actors.Response{}, core.Retryable(assert.AnError)
+				}
+				return using(core.Usage{InputTokens: 1, OutputTokens: 10}, script[turn]), nil
+			}, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
+		}
+		small := actors.NewAgent("helper", model("small", asks(call("echo", `{"n":7}`)), says("seven")), actors.WithTools(echo()))
+		agent := actors.NewAgent("assistant", model("large", asks(call("helper", `{"text":"how many?"}`)), says("it is seven")), actors.WithTools(small))
+		var answer actors.Answer
+		for range 2 {
+			st, err := state.Open(t.Context(), s, "run-1")
+			require.NoError(t, err)
+			answer, err = agent.Call(st.Context(t.Context()), actors.Ask("how many?"))
+			require.NoError(t, st.Close())
+			if err == nil {
+				break
+			}
+			require.ErrorIs(t, err, core.ErrInterrupted)
+		}
+		assert.Equal(t, core.Usage{InputTokens: 1004, OutputTokens: 40}, answer.Usage, "stopped at call %d", stopAt)
+	}
+}
+
+func TestUsageInsideIsNoneOfTheAttemptsOwn(t *testing.T) {
+	assert.Zero(t, core.UsageInside(t.Context()))
+	agent := decorators.Agent("agent", "", func(ctx context.Context, _ number) (core.Usage, error) {
+		core.AddUsage(ctx, core.Usage{InputTokens: 5})
+		return core.UsageInside(ctx), nil
+	})
+	for range 2 {
+		out, err := agent.Call(t.Context(), number{})
+		require.NoError(t, err)
+		assert.Zero(t, out)
+	}
+}

@@ -1,0 +1,57 @@
+package state
+
+import "github.com/reprise-go/reprise/core"
+
+// usage is what was consumed, by the path of the call that did, and inside each
+// attempt, by the path of its scope.
+type usage struct {
+	own    map[core.Address]core.Usage
+	inside map[string]core.Usage
+}
+
+func (u *usage) add(rec *core.Record) {
+	if rec.Detail == nil || rec.Detail.Usage.IsZero() {
+		return
+	}
+	if u.own == nil {
+		u.own, u.inside = make(map[core.Address]core.Usage), make(map[string]core.Usage)
+	}
+	used := rec.Detail.Usage
+	u.own[rec.Address] = u.own[rec.Address].Plus(used)
+	for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
+		u.inside[scope] = u.inside[scope].Plus(used)
+	}
+}
+
+// of is what the call has consumed, and what was inside it but for the attempt
+// that is entered again, where the calls are recalled one by one. It is nil for
+// nothing.
+func (u *usage) of(a core.Address, t *track, p *core.Progress) *core.Usage {
+	if u.own == nil {
+		return nil
+	}
+	sum := u.own[a].Plus(u.inside[a.String()+"@pre"])
+	for attempt := range int(t.Attempt) + 1 {
+		if attempt < int(p.Attempt) || !isEnteredAgain(t.kind, p) {
+			sum = sum.Plus(u.inside[scopePath(a, attempt)])
+		}
+	}
+	if sum.IsZero() {
+		return nil
+	}
+	return &sum
+}
+
+// isEnteredAgain reports whether the handler of such a call is run once more to
+// make the calls of an attempt that was begun.
+func isEnteredAgain(kind core.Kind, p *core.Progress) bool {
+	switch kind {
+	case core.KindGroup:
+		return true
+	case core.KindBranch:
+		return p.Phase != core.PhaseFailed
+	case core.KindAgent:
+		return !p.HasOutcome() || p.NoStore || p.Retrace
+	}
+	return false
+}
