@@ -9,25 +9,24 @@ type Kind uint8
 // The kinds of records. Tools, LLMs, agents, steps, groups and branches are
 // calls.
 const (
-	KindTool       Kind = iota + 1 // a call of a tool
-	KindLLM                        // a call of a language model
-	KindAgent                      // a call of an agent
-	KindRun                        // the beginning or the end of a run
-	KindLog                        // a log line
-	KindValue                      // a value stored by key
-	KindStepResult                 // the result of a named step
-	KindStep                       // a call of a step: what a handler does that is no call, recorded
-	KindQuestion                   // a question to somebody outside
-	KindAnswer                     // the answer to a question
-	KindGroup                      // a call of a group: calls made in parallel
-	KindBranch                     // a call of a function that is one branch of a group
-	KindVersion                    // the version of a piece of code that an attempt runs
+	KindTool     Kind = iota + 1 // a call of a tool
+	KindLLM                      // a call of a language model
+	KindAgent                    // a call of an agent
+	KindRun                      // the beginning or the end of a run
+	KindLog                      // a log line
+	KindValue                    // a value stored by key
+	KindStep                     // a call of a step: what a handler does that is no call, recorded
+	KindQuestion                 // a question to somebody outside
+	KindAnswer                   // the answer to a question
+	KindGroup                    // a call of a group: calls made in parallel
+	KindBranch                   // a call of a function that is one branch of a group
+	KindVersion                  // the version of a piece of code that an attempt runs
 	kindEnd
 )
 
 var kindNames = [kindEnd]string{
 	KindTool: "tool_call", KindLLM: "llm_call", KindAgent: "agent_call", KindRun: "run",
-	KindLog: "log", KindValue: "value", KindStepResult: "step_result", KindStep: "step",
+	KindLog: "log", KindValue: "value", KindStep: "step",
 	KindQuestion: "question", KindAnswer: "answer", KindGroup: "group", KindBranch: "branch",
 	KindVersion: "version",
 }

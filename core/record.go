@@ -72,14 +72,13 @@ type Claim struct {
 	Input   Hash   // the identity of the input; zero if it is not known
 }
 
-// Source says who chose a delay.
+// Source says who chose a delay; 0 where there is none.
 type Source uint8
 
 // The sources of delays.
 const (
-	SourceNone    Source = iota
-	SourceBackoff        // the retry configuration
-	SourceServer         // the service, by Retry-After
+	SourceBackoff Source = iota + 1 // the retry configuration
+	SourceServer                    // the service, by Retry-After
 )
 
 // String is the name on the wire.

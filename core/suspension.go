@@ -75,20 +75,6 @@ func (c *call) overdue(s *Scope, r result) result {
 	return r
 }
 
-// Interruption says whether the surroundings of ctx have ended, and why: the
-// run was interrupted, an attempt around it timed out, a group failed. It is
-// nil while they go on, also if ctx itself has ended because somebody derived
-// it with an end of its own. Outside a run it is about ctx itself.
-func Interruption(ctx context.Context) *InterruptedError {
-	if s := scopeOf(ctx); s != nil {
-		return s.ending()
-	}
-	if ctx.Err() == nil {
-		return nil
-	}
-	return interruption(ctx)
-}
-
 // ending is why the scope has ended, nil while it has not. The outermost
 // scope that ended is the one that did it.
 func (s *Scope) ending() *InterruptedError {

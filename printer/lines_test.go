@@ -424,10 +424,10 @@ func TestErrorMethodThatPanicsIsPrinted(t *testing.T) {
 	assert.Contains(t, printed([]core.Record{r}), "[FAILED: permanent] (0.5s) - %!v(PANIC")
 }
 
-func TestValuesAndStepsAreNotes(t *testing.T) {
+func TestValuesAreNotes(t *testing.T) {
 	value := core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Address: address(t, "assistant")}
-	step := core.Record{Kind: core.KindStepResult, Status: core.StatusRecorded, Name: "now"}
-	assert.Equal(t, "  · value city\n· step result now\n", printed([]core.Record{value, step}))
+	outside := core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "now"}
+	assert.Equal(t, "  · value city\n· value now\n", printed([]core.Record{value, outside}))
 }
 
 func TestUnknownRecordsStillPrint(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// value writes a value, a step result, and records of unknown kinds.
+// value writes a value, and records of unknown kinds.
 func (t *text) value(r *core.Record) {
 	t.begin(mark{t.note, faint})
 	kind := strings.ReplaceAll(r.Kind.String(), "_", " ")

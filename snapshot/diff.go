@@ -14,13 +14,12 @@ import (
 // the order of the second snapshot, followed by what only the first has, or
 // else sorted by key.
 type Difference struct {
-	Events      []EventChange
-	Values      []ValueChange
-	StepResults []ValueChange
-	Artifacts   []ArtifactChange // that are in use
-	Status      []TextChange     // of the run: one, or none
-	Metadata    []TextChange     // of the run, by the names in JSON
-	Retry       []TextChange     // levels of retry configuration, such as "retry.tool_call"
+	Events    []EventChange
+	Values    []ValueChange
+	Artifacts []ArtifactChange // that are in use
+	Status    []TextChange     // of the run: one, or none
+	Metadata  []TextChange     // of the run, by the names in JSON
+	Retry     []TextChange     // levels of retry configuration, such as "retry.tool_call"
 }
 
 // Change says in what way something changed.
@@ -50,7 +49,7 @@ type EventChange struct {
 	After   *core.Record // in the second; nil if Removed
 }
 
-// A ValueChange is about one value or step result.
+// A ValueChange is about one value.
 type ValueChange struct {
 	Change Change
 	Key    string
@@ -74,19 +73,18 @@ type TextChange struct {
 
 // Diff tells what changed from a to b: calls that are new, that are gone, or
 // that stand otherwise (another status, outcome, number of attempts, output,
-// error or input); values, step results and artifacts; the status, the metadata
+// error or input); values and artifacts; the status, the metadata
 // and the retry levels of the run. Times, durations and sequence numbers do not count.
 // Events share their records with a and b.
 func Diff(a, b *Snapshot) Difference {
 	before, after := a.summary(), b.summary()
 	return Difference{
-		Events:      diffEvents(a, b),
-		Values:      diffValues(before.latest(core.KindValue), after.latest(core.KindValue)),
-		StepResults: diffValues(before.latest(core.KindStepResult), after.latest(core.KindStepResult)),
-		Artifacts:   diffArtifacts(before.references(), after.references()),
-		Status:      diffTexts(map[string]string{"status": string(a.Status)}, map[string]string{"status": string(b.Status)}),
-		Metadata:    diffTexts(a.Metadata.texts(), b.Metadata.texts()),
-		Retry:       diffTexts(a.Retry.texts(), b.Retry.texts()),
+		Events:    diffEvents(a, b),
+		Values:    diffValues(before.latest(), after.latest()),
+		Artifacts: diffArtifacts(before.references(), after.references()),
+		Status:    diffTexts(map[string]string{"status": string(a.Status)}, map[string]string{"status": string(b.Status)}),
+		Metadata:  diffTexts(a.Metadata.texts(), b.Metadata.texts()),
+		Retry:     diffTexts(a.Retry.texts(), b.Retry.texts()),
 	}
 }
 
@@ -229,7 +227,7 @@ func diffTexts(a, b map[string]string) []TextChange {
 
 // IsEmpty reports whether nothing changed.
 func (d Difference) IsEmpty() bool {
-	return len(d.Events)+len(d.Values)+len(d.StepResults)+len(d.Artifacts)+len(d.Status)+len(d.Metadata)+len(d.Retry) == 0
+	return len(d.Events)+len(d.Values)+len(d.Artifacts)+len(d.Status)+len(d.Metadata)+len(d.Retry) == 0
 }
 
 // String is a line for each change, which begins with "+", "-" or "~"; or
@@ -249,10 +247,7 @@ func (d Difference) String() string {
 		lines = append(lines, c.String())
 	}
 	for _, c := range d.Values {
-		lines = append(lines, c.line(core.KindValue))
-	}
-	for _, c := range d.StepResults {
-		lines = append(lines, c.line(core.KindStepResult))
+		lines = append(lines, c.String())
 	}
 	for _, c := range d.Artifacts {
 		lines = append(lines, fmt.Sprintf("%v artifact %s", c.Change, c.Reference))
@@ -323,12 +318,13 @@ func stand(r *core.Record) string {
 	return text
 }
 
-func (c ValueChange) line(kind core.Kind) string {
+// String is a line such as `~ value "city" "Oslo" → "Bergen"`.
+func (c ValueChange) String() string {
 	before, after := preview(c.Before), preview(c.After)
 	if c.Change == Changed && before == after && !bytes.Equal(c.Before, c.After) {
 		after += " (another value)" // further on than a line shows
 	}
-	return line(c.Change, fmt.Sprintf("%v %q", kind, c.Key), before, after)
+	return line(c.Change, fmt.Sprintf("value %q", c.Key), before, after)
 }
 
 // preview shows a value in a line.

@@ -63,7 +63,7 @@ func TestDiffTellsEverythingThatChanged(t *testing.T) {
 		failed, artifact,
 		call(t, "main/answer", core.StatusCompleted, "yes"),
 		value(t, core.KindValue, "city", "Oslo"), value(t, core.KindValue, "old", 1), value(t, core.KindValue, "same", 1),
-		value(t, core.KindStepResult, "now", 5),
+		value(t, core.KindValue, "now", 5),
 	)
 	a.Metadata = snapshot.Metadata{Description: "d", Tags: []string{"a"}, Custom: map[string]string{"team": "x"}}
 	b := runOf(snapshot.StatusCompleted,
@@ -74,7 +74,7 @@ func TestDiffTellsEverythingThatChanged(t *testing.T) {
 		call(t, "main/same", core.StatusCompleted, 1), other,
 		call(t, "main/answer", core.StatusCompleted, "no"),
 		value(t, core.KindValue, "city", "Rome"), value(t, core.KindValue, "city", "Bergen"), value(t, core.KindValue, "same", 1),
-		value(t, core.KindStepResult, "today", strings.Repeat("x", 200)),
+		value(t, core.KindValue, "today", strings.Repeat("x", 200)),
 		call(t, "main", core.StatusCompleted, 1),
 	)
 	b.Metadata = snapshot.Metadata{Description: "d", Pipeline: "p", Tags: []string{"a", "b"}}
@@ -92,9 +92,9 @@ func TestDiffTellsEverythingThatChanged(t *testing.T) {
 ~ tool_call main/answer completed → completed (another output)
 - tool_call main/gone completed
 ~ value "city" "Oslo" → "Bergen"
+- value "now" 5
 - value "old" 1
-- step_result "now" 5
-+ step_result "today" "`+strings.Repeat("x", 78)+`…
++ value "today" "`+strings.Repeat("x", 78)+`…
 - artifact aaaa
 + artifact bbbb`), d.String())
 	assert.False(t, d.IsEmpty())

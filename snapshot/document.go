@@ -39,13 +39,13 @@ const (
 const beginning = "\xa6format\xab" + magic + "\xa7version"
 
 // ownPairs is the number of pairs beside those of the Info: format, version,
-// records, values, step_results, artifacts, checksums.
-const ownPairs = 7
+// records, values, artifacts, checksums.
+const ownPairs = 6
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Encode returns the run as one msgpack document, which docs/format.md
-// describes. It holds more than r does: the values, step results and artifacts
+// describes. It holds more than r does: the values and artifacts
 // that its records come to, for readers without Reprise.
 func (r *Run) Encode() ([]byte, error) {
 	size := 4 << 10

@@ -153,20 +153,19 @@ func TestDocumentHoldsWhatTheRecordsComeTo(t *testing.T) {
 	large.Detail = &core.Detail{Artifact: "bbbb"}
 	rendered := call(t, "render", core.StatusCompleted, nil)
 	rendered.Detail = &core.Detail{Artifact: "aaaa"}
-	written, unfinished := value(t, core.KindStepResult, "by", "a"), value(t, core.KindStepResult, "by", "b")
+	written, unfinished := value(t, core.KindValue, "by", "a"), value(t, core.KindValue, "by", "b")
 	written.Address, unfinished.Address = at(t, "a"), at(t, "b")
 	m := header(t, runOf(snapshot.StatusCompleted,
 		written, call(t, "a", core.StatusCompleted, 1), unfinished, call(t, "b", core.StatusFailed, 1),
-		value(t, core.KindValue, "city", "Oslo"), value(t, core.KindStepResult, "city", 1), large, rendered, rendered,
+		value(t, core.KindValue, "city", "Oslo"), large, rendered, rendered,
 		value(t, core.KindValue, "city", "Bergen"),
 	))
-	assert.Equal(t, map[string]any{"city": encoded(t, "Bergen"), "large": "bbbb"}, m["values"])
-	assert.Equal(t, map[string]any{"city": encoded(t, 1), "by": encoded(t, "a")}, m["step_results"])
+	assert.Equal(t, map[string]any{"city": encoded(t, "Bergen"), "large": "bbbb", "by": encoded(t, "a")}, m["values"])
 	assert.Equal(t, []any{"aaaa", "bbbb"}, m["artifacts"])
 	assert.Equal(t, "reprise-run", m["format"])
 	assert.EqualValues(t, 1, m["version"])
-	assert.EqualValues(t, 10, m["last_seq"])
-	assert.Len(t, m["records"], 10)
+	assert.EqualValues(t, 9, m["last_seq"])
+	assert.Len(t, m["records"], 9)
 	assert.Nil(t, m["created_at"])
 }
 

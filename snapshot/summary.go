@@ -18,7 +18,6 @@ type summary struct {
 }
 
 type value struct {
-	kind    core.Kind
 	address core.Address
 	key     string
 	stored  stored
@@ -58,8 +57,8 @@ func (s *summary) add(r *core.Record) {
 		s.artifacts[r.Detail.Artifact] = true
 	}
 	switch {
-	case r.Kind == core.KindValue || r.Kind == core.KindStepResult:
-		s.values = append(s.values, value{r.Kind, r.Address, r.Name, storedIn(r)})
+	case r.Kind == core.KindValue:
+		s.values = append(s.values, value{r.Address, r.Name, storedIn(r)})
 	case r.Kind.IsCall() && r.Status == core.StatusCompleted:
 		s.completed[r.Address] = true
 	}
@@ -67,10 +66,10 @@ func (s *summary) add(r *core.Record) {
 
 // latest returns the last value of each key that is there for everyone: a
 // value is recorded just before its call completes, and counts if it did.
-func (s *summary) latest(kind core.Kind) map[string]stored {
+func (s *summary) latest() map[string]stored {
 	values := make(map[string]stored)
 	for _, v := range s.values {
-		if v.kind == kind && (v.address.IsZero() || s.completed[v.address]) {
+		if v.address.IsZero() || s.completed[v.address] {
 			values[v.key] = v.stored
 		}
 	}
@@ -80,12 +79,10 @@ func (s *summary) latest(kind core.Kind) map[string]stored {
 // references are those of the artifacts that the records name, sorted.
 func (s *summary) references() []string { return slices.Sorted(maps.Keys(s.artifacts)) }
 
-// write writes three pairs.
+// write writes two pairs.
 func (s *summary) write(w *codec.Writer) {
 	w.Text("values")
-	writeValues(w, s.latest(core.KindValue))
-	w.Text("step_results")
-	writeValues(w, s.latest(core.KindStepResult))
+	writeValues(w, s.latest())
 	w.Text("artifacts")
 	references := s.references()
 	w.Array(len(references))

@@ -43,7 +43,7 @@ func told(t testing.TB, st *state.ExecutionState, want ...string) {
 			line = fmt.Sprint(r.Kind, " ", r.Address, " ", r.Status)
 		}
 		switch r.Kind {
-		case core.KindValue, core.KindStepResult:
+		case core.KindValue:
 			line += " " + r.Name
 		case core.KindLog:
 			line += " " + strings.ToLower(r.Detail.Severity.String()) + ": " + r.Detail.Message

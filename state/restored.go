@@ -74,7 +74,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		switch {
 		case rec.Kind.IsCall():
 			r.follow(&rec)
-		case rec.Kind == core.KindValue || rec.Kind == core.KindStepResult:
+		case rec.Kind == core.KindValue:
 			r.followValue(&rec)
 		case rec.Kind == core.KindVersion:
 			r.versions.add(&rec)

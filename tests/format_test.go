@@ -198,7 +198,7 @@ func sample(t *testing.T) *snapshot.Snapshot {
 	add("assistant/render", core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Detail: &core.Detail{Output: encode("Oslo")}})
 	add("", core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Detail: &core.Detail{Output: encode("Bergen")}})
 	add("assistant", core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "lost", Detail: &core.Detail{Output: encode(1)}})
-	add("", core.Record{Kind: core.KindStepResult, Status: core.StatusRecorded, Name: "count", Detail: &core.Detail{Output: encode(2)}})
+	add("", core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "count", Detail: &core.Detail{Output: encode(2)}})
 	add("assistant", core.Record{
 		Kind: core.KindLog, Status: core.StatusRecorded,
 		Detail: &core.Detail{Severity: slog.LevelWarn, Message: "slow\nservice", Metadata: map[string]any{
@@ -231,9 +231,8 @@ func exported(t *testing.T, data []byte) map[string]any {
 	t.Helper()
 	s := decoded(t, data)
 	var summary struct {
-		Values      map[string]any `msgpack:"values"`
-		StepResults map[string]any `msgpack:"step_results"`
-		Artifacts   []string       `msgpack:"artifacts"`
+		Values    map[string]any `msgpack:"values"`
+		Artifacts []string       `msgpack:"artifacts"`
 	}
 	require.NoError(t, msgpack.Unmarshal(data, &summary))
 	records := []any{}
@@ -251,7 +250,7 @@ func exported(t *testing.T, data []byte) map[string]any {
 		"owner": s.Owner, "program": s.Program, "program_version": s.Version,
 		"priority": s.Priority, "restarts": s.Restarts, "pinned": s.Pinned, "retry": exportedRetry(s.Retry),
 		"generation": s.Generation, "last_seq": s.LastSeq,
-		"values": summary.Values, "step_results": summary.StepResults, "artifacts": summary.Artifacts,
+		"values": summary.Values, "artifacts": summary.Artifacts,
 	}
 	return map[string]any{"header": header, "records": records}
 }

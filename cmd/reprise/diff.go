@@ -57,13 +57,12 @@ func (a *app) diff(d snapshot.Difference) error {
 
 // difference is a snapshot.Difference in JSON.
 type difference struct {
-	Status      []textChange  `json:"status"`
-	Metadata    []textChange  `json:"metadata"`
-	Retry       []textChange  `json:"retry"`
-	Events      []eventChange `json:"events"`
-	Values      []textChange  `json:"values"`
-	StepResults []textChange  `json:"step_results"`
-	Artifacts   []textChange  `json:"artifacts"`
+	Status    []textChange  `json:"status"`
+	Metadata  []textChange  `json:"metadata"`
+	Retry     []textChange  `json:"retry"`
+	Events    []eventChange `json:"events"`
+	Values    []textChange  `json:"values"`
+	Artifacts []textChange  `json:"artifacts"`
 }
 
 type eventChange struct {
@@ -85,7 +84,7 @@ type textChange struct {
 func differenceOf(d snapshot.Difference) difference {
 	out := difference{
 		Status: textsOf(d.Status), Metadata: textsOf(d.Metadata), Retry: textsOf(d.Retry),
-		Events: []eventChange{}, Values: valuesOf(d.Values), StepResults: valuesOf(d.StepResults),
+		Events: []eventChange{}, Values: valuesOf(d.Values),
 		Artifacts: []textChange{},
 	}
 	for _, c := range d.Events {

@@ -157,7 +157,7 @@ func TestDiffTellsWhatIsNotTheSame(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "diff", "--json", "one", "same").text(t)), &d))
 	assert.Equal(t, difference{
 		Status: []textChange{}, Metadata: []textChange{}, Retry: []textChange{}, Events: []eventChange{},
-		Values: []textChange{}, StepResults: []textChange{}, Artifacts: []textChange{},
+		Values: []textChange{}, Artifacts: []textChange{},
 	}, d, "empty lists, not null")
 	out := call(t, dir, "diff", "--json", "one", "two").text(t)
 	assert.Contains(t, out, `"change": "changed"`)

@@ -74,7 +74,6 @@ export class CallTree {
         for (const q of call.questions) if (q.id === record.name) Object.assign(q, { answer: record.detail, answered: time });
         return;
       case "value":
-      case "step_result":
         return;
     }
     call.kind = record.event_type;

@@ -71,7 +71,7 @@ export function attempt(index, max) {
 
 const kinds = {
   tool_call: "tool", llm_call: "LLM", agent_call: "agent", step: "step", run: "run", log: "log",
-  value: "value", step_result: "step result", question: "question", answer: "answer", group: "group", branch: "branch",
+  value: "value", question: "question", answer: "answer", group: "group", branch: "branch",
 };
 export const kind = (name) => kinds[name] ?? name;
 

@@ -73,7 +73,7 @@ export class Records {
 
 function iconOf(r) {
   if (r.event_type === "run" || r.event_type === "log" || r.event_type === "question" || r.event_type === "answer") return r.event_type;
-  if (r.event_type === "value" || r.event_type === "step_result") return "value";
+  if (r.event_type === "value") return "value";
   return { started: "running", retrying: "waiting", awaiting: "question" }[r.execution_status] ?? r.execution_status;
 }
 
@@ -87,7 +87,6 @@ function sayOf(r) {
     case "answer":
       return [`${r.name} = ${r.detail ?? ""}`];
     case "value":
-    case "step_result":
       return [`${r.name} = ${r.detail ?? ""}`];
     case "run":
       return r.original_error ? [r.original_error] : [r.message ?? ""];

@@ -74,6 +74,5 @@ const { format, version, records, checksums, ...header } = snapshot;
 for (const key of ["created_at", "updated_at", "due_at", "expires_at"]) header[key] = nanoseconds(header[key]);
 header.retry = mapValues(header.retry, portable);
 header.values = mapValues(header.values, value);
-header.step_results = mapValues(header.step_results, value);
 
 for (const line of [header, ...records.map(record)]) console.log(JSON.stringify(line));
