@@ -199,7 +199,7 @@ func checkBeginning(data []byte) error {
 	case version > FormatVersion:
 		return errNewer("the document", version)
 	case version < FormatVersion:
-		return fmt.Errorf("%w: there was never a version %d", ErrFormat, version)
+		return &CorruptError{Offset: int64(in.Offset()), Err: fmt.Errorf("there was never a version %d", version)}
 	}
 	return nil
 }

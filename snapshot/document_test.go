@@ -225,7 +225,7 @@ func TestWhatIsNoRunIsRefusedByItsKind(t *testing.T) {
 		"json":             {[]byte(`{"format":"reprise-run"}`), snapshot.ErrFormat, "not a run of Reprise"},
 		"newer":            {document(t, append(begin, 2, "records", "in another way")...), snapshot.ErrFormat, "version 2 and this version of Reprise reads up to version 1; use a newer Reprise"},
 		"far newer":        {document(t, append(begin, uint64(1)<<63)...), snapshot.ErrFormat, "version 9223372036854775808"},
-		"version zero":     {document(t, append(begin, 0)...), snapshot.ErrFormat, "never a version 0"},
+		"version zero":     {document(t, append(begin, 0)...), snapshot.ErrCorrupt, "never a version 0"},
 		"version of text":  {document(t, append(begin, "1")...), snapshot.ErrCorrupt, "byte 3"},
 		"trailing bytes":   {append(slices.Clone(whole), 1, 2, 3), snapshot.ErrCorrupt, "no table of checksums at the end"},
 		"sequence":         {document(t, append(begin, 1, "last_seq", 3, "records", []any{least(1), least(3)})...), snapshot.ErrCorrupt, "record 3 where record 2 follows"},
