@@ -44,9 +44,22 @@ func (a Address) Site() (CallSite, int) { return CallSite{a.site}, a.nth }
 // Address is the address of call nth of the site.
 func (s CallSite) Address(nth int) Address { return Address{s.handle, nth} }
 
-func newAddress(scope, name string, nth int) Address {
-	return Address{unique.Make(site{scope, name}), nth}
-}
+// Site is the call site of the calls with this segment in the scope with this
+// path. The segment is that of [Segment], [TagSegment] or [GroupSegment], or the
+// number of a branch.
+func Site(path, segment string) CallSite { return CallSite{unique.Make(site{path, segment})} }
+
+// Segment is the part of an address that calls of the name have.
+func Segment(name string) string { return escape(name) }
+
+// TagSegment is the part of an address that calls with the tag have.
+func TagSegment(tag string) string { return tagPrefix + escape(tag) }
+
+// QuestionSegment is the part of an address that question n, from 1, has.
+func QuestionSegment(n int) string { return questionMark + strconv.Itoa(n) }
+
+// GroupSegment is the part of an address that groups of the name have.
+func GroupSegment(name string) string { return groupPrefix + escape(name) }
 
 func (a Address) parts() site {
 	if a.nth == 0 {
@@ -78,7 +91,7 @@ func ParseAddress(s string) (Address, error) {
 	if numbered {
 		nth, _ = strconv.Atoi(number) // checkSegment has seen it
 	}
-	return newAddress(strings.Clone(scope), strings.Clone(name), nth), nil
+	return Site(strings.Clone(scope), strings.Clone(name)).Address(nth), nil
 }
 
 // checkSegment accepts name, name#n, name@n, name#n@m, step:name, group:name, ?n.
@@ -159,6 +172,23 @@ func (a Address) Tag() string {
 	return tag
 }
 
+// Preconditions is the number of an attempt that stands for what the
+// preconditions of the call do.
+const Preconditions = -1
+
+// Path is what stands before the names of the calls that the attempt, from 0,
+// makes: "assistant", or "assistant@2" for the second.
+func (a Address) Path(attempt int) string {
+	if attempt == 0 {
+		return a.String()
+	}
+	b := append(a.AppendTo(nil), '@')
+	if attempt == Preconditions {
+		return string(append(b, preconditions...))
+	}
+	return string(strconv.AppendInt(b, int64(attempt)+1, 10))
+}
+
 // MarshalText writes the path.
 func (a Address) MarshalText() ([]byte, error) { return a.AppendTo(nil), nil }
 
@@ -171,13 +201,14 @@ func (a *Address) UnmarshalText(text []byte) (err error) {
 const (
 	tagPrefix     = "step:"
 	groupPrefix   = "group:"
+	questionMark  = "?"
 	preconditions = "pre" // in the place of an attempt number
 	reserved      = "/#@:?%"
 )
 
-// withoutAttempts is the path without the attempt numbers of the calls around
+// WithoutAttempts is the path without the attempt numbers of the calls around
 // it: the same in every attempt of a retried parent.
-func (a Address) withoutAttempts() string {
+func (a Address) WithoutAttempts() string {
 	path := a.String()
 	var b strings.Builder
 	for {

@@ -49,7 +49,7 @@ func (c *call) execute(first *Scope) error {
 		}
 	}
 	for s := first; ; s = nil {
-		step := p.next(c.rules(), time.Now())
+		step := next(&p, c.rules(), time.Now())
 		if step.do == doReturn {
 			return c.replay(first)
 		}

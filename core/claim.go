@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"unique"
 )
 
 // claims numbers what one scope is asked for: calls, groups, steps and
@@ -38,7 +37,7 @@ func (in *claims) drop(recorded []*Claim) {
 
 // siteCounter counts the calls of one name in one scope.
 type siteCounter struct {
-	site unique.Handle[site]
+	site CallSite
 	n    int
 }
 
@@ -75,7 +74,7 @@ func (c *call) claim(segment string, branch int) {
 	}
 	in.ordinal++
 	if branch > 0 {
-		c.address = newAddress(c.parent.Path(), strconv.Itoa(branch), 1)
+		c.address = Site(c.parent.Path(), strconv.Itoa(branch)).Address(1)
 	} else {
 		c.address = in.next(c.parent, segment)
 	}
@@ -104,11 +103,11 @@ func (in *claims) next(s *Scope, segment string) Address {
 		if in.sites == nil {
 			in.sites = make(map[string]*siteCounter)
 		}
-		counter = &siteCounter{site: unique.Make(site{s.Path(), segment})}
+		counter = &siteCounter{site: Site(s.Path(), segment)}
 		in.sites[segment] = counter
 	}
 	counter.n++
-	return Address{counter.site, counter.n}
+	return counter.site.Address(counter.n)
 }
 
 // unrecordedBelow returns the claims with lower ordinals that no record tells

@@ -1,5 +1,7 @@
 package core
 
+import "github.com/reprise-go/reprise/internal/enum"
+
 // Class is the kind of an error as far as retrying it is concerned.
 type Class uint8
 
@@ -17,7 +19,7 @@ const (
 	ClassArtifact                // transient: a large output could not be stored
 	ClassClient                  // every other HTTP 4xx
 	ClassCanceled                // an operation was cancelled, although nothing around the call was
-	ClassPermanent               // marked with Permanent
+	ClassPermanent               // marked with core.Permanent
 	ClassPanic                   // a panic
 	ClassInvalid                 // a precondition, an invalid definition, a value that has no encoding
 	classEnd
@@ -31,7 +33,7 @@ var classNames = [classEnd]string{
 }
 
 // String is the name on the wire, such as "rate_limit".
-func (c Class) String() string { return nameOf(classNames[:], uint8(c), "class") }
+func (c Class) String() string { return enum.Name(classNames[:], uint8(c), "class") }
 
 // MarshalText writes the name on the wire.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
@@ -39,21 +41,20 @@ func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 // IsTransient reports whether errors of the class are retried by default.
 func (c Class) IsTransient() bool { return c >= ClassTimeout && c <= ClassArtifact }
 
-// Classify tells the class of an error: by the marks of this package, by a
+// Classify tells the class of an error: by the marks of package core, by a
 // method Class() Class, by an HTTP status (a method HTTPStatusCode or
 // StatusCode that returns int), by what packages net, syscall, io and os
 // return; each anywhere in the error's tree. An error that none of these
 // explains is ClassUnknown. Classify(nil) is ClassUnknown.
 func Classify(err error) Class {
-	t := inspect(err)
-	return t.class()
+	return Inspect(err).Class
 }
 
 // HTTPStatus finds the status code of an HTTP response in an error: the first
 // in its tree that has a method HTTPStatusCode() int or StatusCode() int.
 func HTTPStatus(err error) (code int, ok bool) {
-	t := inspect(err)
-	return t.status, t.status != 0
+	code = Inspect(err).HTTPStatus
+	return code, code != 0
 }
 
 func classOfStatus(code int) Class {

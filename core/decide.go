@@ -29,8 +29,8 @@ type verdict struct {
 // classify finds out what retrying a failure depends on.
 func classify(r result) failure {
 	f := failure{result: r}
-	traits := inspect(r.err)
-	f.marked, f.after, f.class = traits.retryable, max(traits.after, 0), traits.class()
+	traits := Inspect(r.err)
+	f.marked, f.after, f.class = traits.Retryable, traits.RetryAfter, traits.Class
 	switch {
 	case r.panicked:
 		f.class = ClassPanic
@@ -220,7 +220,7 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 	}
 	e := &InterruptedError{Reason: InterruptContext, Cause: errDeadlineAhead}
 	if owner.call != nil {
-		e.Reason, e.origin = InterruptParent, owner
+		e.Reason, e.Origin = InterruptParent, owner
 	}
 	return e
 }

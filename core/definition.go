@@ -85,9 +85,9 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.NoStore && spec.InDoubt != InDoubtRetry {
 		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; allowed is one of them", spec.Name))
 	}
-	segment := escape(spec.Name)
+	segment := Segment(spec.Name)
 	if spec.Kind == KindGroup {
-		segment = groupPrefix + segment
+		segment = GroupSegment(spec.Name)
 	}
 	d := &Definition[In, Out]{spec: spec, segment: segment, handler: handler}
 	if spec.Retry != nil {
@@ -104,6 +104,14 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	}
 	return d, nil
 }
+
+// isActor reports whether calls of the kind are those of a user's actor, and
+// retried as the levels of configuration say.
+func isActor(k Kind) bool { return k >= KindTool && k <= KindAgent }
+
+// isEntered reports whether the handler of such a call only makes other calls,
+// so that it is run again on resume to get to where it stopped.
+func isEntered(k Kind) bool { return k == KindAgent || k == KindGroup || k == KindBranch }
 
 // maxName is the length of the longest name in bytes.
 const maxName = 128

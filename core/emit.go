@@ -57,15 +57,15 @@ func (c *call) append(p *Progress, s *Scope, rec *Record, more ...Record) error 
 // describe adds to the first record of the call what it was claimed as, and the
 // claims that no record tells of yet, which it returns.
 func (c *call) describe(rec *Record) []*Claim {
-	d := rec.detail()
+	d := detailOf(rec)
 	d.InputHash = c.input
 	listed := c.unrecordedBelow()
 	d.Unrecorded = valuesOf(listed)
 	return listed
 }
 
-// detail is the record's detail, made if there is none.
-func (r *Record) detail() *Detail {
+// detailOf is the record's detail, made if there is none.
+func detailOf(r *Record) *Detail {
 	if r.Detail == nil {
 		r.Detail = new(Detail)
 	}
@@ -83,7 +83,7 @@ func (c *call) appendStarted(p *Progress, s *Scope, began time.Time) error {
 	rec := c.record(StatusStarted, s.attempt, began)
 	rec.Elapsed = p.Spent
 	if c.spec.Branches > 0 {
-		rec.detail().Branches = c.spec.Branches
+		detailOf(&rec).Branches = c.spec.Branches
 	}
 	if settings := c.root.settings; s.attempt == 0 && (settings.Payloads || settings.Outputs) {
 		input, err := c.typed.encodeInput()
@@ -91,7 +91,7 @@ func (c *call) appendStarted(p *Progress, s *Scope, began time.Time) error {
 			return c.refuse(p, s, result{err: err, stage: StageEntry}, ReasonPermanent)
 		}
 		if settings.Payloads || c.parent.call == nil || len(input) <= smallInput {
-			rec.detail().Input = input
+			detailOf(&rec).Input = input
 		}
 	}
 	return c.append(p, s, &rec)
@@ -107,14 +107,14 @@ func (c *call) hashInput() (Hash, error) {
 	if err != nil {
 		return Hash{}, err
 	}
-	return hashOfEncoded(input)
+	return HashOfEncoded(input)
 }
 
 // complete ends the call with its output.
 func (c *call) complete(p *Progress, s *Scope, r result, message string) error {
 	rec := c.endRecord(StatusCompleted, p, s, r.took)
 	if r.kept != nil || message != "" || c.spec.NoStore {
-		d := rec.detail()
+		d := detailOf(&rec)
 		d.Message, d.NoStore = message, c.spec.NoStore
 		if r.kept != nil {
 			d.Output, d.Artifact = r.kept.encoded, r.kept.artifact
@@ -129,7 +129,7 @@ func (c *call) retry(p *Progress, s *Scope, f failure, v verdict) error {
 	rec := c.endRecord(StatusFailed, p, s, f.took)
 	rec.Stage, rec.Class, rec.Err = f.stage, f.class, f.err
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
-	err := c.append(p, s, &rec, rec.retrying())
+	err := c.append(p, s, &rec, rec.Retrying())
 	p.Spent += time.Since(promised) // a publisher or a disk may have taken its time
 	return err
 }
@@ -142,7 +142,7 @@ func (c *call) fail(p *Progress, s *Scope, f failure, reason Reason) error {
 	rec := c.endRecord(StatusFailed, p, s, f.took)
 	rec.Stage, rec.Class, rec.Reason, rec.Err = f.stage, f.class, reason, f.err
 	if limit := c.explain(p, s, f, reason); limit != "" {
-		rec.detail().Message = limit
+		detailOf(&rec).Message = limit
 	}
 	e := recordedFailure(&rec)
 	if c.root.settings.RoundTrip {

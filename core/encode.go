@@ -3,7 +3,6 @@ package core
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 
 	"github.com/reprise-go/reprise/internal/codec"
 )
@@ -35,15 +34,12 @@ func HashOf(v any) (Hash, error) {
 	if err != nil {
 		return Hash{}, err
 	}
-	return hashOfEncoded(data)
+	return HashOfEncoded(data)
 }
 
-// HashOfEncoded returns the hash of the value that [Encode] wrote as data,
-// which stays as it is.
-func HashOfEncoded(data []byte) (Hash, error) { return hashOfEncoded(slices.Clone(data)) }
-
-// hashOfEncoded may reorder data.
-func hashOfEncoded(data []byte) (Hash, error) {
+// HashOfEncoded returns the hash of the value that [Encode] wrote as data. It
+// may reorder the maps in data.
+func HashOfEncoded(data []byte) (Hash, error) {
 	data, err := codec.Canonical(data)
 	if err != nil {
 		return Hash{}, err

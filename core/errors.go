@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/reprise-go/reprise/internal/mark"
 )
 
 // A CallError is the failure of a call. errors.Is finds the sentinel of its
@@ -64,7 +66,7 @@ func (e *CallError) Is(target error) bool {
 	switch target {
 	case nil:
 		return false
-	case e.Reason.sentinel():
+	case sentinelOf(e.Reason):
 		return true
 	case context.DeadlineExceeded:
 		return e.Reason == ReasonDeadline || e.Reason == ReasonRetryTimeout
@@ -110,27 +112,22 @@ func (e *afterError) Unwrap() []error { return []error{e.err, e.before} }
 // Permanent marks err so that it is never retried, whatever the retry
 // configuration says. Callers still find err with errors.Is and errors.As,
 // and read its own text. Permanent(nil) is nil.
-func Permanent(err error) error { return mark(err, &permanentError{err}) }
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &mark.Permanent{Err: err}
+}
 
 // Retryable marks err so that it is retried where the retry configuration
 // does not say otherwise, although its class would not be. Retryable(nil) is
 // nil.
-func Retryable(err error) error { return mark(err, &retryableError{err}) }
-
-func mark(err, marked error) error {
+func Retryable(err error) error {
 	if err == nil {
 		return nil
 	}
-	return marked
+	return &mark.Retryable{Err: err}
 }
-
-type permanentError struct{ error }
-
-func (e *permanentError) Unwrap() error { return e.error }
-
-type retryableError struct{ error }
-
-func (e *retryableError) Unwrap() error { return e.error }
 
 // A PanicError is a panic of a handler or a condition, made an error. It is
 // never retried.
@@ -147,6 +144,9 @@ func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
+
+// Class is [ClassPanic].
+func (e *PanicError) Class() Class { return ClassPanic }
 
 // Is matches [ErrPanic].
 func (e *PanicError) Is(target error) bool { return target == ErrPanic }

@@ -159,7 +159,7 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct boo
 	t.first.outer, t.first.root, t.first.call = ctx, t.root, &t.call
 	segment := d.segment
 	if e.tag != "" {
-		segment = tagPrefix + escape(e.tag)
+		segment = TagSegment(e.tag)
 	}
 	t.claim(segment, e.branch)
 	return t
@@ -171,13 +171,13 @@ func (e *ExecutionEvent[In, Out]) level(settings *Settings) *Policy {
 	if e.policy != nil {
 		return e.policy
 	}
-	if p := settings.RetryByActor[d.spec.Name]; p != nil && d.spec.Kind.isActor() {
+	if p := settings.RetryByActor[d.spec.Name]; p != nil && isActor(d.spec.Kind) {
 		return p
 	}
 	switch {
 	case d.policy != nil:
 		return d.policy
-	case !d.spec.Kind.isActor():
+	case !isActor(d.spec.Kind):
 		return builtInOnce
 	case settings.RetryByKind[d.spec.Kind] != nil:
 		return settings.RetryByKind[d.spec.Kind]

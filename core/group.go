@@ -29,5 +29,5 @@ func FailGroup(ctx context.Context, cause error) {
 	if s == nil || s.group == nil || !s.group.failed.CompareAndSwap(false, true) {
 		return
 	}
-	s.group.cancel(&InterruptedError{Reason: InterruptGroup, Cause: cause, origin: s})
+	s.group.cancel(&InterruptedError{Reason: InterruptGroup, Cause: cause, Origin: s})
 }

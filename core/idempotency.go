@@ -38,7 +38,7 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 		}
 	}
 	h := sha256.New()
-	for _, part := range []string{s.root.settings.RunID, place.withoutAttempts()} {
+	for _, part := range []string{s.root.settings.RunID, place.WithoutAttempts()} {
 		// Lengths keep one part from running into the next.
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		h.Write([]byte(part))

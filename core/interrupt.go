@@ -42,36 +42,23 @@ type InterruptedError struct {
 
 	Question string // the ID of the question that is waited for; empty otherwise
 
-	// origin is the scope whose end this is: it and those around it were not
-	// interrupted. Nil if the whole run was.
-	origin *Scope
-	local  bool   // of one that was restored, where origin is nil
-	path   string // the origin of one that was restored
+	// Origin is what ended, where only a part of the run was interrupted: the
+	// inside of an attempt that timed out, or of a group that failed fast. What
+	// is around it goes on. Nil if the whole run was interrupted.
+	Origin Origin
 }
 
-// Local reports whether only a part of the run was interrupted: the inside of
-// an attempt that timed out, or of a group that failed fast. What is around it
-// goes on.
-func (e *InterruptedError) Local() bool { return e.origin != nil || e.local }
+// An Origin is a part of a run. Its path is the address of a group, or an
+// attempt as it stands before the calls it made ("assistant@2"); it is empty
+// where that was not recorded.
+type Origin interface{ Path() string }
 
-// Origin is what ended, where that is only a part of the run: the address of a
-// group, or an attempt as it stands before the calls it made ("assistant@2").
-// It is empty otherwise, and for one that was restored from a file that does
-// not tell.
-func (e *InterruptedError) Origin() string {
-	if e.origin != nil {
-		return e.origin.Path()
-	}
-	return e.path
-}
+// A RestoredOrigin is the [Origin] of an interrupt that was restored, by its
+// path.
+type RestoredOrigin string
 
-// AsLocal returns a copy that is Local, with the origin: one that is restored
-// from where it was stored.
-func (e *InterruptedError) AsLocal(origin string) *InterruptedError {
-	local := *e
-	local.local, local.path = true, origin
-	return &local
-}
+// Path is the origin itself.
+func (o RestoredOrigin) Path() string { return string(o) }
 
 // Error is a line such as `interrupted (user) by ops: deploy`.
 func (e *InterruptedError) Error() string {
@@ -105,25 +92,3 @@ func (e *InterruptedError) Is(target error) bool {
 
 // Unwrap returns the cause.
 func (e *InterruptedError) Unwrap() error { return e.Cause }
-
-// IsSuspension reports whether err is that of a call that stopped without an
-// outcome, rather than of one that failed. It is errors.Is for
-// [ErrInterrupted], and false for an error whose own methods panic.
-func IsSuspension(err error) bool { return is(err, ErrInterrupted) }
-
-// is is errors.Is for errors of users: one with a nil pointer in it, whose
-// methods panic, must cost its call and not the process.
-func is(err, target error) (found bool) {
-	defer func() { _ = recover() }()
-	return errors.Is(err, target)
-}
-
-// interruption is what the end of a context means to the calls inside it: the
-// interrupt that was its cause, or else the end itself.
-func interruption(ctx context.Context) *InterruptedError {
-	cause := context.Cause(ctx)
-	if e, ok := cause.(*InterruptedError); ok {
-		return e
-	}
-	return &InterruptedError{Reason: InterruptContext, Cause: cause}
-}

@@ -1,6 +1,6 @@
 package core
 
-import "fmt"
+import "github.com/reprise-go/reprise/internal/enum"
 
 // Kind says what a [Record] is about. The kinds of calls have retry defaults
 // of their own.
@@ -32,7 +32,7 @@ var kindNames = [kindEnd]string{
 }
 
 // String is the name on the wire, such as "tool_call".
-func (k Kind) String() string { return nameOf(kindNames[:], uint8(k), "kind") }
+func (k Kind) String() string { return enum.Name(kindNames[:], uint8(k), "kind") }
 
 // IsCall reports whether records of this kind tell of an execution event.
 func (k Kind) IsCall() bool {
@@ -43,20 +43,12 @@ func (k Kind) IsCall() bool {
 	return false
 }
 
-// isActor reports whether calls of the kind are those of a user's actor, and
-// retried as the levels of configuration say.
-func (k Kind) isActor() bool { return k >= KindTool && k <= KindAgent }
-
-// isEntered reports whether the handler of such a call only makes other calls,
-// so that it is run again on resume to get to where it stopped.
-func (k Kind) isEntered() bool { return k == KindAgent || k == KindGroup || k == KindBranch }
-
 // MarshalText writes the name on the wire.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads a name that MarshalText wrote.
 func (k *Kind) UnmarshalText(text []byte) error {
-	return parseName(kindNames[:], text, "kind", (*uint8)(k))
+	return enum.Parse(kindNames[:], text, "kind", (*uint8)(k))
 }
 
 // Status says how far a call had come when a [Record] was made.
@@ -85,14 +77,14 @@ var statusNames = [statusEnd]string{
 }
 
 // String is the name on the wire, such as "retrying".
-func (s Status) String() string { return nameOf(statusNames[:], uint8(s), "status") }
+func (s Status) String() string { return enum.Name(statusNames[:], uint8(s), "status") }
 
 // MarshalText writes the name on the wire.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads a name that MarshalText wrote.
 func (s *Status) UnmarshalText(text []byte) error {
-	return parseName(statusNames[:], text, "status", (*uint8)(s))
+	return enum.Parse(statusNames[:], text, "status", (*uint8)(s))
 }
 
 // Stage is the part of a call that an error came from.
@@ -120,22 +112,4 @@ var stageNames = [stageEnd]string{
 }
 
 // String is the stage in one word; empty for StageNone.
-func (s Stage) String() string { return nameOf(stageNames[:], uint8(s), "stage") }
-
-// nameOf never panics: a number from a newer format still prints.
-func nameOf(names []string, i uint8, what string) string {
-	if int(i) < len(names) && (names[i] != "" || i == 0) {
-		return names[i]
-	}
-	return fmt.Sprintf("%s(%d)", what, i)
-}
-
-func parseName(names []string, text []byte, what string, into *uint8) error {
-	for i, name := range names {
-		if name != "" && name == string(text) {
-			*into = uint8(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("core: unknown %s %q", what, text)
-}
+func (s Stage) String() string { return enum.Name(stageNames[:], uint8(s), "stage") }

@@ -2,9 +2,6 @@ package core
 
 import "strconv"
 
-// questionMark stands before the number of a question.
-const questionMark = "?"
-
 // claimQuestion gives a question of the attempt its ID and the next ordinal. It
 // returns the suspension to stop with where no question is asked any more: the
 // attempt has stopped, or was recorded with something else in this place.
@@ -18,15 +15,15 @@ func (s *Scope) claimQuestion() (id string, claimed *Claim, stopped *Interrupted
 	}
 	s.questions++
 	in.ordinal++
-	number := questionMark + strconv.Itoa(s.questions)
-	id = s.call.address.String() + number
+	segment := QuestionSegment(s.questions)
+	id = s.call.address.String() + segment
 	if s.attempt == beforeFirst {
-		id = s.call.address.String() + questionMark + preconditions + strconv.Itoa(s.questions)
+		id = s.call.address.String() + "?pre" + strconv.Itoa(s.questions)
 	}
 	if settings := s.root.settings; !settings.Outputs && !settings.Payloads {
 		return id, nil, nil
 	}
-	claimed = &Claim{Address: newAddress(s.Path(), number, 1), Ordinal: in.ordinal, Kind: KindQuestion}
+	claimed = &Claim{Address: Site(s.Path(), segment).Address(1), Ordinal: in.ordinal, Kind: KindQuestion}
 	if s.root.settings.Restored {
 		_, onRecord, err := s.root.run.Claim(s, *claimed, nil)
 		if err != nil {

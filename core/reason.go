@@ -1,9 +1,10 @@
 package core
 
-import "errors"
+import "github.com/reprise-go/reprise/internal/enum"
 
-// Reason says why a call failed for good. It is in the record, and each has a
-// sentinel that errors.Is finds in the returned error. In the record of a call
+// Reason says why a call failed for good. Each has an error of the same name in
+// package core, such as core.ErrExhausted, that errors.Is finds in what the
+// call returns. In the record of a call
 // that was started, ReasonDivergence says that it begins anew, although it was
 // recorded, because it or a call before it has another input.
 type Reason uint8
@@ -27,59 +28,18 @@ const (
 	reasonEnd
 )
 
-// Each of these is found by errors.Is in the error of a call that failed for
-// the [Reason] of the same name.
-var (
-	ErrPermanent         = errors.New("permanent error")
-	ErrExhausted         = errors.New("attempts exhausted")
-	ErrRetryTimeout      = errors.New("retry timeout")
-	ErrDeadline          = errors.New("deadline of the call")
-	ErrCanceled          = errors.New("call canceled by its caller")
-	ErrRetryAfterTooLong = errors.New("retry-after too long")
-	ErrCondition         = errors.New("postcondition failed")
-	ErrPrecondition      = errors.New("precondition failed")
-	ErrPanic             = errors.New("panic")
-	ErrBudget            = errors.New("budget used up")
-	ErrInDoubt           = errors.New("call in doubt")
-	ErrDivergence        = errors.New("divergence from the record")
-	ErrStorage           = errors.New("result not stored")
-)
-
-var reasons = [reasonEnd]struct {
-	name string
-	err  error
-}{
-	ReasonPermanent:         {"permanent", ErrPermanent},
-	ReasonExhausted:         {"exhausted", ErrExhausted},
-	ReasonRetryTimeout:      {"retry_timeout", ErrRetryTimeout},
-	ReasonDeadline:          {"deadline", ErrDeadline},
-	ReasonCanceled:          {"canceled", ErrCanceled},
-	ReasonRetryAfterTooLong: {"retry_after_too_long", ErrRetryAfterTooLong},
-	ReasonCondition:         {"condition", ErrCondition},
-	ReasonPrecondition:      {"precondition", ErrPrecondition},
-	ReasonPanic:             {"panic", ErrPanic},
-	ReasonBudget:            {"budget", ErrBudget},
-	ReasonInDoubt:           {"in_doubt", ErrInDoubt},
-	ReasonDivergence:        {"divergence", ErrDivergence},
-	ReasonStorage:           {"storage", ErrStorage},
+var reasonNames = [reasonEnd]string{
+	ReasonNone: "", ReasonPermanent: "permanent", ReasonExhausted: "exhausted", ReasonRetryTimeout: "retry_timeout",
+	ReasonDeadline: "deadline", ReasonCanceled: "canceled", ReasonRetryAfterTooLong: "retry_after_too_long",
+	ReasonCondition: "condition", ReasonPrecondition: "precondition", ReasonPanic: "panic", ReasonBudget: "budget",
+	ReasonInDoubt: "in_doubt", ReasonDivergence: "divergence", ReasonStorage: "storage",
 }
 
 // String is the name on the wire, such as "retry_timeout"; empty for
 // ReasonNone.
 func (r Reason) String() string {
-	if r < reasonEnd {
-		return reasons[r].name
-	}
-	return nameOf(nil, uint8(r), "reason")
+	return enum.Name(reasonNames[:], uint8(r), "reason")
 }
 
 // MarshalText writes the name on the wire.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// sentinel is the error that errors.Is matches the reason with.
-func (r Reason) sentinel() error {
-	if r < reasonEnd {
-		return reasons[r].err
-	}
-	return nil
-}

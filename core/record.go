@@ -3,6 +3,8 @@ package core
 import (
 	"log/slog"
 	"time"
+
+	"github.com/reprise-go/reprise/internal/enum"
 )
 
 // A Record is one immutable fact about a call or a run. History keeps
@@ -83,7 +85,7 @@ const (
 
 // String is the name on the wire.
 func (s Source) String() string {
-	return nameOf([]string{"", "backoff", "retry_after"}, uint8(s), "source")
+	return enum.Name([]string{"", "backoff", "retry_after"}, uint8(s), "source")
 }
 
 // IsOutcome reports whether r ends its call: completed, or failed without a
@@ -148,9 +150,9 @@ func (r *Record) NextAttemptAt() time.Time {
 	return r.Time.Add(r.Delay)
 }
 
-// retrying is the record that goes with r, a failed one with WillRetry: it says
+// Retrying is the record that goes with r, a failed one with WillRetry: it says
 // when the next attempt begins, and is about that attempt.
-func (r Record) retrying() Record {
+func (r Record) Retrying() Record {
 	r.Status, r.WillRetry = StatusRetrying, false
 	r.Attempt++
 	r.Duration = 0

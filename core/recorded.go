@@ -43,10 +43,10 @@ func Recorded(err error) *RecordedError {
 	if e, ok := err.(*RecordedError); ok {
 		return e
 	}
-	traits := inspect(err)
+	traits := Inspect(err)
 	e := &RecordedError{
 		Message: fmt.Sprint(err), Type: fmt.Sprintf("%T", err),
-		Class: traits.class(), Status: traits.status, After: max(traits.after, 0),
+		Class: traits.Class, Status: traits.HTTPStatus, After: traits.RetryAfter,
 	}
 	registry.describe(e, err)
 	return e
@@ -171,19 +171,8 @@ func newErrorRegistry() *errorRegistry {
 		{"syscall.ECONNABORTED", syscall.ECONNABORTED},
 		{"syscall.EPIPE", syscall.EPIPE},
 		{"syscall.ENOSPC", syscall.ENOSPC},
-		{"reprise.ErrAttemptOver", ErrAttemptOver},
-		{"reprise.ErrNoRun", ErrNoRun},
-		{"reprise.ErrAwaiting", ErrAwaiting},
-		{"reprise.ErrNotRecorded", ErrNotRecorded},
-		{"reprise.ErrNotStored", ErrNotStored},
 	} {
 		r.addSentinel(known.name, known.err)
-	}
-	r.addType("reprise.DivergenceError", errorTypeOf[*DivergenceError]())
-	for _, reason := range reasons {
-		if reason.err != nil {
-			r.addSentinel("reprise."+reason.name, reason.err)
-		}
 	}
 	return r
 }

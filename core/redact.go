@@ -36,7 +36,11 @@ func (r Record) Redacted(redact func(string) string) Record {
 
 type redaction func(string) string
 
-func (x redaction) text(text string) (redacted string) {
+func (x redaction) text(text string) string { return RedactText(x, text) }
+
+// RedactText returns redact(text), or "(redacted)" where redact panics. An empty
+// text stays empty.
+func RedactText(redact func(string) string, text string) (redacted string) {
 	if text == "" {
 		return ""
 	}
@@ -45,7 +49,7 @@ func (x redaction) text(text string) (redacted string) {
 			redacted = "(redacted)"
 		}
 	}()
-	return x(text)
+	return redact(text)
 }
 
 func (x redaction) err(err error) error {

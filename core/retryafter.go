@@ -29,8 +29,8 @@ func (e *retryAfterError) RetryAfter() time.Duration { return e.after }
 // in its chain that has a method RetryAfter() time.Duration. What is not
 // above zero counts as nothing asked.
 func RetryAfter(err error) (time.Duration, bool) {
-	t := inspect(err)
-	return max(t.after, 0), t.after > 0
+	after := Inspect(err).RetryAfter
+	return after, after > 0
 }
 
 // ParseRetryAfter reads the delay that a response asks for from its headers;

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,7 +99,7 @@ type AttemptID struct {
 }
 
 // beforeFirst is the attempt number of the scope that preconditions run in.
-const beforeFirst = -1
+const beforeFirst = Preconditions
 
 // Preconditions identifies what the preconditions of the call did. It belongs
 // to all attempts.
@@ -153,14 +152,7 @@ func (s *Scope) Path() string {
 	if s.call == nil {
 		return ""
 	}
-	if s.attempt == 0 {
-		return s.call.address.String()
-	}
-	b := append(s.call.address.AppendTo(nil), '@')
-	if s.attempt == beforeFirst {
-		return string(append(b, preconditions...))
-	}
-	return string(strconv.AppendInt(b, int64(s.attempt)+1, 10))
+	return s.call.address.Path(int(s.attempt))
 }
 
 // expired reports whether the attempt's own time is over.

@@ -27,7 +27,7 @@ func (c *call) stopParent(e *InterruptedError) { c.parent.stop(e) }
 
 // stop lets the attempt know that a call inside it has no outcome.
 func (s *Scope) stop(e *InterruptedError) {
-	if s == e.origin {
+	if e.Origin == s {
 		s.doomed.Store(true)
 	} else {
 		s.stopped.CompareAndSwap(nil, e)
@@ -49,7 +49,7 @@ func (s *Scope) offPath() *InterruptedError {
 	}
 	for ; s.call != nil; s = s.call.parent {
 		if s.doomed.Load() && s.group == nil { // a group that fails recalls branches that have ended
-			return &InterruptedError{Reason: InterruptParent, Cause: errDeadlineAhead, origin: s}
+			return &InterruptedError{Reason: InterruptParent, Cause: errDeadlineAhead, Origin: s}
 		}
 	}
 	return nil
@@ -94,7 +94,7 @@ func (s *Scope) ending() *InterruptedError {
 // interruption is what the end of this scope means to the calls inside.
 func (s *Scope) interruption() *InterruptedError {
 	if s.expired() {
-		return &InterruptedError{Reason: InterruptParent, Cause: context.DeadlineExceeded, origin: s}
+		return &InterruptedError{Reason: InterruptParent, Cause: context.DeadlineExceeded, Origin: s}
 	}
 	if s.call == nil {
 		if e := s.root.interrupted.Load(); e != nil {
@@ -102,9 +102,9 @@ func (s *Scope) interruption() *InterruptedError {
 		}
 	}
 	e := interruption(s.outer)
-	if s.call != nil && e.origin == nil {
+	if s.call != nil && e.Origin == nil {
 		own := *e
-		own.origin = s
+		own.Origin = s
 		return &own
 	}
 	return e

@@ -8,13 +8,15 @@ import (
 	"net/url"
 	"syscall"
 	"time"
+
+	"github.com/reprise-go/reprise/internal/mark"
 )
 
 // traits are everything about an error that retrying depends on, found in one
 // walk over its tree. errors.As would allocate for each question, and a retry
 // asks a dozen.
 type traits struct {
-	permanent, retryable, panicked                bool          // marks of this package
+	permanent, retryable, panicked                bool          // marks of package core
 	connection, eof, canceled, timeout, temporary bool          // what the standard library returns
 	classed                                       Class         // of a method Class
 	status                                        int           // HTTP
@@ -45,8 +47,21 @@ func (t *traits) class() Class {
 	return ClassUnknown
 }
 
-// inspect finds the traits of err. A method of err that panics, as those of a
-// nil pointer in an error often do, ends the walk.
+// Traits are what retrying an error depends on.
+type Traits struct {
+	Class      Class
+	Retryable  bool          // marked with core.Retryable
+	HTTPStatus int           // 0 for none
+	RetryAfter time.Duration // what the service asked for, 0 for nothing
+}
+
+// Inspect finds the traits of err, and of all it wraps. A method of err that
+// panics, as those of a nil pointer in an error often do, ends the search.
+func Inspect(err error) Traits {
+	t := inspect(err)
+	return Traits{Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0)}
+}
+
 func inspect(err error) (t traits) {
 	defer func() { _ = recover() }()
 	t.walk(err)
@@ -57,11 +72,11 @@ func inspect(err error) (t traits) {
 func (t *traits) walk(err error) {
 	for err != nil {
 		switch e := err.(type) { // these wrap, and are nothing else
-		case *permanentError:
-			t.permanent, err = true, e.error
+		case *mark.Permanent:
+			t.permanent, err = true, e.Err
 			continue
-		case *retryableError:
-			t.retryable, err = true, e.error
+		case *mark.Retryable:
+			t.retryable, err = true, e.Err
 			continue
 		}
 		t.marks(err)
@@ -83,16 +98,17 @@ func (t *traits) walk(err error) {
 	}
 }
 
-// marks sees what this package makes.
+// marks sees what says its class itself.
 func (t *traits) marks(err error) {
-	switch e := err.(type) {
-	case *PanicError:
-		t.panicked = true
-	case *RecordedError:
+	if e, ok := err.(*RecordedError); ok {
 		t.classed = e.Class
 	}
-	if e, ok := err.(interface{ Class() Class }); ok && t.classed == ClassUnknown {
-		t.classed = e.Class()
+	if e, ok := err.(interface{ Class() Class }); ok {
+		class := e.Class()
+		t.panicked = t.panicked || class == ClassPanic
+		if t.classed == ClassUnknown {
+			t.classed = class
+		}
 	}
 	if e, ok := err.(interface{ RetryAfter() time.Duration }); ok && t.after == 0 {
 		t.after = e.RetryAfter()
@@ -146,9 +162,8 @@ func (n node) is(target error) bool {
 // ask puts the questions to an error that answers errors.As by a method.
 func (t *traits) ask(err error) {
 	var (
-		permanent *permanentError
-		retryable *retryableError
-		panicked  *PanicError
+		permanent *mark.Permanent
+		retryable *mark.Retryable
 		classed   interface{ Class() Class }
 		named     interface{ HTTPStatusCode() int }
 		short     interface{ StatusCode() int }
@@ -157,7 +172,6 @@ func (t *traits) ask(err error) {
 	)
 	t.permanent = t.permanent || errors.As(err, &permanent)
 	t.retryable = t.retryable || errors.As(err, &retryable)
-	t.panicked = t.panicked || errors.As(err, &panicked)
 	for _, target := range []any{&classed, &named, &short, &after, &network} {
 		_ = errors.As(err, target)
 	}

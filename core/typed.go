@@ -192,7 +192,7 @@ func (t *typedCall[In, Out]) identity() (h Hash, err error) {
 	if err != nil {
 		return Hash{}, &encodeError{what, t.spec.Name, err}
 	}
-	return hashOfEncoded(encoded)
+	return HashOfEncoded(encoded)
 }
 
 // decodeOutput makes a recorded output that of the call. Lost are the parts of

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/reprise-go/reprise/internal/enum"
 )
 
 // A Delta is a piece of what a call is producing, shown while it goes on: the
@@ -44,14 +46,14 @@ var partNames = [partEnd]string{
 }
 
 // String is the name on the wire, such as "tool_call".
-func (p Part) String() string { return nameOf(partNames[:], uint8(p), "part") }
+func (p Part) String() string { return enum.Name(partNames[:], uint8(p), "part") }
 
 // MarshalText writes the name on the wire.
 func (p Part) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText reads a name that MarshalText wrote.
 func (p *Part) UnmarshalText(text []byte) error {
-	return parseName(partNames[:], text, "part", (*uint8)(p))
+	return enum.Parse(partNames[:], text, "part", (*uint8)(p))
 }
 
 type watchKey struct{}
@@ -137,12 +139,12 @@ const heldBack = 64
 // has come or the attempt has ended. A secret that redact recognizes later
 // than that may have been shown in part; then no more of that text is.
 func RedactDeltas(redact func(string) string, next func(Delta)) func(Delta) {
-	r := &deltaRedaction{redact: redaction(redact), next: next, texts: make(map[textKey]*redactedText)}
+	r := &deltaRedaction{redact: redact, next: next, texts: make(map[textKey]*redactedText)}
 	return r.show
 }
 
 type deltaRedaction struct {
-	redact redaction
+	redact func(string) string
 	next   func(Delta)
 
 	mu    sync.Mutex
@@ -181,7 +183,7 @@ func (r *deltaRedaction) show(d Delta) {
 	case PartEnd:
 		r.finish(&d)
 	}
-	d.Name, d.Text = r.redact.text(d.Name), r.redact.text(d.Text)
+	d.Name, d.Text = RedactText(r.redact, d.Name), RedactText(r.redact, d.Text)
 	r.next(d)
 }
 
@@ -204,7 +206,7 @@ func (r *deltaRedaction) add(key textKey, d Delta) {
 
 // reveal shows what is new of t but its last characters.
 func (r *deltaRedaction) reveal(t *redactedText, keep int) {
-	text := r.redact.text(t.whole.String())
+	text := RedactText(r.redact, t.whole.String())
 	for ; keep > 0 && text != ""; keep-- {
 		_, size := utf8.DecodeLastRuneInString(text)
 		text = text[:len(text)-size]
@@ -214,7 +216,7 @@ func (r *deltaRedaction) reveal(t *redactedText, keep int) {
 		return
 	}
 	d := t.last
-	d.Name, d.Text = r.redact.text(t.last.Name), piece
+	d.Name, d.Text = RedactText(r.redact, t.last.Name), piece
 	t.shown = text
 	r.next(d)
 }

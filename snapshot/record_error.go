@@ -59,9 +59,13 @@ func writeInterrupted(w *codec.Writer, e *core.InterruptedError) {
 	w.Text(e.Message)
 	w.Text(e.By)
 	w.Text(e.Question)
-	w.Bool(e.Local())
+	w.Bool(e.Origin != nil)
 	writeRecorded(w, core.Recorded(e.Cause))
-	w.Text(e.Origin())
+	if e.Origin == nil {
+		w.Text("")
+		return
+	}
+	w.Text(e.Origin.Path())
 }
 
 // readError reads an error of either form; nil for nil.
@@ -105,7 +109,7 @@ func readInterrupted(f *fields) *core.InterruptedError {
 		e.Cause = readCause(f.in)
 	}
 	if origin := f.text(); local {
-		e = e.AsLocal(origin)
+		e.Origin = core.RestoredOrigin(origin)
 	}
 	f.end()
 	return e

@@ -139,7 +139,7 @@ func randomInterrupt(rng *rand.Rand) *core.InterruptedError {
 		Question: randomText(rng), Cause: randomError(rng),
 	}
 	if rng.IntN(2) == 0 {
-		return e.AsLocal(randomText(rng))
+		e.Origin = core.RestoredOrigin(randomText(rng))
 	}
 	return e
 }
@@ -240,7 +240,7 @@ func assertSameInterrupt(t *testing.T, want *core.InterruptedError, got error) {
 	e, ok := got.(*core.InterruptedError) //nolint:errorlint // itself, not one that it wraps
 	require.True(t, ok, "%T", got)
 	assert.Equal(t, want.Error(), e.Error())
-	assert.Equal(t, want.Local(), e.Local())
+	assert.Equal(t, want.Origin, e.Origin)
 	assert.Equal(t, []string{string(want.Reason), want.Message, want.By, want.Question}, []string{string(e.Reason), e.Message, e.By, e.Question})
 	assert.ErrorIs(t, e, core.ErrInterrupted)
 	assertSameError(t, want.Cause, e.Cause)

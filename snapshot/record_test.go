@@ -157,7 +157,7 @@ func TestInterruptComesBackAsAnInterrupt(t *testing.T) {
 	require.NotNil(t, e)
 	assert.Equal(t, "interrupted (user) by ops: deploy: out of stock", e.Error())
 	assert.ErrorIs(t, e, errDomain)
-	assert.False(t, e.Local())
+	assert.Nil(t, e.Origin)
 }
 
 func TestInterruptInsideAFailureIsNoInterrupt(t *testing.T) {

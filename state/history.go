@@ -126,7 +126,7 @@ func (h *history) isRetryingAfter(p *packed, rec *core.Record, site, nth int32) 
 		return false
 	}
 	failed := h.unpackEnd(p, 0)
-	retrying := retryingAfter(failed)
+	retrying := failed.Retrying()
 	retrying.Seq, retrying.RunID, retrying.Generation = rec.Seq, rec.RunID, rec.Generation
 	if !sameError(retrying.Err, rec.Err) {
 		return false
@@ -134,14 +134,6 @@ func (h *history) isRetryingAfter(p *packed, rec *core.Record, site, nth int32) 
 	plain := *rec
 	plain.Err, retrying.Err = nil, nil
 	return plain == retrying
-}
-
-// retryingAfter is the record that follows a failed one with WillRetry.
-func retryingAfter(r core.Record) core.Record {
-	r.Status, r.WillRetry = core.StatusRetrying, false
-	r.Attempt++
-	r.Duration, r.Detail = 0, nil
-	return r
 }
 
 // sameError compares errors, whose types may not be comparable.
@@ -271,7 +263,7 @@ func (h *history) unpackEnd(p *packed, i int) core.Record {
 		rec.Err, rec.Detail = r.err, r.detail
 	}
 	if i > 0 {
-		return retryingAfter(rec)
+		return rec.Retrying()
 	}
 	return rec
 }

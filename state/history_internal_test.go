@@ -68,7 +68,7 @@ func randomStart(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
 // one whose failure rec is, and may differ in anything.
 func randomRetrying(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
 	other := randomRecord(t, rng)
-	next := retryingAfter(rec)
+	next := rec.Retrying()
 	switch rng.IntN(40) {
 	case 0:
 		next.Time = other.Time

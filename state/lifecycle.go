@@ -60,7 +60,7 @@ func (c *rootCalls) judge(s *core.Scope, rec *core.Record) {
 	switch e := rec.Interrupt(); {
 	case rec.Status == core.StatusAwaiting:
 		c.awaiting++
-	case e != nil && !e.Local():
+	case e != nil && e.Origin == nil:
 		c.suspended++
 		c.stopped = e
 	}

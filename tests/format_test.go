@@ -215,7 +215,7 @@ func sample(t *testing.T) *snapshot.Snapshot {
 	add("assistant", core.Record{Kind: core.KindAnswer, Status: core.StatusRecorded, Name: "assistant?1", Detail: &core.Detail{Output: encode(true)}})
 	add("assistant/group:all/1/fetch", core.Record{
 		Kind: core.KindTool, Status: core.StatusInterrupted, Name: "fetch", Stage: core.StageWait,
-		Err: (&core.InterruptedError{Reason: core.InterruptGroup, Cause: errOutOfStock}).AsLocal("assistant/group:all"),
+		Err: &core.InterruptedError{Reason: core.InterruptGroup, Cause: errOutOfStock, Origin: core.RestoredOrigin("assistant/group:all")},
 	})
 	add("", core.Record{
 		Kind: core.KindRun, Status: core.StatusInterrupted, Name: "weather", Elapsed: time.Hour,
@@ -294,10 +294,10 @@ func exportedError(err error) any {
 	case *core.InterruptedError:
 		out := map[string]any{
 			"form": 1, "reason": e.Reason, "message": e.Message, "by": e.By, "question": e.Question,
-			"local": e.Local(), "cause": exportedError(e.Cause),
+			"local": e.Origin != nil, "cause": exportedError(e.Cause),
 		}
-		if e.Origin() != "" { // added since the first snapshots
-			out["origin"] = e.Origin()
+		if e.Origin != nil { // added since the first snapshots
+			out["origin"] = e.Origin.Path()
 		}
 		return out
 	}

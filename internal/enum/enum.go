@@ -1,0 +1,24 @@
+// Package enum holds how enumerations are written on the wire.
+package enum
+
+import "fmt"
+
+// Name is the name of value i. A number without a name, as one from a newer
+// format, is written as what(i).
+func Name(names []string, i uint8, what string) string {
+	if int(i) < len(names) && (names[i] != "" || i == 0) {
+		return names[i]
+	}
+	return fmt.Sprintf("%s(%d)", what, i)
+}
+
+// Parse sets into to the value that has the name.
+func Parse(names []string, name []byte, what string, into *uint8) error {
+	for i, known := range names {
+		if known != "" && known == string(name) {
+			*into = uint8(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown %s %q", what, name)
+}
