@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // An Agent is an actor that calls others. It is immutable and for many
@@ -30,7 +31,7 @@ func DefineAgent[In, Out any](name, description string, schema Schema, handler c
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
 	}
-	spec := core.Spec{Kind: core.KindAgent, Name: name, Description: description}
+	spec := core.Spec{Kind: record.KindAgent, Name: name, Description: description}
 	return Agent[In, Out]{define(spec, handler, opts), schema}
 }
 
@@ -89,7 +90,7 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
 	if llm.definition == nil {
 		panic(fmt.Sprintf("actors: agent %q has the zero LLM; make one with openai.New, decorators.LLM or NewLLM", name))
 	}
-	o := apply(core.Spec{Kind: core.KindAgent, Name: name}, opts)
+	o := apply(core.Spec{Kind: record.KindAgent, Name: name}, opts)
 	if o.approval {
 		panic(fmt.Sprintf("actors: %q: WithApproval is an option of tools alone", name))
 	}

@@ -7,13 +7,14 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // ErrNotApproved is found by errors.Is in the failure of a tool call that
 // was not approved.
 var ErrNotApproved = errors.New("not approved")
 
-func init() { core.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
+func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 
 // WithApproval has every call of a tool wait for approval by a human: the run
 // is paused with a question that shows the tool and the arguments, and goes on
@@ -55,7 +56,7 @@ func Disapprove(reason string) Approval { return Approval{Reason: reason} }
 // approved is the definition around that of a tool which needs approval.
 func (t Tool[In, Out]) approved() *core.Definition[In, Out] {
 	spec := t.definition.Spec()
-	around := core.Spec{Kind: core.KindAgent, Name: "approve_" + spec.Name, Description: spec.Description, NoStore: spec.NoStore}
+	around := core.Spec{Kind: record.KindAgent, Name: "approve_" + spec.Name, Description: spec.Description, NoStore: spec.NoStore}
 	d := must(core.NewDefinition(around, func(ctx context.Context, in In) (Out, error) {
 		in, err := ask(ctx, spec.Name, t.schema, in)
 		if err != nil {

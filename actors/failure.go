@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Why a model gives no answer, where trying again does not help. errors.Is
@@ -33,7 +33,7 @@ func (e *UnfinishedError) Error() string {
 	case FinishFilter:
 		return ErrFiltered.Error()
 	case FinishRefusal:
-		return fmt.Sprintf("%v: %s", ErrRefused, core.Truncate(e.Partial, 200))
+		return fmt.Sprintf("%v: %s", ErrRefused, record.Truncate(e.Partial, 200))
 	}
 	return fmt.Sprintf("the service broke the answer off after %d bytes", len(e.Partial))
 }
@@ -55,7 +55,7 @@ func init() {
 		{"actors.ErrFiltered", ErrFiltered},
 		{"actors.ErrFormatUnsupported", ErrFormatUnsupported},
 	} {
-		core.RegisterError(known.name, known.err)
+		record.RegisterError(known.name, known.err)
 	}
-	core.RegisterErrorType[*UnfinishedError]("actors.UnfinishedError")
+	record.RegisterErrorType[*UnfinishedError]("actors.UnfinishedError")
 }

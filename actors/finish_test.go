@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -136,8 +137,8 @@ func TestOptionsOfThePromptWinOverThoseOfTheAgent(t *testing.T) {
 
 // A changed option is a changed input, which a resumed run notices.
 func TestOptionsArePartOfTheInput(t *testing.T) {
-	hash := func(o actors.Options) core.Hash {
-		h, err := core.HashOf(actors.Request{Messages: []actors.Message{actors.User("?")}, Options: o})
+	hash := func(o actors.Options) record.Hash {
+		h, err := record.HashOf(actors.Request{Messages: []actors.Message{actors.User("?")}, Options: o})
 		require.NoError(t, err)
 		return h
 	}

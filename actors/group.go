@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Group says how independent calls are made in parallel by [Map] and
@@ -80,7 +81,7 @@ type Actor[In, Out any] interface {
 // when the surroundings of the group ended before all of it was done, the
 // *[core.InterruptedError].
 //
-// The group is a call of kind [core.KindGroup], and each call of the actor a
+// The group is a call of kind [record.KindGroup], and each call of the actor a
 // branch of it: assistant/group:name/3.
 func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) ([]Out, error) {
 	if actor == nil {
@@ -93,7 +94,7 @@ func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs
 
 // Parallel runs the branches in parallel and returns their results in the
 // order of submission, as [Map] does. Each is a call of kind
-// [core.KindBranch], and what it calls belongs to it.
+// [record.KindBranch], and what it calls belongs to it.
 func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) ([]T, error) {
 	definitions := make([]*core.Definition[struct{}, T], len(branches))
 	for i, branch := range branches {
@@ -104,7 +105,7 @@ func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Cont
 			return nil, err
 		}
 		var err error
-		spec := core.Spec{Kind: core.KindBranch, Name: fmt.Sprintf("%s %d", g.Name, i+1)}
+		spec := core.Spec{Kind: record.KindBranch, Name: fmt.Sprintf("%s %d", g.Name, i+1)}
 		definitions[i], err = core.NewDefinition(spec, func(ctx context.Context, _ struct{}) (T, error) { return branch(ctx) })
 		if err != nil {
 			return nil, err
@@ -132,7 +133,7 @@ func parallel[In, Out any](ctx context.Context, g Group, n int, prepare func(con
 		return nil, err
 	}
 	results := make([]Out, n)
-	spec := core.Spec{Kind: core.KindGroup, Name: g.Name, Branches: n}
+	spec := core.Spec{Kind: record.KindGroup, Name: g.Name, Branches: n}
 	group, err := core.NewDefinition(spec, func(ctx context.Context, _ struct{}) (struct{}, error) {
 		clear(results)
 		b := branches[In, Out]{group: g, results: results, errs: make([]error, n), calls: make([]*core.PreparedCall[In, Out], n)}

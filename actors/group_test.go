@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 )
 
 // slowest takes the longer the smaller its number is.
@@ -126,8 +127,8 @@ func TestFirstFailureInterruptsTheOtherBranches(t *testing.T) {
 
 		for _, address := range []string{"group:g/2/block", "group:g/3/again", "group:g/5/step:limited"} {
 			r := recordOf(t, st, address)
-			assert.Equal(t, core.StatusInterrupted, r.Status, address)
-			assert.Equal(t, core.InterruptGroup, r.Interrupt().Reason, address)
+			assert.Equal(t, record.StatusInterrupted, r.Status, address)
+			assert.Equal(t, record.InterruptGroup, r.Interrupt().Reason, address)
 			require.ErrorIs(t, r.Err, errBoom, "the cause is the failure")
 		}
 	})
@@ -196,7 +197,7 @@ func TestParentThatReturnsTheErrorOfAGroupFails(t *testing.T) {
 		assert.Equal(t, "parent", call.Name)
 		require.ErrorAs(t, err, &group)
 		require.ErrorIs(t, err, errBoom)
-		assert.Equal(t, core.StatusFailed, recordOf(t, st, "parent").Status)
+		assert.Equal(t, record.StatusFailed, recordOf(t, st, "parent").Status)
 	})
 }
 
@@ -223,7 +224,7 @@ func TestGroupThatCollectsAllFailsAsItsBranchesDo(t *testing.T) {
 		_, err := actors.Map(ctx, actors.Group{Name: "g", CollectAll: true}, picky(), upTo(5))
 		var failed *core.CallError
 		require.ErrorAs(t, err, &failed)
-		assert.Equal(t, core.ReasonPermanent, failed.Reason)
+		assert.Equal(t, record.ReasonPermanent, failed.Reason)
 	})
 }
 
@@ -370,8 +371,8 @@ func TestFailureOfANestedGroupIsKeptInside(t *testing.T) {
 
 		require.NoError(t, err)
 		assert.Equal(t, []string{"handled", "done"}, out)
-		assert.Equal(t, core.StatusInterrupted, recordOf(t, st, "group:outer/1/group:inner/1/block").Status)
-		assert.Equal(t, core.StatusCompleted, recordOf(t, st, "group:outer/2/slowest").Status)
+		assert.Equal(t, record.StatusInterrupted, recordOf(t, st, "group:outer/1/group:inner/1/block").Status)
+		assert.Equal(t, record.StatusCompleted, recordOf(t, st, "group:outer/2/slowest").Status)
 	})
 }
 
@@ -397,13 +398,13 @@ func TestFailureOfAGroupInterruptsWhatItsBranchesCall(t *testing.T) {
 
 		require.NoError(t, err)
 		assert.Equal(t, "handled", out)
-		assert.Equal(t, core.StatusCompleted, recordOf(t, st, "parent").Status)
+		assert.Equal(t, record.StatusCompleted, recordOf(t, st, "parent").Status)
 		for _, address := range []string{
 			"parent/group:outer/1", "parent/group:outer/1/group:inner/1", "parent/group:outer/1/group:inner", "parent/group:outer/1/group:inner/2",
 		} {
 			r := recordOf(t, st, address)
-			assert.Equal(t, core.StatusInterrupted, r.Status, address)
-			assert.Equal(t, core.InterruptGroup, r.Interrupt().Reason, address)
+			assert.Equal(t, record.StatusInterrupted, r.Status, address)
+			assert.Equal(t, record.InterruptGroup, r.Interrupt().Reason, address)
 		}
 	})
 }
@@ -418,7 +419,7 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 					_, inGroup = actors.Map(ctx, g, block(), upTo(4))
 					return "never said", nil // swallowed
 				})
-				time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "ops", "deploy") })
+				time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "ops", "deploy") })
 				out, err := parent.Call(ctx, number{})
 
 				for _, err := range []error{inGroup, err} {
@@ -428,11 +429,11 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 					)
 					require.ErrorAs(t, err, &interrupted)
 					require.NotErrorAs(t, err, &failed, "an interrupt is no failure")
-					assert.Equal(t, core.InterruptUser, interrupted.Reason)
+					assert.Equal(t, record.InterruptUser, interrupted.Reason)
 					assert.Equal(t, "deploy", interrupted.Message)
 				}
 				assert.Empty(t, out)
-				assert.Equal(t, core.StatusInterrupted, recordOf(t, st, "parent").Status)
+				assert.Equal(t, record.StatusInterrupted, recordOf(t, st, "parent").Status)
 				for _, r := range st.Records() {
 					assert.False(t, r.IsOutcome(), "%s %s", r.Address, r.Status)
 				}
@@ -451,7 +452,7 @@ func TestInterruptOfTheRunWinsOverAFailureInAGroup(t *testing.T) {
 				func(ctx context.Context) (int, error) { return block().Call(ctx, number{2}) })
 			return 0, inGroup
 		})
-		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 		_, err := parent.Call(ctx, number{})
 
 		require.ErrorIs(t, inGroup, core.ErrInterrupted)

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -24,7 +25,7 @@ func TestRewordedInstructionsDoNotStopARunUnderWay(t *testing.T) {
 			last := req.Messages[len(req.Messages)-1]
 			if last.Role == actors.RoleTool {
 				if stop {
-					state.From(ctx).Interrupt(core.InterruptUser, "ops", "deploy")
+					state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
 					return actors.Response{}, ctx.Err()
 				}
 				return says("it is " + last.Text), nil

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // An LLM is a language model: it continues a conversation. It is immutable and
@@ -28,7 +29,7 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 			return resp, err
 		}
 	}
-	return LLM{define(core.Spec{Kind: core.KindLLM, Name: name, Description: description}, observed, opts)}
+	return LLM{define(core.Spec{Kind: record.KindLLM, Name: name, Description: description}, observed, opts)}
 }
 
 // shown calls the handler of an LLM and emits deltas of its attempt:

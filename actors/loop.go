@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // ErrTurnLimit is found by errors.Is in the failure of an agent whose model
@@ -192,9 +193,9 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 	f, ok := l.tools.Lookup(call.Name)
 	switch {
 	case !ok && l.tools.Len() == 0:
-		return nil, fmt.Errorf("there is no tool %q; there are none at all", core.Truncate(call.Name, 80))
+		return nil, fmt.Errorf("there is no tool %q; there are none at all", record.Truncate(call.Name, 80))
 	case !ok:
-		return nil, fmt.Errorf("there is no tool %q; there are: %s", core.Truncate(call.Name, 80), l.tools.names())
+		return nil, fmt.Errorf("there is no tool %q; there are: %s", record.Truncate(call.Name, 80), l.tools.names())
 	}
 	prepared, err := f.Prepare(ctx, call.Arguments)
 	if err == nil && prepared == nil {
@@ -208,7 +209,7 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 func (l *loop) fatal(err error) error {
 	var failed *core.CallError
 	if l.stopOnError || core.IsSuspension(err) || errors.Is(err, core.ErrAttemptOver) ||
-		errors.As(err, &failed) && failed.Stage == core.StageRecord {
+		errors.As(err, &failed) && failed.Stage == record.StageRecord {
 		return err
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 )
 
 func TestAgentAnswersWithoutTools(t *testing.T) {
@@ -204,8 +205,8 @@ func TestToolThatFailsForGoodIsFedBack(t *testing.T) {
 		errorResult("1", "boom"),
 		actors.ToolResult("2", "2"),
 	}, model.results())
-	assert.Equal(t, core.StatusFailed, recordOf(t, st, "assistant/failing").Status)
-	assert.Equal(t, core.StatusCompleted, recordOf(t, st, "assistant").Status)
+	assert.Equal(t, record.StatusFailed, recordOf(t, st, "assistant/failing").Status)
+	assert.Equal(t, record.StatusCompleted, recordOf(t, st, "assistant").Status)
 }
 
 func TestToolIsRetriedBeforeTheModelIsTold(t *testing.T) {
@@ -480,13 +481,13 @@ func TestInterruptDuringAToolCallSuspendsTheAgent(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		model := newScript(asks(call("echo", `{"n":1}`), call("block", `{"n":2}`)), says("never said"))
 		agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo(), block()))
-		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "ops", "deploy") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "ops", "deploy") })
 		start := time.Now()
 		answer, err := agent.Call(ctx, actors.Ask("?"))
 
 		var interrupted *core.InterruptedError
 		require.ErrorAs(t, err, &interrupted)
-		assert.Equal(t, core.InterruptUser, interrupted.Reason)
+		assert.Equal(t, record.InterruptUser, interrupted.Reason)
 		assert.Equal(t, "deploy", interrupted.Message)
 		assert.Equal(t, "ops", interrupted.By)
 		assert.Zero(t, answer)
@@ -503,7 +504,7 @@ func TestInterruptInsideAnInnerAgentSuspendsBoth(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		inner := actors.NewAgent("inner", newScript(asks(call("block", `{"n":1}`))).llm(), actors.WithTools(block()))
 		boss := newScript(asks(call("inner", `{"text":"wait"}`)), says("never said"))
-		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 		_, err := actors.NewAgent("outer", boss.llm(), actors.WithTools(inner)).Call(ctx, actors.Ask("?"))
 
 		require.ErrorIs(t, err, core.ErrInterrupted)
@@ -523,7 +524,7 @@ func TestToolThatEndsInSpiteOfAnInterruptIsKept(t *testing.T) {
 			return in.N, nil
 		})
 		model := newScript(asks(call("deaf", `{"n":1}`)), says("never said"))
-		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 		_, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(deaf)).Call(ctx, actors.Ask("?"))
 
 		require.ErrorIs(t, err, core.ErrInterrupted)
@@ -541,7 +542,7 @@ func TestAgentThatSwallowsAnInterruptDoesNotComplete(t *testing.T) {
 			_, _ = block().Call(ctx, in)
 			return 42, nil
 		})
-		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 		out, err := swallowing.Call(ctx, number{1})
 
 		require.ErrorIs(t, err, core.ErrInterrupted)

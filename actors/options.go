@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // An Option configures an actor when it is made.
@@ -51,7 +52,7 @@ func WithNoStore() Option {
 // conversation without instructions. When a run is resumed, a call that was
 // recorded with another identity is refused (see [core.DivergenceError]); what f
 // leaves out, such as a time or a trace, may differ. The result must be a value
-// that [core.Encode] takes: if it is not, or f panics, the call fails before
+// that [record.Encode] takes: if it is not, or f panics, the call fails before
 // anything of it runs.
 //
 // The constructor panics if f is nil or not for the input type of the actor.
@@ -133,7 +134,7 @@ func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []O
 	if o.agentOnly != "" {
 		panic(fmt.Sprintf("actors: %q: %s is an option of NewAgent alone", spec.Name, o.agentOnly))
 	}
-	if o.approval && spec.Kind != core.KindTool {
+	if o.approval && spec.Kind != record.KindTool {
 		panic(fmt.Sprintf("actors: %q: WithApproval is an option of tools alone", spec.Name))
 	}
 	return identified(must(core.NewDefinition(o.spec, handler)), o.identity)
@@ -168,5 +169,5 @@ func CheckFunctionName(name string) error {
 	if functionName.MatchString(name) {
 		return nil
 	}
-	return fmt.Errorf("actors: %q cannot be the name of a function; LLM services allow 1 to 64 letters, digits, underscores and dashes", core.Truncate(name, 80))
+	return fmt.Errorf("actors: %q cannot be the name of a function; LLM services allow 1 to 64 letters, digits, underscores and dashes", record.Truncate(name, 80))
 }

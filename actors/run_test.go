@@ -14,14 +14,15 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
 // log is a publisher without a lock: a run calls it from one goroutine at a
 // time, and the race detector sees to it.
-type log struct{ records []core.Record }
+type log struct{ records []record.Record }
 
-func (l *log) Publish(r core.Record) { l.records = append(l.records, r) }
+func (l *log) Publish(r record.Record) { l.records = append(l.records, r) }
 
 func TestAThousandGoroutinesShareARun(t *testing.T) {
 	const callers = 1000
@@ -71,7 +72,7 @@ func TestAThousandGoroutinesShareARun(t *testing.T) {
 		switch {
 		case r.IsOutcome():
 			ended[r.Address.String()]++
-		case r.Kind.IsCall() && r.Status == core.StatusStarted && r.Attempt == 0:
+		case r.Kind.IsCall() && r.Status == record.StatusStarted && r.Attempt == 0:
 			began[r.Address.String()]++
 		}
 	}

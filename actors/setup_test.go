@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -146,7 +147,7 @@ func settled(st *state.ExecutionState) []string {
 func addresses(st *state.ExecutionState) []string {
 	var all []string
 	for _, r := range st.Records() {
-		if r.Kind.IsCall() && r.Status == core.StatusStarted && r.Attempt == 0 {
+		if r.Kind.IsCall() && r.Status == record.StatusStarted && r.Attempt == 0 {
 			all = append(all, r.Address.String())
 		}
 	}
@@ -154,7 +155,7 @@ func addresses(st *state.ExecutionState) []string {
 }
 
 // recordOf returns the record that ended or suspended a call.
-func recordOf(t *testing.T, st *state.ExecutionState, address string) core.Record {
+func recordOf(t *testing.T, st *state.ExecutionState, address string) record.Record {
 	t.Helper()
 	for _, r := range st.Records() {
 		if (r.IsOutcome() || r.IsSuspension()) && r.Address.String() == address {
@@ -162,7 +163,7 @@ func recordOf(t *testing.T, st *state.ExecutionState, address string) core.Recor
 		}
 	}
 	t.Fatalf("%s has no ending; there are %q", address, settled(st))
-	return core.Record{}
+	return record.Record{}
 }
 
 // both runs a claim outside a run and in one, each time in a bubble with a

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Tool is a typed function that agents and models call. It does not change and
@@ -33,7 +34,7 @@ func NewTool[In, Out any](name, description string, schema Schema, handler core.
 	if schema == nil {
 		panic(fmt.Sprintf("actors: tool %q has no schema; decorators.Tool infers one, ParseSchema makes one of a document", name))
 	}
-	spec := core.Spec{Kind: core.KindTool, Name: name, Description: description}
+	spec := core.Spec{Kind: record.KindTool, Name: name, Description: description}
 	t := Tool[In, Out]{definition: define(spec, handler, opts), schema: schema}
 	if o := apply(spec, opts); o.approval {
 		t.identity = o.identity

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/schema"
+	"github.com/reprise-go/reprise/record"
 )
 
 // NewTypedAgent makes an agent as [NewAgent] does, whose answer is an Out: the
@@ -82,10 +83,10 @@ type AnswerError struct {
 
 // Error says what is wrong with the last answer.
 func (e *AnswerError) Error() string {
-	return fmt.Sprintf("the answer does not fit after %d tries: %s; it is: %s", e.Asked, e.Problem, core.Truncate(e.Text, 200))
+	return fmt.Sprintf("the answer does not fit after %d tries: %s; it is: %s", e.Asked, e.Problem, record.Truncate(e.Text, 200))
 }
 
-func init() { core.RegisterErrorType[*AnswerError]("actors.AnswerError") }
+func init() { record.RegisterErrorType[*AnswerError]("actors.AnswerError") }
 
 func outSchema[Out any](name string) (Schema, error) {
 	s, err := schema.ForArguments(reflect.TypeFor[Out]())

@@ -4,13 +4,15 @@ import (
 	"context"
 	"testing"
 
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -44,7 +46,7 @@ func TestUsageOfAnAnswerHasThatOfSubAgents(t *testing.T) {
 		model := func(name string, script ...actors.Response) actors.LLM {
 			return decorators.LLM(name, "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 				if asked++; asked == stopAt {
-					state.From(ctx).Interrupt(core.InterruptUser, "ops", "deploy")
+					state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
 					return actors.Response{}, ctx.Err()
 				}
 				turn := 0

@@ -10,26 +10,26 @@ import (
 
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
 // failedAttempt is the record of Encode and Decode: the fourth attempt has
 // failed and there will be another.
-func failedAttempt(nth int) core.Record {
-	address, err := core.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", nth))
+func failedAttempt(nth int) record.Record {
+	address, err := record.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", nth))
 	if err != nil {
 		panic(err)
 	}
-	return core.Record{
+	return record.Record{
 		Seq: 4711, Time: time.Date(2026, 11, 20, 8, 30, 0, 123456789, time.UTC),
-		Address: address, Name: "get_weather", Kind: core.KindTool, Status: core.StatusFailed,
-		Stage: core.StageHandler, Class: core.ClassServer, DelaySource: core.SourceBackoff,
+		Address: address, Name: "get_weather", Kind: record.KindTool, Status: record.StatusFailed,
+		Stage: record.StageHandler, Class: record.ClassServer, DelaySource: record.SourceBackoff,
 		Attempt: 3, MaxAttempts: 5, WillRetry: true,
 		Duration: 153 * time.Millisecond, Elapsed: 2170 * time.Millisecond, Delay: 1870 * time.Millisecond,
-		Err: &core.RecordedError{
+		Err: &record.Error{
 			Message: "get weather: 503 Service Unavailable", Type: "*weather.StatusError",
-			Class: core.ClassServer, Status: 503, After: time.Second, Sentinels: []string{"io.ErrUnexpectedEOF"},
+			Class: record.ClassServer, Status: 503, After: time.Second, Sentinels: []string{"io.ErrUnexpectedEOF"},
 		},
 	}
 }
@@ -67,7 +67,7 @@ type plainError struct {
 
 func plainAttempt() plainRecord {
 	r := failedAttempt(2)
-	var e *core.RecordedError
+	var e *record.Error
 	errors.As(r.Err, &e)
 	return plainRecord{
 		r.Seq, r.Time, r.Address.String(), r.Name, uint8(r.Kind), uint8(r.Status), uint8(r.Reason), uint8(r.Stage),
@@ -77,9 +77,9 @@ func plainAttempt() plainRecord {
 }
 
 // startEncode appends to a buffer that is used again, as the journal does.
-func startEncode(record func() core.Record) func(context.Context, *work) instance {
+func startEncode(rec func() record.Record) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
-		r := record()
+		r := rec()
 		buffer, err := snapshot.AppendRecord(nil, &r)
 		if err != nil {
 			return broken(err)
@@ -96,10 +96,10 @@ func startEncode(record func() core.Record) func(context.Context, *work) instanc
 	}
 }
 
-func oneAttempt() core.Record { return failedAttempt(2) }
+func oneAttempt() record.Record { return failedAttempt(2) }
 
 // liveAttempt has an error as handlers return it.
-func liveAttempt() core.Record {
+func liveAttempt() record.Record {
 	r := failedAttempt(2)
 	r.Err = fmt.Errorf("get weather: %w", io.ErrUnexpectedEOF)
 	return r

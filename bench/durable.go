@@ -19,6 +19,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -34,7 +35,7 @@ var text = strings.Repeat("It rains in Oslo. ", 6)[:100]
 
 // newTextTool is what Reprise calls where outputs are kept.
 func newTextTool(handle core.Handler[int, string]) *core.Definition[int, string] {
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "work"}, handle)
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "work"}, handle)
 	if err != nil {
 		panic(err)
 	}

@@ -14,7 +14,7 @@ import (
 	r3labs "github.com/r3labs/sse/v2"
 	tmaxmax "github.com/tmaxmax/go-sse"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -61,7 +61,7 @@ func (b broadcasting) String() string { return b.lib }
 type broadcaster struct {
 	handler http.Handler
 	path    string
-	publish func(core.Record) error
+	publish func(record.Record) error
 	close   func() error // when the clients have gone
 }
 
@@ -71,7 +71,7 @@ var broadcasters = []broadcasting{
 		if err != nil {
 			return broadcaster{}, err
 		}
-		publish := func(r core.Record) error {
+		publish := func(r record.Record) error {
 			h.Publish(r)
 			return nil
 		}
@@ -80,7 +80,7 @@ var broadcasters = []broadcasting{
 	{"r3labs", func(int) (broadcaster, error) {
 		server := r3labs.New()
 		server.CreateStream("runs")
-		publish := func(r core.Record) error {
+		publish := func(r record.Record) error {
 			data, err := json.Marshal(r)
 			if err == nil {
 				server.Publish("runs", &r3labs.Event{Event: []byte(r.Status.String()), Data: data})
@@ -95,7 +95,7 @@ var broadcasters = []broadcasting{
 	}},
 	{"go-sse", func(int) (broadcaster, error) {
 		server := &tmaxmax.Server{Provider: &tmaxmax.Joe{}}
-		publish := func(r core.Record) error {
+		publish := func(r record.Record) error {
 			data, err := json.Marshal(r)
 			if err != nil {
 				return err

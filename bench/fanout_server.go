@@ -14,7 +14,7 @@ import (
 	"runtime/pprof"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // fanned is what the server's process prints. Times are nanoseconds.
@@ -68,7 +68,7 @@ func (b broadcasting) serve(f fanOut) (r fanned, err error) {
 		err = errors.Join(err, open.close())
 	}()
 
-	address, err := core.ParseAddress("assistant/get_weather#2")
+	address, err := record.ParseAddress("assistant/get_weather#2")
 	if err != nil {
 		return fanned{}, err
 	}
@@ -118,20 +118,20 @@ type stage struct {
 	name    string
 	open    broadcaster
 	readers *readers
-	address core.Address // of the records
+	address record.Address // of the records
 	seq     uint64
 }
 
 // record is the next of the run: a call has succeeded at its fourth attempt.
 // Its JSON has about 300 bytes.
-func (s *stage) record(at time.Time) core.Record {
+func (s *stage) record(at time.Time) record.Record {
 	s.seq++
-	r := core.Record{RunID: runID, Seq: s.seq, Time: at}
+	r := record.Record{RunID: runID, Seq: s.seq, Time: at}
 	if s.seq == 1 {
-		r.Kind, r.Status = core.KindRun, core.StatusStarted
+		r.Kind, r.Status = record.KindRun, record.StatusStarted
 		return r
 	}
-	r.Address, r.Name, r.Kind, r.Status = s.address, "get_weather", core.KindTool, core.StatusCompleted
+	r.Address, r.Name, r.Kind, r.Status = s.address, "get_weather", record.KindTool, record.StatusCompleted
 	r.Attempt, r.MaxAttempts = 3, 5
 	r.Duration, r.Elapsed = 153*time.Millisecond, 2170*time.Millisecond
 	return r

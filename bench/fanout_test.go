@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 var fewClients = fanOut{Clients: 5, Flood: 100, Paced: 20, Rate: 500}
@@ -47,7 +47,7 @@ func TestFanOutNoticesWhatIsMissing(t *testing.T) {
 			b := broadcasting{name, func(clients int) (broadcaster, error) {
 				open, err := broadcasters[1].open(clients)
 				publish := open.publish
-				open.publish = func(r core.Record) (err error) {
+				open.publish = func(r record.Record) (err error) {
 					if r.Seq != nth {
 						return publish(r)
 					}

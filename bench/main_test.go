@@ -91,7 +91,7 @@ func TestCodecsKeepWhatTheyEncode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back, err := snapshot.DecodeRecord(data); err != nil || !reflect.DeepEqual(back, r) { //nolint:govet // the error is a *core.RecordedError, which is data
+	if back, err := snapshot.DecodeRecord(data); err != nil || !reflect.DeepEqual(back, r) { //nolint:govet // the error is a *record.Error, which is data
 		t.Errorf("reprise: got %+v, %v; want %+v", back, err, r)
 	}
 	plain := plainAttempt()

@@ -10,29 +10,29 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 )
 
 // printed are the records of Print: of calls in an agent that fail twice and
 // then succeed.
-func printed() []core.Record {
-	var records []core.Record
+func printed() []record.Record {
+	var records []record.Record
 	for i := range 256 {
 		r := failedAttempt(i + 2)
-		r.RunID, r.MaxAttempts, r.Detail = runID, attempts, &core.Detail{}
+		r.RunID, r.MaxAttempts, r.Detail = runID, attempts, &record.Detail{}
 		for r.Attempt = 0; r.Attempt < 2; {
 			started := r
-			started.Status, started.Err, started.WillRetry = core.StatusStarted, nil, false
+			started.Status, started.Err, started.WillRetry = record.StatusStarted, nil, false
 			retrying := r
-			retrying.Status, retrying.WillRetry, retrying.Duration, retrying.Detail = core.StatusRetrying, false, 0, nil
+			retrying.Status, retrying.WillRetry, retrying.Duration, retrying.Detail = record.StatusRetrying, false, 0, nil
 			retrying.Attempt++
 			records = append(records, started, r, retrying)
 			r.Attempt++
 		}
 		started, completed := r, r
-		started.Status, started.Err, started.WillRetry = core.StatusStarted, nil, false
-		completed.Status, completed.Err, completed.WillRetry = core.StatusCompleted, nil, false
+		started.Status, started.Err, started.WillRetry = record.StatusStarted, nil, false
+		completed.Status, completed.Err, completed.WillRetry = record.StatusCompleted, nil, false
 		records = append(records, started, completed)
 	}
 	for i := range records {

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -18,7 +19,7 @@ import (
 
 // newLoopAgent makes so many calls of the tool, and then what finish does.
 func newLoopAgent(tool *core.Definition[int, string], finish func(context.Context) error) *core.Definition[int, int] {
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "assistant"}, func(ctx context.Context, calls int) (int, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "assistant"}, func(ctx context.Context, calls int) (int, error) {
 		for i := range calls {
 			out, err := tool.Event().Execute(ctx, i)
 			if err != nil {
@@ -54,7 +55,7 @@ func finishedCalls(calls int) fixture {
 		}
 		tool := newTextTool(func(context.Context, int) (string, error) { return text, nil })
 		agent := newLoopAgent(tool, func(ctx context.Context) error {
-			st.Interrupt(core.InterruptUser, "bench", "enough")
+			st.Interrupt(record.InterruptUser, "bench", "enough")
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
@@ -154,7 +155,7 @@ func storedRows(calls int) fixture {
 }
 
 func insertRows(db *sql.DB, calls int) error {
-	output, err := core.Encode(text)
+	output, err := record.Encode(text)
 	if err != nil {
 		return err
 	}
@@ -250,7 +251,7 @@ func readScan(db *sql.DB, calls int) error {
 
 func checkOutput(encoded []byte) error {
 	var out string
-	if err := core.Decode(encoded, &out); err != nil {
+	if err := record.Decode(encoded, &out); err != nil {
 		return err
 	}
 	if out != text {

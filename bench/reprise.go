@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-go/reprise/bus"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -16,7 +17,7 @@ const runLength = 10_000
 // newTool is what all contestants of Reprise call.
 func newTool(handle core.Handler[int, int], retry core.RetryConfig, timeout time.Duration) *core.Definition[int, int] {
 	d, err := core.NewDefinition(core.Spec{
-		Kind: core.KindTool, Name: "work", Retry: &retry, AttemptTimeout: timeout,
+		Kind: record.KindTool, Name: "work", Retry: &retry, AttemptTimeout: timeout,
 	}, handle)
 	if err != nil {
 		panic(err)
@@ -46,7 +47,7 @@ func startRunSubscriber(h handler, timeout time.Duration) func(context.Context, 
 	return func(ctx context.Context, w *work) instance {
 		w.boom = core.Retryable(errBoom)
 		events := bus.New()
-		subscription := events.Subscribe(func(core.Record) { w.heard++ }, bus.WithBlock(time.Minute))
+		subscription := events.Subscribe(func(record.Record) { w.heard++ }, bus.WithBlock(time.Minute))
 		r := &runs{
 			outer: ctx, tool: newTool(h.bind(w), atOnce, timeout),
 			options: []state.Option{state.WithPublisher(events)},
@@ -69,7 +70,7 @@ func startRunSubscriber(h handler, timeout time.Duration) func(context.Context, 
 // listeners: on the caller's goroutine.
 type listener struct{ w *work }
 
-func (l listener) Publish(core.Record) { l.w.heard++ }
+func (l listener) Publish(record.Record) { l.w.heard++ }
 
 func startRunListener(h handler, timeout time.Duration) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/bus"
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // WithBlock makes it a fair number: every record is delivered to everybody.
@@ -16,9 +16,9 @@ func BenchmarkPublish(b *testing.B) {
 			events := bus.New()
 			subscriptions := make([]*bus.Subscription, n)
 			for i := range subscriptions {
-				subscriptions[i] = events.Subscribe(func(core.Record) {}, bus.WithBlock(time.Minute))
+				subscriptions[i] = events.Subscribe(func(record.Record) {}, bus.WithBlock(time.Minute))
 			}
-			r := core.Record{RunID: "run", Time: time.Now().UTC(), Name: "get_weather", Kind: core.KindTool}
+			r := record.Record{RunID: "run", Time: time.Now().UTC(), Name: "get_weather", Kind: record.KindTool}
 			b.ReportAllocs()
 			for b.Loop() {
 				r.Seq++
@@ -37,13 +37,13 @@ func BenchmarkPublish(b *testing.B) {
 // The peer of BenchmarkPublish/subscribers=1: a channel with the same room, and
 // neither gaps nor counts.
 func BenchmarkChannel(b *testing.B) {
-	records, done := make(chan core.Record, 1024), make(chan struct{})
+	records, done := make(chan record.Record, 1024), make(chan struct{})
 	go func() {
 		defer close(done)
 		for range records {
 		}
 	}()
-	r := core.Record{RunID: "run", Time: time.Now().UTC(), Name: "get_weather", Kind: core.KindTool}
+	r := record.Record{RunID: "run", Time: time.Now().UTC(), Name: "get_weather", Kind: record.KindTool}
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Seq++
@@ -57,10 +57,10 @@ func BenchmarkChannel(b *testing.B) {
 func BenchmarkPublishToFull(b *testing.B) {
 	events := bus.New()
 	release := make(chan struct{})
-	events.Subscribe(func(core.Record) { <-release })
+	events.Subscribe(func(record.Record) { <-release })
 	b.ReportAllocs()
 	for b.Loop() {
-		events.Publish(core.Record{RunID: "run"})
+		events.Publish(record.Record{RunID: "run"})
 	}
 	close(release)
 	events.Close()
@@ -75,7 +75,7 @@ func BenchmarkRecords(b *testing.B) {
 		for range records {
 		}
 	}()
-	r := core.Record{RunID: "run"}
+	r := record.Record{RunID: "run"}
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Seq++

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Bus delivers every published record to every subscriber. The zero Bus is
@@ -30,7 +30,7 @@ func New() *Bus { return new(Bus) }
 // [WithBlock] says so. Subscribers get records in the order of the calls; the
 // order of concurrent calls is undefined, and may differ between subscribers.
 // After Close it does nothing.
-func (b *Bus) Publish(r core.Record) {
+func (b *Bus) Publish(r record.Record) {
 	if queues := b.queues.Load(); queues != nil {
 		b.publish(*queues, &r)
 	}
@@ -38,7 +38,7 @@ func (b *Bus) Publish(r core.Record) {
 
 // publish serves the queues with room first, so that waiting for one subscriber
 // does not delay the others.
-func (b *Bus) publish(queues []*queue, r *core.Record) {
+func (b *Bus) publish(queues []*queue, r *record.Record) {
 	var waiting []*queue
 	for _, q := range queues {
 		switch q.push(r) {
@@ -62,7 +62,7 @@ func (b *Bus) publish(queues []*queue, r *core.Record) {
 // time and in order, on one goroutine that ends with the subscription or the
 // bus. fn must not change what the record's Detail points to. After Close the
 // subscription is closed from the start. Subscribe panics if fn is nil.
-func (b *Bus) Subscribe(fn func(core.Record), options ...Option) *Subscription {
+func (b *Bus) Subscribe(fn func(record.Record), options ...Option) *Subscription {
 	if fn == nil {
 		panic("bus: Subscribe(nil): want a function")
 	}
@@ -89,7 +89,7 @@ func (b *Bus) Subscribe(fn func(core.Record), options ...Option) *Subscription {
 // sequence that is never ranged over costs no goroutine, but fills its queue;
 // the bus drops it when the bus is closed, or when ctx has ended and the queue is
 // full.
-func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[core.Record] {
+func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[record.Record] {
 	q := new(queue)
 	q.init(options)
 	q.expired = ctx.Done()
@@ -97,7 +97,7 @@ func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[core.Reco
 	b.add(q)
 	b.mu.Unlock()
 	var ranged atomic.Bool
-	return func(yield func(core.Record) bool) {
+	return func(yield func(record.Record) bool) {
 		if ranged.Swap(true) {
 			return
 		}

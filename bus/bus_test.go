@@ -15,14 +15,15 @@ import (
 
 	"github.com/reprise-go/reprise/bus"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
-var _ interface{ Publish(core.Record) } = (*bus.Bus)(nil)
+var _ interface{ Publish(record.Record) } = (*bus.Bus)(nil)
 
 // publish publishes the records from seq to last.
 func publish(b *bus.Bus, seq, last uint64) {
 	for ; seq <= last; seq++ {
-		b.Publish(core.Record{Seq: seq})
+		b.Publish(record.Record{Seq: seq})
 	}
 }
 
@@ -32,7 +33,7 @@ type diary struct {
 	hold    chan struct{} // if not nil, a token is needed for each entry
 }
 
-func (d *diary) record(r core.Record) {
+func (d *diary) record(r record.Record) {
 	d.entries = append(d.entries, fmt.Sprint(r.Seq))
 	if d.hold != nil {
 		<-d.hold
@@ -135,7 +136,7 @@ func TestStuckSubscriberHarmsNeitherPublisherNorOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bus.New()
 		release := make(chan struct{})
-		stuck := b.Subscribe(func(core.Record) { <-release })
+		stuck := b.Subscribe(func(record.Record) { <-release })
 		var d diary
 		d.subscribe(b)
 		start := time.Now()
@@ -162,7 +163,7 @@ func TestStuckSubscriberHarmsNeitherPublisherNorOthers(t *testing.T) {
 func TestPanickingSubscriberIsServedOn(t *testing.T) {
 	b := bus.New()
 	var d diary
-	s := b.Subscribe(func(r core.Record) {
+	s := b.Subscribe(func(r record.Record) {
 		d.record(r)
 		switch r.Seq {
 		case 2:
@@ -205,7 +206,7 @@ func TestPanicOfTheGapFunctionCostsNoRecord(t *testing.T) {
 func TestSubscriberThatEndsItsGoroutineIsServedOn(t *testing.T) {
 	b := bus.New()
 	var d diary
-	s := b.Subscribe(func(r core.Record) {
+	s := b.Subscribe(func(r record.Record) {
 		d.record(r)
 		runtime.Goexit()
 	})
@@ -246,7 +247,7 @@ func TestWhoComesAfterCloseGetsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bus.New()
 		b.Close()
-		s := b.Subscribe(func(core.Record) { t.Error("delivered") })
+		s := b.Subscribe(func(record.Record) { t.Error("delivered") })
 		publish(b, 1, 2)
 		s.Close()
 		assert.Zero(t, s.Stats())
@@ -288,7 +289,7 @@ func TestSubscriberMayHaveItsSubscriptionClosed(t *testing.T) {
 		var d diary
 		var s *bus.Subscription
 		closed := make(chan struct{})
-		s = b.Subscribe(func(r core.Record) {
+		s = b.Subscribe(func(r record.Record) {
 			d.record(r)
 			go func() { s.Close(); close(closed) }() // not here, where it would wait for itself
 			synctest.Wait()
@@ -305,7 +306,7 @@ func TestSubscriberMayPublishAndSubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bus.New()
 		var outer, inner diary
-		b.Subscribe(func(r core.Record) {
+		b.Subscribe(func(r record.Record) {
 			outer.record(r)
 			if r.Seq == 1 {
 				inner.subscribe(b)
@@ -324,7 +325,7 @@ func TestBlockWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bus.New()
 		var d diary
-		s := b.Subscribe(func(r core.Record) {
+		s := b.Subscribe(func(r record.Record) {
 			<-time.After(time.Second)
 			d.record(r)
 		}, bus.WithQueue(1), bus.WithBlock(time.Minute))
@@ -365,11 +366,11 @@ func TestBlockedSubscribersAreWaitedForTogetherAndDelayNoOther(t *testing.T) {
 		b := bus.New()
 		release := make(chan struct{})
 		for range 3 {
-			b.Subscribe(func(core.Record) { <-release }, bus.WithQueue(1), bus.WithBlock(time.Second))
+			b.Subscribe(func(record.Record) { <-release }, bus.WithQueue(1), bus.WithBlock(time.Second))
 		}
 		seen := make(map[uint64]time.Duration)
 		start := time.Now()
-		b.Subscribe(func(r core.Record) { seen[r.Seq] = time.Since(start) })
+		b.Subscribe(func(r record.Record) { seen[r.Seq] = time.Since(start) })
 		publish(b, 1, 1)
 		synctest.Wait()
 		publish(b, 2, 3)
@@ -508,9 +509,9 @@ func TestPanicInALoopEndsItsSubscription(t *testing.T) {
 
 func TestPublishAllocatesNothing(t *testing.T) {
 	b := bus.New()
-	r := core.Record{RunID: "run", Name: "get_weather"}
+	r := record.Record{RunID: "run", Name: "get_weather"}
 	assert.Zero(t, testing.AllocsPerRun(1000, func() { b.Publish(r) }))
-	s := b.Subscribe(func(core.Record) {}, bus.WithQueue(64))
+	s := b.Subscribe(func(record.Record) {}, bus.WithQueue(64))
 	for s.Stats().Dropped < 1000 { // until both halves of the queue have been full
 		b.Publish(r)
 	}

@@ -7,7 +7,7 @@
 //
 //	b := bus.New()
 //	defer b.Close()
-//	b.Subscribe(func(r core.Record) { log.Print(r.Address, " ", r.Status) })
+//	b.Subscribe(func(r record.Record) { log.Print(r.Address, " ", r.Status) })
 //	st := state.New(state.WithPublisher(b))
 //
 // # Slow subscribers

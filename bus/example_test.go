@@ -5,18 +5,18 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/bus"
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 func Example() {
 	b := bus.New()
-	s := b.Subscribe(func(r core.Record) {
+	s := b.Subscribe(func(r record.Record) {
 		fmt.Println(r.Seq, r.Name, r.Status)
 	})
 
 	// A run with state.WithPublisher(b) does this by itself.
-	b.Publish(core.Record{Seq: 1, Kind: core.KindTool, Name: "get_weather", Status: core.StatusStarted})
-	b.Publish(core.Record{Seq: 2, Kind: core.KindTool, Name: "get_weather", Status: core.StatusCompleted})
+	b.Publish(record.Record{Seq: 1, Kind: record.KindTool, Name: "get_weather", Status: record.StatusStarted})
+	b.Publish(record.Record{Seq: 2, Kind: record.KindTool, Name: "get_weather", Status: record.StatusCompleted})
 
 	b.Close() // delivers what is queued
 	fmt.Println("delivered:", s.Stats().Delivered)
@@ -33,12 +33,12 @@ func ExampleBus_Records() {
 	defer cancel()
 
 	records := b.Records(ctx) // from here on
-	b.Publish(core.Record{Seq: 1, Name: "get_weather", Status: core.StatusStarted})
-	b.Publish(core.Record{Seq: 2, Name: "get_weather", Status: core.StatusCompleted})
+	b.Publish(record.Record{Seq: 1, Name: "get_weather", Status: record.StatusStarted})
+	b.Publish(record.Record{Seq: 2, Name: "get_weather", Status: record.StatusCompleted})
 
 	for r := range records {
 		fmt.Println(r.Seq, r.Status)
-		if r.Status == core.StatusCompleted {
+		if r.Status == record.StatusCompleted {
 			break
 		}
 	}
@@ -53,7 +53,7 @@ func ExampleWithGap() {
 		fmt.Printf("%d to %d are missing\n", g.From, g.To)
 	}))
 	for seq := range uint64(5) {
-		b.Publish(core.Record{Seq: seq + 1})
+		b.Publish(record.Record{Seq: seq + 1})
 	}
 	b.Close()
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 func TestUnusedSequenceIsDroppedOnceItsContextEnded(t *testing.T) {
@@ -17,11 +17,11 @@ func TestUnusedSequenceIsDroppedOnceItsContextEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	records := b.Records(ctx, WithQueue(2))
 	for seq := range uint64(5) {
-		b.Publish(core.Record{Seq: seq})
+		b.Publish(record.Record{Seq: seq})
 	}
 	require.NotNil(t, b.queues.Load(), "its context has not ended")
 	cancel()
-	b.Publish(core.Record{})
+	b.Publish(record.Record{})
 	require.Nil(t, b.queues.Load())
 	for range records {
 		t.Fatal("the context has ended")
@@ -30,9 +30,9 @@ func TestUnusedSequenceIsDroppedOnceItsContextEnded(t *testing.T) {
 
 func TestEndedSubscriptionKeepsNoRecords(t *testing.T) {
 	b := New()
-	s := b.Subscribe(func(core.Record) {})
+	s := b.Subscribe(func(record.Record) {})
 	for seq := range uint64(100) {
-		b.Publish(core.Record{Seq: seq})
+		b.Publish(record.Record{Seq: seq})
 	}
 	b.Close()
 	require.Nil(t, s.queue.half)
@@ -44,10 +44,10 @@ func TestEndedSubscriptionKeepsNoRecords(t *testing.T) {
 func TestDeliveredRecordIsNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New()
-		b.Subscribe(func(core.Record) {})
-		detail := &core.Detail{Message: "large"}
+		b.Subscribe(func(record.Record) {})
+		detail := &record.Detail{Message: "large"}
 		kept := weak.Make(detail)
-		b.Publish(core.Record{Detail: detail})
+		b.Publish(record.Record{Detail: detail})
 		synctest.Wait()
 		runtime.GC()
 		require.Nil(t, kept.Value())
@@ -61,10 +61,10 @@ func TestGapGrowsThoughTheConsumerTookTheRecordsBeforeIt(t *testing.T) {
 	var q queue
 	q.init([]Option{WithQueue(2), WithGap(func(g Gap) { gaps = append(gaps, g) })})
 	for seq := range uint64(3) {
-		q.push(&core.Record{Seq: seq + 1})
+		q.push(&record.Record{Seq: seq + 1})
 	}
 	require.True(t, q.refill())
-	q.push(&core.Record{Seq: 4})
+	q.push(&record.Record{Seq: 4})
 	q.drain()
 	for r := q.next(); r != nil; r = q.next() {
 		require.Empty(t, gaps)
@@ -75,9 +75,9 @@ func TestGapGrowsThoughTheConsumerTookTheRecordsBeforeIt(t *testing.T) {
 func TestQueueGrowsOnlyAsItIsNeeded(t *testing.T) {
 	b := New()
 	release := make(chan struct{})
-	s := b.Subscribe(func(core.Record) { <-release }, WithQueue(1<<40))
+	s := b.Subscribe(func(record.Record) { <-release }, WithQueue(1<<40))
 	for seq := range uint64(100) {
-		b.Publish(core.Record{Seq: seq})
+		b.Publish(record.Record{Seq: seq})
 	}
 	s.queue.mu.Lock()
 	require.Less(t, cap(s.queue.records), 300)

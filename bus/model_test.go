@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/bus"
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A model says what a subscriber with a queue of limit must see.
@@ -123,7 +123,7 @@ func TestSubscribersSeeWhatTheModelSays(t *testing.T) {
 				case action < 10:
 					for range 1 + random.IntN(3) {
 						seq++
-						b.Publish(core.Record{Seq: seq})
+						b.Publish(record.Record{Seq: seq})
 						for _, s := range live {
 							s.publish(seq)
 						}
@@ -165,7 +165,7 @@ type witness struct {
 	faults          []string
 }
 
-func (w *witness) record(r core.Record) {
+func (w *witness) record(r record.Record) {
 	w.follow(r.Seq, r.Seq)
 	w.records++
 	w.afterGap = false
@@ -240,7 +240,7 @@ func TestRecordsAndGapsLeaveNoHoleHoweverManyComeAndGo(t *testing.T) {
 	}
 	close(start)
 	for seq := range uint64(published) {
-		b.Publish(core.Record{Seq: seq + 1})
+		b.Publish(record.Record{Seq: seq + 1})
 	}
 	b.Close()
 	group.Wait()
@@ -262,7 +262,7 @@ func TestDeliveredAndDroppedAreAllThatWasPublished(t *testing.T) {
 		subscribers = append(subscribers, open{w, s, seq})
 		for range random.IntN(2000) {
 			seq++
-			b.Publish(core.Record{Seq: seq})
+			b.Publish(record.Record{Seq: seq})
 		}
 	}
 	b.Close()
@@ -280,7 +280,7 @@ func TestDeliveredAndDroppedAreAllThatWasPublished(t *testing.T) {
 
 func TestConcurrentPublishersLoseNothing(t *testing.T) {
 	b := bus.New()
-	s := b.Subscribe(func(core.Record) {}, bus.WithQueue(8), bus.WithBlock(time.Hour))
+	s := b.Subscribe(func(record.Record) {}, bus.WithQueue(8), bus.WithBlock(time.Hour))
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() { publish(b, 1, 2000) })

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A queue keeps records in order between Publish and one consumer. Publishers
@@ -19,24 +19,24 @@ type queue struct {
 	wake    chan struct{}   // one token for a parked consumer
 
 	mu       sync.Mutex
-	records  []core.Record // what the consumer gets next
-	gaps     []mark        // what is missing among them, in order
-	accepted uint64        // records ever queued
-	seen     uint64        // handed, when a publisher last needed it
-	missed   uint64        // records ever dropped
+	records  []record.Record // what the consumer gets next
+	gaps     []mark          // what is missing among them, in order
+	accepted uint64          // records ever queued
+	seen     uint64          // handed, when a publisher last needed it
+	missed   uint64          // records ever dropped
 	phase    phase
 	parked   bool          // the consumer waits; clearing it obliges to send the token
 	room     chan struct{} // closed when there is room; nil if no publisher waits
 
 	_ [64]byte // keeps what the consumer writes on cache lines of its own
 
-	handed  atomic.Uint64 // records ever returned by next
-	stopped atomic.Bool   // next returns nil from now on
-	wanted  atomic.Bool   // a publisher waits for room
-	half    []core.Record // the consumer's
-	holes   []mark        // the consumer's gaps
-	at      int           // the next of half
-	hole    int           // the next of holes
+	handed  atomic.Uint64   // records ever returned by next
+	stopped atomic.Bool     // next returns nil from now on
+	wanted  atomic.Bool     // a publisher waits for room
+	half    []record.Record // the consumer's
+	holes   []mark          // the consumer's gaps
+	at      int             // the next of half
+	hole    int             // the next of holes
 }
 
 // A mark is a gap ahead of the record with the index at.
@@ -72,7 +72,7 @@ func (q *queue) init(options []Option) {
 }
 
 // push queues or drops a copy of r, without waiting.
-func (q *queue) push(r *core.Record) outcome {
+func (q *queue) push(r *record.Record) outcome {
 	q.mu.Lock()
 	if q.phase != open {
 		q.mu.Unlock()
@@ -94,7 +94,7 @@ func (q *queue) push(r *core.Record) outcome {
 }
 
 // pushLate is push after a wait for room, which began at start.
-func (q *queue) pushLate(r *core.Record, start time.Time) {
+func (q *queue) pushLate(r *record.Record, start time.Time) {
 	timer := time.NewTimer(q.block - time.Since(start))
 	defer timer.Stop()
 	for late := false; ; {
@@ -124,7 +124,7 @@ func (q *queue) pushLate(r *core.Record, start time.Time) {
 }
 
 // append queues r, and unlocks mu.
-func (q *queue) append(r *core.Record) {
+func (q *queue) append(r *record.Record) {
 	q.records = append(q.records, *r)
 	q.accepted++
 	parked := q.parked
@@ -151,7 +151,7 @@ func (q *queue) missing() bool {
 }
 
 // drop adds r to the gap at the end.
-func (q *queue) drop(r *core.Record) {
+func (q *queue) drop(r *record.Record) {
 	q.missed++
 	if !q.missing() {
 		q.gaps = append(q.gaps, mark{len(q.records), Gap{From: r.Seq}})
@@ -187,9 +187,9 @@ func (q *queue) admit() {
 
 // next returns the next record, which is the consumer's until it calls next
 // again, and nil after the last. It calls onGap for gaps on the way.
-func (q *queue) next() *core.Record {
+func (q *queue) next() *record.Record {
 	if q.at > 0 {
-		q.half[q.at-1] = core.Record{} // lets the record be collected
+		q.half[q.at-1] = record.Record{} // lets the record be collected
 	}
 	for !q.stopped.Load() {
 		switch {

@@ -6,13 +6,14 @@ import (
 	"sync"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Subscription is a function that is called for every record, from
 // [Bus.Subscribe] until it or the bus is closed. It is safe for concurrent use.
 type Subscription struct {
 	bus   *Bus
-	fn    func(core.Record)
+	fn    func(record.Record)
 	ended chan struct{} // closed when the goroutine has ended
 	queue queue
 

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/httperror"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 )
 
 type response struct {
@@ -175,9 +176,9 @@ func TestConditionsDecideInACall(t *testing.T) {
 	cfg := core.RetryConfig{MaxAttempts: 9, InitialDelay: core.NoDelay, RetryWhen: retry.Holds, StopWhen: stop.Holds}
 	_, ctx := testkit.Run(t)
 	_, err = testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Fail(unavailable(503))))
-	assert.Equal(t, 3, testkit.Failed(t, err, core.ReasonPermanent).Attempts, "stop_when is asked first")
+	assert.Equal(t, 3, testkit.Failed(t, err, record.ReasonPermanent).Attempts, "stop_when is asked first")
 	_, err = testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Fail(unavailable(404))))
-	assert.Equal(t, 1, testkit.Failed(t, err, core.ReasonPermanent).Attempts, "not retry_when")
+	assert.Equal(t, 1, testkit.Failed(t, err, record.ReasonPermanent).Attempts, "not retry_when")
 }
 
 func TestConditionIsForManyGoroutines(t *testing.T) {

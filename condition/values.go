@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // names are those that a condition may use, in the order of the bits of uses.
@@ -66,7 +67,7 @@ func (v *values) fill(a core.Attempt, used uses) {
 		}
 	}
 	if used&usesStatusCode != 0 {
-		if code, ok := core.HTTPStatus(a.Err); ok {
+		if code, ok := record.HTTPStatus(a.Err); ok {
 			v.StatusCode = code
 		} else {
 			v.StatusCode = member(result, "status_code")

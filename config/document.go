@@ -8,19 +8,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/state"
 )
 
 // A Document is the retry configuration of a program's runs.
 type Document struct {
-	All    *Retry              // of all calls for which nothing else is set; nil if not set
-	Kinds  map[core.Kind]Retry // of the calls of a kind
-	Actors map[string]Retry    // of the calls of an actor, by its name; instead of the actor's own
+	All    *Retry                // of all calls for which nothing else is set; nil if not set
+	Kinds  map[record.Kind]Retry // of the calls of a kind
+	Actors map[string]Retry      // of the calls of an actor, by its name; instead of the actor's own
 }
 
 // kinds are those whose calls are retried.
-var kinds = []core.Kind{core.KindTool, core.KindLLM, core.KindAgent}
+var kinds = []record.Kind{record.KindTool, record.KindLLM, record.KindAgent}
 
 // Parse reads a YAML or JSON document. The error is an *[Error]; there is no
 // document then.
@@ -92,7 +94,7 @@ func (v value) document(d *Document) {
 	for _, kind := range kinds {
 		fields[kind.String()] = func(v value) {
 			if d.Kinds == nil {
-				d.Kinds = make(map[core.Kind]Retry)
+				d.Kinds = make(map[record.Kind]Retry)
 			}
 			d.Kinds[kind] = v.retry()
 		}

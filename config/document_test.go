@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -54,17 +56,17 @@ actors:
   "get weather/now": false
 `)
 	assert.Equal(t, &config.Retry{MaxAttempts: 5}, d.All)
-	tool := d.Kinds[core.KindTool]
+	tool := d.Kinds[record.KindTool]
 	assert.Equal(t, "{{ status_code >= 500 }}", tool.RetryWhen.String())
 	assert.Equal(t, "success", tool.StopWhen.String())
 	tool.RetryWhen, tool.StopWhen = nil, nil
 	assert.Equal(t, config.Retry{
 		MaxAttempts: core.Unlimited, Backoff: core.Fibonacci, InitialDelay: 1500 * time.Millisecond, MaxDelay: 90 * time.Second, Multiplier: 3.5,
 		Jitter: core.FullJitter, AttemptTimeout: 2 * time.Minute, RetryTimeout: 250 * time.Millisecond, MaxRetryAfter: time.Hour,
-		RetryOn: []core.Class{core.ClassTimeout, core.ClassRateLimit}, Exclude: []core.Class{},
+		RetryOn: []record.Class{record.ClassTimeout, record.ClassRateLimit}, Exclude: []record.Class{},
 	}, tool)
-	assert.Equal(t, config.Retry{}, d.Kinds[core.KindLLM])
-	assert.Equal(t, config.Retry{Disabled: true}, d.Kinds[core.KindAgent])
+	assert.Equal(t, config.Retry{}, d.Kinds[record.KindLLM])
+	assert.Equal(t, config.Retry{Disabled: true}, d.Kinds[record.KindAgent])
 	assert.Equal(t, map[string]config.Retry{"get_weather": {MaxAttempts: 2}, "get weather/now": {Disabled: true}}, d.Actors)
 	assert.Len(t, d.Options(), 6)
 }
@@ -107,8 +109,8 @@ llm_call:
 actors:
   a: {<<: [{backoff: linear}, {backoff: constant, multiplier: 4}]}
 `)
-	assert.Equal(t, config.Retry{MaxAttempts: 7, Jitter: core.NoJitter}, d.Kinds[core.KindTool])
-	assert.Equal(t, config.Retry{MaxAttempts: 7, Jitter: core.FullJitter}, d.Kinds[core.KindLLM])
+	assert.Equal(t, config.Retry{MaxAttempts: 7, Jitter: core.NoJitter}, d.Kinds[record.KindTool])
+	assert.Equal(t, config.Retry{MaxAttempts: 7, Jitter: core.FullJitter}, d.Kinds[record.KindLLM])
 	assert.Equal(t, config.Retry{Backoff: core.Linear, Multiplier: 4}, d.Actors["a"])
 }
 
@@ -239,8 +241,8 @@ func TestDocumentGovernsARun(t *testing.T) {
 		d := parse(t, "all: {max_attempts: 2, initial_delay: 0}\nactors:\n  patient: {max_attempts: 4, initial_delay: 0, retry_when: \"error == 'boom'\"}\n")
 		_, ctx := testkit.Run(t, d.Options()...)
 		_, err := testkit.Call(ctx, testkit.Tool(t, "hasty", core.RetryConfig{MaxAttempts: 3, InitialDelay: core.NoDelay}, testkit.Fail(core.Retryable(errBoom))))
-		assert.Equal(t, 3, testkit.Failed(t, err, core.ReasonExhausted).Attempts, "its own")
+		assert.Equal(t, 3, testkit.Failed(t, err, record.ReasonExhausted).Attempts, "its own")
 		_, err = testkit.Call(ctx, testkit.Tool(t, "patient", core.RetryConfig{Disabled: true}, testkit.Fail(errBoom)))
-		assert.Equal(t, 4, testkit.Failed(t, err, core.ReasonExhausted).Attempts, "the document's, by name")
+		assert.Equal(t, 4, testkit.Failed(t, err, record.ReasonExhausted).Attempts, "the document's, by name")
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/reprise-go/reprise/condition"
 	"github.com/reprise-go/reprise/core"
 )
@@ -25,7 +27,7 @@ type Retry struct {
 
 	// RetryOn, if not nil, are the classes of errors that are retried, and
 	// Exclude those that are not.
-	RetryOn, Exclude []core.Class
+	RetryOn, Exclude []record.Class
 
 	// RetryWhen and StopWhen are conditions, nil for none.
 	RetryWhen, StopWhen *condition.Condition
@@ -68,7 +70,7 @@ var (
 
 // classNames are those of the classes of errors, in their order.
 func classNames() (names []string) {
-	for c := core.ClassUnknown; c <= core.ClassInvalid; c++ {
+	for c := record.ClassUnknown; c <= record.ClassInvalid; c++ {
 		names = append(names, c.String())
 	}
 	return names
@@ -162,11 +164,11 @@ func (v value) jitter() core.Jitter {
 	return core.Jitter(v.number(math.SmallestNonzeroFloat64, 1, wantJitter))
 }
 
-func (v value) classes() []core.Class {
-	found := []core.Class{}
+func (v value) classes() []record.Class {
+	found := []record.Class{}
 	for _, item := range v.items("a list of classes of errors, such as [timeout, rate_limit]") {
 		if i := item.oneOf(classes); i >= 0 {
-			found = append(found, core.Class(i))
+			found = append(found, record.Class(i))
 		}
 	}
 	return found

@@ -5,6 +5,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
+
 	"go.yaml.in/yaml/v4"
 
 	"github.com/reprise-go/reprise/condition"
@@ -103,7 +105,7 @@ func durationText(d time.Duration) string {
 	return d.String()
 }
 
-func namesOf(classes []core.Class) *[]string {
+func namesOf(classes []record.Class) *[]string {
 	if classes == nil {
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -56,13 +58,13 @@ func randomRetry(r *rand.Rand) config.Retry {
 		c.Multiplier = 1 + r.Float64()*float64(r.IntN(1000))
 	}
 	c.Jitter = []core.Jitter{0, core.NoJitter, core.FullJitter, core.DecorrelatedJitter, core.Jitter(1 - r.Float64())}[r.IntN(5)]
-	classes := func() []core.Class {
+	classes := func() []record.Class {
 		if some() {
 			return nil
 		}
-		found := []core.Class{}
+		found := []record.Class{}
 		for range r.IntN(4) {
-			found = append(found, core.Class(r.IntN(int(core.ClassInvalid)+1)))
+			found = append(found, record.Class(r.IntN(int(record.ClassInvalid)+1)))
 		}
 		return found
 	}
@@ -77,10 +79,10 @@ func randomDocument(r *rand.Rand) *config.Document {
 		c := randomRetry(r)
 		d.All = &c
 	}
-	for _, kind := range []core.Kind{core.KindTool, core.KindLLM, core.KindAgent} {
+	for _, kind := range []record.Kind{record.KindTool, record.KindLLM, record.KindAgent} {
 		if r.IntN(3) == 0 {
 			if d.Kinds == nil {
-				d.Kinds = make(map[core.Kind]config.Retry)
+				d.Kinds = make(map[record.Kind]config.Retry)
 			}
 			d.Kinds[kind] = randomRetry(r)
 		}
@@ -115,7 +117,7 @@ func withoutConditions(d *config.Document) (config.Document, map[string]string) 
 	}
 	for kind, c := range d.Kinds {
 		if out.Kinds == nil {
-			out.Kinds = make(map[core.Kind]config.Retry)
+			out.Kinds = make(map[record.Kind]config.Retry)
 		}
 		out.Kinds[kind] = strip(kind.String(), c)
 	}
@@ -176,5 +178,5 @@ func TestConfigKeepsEveryField(t *testing.T) {
 
 type timeoutError struct{}
 
-func (timeoutError) Error() string     { return "timeout" }
-func (timeoutError) Class() core.Class { return core.ClassTimeout }
+func (timeoutError) Error() string       { return "timeout" }
+func (timeoutError) Class() record.Class { return record.ClassTimeout }

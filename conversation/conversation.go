@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -126,7 +127,7 @@ func (c *Conversation) restore(ctx context.Context) error {
 		if call.Detail == nil {
 			return errors.New("its record has no input")
 		}
-		if err := core.Decode(call.Detail.Input, &prompt); err != nil {
+		if err := record.Decode(call.Detail.Input, &prompt); err != nil {
 			return fmt.Errorf("its input: %w", err)
 		}
 		c.pending = &prompt
@@ -143,16 +144,16 @@ func (c *Conversation) restore(ctx context.Context) error {
 }
 
 // rootCall is the first record of the call of the agent, nil if there is none.
-func rootCall(records []core.Record) *core.Record {
+func rootCall(records []record.Record) *record.Record {
 	for i := range records {
-		if records[i].Kind == core.KindAgent {
+		if records[i].Kind == record.KindAgent {
 			return &records[i]
 		}
 	}
 	return nil
 }
 
-func hasEnded(records []core.Record, call core.Address) bool {
+func hasEnded(records []record.Record, call record.Address) bool {
 	for i := range records {
 		if records[i].Address == call && records[i].IsOutcome() {
 			return true

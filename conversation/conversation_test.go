@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/conversation"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -102,7 +103,7 @@ func TestATurnThatWasInterruptedGoesOn(t *testing.T) {
 	stop := true
 	agent := setup(m, func(ctx context.Context) (string, error) {
 		if stop {
-			state.From(ctx).Interrupt(core.InterruptUser, "", "")
+			state.From(ctx).Interrupt(record.InterruptUser, "", "")
 			<-ctx.Done()
 			return "", ctx.Err()
 		}
@@ -177,7 +178,7 @@ func TestOptionsReachTheTurnAndItsRun(t *testing.T) {
 	})
 	records := 0
 	chat, err := conversation.Open(t.Context(), snapshot.NewMemoryStore(), "fay", actors.NewAgent("assistant", llm),
-		conversation.WithRunOptions(state.WithPublisher(publisher(func(core.Record) { records++ }))))
+		conversation.WithRunOptions(state.WithPublisher(publisher(func(record.Record) { records++ }))))
 	require.NoError(t, err)
 	_, err = chat.Send(t.Context(), actors.Prompt{Text: "?", Options: actors.Options{MaxTokens: 7}, History: []actors.Message{actors.User("not ours")}})
 	require.NoError(t, err)
@@ -186,9 +187,9 @@ func TestOptionsReachTheTurnAndItsRun(t *testing.T) {
 	assert.Positive(t, records)
 }
 
-type publisher func(core.Record)
+type publisher func(record.Record)
 
-func (p publisher) Publish(r core.Record) { p(r) }
+func (p publisher) Publish(r record.Record) { p(r) }
 
 func TestWhatCannotBeRestoredIsAnError(t *testing.T) {
 	_, err := conversation.Open(t.Context(), snapshot.NewMemoryStore(), "../x", setup(new(model), sees))

@@ -14,10 +14,11 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 )
 
 // addresses are those of the calls of a run, in order of their first record.
-func addresses(records []core.Record) (as []string) {
+func addresses(records []record.Record) (as []string) {
 	for _, r := range records {
 		if a := r.Address.String(); !slices.Contains(as, a) {
 			as = append(as, a)
@@ -28,9 +29,9 @@ func addresses(records []core.Record) (as []string) {
 
 func TestAddressesFollowTheRules(t *testing.T) {
 	st, ctx := testkit.Run(t)
-	weather := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "get_weather"}, testkit.Succeed)
+	weather := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "get_weather"}, testkit.Succeed)
 	cfg := atOnce
-	d := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "assistant", Retry: &cfg}, testkit.Attempts(func(ctx context.Context, in string) (string, error) {
+	d := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "assistant", Retry: &cfg}, testkit.Attempts(func(ctx context.Context, in string) (string, error) {
 		_, _ = testkit.Call(ctx, weather)
 		_, _ = testkit.Call(ctx, weather)
 		_, _ = weather.Event().WithTag("collect").Execute(ctx, in)
@@ -77,7 +78,7 @@ func TestParallelBranchesAreNumberedInSubmissionOrder(t *testing.T) {
 func TestNamesAndTagsAreEscaped(t *testing.T) {
 	const nasty = "a/b#2@3:c?d%e"
 	st, ctx := testkit.Run(t)
-	d := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: nasty}, func(ctx context.Context, in string) (string, error) {
+	d := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: nasty}, func(ctx context.Context, in string) (string, error) {
 		return testkit.Tool(t, "tool", steady, testkit.Succeed).Event().WithTag(nasty).Execute(ctx, in)
 	})
 	out, err := testkit.Call(ctx, d)
@@ -105,7 +106,7 @@ func TestAddressParts(t *testing.T) {
 		{"assistant/group:collect/3/get_weather", "assistant/group:collect/3", "", 3},
 		{"a#2@3/group:g#4/5/b@6/step:c#7", "a#2@3/group:g#4/5/b@6", "c", 4},
 	} {
-		a, err := core.ParseAddress(tt.text)
+		a, err := record.ParseAddress(tt.text)
 		if err != nil {
 			t.Errorf("%q: %v", tt.text, err)
 			continue
@@ -116,7 +117,7 @@ func TestAddressParts(t *testing.T) {
 		assert.Equal(t, tt.depth, a.Depth(), tt.text+": depth")
 		assert.Equal(t, tt.text == "", a.IsZero(), tt.text+": zero")
 		data, err := json.Marshal(a)
-		var back core.Address
+		var back record.Address
 		if err != nil || json.Unmarshal(data, &back) != nil || back != a {
 			t.Errorf("%q: JSON %s does not lead back (%v)", tt.text, data, err)
 		}
@@ -129,9 +130,9 @@ func TestWhatIsNoAddressIsRefused(t *testing.T) {
 		"a@2#3/b", "a@2@3/b", "a#99999999999999999999", "step:", "group:", "a:b", "a?b", "a%", "a%2", "a%2f", "a%41", "a%zz", "a\nb", "a\x7f",
 		"step:a:b", "step:step:a", "group:step:a", "step:group:a",
 	} {
-		if a, err := core.ParseAddress(text); err == nil {
+		if a, err := record.ParseAddress(text); err == nil {
 			t.Errorf("%q was read as %#v", text, a)
-		} else if !strings.Contains(err.Error(), "core: address") {
+		} else if !strings.Contains(err.Error(), "record: address") {
 			t.Errorf("%q: the error %q does not say what it is about", text, err)
 		}
 	}
@@ -145,14 +146,14 @@ func FuzzParseAddress(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		a, err := core.ParseAddress(s)
+		a, err := record.ParseAddress(s)
 		if err != nil {
 			return
 		}
 		if a.String() != s || string(a.AppendTo([]byte("x"))) != "x"+s {
 			t.Fatalf("%q became %q", s, a)
 		}
-		again, err := core.ParseAddress(a.String())
+		again, err := record.ParseAddress(a.String())
 		if err != nil || again != a {
 			t.Fatalf("%q: %v, %v", s, again, err)
 		}
@@ -198,7 +199,7 @@ func TestDifferentCallsNeverShareAnAddress(t *testing.T) {
 			here := fmt.Sprintf("%s > %s %d", where, what, counts[what])
 			cfg := core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}
 			n := 0
-			d := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: name, Retry: &cfg}, func(ctx context.Context, _ string) (string, error) {
+			d := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: name, Retry: &cfg}, func(ctx context.Context, _ string) (string, error) {
 				n++
 				if depth < 2 {
 					explore(ctx, fmt.Sprintf("%s (attempt %d)", here, n), depth+1)
@@ -211,7 +212,7 @@ func TestDifferentCallsNeverShareAnAddress(t *testing.T) {
 			p := d.Event().WithTag(tag).Prepare(ctx, "in")
 			text := p.Address().String()
 			claim(text, here)
-			if a, err := core.ParseAddress(text); err != nil || a != p.Address() || a.Tag() != tag {
+			if a, err := record.ParseAddress(text); err != nil || a != p.Address() || a.Tag() != tag {
 				t.Fatalf("%s: %q is read as %v, %v", here, text, a, err)
 			}
 			out, err := p.Execute(ctx)

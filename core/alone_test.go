@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -40,28 +41,28 @@ func TestCallOutsideARunEndsAsOneInARun(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		cfg  *core.RetryConfig // nil for the built-in
-		kind core.Kind
+		kind record.Kind
 		h    func() testkit.Handler
 		with func(*testkit.Definition) *testkit.Definition
 	}{
-		{"success", nil, core.KindTool, func() testkit.Handler { return testkit.Succeed }, same},
-		{"built-in of tools", nil, core.KindTool, func() testkit.Handler { return testkit.Fail(errFlaky) }, same},
-		{"built-in of LLMs", nil, core.KindLLM, func() testkit.Handler { return testkit.Fail(errFlaky) }, same},
-		{"built-in of agents", nil, core.KindAgent, func() testkit.Handler { return testkit.Fail(errFlaky) }, same},
-		{"success after failures", &steady, core.KindTool, func() testkit.Handler { return testkit.Failing(2, errFlaky) }, same},
-		{"unknown error", &steady, core.KindTool, func() testkit.Handler { return testkit.Fail(errBoom) }, same},
-		{"permanent error", &steady, core.KindTool, func() testkit.Handler { return testkit.Fail(core.Permanent(errFlaky)) }, same},
-		{"panic", &steady, core.KindTool, func() testkit.Handler { return func(context.Context, string) (string, error) { panic("oops") } }, same},
-		{"precondition", &steady, core.KindTool, func() testkit.Handler { return testkit.Succeed }, require(errBoom)},
-		{"precondition that holds", &steady, core.KindTool, func() testkit.Handler { return testkit.Failing(1, errFlaky) }, require(nil)},
-		{"postcondition", &steady, core.KindTool, func() testkit.Handler { return testkit.Succeed }, ensure(errBoom)},
-		{"postcondition that holds", &steady, core.KindTool, func() testkit.Handler { return testkit.Failing(1, errFlaky) }, ensure(nil)},
-		{"attempt timeout", ptr(timed(2)), core.KindTool, func() testkit.Handler { return testkit.Listening(time.Hour) }, same},
-		{"abandoned", ptr(timed(2)), core.KindTool, func() testkit.Handler { return testkit.Attempts(testkit.Deaf(time.Hour), testkit.Succeed) }, same},
-		{"retry timeout", ptr(total(2500 * time.Millisecond)), core.KindTool, func() testkit.Handler { return listeningAfter(time.Second, errFlaky) }, same},
-		{"retry-after", &steady, core.KindTool, func() testkit.Handler { return testkit.Failing(1, core.WithRetryAfter(errFlaky, time.Minute)) }, same},
-		{"retry-after too long", &steady, core.KindTool, func() testkit.Handler { return testkit.Fail(core.WithRetryAfter(errFlaky, time.Hour)) }, same},
-		{"polling", &polling, core.KindTool, func() testkit.Handler {
+		{"success", nil, record.KindTool, func() testkit.Handler { return testkit.Succeed }, same},
+		{"built-in of tools", nil, record.KindTool, func() testkit.Handler { return testkit.Fail(errFlaky) }, same},
+		{"built-in of LLMs", nil, record.KindLLM, func() testkit.Handler { return testkit.Fail(errFlaky) }, same},
+		{"built-in of agents", nil, record.KindAgent, func() testkit.Handler { return testkit.Fail(errFlaky) }, same},
+		{"success after failures", &steady, record.KindTool, func() testkit.Handler { return testkit.Failing(2, errFlaky) }, same},
+		{"unknown error", &steady, record.KindTool, func() testkit.Handler { return testkit.Fail(errBoom) }, same},
+		{"permanent error", &steady, record.KindTool, func() testkit.Handler { return testkit.Fail(core.Permanent(errFlaky)) }, same},
+		{"panic", &steady, record.KindTool, func() testkit.Handler { return func(context.Context, string) (string, error) { panic("oops") } }, same},
+		{"precondition", &steady, record.KindTool, func() testkit.Handler { return testkit.Succeed }, require(errBoom)},
+		{"precondition that holds", &steady, record.KindTool, func() testkit.Handler { return testkit.Failing(1, errFlaky) }, require(nil)},
+		{"postcondition", &steady, record.KindTool, func() testkit.Handler { return testkit.Succeed }, ensure(errBoom)},
+		{"postcondition that holds", &steady, record.KindTool, func() testkit.Handler { return testkit.Failing(1, errFlaky) }, ensure(nil)},
+		{"attempt timeout", ptr(timed(2)), record.KindTool, func() testkit.Handler { return testkit.Listening(time.Hour) }, same},
+		{"abandoned", ptr(timed(2)), record.KindTool, func() testkit.Handler { return testkit.Attempts(testkit.Deaf(time.Hour), testkit.Succeed) }, same},
+		{"retry timeout", ptr(total(2500 * time.Millisecond)), record.KindTool, func() testkit.Handler { return listeningAfter(time.Second, errFlaky) }, same},
+		{"retry-after", &steady, record.KindTool, func() testkit.Handler { return testkit.Failing(1, core.WithRetryAfter(errFlaky, time.Minute)) }, same},
+		{"retry-after too long", &steady, record.KindTool, func() testkit.Handler { return testkit.Fail(core.WithRetryAfter(errFlaky, time.Hour)) }, same},
+		{"polling", &polling, record.KindTool, func() testkit.Handler {
 			return testkit.Attempts(func(context.Context, string) (string, error) { return "pending", nil }, testkit.Succeed)
 		}, same},
 	} {
@@ -121,7 +122,7 @@ func TestCancellationOutsideARunInterrupts(t *testing.T) {
 				time.AfterFunc(tt.after, func() { cancel(errBoom) })
 				elapsed := testkit.Stopwatch()
 				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.cfg, tt.h))
-				testkit.Interrupted(t, err, core.InterruptContext)
+				testkit.Interrupted(t, err, record.InterruptContext)
 				assert.ErrorIs(t, err, errBoom)
 				assert.Equal(t, tt.after, elapsed(), "time")
 			})
@@ -133,13 +134,13 @@ func TestDeadlineOutsideARunIsTheCallsOwn(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		elapsed := testkit.Stopwatch()
 		_, err := within(10*time.Second)(t.Context(), testkit.Tool(t, "tool", patient(3), testkit.Fail(errFlaky)))
-		testkit.Failed(t, err, core.ReasonDeadline)
+		testkit.Failed(t, err, record.ReasonDeadline)
 		assert.ErrorIs(t, err, core.ErrDeadline)
 		assert.ErrorIs(t, err, errFlaky)
 		assert.Equal(t, time.Duration(0), elapsed(), "time")
 
 		_, err = within(10*time.Second)(t.Context(), testkit.Tool(t, "tool", steady, testkit.Listening(time.Hour)))
-		testkit.Failed(t, err, core.ReasonDeadline)
+		testkit.Failed(t, err, record.ReasonDeadline)
 		assert.Equal(t, 10*time.Second, elapsed(), "time")
 	})
 }
@@ -159,7 +160,7 @@ func TestHelpersOutsideARunDoNothing(t *testing.T) {
 		}
 		st := state.From(ctx)
 		st.Log(slog.LevelInfo, "nobody hears it", nil)
-		assert.False(t, st.Interrupt(core.InterruptUser, "", ""), "interrupt")
+		assert.False(t, st.Interrupt(record.InterruptUser, "", ""), "interrupt")
 		assert.Empty(t, st.RunID(), "id")
 		assert.ErrorIs(t, state.Put(ctx, "key", 1), core.ErrNoRun)
 		_, _, err := state.Get[int](ctx, "key")
@@ -182,11 +183,11 @@ func TestGroupOutsideARunCancelsItsBranches(t *testing.T) {
 			},
 			func(ctx context.Context) (string, error) {
 				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Listening(time.Hour)))
-				testkit.Interrupted(t, err, core.InterruptGroup)
+				testkit.Interrupted(t, err, record.InterruptGroup)
 				assert.ErrorIs(t, err, errBoom)
 				return "", err
 			})
-		testkit.Failed(t, err, core.ReasonPermanent)
+		testkit.Failed(t, err, record.ReasonPermanent)
 		assert.ErrorIs(t, err, errBoom)
 		assert.Equal(t, time.Second, elapsed(), "time")
 	})
@@ -212,13 +213,13 @@ func TestCallsOfABubbleDoNotWaitWithOthers(t *testing.T) {
 			var outside sync.WaitGroup
 			outside.Go(func() {
 				_, err := testkit.Call(tt.make(t), d)
-				testkit.Failed(t, err, core.ReasonExhausted)
+				testkit.Failed(t, err, record.ReasonExhausted)
 			})
 			<-begun
 			synctest.Test(t, func(t *testing.T) {
 				elapsed := testkit.Stopwatch()
 				_, err := testkit.Call(tt.make(t), d)
-				testkit.Failed(t, err, core.ReasonExhausted)
+				testkit.Failed(t, err, record.ReasonExhausted)
 				assert.Equal(t, brief.InitialDelay, elapsed(), "time")
 			})
 			outside.Wait()
@@ -236,7 +237,7 @@ func TestCancelWakesAllCallsOutsideARun(t *testing.T) {
 			calls.Go(func() {
 				_, err := testkit.Call(ctx, d)
 				assert.ErrorIs(t, err, errBoom)
-				testkit.Interrupted(t, err, core.InterruptContext)
+				testkit.Interrupted(t, err, record.InterruptContext)
 			})
 		}
 		<-time.After(time.Second)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 )
 
 // ErrAwaiting is found by errors.Is in the [InterruptedError] of a call that
@@ -65,7 +66,7 @@ func Await[T any](ctx context.Context, question string) (T, error) {
 // that has none: it would be the zero value, which nobody gave.
 func decodeAnswer[T any](encoded []byte) (T, error) {
 	var zero, answer T
-	err := Decode(encoded, &answer)
+	err := record.Decode(encoded, &answer)
 	if err != nil {
 		answer = zero
 		if decodeJSON(encoded, &answer) != nil {
@@ -74,7 +75,7 @@ func decodeAnswer[T any](encoded []byte) (T, error) {
 	}
 	null := []byte{0xc0}
 	if bytes.Equal(encoded, null) {
-		if again, err := Encode(answer); err != nil || !bytes.Equal(again, null) {
+		if again, err := record.Encode(answer); err != nil || !bytes.Equal(again, null) {
 			return zero, fmt.Errorf("null is no %T", answer)
 		}
 	}
@@ -121,8 +122,8 @@ func decodeJSON(encoded []byte, v any) (err error) {
 // ask hands the answer to the question to take, which says whether it fits.
 // Without an answer that does, it returns the suspension to stop with.
 // Claimed is the question as a claim, nil for one that is not the handler's.
-func (s *Scope) ask(q Question, claimed *Claim, take func(encoded []byte) error) (*InterruptedError, error) {
-	e := &InterruptedError{Reason: InterruptAwait, Message: q.Text, Question: q.ID, Cause: ErrAwaiting}
+func (s *Scope) ask(q Question, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
+	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Cause: ErrAwaiting}
 	for {
 		listed := s.unrecordedUpTo(claimed)
 		encoded, recorded, err := s.root.run.Ask(s, q, valuesOf(listed))
@@ -143,7 +144,7 @@ func (s *Scope) ask(q Question, claimed *Claim, take func(encoded []byte) error)
 		if unfit == nil {
 			return nil, nil
 		}
-		q.Refused = fmt.Sprintf("the answer %s does not fit: %v", Preview(encoded), unfit)
+		q.Refused = fmt.Sprintf("the answer %s does not fit: %v", record.Preview(encoded), unfit)
 		e.Cause = fmt.Errorf("%w again: %s", ErrAwaiting, q.Refused)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // Backoff is how the delay before retry n (from 1) grows from the initial
@@ -116,16 +118,13 @@ func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duratio
 // unit is a random number in [0, 1) that depends on nothing but the seed, the
 // address and n. Calls side by side so have the same delays in every run with
 // the same seed, in whatever order they come to ask.
-func unit(seed uint64, a Address, n int) float64 {
-	h := mix(seed ^ uint64(n)<<32 ^ uint64(a.nth))
-	at := a.parts()
-	for _, s := range [2]string{at.scope, at.name} {
-		for i := range len(s) {
-			h = (h ^ uint64(s[i])) * 1099511628211
-		}
-		h = mix(h)
+func unit(seed uint64, a record.Address, n int) float64 {
+	var stack [128]byte
+	h := mix(seed ^ uint64(n)<<32)
+	for _, c := range a.AppendTo(stack[:0]) {
+		h = (h ^ uint64(c)) * 1099511628211
 	}
-	return float64(h>>11) / (1 << 53)
+	return float64(mix(h)>>11) / (1 << 53)
 }
 
 // mix is the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable

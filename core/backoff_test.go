@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -220,9 +221,9 @@ func TestJitterAtTheLongestDelayStaysFinite(t *testing.T) {
 	for _, j := range []core.Jitter{0, 1, core.FullJitter, core.DecorrelatedJitter} {
 		for range 100 {
 			var st *state.ExecutionState
-			st, ctx := testkit.Run(t, state.WithSeed(r.Uint64()), state.WithPublisher(on(core.StatusRetrying, func(core.Record) { st.Interrupt(core.InterruptUser, "", "") })))
+			st, ctx := testkit.Run(t, state.WithSeed(r.Uint64()), state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(record.InterruptUser, "", "") })))
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: never, MaxDelay: never, Jitter: j}, testkit.Fail(errFlaky)))
-			testkit.Interrupted(t, err, core.InterruptUser)
+			testkit.Interrupted(t, err, record.InterruptUser)
 			if d := delays(st)[0]; d < 0 {
 				t.Fatalf("jitter %v: delay %v", j, d)
 			}
@@ -305,7 +306,7 @@ func TestSeedRepeatsTheDelaysOfCallsInParallel(t *testing.T) {
 			wg.Wait()
 			found := make(map[string]string)
 			for _, r := range calls(st) {
-				if r.Status == core.StatusRetrying {
+				if r.Status == record.StatusRetrying {
 					found[fmt.Sprint(r.Address, " ", r.Attempt)] = r.Delay.String()
 				}
 			}

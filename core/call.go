@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // call is one call, without its types. It does not change while the call is
@@ -18,13 +20,13 @@ type call struct {
 	root    *Root
 	parent  *Scope // around the call
 	scope   *Scope // that numbered it; parent, or around that
-	address Address
+	address record.Address
 	ordinal int
 
-	input    Hash              // identity of the input, where it is recorded
+	input    record.Hash       // identity of the input, where it is recorded
 	inputErr error             // why there is none
-	claimed  *Claim            // until the first record of the call
-	found    *Progress         // what was recorded; nil for nothing
+	claimed  *record.Claim     // until the first record of the call
+	found    *record.Progress  // what was recorded; nil for nothing
 	refused  error             // why the call must not begin
 	off      *InterruptedError // the scope around it had stopped or ended when it was claimed
 }
@@ -41,7 +43,7 @@ func (c *call) execute(first *Scope) error {
 	if err := c.mayBegin(); err != nil {
 		return err
 	}
-	var p Progress
+	var p record.Progress
 	if c.found != nil {
 		p = *c.found
 		if p.Used != nil {
@@ -65,14 +67,14 @@ func (c *call) execute(first *Scope) error {
 
 // take takes one step. The call has ended when it returns an error or p has an
 // outcome.
-func (c *call) take(p *Progress, s *Scope, step step) error {
+func (c *call) take(p *record.Progress, s *Scope, step step) error {
 	switch step.do {
 	case doRefuse:
 		return Permanent(fmt.Errorf("%s: %w", c.address, step.err))
 	case doRetrace:
 		return c.retrace(s)
 	}
-	if step.after > 0 || step.do == doMake && p.Phase == PhaseWaiting && s.attempt > 0 {
+	if step.after > 0 || step.do == doMake && p.Phase == record.PhaseWaiting && s.attempt > 0 {
 		if err := c.wait(p, s, step.after); err != nil {
 			return err
 		}
@@ -89,7 +91,7 @@ func (c *call) take(p *Progress, s *Scope, step step) error {
 			return err
 		}
 	}
-	if p.Phase == PhaseSucceeded { // its output was not kept: it is made anew
+	if p.Phase == record.PhaseSucceeded { // its output was not kept: it is made anew
 		p.Spent, p.Delay, p.Err = 0, 0, nil
 	}
 	return c.attempt(p, s)
@@ -123,12 +125,12 @@ func (c *call) rules() rules {
 // precede runs the preconditions, in a scope of their own: they do not run
 // again when the call is resumed, and so must number no call of its handler.
 // What they left behind may still use that scope when the attempt begins.
-func (c *call) precede(p *Progress, s *Scope) error {
+func (c *call) precede(p *record.Progress, s *Scope) error {
 	if c.policy.err != nil {
-		return c.refuse(p, s, result{err: c.policy.err, stage: StageDefinition}, ReasonPermanent)
+		return c.refuse(p, s, result{err: c.policy.err, stage: record.StageDefinition}, record.ReasonPermanent)
 	}
 	if c.inputErr != nil {
-		return c.refuse(p, s, result{err: c.inputErr, stage: StageEntry}, ReasonPermanent)
+		return c.refuse(p, s, result{err: c.inputErr, stage: record.StageEntry}, record.ReasonPermanent)
 	}
 	if !c.typed.conditional() {
 		return nil
@@ -144,30 +146,30 @@ func (c *call) precede(p *Progress, s *Scope) error {
 	}
 	switch {
 	case e != nil:
-		return c.suspend(p, s, r, e, StageEntry)
+		return c.suspend(p, s, r, e, record.StageEntry)
 	case r.err == nil:
 		return c.checkpoint(p, s)
 	}
 	if e := c.parent.ending(); e != nil {
-		return c.suspend(p, s, r, e, StageEntry)
+		return c.suspend(p, s, r, e, record.StageEntry)
 	}
 	if r.panicked {
-		return c.refuse(p, s, r, ReasonPanic)
+		return c.refuse(p, s, r, record.ReasonPanic)
 	}
-	return c.refuse(p, s, r, ReasonPrecondition)
+	return c.refuse(p, s, r, record.ReasonPrecondition)
 }
 
 // attempt makes one attempt and appends what became of it.
-func (c *call) attempt(p *Progress, s *Scope) error {
+func (c *call) attempt(p *record.Progress, s *Scope) error {
 	if total := c.policy.config.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than it should
 		before := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt - 1}
-		return c.fail(p, before, classify(result{err: p.Err, stage: StageHandler}), ReasonRetryTimeout)
+		return c.fail(p, before, classify(result{err: p.Err, stage: record.StageHandler}), record.ReasonRetryTimeout)
 	}
 	began := time.Now()
 	if err := c.appendStarted(p, s, began); err != nil {
 		return err
 	}
-	if c.spec.Kind == KindGroup {
+	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()
 		defer s.endGroup() // after settle, to which an ended context means something
 	}
@@ -187,13 +189,13 @@ func (c *call) pass(s *Scope, began time.Time, spent time.Duration) result {
 }
 
 // settle decides what the end of an attempt means, and appends it.
-func (c *call) settle(p *Progress, s *Scope, r result) error {
+func (c *call) settle(p *record.Progress, s *Scope, r result) error {
 	r = c.overdue(s, r)
 	if e := c.suspension(s, r); e != nil {
-		return c.suspend(p, s, r, e, StageHandler)
+		return c.suspend(p, s, r, e, record.StageHandler)
 	}
 	if e := c.checkEnd(s); e != nil {
-		return c.suspend(p, s, r, e, StageHandler)
+		return c.suspend(p, s, r, e, record.StageHandler)
 	}
 	if r.err == nil {
 		r = c.polled(s, r)
@@ -207,21 +209,21 @@ func (c *call) settle(p *Progress, s *Scope, r result) error {
 	v := c.decide(p, s, &f)
 	switch {
 	case v.suspended != nil && !v.promised:
-		return c.suspend(p, s, f.result, v.suspended, StageHandler)
-	case v.reason != ReasonNone:
+		return c.suspend(p, s, f.result, v.suspended, record.StageHandler)
+	case v.reason != record.ReasonNone:
 		return c.fail(p, s, f, v.reason)
 	}
 	if err := c.retry(p, s, f, v); err != nil || v.suspended == nil {
 		return err
 	}
 	promised := &Scope{outer: s.outer, root: c.root, call: c, attempt: p.Attempt}
-	return c.suspend(p, promised, result{}, v.suspended, StageWait)
+	return c.suspend(p, promised, result{}, v.suspended, record.StageWait)
 }
 
 // retrace runs the handler of an attempt again that has an outcome, and records
 // nothing: its results come from the calls inside.
 func (c *call) retrace(s *Scope) error {
-	if c.spec.Kind == KindGroup {
+	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()
 		defer s.endGroup()
 	}
@@ -235,23 +237,23 @@ func (c *call) retrace(s *Scope) error {
 		c.stopParent(e)
 		return e
 	}
-	traced := c.record(StatusCompleted, s.attempt, time.Now())
+	traced := c.record(record.StatusCompleted, s.attempt, time.Now())
 	if r.err != nil {
-		traced.Status, traced.Err = StatusFailed, r.err
+		traced.Status, traced.Err = record.StatusFailed, r.err
 	} else if r.kept != nil {
-		traced.Detail = &Detail{Output: r.kept.encoded, Artifact: r.kept.artifact}
+		traced.Detail = &record.Detail{Output: r.kept.encoded, Artifact: r.kept.artifact}
 	}
 	outcome, err := c.root.run.Replay(s, &traced)
 	switch {
 	case err != nil:
 		return c.halt(err)
-	case outcome.Status == StatusFailed:
+	case outcome.Status == record.StatusFailed:
 		e := recordedFailure(&outcome)
-		if c.spec.Kind == KindGroup && r.err != nil {
+		if c.spec.Kind == record.KindGroup && r.err != nil {
 			e.Err = r.err // with what the branches really returned
 		}
 		return e
-	case c.spec.Kind == KindGroup || c.spec.Kind == KindBranch || c.spec.NoStore:
+	case c.spec.Kind == record.KindGroup || c.spec.Kind == record.KindBranch || c.spec.NoStore:
 		return r.err
 	}
 	return c.decode(&outcome)
@@ -263,14 +265,14 @@ func (c *call) replay(s *Scope) error {
 	if err != nil {
 		return c.halt(err)
 	}
-	if outcome.Status == StatusFailed {
+	if outcome.Status == record.StatusFailed {
 		return recordedFailure(&outcome)
 	}
 	return c.decode(&outcome)
 }
 
 // decode makes the recorded output that of the call.
-func (c *call) decode(outcome *Record) error {
+func (c *call) decode(outcome *record.Record) error {
 	lost, err := c.typed.decodeOutput(outcome.Encoded())
 	if err != nil {
 		return c.halt(&DecodeError{c.address, err})
@@ -290,7 +292,7 @@ func (c *call) decode(outcome *Record) error {
 }
 
 // recordedFailure is the error of a call as it was when the record was made.
-func recordedFailure(r *Record) *CallError {
+func recordedFailure(r *record.Record) *CallError {
 	return &CallError{
 		Address: r.Address, Name: r.Name, Stage: r.Stage,
 		Attempts: r.TotalAttempts(), Reason: r.Reason, Detail: r.Message(), Err: r.Err,
@@ -307,12 +309,12 @@ func (c *call) halt(err error) error {
 
 // ownEnd is the reason that the end of the context given to a call is,
 // ReasonNone while it goes on.
-func ownEnd(ctx context.Context) Reason {
+func ownEnd(ctx context.Context) record.Reason {
 	switch err := ctx.Err(); {
 	case err == nil:
-		return ReasonNone
+		return record.ReasonNone
 	case is(err, context.DeadlineExceeded):
-		return ReasonDeadline
+		return record.ReasonDeadline
 	}
-	return ReasonCanceled
+	return record.ReasonCanceled
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // claims numbers what one scope is asked for: calls, groups, steps and
@@ -17,7 +19,7 @@ type claims struct {
 
 	// unrecorded are those that no record tells of yet, in the order of
 	// claiming, those of questions among them. It is kept where what is recorded is to be resumed.
-	unrecorded []*Claim
+	unrecorded []*record.Claim
 
 	// direct is how many calls are under way that were claimed when they were
 	// executed, and so in no order if there is more than one.
@@ -26,18 +28,18 @@ type claims struct {
 }
 
 // take keeps the claim until a record tells of it. The lock is held.
-func (in *claims) take(c *Claim) { in.unrecorded = append(in.unrecorded, c) }
+func (in *claims) take(c *record.Claim) { in.unrecorded = append(in.unrecorded, c) }
 
 // drop forgets claims that a record tells of.
-func (in *claims) drop(recorded []*Claim) {
+func (in *claims) drop(recorded []*record.Claim) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.unrecorded = slices.DeleteFunc(in.unrecorded, func(c *Claim) bool { return slices.Contains(recorded, c) })
+	in.unrecorded = slices.DeleteFunc(in.unrecorded, func(c *record.Claim) bool { return slices.Contains(recorded, c) })
 }
 
 // siteCounter counts the calls of one name in one scope.
 type siteCounter struct {
-	site CallSite
+	site record.CallSite
 	n    int
 }
 
@@ -74,7 +76,7 @@ func (c *call) claim(segment string, branch int) {
 	}
 	in.ordinal++
 	if branch > 0 {
-		c.address = Site(c.parent.Path(), strconv.Itoa(branch)).Address(1)
+		c.address = record.Site(c.parent.Path(), strconv.Itoa(branch)).Address(1)
 	} else {
 		c.address = in.next(c.parent, segment)
 	}
@@ -82,7 +84,7 @@ func (c *call) claim(segment string, branch int) {
 	if !keeps {
 		return
 	}
-	claim := &Claim{Address: c.address, Ordinal: c.ordinal, Kind: c.spec.Kind, Name: c.spec.Name, Input: c.input}
+	claim := &record.Claim{Address: c.address, Ordinal: c.ordinal, Kind: c.spec.Kind, Name: c.spec.Name, Input: c.input}
 	c.claimed = claim
 	onRecord := false
 	if settings.Restored {
@@ -97,13 +99,13 @@ func (c *call) claim(segment string, branch int) {
 }
 
 // next is the address of the next call of the segment.
-func (in *claims) next(s *Scope, segment string) Address {
+func (in *claims) next(s *Scope, segment string) record.Address {
 	counter := in.sites[segment]
 	if counter == nil {
 		if in.sites == nil {
 			in.sites = make(map[string]*siteCounter)
 		}
-		counter = &siteCounter{site: Site(s.Path(), segment)}
+		counter = &siteCounter{site: record.Site(s.Path(), segment)}
 		in.sites[segment] = counter
 	}
 	counter.n++
@@ -113,8 +115,8 @@ func (in *claims) next(s *Scope, segment string) Address {
 // unrecordedBelow returns the claims with lower ordinals that no record tells
 // of, and those around the scope where the call whose preconditions it is of
 // has no record itself.
-func (c *call) unrecordedBelow() []*Claim {
-	var all []*Claim
+func (c *call) unrecordedBelow() []*record.Claim {
+	var all []*record.Claim
 	for claimed := c; claimed != nil; claimed = claimed.scope.call {
 		in := claimed.scope.claims()
 		in.mu.Lock()
@@ -134,7 +136,7 @@ func (c *call) unrecordedBelow() []*Claim {
 // recorded says that the first record of the claim was appended, and which
 // claims it listed. It comes after that: if another record lists one of them
 // meanwhile, it says nothing wrong.
-func (c *call) recorded(listed []*Claim) {
+func (c *call) recorded(listed []*record.Claim) {
 	listed = append(listed, c.claimed)
 	c.claimed = nil
 	for claimed := c; claimed != nil; claimed = claimed.scope.call {

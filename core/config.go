@@ -6,11 +6,13 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // RetryConfig says how often, when and for which errors a call is tried
 // again. The zero value is three attempts with exponential backoff from one
-// second, ±25 % of jitter, for errors of a transient [Class].
+// second, ±25 % of jitter, for errors of a transient [record.Class].
 //
 // Levels do not merge: the most specific configuration that is set decides
 // alone (see [ExecutionEvent.WithRetry]).
@@ -86,8 +88,8 @@ type Attempt struct {
 	Err    error // nil if it succeeded
 	Output any   // the actor's output type; the zero value if it failed
 
-	RunID   string  // empty outside a run
-	Address Address // of the call; zero outside a run
+	RunID   string         // empty outside a run
+	Address record.Address // of the call; zero outside a run
 }
 
 // Validate reports every field that is out of range, with its value and what
@@ -181,8 +183,8 @@ func setDefault[T comparable](field *T, value T) {
 
 // builtIn is what holds where no level says anything: tools and LLMs have
 // three attempts, agents, which handle their own logic, one.
-func builtIn(k Kind) *Policy {
-	if k == KindAgent {
+func builtIn(k record.Kind) *Policy {
+	if k == record.KindAgent {
 		return builtInOnce
 	}
 	return builtInRetry

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -60,7 +61,7 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 			says("Validate", tt.cfg.Validate())
 			_, err := core.NewPolicy(tt.cfg)
 			says("NewPolicy", err)
-			_, err = core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool", Retry: &tt.cfg}, testkit.Succeed)
+			_, err = core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool", Retry: &tt.cfg}, testkit.Succeed)
 			says("NewDefinition", err)
 
 			ran := 0
@@ -68,8 +69,8 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 			d := testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).Require(func(context.Context, string) error { ran++; return nil })
 			_, err = d.Event().WithRetry(tt.cfg).Execute(ctx, "in")
 			says("Execute", err)
-			e := testkit.Failed(t, err, core.ReasonPermanent)
-			assert.Equal(t, core.StageDefinition, e.Stage, "stage")
+			e := testkit.Failed(t, err, record.ReasonPermanent)
+			assert.Equal(t, record.StageDefinition, e.Stage, "stage")
 			told(t, st, "failed(0,permanent,invalid,@definition)")
 			_, err = d.Event().WithRetry(tt.cfg).Execute(t.Context(), "in")
 			says("Execute outside a run", err)
@@ -79,7 +80,7 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 
 			for name, option := range map[string]func() state.Option{
 				"WithRetry":    func() state.Option { return state.WithRetry(tt.cfg) },
-				"WithRetryFor": func() state.Option { return state.WithRetryFor(core.KindTool, tt.cfg) },
+				"WithRetryFor": func() state.Option { return state.WithRetryFor(record.KindTool, tt.cfg) },
 			} {
 				func() {
 					defer func() {
@@ -136,17 +137,17 @@ func TestWrongDefinitionsAreErrorsThatSayWhatIsWrong(t *testing.T) {
 		h    testkit.Handler
 		want string
 	}{
-		{"nil handler", core.Spec{Kind: core.KindTool, Name: "tool"}, nil, `"tool" has no handler`},
+		{"nil handler", core.Spec{Kind: record.KindTool, Name: "tool"}, nil, `"tool" has no handler`},
 		{"no kind", core.Spec{Name: "tool"}, testkit.Succeed, "no kind of call"},
-		{"kind of no call", core.Spec{Kind: core.KindLog, Name: "tool"}, testkit.Succeed, "allowed are KindTool, KindLLM and KindAgent"},
-		{"empty name", core.Spec{Kind: core.KindTool}, testkit.Succeed, "the name is empty"},
-		{"long name", core.Spec{Kind: core.KindTool, Name: strings.Repeat("x", 129)}, testkit.Succeed, "129 bytes; allowed are 128"},
-		{"name that is not UTF-8", core.Spec{Kind: core.KindTool, Name: "a\xff"}, testkit.Succeed, "not UTF-8"},
-		{"name with a space before", core.Spec{Kind: core.KindTool, Name: " a"}, testkit.Succeed, "space"},
-		{"name with a space after", core.Spec{Kind: core.KindTool, Name: "a "}, testkit.Succeed, "space"},
-		{"name with a control character", core.Spec{Kind: core.KindTool, Name: "a\x00b"}, testkit.Succeed, "cannot be printed"},
-		{"name with a newline", core.Spec{Kind: core.KindTool, Name: "a\nb"}, testkit.Succeed, "cannot be printed"},
-		{"negative attempt timeout", core.Spec{Kind: core.KindTool, Name: "tool", AttemptTimeout: -1}, testkit.Succeed, "-1ns"},
+		{"kind of no call", core.Spec{Kind: record.KindLog, Name: "tool"}, testkit.Succeed, "allowed are KindTool, KindLLM and KindAgent"},
+		{"empty name", core.Spec{Kind: record.KindTool}, testkit.Succeed, "the name is empty"},
+		{"long name", core.Spec{Kind: record.KindTool, Name: strings.Repeat("x", 129)}, testkit.Succeed, "129 bytes; allowed are 128"},
+		{"name that is not UTF-8", core.Spec{Kind: record.KindTool, Name: "a\xff"}, testkit.Succeed, "not UTF-8"},
+		{"name with a space before", core.Spec{Kind: record.KindTool, Name: " a"}, testkit.Succeed, "space"},
+		{"name with a space after", core.Spec{Kind: record.KindTool, Name: "a "}, testkit.Succeed, "space"},
+		{"name with a control character", core.Spec{Kind: record.KindTool, Name: "a\x00b"}, testkit.Succeed, "cannot be printed"},
+		{"name with a newline", core.Spec{Kind: record.KindTool, Name: "a\nb"}, testkit.Succeed, "cannot be printed"},
+		{"negative attempt timeout", core.Spec{Kind: record.KindTool, Name: "tool", AttemptTimeout: -1}, testkit.Succeed, "-1ns"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d, err := core.NewDefinition(tt.spec, tt.h)
@@ -214,7 +215,7 @@ func TestOutputThatCouldNeverBeStoredIsRefused(t *testing.T) {
 
 // returning is the error of a definition whose handler returns an Out.
 func returning[Out any](spec core.Spec) error {
-	spec.Kind, spec.Name = core.KindTool, "tool"
+	spec.Kind, spec.Name = record.KindTool, "tool"
 	_, err := core.NewDefinition(spec, func(context.Context, string) (out Out, err error) { return out, nil })
 	return err
 }
@@ -251,16 +252,16 @@ func TestConditionsAreOfTheCopy(t *testing.T) {
 	out, err := testkit.Call(ctx, plain)
 	testkit.Completed(t, out, err)
 	_, err = testkit.Call(ctx, one)
-	testkit.Failed(t, err, core.ReasonPrecondition)
+	testkit.Failed(t, err, record.ReasonPrecondition)
 	_, err = testkit.Call(ctx, two)
-	testkit.Failed(t, err, core.ReasonCondition)
+	testkit.Failed(t, err, record.ReasonCondition)
 
 	// Two copies of one do not share what comes after.
 	base := plain.Require(func(context.Context, string) error { return nil })
 	a := base.Require(refusing)
 	b := base.Require(func(context.Context, string) error { return nil })
 	_, err = testkit.Call(ctx, a)
-	testkit.Failed(t, err, core.ReasonPrecondition)
+	testkit.Failed(t, err, record.ReasonPrecondition)
 	out, err = testkit.Call(ctx, b)
 	testkit.Completed(t, out, err)
 }

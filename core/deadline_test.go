@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 )
 
 // within calls d with a deadline of the caller's own.
@@ -32,7 +33,7 @@ func TestDeadlineOfTheCallersOwnFailsTheChildAtOnce(t *testing.T) {
 			elapsed := testkit.Stopwatch()
 			out, err := testkit.Call(ctx, nested(t, steady, patient(3), testkit.Fail(errFlaky), func(ctx context.Context, d *testkit.Definition) (string, error) {
 				_, err := within(own)(ctx, d)
-				testkit.Failed(t, err, core.ReasonDeadline)
+				testkit.Failed(t, err, record.ReasonDeadline)
 				assert.ErrorIs(t, err, core.ErrDeadline)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.ErrorIs(t, err, errFlaky)
@@ -68,7 +69,7 @@ func TestDeadlineOfTheCallersOwnCutsAnAttempt(t *testing.T) {
 				_, ctx := testkit.Run(t)
 				out, err := testkit.Call(ctx, nested(t, once, tt.cfg, tt.h, func(ctx context.Context, d *testkit.Definition) (string, error) {
 					_, err := within(10*time.Second)(ctx, d)
-					testkit.Failed(t, err, core.ReasonDeadline)
+					testkit.Failed(t, err, record.ReasonDeadline)
 					assert.ErrorIs(t, err, core.ErrDeadline)
 					assert.ErrorIs(t, err, context.DeadlineExceeded)
 					return "out", nil
@@ -112,7 +113,7 @@ func TestDeadlineOfTheRootContextSuspendsAtOnce(t *testing.T) {
 				defer cancel()
 				elapsed := testkit.Stopwatch()
 				_, err := testkit.Call(st.Context(ctx), nested(t, steady, patient(3), testkit.Fail(errFlaky), around))
-				testkit.Interrupted(t, err, core.InterruptContext)
+				testkit.Interrupted(t, err, record.InterruptContext)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.Equal(t, time.Duration(0), elapsed(), "time")
 				told(t, st,
@@ -129,7 +130,7 @@ func TestDeadlineOfTheRootContextInterruptsAHandler(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		_, err := testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", steady, testkit.Listening(time.Minute)))
-		testkit.Interrupted(t, err, core.InterruptContext)
+		testkit.Interrupted(t, err, record.InterruptContext)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		told(t, st, "started(0) interrupted(0,context)")
 	})
@@ -162,7 +163,7 @@ func TestNearestDeadlineDecides(t *testing.T) {
 			grandparent := timed(2)
 			grandparent.AttemptTimeout = 15 * time.Second
 			parent := nested(t, timed(2), patient(3), testkit.Failing(1, errFlaky), testkit.Call)
-			top := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "top", Retry: &grandparent}, func(ctx context.Context, _ string) (string, error) { return testkit.Call(ctx, parent) })
+			top := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "top", Retry: &grandparent}, func(ctx context.Context, _ string) (string, error) { return testkit.Call(ctx, parent) })
 			out, err := testkit.Call(ctx, top)
 			testkit.Completed(t, out, err)
 			told(t, st,
@@ -186,7 +187,7 @@ func TestNearestDeadlineDecides(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 			defer cancel()
 			_, err := testkit.Call(st.Context(ctx), nested(t, once, patient(3), testkit.Fail(errFlaky), within(10*time.Second)))
-			testkit.Failed(t, err, core.ReasonExhausted)
+			testkit.Failed(t, err, record.ReasonExhausted)
 			assert.ErrorIs(t, err, core.ErrDeadline)
 			assert.ErrorIs(t, err, errFlaky)
 		})
@@ -213,9 +214,9 @@ func TestDeadlineOfTheCallersOwnReachesFurtherInside(t *testing.T) {
 				_, ctx := testkit.Run(t)
 				elapsed := testkit.Stopwatch()
 				inner := nested(t, steady, patient(3), testkit.Fail(errFlaky), around)
-				outer := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "outer"}, func(ctx context.Context, _ string) (string, error) {
+				outer := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "outer"}, func(ctx context.Context, _ string) (string, error) {
 					_, err := within(10*time.Second)(ctx, inner)
-					testkit.Failed(t, err, core.ReasonDeadline)
+					testkit.Failed(t, err, record.ReasonDeadline)
 					assert.ErrorIs(t, err, core.ErrDeadline)
 					assert.ErrorIs(t, err, context.DeadlineExceeded)
 					return "out", nil
@@ -233,7 +234,7 @@ func TestRetryTimeoutOfTheParentEndsItBeforeTheChildsWait(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		elapsed := testkit.Stopwatch()
 		_, err := testkit.Call(ctx, nested(t, total(10*time.Second), patient(3), testkit.Fail(errFlaky), testkit.Call))
-		testkit.Failed(t, err, core.ReasonRetryTimeout)
+		testkit.Failed(t, err, record.ReasonRetryTimeout)
 		assert.ErrorIs(t, err, core.ErrRetryTimeout)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, time.Duration(0), elapsed(), "time")
@@ -249,11 +250,11 @@ func TestCanceledCallThatSwallowsWhatItCanceledHasFailed(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)
 		inner := nested(t, once, patient(3), testkit.Fail(errFlaky), swallow)
-		outer := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "outer"}, func(ctx context.Context, _ string) (string, error) {
+		outer := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "outer"}, func(ctx context.Context, _ string) (string, error) {
 			own, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
 			_, err := testkit.Call(own, inner)
-			testkit.Failed(t, err, core.ReasonCanceled)
+			testkit.Failed(t, err, record.ReasonCanceled)
 			assert.ErrorIs(t, err, core.ErrCanceled)
 			assert.ErrorIs(t, err, context.Canceled)
 			return "out", nil

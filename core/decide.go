@@ -4,12 +4,14 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // failure is a failed attempt with what retrying it depends on.
 type failure struct {
 	result
-	class  Class
+	class  record.Class
 	marked bool          // Retryable
 	after  time.Duration // what the service asked for; 0 for nothing
 	delay  time.Duration // what was planned before the next attempt
@@ -19,43 +21,43 @@ type failure struct {
 // reason, is suspended, or another attempt follows. One that is promised can
 // be suspended too: what is around the call ends before that attempt.
 type verdict struct {
-	reason    Reason
+	reason    record.Reason
 	suspended *InterruptedError
 	promised  bool
 	delay     time.Duration
-	source    Source
+	source    record.Source
 }
 
 // classify finds out what retrying a failure depends on.
 func classify(r result) failure {
 	f := failure{result: r}
-	traits := Inspect(r.err)
+	traits := record.Inspect(r.err)
 	f.marked, f.after, f.class = traits.Retryable, traits.RetryAfter, traits.Class
 	switch {
 	case r.panicked:
-		f.class = ClassPanic
-	case r.stage == StageDefinition || r.stage == StagePrecondition || r.stage == StageEncode:
-		f.class = ClassInvalid
-	case f.class == ClassPermanent:
-	case r.stage == StagePostcondition:
-		f.class = ClassCondition
-	case r.stage == StageArtifact:
-		f.class = ClassArtifact
+		f.class = record.ClassPanic
+	case r.stage == record.StageDefinition || r.stage == record.StagePrecondition || r.stage == record.StageEncode:
+		f.class = record.ClassInvalid
+	case f.class == record.ClassPermanent:
+	case r.stage == record.StagePostcondition:
+		f.class = record.ClassCondition
+	case r.stage == record.StageArtifact:
+		f.class = record.ClassArtifact
 	}
 	return f
 }
 
 // decide says what becomes of the call after a failed attempt.
-func (c *call) decide(p *Progress, s *Scope, f *failure) verdict {
+func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 	config := &c.policy.config
 	switch {
 	case f.panicked:
-		return verdict{reason: ReasonPanic}
+		return verdict{reason: record.ReasonPanic}
 	case s.expired() && s.limit.total:
 		f.addLastError(p)
-		return verdict{reason: ReasonRetryTimeout}
+		return verdict{reason: record.ReasonRetryTimeout}
 	}
-	if reason := ownEnd(s.outer); reason != ReasonNone && !s.endedItself() {
+	if reason := ownEnd(s.outer); reason != record.ReasonNone && !s.endedItself() {
 		// The context ended: did what is around the call end, if only just now?
 		if e := c.parent.ending(); e != nil {
 			return verdict{suspended: e}
@@ -64,31 +66,31 @@ func (c *call) decide(p *Progress, s *Scope, f *failure) verdict {
 		return verdict{reason: reason}
 	}
 	if s.doomed.Load() && !s.endedItself() {
-		return verdict{reason: ReasonDeadline} // it is near
+		return verdict{reason: record.ReasonDeadline} // it is near
 	}
 	if !c.retryable(s, f) {
 		if f.panicked { // by StopWhen, RetryWhen or a Matcher
-			return verdict{reason: ReasonPanic}
+			return verdict{reason: record.ReasonPanic}
 		}
-		return verdict{reason: reasonAt(f.stage, ReasonPermanent)}
+		return verdict{reason: reasonAt(f.stage, record.ReasonPermanent)}
 	}
 	if c.root.settings.Strict || config.MaxAttempts != Unlimited && s.Attempt()+1 >= config.MaxAttempts {
 		if config.MaxAttempts == 1 {
-			return verdict{reason: reasonAt(f.stage, ReasonExhausted)}
+			return verdict{reason: reasonAt(f.stage, record.ReasonExhausted)}
 		}
-		return verdict{reason: ReasonExhausted}
+		return verdict{reason: record.ReasonExhausted}
 	}
 	return c.planRetry(p, s, f)
 }
 
 // reasonAt is the reason of a failure that has no retry, where the stage says
 // more than the error.
-func reasonAt(stage Stage, otherwise Reason) Reason {
+func reasonAt(stage record.Stage, otherwise record.Reason) record.Reason {
 	switch stage {
-	case StagePostcondition:
-		return ReasonCondition
-	case StageArtifact:
-		return ReasonStorage
+	case record.StagePostcondition:
+		return record.ReasonCondition
+	case record.StageArtifact:
+		return record.ReasonStorage
 	}
 	return otherwise
 }
@@ -96,7 +98,7 @@ func reasonAt(stage Stage, otherwise Reason) Reason {
 // addLastError adds the error of the attempt before, where the handler of this
 // one had nothing to say but that its time was over: the last error of the
 // handler is always kept.
-func (f *failure) addLastError(p *Progress) {
+func (f *failure) addLastError(p *record.Progress) {
 	if p.Err != nil && (is(f.err, context.DeadlineExceeded) || is(f.err, context.Canceled)) {
 		f.err = &classedError{after(f.err, p.Err), f.class}
 	}
@@ -106,7 +108,7 @@ func (f *failure) addLastError(p *Progress) {
 // and RetryWhen, the mark Retryable, the class.
 func (c *call) retryable(s *Scope, f *failure) bool {
 	switch f.class {
-	case ClassPermanent, ClassPanic, ClassInvalid:
+	case record.ClassPermanent, record.ClassPanic, record.ClassInvalid:
 		return false
 	}
 	if f.err == errUnsatisfied { //nolint:errorlint // its own, not that of a call inside
@@ -131,7 +133,7 @@ func (c *call) attemptOf(s *Scope, err error) Attempt {
 }
 
 // judge asks the user's functions about a failure. A panic in one is returned.
-func (c *call) judge(attempt Attempt, class Class, byDefault bool) (again bool, panicked error) {
+func (c *call) judge(attempt Attempt, class record.Class, byDefault bool) (again bool, panicked error) {
 	r := result{}
 	defer func() { panicked = r.err }()
 	defer r.recoverPanic()
@@ -174,29 +176,29 @@ func (c *call) wantsMore(attempt Attempt, r *result) bool {
 // planRetry chooses the delay before the next attempt. If that attempt could
 // never begin, it gives the reason; or the suspension that follows, if what is
 // around the call ends before.
-func (c *call) planRetry(p *Progress, s *Scope, f *failure) verdict {
+func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	config, retry := &c.policy.config, s.Attempt()+1
-	v := verdict{promised: true, delay: c.backoff(retry, p.Delay), source: SourceBackoff}
+	v := verdict{promised: true, delay: c.backoff(retry, p.Delay), source: record.SourceBackoff}
 	f.delay = v.delay
 	if f.after > config.MaxRetryAfter {
-		return verdict{reason: ReasonRetryAfterTooLong}
+		return verdict{reason: record.ReasonRetryAfterTooLong}
 	}
 	if f.after > v.delay {
-		v.delay, v.source = f.after, SourceServer
+		v.delay, v.source = f.after, record.SourceServer
 		f.delay = v.delay
 	}
 	if config.RetryTimeout > 0 && p.Spent+f.took >= config.RetryTimeout-v.delay {
-		if v.source == SourceServer {
-			return verdict{reason: ReasonRetryAfterTooLong}
+		if v.source == record.SourceServer {
+			return verdict{reason: record.ReasonRetryAfterTooLong}
 		}
-		return verdict{reason: ReasonRetryTimeout}
+		return verdict{reason: record.ReasonRetryTimeout}
 	}
 	deadline, ok := s.outer.Deadline()
 	if !ok || v.delay < time.Until(deadline) {
 		return v
 	}
 	if v.suspended = c.futile(deadline); v.suspended == nil {
-		return verdict{reason: ReasonDeadline}
+		return verdict{reason: record.ReasonDeadline}
 	}
 	return v
 }
@@ -218,9 +220,9 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 	if owner == nil {
 		return nil
 	}
-	e := &InterruptedError{Reason: InterruptContext, Cause: errDeadlineAhead}
+	e := &InterruptedError{Reason: record.InterruptContext, Cause: errDeadlineAhead}
 	if owner.call != nil {
-		e.Reason, e.Origin = InterruptParent, owner
+		e.Reason, e.Origin = record.InterruptParent, owner
 	}
 	return e
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 )
 
 type temporaryError struct{ code int }
@@ -82,9 +83,9 @@ func TestDecisionsAreMadeInOrder(t *testing.T) {
 			assert.Empty(t, out, "output")
 			assert.ErrorIs(t, err, tt.err)
 			if tt.want {
-				assert.Equal(t, 2, testkit.Failed(t, err, core.ReasonExhausted).Attempts, "attempts")
+				assert.Equal(t, 2, testkit.Failed(t, err, record.ReasonExhausted).Attempts, "attempts")
 			} else {
-				assert.Equal(t, 1, testkit.Failed(t, err, core.ReasonPermanent).Attempts, "attempts")
+				assert.Equal(t, 1, testkit.Failed(t, err, record.ReasonPermanent).Attempts, "attempts")
 			}
 		})
 	}
@@ -122,7 +123,7 @@ func TestExcludeIsAskedBeforeStopWhenAndThatBeforeTheOthers(t *testing.T) {
 		Exclude: matcher("Exclude", false), StopWhen: when("StopWhen", false),
 		RetryOn: matcher("RetryOn", true), RetryWhen: when("RetryWhen", true),
 	}, testkit.Attempts(testkit.Fail(errBoom), testkit.Fail(core.Permanent(errBoom)))))
-	testkit.Failed(t, err, core.ReasonPermanent)
+	testkit.Failed(t, err, record.ReasonPermanent)
 	assert.Equal(t, "[Exclude StopWhen RetryOn RetryWhen]", fmt.Sprint(order), "order")
 }
 
@@ -151,7 +152,7 @@ func TestFailedAttemptHasNoOutput(t *testing.T) {
 	}
 	_, ctx := testkit.Run(t)
 	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, func(context.Context, string) (string, error) { return "rest", errBoom }))
-	testkit.Failed(t, err, core.ReasonExhausted)
+	testkit.Failed(t, err, record.ReasonExhausted)
 }
 
 func TestMatchers(t *testing.T) {
@@ -167,9 +168,9 @@ func TestMatchers(t *testing.T) {
 		{"Is another", core.MatchIs(errBoom), io.EOF, false},
 		{"As", core.MatchAs[*temporaryError](), wrapped, true},
 		{"As another", core.MatchAs[*temporaryError](), errBoom, false},
-		{"Class", core.MatchClass(core.ClassConnection), errFlaky, true},
-		{"one of Class", core.MatchClass(core.ClassEOF, core.ClassConnection), errFlaky, true},
-		{"Class of another", core.MatchClass(core.ClassRateLimit), errFlaky, false},
+		{"Class", core.MatchClass(record.ClassConnection), errFlaky, true},
+		{"one of Class", core.MatchClass(record.ClassEOF, record.ClassConnection), errFlaky, true},
+		{"Class of another", core.MatchClass(record.ClassRateLimit), errFlaky, false},
 		{"Class of none", core.MatchClass(), errFlaky, false},
 		{"Any", core.MatchAny(), errBoom, true},
 	} {
@@ -184,9 +185,9 @@ func TestMatchClassMatchesTheClassOfTheRecord(t *testing.T) {
 		cfg  core.RetryConfig
 		want int
 	}{
-		"RetryOn condition": {core.RetryConfig{RetryOn: []core.Matcher{core.MatchClass(core.ClassCondition)}}, 3},
-		"Exclude condition": {core.RetryConfig{Exclude: []core.Matcher{core.MatchClass(core.ClassCondition)}}, 1},
-		"Exclude unknown":   {core.RetryConfig{Exclude: []core.Matcher{core.MatchClass(core.ClassUnknown)}}, 3},
+		"RetryOn condition": {core.RetryConfig{RetryOn: []core.Matcher{core.MatchClass(record.ClassCondition)}}, 3},
+		"Exclude condition": {core.RetryConfig{Exclude: []core.Matcher{core.MatchClass(record.ClassCondition)}}, 1},
+		"Exclude unknown":   {core.RetryConfig{Exclude: []core.Matcher{core.MatchClass(record.ClassUnknown)}}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.cfg.InitialDelay = core.NoDelay
@@ -195,7 +196,7 @@ func TestMatchClassMatchesTheClassOfTheRecord(t *testing.T) {
 			assert.ErrorIs(t, err, core.ErrCondition)
 			assert.ErrorIs(t, err, errBoom)
 			last := calls(st)[len(calls(st))-1]
-			assert.Equal(t, core.ClassCondition, last.Class, "class")
+			assert.Equal(t, record.ClassCondition, last.Class, "class")
 			assert.Equal(t, tt.want, last.TotalAttempts(), "attempts")
 		})
 	}

@@ -12,12 +12,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Spec is the part of an actor that has no types: what it is and how its
 // calls are to be treated.
 type Spec struct {
-	Kind        Kind
+	Kind        record.Kind
 	Name        string
 	Description string
 
@@ -76,7 +77,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.AttemptTimeout < 0 {
 		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; allowed is above 0, or 0 for none", spec.Name, spec.AttemptTimeout))
 	}
-	if err := codec.CheckType(reflect.TypeFor[Out]()); err != nil && !spec.NoStore && spec.Kind != KindGroup && spec.Kind != KindBranch {
+	if err := codec.CheckType(reflect.TypeFor[Out]()); err != nil && !spec.NoStore && spec.Kind != record.KindGroup && spec.Kind != record.KindBranch {
 		problems = append(problems, fmt.Errorf("core: the output of %q could never be stored: %w; return something else, or mark the actor NoStore", spec.Name, err))
 	}
 	if spec.InDoubt > InDoubtAsk {
@@ -85,9 +86,9 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.NoStore && spec.InDoubt != InDoubtRetry {
 		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; allowed is one of them", spec.Name))
 	}
-	segment := Segment(spec.Name)
-	if spec.Kind == KindGroup {
-		segment = GroupSegment(spec.Name)
+	segment := record.Segment(spec.Name)
+	if spec.Kind == record.KindGroup {
+		segment = record.GroupSegment(spec.Name)
 	}
 	d := &Definition[In, Out]{spec: spec, segment: segment, handler: handler}
 	if spec.Retry != nil {
@@ -107,11 +108,13 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 
 // isActor reports whether calls of the kind are those of a user's actor, and
 // retried as the levels of configuration say.
-func isActor(k Kind) bool { return k >= KindTool && k <= KindAgent }
+func isActor(k record.Kind) bool { return k >= record.KindTool && k <= record.KindAgent }
 
 // isEntered reports whether the handler of such a call only makes other calls,
 // so that it is run again on resume to get to where it stopped.
-func isEntered(k Kind) bool { return k == KindAgent || k == KindGroup || k == KindBranch }
+func isEntered(k record.Kind) bool {
+	return k == record.KindAgent || k == record.KindGroup || k == record.KindBranch
+}
 
 // maxName is the length of the longest name in bytes.
 const maxName = 128
@@ -123,7 +126,7 @@ func CheckName(name string) error {
 	case name == "":
 		return errors.New("core: the name is empty; allowed are 1 to 128 bytes of printable text")
 	case len(name) > maxName:
-		return fmt.Errorf("core: the name %q… has %d bytes; allowed are %d", Truncate(name, 20), len(name), maxName)
+		return fmt.Errorf("core: the name %q… has %d bytes; allowed are %d", record.Truncate(name, 20), len(name), maxName)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("core: the name %q is not UTF-8", name)
 	case strings.TrimSpace(name) != name:

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 )
 
 // An Identifier is an input that says itself what makes it another input. By
@@ -12,7 +13,7 @@ import (
 //
 // The result is compared with what was recorded when a run is resumed, so it
 // has what the answer to a call depends on, and leaves out what may change from
-// one deploy to the next. It must be a value that [Encode] takes.
+// one deploy to the next. It must be a value that [record.Encode] takes.
 type Identifier interface{ Identity() any }
 
 // A DivergenceError says that a program which resumes a run makes other calls
@@ -21,13 +22,13 @@ type Identifier interface{ Identity() any }
 // program of before, or a mended one, it goes on. It is [ErrDivergence].
 type DivergenceError struct {
 	RunID    string
-	How      string  // "order", "input", "kind", "end", "output", "question" or "version"
-	Address  Address // of the call that was asked for; at an end, of the call that ended
-	Was      Address // of the call that was recorded in its place; zero if that is the same, or none
-	Scope    string  // the path of what makes the call
-	Ordinal  int     // its number among all that the scope makes, from 1; 0 where it does not matter
-	Recorded string  // what the records have
-	Asked    string  // what the program asks for
+	How      string         // "order", "input", "kind", "end", "output", "question" or "version"
+	Address  record.Address // of the call that was asked for; at an end, of the call that ended
+	Was      record.Address // of the call that was recorded in its place; zero if that is the same, or none
+	Scope    string         // the path of what makes the call
+	Ordinal  int            // its number among all that the scope makes, from 1; 0 where it does not matter
+	Recorded string         // what the records have
+	Asked    string         // what the program asks for
 	Fields   []string
 	Hint     string // the likely edit, or what else helps
 }
@@ -136,5 +137,5 @@ func (s *Scope) interruptionBy(err error) *InterruptedError {
 	if e := s.ending(); e != nil { // which may be why it went wrong
 		return e
 	}
-	return &InterruptedError{Reason: InterruptReplay, Cause: err}
+	return &InterruptedError{Reason: record.InterruptReplay, Cause: err}
 }

@@ -1,16 +1,24 @@
-// Package core holds what a call is and how it runs: typed definitions and
-// [ExecutionEvent.Execute], retry configuration and backoff, error classes,
-// interrupts, addresses and records.
+// Package core holds what a call is and how it runs.
 //
-// Users of actors mostly need [RetryConfig], [Permanent], [Retryable] and
-// [WithRetryAfter] to say what is tried again; [CallError] and
-// [InterruptedError] to see what became of a call; [IdempotencyKey] and
-// [AddUsage] inside a handler; [Record] to watch. [Definition], [Scope],
-// [Root], [Group] and [Run] are what the packages above are made of.
+// Users of actors need a dozen of its names:
+//
+//   - [RetryConfig] says what is tried again, how often and when; in a handler,
+//     [Permanent], [Retryable] and [WithRetryAfter] say it for one error.
+//   - [CallError] and [InterruptedError] say what became of a call. errors.Is
+//     and errors.As find the handler's own error in the first.
+//   - In a handler, [IdempotencyKey] makes an effect happen once, [Step] records
+//     what may come out differently the next time, [Await] asks somebody
+//     outside, [AddUsage] counts what the call consumed.
+//   - [Watch] shows what calls produce while they go on.
+//
+// What is on record about a call is in package record. [NewDefinition],
+// [Definition] and [ExecutionEvent] are what actors are made of; [Run], [Root]
+// and [Scope] are how calls and their run, which package state implements,
+// meet.
 //
 // The way of one call is one function that reads downward, in call.go:
 //
-//  1. The call claims its [Address] from the scope in its context.
+//  1. The call claims its [record.Address] from the scope in its context.
 //  2. Preconditions, once.
 //  3. Each attempt: a started record, the handler, postconditions, artifact
 //     storage.
@@ -20,6 +28,5 @@
 // Every call ends in an outcome (completed, failed) or in a suspension
 // (interrupted), which has no outcome and goes on when its run is resumed.
 //
-// Calls reach their run through the small interface [Run], which package state
-// implements; actors of the usual kinds are in package actors.
+// Actors of the usual kinds are in package actors.
 package core

@@ -4,26 +4,28 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // The records of a call. Each function appends one fact; those that end the
 // call also return what the caller gets.
 
 // record is what every record of the call has.
-func (c *call) record(status Status, attempt int32, at time.Time) Record {
-	return Record{
+func (c *call) record(status record.Status, attempt int32, at time.Time) record.Record {
+	return record.Record{
 		Time: at.Round(0).UTC(), Address: c.address, Name: c.spec.Name, Ordinal: c.ordinal,
 		Kind: c.spec.Kind, Status: status, Attempt: int(attempt), MaxAttempts: c.rules().maxAttempts,
 	}
 }
 
 // endRecord is a record of how the attempt of s ended, with what it used.
-func (c *call) endRecord(status Status, p *Progress, s *Scope, took time.Duration) Record {
+func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, took time.Duration) record.Record {
 	rec := c.record(status, s.attempt, time.Now())
 	rec.Duration, rec.Elapsed = took, p.Spent+took
 	if s.used.Load() != nil { // mostly it is nil, and swapping takes longer
 		used := *s.used.Swap(nil) // recorded once
-		rec.Detail = &Detail{Usage: used}
+		rec.Detail = &record.Detail{Usage: used}
 		addUsage(&c.parent.spent, used)
 	}
 	c.passOn(s)
@@ -32,9 +34,9 @@ func (c *call) endRecord(status Status, p *Progress, s *Scope, took time.Duratio
 
 // append hands records of the call to its run, and adds them to p. A call
 // whose records cannot be kept has failed, whatever became of its handler.
-func (c *call) append(p *Progress, s *Scope, rec *Record, more ...Record) error {
+func (c *call) append(p *record.Progress, s *Scope, rec *record.Record, more ...record.Record) error {
 	first := c.claimed != nil
-	var listed []*Claim
+	var listed []*record.Claim
 	if first {
 		listed = c.describe(rec)
 	}
@@ -56,7 +58,7 @@ func (c *call) append(p *Progress, s *Scope, rec *Record, more ...Record) error 
 
 // describe adds to the first record of the call what it was claimed as, and the
 // claims that no record tells of yet, which it returns.
-func (c *call) describe(rec *Record) []*Claim {
+func (c *call) describe(rec *record.Record) []*record.Claim {
 	d := detailOf(rec)
 	d.InputHash = c.input
 	listed := c.unrecordedBelow()
@@ -65,22 +67,22 @@ func (c *call) describe(rec *Record) []*Claim {
 }
 
 // detailOf is the record's detail, made if there is none.
-func detailOf(r *Record) *Detail {
+func detailOf(r *record.Record) *record.Detail {
 	if r.Detail == nil {
-		r.Detail = new(Detail)
+		r.Detail = new(record.Detail)
 	}
 	return r.Detail
 }
 
-func (c *call) notRecorded(s *Scope, status Status, err error) error {
+func (c *call) notRecorded(s *Scope, status record.Status, err error) error {
 	return &CallError{
-		Address: c.address, Name: c.spec.Name, Stage: StageRecord, Attempts: int(s.attempt) + 1,
-		Reason: ReasonStorage, Err: fmt.Errorf("%v record: %w", status, err),
+		Address: c.address, Name: c.spec.Name, Stage: record.StageRecord, Attempts: int(s.attempt) + 1,
+		Reason: record.ReasonStorage, Err: fmt.Errorf("%v record: %w", status, err),
 	}
 }
 
-func (c *call) appendStarted(p *Progress, s *Scope, began time.Time) error {
-	rec := c.record(StatusStarted, s.attempt, began)
+func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) error {
+	rec := c.record(record.StatusStarted, s.attempt, began)
 	rec.Elapsed = p.Spent
 	if c.spec.Branches > 0 {
 		detailOf(&rec).Branches = c.spec.Branches
@@ -88,7 +90,7 @@ func (c *call) appendStarted(p *Progress, s *Scope, began time.Time) error {
 	if settings := c.root.settings; s.attempt == 0 && (settings.Payloads || settings.Outputs) {
 		input, err := c.typed.encodeInput()
 		if err != nil {
-			return c.refuse(p, s, result{err: err, stage: StageEntry}, ReasonPermanent)
+			return c.refuse(p, s, result{err: err, stage: record.StageEntry}, record.ReasonPermanent)
 		}
 		if settings.Payloads || c.parent.call == nil || len(input) <= smallInput {
 			detailOf(&rec).Input = input
@@ -102,17 +104,17 @@ func (c *call) appendStarted(p *Progress, s *Scope, began time.Time) error {
 const smallInput = 256
 
 // hashInput is the hash of the whole input.
-func (c *call) hashInput() (Hash, error) {
+func (c *call) hashInput() (record.Hash, error) {
 	input, err := c.typed.encodeInput()
 	if err != nil {
-		return Hash{}, err
+		return record.Hash{}, err
 	}
-	return HashOfEncoded(input)
+	return record.HashOfEncoded(input)
 }
 
 // complete ends the call with its output.
-func (c *call) complete(p *Progress, s *Scope, r result, message string) error {
-	rec := c.endRecord(StatusCompleted, p, s, r.took)
+func (c *call) complete(p *record.Progress, s *Scope, r result, message string) error {
+	rec := c.endRecord(record.StatusCompleted, p, s, r.took)
 	if r.kept != nil || message != "" || c.spec.NoStore {
 		d := detailOf(&rec)
 		d.Message, d.NoStore = message, c.spec.NoStore
@@ -124,9 +126,9 @@ func (c *call) complete(p *Progress, s *Scope, r result, message string) error {
 }
 
 // retry appends that the attempt failed, and when the next one may begin.
-func (c *call) retry(p *Progress, s *Scope, f failure, v verdict) error {
+func (c *call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
 	promised := time.Now()
-	rec := c.endRecord(StatusFailed, p, s, f.took)
+	rec := c.endRecord(record.StatusFailed, p, s, f.took)
 	rec.Stage, rec.Class, rec.Err = f.stage, f.class, f.err
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec, rec.Retrying())
@@ -135,18 +137,18 @@ func (c *call) retry(p *Progress, s *Scope, f failure, v verdict) error {
 }
 
 // fail ends the call for good.
-func (c *call) fail(p *Progress, s *Scope, f failure, reason Reason) error {
-	if f.class == ClassUnknown {
+func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reason) error {
+	if f.class == record.ClassUnknown {
 		f = classify(f.result)
 	}
-	rec := c.endRecord(StatusFailed, p, s, f.took)
+	rec := c.endRecord(record.StatusFailed, p, s, f.took)
 	rec.Stage, rec.Class, rec.Reason, rec.Err = f.stage, f.class, reason, f.err
 	if limit := c.explain(p, s, f, reason); limit != "" {
 		detailOf(&rec).Message = limit
 	}
 	e := recordedFailure(&rec)
 	if c.root.settings.RoundTrip {
-		e.Err = Recorded(e.Err)
+		e.Err = record.ErrorOf(e.Err)
 	}
 	if err := c.append(p, s, &rec); err != nil {
 		return errors.Join(e, err)
@@ -155,25 +157,25 @@ func (c *call) fail(p *Progress, s *Scope, f failure, reason Reason) error {
 }
 
 // refuse ends a call for good that made no attempt.
-func (c *call) refuse(p *Progress, s *Scope, r result, reason Reason) error {
+func (c *call) refuse(p *record.Progress, s *Scope, r result, reason record.Reason) error {
 	r.took = 0
 	return c.fail(p, s, classify(r), reason)
 }
 
 // explain says which limit a call ran into, where the reason is a limit.
-func (c *call) explain(p *Progress, s *Scope, f failure, reason Reason) string {
+func (c *call) explain(p *record.Progress, s *Scope, f failure, reason record.Reason) string {
 	config := &c.policy.config
 	elapsed := p.Spent + f.took
 	switch {
-	case reason == ReasonRetryAfterTooLong && f.after > config.MaxRetryAfter:
+	case reason == record.ReasonRetryAfterTooLong && f.after > config.MaxRetryAfter:
 		return fmt.Sprintf("the service asked for %v, MaxRetryAfter is %v", f.after, config.MaxRetryAfter)
-	case reason == ReasonRetryAfterTooLong:
+	case reason == record.ReasonRetryAfterTooLong:
 		return fmt.Sprintf("the service asked for %v, %v of RetryTimeout are left", f.after, config.RetryTimeout-elapsed)
-	case reason == ReasonRetryTimeout && s.expired():
+	case reason == record.ReasonRetryTimeout && s.expired():
 		return fmt.Sprintf("RetryTimeout of %v is over", config.RetryTimeout)
-	case reason == ReasonRetryTimeout:
+	case reason == record.ReasonRetryTimeout:
 		return fmt.Sprintf("the next delay of %v does not fit into RetryTimeout of %v, %v of it used", f.delay, config.RetryTimeout, elapsed)
-	case reason == ReasonDeadline:
+	case reason == record.ReasonDeadline:
 		return c.explainDeadline(s, f.delay)
 	}
 	return ""
@@ -189,14 +191,14 @@ func (c *call) explainDeadline(s *Scope, delay time.Duration) string {
 }
 
 // suspend stops the call without an outcome.
-func (c *call) suspend(p *Progress, s *Scope, r result, e *InterruptedError, stage Stage) error {
+func (c *call) suspend(p *record.Progress, s *Scope, r result, e *InterruptedError, stage record.Stage) error {
 	c.stopParent(e)
-	status := StatusInterrupted
-	if e.Reason == InterruptAwait {
-		status = StatusAwaiting
+	status := record.StatusInterrupted
+	if e.Reason == record.InterruptAwait {
+		status = record.StatusAwaiting
 	}
 	rec := c.endRecord(status, p, s, r.took)
-	rec.Stage, rec.Class, rec.Err = stage, ClassCanceled, e
+	rec.Stage, rec.Class, rec.Err = stage, record.ClassCanceled, e
 	// Without its record the call has no outcome either, which is what a
 	// suspension is.
 	_ = c.append(p, s, &rec)

@@ -8,17 +8,18 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/internal/mark"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A CallError is the failure of a call. errors.Is finds the sentinel of its
 // Reason (such as [ErrExhausted]) and everything that the handler's own last
 // error is; errors.As finds both.
 type CallError struct {
-	Address  Address // zero outside a run
-	Name     string  // of the actor
-	Stage    Stage   // where the last attempt failed
-	Attempts int     // how many were made, 0 if none
-	Reason   Reason
+	Address  record.Address // zero outside a run
+	Name     string         // of the actor
+	Stage    record.Stage   // where the last attempt failed
+	Attempts int            // how many were made, 0 if none
+	Reason   record.Reason
 	Detail   string // the limit that the call ran into; mostly empty
 	Err      error  // the last error of the handler, a condition or the storage; never nil
 }
@@ -32,7 +33,7 @@ func (e *CallError) Error() string {
 	} else {
 		b.Write(e.Address.AppendTo(nil))
 	}
-	if e.Reason != ReasonPanic { // its error says so
+	if e.Reason != record.ReasonPanic { // its error says so
 		fmt.Fprintf(&b, ": %s", strings.ReplaceAll(e.Reason.String(), "_", " "))
 	}
 	if e.Attempts > 1 {
@@ -51,10 +52,10 @@ func (e *CallError) Error() string {
 // tellsStage reports whether the stage says more than the reason does.
 func (e *CallError) tellsStage() bool {
 	switch e.Stage {
-	case StageNone, StageEntry, StageHandler:
+	case record.StageNone, record.StageEntry, record.StageHandler:
 		return false
 	}
-	return e.Reason != ReasonPrecondition && e.Reason != ReasonCondition
+	return e.Reason != record.ReasonPrecondition && e.Reason != record.ReasonCondition
 }
 
 // Unwrap returns the last error of the attempt.
@@ -69,20 +70,20 @@ func (e *CallError) Is(target error) bool {
 	case sentinelOf(e.Reason):
 		return true
 	case context.DeadlineExceeded:
-		return e.Reason == ReasonDeadline || e.Reason == ReasonRetryTimeout
+		return e.Reason == record.ReasonDeadline || e.Reason == record.ReasonRetryTimeout
 	case context.Canceled:
-		return e.Reason == ReasonCanceled
+		return e.Reason == record.ReasonCanceled
 	case ErrCondition:
-		return e.Stage == StagePostcondition
+		return e.Stage == record.StagePostcondition
 	case ErrStorage:
-		return e.Stage == StageArtifact
+		return e.Stage == record.StageArtifact
 	}
 	return false
 }
 
 // A DecodeError is a recorded output that does not fit the type of today.
 type DecodeError struct {
-	Address Address
+	Address record.Address
 	Err     error // names the field where it is known
 }
 
@@ -145,8 +146,8 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Class is [ClassPanic].
-func (e *PanicError) Class() Class { return ClassPanic }
+// Class is [record.ClassPanic].
+func (e *PanicError) Class() record.Class { return record.ClassPanic }
 
 // Is matches [ErrPanic].
 func (e *PanicError) Is(target error) bool { return target == ErrPanic }
@@ -172,8 +173,8 @@ func (e *TimeoutError) Unwrap() error { return e.Err }
 // Is matches context.DeadlineExceeded.
 func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Class is [ClassTimeout].
-func (e *TimeoutError) Class() Class { return ClassTimeout }
+// Class is [record.ClassTimeout].
+func (e *TimeoutError) Class() record.Class { return record.ClassTimeout }
 
 // Timeout is true, as net.Error has it.
 func (e *TimeoutError) Timeout() bool { return true }
@@ -198,11 +199,11 @@ func (e *settledError) As(target any) bool {
 // classedError is an error whose class is known from more than the error.
 type classedError struct {
 	error
-	class Class
+	class record.Class
 }
 
-func (e *classedError) Unwrap() error { return e.error }
-func (e *classedError) Class() Class  { return e.class }
+func (e *classedError) Unwrap() error       { return e.error }
+func (e *classedError) Class() record.Class { return e.class }
 
 // encodeError is an input or an output that has no encoding. Trying again
 // would not change that.
@@ -211,9 +212,9 @@ type encodeError struct {
 	err        error
 }
 
-func (e *encodeError) Error() string { return fmt.Sprintf("%s of %q: %v", e.what, e.name, e.err) }
-func (e *encodeError) Unwrap() error { return e.err }
-func (e *encodeError) Class() Class  { return ClassInvalid }
+func (e *encodeError) Error() string       { return fmt.Sprintf("%s of %q: %v", e.what, e.name, e.err) }
+func (e *encodeError) Unwrap() error       { return e.err }
+func (e *encodeError) Class() record.Class { return record.ClassInvalid }
 
 // ErrAttemptOver is returned to what still runs inside an attempt whose
 // handler returned or was abandoned: it can no longer call, record or store

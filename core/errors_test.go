@@ -11,14 +11,15 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
-var sentinels = map[core.Reason]error{
-	core.ReasonPermanent: core.ErrPermanent, core.ReasonExhausted: core.ErrExhausted, core.ReasonRetryTimeout: core.ErrRetryTimeout,
-	core.ReasonDeadline: core.ErrDeadline, core.ReasonCanceled: core.ErrCanceled, core.ReasonRetryAfterTooLong: core.ErrRetryAfterTooLong,
-	core.ReasonCondition: core.ErrCondition, core.ReasonPrecondition: core.ErrPrecondition, core.ReasonPanic: core.ErrPanic,
-	core.ReasonBudget: core.ErrBudget, core.ReasonInDoubt: core.ErrInDoubt, core.ReasonDivergence: core.ErrDivergence, core.ReasonStorage: core.ErrStorage,
+var sentinels = map[record.Reason]error{
+	record.ReasonPermanent: core.ErrPermanent, record.ReasonExhausted: core.ErrExhausted, record.ReasonRetryTimeout: core.ErrRetryTimeout,
+	record.ReasonDeadline: core.ErrDeadline, record.ReasonCanceled: core.ErrCanceled, record.ReasonRetryAfterTooLong: core.ErrRetryAfterTooLong,
+	record.ReasonCondition: core.ErrCondition, record.ReasonPrecondition: core.ErrPrecondition, record.ReasonPanic: core.ErrPanic,
+	record.ReasonBudget: core.ErrBudget, record.ReasonInDoubt: core.ErrInDoubt, record.ReasonDivergence: core.ErrDivergence, record.ReasonStorage: core.ErrStorage,
 }
 
 func TestEveryReasonIsItsOwnSentinelAndNoOther(t *testing.T) {
@@ -38,14 +39,14 @@ func TestEveryReasonIsItsOwnSentinelAndNoOther(t *testing.T) {
 			names[name] = true
 		}
 	}
-	assert.Len(t, sentinels, int(core.ReasonStorage), "reasons")
+	assert.Len(t, sentinels, int(record.ReasonStorage), "reasons")
 }
 
 func TestReasonsOnTheWire(t *testing.T) {
 	want := "permanent exhausted retry_timeout deadline canceled retry_after_too_long condition precondition panic budget in_doubt divergence storage"
 	got := ""
-	for r := core.ReasonPermanent; r <= core.ReasonStorage; r++ {
-		if r > core.ReasonPermanent {
+	for r := record.ReasonPermanent; r <= record.ReasonStorage; r++ {
+		if r > record.ReasonPermanent {
 			got += " "
 		}
 		got += r.String()
@@ -141,14 +142,14 @@ func TestCallersFindTheirOwnErrorOnEveryPath(t *testing.T) {
 func TestCallErrorTellsStageAndAttempts(t *testing.T) {
 	for _, tt := range []struct {
 		d        *testkit.Definition
-		stage    core.Stage
+		stage    record.Stage
 		attempts int
 		text     string
 	}{
-		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errBoom)), core.StageHandler, 1, "tool: permanent: boom"},
-		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errFlaky)), core.StageHandler, 3, "tool#2: exhausted after 3 attempts: dial tcp: connection refused"},
-		{testkit.Tool(t, "tool", atOnce, testkit.Succeed).Require(func(context.Context, string) error { return errBoom }), core.StagePrecondition, 0, "tool#3: precondition: boom"},
-		{testkit.Tool(t, "tool", atOnce, testkit.Succeed).Ensure(func(context.Context, string, string) error { return errBoom }), core.StagePostcondition, 3, "tool#4: exhausted after 3 attempts (postcondition): boom"},
+		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errBoom)), record.StageHandler, 1, "tool: permanent: boom"},
+		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errFlaky)), record.StageHandler, 3, "tool#2: exhausted after 3 attempts: dial tcp: connection refused"},
+		{testkit.Tool(t, "tool", atOnce, testkit.Succeed).Require(func(context.Context, string) error { return errBoom }), record.StagePrecondition, 0, "tool#3: precondition: boom"},
+		{testkit.Tool(t, "tool", atOnce, testkit.Succeed).Ensure(func(context.Context, string, string) error { return errBoom }), record.StagePostcondition, 3, "tool#4: exhausted after 3 attempts (postcondition): boom"},
 	} {
 		t.Run(tt.text, func(t *testing.T) {
 			_, ctx := testkit.Run(t)
@@ -183,7 +184,7 @@ func TestMarksOfNilAreNil(t *testing.T) {
 }
 
 func TestInterruptedErrorHoldsItsCause(t *testing.T) {
-	err := &core.InterruptedError{Reason: core.InterruptContext, Cause: context.Canceled}
+	err := &core.InterruptedError{Reason: record.InterruptContext, Cause: context.Canceled}
 	assert.ErrorIs(t, err, core.ErrInterrupted)
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.NotErrorIs(t, err, core.ErrCanceled)

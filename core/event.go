@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // An ExecutionEvent is one call of an actor that is yet to be made. It is a
@@ -91,23 +93,23 @@ type PreparedCall[In, Out any] struct {
 }
 
 // Address is that of the call; zero outside a run.
-func (p *PreparedCall[In, Out]) Address() Address {
+func (p *PreparedCall[In, Out]) Address() record.Address {
 	if p.call == nil {
-		return Address{}
+		return record.Address{}
 	}
 	return p.call.address
 }
 
 // Recorded is how the call ended according to what was restored:
 // StatusCompleted, StatusFailed, or 0 if it has no outcome on record.
-func (p *PreparedCall[In, Out]) Recorded() Status {
+func (p *PreparedCall[In, Out]) Recorded() record.Status {
 	switch {
 	case p.call == nil || p.call.found == nil:
 		return 0
-	case p.call.found.Phase == PhaseSucceeded:
-		return StatusCompleted
-	case p.call.found.Phase == PhaseFailed:
-		return StatusFailed
+	case p.call.found.Phase == record.PhaseSucceeded:
+		return record.StatusCompleted
+	case p.call.found.Phase == record.PhaseFailed:
+		return record.StatusFailed
 	}
 	return 0
 }
@@ -159,7 +161,7 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct boo
 	t.first.outer, t.first.root, t.first.call = ctx, t.root, &t.call
 	segment := d.segment
 	if e.tag != "" {
-		segment = TagSegment(e.tag)
+		segment = record.TagSegment(e.tag)
 	}
 	t.claim(segment, e.branch)
 	return t

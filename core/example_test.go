@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -14,7 +15,7 @@ import (
 // and not recorded.
 func Example() {
 	attempts := 0
-	double, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "double"},
+	double, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "double"},
 		func(_ context.Context, n int) (int, error) {
 			if attempts++; attempts < 3 {
 				return 0, core.Retryable(errors.New("not yet"))
@@ -32,7 +33,7 @@ func Example() {
 
 // In a run, everything that happens to a call is a record.
 func ExampleExecutionEvent_Execute() {
-	fetch, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "fetch"},
+	fetch, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "fetch"},
 		func(context.Context, string) (string, error) {
 			return "", core.Retryable(errors.New("connection lost"))
 		})

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"sync/atomic"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // group is the end that an attempt of a group has of its own.
@@ -29,5 +31,5 @@ func FailGroup(ctx context.Context, cause error) {
 	if s == nil || s.group == nil || !s.group.failed.CompareAndSwap(false, true) {
 		return
 	}
-	s.group.cancel(&InterruptedError{Reason: InterruptGroup, Cause: cause, Origin: s})
+	s.group.cancel(&InterruptedError{Reason: record.InterruptGroup, Cause: cause, Origin: s})
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // IdempotencyKey returns a key for the effects of the call that ctx belongs
@@ -25,12 +27,12 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("core: an idempotency key belongs to a call; this context is that of the run itself")
 	}
 	place := s.call.address
-	for kind := s.call.spec.Kind; kind == KindBranch || kind == KindGroup; kind = s.call.spec.Kind {
+	for kind := s.call.spec.Kind; kind == record.KindBranch || kind == record.KindGroup; kind = s.call.spec.Kind {
 		if s = s.call.parent; s.call == nil {
 			break // branches of a group at the root have no input: their addresses differ
 		}
 	}
-	var hash Hash
+	var hash record.Hash
 	if s.call != nil {
 		var err error
 		if hash, err = s.call.hashInput(); err != nil {

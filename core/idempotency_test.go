@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -55,11 +56,11 @@ func TestIdempotencyKeyIsTheSameInEveryAttemptOfTheParents(t *testing.T) {
 	var ks []string
 	child := keys(t, &ks, 0)
 	middleFails, outerFails := testkit.Failing(1, errFlaky), testkit.Failing(1, errFlaky)
-	middle := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "middle", Retry: &atOnce}, func(ctx context.Context, in string) (string, error) {
+	middle := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "middle", Retry: &atOnce}, func(ctx context.Context, in string) (string, error) {
 		_, _ = testkit.Call(ctx, child)
 		return middleFails(ctx, in)
 	})
-	out, err := testkit.Call(ctx, testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "outer", Retry: &atOnce}, func(ctx context.Context, in string) (string, error) {
+	out, err := testkit.Call(ctx, testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "outer", Retry: &atOnce}, func(ctx context.Context, in string) (string, error) {
 		if _, err := testkit.Call(ctx, middle); err != nil {
 			return "", err
 		}
@@ -146,7 +147,7 @@ func TestIdempotencyKeyOfAMapDoesNotDependOnItsOrder(t *testing.T) {
 	var ks []string
 	for _, step := range []int{1, 3, 7, 11} {
 		_, ctx := testkit.Run(t, state.WithRunID("run-1"))
-		d := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, func(ctx context.Context, _ input) (string, error) {
+		d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool"}, func(ctx context.Context, _ input) (string, error) {
 			for range 5 {
 				ks = append(ks, key(t, ctx))
 			}
@@ -177,7 +178,7 @@ func TestIdempotencyKeyNeedsACall(t *testing.T) {
 
 func TestIdempotencyKeyOfAnInputWithoutEncodingIsAnError(t *testing.T) {
 	_, ctx := testkit.Run(t)
-	d := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, func(ctx context.Context, _ func()) (string, error) {
+	d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool"}, func(ctx context.Context, _ func()) (string, error) {
 		return core.IdempotencyKey(ctx)
 	})
 	if k, err := d.Event().Execute(ctx, func() {}); err == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 )
 
 // InDoubt says what becomes of a call of which it is not known whether its
@@ -124,18 +125,18 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 var errAnsweredFailed = errors.New("it was in doubt, and answered to have failed")
 
 // failInDoubt ends a call of which nobody knows whether it took effect.
-func (c *call) failInDoubt(p *Progress, s *Scope, err error) error {
-	stage := StageHandler
+func (c *call) failInDoubt(p *record.Progress, s *Scope, err error) error {
+	stage := record.StageHandler
 	if err == errEntries { //nolint:errorlint // of this package
-		stage = StageEntry
+		stage = record.StageEntry
 	}
-	return c.refuse(p, s, result{err: err, stage: stage}, ReasonInDoubt)
+	return c.refuse(p, s, result{err: err, stage: stage}, record.ReasonInDoubt)
 }
 
 // askInDoubt has somebody decide about the attempt of s, and goes on as they
 // say. The question has the number of the start that it is about: while it is
 // open it stays the same, and a later doubt is another question.
-func (c *call) askInDoubt(p *Progress, s *Scope) error {
+func (c *call) askInDoubt(p *record.Progress, s *Scope) error {
 	q := Question{
 		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts),
 		Text: fmt.Sprintf("%s %q had begun (attempt %d) when the run stopped: has it taken effect? "+
@@ -154,9 +155,9 @@ func (c *call) askInDoubt(p *Progress, s *Scope) error {
 	})
 	switch {
 	case err != nil:
-		return c.notRecorded(s, StatusAwaiting, err)
+		return c.notRecorded(s, record.StatusAwaiting, err)
 	case e != nil:
-		return c.suspend(p, s, result{}, e, StageEntry)
+		return c.suspend(p, s, result{}, e, record.StageEntry)
 	case answer.decision == decidedRunAgain:
 		return c.attempt(p, s)
 	case answer.decision == decidedFailed:

@@ -1,6 +1,10 @@
 package core
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/reprise-go/reprise/record"
+)
 
 // FuzzInDoubtAnswer feeds what somebody may have given as an answer.
 func FuzzInDoubtAnswer(f *testing.F) {
@@ -11,7 +15,7 @@ func FuzzInDoubtAnswer(f *testing.F) {
 		"run_again", nil,
 		[]any{1},
 	} {
-		encoded, err := Encode(v)
+		encoded, err := record.Encode(v)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -26,7 +30,7 @@ func FuzzInDoubtAnswer(f *testing.F) {
 		case decidedRunAgain, decidedFailed:
 		case decidedCompleted:
 			var v any
-			if err := Decode(answer.output, &v); answer.output == nil || err != nil && Preview(answer.output) == "(unreadable)" {
+			if err := record.Decode(answer.output, &v); answer.output == nil || err != nil && record.Preview(answer.output) == "(unreadable)" {
 				t.Errorf("the output %x is no value: %v", answer.output, err)
 			}
 		default:

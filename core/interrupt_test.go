@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -31,12 +32,12 @@ func swallow(ctx context.Context, d *testkit.Definition) (string, error) {
 
 func TestInterruptBeforeTheCall(t *testing.T) {
 	st, ctx := testkit.Run(t)
-	assert.True(t, st.Interrupt(core.InterruptUser, "ops", "deploy"), "first")
-	assert.False(t, st.Interrupt(core.InterruptUser, "dev", "other"), "second")
+	assert.True(t, st.Interrupt(record.InterruptUser, "ops", "deploy"), "first")
+	assert.False(t, st.Interrupt(record.InterruptUser, "dev", "other"), "second")
 	ran := 0
 	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).Require(func(context.Context, string) error { ran++; return nil }))
 	assert.Empty(t, st.Records()[1:], "records of calls: no resume repeats what is only called after an interrupt")
-	e := testkit.Interrupted(t, err, core.InterruptUser)
+	e := testkit.Interrupted(t, err, record.InterruptUser)
 	assert.Equal(t, "deploy", e.Message, "message")
 	assert.Equal(t, "ops", e.By, "by")
 	assert.Equal(t, "interrupted (user) by ops: deploy", e.Error(), "text")
@@ -44,7 +45,7 @@ func TestInterruptBeforeTheCall(t *testing.T) {
 	assert.Same(t, e, st.Interrupted(), "the run's")
 
 	_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed)) // a context made after it
-	testkit.Interrupted(t, err, core.InterruptUser)
+	testkit.Interrupted(t, err, record.InterruptUser)
 }
 
 func TestInterruptDuringThePreconditions(t *testing.T) {
@@ -52,11 +53,11 @@ func TestInterruptDuringThePreconditions(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		ran := 0
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).Require(func(context.Context, string) error {
-			st.Interrupt(core.InterruptUser, "", "")
+			st.Interrupt(record.InterruptUser, "", "")
 			return result
 		}))
 		told(t, st, "interrupted(0,user,@entry)")
-		testkit.Interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, record.InterruptUser)
 		assert.Equal(t, 0, ran, "handler ran")
 	}
 }
@@ -65,7 +66,7 @@ func TestInterruptEndsTheContextOfAHandlerWithItselfAsCause(t *testing.T) {
 	for _, cfg := range []core.RetryConfig{steady, timed(3), total(time.Hour)} {
 		testkit.Bubble(t, func(t *testing.T) {
 			st, ctx := testkit.Run(t)
-			time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "ops", "deploy") })
+			time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "ops", "deploy") })
 			elapsed := testkit.Stopwatch()
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, func(ctx context.Context, _ string) (string, error) {
 				derived, cancel := context.WithCancel(ctx)
@@ -77,7 +78,7 @@ func TestInterruptEndsTheContextOfAHandlerWithItselfAsCause(t *testing.T) {
 				return "", errBoom // whatever it says
 			}))
 			told(t, st, "started(0) interrupted(0,user)")
-			e := testkit.Interrupted(t, err, core.InterruptUser)
+			e := testkit.Interrupted(t, err, record.InterruptUser)
 			assert.Equal(t, "ops", e.By, "by")
 			assert.Equal(t, time.Second, elapsed(), "time")
 		})
@@ -89,14 +90,14 @@ func TestHandlerThatSucceedsInSpiteOfAnInterruptIsCompleted(t *testing.T) {
 		testkit.Bubble(t, func(t *testing.T) {
 			st, ctx := testkit.Run(t)
 			d := testkit.Tool(t, "tool", cfg, func(ctx context.Context, _ string) (string, error) {
-				st.Interrupt(core.InterruptUser, "", "")
+				st.Interrupt(record.InterruptUser, "", "")
 				<-ctx.Done()
 				return "out", nil
 			})
 			out, err := testkit.Call(ctx, d)
 			testkit.Completed(t, out, err)
 			_, err = testkit.Call(ctx, d)
-			testkit.Interrupted(t, err, core.InterruptUser)
+			testkit.Interrupted(t, err, record.InterruptUser)
 			told(t, st, "started(0) completed(0)")
 		})
 	}
@@ -105,7 +106,7 @@ func TestHandlerThatSucceedsInSpiteOfAnInterruptIsCompleted(t *testing.T) {
 func TestInterruptWaitsForAHandlerWithoutATimeout(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 		elapsed := testkit.Stopwatch()
 		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Deaf(time.Minute)))
 		testkit.Completed(t, out, err)
@@ -116,10 +117,10 @@ func TestInterruptWaitsForAHandlerWithoutATimeout(t *testing.T) {
 func TestInterruptAbandonsAHandlerWithATimeout(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 		elapsed := testkit.Stopwatch()
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(3), testkit.Deaf(9*time.Second)))
-		testkit.Interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, record.InterruptUser)
 		assert.Equal(t, time.Second+grace, elapsed(), "time")
 		told(t, st, "started(0) interrupted(0,user)")
 		assert.Equal(t, int64(1), st.Stats().Abandoned, "abandoned")
@@ -139,9 +140,9 @@ func TestInterruptedChildSuspendsItsParentWhateverThatMakesOfIt(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				testkit.Bubble(t, func(t *testing.T) {
 					st, ctx := testkit.Run(t)
-					time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
+					time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 					_, err := testkit.Call(ctx, nested(t, cfg, steady, testkit.Listening(time.Minute), around))
-					testkit.Interrupted(t, err, core.InterruptUser)
+					testkit.Interrupted(t, err, record.InterruptUser)
 					told(t, st,
 						"agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,user) agent:interrupted(0,user)")
 				})
@@ -155,10 +156,10 @@ func TestInterruptWakesAWaitAtOnce(t *testing.T) {
 	t.Run("at its start", func(t *testing.T) {
 		testkit.Bubble(t, func(t *testing.T) {
 			var st *state.ExecutionState
-			st, ctx := testkit.Run(t, state.WithPublisher(on(core.StatusRetrying, func(core.Record) { st.Interrupt(core.InterruptUser, "", "") })))
+			st, ctx := testkit.Run(t, state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(record.InterruptUser, "", "") })))
 			elapsed := testkit.Stopwatch()
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
-			testkit.Interrupted(t, err, core.InterruptUser)
+			testkit.Interrupted(t, err, record.InterruptUser)
 			assert.Equal(t, time.Duration(0), elapsed(), "time")
 			told(t, st, first+"interrupted(1,user,@wait)")
 		})
@@ -167,11 +168,11 @@ func TestInterruptWakesAWaitAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				st, ctx := testkit.Run(t)
-				time.AfterFunc(after, func() { st.Interrupt(core.InterruptUser, "", "") })
+				time.AfterFunc(after, func() { st.Interrupt(record.InterruptUser, "", "") })
 				elapsed := testkit.Stopwatch()
 				ran := 0
 				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Fail(errFlaky))))
-				testkit.Interrupted(t, err, core.InterruptUser)
+				testkit.Interrupted(t, err, record.InterruptUser)
 				assert.Equal(t, after, elapsed(), "time")
 				assert.Equal(t, 1, ran, "handler ran")
 				told(t, st, first+"interrupted(1,user,@wait)")
@@ -185,19 +186,19 @@ func TestInterruptWakesAWaitAtOnce(t *testing.T) {
 				if time.Since(start) < time.Second {
 					return nil, nil
 				}
-				return &core.InterruptedError{Reason: core.InterruptUser}, nil
+				return &core.InterruptedError{Reason: record.InterruptUser}, nil
 			}))
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
-			testkit.Interrupted(t, err, core.InterruptUser)
+			testkit.Interrupted(t, err, record.InterruptUser)
 			assert.Equal(t, time.Second, time.Since(start), "time")
 			told(t, st, first+"interrupted(1,user,@wait)")
 		})
 	})
 	t.Run("without a delay", func(t *testing.T) {
 		var st *state.ExecutionState
-		st, ctx := testkit.Run(t, state.WithPublisher(on(core.StatusRetrying, func(core.Record) { st.Interrupt(core.InterruptUser, "", "") })))
+		st, ctx := testkit.Run(t, state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(record.InterruptUser, "", "") })))
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", atOnce, testkit.Fail(errFlaky)))
-		testkit.Interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, record.InterruptUser)
 		told(t, st, "started(0) failed(0,retry,connection) retrying(1,0s) interrupted(1,user,@wait)")
 	})
 }
@@ -211,11 +212,11 @@ func TestInterruptWakesEverySleepingRetryAtOnce(t *testing.T) {
 		for range 1000 {
 			wg.Go(func() {
 				_, err := testkit.Call(ctx, d)
-				testkit.Interrupted(t, err, core.InterruptUser)
+				testkit.Interrupted(t, err, record.InterruptUser)
 			})
 		}
 		synctest.Wait()
-		st.Interrupt(core.InterruptUser, "", "")
+		st.Interrupt(record.InterruptUser, "", "")
 		wg.Wait()
 		assert.Equal(t, time.Duration(0), elapsed(), "time")
 	})
@@ -225,18 +226,18 @@ func TestInterruptIsNeverRetried(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		every := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}, MaxAttempts: core.Unlimited, RetryWhen: func(core.Attempt) bool { return true }}
-		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 		_, err := testkit.Call(ctx, nested(t, every, every, testkit.Listening(time.Minute), testkit.Call))
-		testkit.Interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, record.InterruptUser)
 		told(t, st, "agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,user) agent:interrupted(0,user)")
 	})
 }
 
 func TestInterruptIsDecidedByTheContextAndNotByTheError(t *testing.T) {
 	_, ctx := testkit.Run(t)
-	for _, err := range []error{context.Canceled, &core.InterruptedError{Reason: core.InterruptUser}, &core.InterruptedError{Cause: context.Canceled}} {
+	for _, err := range []error{context.Canceled, &core.InterruptedError{Reason: record.InterruptUser}, &core.InterruptedError{Cause: context.Canceled}} {
 		_, got := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(err)))
-		testkit.Failed(t, got, core.ReasonPermanent)
+		testkit.Failed(t, got, record.ReasonPermanent)
 		assert.ErrorIs(t, got, err)
 	}
 }
@@ -247,7 +248,7 @@ func TestCancelledRootContextInterrupts(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { cancel(errBoom) })
 		_, err := testkit.Call(st.Context(ctx), nested(t, steady, steady, testkit.Listening(time.Minute), swallow))
-		testkit.Interrupted(t, err, core.InterruptContext)
+		testkit.Interrupted(t, err, record.InterruptContext)
 		assert.ErrorIs(t, err, errBoom)
 		told(t, st, "agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,context) agent:interrupted(0,context)")
 
@@ -263,7 +264,7 @@ func TestCancelledRootContextWakesAWait(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second/2, cancel)
 		_, err := testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
-		testkit.Interrupted(t, err, core.InterruptContext)
+		testkit.Interrupted(t, err, record.InterruptContext)
 		assert.ErrorIs(t, err, context.Canceled)
 		told(t, st, "started(0) failed(0,retry,connection) retrying(1,1s) interrupted(1,context,@wait)")
 	})
@@ -288,11 +289,11 @@ func TestTimeoutOfTheParentInterruptsTheChild(t *testing.T) {
 func TestTimeoutOfTheParentInterruptsAllDescendants(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		middle := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "middle"}, func(ctx context.Context, _ string) (string, error) {
+		middle := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "middle"}, func(ctx context.Context, _ string) (string, error) {
 			return swallow(ctx, testkit.Tool(t, "tool", steady, testkit.Listening(time.Minute)))
 		})
 		_, err := testkit.Call(ctx, testkit.Agent(t, "agent", timed(1), func(ctx context.Context, _ string) (string, error) { return swallow(ctx, middle) }))
-		testkit.Failed(t, err, core.ReasonExhausted)
+		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		told(t, st,
 			"agent:started(0) agent/middle:started(0) agent/middle/tool:started(0)",
@@ -304,23 +305,23 @@ func TestTimeoutOfTheParentInterruptsAllDescendants(t *testing.T) {
 func TestGroupThatFailsFastInterruptsItsOtherBranches(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		slow := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "slow"}, testkit.Listening(time.Minute))
-		quick := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "quick"}, testkit.Attempts(func(ctx context.Context, _ string) (string, error) {
+		slow := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "slow"}, testkit.Listening(time.Minute))
+		quick := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "quick"}, testkit.Attempts(func(ctx context.Context, _ string) (string, error) {
 			return "", errors.Join(errBoom, testkit.Pause(ctx, time.Second))
 		}))
 		out, err := testkit.Call(ctx, testkit.Agent(t, "agent", steady, func(ctx context.Context, _ string) (string, error) {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "all"}, func(ctx context.Context) (string, error) {
 				_, err := testkit.Call(ctx, slow)
-				testkit.Interrupted(t, err, core.InterruptGroup)
+				testkit.Interrupted(t, err, record.InterruptGroup)
 				assert.ErrorIs(t, err, errBoom)
 				return "", err
 			}, func(ctx context.Context) (string, error) {
 				<-time.After(time.Millisecond) // the other has begun
 				_, err := testkit.Call(ctx, quick)
-				testkit.Failed(t, err, core.ReasonPermanent)
+				testkit.Failed(t, err, record.ReasonPermanent)
 				return "", err
 			})
-			testkit.Failed(t, err, core.ReasonPermanent)
+			testkit.Failed(t, err, record.ReasonPermanent)
 			return "out", nil // the agent copes with it
 		}))
 		testkit.Completed(t, out, err)
@@ -339,7 +340,7 @@ func TestGroupThatFailsFastSuspendsWhatIsInsideItsBranches(t *testing.T) {
 		d := nested(t, steady, steady, testkit.Listening(time.Minute), swallow)
 		_, err := actors.Parallel(ctx, actors.Group{Name: "all"}, func(ctx context.Context) (string, error) {
 			_, err := testkit.Call(ctx, d)
-			testkit.Interrupted(t, err, core.InterruptGroup)
+			testkit.Interrupted(t, err, record.InterruptGroup)
 			return "", err
 		}, func(ctx context.Context) (string, error) {
 			return "", errors.Join(testkit.Pause(ctx, time.Second), errBoom)
@@ -356,13 +357,13 @@ func TestGroupThatFailsFastSuspendsWhatIsInsideItsBranches(t *testing.T) {
 func TestInterruptOfTheRunInAGroupSuspendsTheParent(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 		_, err := testkit.Call(ctx, nested(t, steady, steady, testkit.Listening(time.Minute), func(ctx context.Context, d *testkit.Definition) (string, error) {
 			_, err := actors.Map(ctx, actors.Group{Name: "all"}, d, []string{"in"})
-			testkit.Interrupted(t, err, core.InterruptUser)
+			testkit.Interrupted(t, err, record.InterruptUser)
 			return "out", nil
 		}))
-		testkit.Interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, record.InterruptUser)
 		told(t, st, "agent:started(0) agent/group:all:started(0) agent/group:all/1:started(0) agent/group:all/1:interrupted(0,user)",
 			"agent/group:all:interrupted(0,user) agent:interrupted(0,user)")
 	})
@@ -385,7 +386,7 @@ func TestCallersOwnCancellationFailsTheChildAndNotTheParent(t *testing.T) {
 					defer cancel()
 					time.AfterFunc(time.Second, cancel)
 					if _, err := testkit.Call(ctx, d); err != nil {
-						testkit.Failed(t, err, core.ReasonCanceled)
+						testkit.Failed(t, err, record.ReasonCanceled)
 						assert.ErrorIs(t, err, core.ErrCanceled)
 						assert.ErrorIs(t, err, context.Canceled)
 					}
@@ -404,7 +405,7 @@ func TestCallersOwnCancellationBeforeTheCallFailsItWithoutAnAttempt(t *testing.T
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
 		_, err := testkit.Call(ctx, d)
-		assert.Equal(t, 0, testkit.Failed(t, err, core.ReasonCanceled).Attempts, "attempts")
+		assert.Equal(t, 0, testkit.Failed(t, err, record.ReasonCanceled).Attempts, "attempts")
 		return "out", nil
 	}))
 	testkit.Completed(t, out, err)
@@ -416,13 +417,13 @@ func TestRunsInterruptWinsOverTheCallersOwnCancellation(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		_, err := testkit.Call(ctx, nested(t, steady, steady, testkit.Listening(time.Minute), func(ctx context.Context, d *testkit.Definition) (string, error) {
 			ctx, cancel := context.WithCancel(ctx)
-			st.Interrupt(core.InterruptUser, "", "")
+			st.Interrupt(record.InterruptUser, "", "")
 			cancel()
 			_, err := testkit.Call(ctx, d)
-			testkit.Interrupted(t, err, core.InterruptUser)
+			testkit.Interrupted(t, err, record.InterruptUser)
 			return "", err
 		}))
-		testkit.Interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, record.InterruptUser)
 		told(t, st, "started(0) interrupted(0,user)")
 	})
 }

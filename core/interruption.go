@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"errors"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // IsSuspension reports whether err is that of a call that stopped without an
@@ -24,5 +26,5 @@ func interruption(ctx context.Context) *InterruptedError {
 	if e, ok := cause.(*InterruptedError); ok { //nolint:errorlint // the cause itself
 		return e
 	}
-	return &InterruptedError{Reason: InterruptContext, Cause: cause}
+	return &InterruptedError{Reason: record.InterruptContext, Cause: cause}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -44,9 +45,9 @@ func group(ctx context.Context, name string, branches ...func(context.Context) (
 const inline = 64 << 10
 
 // on publishes to f the first record of a status.
-func on(status core.Status, f func(core.Record)) testkit.Publisher {
+func on(status record.Status, f func(record.Record)) testkit.Publisher {
 	done := false
-	return func(r core.Record) {
+	return func(r record.Record) {
 		if r.Kind.IsCall() && r.Status == status && !done {
 			done = true
 			f(r)
@@ -78,7 +79,7 @@ func toldInAnyOrder(t testing.TB, st *state.ExecutionState, want ...string) {
 
 func story(st *state.ExecutionState) string {
 	records := calls(st)
-	several := slices.ContainsFunc(records, func(r core.Record) bool { return r.Address != records[0].Address })
+	several := slices.ContainsFunc(records, func(r record.Record) bool { return r.Address != records[0].Address })
 	words := make([]string, len(records))
 	for i, r := range records {
 		words[i] = brief(r)
@@ -90,29 +91,29 @@ func story(st *state.ExecutionState) string {
 }
 
 // calls are the records about calls.
-func calls(st *state.ExecutionState) []core.Record {
-	return slices.DeleteFunc(st.Records(), func(r core.Record) bool { return !r.Kind.IsCall() })
+func calls(st *state.ExecutionState) []record.Record {
+	return slices.DeleteFunc(st.Records(), func(r record.Record) bool { return !r.Kind.IsCall() })
 }
 
-func brief(r core.Record) string {
+func brief(r record.Record) string {
 	facts := []string{fmt.Sprint(r.Attempt)}
 	switch r.Status {
-	case core.StatusFailed:
+	case record.StatusFailed:
 		if r.WillRetry {
 			facts = append(facts, "retry")
 		} else {
 			facts = append(facts, r.Reason.String())
 		}
 		facts = append(facts, r.Class.String())
-	case core.StatusRetrying:
+	case record.StatusRetrying:
 		facts = append(facts, r.Delay.String())
-		if r.DelaySource != core.SourceBackoff {
+		if r.DelaySource != record.SourceBackoff {
 			facts = append(facts, r.DelaySource.String())
 		}
-	case core.StatusInterrupted:
+	case record.StatusInterrupted:
 		facts = append(facts, string(r.Interrupt().Reason))
 	}
-	if r.Status != core.StatusRetrying && r.Stage != core.StageNone && r.Stage != core.StageHandler {
+	if r.Status != record.StatusRetrying && r.Stage != record.StageNone && r.Stage != record.StageHandler {
 		facts = append(facts, "@"+r.Stage.String())
 	}
 	return fmt.Sprintf("%v(%s)", r.Status, strings.Join(facts, ","))
@@ -121,7 +122,7 @@ func brief(r core.Record) string {
 // delays are those of the waits of a run, in order.
 func delays(st *state.ExecutionState) (ds []time.Duration) {
 	for _, r := range calls(st) {
-		if r.Status == core.StatusRetrying {
+		if r.Status == record.StatusRetrying {
 			ds = append(ds, r.Delay)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -27,7 +28,7 @@ var levelNames = [levels]string{"event", "actor by name", "actor", "kind", "glob
 
 // atLevels calls a failing actor of the kind with the configurations that are
 // set, and returns the records of it.
-func atLevels(t *testing.T, kind core.Kind, set [levels]*core.RetryConfig) []core.Record {
+func atLevels(t *testing.T, kind record.Kind, set [levels]*core.RetryConfig) []record.Record {
 	t.Helper()
 	var options []state.Option
 	if cfg := set[globalLevel]; cfg != nil {
@@ -45,12 +46,12 @@ func atLevels(t *testing.T, kind core.Kind, set [levels]*core.RetryConfig) []cor
 		e = e.WithRetry(*cfg)
 	}
 	_, err := e.Execute(ctx, "in")
-	testkit.Failed(t, err, core.ReasonExhausted)
+	testkit.Failed(t, err, record.ReasonExhausted)
 	return calls(st)
 }
 
 func TestMostSpecificLevelDecidesAlone(t *testing.T) {
-	for _, kind := range []core.Kind{core.KindTool, core.KindLLM, core.KindAgent} {
+	for _, kind := range []record.Kind{record.KindTool, record.KindLLM, record.KindAgent} {
 		for mask := 1; mask < 1<<levels; mask++ {
 			var set [levels]*core.RetryConfig
 			winner, names := -1, []string(nil)
@@ -86,7 +87,7 @@ func TestDisabledLevelEndsTheSearch(t *testing.T) {
 				for below := level + 1; below < levels; below++ {
 					set[below] = &core.RetryConfig{MaxAttempts: 5}
 				}
-				records := atLevels(t, core.KindTool, set)
+				records := atLevels(t, record.KindTool, set)
 				assert.Equal(t, 1, records[len(records)-1].TotalAttempts(), "attempts")
 				assert.Equal(t, 1, records[0].MaxAttempts, "max attempts")
 			})
@@ -102,7 +103,7 @@ func TestLevelAboveADisabledOneDecides(t *testing.T) {
 			for below := level + 1; below < levels; below++ {
 				set[below] = &once
 			}
-			records := atLevels(t, core.KindTool, set)
+			records := atLevels(t, record.KindTool, set)
 			assert.Equal(t, 2, records[len(records)-1].TotalAttempts(), levelNames[level])
 		})
 	}
@@ -110,13 +111,13 @@ func TestLevelAboveADisabledOneDecides(t *testing.T) {
 
 func TestEmptyConfigurationIsSetToo(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
-		records := atLevels(t, core.KindAgent, [levels]*core.RetryConfig{eventLevel: {}, globalLevel: &once})
+		records := atLevels(t, record.KindAgent, [levels]*core.RetryConfig{eventLevel: {}, globalLevel: &once})
 		assert.Equal(t, 3, records[len(records)-1].TotalAttempts(), "attempts")
 	})
 }
 
 func TestBuiltInLevelDependsOnTheKind(t *testing.T) {
-	for kind, want := range map[core.Kind]int{core.KindTool: 3, core.KindLLM: 3, core.KindAgent: 1} {
+	for kind, want := range map[record.Kind]int{record.KindTool: 3, record.KindLLM: 3, record.KindAgent: 1} {
 		testkit.Bubble(t, func(t *testing.T) {
 			records := atLevels(t, kind, [levels]*core.RetryConfig{})
 			assert.Equal(t, want, records[len(records)-1].TotalAttempts(), kind.String())
@@ -126,10 +127,10 @@ func TestBuiltInLevelDependsOnTheKind(t *testing.T) {
 
 func TestBuiltInDelaysAreExponentialFromOneSecondWithJitter(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
-		records := atLevels(t, core.KindTool, [levels]*core.RetryConfig{})
+		records := atLevels(t, record.KindTool, [levels]*core.RetryConfig{})
 		var ds []time.Duration
 		for _, r := range records {
-			if r.Status == core.StatusRetrying {
+			if r.Status == record.StatusRetrying {
 				ds = append(ds, r.Delay)
 			}
 		}
@@ -144,8 +145,8 @@ func TestBuiltInDelaysAreExponentialFromOneSecondWithJitter(t *testing.T) {
 
 func TestKindLevelIsForItsKindOnly(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
-		st, ctx := testkit.Run(t, state.WithRetryFor(core.KindLLM, core.RetryConfig{MaxAttempts: 7}))
-		for _, kind := range []core.Kind{core.KindTool, core.KindLLM, core.KindAgent} {
+		st, ctx := testkit.Run(t, state.WithRetryFor(record.KindLLM, core.RetryConfig{MaxAttempts: 7}))
+		for _, kind := range []record.Kind{record.KindTool, record.KindLLM, record.KindAgent} {
 			_, _ = testkit.Call(ctx, testkit.Define(t, core.Spec{Kind: kind, Name: "actor"}, testkit.Fail(errFlaky)))
 		}
 		var got []int
@@ -163,11 +164,11 @@ func TestKindLevelIsForItsKindOnly(t *testing.T) {
 func TestConfigurationIsCopiedWhereItIsGiven(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		cfg := core.RetryConfig{MaxAttempts: 2, RetryOn: []core.Matcher{core.MatchIs(errBoom)}}
-		d := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &cfg}, testkit.Fail(errBoom))
+		d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &cfg}, testkit.Fail(errBoom))
 		cfg.MaxAttempts, cfg.RetryOn[0] = 9, core.MatchIs(errFlaky)
 		st, ctx := testkit.Run(t)
 		_, err := testkit.Call(ctx, d)
-		assert.Equal(t, 2, testkit.Failed(t, err, core.ReasonExhausted).Attempts, "attempts")
+		assert.Equal(t, 2, testkit.Failed(t, err, record.ReasonExhausted).Attempts, "attempts")
 		assert.Len(t, delays(st), 1, "delays")
 		assert.Equal(t, 2, d.Spec().Retry.MaxAttempts, "spec")
 	})

@@ -1,6 +1,10 @@
 package core
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/reprise-go/reprise/record"
+)
 
 // A Matcher picks errors, for RetryOn and Exclude.
 type Matcher func(error) bool
@@ -23,9 +27,9 @@ func MatchAs[E error]() Matcher {
 }
 
 // MatchClass matches errors of any of the classes.
-func MatchClass(classes ...Class) Matcher {
+func MatchClass(classes ...record.Class) Matcher {
 	return func(err error) bool {
-		class := Classify(err)
+		class := record.Classify(err)
 		for _, c := range classes {
 			if c == class {
 				return true

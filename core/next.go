@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // ErrNotRecorded is found in the error of a call that a strict replay would
@@ -17,7 +19,7 @@ var ErrNotStored = errors.New("core: the call completed, but its output was not 
 
 // rules are what decides, beside its records, how a call goes on.
 type rules struct {
-	kind        Kind
+	kind        record.Kind
 	inDoubt     InDoubt
 	maxAttempts int
 	strict      bool // nothing is executed, and nothing is waited for
@@ -56,30 +58,30 @@ var (
 
 // next is the one place that says how a call goes on, whether it begins, was
 // restored, or has just failed an attempt.
-func next(p *Progress, r rules, now time.Time) step {
-	if p.Phase == PhaseSucceeded && (!p.NoStore || p.Retrace) || p.Phase == PhaseFailed {
-		if p.Retrace || r.kind == KindGroup || r.kind == KindBranch && p.Phase == PhaseSucceeded {
+func next(p *record.Progress, r rules, now time.Time) step {
+	if p.Phase == record.PhaseSucceeded && (!p.NoStore || p.Retrace) || p.Phase == record.PhaseFailed {
+		if p.Retrace || r.kind == record.KindGroup || r.kind == record.KindBranch && p.Phase == record.PhaseSucceeded {
 			return step{do: doRetrace, attempt: p.Attempt}
 		}
 		return step{do: doReturn, attempt: p.Attempt}
 	}
 	if r.strict && !isEntered(r.kind) {
-		if p.Phase == PhaseSucceeded {
+		if p.Phase == record.PhaseSucceeded {
 			return step{do: doRefuse, err: ErrNotStored}
 		}
 		return step{do: doRefuse, err: ErrNotRecorded}
 	}
 	switch p.Phase {
-	case PhaseNew:
+	case record.PhaseNew:
 		return step{do: doBegin}
-	case PhaseSucceeded: // its output was not kept
+	case record.PhaseSucceeded: // its output was not kept
 		if isEntered(r.kind) {
 			return step{do: doMake, attempt: p.Attempt}
 		}
 		return step{do: doMake}
-	case PhaseWaiting:
+	case record.PhaseWaiting:
 		return step{do: doMake, attempt: p.Attempt, after: rest(p, r, now)}
-	case PhaseRunning, PhaseStopped:
+	case record.PhaseRunning, record.PhaseStopped:
 		return inDoubt(p, r)
 	}
 	return step{do: doMake, attempt: p.Attempt}
@@ -87,7 +89,7 @@ func next(p *Progress, r rules, now time.Time) step {
 
 // rest is what is left of the promised delay. The time that no process waited
 // counts as waited.
-func rest(p *Progress, r rules, now time.Time) time.Duration {
+func rest(p *record.Progress, r rules, now time.Time) time.Duration {
 	if r.strict {
 		return 0
 	}
@@ -96,11 +98,11 @@ func rest(p *Progress, r rules, now time.Time) time.Duration {
 
 // inDoubt is the step of a call of which nobody knows whether its attempt took
 // effect.
-func inDoubt(p *Progress, r rules) step {
+func inDoubt(p *record.Progress, r rules) step {
 	same := step{do: doMake, attempt: p.Attempt}
 	switch {
 	case isEntered(r.kind):
-		if r.kind == KindAgent && p.Phase == PhaseRunning && p.Entries >= maxEntries {
+		if r.kind == record.KindAgent && p.Phase == record.PhaseRunning && p.Entries >= maxEntries {
 			return step{do: doFail, attempt: p.Attempt, err: errEntries}
 		}
 		return same
@@ -108,7 +110,7 @@ func inDoubt(p *Progress, r rules) step {
 		return step{do: doAsk, attempt: p.Attempt}
 	case r.inDoubt == InDoubtFail:
 		return step{do: doFail, attempt: p.Attempt, err: errMayHaveRun}
-	case p.Phase == PhaseStopped:
+	case p.Phase == record.PhaseStopped:
 		return same // an interrupt does not count
 	case r.maxAttempts != Unlimited && int(p.Attempt)+1 >= r.maxAttempts:
 		return step{do: doFail, attempt: p.Attempt, err: errLeftBehind}

@@ -3,6 +3,8 @@ package core
 import (
 	"log/slog"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // checkOverlap counts a call that is claimed and made at once. Another one that
@@ -21,9 +23,9 @@ func (c *call) checkOverlap() {
 	if reported {
 		return
 	}
-	rec := Record{
-		Time: time.Now().Round(0).UTC(), Address: c.scope.Address(), Kind: KindLog, Status: StatusRecorded,
-		Detail: &Detail{Severity: slog.LevelWarn, Message: "calls overlap: " + c.address.String() + " began while another call of the same " +
+	rec := record.Record{
+		Time: time.Now().Round(0).UTC(), Address: c.scope.Address(), Kind: record.KindLog, Status: record.StatusRecorded,
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "calls overlap: " + c.address.String() + " began while another call of the same " +
 			"attempt was under way. Goroutines of the program's own make calls in no certain order: a run that is resumed can refuse them, or give " +
 			"one the result of another. Use actors.Map or actors.Parallel for calls in parallel, or Prepare each call before its goroutine begins; " +
 			"core.Step is for what is not a call"},

@@ -14,15 +14,16 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
 func TestAThousandGoroutinesInOneRun(t *testing.T) {
 	const goroutines = 1000
-	var seen []core.Record // by the publisher, one goroutine at a time
-	st := state.New(state.WithPublisher(testkit.Publisher(func(r core.Record) { seen = append(seen, r) })))
+	var seen []record.Record // by the publisher, one goroutine at a time
+	st := state.New(state.WithPublisher(testkit.Publisher(func(r record.Record) { seen = append(seen, r) })))
 	ctx := st.Context(t.Context())
-	child := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "child"}, testkit.Succeed)
+	child := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "child"}, testkit.Succeed)
 	cfg := atOnce
 	cfg.AttemptTimeout = time.Hour
 	d := testkit.Agent(t, "agent", cfg, func(ctx context.Context, _ string) (string, error) {
@@ -59,11 +60,11 @@ func TestAThousandGoroutinesInOneRun(t *testing.T) {
 			t.Fatalf("record %d was published as %+v, and is %+v", i+1, s, r)
 		}
 		if r.WillRetry {
-			if next := records[i+1]; next.Status != core.StatusRetrying || next.Address != r.Address {
+			if next := records[i+1]; next.Status != record.StatusRetrying || next.Address != r.Address {
 				t.Fatalf("record %d is followed by %v of %v", i+1, next.Status, next.Address)
 			}
 		}
-		if r.Status == core.StatusCompleted && r.Kind.IsCall() {
+		if r.Status == record.StatusCompleted && r.Kind.IsCall() {
 			roots[r.Address.String()]++
 		}
 	}
@@ -77,7 +78,7 @@ func TestAThousandGoroutinesInOneRun(t *testing.T) {
 
 func TestParallelCallsInsideOneAttemptHaveAddressesOfTheirOwn(t *testing.T) {
 	st, ctx := testkit.Run(t)
-	child := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "child"}, testkit.Succeed)
+	child := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "child"}, testkit.Succeed)
 	out, err := testkit.Call(ctx, testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 		var wg sync.WaitGroup
 		for range 200 {
@@ -121,7 +122,7 @@ func TestCallWithoutATimeoutRunsOnTheGoroutineOfItsCaller(t *testing.T) {
 
 func TestSuccessfulCallAllocatesNextToNothing(t *testing.T) {
 	succeed := func(_ context.Context, in int) (int, error) { return in, nil }
-	e := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool"}, succeed).Event()
+	e := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool"}, succeed).Event()
 	allocations := func(ctx context.Context) float64 {
 		return testing.AllocsPerRun(2000, func() {
 			if _, err := e.Execute(ctx, 1); err != nil {
@@ -132,7 +133,7 @@ func TestSuccessfulCallAllocatesNextToNothing(t *testing.T) {
 	if n := allocations(t.Context()); n > 2 {
 		t.Errorf("%v allocations outside a run; want 2", n)
 	}
-	_, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(core.Record) {})))
+	_, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(record.Record) {})))
 	if n := allocations(ctx); n > 1 {
 		t.Errorf("%v allocations in a run; want 1", n)
 	}

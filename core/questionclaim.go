@@ -1,11 +1,15 @@
 package core
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/reprise-go/reprise/record"
+)
 
 // claimQuestion gives a question of the attempt its ID and the next ordinal. It
 // returns the suspension to stop with where no question is asked any more: the
 // attempt has stopped, or was recorded with something else in this place.
-func (s *Scope) claimQuestion() (id string, claimed *Claim, stopped *InterruptedError) {
+func (s *Scope) claimQuestion() (id string, claimed *record.Claim, stopped *InterruptedError) {
 	in := s.claims()
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -15,7 +19,7 @@ func (s *Scope) claimQuestion() (id string, claimed *Claim, stopped *Interrupted
 	}
 	s.questions++
 	in.ordinal++
-	segment := QuestionSegment(s.questions)
+	segment := record.QuestionSegment(s.questions)
 	id = s.call.address.String() + segment
 	if s.attempt == beforeFirst {
 		id = s.call.address.String() + "?pre" + strconv.Itoa(s.questions)
@@ -23,7 +27,7 @@ func (s *Scope) claimQuestion() (id string, claimed *Claim, stopped *Interrupted
 	if settings := s.root.settings; !settings.Outputs && !settings.Payloads {
 		return id, nil, nil
 	}
-	claimed = &Claim{Address: Site(s.Path(), segment).Address(1), Ordinal: in.ordinal, Kind: KindQuestion}
+	claimed = &record.Claim{Address: record.Site(s.Path(), segment).Address(1), Ordinal: in.ordinal, Kind: record.KindQuestion}
 	if s.root.settings.Restored {
 		_, onRecord, err := s.root.run.Claim(s, *claimed, nil)
 		if err != nil {
@@ -41,14 +45,14 @@ func (s *Scope) claimQuestion() (id string, claimed *Claim, stopped *Interrupted
 
 // unrecordedUpTo returns the claim of a question and those before it that no
 // record tells of; none for nil.
-func (s *Scope) unrecordedUpTo(claimed *Claim) []*Claim {
+func (s *Scope) unrecordedUpTo(claimed *record.Claim) []*record.Claim {
 	if claimed == nil {
 		return nil
 	}
 	in := s.claims()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	var all []*Claim
+	var all []*record.Claim
 	for _, c := range in.unrecorded {
 		if c.Ordinal <= claimed.Ordinal {
 			all = append(all, c)
@@ -57,8 +61,8 @@ func (s *Scope) unrecordedUpTo(claimed *Claim) []*Claim {
 	return all
 }
 
-func valuesOf(claims []*Claim) []Claim {
-	var values []Claim
+func valuesOf(claims []*record.Claim) []record.Claim {
+	var values []record.Claim
 	for _, c := range claims {
 		values = append(values, *c)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -21,43 +22,43 @@ func TestRecordsOfACallAreInOrder(t *testing.T) {
 		retry   core.RetryConfig
 		handler testkit.Handler
 		want    string
-		reason  core.Reason // none if it completes
+		reason  record.Reason // none if it completes
 	}{
 		{
 			"first-time success", steady, testkit.Succeed,
-			"started(0) completed(0)", core.ReasonNone,
+			"started(0) completed(0)", record.ReasonNone,
 		},
 		{
 			"success after two failures", steady, testkit.Failing(2, errFlaky),
-			"started(0) failed(0,retry,connection) retrying(1,1s) started(1) failed(1,retry,connection) retrying(2,2s) started(2) completed(2)", core.ReasonNone,
+			"started(0) failed(0,retry,connection) retrying(1,1s) started(1) failed(1,retry,connection) retrying(2,2s) started(2) completed(2)", record.ReasonNone,
 		},
 		{
 			"exhaustion", steady, testkit.Fail(errFlaky),
-			"started(0) failed(0,retry,connection) retrying(1,1s) started(1) failed(1,retry,connection) retrying(2,2s) started(2) failed(2,exhausted,connection)", core.ReasonExhausted,
+			"started(0) failed(0,retry,connection) retrying(1,1s) started(1) failed(1,retry,connection) retrying(2,2s) started(2) failed(2,exhausted,connection)", record.ReasonExhausted,
 		},
 		{
 			"one attempt", once, testkit.Fail(errFlaky),
-			"started(0) failed(0,exhausted,connection)", core.ReasonExhausted,
+			"started(0) failed(0,exhausted,connection)", record.ReasonExhausted,
 		},
 		{
 			"unknown error", steady, testkit.Fail(errBoom),
-			"started(0) failed(0,permanent,unknown)", core.ReasonPermanent,
+			"started(0) failed(0,permanent,unknown)", record.ReasonPermanent,
 		},
 		{
 			"permanent error", steady, testkit.Fail(core.Permanent(errFlaky)),
-			"started(0) failed(0,permanent,permanent)", core.ReasonPermanent,
+			"started(0) failed(0,permanent,permanent)", record.ReasonPermanent,
 		},
 		{
 			"permanent error after a transient one", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Fail(core.Permanent(errBoom))),
-			"started(0) failed(0,retry,connection) retrying(1,1s) started(1) failed(1,permanent,permanent)", core.ReasonPermanent,
+			"started(0) failed(0,retry,connection) retrying(1,1s) started(1) failed(1,permanent,permanent)", record.ReasonPermanent,
 		},
 		{
 			"panic", steady, func(context.Context, string) (string, error) { panic("oops") },
-			"started(0) failed(0,panic,panic)", core.ReasonPanic,
+			"started(0) failed(0,panic,panic)", record.ReasonPanic,
 		},
 		{
 			"no delay", atOnce, testkit.Failing(1, errFlaky),
-			"started(0) failed(0,retry,connection) retrying(1,0s) started(1) completed(1)", core.ReasonNone,
+			"started(0) failed(0,retry,connection) retrying(1,0s) started(1) completed(1)", record.ReasonNone,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -65,7 +66,7 @@ func TestRecordsOfACallAreInOrder(t *testing.T) {
 				st, ctx := testkit.Run(t)
 				out, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.retry, tt.handler))
 				told(t, st, tt.want)
-				if tt.reason == core.ReasonNone {
+				if tt.reason == record.ReasonNone {
 					testkit.Completed(t, out, err)
 				} else {
 					testkit.Failed(t, err, tt.reason)
@@ -105,11 +106,11 @@ func TestPreconditionFailureIsNotRetried(t *testing.T) {
 			Require(func(context.Context, string) error { asked++; return errFlaky })
 		_, err := testkit.Call(ctx, d)
 		told(t, st, "failed(0,precondition,invalid,@precondition)")
-		e := testkit.Failed(t, err, core.ReasonPrecondition)
+		e := testkit.Failed(t, err, record.ReasonPrecondition)
 		assert.ErrorIs(t, err, core.ErrPrecondition)
 		assert.ErrorIs(t, err, errFlaky)
 		assert.Equal(t, 0, e.Attempts, "attempts")
-		assert.Equal(t, core.StagePrecondition, e.Stage, "stage")
+		assert.Equal(t, record.StagePrecondition, e.Stage, "stage")
 		assert.Equal(t, 1, asked, "asked")
 		assert.Equal(t, 0, ran, "handler ran")
 	})
@@ -164,7 +165,7 @@ func TestPostconditionIsNotAskedAboutAFailure(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	asked := 0
 	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errBoom)).Ensure(func(context.Context, string, string) error { asked++; return nil }))
-	testkit.Failed(t, err, core.ReasonPermanent)
+	testkit.Failed(t, err, record.ReasonPermanent)
 	assert.Equal(t, 0, asked, "asked")
 }
 
@@ -174,11 +175,11 @@ func TestPostconditionThatNeverHoldsFailsTheCall(t *testing.T) {
 		retry  core.RetryConfig
 		err    error
 		want   string
-		reason core.Reason
+		reason record.Reason
 	}{
-		{"attempts used up", twice, errBoom, "started(0) failed(0,retry,condition,@postcondition) retrying(1,1s) started(1) failed(1,exhausted,condition,@postcondition)", core.ReasonExhausted},
-		{"no retry", once, errBoom, "started(0) failed(0,condition,condition,@postcondition)", core.ReasonCondition},
-		{"permanent", twice, core.Permanent(errBoom), "started(0) failed(0,condition,permanent,@postcondition)", core.ReasonCondition},
+		{"attempts used up", twice, errBoom, "started(0) failed(0,retry,condition,@postcondition) retrying(1,1s) started(1) failed(1,exhausted,condition,@postcondition)", record.ReasonExhausted},
+		{"no retry", once, errBoom, "started(0) failed(0,condition,condition,@postcondition)", record.ReasonCondition},
+		{"permanent", twice, core.Permanent(errBoom), "started(0) failed(0,condition,permanent,@postcondition)", record.ReasonCondition},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
@@ -229,7 +230,7 @@ func TestArtifactFailureRunsTheHandlerAgain(t *testing.T) {
 		assert.Equal(t, "artifact-1", last.Detail.Artifact, "reference")
 		assert.Empty(t, last.Detail.Output, "inline output")
 		var back string
-		if err := core.Decode(s.kept[0], &back); err != nil || back != out {
+		if err := record.Decode(s.kept[0], &back); err != nil || back != out {
 			t.Errorf("the artifact is not the output: %v", err)
 		}
 	})
@@ -240,14 +241,14 @@ func TestArtifactThatCannotBeStoredFailsTheCall(t *testing.T) {
 		st, ctx := testkit.Run(t, state.WithArtifacts(&shelf{failures: 9, err: errBoom}))
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, large))
 		told(t, st, "started(0) failed(0,storage,artifact,@artifact)")
-		testkit.Failed(t, err, core.ReasonStorage)
+		testkit.Failed(t, err, record.ReasonStorage)
 		assert.ErrorIs(t, err, core.ErrStorage)
 		assert.ErrorIs(t, err, errBoom)
 
 		st, ctx = testkit.Run(t, state.WithArtifacts(&shelf{failures: 9, err: errBoom}))
 		_, err = testkit.Call(ctx, testkit.Tool(t, "tool", twice, large))
 		told(t, st, "started(0) failed(0,retry,artifact,@artifact) retrying(1,1s) started(1) failed(1,exhausted,artifact,@artifact)")
-		testkit.Failed(t, err, core.ReasonExhausted)
+		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.ErrorIs(t, err, core.ErrStorage)
 		assert.ErrorIs(t, err, errBoom)
 	})
@@ -293,7 +294,7 @@ func TestPanicsBecomeErrorsWithTheirStack(t *testing.T) {
 				st, ctx := testkit.Run(t, state.WithArtifacts(panickingShelf{}))
 				_, err := testkit.Call(ctx, tt.d)
 				told(t, st, tt.want)
-				testkit.Failed(t, err, core.ReasonPanic)
+				testkit.Failed(t, err, record.ReasonPanic)
 				assert.ErrorIs(t, err, core.ErrPanic)
 				var p *core.PanicError
 				if !errors.As(err, &p) {
@@ -349,7 +350,7 @@ func TestPollingThatNeverEndsIsExhausted(t *testing.T) {
 		cfg := twice
 		cfg.RetryWhen = func(core.Attempt) bool { return true }
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Succeed))
-		testkit.Failed(t, err, core.ReasonExhausted)
+		testkit.Failed(t, err, record.ReasonExhausted)
 		told(t, st, "started(0) failed(0,retry,unknown) retrying(1,1s) started(1) failed(1,exhausted,unknown)")
 	})
 }
@@ -391,19 +392,19 @@ func TestRecordsTellAttemptsDelaysAndTimes(t *testing.T) {
 			t.Fatal(story(st))
 		}
 		second := time.Second
-		for i, want := range []core.Record{
-			{Time: start, Status: core.StatusStarted},
-			{Time: start.Add(3 * second), Status: core.StatusFailed, WillRetry: true, Duration: 3 * second, Elapsed: 3 * second, Delay: second},
-			{Time: start.Add(3 * second), Status: core.StatusRetrying, Attempt: 1, Elapsed: 3 * second, Delay: second},
-			{Time: start.Add(4 * second), Status: core.StatusStarted, Attempt: 1, Elapsed: 4 * second},
-			{Time: start.Add(8 * second), Status: core.StatusCompleted, Attempt: 1, Duration: 4 * second, Elapsed: 8 * second},
+		for i, want := range []record.Record{
+			{Time: start, Status: record.StatusStarted},
+			{Time: start.Add(3 * second), Status: record.StatusFailed, WillRetry: true, Duration: 3 * second, Elapsed: 3 * second, Delay: second},
+			{Time: start.Add(3 * second), Status: record.StatusRetrying, Attempt: 1, Elapsed: 3 * second, Delay: second},
+			{Time: start.Add(4 * second), Status: record.StatusStarted, Attempt: 1, Elapsed: 4 * second},
+			{Time: start.Add(8 * second), Status: record.StatusCompleted, Attempt: 1, Duration: 4 * second, Elapsed: 8 * second},
 		} {
 			got := records[i]
 			assert.Equal(t, "run-7", got.RunID, "run")
 			assert.Equal(t, uint64(i+2), got.Seq, "seq") // 1 begins the run
 			assert.Equal(t, want.Time, got.Time, "time")
 			assert.Equal(t, "tool", got.Name, "name")
-			assert.Equal(t, core.KindTool, got.Kind, "kind")
+			assert.Equal(t, record.KindTool, got.Kind, "kind")
 			assert.Equal(t, "tool", got.Address.String(), "address")
 			assert.Equal(t, want.Status, got.Status, "status")
 			assert.Equal(t, want.Attempt, got.Attempt, "attempt")
@@ -453,29 +454,29 @@ func TestPayloadsAreInputAndOutput(t *testing.T) {
 	testkit.Completed(t, out, err)
 	records := calls(st)
 	var got string
-	if err := core.Decode(records[0].Detail.Input, &got); err != nil || got != "in" {
+	if err := record.Decode(records[0].Detail.Input, &got); err != nil || got != "in" {
 		t.Errorf("input %q, %v", got, err)
 	}
-	if err := core.Decode(records[1].Detail.Output, &got); err != nil || got != "out" {
+	if err := record.Decode(records[1].Detail.Output, &got); err != nil || got != "out" {
 		t.Errorf("output %q, %v", got, err)
 	}
-	want, _ := core.HashOf("in")
+	want, _ := record.HashOf("in")
 	assert.Equal(t, want, records[0].Detail.InputHash, "hash")
 }
 
 func TestValueWithoutEncodingIsNotRetried(t *testing.T) {
 	every := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}
 	st, ctx := testkit.Run(t, state.WithPayloads())
-	d := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &every}, func(context.Context, string) (any, error) { return func() {}, nil })
+	d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &every}, func(context.Context, string) (any, error) { return func() {}, nil })
 	_, err := d.Event().Execute(ctx, "in")
 	told(t, st, "started(0) failed(0,permanent,invalid,@encode)")
-	testkit.Failed(t, err, core.ReasonPermanent)
+	testkit.Failed(t, err, record.ReasonPermanent)
 
 	st, ctx = testkit.Run(t, state.WithPayloads())
 	ran := 0
-	e := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "tool", Retry: &every}, func(context.Context, func()) (string, error) { ran++; return "", nil })
+	e := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &every}, func(context.Context, func()) (string, error) { ran++; return "", nil })
 	_, err = e.Event().Execute(ctx, func() {})
 	told(t, st, "failed(0,permanent,invalid,@entry)")
-	testkit.Failed(t, err, core.ReasonPermanent)
+	testkit.Failed(t, err, record.ReasonPermanent)
 	assert.Equal(t, 0, ran, "handler ran")
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // WithRetryAfter gives err the time that a service asked to be left alone
@@ -29,7 +31,7 @@ func (e *retryAfterError) RetryAfter() time.Duration { return e.after }
 // in its chain that has a method RetryAfter() time.Duration. What is not
 // above zero counts as nothing asked.
 func RetryAfter(err error) (time.Duration, bool) {
-	after := Inspect(err).RetryAfter
+	after := record.Inspect(err).RetryAfter
 	return after, after > 0
 }
 

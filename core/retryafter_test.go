@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 )
 
 func TestParseRetryAfter(t *testing.T) {
@@ -110,7 +111,7 @@ func TestRetryAfterIsFoundInTheChain(t *testing.T) {
 func TestRetryAfterDoesNotMakeAnErrorRetryable(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(core.WithRetryAfter(errBoom, time.Second))))
-	testkit.Failed(t, err, core.ReasonPermanent)
+	testkit.Failed(t, err, record.ReasonPermanent)
 	told(t, st, "started(0) failed(0,permanent,unknown)")
 }
 
@@ -125,7 +126,7 @@ func TestRetryAfterIsAFloorThatIsNeitherJitteredNorCapped(t *testing.T) {
 			assert.Equal(t, 40*time.Second, elapsed(), "time")
 			told(t, st, "started(0) failed(0,retry,connection) retrying(1,40s,retry_after) started(1) completed(1)")
 			for _, r := range calls(st)[1:3] {
-				assert.Equal(t, core.SourceServer, r.DelaySource, "source")
+				assert.Equal(t, record.SourceServer, r.DelaySource, "source")
 			}
 		})
 	}
@@ -172,7 +173,7 @@ func TestRetryAfterThatIsTooLongFailsTheCallAtOnce(t *testing.T) {
 					testkit.Completed(t, out, err)
 					return
 				}
-				testkit.Failed(t, err, core.ReasonRetryAfterTooLong)
+				testkit.Failed(t, err, record.ReasonRetryAfterTooLong)
 				assert.ErrorIs(t, err, core.ErrRetryAfterTooLong)
 				assert.ErrorIs(t, err, errFlaky)
 				told(t, st, "started(0) failed(0,retry_after_too_long,connection)")
@@ -198,7 +199,7 @@ func TestRetryAfterOfTheLastAttemptIsNotWaitedFor(t *testing.T) {
 		_, ctx := testkit.Run(t)
 		elapsed := testkit.Stopwatch()
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Fail(core.WithRetryAfter(errFlaky, time.Hour))))
-		testkit.Failed(t, err, core.ReasonExhausted)
+		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.Equal(t, time.Duration(0), elapsed(), "time")
 	})
 }

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"sync/atomic"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // Run is what a call needs from the run that it belongs to. Package state
@@ -16,7 +18,7 @@ type Run interface {
 	// nothing, and whether the claim itself is on record. It is called where Settings.Restored says so, in the order of
 	// claiming. An *InterruptedError has interrupted the run, and the call
 	// does not begin. Input encodes the input, for an error to show it.
-	Claim(s *Scope, c Claim, input func() ([]byte, error)) (found *Progress, onRecord bool, err error)
+	Claim(s *Scope, c record.Claim, input func() ([]byte, error)) (found *record.Progress, onRecord bool, err error)
 
 	// Ended is asked when a handler or the preconditions of s returned by
 	// themselves, in a run where Claim is asked: it refuses, as Claim does, an
@@ -32,20 +34,20 @@ type Run interface {
 	// Replay returns the outcome that was recorded of the call whose scope is
 	// s, with its output, and takes over the values that came with it. Traced
 	// is how the handler ended if it ran again, nil if it did not.
-	Replay(s *Scope, traced *Record) (Record, error)
+	Replay(s *Scope, traced *record.Record) (record.Record, error)
 
 	// Append gives each record its run ID, its generation and the next Seq,
 	// keeps all of them or none, and publishes them. They come from s: the
 	// attempt that they are about, or where they were logged. What s no longer
 	// accepts (Scope.Accepts) is ErrAttemptOver; nothing is appended once the
 	// run is closed.
-	Append(s *Scope, first Record, more ...Record) error
+	Append(s *Scope, first record.Record, more ...record.Record) error
 
 	// Ask returns the encoded answer to a question of the call whose scope is
 	// s. Nil stands for none yet; that the question is open is recorded then.
 	// A question that was refused sets aside the answer it had. Claims are
 	// listed in the record, if there is one.
-	Ask(s *Scope, q Question, claims []Claim) (answer []byte, recorded bool, err error)
+	Ask(s *Scope, q Question, claims []record.Claim) (answer []byte, recorded bool, err error)
 
 	// Version returns the version that was recorded for s, or records one. An
 	// *[InterruptedError] has interrupted the run.
@@ -72,7 +74,7 @@ type Settings struct {
 
 	// RetryByKind and Retry are the two levels below an actor's own
 	// configuration; nil where a level says nothing.
-	RetryByKind [KindAgent + 1]*Policy
+	RetryByKind [record.KindAgent + 1]*Policy
 	Retry       *Policy
 
 	Seed      uint64 // of jitter
@@ -156,17 +158,21 @@ func (r *Root) notifyIdle() {
 // nowhere is the run of calls outside any run: it keeps nothing.
 type nowhere struct{ settings Settings }
 
-func (n *nowhere) Settings() *Settings                  { return &n.settings }
-func (*nowhere) Ended(*Scope, int) error                { return nil }
-func (*nowhere) Refuse(*Scope, *DivergenceError) error  { return nil }
-func (*nowhere) Append(*Scope, Record, ...Record) error { return nil }
-func (*nowhere) Replay(*Scope, *Record) (Record, error) { return Record{}, ErrNoRun }
+func (n *nowhere) Settings() *Settings                                { return &n.settings }
+func (*nowhere) Ended(*Scope, int) error                              { return nil }
+func (*nowhere) Refuse(*Scope, *DivergenceError) error                { return nil }
+func (*nowhere) Append(*Scope, record.Record, ...record.Record) error { return nil }
+func (*nowhere) Replay(*Scope, *record.Record) (record.Record, error) {
+	return record.Record{}, ErrNoRun
+}
 
-func (*nowhere) Claim(*Scope, Claim, func() ([]byte, error)) (*Progress, bool, error) {
+func (*nowhere) Claim(*Scope, record.Claim, func() ([]byte, error)) (*record.Progress, bool, error) {
 	return nil, false, nil
 }
 
-func (*nowhere) Ask(*Scope, Question, []Claim) ([]byte, bool, error) { return nil, false, ErrNoRun }
+func (*nowhere) Ask(*Scope, Question, []record.Claim) ([]byte, bool, error) {
+	return nil, false, ErrNoRun
+}
 func (*nowhere) Version(_ *Scope, q VersionQuestion) (int, error)    { return q.Highest, q.Check() }
 func (*nowhere) Poll(context.Context)                                {}
 func (*nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Scope is one attempt of a call, seen from inside: what numbers the calls
@@ -68,9 +70,9 @@ func (s *Scope) Run() Run { return s.root.run }
 
 // Address is that of the call whose attempt the scope is; zero for a root, and
 // outside a run.
-func (s *Scope) Address() Address {
+func (s *Scope) Address() record.Address {
 	if s == nil || s.call == nil {
-		return Address{}
+		return record.Address{}
 	}
 	return s.call.address
 }
@@ -99,7 +101,7 @@ type AttemptID struct {
 }
 
 // beforeFirst is the attempt number of the scope that preconditions run in.
-const beforeFirst = Preconditions
+const beforeFirst = record.Preconditions
 
 // Preconditions identifies what the preconditions of the call did. It belongs
 // to all attempts.
@@ -119,7 +121,7 @@ func (s *Scope) Attempt() int {
 // isWithin reports whether s is a part of the attempt around: it, or a branch
 // of a group in it.
 func (s *Scope) isWithin(around *Scope) bool {
-	for s != around && s.call != nil && (s.call.spec.Kind == KindBranch || s.call.spec.Kind == KindGroup) {
+	for s != around && s.call != nil && (s.call.spec.Kind == record.KindBranch || s.call.spec.Kind == record.KindGroup) {
 		s = s.call.parent
 	}
 	return s == around
@@ -139,7 +141,7 @@ func (s *Scope) Closed() bool {
 // Accepts reports whether r, which comes from this scope, may still land: a
 // record about the attempt itself while the attempt around it goes on, any
 // other while this one does.
-func (s *Scope) Accepts(r *Record) bool {
+func (s *Scope) Accepts(r *record.Record) bool {
 	if s != nil && r.Kind.IsCall() {
 		s = s.Parent()
 	}

@@ -1,9 +1,13 @@
 package core
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/reprise-go/reprise/record"
+)
 
 // Each of these is found by errors.Is in the error of a call that failed for
-// the [Reason] of the same name.
+// the [record.Reason] of the same name.
 var (
 	ErrPermanent         = errors.New("permanent error")
 	ErrExhausted         = errors.New("attempts exhausted")
@@ -22,23 +26,23 @@ var (
 
 // sentinels are the errors that errors.Is matches reasons with.
 var sentinels = []error{
-	ReasonPermanent:         ErrPermanent,
-	ReasonExhausted:         ErrExhausted,
-	ReasonRetryTimeout:      ErrRetryTimeout,
-	ReasonDeadline:          ErrDeadline,
-	ReasonCanceled:          ErrCanceled,
-	ReasonRetryAfterTooLong: ErrRetryAfterTooLong,
-	ReasonCondition:         ErrCondition,
-	ReasonPrecondition:      ErrPrecondition,
-	ReasonPanic:             ErrPanic,
-	ReasonBudget:            ErrBudget,
-	ReasonInDoubt:           ErrInDoubt,
-	ReasonDivergence:        ErrDivergence,
-	ReasonStorage:           ErrStorage,
+	record.ReasonPermanent:         ErrPermanent,
+	record.ReasonExhausted:         ErrExhausted,
+	record.ReasonRetryTimeout:      ErrRetryTimeout,
+	record.ReasonDeadline:          ErrDeadline,
+	record.ReasonCanceled:          ErrCanceled,
+	record.ReasonRetryAfterTooLong: ErrRetryAfterTooLong,
+	record.ReasonCondition:         ErrCondition,
+	record.ReasonPrecondition:      ErrPrecondition,
+	record.ReasonPanic:             ErrPanic,
+	record.ReasonBudget:            ErrBudget,
+	record.ReasonInDoubt:           ErrInDoubt,
+	record.ReasonDivergence:        ErrDivergence,
+	record.ReasonStorage:           ErrStorage,
 }
 
 // sentinelOf is the error of the reason, nil if it has none.
-func sentinelOf(r Reason) error {
+func sentinelOf(r record.Reason) error {
 	if int(r) < len(sentinels) {
 		return sentinels[r]
 	}
@@ -47,15 +51,15 @@ func sentinelOf(r Reason) error {
 
 // Errors of this package are found in recorded ones too.
 func init() {
-	RegisterError("reprise.ErrAttemptOver", ErrAttemptOver)
-	RegisterError("reprise.ErrNoRun", ErrNoRun)
-	RegisterError("reprise.ErrAwaiting", ErrAwaiting)
-	RegisterError("reprise.ErrNotRecorded", ErrNotRecorded)
-	RegisterError("reprise.ErrNotStored", ErrNotStored)
+	record.RegisterError("reprise.ErrAttemptOver", ErrAttemptOver)
+	record.RegisterError("reprise.ErrNoRun", ErrNoRun)
+	record.RegisterError("reprise.ErrAwaiting", ErrAwaiting)
+	record.RegisterError("reprise.ErrNotRecorded", ErrNotRecorded)
+	record.RegisterError("reprise.ErrNotStored", ErrNotStored)
 	for reason, err := range sentinels {
 		if err != nil {
-			RegisterError("reprise."+Reason(reason).String(), err)
+			record.RegisterError("reprise."+record.Reason(reason).String(), err)
 		}
 	}
-	RegisterErrorType[*DivergenceError]("reprise.DivergenceError")
+	record.RegisterErrorType[*DivergenceError]("reprise.DivergenceError")
 }

@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"fmt"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // Step runs f as a step of the handler that ctx belongs to, and records its
@@ -12,7 +14,7 @@ import (
 // begun when its process ended fails with [ErrInDoubt], unless an option says
 // otherwise. Its address is that of a call tagged with the name.
 func Step[T any](ctx context.Context, name string, f func(context.Context) (T, error), options ...StepOption) (T, error) {
-	c := stepConfig{spec: Spec{Kind: KindStep, Name: name}, input: struct{}{}}
+	c := stepConfig{spec: Spec{Kind: record.KindStep, Name: name}, input: struct{}{}}
 	for _, option := range options {
 		if option == nil {
 			var zero T

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -38,7 +39,7 @@ func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
 					all += file + ": " + out + ";"
 				}
 				if stop {
-					state.From(ctx).Interrupt(core.InterruptUser, "", "")
+					state.From(ctx).Interrupt(record.InterruptUser, "", "")
 				}
 				return all, ctx.Err()
 			}))

@@ -1,6 +1,10 @@
 package core
 
-import "context"
+import (
+	"context"
+
+	"github.com/reprise-go/reprise/record"
+)
 
 // Whether a call was stopped or has failed is decided here: by the state of
 // the contexts around it and of the calls inside it, never by which error its
@@ -49,7 +53,7 @@ func (s *Scope) offPath() *InterruptedError {
 	}
 	for ; s.call != nil; s = s.call.parent {
 		if s.doomed.Load() && s.group == nil { // a group that fails recalls branches that have ended
-			return &InterruptedError{Reason: InterruptParent, Cause: errDeadlineAhead, Origin: s}
+			return &InterruptedError{Reason: record.InterruptParent, Cause: errDeadlineAhead, Origin: s}
 		}
 	}
 	return nil
@@ -94,7 +98,7 @@ func (s *Scope) ending() *InterruptedError {
 // interruption is what the end of this scope means to the calls inside.
 func (s *Scope) interruption() *InterruptedError {
 	if s.expired() {
-		return &InterruptedError{Reason: InterruptParent, Cause: context.DeadlineExceeded, Origin: s}
+		return &InterruptedError{Reason: record.InterruptParent, Cause: context.DeadlineExceeded, Origin: s}
 	}
 	if s.call == nil {
 		if e := s.root.interrupted.Load(); e != nil {

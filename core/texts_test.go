@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 )
 
 // ended is the error of a call that fails and waits, and is cancelled after a
@@ -45,11 +46,11 @@ func TestErrorOfACallThatWasCancelledTellsWhatCameBefore(t *testing.T) {
 func TestCancelledCallOutsideARunIsCanceledWhateverTheCause(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		err := ended(t, t.Context(), 0)
-		testkit.Interrupted(t, err, core.InterruptContext)
+		testkit.Interrupted(t, err, record.InterruptContext)
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.ErrorIs(t, err, errBoom)
-		assert.NotErrorIs(t, &core.InterruptedError{Reason: core.InterruptUser}, context.Canceled)
-		assert.NotErrorIs(t, &core.InterruptedError{Reason: core.InterruptContext, Cause: context.DeadlineExceeded}, context.Canceled)
+		assert.NotErrorIs(t, &core.InterruptedError{Reason: record.InterruptUser}, context.Canceled)
+		assert.NotErrorIs(t, &core.InterruptedError{Reason: record.InterruptContext, Cause: context.DeadlineExceeded}, context.Canceled)
 	})
 }
 
@@ -57,7 +58,7 @@ func TestDeadlineThatIsAheadIsToldAsSuch(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		for _, ctx := range []context.Context{t.Context(), inRun(t)} {
 			err := ended(t, ctx, 5*time.Second)
-			testkit.Failed(t, err, core.ReasonDeadline)
+			testkit.Failed(t, err, record.ReasonDeadline)
 			assert.Equal(t, "tool: deadline (the next delay of 8s does not fit before that of the context given to this call, 5s from now): "+errFlaky.Error(), err.Error(), "text")
 		}
 	})

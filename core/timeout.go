@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // grace is how long a handler whose context ended may take to return before
@@ -34,7 +36,7 @@ func (c *call) passWithin(s *Scope, l *limit) result {
 	p := c.typed.passAsync(s.context(), &c.root.settings.Late.Returned)
 	if !s.await(p) {
 		c.root.settings.Late.Abandoned.Add(1)
-		r := result{err: l.Err(), stage: StageHandler}
+		r := result{err: l.Err(), stage: record.StageHandler}
 		if l.expired() {
 			r.err = &TimeoutError{Limit: l.length}
 		}

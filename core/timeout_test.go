@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -43,7 +44,7 @@ func TestAttemptTimeoutEndsTheContextOfTheHandler(t *testing.T) {
 		})
 		_, err := testkit.Call(ctx, d)
 		told(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) failed(1,exhausted,timeout)")
-		testkit.Failed(t, err, core.ReasonExhausted)
+		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.ErrorIs(t, err, core.ErrExhausted)
 		assert.Equal(t, 21*time.Second, elapsed(), "time")
@@ -128,7 +129,7 @@ func TestNothingOfAnAbandonedAttemptLandsLater(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		shelf := new(shelf)
 		st, ctx := testkit.Run(t, state.WithArtifacts(shelf))
-		child := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "child"}, testkit.Deaf(20*time.Second))
+		child := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "child"}, testkit.Deaf(20*time.Second))
 		done := make(chan struct{})
 		d := testkit.Tool(t, "tool", timed(2), testkit.Attempts(func(ctx context.Context, in string) (string, error) {
 			defer close(done)
@@ -162,7 +163,7 @@ func TestNothingOfAnAbandonedAttemptLandsLater(t *testing.T) {
 func TestRunCompletesAlthoughAnAbandonedAttemptLeftACallBehind(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		child := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "child"}, testkit.Deaf(time.Minute))
+		child := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "child"}, testkit.Deaf(time.Minute))
 		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(2), testkit.Attempts(func(ctx context.Context, _ string) (string, error) { return testkit.Call(ctx, child) }, testkit.Succeed)))
 		testkit.Completed(t, out, err)
 		<-time.After(time.Hour)
@@ -176,7 +177,7 @@ func TestRunCompletesAlthoughAnAbandonedAttemptLeftACallBehind(t *testing.T) {
 func TestCallAfterItsParentReturnedIsRefused(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		child := testkit.Define(t, core.Spec{Kind: core.KindTool, Name: "child"}, testkit.Succeed)
+		child := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "child"}, testkit.Succeed)
 		late := make(chan error)
 		_, err := testkit.Call(ctx, testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 			go func() {
@@ -210,10 +211,10 @@ func TestAttemptTimeoutCoversThePostconditions(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		d := testkit.Tool(t, "tool", timed(2), testkit.Succeed).Ensure(func(ctx context.Context, _, _ string) error { return testkit.Pause(ctx, time.Minute) })
 		_, err := testkit.Call(ctx, d)
-		testkit.Failed(t, err, core.ReasonExhausted)
+		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		for _, r := range calls(st) {
-			if r.Status == core.StatusFailed {
+			if r.Status == record.StatusFailed {
 				assert.Equal(t, 10*time.Second, r.Duration, "duration")
 			}
 		}
@@ -264,9 +265,9 @@ func TestAttemptTakesNoTimeOfWhatIsAskedBeforeIt(t *testing.T) {
 					<-time.After(time.Minute)
 					return "", errFlaky
 				}))
-				testkit.Failed(t, err, core.ReasonExhausted)
+				testkit.Failed(t, err, record.ReasonExhausted)
 				for _, r := range calls(st) {
-					if r.Status == core.StatusFailed {
+					if r.Status == record.StatusFailed {
 						assert.Equal(t, time.Minute, r.Duration, "duration")
 					}
 				}
@@ -291,7 +292,7 @@ func TestHandlerThatExitsItsGoroutineHasFailed(t *testing.T) {
 			exit()
 			return "out", nil
 		}))
-		testkit.Failed(t, err, core.ReasonPanic)
+		testkit.Failed(t, err, record.ReasonPanic)
 		if !strings.Contains(err.Error(), "Goexit") {
 			t.Errorf("%q does not say what happened", err)
 		}
@@ -306,7 +307,7 @@ func TestRetryTimeoutCutsARunningAttempt(t *testing.T) {
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", total(5*time.Second), testkit.Listening(time.Minute)))
 		assert.Equal(t, 5*time.Second, elapsed(), "time")
 		told(t, st, "started(0) failed(0,retry_timeout,timeout)")
-		testkit.Failed(t, err, core.ReasonRetryTimeout)
+		testkit.Failed(t, err, record.ReasonRetryTimeout)
 		assert.ErrorIs(t, err, core.ErrRetryTimeout)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 	})
@@ -319,7 +320,7 @@ func TestRetryTimeoutAbandonsAHandlerThatDoesNotListen(t *testing.T) {
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", total(5*time.Second), testkit.Deaf(time.Minute)))
 		assert.Equal(t, 5*time.Second+grace, elapsed(), "time")
 		told(t, st, "started(0) failed(0,retry_timeout,timeout)")
-		testkit.Failed(t, err, core.ReasonRetryTimeout)
+		testkit.Failed(t, err, record.ReasonRetryTimeout)
 		assert.Equal(t, int64(1), st.Stats().Abandoned, "abandoned")
 	})
 }
@@ -336,7 +337,7 @@ func TestEachAttemptHasWhatIsLeftOfRetryTimeout(t *testing.T) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		}))
-		testkit.Failed(t, err, core.ReasonRetryTimeout)
+		testkit.Failed(t, err, record.ReasonRetryTimeout)
 		if len(left) != 2 || left[0] != 8*time.Second || left[1] != 6*time.Second {
 			t.Errorf("attempts had %v", left) // 8s, a wait of 1s, the 6s that are left
 		}
@@ -347,7 +348,7 @@ func TestRetryTimeoutThatCutsALaterAttemptKeepsTheLastErrorOfTheHandler(t *testi
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", total(5*time.Second), testkit.Attempts(testkit.Fail(core.Retryable(errBoom)), testkit.Deaf(time.Minute))))
-		testkit.Failed(t, err, core.ReasonRetryTimeout)
+		testkit.Failed(t, err, record.ReasonRetryTimeout)
 		assert.ErrorIs(t, err, errBoom)
 		assert.ErrorIs(t, err, core.ErrRetryTimeout)
 	})
@@ -370,7 +371,7 @@ func TestWaitThatWouldReachRetryTimeoutIsNotBegun(t *testing.T) {
 				st, ctx := testkit.Run(t)
 				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", total(tt.total), testkit.Fail(errFlaky)))
 				told(t, st, tt.want)
-				testkit.Failed(t, err, core.ReasonRetryTimeout)
+				testkit.Failed(t, err, record.ReasonRetryTimeout)
 				assert.ErrorIs(t, err, core.ErrRetryTimeout)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.ErrorIs(t, err, errFlaky)
@@ -386,7 +387,7 @@ func TestFailureByRetryTimeoutDoesNotSleepFirst(t *testing.T) {
 		cfg := total(10 * time.Second)
 		cfg.InitialDelay = 11 * time.Second
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Fail(errFlaky)))
-		testkit.Failed(t, err, core.ReasonRetryTimeout)
+		testkit.Failed(t, err, record.ReasonRetryTimeout)
 		assert.Equal(t, time.Duration(0), elapsed(), "time")
 	})
 }
@@ -421,9 +422,9 @@ func TestAttemptTimeoutOfTheActorWinsOverItsConfiguration(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				_, ctx := testkit.Run(t,
-					state.WithRetryFor(core.KindTool, core.RetryConfig{AttemptTimeout: kind}),
+					state.WithRetryFor(record.KindTool, core.RetryConfig{AttemptTimeout: kind}),
 					state.WithRetry(core.RetryConfig{AttemptTimeout: global}))
-				tt.spec.Kind, tt.spec.Name = core.KindTool, "tool"
+				tt.spec.Kind, tt.spec.Name = record.KindTool, "tool"
 				e := testkit.Define(t, tt.spec, func(ctx context.Context, _ string) (string, error) {
 					at, ok := ctx.Deadline()
 					assert.Equal(t, tt.want > 0, ok, "has a deadline")

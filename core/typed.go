@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 )
 
 // typed is the generic side of a call, as the engine sees it.
@@ -19,7 +20,7 @@ type typed interface {
 	passAsync(ctx context.Context, late *atomic.Int64) asyncPass // the same on a goroutine of its own
 	output() any
 	encodeInput() ([]byte, error)
-	identity() (Hash, error) // of the input
+	identity() (record.Hash, error) // of the input
 	decodeOutput(encoded []byte) (lost []string, err error)
 	decodeAnswer(encoded []byte) error     // for the output
 	keepOutput(ctx context.Context) result // of the call, as the run keeps it
@@ -35,7 +36,7 @@ type asyncPass interface {
 // result is how a stage of an attempt ended.
 type result struct {
 	err      error
-	stage    Stage
+	stage    record.Stage
 	panicked bool
 	took     time.Duration
 	kept     *keptOutput
@@ -76,7 +77,7 @@ func (t *typedCall[In, Out]) execute() (Out, error) {
 func (t *typedCall[In, Out]) conditional() bool { return len(t.definition.requires) > 0 }
 
 func (t *typedCall[In, Out]) require(ctx context.Context) (r result) {
-	r.stage = StagePrecondition
+	r.stage = record.StagePrecondition
 	defer r.recoverPanic()
 	for _, condition := range t.definition.requires {
 		if r.err = condition(ctx, t.in); r.err != nil {
@@ -103,18 +104,18 @@ func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) result {
 
 // handle runs the handler and the postconditions once.
 func (t *typedCall[In, Out]) handle(ctx context.Context, out *Out) (r result) {
-	r.stage = StageHandler
+	r.stage = record.StageHandler
 	defer r.recoverPanic()
 	if *out, r.err = t.definition.handler(ctx, t.in); r.err != nil {
 		return r
 	}
 	for _, condition := range t.definition.ensures {
-		r.stage = StagePostcondition
+		r.stage = record.StagePostcondition
 		if r.err = condition(ctx, t.in, *out); r.err != nil {
 			return r
 		}
 	}
-	r.stage = StageHandler
+	r.stage = record.StageHandler
 	return r
 }
 
@@ -123,7 +124,7 @@ func (t *typedCall[In, Out]) handle(ctx context.Context, out *Out) (r result) {
 func (t *typedCall[In, Out]) keepsOutput() bool {
 	settings := t.root.settings
 	return (settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip) && !t.spec.NoStore &&
-		t.spec.Kind != KindGroup && t.spec.Kind != KindBranch
+		t.spec.Kind != record.KindGroup && t.spec.Kind != record.KindBranch
 }
 
 func (t *typedCall[In, Out]) keepOutput(ctx context.Context) result { return t.keep(ctx, &t.out) }
@@ -131,15 +132,15 @@ func (t *typedCall[In, Out]) keepOutput(ctx context.Context) result { return t.k
 // keep encodes the output and stores it apart if it is large.
 func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) (r result) {
 	settings := t.root.settings
-	r.stage = StageEncode
+	r.stage = record.StageEncode
 	defer r.recoverPanic()
-	encoded, err := Encode(*out)
+	encoded, err := record.Encode(*out)
 	if err != nil {
 		r.err = &encodeError{"output", t.spec.Name, err}
 		return r
 	}
 	if settings.Artifacts && len(encoded) > maxInline {
-		r.stage = StageArtifact
+		r.stage = record.StageArtifact
 		if scopeOf(ctx).Closed() {
 			r.err = ErrAttemptOver // abandoned: nobody wants its output any more
 			return r
@@ -155,20 +156,20 @@ func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) (r result) {
 	}
 	if settings.RoundTrip {
 		var again Out
-		if err := Decode(encoded, &again); err != nil {
+		if err := record.Decode(encoded, &again); err != nil {
 			r.err = &encodeError{"output", t.spec.Name, fmt.Errorf("it cannot be read again: %w", err)}
 			return r
 		}
 		*out = again
 	}
-	r.stage = StageHandler
+	r.stage = record.StageHandler
 	return r
 }
 
 func (t *typedCall[In, Out]) output() any { return t.out }
 
 func (t *typedCall[In, Out]) encodeInput() ([]byte, error) {
-	encoded, err := Encode(t.in)
+	encoded, err := record.Encode(t.in)
 	if err != nil {
 		return nil, &encodeError{"input", t.spec.Name, err}
 	}
@@ -176,7 +177,7 @@ func (t *typedCall[In, Out]) encodeInput() ([]byte, error) {
 }
 
 // identity is the hash of what makes the input another input.
-func (t *typedCall[In, Out]) identity() (h Hash, err error) {
+func (t *typedCall[In, Out]) identity() (h record.Hash, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &encodeError{"identity of the input", t.spec.Name, &PanicError{Value: p, Stack: debug.Stack()}}
@@ -190,9 +191,9 @@ func (t *typedCall[In, Out]) identity() (h Hash, err error) {
 	}
 	encoded, err := codec.EncodeIdentity(v)
 	if err != nil {
-		return Hash{}, &encodeError{what, t.spec.Name, err}
+		return record.Hash{}, &encodeError{what, t.spec.Name, err}
 	}
-	return HashOfEncoded(encoded)
+	return record.HashOfEncoded(encoded)
 }
 
 // decodeOutput makes a recorded output that of the call. Lost are the parts of
@@ -204,16 +205,16 @@ func (t *typedCall[In, Out]) decodeOutput(encoded []byte) (lost []string, err er
 	err = codec.DecodeKnown(encoded, &t.out)
 	if !errors.Is(err, codec.ErrUnknownField) {
 		if err != nil { // as Decode, which knows what was redacted
-			return nil, Decode(encoded, &t.out)
+			return nil, record.Decode(encoded, &t.out)
 		}
 		return nil, nil
 	}
-	if err := Decode(encoded, &t.out); err != nil {
+	if err := record.Decode(encoded, &t.out); err != nil {
 		return nil, err
 	}
 	parts, err := codec.LostBy(encoded, t.out)
 	for _, part := range parts {
-		lost = append(lost, Truncate(part.String(), 80))
+		lost = append(lost, record.Truncate(part.String(), 80))
 	}
 	return lost, err
 }
@@ -244,7 +245,7 @@ const (
 func (t *typedCall[In, Out]) passAsync(ctx context.Context, late *atomic.Int64) asyncPass {
 	p := &typedPass[In, Out]{
 		call: t, late: late, back: make(chan struct{}),
-		r: result{stage: StageHandler, err: errGoexit, panicked: true},
+		r: result{stage: record.StageHandler, err: errGoexit, panicked: true},
 	}
 	go p.run(ctx)
 	return p

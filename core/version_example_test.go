@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -16,17 +17,17 @@ func ExampleVersion() {
 	// The agent as three releases have it. It is interrupted, as by a deploy,
 	// before it sends the invoice with that number.
 	release := func(rules, deployBefore int) func(context.Context, int) (string, error) {
-		tax := define(core.KindTool, "tax", func(_ context.Context, percent int) (string, error) {
+		tax := define(record.KindTool, "tax", func(_ context.Context, percent int) (string, error) {
 			return fmt.Sprintf("%d%% tax", percent), nil
 		})
-		send := define(core.KindTool, "send", func(ctx context.Context, invoice int) (string, error) {
+		send := define(record.KindTool, "send", func(ctx context.Context, invoice int) (string, error) {
 			if invoice == deployBefore {
-				state.From(ctx).Interrupt(core.InterruptUser, "ops", "deploy")
+				state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
 				return "", ctx.Err()
 			}
 			return "sent", nil
 		})
-		invoice := define(core.KindAgent, "invoice", func(ctx context.Context, number int) (string, error) {
+		invoice := define(record.KindAgent, "invoice", func(ctx context.Context, number int) (string, error) {
 			percent := 19 // what the first release had, without asking
 			if rules > 0 {
 				switch core.Version(ctx, "use-new-tax-rules", rules) {
@@ -62,7 +63,7 @@ func ExampleVersion() {
 			fmt.Println(err)
 			return
 		}
-		out, err := define(core.KindAgent, "month", handler).Event().Execute(st.Context(context.Background()), 3)
+		out, err := define(record.KindAgent, "month", handler).Event().Execute(st.Context(context.Background()), 3)
 		if errors.Is(err, core.ErrInterrupted) {
 			fmt.Println("deploy")
 		} else {
@@ -80,7 +81,7 @@ func ExampleVersion() {
 	// invoice 3: 21% tax, sent
 }
 
-func define(kind core.Kind, name string, handler func(context.Context, int) (string, error)) *core.Definition[int, string] {
+func define(kind record.Kind, name string, handler func(context.Context, int) (string, error)) *core.Definition[int, string] {
 	d, err := core.NewDefinition(core.Spec{Kind: kind, Name: name}, handler)
 	if err != nil {
 		panic(err)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // wait lets the delay before the next attempt pass. Its error ends the call:
 // the suspension or the failure that the end of the context is.
-func (c *call) wait(p *Progress, s *Scope, delay time.Duration) error {
+func (c *call) wait(p *record.Progress, s *Scope, delay time.Duration) error {
 	began := time.Now()
 	ended := c.ended(s.outer)
 	if !ended && delay > 0 {
@@ -22,10 +24,10 @@ func (c *call) wait(p *Progress, s *Scope, delay time.Duration) error {
 	}
 	p.Spent += waited
 	if e := c.parent.ending(); e != nil {
-		return c.suspend(p, s, result{}, e, StageWait)
+		return c.suspend(p, s, result{}, e, record.StageWait)
 	}
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)} // the last that was made
-	r := result{err: after(context.Cause(s.outer), p.Err), stage: StageHandler}
+	r := result{err: after(context.Cause(s.outer), p.Err), stage: record.StageHandler}
 	return c.fail(p, before, classify(r), ownEnd(s.outer))
 }
 
@@ -57,14 +59,14 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // checkpoint returns the error that ends the call where it must not go on.
-func (c *call) checkpoint(p *Progress, s *Scope) error {
+func (c *call) checkpoint(p *record.Progress, s *Scope) error {
 	if !c.ended(s.outer) {
 		return nil
 	}
 	if e := c.parent.ending(); e != nil {
-		return c.suspend(p, s, result{}, e, StageEntry)
+		return c.suspend(p, s, result{}, e, record.StageEntry)
 	}
-	return c.refuse(p, s, result{err: context.Cause(s.outer), stage: StageEntry}, ownEnd(s.outer))
+	return c.refuse(p, s, result{err: context.Cause(s.outer), stage: record.StageEntry}, ownEnd(s.outer))
 }
 
 // ended asks the external checker, and then whether the context or what is

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/reprise-go/reprise/internal/enum"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Delta is a piece of what a call is producing, shown while it goes on: the
@@ -17,13 +18,13 @@ import (
 // records: they have no number, are not stored, and what they show is final
 // only once the call has its outcome.
 type Delta struct {
-	RunID   string  `json:"run_id,omitempty"`
-	Address Address `json:"address"` // of the call; zero outside a run
-	Attempt int     `json:"attempt"` // from 0; what a higher attempt emits replaces what lower ones did
-	Part    Part    `json:"part"`
-	Index   int     `json:"index,omitempty"` // of the tool call that the piece belongs to
-	Name    string  `json:"name,omitempty"`  // of the tool that is asked for; of what makes progress
-	Text    string  `json:"text,omitempty"`
+	RunID   string         `json:"run_id,omitempty"`
+	Address record.Address `json:"address"` // of the call; zero outside a run
+	Attempt int            `json:"attempt"` // from 0; what a higher attempt emits replaces what lower ones did
+	Part    Part           `json:"part"`
+	Index   int            `json:"index,omitempty"` // of the tool call that the piece belongs to
+	Name    string         `json:"name,omitempty"`  // of the tool that is asked for; of what makes progress
+	Text    string         `json:"text,omitempty"`
 }
 
 // A Part says what a [Delta] is a piece of.
@@ -155,7 +156,7 @@ type deltaRedaction struct {
 // textKey identifies a text that comes in pieces.
 type textKey struct {
 	runID   string
-	address Address
+	address record.Address
 	attempt int
 	part    Part
 	index   int
@@ -183,7 +184,7 @@ func (r *deltaRedaction) show(d Delta) {
 	case PartEnd:
 		r.finish(&d)
 	}
-	d.Name, d.Text = RedactText(r.redact, d.Name), RedactText(r.redact, d.Text)
+	d.Name, d.Text = record.RedactText(r.redact, d.Name), record.RedactText(r.redact, d.Text)
 	r.next(d)
 }
 
@@ -206,7 +207,7 @@ func (r *deltaRedaction) add(key textKey, d Delta) {
 
 // reveal shows what is new of t but its last characters.
 func (r *deltaRedaction) reveal(t *redactedText, keep int) {
-	text := RedactText(r.redact, t.whole.String())
+	text := record.RedactText(r.redact, t.whole.String())
 	for ; keep > 0 && text != ""; keep-- {
 		_, size := utf8.DecodeLastRuneInString(text)
 		text = text[:len(text)-size]
@@ -216,7 +217,7 @@ func (r *deltaRedaction) reveal(t *redactedText, keep int) {
 		return
 	}
 	d := t.last
-	d.Name, d.Text = RedactText(r.redact, t.last.Name), piece
+	d.Name, d.Text = record.RedactText(r.redact, t.last.Name), piece
 	t.shown = text
 	r.next(d)
 }

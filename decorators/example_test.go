@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -97,7 +98,7 @@ func ExampleAgent() {
 	out, err := report.Call(st.Context(context.Background()), Page{URL: "a.example"})
 	fmt.Println(out, err)
 	for _, r := range st.Records() {
-		if r.Status == core.StatusCompleted {
+		if r.Status == record.StatusCompleted {
 			fmt.Println(r.Address, r.Status)
 		}
 	}

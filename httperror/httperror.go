@@ -46,7 +46,7 @@ func (e *Error) Error() string {
 	return text
 }
 
-// StatusCode returns the status code, for core.Classify.
+// StatusCode returns the status code, for record.Classify.
 func (e *Error) StatusCode() int { return e.Code }
 
 // RetryAfter returns the delay that the service asked for, 0 for none, for

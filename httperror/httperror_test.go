@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/httperror"
+	"github.com/reprise-go/reprise/record"
 )
 
 func response(code int, body string, header ...string) *http.Response {
@@ -36,7 +37,7 @@ func TestSuccessIsNoError(t *testing.T) {
 func TestErrorTellsStatusDelayAndBody(t *testing.T) {
 	err := httperror.Check(response(503, "over\n\n  loaded\xff", "Retry-After", "7"))
 	require.EqualError(t, err, "503 Service Unavailable: over loaded")
-	assert.Equal(t, core.ClassServer, core.Classify(err))
+	assert.Equal(t, record.ClassServer, record.Classify(err))
 	after, ok := core.RetryAfter(err)
 	assert.True(t, ok)
 	assert.Equal(t, 7*time.Second, after)
@@ -47,10 +48,10 @@ func TestErrorTellsStatusDelayAndBody(t *testing.T) {
 }
 
 func TestClassFollowsTheStatus(t *testing.T) {
-	for code, class := range map[int]core.Class{
-		404: core.ClassClient, 408: core.ClassTimeout, 425: core.ClassTooEarly, 429: core.ClassRateLimit, 500: core.ClassServer,
+	for code, class := range map[int]record.Class{
+		404: record.ClassClient, 408: record.ClassTimeout, 425: record.ClassTooEarly, 429: record.ClassRateLimit, 500: record.ClassServer,
 	} {
-		assert.Equal(t, class, core.Classify(httperror.Check(response(code, ""))), code)
+		assert.Equal(t, class, record.Classify(httperror.Check(response(code, ""))), code)
 	}
 }
 
@@ -77,7 +78,7 @@ func ExampleCheck() {
 	err := httperror.Check(resp)
 	after, _ := core.RetryAfter(err)
 	fmt.Println(err)
-	fmt.Println(core.Classify(err), after)
+	fmt.Println(record.Classify(err), after)
 	// Output:
 	// 429 Too Many Requests: slow down
 	// rate_limit 2s

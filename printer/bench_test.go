@@ -11,16 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 )
 
 // busy are records as a run with retries publishes them, over and over: of
 // calls in an agent and in branches of a group, each with an address of its
 // own.
-func busy(b *testing.B) func() core.Record {
+func busy(b *testing.B) func() record.Record {
 	b.Helper()
-	var records []core.Record
+	var records []record.Record
 	for i := range 256 {
 		path := fmt.Sprintf("assistant/fetch_data#%d", i+2)
 		if i%2 == 0 {
@@ -33,7 +33,7 @@ func busy(b *testing.B) func() core.Record {
 		records = append(records, call...)
 	}
 	n := 0
-	return func() core.Record {
+	return func() record.Record {
 		r := records[n%len(records)]
 		n++
 		r.Seq = uint64(n)

@@ -3,7 +3,7 @@ package printer
 import (
 	"bytes"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // maxBuffer is how many bytes of lines are kept for a call, besides its first.
@@ -61,6 +61,6 @@ func (b *buffer) writeAll(to *text, depth int) {
 }
 
 // isSuccess reports whether r ends a call in a way that needs no explanation.
-func isSuccess(r *core.Record) bool {
-	return r.Status == core.StatusCompleted || r.Status == core.StatusRecovered && r.Err == nil
+func isSuccess(r *record.Record) bool {
+	return r.Status == record.StatusCompleted || r.Status == record.StatusRecovered && r.Err == nil
 }

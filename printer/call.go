@@ -5,17 +5,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // call writes the record of a call. A branch of a group has no lines of its own
 // unless it ends without success: all it does is to make other calls.
-func (t *text) call(r *core.Record) {
-	if r.Kind == core.KindBranch && (r.Status == core.StatusStarted || isSuccess(r)) {
+func (t *text) call(r *record.Record) {
+	if r.Kind == record.KindBranch && (r.Status == record.StatusStarted || isSuccess(r)) {
 		return
 	}
 	switch r.Status {
-	case core.StatusStarted:
+	case record.StatusStarted:
 		t.begin(t.of(r.Kind))
 		t.label(r)
 		t.tag("", "STARTED")
@@ -25,7 +25,7 @@ func (t *text) call(r *core.Record) {
 		if r.Detail != nil && r.Detail.Branches > 0 {
 			t.add(" ", count(r.Detail.Branches, "branch", "branches"))
 		}
-	case core.StatusRetrying:
+	case record.StatusRetrying:
 		t.beginBelow(mark{t.retry, again})
 		t.retrying(r)
 	default:
@@ -43,7 +43,7 @@ func (t *text) call(r *core.Record) {
 }
 
 // ordinal is the number of the attempt and the total: "2/3".
-func ordinal(r *core.Record) string {
+func ordinal(r *record.Record) string {
 	n := strconv.Itoa(r.Attempt + 1)
 	if r.MaxAttempts > 0 {
 		n += "/" + strconv.Itoa(r.MaxAttempts)
@@ -51,22 +51,22 @@ func ordinal(r *core.Record) string {
 	return n
 }
 
-func (t *text) retrying(r *core.Record) {
+func (t *text) retrying(r *record.Record) {
 	t.add("Retrying (attempt ", ordinal(r), ")")
 	if r.Delay > 0 {
 		t.add(" in ", duration(r.Delay), "...")
 	} else {
 		t.add(" at once...")
 	}
-	if r.DelaySource == core.SourceServer {
+	if r.DelaySource == record.SourceServer {
 		t.add(" (asked by the service)")
 	}
 }
 
 // ending writes, behind the label, how an attempt or its call ended.
-func (t *text) ending(r *core.Record) {
+func (t *text) ending(r *record.Record) {
 	switch r.Status {
-	case core.StatusCompleted:
+	case record.StatusCompleted:
 		if r.IsRetry() {
 			t.tag(good, "COMPLETED after ", count(r.TotalAttempts(), "attempt", "attempts"))
 			t.add(" (", duration(r.Elapsed), " total)")
@@ -75,15 +75,15 @@ func (t *text) ending(r *core.Record) {
 			t.add(" (", duration(r.Duration), ")")
 		}
 		t.usage(r)
-	case core.StatusFailed:
+	case record.StatusFailed:
 		t.failure(r)
-	case core.StatusInterrupted:
+	case record.StatusInterrupted:
 		t.tag(paused, "INTERRUPTED")
 		t.interrupt(r)
-	case core.StatusAwaiting:
+	case record.StatusAwaiting:
 		t.tag(paused, "AWAITING")
 		t.awaiting(r)
-	case core.StatusRecovered:
+	case record.StatusRecovered:
 		t.tag(faint, "RECOVERED from history")
 		t.cause(r.Err)
 	default:
@@ -91,9 +91,9 @@ func (t *text) ending(r *core.Record) {
 	}
 }
 
-func (t *text) failure(r *core.Record) {
+func (t *text) failure(r *record.Record) {
 	switch {
-	case r.WillRetry || r.Reason == core.ReasonNone || r.Reason == core.ReasonExhausted:
+	case r.WillRetry || r.Reason == record.ReasonNone || r.Reason == record.ReasonExhausted:
 		t.tag(bad, "FAILED")
 	case r.TotalAttempts() > 1:
 		t.tag(bad, "FAILED: ", words(r.Reason), " after ", count(r.TotalAttempts(), "attempt", "attempts"))
@@ -102,7 +102,7 @@ func (t *text) failure(r *core.Record) {
 	}
 	t.times(r)
 	t.usage(r)
-	if r.Reason == core.ReasonPanic && r.Err != nil {
+	if r.Reason == record.ReasonPanic && r.Err != nil {
 		t.message(" - ", strings.TrimPrefix(fmt.Sprint(r.Err), "panic: ")) // the tag says that
 		return
 	}
@@ -111,7 +111,7 @@ func (t *text) failure(r *core.Record) {
 
 // times adds the duration of the attempt, and that of the whole call where no
 // line below has it.
-func (t *text) times(r *core.Record) {
+func (t *text) times(r *record.Record) {
 	took := r.Duration
 	if !r.IsRetry() {
 		if took == 0 { // it failed before the first attempt
@@ -120,7 +120,7 @@ func (t *text) times(r *core.Record) {
 		t.add(" (", duration(took), ")")
 		return
 	}
-	if r.WillRetry || r.Reason == core.ReasonExhausted {
+	if r.WillRetry || r.Reason == record.ReasonExhausted {
 		t.add(" (", duration(took), ")")
 		return
 	}
@@ -132,13 +132,13 @@ func (t *text) times(r *core.Record) {
 }
 
 // total is the line below the outcome of a call that was retried.
-func (t *text) total(r *core.Record) {
+func (t *text) total(r *record.Record) {
 	switch {
-	case r.Status == core.StatusCompleted:
+	case r.Status == record.StatusCompleted:
 		t.beginBelow(mark{t.retry, good})
 		t.add("Recovered after ", count(r.Attempt, "retry", "retries"))
 		t.end()
-	case r.Reason == core.ReasonExhausted:
+	case r.Reason == record.ReasonExhausted:
 		t.begin(t.at(r.Status))
 		t.label(r)
 		t.tag(bad, "EXHAUSTED all ", count(r.TotalAttempts(), "attempt", "attempts"))
@@ -148,7 +148,7 @@ func (t *text) total(r *core.Record) {
 }
 
 // interrupt adds why and by whom: "user by terminal: Ctrl-C".
-func (t *text) interrupt(r *core.Record) {
+func (t *text) interrupt(r *record.Record) {
 	e := r.Interrupt()
 	if e == nil {
 		t.cause(r.Err)

@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -34,7 +35,7 @@ func TestLinesOfConcurrentRunsNeverMix(t *testing.T) {
 	for name, options := range map[string][]printer.Option{"plain": nil, "compact": {printer.WithCompact()}} {
 		t.Run(name, func(t *testing.T) {
 			const runs, rounds = 8, 50
-			records := make([][]core.Record, runs)
+			records := make([][]record.Record, runs)
 			want := map[string]int{}
 			for run := range runs {
 				records[run] = exhausting(t)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // maxFollowed is how many calls that go on, or may be resumed, are followed at
@@ -29,16 +29,16 @@ type runState struct {
 
 type callKey struct {
 	run     string
-	address core.Address
+	address record.Address
 }
 
 type callState struct {
-	kind     core.Kind
-	attempts int                  // that were begun
-	end      core.Status          // completed, failed, interrupted, awaiting, recovered; 0 while it goes on
-	because  core.InterruptReason // it was interrupted
-	waits    bool                 // for its next attempt,
-	since    time.Time            // since then
+	kind     record.Kind
+	attempts int                    // that were begun
+	end      record.Status          // completed, failed, interrupted, awaiting, recovered; 0 while it goes on
+	because  record.InterruptReason // it was interrupted
+	waits    bool                   // for its next attempt,
+	since    time.Time              // since then
 }
 
 func newCounts(limit int) counts {
@@ -46,7 +46,7 @@ func newCounts(limit int) counts {
 }
 
 // add counts r, unless it was counted before: records of a run come in order.
-func (c *counts) add(r *core.Record) {
+func (c *counts) add(r *record.Record) {
 	run, known := c.runs[r.RunID]
 	if run.first == 0 && !r.Replayed {
 		run.first = r.Generation
@@ -57,21 +57,21 @@ func (c *counts) add(r *core.Record) {
 	run.seq = max(run.seq, r.Seq)
 	c.clock(&run, known, r)
 	c.remember(r.RunID, run)
-	if r.Kind.IsCall() && r.Kind != core.KindGroup && r.Kind != core.KindBranch {
+	if r.Kind.IsCall() && r.Kind != record.KindGroup && r.Kind != record.KindBranch {
 		c.call(r, run)
 	}
-	if r.Kind.IsCall() && r.Detail != nil && r.Status != core.StatusRecovered {
+	if r.Kind.IsCall() && r.Detail != nil && r.Status != record.StatusRecovered {
 		c.summary.Usage = c.summary.Usage.Plus(r.Detail.Usage)
 	}
 }
 
-func (c *counts) call(r *core.Record, run runState) {
+func (c *counts) call(r *record.Record, run runState) {
 	key := callKey{r.RunID, r.Address}
 	call, known := c.calls[key]
 	switch {
-	case r.Status == core.StatusRecovered && known && call.end == r.Status:
+	case r.Status == record.StatusRecovered && known && call.end == r.Status:
 		return
-	case r.Status == core.StatusRecovered && !known && run.first > 0 && r.Generation >= run.first:
+	case r.Status == record.StatusRecovered && !known && run.first > 0 && r.Generation >= run.first:
 		return // its outcome was counted
 	case !known && !r.IsOutcome() && len(c.calls) >= c.limit:
 		return
@@ -91,7 +91,7 @@ func (c *counts) call(r *core.Record, run runState) {
 		return
 	}
 	delete(c.calls, key)
-	if r.Kind != core.KindAgent {
+	if r.Kind != record.KindAgent {
 		c.summary.slow(SlowCall{r.RunID, r.Address, r.Name, r.Elapsed, call.attempts})
 	}
 }
@@ -99,11 +99,11 @@ func (c *counts) call(r *core.Record, run runState) {
 // clock counts the time since the record of the run before. Between the last
 // record of a run and its resumption it stood still. An answer does not count:
 // it may be recorded while nobody runs the run.
-func (c *counts) clock(run *runState, known bool, r *core.Record) {
-	if r.Time.IsZero() || r.Kind == core.KindAnswer || !r.Time.After(run.latest) {
+func (c *counts) clock(run *runState, known bool, r *record.Record) {
+	if r.Time.IsZero() || r.Kind == record.KindAnswer || !r.Time.After(run.latest) {
 		return
 	}
-	if begins := r.Kind == core.KindRun && r.Status == core.StatusStarted; known && !run.latest.IsZero() && !begins {
+	if begins := r.Kind == record.KindRun && r.Status == record.StatusStarted; known && !run.latest.IsZero() && !begins {
 		c.summary.Took += r.Time.Sub(run.latest)
 	}
 	run.latest = r.Time
@@ -130,25 +130,25 @@ func (c *counts) total() Summary {
 }
 
 // advance adds what r says about the call.
-func (c *callState) advance(r *core.Record) {
+func (c *callState) advance(r *record.Record) {
 	switch r.Status {
-	case core.StatusStarted:
+	case record.StatusStarted:
 		c.end, c.attempts = 0, max(c.attempts, r.Attempt+1)
-	case core.StatusRetrying:
+	case record.StatusRetrying:
 		c.end, c.waits, c.since = 0, true, r.Time
-	case core.StatusCompleted:
+	case record.StatusCompleted:
 		c.end, c.attempts = r.Status, max(c.attempts, r.TotalAttempts())
-	case core.StatusFailed:
+	case record.StatusFailed:
 		c.end, c.attempts = r.Status, max(c.attempts, r.TotalAttempts())
 		if r.WillRetry {
 			c.end = 0
 		}
-	case core.StatusInterrupted, core.StatusAwaiting:
+	case record.StatusInterrupted, record.StatusAwaiting:
 		c.end, c.because = r.Status, ""
 		if e := r.Interrupt(); e != nil {
 			c.because = e.Reason
 		}
-	case core.StatusRecovered:
+	case record.StatusRecovered:
 		c.end = r.Status
 	}
 }
@@ -157,16 +157,16 @@ func (c *callState) advance(r *core.Record) {
 func (s *Summary) count(c *callState, n int) {
 	s.Executions.count(c.end, n)
 	switch c.kind {
-	case core.KindTool:
+	case record.KindTool:
 		s.Tools.count(c.end, n)
-	case core.KindLLM:
+	case record.KindLLM:
 		s.LLMs.count(c.end, n)
-	case core.KindAgent:
+	case record.KindAgent:
 		s.Agents.count(c.end, n)
-	case core.KindStep:
+	case record.KindStep:
 		s.Steps.count(c.end, n)
 	}
-	if c.end == core.StatusInterrupted {
+	if c.end == record.StatusInterrupted {
 		s.countInterrupt(c.because, n)
 	}
 	s.Attempts += n * c.attempts
@@ -177,24 +177,24 @@ func (s *Summary) count(c *callState, n int) {
 	s.Retries += n * retries
 	s.Retried += n
 	switch c.end {
-	case core.StatusCompleted:
+	case record.StatusCompleted:
 		s.SucceededAfterRetry += n
-	case core.StatusFailed:
+	case record.StatusFailed:
 		s.FailedAfterRetries += n
 	}
 }
 
-func (e *Executions) count(end core.Status, n int) {
+func (e *Executions) count(end record.Status, n int) {
 	switch end {
-	case core.StatusCompleted:
+	case record.StatusCompleted:
 		e.Completed += n
-	case core.StatusFailed:
+	case record.StatusFailed:
 		e.Failed += n
-	case core.StatusInterrupted:
+	case record.StatusInterrupted:
 		e.Interrupted += n
-	case core.StatusAwaiting:
+	case record.StatusAwaiting:
 		e.Awaiting += n
-	case core.StatusRecovered:
+	case record.StatusRecovered:
 		e.Recovered += n
 	default:
 		e.GoingOn += n
@@ -204,12 +204,12 @@ func (e *Executions) count(end core.Status, n int) {
 // maxReasons is how many reasons for interrupts are counted separately.
 const maxReasons = 32
 
-func (s *Summary) countInterrupt(because core.InterruptReason, n int) {
+func (s *Summary) countInterrupt(because record.InterruptReason, n int) {
 	if because == "" || s.Interrupts[because] == 0 && len(s.Interrupts) >= maxReasons {
 		return
 	}
 	if s.Interrupts == nil {
-		s.Interrupts = make(map[core.InterruptReason]int)
+		s.Interrupts = make(map[record.InterruptReason]int)
 	}
 	if s.Interrupts[because] += n; s.Interrupts[because] <= 0 {
 		delete(s.Interrupts, because)

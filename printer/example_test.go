@@ -13,32 +13,33 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
 // fetching are the records of a call that fails and then succeeds, as a run
 // publishes them to its publisher; here they are written by hand.
-func fetching() []core.Record {
-	address, err := core.ParseAddress("fetch_data")
+func fetching() []record.Record {
+	address, err := record.ParseAddress("fetch_data")
 	if err != nil {
 		panic(err)
 	}
-	started := core.Record{
+	started := record.Record{
 		RunID: "weather-42", Address: address, Name: "fetch_data",
-		Kind: core.KindTool, Status: core.StatusStarted, MaxAttempts: 3,
+		Kind: record.KindTool, Status: record.StatusStarted, MaxAttempts: 3,
 	}
 	failed := started
-	failed.Status, failed.Err = core.StatusFailed, errors.New("Connection timeout")
+	failed.Status, failed.Err = record.StatusFailed, errors.New("Connection timeout")
 	failed.WillRetry, failed.Delay = true, 2*time.Second
 	failed.Duration = 500 * time.Millisecond
 	retrying := failed
-	retrying.Status, retrying.WillRetry, retrying.Duration, retrying.Detail = core.StatusRetrying, false, 0, nil
+	retrying.Status, retrying.WillRetry, retrying.Duration, retrying.Detail = record.StatusRetrying, false, 0, nil
 	retrying.Attempt++
 	again := started
 	again.Attempt, again.Time = 1, retrying.NextAttemptAt()
 	completed := again
-	completed.Status, completed.Elapsed = core.StatusCompleted, 3*time.Second
-	return []core.Record{started, failed, retrying, again, completed}
+	completed.Status, completed.Elapsed = record.StatusCompleted, 3*time.Second
+	return []record.Record{started, failed, retrying, again, completed}
 }
 
 // Lines are written as they happen.

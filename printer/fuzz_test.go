@@ -10,35 +10,35 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 )
 
 // spoken is a record of each shape, with every text in it from outside.
-func spoken(t testing.TB, name, problem, message string) []core.Record {
+func spoken(t testing.TB, name, problem, message string) []record.Record {
 	t.Helper()
-	payload, err := core.Encode(message)
+	payload, err := record.Encode(message)
 	require.NoError(t, err)
-	interrupt := &core.InterruptedError{Reason: core.InterruptReason(name), By: problem, Message: message, Cause: errors.New(problem)}
-	detail := &core.Detail{
+	interrupt := &record.InterruptedError{Reason: record.InterruptReason(name), By: problem, Message: message, Cause: errors.New(problem)}
+	detail := &record.Detail{
 		Input: payload, Output: payload, Artifact: name, Message: message,
 		Metadata: map[string]any{message: problem, "error": errors.New(name), "list": []string{name, message}},
 	}
-	place := core.Address{}
+	place := record.Address{}
 	if name != "" {
 		place = address(t, "group:"+escaped(name)+"/1/step:"+escaped(name)+"#2")
 	}
-	var records []core.Record
-	for kind := core.Kind(0); kind <= core.KindBranch+1; kind++ {
-		if kind == core.KindQuestion {
+	var records []record.Record
+	for kind := record.Kind(0); kind <= record.KindBranch+1; kind++ {
+		if kind == record.KindQuestion {
 			continue // whether it has a second line depends on its ID
 		}
-		for status := core.Status(0); status <= core.StatusRecorded+1; status++ {
-			r := core.Record{
+		for status := record.Status(0); status <= record.StatusRecorded+1; status++ {
+			r := record.Record{
 				RunID: message, Name: name, Kind: kind, Status: status, Address: place,
-				Reason: core.ReasonExhausted, Err: errors.New(problem), Detail: detail, Attempt: 1,
+				Reason: record.ReasonExhausted, Err: errors.New(problem), Detail: detail, Attempt: 1,
 			}
-			if status == core.StatusInterrupted {
+			if status == record.StatusInterrupted {
 				r.Err = interrupt
 			}
 			records = append(records, r)
@@ -85,7 +85,7 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-func printedEach(records []core.Record, options ...printer.Option) []string {
+func printedEach(records []record.Record, options ...printer.Option) []string {
 	texts := make([]string, len(records))
 	for i := range records {
 		texts[i] = printed(records[i:i+1], options...)

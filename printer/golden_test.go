@@ -17,6 +17,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew, from what is printed now")
@@ -36,10 +37,10 @@ func golden(t *testing.T, name, got string) {
 // story is a run in which everything happens that a printer has words for.
 type story struct {
 	t       testing.TB
-	records []core.Record
+	records []record.Record
 }
 
-func (s *story) add(after time.Duration, r core.Record) {
+func (s *story) add(after time.Duration, r record.Record) {
 	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	if n := len(s.records); n > 0 {
 		at = s.records[n-1].Time
@@ -48,8 +49,8 @@ func (s *story) add(after time.Duration, r core.Record) {
 	s.records = append(s.records, r)
 }
 
-func (s *story) call(after time.Duration, kind core.Kind, status core.Status, attempt int, path, name string, changes ...func(*core.Record)) {
-	r := core.Record{
+func (s *story) call(after time.Duration, kind record.Kind, status record.Status, attempt int, path, name string, changes ...func(*record.Record)) {
+	r := record.Record{
 		Kind: kind, Status: status, Attempt: attempt, MaxAttempts: 3, Name: name, Address: address(s.t, path),
 		Duration: after, Elapsed: after * time.Duration(attempt+1),
 	}
@@ -58,47 +59,47 @@ func (s *story) call(after time.Duration, kind core.Kind, status core.Status, at
 	}
 	s.add(after, r)
 	if r.WillRetry {
-		r.Status, r.WillRetry, r.Duration, r.Detail = core.StatusRetrying, false, 0, nil
+		r.Status, r.WillRetry, r.Duration, r.Detail = record.StatusRetrying, false, 0, nil
 		r.Attempt++
 		s.add(0, r)
 	}
 }
 
-func because(err error, reason core.Reason) func(*core.Record) {
-	return func(r *core.Record) { r.Err, r.Reason, r.Stage = err, reason, core.StageHandler }
+func because(err error, reason record.Reason) func(*record.Record) {
+	return func(r *record.Record) { r.Err, r.Reason, r.Stage = err, reason, record.StageHandler }
 }
 
-func again(delay time.Duration, source core.Source) func(*core.Record) {
-	return func(r *core.Record) { r.Err, r.WillRetry, r.Delay, r.DelaySource = errTimeout, true, delay, source }
+func again(delay time.Duration, source record.Source) func(*record.Record) {
+	return func(r *record.Record) { r.Err, r.WillRetry, r.Delay, r.DelaySource = errTimeout, true, delay, source }
 }
 
-func with(detail core.Detail) func(*core.Record) {
-	return func(r *core.Record) { r.Detail = &detail }
+func with(detail record.Detail) func(*record.Record) {
+	return func(r *record.Record) { r.Detail = &detail }
 }
 
-func stopped(e core.InterruptedError) func(*core.Record) {
-	return func(r *core.Record) { r.Err = &e }
+func stopped(e record.InterruptedError) func(*record.Record) {
+	return func(r *record.Record) { r.Err = &e }
 }
 
 // everything is the story.
-func everything(t testing.TB) []core.Record {
+func everything(t testing.TB) []record.Record {
 	t.Helper()
 	const (
-		started, completed, failed   = core.StatusStarted, core.StatusCompleted, core.StatusFailed
-		interrupted, awaiting        = core.StatusInterrupted, core.StatusAwaiting
-		tool, llm, agent, step       = core.KindTool, core.KindLLM, core.KindAgent, core.KindStep
+		started, completed, failed   = record.StatusStarted, record.StatusCompleted, record.StatusFailed
+		interrupted, awaiting        = record.StatusInterrupted, record.StatusAwaiting
+		tool, llm, agent, step       = record.KindTool, record.KindLLM, record.KindAgent, record.KindStep
 		ms                           = time.Millisecond
 		a                            = "assistant"
-		recovered, backoff, byServer = core.StatusRecovered, core.SourceBackoff, core.SourceServer
+		recovered, backoff, byServer = record.StatusRecovered, record.SourceBackoff, record.SourceServer
 	)
 	encoded := func(v any) []byte {
-		data, err := core.Encode(v)
+		data, err := record.Encode(v)
 		require.NoError(t, err)
 		return data
 	}
 	s := &story{t: t}
-	s.add(0, core.Record{Kind: core.KindRun, Status: started, Name: "trips", Detail: &core.Detail{Message: "a trip to Oslo"}})
-	s.call(0, agent, started, 0, a, a, with(core.Detail{Input: encoded(map[string]any{"to": "Oslo"})}))
+	s.add(0, record.Record{Kind: record.KindRun, Status: started, Name: "trips", Detail: &record.Detail{Message: "a trip to Oslo"}})
+	s.call(0, agent, started, 0, a, a, with(record.Detail{Input: encoded(map[string]any{"to": "Oslo"})}))
 
 	// The compact example of the specification, in an agent.
 	s.call(0, tool, started, 0, a+"/fetch_data", "fetch_data")
@@ -106,7 +107,7 @@ func everything(t testing.TB) []core.Record {
 	s.call(2*sec, tool, started, 1, a+"/fetch_data", "fetch_data")
 	s.call(half, tool, failed, 1, a+"/fetch_data", "fetch_data", again(1700*ms, backoff))
 	s.call(1700*ms, tool, started, 2, a+"/fetch_data", "fetch_data")
-	s.call(half, tool, completed, 2, a+"/fetch_data", "fetch_data", func(r *core.Record) { r.Elapsed = 5200 * ms }, with(core.Detail{Output: encoded("data")}))
+	s.call(half, tool, completed, 2, a+"/fetch_data", "fetch_data", func(r *record.Record) { r.Elapsed = 5200 * ms }, with(record.Detail{Output: encoded("data")}))
 
 	// Its detailed example.
 	s.call(0, tool, started, 0, a+"/fetch_data#2", "fetch_data")
@@ -114,24 +115,24 @@ func everything(t testing.TB) []core.Record {
 	s.call(2*sec, tool, started, 1, a+"/fetch_data#2", "fetch_data")
 	s.call(half, tool, failed, 1, a+"/fetch_data#2", "fetch_data", again(4*sec, byServer))
 	s.call(4*sec, tool, started, 2, a+"/fetch_data#2", "fetch_data")
-	s.call(half, tool, failed, 2, a+"/fetch_data#2", "fetch_data", because(errTimeout, core.ReasonExhausted), func(r *core.Record) { r.Elapsed = 7 * sec })
+	s.call(half, tool, failed, 2, a+"/fetch_data#2", "fetch_data", because(errTimeout, record.ReasonExhausted), func(r *record.Record) { r.Elapsed = 7 * sec })
 
 	// What else ends a call.
-	s.call(0, tool, failed, 0, a+"/read_file", "read_file", because(errors.New(`"../x" is outside`), core.ReasonPrecondition),
-		func(r *core.Record) { r.Stage = core.StagePrecondition })
+	s.call(0, tool, failed, 0, a+"/read_file", "read_file", because(errors.New(`"../x" is outside`), record.ReasonPrecondition),
+		func(r *record.Record) { r.Stage = record.StagePrecondition })
 	s.call(0, tool, started, 0, a+"/pay", "pay")
-	s.call(30*ms, tool, failed, 0, a+"/pay", "pay", because(errors.New("card refused"), core.ReasonPermanent))
-	s.call(0, tool, failed, 0, a+"/pay#2", "pay", because(errors.New("whether it took effect is not known"), core.ReasonInDoubt))
+	s.call(30*ms, tool, failed, 0, a+"/pay", "pay", because(errors.New("card refused"), record.ReasonPermanent))
+	s.call(0, tool, failed, 0, a+"/pay#2", "pay", because(errors.New("whether it took effect is not known"), record.ReasonInDoubt))
 	s.call(0, step, started, 0, a+"/now", "now")
 	s.call(0, step, completed, 0, a+"/now", "now")
 	s.call(0, tool, recovered, 0, a+"/book", "book")
 	s.call(0, llm, started, 0, a+"/model", "model")
-	s.add(10*ms, core.Record{
-		Kind: core.KindLog, Status: core.StatusRecorded, Address: address(t, a+"/model"), Name: "http",
-		Detail: &core.Detail{Severity: slog.LevelWarn, Message: "slow", Metadata: map[string]any{"took": "1s"}},
+	s.add(10*ms, record.Record{
+		Kind: record.KindLog, Status: record.StatusRecorded, Address: address(t, a+"/model"), Name: "http",
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "slow", Metadata: map[string]any{"took": "1s"}},
 	})
-	s.call(sec, llm, completed, 0, a+"/model", "model", with(core.Detail{Usage: core.Usage{InputTokens: 120, OutputTokens: 36, Cost: 0.0025}}))
-	s.add(0, core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Address: address(t, a), Detail: &core.Detail{Output: encoded("Oslo")}})
+	s.call(sec, llm, completed, 0, a+"/model", "model", with(record.Detail{Usage: record.Usage{InputTokens: 120, OutputTokens: 36, Cost: 0.0025}}))
+	s.add(0, record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "city", Address: address(t, a), Detail: &record.Detail{Output: encoded("Oslo")}})
 
 	// An agent that is retried as a whole, with a call left behind.
 	s.call(0, agent, started, 0, a+"/helper", "helper")
@@ -146,52 +147,52 @@ func everything(t testing.TB) []core.Record {
 
 	// A group that fails fast.
 	const group = a + "/group:cities"
-	s.call(0, core.KindGroup, started, 0, group, "cities", with(core.Detail{Branches: 4}))
+	s.call(0, record.KindGroup, started, 0, group, "cities", with(record.Detail{Branches: 4}))
 	city := func(n string) string { return group + "/" + n }
 	for _, n := range []string{"1", "2", "3", "4"} {
 		s.call(0, tool, started, 0, city(n), "get_weather")
 	}
 	s.call(20*ms, tool, failed, 0, city("2"), "get_weather", again(sec, byServer))
 	s.call(20*ms, tool, completed, 0, city("1"), "get_weather")
-	s.call(20*ms, tool, failed, 0, city("3"), "get_weather", because(errors.New("no such city"), core.ReasonPermanent))
-	other := stopped(core.InterruptedError{Reason: core.InterruptGroup, Cause: errors.New("no such city")})
-	s.call(0, tool, interrupted, 1, city("2"), "get_weather", other, func(r *core.Record) { r.Stage = core.StageWait })
+	s.call(20*ms, tool, failed, 0, city("3"), "get_weather", because(errors.New("no such city"), record.ReasonPermanent))
+	other := stopped(record.InterruptedError{Reason: record.InterruptGroup, Cause: errors.New("no such city")})
+	s.call(0, tool, interrupted, 1, city("2"), "get_weather", other, func(r *record.Record) { r.Stage = record.StageWait })
 	s.call(0, tool, interrupted, 0, city("4"), "get_weather", other)
-	s.call(60*ms, core.KindGroup, failed, 0, group, "cities",
-		because(errors.New("group cities: 1 of 4 branches failed; branch 3: no such city"), core.ReasonPermanent))
+	s.call(60*ms, record.KindGroup, failed, 0, group, "cities",
+		because(errors.New("group cities: 1 of 4 branches failed; branch 3: no such city"), record.ReasonPermanent))
 
 	// A group of functions.
 	const parallel = a + "/group:checks"
-	s.call(0, core.KindGroup, started, 0, parallel, "checks", with(core.Detail{Branches: 2}))
-	s.call(0, core.KindBranch, started, 0, parallel+"/1", "checks 1")
-	s.call(0, core.KindBranch, started, 0, parallel+"/2", "checks 2")
+	s.call(0, record.KindGroup, started, 0, parallel, "checks", with(record.Detail{Branches: 2}))
+	s.call(0, record.KindBranch, started, 0, parallel+"/1", "checks 1")
+	s.call(0, record.KindBranch, started, 0, parallel+"/2", "checks 2")
 	s.call(0, tool, started, 0, parallel+"/1/check", "check")
 	s.call(20*ms, tool, completed, 0, parallel+"/1/check", "check")
-	s.call(0, core.KindBranch, completed, 0, parallel+"/1", "checks 1")
-	s.call(20*ms, core.KindBranch, failed, 0, parallel+"/2", "checks 2", because(errors.New("the checksum differs"), core.ReasonPermanent))
-	s.call(20*ms, core.KindGroup, failed, 0, parallel, "checks",
-		because(errors.New("group checks: 1 of 2 branches failed; branch 2: the checksum differs"), core.ReasonPermanent))
+	s.call(0, record.KindBranch, completed, 0, parallel+"/1", "checks 1")
+	s.call(20*ms, record.KindBranch, failed, 0, parallel+"/2", "checks 2", because(errors.New("the checksum differs"), record.ReasonPermanent))
+	s.call(20*ms, record.KindGroup, failed, 0, parallel, "checks",
+		because(errors.New("group checks: 1 of 2 branches failed; branch 2: the checksum differs"), record.ReasonPermanent))
 
 	// A question, and the end.
 	s.call(0, tool, started, 0, a+"/step:ask human", "refund")
-	s.add(0, core.Record{
-		Kind: core.KindQuestion, Status: awaiting, Address: address(t, a+"/step:ask human"), Name: a + "/step:ask human?1",
-		Detail: &core.Detail{Message: "Refund 40 €?"},
+	s.add(0, record.Record{
+		Kind: record.KindQuestion, Status: awaiting, Address: address(t, a+"/step:ask human"), Name: a + "/step:ask human?1",
+		Detail: &record.Detail{Message: "Refund 40 €?"},
 	})
-	s.add(0, core.Record{
-		Kind: core.KindAnswer, Status: core.StatusRecorded, Address: address(t, a+"/step:ask human"), Name: a + "/step:ask human?1",
-		Detail: &core.Detail{Output: encoded(true)},
+	s.add(0, record.Record{
+		Kind: record.KindAnswer, Status: record.StatusRecorded, Address: address(t, a+"/step:ask human"), Name: a + "/step:ask human?1",
+		Detail: &record.Detail{Output: encoded(true)},
 	})
-	question := stopped(core.InterruptedError{
-		Reason: core.InterruptAwait, Question: a + "/step:ask human?2", Message: "Really?", Cause: core.ErrAwaiting,
+	question := stopped(record.InterruptedError{
+		Reason: record.InterruptAwait, Question: a + "/step:ask human?2", Message: "Really?", Cause: core.ErrAwaiting,
 	})
 	s.call(0, tool, awaiting, 0, a+"/step:ask human", "refund", question)
 	s.call(0, tool, started, 0, a+"/wait", "wait")
-	s.call(sec, tool, interrupted, 0, a+"/wait", "wait", stopped(core.InterruptedError{Reason: core.InterruptUser, By: "terminal", Message: "Ctrl-C"}))
-	s.call(0, agent, interrupted, 0, a, a, stopped(core.InterruptedError{Reason: core.InterruptUser, By: "terminal", Message: "Ctrl-C"}))
-	s.add(0, core.Record{
-		Kind: core.KindRun, Status: interrupted, Name: "trips", Elapsed: 30 * sec,
-		Err: &core.InterruptedError{Reason: core.InterruptContext, Cause: context.Canceled},
+	s.call(sec, tool, interrupted, 0, a+"/wait", "wait", stopped(record.InterruptedError{Reason: record.InterruptUser, By: "terminal", Message: "Ctrl-C"}))
+	s.call(0, agent, interrupted, 0, a, a, stopped(record.InterruptedError{Reason: record.InterruptUser, By: "terminal", Message: "Ctrl-C"}))
+	s.add(0, record.Record{
+		Kind: record.KindRun, Status: interrupted, Name: "trips", Elapsed: 30 * sec,
+		Err: &record.InterruptedError{Reason: record.InterruptContext, Cause: context.Canceled},
 	})
 	return s.records
 }

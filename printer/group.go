@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // progress counts the branches of a group.
@@ -23,11 +23,11 @@ type ended struct{ done, failed, stopped int }
 func (e ended) all() int { return e.done + e.failed + e.stopped }
 
 // end counts a branch that ended.
-func (p *progress) end(status core.Status) {
+func (p *progress) end(status record.Status) {
 	switch status {
-	case core.StatusFailed:
+	case record.StatusFailed:
 		p.failed++
-	case core.StatusInterrupted, core.StatusAwaiting:
+	case record.StatusInterrupted, record.StatusAwaiting:
 		p.stopped++
 	default:
 		p.done++
@@ -45,7 +45,7 @@ func (p *progress) isDue() bool {
 }
 
 // started reads what the record that starts a group has.
-func (p *progress) started(r *core.Record, label string) {
+func (p *progress) started(r *record.Record, label string) {
 	p.label = label
 	if r.Detail != nil {
 		p.total = r.Detail.Branches

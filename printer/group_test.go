@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // grouped publishes the records of a group to a printer.
@@ -25,11 +25,11 @@ func newGrouped(t *testing.T, options ...Option) *grouped {
 	return g
 }
 
-func (g *grouped) record(kind core.Kind, status core.Status, path, name string, changes ...func(*core.Record)) {
+func (g *grouped) record(kind record.Kind, status record.Status, path, name string, changes ...func(*record.Record)) {
 	g.T.Helper()
-	a, err := core.ParseAddress(path)
+	a, err := record.ParseAddress(path)
 	require.NoError(g.T, err)
-	r := core.Record{RunID: "r", Kind: kind, Status: status, Name: name, Address: a, MaxAttempts: 3}
+	r := record.Record{RunID: "r", Kind: kind, Status: status, Name: name, Address: a, MaxAttempts: 3}
 	for _, change := range changes {
 		change(&r)
 	}
@@ -39,19 +39,19 @@ func (g *grouped) record(kind core.Kind, status core.Status, path, name string, 
 // begin starts the group g with n branches.
 func (g *grouped) begin(n int) {
 	g.T.Helper()
-	g.record(core.KindGroup, core.StatusStarted, "group:g", "g", func(r *core.Record) { r.Detail = &core.Detail{Branches: n} })
+	g.record(record.KindGroup, record.StatusStarted, "group:g", "g", func(r *record.Record) { r.Detail = &record.Detail{Branches: n} })
 }
 
 // mapped is a record of branch i of the group g, which is a call of a tool.
-func (g *grouped) mapped(status core.Status, i int, changes ...func(*core.Record)) {
+func (g *grouped) mapped(status record.Status, i int, changes ...func(*record.Record)) {
 	g.T.Helper()
-	g.record(core.KindTool, status, fmt.Sprintf("group:g/%d", i), "tool", changes...)
+	g.record(record.KindTool, status, fmt.Sprintf("group:g/%d", i), "tool", changes...)
 }
 
 // branch is a record of branch i of the group g, which is a function.
-func (g *grouped) branch(status core.Status, i int, changes ...func(*core.Record)) {
+func (g *grouped) branch(status record.Status, i int, changes ...func(*record.Record)) {
 	g.T.Helper()
-	g.record(core.KindBranch, status, fmt.Sprintf("group:g/%d", i), fmt.Sprint("g ", i), changes...)
+	g.record(record.KindBranch, status, fmt.Sprintf("group:g/%d", i), fmt.Sprint("g ", i), changes...)
 }
 
 // progress are the lines about how far the group has come.
@@ -64,20 +64,20 @@ func (g *grouped) progress() (lines []string) {
 	return lines
 }
 
-func permanent(text string) func(*core.Record) {
-	return func(r *core.Record) { r.Err, r.Reason = errors.New(text), core.ReasonPermanent }
+func permanent(text string) func(*record.Record) {
+	return func(r *record.Record) { r.Err, r.Reason = errors.New(text), record.ReasonPermanent }
 }
 
 func TestGroupsShowTheirProgressAtEachTenth(t *testing.T) {
 	g := newGrouped(t)
 	g.begin(200)
 	for i := range 200 {
-		g.mapped(core.StatusStarted, i+1)
+		g.mapped(record.StatusStarted, i+1)
 	}
 	for i := range 200 {
-		g.mapped(core.StatusCompleted, i+1)
+		g.mapped(record.StatusCompleted, i+1)
 	}
-	g.record(core.KindGroup, core.StatusCompleted, "group:g", "g")
+	g.record(record.KindGroup, record.StatusCompleted, "group:g", "g")
 	assert.Equal(t, []string{
 		"[STARTED] 200 branches",
 		"20 of 200 done, 180 running", "40 of 200 done, 160 running", "60 of 200 done, 140 running", "80 of 200 done, 120 running",
@@ -90,14 +90,14 @@ func TestGroupsShowTheirProgressAtEachTenth(t *testing.T) {
 func TestGroupKnowsItsTotalBeforeAllBranchesBegin(t *testing.T) {
 	g := newGrouped(t)
 	g.begin(5)
-	g.mapped(core.StatusStarted, 1)
-	g.mapped(core.StatusStarted, 2)
+	g.mapped(record.StatusStarted, 1)
+	g.mapped(record.StatusStarted, 2)
 	for n := range 3 { // two workers have five branches to do
-		g.mapped(core.StatusCompleted, n+1)
-		g.mapped(core.StatusStarted, n+3)
+		g.mapped(record.StatusCompleted, n+1)
+		g.mapped(record.StatusStarted, n+3)
 	}
-	g.mapped(core.StatusCompleted, 4)
-	g.mapped(core.StatusCompleted, 5)
+	g.mapped(record.StatusCompleted, 4)
+	g.mapped(record.StatusCompleted, 5)
 	assert.Equal(t, []string{
 		"[STARTED] 5 branches", "1 of 5 done, 1 running", "2 of 5 done, 1 running", "3 of 5 done, 1 running", "4 of 5 done, 1 running",
 	}, g.progress())
@@ -108,11 +108,11 @@ func TestGroupThatFailsShowsWhatBecameOfItsBranches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGrouped(t, options...)
 			g.begin(20)
-			g.mapped(core.StatusStarted, 1)
-			g.mapped(core.StatusStarted, 2)
-			g.mapped(core.StatusFailed, 1, permanent("boom"))
-			g.mapped(core.StatusInterrupted, 2)
-			g.record(core.KindGroup, core.StatusFailed, "group:g", "g", permanent("group g: 1 of 20 branches failed"))
+			g.mapped(record.StatusStarted, 1)
+			g.mapped(record.StatusStarted, 2)
+			g.mapped(record.StatusFailed, 1, permanent("boom"))
+			g.mapped(record.StatusInterrupted, 2)
+			g.record(record.KindGroup, record.StatusFailed, "group:g", "g", permanent("group g: 1 of 20 branches failed"))
 			assert.True(t, strings.HasSuffix(g.out.String(), "▦ g 0 of 20 done, 1 failed, 1 stopped\n"+
 				"✖ g [FAILED: permanent] (<1ms) - group g: 1 of 20 branches failed\n"), g.out.String())
 			assert.True(t, strings.HasPrefix(g.out.String(), "▦ g [STARTED] 20 branches\n  🔧 tool (g/1) [STARTED]\n"), g.out.String())
@@ -123,12 +123,12 @@ func TestGroupThatFailsShowsWhatBecameOfItsBranches(t *testing.T) {
 func TestRecalledBranchesAreDone(t *testing.T) {
 	g := newGrouped(t)
 	g.begin(3)
-	recalled := func(r *core.Record) { r.Replayed = true }
-	g.mapped(core.StatusRecovered, 1, recalled)
-	g.mapped(core.StatusRecovered, 2, recalled, permanent("boom"))
-	g.mapped(core.StatusStarted, 3)
-	g.mapped(core.StatusInterrupted, 3)
-	g.record(core.KindGroup, core.StatusInterrupted, "group:g", "g")
+	recalled := func(r *record.Record) { r.Replayed = true }
+	g.mapped(record.StatusRecovered, 1, recalled)
+	g.mapped(record.StatusRecovered, 2, recalled, permanent("boom"))
+	g.mapped(record.StatusStarted, 3)
+	g.mapped(record.StatusInterrupted, 3)
+	g.record(record.KindGroup, record.StatusInterrupted, "group:g", "g")
 	assert.Equal(t, []string{"[STARTED] 3 branches", "1 of 3 done, 1 failed, 1 stopped"}, g.progress())
 }
 
@@ -150,22 +150,22 @@ func TestBranchesHaveNoLinesBesidesThoseOfTheirCalls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGrouped(t, options...)
 			log := func(path, message string) {
-				g.record(core.KindLog, core.StatusRecorded, path, "", func(r *core.Record) { r.Detail = &core.Detail{Message: message} })
+				g.record(record.KindLog, record.StatusRecorded, path, "", func(r *record.Record) { r.Detail = &record.Detail{Message: message} })
 			}
 			g.begin(2)
-			g.branch(core.StatusStarted, 1)
-			g.branch(core.StatusStarted, 2)
-			g.record(core.KindTool, core.StatusStarted, "group:g/1/one", "one")
+			g.branch(record.StatusStarted, 1)
+			g.branch(record.StatusStarted, 2)
+			g.record(record.KindTool, record.StatusStarted, "group:g/1/one", "one")
 			log("group:g/1/one", "in the call")
 			log("group:g/1", "in the branch")
-			g.record(core.KindTool, core.StatusFailed, "group:g/1/one", "one", permanent("boom"))
-			g.record(core.KindTool, core.StatusStarted, "group:g/1/two", "two")
-			g.record(core.KindTool, core.StatusCompleted, "group:g/1/two", "two")
-			g.branch(core.StatusCompleted, 1)
-			g.record(core.KindTool, core.StatusStarted, "group:g/2/one", "one")
-			g.record(core.KindTool, core.StatusFailed, "group:g/2/one", "one", permanent("bang"))
-			g.branch(core.StatusFailed, 2, permanent("group:g/2/one: permanent: bang"))
-			g.record(core.KindGroup, core.StatusFailed, "group:g", "g", permanent("branch 2: bang"))
+			g.record(record.KindTool, record.StatusFailed, "group:g/1/one", "one", permanent("boom"))
+			g.record(record.KindTool, record.StatusStarted, "group:g/1/two", "two")
+			g.record(record.KindTool, record.StatusCompleted, "group:g/1/two", "two")
+			g.branch(record.StatusCompleted, 1)
+			g.record(record.KindTool, record.StatusStarted, "group:g/2/one", "one")
+			g.record(record.KindTool, record.StatusFailed, "group:g/2/one", "one", permanent("bang"))
+			g.branch(record.StatusFailed, 2, permanent("group:g/2/one: permanent: bang"))
+			g.record(record.KindGroup, record.StatusFailed, "group:g", "g", permanent("branch 2: bang"))
 			assert.Equal(t, want, g.out.String())
 		})
 	}
@@ -177,24 +177,24 @@ func TestBranchThatDoesNotFailByItsCallsIsShown(t *testing.T) {
 		want    string
 	}{
 		"no call": {func(g *grouped) {
-			g.branch(core.StatusFailed, 1, permanent("boom"))
+			g.branch(record.StatusFailed, 1, permanent("boom"))
 		}, "  ✖ g/1 [FAILED: permanent] (<1ms) - boom\n"},
 		"another error": {func(g *grouped) {
-			g.record(core.KindTool, core.StatusStarted, "group:g/1/one", "one")
-			g.record(core.KindTool, core.StatusFailed, "group:g/1/one", "one", permanent("bang"))
-			g.branch(core.StatusFailed, 1, permanent("boom"))
+			g.record(record.KindTool, record.StatusStarted, "group:g/1/one", "one")
+			g.record(record.KindTool, record.StatusFailed, "group:g/1/one", "one", permanent("bang"))
+			g.branch(record.StatusFailed, 1, permanent("boom"))
 		}, "  ✖ one (g/1) [FAILED: permanent] (<1ms) - bang\n  ✖ g/1 [FAILED: permanent] (<1ms) - boom\n"},
 		"interrupted": {func(g *grouped) {
-			g.branch(core.StatusInterrupted, 1, func(r *core.Record) { r.Err = &core.InterruptedError{Reason: core.InterruptUser} })
+			g.branch(record.StatusInterrupted, 1, func(r *record.Record) { r.Err = &record.InterruptedError{Reason: record.InterruptUser} })
 		}, "  ⏸ g/1 [INTERRUPTED] user\n"},
 		"recalled": {func(g *grouped) {
-			g.branch(core.StatusRecovered, 1, permanent("boom"))
+			g.branch(record.StatusRecovered, 1, permanent("boom"))
 		}, "  ↻ g/1 [RECOVERED from history] - boom\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGrouped(t)
 			g.begin(1)
-			g.branch(core.StatusStarted, 1)
+			g.branch(record.StatusStarted, 1)
 			c.publish(g)
 			assert.True(t, strings.HasSuffix(g.out.String(), c.want), g.out.String())
 		})
@@ -209,9 +209,9 @@ func TestBranchThatIsLeftBehindIsShownOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGrouped(t, WithCompact())
 			g.begin(1)
-			g.branch(core.StatusStarted, 1)
+			g.branch(record.StatusStarted, 1)
 			if c.inside != "" {
-				g.record(core.KindTool, core.StatusStarted, "group:g/1/"+c.inside, c.inside)
+				g.record(record.KindTool, record.StatusStarted, "group:g/1/"+c.inside, c.inside)
 			}
 			require.NoError(t, g.Close())
 			assert.Equal(t, "▦ g [STARTED] 1 branch\n"+c.want+"⏸ g [UNFINISHED]\n", g.out.String())
@@ -222,10 +222,10 @@ func TestBranchThatIsLeftBehindIsShownOnce(t *testing.T) {
 func TestGroupsInBranchesHaveTheBranchInTheirNames(t *testing.T) {
 	g := newGrouped(t)
 	g.begin(1)
-	g.branch(core.StatusStarted, 1)
-	g.record(core.KindGroup, core.StatusStarted, "group:g/1/group:h#2", "h", func(r *core.Record) { r.Detail = &core.Detail{Branches: 2} })
-	g.record(core.KindTool, core.StatusStarted, "group:g/1/group:h#2/2", "tool")
-	g.record(core.KindTool, core.StatusStarted, "group:g/1/group:h#2/2@2/lookup", "lookup")
+	g.branch(record.StatusStarted, 1)
+	g.record(record.KindGroup, record.StatusStarted, "group:g/1/group:h#2", "h", func(r *record.Record) { r.Detail = &record.Detail{Branches: 2} })
+	g.record(record.KindTool, record.StatusStarted, "group:g/1/group:h#2/2", "tool")
+	g.record(record.KindTool, record.StatusStarted, "group:g/1/group:h#2/2@2/lookup", "lookup")
 	assert.Equal(t, `▦ g [STARTED] 1 branch
   ▦ h#2 (g/1) [STARTED] 2 branches
     🔧 tool (h#2/2) [STARTED]

@@ -4,17 +4,17 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 const groupPrefix = "group:"
 
 // label names a call: the actor's name, the number of the call among those of
 // that name, its tag, its branch.
-func (t *text) label(r *core.Record) {
+func (t *text) label(r *record.Record) {
 	path := r.Address.String()
 	branch := branchOf(path)
-	if r.Kind == core.KindBranch && branch != "" {
+	if r.Kind == record.KindBranch && branch != "" {
 		t.clean(branch, maxName)
 		return
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 )
 
 const (
@@ -23,63 +24,63 @@ const (
 
 var errTimeout = errors.New("Connection timeout") //nolint:staticcheck // the text of the specification
 
-func address(t testing.TB, path string) core.Address {
+func address(t testing.TB, path string) record.Address {
 	t.Helper()
-	a, err := core.ParseAddress(path)
+	a, err := record.ParseAddress(path)
 	require.NoError(t, err)
 	return a
 }
 
 // tool is a record of the tool fetch_data with three attempts.
-func tool(t testing.TB, status core.Status, attempt int) core.Record {
+func tool(t testing.TB, status record.Status, attempt int) record.Record {
 	t.Helper()
-	return core.Record{
-		RunID: "r1", Kind: core.KindTool, Status: status, Name: "fetch_data", Address: address(t, "fetch_data"),
+	return record.Record{
+		RunID: "r1", Kind: record.KindTool, Status: status, Name: "fetch_data", Address: address(t, "fetch_data"),
 		Attempt: attempt, MaxAttempts: 3,
 	}
 }
 
 // failing is a failed attempt of half a second that is tried again after the
 // delay: two records.
-func failing(t testing.TB, attempt int, delay time.Duration) []core.Record {
+func failing(t testing.TB, attempt int, delay time.Duration) []record.Record {
 	t.Helper()
-	r := tool(t, core.StatusFailed, attempt)
-	r.Duration, r.Err, r.WillRetry, r.Delay, r.DelaySource = half, errTimeout, true, delay, core.SourceBackoff
-	return []core.Record{r, retrying(r)}
+	r := tool(t, record.StatusFailed, attempt)
+	r.Duration, r.Err, r.WillRetry, r.Delay, r.DelaySource = half, errTimeout, true, delay, record.SourceBackoff
+	return []record.Record{r, retrying(r)}
 }
 
-func failed(t testing.TB, attempt int, reason core.Reason, elapsed time.Duration) core.Record {
+func failed(t testing.TB, attempt int, reason record.Reason, elapsed time.Duration) record.Record {
 	t.Helper()
-	r := tool(t, core.StatusFailed, attempt)
-	r.Duration, r.Elapsed, r.Err, r.Reason, r.Stage = half, elapsed, errTimeout, reason, core.StageHandler
+	r := tool(t, record.StatusFailed, attempt)
+	r.Duration, r.Elapsed, r.Err, r.Reason, r.Stage = half, elapsed, errTimeout, reason, record.StageHandler
 	return r
 }
 
-func completed(t testing.TB, attempt int, elapsed time.Duration) core.Record {
+func completed(t testing.TB, attempt int, elapsed time.Duration) record.Record {
 	t.Helper()
-	r := tool(t, core.StatusCompleted, attempt)
+	r := tool(t, record.StatusCompleted, attempt)
 	r.Duration, r.Elapsed = half, elapsed
 	return r
 }
 
 // recovering is a call that succeeds in its third attempt.
-func recovering(t testing.TB) []core.Record {
+func recovering(t testing.TB) []record.Record {
 	t.Helper()
-	records := []core.Record{tool(t, core.StatusStarted, 0)}
+	records := []record.Record{tool(t, record.StatusStarted, 0)}
 	records = append(records, failing(t, 0, 2*sec)...)
-	records = append(records, tool(t, core.StatusStarted, 1))
+	records = append(records, tool(t, record.StatusStarted, 1))
 	records = append(records, failing(t, 1, 4*sec)...)
-	return append(records, tool(t, core.StatusStarted, 2), completed(t, 2, 5200*time.Millisecond))
+	return append(records, tool(t, record.StatusStarted, 2), completed(t, 2, 5200*time.Millisecond))
 }
 
 // exhausting is a call whose three attempts fail.
-func exhausting(t testing.TB) []core.Record {
+func exhausting(t testing.TB) []record.Record {
 	t.Helper()
 	records := recovering(t)
-	return append(records[:len(records)-1], failed(t, 2, core.ReasonExhausted, 7*sec))
+	return append(records[:len(records)-1], failed(t, 2, record.ReasonExhausted, 7*sec))
 }
 
-func printed(records []core.Record, options ...printer.Option) string {
+func printed(records []record.Record, options ...printer.Option) string {
 	var out strings.Builder
 	p := printer.New(&out, options...)
 	for _, r := range records {
@@ -89,7 +90,7 @@ func printed(records []core.Record, options ...printer.Option) string {
 }
 
 func TestFirstSuccessIsTwoLines(t *testing.T) {
-	got := printed([]core.Record{tool(t, core.StatusStarted, 0), completed(t, 0, half)})
+	got := printed([]record.Record{tool(t, record.StatusStarted, 0), completed(t, 0, half)})
 	assert.Equal(t, "🔧 fetch_data [STARTED]\n✔ fetch_data [COMPLETED] (0.5s)\n", got)
 }
 
@@ -140,12 +141,12 @@ func TestCompactFormWritesACallWhenItsOutcomeIsKnown(t *testing.T) {
 func TestCompactFormKeepsTheLatestOfVeryManyAttempts(t *testing.T) {
 	var out strings.Builder
 	p := printer.New(&out, printer.WithCompact())
-	publish(p, tool(t, core.StatusStarted, 0))
+	publish(p, tool(t, record.StatusStarted, 0))
 	for i := range 10_000 {
 		publish(p, failing(t, i, sec)...)
-		publish(p, tool(t, core.StatusStarted, i+1))
+		publish(p, tool(t, record.StatusStarted, i+1))
 	}
-	publish(p, failed(t, 10_000, core.ReasonExhausted, time.Hour))
+	publish(p, failed(t, 10_000, record.ReasonExhausted, time.Hour))
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	assert.Less(t, out.Len(), 20<<10)
 	assert.Equal(t, "🔧 fetch_data [STARTED]", lines[0])
@@ -155,10 +156,10 @@ func TestCompactFormKeepsTheLatestOfVeryManyAttempts(t *testing.T) {
 
 func TestASCIIUsesNoOtherCharacters(t *testing.T) {
 	records := recovering(t)
-	records[7].Detail = &core.Detail{Usage: core.Usage{InputTokens: 12, OutputTokens: 5}}
-	interrupted := tool(t, core.StatusInterrupted, 0)
-	interrupted.Err = &core.InterruptedError{Reason: core.InterruptUser, Message: strings.Repeat("x", 201)}
-	records = append(records, failed(t, 0, core.ReasonPermanent, half), interrupted)
+	records[7].Detail = &record.Detail{Usage: record.Usage{InputTokens: 12, OutputTokens: 5}}
+	interrupted := tool(t, record.StatusInterrupted, 0)
+	interrupted.Err = &record.InterruptedError{Reason: record.InterruptUser, Message: strings.Repeat("x", 201)}
+	records = append(records, failed(t, 0, record.ReasonPermanent, half), interrupted)
 	assert.Equal(t, `* fetch_data [STARTED]
 x fetch_data [FAILED] (0.5s) - Connection timeout
   ~ Retrying (attempt 2/3) in 2.0s...
@@ -175,97 +176,97 @@ x fetch_data [FAILED: permanent] (0.5s) - Connection timeout
 func TestFailureTellsItsReasonInWords(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		r    core.Record
+		r    record.Record
 		want string
 	}{
-		{"permanent", failed(t, 0, core.ReasonPermanent, half), "[FAILED: permanent] (0.5s) - Connection timeout"},
-		{"later", failed(t, 1, core.ReasonPermanent, 3*sec), "[FAILED: permanent after 2 attempts] (0.5s, 3.0s total) - Connection timeout"},
-		{"retry timeout", failed(t, 0, core.ReasonRetryTimeout, half), "[FAILED: retry timeout] (0.5s) - Connection timeout"},
-		{"deadline", failed(t, 0, core.ReasonDeadline, half), "[FAILED: deadline] (0.5s) - Connection timeout"},
-		{"retry-after", failed(t, 0, core.ReasonRetryAfterTooLong, half), "[FAILED: retry-after too long] (0.5s) - Connection timeout"},
-		{"postcondition", failed(t, 0, core.ReasonCondition, half), "[FAILED: postcondition] (0.5s) - Connection timeout"},
-		{"only attempt", failed(t, 0, core.ReasonExhausted, half), "[FAILED] (0.5s) - Connection timeout"},
-		{"from a newer format", failed(t, 0, core.Reason(99), half), "[FAILED: reason(99)] (0.5s) - Connection timeout"},
-		{"during a wait", func() core.Record {
-			r := failed(t, 1, core.ReasonCanceled, 3*sec)
+		{"permanent", failed(t, 0, record.ReasonPermanent, half), "[FAILED: permanent] (0.5s) - Connection timeout"},
+		{"later", failed(t, 1, record.ReasonPermanent, 3*sec), "[FAILED: permanent after 2 attempts] (0.5s, 3.0s total) - Connection timeout"},
+		{"retry timeout", failed(t, 0, record.ReasonRetryTimeout, half), "[FAILED: retry timeout] (0.5s) - Connection timeout"},
+		{"deadline", failed(t, 0, record.ReasonDeadline, half), "[FAILED: deadline] (0.5s) - Connection timeout"},
+		{"retry-after", failed(t, 0, record.ReasonRetryAfterTooLong, half), "[FAILED: retry-after too long] (0.5s) - Connection timeout"},
+		{"postcondition", failed(t, 0, record.ReasonCondition, half), "[FAILED: postcondition] (0.5s) - Connection timeout"},
+		{"only attempt", failed(t, 0, record.ReasonExhausted, half), "[FAILED] (0.5s) - Connection timeout"},
+		{"from a newer format", failed(t, 0, record.Reason(99), half), "[FAILED: reason(99)] (0.5s) - Connection timeout"},
+		{"during a wait", func() record.Record {
+			r := failed(t, 1, record.ReasonCanceled, 3*sec)
 			r.Duration = 0
 			return r
 		}(), "[FAILED: canceled after 2 attempts] (3.0s total) - Connection timeout"},
-		{"precondition", func() core.Record {
-			r := failed(t, 0, core.ReasonPrecondition, 12*time.Millisecond)
-			r.Duration, r.Stage = 0, core.StagePrecondition
+		{"precondition", func() record.Record {
+			r := failed(t, 0, record.ReasonPrecondition, 12*time.Millisecond)
+			r.Duration, r.Stage = 0, record.StagePrecondition
 			return r
 		}(), "[FAILED: precondition] (12ms) - Connection timeout"},
-		{"panic", func() core.Record {
-			r := failed(t, 0, core.ReasonPanic, half)
+		{"panic", func() record.Record {
+			r := failed(t, 0, record.ReasonPanic, half)
 			r.Err = &core.PanicError{Value: "oh"}
 			return r
 		}(), "[FAILED: panic] (0.5s) - oh"},
-		{"recorded panic", func() core.Record {
-			r := failed(t, 0, core.ReasonPanic, half)
-			r.Err = core.Recorded(&core.PanicError{Value: "oh"})
+		{"recorded panic", func() record.Record {
+			r := failed(t, 0, record.ReasonPanic, half)
+			r.Err = record.ErrorOf(&core.PanicError{Value: "oh"})
 			return r
 		}(), "[FAILED: panic] (0.5s) - oh"},
-		{"before any attempt", func() core.Record {
-			r := failed(t, 0, core.ReasonInDoubt, 0)
+		{"before any attempt", func() record.Record {
+			r := failed(t, 0, record.ReasonInDoubt, 0)
 			r.Duration = 0
 			return r
 		}(), "[FAILED: in doubt] (<1ms) - Connection timeout"},
-		{"no error", func() core.Record {
-			r := failed(t, 0, core.ReasonPermanent, half)
+		{"no error", func() record.Record {
+			r := failed(t, 0, record.ReasonPermanent, half)
 			r.Err = nil
 			return r
 		}(), "[FAILED: permanent] (0.5s)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			assert.Equal(t, "✖ fetch_data "+c.want+"\n", printed([]core.Record{c.r}))
+			assert.Equal(t, "✖ fetch_data "+c.want+"\n", printed([]record.Record{c.r}))
 		})
 	}
 }
 
 func TestRetryTellsWhoAskedForTheDelay(t *testing.T) {
 	r := failing(t, 0, 90*sec)[1]
-	r.DelaySource = core.SourceServer
-	assert.Equal(t, "  ↻ Retrying (attempt 2/3) in 1m30s... (asked by the service)\n", printed([]core.Record{r}))
-	r.Delay, r.DelaySource = 0, core.SourceBackoff
-	assert.Equal(t, "  ↻ Retrying (attempt 2/3) at once...\n", printed([]core.Record{r}))
+	r.DelaySource = record.SourceServer
+	assert.Equal(t, "  ↻ Retrying (attempt 2/3) in 1m30s... (asked by the service)\n", printed([]record.Record{r}))
+	r.Delay, r.DelaySource = 0, record.SourceBackoff
+	assert.Equal(t, "  ↻ Retrying (attempt 2/3) at once...\n", printed([]record.Record{r}))
 }
 
 func TestUnlimitedAttemptsHaveNoTotal(t *testing.T) {
-	started := tool(t, core.StatusStarted, 41)
+	started := tool(t, record.StatusStarted, 41)
 	retrying := failing(t, 41, sec)[1]
 	started.MaxAttempts, retrying.MaxAttempts = core.Unlimited, core.Unlimited
 	assert.Equal(t, "🔧 fetch_data [STARTED] (retry 42)\n  ↻ Retrying (attempt 43) in 1.0s...\n",
-		printed([]core.Record{started, retrying}))
+		printed([]record.Record{started, retrying}))
 }
 
 func TestInterruptTellsWhoAndWhy(t *testing.T) {
-	r := tool(t, core.StatusInterrupted, 0)
-	e := &core.InterruptedError{Reason: core.InterruptUser, By: "terminal", Message: "Ctrl-C"}
+	r := tool(t, record.StatusInterrupted, 0)
+	e := &record.InterruptedError{Reason: record.InterruptUser, By: "terminal", Message: "Ctrl-C"}
 	r.Err = e
-	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] user by terminal: Ctrl-C\n", printed([]core.Record{r}))
+	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] user by terminal: Ctrl-C\n", printed([]record.Record{r}))
 
 	r.Detail = nil
-	r.Err = &core.InterruptedError{Reason: core.InterruptParent, Cause: context.DeadlineExceeded}
-	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] parent timeout: context deadline exceeded\n", printed([]core.Record{r}))
+	r.Err = &record.InterruptedError{Reason: record.InterruptParent, Cause: context.DeadlineExceeded}
+	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] parent timeout: context deadline exceeded\n", printed([]record.Record{r}))
 
 	r.Err = errTimeout
-	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] - Connection timeout\n", printed([]core.Record{r}))
+	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] - Connection timeout\n", printed([]record.Record{r}))
 }
 
 // call is a record of a call at the path, named as the actor.
-func call(t testing.TB, kind core.Kind, status core.Status, path, name string) core.Record {
+func call(t testing.TB, kind record.Kind, status record.Status, path, name string) record.Record {
 	t.Helper()
-	return core.Record{
+	return record.Record{
 		RunID: "r1", Kind: kind, Status: status, Name: name, Address: address(t, path),
 		MaxAttempts: 3, Duration: 12 * time.Millisecond, Elapsed: 12 * time.Millisecond,
 	}
 }
 
 func TestNestedCallsAreIndented(t *testing.T) {
-	answered := call(t, core.KindLLM, core.StatusCompleted, "assistant/model#2", "model")
-	answered.Detail = &core.Detail{Usage: core.Usage{InputTokens: 12, OutputTokens: 5, Cost: 0.0025}}
-	retry := call(t, core.KindTool, core.StatusFailed, "assistant/get_weather", "get_weather")
+	answered := call(t, record.KindLLM, record.StatusCompleted, "assistant/model#2", "model")
+	answered.Detail = &record.Detail{Usage: record.Usage{InputTokens: 12, OutputTokens: 5, Cost: 0.0025}}
+	retry := call(t, record.KindTool, record.StatusFailed, "assistant/get_weather", "get_weather")
 	retry.WillRetry, retry.Delay, retry.Err = true, sec, errTimeout
 	assert.Equal(t, `🤖 assistant [STARTED]
   💬 model [STARTED]
@@ -277,17 +278,17 @@ func TestNestedCallsAreIndented(t *testing.T) {
   💬 model#2 [STARTED]
   ✔ model#2 [COMPLETED] (12ms) · 17 tokens · cost 0.0025
 ✔ assistant [COMPLETED] (12ms)
-`, printed([]core.Record{
-		call(t, core.KindAgent, core.StatusStarted, "assistant", "assistant"),
-		call(t, core.KindLLM, core.StatusStarted, "assistant/model", "model"),
-		call(t, core.KindLLM, core.StatusCompleted, "assistant/model", "model"),
-		call(t, core.KindTool, core.StatusStarted, "assistant/get_weather", "get_weather"),
+`, printed([]record.Record{
+		call(t, record.KindAgent, record.StatusStarted, "assistant", "assistant"),
+		call(t, record.KindLLM, record.StatusStarted, "assistant/model", "model"),
+		call(t, record.KindLLM, record.StatusCompleted, "assistant/model", "model"),
+		call(t, record.KindTool, record.StatusStarted, "assistant/get_weather", "get_weather"),
 		retry,
 		retrying(retry),
-		call(t, core.KindTool, core.StatusStarted, "assistant/get_weather@2/lookup", "lookup"),
-		call(t, core.KindLLM, core.StatusStarted, "assistant/model#2", "model"),
+		call(t, record.KindTool, record.StatusStarted, "assistant/get_weather@2/lookup", "lookup"),
+		call(t, record.KindLLM, record.StatusStarted, "assistant/model#2", "model"),
 		answered,
-		call(t, core.KindAgent, core.StatusCompleted, "assistant", "assistant"),
+		call(t, record.KindAgent, record.StatusCompleted, "assistant", "assistant"),
 	}))
 }
 
@@ -305,35 +306,35 @@ func TestTagsAndBranchesTellCallsApart(t *testing.T) {
   ▦ north/south#2 [STARTED]
     🔧 get_weather (north/south#2/1) [STARTED]
     🔧 get_weather (a step#3, cities/1) [STARTED]
-`, printed([]core.Record{
-		call(t, core.KindTool, core.StatusStarted, "step:collect", "fetch_data"),
-		call(t, core.KindTool, core.StatusStarted, "step:collect#2", "fetch_data"),
-		call(t, core.KindStep, core.StatusStarted, "step:now", "now"),
-		call(t, core.KindStep, core.StatusStarted, "step:now#2", "now"),
-		call(t, core.KindAgent, core.StatusStarted, "assistant", "assistant"),
-		call(t, core.KindGroup, core.StatusStarted, "assistant/group:cities", "cities"),
-		call(t, core.KindBranch, core.StatusStarted, "assistant/group:cities/1", "cities 1"),
-		call(t, core.KindStep, core.StatusStarted, "assistant/group:cities/1/step:now", "now"),
-		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/1/get_weather", "get_weather"),
-		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2", "get_weather"),
-		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2/lookup", "lookup"),
-		call(t, core.KindGroup, core.StatusStarted, "assistant@2/group:north%2Fsouth#2", "north/south"),
-		call(t, core.KindTool, core.StatusStarted, "assistant@2/group:north%2Fsouth#2/1", "get_weather"),
-		call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/1/step:a step#3", "get_weather"),
+`, printed([]record.Record{
+		call(t, record.KindTool, record.StatusStarted, "step:collect", "fetch_data"),
+		call(t, record.KindTool, record.StatusStarted, "step:collect#2", "fetch_data"),
+		call(t, record.KindStep, record.StatusStarted, "step:now", "now"),
+		call(t, record.KindStep, record.StatusStarted, "step:now#2", "now"),
+		call(t, record.KindAgent, record.StatusStarted, "assistant", "assistant"),
+		call(t, record.KindGroup, record.StatusStarted, "assistant/group:cities", "cities"),
+		call(t, record.KindBranch, record.StatusStarted, "assistant/group:cities/1", "cities 1"),
+		call(t, record.KindStep, record.StatusStarted, "assistant/group:cities/1/step:now", "now"),
+		call(t, record.KindTool, record.StatusStarted, "assistant/group:cities/1/get_weather", "get_weather"),
+		call(t, record.KindTool, record.StatusStarted, "assistant/group:cities/2", "get_weather"),
+		call(t, record.KindTool, record.StatusStarted, "assistant/group:cities/2/lookup", "lookup"),
+		call(t, record.KindGroup, record.StatusStarted, "assistant@2/group:north%2Fsouth#2", "north/south"),
+		call(t, record.KindTool, record.StatusStarted, "assistant@2/group:north%2Fsouth#2/1", "get_weather"),
+		call(t, record.KindTool, record.StatusStarted, "assistant/group:cities/1/step:a step#3", "get_weather"),
 	}))
 }
 
 func TestRunHasItsOwnLines(t *testing.T) {
-	run := func(status core.Status, name string) core.Record {
-		return core.Record{RunID: "weather-42", Kind: core.KindRun, Status: status, Name: name, Elapsed: 65 * sec}
+	run := func(status record.Status, name string) record.Record {
+		return record.Record{RunID: "weather-42", Kind: record.KindRun, Status: status, Name: name, Elapsed: 65 * sec}
 	}
-	described := run(core.StatusStarted, "")
-	described.Detail = &core.Detail{Message: "weather in Oslo"}
-	failed := run(core.StatusFailed, "nightly")
-	failed.Err, failed.Reason = errTimeout, core.ReasonExhausted
-	interrupted := run(core.StatusInterrupted, "nightly")
-	interrupted.Err = &core.InterruptedError{Reason: core.InterruptClosed}
-	nameless := run(core.StatusCompleted, "")
+	described := run(record.StatusStarted, "")
+	described.Detail = &record.Detail{Message: "weather in Oslo"}
+	failed := run(record.StatusFailed, "nightly")
+	failed.Err, failed.Reason = errTimeout, record.ReasonExhausted
+	interrupted := run(record.StatusInterrupted, "nightly")
+	interrupted.Err = &record.InterruptedError{Reason: record.InterruptClosed}
+	nameless := run(record.StatusCompleted, "")
 	nameless.RunID, nameless.Elapsed = "", 0
 	assert.Equal(t, `▶ run weather-42 [STARTED] weather in Oslo
 ▶ nightly (run weather-42) [STARTED]
@@ -341,14 +342,14 @@ func TestRunHasItsOwnLines(t *testing.T) {
 ✖ nightly (run weather-42) [FAILED: exhausted] (1m05s) - Connection timeout
 ⏸ nightly (run weather-42) [INTERRUPTED] closed
 ✔ run [COMPLETED]
-`, printed([]core.Record{
-		described, run(core.StatusStarted, "nightly"), run(core.StatusCompleted, "nightly"), failed, interrupted, nameless,
+`, printed([]record.Record{
+		described, run(record.StatusStarted, "nightly"), run(record.StatusCompleted, "nightly"), failed, interrupted, nameless,
 	}))
 }
 
 func TestRunTellsWhereItGoesOn(t *testing.T) {
-	run := core.Record{RunID: "r1", Kind: core.KindRun, Status: core.StatusStarted, Name: "nightly", Detail: &core.Detail{Message: "weather"}}
-	records := []core.Record{run, tool(t, core.StatusStarted, 0), run, tool(t, core.StatusStarted, 0), completed(t, 0, half)} // it was killed
+	run := record.Record{RunID: "r1", Kind: record.KindRun, Status: record.StatusStarted, Name: "nightly", Detail: &record.Detail{Message: "weather"}}
+	records := []record.Record{run, tool(t, record.StatusStarted, 0), run, tool(t, record.StatusStarted, 0), completed(t, 0, half)} // it was killed
 	for i := range records {
 		records[i].Seq = uint64(i + 1)
 	}
@@ -363,10 +364,10 @@ func TestRunTellsWhereItGoesOn(t *testing.T) {
 }
 
 func TestLogsAreIndentedIntoTheirCall(t *testing.T) {
-	log := func(path string, detail *core.Detail) core.Record {
-		return core.Record{RunID: "r1", Kind: core.KindLog, Status: core.StatusRecorded, Address: address(t, path), Detail: detail}
+	log := func(path string, detail *record.Detail) record.Record {
+		return record.Record{RunID: "r1", Kind: record.KindLog, Status: record.StatusRecorded, Address: address(t, path), Detail: detail}
 	}
-	named := log("assistant", &core.Detail{Message: "slow", Severity: slog.LevelWarn})
+	named := log("assistant", &record.Detail{Message: "slow", Severity: slog.LevelWarn})
 	named.Name, named.Err = "http", errTimeout
 	assert.Equal(t, `· INFO ready
   · WARN http: slow - Connection timeout
@@ -374,17 +375,17 @@ func TestLogsAreIndentedIntoTheirCall(t *testing.T) {
         · ERROR odd at=2026-01-02T03:04:05Z bad=(chan int) list=[1,2] none=<nil> text="a \"b\" c" zero=""
       · INFO in a branch
 · INFO
-`, printed([]core.Record{
-		log("", &core.Detail{Message: "ready"}),
+`, printed([]record.Record{
+		log("", &record.Detail{Message: "ready"}),
 		named,
-		log("assistant/get_weather", &core.Detail{Message: "asked", Severity: slog.LevelDebug, Metadata: map[string]any{
+		log("assistant/get_weather", &record.Detail{Message: "asked", Severity: slog.LevelDebug, Metadata: map[string]any{
 			"took": 1500 * time.Millisecond, "city": "Oslo", "found": true,
 		}}),
-		log("assistant/group:cities/3/get_weather", &core.Detail{Message: "odd", Severity: slog.LevelError, Metadata: map[string]any{
+		log("assistant/group:cities/3/get_weather", &record.Detail{Message: "odd", Severity: slog.LevelError, Metadata: map[string]any{
 			"text": `a "b" c`, "zero": "", "none": nil, "list": []int{1, 2}, "bad": make(chan int),
 			"at": time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 		}}),
-		log("assistant/group:cities/3", &core.Detail{Message: "in a branch"}),
+		log("assistant/group:cities/3", &record.Detail{Message: "in a branch"}),
 		log("", nil),
 	}))
 }
@@ -394,7 +395,7 @@ func TestMetadataIsLimited(t *testing.T) {
 	for c := 'a'; c <= 'z'; c++ {
 		metadata[string(c)] = strings.Repeat("y", 1000)
 	}
-	got := printed([]core.Record{{Kind: core.KindLog, Detail: &core.Detail{Message: "m", Metadata: metadata}}})
+	got := printed([]record.Record{{Kind: record.KindLog, Detail: &record.Detail{Message: "m", Metadata: metadata}}})
 	assert.Contains(t, got, " a="+strings.Repeat("y", 80)+"… b=")
 	assert.True(t, strings.HasSuffix(got, "… …\n"), got)
 	assert.NotContains(t, got, "q=")
@@ -403,7 +404,7 @@ func TestMetadataIsLimited(t *testing.T) {
 func TestMetadataOfAnyKindIsHarmless(t *testing.T) {
 	cyclic := map[string]any{}
 	cyclic["self"] = cyclic
-	got := printed([]core.Record{{Kind: core.KindLog, Detail: &core.Detail{Message: "m", Metadata: map[string]any{
+	got := printed([]record.Record{{Kind: record.KindLog, Detail: &record.Detail{Message: "m", Metadata: map[string]any{
 		"cycle": cyclic, "mine": panicking{}, "nil": (*panicking)(nil), "json": panickingJSON{},
 	}}}})
 	assert.Contains(t, got, "cycle=(map[string]interface {}) json=(printer_test.panickingJSON) mine=")
@@ -419,23 +420,23 @@ type panickingJSON struct{}
 func (panickingJSON) MarshalJSON() ([]byte, error) { panic("in MarshalJSON") }
 
 func TestErrorMethodThatPanicsIsPrinted(t *testing.T) {
-	r := failed(t, 0, core.ReasonPermanent, half)
+	r := failed(t, 0, record.ReasonPermanent, half)
 	r.Err = panicking{}
-	assert.Contains(t, printed([]core.Record{r}), "[FAILED: permanent] (0.5s) - %!v(PANIC")
+	assert.Contains(t, printed([]record.Record{r}), "[FAILED: permanent] (0.5s) - %!v(PANIC")
 }
 
 func TestValuesAreNotes(t *testing.T) {
-	value := core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Address: address(t, "assistant")}
-	outside := core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "now"}
-	assert.Equal(t, "  · value city\n· value now\n", printed([]core.Record{value, outside}))
+	value := record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "city", Address: address(t, "assistant")}
+	outside := record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "now"}
+	assert.Equal(t, "  · value city\n· value now\n", printed([]record.Record{value, outside}))
 }
 
 func TestUnknownRecordsStillPrint(t *testing.T) {
-	odd := tool(t, core.Status(77), 0)
-	nameless := core.Record{Kind: core.KindTool, Status: core.StatusStarted}
-	awaiting := tool(t, core.StatusAwaiting, 0)
-	awaiting.Detail = &core.Detail{Message: "refund?"}
-	recalled := tool(t, core.StatusRecovered, 0)
+	odd := tool(t, record.Status(77), 0)
+	nameless := record.Record{Kind: record.KindTool, Status: record.StatusStarted}
+	awaiting := tool(t, record.StatusAwaiting, 0)
+	awaiting.Detail = &record.Detail{Message: "refund?"}
+	recalled := tool(t, record.StatusRecovered, 0)
 	recalled.Err = errTimeout
 	assert.Equal(t, `· fetch_data [STATUS(77)]
 🔧 tool_call [STARTED]
@@ -444,11 +445,11 @@ func TestUnknownRecordsStillPrint(t *testing.T) {
 · kind(99) budget [COMPLETED] spent
 · record
 · run [STATUS(78)]
-`, printed([]core.Record{
+`, printed([]record.Record{
 		odd, nameless, awaiting, recalled,
-		{Kind: core.Kind(99), Status: core.StatusCompleted, Name: "budget", Detail: &core.Detail{Message: "spent"}},
+		{Kind: record.Kind(99), Status: record.StatusCompleted, Name: "budget", Detail: &record.Detail{Message: "spent"}},
 		{},
-		{Kind: core.KindRun, Status: core.Status(78)},
+		{Kind: record.KindRun, Status: record.Status(78)},
 	}))
 }
 
@@ -456,30 +457,30 @@ func TestReplayedRecordsAreMarked(t *testing.T) {
 	r := completed(t, 2, 5200*time.Millisecond)
 	r.Replayed = true
 	assert.Equal(t, "✔ fetch_data [COMPLETED after 3 attempts] (5.2s total) (replayed)\n  ↻ Recovered after 2 retries\n",
-		printed([]core.Record{r}))
+		printed([]record.Record{r}))
 }
 
 func TestRecalledCallSaysOnceThatItIs(t *testing.T) {
-	r := tool(t, core.StatusRecovered, 0)
+	r := tool(t, record.StatusRecovered, 0)
 	r.Replayed = true // as runs publish it
-	assert.Equal(t, "↻ fetch_data [RECOVERED from history]\n", printed([]core.Record{r}))
-	assert.Equal(t, "↻ fetch_data [RECOVERED from history]\n", printed([]core.Record{r}, printer.WithCompact()))
+	assert.Equal(t, "↻ fetch_data [RECOVERED from history]\n", printed([]record.Record{r}))
+	assert.Equal(t, "↻ fetch_data [RECOVERED from history]\n", printed([]record.Record{r}, printer.WithCompact()))
 }
 
 func TestPreviewsAreShownOnRequest(t *testing.T) {
 	encoded := func(v any) []byte {
-		data, err := core.Encode(v)
+		data, err := record.Encode(v)
 		require.NoError(t, err)
 		return data
 	}
-	started := call(t, core.KindTool, core.StatusStarted, "assistant/get_weather", "get_weather")
-	started.Detail = &core.Detail{Input: encoded(map[string]any{"city": "Oslo"})}
-	done := call(t, core.KindTool, core.StatusCompleted, "assistant/get_weather", "get_weather")
-	done.Detail = &core.Detail{Output: encoded(strings.Repeat("long ", 200))}
-	large := call(t, core.KindTool, core.StatusCompleted, "report", "report")
-	large.Detail = &core.Detail{Artifact: "sha256:abc"}
-	value := core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "n", Detail: &core.Detail{Output: encoded(7)}}
-	records := []core.Record{started, done, large, value}
+	started := call(t, record.KindTool, record.StatusStarted, "assistant/get_weather", "get_weather")
+	started.Detail = &record.Detail{Input: encoded(map[string]any{"city": "Oslo"})}
+	done := call(t, record.KindTool, record.StatusCompleted, "assistant/get_weather", "get_weather")
+	done.Detail = &record.Detail{Output: encoded(strings.Repeat("long ", 200))}
+	large := call(t, record.KindTool, record.StatusCompleted, "report", "report")
+	large.Detail = &record.Detail{Artifact: "sha256:abc"}
+	value := record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "n", Detail: &record.Detail{Output: encoded(7)}}
+	records := []record.Record{started, done, large, value}
 
 	assert.Equal(t, `  🔧 get_weather [STARTED]
     · input: {"city":"Oslo"}
@@ -514,24 +515,24 @@ func TestHostileTextStaysOnOneHarmlessLine(t *testing.T) {
 		{"as long as may be", strings.Repeat("ü", 200) + " \n", strings.Repeat("ü", 200)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := failed(t, 0, core.ReasonPermanent, half)
+			r := failed(t, 0, record.ReasonPermanent, half)
 			r.Err = errors.New(c.text)
-			assert.Equal(t, "✖ fetch_data [FAILED: permanent] (0.5s) - "+c.want+"\n", printed([]core.Record{r}))
+			assert.Equal(t, "✖ fetch_data [FAILED: permanent] (0.5s) - "+c.want+"\n", printed([]record.Record{r}))
 		})
 	}
-	r := tool(t, core.StatusStarted, 0)
+	r := tool(t, record.StatusStarted, 0)
 	r.Name = "fetch\n\x1b[31mdata" + strings.Repeat("x", 100)
-	assert.Equal(t, `🔧 fetch \x1b[31mdata`+strings.Repeat("x", 62)+"… [STARTED]\n", printed([]core.Record{r}))
+	assert.Equal(t, `🔧 fetch \x1b[31mdata`+strings.Repeat("x", 62)+"… [STARTED]\n", printed([]record.Record{r}))
 }
 
 func TestDeepCallsStayReadable(t *testing.T) {
-	r := call(t, core.KindTool, core.StatusStarted, strings.Repeat("a/", 1000)+"b", "b")
-	assert.Equal(t, strings.Repeat("  ", 32)+"🔧 b [STARTED]\n", printed([]core.Record{r}))
+	r := call(t, record.KindTool, record.StatusStarted, strings.Repeat("a/", 1000)+"b", "b")
+	assert.Equal(t, strings.Repeat("  ", 32)+"🔧 b [STARTED]\n", printed([]record.Record{r}))
 }
 
 func TestNilWriterOnlyCounts(t *testing.T) {
 	p := printer.New(nil)
-	p.Publish(tool(t, core.StatusStarted, 0))
+	p.Publish(tool(t, record.StatusStarted, 0))
 	p.PrintSummary()
 	require.NoError(t, p.Err())
 	assert.Equal(t, 1, p.Summary().Tools.GoingOn)
@@ -556,7 +557,7 @@ func (f *faulty) Write(data []byte) (int, error) {
 func TestFirstWriteErrorIsKept(t *testing.T) {
 	f := new(faulty)
 	p := printer.New(f)
-	p.Publish(tool(t, core.StatusStarted, 0))
+	p.Publish(tool(t, record.StatusStarted, 0))
 	require.NoError(t, p.Err())
 	for range 3 {
 		p.Publish(completed(t, 0, half))
@@ -566,18 +567,18 @@ func TestFirstWriteErrorIsKept(t *testing.T) {
 }
 
 // retrying is the second half of a failed record.
-func retrying(r core.Record) core.Record {
-	r.Status, r.WillRetry, r.Duration, r.Detail = core.StatusRetrying, false, 0, nil
+func retrying(r record.Record) record.Record {
+	r.Status, r.WillRetry, r.Duration, r.Detail = record.StatusRetrying, false, 0, nil
 	r.Attempt++
 	return r
 }
 
 // timed gives the records times: what follows a retrying record comes after
 // its delay.
-func timed(records []core.Record) []core.Record {
+func timed(records []record.Record) []record.Record {
 	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	for i := range records {
-		if i > 0 && records[i-1].Status == core.StatusRetrying {
+		if i > 0 && records[i-1].Status == record.StatusRetrying {
 			at = at.Add(records[i-1].Delay)
 		}
 		records[i].Time = at
@@ -587,13 +588,13 @@ func timed(records []core.Record) []core.Record {
 
 // What a stream that broke off has cost is not reported by the service.
 func TestEstimatedUsageIsMarked(t *testing.T) {
-	torn := call(t, core.KindLLM, core.StatusFailed, "model", "model")
+	torn := call(t, record.KindLLM, record.StatusFailed, "model", "model")
 	torn.WillRetry, torn.Delay, torn.Err = true, sec, errTimeout
-	torn.Detail = &core.Detail{Usage: core.Usage{InputTokens: 12, OutputTokens: 5, Cost: 0.0025, Estimated: true}}
-	answered := call(t, core.KindLLM, core.StatusCompleted, "model", "model")
+	torn.Detail = &record.Detail{Usage: record.Usage{InputTokens: 12, OutputTokens: 5, Cost: 0.0025, Estimated: true}}
+	answered := call(t, record.KindLLM, record.StatusCompleted, "model", "model")
 	answered.Attempt = 1
-	answered.Detail = &core.Detail{Usage: core.Usage{InputTokens: 20, OutputTokens: 8, Cost: 0.005}}
-	records := []core.Record{call(t, core.KindLLM, core.StatusStarted, "model", "model"), torn, retrying(torn), answered}
+	answered.Detail = &record.Detail{Usage: record.Usage{InputTokens: 20, OutputTokens: 8, Cost: 0.005}}
+	records := []record.Record{call(t, record.KindLLM, record.StatusStarted, "model", "model"), torn, retrying(torn), answered}
 	assert.Equal(t, `💬 model [STARTED]
 ✖ model [FAILED] (12ms) · ~17 tokens · cost ~0.0025 - Connection timeout
   ↻ Retrying (attempt 2/3) in 1.0s...

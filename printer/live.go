@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // live is the state of a live line.
@@ -19,7 +19,7 @@ type live struct {
 }
 
 // update takes the record of an attempt that began, failed, or is waited for.
-func (l *live) update(r *core.Record, text *rendered, m mark) {
+func (l *live) update(r *record.Record, text *rendered, m mark) {
 	now := time.Now()
 	if l.since.IsZero() {
 		l.label, l.mark, l.since = text.label, m, now
@@ -28,7 +28,7 @@ func (l *live) update(r *core.Record, text *rendered, m mark) {
 	if r.IsRetry() {
 		l.ordinal = ordinal(r)
 	}
-	if r.Status == core.StatusRetrying {
+	if r.Status == record.StatusRetrying {
 		// The record may be from another clock.
 		l.until = now.Add(min(max(0, r.NextAttemptAt().Sub(now)), r.Delay))
 	}

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Delta shows what a call is producing, below the live line of the call: the
@@ -81,8 +82,8 @@ func (l liveTexts) add(d *core.Delta) {
 }
 
 // end drops what an attempt has produced when a record says that it ended.
-func (l liveTexts) end(r *core.Record) {
-	if len(l) == 0 || !r.Kind.IsCall() || r.Status == core.StatusStarted || r.Status == core.StatusRetrying {
+func (l liveTexts) end(r *record.Record) {
+	if len(l) == 0 || !r.Kind.IsCall() || r.Status == record.StatusStarted || r.Status == record.StatusRetrying {
 		return
 	}
 	key := textKey{r.RunID, r.Address.String()}

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -37,7 +38,7 @@ func TestTextIsShownBelowItsCallWhileItComes(t *testing.T) {
 			return e.texts()
 		}
 		show(0, core.PartBegin, "")
-		publish(p, now(tool(t, core.StatusStarted, 0))...) // after the first delta, as on a bus
+		publish(p, now(tool(t, record.StatusStarted, 0))...) // after the first delta, as on a bus
 		assert.Equal(t, []string{"  Let me see"}, show(0, core.PartReasoning, "Let me see"))
 		assert.Equal(t, []string{"  It is"}, show(0, core.PartText, "It is"))
 		assert.Equal(t, []string{"  It is warm in Oslo, with a", "  light breeze", "  and \\x1b[2J no rain."},
@@ -49,7 +50,7 @@ func TestTextIsShownBelowItsCallWhileItComes(t *testing.T) {
 		pass(sec)
 		assert.Empty(t, e.texts(), "the attempt is over")
 		assert.Empty(t, show(0, core.PartEnd, ""))
-		publish(p, now(tool(t, core.StatusStarted, 1))...)
+		publish(p, now(tool(t, record.StatusStarted, 1))...)
 		assert.Equal(t, []string{"  It"}, show(1, core.PartText, "It"))
 		assert.Equal(t, []string{"  It"}, show(0, core.PartText, "late"), "of an attempt that was abandoned")
 		publish(p, now(completed(t, 1, 3*sec))...)
@@ -64,7 +65,7 @@ func TestToolCallsAndProgressHaveTheirNames(t *testing.T) {
 	e := newEmulator(t, 60, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
-		publish(p, now(tool(t, core.StatusStarted, 0))...)
+		publish(p, now(tool(t, record.StatusStarted, 0))...)
 		show := func(d core.Delta) []string {
 			p.Delta(d)
 			pass(sec)
@@ -94,7 +95,7 @@ func TestTextsTakeTheRowsThatCallsLeave(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := e.printer(printer.WithASCII())
 				for i := range 7 {
-					r := tool(t, core.StatusStarted, 0)
+					r := tool(t, record.StatusStarted, 0)
 					r.Address = address(t, fmt.Sprintf("fetch_data#%d", i+2))
 					publish(p, now(r)...)
 					d := delta(t, 0, core.PartText, strings.Repeat("many words ", 1000))
@@ -122,7 +123,7 @@ func TestTextsOfCallsThatAreNotPublishedAreBounded(t *testing.T) {
 	})
 	var out strings.Builder
 	p := printer.New(&out)
-	p.Publish(tool(t, core.StatusStarted, 0))
+	p.Publish(tool(t, record.StatusStarted, 0))
 	p.Delta(delta(t, 0, core.PartText, "hello"))
 	assert.NotContains(t, out.String(), "hello", "there are no live lines")
 }
@@ -168,7 +169,7 @@ func FuzzDelta(f *testing.F) {
 		var out frames
 		synctest.Test(t, func(t *testing.T) {
 			p := printer.New(&out, printer.WithTerminal(func() (int, int) { return columns, 24 }))
-			publish(p, now(tool(t, core.StatusStarted, 0))...)
+			publish(p, now(tool(t, record.StatusStarted, 0))...)
 			for i := range 3 {
 				d := delta(t, 0, core.PartToolCall, text[:len(text)*(i+1)/3])
 				d.Name = name

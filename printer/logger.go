@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Log is a publisher that writes records to a [slog.Logger]. It is for many
@@ -34,7 +34,7 @@ func NewLog(logger *slog.Logger) *Log {
 }
 
 // Publish writes r with the time of r.
-func (l *Log) Publish(r core.Record) {
+func (l *Log) Publish(r record.Record) {
 	ctx, level := context.Background(), levelOf(&r)
 	if !l.handler.Enabled(ctx, level) {
 		return
@@ -44,30 +44,30 @@ func (l *Log) Publish(r core.Record) {
 	_ = l.handler.Handle(ctx, line)
 }
 
-func levelOf(r *core.Record) slog.Level {
+func levelOf(r *record.Record) slog.Level {
 	switch {
-	case r.Kind == core.KindLog && r.Detail != nil:
+	case r.Kind == record.KindLog && r.Detail != nil:
 		return r.Detail.Severity
 	case r.Replayed:
 		return slog.LevelDebug
-	case r.Status == core.StatusFailed && !r.WillRetry:
+	case r.Status == record.StatusFailed && !r.WillRetry:
 		return slog.LevelError
-	case r.Status == core.StatusFailed, r.Status == core.StatusInterrupted, r.Status == core.StatusCancelled:
+	case r.Status == record.StatusFailed, r.Status == record.StatusInterrupted, r.Status == record.StatusCancelled:
 		return slog.LevelWarn
-	case r.Status == core.StatusCompleted, r.Kind == core.KindRun, r.Kind == core.KindQuestion, r.Kind == core.KindLog:
+	case r.Status == record.StatusCompleted, r.Kind == record.KindRun, r.Kind == record.KindQuestion, r.Kind == record.KindLog:
 		return slog.LevelInfo
 	}
 	return slog.LevelDebug
 }
 
-func lineOf(r *core.Record) string {
-	if r.Kind == core.KindLog {
+func lineOf(r *record.Record) string {
+	if r.Kind == record.KindLog {
 		return r.Message()
 	}
 	return strings.ReplaceAll(r.Kind.String(), "_", " ") + " " + r.Status.String()
 }
 
-func attributes(r *core.Record) []slog.Attr {
+func attributes(r *record.Record) []slog.Attr {
 	attrs := make([]slog.Attr, 0, 12)
 	text := func(key, value string) {
 		if value != "" {
@@ -85,7 +85,7 @@ func attributes(r *core.Record) []slog.Attr {
 	if r.WillRetry {
 		attrs = append(attrs, slog.Bool("will_retry", true))
 	}
-	if r.Status == core.StatusRetrying {
+	if r.Status == record.StatusRetrying {
 		attrs = append(attrs, slog.Float64("retry_delay", r.Delay.Seconds()))
 		text("delay_source", r.DelaySource.String())
 	}
@@ -95,7 +95,7 @@ func attributes(r *core.Record) []slog.Attr {
 	if r.IsOutcome() {
 		attrs = append(attrs, slog.Int("total_attempts", r.TotalAttempts()), slog.Float64("total_time", r.Elapsed.Seconds()))
 	}
-	if r.Reason != core.ReasonNone {
+	if r.Reason != record.ReasonNone {
 		text("reason", r.Reason.String())
 	}
 	text("stage", r.Stage.String())
@@ -110,12 +110,12 @@ func attributes(r *core.Record) []slog.Attr {
 }
 
 // details are the attributes that few records have.
-func details(r *core.Record) (attrs []slog.Attr) {
+func details(r *record.Record) (attrs []slog.Attr) {
 	d := r.Detail
 	if d == nil {
 		return nil
 	}
-	if r.Kind != core.KindLog && d.Message != "" {
+	if r.Kind != record.KindLog && d.Message != "" {
 		attrs = append(attrs, slog.String("message", d.Message))
 	}
 	if d.Branches > 0 {
@@ -136,7 +136,7 @@ func details(r *core.Record) (attrs []slog.Attr) {
 
 // usage are the attributes of what was consumed, without those of its parts that
 // are zero.
-func usage(u *core.Usage) []slog.Attr {
+func usage(u *record.Usage) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.Int("input_tokens", u.InputTokens), slog.Int("output_tokens", u.OutputTokens), slog.Float64("cost", u.Cost),
 	}

@@ -16,11 +16,12 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
 // logged are the lines that a logger of a level writes for records.
-func logged(t *testing.T, level slog.Level, records ...core.Record) []map[string]any {
+func logged(t *testing.T, level slog.Level, records ...record.Record) []map[string]any {
 	t.Helper()
 	var out bytes.Buffer
 	l := printer.NewLog(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: level})))
@@ -41,8 +42,8 @@ func decoded(t *testing.T, out *bytes.Buffer) (lines []map[string]any) {
 }
 
 func TestLogWritesRecordsWithTheirTimesAndAttributes(t *testing.T) {
-	records := timed(append(recovering(t)[:3], failed(t, 1, core.ReasonPermanent, 3*sec)))
-	records[3].Detail = &core.Detail{Usage: core.Usage{InputTokens: 12, OutputTokens: 5, Cost: 0.5}}
+	records := timed(append(recovering(t)[:3], failed(t, 1, record.ReasonPermanent, 3*sec)))
+	records[3].Detail = &record.Detail{Usage: record.Usage{InputTokens: 12, OutputTokens: 5, Cost: 0.5}}
 	call := func(level, msg, at, status string, attempt float64, more map[string]any) map[string]any {
 		line := map[string]any{
 			"level": level, "msg": msg, "time": at, "run_id": "r1", "address": "fetch_data", "name": "fetch_data",
@@ -70,10 +71,10 @@ func TestLogWritesRecordsWithTheirTimesAndAttributes(t *testing.T) {
 }
 
 func TestLogKeepsLogLinesAsTheyAre(t *testing.T) {
-	lines := logged(t, slog.LevelDebug, core.Record{
-		RunID: "r1", Kind: core.KindLog, Status: core.StatusRecorded, Time: time.Unix(0, 0).UTC(),
-		Detail: &core.Detail{Message: "slow", Severity: slog.LevelWarn, Metadata: map[string]any{"run_id": "mine", "took": sec, "err": errors.New("e")}},
-	}, core.Record{Kind: core.KindLog})
+	lines := logged(t, slog.LevelDebug, record.Record{
+		RunID: "r1", Kind: record.KindLog, Status: record.StatusRecorded, Time: time.Unix(0, 0).UTC(),
+		Detail: &record.Detail{Message: "slow", Severity: slog.LevelWarn, Metadata: map[string]any{"run_id": "mine", "took": sec, "err": errors.New("e")}},
+	}, record.Record{Kind: record.KindLog})
 	assert.Equal(t, []map[string]any{{
 		"level": "WARN", "msg": "slow", "time": "1970-01-01T00:00:00Z", "run_id": "r1", "event_type": "log", "execution_status": "recorded",
 		"metadata": map[string]any{"run_id": "mine", "took": 1e9, "err": "e"},
@@ -81,15 +82,15 @@ func TestLogKeepsLogLinesAsTheyAre(t *testing.T) {
 }
 
 func TestLogHasALevelForEachRecord(t *testing.T) {
-	interrupted := tool(t, core.StatusInterrupted, 0)
-	interrupted.Err = &core.InterruptedError{Reason: core.InterruptUser, By: "terminal"}
-	replayed := failed(t, 0, core.ReasonPermanent, sec)
+	interrupted := tool(t, record.StatusInterrupted, 0)
+	interrupted.Err = &record.InterruptedError{Reason: record.InterruptUser, By: "terminal"}
+	replayed := failed(t, 0, record.ReasonPermanent, sec)
 	replayed.Replayed = true
-	question := core.Record{Kind: core.KindQuestion, Status: core.StatusAwaiting, Detail: &core.Detail{Message: "refund?"}}
-	group := core.Record{Kind: core.KindGroup, Status: core.StatusStarted, Detail: &core.Detail{Branches: 3}}
-	lines := logged(t, slog.LevelDebug, completed(t, 0, sec), interrupted, replayed, tool(t, core.StatusRecovered, 0), question, group,
-		core.Record{Kind: core.KindRun, Status: core.StatusStarted}, core.Record{Kind: core.KindValue, Status: core.StatusRecorded},
-		core.Record{Kind: core.Kind(99), Status: core.Status(98)})
+	question := record.Record{Kind: record.KindQuestion, Status: record.StatusAwaiting, Detail: &record.Detail{Message: "refund?"}}
+	group := record.Record{Kind: record.KindGroup, Status: record.StatusStarted, Detail: &record.Detail{Branches: 3}}
+	lines := logged(t, slog.LevelDebug, completed(t, 0, sec), interrupted, replayed, tool(t, record.StatusRecovered, 0), question, group,
+		record.Record{Kind: record.KindRun, Status: record.StatusStarted}, record.Record{Kind: record.KindValue, Status: record.StatusRecorded},
+		record.Record{Kind: record.Kind(99), Status: record.Status(98)})
 	var got []string
 	for _, line := range lines {
 		got = append(got, line["level"].(string)+" "+line["msg"].(string))
@@ -132,8 +133,8 @@ func TestLogWithoutALoggerIsTheDefaultOne(t *testing.T) {
 }
 
 func TestLogHasThePartsOfAUsageThatThereAre(t *testing.T) {
-	torn := failed(t, 0, core.ReasonPermanent, sec)
-	torn.Detail = &core.Detail{Usage: core.Usage{
+	torn := failed(t, 0, record.ReasonPermanent, sec)
+	torn.Detail = &record.Detail{Usage: record.Usage{
 		InputTokens: 12, OutputTokens: 5, CachedInputTokens: 4, CacheWriteTokens: 3, ReasoningTokens: 2, Estimated: true,
 	}}
 	lines := logged(t, slog.LevelDebug, torn)

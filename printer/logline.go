@@ -11,14 +11,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // log writes a log record: severity, logger, message, metadata by key.
-func (t *text) log(r *core.Record) {
+func (t *text) log(r *record.Record) {
 	detail := r.Detail
 	if detail == nil {
-		detail = new(core.Detail)
+		detail = new(record.Detail)
 	}
 	style := severityStyle(detail.Severity)
 	t.begin(mark{t.note, style})

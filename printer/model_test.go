@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A script makes up runs as they could take place: the records of calls inside
@@ -37,10 +37,10 @@ func newScript(t testing.TB, seed uint64) *script {
 }
 
 // run makes up the records of a whole run.
-func (s *script) run(id string) []core.Record {
-	records := []core.Record{{Kind: core.KindRun, Status: core.StatusStarted}}
+func (s *script) run(id string) []record.Record {
+	records := []record.Record{{Kind: record.KindRun, Status: record.StatusStarted}}
 	records = append(records, s.calling("", "", 3)...)
-	records = append(records, core.Record{Kind: core.KindRun, Status: core.StatusCompleted})
+	records = append(records, record.Record{Kind: record.KindRun, Status: record.StatusCompleted})
 	for i := range records {
 		records[i].RunID, records[i].Seq = id, uint64(i+1)
 		records[i].Time = time.Date(2026, 11, 20, 8, 0, i, 0, time.UTC)
@@ -49,8 +49,8 @@ func (s *script) run(id string) []core.Record {
 }
 
 // calling makes up what is called in a scope: some calls, a group, a log line.
-func (s *script) calling(around, scope string, deeper int) []core.Record {
-	var records []core.Record
+func (s *script) calling(around, scope string, deeper int) []record.Record {
+	var records []record.Record
 	for range s.random.IntN(3) {
 		records = append(records, s.call(around, scope, deeper)...)
 	}
@@ -62,33 +62,33 @@ func (s *script) calling(around, scope string, deeper int) []core.Record {
 }
 
 // group makes up a group of calls, or of functions that make calls.
-func (s *script) group(around, scope string, deeper int) []core.Record {
+func (s *script) group(around, scope string, deeper int) []record.Record {
 	name := fmt.Sprintf("g%d", s.names)
 	path := scope + "group:" + name
 	n := s.random.IntN(5)
-	record := func(kind core.Kind, status core.Status, path string) core.Record {
-		return core.Record{Kind: kind, Status: status, Name: name, Address: address(s.t, path)}
+	rec := func(kind record.Kind, status record.Status, path string) record.Record {
+		return record.Record{Kind: kind, Status: status, Name: name, Address: address(s.t, path)}
 	}
-	begins := record(core.KindGroup, core.StatusStarted, path)
-	begins.Detail = &core.Detail{Branches: n}
-	var branches [][]core.Record
+	begins := rec(record.KindGroup, record.StatusStarted, path)
+	begins.Detail = &record.Detail{Branches: n}
+	var branches [][]record.Record
 	for i := range n {
 		branch := fmt.Sprintf("%s/%d", path, i+1)
 		if s.random.IntN(2) == 0 {
 			branches = append(branches, s.callAt(around, branch, deeper))
 			continue
 		}
-		records := []core.Record{record(core.KindBranch, core.StatusStarted, branch)}
+		records := []record.Record{rec(record.KindBranch, record.StatusStarted, branch)}
 		records = append(records, s.call(around, branch+"/", deeper)...)
-		branches = append(branches, append(records, record(core.KindBranch, core.StatusCompleted, branch)))
+		branches = append(branches, append(records, rec(record.KindBranch, record.StatusCompleted, branch)))
 	}
-	records := append([]core.Record{begins}, s.merge(branches)...)
-	return append(records, record(core.KindGroup, core.StatusCompleted, path))
+	records := append([]record.Record{begins}, s.merge(branches)...)
+	return append(records, rec(record.KindGroup, record.StatusCompleted, path))
 }
 
 // merge mixes what happens at the same time.
-func (s *script) merge(branches [][]core.Record) []core.Record {
-	var merged []core.Record
+func (s *script) merge(branches [][]record.Record) []record.Record {
+	var merged []record.Record
 	for len(branches) > 0 {
 		i := s.random.IntN(len(branches))
 		if len(branches[i]) == 0 {
@@ -105,32 +105,32 @@ func (s *script) merge(branches [][]core.Record) []core.Record {
 	return merged
 }
 
-func (s *script) call(around, scope string, deeper int) []core.Record {
+func (s *script) call(around, scope string, deeper int) []record.Record {
 	return s.callAt(around, fmt.Sprintf("%scall%d", scope, s.names+1), deeper)
 }
 
 // callAt makes up a call at a path.
-func (s *script) callAt(around, path string, deeper int) []core.Record {
+func (s *script) callAt(around, path string, deeper int) []record.Record {
 	s.names++
 	name := fmt.Sprintf("call%d", s.names)
 	call := &scripted{path: path, around: around}
 	s.calls[name] = call
-	base := core.Record{Kind: core.KindTool, Name: name, Address: address(s.t, call.path), MaxAttempts: 3}
-	record := func(status core.Status, attempt int) core.Record {
+	base := record.Record{Kind: record.KindTool, Name: name, Address: address(s.t, call.path), MaxAttempts: 3}
+	rec := func(status record.Status, attempt int) record.Record {
 		r := base
 		r.Status, r.Attempt = status, attempt
 		return r
 	}
 	if s.random.IntN(10) == 0 {
 		call.ended = true
-		return []core.Record{record(core.StatusRecovered, 0)}
+		return []record.Record{rec(record.StatusRecovered, 0)}
 	}
 	call.started = true
-	var records []core.Record
+	var records []record.Record
 	for attempt := 0; ; attempt++ {
-		records = append(records, record(core.StatusStarted, attempt))
+		records = append(records, rec(record.StatusStarted, attempt))
 		if s.random.IntN(4) == 0 {
-			records = append(records, core.Record{Kind: core.KindLog, Address: base.Address, Detail: &core.Detail{Message: "log of " + name}})
+			records = append(records, record.Record{Kind: record.KindLog, Address: base.Address, Detail: &record.Detail{Message: "log of " + name}})
 		}
 		if deeper > 0 {
 			inside := call.path + "/"
@@ -142,10 +142,10 @@ func (s *script) callAt(around, path string, deeper int) []core.Record {
 		switch last := attempt == 2; s.random.IntN(6) {
 		case 0, 1, 2:
 			call.ended = true
-			return append(records, record(core.StatusCompleted, attempt))
+			return append(records, rec(record.StatusCompleted, attempt))
 		case 3:
 			call.ended, call.explained = true, true
-			return append(records, record(core.StatusInterrupted, attempt))
+			return append(records, rec(record.StatusInterrupted, attempt))
 		case 4:
 			if s.random.IntN(3) == 0 {
 				call.explained = true
@@ -153,11 +153,11 @@ func (s *script) callAt(around, path string, deeper int) []core.Record {
 			}
 			fallthrough
 		default:
-			failed := record(core.StatusFailed, attempt)
+			failed := rec(record.StatusFailed, attempt)
 			failed.Err = errTimeout
 			if last {
 				call.ended, call.explained = true, true
-				failed.Reason = core.ReasonExhausted
+				failed.Reason = record.ReasonExhausted
 				return append(records, failed)
 			}
 			failed.WillRetry, failed.Delay = true, sec

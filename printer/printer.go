@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Printer shows records as lines of text. It is for many goroutines and
@@ -65,7 +65,7 @@ func New(w io.Writer, options ...Option) *Printer {
 // Publish shows r and counts it for the [Summary]. It returns when the writer
 // did; an error of the writer is kept for Err. After Close, lines are written as
 // they happen.
-func (p *Printer) Publish(r core.Record) {
+func (p *Printer) Publish(r record.Record) {
 	text := p.render(&r)
 	p.mu.Lock()
 	defer p.mu.Unlock()

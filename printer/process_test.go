@@ -25,6 +25,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -69,7 +70,7 @@ func play(scene string) error {
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		context.AfterFunc(ctx, func() { st.Interrupt(core.InterruptUser, "terminal", "Ctrl-C") })
+		context.AfterFunc(ctx, func() { st.Interrupt(record.InterruptUser, "terminal", "Ctrl-C") })
 	}
 	attempts, begun := 0, make(chan struct{})
 	tool := decorators.Tool("fetch_data", "", func(context.Context, struct{}) (string, error) {
@@ -92,7 +93,7 @@ func play(scene string) error {
 		panic("the program panics")
 	}
 	_, err := agent.Call(st.Context(context.Background()), struct{}{})
-	if errors.Is(err, core.ErrExhausted) || errors.Is(err, core.ErrInterrupted) {
+	if errors.Is(err, core.ErrExhausted) || errors.Is(err, record.ErrInterrupted) {
 		err = nil
 	}
 	return err

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // question writes a question, why it is asked again if it is, and the command
 // that answers it.
-func (t *text) question(r *core.Record) {
+func (t *text) question(r *record.Record) {
 	t.begin(mark{t.suspended, paused})
 	t.paint(paused, "QUESTION")
 	t.message(" ", r.Name)
@@ -31,8 +31,8 @@ func (t *text) hint(runID, question string) {
 }
 
 // awaited is the question that a call waits for, empty if it waits for none.
-func awaited(r *core.Record) string {
-	if e := r.Interrupt(); e != nil && r.Status == core.StatusAwaiting && r.Kind.IsCall() {
+func awaited(r *record.Record) string {
+	if e := r.Interrupt(); e != nil && r.Status == record.StatusAwaiting && r.Kind.IsCall() {
 		return e.Question
 	}
 	return ""
@@ -52,14 +52,14 @@ type questions struct {
 
 // add takes a record, and the question that its call waits for, if any. It
 // reports whether that question was written before.
-func (q *questions) add(r *core.Record, awaited string) (before bool) {
+func (q *questions) add(r *record.Record, awaited string) (before bool) {
 	switch {
-	case r.Kind == core.KindRun:
+	case r.Kind == record.KindRun:
 		q.n -= len(q.written[r.RunID])
 		delete(q.written, r.RunID)
-	case r.Kind == core.KindQuestion:
+	case r.Kind == record.KindQuestion:
 		q.remember(r.RunID, r.Name)
-	case r.Kind == core.KindAnswer && q.written[r.RunID][r.Name]:
+	case r.Kind == record.KindAnswer && q.written[r.RunID][r.Name]:
 		q.n--
 		if delete(q.written[r.RunID], r.Name); len(q.written[r.RunID]) == 0 {
 			delete(q.written, r.RunID)
@@ -106,7 +106,7 @@ func isSpecial(c rune) bool {
 }
 
 // answer writes that a question was answered.
-func (t *text) answer(r *core.Record) {
+func (t *text) answer(r *record.Record) {
 	t.begin(mark{t.note, faint})
 	t.paint(faint, "ANSWER")
 	t.message(" to ", r.Name)
@@ -116,7 +116,7 @@ func (t *text) answer(r *core.Record) {
 
 // awaiting adds the question that a call waits for; its text only if that was
 // not written before.
-func (t *text) awaiting(r *core.Record) {
+func (t *text) awaiting(r *record.Record) {
 	e := r.Interrupt()
 	if e == nil {
 		t.message(" ", r.Message())

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -84,16 +85,16 @@ func TestQuestionThatIsAskedAgainHasTheReason(t *testing.T) {
 }
 
 func TestHintHasTheCommandOfTheUser(t *testing.T) {
-	question := core.Record{RunID: "r1", Kind: core.KindQuestion, Status: core.StatusAwaiting, Name: "clerk?1"}
+	question := record.Record{RunID: "r1", Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "clerk?1"}
 	assert.Equal(t, "⏸ QUESTION clerk?1\n  · ./ops --dir 'my data' answer r1 'clerk?1' JSON\n",
-		printed([]core.Record{question}, printer.WithCommand("./ops --dir 'my data'")))
-	assert.Equal(t, "⏸ QUESTION clerk?1\n", printed([]core.Record{question}, printer.WithCommand("")))
-	assert.NotContains(t, printed([]core.Record{question}, printer.WithCommand("a\x1b[2J\nb")), "\x1b")
+		printed([]record.Record{question}, printer.WithCommand("./ops --dir 'my data'")))
+	assert.Equal(t, "⏸ QUESTION clerk?1\n", printed([]record.Record{question}, printer.WithCommand("")))
+	assert.NotContains(t, printed([]record.Record{question}, printer.WithCommand("a\x1b[2J\nb")), "\x1b")
 	question.Name = "prüfer?1"
-	assert.Contains(t, printed([]core.Record{question}), " answer r1 'prüfer?1' JSON\n")
+	assert.Contains(t, printed([]record.Record{question}), " answer r1 'prüfer?1' JSON\n")
 	for _, id := range []string{"it's", "$x", "a\x1b", "a\u202eb", "-x", ""} {
 		question.Name = id
-		assert.NotContains(t, printed([]core.Record{question}), " answer ", "it is not the same in every shell")
+		assert.NotContains(t, printed([]record.Record{question}), " answer ", "it is not the same in every shell")
 	}
 }
 

@@ -3,7 +3,7 @@ package printer
 import (
 	"fmt"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // maxCause is how much of an error is compared with that of the branch around
@@ -12,7 +12,7 @@ const maxCause = 1 << 10
 
 // render makes text of a record. It calls methods of the user's errors and
 // values, so that the lock must not be held.
-func (p *Printer) render(r *core.Record) rendered {
+func (p *Printer) render(r *record.Record) rendered {
 	t := text{look: &p.look, buf: make([]byte, 0, 160)}
 	t.whole(r, p.previews)
 	out := rendered{lines: t.buf}
@@ -24,16 +24,16 @@ func (p *Printer) render(r *core.Record) rendered {
 		again.whole(r, p.previews)
 		out.again = again.buf
 	}
-	if r.Kind == core.KindGroup || p.compact && goesOn(r) {
+	if r.Kind == record.KindGroup || p.compact && goesOn(r) {
 		out.label = t.apart(func(t *text) { t.label(r) })
 	}
 	switch {
 	case r.Err == nil:
-	case r.Status == core.StatusRetrying && p.live:
+	case r.Status == record.StatusRetrying && p.live:
 		out.cause = t.apart(func(t *text) { t.message("", fmt.Sprint(r.Err)) })
-	case r.Status == core.StatusFailed && r.Kind == core.KindBranch:
+	case r.Status == record.StatusFailed && r.Kind == record.KindBranch:
 		out.cause = fmt.Sprint(r.Err)
-	case r.Status == core.StatusFailed && !r.WillRetry:
+	case r.Status == record.StatusFailed && !r.WillRetry:
 		cause := fmt.Sprint(r.Err)
 		out.cause = cause[:min(len(cause), maxCause)]
 	}
@@ -41,7 +41,7 @@ func (p *Printer) render(r *core.Record) rendered {
 }
 
 // whole adds the lines of r, and the previews if they are wanted.
-func (t *text) whole(r *core.Record, previews bool) {
+func (t *text) whole(r *record.Record, previews bool) {
 	t.record(r)
 	if previews && r.Detail != nil && len(t.buf) > 0 {
 		t.previews(r)
@@ -49,17 +49,17 @@ func (t *text) whole(r *core.Record, previews bool) {
 }
 
 // record adds the lines of r.
-func (t *text) record(r *core.Record) {
+func (t *text) record(r *record.Record) {
 	switch {
 	case r.Kind.IsCall():
 		t.call(r)
-	case r.Kind == core.KindRun:
+	case r.Kind == record.KindRun:
 		t.run(r)
-	case r.Kind == core.KindLog:
+	case r.Kind == record.KindLog:
 		t.log(r)
-	case r.Kind == core.KindQuestion:
+	case r.Kind == record.KindQuestion:
 		t.question(r)
-	case r.Kind == core.KindAnswer:
+	case r.Kind == record.KindAnswer:
 		t.answer(r)
 	default:
 		t.value(r)

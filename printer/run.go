@@ -3,19 +3,19 @@ package printer
 import (
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // run writes that a run begins, is resumed or ends.
-func (t *text) run(r *core.Record) {
+func (t *text) run(r *record.Record) {
 	m := t.at(r.Status)
-	if r.Status == core.StatusStarted {
+	if r.Status == record.StatusStarted {
 		m = t.of(r.Kind)
 	}
 	t.begin(m)
 	t.runLabel(r)
 	switch r.Status {
-	case core.StatusStarted:
+	case record.StatusStarted:
 		if r.Seq > 1 { // its description stands where it began
 			t.tag("", "RESUMED")
 		} else {
@@ -23,15 +23,15 @@ func (t *text) run(r *core.Record) {
 		}
 		t.finish(r)
 		return
-	case core.StatusCompleted:
+	case record.StatusCompleted:
 		t.tag(good, "COMPLETED")
-	case core.StatusFailed:
-		if r.Reason != core.ReasonNone {
+	case record.StatusFailed:
+		if r.Reason != record.ReasonNone {
 			t.tag(bad, "FAILED: ", words(r.Reason))
 		} else {
 			t.tag(bad, "FAILED")
 		}
-	case core.StatusInterrupted, core.StatusCancelled:
+	case record.StatusInterrupted, record.StatusCancelled:
 		t.tag(paused, strings.ToUpper(r.Status.String()))
 		t.interrupt(r)
 		t.finish(r)
@@ -50,7 +50,7 @@ func (t *text) run(r *core.Record) {
 }
 
 // runLabel is "nightly (run 42)", or "run 42" without a name.
-func (t *text) runLabel(r *core.Record) {
+func (t *text) runLabel(r *record.Record) {
 	before := len(t.buf)
 	t.clean(r.Name, maxName)
 	named := len(t.buf) > before

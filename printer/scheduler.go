@@ -3,7 +3,7 @@ package printer
 import (
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // scheduler follows the calls that are going on and decides when lines are
@@ -32,14 +32,14 @@ type rendered struct {
 }
 
 // add takes the next record.
-func (s *scheduler) add(r *core.Record, text *rendered) {
+func (s *scheduler) add(r *record.Record, text *rendered) {
 	if s.asked.add(r, text.question) {
 		text.lines = text.again
 	}
 	switch {
 	case r.Kind.IsCall():
 		s.call(r, text)
-	case r.Kind == core.KindRun:
+	case r.Kind == record.KindRun:
 		// Nothing goes on after the end of a run, or when it begins again after
 		// a crash.
 		if top := s.tree.runs[r.RunID]; top != nil {
@@ -53,7 +53,7 @@ func (s *scheduler) add(r *core.Record, text *rendered) {
 
 // fact writes the lines of a record that is about no call, inside the call
 // that it belongs to.
-func (s *scheduler) fact(r *core.Record, lines []byte) {
+func (s *scheduler) fact(r *record.Record, lines []byte) {
 	if r.Address.IsZero() {
 		s.out.indented(0, lines)
 		return
@@ -69,8 +69,8 @@ func (s *scheduler) fact(r *core.Record, lines []byte) {
 	s.out.indented(depth, lines)
 }
 
-func (s *scheduler) call(r *core.Record, text *rendered) {
-	ends := r.IsOutcome() || r.IsSuspension() || r.Status == core.StatusRecovered
+func (s *scheduler) call(r *record.Record, text *rendered) {
+	ends := r.IsOutcome() || r.IsSuspension() || r.Status == record.StatusRecovered
 	n := s.tree.find(r.RunID, r.Address)
 	if n == nil && (ends || goesOn(r)) {
 		n = s.tree.enter(r)
@@ -88,32 +88,32 @@ func (s *scheduler) call(r *core.Record, text *rendered) {
 }
 
 // goesOn reports whether r is about a call that goes on.
-func goesOn(r *core.Record) bool {
-	return r.Status == core.StatusStarted || r.Status == core.StatusRetrying || r.WillRetry
+func goesOn(r *record.Record) bool {
+	return r.Status == record.StatusStarted || r.Status == record.StatusRetrying || r.WillRetry
 }
 
 // continues takes the record of an attempt that began, failed, or is waited for.
-func (s *scheduler) continues(n *node, r *core.Record, text *rendered) {
+func (s *scheduler) continues(n *node, r *record.Record, text *rendered) {
 	if s.compact {
 		n.call.live.update(r, text, s.out.of(r.Kind))
 	}
-	if n.call.group != nil && r.Status == core.StatusStarted {
+	if n.call.group != nil && r.Status == record.StatusStarted {
 		n.call.group.started(r, text.label)
 	}
-	if r.Status == core.StatusFailed {
+	if r.Status == record.StatusFailed {
 		s.endBelow(n)
 	}
-	s.tree.wait(n, r.Status == core.StatusRetrying)
+	s.tree.wait(n, r.Status == record.StatusRetrying)
 	n.call.buffer.add(text.lines)
 	// The wait is written with the failure, also where runs mix: that record
 	// comes next.
-	if !s.compact && r.Status != core.StatusFailed {
+	if !s.compact && r.Status != record.StatusFailed {
 		s.open(n)
 	}
 }
 
 // end takes the record that ends a call.
-func (s *scheduler) end(n *node, r *core.Record, text *rendered) {
+func (s *scheduler) end(n *node, r *record.Record, text *rendered) {
 	s.endBelow(n)
 	s.open(n.above)
 	if s.compact && isSuccess(r) {
@@ -128,15 +128,15 @@ func (s *scheduler) end(n *node, r *core.Record, text *rendered) {
 		s.out.indented(n.depth, text.lines)
 	}
 	status := r.Status
-	if status == core.StatusRecovered && r.Err != nil {
-		status = core.StatusFailed
+	if status == record.StatusRecovered && r.Err != nil {
+		status = record.StatusFailed
 	}
 	above := n.above
 	if above.isBranch() && !isSuccess(r) {
 		above.call.trouble = trouble{status, text.cause}
 	}
 	s.tree.leave(n, status)
-	isNew := !r.Replayed && r.Status != core.StatusRecovered
+	isNew := !r.Replayed && r.Status != record.StatusRecovered
 	if g := above.group(); g != nil && isNew && !s.bars && g.isDue() {
 		s.progress(above)
 	}
@@ -144,7 +144,7 @@ func (s *scheduler) end(n *node, r *core.Record, text *rendered) {
 
 // explains reports whether the lines of a call in a branch say all that the
 // record of the branch's end does.
-func (t trouble) explains(r *core.Record, cause string) bool {
+func (t trouble) explains(r *record.Record, cause string) bool {
 	return t.status == r.Status && strings.Contains(cause, t.cause)
 }
 
@@ -184,15 +184,15 @@ func (s *scheduler) endBelow(n *node) {
 		if n.isBranch() {
 			n.call.trouble.status = statusUnfinished
 		}
-		s.tree.leave(below, core.StatusInterrupted)
+		s.tree.leave(below, record.StatusInterrupted)
 	}
 }
 
 // statusUnfinished is that of a call that ends without a record.
-const statusUnfinished core.Status = 0xff
+const statusUnfinished record.Status = 0xff
 
 func (n *node) unfinished(t *text) {
-	t.begin(t.at(core.StatusInterrupted))
+	t.begin(t.at(record.StatusInterrupted))
 	t.add(n.call.live.label)
 	t.tag(paused, "UNFINISHED")
 	t.end()

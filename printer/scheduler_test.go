@@ -11,18 +11,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // paths are addresses that a hostile snapshot may have, besides good ones.
-func paths(t testing.TB, wanted string) []core.Address {
+func paths(t testing.TB, wanted string) []record.Address {
 	t.Helper()
-	var addresses []core.Address
+	var addresses []record.Address
 	for _, path := range append([]string{
 		"", "a", "a/b", "a@2/b", "a@pre/b", "a/group:g/1/b", "a/group:g/2/b", "a/group:g/2", "a/group:g", "a/group:g/1/group:h/3/c",
 		"group:g/1/a", "group:g/9999999999/a", "group:g/99999999999999999999/a", "group:g/x/a", "group:g/a/b/c", "a/b/c/d/e#7", "step:s",
 	}, strings.Split(wanted, "\n")...) {
-		if a, err := core.ParseAddress(path); err == nil {
+		if a, err := record.ParseAddress(path); err == nil {
 			addresses = append(addresses, a)
 		}
 	}
@@ -36,11 +36,11 @@ func FuzzScheduler(f *testing.F) {
 	f.Add("0", []byte("Z022Z020"))
 	f.Fuzz(func(t *testing.T, wanted string, script []byte) {
 		addresses := paths(t, wanted)
-		var records []core.Record
+		var records []record.Record
 		for ; len(script) >= 4; script = script[4:] {
-			r := core.Record{
+			r := record.Record{
 				RunID: string('a' + rune(script[3]&1)), Address: addresses[int(script[0])%len(addresses)], Name: "n",
-				Kind: core.Kind(script[2] % 14), Status: core.Status(script[1] % 9), Attempt: int(script[2] >> 4), MaxAttempts: 3,
+				Kind: record.Kind(script[2] % 14), Status: record.Status(script[1] % 9), Attempt: int(script[2] >> 4), MaxAttempts: 3,
 				WillRetry: script[3]&2 != 0, Delay: time.Duration(script[3]&4) * time.Second, Replayed: script[3]&8 != 0, Time: time.Now(),
 			}
 			records = append(records, r)
@@ -126,15 +126,15 @@ func FuzzFit(f *testing.F) {
 
 func TestVeryDeepAddressesAreFollowedAsIfTheyWereInTheRun(t *testing.T) {
 	for _, part := range []string{"a/", "group:g/1/"} {
-		a, err := core.ParseAddress(strings.Repeat(part, 10_000) + "b")
+		a, err := record.ParseAddress(strings.Repeat(part, 10_000) + "b")
 		require.NoError(t, err)
 		for _, options := range [][]Option{nil, {WithCompact()}, {WithTerminal(func() (int, int) { return 40, 9 })}} {
 			var out strings.Builder
 			p := New(&out, options...)
 			for range 20 {
-				p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusStarted, Name: "b", Address: a})
-				p.Publish(core.Record{Kind: core.KindLog, Address: a})
-				p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusCompleted, Name: "b", Address: a})
+				p.Publish(record.Record{Kind: record.KindTool, Status: record.StatusStarted, Name: "b", Address: a})
+				p.Publish(record.Record{Kind: record.KindLog, Address: a})
+				p.Publish(record.Record{Kind: record.KindTool, Status: record.StatusCompleted, Name: "b", Address: a})
 			}
 			require.NoError(t, p.Close())
 			assert.Equal(t, 20, strings.Count(out.String(), "[COMPLETED]"))
@@ -145,10 +145,10 @@ func TestVeryDeepAddressesAreFollowedAsIfTheyWereInTheRun(t *testing.T) {
 func TestCallThatIsFirstHeardOfWhenItFailsHasItsNameInTheEnd(t *testing.T) {
 	var out strings.Builder
 	p := New(&out, WithCompact())
-	a, err := core.ParseAddress("fetch")
+	a, err := record.ParseAddress("fetch")
 	require.NoError(t, err)
-	p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusFailed, WillRetry: true, Name: "fetch", Address: a, MaxAttempts: 3})
-	p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusRetrying, Attempt: 1, Name: "fetch", Address: a, MaxAttempts: 3})
+	p.Publish(record.Record{Kind: record.KindTool, Status: record.StatusFailed, WillRetry: true, Name: "fetch", Address: a, MaxAttempts: 3})
+	p.Publish(record.Record{Kind: record.KindTool, Status: record.StatusRetrying, Attempt: 1, Name: "fetch", Address: a, MaxAttempts: 3})
 	require.NoError(t, p.Close())
 	assert.Equal(t, "✖ fetch [FAILED] (<1ms)\n  ↻ Retrying (attempt 2/3) at once...\n⏸ fetch [UNFINISHED]\n", out.String())
 }
@@ -159,9 +159,9 @@ func TestTreeIsBounded(t *testing.T) {
 	p := New(&out, WithCompact())
 	p.scheduler.tree = newTree(limit)
 	for i := range 100 {
-		a, err := core.ParseAddress(fmt.Sprintf("agent/group:g/%d/tool", i+1))
+		a, err := record.ParseAddress(fmt.Sprintf("agent/group:g/%d/tool", i+1))
 		require.NoError(t, err)
-		p.Publish(core.Record{Kind: core.KindTool, Status: core.StatusStarted, Name: fmt.Sprint("tool", i), Address: a})
+		p.Publish(record.Record{Kind: record.KindTool, Status: record.StatusStarted, Name: fmt.Sprint("tool", i), Address: a})
 		require.LessOrEqual(t, p.scheduler.tree.nodes, limit)
 	}
 	checkTree(t, &p.scheduler.tree)
@@ -172,14 +172,14 @@ func TestTreeIsBounded(t *testing.T) {
 
 func TestQuestionsThatAreRememberedAreBounded(t *testing.T) {
 	var q questions
-	call := core.Record{Kind: core.KindTool, Status: core.StatusAwaiting}
+	call := record.Record{Kind: record.KindTool, Status: record.StatusAwaiting}
 	for i := range 2 * maxAsked {
 		call.RunID = fmt.Sprint("run", i/3)
 		id := fmt.Sprint("question", i)
 		require.False(t, q.add(&call, id))
 		require.True(t, q.add(&call, id))
 		if i%3 == 0 {
-			q.add(&core.Record{Kind: core.KindAnswer, RunID: call.RunID, Name: id}, "")
+			q.add(&record.Record{Kind: record.KindAnswer, RunID: call.RunID, Name: id}, "")
 		}
 		n := 0
 		for _, ids := range q.written {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Summary counts the calls that a [Printer] saw.
@@ -25,10 +25,10 @@ type Summary struct {
 
 	Took   time.Duration // from the first record to the last, without the time between a stop of a run and its resumption; added up over runs
 	Waited time.Duration // the waits between attempts that are over, as long as they took
-	Usage  core.Usage    // of all attempts, the failed too
+	Usage  record.Usage  // of all attempts, the failed too
 
-	Interrupts map[core.InterruptReason]int // of the calls in Interrupted; nil if there are none
-	Slowest    []SlowCall                   // at most five, the slowest first
+	Interrupts map[record.InterruptReason]int // of the calls in Interrupted; nil if there are none
+	Slowest    []SlowCall                     // at most five, the slowest first
 }
 
 // Executions counts calls by how they ended. Each is in one of these.
@@ -50,7 +50,7 @@ func (e Executions) Calls() int {
 // out: their time is that of their calls.
 type SlowCall struct {
 	RunID    string
-	Address  core.Address
+	Address  record.Address
 	Name     string        // of the actor
 	Elapsed  time.Duration // all attempts and waits
 	Attempts int

@@ -16,13 +16,14 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
 // numbered puts the records at the path, with sequence numbers after those of
 // the records before.
-func numbered(t testing.TB, after []core.Record, path string, records []core.Record) []core.Record {
+func numbered(t testing.TB, after []record.Record, path string, records []record.Record) []record.Record {
 	t.Helper()
 	for i := range records {
 		records[i].Address = address(t, path)
@@ -34,14 +35,14 @@ func numbered(t testing.TB, after []core.Record, path string, records []core.Rec
 
 // fiveRetried is the run of the specification: five calls with retries, of
 // which four succeed; twelve retries.
-func fiveRetried(t testing.TB) []core.Record {
+func fiveRetried(t testing.TB) []record.Record {
 	t.Helper()
-	var records []core.Record
+	var records []record.Record
 	for i := range 4 {
 		call := recovering(t)
 		if i < 2 { // three retries instead of two
 			call = append(call[:len(call)-1], failing(t, 2, sec)...)
-			call = append(call, tool(t, core.StatusStarted, 3), completed(t, 3, 9*sec))
+			call = append(call, tool(t, record.StatusStarted, 3), completed(t, 3, 9*sec))
 		}
 		records = numbered(t, records, fmt.Sprintf("fetch_data#%d", i+2), call)
 	}
@@ -55,7 +56,7 @@ func ofTools(e printer.Executions, s printer.Summary) printer.Summary {
 }
 
 func slow(elapsed time.Duration, attempts int) []printer.SlowCall {
-	a, _ := core.ParseAddress("fetch_data")
+	a, _ := record.ParseAddress("fetch_data")
 	return []printer.SlowCall{{RunID: "r1", Address: a, Name: "fetch_data", Elapsed: elapsed, Attempts: attempts}}
 }
 
@@ -94,11 +95,11 @@ func TestSummaryHasTheTextOfTheSpecification(t *testing.T) {
 func TestSummaryWithoutRetriesHasOneBlock(t *testing.T) {
 	var out strings.Builder
 	p := printer.New(&out, printer.WithASCII())
-	answered := call(t, core.KindLLM, core.StatusCompleted, "model", "model")
-	answered.Detail = &core.Detail{Usage: core.Usage{InputTokens: 12, OutputTokens: 5, Cost: 0.0025}}
+	answered := call(t, record.KindLLM, record.StatusCompleted, "model", "model")
+	answered.Detail = &record.Detail{Usage: record.Usage{InputTokens: 12, OutputTokens: 5, Cost: 0.0025}}
 	p.Publish(answered)
-	p.Publish(call(t, core.KindTool, core.StatusInterrupted, "fetch", "fetch"))
-	p.Publish(call(t, core.KindAgent, core.StatusRecovered, "assistant", "assistant"))
+	p.Publish(call(t, record.KindTool, record.StatusInterrupted, "fetch", "fetch"))
+	p.Publish(call(t, record.KindAgent, record.StatusRecovered, "assistant", "assistant"))
 	out.Reset()
 	p.PrintSummary()
 	assert.Equal(t, `SUMMARY
@@ -117,7 +118,7 @@ func TestSummaryCountsReplaysOnce(t *testing.T) {
 	records := timed(fiveRetried(t))
 	for i := range records {
 		records[i].Generation = 1
-		records[i].Detail = &core.Detail{Usage: core.Usage{InputTokens: 1}}
+		records[i].Detail = &record.Detail{Usage: record.Usage{InputTokens: 1}}
 		p.Publish(records[i])
 	}
 	before := p.Summary()
@@ -125,37 +126,37 @@ func TestSummaryCountsReplaysOnce(t *testing.T) {
 		r.Replayed = true
 		p.Publish(r)
 	}
-	recovered := tool(t, core.StatusRecovered, 0)
+	recovered := tool(t, record.StatusRecovered, 0)
 	recovered.Generation = 1
-	recovered.Detail = &core.Detail{Usage: core.Usage{InputTokens: 1}}
+	recovered.Detail = &record.Detail{Usage: record.Usage{InputTokens: 1}}
 	p.Publish(recovered)
 	assert.Equal(t, before, p.Summary())
 	before.Slowest = nil
 	assert.Equal(t, ofTools(printer.Executions{Completed: 4, Failed: 1}, printer.Summary{
 		Attempts: 17, Retries: 12, Retried: 5, SucceededAfterRetry: 4, FailedAfterRetries: 1,
-		Took: 32 * sec, Waited: 32 * sec, Usage: core.Usage{InputTokens: len(records)},
+		Took: 32 * sec, Waited: 32 * sec, Usage: record.Usage{InputTokens: len(records)},
 	}), before)
 }
 
 func TestSummaryFollowsAnInterruptedCallToItsEnd(t *testing.T) {
 	p := printer.New(nil)
-	publish := func(seq uint64, r core.Record) {
+	publish := func(seq uint64, r record.Record) {
 		r.Seq = seq
 		p.Publish(r)
 	}
-	publish(1, tool(t, core.StatusStarted, 0))
+	publish(1, tool(t, record.StatusStarted, 0))
 	assert.Equal(t, ofTools(printer.Executions{GoingOn: 1}, printer.Summary{Attempts: 1}), p.Summary())
 	retry := failing(t, 0, 2*sec)
 	publish(2, retry[0])
 	publish(3, retry[1])
-	interrupted := tool(t, core.StatusInterrupted, 1)
+	interrupted := tool(t, record.StatusInterrupted, 1)
 	interrupted.Time = retry[1].Time.Add(sec)
-	interrupted.Err = &core.InterruptedError{Reason: core.InterruptUser}
+	interrupted.Err = &record.InterruptedError{Reason: record.InterruptUser}
 	publish(4, interrupted)
 	assert.Equal(t, ofTools(printer.Executions{Interrupted: 1}, printer.Summary{
-		Attempts: 1, Waited: sec, Interrupts: map[core.InterruptReason]int{core.InterruptUser: 1},
+		Attempts: 1, Waited: sec, Interrupts: map[record.InterruptReason]int{record.InterruptUser: 1},
 	}), p.Summary(), "the wait was cut short, the retry not begun")
-	publish(5, tool(t, core.StatusStarted, 1))
+	publish(5, tool(t, record.StatusStarted, 1))
 	publish(6, completed(t, 1, 3*sec))
 	assert.Equal(t, ofTools(printer.Executions{Completed: 1}, printer.Summary{
 		Attempts: 2, Retries: 1, Retried: 1, SucceededAfterRetry: 1, Waited: sec, Slowest: slow(3*sec, 2),
@@ -176,8 +177,8 @@ func TestSummaryKeepsRunsApart(t *testing.T) {
 
 func TestSummaryCountsNoAttemptBeforeThePreconditions(t *testing.T) {
 	p := printer.New(nil)
-	r := failed(t, 0, core.ReasonPrecondition, half)
-	r.Stage = core.StagePrecondition
+	r := failed(t, 0, record.ReasonPrecondition, half)
+	r.Stage = record.StagePrecondition
 	p.Publish(r)
 	assert.Equal(t, ofTools(printer.Executions{Failed: 1}, printer.Summary{Slowest: slow(half, 0)}), p.Summary())
 }
@@ -189,7 +190,7 @@ func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
 		require.NoError(t, err)
 		var attempts atomic.Int64
 		tool := decorators.Tool("tool", "", func(ctx context.Context, _ struct{}) (int64, error) {
-			core.AddUsage(ctx, core.Usage{InputTokens: 10, OutputTokens: 5, Cost: 0.5})
+			core.AddUsage(ctx, record.Usage{InputTokens: 10, OutputTokens: 5, Cost: 0.5})
 			n := attempts.Add(1)
 			if n < 3 {
 				return 0, core.Retryable(errTimeout)
@@ -218,17 +219,17 @@ func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
 func TestTotalTimeLeavesOutThatARunStoodStill(t *testing.T) {
 	p := printer.New(nil)
 	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
-	record := func(after time.Duration, kind core.Kind, status core.Status) {
+	rec := func(after time.Duration, kind record.Kind, status record.Status) {
 		at = at.Add(after)
-		publish(p, core.Record{RunID: "r1", Kind: kind, Status: status, Time: at, Name: "x", Address: address(t, "x")})
+		publish(p, record.Record{RunID: "r1", Kind: kind, Status: status, Time: at, Name: "x", Address: address(t, "x")})
 	}
-	record(0, core.KindRun, core.StatusStarted)
-	record(sec, core.KindTool, core.StatusStarted)
-	record(time.Hour, core.KindRun, core.StatusStarted) // after a crash
-	record(2*sec, core.KindTool, core.StatusCompleted)
+	rec(0, record.KindRun, record.StatusStarted)
+	rec(sec, record.KindTool, record.StatusStarted)
+	rec(time.Hour, record.KindRun, record.StatusStarted) // after a crash
+	rec(2*sec, record.KindTool, record.StatusCompleted)
 	assert.Equal(t, 3*sec, p.Summary().Took)
 	at = at.Add(-time.Minute)
-	record(0, core.KindTool, core.StatusCompleted)
+	rec(0, record.KindTool, record.StatusCompleted)
 	assert.Equal(t, 3*sec, p.Summary().Took, "an old record, published again")
 }
 
@@ -263,8 +264,8 @@ func TestTotalTimeLeavesOutAPauseThatWasAnsweredInTheMiddle(t *testing.T) {
 func TestTotalTimeCountsWhatComesBeforeAnAnswerToARunThatGoesOn(t *testing.T) {
 	p := printer.New(nil)
 	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
-	for _, kind := range []core.Kind{core.KindQuestion, core.KindAnswer, core.KindLog} {
-		publish(p, core.Record{RunID: "r1", Kind: kind, Time: at})
+	for _, kind := range []record.Kind{record.KindQuestion, record.KindAnswer, record.KindLog} {
+		publish(p, record.Record{RunID: "r1", Kind: kind, Time: at})
 		at = at.Add(sec)
 	}
 	assert.Equal(t, 2*sec, p.Summary().Took)
@@ -278,7 +279,7 @@ func TestSlowestCallsAreTheFiveSlowest(t *testing.T) {
 		publish(p, r)
 	}
 	agent := completed(t, 0, time.Hour)
-	agent.Kind, agent.Address = core.KindAgent, address(t, "agent")
+	agent.Kind, agent.Address = record.KindAgent, address(t, "agent")
 	again := completed(t, 0, 10*sec)
 	again.Address = address(t, "fetch_data#2")
 	publish(p, agent, again)

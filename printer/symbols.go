@@ -1,6 +1,8 @@
 package printer
 
-import "github.com/reprise-go/reprise/core"
+import (
+	"github.com/reprise-go/reprise/record"
+)
 
 // symbols are the signs in lines.
 type symbols struct {
@@ -34,47 +36,47 @@ var ascii = symbols{
 }
 
 // of is the mark of what begins.
-func (s *symbols) of(k core.Kind) mark {
+func (s *symbols) of(k record.Kind) mark {
 	switch k {
-	case core.KindTool:
+	case record.KindTool:
 		return mark{s.tool, ""}
-	case core.KindLLM:
+	case record.KindLLM:
 		return mark{s.llm, ""}
-	case core.KindAgent:
+	case record.KindAgent:
 		return mark{s.agent, ""}
-	case core.KindRun:
+	case record.KindRun:
 		return mark{s.run, ""}
-	case core.KindGroup:
+	case record.KindGroup:
 		return mark{s.group, faint}
 	}
 	return mark{s.note, faint}
 }
 
 // at is the mark of any other status.
-func (s *symbols) at(status core.Status) mark {
+func (s *symbols) at(status record.Status) mark {
 	symbol := s.note
 	switch status {
-	case core.StatusCompleted:
+	case record.StatusCompleted:
 		symbol = s.completed
-	case core.StatusFailed:
+	case record.StatusFailed:
 		symbol = s.failed
-	case core.StatusInterrupted, core.StatusAwaiting, core.StatusCancelled:
+	case record.StatusInterrupted, record.StatusAwaiting, record.StatusCancelled:
 		symbol = s.suspended
-	case core.StatusRetrying, core.StatusRecovered:
+	case record.StatusRetrying, record.StatusRecovered:
 		symbol = s.retry
 	}
 	return mark{symbol, styleOf(status)}
 }
 
-func styleOf(status core.Status) style {
+func styleOf(status record.Status) style {
 	switch status {
-	case core.StatusCompleted:
+	case record.StatusCompleted:
 		return good
-	case core.StatusFailed:
+	case record.StatusFailed:
 		return bad
-	case core.StatusInterrupted, core.StatusAwaiting, core.StatusCancelled:
+	case record.StatusInterrupted, record.StatusAwaiting, record.StatusCancelled:
 		return paused
-	case core.StatusRetrying:
+	case record.StatusRetrying:
 		return again
 	}
 	return faint

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 )
 
 // emulator is a terminal in memory. It is larger than the size given to the
@@ -73,14 +73,14 @@ func (e *emulator) atRest(t *testing.T) {
 }
 
 // now gives records the present time.
-func now(records ...core.Record) []core.Record {
+func now(records ...record.Record) []record.Record {
 	for i := range records {
 		records[i].Time = time.Now().UTC()
 	}
 	return records
 }
 
-func publish(p *printer.Printer, records ...core.Record) {
+func publish(p *printer.Printer, records ...record.Record) {
 	for _, r := range records {
 		p.Publish(r)
 	}
@@ -96,7 +96,7 @@ func TestWaitCountsDownAndCollapsesIntoTheTextsOfTheSpecification(t *testing.T) 
 	e := newEmulator(t, 100, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
-		publish(p, now(tool(t, core.StatusStarted, 0))...)
+		publish(p, now(tool(t, record.StatusStarted, 0))...)
 		assert.Empty(t, e.shown(), "a call that ends at once has no live line")
 		pass(300 * time.Millisecond)
 		assert.Equal(t, "🔧 fetch_data ⠹ 0.3s", strings.Replace(e.shown(), e.spinner(), "⠹", 1))
@@ -108,7 +108,7 @@ func TestWaitCountsDownAndCollapsesIntoTheTextsOfTheSpecification(t *testing.T) 
 		assert.Equal(t, "🔧 fetch_data ↻ Retrying (attempt 2/3) in 0.4s... - Connection timeout", e.shown())
 		pass(sec)
 		assert.Equal(t, "🔧 fetch_data ↻ Retrying (attempt 2/3) at once... - Connection timeout", e.shown(), "it is late")
-		publish(p, now(tool(t, core.StatusStarted, 1))...)
+		publish(p, now(tool(t, record.StatusStarted, 1))...)
 		pass(200 * time.Millisecond)
 		assert.Equal(t, "🔧 fetch_data (retry 2/3) ⠹ 3.3s", strings.Replace(e.shown(), e.spinner(), "⠹", 1))
 		publish(p, now(completed(t, 1, 5200*time.Millisecond))...)
@@ -149,23 +149,23 @@ func TestCallsAreATreeOnATerminal(t *testing.T) {
 	e := newEmulator(t, 100, 40)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer(printer.WithASCII())
-		started := func(kind core.Kind, path, name string) core.Record {
-			return call(t, kind, core.StatusStarted, path, name)
+		started := func(kind record.Kind, path, name string) record.Record {
+			return call(t, kind, record.StatusStarted, path, name)
 		}
-		cities := started(core.KindGroup, "assistant/group:cities", "cities")
-		cities.Detail = &core.Detail{Branches: 6}
+		cities := started(record.KindGroup, "assistant/group:cities", "cities")
+		cities.Detail = &record.Detail{Branches: 6}
 		publish(p, now(
-			started(core.KindAgent, "assistant", "assistant"),
-			started(core.KindLLM, "assistant/model", "model"),
-			started(core.KindAgent, "assistant/helper", "helper"),
-			started(core.KindTool, "assistant/helper/search", "search"),
+			started(record.KindAgent, "assistant", "assistant"),
+			started(record.KindLLM, "assistant/model", "model"),
+			started(record.KindAgent, "assistant/helper", "helper"),
+			started(record.KindTool, "assistant/helper/search", "search"),
 			cities,
-			started(core.KindTool, "assistant/group:cities/1", "weather"),
-			started(core.KindTool, "assistant/group:cities/2", "weather"),
-			started(core.KindBranch, "assistant/group:cities/3", "cities 3"),
-			started(core.KindTool, "assistant/group:cities/3/weather", "weather"),
-			started(core.KindBranch, "assistant/group:cities/4", "cities 4"),
-			started(core.KindTool, "other", "other"))...)
+			started(record.KindTool, "assistant/group:cities/1", "weather"),
+			started(record.KindTool, "assistant/group:cities/2", "weather"),
+			started(record.KindBranch, "assistant/group:cities/3", "cities 3"),
+			started(record.KindTool, "assistant/group:cities/3/weather", "weather"),
+			started(record.KindBranch, "assistant/group:cities/4", "cities 4"),
+			started(record.KindTool, "other", "other"))...)
 		pass(sec)
 		assert.Equal(t, strings.TrimSpace(`
 @ assistant / 1.0s
@@ -179,36 +179,36 @@ func TestCallsAreATreeOnATerminal(t *testing.T) {
    `+"`"+`- - cities/4 / 1.0s
 * other / 1.0s`), strings.NewReplacer("- 1.0s", "/ 1.0s", `\ 1.0s`, "/ 1.0s", "| 1.0s", "/ 1.0s").Replace(e.shown()))
 
-		failure := call(t, core.KindTool, core.StatusFailed, "assistant/group:cities/2", "weather")
+		failure := call(t, record.KindTool, record.StatusFailed, "assistant/group:cities/2", "weather")
 		failure.Err, failure.WillRetry, failure.Delay = errTimeout, true, 5*sec
 		publish(p, now(
-			call(t, core.KindTool, core.StatusCompleted, "assistant/group:cities/1", "weather"),
+			call(t, record.KindTool, record.StatusCompleted, "assistant/group:cities/1", "weather"),
 			failure, retrying(failure),
-			failed(t, 0, core.ReasonPermanent, half))...)
-		other := failed(t, 0, core.ReasonPermanent, half)
+			failed(t, 0, record.ReasonPermanent, half))...)
+		other := failed(t, 0, record.ReasonPermanent, half)
 		other.Address, other.Name = address(t, "assistant/group:cities/3/weather"), "weather"
 		publish(p, now(other)...)
-		branch := call(t, core.KindBranch, core.StatusFailed, "assistant/group:cities/3", "cities 3")
-		branch.Err, branch.Reason = fmt.Errorf("cities/3: %w", errTimeout), core.ReasonPermanent
-		publish(p, now(branch, call(t, core.KindBranch, core.StatusCompleted, "assistant/group:cities/4", "cities 4"))...)
+		branch := call(t, record.KindBranch, record.StatusFailed, "assistant/group:cities/3", "cities 3")
+		branch.Err, branch.Reason = fmt.Errorf("cities/3: %w", errTimeout), record.ReasonPermanent
+		publish(p, now(branch, call(t, record.KindBranch, record.StatusCompleted, "assistant/group:cities/4", "cities 4"))...)
 		pass(sec)
 		shown := e.shown()
 		assert.Contains(t, shown, "\n| | + weather (cities/1) [COMPLETED] (12ms)\n")
 		assert.Contains(t, shown, "\n`- % cities ###... 2 of 6 done, 1 failed, 1 retrying\n   `- * weather (cities/2) ~ Retrying (attempt 2/3) in 4.0s... - Connection timeout\n")
 		assert.True(t, strings.HasPrefix(shown, "@ assistant [STARTED]\n| % cities [STARTED] 6 branches\n| | * weather (cities/1) [STARTED]\n"), shown)
 
-		again := call(t, core.KindTool, core.StatusStarted, "assistant/group:cities/2", "weather")
+		again := call(t, record.KindTool, record.StatusStarted, "assistant/group:cities/2", "weather")
 		again.Attempt = 1
-		done := call(t, core.KindTool, core.StatusCompleted, "assistant/group:cities/2", "weather")
+		done := call(t, record.KindTool, record.StatusCompleted, "assistant/group:cities/2", "weather")
 		done.Attempt = 1
 		publish(p, now(again, done)...)
 		pass(sec)
 		assert.NotContains(t, e.shown(), "| % cities 3 of 6 done", "the group goes on")
 		assert.NotContains(t, e.shown(), "x cities/3", "its call says what failed")
 		assert.Contains(t, e.shown(), "- % cities ####.. 3 of 6 done, 1 failed\n")
-		stopped := call(t, core.KindGroup, core.StatusFailed, "assistant/group:cities", "cities")
-		stopped.Err, stopped.Reason = errTimeout, core.ReasonPermanent
-		publish(p, now(stopped, started(core.KindLLM, "assistant/model#2", "model"))...)
+		stopped := call(t, record.KindGroup, record.StatusFailed, "assistant/group:cities", "cities")
+		stopped.Err, stopped.Reason = errTimeout, record.ReasonPermanent
+		publish(p, now(stopped, started(record.KindLLM, "assistant/model#2", "model"))...)
 		pass(sec)
 		assert.Contains(t, e.shown(), "| % cities 3 of 6 done, 1 failed\n| x cities [FAILED: permanent] (12ms) - Connection timeout\n")
 		require.NoError(t, p.Close())
@@ -229,7 +229,7 @@ func TestLiveLinesLeaveRoomInTheWindow(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := e.printer()
 				for i := range 50 {
-					r := tool(t, core.StatusStarted, 0)
+					r := tool(t, record.StatusStarted, 0)
 					r.Address = address(t, fmt.Sprintf("fetch_data#%d", i+2))
 					publish(p, now(r)...)
 					if i%5 == 0 {
@@ -263,7 +263,7 @@ func TestLiveLinesFitIntoAnyWindow(t *testing.T) {
 			p := e.printer()
 			scope := ""
 			for i := range 20 {
-				r := tool(t, core.StatusStarted, 0)
+				r := tool(t, record.StatusStarted, 0)
 				r.Address = address(t, scope+"fetch_data")
 				r.Name = long[:i*20]
 				publish(p, now(r)...)
@@ -307,7 +307,7 @@ func TestResizeLeavesNoLiveLineBehind(t *testing.T) {
 	e := newEmulator(t, 100, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
-		publish(p, now(tool(t, core.StatusStarted, 0))...)
+		publish(p, now(tool(t, record.StatusStarted, 0))...)
 		publish(p, now(failing(t, 0, 10*sec)...)...)
 		pass(sec)
 		e.resize(30)
@@ -316,7 +316,7 @@ func TestResizeLeavesNoLiveLineBehind(t *testing.T) {
 		e.resize(70)
 		pass(sec)
 		assert.Equal(t, "🔧 fetch_data ↻ Retrying (attempt 2/3) in 7.0s... - Connection timeo…", e.shown())
-		publish(p, now(tool(t, core.StatusStarted, 1), completed(t, 1, 3*sec))...)
+		publish(p, now(tool(t, record.StatusStarted, 1), completed(t, 1, 3*sec))...)
 		assert.Equal(t, "🔧 fetch_data [STARTED]\n✔ fetch_data [COMPLETED after 2 attempts] (3.0s total)\n  ↻ Recovered after 1 retry", e.shown())
 		e.atRest(t)
 		pass(sec)
@@ -327,12 +327,12 @@ func TestProgramWritesAboveLiveLines(t *testing.T) {
 	e := newEmulator(t, 100, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer(printer.WithASCII())
-		publish(p, now(tool(t, core.StatusStarted, 0))...)
+		publish(p, now(tool(t, record.StatusStarted, 0))...)
 		publish(p, now(failing(t, 0, 10*sec)...)...)
 		pass(sec)
 		fmt.Fprint(p, "one\ntwo ")
 		assert.Equal(t, "one\n* fetch_data ~ Retrying (attempt 2/3) in 9.0s... - Connection timeout", e.shown())
-		log := core.Record{RunID: "r1", Kind: core.KindLog, Detail: &core.Detail{Message: "hello"}}
+		log := record.Record{RunID: "r1", Kind: record.KindLog, Detail: &record.Detail{Message: "hello"}}
 		publish(p, log)
 		fmt.Fprint(p, "words\n")
 		pass(sec)
@@ -350,7 +350,7 @@ x fetch_data [FAILED] (0.5s) - Connection timeout
 = fetch_data [UNFINISHED]
 not ended`), e.shown())
 		e.atRest(t)
-		publish(p, now(tool(t, core.StatusStarted, 1))...)
+		publish(p, now(tool(t, record.StatusStarted, 1))...)
 		fmt.Fprint(p, "after")
 		assert.True(t, strings.HasSuffix(e.shown(), "\n* fetch_data [STARTED] (retry 2/3)\nafter"), "after Close, lines are written as they happen")
 	})
@@ -360,12 +360,12 @@ func TestNothingIsDrawnWhileNothingGoesOn(t *testing.T) {
 	e := newEmulator(t, 100, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
-		publish(p, now(tool(t, core.StatusStarted, 0), completed(t, 0, half))...)
+		publish(p, now(tool(t, record.StatusStarted, 0), completed(t, 0, half))...)
 		before := e.raw.Len()
 		pass(time.Hour)
 		assert.Equal(t, before, e.raw.Len())
 		fmt.Fprintln(e.Terminal, "the program prints by itself")
-		publish(p, now(tool(t, core.StatusStarted, 0))...)
+		publish(p, now(tool(t, record.StatusStarted, 0))...)
 		pass(sec)
 		assert.Contains(t, e.shown(), "the program prints by itself\n🔧 fetch_data")
 		publish(p, now(completed(t, 0, half))...)
@@ -393,7 +393,7 @@ func TestEachFrameIsOneWriteOfBoundedLength(t *testing.T) {
 		var out frames
 		p := printer.New(&out, printer.WithTerminal(func() (int, int) { return 80, 24 }))
 		for i := range 1000 {
-			r := tool(t, core.StatusStarted, 0)
+			r := tool(t, record.StatusStarted, 0)
 			r.Address = address(t, fmt.Sprintf("fetch_data#%d", i+2))
 			publish(p, now(r)...)
 		}
@@ -415,7 +415,7 @@ func (broken) Write([]byte) (int, error) { panic("in Write") }
 func TestWriterThatPanicsWhileDrawingIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := printer.New(broken{}, printer.WithTerminal(func() (int, int) { return 80, 24 }))
-		publish(p, now(tool(t, core.StatusStarted, 0))...)
+		publish(p, now(tool(t, record.StatusStarted, 0))...)
 		pass(sec)
 		require.ErrorContains(t, p.Err(), "in Write")
 	})
@@ -426,13 +426,13 @@ func TestRunsAreToldApartInLiveLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer(printer.WithASCII())
 		for _, run := range []string{"a", "b\x1b[2J"} {
-			r := tool(t, core.StatusStarted, 0)
+			r := tool(t, record.StatusStarted, 0)
 			r.RunID = run
 			publish(p, now(r)...)
 		}
 		pass(sec)
 		assert.Regexp(t, "^# run a\n`- \\* fetch_data . 1.0s\n# run b\\\\x1b\\[2J\n`- \\* fetch_data . 1.0s$", e.shown())
-		publish(p, core.Record{RunID: "a", Kind: core.KindRun, Status: core.StatusCompleted})
+		publish(p, record.Record{RunID: "a", Kind: record.KindRun, Status: record.StatusCompleted})
 		pass(sec)
 		assert.Regexp(t, "^\\* fetch_data \\[STARTED\\]\n= fetch_data \\[UNFINISHED\\]\n\\+ run a \\[COMPLETED\\]\n\\* fetch_data . 2.0s$", e.shown())
 		require.NoError(t, p.Close())
@@ -452,7 +452,7 @@ func TestColorsAreFewAndCanBeTurnedOff(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
-		publish(p, tool(t, core.StatusStarted, 0))
+		publish(p, tool(t, record.StatusStarted, 0))
 		pass(sec)
 		require.NoError(t, p.Close())
 	})

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Where texts are cut, in characters.
@@ -120,8 +120,8 @@ func (t *text) indent(depth int) {
 func (t *text) end() { t.add("\n") }
 
 // finish ends the first line of a record.
-func (t *text) finish(r *core.Record) {
-	if r.Replayed && r.Status != core.StatusRecovered { // which says so
+func (t *text) finish(r *record.Record) {
+	if r.Replayed && r.Status != record.StatusRecovered { // which says so
 		t.add(" (replayed)")
 	}
 	t.end()
@@ -129,8 +129,8 @@ func (t *text) finish(r *core.Record) {
 
 // state adds the status of a record that has no text of its own, its message
 // and error.
-func (t *text) state(r *core.Record) {
-	if r.Status != 0 && r.Status != core.StatusRecorded {
+func (t *text) state(r *record.Record) {
+	if r.Status != 0 && r.Status != record.StatusRecorded {
 		t.tag(styleOf(r.Status), strings.ToUpper(r.Status.String()))
 	}
 	t.message(" ", r.Message())
@@ -147,7 +147,7 @@ func count(n int, one, many string) string {
 
 func money(cost float64) string { return strconv.FormatFloat(cost, 'g', 6, 64) }
 
-func (t *text) usage(r *core.Record) {
+func (t *text) usage(r *record.Record) {
 	if r.Detail == nil || r.Detail.Usage.IsZero() {
 		return
 	}
@@ -161,7 +161,7 @@ func (t *text) usage(r *core.Record) {
 }
 
 // about stands before what was estimated.
-func about(u *core.Usage) string {
+func about(u *record.Usage) string {
 	if u.Estimated {
 		return "~"
 	}
@@ -169,11 +169,11 @@ func about(u *core.Usage) string {
 }
 
 // words is the reason in plain words.
-func words(reason core.Reason) string {
+func words(reason record.Reason) string {
 	switch reason {
-	case core.ReasonRetryAfterTooLong:
+	case record.ReasonRetryAfterTooLong:
 		return "retry-after too long"
-	case core.ReasonCondition:
+	case record.ReasonCondition:
 		return "postcondition"
 	}
 	return strings.ReplaceAll(reason.String(), "_", " ")

@@ -3,7 +3,7 @@ package printer
 import (
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // maxNodes is how many calls a printer follows at most. The lines of further
@@ -42,7 +42,7 @@ type runNode struct {
 
 // callNode is a call that is going on.
 type callNode struct {
-	kind   core.Kind
+	kind   record.Kind
 	buffer buffer
 	live   live
 	waits  bool      // for its next attempt
@@ -54,14 +54,14 @@ type callNode struct {
 
 // trouble is how a call ended without success.
 type trouble struct {
-	status core.Status
+	status record.Status
 	cause  string
 }
 
 func newTree(limit int) tree { return tree{runs: make(map[string]*node), limit: limit} }
 
 // find returns the call at an address, nil if it is not followed.
-func (t *tree) find(run string, a core.Address) *node {
+func (t *tree) find(run string, a record.Address) *node {
 	top := t.runs[run]
 	if top == nil {
 		return nil
@@ -77,7 +77,7 @@ const maxScope = 4 << 10
 // around returns the nearest of the calls around an address that is followed,
 // else the run, nil if that is not followed either; and the depth of a call at
 // the address.
-func (t *tree) around(run string, a core.Address) (above *node, depth int) {
+func (t *tree) around(run string, a record.Address) (above *node, depth int) {
 	top := t.runs[run]
 	scope := a.Scope()
 	if len(scope) > maxScope {
@@ -104,14 +104,14 @@ func (n *node) inside() int {
 	switch {
 	case n.call == nil:
 		return 0
-	case n.call.kind == core.KindBranch:
+	case n.call.kind == record.KindBranch:
 		return n.depth
 	}
 	return n.depth + 1
 }
 
 // enter follows a call from now on. It returns nil if there is no room.
-func (t *tree) enter(r *core.Record) *node {
+func (t *tree) enter(r *record.Record) *node {
 	above, depth := t.around(r.RunID, r.Address)
 	if above == nil {
 		above = t.insert(&t.root, &node{run: &runNode{id: r.RunID, calls: map[string]*node{}}})
@@ -127,7 +127,7 @@ func (t *tree) enter(r *core.Record) *node {
 		t.prune(above)
 		return nil
 	}
-	if r.Kind == core.KindGroup {
+	if r.Kind == record.KindGroup {
 		n.call.group = new(progress)
 	}
 	if g := above.group(); g != nil {
@@ -176,7 +176,7 @@ func (t *tree) wait(n *node, waits bool) {
 
 // leave follows a call no longer, which has nothing below it and ended with
 // the status.
-func (t *tree) leave(n *node, status core.Status) {
+func (t *tree) leave(n *node, status record.Status) {
 	t.wait(n, false)
 	if g := n.above.group(); g != nil {
 		g.running--
@@ -216,7 +216,7 @@ func (t *tree) prune(n *node) {
 
 func (n *node) isRun() bool { return n.call == nil && n.run != nil }
 
-func (n *node) isBranch() bool { return n.call != nil && n.call.kind == core.KindBranch }
+func (n *node) isBranch() bool { return n.call != nil && n.call.kind == record.KindBranch }
 
 // group is the progress of n, nil for other calls.
 func (n *node) group() *progress {

@@ -3,11 +3,11 @@ package printer
 import (
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // value writes a value, and records of unknown kinds.
-func (t *text) value(r *core.Record) {
+func (t *text) value(r *record.Record) {
 	t.begin(mark{t.note, faint})
 	kind := strings.ReplaceAll(r.Kind.String(), "_", " ")
 	if kind == "" {
@@ -19,9 +19,9 @@ func (t *text) value(r *core.Record) {
 	t.finish(r)
 }
 
-func (t *text) previews(r *core.Record) {
-	t.preview("input: ", core.Preview(r.Detail.Input))
-	t.preview("output: ", core.Preview(r.Detail.Output))
+func (t *text) previews(r *record.Record) {
+	t.preview("input: ", record.Preview(r.Detail.Input))
+	t.preview("output: ", record.Preview(r.Detail.Output))
 	if r.Detail.Artifact != "" {
 		t.preview("output: artifact ", r.Detail.Artifact)
 	}

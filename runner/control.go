@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -16,10 +18,10 @@ import (
 // stopped where it is; one that another process has open is stopped there. A run
 // that has ended, or is interrupted, is state.ErrNotRunning.
 func (r *Runner) Interrupt(ctx context.Context, runID, by, message string) error {
-	if st := r.stateOf(runID); st != nil && st.Interrupt(core.InterruptUser, by, message) {
+	if st := r.stateOf(runID); st != nil && st.Interrupt(record.InterruptUser, by, message) {
 		return nil
 	}
-	stop := snapshot.Stop{Reason: core.InterruptUser, By: by, Message: message}
+	stop := snapshot.Stop{Reason: record.InterruptUser, By: by, Message: message}
 	_, err := r.store.Update(ctx, runID, func(i *snapshot.Info) error {
 		if i.Open {
 			return snapshot.ErrLocked
@@ -91,7 +93,7 @@ func (r *Runner) Questions(ctx context.Context, runID string) ([]core.Question, 
 // that waits or runs stays as it is; one that has ended is [ErrEnded].
 func (r *Runner) Resume(ctx context.Context, runID string) error {
 	info, err := r.store.Update(ctx, runID, func(i *snapshot.Info) error {
-		isSetAside := i.Status == snapshot.StatusFailed && i.Stop.Reason == core.InterruptCrashLoop
+		isSetAside := i.Status == snapshot.StatusFailed && i.Stop.Reason == record.InterruptCrashLoop
 		switch {
 		case i.Open || i.Status == snapshot.StatusQueued || i.Status == snapshot.StatusPaused:
 			return nil

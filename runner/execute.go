@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -81,7 +82,7 @@ func (r *Runner) opened(o *openRun, st *state.ExecutionState) {
 	close(o.opened)
 	r.mu.Unlock()
 	if late {
-		st.Interrupt(core.InterruptShutdown, "", "")
+		st.Interrupt(record.InterruptShutdown, "", "")
 	}
 	r.observe(o.event(EventBegan, snapshot.StatusRunning, nil))
 }
@@ -111,7 +112,7 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 func (r *Runner) finish(ctx context.Context, o *openRun, took time.Duration) {
 	info, err := r.store.Info(ctx, o.runID)
 	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, o.runID)
-	if err == nil && info.Restarts > 0 && !info.Open && mayGoOn(&info) && info.Stop.Reason != core.InterruptCrash {
+	if err == nil && info.Restarts > 0 && !info.Open && mayGoOn(&info) && info.Stop.Reason != record.InterruptCrash {
 		info = r.resetRestarts(ctx, info)
 	}
 	r.mu.Lock()
@@ -136,7 +137,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, took time.Duration) {
 func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {
 	waiting, err := r.store.Messages(ctx, runID)
 	return err == nil && slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
-		return m.Record.Kind == core.KindAnswer
+		return m.Record.Kind == record.KindAnswer
 	})
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
@@ -178,7 +179,7 @@ func TestRunOfAKilledServiceGoesOnInTheNext(t *testing.T) {
 	second.stop(t)
 	info, err = r.Info(t.Context(), "a")
 	require.NoError(t, err)
-	assert.Equal(t, snapshot.Stop{Reason: core.InterruptShutdown}, info.Stop)
+	assert.Equal(t, snapshot.Stop{Reason: record.InterruptShutdown}, info.Stop)
 	assert.Zero(t, info.Restarts, "it was closed as it should")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
 	third := begin(t, dir)
@@ -207,7 +208,7 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	info, err := r.Info(t.Context(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.StatusFailed, info.Status)
-	assert.Equal(t, core.InterruptCrashLoop, info.Stop.Reason)
+	assert.Equal(t, record.InterruptCrashLoop, info.Stop.Reason)
 	_, err = r.Result(t.Context(), "a")
 	require.ErrorIs(t, err, runner.ErrCrashLoop)
 	run, err := r.Store().Load(t.Context(), "a")

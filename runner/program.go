@@ -8,7 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -28,7 +29,7 @@ type Program[In, Out any] struct {
 }
 
 // program is a registered actor without its types. Inputs are encoded by
-// core.Encode.
+// record.Encode.
 type program struct {
 	programKey
 	encode func(input any) ([]byte, error) // an *InputError for what is no input
@@ -56,7 +57,7 @@ func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOp
 		programKey: programKey{actor.Name(), "1"},
 		call: func(ctx context.Context, encoded []byte) error {
 			var in In
-			if err := core.Decode(encoded, &in); err != nil {
+			if err := record.Decode(encoded, &in); err != nil {
 				return err
 			}
 			_, err := actor.Call(ctx, in)
@@ -93,12 +94,12 @@ func encodeInput[In, Out any](actor Actor[In, Out], input any) ([]byte, error) {
 	} else if !ok {
 		return nil, fmt.Errorf("got a %T, want a %T or JSON as a json.RawMessage", input, in)
 	}
-	encoded, err := core.Encode(in)
+	encoded, err := record.Encode(in)
 	if err != nil {
 		return nil, err
 	}
 	var again In // what cannot be read again could never begin
-	if err := core.Decode(encoded, &again); err != nil {
+	if err := record.Decode(encoded, &again); err != nil {
 		return nil, fmt.Errorf("it cannot be read again: %w", err)
 	}
 	return encoded, nil

@@ -6,16 +6,17 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/reprise-go/reprise/snapshot"
 )
 
 // goesOn reports whether a run that stopped for that reason goes on by itself:
 // nobody has decided that it should stop.
-func goesOn(reason core.InterruptReason) bool {
+func goesOn(reason record.InterruptReason) bool {
 	switch reason {
-	case core.InterruptCrash, core.InterruptShutdown, core.InterruptClosed, core.InterruptContext,
-		core.InterruptStore, core.InterruptLeaseLost:
+	case record.InterruptCrash, record.InterruptShutdown, record.InterruptClosed, record.InterruptContext,
+		record.InterruptStore, record.InterruptLeaseLost:
 		return true
 	}
 	return false
@@ -141,7 +142,7 @@ func (r *Runner) inspect(ctx context.Context, e *entry) (bool, error) {
 	if err != nil || info.Open || !mayGoOn(&info) {
 		return false, err
 	}
-	if info.Status != snapshot.StatusInterrupted || info.Stop.Reason != core.InterruptCrash {
+	if info.Status != snapshot.StatusInterrupted || info.Stop.Reason != record.InterruptCrash {
 		return true, nil
 	}
 	return r.countCrash(ctx, e, info)
@@ -166,7 +167,7 @@ func (r *Runner) countCrash(ctx context.Context, e *entry, info snapshot.Info) (
 		}
 		i.Restarts = restarts
 		if looping {
-			i.Status, i.Stop = snapshot.StatusFailed, snapshot.Stop{Reason: core.InterruptCrashLoop}
+			i.Status, i.Stop = snapshot.StatusFailed, snapshot.Stop{Reason: record.InterruptCrashLoop}
 		}
 		return nil
 	})
@@ -178,7 +179,7 @@ func (r *Runner) countCrash(ctx context.Context, e *entry, info snapshot.Info) (
 	}
 	event := Event{Type: EventCrashed, RunID: e.runID, Program: info.Program, Version: info.Version, Status: info.Status, Restarts: restarts}
 	if looping {
-		event.Status, event.Stop = snapshot.StatusFailed, snapshot.Stop{Reason: core.InterruptCrashLoop}
+		event.Status, event.Stop = snapshot.StatusFailed, snapshot.Stop{Reason: record.InterruptCrashLoop}
 	}
 	r.observe(event)
 	return !looping, nil

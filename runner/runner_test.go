@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -259,7 +261,7 @@ func TestInterruptedRunGoesOnWhenItIsResumed(t *testing.T) {
 		info, err := r.Wait(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusInterrupted, info.Status)
-		assert.Equal(t, snapshot.Stop{Reason: core.InterruptUser, By: "ops", Message: "lunch"}, info.Stop)
+		assert.Equal(t, snapshot.Stop{Reason: record.InterruptUser, By: "ops", Message: "lunch"}, info.Stop)
 		require.ErrorIs(t, r.Interrupt(t.Context(), "a", "", ""), state.ErrNotRunning)
 		require.NoError(t, stop())
 
@@ -385,7 +387,7 @@ func TestShutdownLetsRunsFinishAndInterruptsTheRest(t *testing.T) {
 		}
 		info, err := store.Info(t.Context(), "long")
 		require.NoError(t, err)
-		assert.Equal(t, core.InterruptShutdown, info.Stop.Reason)
+		assert.Equal(t, record.InterruptShutdown, info.Stop.Reason)
 
 		// It goes on at the next start, as the same attempt.
 		r = newRunner(t, store, runner.Options{})
@@ -429,7 +431,7 @@ func TestRunThatIgnoresItsContextIsClosedAndNamed(t *testing.T) {
 		info, err := store.Info(t.Context(), "a")
 		require.NoError(t, err)
 		assert.False(t, info.Open)
-		assert.Equal(t, core.InterruptShutdown, info.Stop.Reason)
+		assert.Equal(t, record.InterruptShutdown, info.Stop.Reason)
 		close(release)
 	})
 }

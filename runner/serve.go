@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -99,7 +99,7 @@ func (r *Runner) stop() error {
 	r.stopped = true // runs that are being opened see it
 	r.mu.Unlock()
 	for _, st := range r.states() {
-		st.Interrupt(core.InterruptShutdown, "", "")
+		st.Interrupt(record.InterruptShutdown, "", "")
 	}
 	if within(done, interruptedGrace) {
 		return nil

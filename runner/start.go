@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -83,11 +84,11 @@ func newRun(p *program, runID string, encoded []byte, o *StartOptions) (*snapsho
 	if o.At.IsZero() {
 		info.Due = time.Time{}
 	}
-	first := core.Record{
-		RunID: runID, Seq: 1, Time: time.Now().UTC().Round(0), Name: p.name, Kind: core.KindRun, Status: core.StatusRecorded,
-		Detail: &core.Detail{Input: encoded, Message: "started as program " + p.String()},
+	first := record.Record{
+		RunID: runID, Seq: 1, Time: time.Now().UTC().Round(0), Name: p.name, Kind: record.KindRun, Status: record.StatusRecorded,
+		Detail: &record.Detail{Input: encoded, Message: "started as program " + p.String()},
 	}
-	return snapshot.NewRun(info, func(yield func(core.Record, error) bool) { yield(first, nil) })
+	return snapshot.NewRun(info, func(yield func(record.Record, error) bool) { yield(first, nil) })
 }
 
 // inputOf returns the input that a run was started with, encoded.
@@ -99,7 +100,7 @@ func inputOf(run *snapshot.Run) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if first.Kind != core.KindRun || first.Status != core.StatusRecorded || first.Detail == nil || len(first.Detail.Input) == 0 {
+	if first.Kind != record.KindRun || first.Status != record.StatusRecorded || first.Detail == nil || len(first.Detail.Input) == 0 {
 		return nil, errors.New("its first record is not its input: it was not started by a runner")
 	}
 	return first.Detail.Input, nil
@@ -119,7 +120,7 @@ func (r *Runner) startedBefore(ctx context.Context, p *program, runID string, en
 		return snapshot.Info{}, fmt.Errorf("%w: run %s: %w", ErrStarted, runID, err)
 	}
 	if !bytes.Equal(input, encoded) {
-		return snapshot.Info{}, fmt.Errorf("%w: run %s has the input %s, not %s", ErrStarted, runID, core.Preview(input), core.Preview(encoded))
+		return snapshot.Info{}, fmt.Errorf("%w: run %s has the input %s, not %s", ErrStarted, runID, record.Preview(input), record.Preview(encoded))
 	}
 	return run.Info, nil
 }

@@ -5,7 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -82,12 +83,12 @@ type counts struct {
 }
 
 // Publish implements [state.Publisher].
-func (c *counts) Publish(rec core.Record) {
+func (c *counts) Publish(rec record.Record) {
 	switch {
 	case rec.Replayed || !rec.Kind.IsCall():
-	case rec.Status == core.StatusStarted:
+	case rec.Status == record.StatusStarted:
 		c.calls.Add(1)
-	case rec.Status == core.StatusRetrying:
+	case rec.Status == record.StatusRetrying:
 		c.retries.Add(1)
 	}
 }

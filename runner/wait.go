@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -72,7 +72,7 @@ func (r *Runner) Result(ctx context.Context, runID string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Status == snapshot.StatusFailed && info.Stop.Reason == core.InterruptCrashLoop {
+	if info.Status == snapshot.StatusFailed && info.Stop.Reason == record.InterruptCrashLoop {
 		return nil, fmt.Errorf("%w: run %s, %d times", ErrCrashLoop, runID, info.Restarts)
 	}
 	p, err := r.find(info.Program, info.Version)

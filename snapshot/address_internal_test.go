@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 )
 
 // TestAddressesAreReadAsTheyAreParsed: one decoding reads many, and remembers
@@ -41,7 +41,7 @@ func requireAddress(t *testing.T, d *decoding, text string) {
 	f := newFields(in)
 	require.True(t, f.next())
 	got := d.address(&f)
-	want, err := core.ParseAddress(text)
+	want, err := record.ParseAddress(text)
 	if err != nil {
 		require.ErrorContains(t, f.err(), err.Error())
 		return

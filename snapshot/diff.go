@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Difference is what changed from one snapshot to another. Its lists are in
@@ -43,10 +43,10 @@ func (c Change) String() string {
 // An EventChange is about one call, by its address.
 type EventChange struct {
 	Change  Change
-	Address core.Address
-	Kind    core.Kind
-	Before  *core.Record // the last of the call in the first snapshot; nil if Added
-	After   *core.Record // in the second; nil if Removed
+	Address record.Address
+	Kind    record.Kind
+	Before  *record.Record // the last of the call in the first snapshot; nil if Added
+	After   *record.Record // in the second; nil if Removed
 }
 
 // A ValueChange is about one value.
@@ -90,8 +90,8 @@ func Diff(a, b *Snapshot) Difference {
 
 // events are the calls of a snapshot: the last record of each, and their
 // addresses in the order of the first.
-func (s *Snapshot) events() (last map[core.Address]*core.Record, order []core.Address) {
-	last = make(map[core.Address]*core.Record)
+func (s *Snapshot) events() (last map[record.Address]*record.Record, order []record.Address) {
+	last = make(map[record.Address]*record.Record)
 	for i := range s.Records {
 		r := &s.Records[i]
 		if !r.Kind.IsCall() {
@@ -128,7 +128,7 @@ func diffEvents(a, b *Snapshot) []EventChange {
 
 // sameStand reports whether a call stands the same in both records, which are
 // its last.
-func sameStand(a, b *core.Record) bool {
+func sameStand(a, b *record.Record) bool {
 	return a.Kind == b.Kind && a.Name == b.Name && a.Status == b.Status && a.WillRetry == b.WillRetry &&
 		a.Attempt == b.Attempt && a.Stage == b.Stage && a.Reason == b.Reason &&
 		textOf(a.Err) == textOf(b.Err) && storedIn(a).equal(storedIn(b)) && inputOf(a) == inputOf(b)
@@ -141,9 +141,9 @@ func textOf(err error) string {
 	return fmt.Sprint(err)
 }
 
-func inputOf(r *core.Record) core.Hash {
+func inputOf(r *record.Record) record.Hash {
 	if r.Detail == nil {
-		return core.Hash{}
+		return record.Hash{}
 	}
 	return r.Detail.InputHash
 }
@@ -260,7 +260,7 @@ func (c TextChange) String() string {
 	return line(c.Change, c.Name, quote(c.Before), quote(c.After))
 }
 
-func quote(s string) string { return fmt.Sprintf("%q", core.Truncate(s, lineLimit)) }
+func quote(s string) string { return fmt.Sprintf("%q", record.Truncate(s, lineLimit)) }
 
 // String is a line such as
 // `~ tool_call assistant/fetch failed (exhausted, attempt 3): refused → completed`.
@@ -294,7 +294,7 @@ func (c EventChange) details() []string {
 }
 
 // stand says in a few words how a call stands whose last record is r.
-func stand(r *core.Record) string {
+func stand(r *record.Record) string {
 	if r == nil {
 		return ""
 	}
@@ -303,7 +303,7 @@ func stand(r *core.Record) string {
 		text += ", to be retried"
 	}
 	var notes []string
-	if r.Reason != core.ReasonNone {
+	if r.Reason != record.ReasonNone {
 		notes = append(notes, r.Reason.String())
 	}
 	if r.Attempt > 0 {
@@ -313,7 +313,7 @@ func stand(r *core.Record) string {
 		text += " (" + strings.Join(notes, ", ") + ")"
 	}
 	if r.Err != nil {
-		text += ": " + core.Truncate(textOf(r.Err), lineLimit)
+		text += ": " + record.Truncate(textOf(r.Err), lineLimit)
 	}
 	return text
 }
@@ -332,7 +332,7 @@ func preview(encoded []byte) string {
 	if encoded == nil {
 		return "(artifact)"
 	}
-	return core.Truncate(core.Preview(encoded), lineLimit)
+	return record.Truncate(record.Preview(encoded), lineLimit)
 }
 
 // lineLimit is how many characters of a text a line shows.

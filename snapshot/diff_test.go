@@ -9,26 +9,26 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-func at(t testing.TB, path string) core.Address {
+func at(t testing.TB, path string) record.Address {
 	t.Helper()
-	a, err := core.ParseAddress(path)
+	a, err := record.ParseAddress(path)
 	require.NoError(t, err)
 	return a
 }
 
 func encoded(t testing.TB, v any) []byte {
 	t.Helper()
-	data, err := core.Encode(v)
+	data, err := record.Encode(v)
 	require.NoError(t, err)
 	return data
 }
 
 // runOf is a snapshot of the records, which it numbers.
-func runOf(status snapshot.Status, records ...core.Record) *snapshot.Snapshot {
+func runOf(status snapshot.Status, records ...record.Record) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{Info: snapshot.Info{RunID: "run", Status: status}, Records: records}
 	for i := range records {
 		records[i].Seq = uint64(i) + 1
@@ -37,45 +37,45 @@ func runOf(status snapshot.Status, records ...core.Record) *snapshot.Snapshot {
 	return s
 }
 
-func call(t testing.TB, path string, status core.Status, output any) core.Record {
-	return core.Record{
-		Address: at(t, path), Name: "x", Kind: core.KindTool, Status: status,
-		Detail: &core.Detail{Output: encoded(t, output)},
+func call(t testing.TB, path string, status record.Status, output any) record.Record {
+	return record.Record{
+		Address: at(t, path), Name: "x", Kind: record.KindTool, Status: status,
+		Detail: &record.Detail{Output: encoded(t, output)},
 	}
 }
 
-func value(t testing.TB, kind core.Kind, key string, v any) core.Record {
-	return core.Record{Name: key, Kind: kind, Status: core.StatusRecorded, Detail: &core.Detail{Output: encoded(t, v)}}
+func value(t testing.TB, kind record.Kind, key string, v any) record.Record {
+	return record.Record{Name: key, Kind: kind, Status: record.StatusRecorded, Detail: &record.Detail{Output: encoded(t, v)}}
 }
 
 func TestDiffTellsEverythingThatChanged(t *testing.T) {
-	failed := call(t, "main/fetch", core.StatusFailed, nil)
-	failed.Err, failed.Reason, failed.Attempt = errors.New("connection\nrefused"), core.ReasonExhausted, 2
-	artifact := call(t, "main/render", core.StatusCompleted, nil)
-	artifact.Detail = &core.Detail{Artifact: "aaaa"}
+	failed := call(t, "main/fetch", record.StatusFailed, nil)
+	failed.Err, failed.Reason, failed.Attempt = errors.New("connection\nrefused"), record.ReasonExhausted, 2
+	artifact := call(t, "main/render", record.StatusCompleted, nil)
+	artifact.Detail = &record.Detail{Artifact: "aaaa"}
 	other := artifact
-	other.Detail = &core.Detail{Artifact: "bbbb"}
+	other.Detail = &record.Detail{Artifact: "bbbb"}
 
 	a := runOf(snapshot.StatusInterrupted,
-		call(t, "main", core.StatusStarted, nil),
-		call(t, "main/same", core.StatusCompleted, 1),
-		call(t, "main/gone", core.StatusCompleted, 1),
+		call(t, "main", record.StatusStarted, nil),
+		call(t, "main/same", record.StatusCompleted, 1),
+		call(t, "main/gone", record.StatusCompleted, 1),
 		failed, artifact,
-		call(t, "main/answer", core.StatusCompleted, "yes"),
-		value(t, core.KindValue, "city", "Oslo"), value(t, core.KindValue, "old", 1), value(t, core.KindValue, "same", 1),
-		value(t, core.KindValue, "now", 5),
+		call(t, "main/answer", record.StatusCompleted, "yes"),
+		value(t, record.KindValue, "city", "Oslo"), value(t, record.KindValue, "old", 1), value(t, record.KindValue, "same", 1),
+		value(t, record.KindValue, "now", 5),
 	)
 	a.Metadata = snapshot.Metadata{Description: "d", Tags: []string{"a"}, Custom: map[string]string{"team": "x"}}
 	b := runOf(snapshot.StatusCompleted,
-		call(t, "main", core.StatusStarted, nil),
-		call(t, "main/fetch", core.StatusStarted, nil),
-		call(t, "main/fetch", core.StatusCompleted, 3),
-		call(t, "main/new", core.StatusCompleted, 1),
-		call(t, "main/same", core.StatusCompleted, 1), other,
-		call(t, "main/answer", core.StatusCompleted, "no"),
-		value(t, core.KindValue, "city", "Rome"), value(t, core.KindValue, "city", "Bergen"), value(t, core.KindValue, "same", 1),
-		value(t, core.KindValue, "today", strings.Repeat("x", 200)),
-		call(t, "main", core.StatusCompleted, 1),
+		call(t, "main", record.StatusStarted, nil),
+		call(t, "main/fetch", record.StatusStarted, nil),
+		call(t, "main/fetch", record.StatusCompleted, 3),
+		call(t, "main/new", record.StatusCompleted, 1),
+		call(t, "main/same", record.StatusCompleted, 1), other,
+		call(t, "main/answer", record.StatusCompleted, "no"),
+		value(t, record.KindValue, "city", "Rome"), value(t, record.KindValue, "city", "Bergen"), value(t, record.KindValue, "same", 1),
+		value(t, record.KindValue, "today", strings.Repeat("x", 200)),
+		call(t, "main", record.StatusCompleted, 1),
 	)
 	b.Metadata = snapshot.Metadata{Description: "d", Pipeline: "p", Tags: []string{"a", "b"}}
 
@@ -104,7 +104,7 @@ func TestDiffTellsEverythingThatChanged(t *testing.T) {
 	require.Len(t, d.Events, 6)
 	assert.Equal(t, snapshot.Added, d.Events[2].Change)
 	assert.Nil(t, d.Events[2].Before)
-	assert.Equal(t, core.StatusCompleted, d.Events[2].After.Status)
+	assert.Equal(t, record.StatusCompleted, d.Events[2].After.Status)
 	assert.Equal(t, snapshot.Removed, d.Events[5].Change)
 	assert.Equal(t, at(t, "main/gone"), d.Events[5].Address)
 }
@@ -119,22 +119,22 @@ func TestSnapshotDoesNotDifferFromItsDecodedCopy(t *testing.T) {
 }
 
 func TestTimesAndNumbersAreNoDifference(t *testing.T) {
-	a := runOf("", call(t, "a", core.StatusCompleted, 1), call(t, "b", core.StatusCompleted, 1))
-	b := runOf("", call(t, "b", core.StatusCompleted, 1), call(t, "a", core.StatusCompleted, 1))
+	a := runOf("", call(t, "a", record.StatusCompleted, 1), call(t, "b", record.StatusCompleted, 1))
+	b := runOf("", call(t, "b", record.StatusCompleted, 1), call(t, "a", record.StatusCompleted, 1))
 	b.Updated = time.Now()
 	b.Records[0].Time, b.Records[0].Duration = time.Now(), time.Second
 	assert.Equal(t, "no difference", snapshot.Diff(a, b).String())
 }
 
 func TestDiffNamesWhatALineDoesNotShow(t *testing.T) {
-	a, b := call(t, "a", core.StatusCompleted, 1), call(t, "a", core.StatusCompleted, 1)
-	b.Detail.InputHash, b.Name = core.Hash{1}, "y"
+	a, b := call(t, "a", record.StatusCompleted, 1), call(t, "a", record.StatusCompleted, 1)
+	b.Detail.InputHash, b.Name = record.Hash{1}, "y"
 	long := strings.Repeat("x", 500)
 	assert.Equal(t, "~ tool_call a completed → completed (another name, another input)\n"+
 		`~ value "k" "`+long[:78]+`… → "`+long[:78]+`… (another value)`,
 		snapshot.Diff(
-			runOf("", a, value(t, core.KindValue, "k", long+"1")),
-			runOf("", b, value(t, core.KindValue, "k", long+"2")),
+			runOf("", a, value(t, record.KindValue, "k", long+"1")),
+			runOf("", b, value(t, record.KindValue, "k", long+"2")),
 		).String())
 	assert.Equal(t, "change(9)", snapshot.Change(9).String())
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -76,7 +76,7 @@ func TestEmptySnapshotComesBackEmpty(t *testing.T) {
 }
 
 func TestLastSeqIsTakenFromTheRecords(t *testing.T) {
-	s := runOf(snapshot.StatusRunning, core.Record{}, core.Record{})
+	s := runOf(snapshot.StatusRunning, record.Record{}, record.Record{})
 	s.LastSeq = 99
 	data, err := s.Encode()
 	require.NoError(t, err)
@@ -88,12 +88,12 @@ func longRun(tb testing.TB, calls int) *snapshot.Run {
 	tb.Helper()
 	s := &snapshot.Snapshot{Info: snapshot.Info{RunID: "run", Status: snapshot.StatusPaused}}
 	for i := range calls {
-		address, err := core.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", i+2))
+		address, err := record.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", i+2))
 		require.NoError(tb, err)
-		r := core.Record{Seq: uint64(2*i + 1), Address: address, Name: "get_weather", Kind: core.KindTool, Status: core.StatusStarted, Time: time.Unix(1_700_000_000, 0), MaxAttempts: 3}
+		r := record.Record{Seq: uint64(2*i + 1), Address: address, Name: "get_weather", Kind: record.KindTool, Status: record.StatusStarted, Time: time.Unix(1_700_000_000, 0), MaxAttempts: 3}
 		s.Records = append(s.Records, r)
-		r.Seq, r.Status, r.Duration, r.Elapsed = r.Seq+1, core.StatusCompleted, time.Second, time.Second
-		r.Detail = &core.Detail{Output: encoded(tb, "sunny, 21 degrees")}
+		r.Seq, r.Status, r.Duration, r.Elapsed = r.Seq+1, record.StatusCompleted, time.Second, time.Second
+		r.Detail = &record.Detail{Output: encoded(tb, "sunny, 21 degrees")}
 		s.Records = append(s.Records, r)
 	}
 	data, err := s.Encode()
@@ -149,16 +149,16 @@ func header(t *testing.T, s *snapshot.Snapshot) map[string]any {
 }
 
 func TestDocumentHoldsWhatTheRecordsComeTo(t *testing.T) {
-	large := value(t, core.KindValue, "large", nil)
-	large.Detail = &core.Detail{Artifact: "bbbb"}
-	rendered := call(t, "render", core.StatusCompleted, nil)
-	rendered.Detail = &core.Detail{Artifact: "aaaa"}
-	written, unfinished := value(t, core.KindValue, "by", "a"), value(t, core.KindValue, "by", "b")
+	large := value(t, record.KindValue, "large", nil)
+	large.Detail = &record.Detail{Artifact: "bbbb"}
+	rendered := call(t, "render", record.StatusCompleted, nil)
+	rendered.Detail = &record.Detail{Artifact: "aaaa"}
+	written, unfinished := value(t, record.KindValue, "by", "a"), value(t, record.KindValue, "by", "b")
 	written.Address, unfinished.Address = at(t, "a"), at(t, "b")
 	m := header(t, runOf(snapshot.StatusCompleted,
-		written, call(t, "a", core.StatusCompleted, 1), unfinished, call(t, "b", core.StatusFailed, 1),
-		value(t, core.KindValue, "city", "Oslo"), large, rendered, rendered,
-		value(t, core.KindValue, "city", "Bergen"),
+		written, call(t, "a", record.StatusCompleted, 1), unfinished, call(t, "b", record.StatusFailed, 1),
+		value(t, record.KindValue, "city", "Oslo"), large, rendered, rendered,
+		value(t, record.KindValue, "city", "Bergen"),
 	))
 	assert.Equal(t, map[string]any{"city": encoded(t, "Bergen"), "large": "bbbb", "by": encoded(t, "a")}, m["values"])
 	assert.Equal(t, []any{"aaaa", "bbbb"}, m["artifacts"])
@@ -170,11 +170,11 @@ func TestDocumentHoldsWhatTheRecordsComeTo(t *testing.T) {
 }
 
 func TestEncodeRefusesRecordsThatItCouldNotRead(t *testing.T) {
-	s := runOf("", core.Record{}, core.Record{}, core.Record{})
+	s := runOf("", record.Record{}, record.Record{}, record.Record{})
 	s.Records[1].Seq = 7
 	_, err := s.Encode()
 	assert.ErrorContains(t, err, "got record 7, want record 2")
-	s = runOf("", core.Record{Time: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)})
+	s = runOf("", record.Record{Time: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)})
 	_, err = s.Encode()
 	assert.ErrorContains(t, err, "record 1: the time 9999")
 	_, err = (&snapshot.Snapshot{Info: snapshot.Info{RunID: "r", Updated: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}}).Encode()
@@ -263,7 +263,7 @@ func TestKeysAddedLaterAreSkipped(t *testing.T) {
 		"last_seq", 1, "records", []any{least(1)}))
 	assert.Equal(t, "r", got.RunID)
 	assert.Equal(t, "p", got.Metadata.Pipeline)
-	assert.Equal(t, []core.Record{{RunID: "r", Seq: 1}}, got.Records)
+	assert.Equal(t, []record.Record{{RunID: "r", Seq: 1}}, got.Records)
 }
 
 func TestARunIsExtendedByWhatFollows(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // An Inbox takes messages for runs, from any process and whether or not the
@@ -41,15 +41,15 @@ type Message struct {
 	// Record is the message, without a Seq. An answer has the kind answer, the status
 	// recorded, the name of the question, and the encoded answer as its output.
 	// An interrupt has the kind run, the status interrupted, and a
-	// *core.InterruptedError; a cancel likewise, with the status cancelled.
-	Record core.Record
+	// *record.InterruptedError; a cancel likewise, with the status cancelled.
+	Record record.Record
 }
 
 // ID names the message among those of its run. Answers to one question have
 // the same ID, and so have interrupts of one generation, and cancels: the first
 // of them counts.
 func (m *Message) ID() string {
-	if m.Record.Kind == core.KindAnswer {
+	if m.Record.Kind == record.KindAnswer {
 		sum := sha256.Sum256([]byte(m.Record.Name))
 		return fmt.Sprintf("answer-%x", sum[:16])
 	}
@@ -61,14 +61,14 @@ func (m *Message) ID() string {
 
 // IsCancel reports whether the message ends the run for good.
 func (m *Message) IsCancel() bool {
-	return m.Record.Kind == core.KindRun && m.Record.Status == core.StatusCancelled
+	return m.Record.Kind == record.KindRun && m.Record.Status == record.StatusCancelled
 }
 
 // check says what keeps m from being a message.
 func (m *Message) check() error {
 	r := &m.Record
 	switch {
-	case r.Kind == core.KindAnswer && r.Status == core.StatusRecorded:
+	case r.Kind == record.KindAnswer && r.Status == record.StatusRecorded:
 		switch {
 		case r.Name == "":
 			return errors.New("an answer without the name of its question")
@@ -84,7 +84,7 @@ func (m *Message) check() error {
 		case m.Generation != 0:
 			return errors.New("a cancel for one generation")
 		}
-	case r.Kind == core.KindRun && r.Interrupt() != nil:
+	case r.Kind == record.KindRun && r.Interrupt() != nil:
 		if m.Generation == 0 {
 			return errors.New("an interrupt for no generation")
 		}

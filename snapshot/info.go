@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 )
 
 // FormatVersion is the version of the format that this package writes.
@@ -79,13 +79,13 @@ type Info struct {
 
 // A Stop says why a run does not go on. The zero Stop says nothing.
 type Stop struct {
-	Reason  core.InterruptReason `json:"reason"`            // such as user, shutdown or crash
-	By      string               `json:"by,omitempty"`      // the person who asked for it; empty for Reprise itself
-	Message string               `json:"message,omitempty"` // in their words
+	Reason  record.InterruptReason `json:"reason"`            // such as user, shutdown or crash
+	By      string                 `json:"by,omitempty"`      // the person who asked for it; empty for Reprise itself
+	Message string                 `json:"message,omitempty"` // in their words
 }
 
 // StopOf returns why an interrupt stops a run; nil stands for none.
-func StopOf(e *core.InterruptedError) Stop {
+func StopOf(e *record.InterruptedError) Stop {
 	if e == nil {
 		return Stop{}
 	}
@@ -96,7 +96,7 @@ func StopOf(e *core.InterruptedError) Stop {
 func (s Stop) String() string {
 	text := string(s.Reason)
 	switch {
-	case s.By != "" && (s.Reason == core.InterruptUser || s.Reason == core.InterruptCancel):
+	case s.By != "" && (s.Reason == record.InterruptUser || s.Reason == record.InterruptCancel):
 		text = "by " + s.By
 	case s.By != "":
 		text += " by " + s.By
@@ -173,7 +173,7 @@ func (i *Info) checkTimes() error {
 // full history of retries.
 type Snapshot struct {
 	Info
-	Records []core.Record
+	Records []record.Record
 }
 
 // infoPairs is the number of pairs that writeInfo writes.
@@ -320,7 +320,7 @@ func readStop(in *codec.Reader) (s Stop) {
 	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
 		switch in.Name() {
 		case "reason":
-			s.Reason = core.InterruptReason(in.Name())
+			s.Reason = record.InterruptReason(in.Name())
 		case "by":
 			s.By = in.Text()
 		case "message":

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // How an Info changes in the life of a run, for the authors of stores.
@@ -54,7 +54,7 @@ func Opened(found Info, o *OpenOptions) (restored, now Info) {
 // Crashed is what is known of a run that is running although nobody has it
 // open: its process ended without closing it.
 func Crashed(info Info) Info {
-	info.Status, info.Stop = StatusInterrupted, Stop{Reason: core.InterruptCrash}
+	info.Status, info.Stop = StatusInterrupted, Stop{Reason: record.InterruptCrash}
 	return info
 }
 

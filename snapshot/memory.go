@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A MemoryStore keeps runs in memory, by the same rules as a store in files:
@@ -230,7 +230,7 @@ func (j *memoryJournal) broken() error {
 	return j.err
 }
 
-func (j *memoryJournal) Append(records ...core.Record) error {
+func (j *memoryJournal) Append(records ...record.Record) error {
 	j.store.mu.Lock()
 	defer j.store.mu.Unlock()
 	if err := j.broken(); err != nil || len(records) == 0 {
@@ -269,7 +269,7 @@ func (j *memoryJournal) Close(_ context.Context, end End) error {
 		return j.err
 	}
 	if j.err != nil {
-		end = End{Status: StatusInterrupted, Stop: Stop{Reason: core.InterruptStore}}
+		end = End{Status: StatusInterrupted, Stop: Stop{Reason: record.InterruptStore}}
 	}
 	j.run.run.Info = Closed(j.run.run.Info, end)
 	close(j.freed)

@@ -6,12 +6,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Follow implements [Reader].
-func (s *MemoryStore) Follow(ctx context.Context, runID string, after Cursor) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func (s *MemoryStore) Follow(ctx context.Context, runID string, after Cursor) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
 		var followed *memoryRun
 		var last uint64
 		for {
@@ -21,14 +21,14 @@ func (s *MemoryStore) Follow(ctx context.Context, runID string, after Cursor) it
 				err = noRun(runID) // the one that is followed was deleted, and has a namesake
 			}
 			if err != nil {
-				yield(core.Record{}, err)
+				yield(record.Record{}, err)
 				return
 			}
 			run, changed := r.load(), s.changed
 			s.mu.Unlock()
 			if followed == nil {
 				if last, err = run.After(after); err != nil {
-					yield(core.Record{}, err)
+					yield(record.Record{}, err)
 					return
 				}
 				followed = r

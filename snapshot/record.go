@@ -11,18 +11,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 )
 
 // AppendRecord appends r to dst in the form that docs/format.md describes and
 // returns it. The run ID is not in it: what holds records knows their run. An
-// error that was not recorded yet is, by [core.Recorded]; metadata that cannot
+// error that was not recorded yet is, by [record.ErrorOf]; metadata that cannot
 // be encoded becomes its text. It fails, and returns dst, if a time is outside
 // the years 1678 to 2261, which 64 bits of nanoseconds are good for.
-func AppendRecord(dst []byte, r *core.Record) ([]byte, error) {
+func AppendRecord(dst []byte, r *record.Record) ([]byte, error) {
 	w := codec.NewWriter(dst)
-	err := (*record)(r).write(w)
+	err := (*writable)(r).write(w)
 	out := w.Finish()
 	if err != nil {
 		return dst, fmt.Errorf("snapshot: record %d: %w", r.Seq, err)
@@ -32,12 +32,12 @@ func AppendRecord(dst []byte, r *core.Record) ([]byte, error) {
 
 // DecodeRecord reads what [AppendRecord] appended. The record shares nothing
 // with data and has no run ID. Its error, if it has one, is a
-// *[core.RecordedError], or a *[core.InterruptedError] where the call or the
+// *[record.Error], or a *[record.InterruptedError] where the call or the
 // run was interrupted.
 //
 // A record of a newer version is ErrFormat; anything else that is not one
 // whole record is ErrCorrupt, and the error says at which byte.
-func DecodeRecord(data []byte) (core.Record, error) {
+func DecodeRecord(data []byte) (record.Record, error) {
 	d := newDecoding()
 	defer d.release()
 	return d.decode(data)
@@ -61,11 +61,11 @@ const (
 	claimFields  = 5
 )
 
-// record writes a core.Record. Numbers of kinds, statuses and the like are
+// writable writes a record. Numbers of kinds, statuses and the like are
 // those of package core, which never change.
-type record core.Record
+type writable record.Record
 
-func (r *record) write(w *codec.Writer) error {
+func (r *writable) write(w *codec.Writer) error {
 	if !storable(r.Time) {
 		return errTime(r.Time)
 	}
@@ -95,7 +95,7 @@ func (r *record) write(w *codec.Writer) error {
 	return nil
 }
 
-func writeDetail(w *codec.Writer, d *core.Detail) {
+func writeDetail(w *codec.Writer, d *record.Detail) {
 	if d == nil {
 		w.Nil()
 		return
@@ -125,7 +125,7 @@ func writeDetail(w *codec.Writer, d *core.Detail) {
 	}
 }
 
-func writeHash(w *codec.Writer, h core.Hash) {
+func writeHash(w *codec.Writer, h record.Hash) {
 	if h.IsZero() {
 		w.Nil()
 		return
@@ -133,7 +133,7 @@ func writeHash(w *codec.Writer, h core.Hash) {
 	w.Bytes(h[:])
 }
 
-func writeClaims(w *codec.Writer, claims []core.Claim) {
+func writeClaims(w *codec.Writer, claims []record.Claim) {
 	w.Array(len(claims))
 	for i := range claims {
 		c := &claims[i]
@@ -147,8 +147,8 @@ func writeClaims(w *codec.Writer, claims []core.Claim) {
 }
 
 // writeUsage leaves out the fields at the end that most services do not report.
-func writeUsage(w *codec.Writer, u core.Usage) {
-	plain := core.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
+func writeUsage(w *codec.Writer, u record.Usage) {
+	plain := record.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
 	if u == plain {
 		w.Array(usageFields)
 	} else {
@@ -212,34 +212,34 @@ func readTime(in *codec.Reader) time.Time {
 // decoding reads records. A call has several records, so it keeps the
 // addresses that it has parsed lately.
 type decoding struct {
-	record    core.Record
-	addresses map[string]core.Address
+	record    record.Record
+	addresses map[string]record.Address
 }
 
 // maxAddresses bounds what a pooled decoding keeps.
 const maxAddresses = 256
 
 var decodings = sync.Pool{New: func() any {
-	return &decoding{addresses: make(map[string]core.Address)}
+	return &decoding{addresses: make(map[string]record.Address)}
 }}
 
 // newDecoding takes a decoding from the pool; release gives it back.
 func newDecoding() *decoding { return decodings.Get().(*decoding) }
 
 func (d *decoding) release() {
-	d.record = core.Record{}
+	d.record = record.Record{}
 	decodings.Put(d)
 }
 
 // decode reads data, which is one whole record.
-func (d *decoding) decode(data []byte) (core.Record, error) {
+func (d *decoding) decode(data []byte) (record.Record, error) {
 	in := codec.NewReader(data)
 	defer in.Release()
 	if err := d.read(in); err != nil {
-		return core.Record{}, recordError(err)
+		return record.Record{}, recordError(err)
 	}
 	if in.Len() > 0 {
-		return core.Record{}, fmt.Errorf("%w: byte %d: %d bytes after the record", ErrCorrupt, in.Offset(), in.Len())
+		return record.Record{}, fmt.Errorf("%w: byte %d: %d bytes after the record", ErrCorrupt, in.Offset(), in.Len())
 	}
 	return d.record, nil
 }
@@ -256,7 +256,7 @@ func (d *decoding) read(in *codec.Reader) error {
 	case version < FormatVersion:
 		return fmt.Errorf("%w: there was never a version %d", ErrFormat, version)
 	}
-	d.record = core.Record{}
+	d.record = record.Record{}
 	d.head(&f)
 	if f.next() {
 		d.record.Err = readError(in)
@@ -279,12 +279,12 @@ func (d *decoding) head(f *fields) {
 		r.Address = d.address(f)
 	}
 	r.Name = f.name()
-	r.Kind = core.Kind(f.byte())
-	r.Status = core.Status(f.byte())
-	r.Reason = core.Reason(f.byte())
-	r.Stage = core.Stage(f.byte())
-	r.Class = core.Class(f.byte())
-	r.DelaySource = core.Source(f.byte())
+	r.Kind = record.Kind(f.byte())
+	r.Status = record.Status(f.byte())
+	r.Reason = record.Reason(f.byte())
+	r.Stage = record.Stage(f.byte())
+	r.Class = record.Class(f.byte())
+	r.DelaySource = record.Source(f.byte())
 	r.Attempt = f.number()
 	r.MaxAttempts = f.number()
 	r.WillRetry = f.bool()
@@ -296,13 +296,13 @@ func (d *decoding) head(f *fields) {
 	r.Ordinal = f.number()
 }
 
-func (d *decoding) address(f *fields) core.Address {
+func (d *decoding) address(f *fields) record.Address {
 	view := f.in.View()
 	first, nth := cutNumber(view)
 	a, ok := d.addresses[string(first)]
 	if !ok {
 		var err error
-		if a, err = core.ParseAddress(string(first)); err != nil {
+		if a, err = record.ParseAddress(string(first)); err != nil {
 			f.failAddress(view)
 			return a
 		}
@@ -322,7 +322,7 @@ func (d *decoding) address(f *fields) core.Address {
 }
 
 func (f *fields) failAddress(path []byte) {
-	_, err := core.ParseAddress(string(path))
+	_, err := record.ParseAddress(string(path))
 	f.fail(err)
 }
 
@@ -347,11 +347,11 @@ func cutNumber(path []byte) (first []byte, nth int) {
 	return path[:i], nth
 }
 
-func (d *decoding) readDetail(in *codec.Reader) *core.Detail {
+func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	if in.Nil() {
 		return nil
 	}
-	into := new(core.Detail)
+	into := new(record.Detail)
 	f := newFields(in)
 	if f.next() {
 		into.InputHash = readHash(&f)
@@ -376,16 +376,16 @@ func (d *decoding) readDetail(in *codec.Reader) *core.Detail {
 	return into
 }
 
-func (d *decoding) readClaims(in *codec.Reader) []core.Claim {
-	var claims []core.Claim
+func (d *decoding) readClaims(in *codec.Reader) []record.Claim {
+	var claims []record.Claim
 	for n := in.Array(); n > 0 && in.Err() == nil; n-- {
 		f := newFields(in)
-		var c core.Claim
+		var c record.Claim
 		if f.next() {
 			c.Address = d.address(&f)
 		}
 		c.Ordinal = f.number()
-		c.Kind = core.Kind(f.byte())
+		c.Kind = record.Kind(f.byte())
 		c.Name = f.name()
 		if f.next() {
 			c.Input = readHash(&f)
@@ -399,7 +399,7 @@ func (d *decoding) readClaims(in *codec.Reader) []core.Claim {
 	return claims
 }
 
-func readHash(f *fields) (hash core.Hash) {
+func readHash(f *fields) (hash record.Hash) {
 	view := f.in.View()
 	if view != nil && len(view) != len(hash) {
 		f.fail(fmt.Errorf("a hash of %d bytes", len(view)))
@@ -408,7 +408,7 @@ func readHash(f *fields) (hash core.Hash) {
 	return hash
 }
 
-func readUsage(in *codec.Reader) (u core.Usage) {
+func readUsage(in *codec.Reader) (u record.Usage) {
 	if in.Nil() {
 		return u
 	}

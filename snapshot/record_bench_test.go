@@ -9,23 +9,23 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
 // failedAttempt is the record that the speed of the codec is measured with.
-func failedAttempt(tb testing.TB) core.Record {
-	a, err := core.ParseAddress("assistant/get_weather#2")
+func failedAttempt(tb testing.TB) record.Record {
+	a, err := record.ParseAddress("assistant/get_weather#2")
 	require.NoError(tb, err)
-	return core.Record{
+	return record.Record{
 		Seq: 4711, Time: time.Date(2026, 11, 20, 8, 30, 0, 123456789, time.UTC),
-		Address: a, Name: "get_weather", Kind: core.KindTool, Status: core.StatusFailed,
-		Stage: core.StageHandler, Class: core.ClassServer, DelaySource: core.SourceBackoff,
+		Address: a, Name: "get_weather", Kind: record.KindTool, Status: record.StatusFailed,
+		Stage: record.StageHandler, Class: record.ClassServer, DelaySource: record.SourceBackoff,
 		Attempt: 2, MaxAttempts: 5, WillRetry: true,
 		Duration: 153 * time.Millisecond, Elapsed: 2170 * time.Millisecond, Delay: 1870 * time.Millisecond,
-		Err: &core.RecordedError{
+		Err: &record.Error{
 			Message: "get weather: 503 Service Unavailable", Type: "*weather.StatusError",
-			Class: core.ClassServer, Status: 503, After: time.Second, Sentinels: []string{"io.ErrUnexpectedEOF"},
+			Class: record.ClassServer, Status: 503, After: time.Second, Sentinels: []string{"io.ErrUnexpectedEOF"},
 		},
 	}
 }
@@ -62,7 +62,7 @@ func BenchmarkRecord(b *testing.B) {
 		var all [][]byte
 		for i := range 1000 { // more than are remembered
 			other := r
-			other.Address, err = core.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", i+2))
+			other.Address, err = record.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", i+2))
 			require.NoError(b, err)
 			data, err := snapshot.AppendRecord(nil, &other)
 			require.NoError(b, err)
@@ -74,7 +74,7 @@ func BenchmarkRecord(b *testing.B) {
 		}
 	})
 	// The same fields by reflection, as the library writes a struct.
-	e := core.Recorded(r.Err)
+	e := record.ErrorOf(r.Err)
 	plain := plainRecord{
 		r.Seq, r.Time, r.Address.String(), r.Name, uint8(r.Kind), uint8(r.Status), uint8(r.Reason), uint8(r.Stage), uint8(r.Class),
 		uint8(r.DelaySource), r.Attempt, r.MaxAttempts, r.WillRetry, r.Replayed, r.Duration, r.Elapsed, r.Delay,
@@ -100,7 +100,7 @@ func BenchmarkRecord(b *testing.B) {
 	})
 }
 
-// plainRecord is a core.Record of types that the library knows.
+// plainRecord is a record.Record of types that the library knows.
 type plainRecord struct {
 	Seq         uint64
 	Time        time.Time
@@ -120,7 +120,7 @@ type plainRecord struct {
 	Elapsed     time.Duration
 	Delay       time.Duration
 	Err         *plainError
-	Detail      *core.Detail
+	Detail      *record.Detail
 }
 
 type plainError struct {
@@ -130,5 +130,5 @@ type plainError struct {
 	Status    int
 	After     time.Duration
 	Sentinels []string
-	Typed     []core.TypedError
+	Typed     []record.TypedError
 }

@@ -3,14 +3,14 @@ package snapshot
 import (
 	"fmt"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 )
 
 // The forms of an error, the first field of its array.
 const (
-	formRecorded    = 0 // a core.RecordedError
-	formInterrupted = 1 // a core.InterruptedError
+	formRecorded    = 0 // a record.Error
+	formInterrupted = 1 // a record.InterruptedError
 )
 
 const (
@@ -21,14 +21,14 @@ const (
 
 func writeError(w *codec.Writer, err error) {
 	//nolint:errorlint // an interrupt itself: in a failure that wraps one it is no interrupt
-	if e, ok := err.(*core.InterruptedError); ok && e != nil {
+	if e, ok := err.(*record.InterruptedError); ok && e != nil {
 		writeInterrupted(w, e)
 		return
 	}
-	writeRecorded(w, core.Recorded(err))
+	writeRecorded(w, record.ErrorOf(err))
 }
 
-func writeRecorded(w *codec.Writer, e *core.RecordedError) {
+func writeRecorded(w *codec.Writer, e *record.Error) {
 	if e == nil {
 		w.Nil()
 		return
@@ -52,7 +52,7 @@ func writeRecorded(w *codec.Writer, e *core.RecordedError) {
 	}
 }
 
-func writeInterrupted(w *codec.Writer, e *core.InterruptedError) {
+func writeInterrupted(w *codec.Writer, e *record.InterruptedError) {
 	w.Array(interruptedFields)
 	w.Uint(formInterrupted)
 	w.Text(string(e.Reason))
@@ -60,7 +60,7 @@ func writeInterrupted(w *codec.Writer, e *core.InterruptedError) {
 	w.Text(e.By)
 	w.Text(e.Question)
 	w.Bool(e.Origin != nil)
-	writeRecorded(w, core.Recorded(e.Cause))
+	writeRecorded(w, record.ErrorOf(e.Cause))
 	if e.Origin == nil {
 		w.Text("")
 		return
@@ -85,31 +85,31 @@ func readError(in *codec.Reader) error {
 	}
 }
 
-func readRecorded(f *fields) *core.RecordedError {
-	e := &core.RecordedError{
-		Message: f.text(), Type: f.name(), Class: core.Class(f.byte()),
+func readRecorded(f *fields) *record.Error {
+	e := &record.Error{
+		Message: f.text(), Type: f.name(), Class: record.Class(f.byte()),
 		Status: f.number(), After: f.duration(),
 	}
 	f.list(func() { e.Sentinels = append(e.Sentinels, f.in.Name()) })
 	f.list(func() {
 		t := newFields(f.in)
-		e.Typed = append(e.Typed, core.TypedError{Name: t.name(), Value: t.bytes()})
+		e.Typed = append(e.Typed, record.TypedError{Name: t.name(), Value: t.bytes()})
 		t.end()
 	})
 	f.end()
 	return e
 }
 
-func readInterrupted(f *fields) *core.InterruptedError {
-	e := &core.InterruptedError{
-		Reason: core.InterruptReason(f.name()), Message: f.text(), By: f.name(), Question: f.text(),
+func readInterrupted(f *fields) *record.InterruptedError {
+	e := &record.InterruptedError{
+		Reason: record.InterruptReason(f.name()), Message: f.text(), By: f.name(), Question: f.text(),
 	}
 	local := f.bool()
 	if f.next() {
 		e.Cause = readCause(f.in)
 	}
 	if origin := f.text(); local {
-		e.Origin = core.RestoredOrigin(origin)
+		e.Origin = record.RestoredOrigin(origin)
 	}
 	f.end()
 	return e

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -21,7 +21,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		}
 	}
 	r := failedAttempt(f)
-	r.Detail = &core.Detail{Usage: core.Usage{Cost: 1}, Metadata: map[string]any{"a": []any{1, nil}, "b": map[int]bool{1: true}}}
+	r.Detail = &record.Detail{Usage: record.Usage{Cost: 1}, Metadata: map[string]any{"a": []any{1, nil}, "b": map[int]bool{1: true}}}
 	data, err := snapshot.AppendRecord(nil, &r)
 	require.NoError(f, err)
 	f.Add(data)

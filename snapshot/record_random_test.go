@@ -15,19 +15,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // randomRecord is a record in which anything may be anything.
-func randomRecord(tb testing.TB, rng *rand.Rand, seq uint64) core.Record {
-	r := core.Record{
+func randomRecord(tb testing.TB, rng *rand.Rand, seq uint64) record.Record {
+	r := record.Record{
 		Seq:    seq,
-		Kind:   core.Kind(1 + rng.IntN(int(core.KindBranch))),
-		Status: core.Status(1 + rng.IntN(int(core.StatusRecorded))),
-		Reason: core.Reason(rng.IntN(int(core.ReasonStorage) + 1)),
-		Stage:  core.Stage(rng.IntN(int(core.StageWait) + 1)),
-		Class:  core.Class(rng.IntN(int(core.ClassInvalid) + 1)),
+		Kind:   record.Kind(1 + rng.IntN(int(record.KindBranch))),
+		Status: record.Status(1 + rng.IntN(int(record.StatusRecorded))),
+		Reason: record.Reason(rng.IntN(int(record.ReasonStorage) + 1)),
+		Stage:  record.Stage(rng.IntN(int(record.StageWait) + 1)),
+		Class:  record.Class(rng.IntN(int(record.ClassInvalid) + 1)),
 
-		DelaySource: core.Source(rng.IntN(3)),
+		DelaySource: record.Source(rng.IntN(3)),
 		Attempt:     rng.IntN(1 << (1 + rng.IntN(31))),
 		MaxAttempts: rng.IntN(100) + core.Unlimited,
 		WillRetry:   rng.IntN(2) == 0,
@@ -44,7 +45,7 @@ func randomRecord(tb testing.TB, rng *rand.Rand, seq uint64) core.Record {
 	}
 	r.Address = randomAddress(tb, rng)
 	r.Err = randomError(rng)
-	if r.Status == core.StatusInterrupted && rng.IntN(4) > 0 {
+	if r.Status == record.StatusInterrupted && rng.IntN(4) > 0 {
 		r.Err = randomInterrupt(rng)
 	}
 	if rng.IntN(3) > 0 {
@@ -73,7 +74,7 @@ func randomBytes(rng *rand.Rand) []byte {
 	return b
 }
 
-func randomAddress(tb testing.TB, rng *rand.Rand) core.Address {
+func randomAddress(tb testing.TB, rng *rand.Rand) record.Address {
 	paths := []string{
 		"", "assistant", "assistant/get_weather", "assistant/get_weather#2", "assistant/step:collect",
 		"assistant@2/get_weather", "assistant/group:collect/3/get_weather", "a%2Fb/c%25#17", "größe/日本語#3",
@@ -82,7 +83,7 @@ func randomAddress(tb testing.TB, rng *rand.Rand) core.Address {
 	for path != "" && rng.IntN(3) == 0 {
 		path = fmt.Sprintf("agent@%d/%s", 2+rng.IntN(1000), path)
 	}
-	a, err := core.ParseAddress(path)
+	a, err := record.ParseAddress(path)
 	require.NoError(tb, err)
 	return a
 }
@@ -99,8 +100,8 @@ func (e *serviceError) RetryAfter() time.Duration { return e.Again }
 var errDomain = errors.New("out of stock")
 
 func init() {
-	core.RegisterError("snapshot_test.errDomain", errDomain)
-	core.RegisterErrorType[*serviceError]("snapshot_test.serviceError")
+	record.RegisterError("snapshot_test.errDomain", errDomain)
+	record.RegisterErrorType[*serviceError]("snapshot_test.serviceError")
 }
 
 // knownErrors are those that errors.Is is asked for.
@@ -111,7 +112,7 @@ var knownErrors = []error{
 
 // lostErrors are those that no recorded error is: one that nobody registered,
 // and the mark of an interrupt, which is never found in a failure.
-var lostErrors = []error{errors.New("unheard of"), core.ErrInterrupted}
+var lostErrors = []error{errors.New("unheard of"), record.ErrInterrupted}
 
 func randomError(rng *rand.Rand) error {
 	switch rng.IntN(8) {
@@ -128,41 +129,41 @@ func randomError(rng *rand.Rand) error {
 	case 5:
 		return lostErrors[rng.IntN(len(lostErrors))]
 	case 6:
-		return &core.CallError{Name: "inner", Reason: core.ReasonExhausted, Attempts: 3, Err: &serviceError{Code: 503}}
+		return &core.CallError{Name: "inner", Reason: record.ReasonExhausted, Attempts: 3, Err: &serviceError{Code: 503}}
 	}
 	return nil
 }
 
-func randomInterrupt(rng *rand.Rand) *core.InterruptedError {
-	e := &core.InterruptedError{
-		Reason: core.InterruptReason(randomText(rng)), Message: randomText(rng), By: randomText(rng),
+func randomInterrupt(rng *rand.Rand) *record.InterruptedError {
+	e := &record.InterruptedError{
+		Reason: record.InterruptReason(randomText(rng)), Message: randomText(rng), By: randomText(rng),
 		Question: randomText(rng), Cause: randomError(rng),
 	}
 	if rng.IntN(2) == 0 {
-		e.Origin = core.RestoredOrigin(randomText(rng))
+		e.Origin = record.RestoredOrigin(randomText(rng))
 	}
 	return e
 }
 
-func randomDetail(rng *rand.Rand) *core.Detail {
-	d := &core.Detail{
+func randomDetail(rng *rand.Rand) *record.Detail {
+	d := &record.Detail{
 		Input: randomBytes(rng), Output: randomBytes(rng), Artifact: randomText(rng), Message: randomText(rng),
 		Severity: slog.Level(rng.IntN(20) - 8), NoStore: rng.IntN(2) == 0,
 	}
 	if rng.IntN(4) == 0 {
 		d.Branches = rng.IntN(100)
 		for range rng.IntN(3) {
-			d.Unrecorded = append(d.Unrecorded, core.Claim{
-				Ordinal: rng.IntN(9), Kind: core.Kind(1 + rng.IntN(int(core.KindBranch))), Name: randomText(rng),
-				Input: core.Hash{byte(rng.Uint32()), 15: byte(rng.Uint32())},
+			d.Unrecorded = append(d.Unrecorded, record.Claim{
+				Ordinal: rng.IntN(9), Kind: record.Kind(1 + rng.IntN(int(record.KindBranch))), Name: randomText(rng),
+				Input: record.Hash{byte(rng.Uint32()), 15: byte(rng.Uint32())},
 			})
 		}
 	}
 	if rng.IntN(2) == 0 {
-		d.InputHash = core.Hash{byte(rng.Uint32()), 15: byte(rng.Uint32())}
+		d.InputHash = record.Hash{byte(rng.Uint32()), 15: byte(rng.Uint32())}
 	}
 	if rng.IntN(2) == 0 {
-		d.Usage = core.Usage{InputTokens: rng.IntN(1 << 20), OutputTokens: rng.IntN(10), Cost: rng.Float64()}
+		d.Usage = record.Usage{InputTokens: rng.IntN(1 << 20), OutputTokens: rng.IntN(10), Cost: rng.Float64()}
 	}
 	if rng.IntN(2) == 0 {
 		d.Metadata = make(map[string]any)
@@ -200,7 +201,7 @@ func randomValue(rng *rand.Rand, depth int) any {
 
 // assertSameRecord compares everything of a record, and errors by what can be
 // asked of them.
-func assertSameRecord(t *testing.T, want, got core.Record) {
+func assertSameRecord(t *testing.T, want, got record.Record) {
 	t.Helper()
 	assertSameError(t, want.Err, got.Err)
 	want.Err, got.Err = nil, nil
@@ -213,16 +214,16 @@ func assertSameError(t *testing.T, want, got error) {
 		assert.NoError(t, got)
 		return
 	}
-	if interrupt, ok := want.(*core.InterruptedError); ok { //nolint:errorlint // itself, not one that it wraps
+	if interrupt, ok := want.(*record.InterruptedError); ok { //nolint:errorlint // itself, not one that it wraps
 		assertSameInterrupt(t, interrupt, got)
 		return
 	}
-	require.IsType(t, &core.RecordedError{}, got)
+	require.IsType(t, &record.Error{}, got)
 	assert.Equal(t, want.Error(), got.Error())
-	assert.Equal(t, core.Classify(want), core.Classify(got))
-	assert.Equal(t, core.Recorded(want), got)
-	wantStatus, _ := core.HTTPStatus(want)
-	status, _ := core.HTTPStatus(got)
+	assert.Equal(t, record.Classify(want), record.Classify(got))
+	assert.Equal(t, record.ErrorOf(want), got)
+	wantStatus, _ := record.HTTPStatus(want)
+	status, _ := record.HTTPStatus(got)
 	assert.Equal(t, wantStatus, status)
 	for _, known := range knownErrors {
 		assert.Equal(t, errors.Is(want, known), errors.Is(got, known), "%v is %v", want, known)
@@ -235,13 +236,13 @@ func assertSameError(t *testing.T, want, got error) {
 	assert.Equal(t, wantService, service)
 }
 
-func assertSameInterrupt(t *testing.T, want *core.InterruptedError, got error) {
+func assertSameInterrupt(t *testing.T, want *record.InterruptedError, got error) {
 	t.Helper()
-	e, ok := got.(*core.InterruptedError) //nolint:errorlint // itself, not one that it wraps
+	e, ok := got.(*record.InterruptedError) //nolint:errorlint // itself, not one that it wraps
 	require.True(t, ok, "%T", got)
 	assert.Equal(t, want.Error(), e.Error())
 	assert.Equal(t, want.Origin, e.Origin)
 	assert.Equal(t, []string{string(want.Reason), want.Message, want.By, want.Question}, []string{string(e.Reason), e.Message, e.By, e.Question})
-	assert.ErrorIs(t, e, core.ErrInterrupted)
+	assert.ErrorIs(t, e, record.ErrInterrupted)
 	assertSameError(t, want.Cause, e.Cause)
 }

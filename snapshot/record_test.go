@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vmihailenco/msgpack/v5"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-func roundTrip(t *testing.T, r core.Record) core.Record {
+func roundTrip(t *testing.T, r record.Record) record.Record {
 	t.Helper()
 	data, err := snapshot.AppendRecord(nil, &r)
 	require.NoError(t, err)
@@ -38,8 +38,8 @@ func TestAnyRecordComesBackAsItWas(t *testing.T) {
 }
 
 func TestZeroRecordComesBackAsZero(t *testing.T) {
-	assert.Equal(t, core.Record{}, roundTrip(t, core.Record{}))
-	assert.Equal(t, core.Record{Detail: &core.Detail{}}, roundTrip(t, core.Record{Detail: &core.Detail{}}))
+	assert.Equal(t, record.Record{}, roundTrip(t, record.Record{}))
+	assert.Equal(t, record.Record{Detail: &record.Detail{}}, roundTrip(t, record.Record{Detail: &record.Detail{}}))
 }
 
 func TestAppendRecordAppends(t *testing.T) {
@@ -89,14 +89,14 @@ func TestDecodedRecordSharesNothingWithItsBytes(t *testing.T) {
 
 func TestTimesOutsideNanosecondsAreRefusedAndLeaveDstAlone(t *testing.T) {
 	for _, at := range []time.Time{time.Date(2300, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(1600, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		r := core.Record{Seq: 7, Time: at}
+		r := record.Record{Seq: 7, Time: at}
 		data, err := snapshot.AppendRecord([]byte("kept"), &r)
 		assert.ErrorContains(t, err, "record 7: the time "+at.String())
 		assert.Equal(t, "kept", string(data))
 	}
 	for _, n := range []int64{math.MinInt64 + 2e9, -1, 0, 1, math.MaxInt64 - 2e9} {
 		at := time.Unix(0, n).UTC()
-		assert.Equal(t, at, roundTrip(t, core.Record{Time: at}).Time)
+		assert.Equal(t, at, roundTrip(t, record.Record{Time: at}).Time)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestMetadataThatCannotBeEncodedBecomesItsText(t *testing.T) {
 	ring.Next = ring
 	selfish := map[string]any{}
 	selfish["self"] = selfish
-	got := roundTrip(t, core.Record{Detail: &core.Detail{Metadata: map[string]any{
+	got := roundTrip(t, record.Record{Detail: &record.Detail{Metadata: map[string]any{
 		"fine": 7, "error": errors.New("boom"), "func": complex(1, 2), "ring": ring, "selfish": selfish, "panics": panicky{},
 		"typed keys": map[int]string{3: "x"}, "duration": time.Second, "struct": struct {
 			A int `json:"a"`
@@ -130,13 +130,13 @@ func TestMetadataThatCannotBeEncodedBecomesItsText(t *testing.T) {
 }
 
 func TestEqualRecordsAreEqualBytes(t *testing.T) {
-	build := func(from, step int) core.Record {
+	build := func(from, step int) record.Record {
 		m := map[string]any{}
 		for i := range 20 {
 			k := fmt.Sprint("key", (from+step*i+20)%20)
 			m[k] = map[string]any{k: 1, "x": map[string]any{"b": 1, "a": 2}}
 		}
-		return core.Record{Detail: &core.Detail{Metadata: m}}
+		return record.Record{Detail: &record.Detail{Metadata: m}}
 	}
 	a, b := build(0, 1), build(19, -1)
 	first, err := snapshot.AppendRecord(nil, &a)
@@ -149,8 +149,8 @@ func TestEqualRecordsAreEqualBytes(t *testing.T) {
 }
 
 func TestInterruptComesBackAsAnInterrupt(t *testing.T) {
-	want := core.Record{Kind: core.KindAgent, Status: core.StatusInterrupted, Err: &core.InterruptedError{
-		Reason: core.InterruptUser, Message: "deploy", By: "ops", Cause: errDomain,
+	want := record.Record{Kind: record.KindAgent, Status: record.StatusInterrupted, Err: &record.InterruptedError{
+		Reason: record.InterruptUser, Message: "deploy", By: "ops", Cause: errDomain,
 	}}
 	got := roundTrip(t, want)
 	e := got.Interrupt()
@@ -161,16 +161,16 @@ func TestInterruptComesBackAsAnInterrupt(t *testing.T) {
 }
 
 func TestInterruptInsideAFailureIsNoInterrupt(t *testing.T) {
-	got := roundTrip(t, core.Record{Status: core.StatusFailed, Err: fmt.Errorf("gave up: %w", &core.InterruptedError{Reason: "x"})})
-	assert.NotErrorIs(t, got.Err, core.ErrInterrupted)
+	got := roundTrip(t, record.Record{Status: record.StatusFailed, Err: fmt.Errorf("gave up: %w", &record.InterruptedError{Reason: "x"})})
+	assert.NotErrorIs(t, got.Err, record.ErrInterrupted)
 	assert.EqualError(t, got.Err, "gave up: interrupted (x)")
 }
 
 func TestNilPointersAsErrorsDoNoHarm(t *testing.T) {
-	var interrupt *core.InterruptedError
-	var recorded *core.RecordedError
-	assert.EqualError(t, roundTrip(t, core.Record{Err: interrupt}).Err, "<nil>")
-	assert.NoError(t, roundTrip(t, core.Record{Err: recorded}).Err)
+	var interrupt *record.InterruptedError
+	var recorded *record.Error
+	assert.EqualError(t, roundTrip(t, record.Record{Err: interrupt}).Err, "<nil>")
+	assert.NoError(t, roundTrip(t, record.Record{Err: recorded}).Err)
 }
 
 func TestRecordOfANewerVersionIsRefusedByName(t *testing.T) {
@@ -187,7 +187,7 @@ func TestRecordOfAVersionThatNeverWasIsRefused(t *testing.T) {
 }
 
 // fieldsOf takes a record apart as another language would.
-func fieldsOf(t *testing.T, r core.Record) []any {
+func fieldsOf(t *testing.T, r record.Record) []any {
 	t.Helper()
 	data, err := snapshot.AppendRecord(nil, &r)
 	require.NoError(t, err)
@@ -198,7 +198,7 @@ func fieldsOf(t *testing.T, r core.Record) []any {
 
 func TestFieldsAddedLaterAreSkipped(t *testing.T) {
 	r := failedAttempt(t)
-	r.Detail = &core.Detail{Message: "m", Usage: core.Usage{InputTokens: 1, Estimated: true}, Metadata: map[string]any{"k": "v"}}
+	r.Detail = &record.Detail{Message: "m", Usage: record.Usage{InputTokens: 1, Estimated: true}, Metadata: map[string]any{"k": "v"}}
 	all := fieldsOf(t, r)
 	failure, detail := all[20].([]any), all[21].([]any)
 	detail[4] = append(detail[4].([]any), "new")
@@ -226,8 +226,8 @@ func TestFieldsOfTheEndThatAreMissingAreZero(t *testing.T) {
 }
 
 func TestNumbersOfLaterKindsAreKept(t *testing.T) {
-	got := roundTrip(t, core.Record{Kind: 200, Status: 201, Reason: 202, Stage: 203, Class: 204, DelaySource: 205})
-	assert.Equal(t, core.Record{Kind: 200, Status: 201, Reason: 202, Stage: 203, Class: 204, DelaySource: 205}, got)
+	got := roundTrip(t, record.Record{Kind: 200, Status: 201, Reason: 202, Stage: 203, Class: 204, DelaySource: 205})
+	assert.Equal(t, record.Record{Kind: 200, Status: 201, Reason: 202, Stage: 203, Class: 204, DelaySource: 205}, got)
 }
 
 func TestDamagedRecordIsAnErrorWithItsPosition(t *testing.T) {

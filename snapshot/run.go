@@ -5,8 +5,8 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Run is a run as it is stored: what is known of it, and its records, which
@@ -19,7 +19,7 @@ type Run struct {
 
 // NewRun returns a run with the records, which are numbered from 1 without
 // holes. LastSeq is taken from them.
-func NewRun(info Info, records iter.Seq2[core.Record, error]) (*Run, error) {
+func NewRun(info Info, records iter.Seq2[record.Record, error]) (*Run, error) {
 	r := &Run{Info: info.Clone()}
 	if records != nil {
 		for rec, err := range records {
@@ -51,13 +51,13 @@ func (r *Run) Len() int { return len(r.encoded) }
 func (r *Run) last() uint64 { return uint64(len(r.encoded)) }
 
 // Record decodes the record with that number, from 1 to Len.
-func (r *Run) Record(seq uint64) (core.Record, error) {
+func (r *Run) Record(seq uint64) (record.Record, error) {
 	if seq < 1 || seq > uint64(len(r.encoded)) {
-		return core.Record{}, fmt.Errorf("snapshot: run %s has no record %d, it has %d", r.RunID, seq, len(r.encoded))
+		return record.Record{}, fmt.Errorf("snapshot: run %s has no record %d, it has %d", r.RunID, seq, len(r.encoded))
 	}
 	rec, err := DecodeRecord(r.encoded[seq-1])
 	if err != nil {
-		return core.Record{}, fmt.Errorf("snapshot: run %s: record %d: %w", r.RunID, seq, err)
+		return record.Record{}, fmt.Errorf("snapshot: run %s: record %d: %w", r.RunID, seq, err)
 	}
 	rec.RunID = r.RunID
 	return rec, nil
@@ -65,17 +65,17 @@ func (r *Run) Record(seq uint64) (core.Record, error) {
 
 // Records decodes one record after the other. After an error it yields no
 // more.
-func (r *Run) Records() iter.Seq2[core.Record, error] { return r.RecordsAfter(0) }
+func (r *Run) Records() iter.Seq2[record.Record, error] { return r.RecordsAfter(0) }
 
 // RecordsAfter is Records from the one after a number on.
-func (r *Run) RecordsAfter(seq uint64) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
 		d := newDecoding()
 		defer d.release()
 		for n := seq; n < uint64(len(r.encoded)); n++ {
 			rec, err := d.decode(r.encoded[n])
 			if err != nil {
-				yield(core.Record{}, fmt.Errorf("snapshot: run %s: record %d: %w", r.RunID, n+1, err))
+				yield(record.Record{}, fmt.Errorf("snapshot: run %s: record %d: %w", r.RunID, n+1, err))
 				return
 			}
 			rec.RunID = r.RunID
@@ -174,7 +174,7 @@ func cutRecord(in *codec.Reader) (encoded []byte, seq uint64, err error) {
 func (r *Run) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{Info: r.Info.Clone()}
 	if r.Len() > 0 {
-		s.Records = make([]core.Record, 0, r.Len())
+		s.Records = make([]record.Record, 0, r.Len())
 	}
 	for rec, err := range r.Records() {
 		if err != nil {
@@ -187,7 +187,7 @@ func (r *Run) Snapshot() (*Snapshot, error) {
 
 // Run encodes the records.
 func (s *Snapshot) Run() (*Run, error) {
-	return NewRun(s.Info, func(yield func(core.Record, error) bool) {
+	return NewRun(s.Info, func(yield func(record.Record, error) bool) {
 		for i := range s.Records {
 			if !yield(s.Records[i], nil) {
 				return

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // CheckRunID says what keeps a run from having that ID, which is 1 to 128 ASCII
@@ -16,7 +16,7 @@ func CheckRunID(id string) error {
 	case id == "":
 		return fmt.Errorf("snapshot: the run ID is empty; %s", want)
 	case len(id) > 128:
-		return fmt.Errorf("snapshot: the run ID %q has %d bytes; %s", core.Truncate(id, 20), len(id), want)
+		return fmt.Errorf("snapshot: the run ID %q has %d bytes; %s", record.Truncate(id, 20), len(id), want)
 	case id[0] == '.' || strings.ContainsFunc(id, isForbidden):
 		return fmt.Errorf("snapshot: the run ID %q is not allowed; %s", id, want)
 	}

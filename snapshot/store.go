@@ -5,7 +5,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Store keeps runs, the messages that wait for them, and their large
@@ -60,7 +60,7 @@ type Reader interface {
 	// error: the cause of ctx; ErrNotFound when the run does not exist, was
 	// deleted, or was replaced by another of its ID; ErrReset when the cursor is
 	// not in the history of the run; ErrCorrupt when the run is damaged.
-	Follow(ctx context.Context, runID string, after Cursor) iter.Seq2[core.Record, error]
+	Follow(ctx context.Context, runID string, after Cursor) iter.Seq2[record.Record, error]
 
 	// Watch yields an event for each run that there is, and then one whenever
 	// a run was begun, changed or deleted. It ends with an error, such as the
@@ -82,10 +82,10 @@ type WatchOptions struct {
 
 // An Event is a change of a run.
 type Event struct {
-	Position string        // where to go on with WatchOptions.After; empty in stores that cannot
-	Info     Info          // as it is now; of a deleted run, as it was last seen
-	Deleted  bool          // the run is gone
-	Records  []core.Record // that were appended since the event before
+	Position string          // where to go on with WatchOptions.After; empty in stores that cannot
+	Info     Info            // as it is now; of a deleted run, as it was last seen
+	Deleted  bool            // the run is gone
+	Records  []record.Record // that were appended since the event before
 }
 
 // OpenOptions say how a run is opened.
@@ -118,7 +118,7 @@ type Journal interface {
 	// them or none. It does not wait for the disk or for a server: on one
 	// machine they have survived the process when it returns, elsewhere a round
 	// trip later. Without records it does nothing.
-	Append(records ...core.Record) error
+	Append(records ...record.Record) error
 
 	// Sync returns when everything up to seq is durable. Callers that wait
 	// together share one write to the disk. The end of ctx ends the wait and

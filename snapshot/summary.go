@@ -5,20 +5,20 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 )
 
 // summary is what the records of a run come to, beside the calls. The zero
 // summary is that of no records.
 type summary struct {
 	values    []value // in order, whether or not they count
-	completed map[core.Address]bool
+	completed map[record.Address]bool
 	artifacts map[string]bool
 }
 
 type value struct {
-	address core.Address
+	address record.Address
 	key     string
 	stored  stored
 }
@@ -34,7 +34,7 @@ func (v stored) equal(other stored) bool {
 }
 
 // storedIn is the value that a record has, if any.
-func storedIn(r *core.Record) stored {
+func storedIn(r *record.Record) stored {
 	if r.Detail == nil {
 		return stored{}
 	}
@@ -49,17 +49,17 @@ func (s *Snapshot) summary() *summary {
 	return &sum
 }
 
-func (s *summary) add(r *core.Record) {
+func (s *summary) add(r *record.Record) {
 	if s.completed == nil {
-		s.completed, s.artifacts = make(map[core.Address]bool), make(map[string]bool)
+		s.completed, s.artifacts = make(map[record.Address]bool), make(map[string]bool)
 	}
 	if r.Detail != nil && r.Detail.Artifact != "" {
 		s.artifacts[r.Detail.Artifact] = true
 	}
 	switch {
-	case r.Kind == core.KindValue:
+	case r.Kind == record.KindValue:
 		s.values = append(s.values, value{r.Address, r.Name, storedIn(r)})
-	case r.Kind.IsCall() && r.Status == core.StatusCompleted:
+	case r.Kind.IsCall() && r.Status == record.StatusCompleted:
 		s.completed[r.Address] = true
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -40,7 +41,7 @@ func Answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 func answeredBefore(id string) error { return fmt.Errorf("%w: %s", ErrAnswered, id) }
 
 func answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
-	encoded, err := core.Encode(value)
+	encoded, err := record.Encode(value)
 	if err != nil {
 		return err
 	}
@@ -63,41 +64,41 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 
 // answerTo makes the record that answers a question, if it was asked and not
 // answered since.
-func answerTo(records []core.Record, id string, encoded []byte) (core.Record, error) {
+func answerTo(records []record.Record, id string, encoded []byte) (record.Record, error) {
 	question, since := lastAsked(records, id)
 	if question == nil {
-		return core.Record{}, fmt.Errorf("%w: %s; open are %v", ErrNotAsked, id, openQuestions(records))
+		return record.Record{}, fmt.Errorf("%w: %s; open are %v", ErrNotAsked, id, openQuestions(records))
 	}
 	if firstAnswer(since, id) != nil {
-		return core.Record{}, answeredBefore(id)
+		return record.Record{}, answeredBefore(id)
 	}
 	return answerRecord(now(), question.Address, id, encoded), nil
 }
 
 // lastAsked returns the record of the question, nil if it was never asked, and
 // what follows it. It is asked again when its answer did not fit.
-func lastAsked(records []core.Record, id string) (question *core.Record, since []core.Record) {
+func lastAsked(records []record.Record, id string) (question *record.Record, since []record.Record) {
 	for i := len(records) - 1; i >= 0; i-- {
-		if r := &records[i]; r.Kind == core.KindQuestion && r.Name == id {
+		if r := &records[i]; r.Kind == record.KindQuestion && r.Name == id {
 			return r, records[i+1:]
 		}
 	}
 	return nil, records
 }
 
-func firstAnswer(records []core.Record, id string) *core.Record {
+func firstAnswer(records []record.Record, id string) *record.Record {
 	for i := range records {
-		if r := &records[i]; r.Kind == core.KindAnswer && r.Name == id {
+		if r := &records[i]; r.Kind == record.KindAnswer && r.Name == id {
 			return r
 		}
 	}
 	return nil
 }
 
-func answerRecord(at time.Time, asker core.Address, id string, encoded []byte) core.Record {
-	return core.Record{
-		Time: at, Address: asker, Name: id, Kind: core.KindAnswer, Status: core.StatusRecorded,
-		Detail: &core.Detail{Output: encoded},
+func answerRecord(at time.Time, asker record.Address, id string, encoded []byte) record.Record {
+	return record.Record{
+		Time: at, Address: asker, Name: id, Kind: record.KindAnswer, Status: record.StatusRecorded,
+		Detail: &record.Detail{Output: encoded},
 	}
 }
 
@@ -106,7 +107,7 @@ func answerRecord(at time.Time, asker core.Address, id string, encoded []byte) c
 // Another may have been recorded and removed from the inbox before this one
 // was posted, but after the run was loaded. Then it is recorded by now, so the
 // run is loaded once more: without it, this answer is the first.
-func post(ctx context.Context, store snapshot.Store, runID string, rec core.Record) error {
+func post(ctx context.Context, store snapshot.Store, runID string, rec record.Record) error {
 	m := snapshot.Message{Record: rec}
 	if err := store.Post(ctx, runID, m); errors.Is(err, snapshot.ErrPosted) {
 		return answeredBefore(rec.Name)
@@ -124,7 +125,7 @@ func post(ctx context.Context, store snapshot.Store, runID string, rec core.Reco
 }
 
 // isFirst reports whether there is no other answer to the question.
-func isFirst(records []core.Record, rec *core.Record) bool {
+func isFirst(records []record.Record, rec *record.Record) bool {
 	_, since := lastAsked(records, rec.Name)
 	first := firstAnswer(since, rec.Name)
 	return first == nil || first.Time.Equal(rec.Time) && bytes.Equal(first.Encoded(), rec.Encoded())

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // randomPath is the path of an address, of names that are each other's
@@ -31,9 +31,9 @@ func randomPath(rng *rand.Rand) string {
 }
 
 // scopesOf are the calls around the one at the path, each with its attempt.
-func scopesOf(path string) (around []core.Address, attempts []int) {
+func scopesOf(path string) (around []record.Address, attempts []int) {
 	for scope := outer(path); scope != ""; scope = outer(scope) {
-		a, err := core.ParseAddress(callOf(scope))
+		a, err := record.ParseAddress(callOf(scope))
 		if err != nil {
 			continue
 		}
@@ -71,11 +71,11 @@ func TestWhatIsInsideACallIsFoundByItsPath(t *testing.T) {
 	for range 100 {
 		var b byPath
 		var paths []string
-		var arounds [][]core.Address
+		var arounds [][]record.Address
 		var attempts [][]int
 		for i := range rng.IntN(60) {
 			paths = append(paths, randomPath(rng))
-			_, err := core.ParseAddress(paths[i])
+			_, err := record.ParseAddress(paths[i])
 			require.NoError(t, err)
 			b = append(b, placed{paths[i], uint64(i)})
 			around, attempt := scopesOf(paths[i])
@@ -83,7 +83,7 @@ func TestWhatIsInsideACallIsFoundByItsPath(t *testing.T) {
 		}
 		b.sort()
 		for range 40 {
-			a, err := core.ParseAddress(randomPath(rng))
+			a, err := record.ParseAddress(randomPath(rng))
 			require.NoError(t, err)
 			attempt := rng.IntN(13)
 			var within, before []uint64

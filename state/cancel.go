@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -48,12 +49,12 @@ func cancelledError(found *snapshot.Info) error {
 }
 
 // Cancel ends the run for good. It interrupts the run as
-// [ExecutionState.Interrupt] does, with the reason [core.InterruptCancel], also
+// [ExecutionState.Interrupt] does, with the reason [record.InterruptCancel], also
 // where it was interrupted before; at Close its status is cancelled, and [Open]
 // refuses it from then on. What was recorded stays. It reports whether it was
 // the first to cancel the run, and came before Close.
 func (st *ExecutionState) Cancel(by, message string) bool {
-	return st.Interrupt(core.InterruptCancel, by, message)
+	return st.Interrupt(record.InterruptCancel, by, message)
 }
 
 // Cancel ends a stored run for good, from any process: its status is cancelled,
@@ -83,8 +84,8 @@ func cancel(ctx context.Context, store snapshot.Store, runID, by, message string
 	if err := mayCancel(&found); err != nil {
 		return err
 	}
-	e := &core.InterruptedError{Reason: core.InterruptCancel, Message: message, By: by}
-	m := snapshot.Message{Record: core.Record{Time: now(), Kind: core.KindRun, Status: core.StatusCancelled, Err: e}}
+	e := &core.InterruptedError{Reason: record.InterruptCancel, Message: message, By: by}
+	m := snapshot.Message{Record: record.Record{Time: now(), Kind: record.KindRun, Status: record.StatusCancelled, Err: e}}
 	if err := store.Post(ctx, runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
 		return err
 	}

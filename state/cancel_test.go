@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -32,11 +33,11 @@ func assertCancelled(t testing.TB, s snapshot.Store) {
 	require.NoError(t, err)
 	for _, got := range []snapshot.Info{page.Runs[0], info} {
 		assert.Equal(t, state.StatusCancelled, got.Status)
-		assert.Equal(t, snapshot.Stop{Reason: core.InterruptCancel, By: "ops", Message: "wrong customer"}, got.Stop)
+		assert.Equal(t, snapshot.Stop{Reason: record.InterruptCancel, By: "ops", Message: "wrong customer"}, got.Stop)
 	}
 	found := loadRun(t, s, askedRun)
 	last := found.Records[len(found.Records)-1]
-	assert.Equal(t, core.StatusCancelled, last.Status)
+	assert.Equal(t, record.StatusCancelled, last.Status)
 	assert.EqualError(t, last.Err, "interrupted (cancel) by ops: wrong customer")
 	messages, err := s.Messages(t.Context(), askedRun)
 	require.NoError(t, err)
@@ -78,7 +79,7 @@ func TestCancelEndsARunThatNobodyHasOpen(t *testing.T) {
 		"interrupted": func(t *testing.T) snapshot.Store {
 			s := snapshot.NewMemoryStore()
 			st := openRun(t, s)
-			st.Interrupt(core.InterruptUser, "dev", "")
+			st.Interrupt(record.InterruptUser, "dev", "")
 			require.NoError(t, st.Close())
 			return s
 		},
@@ -178,10 +179,10 @@ func TestCancelOfARunThatHasEndedIsRefused(t *testing.T) {
 
 func TestCancelInTheProcessEndsTheRun(t *testing.T) {
 	st := state.New()
-	require.True(t, st.Interrupt(core.InterruptUser, "dev", "wait"))
+	require.True(t, st.Interrupt(record.InterruptUser, "dev", "wait"))
 	require.True(t, st.Cancel("ops", "wrong customer"), "also a run that is interrupted")
 	assert.False(t, st.Cancel("dev", ""), "the first counts")
-	assert.False(t, st.Interrupt(core.InterruptUser, "dev", "wait"))
+	assert.False(t, st.Interrupt(record.InterruptUser, "dev", "wait"))
 	require.NoError(t, st.Close())
 	assert.Equal(t, state.StatusCancelled, st.Status())
 	told(t, st, "run started", "run cancelled")
@@ -212,10 +213,10 @@ func TestAnInterruptedRunSaysWhoStoppedIt(t *testing.T) {
 		require.NoError(t, err)
 		return info.Stop
 	}
-	assert.Equal(t, snapshot.Stop{Reason: core.InterruptUser, By: "ops", Message: "deploy"}, stops(t, func(t *testing.T, st *state.ExecutionState) {
-		st.Interrupt(core.InterruptUser, "ops", "deploy")
+	assert.Equal(t, snapshot.Stop{Reason: record.InterruptUser, By: "ops", Message: "deploy"}, stops(t, func(t *testing.T, st *state.ExecutionState) {
+		st.Interrupt(record.InterruptUser, "ops", "deploy")
 	}))
-	assert.Equal(t, snapshot.Stop{Reason: core.InterruptContext}, stops(t, func(t *testing.T, st *state.ExecutionState) {
+	assert.Equal(t, snapshot.Stop{Reason: record.InterruptContext}, stops(t, func(t *testing.T, st *state.ExecutionState) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", once, testkit.Listening(time.Hour)))

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -47,7 +48,7 @@ func (n *node) mutate(rng *rand.Rand) string {
 		at = all[rng.IntN(len(all))]
 	}
 	i := rng.IntN(len(at.children))
-	extra := &node{name: "tool9", kind: core.KindTool}
+	extra := &node{name: "tool9", kind: record.KindTool}
 	switch rng.IntN(5) {
 	case 0:
 		at.children[i].name += "x"
@@ -99,7 +100,7 @@ func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
 				}
 				if !errors.Is(err, core.ErrDivergence) {
 					require.NoError(t, err, "seed %d, %s, cut after record %d", seed, how, n)
-					if !slices.ContainsFunc(whole.records[:n], func(r core.Record) bool { return r.IsOutcome() && r.Kind == core.KindAgent }) {
+					if !slices.ContainsFunc(whole.records[:n], func(r record.Record) bool { return r.IsOutcome() && r.Kind == record.KindAgent }) {
 						// Else it has what the program of before made of a finished agent.
 						fresh, _ := resumedWithValues(t, new(tapeOf), newEffects(), changed)
 						require.Equal(t, fresh, got, "seed %d, %s, cut after record %d", seed, how, n)
@@ -165,7 +166,7 @@ func stopped(t *testing.T, s snapshot.Store, calls ...string) {
 				return "", err
 			}
 		}
-		state.From(ctx).Interrupt(core.InterruptUser, "ops", "deploy")
+		state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
 		return "", ctx.Err()
 	})
 	_, err = stopping.Event().Execute(st.Context(t.Context()), "in")
@@ -232,7 +233,7 @@ func TestTrustedDivergenceIsOnRecordAndGoesOn(t *testing.T) {
 	warnings := 0
 	for r, err := range found.Records() {
 		require.NoError(t, err)
-		if r.Kind == core.KindLog && r.Reason == core.ReasonDivergence {
+		if r.Kind == record.KindLog && r.Reason == record.ReasonDivergence {
 			warnings++
 		}
 	}
@@ -263,7 +264,7 @@ func TestIdentitySaysWhatMakesAnotherInput(t *testing.T) {
 		New   *int // a field that old call sites leave zero
 	}
 	s := snapshot.NewMemoryStore()
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "order"}, func(_ context.Context, o order) (string, error) { return o.ID, nil })
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "order"}, func(_ context.Context, o order) (string, error) { return o.ID, nil })
 	require.NoError(t, err)
 	d = d.Identify(func(o order) any { return o.ID })
 	run := func(o order) error {
@@ -280,7 +281,7 @@ func TestIdentitySaysWhatMakesAnotherInput(t *testing.T) {
 		"panics": func(order) any { panic("oops") }, "unencodable": func(order) any { return func() {} },
 	} {
 		ran := false
-		d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "order"}, func(context.Context, order) (string, error) { ran = true; return "", nil })
+		d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "order"}, func(context.Context, order) (string, error) { ran = true; return "", nil })
 		require.NoError(t, err)
 		st, err := state.Open(t.Context(), s, "run-"+name)
 		require.NoError(t, err)
@@ -301,9 +302,9 @@ func TestOutputWithFieldsThatItsTypeLostIsRefused(t *testing.T) {
 		Cost int    `json:"cost"`
 	}
 	s := snapshot.NewMemoryStore()
-	old, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, price int) (before, error) { return before{"x", price}, nil })
+	old, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(_ context.Context, price int) (before, error) { return before{"x", price}, nil })
 	require.NoError(t, err)
-	renamed, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, price int) (after, error) { return after{"x", price}, nil })
+	renamed, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(_ context.Context, price int) (after, error) { return after{"x", price}, nil })
 	require.NoError(t, err)
 	for id, price := range map[string]int{"priced": 12, "free": 0} {
 		st, err := state.Open(t.Context(), s, id)
@@ -338,7 +339,7 @@ func TestParallelBranchesNeverDivergeByTiming(t *testing.T) {
 				})
 				out, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1 + rng.IntN(4)}, tool, inputs)
 				if err == nil && stop {
-					state.From(ctx).Interrupt(core.InterruptUser, "", "")
+					state.From(ctx).Interrupt(record.InterruptUser, "", "")
 					return "", ctx.Err()
 				}
 				return fmt.Sprint(out), err
@@ -374,7 +375,7 @@ func TestEachClaimIsListedOnce(t *testing.T) {
 				prepared[i] = testkit.Tool(t, "prepared", once, testkit.Succeed).Event().Prepare(ctx, "in")
 			}
 			if opening < 2 {
-				state.From(ctx).Interrupt(core.InterruptUser, "", "")
+				state.From(ctx).Interrupt(record.InterruptUser, "", "")
 				return "", ctx.Err()
 			}
 			for _, p := range slices.Backward(prepared) {
@@ -390,7 +391,7 @@ func TestEachClaimIsListedOnce(t *testing.T) {
 	}
 	found, err := s.Load(t.Context(), "run-1")
 	require.NoError(t, err)
-	listed := make(map[core.Address]int)
+	listed := make(map[record.Address]int)
 	for r, err := range found.Records() {
 		require.NoError(t, err)
 		if r.Detail != nil {
@@ -399,9 +400,9 @@ func TestEachClaimIsListedOnce(t *testing.T) {
 			}
 		}
 	}
-	want := make(map[core.Address]int)
+	want := make(map[record.Address]int)
 	for _, path := range []string{"agent/prepared", "agent/prepared#2", "agent/prepared#3"} {
-		a, err := core.ParseAddress(path)
+		a, err := record.ParseAddress(path)
 		require.NoError(t, err)
 		want[a] = 1
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -94,7 +95,7 @@ func TestCheckerInterruptsAtEachPoint(t *testing.T) {
 				testkit.Interrupted(t, err, "drain")
 				assert.Equal(t, tt.stopped, time.Since(start), "time")
 				assert.Equal(t, "fleet", st.Interrupted().By, "by")
-				assert.Len(t, kinds(st, core.KindTool), tt.records, "records")
+				assert.Len(t, kinds(st, record.KindTool), tt.records, "records")
 				assert.Equal(t, min(tt.records-1, 1), ran, "handler ran")
 			})
 		})
@@ -140,7 +141,7 @@ func TestCheckerThatFailsIsLoggedOnceAndChangesNothing(t *testing.T) {
 				out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Succeed)))
 				testkit.Completed(t, out, err)
 				assert.Len(t, at, 11, "asked")
-				lines := kinds(st, core.KindLog)
+				lines := kinds(st, record.KindLog)
 				assert.Len(t, lines, 1, "lines")
 				if d := lines[0].Detail; d.Severity != slog.LevelWarn || !strings.Contains(d.Message, "boom") {
 					t.Errorf("%v: %s", d.Severity, d.Message)
@@ -157,11 +158,11 @@ func TestCheckerThatRecoversInterruptsLater(t *testing.T) {
 			if n < 4 {
 				return nil, errBoom
 			}
-			return &core.InterruptedError{Reason: core.InterruptUser}, nil
+			return &core.InterruptedError{Reason: record.InterruptUser}, nil
 		}))
 		elapsed := testkit.Stopwatch()
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
-		testkit.Interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, record.InterruptUser)
 		assert.Equal(t, 300*time.Millisecond, elapsed(), "time")
 	})
 }
@@ -175,7 +176,7 @@ func TestSlowCheckerEndsWithTheContextOfTheCall(t *testing.T) {
 		defer cancel()
 		elapsed := testkit.Stopwatch()
 		_, err := testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", steady, testkit.Succeed))
-		testkit.Interrupted(t, err, core.InterruptContext)
+		testkit.Interrupted(t, err, record.InterruptContext)
 		assert.Equal(t, time.Second, elapsed(), "time")
 	})
 }

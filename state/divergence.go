@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Divergence says what becomes of a run whose program makes other calls than
@@ -48,9 +49,9 @@ func WithDivergence(d Divergence) Option {
 // in its scope and those around it, only newer records count. So it goes on
 // also in a run that is stopped and resumed before all of it was made again.
 type rerun struct {
-	after map[*core.Scope]uint64    // the divergence that what is claimed now comes after, by scope
-	since map[core.Address]uint64   // the same for calls and groups that were claimed
-	anew  map[core.Address]struct{} // calls whose records do not count any more
+	after map[*core.Scope]uint64      // the divergence that what is claimed now comes after, by scope
+	since map[record.Address]uint64   // the same for calls and groups that were claimed
+	anew  map[record.Address]struct{} // calls whose records do not count any more
 }
 
 // watchDivergence follows what is claimed, if a divergence policy needs it.
@@ -58,11 +59,11 @@ func (r *run) watchDivergence() {
 	if r.divergence != DivergenceRerun && !r.restored.diverged {
 		return
 	}
-	r.rerun = rerun{make(map[*core.Scope]uint64), make(map[core.Address]uint64), make(map[core.Address]struct{})}
+	r.rerun = rerun{make(map[*core.Scope]uint64), make(map[record.Address]uint64), make(map[record.Address]struct{})}
 }
 
 // claimed takes in that a call is claimed. The lock is held.
-func (r *run) claimed(s *core.Scope, c core.Claim) {
+func (r *run) claimed(s *core.Scope, c record.Claim) {
 	since, t := r.rerun.at(s), r.restored.calls[c.Address]
 	if t != nil && t.diverged > since {
 		since = t.diverged
@@ -85,12 +86,12 @@ func (r *run) claimed(s *core.Scope, c core.Claim) {
 
 // diverge records that the call has another input, and returns the number of
 // that record. The lock is held.
-func (r *run) diverge(a core.Address, t *track, input core.Hash) uint64 {
+func (r *run) diverge(a record.Address, t *track, input record.Hash) uint64 {
 	r.restored.ordinals.after(a, r.restored.calls)
 	r.report.Diverged = append(r.report.Diverged, a)
-	r.keep(&core.Record{
-		Time: now(), Address: a, Kind: core.KindLog, Status: core.StatusRecorded, Reason: core.ReasonDivergence,
-		Detail: &core.Detail{
+	r.keep(&record.Record{
+		Time: now(), Address: a, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,
+		Detail: &record.Detail{
 			Severity: slog.LevelWarn, InputHash: input,
 			Message: fmt.Sprintf("the input of the call is %v, and was %v: it is made again, and what is called after it", input, t.Input),
 		},
@@ -100,8 +101,8 @@ func (r *run) diverge(a core.Address, t *track, input core.Hash) uint64 {
 
 // tellDivergence has the record of a call that is recalled say that it has
 // another input now.
-func tellDivergence(rec *core.Record) {
-	told := core.Detail{}
+func tellDivergence(rec *record.Record) {
+	told := record.Detail{}
 	if rec.Detail != nil {
 		told = *rec.Detail
 	}
@@ -139,16 +140,16 @@ func (r *rerun) from(s *core.Scope, divergence uint64) {
 }
 
 // isAnew reports whether the records of the call do not count any more.
-func (r *rerun) isAnew(a core.Address) bool {
+func (r *rerun) isAnew(a record.Address) bool {
 	_, anew := r.anew[a]
 	return anew
 }
 
 // beginAnew has the record say that its call begins anew, and only once. The
 // lock is held.
-func (r *run) beginAnew(rec *core.Record) {
+func (r *run) beginAnew(rec *record.Record) {
 	if r.rerun.isAnew(rec.Address) {
-		rec.Reason = core.ReasonDivergence
+		rec.Reason = record.ReasonDivergence
 		delete(r.rerun.anew, rec.Address)
 	}
 }
@@ -165,13 +166,13 @@ func (t *track) isSince(divergence uint64) bool {
 }
 
 // differs reports whether the call was recorded with another input.
-func (t *track) differs(input core.Hash) bool {
+func (t *track) differs(input record.Hash) bool {
 	return !t.Input.IsZero() && !input.IsZero() && t.Input != input
 }
 
 // followDivergence takes in that the call has another input: what it did, and
 // what is inside it, does not count any more.
-func (r *restored) followDivergence(rec *core.Record) {
+func (r *restored) followDivergence(rec *record.Record) {
 	t := r.track(rec.Address)
 	r.beginAnew(rec, t)
 	r.ordinals.after(rec.Address, r.calls)
@@ -181,11 +182,11 @@ func (r *restored) followDivergence(rec *core.Record) {
 
 // beginAnew forgets what the call did before the record, and the values that
 // are inside it, but for those that its preconditions have just written.
-func (r *restored) beginAnew(rec *core.Record, t *track) {
+func (r *restored) beginAnew(rec *record.Record, t *track) {
 	if written := r.preconditions[rec.Address]; len(written) > 0 {
 		i, _ := slices.BinarySearch(written, t.Last)
 		r.preconditions[rec.Address] = written[i:]
 	}
 	r.anew.at(rec)
-	*t = track{Progress: core.Progress{Starts: t.Starts}, diverged: t.diverged}
+	*t = track{Progress: record.Progress{Starts: t.Starts}, diverged: t.diverged}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -78,7 +79,7 @@ func changeInput(t *testing.T, rng *rand.Rand) {
 			continue
 		}
 		policies := map[string]state.Divergence{"rerun": state.DivergenceRerun}
-		if slices.ContainsFunc(tape.records[:n], func(r core.Record) bool { return r.Reason == core.ReasonDivergence }) {
+		if slices.ContainsFunc(tape.records[:n], func(r record.Record) bool { return r.Reason == record.ReasonDivergence }) {
 			policies["trust"] = state.DivergenceTrust // it is on record, and goes on
 		}
 		for name, policy := range policies {
@@ -98,10 +99,10 @@ func changeInput(t *testing.T, rng *rand.Rand) {
 
 // pickChange picks a tool whose input is to change, and cuts the records where
 // it was begun and nothing around it has ended.
-func pickChange(rng *rand.Rand, records []core.Record) (address string, begun []core.Record) {
+func pickChange(rng *rand.Rand, records []record.Record) (address string, begun []record.Record) {
 	var starts []int
 	for i := range records {
-		if r := &records[i]; r.Kind == core.KindTool && r.Status == core.StatusStarted && r.Attempt == 0 {
+		if r := &records[i]; r.Kind == record.KindTool && r.Status == record.StatusStarted && r.Attempt == 0 {
 			starts = append(starts, i)
 		}
 	}
@@ -131,7 +132,7 @@ func (n *node) collectAll() {
 
 func TestDivergenceIsToldInRecordAndReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		program := &node{name: "agent", kind: core.KindAgent, loops: 1, children: []*node{{name: "tool", kind: core.KindTool}, {name: "other", kind: core.KindTool}}}
+		program := &node{name: "agent", kind: record.KindAgent, loops: 1, children: []*node{{name: "tool", kind: record.KindTool}, {name: "other", kind: record.KindTool}}}
 		whole := new(tape)
 		resumed(t, whole, newEffects(), program)
 		tape := whole.cut(len(whole.records) - 2)
@@ -158,7 +159,7 @@ func TestDivergenceIsToldInRecordAndReport(t *testing.T) {
 
 func TestQuestionOfACallWithAnotherInputIsAskedAnew(t *testing.T) {
 	amount := 5
-	refund, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "refund"}, func(ctx context.Context, amount int) (string, error) {
+	refund, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "refund"}, func(ctx context.Context, amount int) (string, error) {
 		approved, err := core.Await[bool](ctx, fmt.Sprint("refund ", amount, "?"))
 		return fmt.Sprint(amount, " ", approved), err
 	})
@@ -168,10 +169,10 @@ func TestQuestionOfACallWithAnotherInputIsAskedAnew(t *testing.T) {
 		return err
 	})
 	stop := true
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
 		out, err := refund.Event().Execute(ctx, amount)
 		if err == nil && stop {
-			state.From(ctx).Interrupt(core.InterruptUser, "", "")
+			state.From(ctx).Interrupt(record.InterruptUser, "", "")
 			return "", ctx.Err()
 		}
 		return out, err
@@ -209,7 +210,7 @@ func TestQuestionOfACallWithAnotherInputIsAskedAnew(t *testing.T) {
 
 func TestReplayOfACallWithAnotherInputIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		leaf := &node{name: "tool", kind: core.KindTool}
+		leaf := &node{name: "tool", kind: record.KindTool}
 		whole := new(tape)
 		resumed(t, whole, newEffects(), leaf)
 		st, err := state.Replay(t.Context(), whole, "run-1", state.WithDivergence(state.DivergenceRerun))
@@ -226,7 +227,7 @@ func TestReplayOfACallWithAnotherInputIsNotRecorded(t *testing.T) {
 
 func TestValueOfACallThatIsMadeAgainIsThatOfTheNewOne(t *testing.T) {
 	define := func(name string, f func(ctx context.Context, in int) (int, error)) *core.Definition[int, int] {
-		d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: name}, f)
+		d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: name}, f)
 		require.NoError(t, err)
 		return d
 	}
@@ -245,7 +246,7 @@ func TestValueOfACallThatIsMadeAgainIsThatOfTheNewOne(t *testing.T) {
 				})
 				input, last := 1, false
 				stop := func(ctx context.Context) error {
-					state.From(ctx).Interrupt(core.InterruptUser, "", "")
+					state.From(ctx).Interrupt(record.InterruptUser, "", "")
 					return ctx.Err()
 				}
 				call := changed
@@ -297,7 +298,7 @@ func TestGroupMadeAgainIsNotTheOneThatFailed(t *testing.T) {
 		broken := false
 		var mu sync.Mutex
 		var ran []string
-		leaf, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "leaf"}, func(ctx context.Context, in string) (string, error) {
+		leaf, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "leaf"}, func(ctx context.Context, in string) (string, error) {
 			mu.Lock()
 			ran = append(ran, in)
 			mu.Unlock()
@@ -311,13 +312,13 @@ func TestGroupMadeAgainIsNotTheOneThatFailed(t *testing.T) {
 		})
 		require.NoError(t, err)
 		look := "before"
-		agent, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
+		agent, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
 			if _, err := leaf.Event().WithTag("look").Execute(ctx, look); err != nil {
 				return "", err
 			}
 			_, err := actors.Map(ctx, actors.Group{Name: "g"}, leafActor{leaf}, []string{"slow", "bad"})
 			if broken {
-				state.From(ctx).Interrupt(core.InterruptUser, "", "")
+				state.From(ctx).Interrupt(record.InterruptUser, "", "")
 				return "", ctx.Err()
 			}
 			var failed *actors.GroupError

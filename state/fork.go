@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -16,7 +16,7 @@ import (
 // and the calls around the address are entered again. Opened with [Open], the
 // new run makes the call at the address, and all that follows, anew. The old
 // run is never written to, and the new one is there as a whole or not at all.
-func Fork(ctx context.Context, store snapshot.Store, runID string, address core.Address, newID string) error {
+func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string) error {
 	if err := CheckRunID(newID); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func load(ctx context.Context, store snapshot.Reader, runID string) (*snapshot.S
 
 // before returns the records to keep of a run that is forked at the address,
 // numbered anew.
-func before(records []core.Record, address core.Address) ([]core.Record, error) {
+func before(records []record.Record, address record.Address) ([]record.Record, error) {
 	first := uint64(0)
 	for i := range records {
 		if r := &records[i]; r.Address == address && r.Kind.IsCall() {
@@ -66,18 +66,18 @@ func before(records []core.Record, address core.Address) ([]core.Record, error) 
 	if first == 0 {
 		return nil, fmt.Errorf("it has no call at %q", address)
 	}
-	ended := make(map[core.Address]bool)
+	ended := make(map[record.Address]bool)
 	for i := range records {
 		if r := &records[i]; r.Seq < first && r.IsOutcome() {
 			ended[r.Address] = true
 		}
 	}
-	var kept []core.Record
-	left := make(map[core.Address]core.Claim) // claimed before, and not kept
+	var kept []record.Record
+	left := make(map[record.Address]record.Claim) // claimed before, and not kept
 	for i := range records {
 		r := records[i]
 		switch {
-		case r.Seq >= first || r.Kind == core.KindRun || isRefusal(&r):
+		case r.Seq >= first || r.Kind == record.KindRun || isRefusal(&r):
 			continue
 		case !ended[r.Address] && !isAround(r.Address, address):
 			if r.Kind.IsCall() && r.Ordinal > 0 {
@@ -94,17 +94,17 @@ func before(records []core.Record, address core.Address) ([]core.Record, error) 
 
 // isRefusal reports whether r says that its opening of the run was refused
 // because the program differed. That opening is none of the fork.
-func isRefusal(r *core.Record) bool {
+func isRefusal(r *record.Record) bool {
 	e := r.Interrupt()
-	return e != nil && e.Reason == core.InterruptDiverge
+	return e != nil && e.Reason == record.InterruptDiverge
 }
 
 // leave takes in the first record of a call that is not kept.
-func leave(left map[core.Address]core.Claim, r *core.Record) {
+func leave(left map[record.Address]record.Claim, r *record.Record) {
 	if _, known := left[r.Address]; known {
 		return
 	}
-	c := core.Claim{Address: r.Address, Ordinal: r.Ordinal, Kind: r.Kind, Name: r.Name}
+	c := record.Claim{Address: r.Address, Ordinal: r.Ordinal, Kind: r.Kind, Name: r.Name}
 	if r.Detail != nil {
 		c.Input = r.Detail.InputHash
 	}
@@ -113,11 +113,11 @@ func leave(left map[core.Address]core.Claim, r *core.Record) {
 
 // list has r, which is kept, list the claims of its scope that came before it
 // and are not kept: so it stays known what was claimed.
-func list(left map[core.Address]core.Claim, r *core.Record) {
+func list(left map[record.Address]record.Claim, r *record.Record) {
 	if r.Ordinal == 0 || !r.Kind.IsCall() || len(left) == 0 {
 		return
 	}
-	var detail core.Detail
+	var detail record.Detail
 	if r.Detail != nil {
 		detail = *r.Detail
 	}
@@ -128,14 +128,14 @@ func list(left map[core.Address]core.Claim, r *core.Record) {
 		}
 	}
 	if len(detail.Unrecorded) > before {
-		slices.SortFunc(detail.Unrecorded, func(a, b core.Claim) int { return a.Ordinal - b.Ordinal })
+		slices.SortFunc(detail.Unrecorded, func(a, b record.Claim) int { return a.Ordinal - b.Ordinal })
 		r.Detail = &detail
 	}
 }
 
 // isAround reports whether the call at a is one of those around the call at
 // inner, or a is the run itself.
-func isAround(a, inner core.Address) bool {
+func isAround(a, inner record.Address) bool {
 	rest, ok := strings.CutPrefix(inner.String(), a.String())
 	return a.IsZero() || ok && rest != "" && (rest[0] == '/' || rest[0] == '@')
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -48,19 +49,19 @@ func (s *shelf) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 
 func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		program := &node{name: "agent", kind: core.KindAgent, loops: 1, children: []*node{
-			{name: "a", kind: core.KindTool},
-			{name: "inner", kind: core.KindAgent, loops: 1, children: []*node{
-				{name: "b", kind: core.KindTool, failures: 1}, {name: "c", kind: core.KindTool},
+		program := &node{name: "agent", kind: record.KindAgent, loops: 1, children: []*node{
+			{name: "a", kind: record.KindTool},
+			{name: "inner", kind: record.KindAgent, loops: 1, children: []*node{
+				{name: "b", kind: record.KindTool, failures: 1}, {name: "c", kind: record.KindTool},
 			}},
-			{name: "d", kind: core.KindTool},
+			{name: "d", kind: record.KindTool},
 		}}
 		whole := new(tape)
 		want := resumed(t, whole, newEffects(), program)
 		store := &shelf{tapes: map[string]*tape{"old": whole}}
 		before := slices.Clone(whole.records)
 
-		at, err := core.ParseAddress("agent/inner/c")
+		at, err := record.ParseAddress("agent/inner/c")
 		require.NoError(t, err)
 		require.NoError(t, state.Fork(t.Context(), store, "old", at, "new"))
 		st, err := state.Open(t.Context(), store, "new")
@@ -73,7 +74,7 @@ func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
 		assert.Equal(t, map[string]int{"agent/inner/c": 1, "agent/d": 1}, e.ran)
 		assert.Equal(t, before, whole.records, "the old run is never written to")
 
-		none, err := core.ParseAddress("agent/nobody")
+		none, err := record.ParseAddress("agent/nobody")
 		require.NoError(t, err)
 		require.ErrorContains(t, state.Fork(t.Context(), store, "old", none, "third"), `no call at "agent/nobody"`)
 		require.ErrorContains(t, state.Fork(t.Context(), store, "old", at, "new"), "there is a run new already")
@@ -86,7 +87,7 @@ func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
 func TestForkKnowsWhatWasClaimedAndIsNotKept(t *testing.T) {
 	s := snapshot.NewMemoryStore()
 	first := true
-	program, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ string) (string, error) {
+	program, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ string) (string, error) {
 		slow := testkit.Tool(t, "slow", once, func(ctx context.Context, _ string) (string, error) {
 			if first {
 				<-ctx.Done()
@@ -102,7 +103,7 @@ func TestForkKnowsWhatWasClaimedAndIsNotKept(t *testing.T) {
 			if _, err := testkit.Call(ctx, testkit.Tool(t, "last", once, testkit.Succeed)); err != nil {
 				return "", err
 			}
-			state.From(ctx).Interrupt(core.InterruptUser, "", "")
+			state.From(ctx).Interrupt(record.InterruptUser, "", "")
 		}
 		late, err := slow.Execute(ctx)
 		if err != nil {
@@ -117,7 +118,7 @@ func TestForkKnowsWhatWasClaimedAndIsNotKept(t *testing.T) {
 	_, err = testkit.Call(st.Context(t.Context()), program)
 	require.ErrorIs(t, err, core.ErrInterrupted)
 	require.NoError(t, st.Close())
-	at, err := core.ParseAddress("agent/last")
+	at, err := record.ParseAddress("agent/last")
 	require.NoError(t, err)
 	require.NoError(t, state.Fork(t.Context(), s, "run-1", at, "run-2"))
 	first = false
@@ -130,12 +131,12 @@ func TestForkKnowsWhatWasClaimedAndIsNotKept(t *testing.T) {
 }
 
 func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, n int) (int, error) { return 2 * n, nil })
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(_ context.Context, n int) (int, error) { return 2 * n, nil })
 	require.NoError(t, err)
 	tape := new(tape)
 	var told []any
-	listen := testkit.Publisher(func(r core.Record) {
-		if r.Status == core.StatusRecovered && r.Detail != nil {
+	listen := testkit.Publisher(func(r record.Record) {
+		if r.Status == record.StatusRecovered && r.Detail != nil {
 			told = append(told, r.Detail.Metadata["diverged"])
 		}
 	})
@@ -178,7 +179,7 @@ func TestOutputOfAnotherTypeIsAnErrorThatNamesTheAddress(t *testing.T) {
 		Name int `json:"name"`
 	}
 	tape := new(tape)
-	old, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(context.Context, int) (before, error) { return before{"x"}, nil })
+	old, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(context.Context, int) (before, error) { return before{"x"}, nil })
 	require.NoError(t, err)
 	st, err := state.Open(t.Context(), tape, "run-1")
 	require.NoError(t, err)
@@ -186,7 +187,7 @@ func TestOutputOfAnotherTypeIsAnErrorThatNamesTheAddress(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
 
-	changed, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(context.Context, int) (after, error) { return after{}, nil })
+	changed, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(context.Context, int) (after, error) { return after{}, nil })
 	require.NoError(t, err)
 	st, err = state.Open(t.Context(), tape, "run-1")
 	require.NoError(t, err)

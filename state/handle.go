@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Handle is a run as a handler in it sees it: enough to log and to interrupt,
@@ -67,7 +68,7 @@ func (h *Handle) Log(severity slog.Level, message string, metadata map[string]an
 }
 
 // Interrupt is [ExecutionState.Interrupt].
-func (h *Handle) Interrupt(reason core.InterruptReason, by, message string) bool {
+func (h *Handle) Interrupt(reason record.InterruptReason, by, message string) bool {
 	if h == nil {
 		return false
 	}

@@ -4,7 +4,7 @@ import (
 	"sort"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -52,11 +52,11 @@ type packed struct {
 	maxAttempts int32
 	rare        int32 // from 1; 0 for none
 	ordinal     int32
-	status      core.Status
-	reason      core.Reason
-	stage       core.Stage
-	class       core.Class
-	waiting     core.Source
+	status      record.Status
+	reason      record.Reason
+	stage       record.Stage
+	class       record.Class
+	waiting     record.Source
 	flags       uint8
 }
 
@@ -69,18 +69,18 @@ const (
 
 // site is what the records of one actor called from one place share.
 type site struct {
-	kind core.Kind
+	kind record.Kind
 	name string
-	call core.CallSite
+	call record.CallSite
 }
 
 type rare struct {
 	err    error
-	detail *core.Detail
+	detail *record.Detail
 }
 
 // append keeps rec, which has the next Seq.
-func (h *history) append(rec *core.Record) {
+func (h *history) append(rec *record.Record) {
 	site, nth := h.siteOf(rec)
 	p := h.latest
 	switch {
@@ -114,14 +114,14 @@ func (h *history) append(rec *core.Record) {
 
 // isStartOf reports whether p is the start of the attempt whose end rec is, and
 // can be told from that.
-func (p *packed) isStartOf(rec *core.Record, site, nth int32) bool {
-	return p.status == core.StatusStarted && rec.Status != core.StatusStarted && !rec.Replayed &&
+func (p *packed) isStartOf(rec *record.Record, site, nth int32) bool {
+	return p.status == record.StatusStarted && rec.Status != record.StatusStarted && !rec.Replayed &&
 		*p == start(rec.Time.UnixNano()-int64(rec.Duration), site, nth, rec.Ordinal, int32(rec.Attempt), int32(rec.MaxAttempts))
 }
 
 // isRetryingAfter reports whether rec promises the next attempt after the one
 // whose failure p is, and can be told from that.
-func (h *history) isRetryingAfter(p *packed, rec *core.Record, site, nth int32) bool {
+func (h *history) isRetryingAfter(p *packed, rec *record.Record, site, nth int32) bool {
 	if p.flags&flagWillRetry == 0 || p.flags&flagRetrying != 0 || p.site != site || p.nth != nth || rec.Detail != nil {
 		return false
 	}
@@ -156,7 +156,7 @@ func (h *history) next() *packed {
 
 // siteOf returns the index of the record's site, and the number of its call
 // there.
-func (h *history) siteOf(rec *core.Record) (index, nth int32) {
+func (h *history) siteOf(rec *record.Record) (index, nth int32) {
 	call, n := rec.Address.Site()
 	if h.packs > 0 && call == h.last.call && rec.Kind == h.last.kind && rec.Name == h.last.name {
 		return h.lastIndex, int32(n)
@@ -180,7 +180,7 @@ func (h *history) internSite() int32 {
 	return i
 }
 
-func (h *history) keepRare(rec *core.Record) int32 {
+func (h *history) keepRare(rec *record.Record) int32 {
 	if h.rn%rareSize == 0 {
 		h.rare = append(h.rare, new([rareSize]rare))
 	}
@@ -201,7 +201,7 @@ func (h *history) begin() int {
 }
 
 // at returns the record with Seq i+1, which was not restored.
-func (h *history) at(i int) core.Record {
+func (h *history) at(i int) record.Record {
 	own := i - h.begin()
 	chunk := sort.SearchInts(h.firsts, own+1) - 1
 	packs, before := h.chunks[chunk], h.firsts[chunk]
@@ -228,7 +228,7 @@ func (p *packed) records() int {
 
 // unpack returns one of the records that are packed there, from 0, without its
 // number.
-func (h *history) unpack(p *packed, i int) core.Record {
+func (h *history) unpack(p *packed, i int) record.Record {
 	if p.flags&flagBegun == 0 {
 		return h.unpackEnd(p, i)
 	}
@@ -242,15 +242,15 @@ func (h *history) unpack(p *packed, i int) core.Record {
 // start is the record that an attempt started.
 func start(at int64, site, nth int32, ordinal int, attempt, maxAttempts int32) packed {
 	return packed{
-		time: at, site: site, nth: nth, ordinal: int32(ordinal), attempt: attempt, maxAttempts: maxAttempts, status: core.StatusStarted,
+		time: at, site: site, nth: nth, ordinal: int32(ordinal), attempt: attempt, maxAttempts: maxAttempts, status: record.StatusStarted,
 	}
 }
 
 // unpackEnd returns the end of an attempt, or whatever else p is, and as 1 the
 // promise of the next attempt.
-func (h *history) unpackEnd(p *packed, i int) core.Record {
+func (h *history) unpackEnd(p *packed, i int) record.Record {
 	s := &h.sites[p.site]
-	rec := core.Record{
+	rec := record.Record{
 		RunID: h.runID, Generation: h.generation, Time: time.Unix(0, p.time).UTC(), Ordinal: int(p.ordinal),
 		Address: s.call.Address(int(p.nth)), Name: s.name,
 		Kind: s.kind, Status: p.status, Reason: p.reason, Stage: p.stage, Class: p.class, DelaySource: p.waiting,
@@ -269,8 +269,8 @@ func (h *history) unpackEnd(p *packed, i int) core.Record {
 }
 
 // own are the records that were not restored.
-func (h *history) own() []core.Record {
-	own := make([]core.Record, 0, h.n)
+func (h *history) own() []record.Record {
+	own := make([]record.Record, 0, h.n)
 	for i := range h.packs {
 		p := &h.chunks[i/chunkSize][i%chunkSize]
 		for j := range p.records() {

@@ -9,38 +9,38 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-func randomRecord(t *testing.T, rng *rand.Rand) core.Record {
-	a, err := core.ParseAddress(fmt.Sprintf("a%d/b#%d", rng.IntN(3), 2+rng.IntN(5)))
+func randomRecord(t *testing.T, rng *rand.Rand) record.Record {
+	a, err := record.ParseAddress(fmt.Sprintf("a%d/b#%d", rng.IntN(3), 2+rng.IntN(5)))
 	require.NoError(t, err)
-	rec := core.Record{
+	rec := record.Record{
 		Time: time.Unix(rng.Int64N(1e9), rng.Int64N(1e9)).UTC(), Address: a, Name: fmt.Sprint("n", rng.IntN(2)),
-		Kind: core.Kind(1 + rng.IntN(5)), Status: core.Status(1 + rng.IntN(8)), Reason: core.Reason(rng.IntN(14)),
-		Stage: core.Stage(rng.IntN(10)), Class: core.Class(rng.IntN(15)), DelaySource: core.Source(rng.IntN(3)),
+		Kind: record.Kind(1 + rng.IntN(5)), Status: record.Status(1 + rng.IntN(8)), Reason: record.Reason(rng.IntN(14)),
+		Stage: record.Stage(rng.IntN(10)), Class: record.Class(rng.IntN(15)), DelaySource: record.Source(rng.IntN(3)),
 		Attempt: rng.IntN(9), MaxAttempts: rng.IntN(9) - 1, Ordinal: rng.IntN(3), Replayed: rng.IntN(5) == 0,
 		Duration: time.Duration(rng.Int64()), Elapsed: time.Duration(rng.Int64()), Delay: time.Duration(rng.Int64()),
 	}
 	if rng.IntN(3) == 0 {
-		rec.Status, rec.WillRetry = core.StatusFailed, true
+		rec.Status, rec.WillRetry = record.StatusFailed, true
 	}
 	if rng.IntN(3) == 0 {
 		rec.Err = errors.New("boom")
 	}
 	if rng.IntN(4) == 0 {
-		rec.Detail = &core.Detail{Message: "detail"}
+		rec.Detail = &record.Detail{Message: "detail"}
 	}
 	return rec
 }
 
 // randomStart is a record that may be that of the attempt that rec ends, and may
 // differ in anything.
-func randomStart(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
-	start := core.Record{
+func randomStart(t *testing.T, rng *rand.Rand, rec record.Record) record.Record {
+	start := record.Record{
 		Time: rec.Time.Add(-rec.Duration), Address: rec.Address, Name: rec.Name, Kind: rec.Kind,
-		Status: core.StatusStarted, Ordinal: rec.Ordinal, Attempt: rec.Attempt, MaxAttempts: rec.MaxAttempts,
+		Status: record.StatusStarted, Ordinal: rec.Ordinal, Attempt: rec.Attempt, MaxAttempts: rec.MaxAttempts,
 	}
 	other := randomRecord(t, rng)
 	switch rng.IntN(17) {
@@ -57,7 +57,7 @@ func randomStart(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
 	case 5:
 		start.Reason, start.Stage, start.Class, start.DelaySource = other.Reason, other.Stage, other.Class, other.DelaySource
 	case 6:
-		start.Err, start.Detail = errors.New("boom"), &core.Detail{Message: "detail"}
+		start.Err, start.Detail = errors.New("boom"), &record.Detail{Message: "detail"}
 	case 7:
 		start.Ordinal = other.Ordinal
 	}
@@ -66,7 +66,7 @@ func randomStart(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
 
 // randomRetrying is a record that may be the promise of the attempt after the
 // one whose failure rec is, and may differ in anything.
-func randomRetrying(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
+func randomRetrying(t *testing.T, rng *rand.Rand, rec record.Record) record.Record {
 	other := randomRecord(t, rng)
 	next := rec.Retrying()
 	switch rng.IntN(40) {
@@ -77,7 +77,7 @@ func randomRetrying(t *testing.T, rng *rand.Rand, rec core.Record) core.Record {
 	case 2:
 		next.Err = uncomparable{nil}
 	case 3:
-		next.Detail = &core.Detail{Message: "detail"}
+		next.Detail = &record.Detail{Message: "detail"}
 	case 4:
 		next.Delay++
 	case 5:
@@ -100,12 +100,12 @@ func TestHistoryIsWhatWasAppended(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, restored := range []int{0, 7} {
 		h := history{runID: "run", generation: 2, restored: restoredRun(t, restored)}
-		var want []core.Record
-		add := func(rec core.Record) {
+		var want []record.Record
+		add := func(rec record.Record) {
 			rec.RunID, rec.Generation, rec.Seq = "run", 2, uint64(restored+len(want))+1
 			want = append(want, rec)
 		}
-		appended := func(rec core.Record) {
+		appended := func(rec record.Record) {
 			h.append(&rec)
 			add(rec)
 			if rec.WillRetry {
@@ -133,7 +133,7 @@ func TestHistoryIsWhatWasAppended(t *testing.T) {
 
 func restoredRun(t *testing.T, n int) *snapshot.Run {
 	t.Helper()
-	s := &snapshot.Snapshot{Records: make([]core.Record, n)}
+	s := &snapshot.Snapshot{Records: make([]record.Record, n)}
 	for i := range s.Records {
 		s.Records[i].Seq = uint64(i) + 1
 	}

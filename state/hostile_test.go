@@ -7,20 +7,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
 // Records from a file of somebody else lack what those of a run always have.
 func TestRecordsWithoutTheirDetailDoNotPanic(t *testing.T) {
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (bool, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (bool, error) {
 		return core.Await[bool](ctx, "?")
 	})
 	require.NoError(t, err)
-	at, err := core.ParseAddress("agent")
+	at, err := record.ParseAddress("agent")
 	require.NoError(t, err)
-	for kind := core.Kind(0); kind < 20; kind++ {
-		for status := core.Status(0); status < 10; status++ {
-			s := &tape{records: []core.Record{{Seq: 1, Kind: kind, Status: status, Address: at, Name: "agent?1"}}}
+	for kind := record.Kind(0); kind < 20; kind++ {
+		for status := record.Status(0); status < 10; status++ {
+			s := &tape{records: []record.Record{{Seq: 1, Kind: kind, Status: status, Address: at, Name: "agent?1"}}}
 			st, err := state.Open(t.Context(), s, "run-1")
 			require.NoError(t, err)
 			_ = st.Questions()

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -99,7 +100,7 @@ func (b *inbox) take(m *snapshot.Message) bool {
 		return false
 	}
 	if m.Generation == b.generation { // any other is over
-		b.run.interrupt(&core.InterruptedError{Reason: core.InterruptUser, Message: e.Message, By: e.By})
+		b.run.interrupt(&core.InterruptedError{Reason: record.InterruptUser, Message: e.Message, By: e.By})
 	}
 	return true
 }
@@ -115,7 +116,7 @@ func (b *inbox) report(ctx context.Context, err error) {
 // takeAnswer records an answer that was posted, unless there is one. It
 // reports whether the message is of no more use: one that answers what nobody
 // has asked yet waits for the question.
-func (r *run) takeAnswer(posted *core.Record) bool {
+func (r *run) takeAnswer(posted *record.Record) bool {
 	r.mu.Lock()
 	_, answered := r.answers[posted.Name]
 	asked := r.asked[posted.Name].seq > 0

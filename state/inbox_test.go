@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -67,9 +68,9 @@ func recordedAnswers(t testing.TB, s snapshot.Store) (values []string, waiting i
 	t.Helper()
 	found := loadRun(t, s, askedRun)
 	for i := range found.Records {
-		if r := &found.Records[i]; r.Kind == core.KindAnswer {
+		if r := &found.Records[i]; r.Kind == record.KindAnswer {
 			var value string
-			require.NoError(t, core.Decode(r.Encoded(), &value))
+			require.NoError(t, record.Decode(r.Encoded(), &value))
 			values = append(values, value)
 		}
 	}
@@ -145,7 +146,7 @@ func TestAnswerThatACrashHasLeftInTheInboxIsRecordedOnce(t *testing.T) {
 		require.NoError(t, answer(t, s, "this"))
 		require.NoError(t, openRun(t, s).Close()) // which records it
 		found := loadRun(t, s, askedRun).Records
-		at := slices.IndexFunc(found, func(r core.Record) bool { return r.Kind == core.KindAnswer })
+		at := slices.IndexFunc(found, func(r record.Record) bool { return r.Kind == record.KindAnswer })
 		require.Positive(t, at)
 		last := found[at]
 		last.Seq, last.RunID, last.Generation = 0, "", 0
@@ -160,10 +161,10 @@ func TestAnswerThatACrashHasLeftInTheInboxIsRecordedOnce(t *testing.T) {
 func TestAnswerToWhatIsNotAskedYetWaits(t *testing.T) {
 	s := snapshot.NewMemoryStore()
 	require.NoError(t, openRun(t, s).Close())
-	value, err := core.Encode("this")
+	value, err := record.Encode("this")
 	require.NoError(t, err)
-	require.NoError(t, s.Post(t.Context(), askedRun, snapshot.Message{Record: core.Record{
-		Time: time.Now(), Name: question, Kind: core.KindAnswer, Status: core.StatusRecorded, Detail: &core.Detail{Output: value},
+	require.NoError(t, s.Post(t.Context(), askedRun, snapshot.Message{Record: record.Record{
+		Time: time.Now(), Name: question, Kind: record.KindAnswer, Status: record.StatusRecorded, Detail: &record.Detail{Output: value},
 	}}))
 	_, err = resume(t, s)
 	require.ErrorIs(t, err, core.ErrAwaiting)
@@ -259,7 +260,7 @@ func TestRunGoesOnWithoutAnInboxThatFails(t *testing.T) {
 	out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "t", once, testkit.Succeed))
 	testkit.Completed(t, out, err)
 	require.NoError(t, st.Close())
-	logs := kinds(st, core.KindLog)
+	logs := kinds(st, record.KindLog)
 	require.Len(t, logs, 1, "it is told once")
 	require.ErrorContains(t, errors.New(logs[0].Message()), errDeaf.Error())
 }

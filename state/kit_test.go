@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -43,9 +44,9 @@ func told(t testing.TB, st *state.ExecutionState, want ...string) {
 			line = fmt.Sprint(r.Kind, " ", r.Address, " ", r.Status)
 		}
 		switch r.Kind {
-		case core.KindValue:
+		case record.KindValue:
 			line += " " + r.Name
-		case core.KindLog:
+		case record.KindLog:
 			line += " " + strings.ToLower(r.Detail.Severity.String()) + ": " + r.Detail.Message
 		}
 		got = append(got, line)
@@ -54,7 +55,7 @@ func told(t testing.TB, st *state.ExecutionState, want ...string) {
 }
 
 // kinds are the records of a kind.
-func kinds(st *state.ExecutionState, k core.Kind) (found []core.Record) {
+func kinds(st *state.ExecutionState, k record.Kind) (found []record.Record) {
 	for _, r := range st.Records() {
 		if r.Kind == k {
 			found = append(found, r)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -26,10 +27,10 @@ const (
 
 // rootCalls follows the root calls of a run, which its status depends on.
 type rootCalls struct {
-	made      bool         // there was one
-	suspended int          // that stopped without an outcome
-	awaiting  int          // that wait for an answer
-	failure   *core.Record // the last that ended failed with this; nil if it did not
+	made      bool           // there was one
+	suspended int            // that stopped without an outcome
+	awaiting  int            // that wait for an answer
+	failure   *record.Record // the last that ended failed with this; nil if it did not
 
 	stopped *core.InterruptedError // of the last that stopped without an outcome; nil if none did
 }
@@ -41,7 +42,7 @@ func isRootCall(s *core.Scope) bool {
 }
 
 // follow takes in one record of a call, which comes from the attempt s.
-func (c *rootCalls) follow(s *core.Scope, rec *core.Record) {
+func (c *rootCalls) follow(s *core.Scope, rec *record.Record) {
 	if !isRootCall(s) || rec.WillRetry {
 		return
 	}
@@ -52,20 +53,20 @@ func (c *rootCalls) follow(s *core.Scope, rec *core.Record) {
 }
 
 // judge takes in how the call of s ended, also where that was recalled.
-func (c *rootCalls) judge(s *core.Scope, rec *core.Record) {
+func (c *rootCalls) judge(s *core.Scope, rec *record.Record) {
 	if !isRootCall(s) {
 		return
 	}
 	c.made = true
 	switch e := rec.Interrupt(); {
-	case rec.Status == core.StatusAwaiting:
+	case rec.Status == record.StatusAwaiting:
 		c.awaiting++
 	case e != nil && e.Origin == nil:
 		c.suspended++
 		c.stopped = e
 	}
 	c.failure = nil
-	if rec.Status == core.StatusFailed {
+	if rec.Status == record.StatusFailed {
 		failure := *rec
 		c.failure = &failure
 	}
@@ -122,7 +123,7 @@ func (r *run) interruption() *core.InterruptedError {
 
 // isCancelled reports whether the run was ended for good. The lock is held.
 func (r *run) isCancelled() bool {
-	return r.interrupted != nil && r.interrupted.Reason == core.InterruptCancel
+	return r.interrupted != nil && r.interrupted.Reason == record.InterruptCancel
 }
 
 // context derives a context of the run from ctx.
@@ -150,13 +151,13 @@ func (r *run) context(ctx context.Context) context.Context {
 }
 
 // errClosing is why contexts end at Close.
-var errClosing = &core.InterruptedError{Reason: core.InterruptClosed, Cause: ErrClosed}
+var errClosing = &core.InterruptedError{Reason: record.InterruptClosed, Cause: ErrClosed}
 
 // interrupt cancels every context of the run because of e. Only the first
 // counts, and the first cancel.
 func (r *run) interrupt(e *core.InterruptedError) bool {
 	r.mu.Lock()
-	if r.ending || r.isCancelled() || r.interrupted != nil && e.Reason != core.InterruptCancel {
+	if r.ending || r.isCancelled() || r.interrupted != nil && e.Reason != record.InterruptCancel {
 		r.mu.Unlock()
 		return false
 	}
@@ -200,7 +201,7 @@ func (r *run) setTimeout(d time.Duration) error {
 		current := r.timeout == timer // it may have been replaced while it fired
 		r.mu.Unlock()
 		if current {
-			r.interrupt(&core.InterruptedError{Reason: core.InterruptTimeout, Message: message})
+			r.interrupt(&core.InterruptedError{Reason: record.InterruptTimeout, Message: message})
 		}
 	})
 	r.timeout = timer
@@ -248,7 +249,7 @@ func (r *run) close() error {
 	}
 	last := r.lastRecord()
 	if r.journal != nil && last.Err != nil && last.Interrupt() == nil {
-		last.Err = core.Recorded(last.Err) // of what is recorded already
+		last.Err = record.ErrorOf(last.Err) // of what is recorded already
 	}
 	r.keep(&last)
 	err := r.write()
@@ -278,7 +279,7 @@ func (r *run) awaitCalls() {
 }
 
 // explain makes rec, the last record of a run that failed, say why it did.
-func (c *rootCalls) explain(rec *core.Record) {
+func (c *rootCalls) explain(rec *record.Record) {
 	f := c.failure
 	if f == nil || f.Err == nil {
 		return // nothing was done, and the run had failed before
@@ -290,24 +291,24 @@ func (c *rootCalls) explain(rec *core.Record) {
 }
 
 // lastRecord tells how the run ended.
-func (r *run) lastRecord() core.Record {
-	rec := core.Record{
-		Time: now(), Kind: core.KindRun, Name: r.metadata.Pipeline, Status: core.StatusCompleted,
+func (r *run) lastRecord() record.Record {
+	rec := record.Record{
+		Time: now(), Kind: record.KindRun, Name: r.metadata.Pipeline, Status: record.StatusCompleted,
 		Elapsed: time.Since(r.began),
 	}
 	switch r.status() {
 	case StatusFailed:
-		rec.Status = core.StatusFailed
+		rec.Status = record.StatusFailed
 		r.rootCalls.explain(&rec)
 	case StatusPaused:
-		rec.Status = core.StatusAwaiting
+		rec.Status = record.StatusAwaiting
 	case StatusInterrupted:
-		rec.Status = core.StatusInterrupted
+		rec.Status = record.StatusInterrupted
 		if r.interrupted != nil {
 			rec.Err = r.interrupted
 		}
 	case StatusCancelled:
-		rec.Status, rec.Err = core.StatusCancelled, r.interrupted
+		rec.Status, rec.Err = record.StatusCancelled, r.interrupted
 	}
 	return rec
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -26,9 +27,9 @@ func TestTimeoutInterruptsTheRun(t *testing.T) {
 		}
 		elapsed := testkit.Stopwatch()
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Listening(time.Hour)))
-		testkit.Interrupted(t, err, core.InterruptTimeout)
+		testkit.Interrupted(t, err, record.InterruptTimeout)
 		assert.Equal(t, time.Minute, elapsed(), "time")
-		assert.Equal(t, core.InterruptTimeout, st.Interrupted().Reason, "reason")
+		assert.Equal(t, record.InterruptTimeout, st.Interrupted().Reason, "reason")
 		if !strings.Contains(err.Error(), "1m0s") {
 			t.Errorf("%q does not name the limit", err)
 		}
@@ -44,7 +45,7 @@ func TestTimeoutWakesAWait(t *testing.T) {
 		_ = st.SetTimeout(500 * time.Millisecond)
 		elapsed := testkit.Stopwatch()
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
-		testkit.Interrupted(t, err, core.InterruptTimeout)
+		testkit.Interrupted(t, err, record.InterruptTimeout)
 		assert.Equal(t, 500*time.Millisecond, elapsed(), "time")
 	})
 }
@@ -57,7 +58,7 @@ func TestLaterTimeoutReplacesTheEarlier(t *testing.T) {
 		_ = st.SetTimeout(2 * time.Minute)
 		elapsed := testkit.Stopwatch()
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Listening(time.Hour)))
-		testkit.Interrupted(t, err, core.InterruptTimeout)
+		testkit.Interrupted(t, err, record.InterruptTimeout)
 		assert.Equal(t, 2*time.Minute, elapsed(), "time")
 	})
 }
@@ -123,10 +124,10 @@ func TestStatusTellsWhatBecameOfTheRun(t *testing.T) {
 				return "out", nil
 			}))
 		}, state.StatusCompleted},
-		{"interrupted before any call", func(_ *testing.T, st *state.ExecutionState) { st.Interrupt(core.InterruptUser, "", "") }, state.StatusInterrupted},
+		{"interrupted before any call", func(_ *testing.T, st *state.ExecutionState) { st.Interrupt(record.InterruptUser, "", "") }, state.StatusInterrupted},
 		{"interrupted in a call", func(t *testing.T, st *state.ExecutionState) {
 			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
-				st.Interrupt(core.InterruptUser, "", "")
+				st.Interrupt(record.InterruptUser, "", "")
 				return "", ctx.Err()
 			}))
 		}, state.StatusInterrupted},
@@ -139,7 +140,7 @@ func TestStatusTellsWhatBecameOfTheRun(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_, err := group(st.Context(ctx), "all", calling(testkit.Tool(t, "tool", once, testkit.Listening(time.Hour))))
-			testkit.Interrupted(t, err, core.InterruptContext)
+			testkit.Interrupted(t, err, record.InterruptContext)
 		}, state.StatusInterrupted},
 		{"suspended before its first attempt", func(t *testing.T, st *state.ExecutionState) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -168,7 +169,7 @@ func TestStatusTellsWhatBecameOfTheRun(t *testing.T) {
 				assert.Equal(t, tt.want, st.Status(), "status")
 				records := st.Records()
 				last := records[len(records)-1]
-				assert.Equal(t, core.KindRun, last.Kind, "last record")
+				assert.Equal(t, record.KindRun, last.Kind, "last record")
 				assert.Equal(t, string(tt.want), last.Status.String(), "its status")
 			})
 		})
@@ -219,12 +220,12 @@ func TestCloseInterruptsCallsUnderWay(t *testing.T) {
 				elapsed := testkit.Stopwatch()
 				go st.Close()
 				err := <-ended
-				testkit.Interrupted(t, err, core.InterruptClosed)
+				testkit.Interrupted(t, err, record.InterruptClosed)
 				assert.Equal(t, time.Duration(0), elapsed(), "time")
 				st.Close()
 				assert.Equal(t, state.StatusInterrupted, st.Status(), "status")
 				records := st.Records()
-				assert.Equal(t, core.StatusInterrupted, records[len(records)-2].Status, "last record of the call")
+				assert.Equal(t, record.StatusInterrupted, records[len(records)-2].Status, "last record of the call")
 			})
 		})
 	}
@@ -253,7 +254,7 @@ func TestContextHasEndedAfterClose(t *testing.T) {
 	st.Close()
 	for _, ctx := range []context.Context{ctx, st.Context(t.Context())} {
 		assert.ErrorIs(t, ctx.Err(), context.Canceled)
-		testkit.Interrupted(t, context.Cause(ctx), core.InterruptClosed)
+		testkit.Interrupted(t, context.Cause(ctx), record.InterruptClosed)
 	}
 }
 
@@ -299,7 +300,7 @@ func TestLastRecordOfARunThatFailedSaysWhy(t *testing.T) {
 					require.NoError(t, err)
 					return st
 				}
-				last := func(st *state.ExecutionState) core.Record {
+				last := func(st *state.ExecutionState) record.Record {
 					require.NoError(t, st.Close())
 					records := st.Records()
 					return records[len(records)-1]
@@ -310,8 +311,8 @@ func TestLastRecordOfARunThatFailedSaysWhy(t *testing.T) {
 				st := begin()
 				fails(st)
 				rec := last(st)
-				assert.Equal(t, core.StatusFailed, rec.Status, "status")
-				assert.Equal(t, core.ReasonExhausted, rec.Reason, "reason")
+				assert.Equal(t, record.StatusFailed, rec.Status, "status")
+				assert.Equal(t, record.ReasonExhausted, rec.Reason, "reason")
 				assert.Equal(t, "tool: exhausted after 3 attempts: flaky", fmt.Sprint(rec.Err), "error")
 				assert.True(t, errors.Is(rec.Err, core.ErrExhausted), "is exhausted")
 				if store == nil {

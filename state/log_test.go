@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -52,7 +52,7 @@ func TestLogLineOfAnAttemptThatIsOverIsDropped(t *testing.T) {
 		}))
 		testkit.Completed(t, out, err)
 		late.Log(slog.LevelInfo, "late", nil)
-		assert.Empty(t, kinds(st, core.KindLog), "lines")
+		assert.Empty(t, kinds(st, record.KindLog), "lines")
 	})
 }
 
@@ -63,18 +63,18 @@ func TestLogLineOfAFailedAttemptStays(t *testing.T) {
 		return "", errBoom
 	}))
 	assert.ErrorIs(t, err, errBoom)
-	assert.Len(t, kinds(st, core.KindLog), 1, "lines")
+	assert.Len(t, kinds(st, record.KindLog), 1, "lines")
 }
 
 func TestNothingIsRecordedAfterClose(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		published := 0
-		st, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(core.Record) { published++ })))
+		st, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(record.Record) { published++ })))
 		st.Close()
 		st.Log(slog.LevelInfo, "late", nil)
 		assert.ErrorIs(t, state.Put(ctx, "key", "late"), state.ErrClosed)
 		assert.ErrorIs(t, st.SetTimeout(time.Second), state.ErrClosed)
-		assert.False(t, st.Interrupt(core.InterruptUser, "", ""), "interrupt")
+		assert.False(t, st.Interrupt(record.InterruptUser, "", ""), "interrupt")
 		ran := false
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, func(context.Context, string) (string, error) { ran = true; return "out", nil }))
 		assert.ErrorIs(t, err, state.ErrClosed)

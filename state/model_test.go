@@ -16,13 +16,14 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
 // node is a call of a random program.
 type node struct {
 	name     string
-	kind     core.Kind
+	kind     record.Kind
 	failures int  // attempts that fail before one succeeds
 	fatal    bool // it fails for good instead
 	takes    time.Duration
@@ -34,7 +35,7 @@ type node struct {
 }
 
 func randomTree(rng *rand.Rand, depth int) *node {
-	n := &node{name: fmt.Sprintf("agent%d", rng.IntN(3)), kind: core.KindAgent, loops: 1 + rng.IntN(2), parallel: rng.IntN(3) == 0}
+	n := &node{name: fmt.Sprintf("agent%d", rng.IntN(3)), kind: record.KindAgent, loops: 1 + rng.IntN(2), parallel: rng.IntN(3) == 0}
 	// What would be stopped in a group depends on time, and so would what it
 	// comes to, if there were more than leaves in it.
 	n.failFast = rng.IntN(4) == 0
@@ -44,7 +45,7 @@ func randomTree(rng *rand.Rand, depth int) *node {
 			n.children = append(n.children, randomTree(rng, depth-1))
 			continue
 		}
-		leaf := &node{name: fmt.Sprintf("tool%d", rng.IntN(2)), kind: core.KindTool}
+		leaf := &node{name: fmt.Sprintf("tool%d", rng.IntN(2)), kind: record.KindTool}
 		if n.failFast {
 			leaf.takes = time.Duration(1+(5*i+3)%7) * time.Minute // no two at once
 		}
@@ -54,9 +55,9 @@ func randomTree(rng *rand.Rand, depth int) *node {
 		case 1:
 			leaf.fatal = true
 		case 2:
-			leaf.kind, leaf.name = core.KindStep, fmt.Sprintf("step%d", rng.IntN(2))
+			leaf.kind, leaf.name = record.KindStep, fmt.Sprintf("step%d", rng.IntN(2))
 		}
-		leaf.guarded = leaf.kind == core.KindTool && !n.failFast && rng.IntN(3) == 0
+		leaf.guarded = leaf.kind == record.KindTool && !n.failFast && rng.IntN(3) == 0
 		n.children = append(n.children, leaf)
 	}
 	return n
@@ -85,15 +86,15 @@ func (e *effects) call(t testing.TB, ctx context.Context, n *node) (string, erro
 
 func (e *effects) callAt(t testing.TB, ctx context.Context, n *node, place string) (string, error) {
 	t.Helper()
-	if n.kind == core.KindStep {
+	if n.kind == record.KindStep {
 		return core.Step(ctx, n.name, func(ctx context.Context) (string, error) { return e.leaf(ctx, n, place, 0) })
 	}
 	spec := core.Spec{Kind: n.kind, Name: n.name}
-	if n.kind == core.KindTool {
+	if n.kind == record.KindTool {
 		spec.Retry = &core.RetryConfig{MaxAttempts: 5, InitialDelay: time.Hour, MaxDelay: time.Hour}
 	}
 	d, err := core.NewDefinition(spec, func(ctx context.Context, input int) (string, error) {
-		if n.kind == core.KindTool {
+		if n.kind == record.KindTool {
 			return e.leaf(ctx, n, place, input)
 		}
 		return e.agent(t, ctx, n, place)
@@ -113,11 +114,11 @@ func (e *effects) callAt(t testing.TB, ctx context.Context, n *node, place strin
 func valueKey(ctx context.Context) string { return "of " + core.ScopeOf(ctx).Address().String() }
 
 // values are those that everyone sees, of all that the records tell of.
-func values(t testing.TB, ctx context.Context, records []core.Record) map[string]string {
+func values(t testing.TB, ctx context.Context, records []record.Record) map[string]string {
 	t.Helper()
 	seen := make(map[string]string)
 	for i := range records {
-		if r := &records[i]; r.Kind == core.KindValue {
+		if r := &records[i]; r.Kind == record.KindValue {
 			v, ok, err := state.Get[string](ctx, r.Name)
 			require.NoError(t, err)
 			if ok {
@@ -161,7 +162,7 @@ func (e *effects) leaf(ctx context.Context, n *node, place string, input int) (s
 
 var errFatal = errors.New("fatal")
 
-func init() { core.RegisterError("state_test.fatal", errFatal) }
+func init() { record.RegisterError("state_test.fatal", errFatal) }
 
 func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string) (string, error) {
 	t.Helper()

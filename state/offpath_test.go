@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -31,7 +33,7 @@ func openedFor(t testing.TB, s snapshot.Store, d *testkit.Definition, during fun
 func undisturbed(*state.ExecutionState) {}
 
 func interruptedAfterAMinute(st *state.ExecutionState) {
-	time.AfterFunc(time.Minute, func() { st.Interrupt(core.InterruptUser, "ops", "deploy") })
+	time.AfterFunc(time.Minute, func() { st.Interrupt(record.InterruptUser, "ops", "deploy") })
 }
 
 // waiting is an agent that makes a call after an hour, and another if its
@@ -39,7 +41,7 @@ func interruptedAfterAMinute(st *state.ExecutionState) {
 func waiting(t testing.TB, timeout time.Duration, hour *time.Duration, cleanUp, goOn testkit.Handler) *testkit.Definition {
 	t.Helper()
 	first := testkit.Tool(t, "first", steady, testkit.Succeed)
-	return testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "agent", AttemptTimeout: timeout}, func(ctx context.Context, in string) (string, error) {
+	return testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "agent", AttemptTimeout: timeout}, func(ctx context.Context, in string) (string, error) {
 		if _, err := testkit.Call(ctx, first); err != nil {
 			return "", err
 		}
@@ -63,7 +65,7 @@ func TestCallMadeBecauseOfAnInterruptIsNotOnRecord(t *testing.T) {
 		agent := waiting(t, 0, &hour, through(cleanUp), through(goOn))
 		for range 2 { // the second compares with what is on record
 			_, err := openedFor(t, s, agent, interruptedAfterAMinute)
-			testkit.Interrupted(t, err, core.InterruptUser)
+			testkit.Interrupted(t, err, record.InterruptUser)
 		}
 		out, err := openedFor(t, s, agent, undisturbed)
 		testkit.Completed(t, out, err)
@@ -87,7 +89,7 @@ func TestRootCallMadeBecauseOfAnInterruptIsNotOnRecord(t *testing.T) {
 			require.NoError(t, err)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			_, err = program(st.Context(ctx))
-			testkit.Interrupted(t, err, core.InterruptContext)
+			testkit.Interrupted(t, err, record.InterruptContext)
 			cancel()
 			require.NoError(t, st.Close())
 			assert.Equal(t, state.StatusInterrupted, st.Status())
@@ -112,7 +114,7 @@ func TestRunIsInterruptedIfARootCallCameAfterItsContext(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = testkit.Call(st.Context(ended), tool)
-	testkit.Interrupted(t, err, core.InterruptContext)
+	testkit.Interrupted(t, err, record.InterruptContext)
 	require.NoError(t, st.Close())
 	assert.Equal(t, state.StatusInterrupted, st.Status())
 }
@@ -125,10 +127,10 @@ func TestQuestionAskedBecauseOfAnInterruptIsNotOnRecord(t *testing.T) {
 		}
 		agent := waiting(t, 0, &hour, asking("it was stopped, and now?"), asking("go on?"))
 		_, err := openedFor(t, s, agent, interruptedAfterAMinute)
-		testkit.Interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, record.InterruptUser)
 		hour = 0
 		_, err = openedFor(t, s, agent, undisturbed)
-		assert.Equal(t, "go on?", testkit.Interrupted(t, err, core.InterruptAwait).Message)
+		assert.Equal(t, "go on?", testkit.Interrupted(t, err, record.InterruptAwait).Message)
 	})
 }
 
@@ -167,7 +169,7 @@ func TestCallMadeBecauseAnotherCouldNotGoOnInTimeIsNotOnRecord(t *testing.T) {
 		busy := testkit.Tool(t, "busy", core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour}, testkit.Failing(1, errFlaky))
 		cleanUp := testkit.Tool(t, "clean_up", once, testkit.Counted(&cleaned, testkit.Succeed))
 		goOn := testkit.Tool(t, "go_on", once, testkit.Succeed)
-		agent := testkit.Define(t, core.Spec{Kind: core.KindAgent, Name: "agent", AttemptTimeout: time.Minute}, func(ctx context.Context, _ string) (string, error) {
+		agent := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "agent", AttemptTimeout: time.Minute}, func(ctx context.Context, _ string) (string, error) {
 			if _, err := testkit.Call(ctx, busy); err != nil {
 				return testkit.Call(ctx, cleanUp)
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -129,7 +130,7 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 		}
 		r.questions(&rec, seq)
 	}
-	values, err := r.restored.decodeValues(r.restored.valuesOf(core.Address{}))
+	values, err := r.restored.decodeValues(r.restored.valuesOf(record.Address{}))
 	for _, v := range values {
 		r.values.set(v)
 	}
@@ -138,7 +139,7 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 
 // readRecords returns the history so far, from the store where the run has
 // one. If that fails, it returns what the store has not been given yet.
-func (r *run) readRecords(ctx context.Context) ([]core.Record, error) {
+func (r *run) readRecords(ctx context.Context) ([]record.Record, error) {
 	r.mu.Lock()
 	if r.journal == nil {
 		restored, own := r.history.restored, r.history.own()
@@ -207,14 +208,14 @@ func WithSync(policy Sync) Option {
 
 // durable reports whether rec, which comes from s, must be on the disk before
 // its call goes on.
-func (r *run) durable(s *core.Scope, rec *core.Record) bool {
+func (r *run) durable(s *core.Scope, rec *record.Record) bool {
 	switch {
 	case r.policy != SyncOutcomes:
 		return r.policy == SyncAlways
-	case rec.Status == core.StatusStarted:
+	case rec.Status == record.StatusStarted:
 		return s.Spec() != nil && s.Spec().InDoubt != core.InDoubtRetry
 	}
-	return rec.IsOutcome() || rec.WillRetry || rec.Status == core.StatusAwaiting
+	return rec.IsOutcome() || rec.WillRetry || rec.Status == record.StatusAwaiting
 }
 
 // sync returns when everything up to seq is on the disk.
@@ -232,9 +233,9 @@ func (r *run) sync(seq uint64) error {
 
 // stop interrupts the run because it cannot be stored any more.
 func (r *run) stop(err error) error {
-	reason := core.InterruptStore
+	reason := record.InterruptStore
 	if isLost(err) {
-		reason = core.InterruptLeaseLost
+		reason = record.InterruptLeaseLost
 	}
 	r.interrupt(&core.InterruptedError{Reason: reason, Cause: err})
 	return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -21,7 +22,7 @@ type Option func(*config)
 // package bus has one that holds up nothing. It may use the run, but not close
 // it. Its panics are counted and ignored.
 type Publisher interface {
-	Publish(core.Record)
+	Publish(record.Record)
 }
 
 // Artifacts stores outputs that are too large for a record. Put returns a
@@ -70,7 +71,7 @@ func WithWait() Option { return func(c *config) { c.wait = true; c.isFor("WithWa
 
 // WithRedaction has redact see to every text that the run shows: to what
 // publishers get, and so to consoles and wires, and to what
-// [ExecutionState.Records] returns. See [core.Record.Redacted] for what it
+// [ExecutionState.Records] returns. See [record.Record.Redacted] for what it
 // applies to. It is called by the goroutine that publishes, with the text of
 // one error, message or preview at a time.
 //
@@ -106,7 +107,7 @@ func WithPublisher(p Publisher) Option {
 // WithRetry sets the retry configuration of all calls for which nothing more
 // specific is set. That includes agents, which otherwise have one attempt: an
 // agent that is tried again makes all its calls again, each with its own
-// retries. WithRetryFor(core.KindAgent, core.RetryConfig{Disabled: true})
+// retries. WithRetryFor(record.KindAgent, core.RetryConfig{Disabled: true})
 // leaves them out.
 func WithRetry(cfg core.RetryConfig) Option {
 	return func(c *config) { c.settings.Retry = c.policy(cfg) }
@@ -114,9 +115,9 @@ func WithRetry(cfg core.RetryConfig) Option {
 
 // WithRetryFor sets the retry configuration of the calls of one kind, for
 // which neither event nor actor has one.
-func WithRetryFor(kind core.Kind, cfg core.RetryConfig) Option {
+func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	return func(c *config) {
-		if !kind.IsCall() || kind == core.KindStep {
+		if !kind.IsCall() || kind == record.KindStep {
 			c.must(fmt.Errorf("state: WithRetryFor: calls of kind %v are not retried; allowed are KindTool, KindLLM and KindAgent", kind))
 		}
 		c.settings.RetryByKind[kind] = c.policy(cfg)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -37,8 +38,8 @@ func TestInvalidOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 		"nil artifacts":              {func() state.Option { return state.WithArtifacts(nil) }, []string{"WithArtifacts"}},
 		"nil checker":                {func() state.Option { return state.WithInterruptChecker(nil) }, []string{"WithInterruptChecker"}},
 		"retry":                      {func() state.Option { return state.WithRetry(core.RetryConfig{MaxAttempts: -2}) }, []string{"MaxAttempts", "-2"}},
-		"retry of a kind":            {func() state.Option { return state.WithRetryFor(core.KindTool, core.RetryConfig{MaxDelay: -2}) }, []string{"MaxDelay", "-2ns"}},
-		"retry of no call":           {func() state.Option { return state.WithRetryFor(core.KindLog, core.RetryConfig{}) }, []string{"log", "KindTool, KindLLM and KindAgent"}},
+		"retry of a kind":            {func() state.Option { return state.WithRetryFor(record.KindTool, core.RetryConfig{MaxDelay: -2}) }, []string{"MaxDelay", "-2ns"}},
+		"retry of no call":           {func() state.Option { return state.WithRetryFor(record.KindLog, core.RetryConfig{}) }, []string{"log", "KindTool, KindLLM and KindAgent"}},
 		"retry of no kind":           {func() state.Option { return state.WithRetryFor(200, core.RetryConfig{}) }, []string{"allowed are KindTool, KindLLM and KindAgent"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,22 +73,22 @@ func TestRunIDsThatAreAllowed(t *testing.T) {
 func TestDescriptionIsInTheFirstRecord(t *testing.T) {
 	st, _ := testkit.Run(t, state.WithMetadata(state.Metadata{Description: "weather of Oslo", Pipeline: "nightly"}))
 	first := st.Records()[0]
-	assert.Equal(t, core.KindRun, first.Kind, "kind")
-	assert.Equal(t, core.StatusStarted, first.Status, "status")
+	assert.Equal(t, record.KindRun, first.Kind, "kind")
+	assert.Equal(t, record.StatusStarted, first.Status, "status")
 	assert.Equal(t, "nightly", first.Name, "name")
 	assert.Equal(t, "weather of Oslo", first.Detail.Message, "message")
 }
 
 func TestNothingIsEncodedUnlessSomebodyNeedsIt(t *testing.T) {
 	st, ctx := testkit.Run(t)
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, in func()) (any, error) { return in, nil })
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(_ context.Context, in func()) (any, error) { return in, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Event().Execute(ctx, func() {}); err != nil {
 		t.Error(err)
 	}
-	for _, r := range kinds(st, core.KindTool) {
+	for _, r := range kinds(st, record.KindTool) {
 		if r.Detail != nil {
 			t.Errorf("%v has a detail: %+v", r.Status, r.Detail)
 		}
@@ -96,4 +97,4 @@ func TestNothingIsEncodedUnlessSomebodyNeedsIt(t *testing.T) {
 
 type listener struct{}
 
-func (*listener) Publish(core.Record) {}
+func (*listener) Publish(record.Record) {}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // ordinals are the claims that were recorded, by the path of their scope and in
@@ -25,10 +26,10 @@ type scopeClaims struct {
 
 // recordedClaim is a claim as it was recorded.
 type recordedClaim struct {
-	address core.Address
-	kind    core.Kind
+	address record.Address
+	kind    record.Kind
 	name    string
-	input   core.Hash
+	input   record.Hash
 
 	generation uint64 // that recorded it
 }
@@ -43,7 +44,7 @@ func (o ordinals) at(scope string) *scopeClaims {
 }
 
 // add takes in the first record of a call.
-func (o ordinals) add(rec *core.Record) {
+func (o ordinals) add(rec *record.Record) {
 	if rec.Ordinal > 0 && rec.Kind.IsCall() {
 		c := recordedClaim{address: rec.Address, kind: rec.Kind, name: rec.Name, generation: rec.Generation}
 		if rec.Detail != nil {
@@ -54,7 +55,7 @@ func (o ordinals) add(rec *core.Record) {
 }
 
 // addListed takes in the claims that a record lists.
-func (o ordinals) addListed(rec *core.Record) {
+func (o ordinals) addListed(rec *record.Record) {
 	if rec.Detail == nil {
 		return
 	}
@@ -66,11 +67,11 @@ func (o ordinals) addListed(rec *core.Record) {
 // drop forgets what openings of the run claimed that were refused because the
 // program differed: a branch may have run ahead of the one that did. It returns
 // the addresses, which may come up in any place.
-func (o ordinals) drop(refused map[uint64]bool) map[core.Address]bool {
+func (o ordinals) drop(refused map[uint64]bool) map[record.Address]bool {
 	if len(refused) == 0 {
 		return nil
 	}
-	dropped := make(map[core.Address]bool)
+	dropped := make(map[record.Address]bool)
 	for _, s := range o {
 		for n := len(s.claims); n > 0 && refused[s.claims[n-1].generation]; n-- {
 			dropped[s.claims[n-1].address] = true
@@ -99,7 +100,7 @@ func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
 
 // after leaves what follows the call at a unchecked, in its scope and those
 // around it.
-func (o ordinals) after(a core.Address, calls map[core.Address]*track) {
+func (o ordinals) after(a record.Address, calls map[record.Address]*track) {
 	for {
 		scope := a.Scope()
 		if t := calls[a]; t != nil && t.Ordinal > 0 {
@@ -111,7 +112,7 @@ func (o ordinals) after(a core.Address, calls map[core.Address]*track) {
 		if scope == "" {
 			return
 		}
-		around, err := core.ParseAddress(callOf(scope))
+		around, err := record.ParseAddress(callOf(scope))
 		if err != nil {
 			return
 		}
@@ -121,7 +122,7 @@ func (o ordinals) after(a core.Address, calls map[core.Address]*track) {
 
 // differs returns how a claim is another than what was recorded in its place,
 // nil if it is not.
-func (r *restored) differs(runID, scope string, c core.Claim, input func() ([]byte, error)) *core.DivergenceError {
+func (r *restored) differs(runID, scope string, c record.Claim, input func() ([]byte, error)) *core.DivergenceError {
 	s := r.ordinals[scope]
 	d := &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
 	checked := s != nil && (s.unchecked == 0 || c.Ordinal <= s.unchecked)
@@ -171,31 +172,31 @@ func (r *restored) inputFields(t *track, input func() ([]byte, error)) []string 
 }
 
 // is reports whether the claim is the same call.
-func (r *recordedClaim) is(c core.Claim) bool {
+func (r *recordedClaim) is(c record.Claim) bool {
 	return r.address == c.Address && r.kind == c.Kind && (!isBranch(c.Address) || r.name == c.Name)
 }
 
 // call is the address of the call; for a question, of the one that asked.
-func (r *recordedClaim) call(scope string) core.Address {
-	if r.kind != core.KindQuestion {
+func (r *recordedClaim) call(scope string) record.Address {
+	if r.kind != record.KindQuestion {
 		return r.address
 	}
-	asked, err := core.ParseAddress(callOf(scope))
+	asked, err := record.ParseAddress(callOf(scope))
 	if err != nil {
-		return core.Address{}
+		return record.Address{}
 	}
 	return asked
 }
 
 // isBranch reports whether the address ends in the number of a branch.
-func isBranch(a core.Address) bool {
+func isBranch(a record.Address) bool {
 	path := a.String()
 	_, err := strconv.Atoi(path[strings.LastIndexByte(path, '/')+1:])
 	return err == nil
 }
 
 // likelyEdit guesses what was done to the program.
-func (r *restored) likelyEdit(s *scopeClaims, c core.Claim) string {
+func (r *restored) likelyEdit(s *scopeClaims, c record.Claim) string {
 	for i := range s.claims {
 		if s.claims[i].is(c) {
 			return "the call comes later in the records: one before it was removed, or they were swapped, or goroutines of the " +
@@ -205,7 +206,7 @@ func (r *restored) likelyEdit(s *scopeClaims, c core.Claim) string {
 	return "the call is nowhere in the records: it was inserted or renamed"
 }
 
-func describe(kind core.Kind, a core.Address, name string) string {
+func describe(kind record.Kind, a record.Address, name string) string {
 	text := a.String() + " (" + strings.TrimSuffix(kind.String(), "_call")
 	if isBranch(a) {
 		text += " " + name
@@ -255,13 +256,13 @@ func (r *run) diverged(d *core.DivergenceError) error {
 	if at := r.restored.ordinals[d.Scope]; at != nil && d.Ordinal > 0 && at.unchecked == 0 {
 		at.unchecked = max(1, d.Ordinal-1)
 	}
-	r.keep(&core.Record{
-		Time: now(), Address: d.Address, Ordinal: d.Ordinal, Name: d.Scope, Kind: core.KindLog, Status: core.StatusRecorded, Reason: core.ReasonDivergence,
-		Detail: &core.Detail{Severity: slog.LevelWarn, Message: "trusted although " + strings.TrimPrefix(d.Error(), "run "+d.RunID+": ")},
+	r.keep(&record.Record{
+		Time: now(), Address: d.Address, Ordinal: d.Ordinal, Name: d.Scope, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "trusted although " + strings.TrimPrefix(d.Error(), "run "+d.RunID+": ")},
 	})
 	_ = r.write() // a journal that is broken says so when the next call begins
 	r.publish()
 	return nil
 }
 
-func (r *run) isReported(a core.Address) bool { return slices.Contains(r.report.Diverged, a) }
+func (r *run) isReported(a record.Address) bool { return slices.Contains(r.report.Diverged, a) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -37,9 +38,9 @@ func interrupt(ctx context.Context, store snapshot.Store, runID, by, message str
 	if found.Status != StatusRunning {
 		return notRunning(found)
 	}
-	e := &core.InterruptedError{Reason: core.InterruptUser, Message: message, By: by}
-	m := snapshot.Message{Generation: found.Generation, Record: core.Record{
-		Time: now(), Kind: core.KindRun, Status: core.StatusInterrupted, Err: e,
+	e := &core.InterruptedError{Reason: record.InterruptUser, Message: message, By: by}
+	m := snapshot.Message{Generation: found.Generation, Record: record.Record{
+		Time: now(), Kind: record.KindRun, Status: record.StatusInterrupted, Err: e,
 	}}
 	if err := store.Post(ctx, runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -27,7 +28,7 @@ func TestInterruptFromOutsideEndsAWait(t *testing.T) {
 			_, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "flaky", retry, testkit.Fail(errFlaky)))
 			var e *core.InterruptedError
 			if assert.ErrorAs(t, err, &e) {
-				assert.Equal(t, core.InterruptedError{Reason: core.InterruptUser, By: "ops", Message: "deploy"}, *e)
+				assert.Equal(t, core.InterruptedError{Reason: record.InterruptUser, By: "ops", Message: "deploy"}, *e)
 			}
 		})
 		<-time.After(time.Minute)
@@ -67,8 +68,8 @@ func TestInterruptOfARunThatNobodyRunsSaysHowItStands(t *testing.T) {
 // An interrupt that comes too late for its generation must not stop the next.
 func TestInterruptOfAGenerationThatIsOverIsDropped(t *testing.T) {
 	s := paused(t)
-	require.NoError(t, s.Post(t.Context(), askedRun, snapshot.Message{Generation: 1, Record: core.Record{
-		Time: time.Now(), Kind: core.KindRun, Status: core.StatusInterrupted, Err: &core.InterruptedError{By: "ops"},
+	require.NoError(t, s.Post(t.Context(), askedRun, snapshot.Message{Generation: 1, Record: record.Record{
+		Time: time.Now(), Kind: record.KindRun, Status: record.StatusInterrupted, Err: &core.InterruptedError{By: "ops"},
 	}}))
 	st := openRun(t, s)
 	defer st.Close()

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -85,7 +87,7 @@ func TestOverlappingCallsOfGoroutinesAreReportedOnce(t *testing.T) {
 				agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 					tc.do(ctx)
 					if opening == 1 {
-						state.From(ctx).Interrupt(core.InterruptUser, "", "")
+						state.From(ctx).Interrupt(record.InterruptUser, "", "")
 						return "", ctx.Err()
 					}
 					tc.do(ctx)
@@ -105,13 +107,13 @@ func TestOverlappingCallsOfGoroutinesAreReportedOnce(t *testing.T) {
 }
 
 // warned are the warnings of the run "run-1" that contain the text.
-func warned(t *testing.T, s snapshot.Store, text string) (warnings []core.Record) {
+func warned(t *testing.T, s snapshot.Store, text string) (warnings []record.Record) {
 	t.Helper()
 	found, err := s.Load(t.Context(), "run-1")
 	require.NoError(t, err)
 	for r, err := range found.Records() {
 		require.NoError(t, err)
-		if r.Kind == core.KindLog && r.Detail.Severity == slog.LevelWarn {
+		if r.Kind == record.KindLog && r.Detail.Severity == slog.LevelWarn {
 			assert.Contains(t, r.Message(), text)
 			warnings = append(warnings, r)
 		}

@@ -3,7 +3,7 @@ package state
 import (
 	"sync/atomic"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Publishing is in order, may call back into the run, and never holds its
@@ -51,7 +51,7 @@ func (r *run) publish() {
 
 // publishLatest is publish for where the records that were kept last are at
 // hand: mostly they are all that is new, and need not be unpacked.
-func (r *run) publishLatest(rec *core.Record, more []core.Record) {
+func (r *run) publishLatest(rec *record.Record, more []record.Record) {
 	if len(r.publishers) == 0 || r.published != int(rec.Seq)-1 || len(r.recovered) > 0 || !r.turn.take() {
 		r.publish()
 		return
@@ -71,7 +71,7 @@ func (r *run) publishLatest(rec *core.Record, more []core.Record) {
 	}
 }
 
-func (r *run) show(rec *core.Record) {
+func (r *run) show(rec *record.Record) {
 	if r.redact != nil {
 		r.showRedacted(rec)
 		return
@@ -81,7 +81,7 @@ func (r *run) show(rec *core.Record) {
 	}
 }
 
-func (r *run) showRedacted(rec *core.Record) {
+func (r *run) showRedacted(rec *record.Record) {
 	shown := r.redacted(rec)
 	for _, p := range r.publishers {
 		r.tell(p, &shown)
@@ -89,7 +89,7 @@ func (r *run) showRedacted(rec *core.Record) {
 }
 
 // redacted is what may be shown of rec.
-func (r *run) redacted(rec *core.Record) core.Record {
+func (r *run) redacted(rec *record.Record) record.Record {
 	returned := false
 	defer func() {
 		if !returned { // runtime.Goexit, in a function of the user's
@@ -115,7 +115,7 @@ func (r *run) drain() {
 }
 
 func (r *run) drainOne() {
-	var rec core.Record
+	var rec record.Record
 	if len(r.recovered) > 0 {
 		rec, r.recovered = r.recovered[0], r.recovered[1:]
 		rec.RunID = r.settings.RunID
@@ -139,7 +139,7 @@ func (r *run) awaitPublished() {
 
 // tell keeps a publisher's panic from the call that the record is about. One
 // that leaves its goroutine takes the call with it, but not the publishing.
-func (r *run) tell(p Publisher, rec *core.Record) {
+func (r *run) tell(p Publisher, rec *record.Record) {
 	returned := false
 	defer func() {
 		if returned {
@@ -156,7 +156,7 @@ func (r *run) tell(p Publisher, rec *core.Record) {
 
 // abandonTurn ends the turn of a goroutine that was left while it told of rec,
 // and does not go on. What it did not come to is told by the next who publishes.
-func (r *run) abandonTurn(rec *core.Record) {
+func (r *run) abandonTurn(rec *record.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !rec.Replayed {

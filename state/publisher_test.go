@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -24,8 +25,8 @@ func TestPublisherThatPanicsChangesNothingAndIsCounted(t *testing.T) {
 
 		heard := 0
 		st, ctx := testkit.Run(t, state.WithRunID("run-1"),
-			state.WithPublisher(testkit.Publisher(func(core.Record) { panic(errBoom) })),
-			state.WithPublisher(testkit.Publisher(func(core.Record) { heard++ })))
+			state.WithPublisher(testkit.Publisher(func(record.Record) { panic(errBoom) })),
+			state.WithPublisher(testkit.Publisher(func(record.Record) { heard++ })))
 		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Succeed)))
 		testkit.Completed(t, out, err)
 		assert.Len(t, st.Records(), len(quiet.Records()), "records")
@@ -40,16 +41,16 @@ func TestPublisherThatPanicsChangesNothingAndIsCounted(t *testing.T) {
 func TestPublisherMayInterruptTheRun(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var st *state.ExecutionState
-		st, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(r core.Record) {
-			if r.Status == core.StatusStarted && r.Kind.IsCall() {
-				st.Interrupt(core.InterruptUser, "watcher", "seen enough")
+		st, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(r record.Record) {
+			if r.Status == record.StatusStarted && r.Kind.IsCall() {
+				st.Interrupt(record.InterruptUser, "watcher", "seen enough")
 			}
 		})))
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, func(ctx context.Context, _ string) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		}))
-		testkit.Interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, record.InterruptUser)
 	})
 }
 
@@ -58,7 +59,7 @@ func TestPublisherMayLogAndReadTheRun(t *testing.T) {
 		var st *state.ExecutionState
 		var seen []uint64
 		ready := false
-		st = state.New(state.WithPublisher(testkit.Publisher(func(r core.Record) {
+		st = state.New(state.WithPublisher(testkit.Publisher(func(r record.Record) {
 			seen = append(seen, r.Seq)
 			if !ready || !r.Kind.IsCall() {
 				return
@@ -66,7 +67,7 @@ func TestPublisherMayLogAndReadTheRun(t *testing.T) {
 			st.Log(slog.LevelInfo, fmt.Sprintf("saw %d", r.Seq), nil)
 			_, _, _ = st.Records(), st.Status(), st.Stats()
 			_ = state.Put(st.Context(t.Context()), "seen", r.Seq)
-			ready = r.Status != core.StatusCompleted
+			ready = r.Status != record.StatusCompleted
 		})))
 		ready = true
 		out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
@@ -84,7 +85,7 @@ func TestPublisherThatCallsAnActorDoesNotDeadlock(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var st *state.ExecutionState
 		nested := false
-		st = state.New(state.WithPublisher(testkit.Publisher(func(r core.Record) {
+		st = state.New(state.WithPublisher(testkit.Publisher(func(r record.Record) {
 			if r.Kind.IsCall() && !nested {
 				nested = true
 				out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "audit", once, testkit.Succeed))
@@ -101,8 +102,8 @@ func TestPublisherThatCallsAnActorDoesNotDeadlock(t *testing.T) {
 func TestEveryPublisherIsToldEveryRecordOnce(t *testing.T) {
 	var one, two []uint64
 	st := state.New(
-		state.WithPublisher(testkit.Publisher(func(r core.Record) { one = append(one, r.Seq) })),
-		state.WithPublisher(testkit.Publisher(func(r core.Record) { two = append(two, r.Seq) })))
+		state.WithPublisher(testkit.Publisher(func(r record.Record) { one = append(one, r.Seq) })),
+		state.WithPublisher(testkit.Publisher(func(r record.Record) { two = append(two, r.Seq) })))
 	out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
 	testkit.Completed(t, out, err)
 	st.Close()
@@ -163,7 +164,7 @@ func TestCallsOfManyGoroutinesAreToldInOrder(t *testing.T) {
 	for name, open := range histories(t) {
 		t.Run(name, func(t *testing.T) {
 			var told []uint64 // without a lock: one at a time is told
-			st := open(state.WithPublisher(testkit.Publisher(func(r core.Record) {
+			st := open(state.WithPublisher(testkit.Publisher(func(r record.Record) {
 				told = append(told, r.Seq)
 				if r.Seq%7 == 0 {
 					runtime.Gosched()
@@ -203,7 +204,7 @@ func TestPublisherThatLeavesItsGoroutineAtAFailureLosesNoRetry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var once sync.Once
 			told := new(heard)
-			st := open(state.WithPublisher(told), state.WithPublisher(testkit.Publisher(func(r core.Record) {
+			st := open(state.WithPublisher(told), state.WithPublisher(testkit.Publisher(func(r record.Record) {
 				if r.WillRetry {
 					leave(&once)
 				}
@@ -239,6 +240,6 @@ func TestRedactionThatLeavesItsGoroutineDoesNotStopThePublishing(t *testing.T) {
 	testkit.Completed(t, out, err)
 	require.NoError(t, st.Close())
 	last := told.records[len(told.records)-1]
-	assert.Equal(t, core.KindRun, last.Kind)
+	assert.Equal(t, record.KindRun, last.Kind)
 	assert.Equal(t, uint64(len(st.Records())), last.Seq)
 }

@@ -8,11 +8,12 @@ import (
 	"strconv"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
 // Ask implements core.Run.
-func (r *run) Ask(s *core.Scope, q core.Question, claims []core.Claim) (answer []byte, recorded bool, err error) {
+func (r *run) Ask(s *core.Scope, q core.Question, claims []record.Claim) (answer []byte, recorded bool, err error) {
 	r.mu.Lock()
 	answer, answered := r.answers[q.ID]
 	before := r.asked[q.ID]
@@ -36,12 +37,12 @@ func (r *run) Ask(s *core.Scope, q core.Question, claims []core.Claim) (answer [
 	case asked && !answered:
 		return nil, false, nil
 	}
-	rec := core.Record{
-		Time: now(), Address: s.Address(), Name: q.ID, Kind: core.KindQuestion, Status: core.StatusAwaiting,
-		Detail: &core.Detail{Message: q.Text, Unrecorded: claims},
+	rec := record.Record{
+		Time: now(), Address: s.Address(), Name: q.ID, Kind: record.KindQuestion, Status: record.StatusAwaiting,
+		Detail: &record.Detail{Message: q.Text, Unrecorded: claims},
 	}
 	if q.Refused != "" {
-		rec.Err, rec.Class = errors.New(q.Refused), core.ClassInvalid
+		rec.Err, rec.Class = errors.New(q.Refused), record.ClassInvalid
 	}
 	err = r.Append(s, rec)
 	return nil, err == nil, err
@@ -55,15 +56,15 @@ type askedQuestion struct {
 
 // questions takes in the record with that number, if it is about a question.
 // The lock is held.
-func (r *run) questions(rec *core.Record, seq uint64) {
+func (r *run) questions(rec *record.Record, seq uint64) {
 	switch rec.Kind {
-	case core.KindQuestion:
+	case record.KindQuestion:
 		if r.asked == nil {
 			r.asked = make(map[string]askedQuestion)
 		}
 		r.asked[rec.Name] = askedQuestion{seq, rec.Message()}
 		delete(r.answers, rec.Name) // which was set aside, if there was one
-	case core.KindAnswer:
+	case record.KindAnswer:
 		if r.answers == nil {
 			r.answers = make(map[string][]byte)
 		}
@@ -105,23 +106,23 @@ func unanswered(ctx context.Context, store snapshot.Store, found *snapshot.Snaps
 	}
 	return slices.DeleteFunc(open, func(q core.Question) bool {
 		return slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
-			return m.Record.Kind == core.KindAnswer && m.Record.Name == q.ID
+			return m.Record.Kind == record.KindAnswer && m.Record.Name == q.ID
 		})
 	}), nil
 }
 
 // openQuestions are those that were not answered since they were asked last.
-func openQuestions(records []core.Record) []core.Question {
+func openQuestions(records []record.Record) []core.Question {
 	last := make(map[string]int)
 	for i := range records {
-		if k := records[i].Kind; k == core.KindQuestion || k == core.KindAnswer {
+		if k := records[i].Kind; k == record.KindQuestion || k == record.KindAnswer {
 			last[records[i].Name] = i
 		}
 	}
 	var open []core.Question
 	for i := range records {
 		r := &records[i]
-		if r.Kind != core.KindQuestion || last[r.Name] != i {
+		if r.Kind != record.KindQuestion || last[r.Name] != i {
 			continue
 		}
 		q := core.Question{ID: r.Name, Text: r.Message()}

@@ -12,13 +12,14 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
 // approval asks whether to refund, after a step that must not run twice.
 func approval(t testing.TB, prepared *int) *core.Definition[int, string] {
 	t.Helper()
-	ask, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "refund"}, func(ctx context.Context, amount int) (string, error) {
+	ask, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "refund"}, func(ctx context.Context, amount int) (string, error) {
 		approved, err := core.Await[bool](ctx, "refund it?")
 		if err != nil {
 			return "", err
@@ -29,7 +30,7 @@ func approval(t testing.TB, prepared *int) *core.Definition[int, string] {
 		return "refunded", nil
 	})
 	require.NoError(t, err)
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, amount int) (string, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, amount int) (string, error) {
 		if _, err := core.Step(ctx, "prepare", func(context.Context) (int, error) { *prepared++; return 1, nil }); err != nil {
 			return "", err
 		}
@@ -80,7 +81,7 @@ func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
 }
 
 func TestAgentThatSwallowsAQuestionDoesNotComplete(t *testing.T) {
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
 		_, _ = core.Await[bool](ctx, "may I?")
 		return "done without asking", nil
 	})
@@ -120,7 +121,7 @@ func TestAnswerThatDoesNotFitIsSetAsideAndAskedForAgain(t *testing.T) {
 			require.Len(t, open, 1)
 			assert.Equal(t, id, open[0].ID)
 			assert.Equal(t, "refund it?", open[0].Text)
-			assert.Contains(t, open[0].Refused, fmt.Sprintf("the answer %s does not fit", core.Preview(encode(t, unfit))))
+			assert.Contains(t, open[0].Refused, fmt.Sprintf("the answer %s does not fit", record.Preview(encode(t, unfit))))
 		}
 	}
 	require.NoError(t, state.Answer(t.Context(), tape, "run-1", id, true))
@@ -133,7 +134,7 @@ func TestAnswerThatDoesNotFitIsSetAsideAndAskedForAgain(t *testing.T) {
 
 func encode(t testing.TB, v any) []byte {
 	t.Helper()
-	data, err := core.Encode(v)
+	data, err := record.Encode(v)
 	require.NoError(t, err)
 	return data
 }
@@ -144,11 +145,11 @@ func TestQuestionOutsideARunIsNoRun(t *testing.T) {
 }
 
 func TestSeveralQuestionsAreOpenAtOnce(t *testing.T) {
-	ask, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "ask"}, func(ctx context.Context, _ int) (string, error) {
+	ask, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "ask"}, func(ctx context.Context, _ int) (string, error) {
 		return core.Await[string](ctx, "who?")
 	})
 	require.NoError(t, err)
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
 		out, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1}, ask, []int{1, 2, 3})
 		return strings.Join(out, ""), err
 	})

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Report tells what a run did itself, and what it had from its records.
@@ -16,12 +16,12 @@ type Report struct {
 
 	// Diverged are the calls that were recorded with another input than they
 	// have now.
-	Diverged []core.Address
+	Diverged []record.Address
 }
 
-func (r *Report) count(rec *core.Record) {
+func (r *Report) count(rec *record.Record) {
 	switch {
-	case rec.Status == core.StatusStarted:
+	case rec.Status == record.StatusStarted:
 		r.Attempts++
 	case rec.IsOutcome():
 		r.Executed++

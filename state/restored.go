@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -14,19 +14,19 @@ import (
 // records come to, and where its outcome is.
 type restored struct {
 	found    *snapshot.Run
-	calls    map[core.Address]*track
+	calls    map[record.Address]*track
 	inside   map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
 	ordinals ordinals
-	anywhere map[core.Address]bool // calls whose place is not checked
-	refused  map[uint64]bool       // generations that were, because the program differed
+	anywhere map[record.Address]bool // calls whose place is not checked
+	refused  map[uint64]bool         // generations that were, because the program differed
 	versions versions
 	usage    usage
 	values   byPath // by the call that wrote them
 	all      byPath // every record; nil until somebody asks for what is inside a call
 
-	preconditions map[core.Address][]uint64 // values, by the call whose preconditions wrote them
-	questions     []uint64                  // and answers
-	tracks        []track                   // room for the next
+	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
+	questions     []uint64                    // and answers
+	tracks        []track                     // room for the next
 
 	diverged bool  // calls had other inputs, and were made again
 	anew     begun // calls that count from there on, with what is inside them
@@ -36,16 +36,16 @@ type restored struct {
 // track is what became of one call. Records are known by their numbers; 0
 // stands for none.
 type track struct {
-	core.Progress
+	record.Progress
 	first    uint64 // the record that it began with
 	entered  uint64 // the latest record that its handler began
 	diverged uint64 // the latest record that it had another input
-	kind     core.Kind
+	kind     record.Kind
 	resumed  bool // by this opening of the run
 }
 
 // diverges reports whether the call was recorded with another input.
-func (r *restored) diverges(a core.Address, input core.Hash) bool {
+func (r *restored) diverges(a record.Address, input record.Hash) bool {
 	t := r.calls[a]
 	return t != nil && t.differs(input)
 }
@@ -54,7 +54,7 @@ func (r *restored) diverges(a core.Address, input core.Hash) bool {
 func newRestored(found *snapshot.Run) (*restored, error) {
 	r := &restored{
 		found: found, inside: make(map[string]uint64), ordinals: make(ordinals),
-		calls: make(map[core.Address]*track, found.Len()/2), // most have two records or more
+		calls: make(map[record.Address]*track, found.Len()/2), // most have two records or more
 	}
 	last := uint64(0)
 	r.refused = make(map[uint64]bool)
@@ -68,22 +68,22 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		if rec.Attempt < 0 || rec.Attempt > math.MaxInt32 || rec.Delay < 0 || rec.Elapsed < 0 {
 			return nil, fmt.Errorf("%w: record %d of %s has attempt %d, delay %v, elapsed %v", snapshot.ErrCorrupt, rec.Seq, rec.Address, rec.Attempt, rec.Delay, rec.Elapsed)
 		}
-		if e := rec.Interrupt(); e != nil && e.Reason == core.InterruptDiverge {
+		if e := rec.Interrupt(); e != nil && e.Reason == record.InterruptDiverge {
 			r.refused[rec.Generation] = true
 		}
 		switch {
 		case rec.Kind.IsCall():
 			r.follow(&rec)
-		case rec.Kind == core.KindValue:
+		case rec.Kind == record.KindValue:
 			r.followValue(&rec)
-		case rec.Kind == core.KindVersion:
+		case rec.Kind == record.KindVersion:
 			r.versions.add(&rec)
-		case rec.Kind == core.KindQuestion || rec.Kind == core.KindAnswer:
+		case rec.Kind == record.KindQuestion || rec.Kind == record.KindAnswer:
 			r.questions = append(r.questions, rec.Seq)
 			r.ordinals.addListed(&rec)
-		case rec.Kind == core.KindLog && rec.Reason == core.ReasonDivergence && rec.Detail != nil && !rec.Detail.InputHash.IsZero():
+		case rec.Kind == record.KindLog && rec.Reason == record.ReasonDivergence && rec.Detail != nil && !rec.Detail.InputHash.IsZero():
 			r.followDivergence(&rec)
-		case rec.Kind == core.KindLog && rec.Reason == core.ReasonDivergence && rec.Ordinal > 0:
+		case rec.Kind == record.KindLog && rec.Reason == record.ReasonDivergence && rec.Ordinal > 0:
 			r.ordinals.at(rec.Name).unchecked = max(1, rec.Ordinal-1) // trusted from there on
 		}
 	}
@@ -95,24 +95,24 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 	return r, nil
 }
 
-func (r *restored) follow(rec *core.Record) {
+func (r *restored) follow(rec *record.Record) {
 	t := r.track(rec.Address)
 	if t.Last == 0 {
 		r.ordinals.add(rec)
 	}
 	r.ordinals.addListed(rec)
 	r.usage.add(rec)
-	if rec.Status == core.StatusStarted {
+	if rec.Status == record.StatusStarted {
 		if t.HasOutcome() { // what follows a call that was made again may differ
 			r.ordinals.after(rec.Address, r.calls)
 		}
-		if rec.Reason == core.ReasonDivergence {
+		if rec.Reason == record.ReasonDivergence {
 			r.beginAnew(rec, t)
 		}
 		if t.first == 0 {
 			t.first = rec.Seq
 		}
-		if t.Phase == core.PhaseSucceeded {
+		if t.Phase == record.PhaseSucceeded {
 			r.again.at(rec)
 		}
 		r.dropEntries(t, rec.Address)
@@ -129,14 +129,14 @@ func (r *restored) follow(rec *core.Record) {
 
 // dropEntries forgets how often the attempt of an agent was entered, if an
 // outcome was recorded inside it since.
-func (r *restored) dropEntries(t *track, a core.Address) {
-	if t.kind == core.KindAgent && t.Entries > 0 && r.inside[scopePath(a, int(t.Attempt))] > t.entered {
+func (r *restored) dropEntries(t *track, a record.Address) {
+	if t.kind == record.KindAgent && t.Entries > 0 && r.inside[scopePath(a, int(t.Attempt))] > t.entered {
 		t.Entries = 0
 	}
 }
 
 // track is that of the call.
-func (r *restored) track(a core.Address) *track {
+func (r *restored) track(a record.Address) *track {
 	t := r.calls[a]
 	if t == nil {
 		if len(r.tracks) == 0 {
@@ -150,14 +150,14 @@ func (r *restored) track(a core.Address) *track {
 
 // progress is what is known of the call at the address, nil for nothing. It is
 // a copy.
-func (r *restored) progress(a core.Address, rerunFailed bool) *core.Progress {
+func (r *restored) progress(a record.Address, rerunFailed bool) *record.Progress {
 	t := r.calls[a]
 	if t == nil || t.Last == 0 {
 		return nil
 	}
 	r.dropEntries(t, a)
 	p := t.Progress
-	if rerunFailed && p.Phase == core.PhaseFailed {
+	if rerunFailed && p.Phase == record.PhaseFailed {
 		t.again(&p)
 	}
 	p.Used = r.usage.of(a, t, &p)
@@ -166,20 +166,20 @@ func (r *restored) progress(a core.Address, rerunFailed bool) *core.Progress {
 
 // again sets up a call that failed for good to try once more: what calls
 // others is entered again as its last attempt, everything else begins anew.
-func (t *track) again(p *core.Progress) {
+func (t *track) again(p *record.Progress) {
 	p.Err, p.Spent, p.Delay = nil, 0, 0
 	switch {
 	case t.first == 0:
-		p.Phase = core.PhaseNew
-	case t.kind == core.KindAgent || t.kind == core.KindGroup || t.kind == core.KindBranch:
-		p.Phase, p.Entries = core.PhaseRunning, 0
+		p.Phase = record.PhaseNew
+	case t.kind == record.KindAgent || t.kind == record.KindGroup || t.kind == record.KindBranch:
+		p.Phase, p.Entries = record.PhaseRunning, 0
 	default:
-		p.Phase, p.Attempt = core.PhaseWaiting, 0
+		p.Phase, p.Attempt = record.PhaseWaiting, 0
 	}
 }
 
 // recordsOf are the records of the call and those inside it, in order.
-func (r *restored) recordsOf(a core.Address) ([]core.Record, error) {
+func (r *restored) recordsOf(a record.Address) ([]record.Record, error) {
 	if r.all == nil {
 		for rec, err := range r.found.Records() {
 			if err != nil {
@@ -194,7 +194,7 @@ func (r *restored) recordsOf(a core.Address) ([]core.Record, error) {
 		numbers = append(numbers, p.seq)
 	}
 	slices.Sort(numbers)
-	records := make([]core.Record, len(numbers))
+	records := make([]record.Record, len(numbers))
 	for i, seq := range numbers {
 		var err error
 		if records[i], err = r.found.Record(seq); err != nil {
@@ -206,7 +206,7 @@ func (r *restored) recordsOf(a core.Address) ([]core.Record, error) {
 
 // scopePath is what stands before the names of calls made by an attempt of the
 // call at a.
-func scopePath(a core.Address, attempt int) string {
+func scopePath(a record.Address, attempt int) string {
 	if attempt == 0 {
 		return a.String()
 	}

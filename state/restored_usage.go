@@ -1,20 +1,23 @@
 package state
 
-import "github.com/reprise-go/reprise/core"
+import (
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+)
 
 // usage is what was consumed, by the path of the call that did, and inside each
 // attempt, by the path of its scope.
 type usage struct {
-	own    map[core.Address]core.Usage
+	own    map[record.Address]core.Usage
 	inside map[string]core.Usage
 }
 
-func (u *usage) add(rec *core.Record) {
+func (u *usage) add(rec *record.Record) {
 	if rec.Detail == nil || rec.Detail.Usage.IsZero() {
 		return
 	}
 	if u.own == nil {
-		u.own, u.inside = make(map[core.Address]core.Usage), make(map[string]core.Usage)
+		u.own, u.inside = make(map[record.Address]core.Usage), make(map[string]core.Usage)
 	}
 	used := rec.Detail.Usage
 	u.own[rec.Address] = u.own[rec.Address].Plus(used)
@@ -26,7 +29,7 @@ func (u *usage) add(rec *core.Record) {
 // of is what the call has consumed, and what was inside it but for the attempt
 // that is entered again, where the calls are recalled one by one. It is nil for
 // nothing.
-func (u *usage) of(a core.Address, t *track, p *core.Progress) *core.Usage {
+func (u *usage) of(a record.Address, t *track, p *record.Progress) *core.Usage {
 	if u.own == nil {
 		return nil
 	}
@@ -44,13 +47,13 @@ func (u *usage) of(a core.Address, t *track, p *core.Progress) *core.Usage {
 
 // isEnteredAgain reports whether the handler of such a call is run once more to
 // make the calls of an attempt that was begun.
-func isEnteredAgain(kind core.Kind, p *core.Progress) bool {
+func isEnteredAgain(kind record.Kind, p *record.Progress) bool {
 	switch kind {
-	case core.KindGroup:
+	case record.KindGroup:
 		return true
-	case core.KindBranch:
-		return p.Phase != core.PhaseFailed
-	case core.KindAgent:
+	case record.KindBranch:
+		return p.Phase != record.PhaseFailed
+	case record.KindAgent:
 		return !p.HasOutcome() || p.NoStore || p.Retrace
 	}
 	return false

@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // resume prepares a call that goes on and appends its first record, rec. What
 // its preconditions wrote is there for it, and what the calls of its
 // preconditions and of its earlier attempts wrote for everyone. The lock is
 // held.
-func (r *run) resume(s *core.Scope, rec *core.Record) error {
+func (r *run) resume(s *core.Scope, rec *record.Record) error {
 	a := rec.Address
 	t := r.restored.calls[a]
 	if t == nil || t.resumed || t.first == 0 || !t.isSince(r.rerun.since[a]) {
@@ -59,20 +60,20 @@ func (r *run) takeValues(s *core.Scope, numbers []uint64, since uint64, older ..
 
 // followValue takes in the record of a value: it counts once its call has
 // completed, and one of a precondition only for the call itself.
-func (r *restored) followValue(rec *core.Record) {
-	if rec.Stage != core.StagePrecondition {
+func (r *restored) followValue(rec *record.Record) {
+	if rec.Stage != record.StagePrecondition {
 		r.values = append(r.values, placed{rec.Address.String(), rec.Seq})
 		return
 	}
 	if r.preconditions == nil {
-		r.preconditions = make(map[core.Address][]uint64)
+		r.preconditions = make(map[record.Address][]uint64)
 	}
 	r.preconditions[rec.Address] = append(r.preconditions[rec.Address], rec.Seq)
 }
 
 // valuesOf takes the values that the call and those inside it wrote; those
 // written outside every call for the zero address.
-func (r *restored) valuesOf(a core.Address) []uint64 {
+func (r *restored) valuesOf(a record.Address) []uint64 {
 	if len(r.values) == 0 {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (r *restored) valuesOf(a core.Address) []uint64 {
 
 // valuesBefore takes the values that calls wrote which were made by the
 // preconditions and by the attempts before that of the number.
-func (r *restored) valuesBefore(a core.Address, attempt int) []uint64 {
+func (r *restored) valuesBefore(a record.Address, attempt int) []uint64 {
 	if len(r.values) == 0 {
 		return nil
 	}
@@ -104,7 +105,7 @@ func (r *restored) decodeValues(numbers []uint64) ([]value, error) {
 // begun has the record with which a call began again, by the path of the call.
 type begun map[string]uint64
 
-func (b *begun) at(rec *core.Record) {
+func (b *begun) at(rec *record.Record) {
 	if *b == nil {
 		*b = make(begun)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -27,7 +28,7 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 		return output, fmt.Errorf("state: result: %w", cancelledError(&found.Info))
 	case last == nil || !last.IsOutcome():
 		return output, fmt.Errorf("%w: run %s is %s", ErrNotEnded, runID, found.Status)
-	case last.Status == core.StatusFailed:
+	case last.Status == record.StatusFailed:
 		return output, &core.CallError{
 			Address: last.Address, Name: last.Name, Stage: last.Stage, Attempts: last.TotalAttempts(),
 			Reason: last.Reason, Detail: last.Message(), Err: last.Err,
@@ -46,7 +47,7 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 	if isNoStore(last) {
 		return output, fmt.Errorf("state: result of run %s: %q is NoStore, so its output was not kept", runID, last.Name)
 	}
-	if err := core.Decode(encoded, &output); err != nil {
+	if err := record.Decode(encoded, &output); err != nil {
 		return output, fmt.Errorf("state: result of run %s: %w", runID, err)
 	}
 	return output, nil
@@ -67,7 +68,7 @@ func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, e
 			return input, err
 		}
 		if r.Address == last.Address && r.Kind.IsCall() && r.Detail != nil && len(r.Detail.Input) > 0 {
-			if err := core.Decode(r.Detail.Input, &input); err != nil {
+			if err := record.Decode(r.Detail.Input, &input); err != nil {
 				return input, fmt.Errorf("state: input of run %s: %w", runID, err)
 			}
 			return input, nil
@@ -78,12 +79,12 @@ func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, e
 
 // lastRootCall returns the latest record of the last root call, nil if there
 // was none.
-func lastRootCall(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Run, *core.Record, error) {
+func lastRootCall(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Run, *record.Record, error) {
 	found, err := store.Load(ctx, runID)
 	if err != nil {
 		return nil, nil, fmt.Errorf("state: run %s: %w", runID, err)
 	}
-	var last *core.Record
+	var last *record.Record
 	for r, err := range found.Records() {
 		if err != nil {
 			return nil, nil, err

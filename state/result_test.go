@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -41,7 +42,7 @@ func TestResultAndInputOfAStoredRunAreTyped(t *testing.T) {
 	_, err = state.Result[string](t.Context(), s, "failed")
 	var failed *core.CallError
 	require.ErrorAs(t, err, &failed)
-	assert.Equal(t, core.ReasonPermanent, failed.Reason)
+	assert.Equal(t, record.ReasonPermanent, failed.Reason)
 	_, err = state.Result[int](t.Context(), s, "small")
 	require.ErrorContains(t, err, "result of run small")
 	_, err = state.Result[string](t.Context(), s, "none")
@@ -112,12 +113,12 @@ func TestAnArtifactThatNothingCanStoreInterruptsTheRun(t *testing.T) {
 					require.ErrorIs(t, err, want)
 				}
 			}
-			require.Equal(t, core.InterruptStore, st.Interrupted().Reason)
+			require.Equal(t, record.InterruptStore, st.Interrupted().Reason)
 			require.Equal(t, 1, ran)
 			found := loadRun(t, s, "run-1")
 			require.Equal(t, snapshot.StatusInterrupted, found.Status)
 			for i := range found.Records {
-				require.NotContains(t, []core.Status{core.StatusFailed, core.StatusRetrying, core.StatusCompleted}, found.Records[i].Status)
+				require.NotContains(t, []record.Status{record.StatusFailed, record.StatusRetrying, record.StatusCompleted}, found.Records[i].Status)
 			}
 
 			_, err = program() // there is room again

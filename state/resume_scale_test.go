@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -23,26 +24,26 @@ const manyCalls = 8_000
 func recordedLoop(t *testing.T, calls int) *tape {
 	t.Helper()
 	s := new(tape)
-	add := func(address string, kind core.Kind, status core.Status, v any) {
-		a, err := core.ParseAddress(address)
+	add := func(address string, kind record.Kind, status record.Status, v any) {
+		a, err := record.ParseAddress(address)
 		require.NoError(t, err)
-		rec := core.Record{Seq: uint64(len(s.records)) + 1, Address: a, Name: "last", Kind: kind, Status: status}
+		rec := record.Record{Seq: uint64(len(s.records)) + 1, Address: a, Name: "last", Kind: kind, Status: status}
 		if v != nil {
-			encoded, err := core.Encode(v)
+			encoded, err := record.Encode(v)
 			require.NoError(t, err)
-			rec.Detail = &core.Detail{Output: encoded}
+			rec.Detail = &record.Detail{Output: encoded}
 		}
 		s.records = append(s.records, rec)
 	}
-	add("loop", core.KindAgent, core.StatusStarted, nil)
+	add("loop", record.KindAgent, record.StatusStarted, nil)
 	for i := range calls {
 		address := "loop/write"
 		if i > 0 {
 			address = fmt.Sprint("loop/write#", i+1)
 		}
-		add(address, core.KindTool, core.StatusStarted, nil)
-		add(address, core.KindValue, core.StatusRecorded, i)
-		add(address, core.KindTool, core.StatusCompleted, i)
+		add(address, record.KindTool, record.StatusStarted, nil)
+		add(address, record.KindValue, record.StatusRecorded, i)
+		add(address, record.KindTool, record.StatusCompleted, i)
 	}
 	return s
 }
@@ -51,12 +52,12 @@ func recordedLoop(t *testing.T, calls int) *tape {
 // they leave.
 func loopAgain(t *testing.T, s *tape, calls int, options ...state.Option) (left int, report state.Report) {
 	t.Helper()
-	write, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "write"}, func(context.Context, int) (int, error) {
+	write, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "write"}, func(context.Context, int) (int, error) {
 		t.Error("a finished call ran again")
 		return 0, nil
 	})
 	require.NoError(t, err)
-	loop, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "loop"}, func(ctx context.Context, calls int) (int, error) {
+	loop, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "loop"}, func(ctx context.Context, calls int) (int, error) {
 		for i := range calls {
 			if out, err := write.Event().Execute(ctx, i); out != i || err != nil {
 				return 0, fmt.Errorf("call %d returned %d, %w", i, out, err)
@@ -83,8 +84,8 @@ func TestResumeOfManyCallsThatWroteValuesIsLinear(t *testing.T) {
 func TestRepublishingTheRecordsOfManyCallsIsLinear(t *testing.T) {
 	s := recordedLoop(t, manyCalls)
 	want := s.records[1:] // those of the agent, which is not recalled, are not told
-	var heard []core.Record
-	listen := state.WithPublisher(testkit.Publisher(func(r core.Record) {
+	var heard []record.Record
+	listen := state.WithPublisher(testkit.Publisher(func(r record.Record) {
 		if r.Replayed {
 			heard = append(heard, r)
 		}
@@ -99,7 +100,7 @@ func TestRepublishingTheRecordsOfManyCallsIsLinear(t *testing.T) {
 
 func TestValidationOfManyCallsThatAreGoneIsLinear(t *testing.T) {
 	differences, err := state.Validate(t.Context(), recordedLoop(t, manyCalls), "run-1", func(ctx context.Context) error {
-		loop, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "loop"}, func(context.Context, int) (int, error) { return 0, nil })
+		loop, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "loop"}, func(context.Context, int) (int, error) { return 0, nil })
 		require.NoError(t, err)
 		_, err = loop.Event().Execute(ctx, 0)
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -25,7 +26,7 @@ import (
 type tape struct {
 	snapshot.Store
 	mu      sync.Mutex
-	records []core.Record
+	records []record.Record
 	fail    error // of Append
 
 	messages []snapshot.Message
@@ -85,7 +86,7 @@ func (j *tapeJournal) Notify() <-chan struct{}                   { return nil }
 func (j *tapeJournal) Lost() <-chan struct{}                     { return nil }
 func (j *tapeJournal) Close(context.Context, snapshot.End) error { return nil }
 
-func (j *tapeJournal) Append(records ...core.Record) error {
+func (j *tapeJournal) Append(records ...record.Record) error {
 	j.tape.mu.Lock()
 	defer j.tape.mu.Unlock()
 	if j.tape.fail != nil {
@@ -95,8 +96,8 @@ func (j *tapeJournal) Append(records ...core.Record) error {
 		if want := uint64(len(j.tape.records)) + 1; r.Seq != want {
 			return fmt.Errorf("record %d comes as number %d", r.Seq, want)
 		}
-		if r.Err != nil && r.Status != core.StatusInterrupted {
-			r.Err = core.Recorded(r.Err) // as from a file
+		if r.Err != nil && r.Status != record.StatusInterrupted {
+			r.Err = record.ErrorOf(r.Err) // as from a file
 		}
 		j.tape.records = append(j.tape.records, r)
 	}
@@ -122,10 +123,10 @@ func resumedWithValues(t testing.TB, s *tape, e *effects, program *node, options
 }
 
 // openStep reports whether a step was begun and has not ended.
-func openStep(records []core.Record) bool {
-	open := make(map[core.Address]bool)
+func openStep(records []record.Record) bool {
+	open := make(map[record.Address]bool)
 	for i := range records {
-		if r := &records[i]; r.Kind == core.KindStep {
+		if r := &records[i]; r.Kind == record.KindStep {
 			open[r.Address] = !r.IsOutcome()
 		}
 	}
@@ -139,10 +140,10 @@ func openStep(records []core.Record) bool {
 
 func TestStepCutInTheMiddleIsInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		program := &node{name: "step", kind: core.KindStep}
+		program := &node{name: "step", kind: record.KindStep}
 		whole := new(tape)
 		resumed(t, whole, newEffects(), program)
-		n := slices.IndexFunc(whole.records, func(r core.Record) bool { return r.Status == core.StatusStarted && r.Kind == core.KindStep }) + 1
+		n := slices.IndexFunc(whole.records, func(r record.Record) bool { return r.Status == record.StatusStarted && r.Kind == record.KindStep }) + 1
 		st, err := state.Open(t.Context(), whole.cut(n), "run-1")
 		require.NoError(t, err)
 		defer st.Close()
@@ -153,10 +154,10 @@ func TestStepCutInTheMiddleIsInDoubt(t *testing.T) {
 	})
 }
 
-func completedLeaves(records []core.Record) map[string]bool {
+func completedLeaves(records []record.Record) map[string]bool {
 	done := make(map[string]bool)
 	for i := range records {
-		if r := &records[i]; r.IsOutcome() && r.Kind != core.KindAgent {
+		if r := &records[i]; r.IsOutcome() && r.Kind != record.KindAgent {
 			done[r.Address.String()] = true
 		}
 	}
@@ -165,13 +166,13 @@ func completedLeaves(records []core.Record) map[string]bool {
 
 // failedGroups are the paths of the groups that fail fast and have a recorded
 // failure.
-func failedGroups(records []core.Record) []string {
+func failedGroups(records []record.Record) []string {
 	var paths []string
 	for i := range records {
 		r := &records[i]
 		path, _, found := strings.Cut(r.Address.String(), "/group:fast")
 		isBranch := strings.Count(strings.TrimPrefix(r.Address.String(), path+"/"), "/") == 1
-		if found && isBranch && r.IsOutcome() && r.Status == core.StatusFailed {
+		if found && isBranch && r.IsOutcome() && r.Status == record.StatusFailed {
 			rest := strings.TrimPrefix(r.Address.String(), path+"/")
 			name, _, _ := strings.Cut(rest, "/")
 			paths = append(paths, path+"/"+name)
@@ -180,7 +181,7 @@ func failedGroups(records []core.Record) []string {
 	return paths
 }
 
-func requireAttemptsWithin(t testing.TB, records []core.Record, most int) {
+func requireAttemptsWithin(t testing.TB, records []record.Record, most int) {
 	t.Helper()
 	for i := range records {
 		require.Less(t, records[i].Attempt, most, "%s", records[i].Address)
@@ -212,10 +213,10 @@ func TestReplayOfAFinishedRunExecutesNothingAndWaitsForNothing(t *testing.T) {
 
 func TestStrictReplayRefusesWhatWasNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		program := &node{name: "agent", kind: core.KindAgent, loops: 1, children: []*node{{name: "a", kind: core.KindTool}, {name: "b", kind: core.KindTool}}}
+		program := &node{name: "agent", kind: record.KindAgent, loops: 1, children: []*node{{name: "a", kind: record.KindTool}, {name: "b", kind: record.KindTool}}}
 		whole := new(tape)
 		resumed(t, whole, newEffects(), program)
-		n := slices.IndexFunc(whole.records, func(r core.Record) bool { return r.Name == "b" })
+		n := slices.IndexFunc(whole.records, func(r record.Record) bool { return r.Name == "b" })
 		st, err := state.Replay(t.Context(), whole.cut(n), "run-1")
 		require.NoError(t, err)
 		defer st.Close()
@@ -229,10 +230,10 @@ func TestStrictReplayRefusesWhatWasNotRecorded(t *testing.T) {
 
 func TestRestOfAWaitIsWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		program := &node{name: "tool", kind: core.KindTool, failures: 1}
+		program := &node{name: "tool", kind: record.KindTool, failures: 1}
 		whole := new(tape)
 		resumed(t, whole, newEffects(), program)
-		n := slices.IndexFunc(whole.records, func(r core.Record) bool { return r.Status == core.StatusRetrying }) + 1
+		n := slices.IndexFunc(whole.records, func(r record.Record) bool { return r.Status == record.StatusRetrying }) + 1
 		delay := whole.records[n-1].Delay
 		due := whole.records[n-1].NextAttemptAt()
 
@@ -254,7 +255,7 @@ func TestRestOfAWaitIsWaited(t *testing.T) {
 
 func TestFailureIsRecalledAsTheErrorItWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fatal := &node{name: "tool", kind: core.KindTool, fatal: true}
+		fatal := &node{name: "tool", kind: record.KindTool, fatal: true}
 		whole := new(tape)
 		run := func(options ...state.Option) (*effects, error) {
 			st, err := state.Open(t.Context(), whole, "run-1", options...)
@@ -298,7 +299,7 @@ func TestRerunFailedKeepsFinishedCalls(t *testing.T) {
 				return "up", nil
 			})
 		}
-		d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, agent)
+		d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, agent)
 		require.NoError(t, err)
 		whole := new(tape)
 		run := func(options ...state.Option) (string, error) {
@@ -325,10 +326,10 @@ func TestRerunFailedKeepsFinishedCalls(t *testing.T) {
 
 func TestCallThatEndsItsProcessEachTimeFailsInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		program := &node{name: "tool", kind: core.KindTool}
+		program := &node{name: "tool", kind: record.KindTool}
 		whole := new(tape)
 		resumed(t, whole, newEffects(), program)
-		started := slices.IndexFunc(whole.records, func(r core.Record) bool { return r.Status == core.StatusStarted && r.Kind == core.KindTool }) + 1
+		started := slices.IndexFunc(whole.records, func(r record.Record) bool { return r.Status == record.StatusStarted && r.Kind == record.KindTool }) + 1
 		tape := whole.cut(started)
 		for crash := range 5 {
 			before := len(tape.records)
@@ -344,7 +345,7 @@ func TestCallThatEndsItsProcessEachTimeFailsInDoubt(t *testing.T) {
 			}
 			require.NoError(t, err)
 			// The process ended in the attempt instead.
-			begun := slices.IndexFunc(tape.records[before:], func(r core.Record) bool { return r.Kind == core.KindTool })
+			begun := slices.IndexFunc(tape.records[before:], func(r record.Record) bool { return r.Kind == record.KindTool })
 			tape = tape.cut(before + begun + 1)
 		}
 	})
@@ -353,7 +354,7 @@ func TestCallThatEndsItsProcessEachTimeFailsInDoubt(t *testing.T) {
 func TestAgentThatEndsItsProcessEachTimeFailsInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		entered := 0
-		d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(context.Context, int) (int, error) {
+		d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(context.Context, int) (int, error) {
 			entered++
 			return 1, nil
 		})
@@ -378,12 +379,12 @@ func TestAgentThatEndsItsProcessEachTimeFailsInDoubt(t *testing.T) {
 
 func TestValuesComeBackWithTheOutcomeOfTheirCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		writer, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "writer"}, func(ctx context.Context, v string) (string, error) {
+		writer, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "writer"}, func(ctx context.Context, v string) (string, error) {
 			return v, state.Put(ctx, "key", v)
 		})
 		require.NoError(t, err)
 		var early []bool
-		agent, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
+		agent, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
 			_, ok, err := state.Get[string](ctx, "key")
 			if err != nil {
 				return "", err
@@ -410,7 +411,7 @@ func TestValuesComeBackWithTheOutcomeOfTheirCall(t *testing.T) {
 			return out
 		}
 		assert.Equal(t, "value", run(whole))
-		n := slices.IndexFunc(whole.records, func(r core.Record) bool { return r.Name == "writer" && r.Status == core.StatusCompleted }) + 1
+		n := slices.IndexFunc(whole.records, func(r record.Record) bool { return r.Name == "writer" && r.Status == record.StatusCompleted }) + 1
 		assert.Equal(t, "value", run(whole.cut(n)))
 		assert.Equal(t, "value", run(whole))
 		assert.Equal(t, []bool{false, false}, early, "not before the call that wrote it was recalled")
@@ -422,7 +423,7 @@ func TestOutcomeThatCannotBeStoredIsNoSuccess(t *testing.T) {
 		s := new(tape)
 		st, err := state.Open(t.Context(), s, "run-1")
 		require.NoError(t, err)
-		d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(context.Context, int) (int, error) {
+		d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(context.Context, int) (int, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.fail = errors.New("no space left")

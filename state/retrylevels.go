@@ -1,7 +1,7 @@
 package state
 
 import (
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -14,7 +14,7 @@ func (c *config) retryLevels() snapshot.RetryLevels {
 	}
 	for kind, p := range c.settings.RetryByKind {
 		if p != nil {
-			levels[core.Kind(kind).String()] = snapshot.RetryLevelOf(p)
+			levels[record.Kind(kind).String()] = snapshot.RetryLevelOf(p)
 		}
 	}
 	for name, p := range c.settings.RetryByActor {

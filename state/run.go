@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -57,8 +58,8 @@ type run struct {
 	values      values
 	versions    versions
 	rootCalls   rootCalls
-	broken      error         // why nothing can be stored any more
-	recovered   []core.Record // recalled, and not yet published
+	broken      error           // why nothing can be stored any more
+	recovered   []record.Record // recalled, and not yet published
 	report      Report
 	asked       map[string]askedQuestion // by ID
 	answers     map[string][]byte        // to questions, by ID
@@ -92,9 +93,9 @@ func prepareRun(c *config) *run {
 
 // begin records that the run begins, or goes on.
 func (r *run) begin() {
-	rec := core.Record{Time: r.began.UTC().Round(0), Kind: core.KindRun, Status: core.StatusStarted, Name: r.metadata.Pipeline}
+	rec := record.Record{Time: r.began.UTC().Round(0), Kind: record.KindRun, Status: record.StatusStarted, Name: r.metadata.Pipeline}
 	if r.metadata.Description != "" {
-		rec.Detail = &core.Detail{Message: r.metadata.Description}
+		rec.Detail = &record.Detail{Message: r.metadata.Description}
 	}
 	r.mu.Lock()
 	r.keep(&rec)
@@ -110,7 +111,7 @@ func (r *run) Settings() *core.Settings { return r.settings }
 
 // Append implements core.Run. Numbering and keeping are one step; publishing
 // follows in the same order.
-func (r *run) Append(s *core.Scope, first core.Record, more ...core.Record) error {
+func (r *run) Append(s *core.Scope, first record.Record, more ...record.Record) error {
 	rec := &first
 	if r.journal != nil {
 		recordError(rec)
@@ -139,7 +140,7 @@ func (r *run) Append(s *core.Scope, first core.Record, more ...core.Record) erro
 	if r.values.pending != nil {
 		r.settleValues(s, rec)
 	}
-	if rec.Status == core.StatusStarted && len(r.rerun.anew) > 0 {
+	if rec.Status == record.StatusStarted && len(r.rerun.anew) > 0 {
 		r.beginAnew(rec)
 	}
 	if r.validation != nil {
@@ -162,15 +163,15 @@ func (r *run) Append(s *core.Scope, first core.Record, more ...core.Record) erro
 
 // recordError replaces the error of rec by its recorded form: the methods of
 // the error are the user's, and must not run under the lock.
-func recordError(rec *core.Record) {
+func recordError(rec *record.Record) {
 	if rec.Err != nil && rec.Interrupt() == nil {
-		rec.Err = core.Recorded(rec.Err)
+		rec.Err = record.ErrorOf(rec.Err)
 	}
 }
 
 // store writes what was kept to the journal, publishes it and, where it must
 // be, waits until it is on the disk. The lock is held, and released.
-func (r *run) store(s *core.Scope, rec *core.Record, more []core.Record) error {
+func (r *run) store(s *core.Scope, rec *record.Record, more []record.Record) error {
 	err := r.write()
 	seq, must := uint64(r.len()), r.durable(s, rec)
 	if err != nil {
@@ -188,13 +189,13 @@ func (r *run) store(s *core.Scope, rec *core.Record, more []core.Record) error {
 }
 
 // Claim implements core.Run.
-func (r *run) Claim(s *core.Scope, c core.Claim, input func() ([]byte, error)) (found *core.Progress, onRecord bool, err error) {
+func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error)) (found *record.Progress, onRecord bool, err error) {
 	r.mu.Lock()
 	if s.Closed() || r.closed {
 		r.mu.Unlock()
 		return nil, false, nil
 	}
-	if c.Kind == core.KindQuestion {
+	if c.Kind == record.KindQuestion {
 		if r.validation != nil {
 			r.publish()
 			return nil, false, nil
@@ -225,7 +226,7 @@ func (r *run) Claim(s *core.Scope, c core.Claim, input func() ([]byte, error)) (
 }
 
 // Replay implements core.Run.
-func (r *run) Replay(s *core.Scope, traced *core.Record) (core.Record, error) {
+func (r *run) Replay(s *core.Scope, traced *record.Record) (record.Record, error) {
 	a := s.Address()
 	r.mu.Lock()
 	t := r.restored.calls[a]
@@ -235,7 +236,7 @@ func (r *run) Replay(s *core.Scope, traced *core.Record) (core.Record, error) {
 	}
 	if err != nil {
 		r.mu.Unlock()
-		return core.Record{}, err
+		return record.Record{}, err
 	}
 	if r.validation != nil && traced != nil {
 		r.validation.compareTraced(&outcome, traced)
@@ -246,7 +247,7 @@ func (r *run) Replay(s *core.Scope, traced *core.Record) (core.Record, error) {
 }
 
 // applyOutcome takes over what comes with a recalled outcome. The lock is held.
-func (r *run) applyOutcome(s *core.Scope, outcome *core.Record) error {
+func (r *run) applyOutcome(s *core.Scope, outcome *record.Record) error {
 	a := outcome.Address
 	if len(r.publishers) > 0 {
 		recovered, err := r.toPublish(outcome, r.isReported(a))
@@ -265,7 +266,7 @@ func (r *run) applyOutcome(s *core.Scope, outcome *core.Record) error {
 }
 
 // keep gives rec the next number and puts it into the history. The lock is held.
-func (r *run) keep(rec *core.Record) {
+func (r *run) keep(rec *record.Record) {
 	rec.RunID, rec.Seq, rec.Generation = r.settings.RunID, uint64(r.len())+1, r.generation
 	if r.journal == nil {
 		r.history.append(rec)
@@ -284,7 +285,7 @@ func (r *run) len() int {
 }
 
 // at is the record with Seq i+1, which was not published. The lock is held.
-func (r *run) at(i int) core.Record {
+func (r *run) at(i int) record.Record {
 	if r.journal != nil {
 		return r.tail.after(i)[0]
 	}
@@ -305,14 +306,14 @@ func (r *run) forget() {
 
 // toPublish is what publishers are told of a call that was recalled: that it
 // was, or the old records of it and of what is inside it.
-func (r *run) toPublish(outcome *core.Record, diverges bool) ([]core.Record, error) {
+func (r *run) toPublish(outcome *record.Record, diverges bool) ([]record.Record, error) {
 	if !r.republish {
 		rec := *outcome
-		rec.Status, rec.Seq, rec.Replayed = core.StatusRecovered, 0, true
+		rec.Status, rec.Seq, rec.Replayed = record.StatusRecovered, 0, true
 		if diverges {
 			tellDivergence(&rec)
 		}
-		return []core.Record{rec}, nil
+		return []record.Record{rec}, nil
 	}
 	old, err := r.restored.recordsOf(outcome.Address)
 	for i := range old {
@@ -322,7 +323,7 @@ func (r *run) toPublish(outcome *core.Record, diverges bool) ([]core.Record, err
 }
 
 // load adds the output of a recalled call that is kept apart.
-func (r *run) load(s *core.Scope, outcome *core.Record) error {
+func (r *run) load(s *core.Scope, outcome *record.Record) error {
 	d := outcome.Detail
 	if d == nil || d.Artifact == "" || len(d.Output) > 0 {
 		return nil
@@ -360,9 +361,9 @@ func (r *run) PutArtifact(ctx context.Context, encoded []byte) (string, error) {
 }
 
 func (r *run) log(s *core.Scope, severity slog.Level, message string, metadata map[string]any) {
-	rec := core.Record{
-		Time: now(), Kind: core.KindLog, Status: core.StatusRecorded,
-		Detail: &core.Detail{Severity: severity, Message: message, Metadata: maps.Clone(metadata)},
+	rec := record.Record{
+		Time: now(), Kind: record.KindLog, Status: record.StatusRecorded,
+		Detail: &record.Detail{Severity: severity, Message: message, Metadata: maps.Clone(metadata)},
 	}
 	if s != nil {
 		rec.Address = s.Address()

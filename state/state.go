@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // An ExecutionState is one run: the execution of its root calls, with their
@@ -49,14 +50,14 @@ func (st *ExecutionState) Metadata() Metadata {
 // (see [WithRedaction]). A run with a store keeps little of it in memory and
 // reads it from there; where that fails, the records that the store has are
 // missing, and ReadRecords says why.
-func (st *ExecutionState) Records() []core.Record {
+func (st *ExecutionState) Records() []record.Record {
 	records, _ := st.ReadRecords(context.Background())
 	return records
 }
 
 // ReadRecords is Records with the error of the store. After Close it works for
 // as long as the store has the run.
-func (st *ExecutionState) ReadRecords(ctx context.Context) ([]core.Record, error) {
+func (st *ExecutionState) ReadRecords(ctx context.Context) ([]record.Record, error) {
 	all, err := st.run.readRecords(ctx)
 	if redact := st.run.redact; redact != nil {
 		all = slices.Clone(all) // which the store may have too
@@ -100,7 +101,7 @@ func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[
 // *[core.InterruptedError] with what is given here: the reason, who asks, and
 // why in their words. It reports whether it was the first to interrupt; later
 // ones change nothing.
-func (st *ExecutionState) Interrupt(reason core.InterruptReason, by, message string) bool {
+func (st *ExecutionState) Interrupt(reason record.InterruptReason, by, message string) bool {
 	return st.run.interrupt(&core.InterruptedError{Reason: reason, Message: message, By: by})
 }
 
@@ -111,7 +112,7 @@ func (st *ExecutionState) Interrupted() *core.InterruptedError {
 	return st.run.interrupted
 }
 
-// SetTimeout interrupts the run with reason [core.InterruptTimeout] after d,
+// SetTimeout interrupts the run with reason [record.InterruptTimeout] after d,
 // counted from now. It replaces a timeout that was set before. d must be above
 // zero.
 func (st *ExecutionState) SetTimeout(d time.Duration) error {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -39,19 +40,19 @@ func fileStore(t *testing.T, dir string) *filestore.Store {
 // heard keeps what a run publishes.
 type heard struct {
 	mu      sync.Mutex
-	records []core.Record
+	records []record.Record
 }
 
-func (h *heard) Publish(r core.Record) {
+func (h *heard) Publish(r record.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.records = append(h.records, r)
 }
 
 // facts are records as far as every store keeps them.
-func facts(records []core.Record) (lines []string) {
+func facts(records []record.Record) (lines []string) {
 	for _, r := range records {
-		lines = append(lines, fmt.Sprintln(r.RunID, r.Seq, r.Time.UnixNano(), r.Address, r.Kind, r.Name, r.Status, r.Attempt, r.Delay, r.Err, core.Preview(r.Encoded())))
+		lines = append(lines, fmt.Sprintln(r.RunID, r.Seq, r.Time.UnixNano(), r.Address, r.Kind, r.Name, r.Status, r.Attempt, r.Delay, r.Err, record.Preview(r.Encoded())))
 	}
 	return lines
 }
@@ -59,7 +60,7 @@ func facts(records []core.Record) (lines []string) {
 func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fileStore(t, t.TempDir())
-		var before []core.Record
+		var before []record.Record
 		for opening := range uint64(3) { // it is new, and resumed twice
 			told := new(heard)
 			st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(told))
@@ -74,7 +75,7 @@ func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
 			for seed := range 3 * (opening + 1) { // those of before are recalled
 				_, err := newEffects().call(t, st.Context(t.Context()), randomTree(rand.New(rand.NewPCG(seed, 5)), 1))
 				require.NoError(t, err)
-				told.records = slices.DeleteFunc(told.records, func(r core.Record) bool { return r.Replayed })
+				told.records = slices.DeleteFunc(told.records, func(r record.Record) bool { return r.Replayed })
 				check()
 			}
 			st.Log(slog.LevelInfo, "the end", nil)
@@ -109,7 +110,7 @@ func (s *lossy) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	return s.Store.Load(ctx, runID)
 }
 
-func (j lossyJournal) Append(records ...core.Record) error {
+func (j lossyJournal) Append(records ...record.Record) error {
 	if j.store.broken != nil {
 		return j.store.broken
 	}
@@ -159,7 +160,7 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 // takes memory for as long as it lasts.
 func TestMemoryOfAStoredRunDoesNotGrowWithIt(t *testing.T) {
 	s := fileStore(t, t.TempDir())
-	st, err := state.Open(t.Context(), s, "run-1", state.WithSync(state.SyncNever), state.WithPublisher(testkit.Publisher(func(core.Record) {})))
+	st, err := state.Open(t.Context(), s, "run-1", state.WithSync(state.SyncNever), state.WithPublisher(testkit.Publisher(func(record.Record) {})))
 	require.NoError(t, err)
 	defer st.Close()
 	ctx := st.Context(t.Context())
@@ -192,7 +193,7 @@ func TestMemoryOfAStoredRunDoesNotGrowWithIt(t *testing.T) {
 func TestSlowPublisherIsToldEverythingInOrderByAStoredRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []uint64
-		slow := state.WithPublisher(testkit.Publisher(func(r core.Record) {
+		slow := state.WithPublisher(testkit.Publisher(func(r record.Record) {
 			if len(told)%100 == 0 {
 				<-time.After(time.Second)
 			}
@@ -275,7 +276,7 @@ func requireResumed(t *testing.T, dir string, program *node, found *snapshot.Sna
 		require.Zero(t, again.ran[address], "%s had ended before the cut after record %d", address, len(found.Records))
 	}
 	require.NoError(t, st.Close())
-	live := slices.DeleteFunc(told.records, func(r core.Record) bool { return r.Replayed })
+	live := slices.DeleteFunc(told.records, func(r record.Record) bool { return r.Replayed })
 	require.Equal(t, facts(slices.Concat(found.Records, live)), facts(st.Records()))
 }
 
@@ -303,7 +304,7 @@ func TestAttemptTakesNoTimeOfStoringTheOneBefore(t *testing.T) {
 		require.NoError(t, st.Close())
 		failures := 0
 		for _, r := range st.Records() {
-			if r.Kind.IsCall() && r.Status == core.StatusFailed {
+			if r.Kind.IsCall() && r.Status == record.StatusFailed {
 				failures++
 				assert.Zero(t, r.Duration)
 			}

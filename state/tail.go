@@ -1,7 +1,7 @@
 package state
 
 import (
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // tail is the history of a run with a journal as far as it is in memory: the
@@ -9,22 +9,22 @@ import (
 // the store. So one more record takes no more memory in the end, and no more
 // time the more of them there are.
 type tail struct {
-	records []core.Record // the last of the run
-	n       int           // all records of the run
-	written int           // of them, from the first
+	records []record.Record // the last of the run
+	n       int             // all records of the run
+	written int             // of them, from the first
 }
 
 // maxIdle is the room for records that a tail keeps when it is empty.
 const maxIdle = 256
 
 // append keeps rec, which has the next Seq.
-func (t *tail) append(rec core.Record) {
+func (t *tail) append(rec record.Record) {
 	t.n++
 	t.records = append(t.records, rec)
 }
 
 // after are the records with a Seq above seq, which are not forgotten.
-func (t *tail) after(seq int) []core.Record { return t.records[len(t.records)-(t.n-seq):] }
+func (t *tail) after(seq int) []record.Record { return t.records[len(t.records)-(t.n-seq):] }
 
 // forget drops what is written, and published up to the number.
 func (t *tail) forget(published int) {

@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
 // A Difference is something that a program does otherwise than it was
 // recorded.
 type Difference struct {
-	Address  core.Address
+	Address  record.Address
 	Field    string // "call", "input", "output", "error", "status" or "version"
 	Recorded string
 	Now      string
@@ -52,7 +52,7 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 		return nil, err
 	}
 	r := st.run
-	r.validation = &validation{restored: r.restored, executes: executes, seen: make(map[core.Address]bool), made: make(map[core.Address]bool)}
+	r.validation = &validation{restored: r.restored, executes: executes, seen: make(map[record.Address]bool), made: make(map[record.Address]bool)}
 	r.strict, r.settings.Strict = !executes, !executes
 	_ = program(st.Context(ctx))
 	if err := st.Close(); err != nil {
@@ -64,18 +64,18 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 // validation compares a run with what was recorded. The run's lock guards it.
 type validation struct {
 	restored    *restored
-	executes    bool                  // also what is no agent
-	seen        map[core.Address]bool // claimed
-	made        map[core.Address]bool // of which the handler ran, or something was recorded
+	executes    bool                    // also what is no agent
+	seen        map[record.Address]bool // claimed
+	made        map[record.Address]bool // of which the handler ran, or something was recorded
 	differences []Difference
 }
 
-func (v *validation) differ(a core.Address, field, recorded, now string) {
+func (v *validation) differ(a record.Address, field, recorded, now string) {
 	v.differences = append(v.differences, Difference{a, field, recorded, now})
 }
 
 // claim has agents run again, and notes what is not as it was.
-func (v *validation) claim(c core.Claim, found *core.Progress) *core.Progress {
+func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progress {
 	v.seen[c.Address] = true
 	if found == nil {
 		v.differ(c.Address, "call", "none", c.Kind.String())
@@ -96,23 +96,23 @@ func (v *validation) claim(c core.Claim, found *core.Progress) *core.Progress {
 }
 
 // isEntered reports whether handlers of the kind only make other calls.
-func isEntered(kind core.Kind) bool {
-	return kind == core.KindAgent || kind == core.KindGroup || kind == core.KindBranch
+func isEntered(kind record.Kind) bool {
+	return kind == record.KindAgent || kind == record.KindGroup || kind == record.KindBranch
 }
 
 // compares reports whether calls of the kind are made again, and compared.
-func (v *validation) compares(kind core.Kind) bool { return v.executes || isEntered(kind) }
+func (v *validation) compares(kind record.Kind) bool { return v.executes || isEntered(kind) }
 
 // compareTraced looks at how a handler ended that ran again.
-func (v *validation) compareTraced(was, now *core.Record) {
+func (v *validation) compareTraced(was, now *record.Record) {
 	v.made[was.Address] = true
-	if now.Kind == core.KindAgent {
+	if now.Kind == record.KindAgent {
 		v.compareOutcomes(was, now)
 	}
 }
 
 // compare looks at the outcome of a call that was made again.
-func (v *validation) compare(rec *core.Record) {
+func (v *validation) compare(rec *record.Record) {
 	v.made[rec.Address] = true
 	if !rec.IsOutcome() || !v.compares(rec.Kind) {
 		return
@@ -129,11 +129,11 @@ func (v *validation) compare(rec *core.Record) {
 	v.compareOutcomes(&was, rec)
 }
 
-func (v *validation) compareOutcomes(was, rec *core.Record) {
+func (v *validation) compareOutcomes(was, rec *record.Record) {
 	switch {
 	case was.Status != rec.Status:
 		v.differ(rec.Address, "status", was.Status.String(), rec.Status.String())
-	case was.Status == core.StatusFailed:
+	case was.Status == record.StatusFailed:
 		if before, now := fmt.Sprint(was.Err), fmt.Sprint(rec.Err); before != now {
 			v.differ(rec.Address, "error", before, now)
 		}
@@ -152,13 +152,13 @@ func sameValue(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	var hashes [2]core.Hash
+	var hashes [2]record.Hash
 	for i, encoded := range [][]byte{a, b} {
 		var value any
-		if err := core.Decode(encoded, &value); err != nil {
+		if err := record.Decode(encoded, &value); err != nil {
 			return false
 		}
-		hash, err := core.HashOf(value)
+		hash, err := record.HashOf(value)
 		if err != nil {
 			return false
 		}
@@ -167,9 +167,9 @@ func sameValue(a, b []byte) bool {
 	return hashes[0] == hashes[1]
 }
 
-func isNoStore(r *core.Record) bool { return r.Detail != nil && r.Detail.NoStore }
+func isNoStore(r *record.Record) bool { return r.Detail != nil && r.Detail.NoStore }
 
-func artifact(r *core.Record) string {
+func artifact(r *record.Record) string {
 	if r.Detail == nil {
 		return ""
 	}
@@ -177,23 +177,23 @@ func artifact(r *core.Record) string {
 }
 
 // kept is an output as far as its record shows it.
-func kept(r *core.Record) string {
+func kept(r *record.Record) string {
 	if ref := artifact(r); ref != "" {
 		return "artifact " + ref
 	}
-	return core.Preview(r.Encoded())
+	return record.Preview(r.Encoded())
 }
 
 // end notes the calls that were recorded and not made. What is inside a failed
 // attempt, or inside a call that was not made, is no difference of its own.
 func (v *validation) end() {
-	var missing []core.Address
+	var missing []record.Address
 	for a := range v.restored.calls {
 		if !v.seen[a] && v.expected(a) {
 			missing = append(missing, a)
 		}
 	}
-	slices.SortFunc(missing, func(a, b core.Address) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(missing, func(a, b record.Address) int { return strings.Compare(a.String(), b.String()) })
 	for _, a := range missing {
 		v.differ(a, "call", v.restored.calls[a].kind.String(), "none")
 	}
@@ -201,9 +201,9 @@ func (v *validation) end() {
 
 // expected reports whether the call at a is made by what was entered: by the
 // last attempt of a call that was.
-func (v *validation) expected(a core.Address) bool {
+func (v *validation) expected(a record.Address) bool {
 	for scope := a.Scope(); scope != ""; scope = outer(scope) {
-		around, err := core.ParseAddress(callOf(scope))
+		around, err := record.ParseAddress(callOf(scope))
 		t := v.restored.calls[around]
 		if err != nil || t == nil {
 			continue // what the preconditions of a call did

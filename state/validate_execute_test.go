@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -59,14 +60,14 @@ func TestValidateExecuteOfTheSameProgramFindsNoDifference(t *testing.T) {
 func TestValidateExecuteComparesWhatLeavesReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, failure, attempts := "recorded", error(nil), 0
-		tool, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(context.Context, int) (string, error) {
+		tool, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(context.Context, int) (string, error) {
 			if attempts++; attempts < 3 {
 				return "", core.Retryable(errors.New("not yet"))
 			}
 			return out, failure
 		})
 		require.NoError(t, err)
-		agent, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, in int) (int, error) {
+		agent, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, in int) (int, error) {
 			_, err := tool.Event().Execute(ctx, in)
 			_, _ = core.Step(ctx, "now", func(context.Context) (time.Time, error) { return time.Now(), nil })
 			return 1, err
@@ -79,7 +80,7 @@ func TestValidateExecuteComparesWhatLeavesReturn(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, st.Close())
 
-		now := fmt.Sprintf("agent/step:now: output: recorded %s", core.Preview(whole.records[len(whole.records)-3].Encoded()))
+		now := fmt.Sprintf("agent/step:now: output: recorded %s", record.Preview(whole.records[len(whole.records)-3].Encoded()))
 		validate := func() []string {
 			attempts = 0
 			lines := validated(t, state.ValidateExecute, whole, agent, 1)
@@ -104,12 +105,12 @@ func TestValidateExecuteComparesWhatLeavesReturn(t *testing.T) {
 
 func TestValidateLooksIntoNothingThatIsRecalled(t *testing.T) {
 	inner := 0
-	called, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "called"}, func(context.Context, int) (int, error) {
+	called, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "called"}, func(context.Context, int) (int, error) {
 		inner++
 		return 1, nil
 	})
 	require.NoError(t, err)
-	tool, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(ctx context.Context, in int) (int, error) {
+	tool, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(ctx context.Context, in int) (int, error) {
 		return called.Event().Execute(ctx, in)
 	})
 	require.NoError(t, err)
@@ -128,7 +129,7 @@ func TestValidateLooksIntoNothingThatIsRecalled(t *testing.T) {
 func TestOutputsAreComparedAsValues(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	out := map[string]any{"a": 1, "b": map[string]string{"c": long, "d": "e", "f": "g"}}
-	agent, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(context.Context, int) (map[string]any, error) { return out, nil })
+	agent, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(context.Context, int) (map[string]any, error) { return out, nil })
 	require.NoError(t, err)
 	whole := new(tape)
 	st, err := state.Open(t.Context(), whole, "run-1")
@@ -157,7 +158,7 @@ func (r refusing) Get(context.Context, string) ([]byte, error) { return nil, sna
 
 func TestValidateExecuteStoresNoArtifact(t *testing.T) {
 	out := strings.Repeat("x", 100<<10)
-	tool, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(context.Context, int) (string, error) { return out, nil })
+	tool, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(context.Context, int) (string, error) { return out, nil })
 	require.NoError(t, err)
 	whole := new(tape)
 	st, err := state.Open(t.Context(), whole, "run-1", state.WithArtifacts(new(snapshot.MemoryArtifacts)))

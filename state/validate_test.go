@@ -11,15 +11,16 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
 func TestValidateListsWhatAChangedProgramDoesOtherwise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		leaf := func(name string) *node { return &node{name: name, kind: core.KindTool} }
+		leaf := func(name string) *node { return &node{name: name, kind: record.KindTool} }
 		program := func(children ...*node) *node {
-			return &node{name: "agent", kind: core.KindAgent, loops: 1, children: children}
+			return &node{name: "agent", kind: record.KindAgent, loops: 1, children: children}
 		}
 		whole := new(tape)
 		old := program(leaf("a"), leaf("b"))
@@ -55,7 +56,7 @@ func TestRoundTripHandsOutWhatAResumedRunWould(t *testing.T) {
 		dropped string
 	}
 	special := errors.New("not registered")
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "tool"}, func(_ context.Context, fail bool) (out, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(_ context.Context, fail bool) (out, error) {
 		if fail {
 			return out{}, special
 		}
@@ -78,9 +79,9 @@ func TestCallThatMustNotRepeatFailsInDoubt(t *testing.T) {
 			ran := 0
 			var st *state.ExecutionState
 			tape := new(tape)
-			d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, func(ctx context.Context, _ int) (int, error) {
+			d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, func(ctx context.Context, _ int) (int, error) {
 				if ran++; stop == "interrupt" && ran == 1 {
-					st.Interrupt(core.InterruptUser, "", "")
+					st.Interrupt(record.InterruptUser, "", "")
 					return 0, ctx.Err()
 				}
 				return 1, nil
@@ -134,7 +135,7 @@ func TestOutcomesAndPromisesAreSynced(t *testing.T) {
 			s := new(syncs)
 			st, err := state.Open(t.Context(), s, "run-1", state.WithSync(policy))
 			require.NoError(t, err)
-			_, err = newEffects().call(t, st.Context(t.Context()), &node{name: "tool", kind: core.KindTool, failures: 1})
+			_, err = newEffects().call(t, st.Context(t.Context()), &node{name: "tool", kind: record.KindTool, failures: 1})
 			require.NoError(t, err)
 			assert.Equal(t, want, s.seqs, "policy %d", policy)
 			require.NoError(t, st.Close())
@@ -149,7 +150,7 @@ func TestBeginningOfACallThatMustNotSimplyRepeatIsSynced(t *testing.T) {
 		s := new(syncs)
 		st, err := state.Open(t.Context(), s, "run-1")
 		require.NoError(t, err)
-		d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", InDoubt: policy}, testkit.Succeed)
+		d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: policy}, testkit.Succeed)
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), d)
 		require.NoError(t, err)
@@ -160,12 +161,12 @@ func TestBeginningOfACallThatMustNotSimplyRepeatIsSynced(t *testing.T) {
 
 func TestRecalledCallsPublishWhatTheyAreToldTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		program := &node{name: "agent", kind: core.KindAgent, loops: 1, children: []*node{{name: "a", kind: core.KindTool, failures: 1}}}
+		program := &node{name: "agent", kind: record.KindAgent, loops: 1, children: []*node{{name: "a", kind: record.KindTool, failures: 1}}}
 		whole := new(tape)
 		resumed(t, whole, newEffects(), program)
 		heard := func(options ...state.Option) []string {
 			var lines []string
-			listen := state.WithPublisher(testkit.Publisher(func(r core.Record) {
+			listen := state.WithPublisher(testkit.Publisher(func(r record.Record) {
 				if r.Kind.IsCall() {
 					assert.True(t, r.Replayed)
 					lines = append(lines, r.Address.String()+" "+r.Status.String())

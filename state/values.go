@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Put stores v under key in the run that ctx belongs to. The value belongs to
@@ -19,7 +20,7 @@ import (
 // cannot be encoded is an error that names the field. Outside a run it is
 // [core.ErrNoRun].
 func Put[T any](ctx context.Context, key string, v T) error {
-	return put(ctx, core.KindValue, key, v)
+	return put(ctx, record.KindValue, key, v)
 }
 
 // Get returns the value under key that ctx sees (see [Put]), and whether there
@@ -27,10 +28,10 @@ func Put[T any](ctx context.Context, key string, v T) error {
 // between structs, fields are matched by their json names, and those that one
 // side lacks stay zero.
 func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
-	return get[T](ctx, core.KindValue, key)
+	return get[T](ctx, record.KindValue, key)
 }
 
-func put(ctx context.Context, kind core.Kind, key string, v any) error {
+func put(ctx context.Context, kind record.Kind, key string, v any) error {
 	h := From(ctx)
 	if h == nil {
 		return core.ErrNoRun
@@ -38,14 +39,14 @@ func put(ctx context.Context, kind core.Kind, key string, v any) error {
 	if key == "" {
 		return fmt.Errorf("state: %v: the key is empty", kind)
 	}
-	encoded, err := core.Encode(v)
+	encoded, err := record.Encode(v)
 	if err != nil {
 		return fmt.Errorf("state: %v %q: %w", kind, key, err)
 	}
 	return h.run.put(h.scope, value{slot: slot{kind, key}, encoded: encoded})
 }
 
-func get[T any](ctx context.Context, kind core.Kind, key string) (v T, ok bool, err error) {
+func get[T any](ctx context.Context, kind record.Kind, key string) (v T, ok bool, err error) {
 	h := From(ctx)
 	if h == nil {
 		return v, false, core.ErrNoRun
@@ -54,7 +55,7 @@ func get[T any](ctx context.Context, kind core.Kind, key string) (v T, ok bool, 
 	if !ok || err != nil {
 		return v, false, err
 	}
-	if err := core.Decode(encoded, &v); err != nil {
+	if err := record.Decode(encoded, &v); err != nil {
 		return v, true, fmt.Errorf("state: %v %q: %w", kind, key, err)
 	}
 	return v, true, nil
@@ -63,7 +64,7 @@ func get[T any](ctx context.Context, kind core.Kind, key string) (v T, ok bool, 
 // slot is where a value is kept: values and step results have a name space
 // each.
 type slot struct {
-	kind core.Kind
+	kind record.Kind
 	key  string
 }
 
@@ -106,7 +107,7 @@ func (r *run) put(s *core.Scope, v value) error {
 		r.values.pending[id] = append(r.values.pending[id], v)
 		return nil
 	}
-	r.commit(core.Address{}, v)
+	r.commit(record.Address{}, v)
 	err := r.write()
 	r.publish()
 	return err
@@ -135,17 +136,17 @@ func (r *run) get(s *core.Scope, at slot) ([]byte, bool, error) {
 // wrote: they do not run again when it is resumed. What an attempt wrote is
 // there for everyone if the call completed, and else gone; what the
 // preconditions wrote stays as long as there are attempts. The lock is held.
-func (r *run) settleValues(s *core.Scope, rec *core.Record) {
+func (r *run) settleValues(s *core.Scope, rec *record.Record) {
 	if !rec.Kind.IsCall() {
 		return
 	}
 	id := s.ID()
 	switch {
-	case rec.Status == core.StatusStarted:
+	case rec.Status == record.StatusStarted:
 		r.keepPreconditions(s, rec.Address)
 	case rec.WillRetry:
 		delete(r.values.pending, id)
-	case rec.Status == core.StatusCompleted:
+	case rec.Status == record.StatusCompleted:
 		for _, v := range append(r.values.pending[id.Preconditions()], r.values.pending[id]...) {
 			r.values.replace(s, v.slot)
 			r.commit(rec.Address, v)
@@ -159,12 +160,12 @@ func (r *run) settleValues(s *core.Scope, rec *core.Record) {
 // keepPreconditions records what the preconditions of a call wrote and was not
 // recorded yet. It belongs to the call alone until that completes, and is then
 // recorded again: it is only then that others see it.
-func (r *run) keepPreconditions(s *core.Scope, a core.Address) {
+func (r *run) keepPreconditions(s *core.Scope, a record.Address) {
 	written := r.values.pending[s.ID().Preconditions()]
 	for i := range written {
 		if v := &written[i]; v.seq == 0 {
 			v.seq = uint64(r.len()) + 1
-			r.keepValue(a, *v, core.StagePrecondition)
+			r.keepValue(a, *v, record.StagePrecondition)
 		}
 	}
 }
@@ -213,15 +214,15 @@ func (v *values) set(to value) {
 }
 
 // commit gives v to everyone and records it. The lock is held.
-func (r *run) commit(from core.Address, v value) {
+func (r *run) commit(from record.Address, v value) {
 	v.seq = uint64(r.len()) + 1
 	r.values.set(v)
-	r.keepValue(from, v, core.StageNone)
+	r.keepValue(from, v, record.StageNone)
 }
 
-func (r *run) keepValue(from core.Address, v value, stage core.Stage) {
-	r.keep(&core.Record{
-		Time: now(), Address: from, Name: v.key, Kind: v.kind, Status: core.StatusRecorded, Stage: stage,
-		Detail: &core.Detail{Output: v.encoded},
+func (r *run) keepValue(from record.Address, v value, stage record.Stage) {
+	r.keep(&record.Record{
+		Time: now(), Address: from, Name: v.key, Kind: v.kind, Status: record.StatusRecorded, Stage: stage,
+		Detail: &record.Detail{Output: v.encoded},
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -19,11 +20,11 @@ type store struct {
 	name string
 	put  func(ctx context.Context, key, v string) error
 	get  func(ctx context.Context, key string) (string, bool, error)
-	kind core.Kind
+	kind record.Kind
 }
 
 var stores = []store{
-	{"value", state.Put[string], state.Get[string], core.KindValue},
+	{"value", state.Put[string], state.Get[string], record.KindValue},
 }
 
 // sees checks what ctx sees under the key; "" for nothing.
@@ -223,10 +224,10 @@ func TestInterruptedAttemptsLeaveNoValues(t *testing.T) {
 		st, root := testkit.Run(t)
 		_, err := testkit.Call(root, testkit.Tool(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "v")
-			st.Interrupt(core.InterruptUser, "", "")
+			st.Interrupt(record.InterruptUser, "", "")
 			return "", ctx.Err()
 		}))
-		testkit.Interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, record.InterruptUser)
 		s.sees(root, t, "the root", "")
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // versionKey is where a version holds: in one attempt, or one branch of a group.
@@ -21,9 +22,9 @@ type recordedVersion struct {
 // versions are those that were recorded.
 type versions map[versionKey]recordedVersion
 
-func (v *versions) add(rec *core.Record) {
+func (v *versions) add(rec *record.Record) {
 	was := recordedVersion{claimed: rec.Ordinal, seq: rec.Seq, generation: rec.Generation}
-	if err := core.Decode(rec.Encoded(), &was.version); err != nil {
+	if err := record.Decode(rec.Encoded(), &was.version); err != nil {
 		was.err = fmt.Errorf("state: record %d of version %q: %w", rec.Seq, rec.Name, err)
 	}
 	if *v == nil {
@@ -33,11 +34,11 @@ func (v *versions) add(rec *core.Record) {
 }
 
 // scopeOfRecord is the path of the attempt that a record comes from.
-func scopeOfRecord(rec *core.Record) string {
+func scopeOfRecord(rec *record.Record) string {
 	switch {
 	case rec.Address.IsZero():
 		return ""
-	case rec.Stage == core.StagePrecondition:
+	case rec.Stage == record.StagePrecondition:
 		return rec.Address.String() + "@pre"
 	}
 	return scopePath(rec.Address, rec.Attempt)
@@ -120,7 +121,7 @@ func (r *run) hasPassed(s *core.Scope, scope string, claimed int) bool {
 		return true
 	}
 	t := r.restored.calls[s.Address()]
-	return t != nil && t.Phase == core.PhaseSucceeded && int(t.Attempt) == s.Attempt() && !r.rerun.isAnew(s.Address())
+	return t != nil && t.Phase == record.PhaseSucceeded && int(t.Attempt) == s.Attempt() && !r.rerun.isAnew(s.Address())
 }
 
 // checked is the number of claims that the program is held to.
@@ -133,16 +134,16 @@ func (s *scopeClaims) checked() int {
 
 // recordVersion keeps the version of a scope, and writes it. The lock is held.
 func (r *run) recordVersion(s *core.Scope, key versionKey, claimed, version int) error {
-	encoded, err := core.Encode(version)
+	encoded, err := record.Encode(version)
 	if err != nil {
 		return err
 	}
-	rec := core.Record{
-		Time: now(), Address: s.Address(), Name: key.name, Kind: core.KindVersion, Status: core.StatusRecorded,
-		Attempt: s.Attempt(), Ordinal: claimed, Detail: &core.Detail{Output: encoded},
+	rec := record.Record{
+		Time: now(), Address: s.Address(), Name: key.name, Kind: record.KindVersion, Status: record.StatusRecorded,
+		Attempt: s.Attempt(), Ordinal: claimed, Detail: &record.Detail{Output: encoded},
 	}
 	if s.ID() == s.ID().Preconditions() {
-		rec.Stage = core.StagePrecondition
+		rec.Stage = record.StagePrecondition
 	}
 	r.keep(&rec)
 	if r.versions == nil {
@@ -155,7 +156,7 @@ func (r *run) recordVersion(s *core.Scope, key versionKey, claimed, version int)
 // refuse stops the run because the program cannot go on with it, and returns the
 // suspension.
 func (r *run) refuse(err error) *core.InterruptedError {
-	e := &core.InterruptedError{Reason: core.InterruptDiverge, Cause: err}
+	e := &core.InterruptedError{Reason: record.InterruptDiverge, Cause: err}
 	r.interrupt(e)
 	return e
 }

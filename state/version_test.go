@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -25,7 +26,7 @@ func bookkeeper(t *testing.T, n int, does ...string) *testkit.Definition {
 		for _, what := range does {
 			switch {
 			case what == "stop":
-				state.From(ctx).Interrupt(core.InterruptUser, "", "")
+				state.From(ctx).Interrupt(record.InterruptUser, "", "")
 				return "", ctx.Err()
 			case what == "tax" && n > 0:
 				what += [...]string{"", "-one", "-two", "-three"}[core.Version(ctx, "tax rules", n)]
@@ -78,10 +79,10 @@ func TestVersionKeepsItsAnswerInALoopAndWhenTheLineMoves(t *testing.T) {
 
 	found, err := s.Load(t.Context(), "run-1")
 	require.NoError(t, err)
-	var versions []core.Record
+	var versions []record.Record
 	for r, err := range found.Records() {
 		require.NoError(t, err)
-		if r.Kind == core.KindVersion {
+		if r.Kind == record.KindVersion {
 			versions = append(versions, r)
 		}
 	}
@@ -120,7 +121,7 @@ func TestVersionHoldsInItsScope(t *testing.T) {
 				return "", err
 			}
 			if stop {
-				state.From(ctx).Interrupt(core.InterruptUser, "", "")
+				state.From(ctx).Interrupt(record.InterruptUser, "", "")
 				return "", ctx.Err()
 			}
 			return "out", nil
@@ -320,7 +321,7 @@ func TestVersionedProgramIsNeverRefused(t *testing.T) {
 		}
 		versions := make(map[string]map[string]bool) // by the path of the scope
 		for i := range s.records {
-			if r := &s.records[i]; r.Kind == core.KindTool && strings.HasPrefix(r.Name, "tax-") {
+			if r := &s.records[i]; r.Kind == record.KindTool && strings.HasPrefix(r.Name, "tax-") {
 				if versions[r.Address.Scope()] == nil {
 					versions[r.Address.Scope()] = make(map[string]bool)
 				}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -368,8 +368,8 @@ func TestFilterPicksAndTheCursorMovesOverTheRest(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{Heartbeat: 1e6})
 	f := newFeed("r", h.Publish)
 	f.open()
-	f.call("a", core.StatusStarted)
-	f.call("a", core.StatusCompleted)
+	f.call("a", record.StatusStarted)
+	f.call("a", record.StatusCompleted)
 	f.log(5)
 	w := connect(t, server.URL+"/events?run=r&type=tool_call&status=completed,failed", "")
 	id, name, _ := w.event(t)

@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Client follows the runs of a [Handler] from another program, and answers
@@ -25,10 +26,10 @@ type Client struct {
 	HTTPClient *http.Client // must have no Timeout. Defaults to http.DefaultClient
 	Header     http.Header  // of every request, such as Authorization
 
-	Run      string        // the run to follow, from its first record on; empty for all runs, from now on
-	Types    []core.Kind   // the kinds of records to get; empty for all
-	Statuses []core.Status // the statuses of records to get; empty for all
-	After    string        // the ID of the event to go on after; empty to begin
+	Run      string          // the run to follow, from its first record on; empty for all runs, from now on
+	Types    []record.Kind   // the kinds of records to get; empty for all
+	Statuses []record.Status // the statuses of records to get; empty for all
+	After    string          // the ID of the event to go on after; empty to begin
 
 	// Deltas asks for events "delta", too, which show what the calls of Run are
 	// producing: see [Event.Delta]. They are no part of what the cursor counts:
@@ -97,12 +98,12 @@ func (e Event) Delta() (Delta, error) {
 	return d, err
 }
 
-// Record is the record of the event, as core.Record.UnmarshalJSON reads it.
-func (e Event) Record() (core.Record, error) {
+// Record is the record of the event, as record.Record.UnmarshalJSON reads it.
+func (e Event) Record() (record.Record, error) {
 	if !e.IsRecord() {
-		return core.Record{}, fmt.Errorf("streamer: an event %q has no record", e.Name)
+		return record.Record{}, fmt.Errorf("streamer: an event %q has no record", e.Name)
 	}
-	var r core.Record
+	var r record.Record
 	err := r.UnmarshalJSON(e.Data)
 	return r, err
 }

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // address is the URL of a path of the handler.
@@ -39,10 +39,10 @@ func (c *Client) events() (string, error) {
 	types, statuses := c.Types, c.Statuses
 	if c.filtersEnd() { // the end is sent too, and looked at here
 		if len(types) > 0 {
-			types = append(slices.Clip(types), core.KindRun)
+			types = append(slices.Clip(types), record.KindRun)
 		}
 		if len(statuses) > 0 {
-			statuses = append(slices.Clip(statuses), core.StatusCompleted, core.StatusFailed, core.StatusCancelled)
+			statuses = append(slices.Clip(statuses), record.StatusCompleted, record.StatusFailed, record.StatusCancelled)
 		}
 	}
 	query := u.Query()
@@ -82,15 +82,15 @@ func (c *Client) picks(e Event) bool {
 	if !c.filtersEnd() || !e.IsRecord() {
 		return true
 	}
-	var record struct {
-		Kind   core.Kind   `json:"event_type"`
-		Status core.Status `json:"execution_status"`
+	var rec struct {
+		Kind   record.Kind   `json:"event_type"`
+		Status record.Status `json:"execution_status"`
 	}
-	if e.Decode(&record) != nil {
+	if e.Decode(&rec) != nil {
 		return true
 	}
-	return (len(c.Types) == 0 || slices.Contains(c.Types, record.Kind)) &&
-		(len(c.Statuses) == 0 || slices.Contains(c.Statuses, record.Status))
+	return (len(c.Types) == 0 || slices.Contains(c.Types, rec.Kind)) &&
+		(len(c.Statuses) == 0 || slices.Contains(c.Statuses, rec.Status))
 }
 
 // ends reports whether the caller wants nothing after the event.

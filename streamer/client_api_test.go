@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -20,23 +20,23 @@ func TestClientEndsWithItsRunIfItIsAsked(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("r a/b?&", h.Publish)
 	f.open()
-	f.call("fetch", core.StatusStarted)
-	f.end(core.StatusInterrupted)
+	f.call("fetch", record.StatusStarted)
+	f.end(record.StatusInterrupted)
 	f.open()
-	f.call("fetch", core.StatusFailed, func(r *core.Record) { r.Err, r.WillRetry = errors.New("down"), true })
-	f.end(core.StatusAwaiting)
+	f.call("fetch", record.StatusFailed, func(r *record.Record) { r.Err, r.WillRetry = errors.New("down"), true })
+	f.end(record.StatusAwaiting)
 	f.open()
-	f.call("fetch", core.StatusCompleted)
-	f.end(core.StatusCompleted)
+	f.call("fetch", record.StatusCompleted)
+	f.end(record.StatusCompleted)
 	f.log(1)
 	for name, c := range map[string]struct {
 		client streamer.Client
 		want   []string
 	}{
 		"all":      {streamer.Client{}, []string{"run_started", "started", "run_interrupted", "run_started", "failed", "run_paused", "run_started", "completed", "run_completed"}},
-		"types":    {streamer.Client{Types: []core.Kind{core.KindTool}}, []string{"started", "failed", "completed"}},
-		"statuses": {streamer.Client{Statuses: []core.Status{core.StatusFailed, core.StatusInterrupted}}, []string{"run_interrupted", "failed"}},
-		"both":     {streamer.Client{Types: []core.Kind{core.KindRun}, Statuses: []core.Status{core.StatusStarted}, After: "1-2"}, []string{"run_started", "run_started"}},
+		"types":    {streamer.Client{Types: []record.Kind{record.KindTool}}, []string{"started", "failed", "completed"}},
+		"statuses": {streamer.Client{Statuses: []record.Status{record.StatusFailed, record.StatusInterrupted}}, []string{"run_interrupted", "failed"}},
+		"both":     {streamer.Client{Types: []record.Kind{record.KindRun}, Statuses: []record.Status{record.StatusStarted}, After: "1-2"}, []string{"run_started", "run_started"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.client.URL, c.client.Run, c.client.UntilEnd = server.URL, f.runID, true
@@ -67,7 +67,7 @@ func TestClientReadsRunsAndGoesOnAfterThem(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("r", h.Publish)
 	f.open()
-	f.call("fetch", core.StatusStarted)
+	f.call("fetch", record.StatusStarted)
 	c := &streamer.Client{URL: server.URL + "/"}
 	list, err := c.Runs(t.Context(), 0)
 	require.NoError(t, err)

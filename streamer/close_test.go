@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -26,11 +26,11 @@ type stuck struct {
 	asked chan struct{}
 }
 
-func (s stuck) Records(ctx context.Context, _ string, _ uint64) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func (s stuck) Records(ctx context.Context, _ string, _ uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
 		s.asked <- struct{}{}
 		<-ctx.Done()
-		yield(core.Record{}, context.Cause(ctx))
+		yield(record.Record{}, context.Cause(ctx))
 	}
 }
 
@@ -110,7 +110,7 @@ func TestCloseDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 			f := newFeed("r", h.Publish)
 			f.open()
 			for range 5000 {
-				f.publish(core.Record{Kind: core.KindLog, Status: core.StatusRecorded, Detail: &core.Detail{Message: strings.Repeat("x", 4000)}})
+				f.publish(record.Record{Kind: record.KindLog, Status: record.StatusRecorded, Detail: &record.Detail{Message: strings.Repeat("x", 4000)}})
 			}
 			if proto == "HTTP/2.0" {
 				resp, err := server.Client().Get(server.URL + "/events?run=r")

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -20,8 +20,8 @@ type counted struct {
 	records *atomic.Int64
 }
 
-func (s counted) Records(ctx context.Context, id string, after uint64) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func (s counted) Records(ctx context.Context, id string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
 		for r, err := range s.shelf.Records(ctx, id, after) {
 			s.records.Add(1)
 			if !yield(r, err) {
@@ -75,8 +75,8 @@ func TestRunIsReadOnceForTheSnapshot(t *testing.T) {
 	}
 	read, _ := look()
 	assert.EqualValues(t, 1000+10, read)
-	f.call("a", core.StatusStarted) // by another process
-	f.call("a", core.StatusCompleted)
+	f.call("a", record.StatusStarted) // by another process
+	f.call("a", record.StatusCompleted)
 	read, run := look()
 	assert.EqualValues(t, 1+2+10, read)
 	assert.Equal(t, 1, run.Calls.Completed)
@@ -97,7 +97,7 @@ func TestListCountsAllRuns(t *testing.T) {
 	}
 	live := newFeed("live", h.Publish)
 	live.open()
-	live.end(core.StatusFailed)
+	live.end(record.StatusFailed)
 	var body struct {
 		Runs   []streamer.RunState
 		Counts map[string]int

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // cursor is a place in a stream: after the event with this number. On the wire
@@ -16,7 +16,7 @@ type cursor struct {
 	n          uint64
 }
 
-func cursorOf(r *core.Record) cursor { return cursor{r.Generation, r.Seq} }
+func cursorOf(r *record.Record) cursor { return cursor{r.Generation, r.Seq} }
 
 // maxCursor is how long an ID may be.
 const maxCursor = 2*20 + 1

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Delta is the data of the event "delta": a piece of what a call is
@@ -56,7 +57,7 @@ const (
 // so that a slow one gets fewer and longer pieces, and needs no queue.
 type products struct {
 	mu      sync.Mutex
-	calls   map[core.Address]*product
+	calls   map[record.Address]*product
 	version uint64        // grows with each change
 	changed chan struct{} // closed when clients are notified; nil while nobody waits
 	due     bool          // notifying them is scheduled
@@ -97,7 +98,7 @@ func (ps *products) add(d *core.Delta) (due bool) {
 	case p == nil, d.Part == core.PartBegin, d.Attempt > p.attempt:
 		p = &product{attempt: d.Attempt}
 		if ps.calls == nil {
-			ps.calls = make(map[core.Address]*product)
+			ps.calls = make(map[record.Address]*product)
 		}
 		ps.calls[d.Address] = p
 	}
@@ -145,16 +146,16 @@ func (p *product) shorten() {
 }
 
 // take drops what is over with the record.
-func (ps *products) take(r *core.Record) (due bool) {
+func (ps *products) take(r *record.Record) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if len(ps.calls) == 0 {
 		return false
 	}
 	switch p := ps.calls[r.Address]; {
-	case r.Kind == core.KindRun:
+	case r.Kind == record.KindRun:
 		clear(ps.calls)
-	case !r.Kind.IsCall(), r.Status == core.StatusStarted, r.Status == core.StatusRetrying, p == nil, p.attempt > r.Attempt:
+	case !r.Kind.IsCall(), r.Status == record.StatusStarted, r.Status == record.StatusRetrying, p == nil, p.attempt > r.Attempt:
 		return false
 	default:
 		delete(ps.calls, r.Address)
@@ -184,7 +185,7 @@ func (ps *products) notify() {
 // shown is what a client has of the products of a run.
 type shown struct {
 	version uint64
-	calls   map[core.Address]*shownProduct
+	calls   map[record.Address]*shownProduct
 	at      time.Time // when it was sent the last of it
 }
 
@@ -220,7 +221,7 @@ func (ps *products) since(s *shown) (deltas []Delta, more <-chan struct{}) {
 	return deltas, nil
 }
 
-func (s *shown) take(deltas []Delta, address core.Address, p *product) []Delta {
+func (s *shown) take(deltas []Delta, address record.Address, p *product) []Delta {
 	had := s.calls[address]
 	if had == nil {
 		had = &shownProduct{product: p}

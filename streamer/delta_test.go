@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -122,7 +123,7 @@ func newHandler(t *testing.T, options streamer.Options) *streamer.Handler {
 
 // producer emits deltas of a call of the run "r".
 func producer(h *streamer.Handler, address string, attempt int) func(part core.Part, text string) {
-	a, err := core.ParseAddress(address)
+	a, err := record.ParseAddress(address)
 	if err != nil {
 		panic(err)
 	}
@@ -138,7 +139,7 @@ func TestDeltasAreSentWhileACallGoesOn(t *testing.T) {
 		f.open()
 		v := watch(t, h, "/events?run=r&deltas=true", true)
 		other := watch(t, h, "/events?run=r", true)
-		f.call("agent/model", core.StatusStarted)
+		f.call("agent/model", record.StatusStarted)
 		emit := producer(h, "agent/model", 0)
 		emit(core.PartBegin, "")
 		emit(core.PartReasoning, "Hm.")
@@ -155,7 +156,7 @@ func TestDeltasAreSentWhileACallGoesOn(t *testing.T) {
 		assert.Equal(t, []string{`agent/model@0 text "is forty-two."`}, lines, "joined")
 
 		emit(core.PartEnd, "")
-		f.call("agent/model", core.StatusCompleted)
+		f.call("agent/model", record.StatusCompleted)
 		pass(200 * time.Millisecond)
 		lines, ids = deltas(t, v.frames())
 		assert.Equal(t, []string{`agent/model@0 end`}, lines)
@@ -226,13 +227,13 @@ func TestAnotherAttemptReplacesWhatWasShown(t *testing.T) {
 		first, second := producer(h, "model", 0), producer(h, "model", 1)
 		first(core.PartText, "torn")
 		pass(time.Second)
-		f.call("model", core.StatusFailed, func(r *core.Record) { r.WillRetry = true })
+		f.call("model", record.StatusFailed, func(r *record.Record) { r.WillRetry = true })
 		pass(time.Second)
 		second(core.PartBegin, "")
 		first(core.PartText, "late")
 		second(core.PartText, "whole")
 		pass(time.Second)
-		f.call("model", core.StatusFailed, func(r *core.Record) { r.WillRetry = true }) // of the first, late
+		f.call("model", record.StatusFailed, func(r *record.Record) { r.WillRetry = true }) // of the first, late
 		pass(time.Second)
 		lines, _ := deltas(t, v.frames())
 		assert.Equal(t, []string{
@@ -241,7 +242,7 @@ func TestAnotherAttemptReplacesWhatWasShown(t *testing.T) {
 		}, lines)
 
 		first(core.PartEnd, "")
-		f.end(core.StatusInterrupted)
+		f.end(record.StatusInterrupted)
 		pass(time.Second)
 		lines, _ = deltas(t, v.frames())
 		assert.Equal(t, []string{`model@1 end`}, lines, "no call goes on in a run that has ended")
@@ -322,7 +323,7 @@ func TestDeltasAreBounded(t *testing.T) {
 		newFeed("r", h.Publish).open()
 		h.Delta(core.Delta{RunID: "unknown", Part: core.PartText, Text: "of a run that was not published"})
 		for i := range 100 {
-			a, err := core.ParseAddress(fmt.Sprintf("model#%d", i+2))
+			a, err := record.ParseAddress(fmt.Sprintf("model#%d", i+2))
 			require.NoError(t, err)
 			for index := range 100 {
 				h.Delta(core.Delta{RunID: "r", Address: a, Part: core.PartToolCall, Index: index, Text: strings.Repeat("x", 1000)})
@@ -383,7 +384,7 @@ func TestAClientThatAsksGetsDeltas(t *testing.T) {
 			assert.Equal(t, "1-1", e.ID, "the cursor stays where it is")
 			got = append(got, fmt.Sprint(d.Part, " ", d.Text, " ", d.Whole))
 			if d.Part == core.PartText {
-				f.end(core.StatusCompleted)
+				f.end(record.StatusCompleted)
 			}
 		}
 	}

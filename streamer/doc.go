@@ -31,7 +31,7 @@
 //
 // # Events
 //
-// An event's data is a record as JSON; see [core.Record.MarshalJSON] for the
+// An event's data is a record as JSON; see [record.Record.MarshalJSON] for the
 // names. Its name is the record's status ("started", "failed", "retrying", …),
 // so that addEventListener("retrying", …) works; for a run itself it is
 // "run_started" and then "run_completed", "run_failed", "run_interrupted" or

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // serveEvents streams one run, or all that the scope may see.
@@ -89,5 +89,5 @@ func parseDeltas(values []string, r *run) (*shown, error) {
 	case r == nil:
 		return nil, errors.New("deltas are those of one run: name it, as run=ID")
 	}
-	return &shown{calls: make(map[core.Address]*shownProduct)}, nil
+	return &shown{calls: make(map[record.Address]*shownProduct)}, nil
 }

@@ -47,11 +47,11 @@ func Example() {
 		if err != nil {
 			panic(err)
 		}
-		record, err := event.Record()
+		rec, err := event.Record()
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(event.ID, event.Name, record.Name, record.Err)
+		fmt.Println(event.ID, event.Name, rec.Name, rec.Err)
 	}
 	if err := dash.Close(ctx); err != nil {
 		panic(err)

@@ -5,28 +5,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // filter picks the events that a client wants and may have.
 type filter struct {
 	scope    *Scope
-	kinds    []core.Kind
-	statuses []core.Status
+	kinds    []record.Kind
+	statuses []record.Status
 }
 
 func parseFilter(kinds, statuses []string) (f filter, err error) {
 	for _, name := range words(kinds) {
-		var k core.Kind
+		var k record.Kind
 		if k.UnmarshalText([]byte(name)) != nil {
-			return f, fmt.Errorf("type %q is not known: want one of %s", name, allowed(core.KindTool, core.KindBranch))
+			return f, fmt.Errorf("type %q is not known: want one of %s", name, allowed(record.KindTool, record.KindBranch))
 		}
 		f.kinds = append(f.kinds, k)
 	}
 	for _, name := range words(statuses) {
-		var s core.Status
+		var s record.Status
 		if s.UnmarshalText([]byte(name)) != nil {
-			return f, fmt.Errorf("status %q is not known: want one of %s", name, allowed(core.StatusStarted, core.StatusCancelled))
+			return f, fmt.Errorf("status %q is not known: want one of %s", name, allowed(record.StatusStarted, record.StatusCancelled))
 		}
 		f.statuses = append(f.statuses, s)
 	}

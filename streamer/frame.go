@@ -3,7 +3,7 @@ package streamer
 import (
 	"sync"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
@@ -11,21 +11,21 @@ import (
 type frame struct {
 	runID  string
 	seq    uint64 // zero for what is not numbered
-	kind   core.Kind
-	status core.Status
+	kind   record.Kind
+	status record.Status
 	event  string
 	size   int64 // in memory, about
 
 	once sync.Once
-	rec  *core.Record // until encoded
-	body []byte       // "data: …\nevent: …\n": the ID and the empty line are the stream's
+	rec  *record.Record // until encoded
+	body []byte         // "data: …\nevent: …\n": the ID and the empty line are the stream's
 }
 
 // eagerBytes is how much a record may hold on to before its frame is encoded
 // at once, to let go of it. Outputs are shown as previews of 500 characters.
 const eagerBytes = 4 << 10
 
-func newFrame(r *core.Record) *frame {
+func newFrame(r *record.Record) *frame {
 	f := &frame{runID: r.RunID, kind: r.Kind, status: r.Status, event: wire.Name(r), rec: r}
 	if !r.Replayed {
 		f.seq = r.Seq
@@ -39,7 +39,7 @@ func newFrame(r *core.Record) *frame {
 		f.size += int64(n)
 	}
 	//nolint:errorlint // itself: what others say, and when, is theirs
-	if e, ok := r.Err.(*core.RecordedError); ok && e != nil {
+	if e, ok := r.Err.(*record.Error); ok && e != nil {
 		f.size += int64(len(e.Message))
 	}
 	return f

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Options are the settings of a [Handler]. The zero Options serve clients on
@@ -34,7 +35,7 @@ type Options struct {
 	Control Control
 
 	// Redact sees to every text that is shown of what calls got and gave, as
-	// core.Record.Redacted says, of what is published and what the source has.
+	// record.Record.Redacted says, of what is published and what the source has.
 	// A store keeps texts as they were, also of runs with state.WithRedaction:
 	// give both the same function. Names of tools, pipelines and tags stay. It is
 	// called by the goroutine that publishes. Nil leaves texts as they are.
@@ -197,7 +198,7 @@ func randomGeneration() uint64 {
 
 // Publish takes in the next record of its run. It does not wait for clients,
 // and encodes nothing unless it must. After Close it does nothing.
-func (h *Handler) Publish(rec core.Record) {
+func (h *Handler) Publish(rec record.Record) {
 	select {
 	case <-h.closing:
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -27,7 +27,7 @@ func TestNothingButEventsEndsWithAnEmptyLine(t *testing.T) {
 		sent.WriteString(line)
 		if line == ":\n" {
 			if comments++; comments == 5 {
-				f.call("a", core.StatusFailed)
+				f.call("a", record.StatusFailed)
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func TestHeartbeatComesWhileNothingThatHappensIsPicked(t *testing.T) {
 	<-stopped
 	assert.Less(t, number(t, streamer.Event{ID: ids[0]}), number(t, streamer.Event{ID: ids[2]}), "the cursor moves on")
 
-	f.call("a", core.StatusFailed)
+	f.call("a", record.StatusFailed)
 	_, name, _ := connect(t, server.URL+"/events?run=r&status=failed", ids[2]).event(t)
 	assert.Equal(t, "failed", name)
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -46,7 +46,7 @@ func serve(t testing.TB, source streamer.Source, options streamer.Options) (*str
 // feed is a run whose records a test makes up.
 type feed struct {
 	runID string
-	to    func(core.Record)
+	to    func(record.Record)
 
 	mu         sync.Mutex
 	seq        uint64
@@ -54,8 +54,8 @@ type feed struct {
 	at         time.Time
 }
 
-func newFeed(runID string, to ...func(core.Record)) *feed {
-	return &feed{runID: runID, at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), to: func(r core.Record) {
+func newFeed(runID string, to ...func(record.Record)) *feed {
+	return &feed{runID: runID, at: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), to: func(r record.Record) {
 		for _, f := range to {
 			f(r)
 		}
@@ -63,7 +63,7 @@ func newFeed(runID string, to ...func(core.Record)) *feed {
 }
 
 // publish numbers a record and publishes it.
-func (f *feed) publish(r core.Record) core.Record {
+func (f *feed) publish(r record.Record) record.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seq++
@@ -78,25 +78,27 @@ func (f *feed) open() {
 	f.mu.Lock()
 	f.generation++
 	f.mu.Unlock()
-	f.publish(core.Record{Kind: core.KindRun, Status: core.StatusStarted})
+	f.publish(record.Record{Kind: record.KindRun, Status: record.StatusStarted})
 }
 
-func (f *feed) end(status core.Status) { f.publish(core.Record{Kind: core.KindRun, Status: status}) }
+func (f *feed) end(status record.Status) {
+	f.publish(record.Record{Kind: record.KindRun, Status: status})
+}
 
 // log publishes n log lines.
 func (f *feed) log(n int) {
 	for range n {
-		f.publish(core.Record{Kind: core.KindLog, Status: core.StatusRecorded, Detail: &core.Detail{Message: "a line"}})
+		f.publish(record.Record{Kind: record.KindLog, Status: record.StatusRecorded, Detail: &record.Detail{Message: "a line"}})
 	}
 }
 
 // call publishes a record of a call.
-func (f *feed) call(address string, status core.Status, change ...func(*core.Record)) core.Record {
-	a, err := core.ParseAddress(address)
+func (f *feed) call(address string, status record.Status, change ...func(*record.Record)) record.Record {
+	a, err := record.ParseAddress(address)
 	if err != nil {
 		panic(err)
 	}
-	r := core.Record{Address: a, Name: a.Tag(), Kind: core.KindTool, Status: status, MaxAttempts: 3}
+	r := record.Record{Address: a, Name: a.Tag(), Kind: record.KindTool, Status: status, MaxAttempts: 3}
 	for _, c := range change {
 		c(&r)
 	}
@@ -106,13 +108,13 @@ func (f *feed) call(address string, status core.Status, change ...func(*core.Rec
 // shelf is a source in memory.
 type shelf struct {
 	mu   sync.Mutex
-	runs map[string][]core.Record
+	runs map[string][]record.Record
 	read func() // called when the records of a run have been read
 }
 
-func newShelf() *shelf { return &shelf{runs: make(map[string][]core.Record)} }
+func newShelf() *shelf { return &shelf{runs: make(map[string][]record.Record)} }
 
-func (s *shelf) put(r core.Record) {
+func (s *shelf) put(r record.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runs[r.RunID] = append(s.runs[r.RunID], r)
@@ -137,7 +139,7 @@ func (s *shelf) Runs(context.Context, int) (infos []streamer.RunInfo, err error)
 	return infos, nil
 }
 
-func info(id string, records []core.Record) streamer.RunInfo {
+func info(id string, records []record.Record) streamer.RunInfo {
 	last := records[len(records)-1]
 	return streamer.RunInfo{RunID: id, Status: "interrupted", Created: records[0].Time, Updated: last.Time, LastSeq: last.Seq, Tags: []string{"shelf"}}
 }
@@ -151,11 +153,11 @@ func (s *shelf) Run(_ context.Context, id string) (streamer.RunInfo, error) {
 	return info(id, s.runs[id]), nil
 }
 
-func (s *shelf) Records(_ context.Context, id string, after uint64) iter.Seq2[core.Record, error] {
+func (s *shelf) Records(_ context.Context, id string, after uint64) iter.Seq2[record.Record, error] {
 	s.mu.Lock()
 	records := s.runs[id]
 	s.mu.Unlock()
-	return func(yield func(core.Record, error) bool) {
+	return func(yield func(record.Record, error) bool) {
 		for _, r := range records {
 			if r.Seq > after && !yield(r, nil) {
 				return
@@ -251,11 +253,11 @@ func do(t testing.TB, req *http.Request, into any) int {
 // seqOf is the number of the record in an event.
 func seqOf(t testing.TB, e streamer.Event) uint64 {
 	t.Helper()
-	var record struct {
+	var rec struct {
 		Seq uint64 `json:"seq"`
 	}
-	require.NoError(t, e.Decode(&record))
-	return record.Seq
+	require.NoError(t, e.Decode(&rec))
+	return rec.Seq
 }
 
 // number is that in the ID of an event.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -24,8 +24,8 @@ func heap() uint64 {
 // long are log lines of 100 KB.
 func (f *feed) long(n int) {
 	for range n {
-		f.publish(core.Record{
-			Kind: core.KindLog, Status: core.StatusRecorded, Detail: &core.Detail{Message: strings.Repeat("long ", 20<<10)},
+		f.publish(record.Record{
+			Kind: record.KindLog, Status: record.StatusRecorded, Detail: &record.Detail{Message: strings.Repeat("long ", 20<<10)},
 		})
 	}
 }
@@ -66,8 +66,8 @@ func TestRecordedErrorsCountAsMemory(t *testing.T) {
 	f.open()
 	before := heap()
 	for range 100 { // 10 MB
-		f.publish(core.Record{
-			Kind: core.KindTool, Status: core.StatusFailed, WillRetry: true, Err: &core.RecordedError{Message: strings.Repeat("no", 50<<10)},
+		f.publish(record.Record{
+			Kind: record.KindTool, Status: record.StatusFailed, WillRetry: true, Err: &record.Error{Message: strings.Repeat("no", 50<<10)},
 		})
 		assert.LessOrEqual(t, h.Stats().HistoryBytes, int64(1<<20))
 	}
@@ -117,7 +117,7 @@ func TestWhatIsForgottenComesFromTheSource(t *testing.T) {
 	f := newFeed("r", source.put, h.Publish)
 	f.open()
 	f.long(3)
-	f.end(core.StatusCompleted)
+	f.end(record.StatusCompleted)
 	crowd(h)
 
 	w := connect(t, server.URL+"/events?run=r", "")

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -18,7 +18,7 @@ type interrupted struct {
 	before func()
 }
 
-func (s interrupted) Records(ctx context.Context, id string, after uint64) iter.Seq2[core.Record, error] {
+func (s interrupted) Records(ctx context.Context, id string, after uint64) iter.Seq2[record.Record, error] {
 	s.before()
 	return s.shelf.Records(ctx, id, after)
 }
@@ -29,7 +29,7 @@ func TestHandlerThatBeginsInTheMiddleOfARunKnowsItsEpoch(t *testing.T) {
 	f.open()
 	f.log(4)
 	h, server := serve(t, source, streamer.Options{})
-	f.to = func(r core.Record) { source.put(r); h.Publish(r) }
+	f.to = func(r record.Record) { source.put(r); h.Publish(r) }
 	w := connect(t, server.URL+"/events?run=r", "")
 	_, id := seqs(t, w, 5)
 	f.log(1)
@@ -47,7 +47,7 @@ func TestRecordPublishedBeforeTheSourceIsReadIsNoReset(t *testing.T) {
 	f.log(4)
 	before := sync.OnceFunc(func() { f.log(2); f.open(); f.log(1) })
 	h, server := serve(t, interrupted{source, before}, streamer.Options{})
-	f.to = func(r core.Record) { source.put(r); h.Publish(r) }
+	f.to = func(r record.Record) { source.put(r); h.Publish(r) }
 	w := connect(t, server.URL+"/events?run=r", "")
 	got, _ := seqs(t, w, 9)
 	assert.Equal(t, count(1, 9), got)
@@ -65,7 +65,7 @@ func TestRunWithoutAnOpeningHasCursorsToo(t *testing.T) {
 	f := newFeed("r", source.put)
 	f.log(5)
 	h, server := serve(t, source, streamer.Options{})
-	f.to = func(r core.Record) { source.put(r); h.Publish(r) }
+	f.to = func(r record.Record) { source.put(r); h.Publish(r) }
 	w := connect(t, server.URL+"/events?run=r", "")
 	_, id := seqs(t, w, 5)
 	f.log(1)

@@ -19,7 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -32,7 +32,7 @@ type world struct {
 
 	mu      sync.Mutex // guards what follows
 	handler *streamer.Handler
-	records []core.Record   // what the run is
+	records []record.Record // what the run is
 	lost    map[string]bool // records that a crash has taken, by their messages
 	lostTo  uint64          // the greatest number of those
 	serial  int
@@ -40,8 +40,8 @@ type world struct {
 	calm    bool   // connections are no longer cut
 	unheard bool   // of the run, by the handler
 
-	calling []core.Record // the newest of calls that have not ended
-	began   int           // calls
+	calling []record.Record // the newest of calls that have not ended
+	began   int             // calls
 }
 
 // opened is the generation of the record with the number.
@@ -50,12 +50,12 @@ func (w *world) opened(seq uint64) (generation string) {
 }
 
 // add makes the next record of the run.
-func (w *world) add(r core.Record) {
+func (w *world) add(r record.Record) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.serial++
 	r.RunID, r.Seq, r.Generation, r.Time = "r", uint64(len(w.records)+1), w.opening, time.Now().Add(time.Duration(w.serial))
-	r.Detail = &core.Detail{Message: strconv.Itoa(w.serial), Usage: core.Usage{InputTokens: w.serial}}
+	r.Detail = &record.Detail{Message: strconv.Itoa(w.serial), Usage: record.Usage{InputTokens: w.serial}}
 	w.records = append(w.records, r)
 	if w.source != nil {
 		w.source.put(r)
@@ -69,7 +69,7 @@ func (w *world) add(r core.Record) {
 func (w *world) open() {
 	w.calling = nil
 	w.opening++
-	w.add(core.Record{Kind: core.KindRun, Status: core.StatusStarted})
+	w.add(record.Record{Kind: record.KindRun, Status: record.StatusStarted})
 }
 
 // step makes a record of a call, of nothing much, or of the end of an opening.
@@ -78,18 +78,18 @@ func (w *world) step(dice *rand.Rand) {
 	if len(w.calling) == 0 || dice.IntN(4) == 0 {
 		switch dice.IntN(3) {
 		case 0:
-			w.add(core.Record{Kind: core.KindLog, Status: core.StatusRecorded})
+			w.add(record.Record{Kind: record.KindLog, Status: record.StatusRecorded})
 		case 1:
 			if dice.IntN(5) == 0 {
-				w.add(core.Record{Kind: core.KindRun, Status: core.StatusInterrupted})
+				w.add(record.Record{Kind: record.KindRun, Status: record.StatusInterrupted})
 				return
 			}
 			fallthrough
 		default:
 			w.began++
-			a, err := core.ParseAddress(fmt.Sprintf("c%d", w.began))
+			a, err := record.ParseAddress(fmt.Sprintf("c%d", w.began))
 			require.NoError(w.t, err)
-			r := core.Record{Address: a, Name: a.Tag(), Kind: core.KindTool, Status: core.StatusStarted, MaxAttempts: 3}
+			r := record.Record{Address: a, Name: a.Tag(), Kind: record.KindTool, Status: record.StatusStarted, MaxAttempts: 3}
 			w.calling = append(w.calling, r)
 			w.add(r)
 		}
@@ -98,21 +98,21 @@ func (w *world) step(dice *rand.Rand) {
 	i := dice.IntN(len(w.calling))
 	r := &w.calling[i]
 	switch {
-	case r.Status == core.StatusStarted && dice.IntN(2) == 0:
-		r.Status, r.WillRetry, r.Delay = core.StatusFailed, true, time.Second
-	case r.Status == core.StatusStarted:
-		r.Status = core.StatusCompleted
+	case r.Status == record.StatusStarted && dice.IntN(2) == 0:
+		r.Status, r.WillRetry, r.Delay = record.StatusFailed, true, time.Second
+	case r.Status == record.StatusStarted:
+		r.Status = record.StatusCompleted
 		if dice.IntN(3) == 0 {
-			r.Status = core.StatusFailed
+			r.Status = record.StatusFailed
 		}
 		w.add(*r)
 		w.calling = slices.Delete(w.calling, i, i+1)
 		return
-	case r.Status == core.StatusFailed:
-		r.Status, r.WillRetry, r.Duration, r.Detail = core.StatusRetrying, false, 0, nil
+	case r.Status == record.StatusFailed:
+		r.Status, r.WillRetry, r.Duration, r.Detail = record.StatusRetrying, false, 0, nil
 		r.Attempt++
-	case r.Status == core.StatusRetrying:
-		r.Status = core.StatusStarted
+	case r.Status == record.StatusRetrying:
+		r.Status = record.StatusStarted
 	}
 	w.add(*r)
 }
@@ -227,7 +227,7 @@ func (b *cutBody) Close() error {
 // watcher is a client, and what it has made of the stream.
 type watcher struct {
 	world  *world
-	picks  func(*core.Record) bool
+	picks  func(*record.Record) bool
 	query  string
 	has    map[uint64]string // the messages of the records that it was sent
 	passed map[uint64]bool   // what it was told that it has missed
@@ -385,8 +385,8 @@ func happen(t *testing.T, seed uint64, stored bool) {
 		{},
 		{},
 		{},
-		{query: "&status=failed", picks: func(r *core.Record) bool { return r.Status == core.StatusFailed }},
-		{query: "&type=run", picks: func(r *core.Record) bool { return r.Kind == core.KindRun }},
+		{query: "&status=failed", picks: func(r *record.Record) bool { return r.Status == record.StatusFailed }},
+		{query: "&type=run", picks: func(r *record.Record) bool { return r.Kind == record.KindRun }},
 	}
 	failures := make([]error, len(clients))
 	for i, c := range clients {
@@ -469,24 +469,24 @@ func (w *world) check() {
 
 // calls counts what the records say of calls.
 func (w *world) calls() (c streamer.Calls) {
-	begun, last := make(map[core.Address]bool), make(map[core.Address]core.Record)
+	begun, last := make(map[record.Address]bool), make(map[record.Address]record.Record)
 	for _, r := range w.records {
 		switch {
-		case r.Kind == core.KindRun:
+		case r.Kind == record.KindRun:
 			clear(last)
 			continue
 		case !r.Kind.IsCall():
 			continue
-		case r.Status == core.StatusStarted:
+		case r.Status == record.StatusStarted:
 			c.Attempts++
 			if r.Attempt > 0 {
 				c.Retries++
 			} else {
 				begun[r.Address] = true
 			}
-		case r.Status == core.StatusCompleted:
+		case r.Status == record.StatusCompleted:
 			c.Completed++
-		case r.Status == core.StatusFailed && !r.WillRetry:
+		case r.Status == record.StatusFailed && !r.WillRetry:
 			c.Failed++
 		}
 		if last[r.Address] = r; r.IsOutcome() {
@@ -495,7 +495,7 @@ func (w *world) calls() (c streamer.Calls) {
 	}
 	for _, r := range last {
 		c.Active++
-		if r.Status == core.StatusRetrying {
+		if r.Status == record.StatusRetrying {
 			c.Waiting++
 		}
 	}

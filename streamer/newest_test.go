@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
 // written is a source with one run.
-type written []core.Record
+type written []record.Record
 
 func (w written) info() streamer.RunInfo {
 	return streamer.RunInfo{RunID: "trip-1", Status: "running", LastSeq: uint64(len(w))}
@@ -29,8 +29,8 @@ func (w written) Runs(context.Context, int) ([]streamer.RunInfo, error) {
 
 func (w written) Run(context.Context, string) (streamer.RunInfo, error) { return w.info(), nil }
 
-func (w written) Records(_ context.Context, _ string, after uint64) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func (w written) Records(_ context.Context, _ string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
 		for _, rec := range w {
 			if rec.Seq > after && !yield(rec, nil) {
 				return
@@ -44,9 +44,9 @@ func (w written) Records(_ context.Context, _ string, after uint64) iter.Seq2[co
 func TestASnapshotHasWhatWasNotPublished(t *testing.T) {
 	var all written
 	for seq := range uint64(6) {
-		rec := core.Record{RunID: "trip-1", Seq: seq + 1, Time: time.Unix(int64(seq), 0), Kind: core.KindLog, Status: core.StatusRecorded}
+		rec := record.Record{RunID: "trip-1", Seq: seq + 1, Time: time.Unix(int64(seq), 0), Kind: record.KindLog, Status: record.StatusRecorded}
 		if seq == 0 {
-			rec.Kind, rec.Status = core.KindRun, core.StatusStarted
+			rec.Kind, rec.Status = record.KindRun, record.StatusStarted
 		}
 		all = append(all, rec)
 	}

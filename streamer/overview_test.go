@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -17,14 +17,14 @@ func TestCostThatIsNoNumberHidesNoRun(t *testing.T) {
 	f := newFeed("r", h.Publish)
 	f.open()
 	for _, cost := range []float64{math.NaN(), 1.5, math.Inf(1)} {
-		f.call("a", core.StatusStarted)
-		f.call("a", core.StatusCompleted, func(r *core.Record) { r.Detail = &core.Detail{Usage: core.Usage{Cost: cost}} })
+		f.call("a", record.StatusStarted)
+		f.call("a", record.StatusCompleted, func(r *record.Record) { r.Detail = &record.Detail{Usage: record.Usage{Cost: cost}} })
 	}
 	newFeed("g", h.Publish).open()
 	var all struct {
 		Runs []struct {
-			ID    string     `json:"run_id"`
-			Usage core.Usage `json:"usage"`
+			ID    string       `json:"run_id"`
+			Usage record.Usage `json:"usage"`
 		}
 	}
 	assert.Equal(t, 200, get(t, server.URL+"/api/runs", &all))
@@ -54,7 +54,7 @@ func TestErrorWhoseTextIsLongInComingDoesNotHoldUpTheRun(t *testing.T) {
 	f := newFeed("r", h.Publish)
 	f.open()
 	slow := slowError{new(sync.Once), make(chan struct{}), make(chan struct{})}
-	f.call("a", core.StatusFailed, func(r *core.Record) { r.Err = slow })
+	f.call("a", record.StatusFailed, func(r *record.Record) { r.Err = slow })
 	answered := make(chan int, 1)
 	go func() {
 		resp, err := http.Get(server.URL + "/api/runs")
@@ -83,8 +83,8 @@ func TestRunThatIsBusyIsReadOnceForTheOverview(t *testing.T) {
 		}
 	}
 	h, server := serve(t, source, streamer.Options{})
-	f.to = func(r core.Record) { source.put(r); h.Publish(r) }
-	f.call("a", core.StatusStarted)
+	f.to = func(r record.Record) { source.put(r); h.Publish(r) }
+	f.call("a", record.StatusStarted)
 	var all struct {
 		Runs []struct {
 			Partial bool   `json:"partial"`

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -123,9 +123,9 @@ func TestBytesOfAnEventAreOneIDOneNameOneLineOfData(t *testing.T) {
 	f := newFeed("evil\nid: 9\rdata: x", h.Publish)
 	f.open()
 	hostile := "line\r\nid: 666\n\ndata: planted\x00\u2028\xff"
-	f.call("a", core.StatusFailed, func(r *core.Record) {
+	f.call("a", record.StatusFailed, func(r *record.Record) {
 		r.Name, r.Err = hostile, io.ErrUnexpectedEOF
-		r.Detail = &core.Detail{Message: hostile, Metadata: map[string]any{hostile: hostile}}
+		r.Detail = &record.Detail{Message: hostile, Metadata: map[string]any{hostile: hostile}}
 	})
 	w := connect(t, server.URL+"/events?run="+url.QueryEscape(f.runID), "")
 	w.block(t)
@@ -148,9 +148,9 @@ func TestRecordThatIsTooLongIsCut(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("r", h.Publish)
 	f.open()
-	f.call("a", core.StatusFailed, func(r *core.Record) {
+	f.call("a", record.StatusFailed, func(r *record.Record) {
 		r.Err = io.ErrUnexpectedEOF
-		r.Detail = &core.Detail{Message: strings.Repeat("é", 1<<20), Metadata: map[string]any{"big": strings.Repeat("x", 1<<20)}}
+		r.Detail = &record.Detail{Message: strings.Repeat("é", 1<<20), Metadata: map[string]any{"big": strings.Repeat("x", 1<<20)}}
 	})
 	w := connect(t, server.URL+"/events?run=r", "")
 	seqs(t, w, 1)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -123,7 +123,7 @@ func TestForeignCursorIsAReset(t *testing.T) {
 // source, and a run that goes on.
 func restart(t testing.TB, source *shelf, f *feed) (*streamer.Handler, string) {
 	h, server := serve(t, source, streamer.Options{})
-	f.to = func(r core.Record) { source.put(r); h.Publish(r) }
+	f.to = func(r record.Record) { source.put(r); h.Publish(r) }
 	return h, server.URL
 }
 
@@ -203,7 +203,7 @@ func TestWhatIsNoLongerKeptComesFromTheSource(t *testing.T) {
 func TestRecordsThatWereNotPublishedComeFromTheSource(t *testing.T) {
 	source := newShelf()
 	h, server := serve(t, source, streamer.Options{})
-	f := newFeed("r", source.put, func(r core.Record) {
+	f := newFeed("r", source.put, func(r record.Record) {
 		if r.Seq%5 != 0 { // a queue on the way was full
 			h.Publish(r)
 		}
@@ -219,7 +219,7 @@ func TestRecordsThatWereNotPublishedComeFromTheSource(t *testing.T) {
 
 func TestRecordsThatNobodyHasAreAGap(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
-	f := newFeed("r", func(r core.Record) {
+	f := newFeed("r", func(r record.Record) {
 		if r.Seq != 5 && r.Seq != 6 {
 			h.Publish(r)
 		}
@@ -243,7 +243,7 @@ func TestRecoveredRecordsHaveNoIDAndComeOnce(t *testing.T) {
 	f.open()
 	w := connect(t, server.URL+"/events?run=r", "")
 	_, id := seqs(t, w, 1)
-	h.Publish(core.Record{RunID: "r", Kind: core.KindTool, Status: core.StatusRecovered, Replayed: true})
+	h.Publish(record.Record{RunID: "r", Kind: record.KindTool, Status: record.StatusRecovered, Replayed: true})
 	recoveredID, name, _ := w.event(t)
 	assert.Equal(t, "recovered", name)
 	assert.Empty(t, recoveredID)
@@ -267,14 +267,14 @@ func TestRecordPublishedWhileTheSourceIsReadIsNotMissed(t *testing.T) {
 // torn is a source whose records end in an error.
 type torn struct{ *shelf }
 
-func (s torn) Records(ctx context.Context, id string, after uint64) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func (s torn) Records(ctx context.Context, id string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
 		for r := range s.shelf.Records(ctx, id, after) {
 			if !yield(r, nil) {
 				return
 			}
 		}
-		yield(core.Record{}, errors.New("the disk is gone"))
+		yield(record.Record{}, errors.New("the disk is gone"))
 	}
 }
 
@@ -301,24 +301,24 @@ func TestRecordBetweenTwoOpeningsIsNotWaitedForInVain(t *testing.T) {
 	for name, source := range map[string]*shelf{"with a source": newShelf(), "without": nil} {
 		t.Run(name, func(t *testing.T) {
 			var from streamer.Source
-			keep := func(core.Record) {}
+			keep := func(record.Record) {}
 			if source != nil {
 				from, keep = source, source.put
 			}
 			h, server := serve(t, from, streamer.Options{})
 			f := newFeed("r", keep, h.Publish)
 			f.open()
-			f.call("a", core.StatusStarted)
-			f.publish(core.Record{Address: address(t, "a"), Name: "a?1", Kind: core.KindQuestion, Status: core.StatusAwaiting})
-			f.end(core.StatusAwaiting)
+			f.call("a", record.StatusStarted)
+			f.publish(record.Record{Address: address(t, "a"), Name: "a?1", Kind: record.KindQuestion, Status: record.StatusAwaiting})
+			f.end(record.StatusAwaiting)
 			w := connect(t, server.URL+"/events?run=r", "")
 			seqs(t, w, 4)
 			published := f.to
 			f.to = keep
-			f.publish(core.Record{Address: address(t, "a"), Name: "a?1", Kind: core.KindAnswer, Status: core.StatusRecorded})
+			f.publish(record.Record{Address: address(t, "a"), Name: "a?1", Kind: record.KindAnswer, Status: record.StatusRecorded})
 			f.to = published
 			f.open()
-			f.call("a", core.StatusCompleted)
+			f.call("a", record.StatusCompleted)
 			if source == nil {
 				_, name, data := w.event(t)
 				assert.Equal(t, "gap", name)
@@ -337,9 +337,9 @@ func TestRecordBetweenTwoOpeningsIsNotWaitedForInVain(t *testing.T) {
 	}
 }
 
-func address(t testing.TB, text string) core.Address {
+func address(t testing.TB, text string) record.Address {
 	t.Helper()
-	a, err := core.ParseAddress(text)
+	a, err := record.ParseAddress(text)
 	require.NoError(t, err)
 	return a
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -129,7 +129,7 @@ func TestEventThatComesWhileNobodyWaitsIsToldToo(t *testing.T) {
 		w.flushed = func() {
 			if more > 0 {
 				more--
-				f.publish(core.Record{Kind: core.KindLog, Status: core.StatusRecorded})
+				f.publish(record.Record{Kind: record.KindLog, Status: record.StatusRecorded})
 			}
 		}
 		f.open()

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // run is what the handler keeps of one run: its newest events, and how it
@@ -22,13 +22,13 @@ type run struct {
 	last  cursor // of the newest record that was published
 	tried uint64 // the source was read for the view when it was to have this number
 
-	reading   *view          // what is being read from the source
-	meanwhile []*core.Record // what was published since that began
+	reading   *view            // what is being read from the source
+	meanwhile []*record.Record // what was published since that began
 }
 
 // publish takes in a record and puts its frame on the tape of the run and on
 // that of all runs.
-func (r *run) publish(f *frame, rec *core.Record, all *tape, allGeneration uint64) (due, allDue bool) {
+func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uint64) (due, allDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	id := cursor{}
@@ -62,7 +62,7 @@ func (r *run) publish(f *frame, rec *core.Record, all *tape, allGeneration uint6
 
 // isAnother reports whether rec begins another run with the same ID: the one
 // before was deleted, or was in memory alone.
-func (r *run) isAnother(rec *core.Record) bool {
+func (r *run) isAnother(rec *record.Record) bool {
 	return rec.Seq == 1 && r.view.firstSeq == 1 && rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -88,10 +88,10 @@ func TestQuestionThatIsAskedAgainSaysWhy(t *testing.T) {
 	f := newFeed("r", h.Publish)
 	f.open()
 	ask := func(err error) {
-		f.publish(core.Record{Kind: core.KindQuestion, Status: core.StatusAwaiting, Name: "refund?1", Err: err, Detail: &core.Detail{Message: "Refund?"}})
+		f.publish(record.Record{Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "refund?1", Err: err, Detail: &record.Detail{Message: "Refund?"}})
 	}
 	ask(nil)
-	ask(&core.RecordedError{Message: "the answer 7 does not fit: got a number, want a boolean"})
+	ask(&record.Error{Message: "the answer 7 does not fit: got a number, want a boolean"})
 	list, err := (&streamer.Client{URL: server.URL}).Runs(t.Context(), 0)
 	require.NoError(t, err)
 	require.Len(t, list.Runs[0].Questions, 1)

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -63,7 +63,7 @@ func TestClientThatNeverReadsHarmsNobody(t *testing.T) {
 		<-tick.C
 		for range 10 {
 			before := time.Now()
-			f.publish(core.Record{Kind: core.KindLog, Status: core.StatusRecorded, Detail: &core.Detail{Message: text}})
+			f.publish(record.Record{Kind: record.KindLog, Status: record.StatusRecorded, Detail: &record.Detail{Message: text}})
 			longest = max(longest, time.Since(before))
 			if n++; n == events {
 				break
@@ -192,9 +192,9 @@ func TestMemoryIsBoundedByTheHistory(t *testing.T) {
 	h, err := streamer.New(nil, streamer.Options{History: 1000, Runs: 10})
 	require.NoError(t, err)
 	publish := func(events int) {
-		big := &core.Detail{Output: make([]byte, 20<<10)} // a preview is kept of it
+		big := &record.Detail{Output: make([]byte, 20<<10)} // a preview is kept of it
 		for n := range events {
-			r := core.Record{RunID: fmt.Sprint("run-", n/10_000), Seq: uint64(n%10_000 + 1), Time: time.Unix(1, 0), Kind: core.KindLog, Status: core.StatusRecorded}
+			r := record.Record{RunID: fmt.Sprint("run-", n/10_000), Seq: uint64(n%10_000 + 1), Time: time.Unix(1, 0), Kind: record.KindLog, Status: record.StatusRecorded}
 			if n%10 == 0 {
 				r.Detail = big
 			}
@@ -232,8 +232,8 @@ func TestCloseEndsAReplay(t *testing.T) {
 // endless has runs that never end.
 type endless struct{ *shelf }
 
-func (e endless) Records(ctx context.Context, id string, after uint64) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func (e endless) Records(ctx context.Context, id string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
 		for {
 			for r := range e.shelf.Records(ctx, id, after) {
 				if !yield(r, nil) {

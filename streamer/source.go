@@ -7,7 +7,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Source has the runs that are no longer, or never were, in the memory of a
@@ -23,7 +23,7 @@ type Source interface {
 
 	// Records yields the records of a run whose numbers are above after, in
 	// their order. An error ends it.
-	Records(ctx context.Context, runID string, after uint64) iter.Seq2[core.Record, error]
+	Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error]
 }
 
 // RunInfo is what is known of a run without reading its records.
@@ -78,12 +78,12 @@ func (s redactedSource) redacted(info RunInfo) RunInfo {
 }
 
 func (s redactedSource) text(text string) string {
-	rec := core.Record{Detail: &core.Detail{Message: text}}.Redacted(s.redact)
+	rec := record.Record{Detail: &record.Detail{Message: text}}.Redacted(s.redact)
 	return rec.Message()
 }
 
-func (s redactedSource) Records(ctx context.Context, runID string, after uint64) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func (s redactedSource) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
 		for rec, err := range s.Source.Records(ctx, runID, after) {
 			if !yield(rec.Redacted(s.redact), err) {
 				return

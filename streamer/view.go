@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
@@ -27,7 +27,7 @@ type RunState struct {
 	RunInfo
 
 	Calls     Calls           `json:"calls"`
-	Usage     core.Usage      `json:"usage"`
+	Usage     record.Usage    `json:"usage"`
 	Current   *CallState      `json:"current,omitempty"`    // the innermost call that runs, the latest of them
 	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait to try again, the next first; at most 50
 	LastError *CallError      `json:"last_error,omitempty"` // of the newest attempt that failed
@@ -49,39 +49,39 @@ type Calls struct {
 
 // CallState is a call that has begun and not ended.
 type CallState struct {
-	Address       core.Address `json:"address"`
-	Name          string       `json:"name"`
-	Kind          core.Kind    `json:"event_type"`
-	Status        core.Status  `json:"execution_status"` // started, failed, retrying or awaiting
-	Attempt       int          `json:"retry_attempt"`    // from 0
-	MaxAttempts   int          `json:"max_attempts"`     // below 0 if there is no end
-	Since         time.Time    `json:"since"`            // of this status
-	RetryDelay    float64      `json:"retry_delay,omitempty"`
-	DelaySource   string       `json:"delay_source,omitempty"`
-	NextAttemptAt *time.Time   `json:"next_attempt_at,omitempty"`
-	Error         string       `json:"original_error,omitempty"` // of the attempt before
-	ErrorClass    string       `json:"error_class,omitempty"`
+	Address       record.Address `json:"address"`
+	Name          string         `json:"name"`
+	Kind          record.Kind    `json:"event_type"`
+	Status        record.Status  `json:"execution_status"` // started, failed, retrying or awaiting
+	Attempt       int            `json:"retry_attempt"`    // from 0
+	MaxAttempts   int            `json:"max_attempts"`     // below 0 if there is no end
+	Since         time.Time      `json:"since"`            // of this status
+	RetryDelay    float64        `json:"retry_delay,omitempty"`
+	DelaySource   string         `json:"delay_source,omitempty"`
+	NextAttemptAt *time.Time     `json:"next_attempt_at,omitempty"`
+	Error         string         `json:"original_error,omitempty"` // of the attempt before
+	ErrorClass    string         `json:"error_class,omitempty"`
 }
 
 // CallError is why an attempt of a call failed.
 type CallError struct {
-	Address core.Address `json:"address"`
-	Name    string       `json:"name"`
-	Class   string       `json:"error_class"`
-	Message string       `json:"original_error"`
-	Reason  string       `json:"reason,omitempty"` // why there will be no other attempt
-	Attempt int          `json:"retry_attempt"`
-	Retried bool         `json:"will_retry"`
-	Time    time.Time    `json:"time"`
+	Address record.Address `json:"address"`
+	Name    string         `json:"name"`
+	Class   string         `json:"error_class"`
+	Message string         `json:"original_error"`
+	Reason  string         `json:"reason,omitempty"` // why there will be no other attempt
+	Attempt int            `json:"retry_attempt"`
+	Retried bool           `json:"will_retry"`
+	Time    time.Time      `json:"time"`
 }
 
 // QuestionState is a question that the run waits for the answer of.
 type QuestionState struct {
-	ID      string       `json:"id"`
-	Text    string       `json:"message"`
-	Address core.Address `json:"address"`
-	Asked   time.Time    `json:"asked_at"`
-	Refused string       `json:"refused,omitempty"` // why the answer before did not fit
+	ID      string         `json:"id"`
+	Text    string         `json:"message"`
+	Address record.Address `json:"address"`
+	Asked   time.Time      `json:"asked_at"`
+	Refused string         `json:"refused,omitempty"` // why the answer before did not fit
 }
 
 // maxText is how long the text of an error in a RunState may be.
@@ -94,10 +94,10 @@ const maxWaiting = 50
 type view struct {
 	RunInfo
 	calls     Calls
-	usage     core.Usage
-	active    map[core.Address]*core.Record // the newest record of each call that has not ended
-	stopped   map[core.Address]bool         // calls that stopped with the run, or were interrupted, and go on when it does
-	lastError *core.Record
+	usage     record.Usage
+	active    map[record.Address]*record.Record // the newest record of each call that has not ended
+	stopped   map[record.Address]bool           // calls that stopped with the run, or were interrupted, and go on when it does
+	lastError *record.Record
 	questions []QuestionState
 	firstSeq  uint64 // of the oldest record it knows
 	first     uint64 // the generation of that
@@ -108,8 +108,8 @@ type view struct {
 func newView(runID string) view {
 	return view{
 		RunInfo: RunInfo{RunID: runID, Status: statusRunning},
-		active:  make(map[core.Address]*core.Record),
-		stopped: make(map[core.Address]bool),
+		active:  make(map[record.Address]*record.Record),
+		stopped: make(map[record.Address]bool),
 	}
 }
 
@@ -117,8 +117,8 @@ func newView(runID string) view {
 func (v *view) whole() bool { return v.firstSeq == 1 && !v.holes }
 
 // take takes in the next record of the run; it keeps a pointer to it.
-func (v *view) take(r *core.Record) {
-	if r.Status == core.StatusRecovered {
+func (v *view) take(r *record.Record) {
+	if r.Status == record.StatusRecovered {
 		v.calls.Restored++
 	}
 	if r.Replayed || r.Seq == 0 {
@@ -131,19 +131,19 @@ func (v *view) take(r *core.Record) {
 	v.last = cursorOf(r)
 	v.LastSeq, v.Updated = r.Seq, r.Time
 	switch {
-	case r.Kind == core.KindRun:
+	case r.Kind == record.KindRun:
 		v.run(r)
 	case r.Kind.IsCall():
 		v.call(r)
-	case r.Kind == core.KindQuestion:
+	case r.Kind == record.KindQuestion:
 		v.ask(r)
-	case r.Kind == core.KindAnswer:
+	case r.Kind == record.KindAnswer:
 		v.questions = slices.DeleteFunc(v.questions, func(q QuestionState) bool { return q.ID == r.Name })
 	}
 }
 
 // ask takes in a question; one that is asked again says why.
-func (v *view) ask(r *core.Record) {
+func (v *view) ask(r *record.Record) {
 	q := QuestionState{ID: r.Name, Text: r.Message(), Address: r.Address, Asked: r.Time}
 	if r.Err != nil {
 		q.Refused = wire.CutText(fmt.Sprint(r.Err), maxText)
@@ -154,7 +154,7 @@ func (v *view) ask(r *core.Record) {
 
 // run takes in that the run began or ended. What calls were in the middle of
 // is over either way: they start again when the run goes on.
-func (v *view) run(r *core.Record) {
+func (v *view) run(r *record.Record) {
 	for a := range v.active {
 		v.stopped[a] = true
 	}
@@ -162,34 +162,34 @@ func (v *view) run(r *core.Record) {
 	v.calls.Active, v.calls.Waiting = 0, 0
 	v.Stop = stopOf(r)
 	switch r.Status {
-	case core.StatusStarted:
+	case record.StatusStarted:
 		v.Status, v.Pipeline = statusRunning, cmp.Or(r.Name, v.Pipeline)
 		v.Description = cmp.Or(r.Message(), v.Description)
-	case core.StatusCompleted:
+	case record.StatusCompleted:
 		v.Status = statusCompleted
-	case core.StatusFailed:
+	case record.StatusFailed:
 		v.Status = statusFailed
-	case core.StatusAwaiting:
+	case record.StatusAwaiting:
 		v.Status = statusPaused
-	case core.StatusInterrupted:
+	case record.StatusInterrupted:
 		v.Status = statusInterrupted
-	case core.StatusCancelled:
+	case record.StatusCancelled:
 		v.Status, v.questions = statusCancelled, nil // nobody waits for an answer any more
 	}
 }
 
 // stopOf is why r stops its run, nil if it does not say so.
-func stopOf(r *core.Record) *Stop {
+func stopOf(r *record.Record) *Stop {
 	e := r.Interrupt()
-	if e == nil || r.Status == core.StatusAwaiting {
+	if e == nil || r.Status == record.StatusAwaiting {
 		return nil
 	}
 	return &Stop{Reason: string(e.Reason), By: e.By, Message: e.Message}
 }
 
-func (v *view) call(r *core.Record) {
+func (v *view) call(r *record.Record) {
 	before := v.active[r.Address]
-	if before != nil && before.Status == core.StatusRetrying {
+	if before != nil && before.Status == record.StatusRetrying {
 		v.calls.Waiting--
 	}
 	if r.Detail != nil {
@@ -199,7 +199,7 @@ func (v *view) call(r *core.Record) {
 		}
 		v.usage = v.usage.Plus(u)
 	}
-	if r.Status == core.StatusStarted {
+	if r.Status == record.StatusStarted {
 		v.calls.Attempts++
 		if r.IsRetry() {
 			v.calls.Retries++
@@ -208,23 +208,23 @@ func (v *view) call(r *core.Record) {
 		}
 		delete(v.stopped, r.Address)
 	}
-	if r.Status == core.StatusFailed {
+	if r.Status == record.StatusFailed {
 		v.lastError = r
 	}
-	if r.IsOutcome() || r.Status == core.StatusInterrupted {
+	if r.IsOutcome() || r.Status == record.StatusInterrupted {
 		v.end(r, before != nil)
 		return
 	}
 	if before == nil {
 		v.calls.Active++
 	}
-	if r.Status == core.StatusRetrying {
+	if r.Status == record.StatusRetrying {
 		v.calls.Waiting++
 	}
 	v.active[r.Address] = r
 }
 
-func (v *view) end(r *core.Record, active bool) {
+func (v *view) end(r *record.Record, active bool) {
 	if active {
 		v.calls.Active--
 		delete(v.active, r.Address)
@@ -233,11 +233,11 @@ func (v *view) end(r *core.Record, active bool) {
 		v.questions = slices.DeleteFunc(v.questions, func(q QuestionState) bool { return q.Address == r.Address })
 	}
 	switch r.Status {
-	case core.StatusCompleted:
+	case record.StatusCompleted:
 		v.calls.Completed++
-	case core.StatusFailed:
+	case record.StatusFailed:
 		v.calls.Failed++
-	case core.StatusInterrupted:
+	case record.StatusInterrupted:
 		v.stopped[r.Address] = true
 	}
 }
@@ -265,11 +265,11 @@ func (v *view) state() RunState {
 	if v.lastError != nil {
 		s.LastError = errorOf(v.lastError)
 	}
-	var current *core.Record
-	var waiting []*core.Record
+	var current *record.Record
+	var waiting []*record.Record
 	for _, r := range v.active {
 		switch {
-		case r.Status == core.StatusRetrying:
+		case r.Status == record.StatusRetrying:
 			waiting = append(waiting, r)
 		case current == nil || isInner(r, current):
 			current = r
@@ -279,7 +279,7 @@ func (v *view) state() RunState {
 		c := callOf(current)
 		s.Current = &c
 	}
-	slices.SortFunc(waiting, func(a, b *core.Record) int {
+	slices.SortFunc(waiting, func(a, b *record.Record) int {
 		return cmp.Or(a.NextAttemptAt().Compare(b.NextAttemptAt()), cmp.Compare(a.Seq, b.Seq))
 	})
 	for _, r := range waiting[:min(len(waiting), maxWaiting)] {
@@ -289,14 +289,14 @@ func (v *view) state() RunState {
 }
 
 // isInner reports whether a is deeper than b, or the later of two as deep.
-func isInner(a, b *core.Record) bool {
+func isInner(a, b *record.Record) bool {
 	if d := cmp.Compare(a.Address.Depth(), b.Address.Depth()); d != 0 {
 		return d > 0
 	}
 	return a.Seq > b.Seq
 }
 
-func callOf(r *core.Record) CallState {
+func callOf(r *record.Record) CallState {
 	c := CallState{
 		Address: r.Address, Name: r.Name, Kind: r.Kind, Status: r.Status,
 		Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Since: r.Time,
@@ -310,7 +310,7 @@ func callOf(r *core.Record) CallState {
 	return c
 }
 
-func errorOf(r *core.Record) *CallError {
+func errorOf(r *record.Record) *CallError {
 	return &CallError{
 		Address: r.Address, Name: r.Name, Class: r.Class.String(), Message: wire.CutText(fmt.Sprint(r.Err), maxText),
 		Reason: r.Reason.String(), Attempt: r.Attempt, Retried: r.WillRetry, Time: r.Time,

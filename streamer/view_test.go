@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -20,16 +21,16 @@ type runs struct {
 	More bool
 }
 
-func attempt(n int) func(*core.Record) { return func(r *core.Record) { r.Attempt = n } }
+func attempt(n int) func(*record.Record) { return func(r *record.Record) { r.Attempt = n } }
 
-func kind(k core.Kind) func(*core.Record) { return func(r *core.Record) { r.Kind = k } }
+func kind(k record.Kind) func(*record.Record) { return func(r *record.Record) { r.Kind = k } }
 
 // fail is an attempt that failed, and the wait that follows.
-func (f *feed) fail(address string, n int, delay time.Duration, by core.Source) {
-	r := f.call(address, core.StatusFailed, attempt(n), func(r *core.Record) {
-		r.Err, r.Class, r.WillRetry, r.Delay, r.DelaySource = errors.New("down"), core.ClassServer, true, delay, by
+func (f *feed) fail(address string, n int, delay time.Duration, by record.Source) {
+	r := f.call(address, record.StatusFailed, attempt(n), func(r *record.Record) {
+		r.Err, r.Class, r.WillRetry, r.Delay, r.DelaySource = errors.New("down"), record.ClassServer, true, delay, by
 	})
-	r.Status, r.WillRetry, r.Duration, r.Detail = core.StatusRetrying, false, 0, nil
+	r.Status, r.WillRetry, r.Duration, r.Detail = record.StatusRetrying, false, 0, nil
 	r.Attempt++
 	f.publish(r)
 }
@@ -37,16 +38,16 @@ func (f *feed) fail(address string, n int, delay time.Duration, by core.Source) 
 func TestOverviewShowsWhatWaitsAndWhy(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("storm", h.Publish)
-	f.publish(core.Record{Kind: core.KindRun, Status: core.StatusStarted, Name: "pipeline", Detail: &core.Detail{Message: "a storm"}})
-	f.call("agent", core.StatusStarted, kind(core.KindAgent))
+	f.publish(record.Record{Kind: record.KindRun, Status: record.StatusStarted, Name: "pipeline", Detail: &record.Detail{Message: "a storm"}})
+	f.call("agent", record.StatusStarted, kind(record.KindAgent))
 	for _, tool := range []string{"agent/slow", "agent/fast"} {
-		f.call(tool, core.StatusStarted)
+		f.call(tool, record.StatusStarted)
 	}
-	f.fail("agent/slow", 0, time.Minute, core.SourceServer)
-	f.fail("agent/fast", 0, time.Second, core.SourceBackoff)
-	f.call("agent/llm", core.StatusStarted, kind(core.KindLLM))
-	f.call("agent/llm", core.StatusCompleted, kind(core.KindLLM), func(r *core.Record) {
-		r.Detail = &core.Detail{Usage: core.Usage{InputTokens: 10, OutputTokens: 5, Cost: 0.25}}
+	f.fail("agent/slow", 0, time.Minute, record.SourceServer)
+	f.fail("agent/fast", 0, time.Second, record.SourceBackoff)
+	f.call("agent/llm", record.StatusStarted, kind(record.KindLLM))
+	f.call("agent/llm", record.StatusCompleted, kind(record.KindLLM), func(r *record.Record) {
+		r.Detail = &record.Detail{Usage: record.Usage{InputTokens: 10, OutputTokens: 5, Cost: 0.25}}
 	})
 	var got runs
 	require.Equal(t, 200, get(t, server.URL+"/api/runs", &got))
@@ -56,7 +57,7 @@ func TestOverviewShowsWhatWaitsAndWhy(t *testing.T) {
 	assert.Equal(t, "a storm", run.Description)
 	assert.Equal(t, "pipeline", run.Pipeline)
 	assert.Equal(t, streamer.Calls{Started: 4, Completed: 1, Active: 3, Waiting: 2, Attempts: 4}, run.Calls)
-	assert.Equal(t, core.Usage{InputTokens: 10, OutputTokens: 5, Cost: 0.25}, run.Usage)
+	assert.Equal(t, record.Usage{InputTokens: 10, OutputTokens: 5, Cost: 0.25}, run.Usage)
 	require.NotNil(t, run.Current)
 	assert.Equal(t, "agent", run.Current.Address.String())
 	require.Len(t, run.Waiting, 2)
@@ -64,18 +65,18 @@ func TestOverviewShowsWhatWaitsAndWhy(t *testing.T) {
 	assert.Equal(t, "backoff", run.Waiting[0].DelaySource)
 	assert.Equal(t, "retry_after", run.Waiting[1].DelaySource)
 	assert.InDelta(t, 60, run.Waiting[1].RetryDelay, 0.001)
-	assert.Equal(t, core.ClassServer.String(), run.Waiting[1].ErrorClass)
+	assert.Equal(t, record.ClassServer.String(), run.Waiting[1].ErrorClass)
 	assert.Equal(t, 1, run.Waiting[1].Attempt)
 	assert.Equal(t, 3, run.Waiting[1].MaxAttempts)
 	assert.NotNil(t, run.Waiting[1].NextAttemptAt)
 	assert.Equal(t, "down", run.LastError.Message)
 
-	f.call("agent/fast", core.StatusStarted, attempt(1))
-	f.call("agent/fast", core.StatusCompleted, attempt(1))
-	f.call("agent/slow", core.StatusFailed, attempt(2), func(r *core.Record) { r.Err, r.Reason = errors.New("gone"), core.ReasonExhausted })
-	f.publish(core.Record{Kind: core.KindQuestion, Status: core.StatusAwaiting, Name: "agent?1", Detail: &core.Detail{Message: "go on?"}})
-	f.call("agent", core.StatusAwaiting, kind(core.KindAgent))
-	f.end(core.StatusAwaiting)
+	f.call("agent/fast", record.StatusStarted, attempt(1))
+	f.call("agent/fast", record.StatusCompleted, attempt(1))
+	f.call("agent/slow", record.StatusFailed, attempt(2), func(r *record.Record) { r.Err, r.Reason = errors.New("gone"), record.ReasonExhausted })
+	f.publish(record.Record{Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "agent?1", Detail: &record.Detail{Message: "go on?"}})
+	f.call("agent", record.StatusAwaiting, kind(record.KindAgent))
+	f.end(record.StatusAwaiting)
 	got = runs{}
 	require.Equal(t, 200, get(t, server.URL+"/api/runs", &got))
 	run = got.Runs[0]
@@ -86,9 +87,9 @@ func TestOverviewShowsWhatWaitsAndWhy(t *testing.T) {
 	require.Len(t, run.Questions, 1)
 	assert.Equal(t, "go on?", run.Questions[0].Text)
 
-	f.publish(core.Record{Kind: core.KindAnswer, Status: core.StatusRecorded, Name: "agent?1"})
+	f.publish(record.Record{Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "agent?1"})
 	f.open()
-	f.call("agent", core.StatusStarted, kind(core.KindAgent))
+	f.call("agent", record.StatusStarted, kind(record.KindAgent))
 	got = runs{}
 	require.Equal(t, 200, get(t, server.URL+"/api/runs", &got))
 	run = got.Runs[0]
@@ -101,17 +102,17 @@ func TestOverviewKnowsWhatHappenedBeforeTheProcessBegan(t *testing.T) {
 	source := newShelf()
 	f := newFeed("r", source.put)
 	f.open()
-	f.call("a", core.StatusStarted)
-	f.call("a", core.StatusCompleted)
-	f.end(core.StatusInterrupted)
+	f.call("a", record.StatusStarted)
+	f.call("a", record.StatusCompleted)
+	f.end(record.StatusInterrupted)
 	newFeed("old", source.put).open()
 
 	h, server := serve(t, source, streamer.Options{})
-	f.to = func(r core.Record) { source.put(r); h.Publish(r) }
+	f.to = func(r record.Record) { source.put(r); h.Publish(r) }
 	f.open()
-	f.call("b", core.StatusStarted)
+	f.call("b", record.StatusStarted)
 	var got runs
-	h.Publish(core.Record{RunID: "r", Kind: core.KindTool, Status: core.StatusRecovered, Replayed: true})
+	h.Publish(record.Record{RunID: "r", Kind: record.KindTool, Status: record.StatusRecovered, Replayed: true})
 	require.Equal(t, 200, get(t, server.URL+"/api/runs", &got))
 	require.Len(t, got.Runs, 2)
 	assert.Equal(t, "r", got.Runs[0].RunID, "the last updated first")
@@ -156,13 +157,13 @@ func TestOneRunHasItsNewestRecordsAndTheCursorAfterThem(t *testing.T) {
 
 func TestRunThatEndedSaysHow(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
-	for status, want := range map[core.Status]string{
-		core.StatusCompleted: "run_completed", core.StatusFailed: "run_failed",
-		core.StatusInterrupted: "run_interrupted", core.StatusAwaiting: "run_paused",
+	for status, want := range map[record.Status]string{
+		record.StatusCompleted: "run_completed", record.StatusFailed: "run_failed",
+		record.StatusInterrupted: "run_interrupted", record.StatusAwaiting: "run_paused",
 	} {
 		f := newFeed(want, h.Publish)
 		f.open()
-		f.publish(core.Record{Kind: core.KindRun, Status: status})
+		f.publish(record.Record{Kind: record.KindRun, Status: status})
 		w := connect(t, server.URL+"/events?run="+want, "")
 		seqs(t, w, 1)
 		_, name, _ := w.event(t)
@@ -173,7 +174,7 @@ func TestRunThatEndedSaysHow(t *testing.T) {
 func TestRunThatFailedSaysWhyAndWhere(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	st := state.New(state.WithRunID("r"), state.WithPublisher(h))
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay"}, func(context.Context, int) (int, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay"}, func(context.Context, int) (int, error) {
 		return 0, core.Permanent(errors.New("no money"))
 	})
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -47,23 +48,23 @@ func listening(started chan<- struct{}) handler {
 	}
 }
 
-func lastRecord(st *state.ExecutionState) core.Record {
+func lastRecord(st *state.ExecutionState) record.Record {
 	records := st.Records()
 	return records[len(records)-1]
 }
 
 func interrupt(st interface {
-	Interrupt(reason core.InterruptReason, by, message string) bool
+	Interrupt(reason record.InterruptReason, by, message string) bool
 },
 ) bool {
-	return st.Interrupt(core.InterruptUser, "ops", "deploy")
+	return st.Interrupt(record.InterruptUser, "ops", "deploy")
 }
 
 func requireInterruptedByOps(t *testing.T, err error) {
 	t.Helper()
 	var e *core.InterruptedError
 	require.ErrorAs(t, err, &e)
-	assert.Equal(t, core.InterruptUser, e.Reason)
+	assert.Equal(t, record.InterruptUser, e.Reason)
 	assert.Equal(t, "ops", e.By)
 }
 
@@ -89,9 +90,9 @@ type askedForItsClass struct{ hook func() }
 
 func (askedForItsClass) Error() string { return "unavailable" }
 
-func (e askedForItsClass) Class() core.Class {
+func (e askedForItsClass) Class() record.Class {
 	e.hook()
-	return core.ClassServer
+	return record.ClassServer
 }
 
 func TestInterruptWhileAFailureIsJudgedIsASuspension(t *testing.T) {
@@ -141,8 +142,8 @@ func TestInterruptIsToldAlsoAfterACallThatHadNoTimeToWait(t *testing.T) {
 
 func TestNoAttemptBeginsAfterRetryTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		held := testkit.Publisher(func(r core.Record) {
-			if r.Status == core.StatusRetrying {
+		held := testkit.Publisher(func(r record.Record) {
+			if r.Status == record.StatusRetrying {
 				<-time.After(time.Minute) // so that the wait takes longer than was planned
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -107,7 +108,7 @@ func TestConnectionClosedBeforeAResponseIsTransient(t *testing.T) {
 		_ = resp.Body.Close()
 	}
 	require.Error(t, err)
-	assert.True(t, core.Classify(err).IsTransient(), "%v is %v", err, core.Classify(err))
+	assert.True(t, record.Classify(err).IsTransient(), "%v is %v", err, record.Classify(err))
 }
 
 func TestCallAfterCloseIsInterruptedAndNothingElse(t *testing.T) {
@@ -117,7 +118,7 @@ func TestCallAfterCloseIsInterruptedAndNothingElse(t *testing.T) {
 	_, err := failsOn(0).Call(ctx, item{1})
 	var interrupted *core.InterruptedError
 	require.ErrorAs(t, err, &interrupted)
-	assert.Equal(t, core.InterruptClosed, interrupted.Reason)
+	assert.Equal(t, record.InterruptClosed, interrupted.Reason)
 	require.ErrorIs(t, err, state.ErrClosed)
 	var failed *core.CallError
 	assert.NotErrorAs(t, err, &failed)
@@ -173,7 +174,7 @@ func TestSummaryCountsAWaitForAsLongAsItLasted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		console := printer.New(nil)
 		st := state.New(state.WithPublisher(console), state.WithRetry(core.RetryConfig{InitialDelay: time.Minute, Jitter: core.NoJitter}))
-		time.AfterFunc(time.Second, func() { st.Interrupt(core.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 		tool := decorators.Tool("flaky", "", func(context.Context, item) (int, error) {
 			return 0, core.Retryable(errors.New("x"))
 		})

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -29,12 +29,12 @@ func section(t *testing.T, heading string) string {
 
 func TestFormatDocumentHasEveryNumber(t *testing.T) {
 	for heading, name := range map[string]func(uint8) string{
-		"### Kinds":    func(n uint8) string { return core.Kind(n).String() },
-		"### Statuses": func(n uint8) string { return core.Status(n).String() },
-		"### Reasons":  func(n uint8) string { return core.Reason(n).String() },
-		"### Stages":   func(n uint8) string { return core.Stage(n).String() },
-		"### Classes":  func(n uint8) string { return core.Class(n).String() },
-		"### Sources":  func(n uint8) string { return core.Source(n).String() },
+		"### Kinds":    func(n uint8) string { return record.Kind(n).String() },
+		"### Statuses": func(n uint8) string { return record.Status(n).String() },
+		"### Reasons":  func(n uint8) string { return record.Reason(n).String() },
+		"### Stages":   func(n uint8) string { return record.Stage(n).String() },
+		"### Classes":  func(n uint8) string { return record.Class(n).String() },
+		"### Sources":  func(n uint8) string { return record.Source(n).String() },
 	} {
 		want := make(map[string]string)
 		for n := range uint8(255) {
@@ -51,14 +51,14 @@ func TestFormatDocumentHasEveryNumber(t *testing.T) {
 }
 
 func TestFormatDocumentShowsTheBytesOfARecord(t *testing.T) {
-	address, err := core.ParseAddress("assistant/get_weather")
+	address, err := record.ParseAddress("assistant/get_weather")
 	require.NoError(t, err)
-	data, err := snapshot.AppendRecord(nil, &core.Record{
+	data, err := snapshot.AppendRecord(nil, &record.Record{
 		Seq: 2, Generation: 1, Ordinal: 1, Time: time.Date(2026, 11, 20, 8, 30, 0, 0, time.UTC), Address: address, Name: "get_weather",
-		Kind: core.KindTool, Status: core.StatusFailed, Reason: core.ReasonExhausted, Stage: core.StageHandler,
-		Class: core.ClassEOF, Attempt: 2, MaxAttempts: 3, Duration: 153 * time.Millisecond, Elapsed: 2 * time.Second,
-		Err: &core.RecordedError{
-			Message: "unexpected EOF", Type: "*errors.errorString", Class: core.ClassEOF, Sentinels: []string{"io.ErrUnexpectedEOF"},
+		Kind: record.KindTool, Status: record.StatusFailed, Reason: record.ReasonExhausted, Stage: record.StageHandler,
+		Class: record.ClassEOF, Attempt: 2, MaxAttempts: 3, Duration: 153 * time.Millisecond, Elapsed: 2 * time.Second,
+		Err: &record.Error{
+			Message: "unexpected EOF", Type: "*errors.errorString", Class: record.ClassEOF, Sentinels: []string{"io.ErrUnexpectedEOF"},
 		},
 	})
 	require.NoError(t, err)

@@ -20,6 +20,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -103,8 +104,8 @@ type refusedError struct {
 func (e *refusedError) Error() string { return fmt.Sprint("refused with code ", e.Code) }
 
 func init() {
-	core.RegisterError("tests.errOutOfStock", errOutOfStock)
-	core.RegisterErrorType[*refusedError]("tests.refusedError")
+	record.RegisterError("tests.errOutOfStock", errOutOfStock)
+	record.RegisterErrorType[*refusedError]("tests.refusedError")
 }
 
 func isRefused(err error, code int) bool {
@@ -128,98 +129,98 @@ func sample(t *testing.T) *snapshot.Snapshot {
 			"llm_call":        {MaxAttempts: 5, Backoff: "exponential", Multiplier: 1.5, Jitter: -1, RetryTimeout: time.Minute, Functions: []string{"RetryOn", "StopWhen"}},
 		},
 	}}
-	add := func(path string, r core.Record) {
+	add := func(path string, r record.Record) {
 		var err error
-		r.Address, err = core.ParseAddress(path)
+		r.Address, err = record.ParseAddress(path)
 		require.NoError(t, err)
 		r.RunID, r.Seq = s.RunID, uint64(len(s.Records))+1
 		r.Time = begin.Add(time.Duration(len(s.Records)) * 1234567891 * time.Nanosecond)
 		s.Records = append(s.Records, r)
 	}
 	encode := func(v any) []byte {
-		data, err := core.Encode(v)
+		data, err := record.Encode(v)
 		require.NoError(t, err)
 		return data
 	}
-	hash, err := core.HashOf("Oslo")
+	hash, err := record.HashOf("Oslo")
 	require.NoError(t, err)
 
-	add("", core.Record{Kind: core.KindRun, Status: core.StatusStarted, Name: "weather", Detail: &core.Detail{Message: "größte Städte"}})
-	add("assistant", core.Record{
-		Kind: core.KindAgent, Status: core.StatusStarted, Name: "assistant", MaxAttempts: 1,
-		Detail: &core.Detail{InputHash: hash, Input: encode("Oslo")},
+	add("", record.Record{Kind: record.KindRun, Status: record.StatusStarted, Name: "weather", Detail: &record.Detail{Message: "größte Städte"}})
+	add("assistant", record.Record{
+		Kind: record.KindAgent, Status: record.StatusStarted, Name: "assistant", MaxAttempts: 1,
+		Detail: &record.Detail{InputHash: hash, Input: encode("Oslo")},
 	})
-	add("assistant/plan", core.Record{
-		Kind: core.KindLLM, Status: core.StatusCompleted, Name: "plan", MaxAttempts: core.Unlimited,
+	add("assistant/plan", record.Record{
+		Kind: record.KindLLM, Status: record.StatusCompleted, Name: "plan", MaxAttempts: core.Unlimited,
 		Duration: 1530 * time.Millisecond, Elapsed: 1530 * time.Millisecond,
-		Detail: &core.Detail{
+		Detail: &record.Detail{
 			Output: encode(map[string]any{"cities": []string{"Oslo", "Bergen"}, "n": 2}),
 			Usage:  core.Usage{InputTokens: 1200, OutputTokens: 34, Cost: 0.0125},
 		},
 	})
-	collect, err := core.ParseAddress("assistant/collect")
+	collect, err := record.ParseAddress("assistant/collect")
 	require.NoError(t, err)
-	add("assistant/step:collect", core.Record{
-		Kind: core.KindTool, Status: core.StatusStarted, Name: "get_weather", MaxAttempts: 3, Generation: 2, Ordinal: 3,
-		Detail: &core.Detail{InputHash: hash, Unrecorded: []core.Claim{{Address: collect, Ordinal: 2, Kind: core.KindTool, Name: "collect", Input: hash}}},
+	add("assistant/step:collect", record.Record{
+		Kind: record.KindTool, Status: record.StatusStarted, Name: "get_weather", MaxAttempts: 3, Generation: 2, Ordinal: 3,
+		Detail: &record.Detail{InputHash: hash, Unrecorded: []record.Claim{{Address: collect, Ordinal: 2, Kind: record.KindTool, Name: "collect", Input: hash}}},
 	})
-	add("assistant/group:all", core.Record{
-		Kind: core.KindGroup, Status: core.StatusStarted, Name: "all", MaxAttempts: 1, Generation: 2, Ordinal: 4,
-		Detail: &core.Detail{Branches: 3},
+	add("assistant/group:all", record.Record{
+		Kind: record.KindGroup, Status: record.StatusStarted, Name: "all", MaxAttempts: 1, Generation: 2, Ordinal: 4,
+		Detail: &record.Detail{Branches: 3},
 	})
-	failure := core.Record{
-		Kind: core.KindTool, Status: core.StatusFailed, Name: "get_weather", Stage: core.StageHandler, Class: core.ClassEOF,
-		DelaySource: core.SourceServer, MaxAttempts: 3, WillRetry: true,
+	failure := record.Record{
+		Kind: record.KindTool, Status: record.StatusFailed, Name: "get_weather", Stage: record.StageHandler, Class: record.ClassEOF,
+		DelaySource: record.SourceServer, MaxAttempts: 3, WillRetry: true,
 		Duration: 250 * time.Millisecond, Elapsed: 250 * time.Millisecond, Delay: 200 * 24 * time.Hour,
 		Err: fmt.Errorf("get weather: %w", io.ErrUnexpectedEOF),
 	}
 	add("assistant/step:collect", failure)
-	failure.Status, failure.WillRetry, failure.Duration, failure.Detail = core.StatusRetrying, false, 0, nil
+	failure.Status, failure.WillRetry, failure.Duration, failure.Detail = record.StatusRetrying, false, 0, nil
 	failure.Attempt++
 	add("assistant/step:collect", failure)
-	add("assistant/step:collect", core.Record{
-		Kind: core.KindTool, Status: core.StatusFailed, Name: "get_weather", Reason: core.ReasonPermanent,
-		Stage: core.StagePostcondition, Class: core.ClassPermanent, Attempt: 1, MaxAttempts: 3,
+	add("assistant/step:collect", record.Record{
+		Kind: record.KindTool, Status: record.StatusFailed, Name: "get_weather", Reason: record.ReasonPermanent,
+		Stage: record.StagePostcondition, Class: record.ClassPermanent, Attempt: 1, MaxAttempts: 3,
 		Err: core.Permanent(fmt.Errorf("%w: %w", errOutOfStock, &refusedError{Code: 7})),
 	})
-	add("assistant@2/group:all/3/report#2", core.Record{
-		Kind: core.KindAgent, Status: core.StatusFailed, Name: "report", Reason: core.ReasonExhausted, Stage: core.StageArtifact,
-		Class: core.ClassServer, Attempt: 2, MaxAttempts: 3,
-		Err: &core.CallError{Name: "fetch", Reason: core.ReasonExhausted, Attempts: 3, Err: &core.RecordedError{
-			Message: "503 Service Unavailable", Type: "*weather.Error", Class: core.ClassServer, Status: 503, After: 1500 * time.Millisecond,
+	add("assistant@2/group:all/3/report#2", record.Record{
+		Kind: record.KindAgent, Status: record.StatusFailed, Name: "report", Reason: record.ReasonExhausted, Stage: record.StageArtifact,
+		Class: record.ClassServer, Attempt: 2, MaxAttempts: 3,
+		Err: &core.CallError{Name: "fetch", Reason: record.ReasonExhausted, Attempts: 3, Err: &record.Error{
+			Message: "503 Service Unavailable", Type: "*weather.Error", Class: record.ClassServer, Status: 503, After: 1500 * time.Millisecond,
 		}},
 	})
-	add("assistant/render", core.Record{
-		Kind: core.KindTool, Status: core.StatusCompleted, Name: "render", Duration: time.Second, Elapsed: time.Second,
-		Detail: &core.Detail{Artifact: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
+	add("assistant/render", record.Record{
+		Kind: record.KindTool, Status: record.StatusCompleted, Name: "render", Duration: time.Second, Elapsed: time.Second,
+		Detail: &record.Detail{Artifact: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
 	})
-	add("assistant/render", core.Record{Kind: core.KindTool, Status: core.StatusRecovered, Name: "render", Replayed: true})
-	add("assistant/a%2Fb", core.Record{Kind: core.KindStep, Status: core.StatusCompleted, Name: "a/b", Detail: &core.Detail{Output: encode(time.UnixMilli(1795163400123).UTC())}})
-	add("assistant/render", core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Detail: &core.Detail{Output: encode("Oslo")}})
-	add("", core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "city", Detail: &core.Detail{Output: encode("Bergen")}})
-	add("assistant", core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "lost", Detail: &core.Detail{Output: encode(1)}})
-	add("", core.Record{Kind: core.KindValue, Status: core.StatusRecorded, Name: "count", Detail: &core.Detail{Output: encode(2)}})
-	add("assistant", core.Record{
-		Kind: core.KindLog, Status: core.StatusRecorded,
-		Detail: &core.Detail{Severity: slog.LevelWarn, Message: "slow\nservice", Metadata: map[string]any{
+	add("assistant/render", record.Record{Kind: record.KindTool, Status: record.StatusRecovered, Name: "render", Replayed: true})
+	add("assistant/a%2Fb", record.Record{Kind: record.KindStep, Status: record.StatusCompleted, Name: "a/b", Detail: &record.Detail{Output: encode(time.UnixMilli(1795163400123).UTC())}})
+	add("assistant/render", record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "city", Detail: &record.Detail{Output: encode("Oslo")}})
+	add("", record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "city", Detail: &record.Detail{Output: encode("Bergen")}})
+	add("assistant", record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "lost", Detail: &record.Detail{Output: encode(1)}})
+	add("", record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "count", Detail: &record.Detail{Output: encode(2)}})
+	add("assistant", record.Record{
+		Kind: record.KindLog, Status: record.StatusRecorded,
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "slow\nservice", Metadata: map[string]any{
 			"text": "größe", "n": 7, "negative": -7, "big": int64(math.MinInt64), "bigger": uint64(math.MaxUint64), "float": 1.5,
 			"yes": true, "nothing": nil, "bytes": []byte{0, 255}, "at": time.UnixMilli(1795163400123), "list": []any{1, []string{"x"}},
 			"map": map[int]string{1: "one"}, "error": io.EOF, "complex": complex(1, 2),
 		}},
 	})
-	add("assistant", core.Record{Kind: core.KindQuestion, Status: core.StatusAwaiting, Name: "assistant?1", Detail: &core.Detail{Message: "send it?"}})
-	add("assistant", core.Record{
-		Kind: core.KindAgent, Status: core.StatusAwaiting, Name: "assistant", Stage: core.StageHandler,
-		Err: &core.InterruptedError{Reason: core.InterruptAwait, Message: "send it?", Question: "assistant?1"},
+	add("assistant", record.Record{Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "assistant?1", Detail: &record.Detail{Message: "send it?"}})
+	add("assistant", record.Record{
+		Kind: record.KindAgent, Status: record.StatusAwaiting, Name: "assistant", Stage: record.StageHandler,
+		Err: &core.InterruptedError{Reason: record.InterruptAwait, Message: "send it?", Question: "assistant?1"},
 	})
-	add("assistant", core.Record{Kind: core.KindAnswer, Status: core.StatusRecorded, Name: "assistant?1", Detail: &core.Detail{Output: encode(true)}})
-	add("assistant/group:all/1/fetch", core.Record{
-		Kind: core.KindTool, Status: core.StatusInterrupted, Name: "fetch", Stage: core.StageWait,
-		Err: &core.InterruptedError{Reason: core.InterruptGroup, Cause: errOutOfStock, Origin: core.RestoredOrigin("assistant/group:all")},
+	add("assistant", record.Record{Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "assistant?1", Detail: &record.Detail{Output: encode(true)}})
+	add("assistant/group:all/1/fetch", record.Record{
+		Kind: record.KindTool, Status: record.StatusInterrupted, Name: "fetch", Stage: record.StageWait,
+		Err: &core.InterruptedError{Reason: record.InterruptGroup, Cause: errOutOfStock, Origin: record.RestoredOrigin("assistant/group:all")},
 	})
-	add("", core.Record{
-		Kind: core.KindRun, Status: core.StatusInterrupted, Name: "weather", Elapsed: time.Hour,
-		Err: &core.InterruptedError{Reason: core.InterruptUser, Message: "deploy", By: "ops"},
+	add("", record.Record{
+		Kind: record.KindRun, Status: record.StatusInterrupted, Name: "weather", Elapsed: time.Hour,
+		Err: &core.InterruptedError{Reason: record.InterruptUser, Message: "deploy", By: "ops"},
 	})
 	s.LastSeq = uint64(len(s.Records))
 	return s
@@ -268,7 +269,7 @@ func exportedRetry(levels snapshot.RetryLevels) map[string]any {
 	return out
 }
 
-func exportedRecord(r *core.Record) map[string]any {
+func exportedRecord(r *record.Record) map[string]any {
 	return map[string]any{
 		"seq": r.Seq, "time": nanoseconds(r.Time), "address": r.Address, "name": r.Name,
 		"kind": uint8(r.Kind), "status": uint8(r.Status), "reason": uint8(r.Reason), "stage": uint8(r.Stage),
@@ -282,7 +283,7 @@ func exportedRecord(r *core.Record) map[string]any {
 
 func exportedError(err error) any {
 	switch e := err.(type) { //nolint:errorlint // what a decoded record has itself
-	case *core.RecordedError:
+	case *record.Error:
 		typed := []any{}
 		for _, one := range e.Typed {
 			typed = append(typed, map[string]any{"name": one.Name, "value": one.Value})
@@ -304,7 +305,7 @@ func exportedError(err error) any {
 	return nil
 }
 
-func exportedDetail(d *core.Detail) any {
+func exportedDetail(d *record.Detail) any {
 	if d == nil {
 		return nil
 	}

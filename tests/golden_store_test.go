@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -141,7 +142,7 @@ func TestAddGoldenStore(t *testing.T) {
 	require.NoError(t, err)
 	held := &trip{hold: func(ctx context.Context) error {
 		<-others
-		st.Interrupt(core.InterruptUser, "ann", "not today")
+		st.Interrupt(record.InterruptUser, "ann", "not today")
 		<-ctx.Done()
 		return ctx.Err()
 	}}
@@ -158,8 +159,8 @@ func TestAddGoldenStore(t *testing.T) {
 func othersDone() (state.Option, <-chan struct{}) {
 	done := make(chan struct{})
 	left := 2
-	return state.WithPublisher(testkit.Publisher(func(r core.Record) {
-		if r.Name == "quote" && r.Status == core.StatusCompleted {
+	return state.WithPublisher(testkit.Publisher(func(r record.Record) {
+		if r.Name == "quote" && r.Status == record.StatusCompleted {
 			if left--; left == 0 {
 				close(done)
 			}

@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -102,7 +103,7 @@ func TestCyclicValueIsAnError(t *testing.T) {
 		require.ErrorContains(t, state.Put(ctx, "k", newCycle()), points)
 	})
 	t.Run("hash", func(t *testing.T) {
-		_, err := core.HashOf(newCycle())
+		_, err := record.HashOf(newCycle())
 		require.ErrorContains(t, err, points)
 	})
 	t.Run("idempotency key", func(t *testing.T) {
@@ -147,8 +148,8 @@ func TestCostThatIsNoNumberLosesNoRecord(t *testing.T) {
 func TestRunIsClosedAlthoughAPublisherLeftItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var once sync.Once
-		var told []core.Status
-		st := state.New(state.WithPublisher(testkit.Publisher(func(r core.Record) {
+		var told []record.Status
+		st := state.New(state.WithPublisher(testkit.Publisher(func(r record.Record) {
 			if r.Kind.IsCall() {
 				once.Do(runtime.Goexit) // as t.FailNow does
 			}
@@ -167,8 +168,8 @@ func TestRunIsClosedAlthoughAPublisherLeftItsGoroutine(t *testing.T) {
 }
 
 func TestLargestMaxAttemptsIsKeptAsItIsPublished(t *testing.T) {
-	var published core.Record
-	st := state.New(state.WithPublisher(testkit.Publisher(func(r core.Record) { published = r })))
+	var published record.Record
+	st := state.New(state.WithPublisher(testkit.Publisher(func(r record.Record) { published = r })))
 	defer st.Close()
 	tool := newTool("work", succeed, actors.WithRetry(core.RetryConfig{MaxAttempts: math.MaxInt}))
 	_, err := tool.Call(st.Context(t.Context()), item{})

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -211,7 +212,7 @@ func TestCallInDoubtCompletesWithTheOutputOfTheAnswer(t *testing.T) {
 			loaded := loadRun(t, s, runID)
 			told := false
 			for _, r := range loaded.Records {
-				told = told || r.Status == core.StatusCompleted && r.Message() == "as answered to a/pay?in-doubt1"
+				told = told || r.Status == record.StatusCompleted && r.Message() == "as answered to a/pay?in-doubt1"
 			}
 			assert.True(t, told, "the record says where its output is from")
 		})
@@ -292,7 +293,7 @@ func TestDoubtOutlivesAnInterruptBeforeItIsSettled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, ran := snapshot.NewMemoryStore(), 0
 			var left snapshot.Store
-			d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", InDoubt: policy}, func(context.Context, string) (string, error) {
+			d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: policy}, func(context.Context, string) (string, error) {
 				ran++
 				left = killed(t, s, everyRecord)
 				return "", nil
@@ -325,7 +326,7 @@ func TestInterruptBeforeAResumedAttemptKeepsItsNumber(t *testing.T) {
 		p := func(ctx context.Context) (string, error) { return execute(ctx, tool) }
 		_, err := run(t, s, p)
 		require.ErrorIs(t, err, core.ErrExhausted)
-		left := killed(t, s, func(r core.Record) bool { return r.Status != core.StatusStarted || r.Attempt < 2 })
+		left := killed(t, s, func(r record.Record) bool { return r.Status != record.StatusStarted || r.Attempt < 2 })
 		run(t, left, func(ctx context.Context) (string, error) {
 			interrupt(state.From(ctx))
 			return p(ctx)
@@ -368,7 +369,7 @@ func TestLargeOutputOfAnAnswerIsAnArtifact(t *testing.T) {
 	large, ran := strings.Repeat("x", 100<<10), 0
 	var left snapshot.Store
 	s := snapshot.NewMemoryStore()
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "read", InDoubt: core.InDoubtAsk}, func(context.Context, string) (string, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "read", InDoubt: core.InDoubtAsk}, func(context.Context, string) (string, error) {
 		ran++
 		left = killed(t, s, everyRecord)
 		return "", nil
@@ -388,7 +389,7 @@ func TestLargeOutputOfAnAnswerIsAnArtifact(t *testing.T) {
 }
 
 func TestUnknownPolicyForDoubtIsRefused(t *testing.T) {
-	_, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", InDoubt: 3}, func(context.Context, string) (string, error) { return "", nil })
+	_, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: 3}, func(context.Context, string) (string, error) { return "", nil })
 	require.ErrorContains(t, err, `Spec.InDoubt of "pay" is 3; allowed are InDoubtRetry, InDoubtFail and InDoubtAsk`)
 	st := state.New()
 	defer st.Close()

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -137,7 +138,7 @@ func TestReplayCannotProveWhatWasNotStored(t *testing.T) {
 
 func TestPreconditionOfACallWithoutAnOutputDoesNotRunAgain(t *testing.T) {
 	s, checked, stop := snapshot.NewMemoryStore(), 0, true
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "fetch", NoStore: true}, func(ctx context.Context, _ string) (string, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "fetch", NoStore: true}, func(ctx context.Context, _ string) (string, error) {
 		return getting(ctx)
 	})
 	require.NoError(t, err)
@@ -165,7 +166,7 @@ func TestPreconditionOfACallWithoutAnOutputDoesNotRunAgain(t *testing.T) {
 
 func TestBranchWithoutAStoredOutputIsMadeAgainInAGroupThatFailed(t *testing.T) {
 	s, ran := snapshot.NewMemoryStore(), 0
-	token, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "token", NoStore: true}, func(context.Context, string) (string, error) {
+	token, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "token", NoStore: true}, func(context.Context, string) (string, error) {
 		ran++
 		return "token", nil
 	})
@@ -203,7 +204,7 @@ func TestBranchWithoutAStoredOutputIsMadeAgainInAGroupThatFailed(t *testing.T) {
 
 func TestCallThatRunsAgainCannotAskNotTo(t *testing.T) {
 	for _, policy := range []core.InDoubt{core.InDoubtFail, core.InDoubtAsk} {
-		_, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", NoStore: true, InDoubt: policy}, func(context.Context, string) (string, error) { return "", nil })
+		_, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", NoStore: true, InDoubt: policy}, func(context.Context, string) (string, error) { return "", nil })
 		require.ErrorContains(t, err, `"pay" is NoStore, so that it runs again`)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-go/reprise/bus"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -36,7 +37,7 @@ type card struct {
 
 // leaking shows the secret in every way that there is.
 func leaking(ctx context.Context) (string, error) {
-	pay, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "pay", Retry: &atOnce}, func(ctx context.Context, in card) (card, error) {
+	pay, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", Retry: &atOnce}, func(ctx context.Context, in card) (card, error) {
 		state.From(ctx).Log(slog.LevelWarn, "paying with "+secret, map[string]any{
 			"card": secret, "nested": []any{map[string]string{"number": secret}, 7}, "error": errors.New(secret), "n": 7, "chan": make(chan int),
 		})
@@ -67,7 +68,7 @@ func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
 	s := snapshot.NewMemoryStore()
 	b := bus.New()
 	var console, wire bytes.Buffer
-	b.Subscribe(func(r core.Record) {
+	b.Subscribe(func(r record.Record) {
 		data, err := json.Marshal(r)
 		assert.NoError(t, err)
 		wire.Write(append(data, '\n'))
@@ -94,9 +95,9 @@ func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
 		found["type"] = found["type"] || isRefused(r.Err, 7)
 		if len(r.Encoded()) > 0 {
 			var v any
-			require.ErrorIs(t, core.Decode(r.Encoded(), &v), core.ErrRedacted)
-			found["output"] = found["output"] || core.Preview(r.Encoded()) == `{"number":"****","notes":{"a":"****","b":"****"}}` ||
-				core.Preview(r.Encoded()) == `{"number":"****","notes":{"b":"****","a":"****"}}`
+			require.ErrorIs(t, record.Decode(r.Encoded(), &v), record.ErrRedacted)
+			found["output"] = found["output"] || record.Preview(r.Encoded()) == `{"number":"****","notes":{"a":"****","b":"****"}}` ||
+				record.Preview(r.Encoded()) == `{"number":"****","notes":{"b":"****","a":"****"}}`
 		}
 	}
 	assert.Equal(t, map[string]bool{"sentinel": true, "interrupt": true, "type": false, "output": true}, found)
@@ -124,15 +125,15 @@ func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
 }
 
 func TestSecretAtTheEndOfAPreviewIsRedactedBeforeItIsCut(t *testing.T) {
-	for at := core.PreviewLimit - 2*len(secret); at <= core.PreviewLimit; at++ {
-		encoded, err := core.Encode(strings.Repeat("x", at) + secret + strings.Repeat("y", 100))
+	for at := record.PreviewLimit - 2*len(secret); at <= record.PreviewLimit; at++ {
+		encoded, err := record.Encode(strings.Repeat("x", at) + secret + strings.Repeat("y", 100))
 		require.NoError(t, err)
-		r := core.Record{Detail: &core.Detail{Output: encoded}}.Redacted(hide)
-		preview := core.Preview(r.Encoded())
+		r := record.Record{Detail: &record.Detail{Output: encoded}}.Redacted(hide)
+		preview := record.Preview(r.Encoded())
 		assert.NotContains(t, preview, secret[:2])
-		assert.LessOrEqual(t, len([]rune(preview)), core.PreviewLimit)
+		assert.LessOrEqual(t, len([]rune(preview)), record.PreviewLimit)
 		twice := r.Redacted(hide)
-		assert.Equal(t, preview, core.Preview(twice.Encoded()), "twice is once")
+		assert.Equal(t, preview, record.Preview(twice.Encoded()), "twice is once")
 	}
 }
 
@@ -141,15 +142,15 @@ func TestSecretsInBytesAreRedacted(t *testing.T) {
 		Doc  json.RawMessage
 		Text []byte
 	}
-	data, err := core.Encode(answer{json.RawMessage(`{"token":"` + secret + `"}`), []byte("it is " + secret)})
+	data, err := record.Encode(answer{json.RawMessage(`{"token":"` + secret + `"}`), []byte("it is " + secret)})
 	require.NoError(t, err)
-	r := core.Record{Detail: &core.Detail{Output: data, Metadata: map[string]any{"doc": json.RawMessage(`"` + secret + `"`), "text": []byte(secret)}}}
+	r := record.Record{Detail: &record.Detail{Output: data, Metadata: map[string]any{"doc": json.RawMessage(`"` + secret + `"`), "text": []byte(secret)}}}
 	redacted := r.Redacted(hide)
 	shown, err := redacted.MarshalJSON()
 	require.NoError(t, err)
 	assert.NotContains(t, string(shown), secret)
 	assert.NotContains(t, string(shown), base64.StdEncoding.EncodeToString([]byte(secret))[:8])
-	assert.JSONEq(t, `{"Doc":{"token":"****"},"Text":"it is ****"}`, core.Preview(redacted.Encoded()))
+	assert.JSONEq(t, `{"Doc":{"token":"****"},"Text":"it is ****"}`, record.Preview(redacted.Encoded()))
 }
 
 // TestNoFormOfASecretIsShown: neither as JSON escapes it, nor in bytes, keys and
@@ -172,15 +173,15 @@ func TestNoFormOfASecretIsShown(t *testing.T) {
 		"long":              {long + strings.Repeat("T", 30000), long + strings.Repeat("T", 30000)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			data, err := core.Encode(test.value)
+			data, err := record.Encode(test.value)
 			require.NoError(t, err)
-			r := core.Record{Detail: &core.Detail{Input: data, Output: data, Metadata: map[string]any{"v": test.value}}}
+			r := record.Record{Detail: &record.Detail{Input: data, Output: data, Metadata: map[string]any{"v": test.value}}}
 			redacted := r.Redacted(func(text string) string { return strings.ReplaceAll(text, test.secret, "****") })
 			shown, err := redacted.MarshalJSON()
 			require.NoError(t, err)
 			escaped, err := json.Marshal(test.secret)
 			require.NoError(t, err)
-			for what, text := range map[string]string{"record": string(shown), "preview": core.Preview(redacted.Encoded())} {
+			for what, text := range map[string]string{"record": string(shown), "preview": record.Preview(redacted.Encoded())} {
 				if name != "binary" { // which is shown in base64, without it
 					assert.Contains(t, text, "****", what)
 				}
@@ -195,7 +196,7 @@ func TestNoFormOfASecretIsShown(t *testing.T) {
 }
 
 func TestKeysThatBecomeTheSameAreAllShown(t *testing.T) {
-	r := core.Record{Detail: &core.Detail{Metadata: map[string]any{
+	r := record.Record{Detail: &record.Detail{Metadata: map[string]any{
 		"tok_1": 1, "tok_2": 2, "nested": map[string]int{"tok_3": 3, "tok_4": 4},
 	}}}
 	tokens := regexp.MustCompile("tok_.")
@@ -208,7 +209,7 @@ func TestKeysThatBecomeTheSameAreAllShown(t *testing.T) {
 func TestMetadataInItselfIsRedactedToo(t *testing.T) {
 	m := map[string]any{"a": secret}
 	m["m"], m["n"] = m, []any{m, m}
-	r := core.Record{Detail: &core.Detail{Metadata: m}}
+	r := record.Record{Detail: &record.Detail{Metadata: m}}
 	redacted := r.Redacted(hide)
 	shown, err := redacted.MarshalJSON()
 	require.NoError(t, err)
@@ -217,9 +218,9 @@ func TestMetadataInItselfIsRedactedToo(t *testing.T) {
 
 func TestRedactionThatPanicsShowsNothing(t *testing.T) {
 	panics := func(string) string { panic(secret) }
-	r := core.Record{
-		Kind: core.KindTool, Status: core.StatusFailed, Err: errors.New(secret),
-		Detail: &core.Detail{Message: secret, Output: []byte{0xa1, 'x'}, Metadata: map[string]any{"a": secret}},
+	r := record.Record{
+		Kind: record.KindTool, Status: record.StatusFailed, Err: errors.New(secret),
+		Detail: &record.Detail{Message: secret, Output: []byte{0xa1, 'x'}, Metadata: map[string]any{"a": secret}},
 	}
 	data, err := json.Marshal(r.Redacted(panics))
 	require.NoError(t, err)

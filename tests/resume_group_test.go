@@ -18,6 +18,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -74,7 +75,7 @@ func failing(g actors.Group, handlers ...handler) *definition {
 // requireStaysFailed runs the agent, cuts the run before the first record that
 // keep refuses, and resumes it: it has to end the same. It returns what the
 // second run executed.
-func requireStaysFailed(t *testing.T, b *branches, agent *definition, keep func(core.Record) bool, options ...state.Option) []string {
+func requireStaysFailed(t *testing.T, b *branches, agent *definition, keep func(record.Record) bool, options ...state.Option) []string {
 	t.Helper()
 	s := snapshot.NewMemoryStore()
 	p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
@@ -92,13 +93,13 @@ func requireStaysFailed(t *testing.T, b *branches, agent *definition, keep func(
 }
 
 // untilAgentEnds keeps everything before the outcome of the agent.
-func untilAgentEnds(r core.Record) bool { return r.Name != "a" || r.Status == core.StatusStarted }
+func untilAgentEnds(r record.Record) bool { return r.Name != "a" || r.Status == record.StatusStarted }
 
 func TestStoppedBranchesOfAFailedGroupAreNotStartedAgain(t *testing.T) {
-	for name, keep := range map[string]func(core.Record) bool{
+	for name, keep := range map[string]func(record.Record) bool{
 		"before the agent went on":         untilAgentEnds,
-		"before the branches were stopped": func(r core.Record) bool { return r.Status != core.StatusInterrupted },
-		"while the branches were stopped":  func(r core.Record) bool { return r.Status != core.StatusInterrupted || r.Name == "slow" },
+		"before the branches were stopped": func(r record.Record) bool { return r.Status != record.StatusInterrupted },
+		"while the branches were stopped":  func(r record.Record) bool { return r.Status != record.StatusInterrupted || r.Name == "slow" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -129,7 +130,7 @@ func TestFirstRecordedFailureIsTheCauseOfAGroup(t *testing.T) {
 		p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
 		_, err := run(t, s, p)
 		require.NoError(t, err)
-		left := killed(t, s, func(r core.Record) bool { return r.Name != "a" || r.Status == core.StatusStarted })
+		left := killed(t, s, func(r record.Record) bool { return r.Name != "a" || r.Status == record.StatusStarted })
 		out, err := run(t, left, p)
 		require.NoError(t, err)
 		assert.Contains(t, out, "1 of 3 branches failed; branch 3: a/group:g/3: permanent: a/group:g/3/first: permanent: first")
@@ -185,7 +186,7 @@ func TestBranchThatWentOnAfterAFailureFailsNoGroup(t *testing.T) {
 		want, err := run(t, s, p)
 		require.NoError(t, err)
 		for _, end := range []string{"first", "second"} {
-			left := killed(t, s, func(r core.Record) bool { return r.Name != end || r.Status != core.StatusCompleted })
+			left := killed(t, s, func(r record.Record) bool { return r.Name != end || r.Status != record.StatusCompleted })
 			b.ran = make(map[string]int)
 			got, err := run(t, left, p)
 			if end == "first" {
@@ -210,7 +211,7 @@ func TestStoppedBranchOfAFailedGroupMakesNoNewCall(t *testing.T) {
 				return two(ctx)
 			},
 			b.tool("bad", time.Second+1, refuse))
-		notTwo := func(r core.Record) bool { return untilAgentEnds(r) && r.Name != "two" }
+		notTwo := func(r record.Record) bool { return untilAgentEnds(r) && r.Name != "two" }
 		s := snapshot.NewMemoryStore()
 		p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
 		_, err := run(t, s, p)
@@ -226,7 +227,7 @@ func TestStoppedBranchOfAFailedGroupMakesNoNewCall(t *testing.T) {
 }
 
 // onlyThese has the run with the records that keep wants.
-func onlyThese(t *testing.T, s snapshot.Store, keep func(core.Record) bool) snapshot.Store {
+func onlyThese(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
 	loaded := loadRun(t, s, runID)
 	left := snapshot.NewMemoryStore()
@@ -296,7 +297,7 @@ func TestGroupOfMapStaysFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := snapshot.NewMemoryStore()
 		var ran atomic.Int64
-		fails := define(core.KindTool, "fails", tryOnce, func(ctx context.Context, in string) (string, error) {
+		fails := define(record.KindTool, "fails", tryOnce, func(ctx context.Context, in string) (string, error) {
 			ran.Add(1)
 			if in == "bad" {
 				return refuse(ctx)

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -37,7 +38,7 @@ var (
 	hourly  = core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter}
 )
 
-func define(kind core.Kind, name string, retry core.RetryConfig, h inputHandler) *definition {
+func define(kind record.Kind, name string, retry core.RetryConfig, h inputHandler) *definition {
 	d, err := core.NewDefinition(core.Spec{Kind: kind, Name: name, Retry: &retry}, h)
 	if err != nil {
 		panic(err)
@@ -46,11 +47,11 @@ func define(kind core.Kind, name string, retry core.RetryConfig, h inputHandler)
 }
 
 func toolOf(name string, retry core.RetryConfig, h handler) *definition {
-	return define(core.KindTool, name, retry, func(ctx context.Context, _ string) (string, error) { return h(ctx) })
+	return define(record.KindTool, name, retry, func(ctx context.Context, _ string) (string, error) { return h(ctx) })
 }
 
 func agentOf(retry core.RetryConfig, h handler) *definition {
-	return define(core.KindAgent, "a", retry, func(ctx context.Context, _ string) (string, error) { return h(ctx) })
+	return define(record.KindAgent, "a", retry, func(ctx context.Context, _ string) (string, error) { return h(ctx) })
 }
 
 func execute(ctx context.Context, d *definition) (string, error) {
@@ -69,7 +70,7 @@ func run(t *testing.T, s snapshot.Store, p program, options ...state.Option) (st
 
 // killed has the run as a process killed now, or before the first record that
 // is not kept, would have left it.
-func killed(t *testing.T, s snapshot.Store, keep func(core.Record) bool) snapshot.Store {
+func killed(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
 	loaded := loadRun(t, s, runID)
 	left := snapshot.NewMemoryStore()
@@ -85,7 +86,7 @@ func killed(t *testing.T, s snapshot.Store, keep func(core.Record) bool) snapsho
 	return left
 }
 
-func everyRecord(core.Record) bool { return true }
+func everyRecord(record.Record) bool { return true }
 
 // requireSameAfterKill runs the program, and again from where it first called
 // kill; both have to end with the same output.
@@ -188,7 +189,7 @@ func TestAnswersOfBranchesStayWithTheirBranches(t *testing.T) {
 }
 
 func TestCallsOfAPreconditionAreNotThoseOfTheHandler(t *testing.T) {
-	look := define(core.KindTool, "look", tryOnce, func(_ context.Context, in string) (string, error) { return "seen " + in, nil })
+	look := define(record.KindTool, "look", tryOnce, func(_ context.Context, in string) (string, error) { return "seen " + in, nil })
 	requireSameAfterKill(t, func(ctx context.Context, kill func()) (string, error) {
 		return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
 			out, err := look.Event().Execute(ctx, "handler")
@@ -204,7 +205,7 @@ func TestCallsOfAPreconditionAreNotThoseOfTheHandler(t *testing.T) {
 func TestCallOfAnInterruptedToolIsNotThatOfItsPrecondition(t *testing.T) {
 	s := snapshot.NewMemoryStore()
 	stop, charged := true, false
-	bank := define(core.KindTool, "bank", tryOnce, func(_ context.Context, in string) (string, error) {
+	bank := define(record.KindTool, "bank", tryOnce, func(_ context.Context, in string) (string, error) {
 		charged = charged || in == "charge"
 		return in, nil
 	})
@@ -253,7 +254,7 @@ func TestResumedCallHeedsItsCancelledContext(t *testing.T) {
 	ran := 0
 	busy := toolOf("t", atOnce, func(ctx context.Context) (string, error) { ran++; return beBusy(ctx) })
 	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, busy) })
-	left := killed(t, s, func(r core.Record) bool { return r.Seq <= 5 })
+	left := killed(t, s, func(r record.Record) bool { return r.Seq <= 5 })
 	ran = 0
 	_, err := run(t, left, func(ctx context.Context) (string, error) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -269,7 +270,7 @@ func TestStrictReplayOfAnEmptyForkExecutesNothing(t *testing.T) {
 	ran := 0
 	pay := toolOf("pay", tryOnce, func(context.Context) (string, error) { ran++; return "", nil })
 	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, pay) })
-	at, err := core.ParseAddress("pay")
+	at, err := record.ParseAddress("pay")
 	require.NoError(t, err)
 	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
 	st, err := state.Replay(t.Context(), s, "fork")
@@ -314,7 +315,7 @@ func TestStrictReplayDoesNotRetryWhatIsNotRecorded(t *testing.T) {
 			return execute(ctx, toolOf("t", tryOnce, succeed))
 		})
 		run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })
-		left := killed(t, s, func(r core.Record) bool { return r.Kind != core.KindTool })
+		left := killed(t, s, func(r record.Record) bool { return r.Kind != record.KindTool })
 		requireReplayedAtOnce(t, left, agent)
 	})
 }
@@ -434,7 +435,7 @@ func TestForkInASecondAttemptRunsOnlyWhatFollows(t *testing.T) {
 		return "ok", nil
 	})
 	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })
-	at, err := core.ParseAddress("a@2/x")
+	at, err := record.ParseAddress("a@2/x")
 	require.NoError(t, err)
 	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
 	ran = nil
@@ -499,7 +500,7 @@ func TestRunGoesOnOnceTheOldCodeIsBack(t *testing.T) {
 					_, err := toolOf("t", tryOnce, succeed).Event().Execute(ctx, in)
 					if changed && options == nil {
 						var d *core.Definition[string, int]
-						d, err = core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "t"}, func(context.Context, string) (int, error) { return 1, nil })
+						d, err = core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "t"}, func(context.Context, string) (int, error) { return 1, nil })
 						require.NoError(t, err)
 						_, err = d.Event().Execute(ctx, in)
 					}
@@ -531,8 +532,8 @@ func TestErrorAndPublisherMayUseTheirRun(t *testing.T) {
 	require.NoError(t, err)
 	for _, s := range []snapshot.Store{snapshot.NewMemoryStore(), files} {
 		var st *state.ExecutionState
-		st, err := state.Open(t.Context(), s, runID, state.WithPublisher(testkit.Publisher(func(r core.Record) {
-			if r.Kind == core.KindTool && r.IsOutcome() {
+		st, err := state.Open(t.Context(), s, runID, state.WithPublisher(testkit.Publisher(func(r record.Record) {
+			if r.Kind == record.KindTool && r.IsOutcome() {
 				st.Log(0, "published", nil)
 			}
 		})))

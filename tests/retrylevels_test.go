@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -28,8 +29,8 @@ func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
 		assert.Equal(t, loaded.Retry, again.Retry)
 		return loaded.Retry
 	}
-	run(t, s, p, state.WithRetry(core.RetryConfig{MaxAttempts: 7}), state.WithRetryFor(core.KindAgent, core.RetryConfig{Disabled: true}),
-		state.WithRetryForActor("u", core.RetryConfig{MaxAttempts: 2}), state.WithRetryFor(core.KindLLM, core.RetryConfig{InitialDelay: time.Minute, Exclude: []core.Matcher{core.MatchAny()}}))
+	run(t, s, p, state.WithRetry(core.RetryConfig{MaxAttempts: 7}), state.WithRetryFor(record.KindAgent, core.RetryConfig{Disabled: true}),
+		state.WithRetryForActor("u", core.RetryConfig{MaxAttempts: 2}), state.WithRetryFor(record.KindLLM, core.RetryConfig{InitialDelay: time.Minute, Exclude: []core.Matcher{core.MatchAny()}}))
 	got := levels()
 	require.Len(t, got, 4)
 	assert.Equal(t, 2, got["actor:u"].MaxAttempts)
@@ -38,7 +39,7 @@ func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
 	assert.Equal(t, time.Minute, got["llm_call"].InitialDelay)
 	assert.Equal(t, []string{"Exclude"}, got["llm_call"].Functions)
 
-	at, err := core.ParseAddress("t")
+	at, err := record.ParseAddress("t")
 	require.NoError(t, err)
 	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
 	fork := loadRun(t, s, "fork")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -53,7 +54,7 @@ func TestForkLeavesTheFilesOfTheOldRunAsTheyWere(t *testing.T) {
 	_, err = run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })
 	require.NoError(t, err)
 	before := contents(t, filepath.Join(dir, "runs", runID))
-	at, err := core.ParseAddress("a/second")
+	at, err := record.ParseAddress("a/second")
 	require.NoError(t, err)
 	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
 	st, err := state.Open(t.Context(), s, "fork")
@@ -140,7 +141,7 @@ func TestOutcomeThatIsNotSyncedStopsTheRunAndWhatCameBeforeStays(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrStore)
 	require.ErrorIs(t, err, errIO)
 	require.ErrorIs(t, err, core.ErrInterrupted)
-	assert.Equal(t, core.InterruptStore, st.Interrupted().Reason)
+	assert.Equal(t, record.InterruptStore, st.Interrupted().Reason)
 	st.Close()
 	assert.Equal(t, map[string]int{"first": 1, "second": 1}, ran, "and nothing after it")
 

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Endings lists how the calls of a run ended, in the order in which they did:
 // "address status", and the number of attempts if there were several. A call
 // that was suspended and went on later is listed for each time.
-func Endings(records []core.Record) []string {
+func Endings(records []record.Record) []string {
 	var lines []string
 	for i := range records {
 		r := &records[i]
@@ -29,7 +30,7 @@ func Endings(records []core.Record) []string {
 
 // CheckCalls reports to t unless the calls of a run ended so, in any order:
 // what runs in parallel ends in any. The form of a line is that of [Endings].
-func CheckCalls(t T, records []core.Record, want ...string) {
+func CheckCalls(t T, records []record.Record, want ...string) {
 	t.Helper()
 	got, want := Endings(records), slices.Clone(want)
 	slices.Sort(got)
@@ -41,10 +42,10 @@ func CheckCalls(t T, records []core.Record, want ...string) {
 
 // Usage is what the attempts of a run consumed together, as they were
 // recorded.
-func Usage(records []core.Record) core.Usage {
+func Usage(records []record.Record) core.Usage {
 	var sum core.Usage
 	for i := range records {
-		if r := &records[i]; r.Kind == core.KindLLM && r.Detail != nil {
+		if r := &records[i]; r.Kind == record.KindLLM && r.Detail != nil {
 			sum = sum.Plus(r.Detail.Usage)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // An Error is a failure that the service reported. Its texts, and those of
@@ -60,24 +61,24 @@ func (e *Error) Error() string {
 // no failure, and in what was recorded.
 func (e *Error) Unwrap() error { return e.err }
 
-// HTTPStatusCode is the status, for [core.Classify].
+// HTTPStatusCode is the status, for [record.Classify].
 func (e *Error) HTTPStatusCode() int { return e.Status }
 
 // Class is what type and code mean, where there is no status.
-func (e *Error) Class() core.Class {
+func (e *Error) Class() record.Class {
 	kind := strings.ToLower(e.Type + " " + e.Code)
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(kind, word) })
 	}
 	switch {
 	case e.Status != 0:
-		return core.ClassUnknown // the status decides
+		return record.ClassUnknown // the status decides
 	case has("rate_limit", "too_many_requests", "resource_exhausted"):
-		return core.ClassRateLimit
+		return record.ClassRateLimit
 	case has("invalid", "not_found", "permission", "authentication", "unsupported", "context_length"):
-		return core.ClassClient
+		return record.ClassClient
 	}
-	return core.ClassServer // it had accepted the request
+	return record.ClassServer // it had accepted the request
 }
 
 // Is matches what the failure means: [actors.ErrContextTooLong],
@@ -107,7 +108,7 @@ func (e *Error) meaning() error {
 	return nil
 }
 
-func init() { core.RegisterErrorType[*Error]("openai.Error") }
+func init() { record.RegisterErrorType[*Error]("openai.Error") }
 
 // judge marks e where the service knows better than its status says whether
 // to try again.
@@ -159,11 +160,11 @@ func errorIn(raw json.RawMessage) error {
 	}
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return &Error{Message: core.Truncate(text, maxMessage)}
+		return &Error{Message: record.Truncate(text, maxMessage)}
 	}
 	var w wireError
 	if err := json.Unmarshal(raw, &w); err != nil && w.Message == "" {
-		return &Error{Message: core.Truncate(string(raw), maxMessage)}
+		return &Error{Message: record.Truncate(string(raw), maxMessage)}
 	}
 	return errorOf(w)
 }
@@ -173,13 +174,13 @@ const maxMessage = 2000
 func errorOf(w wireError) *Error {
 	e := &Error{
 		Type: string(w.Type), Code: string(w.Code), Param: string(w.Param),
-		Message: core.Truncate(string(w.Message), maxMessage),
+		Message: record.Truncate(string(w.Message), maxMessage),
 	}
 	if e.Type == "" {
 		e.Type = string(w.Status)
 	}
 	if w.Metadata.Raw != "" {
-		e.Message = core.Truncate(e.Message+": "+string(w.Metadata.Raw), maxMessage)
+		e.Message = record.Truncate(e.Message+": "+string(w.Metadata.Raw), maxMessage)
 	}
 	if inner := string(w.Inner.Code); inner == "ResponsibleAIPolicyViolation" {
 		e.Code = "content_filter"
@@ -223,15 +224,15 @@ func errorOfBody(body []byte) *Error {
 			return e
 		}
 	}
-	return &Error{Message: core.Truncate(strings.Join(strings.Fields(trimmed), " "), 200)}
+	return &Error{Message: record.Truncate(strings.Join(strings.Fields(trimmed), " "), 200)}
 }
 
 // connectionError is a connection that ended before its response had come,
 // where core cannot see it.
 type connectionError struct{ error }
 
-func (e *connectionError) Unwrap() error     { return e.error }
-func (e *connectionError) Class() core.Class { return core.ClassConnection }
+func (e *connectionError) Unwrap() error       { return e.error }
+func (e *connectionError) Class() record.Class { return record.ClassConnection }
 
 // A silenceError ends a request to a service that said nothing for too long.
 type silenceError struct {
@@ -244,4 +245,4 @@ func (e *silenceError) Error() string {
 }
 
 // Class is that of a timeout, which is retried.
-func (e *silenceError) Class() core.Class { return core.ClassTimeout }
+func (e *silenceError) Class() record.Class { return record.ClassTimeout }

@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -33,7 +34,7 @@ func Example() {
 		Messages: []actors.Message{actors.User("How warm is it in Oslo?")},
 	})
 	for _, rec := range st.Records() {
-		if rec.Status == core.StatusRetrying {
+		if rec.Status == record.StatusRetrying {
 			fmt.Printf("attempt %d after %v: %v\n", rec.Attempt+1, rec.Delay, rec.Err)
 		}
 	}

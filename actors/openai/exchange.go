@@ -17,6 +17,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // What is read of a reply, and of the body of a failure.
@@ -193,7 +194,7 @@ func (x *exchange) classify(ctx context.Context, err error) error {
 		return judge(e, x.replied)
 	}
 	switch {
-	case ctx.Err() != nil, core.Classify(err) != core.ClassUnknown:
+	case ctx.Err() != nil, record.Classify(err) != record.ClassUnknown:
 		return err
 	case x.status != 0:
 		return core.Retryable(err)

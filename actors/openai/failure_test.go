@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -30,25 +31,25 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		step  openaitest.Step
-		class core.Class
+		class record.Class
 		text  string
 	}{
-		{"408", openaitest.Failure(408, "slow"), core.ClassTimeout, "status 408"},
-		{"425", openaitest.Failure(425, "early"), core.ClassTooEarly, "status 425"},
-		{"429", openaitest.Failure(429, "limit"), core.ClassRateLimit, "status 429, type requests, code rate_limit_exceeded, request req_"},
-		{"500", openaitest.Failure(500, "oh"), core.ClassServer, "status 500, type server_error"},
-		{"529", openaitest.Failure(529, "overloaded"), core.ClassServer, "overloaded"},
-		{"502 of a gateway", openaitest.Raw(502, "<html>\n Bad  Gateway\n</html>").WithHeader("Content-Type", "text/html"), core.ClassServer, ": <html> Bad Gateway </html>"},
-		{"503 of another API", openaitest.Raw(503, `{"detail":"loading"}`), core.ClassServer, `: {"detail":"loading"}`},
-		{"500 without a body", openaitest.Raw(500, ""), core.ClassServer, "status 500, request req_"},
-		{"409 that is to be retried", openaitest.Failure(409, "lock").WithHeader("X-Should-Retry", "true"), core.ClassClient, "lock"},
-		{"reset", openaitest.Reset(), core.ClassConnection, ""},
-		{"hang-up", openaitest.HangUp(), core.ClassConnection, ""},
-		{"truncated reply", openaitest.Truncated(), core.ClassEOF, "unexpected EOF"},
-		{"malformed reply", openaitest.MalformedJSON(), core.ClassUnknown, "openai: malformed reply: invalid character"},
-		{"reply of another shape", openaitest.Raw(200, `{"choices":"none"}`), core.ClassUnknown, "openai: malformed reply: json: cannot unmarshal string"},
-		{"reply without a body", openaitest.Raw(200, ""), core.ClassUnknown, "openai: malformed reply: "},
-		{"reply without choices", openaitest.Raw(200, `{"choices":[]}`), core.ClassUnknown, "openai: the reply has no choices"},
+		{"408", openaitest.Failure(408, "slow"), record.ClassTimeout, "status 408"},
+		{"425", openaitest.Failure(425, "early"), record.ClassTooEarly, "status 425"},
+		{"429", openaitest.Failure(429, "limit"), record.ClassRateLimit, "status 429, type requests, code rate_limit_exceeded, request req_"},
+		{"500", openaitest.Failure(500, "oh"), record.ClassServer, "status 500, type server_error"},
+		{"529", openaitest.Failure(529, "overloaded"), record.ClassServer, "overloaded"},
+		{"502 of a gateway", openaitest.Raw(502, "<html>\n Bad  Gateway\n</html>").WithHeader("Content-Type", "text/html"), record.ClassServer, ": <html> Bad Gateway </html>"},
+		{"503 of another API", openaitest.Raw(503, `{"detail":"loading"}`), record.ClassServer, `: {"detail":"loading"}`},
+		{"500 without a body", openaitest.Raw(500, ""), record.ClassServer, "status 500, request req_"},
+		{"409 that is to be retried", openaitest.Failure(409, "lock").WithHeader("X-Should-Retry", "true"), record.ClassClient, "lock"},
+		{"reset", openaitest.Reset(), record.ClassConnection, ""},
+		{"hang-up", openaitest.HangUp(), record.ClassConnection, ""},
+		{"truncated reply", openaitest.Truncated(), record.ClassEOF, "unexpected EOF"},
+		{"malformed reply", openaitest.MalformedJSON(), record.ClassUnknown, "openai: malformed reply: invalid character"},
+		{"reply of another shape", openaitest.Raw(200, `{"choices":"none"}`), record.ClassUnknown, "openai: malformed reply: json: cannot unmarshal string"},
+		{"reply without a body", openaitest.Raw(200, ""), record.ClassUnknown, "openai: malformed reply: "},
+		{"reply without choices", openaitest.Raw(200, `{"choices":[]}`), record.ClassUnknown, "openai: the reply has no choices"},
 	} {
 		for n := range 4 {
 			reused, foreign := n%2 == 1, n > 1
@@ -70,11 +71,11 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, "Fine.", got.Message.Text)
 
-				failed := records(st, core.StatusFailed)
+				failed := records(st, record.StatusFailed)
 				require.Len(t, failed, 1)
 				require.Equal(t, tc.class, failed[0].Class, "%v", failed[0].Err)
 				require.ErrorContains(t, failed[0].Err, tc.text)
-				require.Equal(t, core.SourceBackoff, records(st, core.StatusRetrying)[0].DelaySource)
+				require.Equal(t, record.SourceBackoff, records(st, record.StatusRetrying)[0].DelaySource)
 				require.Len(t, srv.Requests(), len(steps), "each request is an attempt on record")
 			})
 		}
@@ -89,32 +90,32 @@ func TestARefusedConnectionIsRetried(t *testing.T) {
 	defer st.Close()
 	_, err = llmAt(t, srv.URL(), atOnce).Call(st.Context(t.Context()), question)
 	require.ErrorIs(t, err, core.ErrExhausted)
-	require.Equal(t, core.ClassConnection, core.Classify(err))
-	require.Len(t, records(st, core.StatusStarted), 3)
+	require.Equal(t, record.ClassConnection, record.Classify(err))
+	require.Len(t, records(st, record.StatusStarted), 3)
 }
 
 func TestOtherFailuresAreNotRetried(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		step  openaitest.Step
-		class core.Class
+		class record.Class
 	}{
-		{"400", openaitest.Failure(400, "bad"), core.ClassClient},
-		{"401", openaitest.Failure(401, "who"), core.ClassClient},
-		{"403", openaitest.Failure(403, "no"), core.ClassClient},
-		{"404", openaitest.Failure(404, "none"), core.ClassClient},
-		{"409", openaitest.Failure(409, "conflict"), core.ClassClient},
-		{"422", openaitest.Raw(422, `{"error":"bad"}`), core.ClassClient},
-		{"exhausted quota", openaitest.RateLimited(time.Second).WithErrorCode("insufficient_quota"), core.ClassPermanent},
-		{"inactive account", openaitest.Raw(429, `{"error":{"message":"pay","type":"billing_not_active","code":null}}`), core.ClassPermanent},
-		{"500 that is not to be retried", openaitest.Failure(500, "oh").WithHeader("X-Should-Retry", "false"), core.ClassPermanent},
-		{"429 that is not to be retried", openaitest.RateLimited(time.Second).WithHeader("X-Should-Retry", "false"), core.ClassPermanent},
+		{"400", openaitest.Failure(400, "bad"), record.ClassClient},
+		{"401", openaitest.Failure(401, "who"), record.ClassClient},
+		{"403", openaitest.Failure(403, "no"), record.ClassClient},
+		{"404", openaitest.Failure(404, "none"), record.ClassClient},
+		{"409", openaitest.Failure(409, "conflict"), record.ClassClient},
+		{"422", openaitest.Raw(422, `{"error":"bad"}`), record.ClassClient},
+		{"exhausted quota", openaitest.RateLimited(time.Second).WithErrorCode("insufficient_quota"), record.ClassPermanent},
+		{"inactive account", openaitest.Raw(429, `{"error":{"message":"pay","type":"billing_not_active","code":null}}`), record.ClassPermanent},
+		{"500 that is not to be retried", openaitest.Failure(500, "oh").WithHeader("X-Should-Retry", "false"), record.ClassPermanent},
+		{"429 that is not to be retried", openaitest.RateLimited(time.Second).WithHeader("X-Should-Retry", "false"), record.ClassPermanent},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			srv, st, llm := setup(t, []openaitest.Step{tc.step}, atOnce)
 			_, err := llm.Call(st.Context(t.Context()), question)
 			require.ErrorIs(t, err, core.ErrPermanent)
-			require.Equal(t, tc.class, core.Classify(err))
+			require.Equal(t, tc.class, record.Classify(err))
 			require.Len(t, srv.Requests(), 1)
 			var failure *openai.Error
 			require.ErrorAs(t, err, &failure)
@@ -151,7 +152,7 @@ func TestWhatCannotBeSentIsNotRetried(t *testing.T) {
 			require.ErrorIs(t, err, core.ErrPermanent)
 			require.ErrorContains(t, err, tc.text)
 			require.NotContains(t, err.Error(), secret)
-			require.Len(t, records(st, core.StatusStarted), 1)
+			require.Len(t, records(st, record.StatusStarted), 1)
 		})
 	}
 }
@@ -167,7 +168,7 @@ func TestAnErrorTellsWhatTheServiceSaid(t *testing.T) {
 	require.Equal(t, []any{404, "invalid_request_error", "model_not_found", "There is no such model.", "req_1"},
 		[]any{failure.Status, failure.Type, failure.Code, failure.Message, failure.RequestID})
 	require.EqualError(t, failure, "openai: status 404, type invalid_request_error, code model_not_found, request req_1: There is no such model.")
-	status, ok := core.HTTPStatus(err)
+	status, ok := record.HTTPStatus(err)
 	require.True(t, ok)
 	require.Equal(t, 404, status)
 }
@@ -227,7 +228,7 @@ func TestTheKeyIsNotShown(t *testing.T) {
 				wire, err := json.Marshal(st.Records())
 				require.NoError(t, err)
 				require.NotContains(t, string(wire), secret)
-				require.Len(t, records(st, core.StatusStarted), 1)
+				require.Len(t, records(st, record.StatusStarted), 1)
 			})
 		}
 	}
@@ -254,9 +255,9 @@ func TestRetryAfterIsTheDelayBeforeTheNextAttempt(t *testing.T) {
 			srv, st, llm := setup(t, []openaitest.Step{tc.step, openaitest.Text("Fine.")}, atOnce)
 			_, err := llm.Call(st.Context(t.Context()), question)
 			require.NoError(t, err)
-			for _, rec := range append(records(st, core.StatusFailed), records(st, core.StatusRetrying)...) {
+			for _, rec := range append(records(st, record.StatusFailed), records(st, record.StatusRetrying)...) {
 				require.Equal(t, tc.want, rec.Delay)
-				require.Equal(t, core.SourceServer, rec.DelaySource)
+				require.Equal(t, record.SourceServer, rec.DelaySource)
 			}
 			requests := srv.Requests()
 			require.GreaterOrEqual(t, requests[1].At.Sub(requests[0].At), tc.want)
@@ -286,9 +287,9 @@ func TestRetryAfterOfAnHourIsWaitedFor(t *testing.T) {
 				_, err := llm.Call(st.Context(t.Context()), question)
 				require.NoError(t, err)
 				require.Equal(t, time.Hour, asked[1].Sub(asked[0]))
-				retrying := records(st, core.StatusRetrying)
+				retrying := records(st, record.StatusRetrying)
 				require.Equal(t, time.Hour, retrying[0].Delay)
-				require.Equal(t, core.SourceServer, retrying[0].DelaySource)
+				require.Equal(t, record.SourceServer, retrying[0].DelaySource)
 			})
 		})
 	}
@@ -316,10 +317,10 @@ func TestABrokenHTTP2StreamIsRetried(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		begin func(w http.ResponseWriter)
-		class core.Class
+		class record.Class
 	}{
-		{"before the reply", func(http.ResponseWriter) {}, core.ClassConnection},
-		{"in the reply", func(w http.ResponseWriter) { fmt.Fprint(w, `{"choices":`); w.(http.Flusher).Flush() }, core.ClassUnknown},
+		{"before the reply", func(http.ResponseWriter) {}, record.ClassConnection},
+		{"in the reply", func(w http.ResponseWriter) { fmt.Fprint(w, `{"choices":`); w.(http.Flusher).Flush() }, record.ClassUnknown},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var asked atomic.Int64
@@ -338,8 +339,8 @@ func TestABrokenHTTP2StreamIsRetried(t *testing.T) {
 			got, err := openai.New("m", openai.WithBaseURL(srv.URL), openai.WithHTTPClient(srv.Client()), atOnce).Call(st.Context(t.Context()), question)
 			require.NoError(t, err)
 			require.Equal(t, "HTTP/2.0", got.Message.Text)
-			require.Equal(t, tc.class, records(st, core.StatusFailed)[0].Class)
-			require.Len(t, records(st, core.StatusStarted), 2)
+			require.Equal(t, tc.class, records(st, record.StatusFailed)[0].Class)
+			require.Len(t, records(st, record.StatusStarted), 2)
 			require.EqualValues(t, 2, asked.Load())
 		})
 	}
@@ -368,7 +369,7 @@ func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
 		atOnce, actors.WithAttemptTimeout(100*time.Millisecond))
 	_, err := llm.Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
-	require.Equal(t, core.ClassTimeout, records(st, core.StatusFailed)[0].Class)
+	require.Equal(t, record.ClassTimeout, records(st, record.StatusFailed)[0].Class)
 	require.Zero(t, st.Stats().Abandoned, "the request ends with its attempt")
 }
 
@@ -381,7 +382,7 @@ func TestATimeoutOfTheHTTPClientIsRetried(t *testing.T) {
 	defer st.Close()
 	_, err := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithHTTPClient(client), atOnce).Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
-	require.Equal(t, core.ClassTimeout, records(st, core.StatusFailed)[0].Class)
+	require.Equal(t, record.ClassTimeout, records(st, record.StatusFailed)[0].Class)
 }
 
 func TestAnInterruptEndsARequestAtOnce(t *testing.T) {
@@ -397,14 +398,14 @@ func TestAnInterruptEndsARequestAtOnce(t *testing.T) {
 		done <- err
 	}()
 	<-arrived
-	require.True(t, st.Interrupt(core.InterruptUser, "me", "Ctrl-C"))
+	require.True(t, st.Interrupt(record.InterruptUser, "me", "Ctrl-C"))
 	select {
 	case err := <-done:
 		require.ErrorIs(t, err, core.ErrInterrupted)
 	case <-time.After(5 * time.Second):
 		t.Fatal("the request goes on")
 	}
-	require.Len(t, records(st, core.StatusInterrupted), 1)
-	require.Empty(t, records(st, core.StatusFailed))
+	require.Len(t, records(st, record.StatusInterrupted), 1)
+	require.Empty(t, records(st, record.StatusFailed))
 	require.NoError(t, srv.Close(), "the server saw the client leave")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -45,8 +46,8 @@ func TestUsageIsInTheRecordOfEachAttempt(t *testing.T) {
 	}, atOnce)
 	_, err := llm.Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
-	require.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 3}, records(st, core.StatusFailed)[0].Detail.Usage)
-	require.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 5}, records(st, core.StatusCompleted)[0].Detail.Usage)
+	require.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 3}, records(st, record.StatusFailed)[0].Detail.Usage)
+	require.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 5}, records(st, record.StatusCompleted)[0].Detail.Usage)
 }
 
 func TestItWorksOutsideARun(t *testing.T) {
@@ -245,7 +246,7 @@ func TestOneLLMServesManyGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Len(t, records(st, core.StatusStarted), 64)
+	require.Len(t, records(st, record.StatusStarted), 64)
 	require.Len(t, srv.Requests(), 64)
 }
 
@@ -284,7 +285,7 @@ func TestAMissingKeyFailsTheFirstCallAndSaysWhatToDo(t *testing.T) {
 	for _, want := range []string{"no API key", "OPENAI_API_KEY", "openai.WithAPIKey"} {
 		require.ErrorContains(t, err, want)
 	}
-	require.Len(t, records(st, core.StatusStarted), 1)
+	require.Len(t, records(st, record.StatusStarted), 1)
 }
 
 func TestAnHTTPClientOfTheUsersOwnIsUsed(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -116,7 +117,7 @@ func TestUsageIsReadInEveryForm(t *testing.T) {
 			got, err := llm.Call(st.Context(t.Context()), question)
 			require.NoError(t, err)
 			require.Equal(t, tc.want, got.Usage)
-			detail := records(st, core.StatusCompleted)[0].Detail
+			detail := records(st, record.StatusCompleted)[0].Detail
 			if tc.want.IsZero() {
 				require.True(t, detail == nil || detail.Usage.IsZero())
 				return
@@ -132,16 +133,16 @@ func TestAnErrorInASuccessIsAnError(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string
 		text       string
-		class      core.Class
+		class      record.Class
 		retried    bool
 	}{
-		{"no money", `{"error":{"code":402,"message":"Insufficient credits"},"user_id":"u"}`, "status 402, request req_1: Insufficient credits", core.ClassPermanent, false},
-		{"limit", `{"error":{"code":429,"message":"slow down"}}`, "status 429, request req_1: slow down", core.ClassRateLimit, true},
-		{"a code in words", `{"error":{"code":"rate_limit_exceeded","message":"slow down"}}`, "code rate_limit_exceeded, request req_1: slow down", core.ClassRateLimit, true},
-		{"invalid", `{"error":{"type":"invalid_request_error","message":"bad","code":null}}`, "type invalid_request_error, request req_1: bad", core.ClassClient, false},
-		{"a text", `{"error":"overloaded"}`, "openai: request req_1: overloaded", core.ClassServer, true},
-		{"null", `{"error":null,"choices":[{"finish_reason":"error","message":{"content":"Half of"},"error":{"code":502,"message":"the provider failed","metadata":{"raw":"boom"}}}]}`, "status 502, request req_1: the provider failed: boom", core.ClassServer, true},
-		{"no words", `{"choices":[{"finish_reason":"error","message":{"content":"Half of"}}]}`, "broke the answer off", core.ClassServer, true},
+		{"no money", `{"error":{"code":402,"message":"Insufficient credits"},"user_id":"u"}`, "status 402, request req_1: Insufficient credits", record.ClassPermanent, false},
+		{"limit", `{"error":{"code":429,"message":"slow down"}}`, "status 429, request req_1: slow down", record.ClassRateLimit, true},
+		{"a code in words", `{"error":{"code":"rate_limit_exceeded","message":"slow down"}}`, "code rate_limit_exceeded, request req_1: slow down", record.ClassRateLimit, true},
+		{"invalid", `{"error":{"type":"invalid_request_error","message":"bad","code":null}}`, "type invalid_request_error, request req_1: bad", record.ClassClient, false},
+		{"a text", `{"error":"overloaded"}`, "openai: request req_1: overloaded", record.ClassServer, true},
+		{"null", `{"error":null,"choices":[{"finish_reason":"error","message":{"content":"Half of"},"error":{"code":502,"message":"the provider failed","metadata":{"raw":"boom"}}}]}`, "status 502, request req_1: the provider failed: boom", record.ClassServer, true},
+		{"no words", `{"choices":[{"finish_reason":"error","message":{"content":"Half of"}}]}`, "broke the answer off", record.ClassServer, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			steps := []openaitest.Step{openaitest.Raw(200, tc.body)}
@@ -151,7 +152,7 @@ func TestAnErrorInASuccessIsAnError(t *testing.T) {
 			_, st, llm := setup(t, steps, atOnce)
 			_, err := llm.Call(st.Context(t.Context()), question)
 			require.Equal(t, tc.retried, err == nil, "%v", err)
-			failed := records(st, core.StatusFailed)[0]
+			failed := records(st, record.StatusFailed)[0]
 			require.ErrorContains(t, failed.Err, tc.text)
 			require.Equal(t, tc.class, failed.Class)
 		})
@@ -160,7 +161,7 @@ func TestAnErrorInASuccessIsAnError(t *testing.T) {
 
 // withStatus answers with a status and a body that breaks off.
 func TestTheStatusOfAFailureCountsEvenIfItsBodyIsCut(t *testing.T) {
-	for status, want := range map[int]core.Class{400: core.ClassClient, 401: core.ClassClient, 403: core.ClassClient, 429: core.ClassRateLimit, 500: core.ClassServer} {
+	for status, want := range map[int]record.Class{400: record.ClassClient, 401: record.ClassClient, 403: record.ClassClient, 429: record.ClassRateLimit, 500: record.ClassServer} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", "1000")
@@ -175,7 +176,7 @@ func TestTheStatusOfAFailureCountsEvenIfItsBodyIsCut(t *testing.T) {
 			_, err := llmAt(t, srv.URL, actors.WithRetry(core.RetryConfig{Disabled: true})).Call(st.Context(t.Context()), question)
 			require.ErrorContains(t, err, fmt.Sprintf("status %d: ", status))
 			require.ErrorContains(t, err, "you can")
-			require.Equal(t, want, core.Classify(err))
+			require.Equal(t, want, record.Classify(err))
 		})
 	}
 }
@@ -272,7 +273,7 @@ func TestADelayIsFoundWhereverTheServicePutsIt(t *testing.T) {
 				_, err := llm.Call(st.Context(t.Context()), question)
 				require.NoError(t, err)
 				require.Equal(t, tc.want, time.Since(begin))
-				require.Equal(t, core.SourceServer, records(st, core.StatusRetrying)[0].DelaySource)
+				require.Equal(t, record.SourceServer, records(st, record.StatusRetrying)[0].DelaySource)
 			})
 		})
 	}
@@ -285,7 +286,7 @@ func TestAResetThatSaysNothingIsLeftOut(t *testing.T) {
 		}, atOnce)
 		_, err := llm.Call(st.Context(t.Context()), question)
 		require.NoError(t, err)
-		require.Equal(t, core.SourceBackoff, records(st, core.StatusRetrying)[0].DelaySource, "%q", value)
+		require.Equal(t, record.SourceBackoff, records(st, record.StatusRetrying)[0].DelaySource, "%q", value)
 	}
 }
 

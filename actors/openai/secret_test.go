@@ -23,6 +23,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
@@ -31,7 +32,7 @@ import (
 // each publishes to several.
 type each []state.Publisher
 
-func (all each) Publish(r core.Record) {
+func (all each) Publish(r record.Record) {
 	for _, p := range all {
 		p.Publish(r)
 	}

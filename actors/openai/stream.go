@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // readStream takes the events of a stream until its end. The answer is whole,
@@ -62,7 +62,7 @@ func (x *exchange) readStray(w wire, a *answer, body []byte) error {
 	case text == "":
 		return malformed(errors.New("the stream is empty"))
 	case !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "["):
-		return malformed(errors.New("no stream, but: " + core.Truncate(strings.Join(strings.Fields(text), " "), 200)))
+		return malformed(errors.New("no stream, but: " + record.Truncate(strings.Join(strings.Fields(text), " "), 200)))
 	}
 	if e := errorOfBody([]byte(text)); strings.HasPrefix(text, "[") || e.Code+e.Type != "" {
 		return e

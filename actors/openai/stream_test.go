@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -120,8 +121,8 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 	two := piece("Fi") + piece("ne.")
 	for _, tc := range []struct {
 		name, body string
-		fails      string     // a part of the error; empty for success
-		class      core.Class // of the error
+		fails      string       // a part of the error; empty for success
+		class      record.Class // of the error
 	}{
 		{"as it should", two + finish + usage + done, "", 0},
 		{"without [DONE]", two + finish + usage, "", 0},
@@ -139,25 +140,25 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 		{"one reply", `{"choices":[{"message":{"content":"Fine."},"finish_reason":"stop"}]}`, "", 0},
 		{"a message instead of a delta", `data: {"choices":[{"message":{"content":"Fine."},"finish_reason":"stop"}]}` + "\n\n", "", 0},
 
-		{"cut after a piece", two, "stream ended before the answer did", core.ClassEOF},
-		{"cut in a piece", two + `data: {"choices":[{"del`, "malformed reply", core.ClassUnknown},
-		{"cut in a comment", two + ": keep", "stream ended before the answer did", core.ClassEOF},
-		{"[DONE] alone", done, "no choices", core.ClassUnknown},
-		{"nothing", "", "the stream is empty", core.ClassUnknown},
-		{"comments alone", ": a\n\n: b\n\n", "the stream is empty", core.ClassUnknown},
-		{"HTML", "<html>Bad gateway</html>", "no stream, but: <html>Bad gateway</html>", core.ClassUnknown},
-		{"an error as JSON", `{"error":{"message":"oh no","type":"server_error"}}`, "type server_error, request req_1: oh no", core.ClassServer},
-		{"an error as JSON over lines", "{\n \"error\": {\n  \"message\": \"oh no\",\n  \"code\": \"rate_limit_exceeded\"}}", "oh no", core.ClassRateLimit},
-		{"error event", two + `data: {"error":{"message":"oh no","type":"server_error","code":null}}` + "\n\n", "oh no", core.ClassServer},
-		{"error event with a space", two + `data: { "error" : {"message":"oh no"}}` + "\n\n" + done, "oh no", core.ClassServer},
-		{"error event with status", two + `data: {"error":{"message":"slow down","code":429}}` + "\n\n", "status 429, request req_1: slow down", core.ClassRateLimit},
-		{"error is not the first key", two + `data: {"id":"x","choices":[],"error":{"message":"oh no"}}` + "\n\n" + finish + done, "oh no", core.ClassServer},
-		{"error event as a text", two + `data: {"error":"oh no"}` + "\n\n" + done, "oh no", core.ClassServer},
-		{"error after a comment", ": x\n" + `data: {"error":{"message":"oh no"}}` + "\n\n", "oh no", core.ClassServer},
-		{"an event called error", two + "event: error\n" + `data: {"message":"oh no"}` + "\n\n" + done, "oh no", core.ClassServer},
-		{"an event called error, with error", two + "event: error\n" + `data: {"error":{"message":"oh no","code":429}}` + "\n\n" + done, "oh no", core.ClassRateLimit},
-		{"error in a choice", two + `data: {"choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"oh no"}}]}` + "\n\n" + done, "status 502, request req_1: oh no", core.ClassServer},
-		{"finish reason error", two + `data: {"choices":[{"delta":{},"finish_reason":"error"}]}` + "\n\n" + done, "broke the answer off", core.ClassServer},
+		{"cut after a piece", two, "stream ended before the answer did", record.ClassEOF},
+		{"cut in a piece", two + `data: {"choices":[{"del`, "malformed reply", record.ClassUnknown},
+		{"cut in a comment", two + ": keep", "stream ended before the answer did", record.ClassEOF},
+		{"[DONE] alone", done, "no choices", record.ClassUnknown},
+		{"nothing", "", "the stream is empty", record.ClassUnknown},
+		{"comments alone", ": a\n\n: b\n\n", "the stream is empty", record.ClassUnknown},
+		{"HTML", "<html>Bad gateway</html>", "no stream, but: <html>Bad gateway</html>", record.ClassUnknown},
+		{"an error as JSON", `{"error":{"message":"oh no","type":"server_error"}}`, "type server_error, request req_1: oh no", record.ClassServer},
+		{"an error as JSON over lines", "{\n \"error\": {\n  \"message\": \"oh no\",\n  \"code\": \"rate_limit_exceeded\"}}", "oh no", record.ClassRateLimit},
+		{"error event", two + `data: {"error":{"message":"oh no","type":"server_error","code":null}}` + "\n\n", "oh no", record.ClassServer},
+		{"error event with a space", two + `data: { "error" : {"message":"oh no"}}` + "\n\n" + done, "oh no", record.ClassServer},
+		{"error event with status", two + `data: {"error":{"message":"slow down","code":429}}` + "\n\n", "status 429, request req_1: slow down", record.ClassRateLimit},
+		{"error is not the first key", two + `data: {"id":"x","choices":[],"error":{"message":"oh no"}}` + "\n\n" + finish + done, "oh no", record.ClassServer},
+		{"error event as a text", two + `data: {"error":"oh no"}` + "\n\n" + done, "oh no", record.ClassServer},
+		{"error after a comment", ": x\n" + `data: {"error":{"message":"oh no"}}` + "\n\n", "oh no", record.ClassServer},
+		{"an event called error", two + "event: error\n" + `data: {"message":"oh no"}` + "\n\n" + done, "oh no", record.ClassServer},
+		{"an event called error, with error", two + "event: error\n" + `data: {"error":{"message":"oh no","code":429}}` + "\n\n" + done, "oh no", record.ClassRateLimit},
+		{"error in a choice", two + `data: {"choices":[{"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"oh no"}}]}` + "\n\n" + done, "status 502, request req_1: oh no", record.ClassServer},
+		{"finish reason error", two + `data: {"choices":[{"delta":{},"finish_reason":"error"}]}` + "\n\n" + done, "broke the answer off", record.ClassServer},
 	} {
 		for _, contentType := range []string{"text/event-stream", "text/plain", "application/json"} {
 			t.Run(tc.name+"/"+contentType, func(t *testing.T) {
@@ -172,7 +173,7 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 					return
 				}
 				require.ErrorContains(t, err, tc.fails)
-				require.Equal(t, tc.class, core.Classify(err))
+				require.Equal(t, tc.class, record.Classify(err))
 			})
 		}
 	}
@@ -186,19 +187,19 @@ func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
 	)
 	for _, tc := range []struct {
 		name, body, fails string
-		class             core.Class
+		class             record.Class
 	}{
 		{"as it should", delta + completed, "", 0},
 		{"with [DONE]", delta + completed + done, "", 0},
 		{"output item by item", delta + `data: {"type":"response.output_item.done","item":` + item + `}` + "\n\n" + `data: {"type":"response.completed","response":{"status":"completed","output":[]}}` + "\n\n", "", 0},
-		{"not completed", delta, "stream ended before the answer did", core.ClassEOF},
-		{"[DONE] alone", delta + done, "no choices", core.ClassUnknown},
-		{"failed", delta + `data: {"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oh no"}}}` + "\n\n", "code server_error, request req_1: oh no", core.ClassServer},
-		{"failed without words", delta + `data: {"type":"response.failed","response":{"status":"failed","error":null}}` + "\n\n", `status "failed"`, core.ClassServer},
-		{"error event", delta + "event: error\n" + `data: {"type":"error","code":"rate_limit_exceeded","message":"slow","param":null}` + "\n\n", "slow", core.ClassRateLimit},
-		{"error event without a name", delta + `data: {"type":"error","code":"rate_limit_exceeded","message":"slow"}` + "\n\n", "slow", core.ClassRateLimit},
-		{"error event as in chat", delta + `data: {"type":"error","error":{"code":"server_error","message":"oh no"}}` + "\n\n", "oh no", core.ClassServer},
-		{"cancelled", `data: {"type":"response.completed","response":{"status":"cancelled"}}` + "\n\n", `status "cancelled"`, core.ClassServer},
+		{"not completed", delta, "stream ended before the answer did", record.ClassEOF},
+		{"[DONE] alone", delta + done, "no choices", record.ClassUnknown},
+		{"failed", delta + `data: {"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"oh no"}}}` + "\n\n", "code server_error, request req_1: oh no", record.ClassServer},
+		{"failed without words", delta + `data: {"type":"response.failed","response":{"status":"failed","error":null}}` + "\n\n", `status "failed"`, record.ClassServer},
+		{"error event", delta + "event: error\n" + `data: {"type":"error","code":"rate_limit_exceeded","message":"slow","param":null}` + "\n\n", "slow", record.ClassRateLimit},
+		{"error event without a name", delta + `data: {"type":"error","code":"rate_limit_exceeded","message":"slow"}` + "\n\n", "slow", record.ClassRateLimit},
+		{"error event as in chat", delta + `data: {"type":"error","error":{"code":"server_error","message":"oh no"}}` + "\n\n", "oh no", record.ClassServer},
+		{"cancelled", `data: {"type":"response.completed","response":{"status":"cancelled"}}` + "\n\n", `status "cancelled"`, record.ClassServer},
 		{"a whole response", `{"status":"completed","output":[` + item + `]}`, "", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -212,7 +213,7 @@ func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, err, tc.fails)
-			require.Equal(t, tc.class, core.Classify(err))
+			require.Equal(t, tc.class, record.Classify(err))
 		})
 	}
 }
@@ -254,11 +255,11 @@ func TestAStreamThatBreaksOffIsRetriedAndItsUsageEstimated(t *testing.T) {
 	require.Equal(t, "one two three", got.Message.Text)
 	require.Equal(t, []string{"one two ", "one ", "one two three"},
 		[]string{s.part(core.PartText, 0), s.part(core.PartText, 1), s.part(core.PartText, 2)})
-	for _, rec := range records(st, core.StatusFailed) {
+	for _, rec := range records(st, record.StatusFailed) {
 		usage := rec.Detail.Usage
 		require.True(t, usage.Estimated && usage.InputTokens > 0 && usage.OutputTokens > 0, "%+v", usage)
 	}
-	require.Equal(t, core.Usage{InputTokens: 9, OutputTokens: 3}, records(st, core.StatusCompleted)[0].Detail.Usage)
+	require.Equal(t, core.Usage{InputTokens: 9, OutputTokens: 3}, records(st, record.StatusCompleted)[0].Detail.Usage)
 	require.Len(t, srv.Requests(), 3)
 }
 
@@ -327,9 +328,9 @@ func TestASilentServiceIsLeftAndAskedAgain(t *testing.T) {
 				got, err := model.LLM(atOnce).Call(st.Context(t.Context()), question)
 				require.NoError(t, err)
 				require.Equal(t, "a b c", got.Message.Text)
-				failed := records(st, core.StatusFailed)
+				failed := records(st, record.StatusFailed)
 				require.Len(t, failed, 1)
-				require.Equal(t, core.ClassTimeout, failed[0].Class)
+				require.Equal(t, record.ClassTimeout, failed[0].Class)
 				require.ErrorContains(t, failed[0].Err, tc.text)
 				require.Equal(t, tc.want+80*time.Second, time.Since(begin), "pauses within the limits are no silence")
 			})
@@ -373,7 +374,7 @@ func TestAnInterruptEndsAStreamAtOnce(t *testing.T) {
 		llm := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithHTTPClient(srv.Client()))
 		ctx := core.Watch(st.Context(t.Context()), func(d core.Delta) {
 			if d.Part == core.PartText {
-				st.Interrupt(core.InterruptUser, "", "")
+				st.Interrupt(record.InterruptUser, "", "")
 			}
 		})
 		_, err := llm.Call(ctx, question)
@@ -431,8 +432,8 @@ func TestRetryAfterIsFoundAlsoWhereAStreamIsRefused(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "Fine.", got.Message.Text)
 			require.Equal(t, 2*time.Minute, time.Since(begin))
-			for _, rec := range records(st, core.StatusRetrying) {
-				require.Equal(t, core.SourceServer, rec.DelaySource)
+			for _, rec := range records(st, record.StatusRetrying) {
+				require.Equal(t, record.SourceServer, rec.DelaySource)
 			}
 			require.NoError(t, st.Close())
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -66,11 +66,11 @@ type difference struct {
 }
 
 type eventChange struct {
-	Change  string       `json:"change"`
-	Address core.Address `json:"address"`
-	Kind    core.Kind    `json:"event_type"`
-	Before  *core.Record `json:"before,omitempty"`
-	After   *core.Record `json:"after,omitempty"`
+	Change  string         `json:"change"`
+	Address record.Address `json:"address"`
+	Kind    record.Kind    `json:"event_type"`
+	Before  *record.Record `json:"before,omitempty"`
+	After   *record.Record `json:"after,omitempty"`
 }
 
 // textChange has previews where values are large.
@@ -107,7 +107,7 @@ func textsOf(changes []snapshot.TextChange) []textChange {
 func valuesOf(changes []snapshot.ValueChange) []textChange {
 	out := []textChange{}
 	for _, c := range changes {
-		out = append(out, textChange{wordOf(c.Change), c.Key, core.Preview(c.Before), core.Preview(c.After)})
+		out = append(out, textChange{wordOf(c.Change), c.Key, record.Preview(c.Before), record.Preview(c.After)})
 	}
 	return out
 }

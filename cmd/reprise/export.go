@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -109,11 +109,11 @@ func exportInto(ctx context.Context, f *os.File, found *snapshot.Snapshot, forma
 // document is a run in JSON.
 type document struct {
 	snapshot.Info
-	Records []core.Record `json:"records"`
+	Records []record.Record `json:"records"`
 }
 
 func documentOf(found *snapshot.Snapshot) document {
-	return document{found.Info, append([]core.Record{}, found.Records...)}
+	return document{found.Info, append([]record.Record{}, found.Records...)}
 }
 
 func writeRun(ctx context.Context, w io.Writer, found *snapshot.Snapshot, format string) error {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -33,7 +33,7 @@ func (a *app) forkCommand() *cobra.Command {
 }
 
 func (a *app) fork(ctx context.Context, runID, path, newID string) error {
-	address, err := core.ParseAddress(path)
+	address, err := record.ParseAddress(path)
 	if err != nil {
 		return usagef("%s", message(err))
 	}
@@ -68,7 +68,7 @@ func (a *app) fork(ctx context.Context, runID, path, newID string) error {
 // beginning.
 func addressesOf(found *snapshot.Snapshot) []string {
 	var addresses []string
-	seen := make(map[core.Address]bool)
+	seen := make(map[record.Address]bool)
 	for i := range found.Records {
 		if r := &found.Records[i]; r.Kind.IsCall() && !seen[r.Address] {
 			seen[r.Address] = true
@@ -81,7 +81,7 @@ func addressesOf(found *snapshot.Snapshot) []string {
 // maxAddresses is how many addresses an error lists.
 const maxAddresses = 10
 
-func (a *app) noCall(runID string, address core.Address, addresses []string) error {
+func (a *app) noCall(runID string, address record.Address, addresses []string) error {
 	switch n := len(addresses); {
 	case n == 0:
 		return fmt.Errorf("run %s has no calls to fork at", runID)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -32,7 +33,7 @@ func TestARunThatIsExportedInABackoffEndsInAnotherStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
 		retry := core.RetryConfig{MaxAttempts: 3, InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter}
-		look, err := core.NewDefinition(core.Spec{Kind: core.KindTool, Name: "look", Retry: &retry},
+		look, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "look", Retry: &retry},
 			func(context.Context, string) (string, error) {
 				if calls++; calls == 1 {
 					return "", errDown
@@ -46,7 +47,7 @@ func TestARunThatIsExportedInABackoffEndsInAnotherStore(t *testing.T) {
 			st, err := state.Open(t.Context(), store, "oslo")
 			require.NoError(t, err)
 			if interruptAfter > 0 {
-				defer time.AfterFunc(interruptAfter, func() { st.Interrupt(core.InterruptUser, "ops", "moving") }).Stop()
+				defer time.AfterFunc(interruptAfter, func() { st.Interrupt(record.InterruptUser, "ops", "moving") }).Stop()
 			}
 			out, err := look.Event().Execute(st.Context(t.Context()), "Oslo")
 			require.NoError(t, st.Close())

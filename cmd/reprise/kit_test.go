@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -77,7 +78,7 @@ func timeless(text string) string {
 }
 
 // define makes an actor that never waits.
-func define[In, Out any](t testing.TB, kind core.Kind, name string, handler core.Handler[In, Out]) *core.Definition[In, Out] {
+func define[In, Out any](t testing.TB, kind record.Kind, name string, handler core.Handler[In, Out]) *core.Definition[In, Out] {
 	t.Helper()
 	retry := core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}
 	d, err := core.NewDefinition(core.Spec{Kind: kind, Name: name, Retry: &retry}, handler)
@@ -92,19 +93,19 @@ var errDown = core.Retryable(errors.New("the service is down"))
 func weather(t testing.TB, dir, runID string, fail bool, m snapshot.Metadata) string {
 	t.Helper()
 	calls := 0
-	look := define(t, core.KindTool, "look", func(context.Context, string) (string, error) {
+	look := define(t, record.KindTool, "look", func(context.Context, string) (string, error) {
 		if calls++; calls == 1 {
 			return "", errDown
 		}
 		return "sunny", nil
 	})
-	tell := define(t, core.KindTool, "tell", func(context.Context, string) (string, error) {
+	tell := define(t, record.KindTool, "tell", func(context.Context, string) (string, error) {
 		if fail {
 			return "", errDown
 		}
 		return strings.Repeat("sunny ", 20_000), nil // which is an artifact
 	})
-	d, err := core.NewDefinition(core.Spec{Kind: core.KindAgent, Name: "agent"}, func(ctx context.Context, in string) (string, error) {
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, in string) (string, error) {
 		out, err := look.Event().Execute(ctx, in)
 		if err != nil {
 			return "", err
@@ -128,7 +129,7 @@ func weather(t testing.TB, dir, runID string, fail bool, m snapshot.Metadata) st
 // refund runs a tool that asks for approval.
 func refund(t testing.TB, dir, runID string) (approved bool, err error) {
 	t.Helper()
-	d := define(t, core.KindTool, "refund", func(ctx context.Context, _ int) (bool, error) {
+	d := define(t, record.KindTool, "refund", func(ctx context.Context, _ int) (bool, error) {
 		return core.Await[bool](ctx, "refund \x1b[31mit\x1b[0m?")
 	})
 	st, err := state.Open(t.Context(), newStore(t, dir), runID)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -25,13 +26,13 @@ func secretive(t *testing.T, dir string) {
 	st, err := state.Open(t.Context(), store, "r", state.WithPayloads(),
 		state.WithMetadata(state.Metadata{Description: "for tok_4242"}))
 	require.NoError(t, err)
-	fail := define(t, core.KindTool, "fail", func(ctx context.Context, in string) (string, error) {
+	fail := define(t, record.KindTool, "fail", func(ctx context.Context, in string) (string, error) {
 		state.From(ctx).Log(slog.LevelInfo, "with "+in, map[string]any{"token": in})
 		return "", errors.New("no " + in)
 	})
 	_, err = fail.Event().Execute(st.Context(t.Context()), "tok_4242")
 	require.Error(t, err)
-	ask := define(t, core.KindAgent, "ask", func(ctx context.Context, in string) (string, error) {
+	ask := define(t, record.KindAgent, "ask", func(ctx context.Context, in string) (string, error) {
 		return core.Await[string](ctx, "is it "+in+"?")
 	})
 	_, err = ask.Event().Execute(st.Context(t.Context()), "tok_4242")

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
@@ -124,7 +124,7 @@ func TestServeInterruptsARunThatIsOpenElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	store := newStore(t, dir)
 	url := served(t, dir, "--control")
-	wait := define(t, core.KindTool, "wait", func(ctx context.Context, _ int) (int, error) {
+	wait := define(t, record.KindTool, "wait", func(ctx context.Context, _ int) (int, error) {
 		<-ctx.Done()
 		return 0, context.Cause(ctx)
 	})
@@ -133,7 +133,7 @@ func TestServeInterruptsARunThatIsOpenElsewhere(t *testing.T) {
 	var running sync.WaitGroup
 	running.Go(func() {
 		_, err := wait.Event().Execute(st.Context(t.Context()), 1)
-		var interrupted *core.InterruptedError
+		var interrupted *record.InterruptedError
 		if assert.ErrorAs(t, err, &interrupted) {
 			assert.Equal(t, "enough", interrupted.Message)
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
@@ -164,19 +164,19 @@ func (c *checker) artifact(ctx context.Context, ref string) error {
 }
 
 // unreadable tells which values of a record are none.
-func unreadable(r *core.Record) (problems []string) {
-	const none = "(unreadable)" // what core.Preview says then; a text would be in quotes
-	if core.Preview(r.Detail.Input) == none {
+func unreadable(r *record.Record) (problems []string) {
+	const none = "(unreadable)" // what record.Preview says then; a text would be in quotes
+	if record.Preview(r.Detail.Input) == none {
 		problems = append(problems, fmt.Sprintf("record %d, %s: the input is no msgpack", r.Seq, where(r)))
 	}
-	if core.Preview(r.Detail.Output) == none {
+	if record.Preview(r.Detail.Output) == none {
 		problems = append(problems, fmt.Sprintf("record %d, %s: the output is no msgpack", r.Seq, where(r)))
 	}
 	return problems
 }
 
 // where is what a record is about.
-func where(r *core.Record) string {
+func where(r *record.Record) string {
 	if r.Address.IsZero() {
 		return r.Kind.String()
 	}

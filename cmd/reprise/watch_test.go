@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
@@ -71,7 +72,7 @@ func TestWatchSaysWhatWasMissed(t *testing.T) {
 	defer server.Close()
 	defer dash.Close(context.WithoutCancel(t.Context()))
 	st := state.New(state.WithRunID("r"), state.WithPublisher(dash))
-	tool := define(t, core.KindTool, "look", func(context.Context, int) (int, error) { return 1, nil })
+	tool := define(t, record.KindTool, "look", func(context.Context, int) (int, error) { return 1, nil })
 	for range 3 {
 		_, err := tool.Event().Execute(st.Context(t.Context()), 1)
 		require.NoError(t, err)
@@ -142,7 +143,7 @@ func TestWatchGoesOnOverARestartOfTheServer(t *testing.T) {
 	require.NoError(t, err)
 	fails := true
 	step := func(name string) {
-		tool := define(t, core.KindTool, name, func(context.Context, int) (int, error) {
+		tool := define(t, record.KindTool, name, func(context.Context, int) (int, error) {
 			if fails = !fails; !fails {
 				return 0, core.Retryable(errors.New("down"))
 			}

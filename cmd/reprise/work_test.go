@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -93,13 +94,13 @@ func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
 		return core.Step(st.Context(t.Context()), "pay", func(ctx context.Context) (receipt, error) {
 			ran++
 			if stop {
-				st.Interrupt(core.InterruptUser, "ops", "deploy")
+				st.Interrupt(record.InterruptUser, "ops", "deploy")
 			}
 			return receipt{}, ctx.Err()
 		}, core.StepInDoubt(core.InDoubtAsk))
 	}
 	_, err := pay()
-	require.ErrorIs(t, err, core.ErrInterrupted)
+	require.ErrorIs(t, err, record.ErrInterrupted)
 	stop = false
 	_, err = pay()
 	require.ErrorIs(t, err, core.ErrAwaiting)
@@ -226,7 +227,7 @@ func TestAnswerAndInterruptReachARunThatIsOpen(t *testing.T) {
 	assert.Equal(t, "run r7 was told to stop; its calls end as soon as they listen\n",
 		call(t, dir, "interrupt", "r7", "--message", "deploy", "--by", "ops").text(t))
 	<-ctx.Done()
-	assert.Equal(t, &core.InterruptedError{Reason: core.InterruptUser, By: "ops", Message: "deploy"}, st.Interrupted())
+	assert.Equal(t, &record.InterruptedError{Reason: record.InterruptUser, By: "ops", Message: "deploy"}, st.Interrupted())
 	assert.JSONEq(t, `{"run_id": "r7", "by": "reprise", "message": ""}`, call(t, dir, "interrupt", "r7", "--json").text(t))
 	require.NoError(t, st.Close())
 

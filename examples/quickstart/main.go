@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/bus"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -157,7 +158,7 @@ func interruptOnSignal(st *state.ExecutionState) (stop func()) {
 		defer close(ended)
 		select {
 		case s := <-signals:
-			st.Interrupt(core.InterruptUser, "terminal", "Ctrl-C or a request to end ("+s.String()+")")
+			st.Interrupt(record.InterruptUser, "terminal", "Ctrl-C or a request to end ("+s.String()+")")
 			signal.Reset() // a second one ends the process
 		case <-done:
 		}

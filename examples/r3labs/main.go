@@ -87,25 +87,25 @@ func ignoreClosed(err error) error {
 // watch prints the events of a stream with the client of the library.
 func watch(ctx context.Context, url, stream string, ended chan<- string) {
 	err := sse.NewClient(url).SubscribeWithContext(ctx, stream, func(e *sse.Event) {
-		var record struct {
+		var rec struct {
 			RunID string  `json:"run_id"`
 			Name  string  `json:"name"`
 			Error string  `json:"original_error"`
 			Delay float64 `json:"retry_delay"`
 		}
-		if err := json.Unmarshal(e.Data, &record); err != nil {
+		if err := json.Unmarshal(e.Data, &rec); err != nil {
 			fmt.Fprintln(os.Stderr, "r3labs:", stream, err)
 			return
 		}
 		switch event := string(e.Event); event {
 		case "retrying":
-			fmt.Printf("%s: %s failed with %q and is tried again in %.1f s\n", record.RunID, record.Name, record.Error, record.Delay)
+			fmt.Printf("%s: %s failed with %q and is tried again in %.1f s\n", rec.RunID, rec.Name, rec.Error, rec.Delay)
 		case "completed":
-			fmt.Printf("%s: %s is done\n", record.RunID, record.Name)
+			fmt.Printf("%s: %s is done\n", rec.RunID, rec.Name)
 		case "order":
 			fmt.Printf("an order of the program's own: %s\n", e.Data)
 		case "run_completed", "run_failed":
-			ended <- record.RunID
+			ended <- rec.RunID
 		}
 	})
 	if err != nil && ctx.Err() == nil {

@@ -1,4 +1,3 @@
-// Package enum holds how enumerations are written on the wire.
 package enum
 
 import "fmt"

@@ -1,5 +1,3 @@
-// Package mark holds the marks of core.Permanent and core.Retryable, which are
-// made in package core and classified in package record.
 package mark
 
 // Permanent marks an error that is never retried. It reads as the error in it.

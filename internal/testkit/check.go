@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Completed checks that a call returned "out" and no error.
@@ -19,7 +20,7 @@ func Completed(t testing.TB, out string, err error) {
 }
 
 // Failed checks that err is a *core.CallError with the reason, and returns it.
-func Failed(t testing.TB, err error, reason core.Reason) *core.CallError {
+func Failed(t testing.TB, err error, reason record.Reason) *core.CallError {
 	t.Helper()
 	var e *core.CallError
 	require.ErrorAs(t, err, &e)
@@ -27,14 +28,14 @@ func Failed(t testing.TB, err error, reason core.Reason) *core.CallError {
 	return e
 }
 
-// Interrupted checks that err is a *core.InterruptedError with the reason, not
+// Interrupted checks that err is a *record.InterruptedError with the reason, not
 // one that wraps it, and returns it.
-func Interrupted(t testing.TB, err error, reason core.InterruptReason) *core.InterruptedError {
+func Interrupted(t testing.TB, err error, reason record.InterruptReason) *record.InterruptedError {
 	t.Helper()
-	e, ok := err.(*core.InterruptedError) //nolint:errorlint // the call's own, not one that it wraps
-	require.True(t, ok, "got %v (%T), want a *core.InterruptedError", err, err)
+	e, ok := err.(*record.InterruptedError) //nolint:errorlint // the call's own, not one that it wraps
+	require.True(t, ok, "got %v (%T), want a *record.InterruptedError", err, err)
 	assert.Equal(t, reason, e.Reason, "%v", err)
-	assert.ErrorIs(t, err, core.ErrInterrupted)
+	assert.ErrorIs(t, err, record.ErrInterrupted)
 	return e
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Handler is the handler of a [Definition].
@@ -28,13 +29,13 @@ func Define[In, Out any](t testing.TB, spec core.Spec, h core.Handler[In, Out]) 
 // Tool returns a tool with a retry configuration of its own.
 func Tool(t testing.TB, name string, retry core.RetryConfig, h Handler) *Definition {
 	t.Helper()
-	return Define(t, core.Spec{Kind: core.KindTool, Name: name, Retry: &retry}, h)
+	return Define(t, core.Spec{Kind: record.KindTool, Name: name, Retry: &retry}, h)
 }
 
 // Agent returns an agent with a retry configuration of its own.
 func Agent(t testing.TB, name string, retry core.RetryConfig, h Handler) *Definition {
 	t.Helper()
-	return Define(t, core.Spec{Kind: core.KindAgent, Name: name, Retry: &retry}, h)
+	return Define(t, core.Spec{Kind: record.KindAgent, Name: name, Retry: &retry}, h)
 }
 
 // Call executes d with the input "in".

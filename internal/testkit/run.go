@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -19,7 +19,7 @@ func Run(t testing.TB, options ...state.Option) (st *state.ExecutionState, ctx c
 }
 
 // Publisher is a function as the publisher of a run.
-type Publisher func(core.Record)
+type Publisher func(record.Record)
 
 // Publish calls p.
-func (p Publisher) Publish(r core.Record) { p(r) }
+func (p Publisher) Publish(r record.Record) { p(r) }

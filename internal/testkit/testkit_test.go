@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 )
 
 func TestBackoffOfAnHourTakesNoTime(t *testing.T) {
@@ -33,12 +34,12 @@ func TestAttemptsGoOnWithTheLastHandler(t *testing.T) {
 		out, err := testkit.Call(ctx, flaky)
 		testkit.Completed(t, out, err)
 		_, err = testkit.Call(ctx, flaky)
-		testkit.Failed(t, err, core.ReasonExhausted)
+		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.Equal(t, 6, calls)
 
-		go st.Interrupt(core.InterruptUser, "ops", "")
+		go st.Interrupt(record.InterruptUser, "ops", "")
 		_, err = testkit.Call(ctx, testkit.Tool(t, "slow", retry, testkit.Listening(time.Hour)))
-		testkit.Interrupted(t, err, core.InterruptUser)
+		testkit.Interrupted(t, err, record.InterruptUser)
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/snapshot/storetest"
@@ -131,7 +131,7 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 		j, err := s.Open(t.Context(), runID, snapshot.OpenOptions{Create: true})
 		require.NoError(t, err)
 		r := storetest.Records(seq, 1)[0]
-		r.Detail = &core.Detail{Artifact: ref}
+		r.Detail = &record.Detail{Artifact: ref}
 		require.NoError(t, j.Append(r))
 		return j
 	}
@@ -211,7 +211,7 @@ func TestGCNeverTakesWhatIsPutAndNamedMeanwhile(t *testing.T) {
 				return
 			}
 			r := storetest.Records(uint64(k)+1, 1)[0]
-			r.Detail = &core.Detail{Artifact: ref}
+			r.Detail = &record.Detail{Artifact: ref}
 			if err := j.Append(r); err != nil {
 				t.Error(err)
 				return

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/snapshot/storetest"
@@ -406,7 +406,7 @@ func TestRepairSavesWhatCanBeRead(t *testing.T) {
 }
 
 // endedRun is a run with these records that was closed.
-func endedRun(t testing.TB, records []core.Record, status snapshot.Status) map[string][]byte {
+func endedRun(t testing.TB, records []record.Record, status snapshot.Status) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
@@ -421,15 +421,15 @@ func endedRun(t testing.TB, records []core.Record, status snapshot.Status) map[s
 }
 
 func TestARunThatLostRecordsIsNotWhatItWas(t *testing.T) {
-	end := func(kind core.Kind, status core.Status) core.Record {
-		return core.Record{Time: time.Unix(1_700_000_100, 0).UTC(), Kind: kind, Status: status}
+	end := func(kind record.Kind, status record.Status) record.Record {
+		return record.Record{Time: time.Unix(1_700_000_100, 0).UTC(), Kind: kind, Status: status}
 	}
 	const n = 2000 // in several blocks
-	for ended, ending := range map[snapshot.Status][]core.Record{
-		snapshot.StatusCompleted:   {end(core.KindRun, core.StatusCompleted)},
-		snapshot.StatusFailed:      {end(core.KindRun, core.StatusFailed)},
-		snapshot.StatusInterrupted: {end(core.KindRun, core.StatusInterrupted)},
-		snapshot.StatusPaused:      {end(core.KindRun, core.StatusAwaiting), end(core.KindAnswer, core.StatusRecorded)},
+	for ended, ending := range map[snapshot.Status][]record.Record{
+		snapshot.StatusCompleted:   {end(record.KindRun, record.StatusCompleted)},
+		snapshot.StatusFailed:      {end(record.KindRun, record.StatusFailed)},
+		snapshot.StatusInterrupted: {end(record.KindRun, record.StatusInterrupted)},
+		snapshot.StatusPaused:      {end(record.KindRun, record.StatusAwaiting), end(record.KindAnswer, record.StatusRecorded)},
 		snapshot.StatusCancelled:   nil, // which does not say how it ended
 	} {
 		records := append(storetest.Records(1, n), ending...)

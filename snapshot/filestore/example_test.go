@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
@@ -30,7 +30,7 @@ func Example() {
 	_, err = store.Open(ctx, "weather-42", snapshot.OpenOptions{})
 	fmt.Println(err != nil, "it is open already")
 
-	started := core.Record{Seq: 1, Time: time.Now().UTC(), Name: "get_weather", Kind: core.KindTool}
+	started := record.Record{Seq: 1, Time: time.Now().UTC(), Name: "get_weather", Kind: record.KindTool}
 	if err := j.Append(started); err != nil {
 		panic(err)
 	}

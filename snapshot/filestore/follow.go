@@ -10,21 +10,21 @@ import (
 	"os"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
 // Follow implements [snapshot.Reader].
-func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
 		if err := s.follow(ctx, runID, after, yield); !errors.Is(err, errStopped) {
-			yield(core.Record{}, err)
+			yield(record.Record{}, err)
 		}
 	}
 }
 
-func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor, yield func(core.Record, error) bool) error {
+func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor, yield func(record.Record, error) bool) error {
 	if err := s.check(ctx, runID); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (f *following) close() {
 }
 
 // advance yields what is new.
-func (f *following) advance(ctx context.Context, yield func(core.Record, error) bool) error {
+func (f *following) advance(ctx context.Context, yield func(record.Record, error) bool) error {
 	if f.file == nil {
 		if f.isIdle() {
 			return nil
@@ -146,7 +146,7 @@ func (f *following) isIdle() bool {
 
 // load yields what is new in the run as a whole, and begins to read its newest
 // journal from the beginning: what was yielded is passed over.
-func (f *following) load(ctx context.Context, yield func(core.Record, error) bool) error {
+func (f *following) load(ctx context.Context, yield func(record.Record, error) bool) error {
 	l, err := f.store.listing(f.runID)
 	if err != nil {
 		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
@@ -217,7 +217,7 @@ func (f *following) next() (*nextJournal, error) {
 
 // mustBeSame checks that the journal is still that of its name: the one of a
 // run that was deleted can be read as long as it is open.
-func (f *following) mustBeSame(ctx context.Context, yield func(core.Record, error) bool) error {
+func (f *following) mustBeSame(ctx context.Context, yield func(record.Record, error) bool) error {
 	open, err := f.file.Stat()
 	if err != nil {
 		return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
@@ -232,7 +232,7 @@ func (f *following) mustBeSame(ctx context.Context, yield func(core.Record, erro
 
 // drain yields what was appended to the journal. What is no frame was not
 // written yet, or not wholly.
-func (f *following) drain(yield func(core.Record, error) bool) error {
+func (f *following) drain(yield func(record.Record, error) bool) error {
 	if f.file == nil {
 		return nil
 	}
@@ -305,7 +305,7 @@ func frameOf(file source, offset, size int64) (*frame, error) {
 }
 
 // records yields the records of a frame that are new.
-func (f *following) records(next *frame, yield func(core.Record, error) bool) error {
+func (f *following) records(next *frame, yield func(record.Record, error) bool) error {
 	in := codec.NewReader(next.body)
 	defer in.Release()
 	for in.Len() > 0 {
@@ -325,7 +325,7 @@ func (f *following) records(next *frame, yield func(core.Record, error) bool) er
 }
 
 // yield is the only place that yields: nothing is left out.
-func (f *following) yield(rec core.Record, yield func(core.Record, error) bool) error {
+func (f *following) yield(rec record.Record, yield func(record.Record, error) bool) error {
 	if rec.Seq != f.last+1 {
 		return &snapshot.CorruptError{
 			RunID: f.runID, File: journalName(f.number), Offset: f.offset, LastSeq: f.last,

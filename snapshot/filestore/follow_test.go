@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
 // lines makes n log records from the number on.
-func lines(from uint64, n int) (all []core.Record) {
+func lines(from uint64, n int) (all []record.Record) {
 	for i := range n {
-		all = append(all, core.Record{
-			Seq: from + uint64(i), Kind: core.KindLog, Status: core.StatusRecorded,
-			Detail: &core.Detail{Message: "a line that takes some room, so that the journal outgrows the snapshot soon"},
+		all = append(all, record.Record{
+			Seq: from + uint64(i), Kind: record.KindLog, Status: record.StatusRecorded,
+			Detail: &record.Detail{Message: "a line that takes some room, so that the journal outgrows the snapshot soon"},
 		})
 	}
 	return all

@@ -331,8 +331,8 @@ func FuzzMessage(f *testing.F) {
 	}
 	f.Add([]byte{1, 0x80}, []byte{2, 0x90})
 	// The frames are made here, for a fuzzer does not find checksums.
-	f.Fuzz(func(t *testing.T, head, record []byte) {
-		data := filestore.FramesOf(0, head, record)
+	f.Fuzz(func(t *testing.T, head, rec []byte) {
+		data := filestore.FramesOf(0, head, rec)
 		for _, id := range []string{answer.ID(), interrupt.ID()} {
 			m, err := filestore.DecodeMessage("run", id, data)
 			if err != nil {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -199,7 +199,7 @@ const (
 //
 // Nothing is ever written after a write that failed: what it left is the torn
 // end of the journal, which the next Open cuts off.
-func (j *Journal) Append(records ...core.Record) error {
+func (j *Journal) Append(records ...record.Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.err != nil || len(records) == 0 {

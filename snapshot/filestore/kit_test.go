@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
@@ -53,7 +53,7 @@ func names(t testing.TB, dir string) (all []string) {
 	return all
 }
 
-func requireRecords(t testing.TB, got []core.Record, n int) {
+func requireRecords(t testing.TB, got []record.Record, n int) {
 	t.Helper()
 	require.Len(t, got, n)
 	want := storetest.Records(1, n)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -313,8 +313,8 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 
 // news are the records that were appended since the last time. What is wrong
 // with the run shows when it is loaded; here it has no news.
-func (r *watchedRun) news(ctx context.Context) (records []core.Record) {
-	err := r.following.advance(ctx, func(rec core.Record, _ error) bool {
+func (r *watchedRun) news(ctx context.Context) (records []record.Record) {
+	err := r.following.advance(ctx, func(rec record.Record, _ error) bool {
 		records = append(records, rec)
 		return true
 	})

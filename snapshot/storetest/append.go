@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -40,16 +40,16 @@ func resumed(f *fixture) {
 }
 
 func fields(f *fixture) {
-	address, err := core.ParseAddress("assistant@2/step:collect")
+	address, err := record.ParseAddress("assistant@2/step:collect")
 	f.must(err)
-	full := core.Record{
+	full := record.Record{
 		Seq: 1, Time: time.Unix(1_700_000_000, 123_456_789).UTC(), Address: address, Name: "collect",
-		Kind: core.KindTool, Status: core.StatusFailed, Reason: core.ReasonExhausted, Stage: core.StageHandler,
-		Class: core.ClassRateLimit, DelaySource: core.SourceServer, Attempt: 2, MaxAttempts: 5, WillRetry: true,
+		Kind: record.KindTool, Status: record.StatusFailed, Reason: record.ReasonExhausted, Stage: record.StageHandler,
+		Class: record.ClassRateLimit, DelaySource: record.SourceServer, Attempt: 2, MaxAttempts: 5, WillRetry: true,
 		Duration: time.Millisecond, Elapsed: time.Second, Delay: time.Minute,
-		Detail: &core.Detail{
-			InputHash: core.Hash{1, 2, 3}, Input: []byte("in"), Output: []byte{0, 255}, Artifact: "abc",
-			Usage: core.Usage{InputTokens: 1, OutputTokens: 2, Cost: 0.5}, Message: "größe", Severity: slog.LevelWarn,
+		Detail: &record.Detail{
+			InputHash: record.Hash{1, 2, 3}, Input: []byte("in"), Output: []byte{0, 255}, Artifact: "abc",
+			Usage: record.Usage{InputTokens: 1, OutputTokens: 2, Cost: 0.5}, Message: "größe", Severity: slog.LevelWarn,
 			Metadata: map[string]any{"key": "value", "yes": true},
 		},
 	}
@@ -63,7 +63,7 @@ func fields(f *fixture) {
 		f.Fatalf("the error did not come back: %+v", got)
 	}
 	got[1].Err, failed.Err = nil, nil
-	f.equal(got, []core.Record{full, failed}, "run")
+	f.equal(got, []record.Record{full, failed}, "run")
 }
 
 func order(f *fixture) {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -23,7 +23,7 @@ var createTests = []test{
 // run makes a run that is not in a store.
 func (f *fixture) run(info snapshot.Info, n int) *snapshot.Run {
 	f.Helper()
-	run, err := snapshot.NewRun(info, func(yield func(core.Record, error) bool) {
+	run, err := snapshot.NewRun(info, func(yield func(record.Record, error) bool) {
 		for _, rec := range Records(1, n) {
 			if !yield(rec, nil) {
 				return

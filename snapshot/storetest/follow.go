@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -58,7 +58,7 @@ func followsAfter(f *fixture) {
 	f.begin("run", 5, snapshot.StatusPaused)
 	for rec, err := range f.store.Follow(f.Context(), "run", snapshot.Cursor{Seq: 3}) {
 		f.must(err)
-		f.equal([]core.Record{rec}, Records(4, 1), "run")
+		f.equal([]record.Record{rec}, Records(4, 1), "run")
 		break
 	}
 	for _, err := range f.store.Follow(f.Context(), "run", snapshot.Cursor{Seq: 6}) {
@@ -148,7 +148,7 @@ func watchesRecords(f *fixture) {
 		}
 		return e.Info.RunID == "old"
 	})
-	var got []core.Record
+	var got []record.Record
 	up := func(id string, to int) {
 		f.Helper()
 		f.until(events, "records", func(e snapshot.Event) bool {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -36,18 +36,18 @@ func (f *fixture) messages(runID string) []snapshot.Message {
 
 // Answer makes a message that answers the question with the name.
 func Answer(question, value string) snapshot.Message {
-	address, _ := core.ParseAddress("assistant/refund")
-	return snapshot.Message{Record: core.Record{
+	address, _ := record.ParseAddress("assistant/refund")
+	return snapshot.Message{Record: record.Record{
 		Time: time.Unix(1_700_000_000, 7).UTC(), Address: address, Name: question,
-		Kind: core.KindAnswer, Status: core.StatusRecorded, Detail: &core.Detail{Output: []byte(value)},
+		Kind: record.KindAnswer, Status: record.StatusRecorded, Detail: &record.Detail{Output: []byte(value)},
 	}}
 }
 
 // Interrupt makes a message that interrupts a generation.
 func Interrupt(generation uint64, text string) snapshot.Message {
-	return snapshot.Message{Generation: generation, Record: core.Record{
-		Time: time.Unix(1_700_000_001, 8).UTC(), Kind: core.KindRun, Status: core.StatusInterrupted,
-		Err: &core.InterruptedError{Reason: core.InterruptUser, Message: text, By: "ops"},
+	return snapshot.Message{Generation: generation, Record: record.Record{
+		Time: time.Unix(1_700_000_001, 8).UTC(), Kind: record.KindRun, Status: record.StatusInterrupted,
+		Err: &record.InterruptedError{Reason: record.InterruptUser, Message: text, By: "ops"},
 	}}
 }
 
@@ -89,12 +89,12 @@ func messageFields(f *fixture) {
 	if len(all) != 2 || all[0].Generation != 0 || all[1].Generation != 3 {
 		f.Fatalf("waiting are %+v", all)
 	}
-	f.equal([]core.Record{all[0].Record}, []core.Record{answer.Record}, "run")
-	if e := all[1].Record.Interrupt(); e == nil || e.Reason != core.InterruptUser || e.Message != "deploy" || e.By != "ops" {
+	f.equal([]record.Record{all[0].Record}, []record.Record{answer.Record}, "run")
+	if e := all[1].Record.Interrupt(); e == nil || e.Reason != record.InterruptUser || e.Message != "deploy" || e.By != "ops" {
 		f.Errorf("the interrupt is %+v", e)
 	}
 	all[1].Record.Err, interrupt.Record.Err = nil, nil
-	f.equal([]core.Record{all[1].Record}, []core.Record{interrupt.Record}, "run")
+	f.equal([]record.Record{all[1].Record}, []record.Record{interrupt.Record}, "run")
 }
 
 func firstMessage(f *fixture) {
@@ -171,7 +171,7 @@ func noMessage(f *fixture) {
 		"an answer without a value":      Answer("a?1", ""),
 		"an answer for one generation":   forOne,
 		"an interrupt for no generation": Interrupt(0, "stop"),
-		"an interrupt without its error": {Generation: 1, Record: core.Record{Kind: core.KindRun, Status: core.StatusInterrupted}},
+		"an interrupt without its error": {Generation: 1, Record: record.Record{Kind: record.KindRun, Status: record.StatusInterrupted}},
 	} {
 		if err := in.Post(f.Context(), "run", m); err == nil {
 			f.Errorf("%s was posted", name)

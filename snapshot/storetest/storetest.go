@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -126,7 +126,7 @@ func (f *fixture) is(err, want error, doing string) {
 }
 
 // equal compares records.
-func (f *fixture) equal(got, want []core.Record, runID string) {
+func (f *fixture) equal(got, want []record.Record, runID string) {
 	f.Helper()
 	if len(got) != len(want) {
 		f.Fatalf("there are %d records, not %d", len(got), len(want))
@@ -141,19 +141,19 @@ func (f *fixture) equal(got, want []core.Record, runID string) {
 }
 
 // Records makes n records, the first of which has the number first.
-func Records(first uint64, n int) []core.Record {
-	records := make([]core.Record, n)
+func Records(first uint64, n int) []record.Record {
+	records := make([]record.Record, n)
 	for i := range records {
 		seq := first + uint64(i)
-		address, _ := core.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", seq+1))
+		address, _ := record.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", seq+1))
 		r := &records[i]
-		*r = core.Record{
+		*r = record.Record{
 			Seq: seq, Time: time.Unix(1_700_000_000+int64(seq), int64(seq)).UTC(),
-			Address: address, Name: "get_weather", Kind: core.KindTool, Status: core.StatusStarted, MaxAttempts: 3,
+			Address: address, Name: "get_weather", Kind: record.KindTool, Status: record.StatusStarted, MaxAttempts: 3,
 		}
 		if seq%2 == 0 {
-			r.Status, r.Duration, r.Elapsed = core.StatusCompleted, time.Duration(seq)*time.Millisecond, time.Second
-			r.Detail = &core.Detail{Output: fmt.Appendf(nil, "the output of call %d", seq)}
+			r.Status, r.Duration, r.Elapsed = record.StatusCompleted, time.Duration(seq)*time.Millisecond, time.Second
+			r.Detail = &record.Detail{Output: fmt.Appendf(nil, "the output of call %d", seq)}
 		}
 	}
 	return records

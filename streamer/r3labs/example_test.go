@@ -99,22 +99,22 @@ func Example_clientOfAHandler() {
 		ctx, cancel := context.WithCancel(context.Background())
 		client.LastEventID.Store([]byte(cursor))
 		_ = client.SubscribeRawWithContext(ctx, func(e *sse.Event) {
-			var record struct {
+			var rec struct {
 				RunID    string `json:"run_id"`
 				Seq      uint64 `json:"seq"`
 				Replayed bool   `json:"replayed"`
 			}
-			if ended || json.Unmarshal(e.Data, &record) != nil || string(e.ID) == cursor && !record.Replayed {
+			if ended || json.Unmarshal(e.Data, &rec) != nil || string(e.ID) == cursor && !rec.Replayed {
 				return // it was cut off
 			}
 			if wholeID.Match(e.ID) {
 				cursor = string(e.ID)
 			}
-			if !record.Replayed && record.Seq > 0 {
-				if record.Seq <= newest[record.RunID] {
+			if !rec.Replayed && rec.Seq > 0 {
+				if rec.Seq <= newest[rec.RunID] {
 					return // its ID was cut off the time before
 				}
-				newest[record.RunID] = record.Seq
+				newest[rec.RunID] = rec.Seq
 			}
 			fmt.Printf("%s %s\n", e.ID, e.Event)
 			if ended = string(e.Event) == "run_completed"; ended {

@@ -15,7 +15,7 @@ import (
 	"github.com/r3labs/sse/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer/r3labs"
 )
 
@@ -34,19 +34,21 @@ func newPublisher(t testing.TB, server *sse.Server, options r3labs.Options) *r3l
 }
 
 // record is the record of a run with the number.
-func record(runID string, seq uint64, kind core.Kind, status core.Status) core.Record {
-	return core.Record{RunID: runID, Seq: seq, Generation: 1, Time: time.Unix(int64(seq), 0).UTC(), Kind: kind, Status: status}
+func newRecord(runID string, seq uint64, kind record.Kind, status record.Status) record.Record {
+	return record.Record{RunID: runID, Seq: seq, Generation: 1, Time: time.Unix(int64(seq), 0).UTC(), Kind: kind, Status: status}
 }
 
-func began(runID string) core.Record { return record(runID, 1, core.KindRun, core.StatusStarted) }
-
-func ended(runID string, seq uint64) core.Record {
-	return record(runID, seq, core.KindRun, core.StatusCompleted)
+func began(runID string) record.Record {
+	return newRecord(runID, 1, record.KindRun, record.StatusStarted)
 }
 
-func logged(runID string, seq uint64, message string) core.Record {
-	r := record(runID, seq, core.KindLog, core.StatusRecorded)
-	r.Detail = &core.Detail{Message: message}
+func ended(runID string, seq uint64) record.Record {
+	return newRecord(runID, seq, record.KindRun, record.StatusCompleted)
+}
+
+func logged(runID string, seq uint64, message string) record.Record {
+	r := newRecord(runID, seq, record.KindLog, record.StatusRecorded)
+	r.Detail = &record.Detail{Message: message}
 	return r
 }
 

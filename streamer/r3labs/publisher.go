@@ -11,7 +11,7 @@ import (
 
 	"github.com/r3labs/sse/v2"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Options are the settings of a [Publisher].
@@ -37,7 +37,7 @@ type Options struct {
 	AutoReplay bool
 
 	// Redact is applied to every text of what calls got and returned, as
-	// core.Record.Redacted does. Nil leaves texts as they are.
+	// record.Record.Redacted does. Nil leaves texts as they are.
 	Redact func(text string) string
 }
 
@@ -123,7 +123,7 @@ func (p *Publisher) open(name string) (*stream, error) {
 
 // Publish puts the record into the queues of its run's stream and of that of all
 // runs. It never waits. After Close it does nothing.
-func (p *Publisher) Publish(rec core.Record) {
+func (p *Publisher) Publish(rec record.Record) {
 	rec = rec.Redacted(p.options.Redact)
 	name := rec.RunID
 	if p.options.Stream != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer/r3labs"
 )
 
@@ -39,23 +39,23 @@ func TestEventsAreThoseOfTheHandler(t *testing.T) {
 		one := connect(t, guard, "a", "1-1") // as a browser that comes back does
 		defer one.leave()
 		synctest.Wait()
-		failed := record("a", 2, core.KindTool, core.StatusFailed)
+		failed := newRecord("a", 2, record.KindTool, record.StatusFailed)
 		failed.Name, failed.Err, failed.WillRetry = "get\nid: 7\n", errors.New("down\n\nevent: x"), true
-		recovered := core.Record{RunID: "a", Kind: core.KindTool, Status: core.StatusRecovered, Replayed: true}
-		for _, r := range []core.Record{failed, recovered, ended("a", 3)} {
+		recovered := record.Record{RunID: "a", Kind: record.KindTool, Status: record.StatusRecovered, Replayed: true}
+		for _, r := range []record.Record{failed, recovered, ended("a", 3)} {
 			go p.Publish(r)
 			synctest.Wait()
 			got, same := one.next(t), all.next(t)
 			assert.Equal(t, got.name, same.name)
 			assert.JSONEq(t, got.data, same.data)
 			switch r.Status {
-			case core.StatusFailed:
+			case record.StatusFailed:
 				assert.Equal(t, "1-2", got.id)
 				assert.Equal(t, "failed", got.name)
 				assert.Contains(t, got.data, `"original_error":"down\n\nevent: x"`)
-			case core.StatusRecovered:
+			case record.StatusRecovered:
 				assert.Equal(t, "1-2", got.id, "it has none of its own, and an empty one would be a reset")
-			case core.StatusCompleted:
+			case record.StatusCompleted:
 				assert.Equal(t, "1-3", got.id)
 				assert.Equal(t, "run_completed", got.name)
 			}

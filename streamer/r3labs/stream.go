@@ -7,7 +7,7 @@ import (
 
 	"github.com/r3labs/sse/v2"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
@@ -19,7 +19,7 @@ const maxData = 60 << 10
 // that sends it first.
 type event struct {
 	once sync.Once
-	rec  *core.Record
+	rec  *record.Record
 	data []byte
 }
 
@@ -57,8 +57,8 @@ type queued struct {
 func (s *stream) push(e *event) (starts, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e.rec.Kind == core.KindRun {
-		s.ended = e.rec.Status != core.StatusStarted
+	if e.rec.Kind == record.KindRun {
+		s.ended = e.rec.Status != record.StatusStarted
 	}
 	if len(s.queue) >= s.limit {
 		s.lost++

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
@@ -38,7 +39,7 @@ func (c *Control) Answer(ctx context.Context, runID, questionID string, value js
 	if err != nil {
 		return fmt.Errorf("%w: the answer cannot be read: %w", streamer.ErrInvalid, err)
 	}
-	if _, err := core.Encode(v); err != nil { // it is nested too deeply to be stored
+	if _, err := record.Encode(v); err != nil { // it is nested too deeply to be stored
 		return fmt.Errorf("%w: the answer cannot be stored: %w", streamer.ErrInvalid, err)
 	}
 	return controlled(state.Answer(ctx, c.store, runID, questionID, v))

@@ -3,7 +3,7 @@ package stored
 import (
 	"context"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -11,7 +11,7 @@ import (
 // until ctx ends, and returns its error. The records of a run come in their
 // order. Runs that cannot be read are passed over: the source says what is
 // wrong with them.
-func (s *Runs) Follow(ctx context.Context, publish func(core.Record)) error {
+func (s *Runs) Follow(ctx context.Context, publish func(record.Record)) error {
 	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{Records: true}) {
 		if err != nil {
 			return err

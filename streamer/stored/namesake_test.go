@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/streamer/stored"
 )
@@ -19,10 +19,10 @@ func TestRunThatWasDeletedAndBegunAnewIsFollowedFromItsFirstRecord(t *testing.T)
 	require.NoError(t, err)
 	run(t, store, "r", 10)
 	ctx, cancel := context.WithCancel(t.Context())
-	records := make(chan core.Record, 1000)
+	records := make(chan record.Record, 1000)
 	var following sync.WaitGroup
 	following.Go(func() {
-		assert.ErrorIs(t, stored.New(store).Follow(ctx, func(r core.Record) { records <- r }), context.Canceled)
+		assert.ErrorIs(t, stored.New(store).Follow(ctx, func(r record.Record) { records <- r }), context.Canceled)
 	})
 	defer following.Wait()
 	defer cancel()
@@ -33,7 +33,7 @@ func TestRunThatWasDeletedAndBegunAnewIsFollowedFromItsFirstRecord(t *testing.T)
 			if first == 0 {
 				first = r.Seq
 			}
-			if r.Kind == core.KindRun && r.Status == core.StatusCompleted {
+			if r.Kind == record.KindRun && r.Status == record.StatusCompleted {
 				return first
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -43,11 +43,11 @@ func (s *Runs) Run(ctx context.Context, runID string) (streamer.RunInfo, error) 
 }
 
 // Records implements [streamer.Source].
-func (s *Runs) Records(ctx context.Context, runID string, after uint64) iter.Seq2[core.Record, error] {
-	return func(yield func(core.Record, error) bool) {
+func (s *Runs) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
 		found, err := s.store.Load(ctx, runID)
 		if err != nil {
-			yield(core.Record{}, known(err))
+			yield(record.Record{}, known(err))
 			return
 		}
 		for rec, err := range found.RecordsAfter(after) {

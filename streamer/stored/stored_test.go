@@ -177,14 +177,14 @@ func TestRunsOfAnotherProcessAreWatchedLive(t *testing.T) {
 	client := streamer.Client{URL: url, After: all.Cursor}
 	for e, err := range client.Events(t.Context()) {
 		require.NoError(t, err)
-		var record struct {
+		var rec struct {
 			RunID string `json:"run_id"`
 			Seq   uint64
 		}
-		require.NoError(t, e.Decode(&record))
-		require.NotEqual(t, "old", record.RunID)
-		require.Equal(t, got[record.RunID]+1, record.Seq, record.RunID)
-		got[record.RunID] = record.Seq
+		require.NoError(t, e.Decode(&rec))
+		require.NotEqual(t, "old", rec.RunID)
+		require.Equal(t, got[rec.RunID]+1, rec.Seq, rec.RunID)
+		got[rec.RunID] = rec.Seq
 		if e.Name == "run_completed" {
 			if ends++; ends == 6 {
 				break

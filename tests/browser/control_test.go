@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -62,7 +63,7 @@ func TestARunIsInterruptedFromThePage(t *testing.T) {
 	st := begin(t, s.dash, "trip-1")
 	busy(t, st, "book")
 	c.interrupt = func(_, message string) {
-		st.Interrupt(core.InterruptUser, "ops", message)
+		st.Interrupt(record.InterruptUser, "ops", message)
 		go st.Close()
 	}
 	c.failWith(fmt.Errorf("%w: not while it books", streamer.ErrConflict))

@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -122,7 +123,7 @@ func (c *crowd) begin(t *testing.T, publisher state.Publisher, n int) {
 		st := begin(t, publisher, fmt.Sprintf("run-%d", c.count))
 		background(t, func() {
 			if c.roll(4) == 0 { // somebody stops it, for now or for good
-				reason := []core.InterruptReason{core.InterruptUser, core.InterruptCancel}[c.roll(2)]
+				reason := []record.InterruptReason{record.InterruptUser, record.InterruptCancel}[c.roll(2)]
 				defer time.AfterFunc(time.Duration(c.roll(20))*time.Millisecond, func() { st.Interrupt(reason, "ops", "enough") }).Stop()
 			}
 			_, _ = agent.Call(st.Context(t.Context()), City{"Oslo"})

@@ -9,27 +9,27 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/stretchr/testify/assert"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
 // ask publishes a run that waits for an answer. An answer goes on record at
 // once, as it does where the run goes on.
 func ask(s *site, c *control, runs int) {
-	record := func(runID string, seq uint64, kind core.Kind, status core.Status, text string) {
-		r := core.Record{RunID: runID, Seq: seq, Generation: 1, Time: time.Now(), Kind: kind, Status: status, Detail: &core.Detail{Message: text}}
-		if kind == core.KindQuestion || kind == core.KindAnswer {
+	rec := func(runID string, seq uint64, kind record.Kind, status record.Status, text string) {
+		r := record.Record{RunID: runID, Seq: seq, Generation: 1, Time: time.Now(), Kind: kind, Status: status, Detail: &record.Detail{Message: text}}
+		if kind == record.KindQuestion || kind == record.KindAnswer {
 			r.Name = "clerk?1"
 		}
 		s.dash.Publish(r)
 	}
 	c.answer = func(runID, _ string, _ json.RawMessage) {
-		record(runID, 3, core.KindAnswer, core.StatusRecorded, "")
+		rec(runID, 3, record.KindAnswer, record.StatusRecorded, "")
 	}
 	for i := range runs {
 		id := fmt.Sprintf("ticket-%02d", i+1)
-		record(id, 1, core.KindRun, core.StatusStarted, "")
-		record(id, 2, core.KindQuestion, core.StatusAwaiting, "Approve payment "+id+"?")
+		rec(id, 1, record.KindRun, record.StatusStarted, "")
+		rec(id, 2, record.KindQuestion, record.StatusAwaiting, "Approve payment "+id+"?")
 	}
 }
 
@@ -111,9 +111,9 @@ func TestAQuestionThatIsAskedAgainSaysWhyAlsoAfterAReload(t *testing.T) {
 	s := newSite(t, nil, streamer.Options{Control: new(control)}, nil)
 	ask(s, new(control), 1)
 	p := open(t, s.url())
-	s.dash.Publish(core.Record{
-		RunID: "ticket-01", Seq: 3, Generation: 1, Time: time.Now(), Kind: core.KindQuestion, Status: core.StatusAwaiting, Name: "clerk?1",
-		Detail: &core.Detail{Message: "Approve?"}, Err: &core.RecordedError{Message: "got a number, want a boolean"},
+	s.dash.Publish(record.Record{
+		RunID: "ticket-01", Seq: 3, Generation: 1, Time: time.Now(), Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "clerk?1",
+		Detail: &record.Detail{Message: "Approve?"}, Err: &record.Error{Message: "got a number, want a boolean"},
 	})
 	for range 2 {
 		p.wait(`[...document.querySelectorAll(".question:not(.answered)")].some((card) => card.textContent.includes("The answer before did not fit: got a number, want a boolean"))`)

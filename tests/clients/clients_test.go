@@ -65,22 +65,22 @@ func withR3labs(t *testing.T, url string, take func(event) bool) {
 		ctx, cancel := context.WithCancel(t.Context())
 		client.LastEventID.Store([]byte(cursor))
 		_ = client.SubscribeRawWithContext(ctx, func(e *r3labs.Event) {
-			var record struct {
+			var rec struct {
 				RunID    string `json:"run_id"`
 				Seq      uint64 `json:"seq"`
 				Replayed bool   `json:"replayed"`
 			}
-			if ended || json.Unmarshal(e.Data, &record) != nil || string(e.ID) == cursor && !record.Replayed {
+			if ended || json.Unmarshal(e.Data, &rec) != nil || string(e.ID) == cursor && !rec.Replayed {
 				return // it was cut off
 			}
 			if wholeID.Match(e.ID) {
 				cursor = string(e.ID)
 			}
-			if record.Seq > 0 {
-				if record.Seq <= newest[record.RunID] {
+			if rec.Seq > 0 {
+				if rec.Seq <= newest[rec.RunID] {
 					return // its ID was cut off the time before
 				}
-				newest[record.RunID] = record.Seq
+				newest[rec.RunID] = rec.Seq
 			}
 			if ended = !take(event{string(e.ID), string(e.Event), string(e.Data)}); ended {
 				cancel()
@@ -154,23 +154,23 @@ func TestEveryClientGetsEveryEventOnce(t *testing.T) {
 						assert.JSONEq(t, "{}", e.Data)
 						return true
 					}
-					var record struct {
+					var rec struct {
 						Seq    uint64
 						Status string `json:"execution_status"`
 					}
-					if !assert.NoError(t, json.Unmarshal([]byte(e.Data), &record), "%+v", e) {
+					if !assert.NoError(t, json.Unmarshal([]byte(e.Data), &rec), "%+v", e) {
 						return false
 					}
 					if !assert.NotEqual(t, len(want), got, "more than there is: %+v", e) {
 						return false
 					}
-					if !assert.Equal(t, want[got], record.Seq, "after %d events and %d cuts: %+v", got, cut.cuts.Load(), e) {
+					if !assert.Equal(t, want[got], rec.Seq, "after %d events and %d cuts: %+v", got, cut.cuts.Load(), e) {
 						return false
 					}
 					if name != "r3labs/sse" { // which may have cut off the ID
-						assert.Equal(t, fmt.Sprint("1-", record.Seq), e.ID)
+						assert.Equal(t, fmt.Sprint("1-", rec.Seq), e.ID)
 					}
-					assert.Equal(t, record.Status, strings.TrimPrefix(e.Name, "run_"))
+					assert.Equal(t, rec.Status, strings.TrimPrefix(e.Name, "run_"))
 					got++
 					return e.Name != "run_completed"
 				})

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -23,7 +23,7 @@ import (
 type site struct {
 	handler *streamer.Handler
 	address string
-	records []core.Record
+	records []record.Record
 }
 
 func newSite(t *testing.T) *site {
@@ -41,25 +41,25 @@ func newSite(t *testing.T) *site {
 // publish publishes the records of the run while it is watched, and its end
 // when the connections are no longer cut. Then the test may end.
 func (s *site) publish(t *testing.T, n int, calm func() bool) {
-	address, err := core.ParseAddress("fetch")
+	address, err := record.ParseAddress("fetch")
 	require.NoError(t, err)
 	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
-	s.records = append(s.records, core.Record{Kind: core.KindRun, Status: core.StatusStarted})
+	s.records = append(s.records, record.Record{Kind: record.KindRun, Status: record.StatusStarted})
 	for i := range n - 2 {
-		r := core.Record{Kind: core.KindTool, Name: "fetch", Address: address, MaxAttempts: 5}
+		r := record.Record{Kind: record.KindTool, Name: "fetch", Address: address, MaxAttempts: 5}
 		switch i % 4 {
 		case 0:
-			r.Status = core.StatusStarted
+			r.Status = record.StatusStarted
 		case 1:
-			r.Status, r.WillRetry, r.Err = core.StatusFailed, true, errors.New("503 — überlastet\nagain")
+			r.Status, r.WillRetry, r.Err = record.StatusFailed, true, errors.New("503 — überlastet\nagain")
 		case 2:
-			r.Status = core.StatusRetrying
+			r.Status = record.StatusRetrying
 		case 3:
-			r.Status, r.Detail = core.StatusCompleted, &core.Detail{Message: "step " + strconv.Itoa(i)}
+			r.Status, r.Detail = record.StatusCompleted, &record.Detail{Message: "step " + strconv.Itoa(i)}
 		}
 		s.records = append(s.records, r)
 	}
-	s.records = append(s.records, core.Record{Kind: core.KindRun, Status: core.StatusCompleted})
+	s.records = append(s.records, record.Record{Kind: record.KindRun, Status: record.StatusCompleted})
 	for i := range s.records {
 		r := &s.records[i]
 		r.RunID, r.Seq, r.Generation, r.Time = "r", uint64(i+1), 1, at.Add(time.Duration(i)*time.Millisecond)
@@ -86,7 +86,7 @@ func (s *site) publish(t *testing.T, n int, calm func() bool) {
 // wanted are the numbers of the records that a client with the filter gets.
 func (s *site) wanted(filter string) (numbers []uint64) {
 	for _, r := range s.records {
-		if filter == "" || r.Status == core.StatusFailed || r.Status == core.StatusCompleted {
+		if filter == "" || r.Status == record.StatusFailed || r.Status == record.StatusCompleted {
 			numbers = append(numbers, r.Seq)
 		}
 	}

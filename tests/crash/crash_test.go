@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -215,7 +216,7 @@ func check(t *testing.T, dir string) {
 		r := &found.Records[i]
 		assert.Equal(t, uint64(i+1), r.Seq)
 		assert.Less(t, r.Attempt, maxAttempts)
-		if r.Status == core.StatusCompleted && r.Kind.IsCall() {
+		if r.Status == record.StatusCompleted && r.Kind.IsCall() {
 			completed[r.Address.String()]++
 			assert.Equal(t, 1, completed[r.Address.String()], "%s completed twice", r.Address)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -193,12 +194,12 @@ func requireStopped(t *testing.T, s said, closed bool) {
 }
 
 // requireWhole requires that the whole run is in the store, each call once.
-func requireWhole(t *testing.T, records []core.Record) {
+func requireWhole(t *testing.T, records []record.Record) {
 	t.Helper()
-	completed := make(map[core.Address]int)
+	completed := make(map[record.Address]int)
 	for i := range records {
 		assert.Equal(t, uint64(i)+1, records[i].Seq)
-		if r := &records[i]; r.Kind == core.KindTool && r.Status == core.StatusCompleted {
+		if r := &records[i]; r.Kind == record.KindTool && r.Status == record.StatusCompleted {
 			completed[r.Address]++
 			require.Equal(t, 1, completed[r.Address])
 		}

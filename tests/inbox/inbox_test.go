@@ -22,6 +22,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -230,11 +231,11 @@ func check(t *testing.T, dir string, results, won []string) {
 	questions := make(map[string]int)
 	for i := range found.Records {
 		switch r := &found.Records[i]; r.Kind {
-		case core.KindQuestion:
+		case record.KindQuestion:
 			questions[r.Name]++
-		case core.KindAnswer:
+		case record.KindAnswer:
 			var value string
-			require.NoError(t, core.Decode(r.Encoded(), &value))
+			require.NoError(t, record.Decode(r.Encoded(), &value))
 			require.NotContains(t, answers, r.Name, "answered twice")
 			answers[r.Name] = value
 		}
@@ -284,8 +285,8 @@ func waitLong(ctx context.Context, store *filestore.Store) error {
 // announcer says when a wait begins.
 type announcer struct{}
 
-func (announcer) Publish(r core.Record) {
-	if r.Status == core.StatusRetrying {
+func (announcer) Publish(r record.Record) {
+	if r.Status == record.StatusRetrying {
 		fmt.Println("waiting")
 	}
 }
@@ -333,7 +334,7 @@ func TestProcessIsCancelledInTheMiddleOfAWait(t *testing.T) {
 	require.NoError(t, o.Wait(), o.stderr)
 	found := loadRun(t, o.store, runID)
 	assert.Equal(t, snapshot.StatusCancelled, found.Status)
-	assert.Equal(t, snapshot.Stop{Reason: core.InterruptCancel, By: "ops", Message: "for good"}, found.Stop)
+	assert.Equal(t, snapshot.Stop{Reason: record.InterruptCancel, By: "ops", Message: "for good"}, found.Stop)
 	_, err := state.Open(t.Context(), o.store, runID)
 	require.ErrorIs(t, err, state.ErrCancelled)
 }
@@ -356,7 +357,7 @@ func TestAKilledProcessLeavesARunInterruptedByACrash(t *testing.T) {
 	}
 	info := stopped()
 	assert.Equal(t, snapshot.StatusInterrupted, info.Status)
-	assert.Equal(t, snapshot.Stop{Reason: core.InterruptCrash}, info.Stop)
+	assert.Equal(t, snapshot.Stop{Reason: record.InterruptCrash}, info.Stop)
 	require.NoError(t, state.Cancel(t.Context(), o.store, runID, "ops", ""))
 	info = stopped()
 	assert.Equal(t, snapshot.StatusCancelled, info.Status)

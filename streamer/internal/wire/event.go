@@ -3,15 +3,15 @@ package wire
 import (
 	"fmt"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // Name is the name of the record's event.
-func Name(r *core.Record) string {
-	if r.Kind != core.KindRun {
+func Name(r *record.Record) string {
+	if r.Kind != record.KindRun {
 		return r.Status.String()
 	}
-	if r.Status == core.StatusAwaiting {
+	if r.Status == record.StatusAwaiting {
 		return "run_paused"
 	}
 	return "run_" + r.Status.String()
@@ -25,19 +25,19 @@ type Gap struct {
 
 // JSON is the record on one line of at most so many bytes, 4 KB at least. Where
 // that is not enough, what users put into it is cut, and its metadata say so.
-func JSON(r *core.Record, limit int) []byte {
+func JSON(r *record.Record, limit int) []byte {
 	data, err := r.MarshalJSON() // json.Marshal would read through all of it once more
 	if err == nil && len(data) <= limit {
 		return data
 	}
 	text := limit / 64 // JSON may write a byte as six
-	cut := core.Record{
+	cut := record.Record{
 		RunID: r.RunID, Seq: r.Seq, Generation: r.Generation, Ordinal: r.Ordinal, Time: r.Time,
 		Address: r.Address, Name: CutText(r.Name, text),
 		Kind: r.Kind, Status: r.Status, Reason: r.Reason, Stage: r.Stage, Class: r.Class,
 		DelaySource: r.DelaySource, Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, WillRetry: r.WillRetry,
 		Replayed: r.Replayed, Duration: r.Duration, Elapsed: r.Elapsed, Delay: r.Delay,
-		Detail: &core.Detail{Metadata: map[string]any{"truncated": "the record is too long for an event"}},
+		Detail: &record.Detail{Metadata: map[string]any{"truncated": "the record is too long for an event"}},
 	}
 	if r.Err != nil {
 		cut.Err = cutError(CutText(fmt.Sprint(r.Err), text)) // Sprint survives an Error that panics
@@ -50,7 +50,7 @@ func JSON(r *core.Record, limit int) []byte {
 	if data, err = cut.MarshalJSON(); err == nil && len(data) <= limit {
 		return data
 	}
-	cut.RunID, cut.Name, cut.Address, cut.Err = CutText(r.RunID, text), "", core.Address{}, nil
+	cut.RunID, cut.Name, cut.Address, cut.Err = CutText(r.RunID, text), "", record.Address{}, nil
 	cut.Detail.Message = ""
 	if data, err = cut.MarshalJSON(); err != nil {
 		return []byte(`{}`) // strings and numbers alone always encode

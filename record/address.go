@@ -1,4 +1,4 @@
-package core
+package record
 
 import (
 	"fmt"
@@ -76,7 +76,7 @@ func ParseAddress(s string) (Address, error) {
 	}
 	for _, segment := range strings.Split(s, "/") {
 		if err := checkSegment(segment); err != nil {
-			return Address{}, fmt.Errorf("core: address %q: %w", s, err)
+			return Address{}, fmt.Errorf("record: address %q: %w", s, err)
 		}
 	}
 	scope, last := "", s
@@ -84,7 +84,7 @@ func ParseAddress(s string) (Address, error) {
 		scope, last = s[:i], s[i+1:]
 	}
 	if strings.Contains(last, "@") {
-		return Address{}, fmt.Errorf("core: address %q: an attempt (@) stands only before a call it made", s)
+		return Address{}, fmt.Errorf("record: address %q: an attempt (@) stands only before a call it made", s)
 	}
 	name, number, numbered := strings.Cut(last, "#")
 	nth := 1

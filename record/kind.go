@@ -1,4 +1,4 @@
-package core
+package record
 
 import "github.com/reprise-go/reprise/internal/enum"
 

@@ -1,4 +1,4 @@
-package core_test
+package record_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 var errStock = errors.New("out of stock")
@@ -35,23 +36,23 @@ type limitError struct{ N int }
 func (e limitError) Error() string { return fmt.Sprint("limit ", e.N) }
 
 func init() {
-	core.RegisterError("core_test.errStock", errStock)
-	core.RegisterErrorType[*quotaError]("core_test.quotaError")
-	core.RegisterErrorType[limitError]("core_test.limitError")
+	record.RegisterError("core_test.errStock", errStock)
+	record.RegisterErrorType[*quotaError]("core_test.quotaError")
+	record.RegisterErrorType[limitError]("core_test.limitError")
 }
 
 func TestRecordedErrorReadsAsTheError(t *testing.T) {
 	err := fmt.Errorf("order: %w", errStock)
-	e := core.Recorded(err)
+	e := record.ErrorOf(err)
 	assert.EqualError(t, e, "order: out of stock")
 	assert.Equal(t, "*fmt.wrapError", e.Type)
-	assert.Equal(t, core.ClassUnknown, e.Class)
-	assert.Nil(t, core.Recorded(nil))
+	assert.Equal(t, record.ClassUnknown, e.Class)
+	assert.Nil(t, record.ErrorOf(nil))
 }
 
 func TestWhatWasRecordedIsRecordedOnce(t *testing.T) {
-	e := core.Recorded(io.EOF)
-	assert.Same(t, e, core.Recorded(e))
+	e := record.ErrorOf(io.EOF)
+	assert.Same(t, e, record.ErrorOf(e))
 }
 
 func TestErrorsIsFindsRegisteredErrorsInRecordedOnes(t *testing.T) {
@@ -63,23 +64,23 @@ func TestErrorsIsFindsRegisteredErrorsInRecordedOnes(t *testing.T) {
 			sentinel, fmt.Errorf("wrapped: %w", sentinel), errors.Join(errors.New("first"), sentinel), core.Permanent(sentinel),
 			&core.CallError{Name: "x", Err: sentinel},
 		} {
-			e := core.Recorded(err)
+			e := record.ErrorOf(err)
 			assert.ErrorIs(t, e, sentinel)
 			assert.ErrorIs(t, fmt.Errorf("again: %w", e), sentinel)
 			assert.NotErrorIs(t, e, io.ErrShortWrite)
-			assert.ErrorIs(t, core.Recorded(fmt.Errorf("recorded again: %w", e)), sentinel)
+			assert.ErrorIs(t, record.ErrorOf(fmt.Errorf("recorded again: %w", e)), sentinel)
 		}
 	}
 }
 
 func TestErrorsIsDoesNotFindWhatNobodyRegistered(t *testing.T) {
 	unknown := errors.New("unheard of")
-	assert.NotErrorIs(t, core.Recorded(unknown), unknown)
-	assert.NotErrorIs(t, core.Recorded(&core.InterruptedError{}), core.ErrInterrupted, "an interrupt is never found in a failure")
+	assert.NotErrorIs(t, record.ErrorOf(unknown), unknown)
+	assert.NotErrorIs(t, record.ErrorOf(&record.InterruptedError{}), record.ErrInterrupted, "an interrupt is never found in a failure")
 }
 
 func TestCallErrorsKeepTheSentinelOfTheirReason(t *testing.T) {
-	e := core.Recorded(&core.CallError{Name: "x", Reason: core.ReasonRetryTimeout, Stage: core.StageArtifact, Err: io.EOF})
+	e := record.ErrorOf(&core.CallError{Name: "x", Reason: record.ReasonRetryTimeout, Stage: record.StageArtifact, Err: io.EOF})
 	for _, sentinel := range []error{core.ErrRetryTimeout, core.ErrStorage, context.DeadlineExceeded, io.EOF} {
 		assert.ErrorIs(t, e, sentinel)
 	}
@@ -87,7 +88,7 @@ func TestCallErrorsKeepTheSentinelOfTheirReason(t *testing.T) {
 }
 
 func TestErrorsAsRestoresRegisteredTypes(t *testing.T) {
-	e := core.Recorded(fmt.Errorf("%w, %w", &quotaError{Limit: 5, Again: time.Minute}, limitError{9}))
+	e := record.ErrorOf(fmt.Errorf("%w, %w", &quotaError{Limit: 5, Again: time.Minute}, limitError{9}))
 	var quota *quotaError
 	require.ErrorAs(t, e, &quota)
 	assert.Equal(t, &quotaError{Limit: 5, Again: time.Minute}, quota)
@@ -97,7 +98,7 @@ func TestErrorsAsRestoresRegisteredTypes(t *testing.T) {
 	var other *core.TimeoutError
 	assert.NotErrorAs(t, e, &other)
 
-	again := core.Recorded(fmt.Errorf("recorded again: %w", e))
+	again := record.ErrorOf(fmt.Errorf("recorded again: %w", e))
 	quota = nil
 	require.ErrorAs(t, again, &quota)
 	assert.Equal(t, 5, quota.Limit)
@@ -105,7 +106,7 @@ func TestErrorsAsRestoresRegisteredTypes(t *testing.T) {
 
 func TestTypedValuesOfAnotherShapeAreNotRestored(t *testing.T) {
 	for _, value := range [][]byte{nil, {0xc1}, {0xa1, 'x'}} {
-		e := &core.RecordedError{Typed: []core.TypedError{{Name: "core_test.limitError", Value: value}, {Name: "unknown", Value: value}}}
+		e := &record.Error{Typed: []record.TypedError{{Name: "core_test.limitError", Value: value}, {Name: "unknown", Value: value}}}
 		var limit limitError
 		assert.NotErrorAs(t, e, &limit)
 	}
@@ -122,11 +123,11 @@ func TestClassStatusAndRetryAfterAreKept(t *testing.T) {
 		"unexplained": errors.New("x"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := core.Recorded(err)
-			assert.Equal(t, core.Classify(err), core.Classify(e))
-			assert.Equal(t, core.Classify(err), core.Classify(fmt.Errorf("again: %w", e)))
-			want, known := core.HTTPStatus(err)
-			status, ok := core.HTTPStatus(e)
+			e := record.ErrorOf(err)
+			assert.Equal(t, record.Classify(err), record.Classify(e))
+			assert.Equal(t, record.Classify(err), record.Classify(fmt.Errorf("again: %w", e)))
+			want, known := record.HTTPStatus(err)
+			status, ok := record.HTTPStatus(e)
 			assert.Equal(t, want, status)
 			assert.Equal(t, known, ok)
 			var after interface{ RetryAfter() time.Duration }
@@ -141,7 +142,7 @@ func TestClassStatusAndRetryAfterAreKept(t *testing.T) {
 }
 
 func TestNegativeRetryAfterIsNone(t *testing.T) {
-	assert.Zero(t, core.Recorded(&quotaError{Again: -time.Second}).After)
+	assert.Zero(t, record.ErrorOf(&quotaError{Again: -time.Second}).After)
 }
 
 // brokenError panics in every method.
@@ -154,14 +155,14 @@ func (e brokenError) Unwrap() error   { panic("Unwrap") }
 func (e brokenError) StatusCode() int { panic("StatusCode") }
 
 func TestErrorsWhoseMethodsPanicAreRecorded(t *testing.T) {
-	var e *core.RecordedError
-	require.NotPanics(t, func() { e = core.Recorded(brokenError{}) })
-	assert.Equal(t, "core_test.brokenError", e.Type)
+	var e *record.Error
+	require.NotPanics(t, func() { e = record.ErrorOf(brokenError{}) })
+	assert.Equal(t, "record_test.brokenError", e.Type)
 	assert.NotEmpty(t, e.Message)
 	assert.NotErrorIs(t, e, io.EOF)
 
 	var pointer *quotaError
-	require.NotPanics(t, func() { e = core.Recorded(fmt.Errorf("typed nil: %w", pointer)) })
+	require.NotPanics(t, func() { e = record.ErrorOf(fmt.Errorf("typed nil: %w", pointer)) })
 	assert.Equal(t, "*fmt.wrapError", e.Type)
 }
 
@@ -170,25 +171,25 @@ type incomparableError struct{ Parts []string }
 func (e incomparableError) Error() string { return fmt.Sprint(e.Parts) }
 
 func TestAskingForAnErrorThatCannotBeComparedIsNoHarm(t *testing.T) {
-	e := core.Recorded(io.EOF)
+	e := record.ErrorOf(io.EOF)
 	assert.NotErrorIs(t, e, incomparableError{[]string{"x"}})
 	assert.NotErrorIs(t, e, nil)
 }
 
 func TestRegistrationRefusesWhatWouldBeAmbiguous(t *testing.T) {
 	for name, register := range map[string]func(){
-		"no name":              func() { core.RegisterError("", errStock) },
-		"no error":             func() { core.RegisterError("core_test.none", nil) },
-		"name of another":      func() { core.RegisterError("io.EOF", errStock) },
-		"error of another":     func() { core.RegisterError("core_test.other", errStock) },
-		"incomparable":         func() { core.RegisterError("core_test.incomparable", incomparableError{}) },
-		"type without a name":  func() { core.RegisterErrorType[*quotaError]("") },
-		"name of another type": func() { core.RegisterErrorType[limitError]("core_test.quotaError") },
+		"no name":              func() { record.RegisterError("", errStock) },
+		"no error":             func() { record.RegisterError("core_test.none", nil) },
+		"name of another":      func() { record.RegisterError("io.EOF", errStock) },
+		"error of another":     func() { record.RegisterError("core_test.other", errStock) },
+		"incomparable":         func() { record.RegisterError("core_test.incomparable", incomparableError{}) },
+		"type without a name":  func() { record.RegisterErrorType[*quotaError]("") },
+		"name of another type": func() { record.RegisterErrorType[limitError]("core_test.quotaError") },
 	} {
 		t.Run(name, func(t *testing.T) { assert.Panics(t, register) })
 	}
 	assert.NotPanics(t, func() {
-		core.RegisterError("core_test.errStock", errStock)
-		core.RegisterErrorType[*quotaError]("core_test.quotaError")
+		record.RegisterError("core_test.errStock", errStock)
+		record.RegisterErrorType[*quotaError]("core_test.quotaError")
 	}, "the same again is fine")
 }

@@ -1,4 +1,4 @@
-package core
+package record
 
 import (
 	"context"
@@ -100,7 +100,7 @@ func (t *traits) walk(err error) {
 
 // marks sees what says its class itself.
 func (t *traits) marks(err error) {
-	if e, ok := err.(*RecordedError); ok {
+	if e, ok := err.(*Error); ok {
 		t.classed = e.Class
 	}
 	if e, ok := err.(interface{ Class() Class }); ok {

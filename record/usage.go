@@ -1,4 +1,4 @@
-package core
+package record
 
 // Usage is what a call consumed at a metered service.
 type Usage struct {

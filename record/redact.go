@@ -1,4 +1,4 @@
-package core
+package record
 
 import (
 	"encoding/base64"
@@ -12,7 +12,7 @@ import (
 
 // ErrRedacted is returned for a value that was made unreadable by
 // [Record.Redacted].
-var ErrRedacted = errors.New("core: the value was redacted; what the run's store keeps is not")
+var ErrRedacted = errors.New("record: the value was redacted; what the run's store keeps is not")
 
 // Redacted returns a copy of r for consoles, wires and logs, in which redact
 // has seen to every text that came from a call: errors, messages, metadata,
@@ -22,7 +22,7 @@ var ErrRedacted = errors.New("core: the value was redacted; what the run's store
 //
 // Whatever shows records honours that, since [Preview], the errors and
 // [Record.MarshalJSON] of the copy give the redacted text. An error of the copy
-// is a *[RecordedError] or an *[InterruptedError]: errors.Is finds in it what
+// is a *[Error] or an *[InterruptedError]: errors.Is finds in it what
 // is registered, errors.As no error of the call.
 func (r Record) Redacted(redact func(string) string) Record {
 	if redact == nil {
@@ -62,7 +62,7 @@ func (x redaction) err(err error) error {
 		redacted.Message, redacted.By, redacted.Cause = x.text(e.Message), x.text(e.By), x.err(e.Cause)
 		return &redacted
 	}
-	recorded := Recorded(err)
+	recorded := ErrorOf(err)
 	if recorded == nil { // of a nil pointer
 		return nil
 	}

@@ -1,4 +1,4 @@
-package core
+package record
 
 import (
 	"encoding/hex"
@@ -16,11 +16,11 @@ import (
 func (r *Record) UnmarshalJSON(data []byte) error {
 	var in recordJSON
 	if err := json.Unmarshal(data, &in); err != nil {
-		return fmt.Errorf("core: read a record: %w", err)
+		return fmt.Errorf("record: read a record: %w", err)
 	}
 	rec, err := in.record()
 	if err != nil {
-		return fmt.Errorf("core: read a record: %w", err)
+		return fmt.Errorf("record: read a record: %w", err)
 	}
 	*r = rec
 	return nil
@@ -62,7 +62,7 @@ func (in *recordJSON) record() (r Record, err error) {
 	case suspended && in.Reason != "":
 		r.Err = &InterruptedError{Reason: InterruptReason(in.Reason), By: in.InterruptedBy, Message: in.Message}
 	case in.OriginalError != "" || in.ErrorClass != "":
-		r.Err = &RecordedError{Message: in.OriginalError, Class: r.Class}
+		r.Err = &Error{Message: in.OriginalError, Class: r.Class}
 	}
 	r.Detail, err = in.detail()
 	return r, err

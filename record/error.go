@@ -1,4 +1,4 @@
-package core
+package record
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// A RecordedError is an error as a record keeps it. It reads as the error it
+// An Error is an error as a record keeps it. It reads as the error it
 // was made of, has its class, status code and Retry-After, and errors.Is and
 // errors.As find in it what they found in that error, for the sentinels of the
-// standard library, those of this package, and what was registered with
+// standard library, those of package core, and what was registered with
 // [RegisterError] and [RegisterErrorType].
-type RecordedError struct {
+type Error struct {
 	Message   string
 	Type      string // Go type of the error
 	Class     Class
@@ -35,16 +35,16 @@ type TypedError struct {
 	Value []byte
 }
 
-// Recorded returns err as a record keeps it; nil for nil.
-func Recorded(err error) *RecordedError {
+// ErrorOf returns err as a record keeps it; nil for nil.
+func ErrorOf(err error) *Error {
 	if err == nil {
 		return nil
 	}
-	if e, ok := err.(*RecordedError); ok {
+	if e, ok := err.(*Error); ok {
 		return e
 	}
 	traits := Inspect(err)
-	e := &RecordedError{
+	e := &Error{
 		Message: fmt.Sprint(err), Type: fmt.Sprintf("%T", err),
 		Class: traits.Class, Status: traits.HTTPStatus, After: traits.RetryAfter,
 	}
@@ -53,16 +53,16 @@ func Recorded(err error) *RecordedError {
 }
 
 // Error is the text of the error that was recorded.
-func (e *RecordedError) Error() string { return e.Message }
+func (e *Error) Error() string { return e.Message }
 
 // HTTPStatusCode is the status code that the error had, 0 for none.
-func (e *RecordedError) HTTPStatusCode() int { return e.Status }
+func (e *Error) HTTPStatusCode() int { return e.Status }
 
 // RetryAfter is the delay that the service had asked for, 0 for none.
-func (e *RecordedError) RetryAfter() time.Duration { return e.After }
+func (e *Error) RetryAfter() time.Duration { return e.After }
 
 // Is matches the registered errors that the recorded error was.
-func (e *RecordedError) Is(target error) bool {
+func (e *Error) Is(target error) bool {
 	name := registry.nameOf(target)
 	for _, s := range e.Sentinels {
 		if name != "" && s == name {
@@ -73,7 +73,7 @@ func (e *RecordedError) Is(target error) bool {
 }
 
 // As restores the registered type that target asks for.
-func (e *RecordedError) As(target any) bool {
+func (e *Error) As(target any) bool {
 	for _, typed := range e.Typed {
 		if registry.restore(typed, target) {
 			return true
@@ -88,7 +88,7 @@ func (e *RecordedError) As(target any) bool {
 // by another, or either is missing.
 func RegisterError(name string, err error) {
 	if name == "" || err == nil {
-		panic("core: RegisterError needs a name and an error")
+		panic("record: RegisterError needs a name and an error")
 	}
 	registry.addSentinel(name, err)
 }
@@ -98,7 +98,7 @@ func RegisterError(name string, err error) {
 // as [RegisterError] does.
 func RegisterErrorType[E error](name string) {
 	if name == "" {
-		panic("core: RegisterErrorType needs a name")
+		panic("record: RegisterErrorType needs a name")
 	}
 	registry.addType(name, errorTypeOf[E]())
 }
@@ -181,13 +181,13 @@ func (r *errorRegistry) addSentinel(name string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !reflect.TypeOf(err).Comparable() {
-		panic(fmt.Sprintf("core: RegisterError(%q): errors.Is cannot compare a %T", name, err))
+		panic(fmt.Sprintf("record: RegisterError(%q): errors.Is cannot compare a %T", name, err))
 	}
 	if taken, ok := r.sentinels[name]; ok && taken != err {
-		panic(fmt.Sprintf("core: RegisterError(%q): the name is taken by %q", name, taken))
+		panic(fmt.Sprintf("record: RegisterError(%q): the name is taken by %q", name, taken))
 	}
 	if taken, ok := r.names[err]; ok && taken != name {
-		panic(fmt.Sprintf("core: RegisterError(%q): the error is registered as %q", name, taken))
+		panic(fmt.Sprintf("record: RegisterError(%q): the error is registered as %q", name, taken))
 	}
 	if _, ok := r.sentinels[name]; !ok {
 		r.order = append(r.order, namedError{name, err})
@@ -199,7 +199,7 @@ func (r *errorRegistry) addType(name string, t errorType) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if taken, ok := r.types[name]; ok && taken.target != t.target {
-		panic(fmt.Sprintf("core: RegisterErrorType(%q): the name is taken by %v", name, taken.target.Elem()))
+		panic(fmt.Sprintf("record: RegisterErrorType(%q): the name is taken by %v", name, taken.target.Elem()))
 	}
 	if _, ok := r.types[name]; !ok {
 		t.name = name
@@ -210,7 +210,7 @@ func (r *errorRegistry) addType(name string, t errorType) {
 
 // describe notes everything registered that err is. Methods of the error run
 // without the lock: they may ask the registry too. One that panics ends it.
-func (r *errorRegistry) describe(e *RecordedError, err error) {
+func (r *errorRegistry) describe(e *Error, err error) {
 	defer func() { _ = recover() }()
 	r.mu.RLock()
 	sentinels, types := r.order, r.typeOrder // only ever appended to

@@ -1,0 +1,2 @@
+// Package enum holds how enumerations are written on the wire.
+package enum
