@@ -48,7 +48,11 @@ var targets = []target{
 	{"LLM", "reprise", nanoseconds, "go-openai", 1.3, 0},
 	{"LLM", "reprise-run", nanoseconds, "go-openai", 1.3, 0},
 	{"LLMStream", "reprise-watch", nanoseconds, "go-openai", 1.3, 0},
+	{"LLMStream", "reprise-watch", allocations, "go-openai", 1, 0},
 	{"LLMStream", "reprise-iterator", nanoseconds, "go-openai", 1.3, 0},
+	{"LLMStream", "reprise-iterator", allocations, "go-openai", 1, 0},
+	{"LLMAgent", "reprise", nanoseconds, "eino", 1, 0},
+	{"LLMAgent", "reprise", allocations, "eino", 1, 0},
 	{"Durable", "reprise", nanoseconds, "bare", 1.5, 0},
 	{"Durable", "reprise", nanoseconds, "sqlite", 1 / 1.5, 0},
 	{"Durable", "reprise-16", nanoseconds, "reprise", 0.25, 0},
@@ -94,7 +98,7 @@ const shared = 0.2
 
 func (t target) verdict(figure float64) string {
 	slack := 0.0
-	if t.metric == allocations {
+	if t.metric == allocations && t.peer == "" {
 		slack = shared
 	}
 	switch {

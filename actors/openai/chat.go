@@ -460,14 +460,15 @@ func (a *answer) finishMessage() {
 }
 
 func (a *answer) takeDetails(details json.RawMessage, whole bool) {
-	var pieces []json.RawMessage
-	switch {
-	case !isSet(details):
-	case whole || json.Unmarshal(details, &pieces) != nil:
-		a.keep("reasoning_details", details)
-	default:
-		a.details = append(a.details, pieces...)
+	if !isSet(details) {
+		return
 	}
+	var pieces []json.RawMessage
+	if whole || json.Unmarshal(details, &pieces) != nil {
+		a.keep("reasoning_details", details)
+		return
+	}
+	a.details = append(a.details, pieces...)
 }
 
 func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Services differ in the JSON types of what they send. These types read what
@@ -21,9 +22,19 @@ func (t *lenientText) UnmarshalJSON(data []byte) error {
 		*t = ""
 		return nil
 	case data[0] == '"':
-		return json.Unmarshal(data, (*string)(t))
+		return unquote(data, (*string)(t))
 	}
 	*t = lenientText(data)
+	return nil
+}
+
+// unquote reads a string. Those without an escape, as most are in a stream, need
+// no decoder of their own.
+func unquote(data []byte, into *string) error {
+	if bytes.IndexByte(data, '\\') >= 0 || !utf8.Valid(data) {
+		return json.Unmarshal(data, into)
+	}
+	*into = string(data[1 : len(data)-1])
 	return nil
 }
 
@@ -57,7 +68,7 @@ func (a *lenientArguments) UnmarshalJSON(data []byte) error {
 		*a = ""
 		return nil
 	case data[0] == '"':
-		return json.Unmarshal(data, (*string)(a))
+		return unquote(data, (*string)(a))
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, data); err != nil {
@@ -85,8 +96,10 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	case 'n':
 		return nil
 	case '[':
+	case '"':
+		return unquote(data, &c.text)
 	default:
-		return json.Unmarshal(data, &c.text)
+		return json.Unmarshal(data, &c.text) // which says what is wrong
 	}
 	var parts []contentPart
 	if err := json.Unmarshal(data, &parts); err != nil {
