@@ -15,7 +15,6 @@ import (
 
 	goopenai "github.com/sashabaranov/go-openai"
 
-	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 )
@@ -234,21 +233,4 @@ func estimate(body []byte, a *answer) core.Usage {
 		return core.Usage{}
 	}
 	return core.Usage{InputTokens: (len(body) + 3) / 4, OutputTokens: (said + 3) / 4, Estimated: true}
-}
-
-// wire is one of the two APIs.
-type wire interface {
-	// from names the API and the service, for opaque data: where it came from
-	// and goes back to.
-	from() string
-
-	// body is the request in the API's form. Its error names what cannot be
-	// said in it.
-	body(model string, req actors.Request, stream bool) ([]byte, error)
-
-	// read takes a whole reply. complete says that the answer is all there.
-	read(a *answer, data []byte) (complete bool, err error)
-
-	// event takes one event of a stream; errDone says that it was the last.
-	event(a *answer, data []byte) (complete bool, err error)
 }

@@ -1,0 +1,239 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+type chatReply struct {
+	ID      lenientText     `json:"id"`
+	Model   lenientText     `json:"model"`
+	Choices []chatChoice    `json:"choices"`
+	Usage   *usage          `json:"usage"`
+	Error   json.RawMessage `json:"error"`
+}
+
+type chatChoice struct {
+	Index        lenientInt      `json:"index"`
+	Message      *chatAnswer     `json:"message"`
+	Delta        *chatAnswer     `json:"delta"`
+	FinishReason lenientText     `json:"finish_reason"`
+	Usage        *usage          `json:"usage"`
+	Error        json.RawMessage `json:"error"`
+}
+
+type chatAnswer struct {
+	Content          content         `json:"content"`
+	Refusal          lenientText     `json:"refusal"`
+	ReasoningContent *string         `json:"reasoning_content"`
+	Reasoning        *content        `json:"reasoning"`
+	ReasoningDetails json.RawMessage `json:"reasoning_details"`
+	ExtraContent     json.RawMessage `json:"extra_content"`
+	ToolCalls        []chatCall      `json:"tool_calls"`
+	FunctionCall     *chatFunction   `json:"function_call"`
+}
+
+type chatCall struct {
+	Index    *lenientInt  `json:"index"`
+	ID       lenientText  `json:"id"`
+	Function chatFunction `json:"function"`
+	Custom   *struct {
+		Name  string           `json:"name"`
+		Input lenientArguments `json:"input"`
+	} `json:"custom"`
+	ExtraContent json.RawMessage `json:"extra_content"`
+}
+
+type chatFunction struct {
+	Name      lenientText      `json:"name"`
+	Arguments lenientArguments `json:"arguments"`
+}
+
+type usage struct {
+	Input         lenientInt `json:"prompt_tokens"`
+	Output        lenientInt `json:"completion_tokens"`
+	InputDetails  *usageTail `json:"prompt_tokens_details"`
+	OutputDetails *usageTail `json:"completion_tokens_details"`
+	CacheHit      lenientInt `json:"prompt_cache_hit_tokens"`
+	Cached        lenientInt `json:"cached_tokens"`
+	Cost          *float64   `json:"cost"`
+}
+
+type usageTail struct {
+	Cached     lenientInt `json:"cached_tokens"`
+	CacheWrite lenientInt `json:"cache_write_tokens"`
+	Reasoning  lenientInt `json:"reasoning_tokens"`
+}
+
+func (u *usage) core() core.Usage {
+	out := core.Usage{
+		InputTokens: int(u.Input), OutputTokens: int(u.Output),
+		CachedInputTokens: int(max(u.CacheHit, u.Cached)),
+	}
+	if d := u.InputDetails; d != nil {
+		out.CachedInputTokens = max(out.CachedInputTokens, int(d.Cached))
+		out.CacheWriteTokens = int(d.CacheWrite)
+	}
+	if d := u.OutputDetails; d != nil {
+		out.ReasoningTokens = int(d.Reasoning)
+	}
+	if u.Cost != nil {
+		out.Cost = *u.Cost
+	}
+	return out
+}
+
+// read takes a whole reply.
+func (w chatWire) read(a *answer, data []byte) (complete bool, err error) {
+	var reply chatReply
+	if err := json.Unmarshal(data, &reply); err != nil {
+		return false, malformed(err)
+	}
+	a.takeHead(&reply)
+	if err := errorIn(reply.Error); err != nil {
+		return false, err
+	}
+	if len(reply.Choices) == 0 {
+		return false, errNoChoices
+	}
+	return true, a.takeChoice(&reply.Choices[0], reply.Choices[0].Message)
+}
+
+// event takes one event of a stream.
+func (w chatWire) event(a *answer, data []byte) (complete bool, err error) {
+	if isDone(data) {
+		return !a.isEmpty() || a.finish != "", errDone
+	}
+	var reply chatReply
+	if err := json.Unmarshal(data, &reply); err != nil {
+		return false, malformed(err)
+	}
+	a.takeHead(&reply)
+	if err := errorIn(reply.Error); err != nil {
+		return false, err
+	}
+	for i := range reply.Choices {
+		choice := &reply.Choices[i]
+		if choice.Index != 0 {
+			continue // one answer is used
+		}
+		piece := choice.Delta
+		if piece == nil {
+			piece = choice.Message
+		}
+		if err := a.takeChoice(choice, piece); err != nil {
+			return false, err
+		}
+	}
+	return a.finish != "", nil
+}
+
+func (a *answer) takeHead(reply *chatReply) {
+	if reply.ID != "" {
+		a.id = string(reply.ID)
+	}
+	if reply.Model != "" {
+		a.model = string(reply.Model)
+	}
+	if reply.Usage != nil {
+		a.usage = reply.Usage.core()
+	}
+}
+
+func (a *answer) takeChoice(choice *chatChoice, piece *chatAnswer) error {
+	if choice.Usage != nil {
+		a.usage = choice.Usage.core()
+	}
+	if err := errorIn(choice.Error); err != nil {
+		return err
+	}
+	if choice.FinishReason != "" {
+		a.finish = string(choice.FinishReason)
+	}
+	if a.finish == "error" {
+		return &Error{Message: "the service broke the answer off and did not say why"}
+	}
+	if piece != nil {
+		a.takePiece(piece, choice.Message == piece)
+	}
+	return nil
+}
+
+// takePiece adds what a message says, which is whole or a part of one.
+func (a *answer) takePiece(m *chatAnswer, whole bool) {
+	if m.Content.reasoning != "" {
+		a.think(m.Content.reasoning)
+	}
+	if m.ReasoningContent != nil && *m.ReasoningContent != "" {
+		a.think(*m.ReasoningContent)
+	} else if m.Reasoning != nil && m.Reasoning.text != "" {
+		a.think(m.Reasoning.text)
+	}
+	a.keepReasoning("reasoning_content", m.ReasoningContent != nil)
+	a.keepReasoning("reasoning", m.ReasoningContent == nil && m.Reasoning != nil)
+	if m.Content.text != "" {
+		a.say(m.Content.text)
+	}
+	if refusal := string(m.Refusal) + m.Content.refusal; refusal != "" {
+		a.refuse(refusal)
+	}
+	if isSet(m.ExtraContent) {
+		a.keep("extra_content", m.ExtraContent)
+	}
+	a.takeDetails(m.ReasoningDetails, whole)
+	for i := range m.ToolCalls {
+		a.takeCall(&m.ToolCalls[i], whole)
+	}
+	if m.FunctionCall != nil {
+		a.takeCall(&chatCall{Function: *m.FunctionCall}, false)
+	}
+}
+
+// takeCall adds a tool call, or a piece of one. Pieces belong together by
+// their index; some services leave it out, or send the same for all.
+func (a *answer) takeCall(c *chatCall, whole bool) {
+	if c.Custom != nil {
+		c.Function = chatFunction{lenientText(c.Custom.Name), c.Custom.Input}
+	}
+	id, index := string(c.ID), ""
+	if c.Index != nil {
+		index = fmt.Sprint(int(*c.Index))
+	}
+	at := -1
+	if !whole {
+		at = a.openCall(id, index)
+	}
+	if at < 0 {
+		at = len(a.calls)
+		a.calls = append(a.calls, &callParts{index: index, id: id})
+	}
+	call := a.calls[at]
+	name := ""
+	if call.name == "" {
+		name = string(c.Function.Name)
+		call.name = name
+	}
+	call.arguments.WriteString(string(c.Function.Arguments))
+	if isSet(c.ExtraContent) {
+		call.extra = c.ExtraContent
+	}
+	a.show(core.PartToolCall, at, name, string(c.Function.Arguments))
+}
+
+// openCall finds the call that a piece belongs to, -1 for a new one.
+func (a *answer) openCall(id, index string) int {
+	for i := len(a.calls) - 1; i >= 0; i-- {
+		call := a.calls[i]
+		switch {
+		case id != "" && call.id != "" && id != call.id:
+			continue
+		case index != "" && call.index != "" && index != call.index:
+			continue
+		case id == "" && index == "" || id != "" && id == call.id || index != "" && index == call.index:
+			return i
+		}
+	}
+	return -1
+}

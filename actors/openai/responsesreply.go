@@ -1,0 +1,181 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+type responsesReply struct {
+	ID         lenientText       `json:"id"`
+	Model      lenientText       `json:"model"`
+	Status     lenientText       `json:"status"`
+	Output     []json.RawMessage `json:"output"`
+	Usage      *responsesUsage   `json:"usage"`
+	Error      json.RawMessage   `json:"error"`
+	Incomplete *struct {
+		Reason lenientText `json:"reason"`
+	} `json:"incomplete_details"`
+}
+
+type responsesUsage struct {
+	Input         lenientInt `json:"input_tokens"`
+	Output        lenientInt `json:"output_tokens"`
+	InputDetails  *usageTail `json:"input_tokens_details"`
+	OutputDetails *usageTail `json:"output_tokens_details"`
+	Cost          *float64   `json:"cost"`
+}
+
+type outputItem struct {
+	Type    string `json:"type"`
+	Content []struct {
+		Type    string `json:"type"`
+		Text    string `json:"text"`
+		Refusal string `json:"refusal"`
+	} `json:"content"`
+	Summary []struct {
+		Text string `json:"text"`
+	} `json:"summary"`
+	CallID           lenientText      `json:"call_id"`
+	Name             lenientText      `json:"name"`
+	Arguments        lenientArguments `json:"arguments"`
+	Input            lenientArguments `json:"input"` // of a custom tool
+	EncryptedContent string           `json:"encrypted_content"`
+}
+
+// read takes a whole response.
+func (w responsesWire) read(a *answer, data []byte) (complete bool, err error) {
+	var reply responsesReply
+	if err := json.Unmarshal(data, &reply); err != nil {
+		return false, malformed(err)
+	}
+	return w.take(a, &reply)
+}
+
+func (w responsesWire) take(a *answer, reply *responsesReply) (complete bool, err error) {
+	a.id, a.model = string(reply.ID), string(reply.Model)
+	if u := reply.Usage; u != nil {
+		a.usage = (&usage{Input: u.Input, Output: u.Output, InputDetails: u.InputDetails, OutputDetails: u.OutputDetails, Cost: u.Cost}).core()
+	}
+	if err := errorIn(reply.Error); err != nil {
+		return false, err
+	}
+	switch reply.Status {
+	case "completed", "":
+		a.finish = "completed"
+	case "incomplete":
+		a.finish = "incomplete"
+		if reply.Incomplete != nil && reply.Incomplete.Reason != "" {
+			a.finish = string(reply.Incomplete.Reason)
+		}
+	default:
+		return false, &Error{Message: fmt.Sprintf("the response has the status %q", reply.Status)}
+	}
+	for _, raw := range reply.Output {
+		var item outputItem
+		if err := json.Unmarshal(raw, &item); err != nil {
+			return false, malformed(err)
+		}
+		a.takeItem(&item, raw)
+	}
+	if len(reply.Output) == 0 && reply.Status != "incomplete" {
+		return false, errNoChoices
+	}
+	return true, nil
+}
+
+// takeItem adds what an item of the output says, and keeps the item.
+func (a *answer) takeItem(item *outputItem, raw json.RawMessage) {
+	if raw != nil {
+		a.items = append(a.items, raw)
+	}
+	switch item.Type {
+	default:
+		a.mustGoBack = true
+	case "message":
+		for _, part := range item.Content {
+			a.text.WriteString(part.Text)
+			a.refusal.WriteString(part.Refusal)
+		}
+	case "reasoning":
+		a.mustGoBack = a.mustGoBack || item.EncryptedContent != ""
+		for _, part := range item.Summary {
+			a.reasoning.WriteString(part.Text)
+		}
+		for _, part := range item.Content {
+			a.reasoning.WriteString(part.Text)
+		}
+	case "function_call", "custom_tool_call":
+		call := &callParts{id: string(item.CallID), name: string(item.Name)}
+		call.arguments.WriteString(string(item.Arguments) + string(item.Input))
+		a.calls = append(a.calls, call)
+	}
+}
+
+type responsesEvent struct {
+	Type        string           `json:"type"`
+	Delta       lenientArguments `json:"delta"`
+	OutputIndex lenientInt       `json:"output_index"`
+	Item        json.RawMessage  `json:"item"`
+	Response    json.RawMessage  `json:"response"`
+	Error       json.RawMessage  `json:"error"`
+	Code        lenientText      `json:"code"`
+	Message     lenientText      `json:"message"`
+}
+
+// event takes one event of a stream. What is said in pieces is shown; the
+// answer is that of the last event, which has all of it.
+func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) {
+	if isDone(data) {
+		return a.finish != "", errDone
+	}
+	var e responsesEvent
+	if err := json.Unmarshal(data, &e); err != nil {
+		return false, malformed(err)
+	}
+	switch e.Type {
+	case "response.output_text.delta", "response.refusal.delta":
+		a.show(core.PartText, 0, "", string(e.Delta))
+		a.said += len(e.Delta)
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		a.show(core.PartReasoning, 0, "", string(e.Delta))
+		a.said += len(e.Delta)
+	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
+		a.show(core.PartToolCall, int(e.OutputIndex), "", string(e.Delta))
+		a.said += len(e.Delta)
+	case "response.output_item.added":
+		var item outputItem
+		if json.Unmarshal(e.Item, &item) == nil && strings.HasSuffix(item.Type, "_call") {
+			a.show(core.PartToolCall, int(e.OutputIndex), string(item.Name), "")
+		}
+	case "response.output_item.done":
+		a.doneItems = append(a.doneItems, e.Item)
+	case "response.completed", "response.incomplete", "response.failed":
+		return w.last(a, e.Response)
+	default:
+		if e.Type == "error" && !isSet(e.Error) {
+			return false, errorOf(wireError{Code: e.Code, Message: e.Message})
+		}
+		return false, errorIn(e.Error)
+	}
+	return false, nil
+}
+
+// last takes the response at the end of a stream. Some services leave the
+// output out there, and have sent it item by item.
+func (w responsesWire) last(a *answer, data []byte) (complete bool, err error) {
+	var reply responsesReply
+	if err := json.Unmarshal(data, &reply); err != nil {
+		return false, malformed(err)
+	}
+	if len(reply.Output) == 0 {
+		reply.Output = a.doneItems
+	}
+	complete, err = w.take(a, &reply)
+	if complete {
+		err = errDone
+	}
+	return complete, err
+}

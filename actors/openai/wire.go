@@ -1,0 +1,112 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/actors"
+)
+
+// wire is one of the two APIs.
+type wire interface {
+	// from names the API and the service, for opaque data: where it came from
+	// and goes back to.
+	from() string
+
+	// body is the request in the API's form. Its error names what cannot be
+	// said in it.
+	body(model string, req actors.Request, stream bool) ([]byte, error)
+
+	// read takes a whole reply. complete says that the answer is all there.
+	read(a *answer, data []byte) (complete bool, err error)
+
+	// event takes one event of a stream; errDone says that it was the last.
+	event(a *answer, data []byte) (complete bool, err error)
+}
+
+// functionTool describes a function on either wire.
+type functionTool struct {
+	Type        string          `json:"type,omitempty"` // on the Responses wire
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict,omitempty"`
+}
+
+func functionToolOf(spec actors.FunctionSpec) functionTool {
+	parameters := spec.Parameters
+	if len(parameters) == 0 {
+		parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return functionTool{Name: spec.Name, Description: spec.Description, Parameters: parameters}
+}
+
+// toolChoice is that of the options in the service's form; nil leaves it to
+// the service.
+func toolChoice(choice string, named func(string) any) any {
+	switch choice {
+	case "":
+		return nil
+	case "auto", "none", "required":
+		return choice
+	}
+	return named(choice)
+}
+
+// withExtra marshals a body with more fields in it. A field that is nil is
+// taken out.
+func withExtra(body any, extra map[string]any) ([]byte, error) {
+	data, err := json.Marshal(body)
+	if err != nil || len(extra) == 0 {
+		return data, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	for key, value := range extra {
+		if value == nil {
+			delete(fields, key)
+			continue
+		}
+		if fields[key], err = json.Marshal(value); err != nil {
+			return nil, fmt.Errorf("openai: Options.Extra[%q]: %w", key, err)
+		}
+	}
+	return json.Marshal(fields)
+}
+
+// noText stands for an empty text: some services refuse a message without
+// content.
+const noText = "(empty)"
+
+// errorText is the text of a message. The APIs have no other mark for the
+// error of a tool.
+func errorText(msg actors.Message) string {
+	if msg.IsError && !strings.HasPrefix(msg.Text, "error: ") {
+		return "error: " + msg.Text
+	}
+	return msg.Text
+}
+
+// arguments is what goes back of a call's arguments: services refuse what is
+// not an object.
+func arguments(text string) string {
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &object) != nil || object == nil {
+		return "{}"
+	}
+	return text
+}
+
+func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// mustMarshal is for what was read as JSON, or is made of texts and numbers.
+func mustMarshal(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
