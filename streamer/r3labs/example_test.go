@@ -94,9 +94,10 @@ func Example_clientOfAHandler() {
 
 	client := sse.NewClient(site.URL+"/events?run=demo", sse.ClientMaxBufferSize(1<<20)) // an event has 256 KB at most
 	client.ReconnectStrategy = &backoff.StopBackOff{}                                    // the loop reconnects
+	program := context.Background()                                                      // which ends with the program
 	cursor, newest := "", map[string]uint64{}
 	for ended := false; !ended; {
-		ctx, cancel := context.WithCancel(context.Background())
+		ctx, cancel := context.WithCancel(program)
 		client.LastEventID.Store([]byte(cursor))
 		_ = client.SubscribeRawWithContext(ctx, func(e *sse.Event) {
 			var rec struct {
@@ -123,7 +124,11 @@ func Example_clientOfAHandler() {
 		})
 		cancel()
 		if !ended {
-			time.Sleep(2 * time.Second)
+			select {
+			case <-time.After(2 * time.Second):
+			case <-program.Done():
+				return
+			}
 		}
 	}
 	if err := dash.Close(context.Background()); err != nil {

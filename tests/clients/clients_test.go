@@ -19,6 +19,7 @@ import (
 	tmaxmax "github.com/tmaxmax/go-sse"
 	"gopkg.in/cenkalti/backoff.v1"
 
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -145,11 +146,11 @@ func TestEveryClientGetsEveryEventOnce(t *testing.T) {
 				t.Parallel()
 				const records, cuts = 3000, 300
 				s := newSite(t)
-				cut := newCutter(t, s.address, cuts, 3000)
-				s.publish(t, records, func() bool { return cut.cuts.Load() >= cuts })
+				cut := testkit.NewCutter(t, s.address, cuts, 3000)
+				s.publish(t, records, func() bool { return cut.Cuts() >= cuts })
 				want := s.wanted(filter)
 				got := 0
-				follow(t, "http://"+cut.listener.Addr().String()+"/events?run=r"+filter, func(e event) bool {
+				follow(t, cut.URL()+"/events?run=r"+filter, func(e event) bool {
 					if e.Name == "cursor" {
 						assert.JSONEq(t, "{}", e.Data)
 						return true
@@ -164,7 +165,7 @@ func TestEveryClientGetsEveryEventOnce(t *testing.T) {
 					if !assert.NotEqual(t, len(want), got, "more than there is: %+v", e) {
 						return false
 					}
-					if !assert.Equal(t, want[got], rec.Seq, "after %d events and %d cuts: %+v", got, cut.cuts.Load(), e) {
+					if !assert.Equal(t, want[got], rec.Seq, "after %d events and %d cuts: %+v", got, cut.Cuts(), e) {
 						return false
 					}
 					if name != "r3labs/sse" { // which may have cut off the ID
@@ -175,7 +176,7 @@ func TestEveryClientGetsEveryEventOnce(t *testing.T) {
 					return e.Name != "run_completed"
 				})
 				assert.Equal(t, len(want), got)
-				t.Logf("%d events, %d cuts", got, cut.cuts.Load())
+				t.Logf("%d events, %d cuts", got, cut.Cuts())
 			})
 		}
 	}

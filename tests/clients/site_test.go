@@ -3,13 +3,9 @@ package clients
 import (
 	"context"
 	"errors"
-	"io"
-	"math/rand/v2"
-	"net"
 	"net/http/httptest"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,64 +87,4 @@ func (s *site) wanted(filter string) (numbers []uint64) {
 		}
 	}
 	return numbers
-}
-
-// cutter passes connections on to a server, and cuts each after a random number
-// of bytes: half of them at the end of what was sent, half with a reset.
-type cutter struct {
-	listener net.Listener
-	target   string
-	wanted   int64 // after so many cuts connections are left alone
-	most     int64 // bytes of a connection
-	cuts     atomic.Int64
-	done     sync.WaitGroup
-}
-
-func newCutter(t *testing.T, target string, wanted, most int64) *cutter {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	c := &cutter{listener: l, target: target, wanted: wanted, most: most}
-	c.done.Go(c.accept)
-	t.Cleanup(func() {
-		_ = l.Close()
-		c.done.Wait()
-	})
-	return c
-}
-
-func (c *cutter) accept() {
-	rng := rand.New(rand.NewPCG(7, 7))
-	for {
-		conn, err := c.listener.Accept()
-		if err != nil {
-			return
-		}
-		limit, reset := rng.Int64N(c.most), rng.IntN(2) == 0
-		c.done.Go(func() { c.pass(conn.(*net.TCPConn), limit, reset) })
-	}
-}
-
-func (c *cutter) pass(client *net.TCPConn, limit int64, reset bool) {
-	defer client.Close()
-	server, err := net.Dial("tcp", c.target)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	var sent sync.WaitGroup
-	sent.Go(func() {
-		_, _ = io.Copy(server, client)
-		_ = server.Close()
-	})
-	defer sent.Wait()
-	if c.cuts.Load() >= c.wanted {
-		_, _ = io.Copy(client, server)
-	} else if n, _ := io.CopyN(client, server, limit); n == limit {
-		c.cuts.Add(1)
-	}
-	if reset {
-		_ = client.SetLinger(0)
-	}
-	_ = client.Close()
 }
