@@ -19,4 +19,7 @@
 //
 // A document is read whole or not at all: unknown keys, wrong types and values
 // out of range are an [*Error] that lists each with its line and column.
+//
+// [ReadArgyll], [ReadTasker] and [ReadNoETL] read what steps of these systems
+// have as their retry configuration, with the meaning that it has there.
 package config

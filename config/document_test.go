@@ -123,7 +123,7 @@ func TestJSONIsReadWhole(t *testing.T) {
 func TestEveryProblemHasItsPlaceAndWhatIsAllowed(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"al: 5", `1:1: al: unknown key; did you mean "all"?; known are actors, agent_call, all, llm_call, tool_call`},
-		{"all:\n  max_attempt: 5", `2:3: all.max_attempt: unknown key; did you mean "max_attempts"?; known are attempt_timeout, backoff, disabled,`},
+		{"all:\n  max_attempt: 5", `2:3: all.max_attempt: unknown key; did you mean "max_attempts"?; known are attempt_timeout, backoff, cap_retry_after, disabled,`},
 		{"all:\n  zebra: 5", `2:3: all.zebra: unknown key; known are`},
 		{"5", "1:1: got 5, want a mapping with the keys actors, agent_call, all, llm_call, tool_call"},
 		{"[1]", "1:1: got a list, want a mapping"},

@@ -22,8 +22,8 @@ const maxProblems = 100
 
 // reader reads one document.
 type reader struct {
-	problems []Problem
-	visits   int // of values, repeated ones included
+	problems, warnings []Problem
+	visits             int // of values, repeated ones included
 }
 
 // read parses a YAML or JSON document and has decode read its value. Where there

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// A Problem is something wrong at one place of a document.
+// A Problem is something wrong at one place of a document, or something in it
+// that another system does and Reprise does not.
 type Problem struct {
 	File         string // empty if the document is none
-	Line, Column int    // from 1
+	Line, Column int    // from 1; 0 for what is in no document, as in the environment
 	Key          string // such as "actors.get_weather.jitter"; empty for the document as a whole
 	Text         string
 }

@@ -24,6 +24,7 @@ type Retry struct {
 	AttemptTimeout time.Duration
 	RetryTimeout   time.Duration
 	MaxRetryAfter  time.Duration
+	CapRetryAfter  bool
 
 	// RetryOn, if not nil, are the classes of errors that are retried, and
 	// Exclude those that are not.
@@ -38,7 +39,7 @@ func (r Retry) Config() core.RetryConfig {
 	c := core.RetryConfig{
 		Disabled: r.Disabled, MaxAttempts: r.MaxAttempts, Backoff: r.Backoff,
 		InitialDelay: r.InitialDelay, MaxDelay: r.MaxDelay, Multiplier: r.Multiplier, Jitter: r.Jitter,
-		AttemptTimeout: r.AttemptTimeout, RetryTimeout: r.RetryTimeout, MaxRetryAfter: r.MaxRetryAfter,
+		AttemptTimeout: r.AttemptTimeout, RetryTimeout: r.RetryTimeout, MaxRetryAfter: r.MaxRetryAfter, CapRetryAfter: r.CapRetryAfter,
 	}
 	if r.RetryOn != nil {
 		c.RetryOn = []core.Matcher{core.MatchClass(r.RetryOn...)}
@@ -107,6 +108,7 @@ func (v value) retryFields() (r Retry) {
 		"attempt_timeout": seconds(&r.AttemptTimeout),
 		"retry_timeout":   seconds(&r.RetryTimeout),
 		"max_retry_after": func(v value) { r.MaxRetryAfter = v.aboveZero() },
+		"cap_retry_after": func(v value) { r.CapRetryAfter = v.bool("true or false") },
 		"retry_on":        func(v value) { r.RetryOn = v.classes() },
 		"exclude":         func(v value) { r.Exclude = v.classes() },
 		"retry_when":      func(v value) { r.RetryWhen = v.condition() },

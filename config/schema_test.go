@@ -28,7 +28,7 @@ func TestSchemaTakesWhatTheReaderTakes(t *testing.T) {
 	schema := retrySchema(t)
 	keys := []string{
 		"disabled", "max_attempts", "backoff", "initial_delay", "max_delay", "multiplier", "jitter", "attempt_timeout",
-		"retry_timeout", "max_retry_after", "retry_on", "exclude", "retry_when", "stop_when", "retries", "functions", "",
+		"retry_timeout", "max_retry_after", "cap_retry_after", "retry_on", "exclude", "retry_when", "stop_when", "retries", "functions", "",
 	}
 	values := []string{
 		`true`, `false`, `null`, `0`, `1`, `-1`, `3`, `2147483647`, `2147483648`, `0.5`, `1.5`, `-0.5`, `1000000`, `1000001`, `315360000`, `315360001`,

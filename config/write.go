@@ -25,6 +25,7 @@ type written struct {
 	AttemptTimeout string    `json:"attempt_timeout,omitempty" yaml:"attempt_timeout,omitempty"`
 	RetryTimeout   string    `json:"retry_timeout,omitempty" yaml:"retry_timeout,omitempty"`
 	MaxRetryAfter  string    `json:"max_retry_after,omitempty" yaml:"max_retry_after,omitempty"`
+	CapRetryAfter  bool      `json:"cap_retry_after,omitempty" yaml:"cap_retry_after,omitempty"`
 	RetryOn        *[]string `json:"retry_on,omitempty" yaml:"retry_on,omitempty"`
 	Exclude        *[]string `json:"exclude,omitempty" yaml:"exclude,omitempty"`
 	RetryWhen      string    `json:"retry_when,omitempty" yaml:"retry_when,omitempty"`
@@ -34,7 +35,7 @@ type written struct {
 func (r Retry) written() written {
 	w := written{
 		Disabled: r.Disabled, InitialDelay: durationText(r.InitialDelay), MaxDelay: durationText(r.MaxDelay), Multiplier: r.Multiplier,
-		AttemptTimeout: durationText(r.AttemptTimeout), RetryTimeout: durationText(r.RetryTimeout), MaxRetryAfter: durationText(r.MaxRetryAfter),
+		AttemptTimeout: durationText(r.AttemptTimeout), RetryTimeout: durationText(r.RetryTimeout), MaxRetryAfter: durationText(r.MaxRetryAfter), CapRetryAfter: r.CapRetryAfter,
 		RetryOn: namesOf(r.RetryOn), Exclude: namesOf(r.Exclude), RetryWhen: conditionText(r.RetryWhen), StopWhen: conditionText(r.StopWhen),
 	}
 	switch {

@@ -45,6 +45,7 @@ func randomRetry(r *rand.Rand) config.Retry {
 	if c.MaxAttempts <= 1 && c.MaxAttempts >= 0 {
 		c.Disabled = some()
 	}
+	c.CapRetryAfter = some()
 	c.Backoff = core.Backoff(r.IntN(5))
 	for _, d := range []*time.Duration{&c.InitialDelay, &c.MaxDelay, &c.AttemptTimeout, &c.RetryTimeout, &c.MaxRetryAfter} {
 		if some() {

@@ -58,6 +58,10 @@ type RetryConfig struct {
 	// fails at once if it asks for more. Defaults to 5 min.
 	MaxRetryAfter time.Duration
 
+	// CapRetryAfter cuts a longer wait that a service asks for to MaxRetryAfter,
+	// instead of failing the call.
+	CapRetryAfter bool
+
 	// RetryOn, if not nil, picks the errors that are retried, whatever their
 	// class and marks, except those that are never retried: permanent ones,
 	// panics, and failures of preconditions, definitions and encodings.

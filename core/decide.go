@@ -180,11 +180,15 @@ func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	config, retry := &c.policy.config, s.Attempt()+1
 	v := verdict{promised: true, delay: c.backoff(retry, p.Delay), source: record.SourceBackoff}
 	f.delay = v.delay
-	if f.after > config.MaxRetryAfter {
-		return verdict{reason: record.ReasonRetryAfterTooLong}
+	after := f.after
+	if after > config.MaxRetryAfter {
+		if !config.CapRetryAfter {
+			return verdict{reason: record.ReasonRetryAfterTooLong}
+		}
+		after = config.MaxRetryAfter
 	}
-	if f.after > v.delay {
-		v.delay, v.source = f.after, record.SourceServer
+	if after > v.delay {
+		v.delay, v.source = after, record.SourceServer
 		f.delay = v.delay
 	}
 	if config.RetryTimeout > 0 && p.Spent+f.took >= config.RetryTimeout-v.delay {

@@ -183,6 +183,22 @@ func TestRetryAfterThatIsTooLongFailsTheCallAtOnce(t *testing.T) {
 	}
 }
 
+func TestRetryAfterThatIsTooLongCanBeCut(t *testing.T) {
+	capped := steady
+	capped.MaxRetryAfter, capped.CapRetryAfter = 10*time.Second, true
+	for after, want := range map[time.Duration]string{
+		time.Hour:       "started(0) failed(0,retry,connection) retrying(1,10s,retry_after) started(1) completed(1)",
+		5 * time.Second: "started(0) failed(0,retry,connection) retrying(1,5s,retry_after) started(1) completed(1)",
+	} {
+		testkit.Bubble(t, func(t *testing.T) {
+			st, ctx := testkit.Run(t)
+			out, err := testkit.Call(ctx, testkit.Tool(t, "tool", capped, testkit.Failing(1, core.WithRetryAfter(errFlaky, after))))
+			testkit.Completed(t, out, err)
+			told(t, st, want)
+		})
+	}
+}
+
 func TestRetryAfterBeyondTheDeadlineOfTheCallersOwnFailsTheCallAtOnce(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)

@@ -1,0 +1,239 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+
+	"github.com/reprise-go/reprise/condition"
+	"github.com/reprise-go/reprise/core"
+)
+
+// ArgyllVersion is that of Argyll's documentation of retries. The two contradict
+// each other about a max_retries of 0.
+type ArgyllVersion int
+
+// The versions.
+const (
+	// ArgyllV1 has backoff, and a max_retries of 0 disables retries.
+	ArgyllV1 ArgyllVersion = 1
+	// ArgyllV2 has init_backoff, and what is 0 or empty has the global default.
+	ArgyllV2 ArgyllVersion = 2
+)
+
+// ArgyllDefaults are the global defaults of an Argyll engine. A nil pointer is a
+// default that is not known: Reprise's own holds instead, with a warning where
+// it is needed.
+type ArgyllDefaults struct {
+	MaxRetries  *int // -1 for no limit, 0 for none
+	Backoff     *time.Duration
+	MaxBackoff  *time.Duration
+	BackoffType *core.Backoff
+}
+
+var argyllBackoffs = []string{"fixed", "linear", "exponential"}
+
+const (
+	wantRetries      = "-1 for no limit, or 0 to 2147483646"
+	wantMilliseconds = "a number of milliseconds, 0 to 315360000000"
+)
+
+// ArgyllEnvironment reads the defaults of an engine from its environment:
+// RETRY_MAX_RETRIES, RETRY_BACKOFF and RETRY_MAX_BACKOFF (in milliseconds), and
+// RETRY_BACKOFF_TYPE; getenv is os.Getenv. What is empty is not known. The error
+// is an *[Error].
+func ArgyllEnvironment(getenv func(string) string) (ArgyllDefaults, error) {
+	var d ArgyllDefaults
+	var problems []Problem
+	number := func(name string, least, most int64, want string, set func(int64)) {
+		text := getenv(name)
+		if text == "" {
+			return
+		}
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < least || n > most {
+			problems = append(problems, Problem{Key: name, Text: fmt.Sprintf("got %q, want %s", cut(text), want)})
+			return
+		}
+		set(n)
+	}
+	number("RETRY_MAX_RETRIES", -1, math.MaxInt32-1, wantRetries, func(n int64) { d.MaxRetries = new(int); *d.MaxRetries = int(n) })
+	for name, to := range map[string]**time.Duration{"RETRY_BACKOFF": &d.Backoff, "RETRY_MAX_BACKOFF": &d.MaxBackoff} {
+		number(name, 0, maxDuration.Milliseconds(), wantMilliseconds, func(n int64) {
+			v := time.Duration(n) * time.Millisecond
+			*to = &v
+		})
+	}
+	if text := getenv("RETRY_BACKOFF_TYPE"); text != "" {
+		if i := slices.Index(argyllBackoffs, text); i >= 0 {
+			b := argyllBackoff(i)
+			d.BackoffType = &b
+		} else {
+			problems = append(problems, Problem{Key: "RETRY_BACKOFF_TYPE", Text: fmt.Sprintf("got %q, want one of %s", cut(text), strings.Join(argyllBackoffs, ", "))})
+		}
+	}
+	if len(problems) > 0 {
+		slices.SortFunc(problems, func(a, b Problem) int { return strings.Compare(a.Key, b.Key) })
+		return ArgyllDefaults{}, &Error{problems}
+	}
+	return d, nil
+}
+
+// argyllBackoff is the strategy of that index in argyllBackoffs.
+func argyllBackoff(i int) core.Backoff {
+	return []core.Backoff{0, core.Constant, core.Linear, core.Exponential}[i+1]
+}
+
+// ReadArgyll reads the retry configuration of a step of Argyll, as YAML or JSON:
+// its work_config, and the timeout of its http in milliseconds. The other keys of
+// a step are not looked at. Network errors and HTTP 5xx are retried, whatever
+// else fails is permanent; max_retries of n are n+1 attempts; there is no jitter.
+// Warnings say what the documentation leaves open, and what is not kept.
+func ReadArgyll(step []byte, version ArgyllVersion, defaults ArgyllDefaults) (r Retry, warnings []Problem, err error) {
+	if version != ArgyllV1 && version != ArgyllV2 {
+		return Retry{}, nil, fmt.Errorf("config: ReadArgyll: got version %d, want ArgyllV1 or ArgyllV2", version)
+	}
+	a := argyll{version: version, defaults: defaults}
+	warnings, err = readStep(step, func(v value) { r = a.step(v) })
+	if err != nil {
+		return Retry{}, nil, err
+	}
+	return r, warnings, nil
+}
+
+// argyll is one reading of a step.
+type argyll struct {
+	version  ArgyllVersion
+	defaults ArgyllDefaults
+
+	configured             bool // there is a work_config
+	retries                *int
+	backoff, maxBackoff    time.Duration
+	hasBackoff, hasMaximum bool
+	backoffType            core.Backoff
+	attemptTimeout         time.Duration
+}
+
+func (a *argyll) step(v value) Retry {
+	v.part("a step of Argyll: a mapping", map[string]func(value){
+		"work_config": func(v value) { a.configured = true; a.workConfig(v) },
+		"http": func(v value) {
+			v.part("a mapping", map[string]func(value){"timeout": func(v value) { a.attemptTimeout = v.milliseconds() }})
+		},
+		"compensate": func(v value) {
+			v.warn("Argyll calls this endpoint to compensate the step; Reprise does not call it by itself")
+		},
+	})
+	return a.retry(v)
+}
+
+func (a *argyll) workConfig(v value) {
+	first, other := "backoff", "init_backoff"
+	if a.version == ArgyllV2 {
+		first, other = other, first
+	}
+	v.fields("a mapping, such as {max_retries: 3}", map[string]func(value){
+		"max_retries": func(v value) {
+			n := int(v.integer(-1, math.MaxInt32-1, wantRetries))
+			a.retries = &n
+		},
+		first:         func(v value) { a.backoff, a.hasBackoff = v.milliseconds(), true },
+		"max_backoff": func(v value) { a.maxBackoff, a.hasMaximum = v.milliseconds(), true },
+		"backoff_type": func(v value) {
+			if a.version == ArgyllV2 && v.isText() && v.node.Value == "" {
+				return
+			}
+			a.backoffType = argyllBackoff(v.oneOf(argyllBackoffs))
+		},
+		other: func(v value) { v.fail("in version %d of Argyll the key is %q", a.version, first) },
+	})
+	if a.version == ArgyllV2 { // 0 is the global default
+		a.hasBackoff, a.hasMaximum = a.backoff > 0, a.maxBackoff > 0
+		if a.retries != nil && *a.retries == 0 {
+			a.retries = nil
+		}
+	} else if a.retries == nil {
+		a.retries = new(int)
+	}
+}
+
+// retry is the configuration, with what is left out from the defaults.
+func (a *argyll) retry(v value) Retry {
+	r := Retry{Jitter: core.NoJitter, AttemptTimeout: a.attemptTimeout}
+	retries := a.retries
+	if retries == nil {
+		retries = orDefault(v, a.defaults.MaxRetries, "max_retries", "RETRY_MAX_RETRIES", "3 attempts")
+	}
+	switch {
+	case retries == nil:
+	case *retries == 0:
+		r.Disabled = true
+		return r
+	case *retries < 0:
+		r.MaxAttempts = core.Unlimited
+	default:
+		r.MaxAttempts = *retries + 1
+	}
+	r.RetryOn = []record.Class{record.ClassTimeout, record.ClassConnection, record.ClassEOF, record.ClassNetwork, record.ClassServer}
+	r.StopWhen = clientErrors() // of which some, such as 408, have one of those classes
+	a.delays(v, &r)
+	return r
+}
+
+func (a *argyll) delays(v value, r *Retry) {
+	if a.configured && a.version == ArgyllV1 && (!a.hasBackoff || !a.hasMaximum || a.backoffType == 0) {
+		v.warn("version 1 of Argyll does not say what is left out of a work_config; the global default is used")
+	}
+	backoff, most, kind := &a.backoff, &a.maxBackoff, &a.backoffType
+	if !a.hasBackoff {
+		backoff = orDefault(v, a.defaults.Backoff, "the backoff", "RETRY_BACKOFF", "1s")
+	}
+	if !a.hasMaximum {
+		most = orDefault(v, a.defaults.MaxBackoff, "max_backoff", "RETRY_MAX_BACKOFF", "60s")
+	}
+	if a.backoffType == 0 {
+		kind = orDefault(v, a.defaults.BackoffType, "backoff_type", "RETRY_BACKOFF_TYPE", "exponential")
+	}
+	if kind != nil {
+		r.Backoff = *kind
+	}
+	if backoff != nil {
+		r.InitialDelay = orNone(*backoff)
+	}
+	if most != nil && *most == 0 {
+		r.InitialDelay = core.NoDelay
+	} else if most != nil {
+		r.MaxDelay = *most
+	}
+}
+
+// orNone is d, of which 0 is none and not the default.
+func orNone(d time.Duration) time.Duration {
+	if d == 0 {
+		return core.NoDelay
+	}
+	return d
+}
+
+// orDefault is the global default of a field, with a warning if there is none.
+func orDefault[T any](v value, known *T, field, variable, own string) *T {
+	if known == nil {
+		v.warn("%s is left out, and the engine's default (%s) is not given; that of Reprise is used: %s", field, variable, own)
+	}
+	return known
+}
+
+// clientErrors is true of the responses that are permanent failures in Argyll.
+var clientErrors = sync.OnceValue(func() *condition.Condition {
+	c, err := condition.Compile("status_code >= 400 and status_code < 500")
+	if err != nil {
+		panic(err)
+	}
+	return c
+})
