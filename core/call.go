@@ -173,7 +173,15 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 		s.beginGroup()
 		defer s.endGroup() // after settle, to which an ended context means something
 	}
+	returned := false
+	defer func() {
+		if !returned { // runtime.Goexit: nobody gets the failure, but it is on record
+			s.close()
+			_ = c.settle(p, s, result{err: errGoexit, stage: StageHandler, panicked: true, took: time.Since(began)})
+		}
+	}()
 	r := c.pass(s, began, p.Spent)
+	returned = true
 	r.took = time.Since(began)
 	return c.settle(p, s, r)
 }

@@ -178,7 +178,7 @@ func TestCallMadeBecauseAnotherCouldNotGoOnInTimeIsNotOnRecord(t *testing.T) {
 		_, err := openedFor(t, s, agent, undisturbed)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Zero(t, cleaned, "the attempt has failed already")
-		time.Sleep(2 * time.Hour)
+		<-time.After(2 * time.Hour)
 		resumedAnywhere(t, s, agent)
 	})
 }

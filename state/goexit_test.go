@@ -1,0 +1,41 @@
+package state_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A handler without a timeout that ends its goroutine returns nothing to
+// anybody, and must not leave a run that claims to have completed.
+func TestHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
+	s := new(tape)
+	tool := testkit.Tool(t, "tool", steady, func(context.Context, string) (string, error) {
+		runtime.Goexit()
+		return "", nil
+	})
+	agent := testkit.Agent(t, "agent", once, through(tool))
+	st, err := state.Open(t.Context(), s, "run-1")
+	require.NoError(t, err)
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_, _ = testkit.Call(st.Context(t.Context()), agent)
+	}()
+	<-left
+	require.NoError(t, st.Close())
+	assert.Equal(t, state.StatusFailed, st.Status())
+	told(t, st, "run started", "agent_call agent started", "tool_call agent/tool started",
+		"tool_call agent/tool failed", "agent_call agent failed", "run failed")
+
+	_, err = openedFor(t, s, agent, undisturbed)
+	testkit.Failed(t, err, core.ReasonPanic)
+	assert.ErrorContains(t, err, "runtime.Goexit")
+}
