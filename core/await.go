@@ -125,10 +125,13 @@ func decodeJSON(encoded []byte, v any) (err error) {
 func (s *Scope) ask(q Question, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
 	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Cause: ErrAwaiting}
 	for {
-		listed := s.unrecordedUpTo(claimed)
-		encoded, recorded, err := s.root.run.Ask(s, q, valuesOf(listed))
-		if recorded {
-			s.claims().drop(listed)
+		var listed []record.Claim
+		if claimed != nil {
+			listed = s.claims().upTo(claimed.Ordinal)
+		}
+		encoded, recorded, err := s.root.run.Ask(s, q, listed)
+		if recorded && claimed != nil {
+			s.claims().drop(claimed.Ordinal)
 			claimed = nil
 		}
 		stopped, isStopped := err.(*InterruptedError) //nolint:errorlint // the run's own, which has stopped it

@@ -177,7 +177,7 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 	defer func() {
 		if !returned { // runtime.Goexit: nobody gets the failure, but it is on record
 			s.close()
-			_ = c.settle(p, s, result{err: errGoexit, stage: StageHandler, panicked: true, took: time.Since(began)})
+			_ = c.settle(p, s, result{err: errGoexit, stage: record.StageHandler, panicked: true, took: time.Since(began)})
 		}
 	}()
 	r := c.pass(s, began, p.Spent)

@@ -17,9 +17,11 @@ type claims struct {
 	ordinal int
 	sites   map[string]*siteCounter // by the escaped segment
 
-	// unrecorded are those that no record tells of yet, in the order of
-	// claiming, those of questions among them. It is kept where what is recorded is to be resumed.
-	unrecorded []*record.Claim
+	// unrecorded are those that no record tells of yet, by their ordinals, and
+	// those of questions among them. It is kept where what is recorded is to be
+	// resumed. Branches of groups are not among them: the number of a branch says
+	// where it belongs.
+	unrecorded []record.Claim
 
 	// direct is how many calls are under way that were claimed when they were
 	// executed, and so in no order if there is more than one.
@@ -28,13 +30,26 @@ type claims struct {
 }
 
 // take keeps the claim until a record tells of it. The lock is held.
-func (in *claims) take(c *record.Claim) { in.unrecorded = append(in.unrecorded, c) }
+func (in *claims) take(c record.Claim) { in.unrecorded = append(in.unrecorded, c) }
 
-// drop forgets claims that a record tells of.
-func (in *claims) drop(recorded []*record.Claim) {
+// upTo returns those up to the ordinal that no record tells of yet.
+func (in *claims) upTo(ordinal int) []record.Claim {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.unrecorded = slices.DeleteFunc(in.unrecorded, func(c *record.Claim) bool { return slices.Contains(recorded, c) })
+	return append([]record.Claim(nil), in.unrecorded[:in.count(ordinal)]...) // nil for none
+}
+
+// drop forgets those up to the ordinal: a record tells of them.
+func (in *claims) drop(ordinal int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.unrecorded = in.unrecorded[in.count(ordinal):]
+}
+
+// count is the number of those up to the ordinal. The lock is held.
+func (in *claims) count(ordinal int) int {
+	n, _ := slices.BinarySearchFunc(in.unrecorded, ordinal+1, func(c record.Claim, ordinal int) int { return c.Ordinal - ordinal })
+	return n
 }
 
 // siteCounter counts the calls of one name in one scope.
@@ -84,16 +99,16 @@ func (c *call) claim(segment string, branch int) {
 	if !keeps {
 		return
 	}
-	claim := &record.Claim{Address: c.address, Ordinal: c.ordinal, Kind: c.spec.Kind, Name: c.spec.Name, Input: c.input}
-	c.claimed = claim
+	claim := record.Claim{Address: c.address, Ordinal: c.ordinal, Kind: c.spec.Kind, Name: c.spec.Name, Input: c.input}
+	c.claimed = &claim
 	onRecord := false
 	if settings.Restored {
-		c.found, onRecord, c.refused = c.root.run.Claim(c.parent, *claim, c.typed.encodeInput)
+		c.found, onRecord, c.refused = c.root.run.Claim(c.parent, claim, c.typed.encodeInput)
 		if c.refused != nil {
 			c.stopParent(c.interruptionBy(c.refused))
 		}
 	}
-	if !onRecord {
+	if !onRecord && branch == 0 {
 		in.take(claim)
 	}
 }
@@ -115,32 +130,22 @@ func (in *claims) next(s *Scope, segment string) record.Address {
 // unrecordedBelow returns the claims with lower ordinals that no record tells
 // of, and those around the scope where the call whose preconditions it is of
 // has no record itself.
-func (c *call) unrecordedBelow() []*record.Claim {
-	var all []*record.Claim
-	for claimed := c; claimed != nil; claimed = claimed.scope.call {
-		in := claimed.scope.claims()
-		in.mu.Lock()
-		for _, claim := range in.unrecorded {
-			if claim.Ordinal < claimed.ordinal || claimed != c && claim == claimed.claimed {
-				all = append(all, claim)
-			}
-		}
-		in.mu.Unlock()
-		if claimed.scope.attempt != beforeFirst {
-			break
-		}
+func (c *call) unrecordedBelow() []record.Claim {
+	all := c.scope.claims().upTo(c.ordinal - 1)
+	for claimed := c; claimed.scope.attempt == beforeFirst; {
+		claimed = claimed.scope.call
+		all = append(all, claimed.scope.claims().upTo(claimed.ordinal)...)
 	}
 	return all
 }
 
-// recorded says that the first record of the claim was appended, and which
-// claims it listed. It comes after that: if another record lists one of them
-// meanwhile, it says nothing wrong.
-func (c *call) recorded(listed []*record.Claim) {
-	listed = append(listed, c.claimed)
+// recorded says that the first record of the claim was appended, with all that
+// were unrecorded below. It comes after that: if another record lists one of
+// them meanwhile, it says nothing wrong.
+func (c *call) recorded() {
 	c.claimed = nil
 	for claimed := c; claimed != nil; claimed = claimed.scope.call {
-		claimed.scope.claims().drop(listed)
+		claimed.scope.claims().drop(claimed.ordinal)
 		if claimed.scope.attempt != beforeFirst {
 			return
 		}

@@ -36,9 +36,8 @@ func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, too
 // whose records cannot be kept has failed, whatever became of its handler.
 func (c *call) append(p *record.Progress, s *Scope, rec *record.Record, more ...record.Record) error {
 	first := c.claimed != nil
-	var listed []*record.Claim
 	if first {
-		listed = c.describe(rec)
+		c.describe(rec)
 	}
 	if err := c.root.run.Append(s, *rec, more...); err != nil {
 		if errors.Is(err, ErrAttemptOver) {
@@ -47,7 +46,7 @@ func (c *call) append(p *record.Progress, s *Scope, rec *record.Record, more ...
 		return c.notRecorded(s, rec.Status, err)
 	}
 	if first {
-		c.recorded(listed)
+		c.recorded()
 	}
 	p.Add(rec)
 	for i := range more {
@@ -57,13 +56,11 @@ func (c *call) append(p *record.Progress, s *Scope, rec *record.Record, more ...
 }
 
 // describe adds to the first record of the call what it was claimed as, and the
-// claims that no record tells of yet, which it returns.
-func (c *call) describe(rec *record.Record) []*record.Claim {
+// claims that no record tells of yet.
+func (c *call) describe(rec *record.Record) {
 	d := detailOf(rec)
 	d.InputHash = c.input
-	listed := c.unrecordedBelow()
-	d.Unrecorded = valuesOf(listed)
-	return listed
+	d.Unrecorded = c.unrecordedBelow()
 }
 
 // detailOf is the record's detail, made if there is none.

@@ -39,32 +39,6 @@ func (s *Scope) claimQuestion() (id string, claimed *record.Claim, stopped *Inte
 			return id, nil, nil
 		}
 	}
-	in.take(claimed)
+	in.take(*claimed)
 	return id, claimed, nil
-}
-
-// unrecordedUpTo returns the claim of a question and those before it that no
-// record tells of; none for nil.
-func (s *Scope) unrecordedUpTo(claimed *record.Claim) []*record.Claim {
-	if claimed == nil {
-		return nil
-	}
-	in := s.claims()
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	var all []*record.Claim
-	for _, c := range in.unrecorded {
-		if c.Ordinal <= claimed.Ordinal {
-			all = append(all, c)
-		}
-	}
-	return all
-}
-
-func valuesOf(claims []*record.Claim) []record.Claim {
-	var values []record.Claim
-	for _, c := range claims {
-		values = append(values, *c)
-	}
-	return values
 }

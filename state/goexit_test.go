@@ -5,10 +5,11 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/reprise-go/reprise/record"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
@@ -36,6 +37,6 @@ func TestHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 		"tool_call agent/tool failed", "agent_call agent failed", "run failed")
 
 	_, err = openedFor(t, s, agent, undisturbed)
-	testkit.Failed(t, err, core.ReasonPanic)
+	testkit.Failed(t, err, record.ReasonPanic)
 	assert.ErrorContains(t, err, "runtime.Goexit")
 }

@@ -146,7 +146,7 @@ func (r *restored) differs(runID, scope string, c record.Claim, input func() ([]
 	if !checked || s.recorded(c.Ordinal) != nil {
 		return nil
 	}
-	if c.Ordinal <= len(s.claims) || r.calls[c.Address] != nil && !r.anywhere[c.Address] {
+	if c.Ordinal <= len(s.claims) && !isBranch(c.Address) || r.calls[c.Address] != nil && !r.anywhere[c.Address] {
 		d.How, d.Recorded = "order", "another call"
 		d.Hint = r.likelyEdit(s, c)
 		return d
