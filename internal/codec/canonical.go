@@ -28,13 +28,13 @@ func canonical(data []byte) []byte {
 		}
 	case kindMap:
 		body := rest
-		pairs := make([]pair, h.n)
+		pairs := make([][]byte, h.n)
 		sorted := true
 		for i := range pairs {
 			value := canonical(rest)
 			after := canonical(value)
-			pairs[i] = pair{key: rest[:len(rest)-len(value)], all: rest[:len(rest)-len(after)]}
-			sorted = sorted && (i == 0 || bytes.Compare(pairs[i-1].key, pairs[i].key) <= 0)
+			pairs[i] = rest[:len(rest)-len(after)]
+			sorted = sorted && (i == 0 || bytes.Compare(pairs[i-1], pairs[i]) <= 0)
 			rest = after
 		}
 		if !sorted {
@@ -44,14 +44,13 @@ func canonical(data []byte) []byte {
 	return rest
 }
 
-type pair struct{ key, all []byte }
-
-// sortPairs writes the pairs, which are slices of body, back into it by key.
-func sortPairs(body []byte, pairs []pair) {
-	slices.SortStableFunc(pairs, func(a, b pair) int { return bytes.Compare(a.key, b.key) })
+// sortPairs writes the pairs, which are slices of body, back into it by key, and
+// those of equal keys, of which a map with NaNs has several, by value.
+func sortPairs(body []byte, pairs [][]byte) {
+	slices.SortFunc(pairs, bytes.Compare)
 	ordered := make([]byte, 0, len(body))
 	for _, p := range pairs {
-		ordered = append(ordered, p.all...)
+		ordered = append(ordered, p...)
 	}
 	copy(body, ordered)
 }

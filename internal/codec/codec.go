@@ -16,8 +16,16 @@ import (
 func Encode(v any) ([]byte, error) { return encodeValue(v, false) }
 
 // EncodeIdentity is Encode without the struct fields that are zero: a field that
-// a type gains changes nothing for values that do not set it.
-func EncodeIdentity(v any) ([]byte, error) { return encodeValue(v, true) }
+// a type gains changes nothing for values that do not set it. A value that may
+// hold anything has the identity of what it is decoded to, where structs are maps.
+func EncodeIdentity(v any) ([]byte, error) {
+	data, err := encodeValue(v, true)
+	if err != nil || v == nil || !isOpen(reflect.TypeOf(v)) {
+		return data, err
+	}
+	data, _ = appendUntyped(make([]byte, 0, len(data)), data)
+	return data, nil
+}
 
 func encodeValue(v any, omitZero bool) ([]byte, error) {
 	if err := checkDepth(v); err != nil {
@@ -90,6 +98,7 @@ func decode(data []byte, v any, known bool) (err error) {
 	d.dec.Reset(&d.data)
 	d.dec.SetCustomStructTag("json")
 	d.dec.UseLooseInterfaceDecoding(true)
+	d.dec.SetMapDecoder(decodeMap)
 	d.dec.DisallowUnknownFields(known)
 	if err := d.dec.Decode(v); err != nil {
 		if known && strings.Contains(err.Error(), "msgpack: unknown field") {

@@ -10,23 +10,23 @@ import (
 // deeper than could be decoded again.
 var ErrTooDeep = errors.New("the value points to itself, or is nested deeper than 1000 levels")
 
-// recursive caches, by type, whether values of the type can contain
-// themselves. The answer for a type never changes.
-var recursive sync.Map // reflect.Type → bool
+// open caches, by type, whether values of the type can contain themselves, or
+// anything. The answer for a type never changes.
+var open sync.Map // reflect.Type → bool
+
+func isOpen(t reflect.Type) bool {
+	known, ok := open.Load(t)
+	if !ok {
+		known = canRecurse(t, make(map[reflect.Type]bool))
+		open.Store(t, known)
+	}
+	return known.(bool)
+}
 
 // checkDepth returns an error for a value that an encoder would follow for ever:
 // a full stack ends the process, and cannot be recovered from.
 func checkDepth(v any) error {
-	if v == nil {
-		return nil
-	}
-	t := reflect.TypeOf(v)
-	known, ok := recursive.Load(t)
-	if !ok {
-		known = canRecurse(t, make(map[reflect.Type]bool))
-		recursive.Store(t, known)
-	}
-	if known.(bool) && deeperThan(reflect.ValueOf(v), maxNesting) {
+	if v != nil && isOpen(reflect.TypeOf(v)) && deeperThan(reflect.ValueOf(v), maxNesting) {
 		return ErrTooDeep
 	}
 	return nil
