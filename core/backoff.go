@@ -40,7 +40,8 @@ func (b Backoff) String() string {
 // Jitter is how delays are spread, so that calls that failed together do not
 // come back together. A number above 0 and up to 1 is a fraction: 0.1 spreads
 // a delay over ±10 %. The zero value is 0.25. Jitter never lifts a delay above
-// MaxDelay.
+// MaxDelay: near it, a delay is drawn from the part of the range that is below,
+// so that calls which have reached MaxDelay are spread, too.
 type Jitter float64
 
 // Jitter that is no fraction.
@@ -51,7 +52,8 @@ const (
 	FullJitter Jitter = -2
 	// DecorrelatedJitter takes anything between the initial delay and three
 	// times the delay before, and knows no other growth: the Backoff does not
-	// matter. Source: "Exponential Backoff And Jitter", AWS Architecture Blog.
+	// matter. An initial delay near MaxDelay, or above, counts as three quarters
+	// of it. Source: "Exponential Backoff And Jitter", AWS Architecture Blog.
 	DecorrelatedJitter Jitter = -3
 
 	defaultJitter Jitter = 0.25
@@ -97,22 +99,30 @@ func fibonacci(n int) float64 {
 func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duration {
 	c := &p.config
 	plain := p.Delay(n)
-	d := float64(plain)
-	switch c.Jitter {
-	case NoJitter:
+	if c.Jitter == NoJitter {
 		return plain
+	}
+	low, high := c.Jitter.spread(float64(plain), float64(c.InitialDelay), float64(previous))
+	high = min(high, float64(c.MaxDelay))
+	if c.Jitter == DecorrelatedJitter { // whose range may begin at MaxDelay, or above
+		low = min(low, high*float64(1-defaultJitter))
+	}
+	if d := low + u*(high-low); d < float64(c.MaxDelay) { // else it was rounded up
+		return time.Duration(d)
+	}
+	return c.MaxDelay
+}
+
+// spread is the range that the delay d is drawn from; first is that of the first
+// retry, and previous that before.
+func (j Jitter) spread(d, first, previous float64) (low, high float64) {
+	switch j {
 	case FullJitter:
-		d *= u
+		return 0, d
 	case DecorrelatedJitter:
-		base := float64(c.InitialDelay)
-		d = base + u*(3*max(float64(previous), base)-base)
-	default:
-		d *= 1 + float64(c.Jitter)*(2*u-1)
+		return first, 3 * max(previous, first)
 	}
-	if d >= float64(c.MaxDelay) {
-		return c.MaxDelay
-	}
-	return time.Duration(d)
+	return d * float64(1-j), d * float64(1+j)
 }
 
 // unit is a random number in [0, 1) that depends on nothing but the seed, the

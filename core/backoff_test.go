@@ -246,12 +246,37 @@ func TestDecorrelatedJitterStaysWithinItsBounds(t *testing.T) {
 			}
 			last := base
 			for i, d := range drawn(t, r.Uint64(), 300, c) {
-				if d < min(base, most) || d > most || d > 3*last {
+				if d < min(base, most*3/4) || d > most || d > 3*last {
 					t.Fatalf("delay %d is %v after %v; from %v, at most %v", i+1, d, last, base, most)
 				}
 				last = d
 			}
 		})
+	}
+}
+
+// Calls that have reached MaxDelay would come back together otherwise.
+func TestNoTwoOfAThousandDelaysAtTheCapAreEqual(t *testing.T) {
+	r := random(t)
+	for _, b := range strategies {
+		for _, j := range []core.Jitter{0, 0.1, 1, core.FullJitter, core.DecorrelatedJitter} {
+			for _, c := range []core.RetryConfig{
+				{InitialDelay: time.Hour, MaxDelay: time.Hour},
+				{InitialDelay: 24 * time.Hour, MaxDelay: time.Hour},
+				{InitialDelay: time.Hour - 1, MaxDelay: time.Hour},
+			} {
+				testkit.Bubble(t, func(t *testing.T) {
+					c.Backoff, c.Jitter = b, j
+					seen := make(map[time.Duration]bool)
+					for _, d := range drawn(t, r.Uint64(), 1000, c) {
+						if seen[d] || d >= time.Hour {
+							t.Fatalf("%v, jitter %v, from %v: %v comes twice, or is the cap", b, j, c.InitialDelay, d)
+						}
+						seen[d] = true
+					}
+				})
+			}
+		}
 	}
 }
 
