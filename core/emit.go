@@ -81,6 +81,9 @@ func (c *call) notRecorded(s *Scope, status record.Status, err error) error {
 func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) error {
 	rec := c.record(record.StatusStarted, s.attempt, began)
 	rec.Elapsed = p.Spent
+	if s.attempt > 0 && p.Err != nil {
+		rec.Err, rec.Delay = p.Err, p.Delay // why there is another attempt, and how long it waited
+	}
 	if c.spec.Branches > 0 {
 		detailOf(&rec).Branches = c.spec.Branches
 	}
@@ -126,7 +129,7 @@ func (c *call) complete(p *record.Progress, s *Scope, r result, message string) 
 func (c *call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
 	promised := time.Now()
 	rec := c.endRecord(record.StatusFailed, p, s, f.took)
-	rec.Stage, rec.Class, rec.Err = f.stage, f.class, f.err
+	rec.Stage, rec.Class, rec.Err = f.stage, f.class, c.keptError(f.err)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec, rec.Retrying())
 	p.Spent += time.Since(promised) // a publisher or a disk may have taken its time
@@ -144,13 +147,22 @@ func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reaso
 		detailOf(&rec).Message = limit
 	}
 	e := recordedFailure(&rec)
-	if c.root.settings.RoundTrip {
+	if rec.Err = c.keptError(f.err); c.root.settings.RoundTrip {
 		e.Err = record.ErrorOf(e.Err)
 	}
 	if err := c.append(p, s, &rec); err != nil {
 		return errors.Join(e, err)
 	}
 	return e
+}
+
+// keptError is the error as a record keeps it. A run that is stored keeps a copy
+// by itself.
+func (c *call) keptError(err error) error {
+	if c.root.settings.Outputs || c.root.isOutside() {
+		return err
+	}
+	return frozen(err)
 }
 
 // refuse ends a call for good that made no attempt.

@@ -396,7 +396,7 @@ func TestRecordsTellAttemptsDelaysAndTimes(t *testing.T) {
 			{Time: start, Status: record.StatusStarted},
 			{Time: start.Add(3 * second), Status: record.StatusFailed, WillRetry: true, Duration: 3 * second, Elapsed: 3 * second, Delay: second},
 			{Time: start.Add(3 * second), Status: record.StatusRetrying, Attempt: 1, Elapsed: 3 * second, Delay: second},
-			{Time: start.Add(4 * second), Status: record.StatusStarted, Attempt: 1, Elapsed: 4 * second},
+			{Time: start.Add(4 * second), Status: record.StatusStarted, Attempt: 1, Elapsed: 4 * second, Delay: second},
 			{Time: start.Add(8 * second), Status: record.StatusCompleted, Attempt: 1, Duration: 4 * second, Elapsed: 8 * second},
 		} {
 			got := records[i]
@@ -415,8 +415,12 @@ func TestRecordsTellAttemptsDelaysAndTimes(t *testing.T) {
 			assert.Equal(t, want.Elapsed, got.Elapsed, "elapsed")
 			assert.Equal(t, want.Delay, got.Delay, "delay")
 			if want.Delay > 0 {
-				assert.Equal(t, start.Add(4*second), got.NextAttemptAt(), "next attempt")
 				assert.ErrorIs(t, got.Err, errFlaky)
+			} else {
+				assert.NoError(t, got.Err)
+			}
+			if want.Delay > 0 && want.Status != record.StatusStarted {
+				assert.Equal(t, start.Add(4*second), got.NextAttemptAt(), "next attempt")
 			} else {
 				assert.Equal(t, time.Time{}, got.NextAttemptAt(), "next attempt")
 			}

@@ -20,7 +20,7 @@ import (
 // standard library, those of package core, and what was registered with
 // [RegisterError] and [RegisterErrorType].
 type Error struct {
-	Message   string
+	Message   string // cut at 4,000 characters
 	Type      string // Go type of the error
 	Class     Class
 	Status    int           // HTTP, 0 for none
@@ -45,12 +45,32 @@ func ErrorOf(err error) *Error {
 	}
 	traits := Inspect(err)
 	e := &Error{
-		Message: fmt.Sprint(err), Type: fmt.Sprintf("%T", err),
+		Message: Truncate(fmt.Sprint(err), maxMessage), Type: fmt.Sprintf("%T", err),
 		Class: traits.Class, Status: traits.HTTPStatus, After: traits.RetryAfter,
 	}
 	registry.describe(e, err)
 	return e
 }
+
+// maxMessage is the length of the longest text that is kept of an error, and
+// maxTyped the size in bytes of the largest value.
+const (
+	maxMessage = 4000
+	maxTyped   = 16 << 10
+)
+
+// Brief returns the error without what only errors.As needs, and its text cut:
+// for records that repeat what another one has.
+func (e *Error) Brief() *Error {
+	if e == nil || len(e.Message) <= briefMessage && len(e.Typed) == 0 {
+		return e
+	}
+	brief := *e
+	brief.Message, brief.Typed = Truncate(e.Message, briefMessage), nil
+	return &brief
+}
+
+const briefMessage = 200
 
 // Error is the text of the error that was recorded.
 func (e *Error) Error() string { return e.Message }
@@ -112,7 +132,7 @@ func errorTypeOf[E error]() errorType {
 				return nil, false
 			}
 			data, failed := Encode(e)
-			return data, failed == nil
+			return data, failed == nil && len(data) <= maxTyped
 		},
 		restore: func(data []byte, target any) bool {
 			into, ok := target.(*E)

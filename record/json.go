@@ -66,6 +66,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	}
 	if r.Err != nil {
 		out.OriginalError, out.ErrorClass = fmt.Sprint(r.Err), r.Class.String()
+		if r.Status == StatusStarted {
+			out.ErrorClass = "" // it is that of the attempt before
+		}
 	}
 	if r.Detail != nil {
 		r.Detail.intoJSON(&out)
@@ -106,6 +109,9 @@ func (r *Record) callJSON(out *recordJSON) {
 	out.Attempt, out.IsRetry, out.MaxAttempts = &r.Attempt, r.IsRetry(), r.MaxAttempts
 	if at := r.NextAttemptAt(); !at.IsZero() {
 		out.RetryDelay, out.NextAttemptAt, out.DelaySource = seconds(r.Delay), &at, r.DelaySource.String()
+	}
+	if r.Status == StatusStarted && r.Err != nil {
+		out.RetryDelay = seconds(r.Delay)
 	}
 	if r.Status == StatusCompleted || r.Status == StatusFailed || r.Status == StatusInterrupted {
 		out.ExecutionTime = seconds(r.Duration)

@@ -74,7 +74,10 @@ func (p *Progress) Add(r *Record) {
 			p.promise(r, r.Attempt+1)
 		}
 	case StatusRetrying:
-		p.promise(r, r.Attempt)
+		before := p.Err
+		if p.promise(r, r.Attempt); before != nil {
+			p.Err = before // this record may have less of it
+		}
 	case StatusInterrupted, StatusAwaiting:
 		p.stop(r)
 	}

@@ -39,9 +39,9 @@ type Record struct {
 
 	Duration time.Duration // of the attempt, where it ends
 	Elapsed  time.Duration // of the call so far: all attempts and waits
-	Delay    time.Duration // failed with WillRetry, retrying: the wait before the next attempt
+	Delay    time.Duration // failed with WillRetry, retrying: the wait before the next attempt; started: that before this one
 
-	Err    error   // what went wrong; the text is made when somebody asks
+	Err    error   // what went wrong, for a retry that started in the attempt before; the text is made when somebody asks
 	Detail *Detail // what few records have; nil if there is nothing
 }
 

@@ -134,11 +134,13 @@ func sameStand(a, b *record.Record) bool {
 		textOf(a.Err) == textOf(b.Err) && storedIn(a).equal(storedIn(b)) && inputOf(a) == inputOf(b)
 }
 
+// textOf is the text of an error, as far as one that was stored has it for
+// certain.
 func textOf(err error) string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprint(err)
+	return record.Truncate(fmt.Sprint(err), 1000)
 }
 
 func inputOf(r *record.Record) record.Hash {

@@ -114,10 +114,7 @@ func (r *run) Settings() *core.Settings { return r.settings }
 func (r *run) Append(s *core.Scope, first record.Record, more ...record.Record) error {
 	rec := &first
 	if r.journal != nil {
-		recordError(rec)
-		for i := range more {
-			recordError(&more[i])
-		}
+		recordErrors(rec, more)
 	}
 	r.mu.Lock()
 	if r.closed {
@@ -161,12 +158,29 @@ func (r *run) Append(s *core.Scope, first record.Record, more ...record.Record) 
 	return r.store(s, rec, more)
 }
 
-// recordError replaces the error of rec by its recorded form: the methods of
-// the error are the user's, and must not run under the lock.
-func recordError(rec *record.Record) {
-	if rec.Err != nil && rec.Interrupt() == nil {
-		rec.Err = record.ErrorOf(rec.Err)
+// recordErrors replaces the errors of the records by their recorded form: the
+// methods of the errors are the user's, and must not run under the lock. Those
+// that repeat the error of a failed attempt have it in brief.
+func recordErrors(rec *record.Record, more []record.Record) {
+	first := rec.Err
+	recordError(rec)
+	for i := range more {
+		if again := &more[i]; again.Err != nil && sameError(again.Err, first) {
+			again.Err = rec.Err
+		}
+		recordError(&more[i])
 	}
+}
+
+func recordError(rec *record.Record) {
+	if rec.Err == nil || rec.Interrupt() != nil {
+		return
+	}
+	recorded := record.ErrorOf(rec.Err)
+	if rec.Status == record.StatusRetrying || rec.Status == record.StatusStarted {
+		recorded = recorded.Brief()
+	}
+	rec.Err = recorded
 }
 
 // store writes what was kept to the journal, publishes it and, where it must

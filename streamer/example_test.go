@@ -61,7 +61,7 @@ func Example() {
 	// 1-2 started fetch <nil>
 	// 1-3 failed fetch connection lost
 	// 1-4 retrying fetch connection lost
-	// 1-5 started fetch <nil>
+	// 1-5 started fetch connection lost
 	// 1-6 completed fetch <nil>
 	// 1-7 run_completed  <nil>
 }
