@@ -104,6 +104,9 @@ type Root struct {
 
 	refused atomic.Pointer[InterruptedError] // of the first root call that did not begin; nil if there is none
 
+	draining atomic.Pointer[InterruptedError] // why nothing new begins; nil while it does
+	drained  atomic.Pointer[chan struct{}]    // closed by Drain; nil until somebody waits for it
+
 	active atomic.Int64                    // root calls under way
 	idle   atomic.Pointer[chan<- struct{}] // nil until somebody waits
 }
@@ -115,6 +118,24 @@ func NewRoot(run Run) *Root { return &Root{run: run, settings: run.Settings()} }
 // cancelled: calls that had to ask a context for the cause would all queue for
 // its lock. Only the first counts.
 func (r *Root) Interrupt(e *InterruptedError) { r.interrupted.CompareAndSwap(nil, e) }
+
+// Drain lets no further call or attempt begin, and wakes those that wait for
+// their next: they are suspended because of e. What runs goes on, and what is
+// recorded is still recalled. Only the first counts.
+func (r *Root) Drain(e *InterruptedError) {
+	if r.draining.CompareAndSwap(nil, e) {
+		close(*r.drain())
+	}
+}
+
+// drain returns the channel that Drain closes.
+func (r *Root) drain() *chan struct{} {
+	if r.drained.Load() == nil {
+		fresh := make(chan struct{})
+		r.drained.CompareAndSwap(nil, &fresh)
+	}
+	return r.drained.Load()
+}
 
 // Context returns ctx with the run's root scope in it. Its calls are
 // interrupted when ctx ends.

@@ -23,7 +23,7 @@ func (c *call) wait(p *record.Progress, s *Scope, delay time.Duration) error {
 		return nil
 	}
 	p.Spent += waited
-	if e := c.parent.ending(); e != nil {
+	if e := c.stopping(); e != nil {
 		return c.suspend(p, s, result{}, e, record.StageWait)
 	}
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)} // the last that was made
@@ -37,24 +37,25 @@ var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", cont
 // checkEvery is how often an external checker is asked during a wait.
 const checkEvery = 100 * time.Millisecond
 
-// sleep returns after d, or when ctx has ended.
+// sleep returns after d, or when ctx has ended or nothing new may begin.
 func (c *call) sleep(ctx context.Context, d time.Duration) {
 	if !c.root.settings.Polls {
-		sleep(ctx, d)
+		c.root.sleep(ctx, d)
 		return
 	}
-	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil; d = time.Until(end) {
-		sleep(ctx, min(d, checkEvery))
+	for end := time.Now().Add(d); d > 0 && ctx.Err() == nil && c.root.draining.Load() == nil; d = time.Until(end) {
+		c.root.sleep(ctx, min(d, checkEvery))
 		c.root.run.Poll(ctx)
 	}
 }
 
-func sleep(ctx context.Context, d time.Duration) {
+func (r *Root) sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
+	case <-*r.drain():
 	}
 }
 
@@ -63,18 +64,27 @@ func (c *call) checkpoint(p *record.Progress, s *Scope) error {
 	if !c.ended(s.outer) {
 		return nil
 	}
-	if e := c.parent.ending(); e != nil {
+	if e := c.stopping(); e != nil {
 		return c.suspend(p, s, result{}, e, record.StageEntry)
 	}
 	return c.refuse(p, s, result{err: context.Cause(s.outer), stage: record.StageEntry}, ownEnd(s.outer))
 }
 
+// stopping is why the call must not go on, although its own context may: what is
+// around it has ended, or nothing new may begin. It is nil otherwise.
+func (c *call) stopping() *InterruptedError {
+	if e := c.parent.ending(); e != nil {
+		return e
+	}
+	return c.root.draining.Load()
+}
+
 // ended asks the external checker, and then whether the context or what is
-// around the call has ended.
+// around the call has ended, or nothing new may begin.
 func (c *call) ended(ctx context.Context) bool {
 	if c.root.settings.Polls {
 		c.root.run.Poll(ctx)
 	}
 	// A context that was derived from the attempt's may end a moment later.
-	return ctx.Err() != nil || c.parent.context().Err() != nil
+	return ctx.Err() != nil || c.parent.context().Err() != nil || c.root.draining.Load() != nil
 }

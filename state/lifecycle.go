@@ -99,14 +99,12 @@ func (r *run) whyStopped() snapshot.Stop {
 	default:
 		return snapshot.Stop{}
 	}
-	if e := r.interruption(); e != nil {
-		return snapshot.StopOf(e)
-	}
-	return r.found.Stop
+	return snapshot.StopOf(r.interruption())
 }
 
-// interruption is what stopped the run, or its last call that did; nil for
-// nothing. The lock is held.
+// interruption is what stopped the run, or the last of its calls that stopped;
+// where nothing was called, what had stopped it before. It is nil for nothing.
+// The lock is held.
 func (r *run) interruption() *core.InterruptedError {
 	switch {
 	case r.interrupted != nil:
@@ -117,6 +115,8 @@ func (r *run) interruption() *core.InterruptedError {
 		return r.root.Refused()
 	case r.root.Active() > 0:
 		return errClosing
+	case r.found.Stop != snapshot.Stop{}:
+		return &core.InterruptedError{Reason: r.found.Stop.Reason, By: r.found.Stop.By, Message: r.found.Stop.Message}
 	}
 	return nil
 }
@@ -304,8 +304,8 @@ func (r *run) lastRecord() record.Record {
 		rec.Status = record.StatusAwaiting
 	case StatusInterrupted:
 		rec.Status = record.StatusInterrupted
-		if r.interrupted != nil {
-			rec.Err = r.interrupted
+		if e := r.interruption(); e != nil {
+			rec.Err = e
 		}
 	case StatusCancelled:
 		rec.Status, rec.Err = record.StatusCancelled, r.interrupted

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -28,9 +29,23 @@ type restored struct {
 	questions     []uint64                    // and answers
 	tracks        []track                     // room for the next
 
+	began  uint64   // the record with which the latest opening began
+	closed []closed // openings that were closed, in order
+
 	diverged bool  // calls had other inputs, and were made again
 	anew     begun // calls that count from there on, with what is inside them
 	again    begun // calls that write their values again from there on
+}
+
+// closed are the numbers of the first and the last record of an opening that
+// was closed.
+type closed struct{ first, last uint64 }
+
+// inClosed reports whether the record is of an opening that was closed: no crash
+// has ended what it is about.
+func (r *restored) inClosed(seq uint64) bool {
+	i, _ := slices.BinarySearchFunc(r.closed, seq, func(c closed, seq uint64) int { return cmp.Compare(c.last, seq) })
+	return i < len(r.closed) && r.closed[i].first <= seq
 }
 
 // track is what became of one call. Records are known by their numbers; 0
@@ -72,6 +87,10 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 			r.refused[rec.Generation] = true
 		}
 		switch {
+		case rec.Kind == record.KindRun && rec.Status == record.StatusStarted:
+			r.began = rec.Seq
+		case rec.Kind == record.KindRun:
+			r.closed = append(r.closed, closed{r.began, rec.Seq})
 		case rec.Kind.IsCall():
 			r.follow(&rec)
 		case rec.Kind == record.KindValue:
@@ -157,6 +176,9 @@ func (r *restored) progress(a record.Address, rerunFailed bool) *record.Progress
 	}
 	r.dropEntries(t, a)
 	p := t.Progress
+	if p.Phase == record.PhaseRunning && r.inClosed(t.Last) {
+		p.Phase = record.PhaseStopped // its handler had not returned when the run was closed
+	}
 	if rerunFailed && p.Phase == record.PhaseFailed {
 		t.again(&p)
 	}

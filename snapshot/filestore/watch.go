@@ -232,6 +232,9 @@ func (w *watching) infos(ctx context.Context, everything bool) (infos []snapshot
 	}
 	for _, id := range ids {
 		info, err := w.store.about(ctx, id)
+		if err == nil && w.options.RunID != "" && !info.Open { // which has its status, and may not have been let go of yet
+			info.Open, err = isHeld(w.store.run(id, lockName))
+		}
 		switch {
 		case err == nil:
 			infos = append(infos, info)

@@ -403,3 +403,35 @@ func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
 	require.NoError(t, err)
 	return found
 }
+
+// TestAwaitAnswersReturnsWhenTheRunCanBeOpened: not before its owner has let go of
+// it, although the answer came while it was open.
+func TestAwaitAnswersReturnsWhenTheRunCanBeOpened(t *testing.T) {
+	dir := t.TempDir()
+	store, err := filestore.New(dir)
+	require.NoError(t, err)
+	ask := decorators.Tool("ask", "", func(ctx context.Context, _ order) (string, error) { return core.Await[string](ctx, "well?") })
+	for n := range 20 {
+		id := fmt.Sprint("run-", n)
+		st, err := state.Open(t.Context(), store, id)
+		require.NoError(t, err)
+		_, err = ask.Call(st.Context(t.Context()), order{})
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		other, err := filestore.New(dir)
+		require.NoError(t, err)
+		opened := make(chan error, 1)
+		go func() {
+			err := state.AwaitAnswers(t.Context(), other, id)
+			if err == nil {
+				var st *state.ExecutionState
+				if st, err = state.Open(t.Context(), other, id); err == nil {
+					err = st.Close()
+				}
+			}
+			opened <- err
+		}()
+		require.NoError(t, state.Answer(t.Context(), store, id, "ask?1", "yes"))
+		require.NoError(t, st.Close())
+		require.NoError(t, <-opened)
+	}
+}
