@@ -31,8 +31,9 @@ func (a *app) watchCommand() *cobra.Command {
 			"\"reprise serve\", or of a program that serves a streamer.Handler. A run is shown\n" +
 			"from its first record until it has completed or failed; without one, all runs are\n" +
 			"shown from now on, until Ctrl-C. It comes back when the connection is lost or the\n" +
-			"server is started anew, and goes on where it was. With --json, each record is a\n" +
-			"line.",
+			"server is started anew, and goes on where it was. On a terminal, what a model says\n" +
+			"in a run is shown while it comes, if the server's own program runs it. With --json,\n" +
+			"each record is a line.",
 		Example: "  reprise watch http://localhost:8080/\n" +
 			"  reprise watch http://localhost:8080/ refund-7\n" +
 			"  reprise watch https://ops.example.com/runs/ --header 'Authorization: Bearer ...'",
@@ -46,6 +47,7 @@ func (a *app) watchCommand() *cobra.Command {
 			w.client.URL = args[0]
 			if len(args) == 2 {
 				w.client.Run, w.client.UntilEnd = args[1], true
+				w.client.Deltas = !a.json
 			}
 			return a.watch(cmd.Context(), w)
 		},
@@ -150,6 +152,10 @@ func (a *app) printRecords(w watching) shown {
 				p = printer.New(a.stdout, options...) // which knows nothing of what was before
 				fmt.Fprintf(a.stderr, "reprise: %s\n", notice(e))
 				return nil
+			case "delta":
+				d, err := e.Delta()
+				p.Delta(d.Delta)
+				return err
 			}
 			rec, err := e.Record()
 			if err != nil {

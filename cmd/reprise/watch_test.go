@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -82,6 +83,38 @@ func TestWatchSaysWhatWasMissed(t *testing.T) {
 	assert.Equal(t, exitOK, got.code)
 	assert.Equal(t, "reprise: 5 events are no longer kept by the server\n", got.stderr)
 	assert.Contains(t, got.stdout, "COMPLETED")
+}
+
+// What a model is saying is shown on a terminal; elsewhere lines are of records.
+func TestWatchTakesDeltasForWhatTheyAre(t *testing.T) {
+	dash, err := streamer.New(nil, streamer.Options{})
+	require.NoError(t, err)
+	server := httptest.NewServer(dash)
+	defer server.Close()
+	defer dash.Close(context.WithoutCancel(t.Context()))
+	for _, flags := range [][]string{nil, {"--json"}} {
+		st := state.New(state.WithRunID("r"), state.WithPublisher(dash))
+		asked := make(chan struct{})
+		model := define(t, record.KindLLM, "model", func(ctx context.Context, _ int) (string, error) {
+			core.Emit(ctx, core.Delta{Part: core.PartText, Text: "It is"})
+			close(asked)
+			for dash.Stats().Clients == 0 && ctx.Err() == nil { // until it is watched
+				runtime.Gosched()
+			}
+			return "It is 4 °C.", nil
+		})
+		go func() {
+			_, err := model.Event().Execute(core.Watch(st.Context(t.Context()), dash.Delta), 1)
+			assert.NoError(t, err)
+			assert.NoError(t, st.Close())
+		}()
+		<-asked
+		got := call(t, t.TempDir(), append([]string{"watch", server.URL, "r"}, flags...)...)
+		assert.Equal(t, exitOK, got.code, got.stderr)
+		assert.Empty(t, got.stderr)
+		assert.NotContains(t, got.stdout, "It is")
+		assert.Contains(t, strings.ToLower(got.stdout), "completed")
+	}
 }
 
 // process is a program that runs beside the test.

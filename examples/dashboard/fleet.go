@@ -10,8 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
 )
 
 // A job is what a run is for. Its agent is called when the run begins, and
@@ -24,10 +26,10 @@ type job struct {
 
 // fleet keeps runs going.
 type fleet struct {
-	store     snapshot.Store
-	world     *world
-	publisher state.Publisher
-	offices   []office
+	store   snapshot.Store
+	world   *world
+	dash    *streamer.Handler
+	offices []office
 
 	count int            // of runs begun
 	runs  sync.WaitGroup // that are open
@@ -129,7 +131,7 @@ func (f *fleet) start(ctx context.Context, id string, j job) {
 // returns is in the records; the error is of the run itself.
 func (f *fleet) run(ctx context.Context, id string, j job) error {
 	st, err := state.Open(ctx, f.store, id,
-		state.WithPublisher(f.publisher), state.WithPayloads(),
+		state.WithPublisher(f.dash), state.WithPayloads(),
 		state.WithMetadata(state.Metadata{Pipeline: j.pipeline, Description: j.description}))
 	if err != nil {
 		return err
@@ -137,7 +139,7 @@ func (f *fleet) run(ctx context.Context, id string, j job) error {
 	f.mu.Lock()
 	f.open++
 	f.mu.Unlock()
-	_ = j.call(st.Context(ctx))
+	_ = j.call(core.Watch(st.Context(ctx), f.dash.Delta))
 	err = st.Close()
 	return errors.Join(err, f.closed(ctx, id, j, st.Status()))
 }

@@ -88,7 +88,7 @@ func serve(ctx context.Context, f flags) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	agents.publisher = dash
+	agents.dash = dash
 
 	server := &http.Server{Handler: dash, ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)

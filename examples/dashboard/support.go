@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/actors"
@@ -83,15 +84,23 @@ func supportAgent(w *world) actors.Agent[Ticket, string] {
 	})
 }
 
-// modelOf is a model that answers in one sentence, when it answers.
+// modelOf is a model that answers in one sentence, word by word, when it
+// answers.
 func modelOf(w *world, name string) actors.LLM {
 	return decorators.LLM(name, "Answers in one sentence.", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		if err := w.askModel(ctx); err != nil {
 			return actors.Response{}, err
 		}
-		return actors.Response{Model: name, FinishReason: "stop", Message: actors.Assistant(pick(w, []string{
+		answer := pick(w, []string{
 			"A delivery problem; the customer is patient.", "It is about money, and urgent.", "Three sources agree, one does not.", "Short, factual, with two open questions.",
-		}))}, nil
+		})
+		for word := range strings.SplitAfterSeq(answer, " ") {
+			if err := wait(ctx, 150*time.Millisecond); err != nil {
+				return actors.Response{}, err
+			}
+			core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+		}
+		return actors.Response{Model: name, FinishReason: "stop", Message: actors.Assistant(answer)}, nil
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 6, InitialDelay: 1500 * time.Millisecond, MaxDelay: 20 * time.Second}))
 }
 
