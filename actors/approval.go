@@ -26,7 +26,7 @@ func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 // and has its conditions checked, with the arguments as they were approved.
 // It is approved once: a retry, or a resumed run, does not ask again. Whether
 // an approved call may be made twice, if its process ended while it ran, the
-// tool says as any does, by [WithInDoubtFail] or [WithInDoubtAsk].
+// tool says as any does, by [WithInDoubt].
 //
 // A call outside a run fails with core.ErrNoRun: it cannot ask a question.
 func WithApproval() Option { return func(o *options) { o.approval = true } }

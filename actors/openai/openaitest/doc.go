@@ -14,8 +14,7 @@
 //			openaitest.Text("It is 4 degrees.").WithUsage(12, 5).
 //				Expect(openaitest.HasToolResult("get_weather", "4")),
 //		)
-//		config := openai.DefaultConfig("key")
-//		config.BaseURL = srv.URL()
+//		llm := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithAPIKey("key"))
 //		…
 //	}
 //
