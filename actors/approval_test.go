@@ -5,13 +5,14 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -23,14 +24,14 @@ type mail struct {
 // office runs an agent that sends mail after approval, and resumes it.
 type office struct {
 	t     *testing.T
-	store *snapshot.MemoryStore
+	store *memstore.Store
 	model *script
 	sent  []mail
 	tool  actors.Tool[mail, string]
 }
 
 func newOffice(t *testing.T, opts ...actors.Option) *office {
-	o := &office{t: t, store: snapshot.NewMemoryStore()}
+	o := &office{t: t, store: memstore.New()}
 	o.model = newScript(asks(call("send_mail", `{"to":"ada","text":"hi"}`), call("echo", `{"n":1}`)), says("done"))
 	o.tool = decorators.Tool("send_mail", "Sends mail.", func(_ context.Context, in mail) (string, error) {
 		o.sent = append(o.sent, in)

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -123,7 +124,7 @@ func ExampleWithApproval() {
 		func(_ context.Context, in Mail) (string, error) { return "sent to " + in.To, nil },
 		actors.WithApproval())
 
-	ctx, store := context.Background(), snapshot.NewMemoryStore()
+	ctx, store := context.Background(), memstore.New()
 	for range 2 {
 		st, err := state.Open(ctx, store, "r")
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -15,7 +17,6 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -36,7 +37,7 @@ func TestAnAnswerThatIsNotWholeIsAnErrorLiveAndOnReplay(t *testing.T) {
 		{actors.FinishError, false, "broke the answer off after 11 bytes"},
 	} {
 		t.Run(string(tc.finish), func(t *testing.T) {
-			store := snapshot.NewMemoryStore()
+			store := memstore.New()
 			model := newScript(finished(tc.finish, says("Once upon a")))
 			for range 2 {
 				st, err := state.Open(t.Context(), store, "r")
@@ -147,7 +148,7 @@ func TestOptionsArePartOfTheInput(t *testing.T) {
 }
 
 func TestInstructionsAreBuiltForEachCallAndOnceOnly(t *testing.T) {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	model := newScript(asks(call("echo", `{"n":1}`)), says("done"))
 	built := 0
 	agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo()),
@@ -183,7 +184,7 @@ func TestAPictureOfAToolReachesTheModel(t *testing.T) {
 		"parts": decorators.Tool("chart", "", func(context.Context, number) ([]actors.Part, error) { return []actors.Part{picture}, nil }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := snapshot.NewMemoryStore()
+			store := memstore.New()
 			model := newScript(asks(call("chart", `{"n":1}`)), says("nice"))
 			st, err := state.Open(t.Context(), store, "r")
 			require.NoError(t, err)

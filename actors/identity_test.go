@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -11,7 +13,6 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -34,7 +35,7 @@ func TestRewordedInstructionsDoNotStopARunUnderWay(t *testing.T) {
 		})
 		return actors.NewAgent("assistant", llm, actors.WithInstructions(instructions), actors.WithTools(append(tools, echo())...))
 	}
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	run := func(a actors.Actor[actors.Prompt, actors.Answer], question string) (actors.Answer, error) {
 		st, err := state.Open(t.Context(), s, "run-1")
 		require.NoError(t, err)
@@ -70,7 +71,7 @@ func TestIdentityIsWhatTheActorSays(t *testing.T) {
 		"approved":         approved.Require(func(context.Context, parcel) error { return nil }),
 		"approved, ensure": approved.Ensure(func(context.Context, parcel, string) error { return nil }),
 	} {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		run := func(p parcel) error {
 			st, err := state.Open(t.Context(), s, "run-1")
 			require.NoError(t, err)
@@ -90,7 +91,7 @@ func TestIdentityIsWhatTheActorSays(t *testing.T) {
 	prompts := actors.NewAgent("assistant", decorators.LLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
 		return says("hello"), nil
 	}, actors.WithIdentity(func(actors.Request) any { return 1 })), actors.WithIdentity(func(actors.Prompt) any { return 1 }))
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	for _, text := range []string{"one", "two"} {
 		st, err := state.Open(t.Context(), s, "run-1")
 		require.NoError(t, err)
@@ -107,7 +108,7 @@ func TestIdentityThatCannotBeFailsItsCallBeforeAnythingRuns(t *testing.T) {
 	} {
 		ran := 0
 		send := decorators.Tool("send", "", func(context.Context, parcel) (string, error) { ran++; return "sent", nil }, actors.WithIdentity(f))
-		st, err := state.Open(t.Context(), snapshot.NewMemoryStore(), "run-1")
+		st, err := state.Open(t.Context(), memstore.New(), "run-1")
 		require.NoError(t, err)
 		_, err = send.Call(st.Context(t.Context()), parcel{})
 		var failed *core.CallError

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -16,7 +18,6 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -139,7 +140,7 @@ func TestASlowLoopHoldsUpNoCallAndLosesNothing(t *testing.T) {
 }
 
 func TestAStreamOfARecalledCallIsItsResult(t *testing.T) {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	model := newScript(says("done"))
 	for _, want := range []int{3, 0} {
 		st, err := state.Open(t.Context(), store, "r")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +15,6 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -59,7 +60,7 @@ func TestAnAnswerThatDoesNotFitIsFedBack(t *testing.T) {
 
 func TestFeedbackHasABound(t *testing.T) {
 	for opt, want := range map[int]int{0: 3, 1: 2, 4: 5} {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		var replies []actors.Response
 		for range 9 {
 			replies = append(replies, says(`{"title":"T"}`))
@@ -105,7 +106,7 @@ func TestWithoutFormatsTheAnswerIsAToolCall(t *testing.T) {
 func TestARefusalIsNoTypedAnswer(t *testing.T) {
 	refusal := says("I cannot.")
 	refusal.Message.Refusal = true
-	store, model := snapshot.NewMemoryStore(), newScript(refusal)
+	store, model := memstore.New(), newScript(refusal)
 	for range 2 { // the second time it is recalled
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)

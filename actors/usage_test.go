@@ -4,8 +4,9 @@ import (
 	"context"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -42,7 +43,7 @@ func TestLLMThatAsksAnLLMAddsNothing(t *testing.T) {
 // and failed attempts included.
 func TestUsageOfAnAnswerHasThatOfSubAgents(t *testing.T) {
 	for stopAt := range 6 { // before the call of a model with that number
-		s, asked, failed := snapshot.NewMemoryStore(), 0, false
+		s, asked, failed := memstore.New(), 0, false
 		model := func(name string, script ...actors.Response) actors.LLM {
 			return decorators.LLM(name, "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 				if asked++; asked == stopAt {

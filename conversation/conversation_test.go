@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -14,7 +16,6 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -50,7 +51,7 @@ func setup(m *model, look func(ctx context.Context) (string, error)) conversatio
 func sees(context.Context) (string, error) { return "seen", nil }
 
 func TestEachTurnHasTheHistoryOfThoseBefore(t *testing.T) {
-	store, m := snapshot.NewMemoryStore(), new(model)
+	store, m := memstore.New(), new(model)
 	var chat *conversation.Conversation
 	for turn := 1; turn <= 4; turn++ {
 		var err error
@@ -78,7 +79,7 @@ func TestEachTurnHasTheHistoryOfThoseBefore(t *testing.T) {
 
 func TestHistoryHasABoundThatCutsBetweenTurns(t *testing.T) {
 	for most, want := range map[int]int{1: 0, 4: 4, 7: 4, 8: 8, 100: 12} {
-		store, m := snapshot.NewMemoryStore(), new(model)
+		store, m := memstore.New(), new(model)
 		for range 3 {
 			chat, err := conversation.Open(t.Context(), store, "bob", setup(m, sees), conversation.WithMaxMessages(most))
 			require.NoError(t, err)
@@ -94,12 +95,12 @@ func TestHistoryHasABoundThatCutsBetweenTurns(t *testing.T) {
 		}
 	}
 	assert.Panics(t, func() {
-		_, _ = conversation.Open(t.Context(), snapshot.NewMemoryStore(), "x", setup(new(model), sees), conversation.WithMaxMessages(0))
+		_, _ = conversation.Open(t.Context(), memstore.New(), "x", setup(new(model), sees), conversation.WithMaxMessages(0))
 	})
 }
 
 func TestATurnThatWasInterruptedGoesOn(t *testing.T) {
-	store, m := snapshot.NewMemoryStore(), new(model)
+	store, m := memstore.New(), new(model)
 	stop := true
 	agent := setup(m, func(ctx context.Context) (string, error) {
 		if stop {
@@ -134,7 +135,7 @@ func TestATurnThatWasInterruptedGoesOn(t *testing.T) {
 }
 
 func TestATurnThatAsksAHumanGoesOnWithTheAnswer(t *testing.T) {
-	store, m := snapshot.NewMemoryStore(), new(model)
+	store, m := memstore.New(), new(model)
 	agent := setup(m, func(ctx context.Context) (string, error) { return core.Await[string](ctx, "What do you see?") })
 	chat, err := conversation.Open(t.Context(), store, "dave", agent)
 	require.NoError(t, err)
@@ -148,7 +149,7 @@ func TestATurnThatAsksAHumanGoesOnWithTheAnswer(t *testing.T) {
 }
 
 func TestATurnThatFailsLeavesNoTrace(t *testing.T) {
-	store, m := snapshot.NewMemoryStore(), new(model)
+	store, m := memstore.New(), new(model)
 	chat, err := conversation.Open(t.Context(), store, "erin", setup(m, sees))
 	require.NoError(t, err)
 	_, err = chat.Ask(t.Context(), "one?")
@@ -177,7 +178,7 @@ func TestOptionsReachTheTurnAndItsRun(t *testing.T) {
 		return actors.Response{Message: actors.Assistant("ok")}, nil
 	})
 	records := 0
-	chat, err := conversation.Open(t.Context(), snapshot.NewMemoryStore(), "fay", actors.NewAgent("assistant", llm),
+	chat, err := conversation.Open(t.Context(), memstore.New(), "fay", actors.NewAgent("assistant", llm),
 		conversation.WithRunOptions(state.WithPublisher(publisher(func(record.Record) { records++ }))))
 	require.NoError(t, err)
 	_, err = chat.Send(t.Context(), actors.Prompt{Text: "?", Options: actors.Options{MaxTokens: 7}, History: []actors.Message{actors.User("not ours")}})
@@ -192,9 +193,9 @@ type publisher func(record.Record)
 func (p publisher) Publish(r record.Record) { p(r) }
 
 func TestWhatCannotBeRestoredIsAnError(t *testing.T) {
-	_, err := conversation.Open(t.Context(), snapshot.NewMemoryStore(), "../x", setup(new(model), sees))
+	_, err := conversation.Open(t.Context(), memstore.New(), "../x", setup(new(model), sees))
 	if err == nil { // the store says so when the first run begins
-		chat, openErr := conversation.Open(t.Context(), snapshot.NewMemoryStore(), "../x", setup(new(model), sees))
+		chat, openErr := conversation.Open(t.Context(), memstore.New(), "../x", setup(new(model), sees))
 		require.NoError(t, openErr)
 		_, err = chat.Ask(t.Context(), "?")
 	}
@@ -205,7 +206,7 @@ func Example() {
 	llm := actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		return actors.Response{Message: actors.Assistant(fmt.Sprintf("That was message %d.", len(req.Messages)))}, nil
 	})
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	for range 2 { // as two programs, one after the other
 		chat, err := conversation.Open(context.Background(), store, "alice", actors.NewAgent("assistant", llm))
 		if err != nil {

@@ -4,20 +4,21 @@ import (
 	"context"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
 // Steps of one name are told apart by what they work on, and else are not.
 func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
 	for _, told := range []bool{false, true} {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		read := func(ctx context.Context, file string) (string, error) {
 			var options []core.StepOption
 			if told {
@@ -60,7 +61,7 @@ func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
 }
 
 func TestStepInputThatCannotBeEncodedFailsTheStep(t *testing.T) {
-	st, err := state.Open(t.Context(), snapshot.NewMemoryStore(), "run-1")
+	st, err := state.Open(t.Context(), memstore.New(), "run-1")
 	require.NoError(t, err)
 	defer st.Close()
 	ran := false

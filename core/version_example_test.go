@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -56,7 +57,7 @@ func ExampleVersion() {
 		}
 	}
 
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	for _, handler := range []func(context.Context, int) (string, error){release(0, 1), release(1, 2), release(2, 0)} {
 		st, err := state.Open(context.Background(), store, "march")
 		if err != nil {

@@ -7,13 +7,14 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -101,7 +102,7 @@ func TestWhatIsEmittedAfterTheAttemptIsDropped(t *testing.T) {
 }
 
 func TestARecalledCallEmitsNothing(t *testing.T) {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	for _, want := range []int{1, 0} {
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -39,7 +41,7 @@ func asking(t *testing.T, store snapshot.Store, options ...printer.Option) strin
 const howToAnswer = "· reprise answer r1 'clerk/refund?1' JSON\n"
 
 func TestRunThatWaitsAgainWritesAgainHowItIsAnswered(t *testing.T) {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswer))
 	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswer))
 	assert.Equal(t, 1, strings.Count(asking(t, store, printer.WithCompact()), howToAnswer))
@@ -49,7 +51,7 @@ func TestRunThatWaitsAgainWritesAgainHowItIsAnswered(t *testing.T) {
 }
 
 func TestTextOfAQuestionIsToldOnceInAPause(t *testing.T) {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	assert.Equal(t, `▶ run r1 [STARTED]
 🤖 clerk [STARTED]
   🔧 refund [STARTED]
@@ -75,7 +77,7 @@ func TestTextOfAQuestionIsToldOnceInAPause(t *testing.T) {
 func TestQuestionThatIsAskedAgainHasTheReason(t *testing.T) {
 	for name, options := range map[string][]printer.Option{"plain": nil, "compact": {printer.WithCompact()}} {
 		t.Run(name, func(t *testing.T) {
-			store := snapshot.NewMemoryStore()
+			store := memstore.New()
 			assert.NotContains(t, asking(t, store, options...), "does not fit")
 			require.NoError(t, state.Answer(t.Context(), store, "r1", "clerk/refund?1", "perhaps"))
 			assert.Contains(t, asking(t, store, options...), "\n    ⏸ QUESTION clerk/refund?1: refund it?"+

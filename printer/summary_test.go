@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +19,6 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -185,7 +186,7 @@ func TestSummaryCountsNoAttemptBeforeThePreconditions(t *testing.T) {
 
 func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, live := snapshot.NewMemoryStore(), printer.New(nil)
+		store, live := memstore.New(), printer.New(nil)
 		st, err := state.Open(t.Context(), store, "run-1", state.WithPublisher(live))
 		require.NoError(t, err)
 		var attempts atomic.Int64
@@ -235,7 +236,7 @@ func TestTotalTimeLeavesOutThatARunStoodStill(t *testing.T) {
 
 func TestTotalTimeLeavesOutAPauseThatWasAnsweredInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, live := snapshot.NewMemoryStore(), printer.New(nil)
+		store, live := memstore.New(), printer.New(nil)
 		refund := decorators.Tool("refund", "", func(ctx context.Context, _ struct{}) (bool, error) {
 			time.Sleep(sec) //nolint:forbidigo // the clock of a bubble
 			return core.Await[bool](ctx, "refund?")

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/reprise-go/reprise/record"
 
 	"github.com/stretchr/testify/assert"
@@ -57,7 +59,7 @@ func serve(t *testing.T, r *runner.Runner) (stop func() error) {
 
 func TestStartedRunEndsAndItsResultIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+		r := newRunner(t, memstore.New(), runner.Options{})
 		program := runner.Register(r, echo)
 		defer serve(t, r)()
 		info, err := program.Start(t.Context(), "a", word{"hello"}, runner.StartOptions{Metadata: snapshot.Metadata{Tags: []string{"x"}}})
@@ -83,7 +85,7 @@ func TestStartedRunEndsAndItsResultIsKept(t *testing.T) {
 }
 
 func TestStartIsIdempotentByRunID(t *testing.T) {
-	r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+	r := newRunner(t, memstore.New(), runner.Options{})
 	runner.Register(r, echo)
 	runner.Register(r, agent("other", func(context.Context, word) (string, error) { return "", nil }))
 	first, err := r.Start(t.Context(), "echo", "a", word{"x"}, runner.StartOptions{})
@@ -104,7 +106,7 @@ func TestStartIsIdempotentByRunID(t *testing.T) {
 }
 
 func TestBadStartsStoreNothing(t *testing.T) {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	r := newRunner(t, store, runner.Options{})
 	_, err := r.Start(t.Context(), "echo", "a", word{}, runner.StartOptions{})
 	require.ErrorIs(t, err, runner.ErrUnknown)
@@ -152,14 +154,14 @@ func TestBadStartsStoreNothing(t *testing.T) {
 }
 
 func TestBadDefinitionsPanic(t *testing.T) {
-	r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+	r := newRunner(t, memstore.New(), runner.Options{})
 	runner.Register(r, echo)
 	assert.PanicsWithError(t, `runner: program "echo", version 1, is registered already; other code is another version (runner.WithVersion)`,
 		func() { runner.Register(r, echo) })
 	assert.Panics(t, func() { runner.Register(r, echo, runner.WithVersion("a b")) })
 	assert.Panics(t, func() { runner.Register(r, actors.Agent[word, string]{}) })
 	for _, o := range []runner.Options{{Limit: -1}, {MaxRestarts: -1}, {SweepEvery: -1}} {
-		_, err := runner.New(snapshot.NewMemoryStore(), o)
+		_, err := runner.New(memstore.New(), o)
 		assert.Error(t, err)
 	}
 	_, err := runner.New(nil, runner.Options{})
@@ -168,7 +170,7 @@ func TestBadDefinitionsPanic(t *testing.T) {
 
 func TestLimitBoundsRunsAndPriorityOrdersThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{Limit: 2})
+		r := newRunner(t, memstore.New(), runner.Options{Limit: 2})
 		var mu sync.Mutex
 		var order []string
 		var open, most atomic.Int32
@@ -211,7 +213,7 @@ func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // the clock of
 
 func TestFailedRunHasTheErrorAsItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+		r := newRunner(t, memstore.New(), runner.Options{})
 		runner.Register(r, agent("fail", func(context.Context, word) (string, error) { return "", errors.New("out of ink") }))
 		runner.Register(r, agent("panic", func(context.Context, word) (string, error) { panic("oh") }))
 		defer serve(t, r)()
@@ -249,7 +251,7 @@ func patient(name string, entered *atomic.Int32, times int32) actors.Agent[word,
 
 func TestInterruptedRunGoesOnWhenItIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		r := newRunner(t, store, runner.Options{})
 		var entered atomic.Int32
 		program := runner.Register(r, patient("patient", &entered, 2))
@@ -280,7 +282,7 @@ func TestInterruptedRunGoesOnWhenItIsResumed(t *testing.T) {
 
 func TestQueuedRunIsInterruptedAndCancelledWhereItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+		r := newRunner(t, memstore.New(), runner.Options{})
 		program := runner.Register(r, echo)
 		for _, id := range []string{"a", "b"} {
 			_, err := program.Start(t.Context(), id, word{id}, runner.StartOptions{At: time.Now().Add(time.Hour)})
@@ -306,7 +308,7 @@ func TestQueuedRunIsInterruptedAndCancelledWhereItWaits(t *testing.T) {
 
 func TestCancelledRunDoesNotGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+		r := newRunner(t, memstore.New(), runner.Options{})
 		var entered atomic.Int32
 		program := runner.Register(r, patient("patient", &entered, 2))
 		defer serve(t, r)()
@@ -324,7 +326,7 @@ func TestCancelledRunDoesNotGoOn(t *testing.T) {
 
 func TestAnsweredRunGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		r := newRunner(t, store, runner.Options{})
 		ask := agent("ask", func(ctx context.Context, in word) (string, error) {
 			name, err := core.Await[string](ctx, "who?")
@@ -358,7 +360,7 @@ func TestAnsweredRunGoesOn(t *testing.T) {
 
 func TestShutdownLetsRunsFinishAndInterruptsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		r := newRunner(t, store, runner.Options{Grace: time.Minute, Limit: 2})
 		var entered atomic.Int32
 		patientProgram := runner.Register(r, patient("patient", &entered, 2))
@@ -414,7 +416,7 @@ func TestShutdownLetsRunsFinishAndInterruptsTheRest(t *testing.T) {
 
 func TestRunThatIgnoresItsContextIsClosedAndNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		r := newRunner(t, store, runner.Options{Grace: -1})
 		release := make(chan struct{})
 		program := runner.Register(r, agent("deaf", func(context.Context, word) (string, error) {
@@ -437,7 +439,7 @@ func TestRunThatIgnoresItsContextIsClosedAndNamed(t *testing.T) {
 }
 
 func TestServeServesOnce(t *testing.T) {
-	r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+	r := newRunner(t, memstore.New(), runner.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, r.Serve(ctx))
@@ -446,7 +448,7 @@ func TestServeServesOnce(t *testing.T) {
 
 func TestRunsOfAnOlderVersionGoToWhoRegisteredIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		version := func(v string) actors.Agent[word, string] {
 			return agent("versioned", func(context.Context, word) (string, error) { return "by " + v, nil })
 		}
@@ -481,7 +483,7 @@ func TestRunsOfAnOlderVersionGoToWhoRegisteredIt(t *testing.T) {
 
 func TestOneRunnerHasARunAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		var open atomic.Int32
 		for range 3 {
 			r := newRunner(t, store, runner.Options{SweepEvery: time.Second})
@@ -511,7 +513,7 @@ func TestOneRunnerHasARunAtATime(t *testing.T) {
 
 func TestRunThatCannotBeOpenedDoesNotStopTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		// Of the program, and without an input.
 		bad, err := snapshot.NewRun(snapshot.Info{RunID: "bad", Status: snapshot.StatusQueued, Program: "echo", Version: "1"}, nil)
 		require.NoError(t, err)

@@ -15,8 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vmihailenco/msgpack/v5"
 
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/diff"
 )
 
 // everything is a snapshot with no field left empty.
@@ -76,7 +78,7 @@ func TestEmptySnapshotComesBackEmpty(t *testing.T) {
 }
 
 func TestLastSeqIsTakenFromTheRecords(t *testing.T) {
-	s := runOf(snapshot.StatusRunning, record.Record{}, record.Record{})
+	s := testkit.Stored(snapshot.StatusRunning, record.Record{}, record.Record{})
 	s.LastSeq = 99
 	data, err := s.Encode()
 	require.NoError(t, err)
@@ -93,7 +95,7 @@ func longRun(tb testing.TB, calls int) *snapshot.Run {
 		r := record.Record{Seq: uint64(2*i + 1), Address: address, Name: "get_weather", Kind: record.KindTool, Status: record.StatusStarted, Time: time.Unix(1_700_000_000, 0), MaxAttempts: 3}
 		s.Records = append(s.Records, r)
 		r.Seq, r.Status, r.Duration, r.Elapsed = r.Seq+1, record.StatusCompleted, time.Second, time.Second
-		r.Detail = &record.Detail{Output: encoded(tb, "sunny, 21 degrees")}
+		r.Detail = &record.Detail{Output: testkit.Encoded(tb, "sunny, 21 degrees")}
 		s.Records = append(s.Records, r)
 	}
 	data, err := s.Encode()
@@ -149,18 +151,18 @@ func header(t *testing.T, s *snapshot.Snapshot) map[string]any {
 }
 
 func TestDocumentHoldsWhatTheRecordsComeTo(t *testing.T) {
-	large := value(t, record.KindValue, "large", nil)
+	large := testkit.ValueRecord(t, "large", nil)
 	large.Detail = &record.Detail{Artifact: "bbbb"}
-	rendered := call(t, "render", record.StatusCompleted, nil)
+	rendered := testkit.CallRecord(t, "render", record.StatusCompleted, nil)
 	rendered.Detail = &record.Detail{Artifact: "aaaa"}
-	written, unfinished := value(t, record.KindValue, "by", "a"), value(t, record.KindValue, "by", "b")
-	written.Address, unfinished.Address = at(t, "a"), at(t, "b")
-	m := header(t, runOf(snapshot.StatusCompleted,
-		written, call(t, "a", record.StatusCompleted, 1), unfinished, call(t, "b", record.StatusFailed, 1),
-		value(t, record.KindValue, "city", "Oslo"), large, rendered, rendered,
-		value(t, record.KindValue, "city", "Bergen"),
+	written, unfinished := testkit.ValueRecord(t, "by", "a"), testkit.ValueRecord(t, "by", "b")
+	written.Address, unfinished.Address = testkit.Address(t, "a"), testkit.Address(t, "b")
+	m := header(t, testkit.Stored(snapshot.StatusCompleted,
+		written, testkit.CallRecord(t, "a", record.StatusCompleted, 1), unfinished, testkit.CallRecord(t, "b", record.StatusFailed, 1),
+		testkit.ValueRecord(t, "city", "Oslo"), large, rendered, rendered,
+		testkit.ValueRecord(t, "city", "Bergen"),
 	))
-	assert.Equal(t, map[string]any{"city": encoded(t, "Bergen"), "large": "bbbb", "by": encoded(t, "a")}, m["values"])
+	assert.Equal(t, map[string]any{"city": testkit.Encoded(t, "Bergen"), "large": "bbbb", "by": testkit.Encoded(t, "a")}, m["values"])
 	assert.Equal(t, []any{"aaaa", "bbbb"}, m["artifacts"])
 	assert.Equal(t, "reprise-run", m["format"])
 	assert.EqualValues(t, 1, m["version"])
@@ -170,11 +172,11 @@ func TestDocumentHoldsWhatTheRecordsComeTo(t *testing.T) {
 }
 
 func TestEncodeRefusesRecordsThatItCouldNotRead(t *testing.T) {
-	s := runOf("", record.Record{}, record.Record{}, record.Record{})
+	s := testkit.Stored("", record.Record{}, record.Record{}, record.Record{})
 	s.Records[1].Seq = 7
 	_, err := s.Encode()
 	assert.ErrorContains(t, err, "got record 7, want record 2")
-	s = runOf("", record.Record{Time: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)})
+	s = testkit.Stored("", record.Record{Time: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)})
 	_, err = s.Encode()
 	assert.ErrorContains(t, err, "record 1: the time 9999")
 	_, err = (&snapshot.Snapshot{Info: snapshot.Info{RunID: "r", Updated: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}}).Encode()
@@ -316,4 +318,13 @@ func BenchmarkRun(b *testing.B) {
 			}
 		}
 	})
+}
+
+func TestSnapshotDoesNotDifferFromItsDecodedCopy(t *testing.T) {
+	s := everything(t)
+	data, err := s.Encode()
+	require.NoError(t, err)
+	d := diff.Compare(s, decode(t, data))
+	assert.True(t, d.IsEmpty(), d.String())
+	assert.Equal(t, "no difference", d.String())
 }

@@ -75,21 +75,8 @@ func (e *CorruptError) Error() string {
 // Unwrap returns ErrCorrupt and what is wrong.
 func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
 
-// kindError has a text and is of a kind, found by errors.Is.
-type kindError struct {
-	text string
-	kind error
-}
-
-func (e *kindError) Error() string { return e.text }
-func (e *kindError) Unwrap() error { return e.kind }
-
 // bare is the text of an error of a kind without the text of the kind.
 func bare(err, kind error) string { return strings.TrimPrefix(err.Error(), kind.Error()+": ") }
-
-func noRun(runID string) error {
-	return &kindError{fmt.Sprintf("snapshot: no run %s", runID), ErrNotFound}
-}
 
 // errNewer is the error about what a newer version has written.
 func errNewer(what string, version uint64) error {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/reprise-go/reprise/internal/errkind"
+
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -104,5 +106,5 @@ func (m *Message) Check(runID string) error {
 
 // Posted is the error of a message whose ID is taken. It is ErrPosted.
 func Posted(runID, id string) error {
-	return &kindError{fmt.Sprintf("snapshot: run %s: %s was posted before, and waits to be read", runID, id), ErrPosted}
+	return errkind.New(ErrPosted, "snapshot: run %s: %s was posted before, and waits to be read", runID, id)
 }

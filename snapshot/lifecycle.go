@@ -64,3 +64,12 @@ func Closed(info Info, end End) Info {
 	info.Updated = Later(info.Updated)
 	return info
 }
+
+// Later is now, or just after t if the clock has not moved on: a change shows.
+func Later(t time.Time) time.Time {
+	now := time.Now().UTC().Round(0)
+	if now.After(t) {
+		return now
+	}
+	return t.Add(1)
+}

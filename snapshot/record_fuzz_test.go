@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/diff"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -89,6 +91,6 @@ func FuzzDecodeRun(f *testing.F) {
 		require.Equal(t, first.Info, second.Info)
 		again, err := second.Snapshot()
 		require.NoError(t, err)
-		require.True(t, snapshot.Diff(decoded, again).IsEmpty())
+		require.True(t, diff.Compare(decoded, again).IsEmpty())
 	})
 }

@@ -153,15 +153,6 @@ func (l RetryLevel) jitter() string {
 	return fmt.Sprint(l.Jitter)
 }
 
-// texts are the levels that there are, by key.
-func (l RetryLevels) texts() map[string]string {
-	texts := make(map[string]string)
-	for key, level := range l {
-		texts["retry."+key] = level.String()
-	}
-	return texts
-}
-
 func (l RetryLevel) equal(other RetryLevel) bool {
 	functions := slices.Equal(l.Functions, other.Functions)
 	l.Functions, other.Functions = nil, nil

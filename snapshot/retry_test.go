@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -46,8 +47,8 @@ func TestRetryLevelIsInSecondsInJSON(t *testing.T) {
 }
 
 func TestSnapshotWithoutRetryLevelsHasNone(t *testing.T) {
-	assert.Empty(t, header(t, runOf(snapshot.StatusCompleted))["retry"])
-	s := runOf(snapshot.StatusCompleted)
+	assert.Empty(t, header(t, testkit.Stored(snapshot.StatusCompleted))["retry"])
+	s := testkit.Stored(snapshot.StatusCompleted)
 	s.Retry = snapshot.RetryLevels{"tool_call": level}
 	assert.Contains(t, header(t, s)["retry"], "tool_call")
 }
@@ -61,16 +62,4 @@ func TestKeysOfALaterVersionInARetryLevelAreSkipped(t *testing.T) {
 	assert.Equal(t, snapshot.RetryLevels{"all": {MaxAttempts: 5}, "step": {}}, s.Retry)
 	_, err = snapshot.Decode(document(t, "format", "reprise-run", "version", 1, "retry", map[string]any{"all": 1}))
 	require.ErrorIs(t, err, snapshot.ErrCorrupt)
-}
-
-func TestDiffTellsOfRetryLevels(t *testing.T) {
-	a, b := runOf(snapshot.StatusCompleted), runOf(snapshot.StatusCompleted)
-	a.Retry = snapshot.RetryLevels{"all": {Disabled: true}, "tool_call": {Disabled: true}}
-	b.Retry = snapshot.RetryLevels{"all": {Disabled: true, AttemptTimeout: time.Second}, "llm_call": {Disabled: true}}
-	d := snapshot.Diff(a, b)
-	assert.False(t, d.IsEmpty())
-	assert.Equal(t, `~ retry.all "disabled" → "disabled, 1s for an attempt"
-+ retry.llm_call "disabled"
-- retry.tool_call "disabled"`, d.String())
-	assert.True(t, snapshot.Diff(a, a).IsEmpty())
 }

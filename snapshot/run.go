@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/reprise-go/reprise/internal/errkind"
+
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
 )
@@ -94,7 +96,7 @@ func (r *Run) Encoded(seq uint64) []byte { return r.encoded[seq-1] }
 // ErrReset if it is not in the history of the run.
 func (r *Run) After(c Cursor) (uint64, error) {
 	if c.Seq > uint64(len(r.encoded)) {
-		return 0, &kindError{fmt.Sprintf("snapshot: run %s: the cursor is at record %d, and the run has %d", r.RunID, c.Seq, len(r.encoded)), ErrReset}
+		return 0, errkind.New(ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", r.RunID, c.Seq, len(r.encoded))
 	}
 	if c.Seq > 0 && c.Generation > 0 {
 		rec, err := r.Record(c.Seq)
@@ -102,7 +104,7 @@ func (r *Run) After(c Cursor) (uint64, error) {
 			return 0, err
 		}
 		if rec.Generation != c.Generation {
-			return 0, &kindError{fmt.Sprintf("snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d", r.RunID, c.Seq, c.Generation, rec.Generation), ErrReset}
+			return 0, errkind.New(ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d", r.RunID, c.Seq, c.Generation, rec.Generation)
 		}
 	}
 	return c.Seq, nil

@@ -20,26 +20,36 @@ type summary struct {
 type value struct {
 	address record.Address
 	key     string
-	stored  stored
+	Value
 }
 
-// stored is a value: encoded, or the artifact that it is.
-type stored struct {
-	encoded  []byte
-	artifact string
+// A Value is an output or a stored value: encoded, or the reference of the
+// artifact that it is. The zero Value is none.
+type Value struct {
+	Encoded  []byte
+	Artifact string
 }
 
-func (v stored) equal(other stored) bool {
-	return v.artifact == other.artifact && bytes.Equal(v.encoded, other.encoded)
-}
-
-// storedIn is the value that a record has, if any.
-func storedIn(r *record.Record) stored {
+// ValueOf is the value that a record has.
+func ValueOf(r *record.Record) Value {
 	if r.Detail == nil {
-		return stored{}
+		return Value{}
 	}
-	return stored{r.Detail.Output, r.Detail.Artifact}
+	return Value{r.Detail.Output, r.Detail.Artifact}
 }
+
+// Equal reports whether both are the same bytes.
+func (v Value) Equal(other Value) bool {
+	return v.Artifact == other.Artifact && bytes.Equal(v.Encoded, other.Encoded)
+}
+
+// Values are the values of the run by key: the last of each that is there for
+// everyone.
+func (s *Snapshot) Values() map[string]Value { return s.summary().latest() }
+
+// Artifacts are the references of the artifacts that the records name, each
+// once, sorted.
+func (s *Snapshot) Artifacts() []string { return s.summary().references() }
 
 func (s *Snapshot) summary() *summary {
 	var sum summary
@@ -58,7 +68,7 @@ func (s *summary) add(r *record.Record) {
 	}
 	switch {
 	case r.Kind == record.KindValue:
-		s.values = append(s.values, value{r.Address, r.Name, storedIn(r)})
+		s.values = append(s.values, value{r.Address, r.Name, ValueOf(r)})
 	case r.Kind.IsCall() && r.Status == record.StatusCompleted:
 		s.completed[r.Address] = true
 	}
@@ -66,11 +76,11 @@ func (s *summary) add(r *record.Record) {
 
 // latest returns the last value of each key that is there for everyone: a
 // value is recorded just before its call completes, and counts if it did.
-func (s *summary) latest() map[string]stored {
-	values := make(map[string]stored)
+func (s *summary) latest() map[string]Value {
+	values := make(map[string]Value)
 	for _, v := range s.values {
 		if v.address.IsZero() || s.completed[v.address] {
-			values[v.key] = v.stored
+			values[v.key] = v.Value
 		}
 	}
 	return values
@@ -91,14 +101,14 @@ func (s *summary) write(w *codec.Writer) {
 	}
 }
 
-func writeValues(w *codec.Writer, values map[string]stored) {
+func writeValues(w *codec.Writer, values map[string]Value) {
 	w.Map(len(values))
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		w.Text(key)
-		if v := values[key]; v.artifact != "" {
-			w.Text(v.artifact)
+		if v := values[key]; v.Artifact != "" {
+			w.Text(v.Artifact)
 		} else {
-			w.Bytes(v.encoded)
+			w.Bytes(v.Encoded)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -67,7 +69,7 @@ func assertCancelled(t testing.TB, s snapshot.Store) {
 
 func TestCancelEndsARunThatNobodyHasOpen(t *testing.T) {
 	created := func(t *testing.T, status snapshot.Status) snapshot.Store {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		run, err := snapshot.NewRun(snapshot.Info{RunID: askedRun, Status: status}, nil)
 		require.NoError(t, err)
 		_, err = s.Create(t.Context(), run)
@@ -77,7 +79,7 @@ func TestCancelEndsARunThatNobodyHasOpen(t *testing.T) {
 	for name, before := range map[string]func(t *testing.T) snapshot.Store{
 		"paused": func(t *testing.T) snapshot.Store { return paused(t) },
 		"interrupted": func(t *testing.T) snapshot.Store {
-			s := snapshot.NewMemoryStore()
+			s := memstore.New()
 			st := openRun(t, s)
 			st.Interrupt(record.InterruptUser, "dev", "")
 			require.NoError(t, st.Close())
@@ -96,7 +98,7 @@ func TestCancelEndsARunThatNobodyHasOpen(t *testing.T) {
 
 func TestCancelStopsARunThatSomebodyHasOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		st := openRun(t, s)
 		var wait sync.WaitGroup
 		wait.Go(func() {
@@ -115,21 +117,21 @@ func TestCancelStopsARunThatSomebodyHasOpen(t *testing.T) {
 // TestCancelComesAfterTheInboxWasReadLast: the owner looks once more after it has
 // closed the run.
 func TestCancelComesAfterTheInboxWasReadLast(t *testing.T) {
-	s := &cancelAtClose{MemoryStore: snapshot.NewMemoryStore(), t: t}
+	s := &cancelAtClose{Store: memstore.New(), t: t}
 	_, err := resume(t, s)
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	assertCancelled(t, s.MemoryStore)
+	assertCancelled(t, s.Store)
 }
 
 // cancelAtClose cancels its run when the journal is about to be closed.
 type cancelAtClose struct {
-	*snapshot.MemoryStore
+	*memstore.Store
 	t    testing.TB
 	done bool
 }
 
 func (s *cancelAtClose) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
-	j, err := s.MemoryStore.Open(ctx, runID, o)
+	j, err := s.Store.Open(ctx, runID, o)
 	return closing{j, s}, err
 }
 
@@ -141,7 +143,7 @@ type closing struct {
 func (j closing) Close(ctx context.Context, end snapshot.End) error {
 	if !j.store.done {
 		j.store.done = true
-		require.NoError(j.store.t, cancelRun(j.store.t, j.store.MemoryStore))
+		require.NoError(j.store.t, cancelRun(j.store.t, j.store.Store))
 	}
 	return j.Journal.Close(ctx, end)
 }
@@ -159,7 +161,7 @@ func TestCancelThatACrashLeftWaitingRefusesTheNextOpening(t *testing.T) {
 
 func TestCancelOfARunThatHasEndedIsRefused(t *testing.T) {
 	for _, status := range []snapshot.Status{state.StatusCompleted, state.StatusFailed} {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		run, err := snapshot.NewRun(snapshot.Info{RunID: askedRun, Status: status}, nil)
 		require.NoError(t, err)
 		_, err = s.Create(t.Context(), run)
@@ -174,7 +176,7 @@ func TestCancelOfARunThatHasEndedIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, messages)
 	}
-	require.ErrorIs(t, cancelRun(t, snapshot.NewMemoryStore()), snapshot.ErrNotFound)
+	require.ErrorIs(t, cancelRun(t, memstore.New()), snapshot.ErrNotFound)
 }
 
 func TestCancelInTheProcessEndsTheRun(t *testing.T) {
@@ -187,7 +189,7 @@ func TestCancelInTheProcessEndsTheRun(t *testing.T) {
 	assert.Equal(t, state.StatusCancelled, st.Status())
 	told(t, st, "run started", "run cancelled")
 
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	st = openRun(t, s)
 	require.True(t, st.Cancel("ops", "wrong customer"))
 	require.NoError(t, st.Close())
@@ -196,7 +198,7 @@ func TestCancelInTheProcessEndsTheRun(t *testing.T) {
 
 func TestAnInterruptedRunSaysWhoStoppedIt(t *testing.T) {
 	stops := func(t *testing.T, stop func(t *testing.T, st *state.ExecutionState)) snapshot.Stop {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		st := openRun(t, s)
 		stop(t, st)
 		require.NoError(t, st.Close())

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -67,7 +69,7 @@ func TestQuestionsHaveTheirPlaceInTheOrder(t *testing.T) {
 		"replaced": {[]string{"search", "?how many", "book"}, `the question of clerk was "which one" and is now "how many"`},
 	} {
 		for _, answered := range []bool{false, true} {
-			s, ran := snapshot.NewMemoryStore(), make(map[string]int)
+			s, ran := memstore.New(), make(map[string]int)
 			_, err := opened(t, s, clerk(t, ran, recorded...))
 			require.ErrorIs(t, err, core.ErrAwaiting)
 			if answered {
@@ -91,7 +93,7 @@ func TestQuestionsHaveTheirPlaceInTheOrder(t *testing.T) {
 
 // The answer is that of the first attempt, so the second records no question.
 func TestQuestionOfALaterAttemptHasItsPlaceToo(t *testing.T) {
-	s, ran := snapshot.NewMemoryStore(), make(map[string]int)
+	s, ran := memstore.New(), make(map[string]int)
 	recorded := []string{"?which one", "!", "book", "?how many"}
 	_, err := opened(t, s, clerk(t, ran, recorded...))
 	require.ErrorIs(t, err, core.ErrAwaiting)
@@ -110,7 +112,7 @@ func TestQuestionOfALaterAttemptHasItsPlaceToo(t *testing.T) {
 }
 
 func TestQuestionOffThePathIsNotAsked(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	agent := testkit.Agent(t, "clerk", once, func(ctx context.Context, _ string) (string, error) {
 		_, _ = core.Await[string](ctx, "first")
 		return core.Await[string](ctx, "fallback")

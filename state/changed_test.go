@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -242,7 +244,7 @@ func TestTrustedDivergenceIsOnRecordAndGoesOn(t *testing.T) {
 }
 
 func TestRunOfAnotherQuestionIsRefused(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	ask := func(question string) error {
 		st, err := state.Open(t.Context(), s, "run-1")
 		require.NoError(t, err)
@@ -263,7 +265,7 @@ func TestIdentitySaysWhatMakesAnotherInput(t *testing.T) {
 		Trace string
 		New   *int // a field that old call sites leave zero
 	}
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "order"}, func(_ context.Context, o order) (string, error) { return o.ID, nil })
 	require.NoError(t, err)
 	d = d.Identify(func(o order) any { return o.ID })
@@ -301,7 +303,7 @@ func TestOutputWithFieldsThatItsTypeLostIsRefused(t *testing.T) {
 		Name string `json:"name"`
 		Cost int    `json:"cost"`
 	}
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	old, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(_ context.Context, price int) (before, error) { return before{"x", price}, nil })
 	require.NoError(t, err)
 	renamed, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(_ context.Context, price int) (after, error) { return after{"x", price}, nil })
@@ -328,7 +330,7 @@ func TestOutputWithFieldsThatItsTypeLostIsRefused(t *testing.T) {
 func TestParallelBranchesNeverDivergeByTiming(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
-			s := snapshot.NewMemoryStore()
+			s := memstore.New()
 			rng := rand.New(rand.NewPCG(seed, 3))
 			stop := true
 			program := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
@@ -360,7 +362,7 @@ func TestParallelBranchesNeverDivergeByTiming(t *testing.T) {
 }
 
 func TestEachClaimIsListedOnce(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	for opening := range 3 {
 		st, err := state.Open(t.Context(), s, "run-1")
 		require.NoError(t, err)

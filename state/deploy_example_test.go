@@ -7,11 +7,12 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -76,7 +77,7 @@ func fulfil(release, deployAfter int, l *ledger) actors.Agent[parcel, string] {
 // A deploy drill: three releases of one agent, and runs of each under way at
 // each deploy. Nothing is lost, and nothing happens twice.
 func ExampleOpen_deploy() {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	books := &ledger{done: make(map[string]int)}
 	work := func(release int, order string, deployAfter int) (string, error) {
 		st, err := state.Open(context.Background(), store, order)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/reprise-go/reprise/record"
 
 	"github.com/stretchr/testify/assert"
@@ -24,7 +26,7 @@ func (e *changing) Error() string { return e.text }
 
 func TestErrorThatItsHandlerChangesLaterStaysAsItWasOnRecord(t *testing.T) {
 	for name, st := range map[string]*state.ExecutionState{
-		"memory": state.New(), "payloads": state.New(state.WithPayloads()), "stored": open(t, snapshot.NewMemoryStore()),
+		"memory": state.New(), "payloads": state.New(state.WithPayloads()), "stored": open(t, memstore.New()),
 	} {
 		e, n := new(changing), 0
 		tool := testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, func(context.Context, string) (string, error) {
@@ -66,7 +68,7 @@ func open(t *testing.T, s snapshot.Store) *state.ExecutionState {
 
 // A service that answers with a page of HTML must not fill the journal.
 func TestErrorTextIsKeptOnceAndBounded(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	st := open(t, s)
 	page := strings.Repeat("<p>", 100_000)
 	tool := testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, testkit.Failing(2, core.Retryable(errors.New(page))))
@@ -89,7 +91,7 @@ func TestErrorTextIsKeptOnceAndBounded(t *testing.T) {
 // The wait for the second attempt is cut off: the resumed call that fails for
 // good still has the whole error of the first.
 func TestResumedCallHasTheWholeErrorOfTheAttemptBefore(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	text := strings.Repeat("long ", 200)
 	retry := core.RetryConfig{InitialDelay: 1, MaxDelay: 1}
 	st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(testkit.Publisher(func(record.Record) {})))

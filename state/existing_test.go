@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -12,7 +14,7 @@ import (
 )
 
 func TestWithExistingRefusesBeforeAnythingIsRecorded(t *testing.T) {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	_, err := state.Open(t.Context(), store, "r", state.WithExisting(func(*snapshot.Run) error { return nil }))
 	require.ErrorIs(t, err, snapshot.ErrNotFound)
 	st, err := state.Open(t.Context(), store, "r", state.WithOwner("host/7"))

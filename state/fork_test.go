@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -85,7 +87,7 @@ func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
 // A fork leaves out calls that had no outcome, and still knows that they were
 // claimed: the same program goes on with it.
 func TestForkKnowsWhatWasClaimedAndIsNotKept(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	first := true
 	program, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ string) (string, error) {
 		slow := testkit.Tool(t, "slow", once, func(ctx context.Context, _ string) (string, error) {

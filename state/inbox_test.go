@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -41,9 +43,9 @@ func openRun(t testing.TB, store snapshot.Store, options ...state.Option) *state
 }
 
 // paused makes a store with a run that waits for an answer.
-func paused(t testing.TB) *snapshot.MemoryStore {
+func paused(t testing.TB) *memstore.Store {
 	t.Helper()
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	_, err := resume(t, s)
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	return s
@@ -81,7 +83,7 @@ func recordedAnswers(t testing.TB, s snapshot.Store) (values []string, waiting i
 
 func TestAnswerReachesARunThatIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		st := openRun(t, s)
 		ctx := st.Context(t.Context())
 		slow := testkit.Tool(t, "slow", once, testkit.Listening(time.Hour))
@@ -135,9 +137,9 @@ func TestAnswersThatWaitAreTakenInBeforeAnythingRuns(t *testing.T) {
 
 // A crash between an effect and the removal of its message leaves both.
 func TestAnswerThatACrashHasLeftInTheInboxIsRecordedOnce(t *testing.T) {
-	for _, again := range []func(*snapshot.MemoryStore){
-		func(s *snapshot.MemoryStore) { resume(t, s) },
-		func(s *snapshot.MemoryStore) {
+	for _, again := range []func(*memstore.Store){
+		func(s *memstore.Store) { resume(t, s) },
+		func(s *memstore.Store) {
 			require.ErrorIs(t, answer(t, s, "that"), state.ErrAnswered)
 			resume(t, s)
 		},
@@ -159,7 +161,7 @@ func TestAnswerThatACrashHasLeftInTheInboxIsRecordedOnce(t *testing.T) {
 }
 
 func TestAnswerToWhatIsNotAskedYetWaits(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	require.NoError(t, openRun(t, s).Close())
 	value, err := record.Encode("this")
 	require.NoError(t, err)
@@ -248,14 +250,14 @@ func TestOneAnswerWinsWhileTheRunIsOpenedAndClosed(t *testing.T) {
 }
 
 // deafStore is a store whose inbox cannot be read.
-type deafStore struct{ *snapshot.MemoryStore }
+type deafStore struct{ *memstore.Store }
 
 var errDeaf = errors.New("the inbox is gone")
 
 func (deafStore) Messages(context.Context, string) ([]snapshot.Message, error) { return nil, errDeaf }
 
 func TestRunGoesOnWithoutAnInboxThatFails(t *testing.T) {
-	s := deafStore{snapshot.NewMemoryStore()}
+	s := deafStore{memstore.New()}
 	st := openRun(t, s)
 	out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "t", once, testkit.Succeed))
 	testkit.Completed(t, out, err)
@@ -276,13 +278,13 @@ func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
 }
 
 // afterCrash is a store as another process would find it if this one ended now.
-func afterCrash(t *testing.T, s snapshot.Store) *snapshot.MemoryStore {
+func afterCrash(t *testing.T, s snapshot.Store) *memstore.Store {
 	t.Helper()
 	run, err := s.Load(t.Context(), askedRun)
 	require.NoError(t, err)
 	messages, err := s.Messages(t.Context(), askedRun)
 	require.NoError(t, err)
-	after := snapshot.NewMemoryStore()
+	after := memstore.New()
 	_, err = after.Create(t.Context(), run)
 	require.NoError(t, err)
 	for _, m := range messages {

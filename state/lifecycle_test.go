@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -289,7 +291,7 @@ func TestRunsDoNotShareAnything(t *testing.T) {
 }
 
 func TestLastRecordOfARunThatFailedSaysWhy(t *testing.T) {
-	for name, store := range map[string]snapshot.Store{"in memory": nil, "in a store": snapshot.NewMemoryStore()} {
+	for name, store := range map[string]snapshot.Store{"in memory": nil, "in a store": memstore.New()} {
 		t.Run(name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				begin := func() *state.ExecutionState {

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -33,7 +34,7 @@ func TestInvalidOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 		"nil publisher":              {func() state.Option { return state.WithPublisher(nil) }, []string{"WithPublisher"}},
 		"typed-nil publisher":        {func() state.Option { return state.WithPublisher((*listener)(nil)) }, []string{"WithPublisher got a *state_test.listener that is nil"}},
 		"nil function to publish to": {func() state.Option { return state.WithPublisher(testkit.Publisher(nil)) }, []string{"WithPublisher got a testkit.Publisher that is nil"}},
-		"typed-nil artifacts":        {func() state.Option { return state.WithArtifacts((*snapshot.MemoryArtifacts)(nil)) }, []string{"WithArtifacts got a *snapshot.MemoryArtifacts that is nil"}},
+		"typed-nil artifacts":        {func() state.Option { return state.WithArtifacts((*memstore.Artifacts)(nil)) }, []string{"WithArtifacts got a *memstore.Artifacts that is nil"}},
 		"disabled with attempts":     {func() state.Option { return state.WithRetry(core.RetryConfig{Disabled: true, MaxAttempts: 5}) }, []string{"MaxAttempts is 5, and Disabled is set"}},
 		"nil artifacts":              {func() state.Option { return state.WithArtifacts(nil) }, []string{"WithArtifacts"}},
 		"nil checker":                {func() state.Option { return state.WithInterruptChecker(nil) }, []string{"WithInterruptChecker"}},

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +21,7 @@ import (
 
 func TestInterruptFromOutsideEndsAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		st := openRun(t, s)
 		retry := core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter}
 		var wait sync.WaitGroup
@@ -125,7 +127,7 @@ func TestAwaitAnswersEndsWithItsContextOrItsRun(t *testing.T) {
 
 func TestSecondOpeningWaitsIfToldTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		first := openRun(t, s)
 		_, err := state.Open(t.Context(), s, askedRun)
 		require.ErrorIs(t, err, snapshot.ErrLocked)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/reprise-go/reprise/record"
 
 	"github.com/stretchr/testify/assert"
@@ -80,7 +82,7 @@ func TestOverlappingCallsOfGoroutinesAreReportedOnce(t *testing.T) {
 				all.Wait()
 			}, 0},
 		} {
-			s := snapshot.NewMemoryStore()
+			s := memstore.New()
 			for opening := 1; opening <= 2; opening++ { // the first run, and one that goes on
 				st, err := state.Open(t.Context(), s, "run-1")
 				require.NoError(t, err)

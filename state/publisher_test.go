@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -125,7 +127,7 @@ func histories(t *testing.T) map[string]func(...state.Option) *state.ExecutionSt
 		"none": func(options ...state.Option) *state.ExecutionState {
 			return state.New(append(options, state.WithRunID("run-1"))...)
 		},
-		"memory": open(snapshot.NewMemoryStore()),
+		"memory": open(memstore.New()),
 		"files":  open(fileStore(t, t.TempDir())),
 	}
 }

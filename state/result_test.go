@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -77,7 +79,7 @@ func TestLargeOutputsAreArtifactsOfAStoreThatKeepsThem(t *testing.T) {
 
 // fullShelf has no room for so many artifacts, and then it has.
 type fullShelf struct {
-	snapshot.MemoryArtifacts
+	memstore.Artifacts
 	full int
 }
 
@@ -85,7 +87,7 @@ func (s *fullShelf) Put(ctx context.Context, data []byte) (string, error) {
 	if s.full--; s.full >= 0 {
 		return "", fmt.Errorf("%w: no room", snapshot.ErrUnavailable)
 	}
-	return s.MemoryArtifacts.Put(ctx, data)
+	return s.Artifacts.Put(ctx, data)
 }
 
 func TestAnArtifactThatNothingCanStoreInterruptsTheRun(t *testing.T) {
@@ -133,7 +135,7 @@ func TestAnArtifactThatNothingCanStoreInterruptsTheRun(t *testing.T) {
 }
 
 func TestMetadataSurviveAResume(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	for _, options := range [][]state.Option{{state.WithMetadata(state.Metadata{Pipeline: "nightly"})}, nil} {
 		st, err := state.Open(t.Context(), s, "run-1", options...)
 		require.NoError(t, err)
@@ -147,7 +149,7 @@ func TestMetadataSurviveAResume(t *testing.T) {
 }
 
 func TestOptionsThatDoNothingAreRefused(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	for name, option := range map[string]state.Option{
 		"WithWait": state.WithWait(), "WithRerunFailed": state.WithRerunFailed(), "WithSync": state.WithSync(state.SyncAlways),
 		"WithDivergence": state.WithDivergence(state.DivergenceFail), "WithRepublish": state.WithRepublish(),

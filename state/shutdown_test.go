@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 
@@ -43,7 +45,7 @@ func shutdown(t *testing.T, s snapshot.Store, patience time.Duration, program fu
 
 func TestShutdownLetsWhatRunsFinishAndBeginsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		ran := make(map[string]int)
 		step := func(ctx context.Context, name string) (string, error) {
 			return core.Step(ctx, name, func(context.Context) (string, error) {
@@ -112,7 +114,7 @@ func TestShutdownCostsNoAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := snapshot.NewMemoryStore()
+				s := memstore.New()
 				slow := true
 				tool := testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
 					if slow {
@@ -151,7 +153,7 @@ func TestShutdownCostsNoAttempt(t *testing.T) {
 
 func TestShutdownOfACallThatMustNotRunTwiceLeavesItInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		pay := func(ctx context.Context) error {
 			_, err := core.Step(ctx, "pay", func(context.Context) (string, error) {
 				_ = testkit.Pause(t.Context(), time.Hour)

@@ -17,6 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -147,7 +149,7 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 	assert.Empty(t, st.Records())
 
 	s.lost = nil
-	s.Store = snapshot.NewMemoryStore() // with another run of that name
+	s.Store = memstore.New() // with another run of that name
 	j, err := s.Store.Open(t.Context(), "run-1", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	defer j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted})
@@ -297,7 +299,7 @@ func (j slowJournal) Sync(ctx context.Context, seq uint64) error {
 
 func TestAttemptTakesNoTimeOfStoringTheOneBefore(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
-		st, err := state.Open(t.Context(), slow{snapshot.NewMemoryStore()}, "run-1")
+		st, err := state.Open(t.Context(), slow{memstore.New()}, "run-1")
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, testkit.Fail(errFlaky)))
 		require.ErrorIs(t, err, core.ErrExhausted)

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -161,7 +163,7 @@ func TestValidateExecuteStoresNoArtifact(t *testing.T) {
 	tool, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(context.Context, int) (string, error) { return out, nil })
 	require.NoError(t, err)
 	whole := new(tape)
-	st, err := state.Open(t.Context(), whole, "run-1", state.WithArtifacts(new(snapshot.MemoryArtifacts)))
+	st, err := state.Open(t.Context(), whole, "run-1", state.WithArtifacts(new(memstore.Artifacts)))
 	require.NoError(t, err)
 	_, err = tool.Event().Execute(st.Context(t.Context()), 1)
 	require.NoError(t, err)

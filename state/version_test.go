@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +15,6 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -55,7 +56,7 @@ func TestVersionIsThatOfTheProgramWhichPassedTheLineFirst(t *testing.T) {
 		"passed with an older version":    {[]string{"open", "tax", "stop"}, 1, "open;tax-one;close;"},
 		"not there with an older version": {[]string{"open", "stop"}, 1, "open;tax-two;close;"},
 	} {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		if tc.before != nil {
 			_, _ = opened(t, s, bookkeeper(t, tc.n, tc.before...))
 		}
@@ -68,7 +69,7 @@ func TestVersionIsThatOfTheProgramWhichPassedTheLineFirst(t *testing.T) {
 }
 
 func TestVersionKeepsItsAnswerInALoopAndWhenTheLineMoves(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	_, err := opened(t, s, bookkeeper(t, 0, "open", "tax", "stop"))
 	require.ErrorIs(t, err, core.ErrInterrupted)
 	out, err := opened(t, s, bookkeeper(t, 2, "open", "tax", "tax", "stop"))
@@ -93,7 +94,7 @@ func TestVersionKeepsItsAnswerInALoopAndWhenTheLineMoves(t *testing.T) {
 
 // Each attempt, branch, precondition and the run itself ask for themselves.
 func TestVersionHoldsInItsScope(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	seen := make(map[string][]int)
 	attempts := 0
 	program := func(n int, stop bool) func(context.Context) error {
@@ -151,14 +152,14 @@ func TestVersionHoldsInItsScope(t *testing.T) {
 		"root": {1, 1}, "precondition": {1}, "attempt": {1, 1, 1}, "branch": {1, 1, 1, 1},
 	}, seen)
 	clear(seen)
-	s = snapshot.NewMemoryStore()
+	s = memstore.New()
 	require.ErrorIs(t, run(program(0, true)), core.ErrInterrupted)
 	require.NoError(t, run(program(2, false)))
 	assert.Equal(t, map[string][]int{"root": {0}, "attempt": {0}, "branch": {0, 0}}, seen)
 }
 
 func TestVersionThatTheProgramLacksStopsTheRun(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	_, err := opened(t, s, bookkeeper(t, 3, "open", "tax", "stop"))
 	require.ErrorIs(t, err, core.ErrInterrupted)
 	for _, policy := range []state.Divergence{state.DivergenceFail, state.DivergenceTrust, state.DivergenceRerun} {
@@ -192,7 +193,7 @@ func TestVersionThatCannotBeStopsTheRunAndLosesNothing(t *testing.T) {
 		{"tax rules", -1, `core: Version("tax rules", -1): versions are numbered from 1 up`},
 		{"", 1, `core: Version("", 1): core: the name is empty`},
 	} {
-		s, ran := snapshot.NewMemoryStore(), 0
+		s, ran := memstore.New(), 0
 		tool := testkit.Tool(t, "tool", once, testkit.Counted(&ran, testkit.Succeed))
 		agent := func(ask bool) *testkit.Definition {
 			return testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
@@ -218,7 +219,7 @@ func TestVersionThatCannotBeStopsTheRunAndLosesNothing(t *testing.T) {
 // on, did not.
 func TestVersionOfARefusedOpeningDoesNotCountOnceTheOldProgramWentOn(t *testing.T) {
 	for _, wentOn := range []bool{false, true} {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		_, err := opened(t, s, bookkeeper(t, 0, "open", "stop"))
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		st, err := state.Open(t.Context(), s, "run-1")

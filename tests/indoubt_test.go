@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -88,7 +90,7 @@ func answer(t *testing.T, s snapshot.Store, value any) {
 // is left of the run.
 func (d *doubtful) stopped(t *testing.T, how string, p program) snapshot.Store {
 	t.Helper()
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	var left snapshot.Store
 	d.stop = func(ctx context.Context) {
 		left = killed(t, s, everyRecord)
@@ -291,7 +293,7 @@ func TestLaterDoubtIsAnotherQuestion(t *testing.T) {
 func TestDoubtOutlivesAnInterruptBeforeItIsSettled(t *testing.T) {
 	for name, policy := range map[string]core.InDoubt{"fail": core.InDoubtFail, "ask": core.InDoubtAsk} {
 		t.Run(name, func(t *testing.T) {
-			s, ran := snapshot.NewMemoryStore(), 0
+			s, ran := memstore.New(), 0
 			var left snapshot.Store
 			d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: policy}, func(context.Context, string) (string, error) {
 				ran++
@@ -321,7 +323,7 @@ func TestDoubtOutlivesAnInterruptBeforeItIsSettled(t *testing.T) {
 
 func TestInterruptBeforeAResumedAttemptKeepsItsNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, ran := snapshot.NewMemoryStore(), 0
+		s, ran := memstore.New(), 0
 		tool := toolOf("t", hourly, func(ctx context.Context) (string, error) { ran++; return beBusy(ctx) })
 		p := func(ctx context.Context) (string, error) { return execute(ctx, tool) }
 		_, err := run(t, s, p)
@@ -368,7 +370,7 @@ func TestLargeOutputOfAnAnswerIsAnArtifact(t *testing.T) {
 	store := newArtifacts(t)
 	large, ran := strings.Repeat("x", 100<<10), 0
 	var left snapshot.Store
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "read", InDoubt: core.InDoubtAsk}, func(context.Context, string) (string, error) {
 		ran++
 		left = killed(t, s, everyRecord)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -14,7 +16,6 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -72,7 +73,7 @@ func TestOutputThatMustNotBeStoredIsNot(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			secret := new(secrets)
 			p := secret.program(kind)
-			s := snapshot.NewMemoryStore()
+			s := memstore.New()
 			_, err := run(t, s, p, state.WithPayloads())
 			requireInterruptedByOps(t, err)
 			loaded := loadRun(t, s, runID)
@@ -105,7 +106,7 @@ func TestOutputThatMustNotBeStoredIsNot(t *testing.T) {
 func TestReplayCannotProveWhatWasNotStored(t *testing.T) {
 	secret := new(secrets)
 	p := secret.program("tool")
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	run(t, s, p)
 	secret.again = true
 	st, err := state.Replay(t.Context(), s, runID)
@@ -137,7 +138,7 @@ func TestReplayCannotProveWhatWasNotStored(t *testing.T) {
 }
 
 func TestPreconditionOfACallWithoutAnOutputDoesNotRunAgain(t *testing.T) {
-	s, checked, stop := snapshot.NewMemoryStore(), 0, true
+	s, checked, stop := memstore.New(), 0, true
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "fetch", NoStore: true}, func(ctx context.Context, _ string) (string, error) {
 		return getting(ctx)
 	})
@@ -165,7 +166,7 @@ func TestPreconditionOfACallWithoutAnOutputDoesNotRunAgain(t *testing.T) {
 }
 
 func TestBranchWithoutAStoredOutputIsMadeAgainInAGroupThatFailed(t *testing.T) {
-	s, ran := snapshot.NewMemoryStore(), 0
+	s, ran := memstore.New(), 0
 	token, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "token", NoStore: true}, func(context.Context, string) (string, error) {
 		ran++
 		return "token", nil

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -20,7 +22,6 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -65,7 +66,7 @@ func leaking(ctx context.Context) (string, error) {
 }
 
 func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	b := bus.New()
 	var console, wire bytes.Buffer
 	b.Subscribe(func(r record.Record) {

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -77,7 +79,7 @@ func failing(g actors.Group, handlers ...handler) *definition {
 // second run executed.
 func requireStaysFailed(t *testing.T, b *branches, agent *definition, keep func(record.Record) bool, options ...state.Option) []string {
 	t.Helper()
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
 	want, err := run(t, s, p)
 	require.NoError(t, err)
@@ -116,7 +118,7 @@ func TestStoppedBranchesOfAFailedGroupAreNotStartedAgain(t *testing.T) {
 
 func TestFirstRecordedFailureIsTheCauseOfAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, s := newBranches(), snapshot.NewMemoryStore()
+		b, s := newBranches(), memstore.New()
 		var causes []string
 		agent := failing(actors.Group{Name: "g"},
 			b.tool("second", 2*time.Second, refuse),
@@ -170,7 +172,7 @@ func TestBranchThatFailedByItselfKeepsItsGroupFailed(t *testing.T) {
 
 func TestBranchThatWentOnAfterAFailureFailsNoGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, s := newBranches(), snapshot.NewMemoryStore()
+		b, s := newBranches(), memstore.New()
 		first, second := b.tool("first", time.Second, refuse), b.tool("second", time.Second, succeed)
 		p := func(ctx context.Context) (string, error) {
 			out, err := actors.Parallel(ctx, actors.Group{Name: "g"},
@@ -212,7 +214,7 @@ func TestStoppedBranchOfAFailedGroupMakesNoNewCall(t *testing.T) {
 			},
 			b.tool("bad", time.Second+1, refuse))
 		notTwo := func(r record.Record) bool { return untilAgentEnds(r) && r.Name != "two" }
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
 		_, err := run(t, s, p)
 		require.NoError(t, err)
@@ -230,7 +232,7 @@ func TestStoppedBranchOfAFailedGroupMakesNoNewCall(t *testing.T) {
 func onlyThese(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
 	loaded := loadRun(t, s, runID)
-	left := snapshot.NewMemoryStore()
+	left := memstore.New()
 	journal, err := left.Open(t.Context(), runID, snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	n := uint64(0)
@@ -295,7 +297,7 @@ func TestValueOfAFinishedCallInAStoppedBranchIsResumed(t *testing.T) {
 
 func TestGroupOfMapStaysFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		var ran atomic.Int64
 		fails := define(record.KindTool, "fails", tryOnce, func(ctx context.Context, in string) (string, error) {
 			ran.Add(1)
@@ -324,7 +326,7 @@ type mapped struct{ *definition }
 
 func TestFailedGroupIsReplayedAndValidated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, s := newBranches(), snapshot.NewMemoryStore()
+		b, s := newBranches(), memstore.New()
 		agent := failing(actors.Group{Name: "g", Workers: 3},
 			b.tool("slow", time.Minute, succeed), b.tool("quick", time.Millisecond, succeed), b.tool("bad", time.Second, refuse), b.tool("never", 0, succeed))
 		p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
@@ -352,7 +354,7 @@ func TestFailedGroupIsReplayedAndValidated(t *testing.T) {
 
 func TestFailedGroupIsMadeAgainWithItsFailedCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, s := newBranches(), snapshot.NewMemoryStore()
+		b, s := newBranches(), memstore.New()
 		broken := true
 		p := func(ctx context.Context) (string, error) {
 			return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {

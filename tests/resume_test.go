@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -73,7 +75,7 @@ func run(t *testing.T, s snapshot.Store, p program, options ...state.Option) (st
 func killed(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
 	loaded := loadRun(t, s, runID)
-	left := snapshot.NewMemoryStore()
+	left := memstore.New()
 	journal, err := left.Open(t.Context(), runID, snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	for _, r := range loaded.Records {
@@ -92,7 +94,7 @@ func everyRecord(record.Record) bool { return true }
 // kill; both have to end with the same output.
 func requireSameAfterKill(t *testing.T, p func(ctx context.Context, kill func()) (string, error)) {
 	t.Helper()
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	var left snapshot.Store
 	kill := func() {
 		if left == nil {
@@ -136,7 +138,7 @@ func answerAll(t *testing.T, s snapshot.Store) {
 func TestAnswerToAPreconditionIsNoneToTheHandler(t *testing.T) {
 	for name, retry := range map[string]core.RetryConfig{"first attempt": tryOnce, "second attempt": atOnce} {
 		t.Run(name, func(t *testing.T) {
-			s := snapshot.NewMemoryStore()
+			s := memstore.New()
 			pay := func(ctx context.Context) (string, error) {
 				return execute(ctx, toolOf("pay", retry, func(ctx context.Context) (string, error) {
 					if !retry.Disabled && core.ScopeOf(ctx).Attempt() == 0 {
@@ -163,7 +165,7 @@ func TestAnswerToAPreconditionIsNoneToTheHandler(t *testing.T) {
 
 func TestAnswersOfBranchesStayWithTheirBranches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		first := 1
 		p := func(ctx context.Context) (string, error) {
 			branch := func(i int) handler {
@@ -203,7 +205,7 @@ func TestCallsOfAPreconditionAreNotThoseOfTheHandler(t *testing.T) {
 }
 
 func TestCallOfAnInterruptedToolIsNotThatOfItsPrecondition(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	stop, charged := true, false
 	bank := define(record.KindTool, "bank", tryOnce, func(_ context.Context, in string) (string, error) {
 		charged = charged || in == "charge"
@@ -229,7 +231,7 @@ func TestCallOfAnInterruptedToolIsNotThatOfItsPrecondition(t *testing.T) {
 }
 
 func TestResumedCallHeedsAnInterruptBeforeIt(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	ran := 0
 	p := func(ctx context.Context) (string, error) {
 		return execute(ctx, toolOf("t", atOnce, func(ctx context.Context) (string, error) {
@@ -250,7 +252,7 @@ func TestResumedCallHeedsAnInterruptBeforeIt(t *testing.T) {
 }
 
 func TestResumedCallHeedsItsCancelledContext(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	ran := 0
 	busy := toolOf("t", atOnce, func(ctx context.Context) (string, error) { ran++; return beBusy(ctx) })
 	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, busy) })
@@ -266,7 +268,7 @@ func TestResumedCallHeedsItsCancelledContext(t *testing.T) {
 }
 
 func TestStrictReplayOfAnEmptyForkExecutesNothing(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	ran := 0
 	pay := toolOf("pay", tryOnce, func(context.Context) (string, error) { ran++; return "", nil })
 	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, pay) })
@@ -296,7 +298,7 @@ func requireReplayedAtOnce(t *testing.T, s snapshot.Store, agent *definition) {
 
 func TestStrictReplayWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		agent := agentOf(hourly, beBusy)
 		run(t, s, func(ctx context.Context) (string, error) {
 			time.AfterFunc(time.Minute, func() { interrupt(state.From(ctx)) })
@@ -308,7 +310,7 @@ func TestStrictReplayWaitsForNothing(t *testing.T) {
 
 func TestStrictReplayDoesNotRetryWhatIsNotRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		retry := hourly
 		retry.RetryOn = []core.Matcher{core.MatchAny()}
 		agent := agentOf(retry, func(ctx context.Context) (string, error) {
@@ -322,7 +324,7 @@ func TestStrictReplayDoesNotRetryWhatIsNotRecorded(t *testing.T) {
 
 func TestValidateOfUnchangedCodeWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		retry := core.RetryConfig{MaxAttempts: 10, InitialDelay: 10 * time.Minute, MaxDelay: time.Hour, RetryTimeout: 25 * time.Minute, Jitter: core.NoJitter}
 		agent := agentOf(retry, beBusy)
 		p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
@@ -347,7 +349,7 @@ func TestRunOpenedForNothingKeepsItsStatus(t *testing.T) {
 			return "", ctx.Err()
 		},
 	} {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		nothing := func(context.Context) (string, error) { return "", nil }
 		for _, p := range []program{func(ctx context.Context) (string, error) { return execute(ctx, toolOf("t", tryOnce, h)) }, nothing} {
 			run(t, s, p)
@@ -361,7 +363,7 @@ func TestRunOpenedForNothingKeepsItsStatus(t *testing.T) {
 
 func TestRerunOfAFailedCallHasABudgetOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		var left snapshot.Store
 		broken := true
 		retry := core.RetryConfig{MaxAttempts: 3, InitialDelay: 10 * time.Second, MaxDelay: time.Minute, RetryTimeout: 20 * time.Second, Jitter: core.NoJitter}
@@ -393,7 +395,7 @@ func TestRerunOfAFailedCallHasABudgetOfItsOwn(t *testing.T) {
 }
 
 func TestRerunRecallsWhatSucceededInTheFailedAttempt(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	broken := true
 	var ran []string
 	leaf := func(name string, h handler) *definition {
@@ -420,7 +422,7 @@ func TestRerunRecallsWhatSucceededInTheFailedAttempt(t *testing.T) {
 }
 
 func TestForkInASecondAttemptRunsOnlyWhatFollows(t *testing.T) {
-	s := snapshot.NewMemoryStore()
+	s := memstore.New()
 	var ran []string
 	note := func(ctx context.Context) (string, error) {
 		ran = append(ran, core.ScopeOf(ctx).Address().String())
@@ -448,7 +450,7 @@ func TestForkInASecondAttemptRunsOnlyWhatFollows(t *testing.T) {
 }
 
 func TestCrashesCountAgainstMaxAttempts(t *testing.T) {
-	var s snapshot.Store = snapshot.NewMemoryStore()
+	var s snapshot.Store = memstore.New()
 	ran := 0
 	for range 12 {
 		left := s
@@ -468,7 +470,7 @@ func TestCrashesCountAgainstMaxAttempts(t *testing.T) {
 
 func TestLastErrorIsKeptWhenAResumedWaitIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		busy := toolOf("t", hourly, beBusy)
 		run(t, s, func(ctx context.Context) (string, error) {
 			time.AfterFunc(time.Minute, func() { interrupt(state.From(ctx)) })
@@ -489,7 +491,7 @@ func TestLastErrorIsKeptWhenAResumedWaitIsCancelled(t *testing.T) {
 func TestRunGoesOnOnceTheOldCodeIsBack(t *testing.T) {
 	for name, options := range map[string][]state.Option{"divergence": {state.WithDivergence(state.DivergenceFail)}, "output of another type": nil} {
 		t.Run(name, func(t *testing.T) {
-			s := snapshot.NewMemoryStore()
+			s := memstore.New()
 			stop, changed := true, false
 			p := func(ctx context.Context) (string, error) {
 				return execute(ctx, agentOf(tryOnce, func(ctx context.Context) (string, error) {
@@ -530,7 +532,7 @@ func (e nosyError) Error() string { return fmt.Sprint("failed, records: ", e.st.
 func TestErrorAndPublisherMayUseTheirRun(t *testing.T) {
 	files, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
-	for _, s := range []snapshot.Store{snapshot.NewMemoryStore(), files} {
+	for _, s := range []snapshot.Store{memstore.New(), files} {
 		var st *state.ExecutionState
 		st, err := state.Open(t.Context(), s, runID, state.WithPublisher(testkit.Publisher(func(r record.Record) {
 			if r.Kind == record.KindTool && r.IsOutcome() {
@@ -582,7 +584,7 @@ func TestNoParallelCallSucceedsUnstored(t *testing.T) {
 	var syncs, running, done sync.WaitGroup
 	syncs.Add(calls)
 	running.Add(calls)
-	st, err := state.Open(t.Context(), onFire{snapshot.NewMemoryStore(), &syncs}, runID)
+	st, err := state.Open(t.Context(), onFire{memstore.New(), &syncs}, runID)
 	require.NoError(t, err)
 	tool := toolOf("t", tryOnce, func(context.Context) (string, error) {
 		running.Done()

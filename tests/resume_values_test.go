@@ -9,12 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -156,7 +157,7 @@ func TestValueOfAPreconditionIsGoneWithItsCall(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := snapshot.NewMemoryStore()
+			s := memstore.New()
 			pay := toolOf("pay", tryOnce, ending).Require(put("token"))
 			p := func(ctx context.Context) (string, error) {
 				execute(ctx, pay)

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
@@ -18,7 +20,6 @@ import (
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -307,7 +308,7 @@ func TestWhatAFailureMeansIsFoundLiveAndOnReplay(t *testing.T) {
 	} {
 		t.Run(tc.want.Error(), func(t *testing.T) {
 			srv := openaitest.New(t, openaitest.Raw(tc.status, tc.body))
-			store := snapshot.NewMemoryStore()
+			store := memstore.New()
 			for range 2 { // the second time it is recalled
 				st, err := state.Open(t.Context(), store, "r")
 				require.NoError(t, err)

@@ -3,10 +3,11 @@ package main
 import (
 	"strings"
 
+	"github.com/reprise-go/reprise/snapshot/diff"
+
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 )
 
 func (a *app) diffCommand() *cobra.Command {
@@ -30,7 +31,7 @@ func (a *app) diffCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d := snapshot.Diff(before, after)
+			d := diff.Compare(before, after)
 			if err := a.diff(d); err != nil {
 				return err
 			}
@@ -45,7 +46,7 @@ func (a *app) diffCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) diff(d snapshot.Difference) error {
+func (a *app) diff(d diff.Difference) error {
 	if a.json {
 		return a.writeJSON(differenceOf(d))
 	}
@@ -55,7 +56,7 @@ func (a *app) diff(d snapshot.Difference) error {
 	return nil
 }
 
-// difference is a snapshot.Difference in JSON.
+// difference is a diff.Difference in JSON.
 type difference struct {
 	Status    []textChange  `json:"status"`
 	Metadata  []textChange  `json:"metadata"`
@@ -81,7 +82,7 @@ type textChange struct {
 	After  string `json:"after,omitempty"`
 }
 
-func differenceOf(d snapshot.Difference) difference {
+func differenceOf(d diff.Difference) difference {
 	out := difference{
 		Status: textsOf(d.Status), Metadata: textsOf(d.Metadata), Retry: textsOf(d.Retry),
 		Events: []eventChange{}, Values: valuesOf(d.Values),
@@ -96,7 +97,7 @@ func differenceOf(d snapshot.Difference) difference {
 	return out
 }
 
-func textsOf(changes []snapshot.TextChange) []textChange {
+func textsOf(changes []diff.TextChange) []textChange {
 	out := []textChange{}
 	for _, c := range changes {
 		out = append(out, textChange{wordOf(c.Change), c.Name, c.Before, c.After})
@@ -104,7 +105,7 @@ func textsOf(changes []snapshot.TextChange) []textChange {
 	return out
 }
 
-func valuesOf(changes []snapshot.ValueChange) []textChange {
+func valuesOf(changes []diff.ValueChange) []textChange {
 	out := []textChange{}
 	for _, c := range changes {
 		out = append(out, textChange{wordOf(c.Change), c.Key, record.Preview(c.Before), record.Preview(c.After)})
@@ -112,13 +113,13 @@ func valuesOf(changes []snapshot.ValueChange) []textChange {
 	return out
 }
 
-func wordOf(c snapshot.Change) string {
+func wordOf(c diff.Change) string {
 	switch c {
-	case snapshot.Added:
+	case diff.Added:
 		return "added"
-	case snapshot.Removed:
+	case diff.Removed:
 		return "removed"
-	case snapshot.Changed:
+	case diff.Changed:
 		return "changed"
 	}
 	return c.String()

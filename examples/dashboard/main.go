@@ -12,7 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/stored"
 )
@@ -82,7 +83,7 @@ func serve(ctx context.Context, f flags) error {
 	if err != nil {
 		return fmt.Errorf("%w; -addr takes another address", err)
 	}
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	agents := newFleet(store, newWorld(f.seed))
 	dash, err := streamer.New(stored.New(store), streamer.Options{Control: control{stored.NewControl(store), agents}})
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/errkind"
+
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -39,7 +41,7 @@ func newArtifacts(dir string, d disk) (*Artifacts, error) {
 }
 
 func noArtifact(ref string) error {
-	return &kindError{fmt.Sprintf("snapshot: no artifact %.80q", ref), snapshot.ErrNotFound}
+	return errkind.New(snapshot.ErrNotFound, "snapshot: no artifact %.80q", ref)
 }
 
 func checkArtifact(ref string, data []byte) error {

@@ -10,6 +10,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/errkind"
+
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -170,7 +172,7 @@ func (f *following) load(ctx context.Context, yield func(record.Record, error) b
 	}
 	f.created = run.Created
 	if run.LastSeq < f.last {
-		return &kindError{fmt.Sprintf("snapshot: run %s: record %d is not there any more", f.runID, f.last), snapshot.ErrReset}
+		return errkind.New(snapshot.ErrReset, "snapshot: run %s: record %d is not there any more", f.runID, f.last)
 	}
 	for rec, err := range run.RecordsAfter(f.last) {
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/errkind"
+
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -97,7 +99,7 @@ func (s *Store) run(runID string, elem ...string) string {
 }
 
 func noRun(runID string) error {
-	return &kindError{fmt.Sprintf("snapshot: no run %s", runID), snapshot.ErrNotFound}
+	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
 }
 
 // check is what every method does first. What is called a run and is a link is
@@ -303,7 +305,7 @@ func (s *Store) create(run *snapshot.Run) error {
 }
 
 func exists(runID string) error {
-	return &kindError{fmt.Sprintf("snapshot: run %s exists already", runID), snapshot.ErrExists}
+	return errkind.New(snapshot.ErrExists, "snapshot: run %s exists already", runID)
 }
 
 // syncDirs makes the names in a run durable, and its own, and that of all
@@ -439,12 +441,3 @@ func (s *Store) Put(ctx context.Context, data []byte) (reference string, err err
 func (s *Store) Get(ctx context.Context, reference string) ([]byte, error) {
 	return s.artifacts.Get(ctx, reference)
 }
-
-// kindError has a text and is of a kind, found by errors.Is.
-type kindError struct {
-	text string
-	kind error
-}
-
-func (e *kindError) Error() string { return e.text }
-func (e *kindError) Unwrap() error { return e.kind }

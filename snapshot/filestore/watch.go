@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/errkind"
+
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -151,7 +153,7 @@ type watchedRun struct {
 
 func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Event, error) bool) error {
 	if o.After != "" {
-		return &kindError{"snapshot: watch: this store has no positions to go on from", snapshot.ErrReset}
+		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to go on from")
 	}
 	if o.RunID != "" {
 		if err := s.check(ctx, o.RunID); err != nil {

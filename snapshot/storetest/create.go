@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -110,7 +112,7 @@ func manyCreate(f *fixture) {
 }
 
 func moves(f *fixture) {
-	other := snapshot.NewMemoryStore()
+	other := memstore.New()
 	j, err := other.Open(f.Context(), "run", snapshot.OpenOptions{Create: true, Retry: snapshot.RetryLevels{snapshot.AllCalls: {MaxAttempts: 2}}})
 	f.must(err)
 	f.must(j.Append(Records(1, 20)...))

@@ -6,20 +6,22 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
 // counting is a store of a user: it counts openings.
 type counting struct {
-	*snapshot.MemoryStore
+	*memstore.Store
 	opened *atomic.Int32
 }
 
-func newCounting() counting { return counting{snapshot.NewMemoryStore(), new(atomic.Int32)} }
+func newCounting() counting { return counting{memstore.New(), new(atomic.Int32)} }
 
 func (s counting) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
-	j, err := s.MemoryStore.Open(ctx, runID, o)
+	j, err := s.Store.Open(ctx, runID, o)
 	if err == nil {
 		s.opened.Add(1)
 	}

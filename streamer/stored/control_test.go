@@ -6,18 +6,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
 func TestAnswerThatNoQuestionCouldHaveIsRefused(t *testing.T) {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	st, err := state.Open(t.Context(), store, "r")
 	require.NoError(t, err)
 	ask := decorators.Tool("ask", "Asks.", func(ctx context.Context, _ struct{}) (bool, error) {

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -121,7 +123,7 @@ func stores(t testing.TB) map[string]snapshot.Store {
 	t.Helper()
 	files, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
-	return map[string]snapshot.Store{"files": files, "memory": snapshot.NewMemoryStore()}
+	return map[string]snapshot.Store{"files": files, "memory": memstore.New()}
 }
 
 func TestUnknownRunsAreNotFound(t *testing.T) {
@@ -196,7 +198,7 @@ func TestRunsOfAnotherProcessAreWatchedLive(t *testing.T) {
 }
 
 func Example() {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	runs := stored.New(store)
 	dash, err := streamer.New(runs, streamer.Options{})
 	if err != nil {

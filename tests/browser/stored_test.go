@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/stored"
@@ -20,7 +21,7 @@ import (
 // TestStoredRunsShowTrueFigures: what the page does not know it shows as
 // unknown, and asks for when it is on the screen.
 func TestStoredRunsShowTrueFigures(t *testing.T) {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	tool := decorators.Tool("get_map", "fails for some", func(_ context.Context, in City) (string, error) {
 		if in.Name == "Atlantis" {
 			return "", core.Permanent(errors.New("no such city"))

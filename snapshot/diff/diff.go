@@ -1,4 +1,4 @@
-package snapshot
+package diff
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // A Difference is what changed from one snapshot to another. Its lists are in
@@ -71,26 +72,25 @@ type TextChange struct {
 	After  string
 }
 
-// Diff tells what changed from a to b: calls that are new, that are gone, or
-// that stand otherwise (another status, outcome, number of attempts, output,
-// error or input); values and artifacts; the status, the metadata
-// and the retry levels of the run. Times, durations and sequence numbers do not count.
-// Events share their records with a and b.
-func Diff(a, b *Snapshot) Difference {
-	before, after := a.summary(), b.summary()
+// Compare returns what changed from a to b: calls that are new, that are gone,
+// or that stand otherwise (another status, outcome, number of attempts, output,
+// error or input); values and artifacts; the status, the metadata and the retry
+// levels of the run. Times, durations and sequence numbers do not count. Events
+// share their records with a and b.
+func Compare(a, b *snapshot.Snapshot) Difference {
 	return Difference{
 		Events:    diffEvents(a, b),
-		Values:    diffValues(before.latest(), after.latest()),
-		Artifacts: diffArtifacts(before.references(), after.references()),
+		Values:    diffValues(a.Values(), b.Values()),
+		Artifacts: diffArtifacts(a.Artifacts(), b.Artifacts()),
 		Status:    diffTexts(map[string]string{"status": string(a.Status)}, map[string]string{"status": string(b.Status)}),
-		Metadata:  diffTexts(a.Metadata.texts(), b.Metadata.texts()),
-		Retry:     diffTexts(a.Retry.texts(), b.Retry.texts()),
+		Metadata:  diffTexts(textsOfMetadata(&a.Metadata), textsOfMetadata(&b.Metadata)),
+		Retry:     diffTexts(textsOfRetry(a.Retry), textsOfRetry(b.Retry)),
 	}
 }
 
-// events are the calls of a snapshot: the last record of each, and their
+// eventsOf are the calls of a snapshot: the last record of each, and their
 // addresses in the order of the first.
-func (s *Snapshot) events() (last map[record.Address]*record.Record, order []record.Address) {
+func eventsOf(s *snapshot.Snapshot) (last map[record.Address]*record.Record, order []record.Address) {
 	last = make(map[record.Address]*record.Record)
 	for i := range s.Records {
 		r := &s.Records[i]
@@ -105,9 +105,9 @@ func (s *Snapshot) events() (last map[record.Address]*record.Record, order []rec
 	return last, order
 }
 
-func diffEvents(a, b *Snapshot) []EventChange {
-	before, gone := a.events()
-	after, order := b.events()
+func diffEvents(a, b *snapshot.Snapshot) []EventChange {
+	before, gone := eventsOf(a)
+	after, order := eventsOf(b)
 	var changes []EventChange
 	for _, at := range order {
 		was, is := before[at], after[at]
@@ -131,7 +131,7 @@ func diffEvents(a, b *Snapshot) []EventChange {
 func sameStand(a, b *record.Record) bool {
 	return a.Kind == b.Kind && a.Name == b.Name && a.Status == b.Status && a.WillRetry == b.WillRetry &&
 		a.Attempt == b.Attempt && a.Stage == b.Stage && a.Reason == b.Reason &&
-		textOf(a.Err) == textOf(b.Err) && storedIn(a).equal(storedIn(b)) && inputOf(a) == inputOf(b)
+		textOf(a.Err) == textOf(b.Err) && snapshot.ValueOf(a).Equal(snapshot.ValueOf(b)) && inputOf(a) == inputOf(b)
 }
 
 // textOf is the text of an error, as far as one that was stored has it for
@@ -150,7 +150,7 @@ func inputOf(r *record.Record) record.Hash {
 	return r.Detail.InputHash
 }
 
-// changeOf tells how a key changed that at least one of both has.
+// changeOf is how a key changed that at least one of both has.
 func changeOf(hadBefore, hasAfter bool) Change {
 	switch {
 	case !hadBefore:
@@ -168,13 +168,13 @@ func bothKeys[V any](a, b map[string]V) []string {
 	return slices.Compact(all)
 }
 
-func diffValues(a, b map[string]stored) []ValueChange {
+func diffValues(a, b map[string]snapshot.Value) []ValueChange {
 	var changes []ValueChange
 	for _, key := range bothKeys(a, b) {
 		before, had := a[key]
 		after, has := b[key]
-		if !had || !has || !before.equal(after) {
-			changes = append(changes, ValueChange{changeOf(had, has), key, before.encoded, after.encoded})
+		if !had || !has || !before.Equal(after) {
+			changes = append(changes, ValueChange{changeOf(had, has), key, before.Encoded, after.Encoded})
 		}
 	}
 	return changes
@@ -197,8 +197,8 @@ func diffArtifacts(a, b []string) []ArtifactChange {
 	return changes
 }
 
-// texts are the parts of the metadata that there are, by name.
-func (m *Metadata) texts() map[string]string {
+// textsOfMetadata are the parts of the metadata that there are, by name.
+func textsOfMetadata(m *snapshot.Metadata) map[string]string {
 	texts := make(map[string]string)
 	if m.Description != "" {
 		texts["description"] = m.Description
@@ -211,6 +211,15 @@ func (m *Metadata) texts() map[string]string {
 	}
 	for key, value := range m.Custom {
 		texts["custom."+key] = value
+	}
+	return texts
+}
+
+// textsOfRetry are the levels that there are, by key.
+func textsOfRetry(levels snapshot.RetryLevels) map[string]string {
+	texts := make(map[string]string)
+	for key, level := range levels {
+		texts["retry."+key] = level.String()
 	}
 	return texts
 }
@@ -285,7 +294,7 @@ func (c EventChange) details() []string {
 		{"name", c.Before.Name == c.After.Name},
 		{"stage", c.Before.Stage == c.After.Stage},
 		{"error", textOf(c.Before.Err) == textOf(c.After.Err)},
-		{"output", storedIn(c.Before).equal(storedIn(c.After))},
+		{"output", snapshot.ValueOf(c.Before).Equal(snapshot.ValueOf(c.After))},
 		{"input", inputOf(c.Before) == inputOf(c.After)},
 	} {
 		if !part.same {

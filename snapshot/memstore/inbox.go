@@ -1,14 +1,16 @@
-package snapshot
+package memstore
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"slices"
+
+	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Post implements [Inbox].
-func (s *MemoryStore) Post(ctx context.Context, runID string, m Message) error {
+// Post implements [snapshot.Inbox].
+func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) error {
 	if err := m.Check(runID); err != nil {
 		return err
 	}
@@ -17,8 +19,8 @@ func (s *MemoryStore) Post(ctx context.Context, runID string, m Message) error {
 		return err
 	}
 	defer s.mu.Unlock()
-	if slices.ContainsFunc(r.messages, func(w Message) bool { return w.ID() == m.ID() }) {
-		return Posted(runID, m.ID())
+	if slices.ContainsFunc(r.messages, func(w snapshot.Message) bool { return w.ID() == m.ID() }) {
+		return snapshot.Posted(runID, m.ID())
 	}
 	m.Record.RunID = runID
 	r.messages = append(r.messages, m)
@@ -28,7 +30,7 @@ func (s *MemoryStore) Post(ctx context.Context, runID string, m Message) error {
 }
 
 // notifyOwner is called with the lock.
-func (r *memoryRun) notifyOwner() {
+func (r *run) notifyOwner() {
 	if r.notify != nil {
 		select {
 		case r.notify <- struct{}{}:
@@ -37,8 +39,8 @@ func (r *memoryRun) notifyOwner() {
 	}
 }
 
-// Messages implements [Inbox].
-func (s *MemoryStore) Messages(ctx context.Context, runID string) ([]Message, error) {
+// Messages implements [snapshot.Inbox].
+func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
 	r, err := s.find(ctx, runID)
 	if err != nil {
 		return nil, err
@@ -49,20 +51,20 @@ func (s *MemoryStore) Messages(ctx context.Context, runID string) ([]Message, er
 	return all, nil
 }
 
-func compareMessages(a, b Message) int {
+func compareMessages(a, b snapshot.Message) int {
 	return cmp.Or(a.Record.Time.Compare(b.Record.Time), cmp.Compare(a.ID(), b.ID()))
 }
 
-// Remove implements [Inbox].
-func (s *MemoryStore) Remove(ctx context.Context, runID string, ids ...string) error {
+// Remove implements [snapshot.Inbox].
+func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 	r, err := s.find(ctx, runID)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, snapshot.ErrNotFound) {
 		return nil // nor are its messages there
 	} else if err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
-	r.messages = slices.DeleteFunc(r.messages, func(m Message) bool { return slices.Contains(ids, m.ID()) })
+	r.messages = slices.DeleteFunc(r.messages, func(m snapshot.Message) bool { return slices.Contains(ids, m.ID()) })
 	s.signal(r)
 	return nil
 }

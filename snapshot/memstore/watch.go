@@ -1,4 +1,4 @@
-package snapshot
+package memstore
 
 import (
 	"context"
@@ -6,13 +6,15 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/reprise-go/reprise/internal/errkind"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Follow implements [Reader].
-func (s *MemoryStore) Follow(ctx context.Context, runID string, after Cursor) iter.Seq2[record.Record, error] {
+// Follow implements [snapshot.Reader].
+func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
-		var followed *memoryRun
+		var followed *run
 		var last uint64
 		for {
 			r, err := s.find(ctx, runID)
@@ -24,16 +26,18 @@ func (s *MemoryStore) Follow(ctx context.Context, runID string, after Cursor) it
 				yield(record.Record{}, err)
 				return
 			}
-			run, changed := r.load(), s.changed
-			s.mu.Unlock()
 			if followed == nil {
-				if last, err = run.After(after); err != nil {
-					yield(record.Record{}, err)
-					return
-				}
+				last, err = r.find(after)
 				followed = r
 			}
-			for rec, err := range run.RecordsAfter(last) {
+			if err != nil {
+				s.mu.Unlock()
+				yield(record.Record{}, err)
+				return
+			}
+			more, changed := r.after(last), s.changed
+			s.mu.Unlock()
+			for rec, err := range more.records() {
 				if !yield(rec, err) || err != nil {
 					return
 				}
@@ -47,17 +51,26 @@ func (s *MemoryStore) Follow(ctx context.Context, runID string, after Cursor) it
 	}
 }
 
-// Watch implements [Reader]. Events have no positions.
-func (s *MemoryStore) Watch(ctx context.Context, o WatchOptions) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		if err := o.check(); err != nil {
-			yield(Event{}, err)
+// find is the number of the record that the cursor points to. The lock is held.
+func (r *run) find(c snapshot.Cursor) (uint64, error) {
+	loaded, err := r.load()
+	if err != nil {
+		return 0, err
+	}
+	return loaded.After(c)
+}
+
+// Watch implements [snapshot.Reader]. Events have no positions.
+func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
+	return func(yield func(snapshot.Event, error) bool) {
+		if err := checkWatch(o); err != nil {
+			yield(snapshot.Event{}, err)
 			return
 		}
-		w := memoryWatch{options: o, seen: make(map[string]seenRun)}
+		w := watch{options: o, seen: make(map[string]seenRun)}
 		for first := true; ; first = false {
 			if err := context.Cause(ctx); err != nil {
-				yield(Event{}, err)
+				yield(snapshot.Event{}, err)
 				return
 			}
 			events, changed := w.events(s, first)
@@ -74,44 +87,40 @@ func (s *MemoryStore) Watch(ctx context.Context, o WatchOptions) iter.Seq2[Event
 	}
 }
 
-// check refuses what a store without positions cannot do.
-func (o *WatchOptions) check() error {
+// checkWatch refuses what a store without positions cannot do.
+func checkWatch(o snapshot.WatchOptions) error {
 	if o.RunID != "" {
-		if err := CheckRunID(o.RunID); err != nil {
+		if err := snapshot.CheckRunID(o.RunID); err != nil {
 			return err
 		}
 	}
 	if o.After != "" {
-		return &kindError{"snapshot: watch: this store has no positions to go on from", ErrReset}
+		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to go on from")
 	}
 	return nil
 }
 
-// memoryWatch is what a Watch has yielded.
-type memoryWatch struct {
-	options WatchOptions
+// watch is what a Watch has yielded.
+type watch struct {
+	options snapshot.WatchOptions
 	seen    map[string]seenRun
 }
 
 type seenRun struct {
-	run     *memoryRun
-	info    Info
+	run     *run
+	info    snapshot.Info
 	version uint64
 	last    uint64
 }
 
 // pendingEvent is an event whose records are not decoded yet.
 type pendingEvent struct {
-	Event
-	run   *Run // nil without records
-	after uint64
+	snapshot.Event
+	more tail
 }
 
 func (e *pendingEvent) fill() error {
-	if e.run == nil {
-		return nil
-	}
-	for rec, err := range e.run.RecordsAfter(e.after) {
+	for rec, err := range e.more.records() {
 		if err != nil {
 			return err
 		}
@@ -122,13 +131,13 @@ func (e *pendingEvent) fill() error {
 
 // events returns what happened since the last time, and what is closed when
 // more does. At the first time, the records that are there are not new.
-func (w *memoryWatch) events(s *MemoryStore, first bool) (events []pendingEvent, changed <-chan struct{}) {
+func (w *watch) events(s *Store, first bool) (events []pendingEvent, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(w.seen)) {
 		if was := w.seen[id]; s.runs[id] != was.run {
 			delete(w.seen, id)
-			events = append(events, pendingEvent{Event: Event{Info: was.info, Deleted: true}})
+			events = append(events, pendingEvent{Event: snapshot.Event{Info: was.info, Deleted: true}})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
@@ -137,10 +146,10 @@ func (w *memoryWatch) events(s *MemoryStore, first bool) (events []pendingEvent,
 		if w.options.RunID != "" && id != w.options.RunID || known && was.version == r.version {
 			continue
 		}
-		now := seenRun{run: r, info: r.info(), version: r.version, last: r.run.last()}
-		e := pendingEvent{Event: Event{Info: now.info}}
+		now := seenRun{run: r, info: r.info(), version: r.version, last: r.last()}
+		e := pendingEvent{Event: snapshot.Event{Info: now.info}}
 		if w.options.Records && now.last > was.last && (known || !first) {
-			e.run, e.after = r.load(), was.last
+			e.more = r.after(was.last)
 		}
 		w.seen[id] = now
 		events = append(events, e)

@@ -1,0 +1,16 @@
+package errkind
+
+import "fmt"
+
+// New returns an error with the text in which errors.Is finds kind.
+func New(kind error, format string, args ...any) error {
+	return &kindError{fmt.Sprintf(format, args...), kind}
+}
+
+type kindError struct {
+	text string
+	kind error
+}
+
+func (e *kindError) Error() string { return e.text }
+func (e *kindError) Unwrap() error { return e.kind }

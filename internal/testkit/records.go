@@ -1,0 +1,51 @@
+package testkit
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Address parses an address.
+func Address(t testing.TB, path string) record.Address {
+	t.Helper()
+	a, err := record.ParseAddress(path)
+	require.NoError(t, err)
+	return a
+}
+
+// Encoded encodes a value.
+func Encoded(t testing.TB, v any) []byte {
+	t.Helper()
+	data, err := record.Encode(v)
+	require.NoError(t, err)
+	return data
+}
+
+// Stored is a snapshot of the records, which it numbers.
+func Stored(status snapshot.Status, records ...record.Record) *snapshot.Snapshot {
+	s := &snapshot.Snapshot{Info: snapshot.Info{RunID: "run", Status: status}, Records: records}
+	for i := range records {
+		records[i].Seq = uint64(i) + 1
+	}
+	s.LastSeq = uint64(len(records))
+	return s
+}
+
+// CallRecord is a record of the call of a tool.
+func CallRecord(t testing.TB, path string, status record.Status, output any) record.Record {
+	t.Helper()
+	return record.Record{
+		Address: Address(t, path), Name: "x", Kind: record.KindTool, Status: status,
+		Detail: &record.Detail{Output: Encoded(t, output)},
+	}
+}
+
+// ValueRecord is the record of a value.
+func ValueRecord(t testing.TB, key string, v any) record.Record {
+	t.Helper()
+	return record.Record{Name: key, Kind: record.KindValue, Status: record.StatusRecorded, Detail: &record.Detail{Output: Encoded(t, v)}}
+}
