@@ -137,6 +137,7 @@ func (c *call) precede(p *record.Progress, s *Scope) error {
 	}
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: beforeFirst}
 	r := c.typed.require(before.context())
+	r.err = finite(r.err)
 	before.close()
 	s.used.Store(before.used.Load())
 	s.spent.Store(before.spent.Load())

@@ -96,6 +96,7 @@ func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) result {
 		r = t.keep(ctx, out)
 	}
 	if r.err != nil {
+		r.err = finite(r.err)
 		var zero Out // a failed attempt has no output
 		*out = zero
 	}

@@ -45,7 +45,7 @@ func TestIdentityOutlivesDecoding(t *testing.T) {
 	for name, v := range map[string]any{
 		"struct": point{Y: 1}, "pointer": &point{}, "structs": []point{{}, {X: 1}},
 		"struct with a time": struct{ At time.Time }{}, "nested": map[string]any{"p": point{}, "q": []any{point{X: 2}}},
-		"integers": []any{0, -1, uint64(math.MaxUint64), int8(5)}, "float32": float32(1.5), "zero": -0.0,
+		"integers": []any{0, -1, uint64(math.MaxUint64), int8(5)}, "float32": float32(1.5), "zero": math.Copysign(0, -1),
 		"bytes": []byte("x"), "array": [3]byte{1}, "raw": json.RawMessage(`{"a":0}`), "empty": []any{nil, "", []int{}, map[string]int{}},
 		"keys that are numbers": map[int]point{1: {}, -2: {X: 1}}, "time": time.Unix(5, 6), "duration": time.Minute, "nil": nil,
 	} {

@@ -1,0 +1,51 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
+)
+
+// ring is an error that wraps itself, alone or among others.
+type ring struct{ alone bool }
+
+func (*ring) Error() string { return "ring" }
+
+func (r *ring) Unwrap() error {
+	if r.alone {
+		return r
+	}
+	return errors.Join(errBoom, &ring{}) // another each time
+}
+
+func TestErrorThatWrapsItselfFailsItsCall(t *testing.T) {
+	for _, r := range []*ring{{alone: true}, {}} {
+		st, ctx := testkit.Run(t)
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(r)))
+		testkit.Failed(t, err, record.ReasonPermanent)
+		assert.ErrorContains(t, err, "the error, a *core_test.ring, wraps itself")
+		_, err = testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed).Require(func(context.Context, string) error { return r }))
+		testkit.Failed(t, err, record.ReasonPrecondition)
+		_, err = testkit.Call(ctx, testkit.Tool(t, "tool", steady, func(context.Context, string) (string, error) { panic(r) }))
+		testkit.Failed(t, err, record.ReasonPanic)
+		require.NoError(t, st.Close())
+	}
+}
+
+func TestErrorsThatAreWrappedDeepArePassedOn(t *testing.T) {
+	deep := core.Retryable(errBoom)
+	for range 5000 {
+		deep = fmt.Errorf("%w", deep)
+	}
+	_, ctx := testkit.Run(t)
+	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Fail(errors.Join(deep, deep))))
+	assert.ErrorIs(t, err, errBoom)
+}
