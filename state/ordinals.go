@@ -250,7 +250,7 @@ func (r *run) diverged(d *core.DivergenceError) error {
 		r.report.Diverged = append(r.report.Diverged, d.Address)
 	}
 	if r.divergence == DivergenceFail {
-		r.publish()
+		r.mu.Unlock()
 		return r.refuse(d)
 	}
 	if at := r.restored.ordinals[d.Scope]; at != nil && d.Ordinal > 0 && at.unchecked == 0 {
@@ -261,7 +261,7 @@ func (r *run) diverged(d *core.DivergenceError) error {
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "trusted although " + strings.TrimPrefix(d.Error(), "run "+d.RunID+": ")},
 	})
 	_ = r.write() // a journal that is broken says so when the next call begins
-	r.publish()
+	r.mu.Unlock() // it is published with the next record, as nothing is while a call is claimed
 	return nil
 }
 

@@ -202,7 +202,8 @@ func (r *run) store(s *core.Scope, rec *record.Record, more []record.Record) err
 	return nil
 }
 
-// Claim implements core.Run.
+// Claim implements core.Run. It publishes nothing: a publisher that makes a call
+// would wait for the one that is claimed.
 func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error)) (found *record.Progress, onRecord bool, err error) {
 	r.mu.Lock()
 	if s.Closed() || r.closed {
@@ -211,7 +212,7 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 	}
 	if c.Kind == record.KindQuestion {
 		if r.validation != nil {
-			r.publish()
+			r.mu.Unlock()
 			return nil, false, nil
 		}
 	} else if r.rerun.since != nil {
@@ -222,7 +223,7 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 	}
 	if r.validation != nil {
 		found = r.validation.claim(c, found)
-		r.publish()
+		r.mu.Unlock()
 		return found, false, nil
 	}
 	scope := s.Path()
@@ -235,7 +236,7 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 		r.restored.ordinals.after(c.Address, r.restored.calls) // it is made again
 	}
 	was := r.restored.ordinals[scope].recorded(c.Ordinal)
-	r.publish()
+	r.mu.Unlock()
 	return found, was != nil && was.is(c), nil
 }
 

@@ -103,7 +103,7 @@ func (r *run) Version(s *core.Scope, q core.VersionQuestion) (int, error) {
 		was.version = q.Highest
 	}
 	err := r.recordVersion(s, key, q.Claimed, was.version)
-	r.publish()
+	r.mu.Unlock() // it is published with the next record, as nothing is while a call is claimed
 	if err != nil {
 		return 0, r.stop(err)
 	}
