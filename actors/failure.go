@@ -58,4 +58,6 @@ func init() {
 		record.RegisterError(known.name, known.err)
 	}
 	record.RegisterErrorType[*UnfinishedError]("actors.UnfinishedError")
+	record.RegisterErrorType[*ArgumentsError]("actors.ArgumentsError")
+	record.RegisterErrorType[*GroupError]("actors.GroupError")
 }

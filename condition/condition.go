@@ -11,6 +11,7 @@ import (
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // MaxLength is the longest text of a condition, in bytes.
@@ -125,4 +126,9 @@ func explain(source string, err error) error {
 		at = at.Bind(file.NewSource(source))
 	}
 	return &Error{at.Line, at.Column + 1, at.Message}
+}
+
+// It is found in errors of calls that were recorded, too.
+func init() {
+	record.RegisterErrorType[*Error]("condition.Error")
 }

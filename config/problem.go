@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Problem is something wrong at one place of a document, or something in it
@@ -54,4 +56,9 @@ func sortProblems(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
+}
+
+// It is found in errors of calls that were recorded, too.
+func init() {
+	record.RegisterErrorType[*Error]("config.Error")
 }

@@ -239,3 +239,9 @@ func bounded(messages []actors.Message, most int) []actors.Message {
 	}
 	return messages[first:]
 }
+
+// They are found in errors of calls that were recorded, too.
+func init() {
+	record.RegisterError("conversation.ErrPending", ErrPending)
+	record.RegisterError("conversation.ErrNothingPending", ErrNothingPending)
+}

@@ -133,8 +133,8 @@ func Retryable(err error) error {
 // A PanicError is a panic of a handler or a condition, made an error. It is
 // never retried.
 type PanicError struct {
-	Value any
-	Stack []byte // of the goroutine, from where the panic began
+	Value any    // where it was recorded: its text, unless it is a number or a truth value
+	Stack []byte `json:"-"` // of the goroutine, from where the panic began; it is not recorded
 }
 
 // Error tells the value; the stack is left to those who ask for it.

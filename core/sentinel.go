@@ -61,5 +61,10 @@ func init() {
 			record.RegisterError("reprise."+record.Reason(reason).String(), err)
 		}
 	}
+	record.RegisterError("reprise.ErrUnfit", ErrUnfit)
+	record.RegisterErrorType[*CallError]("reprise.CallError")
+	record.RegisterErrorType[*DecodeError]("reprise.DecodeError")
 	record.RegisterErrorType[*DivergenceError]("reprise.DivergenceError")
+	record.RegisterErrorType[*PanicError]("reprise.PanicError")
+	record.RegisterErrorType[*TimeoutError]("reprise.TimeoutError")
 }

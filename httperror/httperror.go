@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // An Error is a response with a status outside of 200 to 299.
@@ -52,3 +53,8 @@ func (e *Error) StatusCode() int { return e.Code }
 // RetryAfter returns the delay that the service asked for, 0 for none, for
 // core.RetryAfter.
 func (e *Error) RetryAfter() time.Duration { return e.After }
+
+// It is found in errors of calls that were recorded, too.
+func init() {
+	record.RegisterErrorType[*Error]("httperror.Error")
+}

@@ -38,6 +38,11 @@ func (c Class) String() string { return enum.Name(classNames[:], uint8(c), "clas
 // MarshalText writes the name on the wire.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
+// UnmarshalText reads a name that MarshalText wrote.
+func (c *Class) UnmarshalText(text []byte) error {
+	return enum.Parse(classNames[:], text, "class", (*uint8)(c))
+}
+
 // IsTransient reports whether errors of the class are retried by default.
 func (c Class) IsTransient() bool { return c >= ClassTimeout && c <= ClassArtifact }
 

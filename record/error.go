@@ -36,7 +36,10 @@ type TypedError struct {
 }
 
 // ErrorOf returns err as a record keeps it; nil for nil.
-func ErrorOf(err error) *Error {
+func ErrorOf(err error) *Error { return errorOf(err, 0) }
+
+// errorOf is ErrorOf for an error that is so deep inside others.
+func errorOf(err error, depth int) *Error {
 	if err == nil {
 		return nil
 	}
@@ -48,7 +51,7 @@ func ErrorOf(err error) *Error {
 		Message: Truncate(fmt.Sprint(err), maxMessage), Type: fmt.Sprintf("%T", err),
 		Class: traits.Class, Status: traits.HTTPStatus, After: traits.RetryAfter,
 	}
-	registry.describe(e, err)
+	registry.describe(e, err, depth)
 	return e
 }
 
@@ -56,7 +59,7 @@ func ErrorOf(err error) *Error {
 // maxTyped the size in bytes of the largest value.
 const (
 	maxMessage = 4000
-	maxTyped   = 16 << 10
+	maxTyped   = 64 << 10
 )
 
 // Brief returns the error without what only errors.As needs, and its text cut:
@@ -114,8 +117,8 @@ func RegisterError(name string, err error) {
 }
 
 // RegisterErrorType makes errors.As find an E in errors that were recorded and
-// restored. The value of E is kept encoded, by its exported fields. It panics
-// as [RegisterError] does.
+// restored. The value of E is kept encoded, by its exported fields, those that
+// are errors included. It panics as [RegisterError] does.
 func RegisterErrorType[E error](name string) {
 	if name == "" {
 		panic("record: RegisterErrorType needs a name")
@@ -123,29 +126,11 @@ func RegisterErrorType[E error](name string) {
 	registry.addType(name, errorTypeOf[E]())
 }
 
-func errorTypeOf[E error]() errorType {
-	return errorType{
-		target: reflect.TypeFor[*E](),
-		find: func(err error) ([]byte, bool) {
-			var e E
-			if !errors.As(err, &e) {
-				return nil, false
-			}
-			data, failed := Encode(e)
-			return data, failed == nil && len(data) <= maxTyped
-		},
-		restore: func(data []byte, target any) bool {
-			into, ok := target.(*E)
-			return ok && Decode(data, into) == nil
-		},
-	}
-}
-
 // errorType is a registered type without its type parameter.
 type errorType struct {
 	name    string
 	target  reflect.Type // what errors.As is given
-	find    func(error) ([]byte, bool)
+	find    func(err error, depth int) ([]byte, bool)
 	restore func([]byte, any) bool
 }
 
@@ -191,6 +176,7 @@ func newErrorRegistry() *errorRegistry {
 		{"syscall.ECONNABORTED", syscall.ECONNABORTED},
 		{"syscall.EPIPE", syscall.EPIPE},
 		{"syscall.ENOSPC", syscall.ENOSPC},
+		{"reprise.ErrRedacted", ErrRedacted},
 	} {
 		r.addSentinel(known.name, known.err)
 	}
@@ -230,7 +216,7 @@ func (r *errorRegistry) addType(name string, t errorType) {
 
 // describe notes everything registered that err is. Methods of the error run
 // without the lock: they may ask the registry too. One that panics ends it.
-func (r *errorRegistry) describe(e *Error, err error) {
+func (r *errorRegistry) describe(e *Error, err error, depth int) {
 	defer func() { _ = recover() }()
 	r.mu.RLock()
 	sentinels, types := r.order, r.typeOrder // only ever appended to
@@ -240,8 +226,11 @@ func (r *errorRegistry) describe(e *Error, err error) {
 			e.Sentinels = append(e.Sentinels, s.name)
 		}
 	}
+	if depth > maxErrorDepth {
+		return
+	}
 	for _, t := range types {
-		if value, ok := t.find(err); ok {
+		if value, ok := t.find(err, depth); ok {
 			e.Typed = append(e.Typed, TypedError{t.name, value})
 		}
 	}

@@ -43,3 +43,12 @@ func (r Reason) String() string {
 
 // MarshalText writes the name on the wire.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads a name that MarshalText wrote.
+func (r *Reason) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*r = ReasonNone
+		return nil
+	}
+	return enum.Parse(reasonNames[:], text, "reason", (*uint8)(r))
+}

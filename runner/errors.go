@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // What runners return, found by errors.Is.
@@ -66,3 +68,15 @@ func (e *InputError) Error() string {
 
 // Unwrap returns ErrInput and what is wrong.
 func (e *InputError) Unwrap() []error { return []error{ErrInput, e.Err} }
+
+// They are found in errors of calls that were recorded, too.
+func init() {
+	record.RegisterError("runner.ErrUnknown", ErrUnknown)
+	record.RegisterError("runner.ErrInput", ErrInput)
+	record.RegisterError("runner.ErrStarted", ErrStarted)
+	record.RegisterError("runner.ErrEnded", ErrEnded)
+	record.RegisterError("runner.ErrCrashLoop", ErrCrashLoop)
+	record.RegisterError("runner.ErrStopped", ErrStopped)
+	record.RegisterErrorType[*UnknownError]("runner.UnknownError")
+	record.RegisterErrorType[*InputError]("runner.InputError")
+}

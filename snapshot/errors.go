@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // What stores return, found by errors.Is.
@@ -82,4 +84,22 @@ func bare(err, kind error) string { return strings.TrimPrefix(err.Error(), kind.
 func errNewer(what string, version uint64) error {
 	return fmt.Errorf("%w: %s has version %d and this version of Reprise reads up to version %d; use a newer Reprise",
 		ErrFormat, what, version, FormatVersion)
+}
+
+// They are found in errors of calls that were recorded, too.
+func init() {
+	record.RegisterError("snapshot.ErrNotFound", ErrNotFound)
+	record.RegisterError("snapshot.ErrExists", ErrExists)
+	record.RegisterError("snapshot.ErrLocked", ErrLocked)
+	record.RegisterError("snapshot.ErrClosed", ErrClosed)
+	record.RegisterError("snapshot.ErrCorrupt", ErrCorrupt)
+	record.RegisterError("snapshot.ErrFormat", ErrFormat)
+	record.RegisterError("snapshot.ErrReset", ErrReset)
+	record.RegisterError("snapshot.ErrUnavailable", ErrUnavailable)
+	record.RegisterError("snapshot.ErrFenced", ErrFenced)
+	record.RegisterError("snapshot.ErrUnknown", ErrUnknown)
+	record.RegisterError("snapshot.ErrLease", ErrLease)
+	record.RegisterError("snapshot.ErrPosted", ErrPosted)
+	record.RegisterErrorType[*LockedError]("snapshot.LockedError")
+	record.RegisterErrorType[*CorruptError]("snapshot.CorruptError")
 }

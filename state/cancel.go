@@ -187,3 +187,16 @@ func (r *run) settleCancel(status Status) {
 		}
 	}
 }
+
+// They are found in errors of calls that were recorded, too.
+func init() {
+	record.RegisterError("state.ErrCancelled", ErrCancelled)
+	record.RegisterError("state.ErrEnded", ErrEnded)
+	record.RegisterError("state.ErrNotAsked", ErrNotAsked)
+	record.RegisterError("state.ErrAnswered", ErrAnswered)
+	record.RegisterError("state.ErrStore", ErrStore)
+	record.RegisterError("state.ErrNotRunning", ErrNotRunning)
+	record.RegisterError("state.ErrClosed", ErrClosed)
+	record.RegisterError("state.ErrNotEnded", ErrNotEnded)
+	record.RegisterErrorType[*CancelledError]("state.CancelledError")
+}

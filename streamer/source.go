@@ -115,3 +115,12 @@ var (
 	ErrConflict = errors.New("streamer: not possible now")
 	ErrInvalid  = errors.New("streamer: not valid")
 )
+
+// They are found in errors of calls that were recorded, too.
+func init() {
+	record.RegisterError("streamer.ErrNotFound", ErrNotFound)
+	record.RegisterError("streamer.ErrConflict", ErrConflict)
+	record.RegisterError("streamer.ErrInvalid", ErrInvalid)
+	record.RegisterError("streamer.ErrUnauthenticated", ErrUnauthenticated)
+	record.RegisterErrorType[*StatusError]("streamer.StatusError")
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // T is the part of *testing.T and *testing.B that this package needs.
@@ -139,4 +140,9 @@ func (s *Script) Requests() []actors.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
+}
+
+// They are found in errors of calls that were recorded, too.
+func init() {
+	record.RegisterError("actorstest.ErrScriptEnded", ErrScriptEnded)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -359,4 +360,9 @@ func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) er
 	run.LastSeq = uint64(run.Len())
 	r.run = &run
 	return nil
+}
+
+// It is found in errors of calls that were recorded, too.
+func init() {
+	record.RegisterErrorType[*TornTail]("filestore.TornTail")
 }
