@@ -167,6 +167,25 @@ func TestDeltasAreSentWhileACallGoesOn(t *testing.T) {
 	})
 }
 
+func TestARecordComesBeforeTheDeltasThatFollowIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandler(t, streamer.Options{})
+		f := newFeed("r", h.Publish)
+		f.open()
+		v := watch(t, h, "/events?run=r&deltas=true", true)
+		v.frames()
+		for i := range 50 {
+			name := fmt.Sprint("model", i)
+			f.call(name, record.StatusStarted)
+			producer(h, name, 0)(core.PartText, "a word")
+			pass(time.Second)
+			frames := v.frames()
+			require.Len(t, frames, 3)
+			require.Equal(t, []string{"started", "delta", "delta"}, []string{frames[0].name, frames[1].name, frames[2].name})
+		}
+	})
+}
+
 func TestDeltasAreAtMostTenASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})

@@ -65,3 +65,52 @@ func Example() {
 	// 1-6 completed fetch <nil>
 	// 1-7 run_completed  <nil>
 }
+
+// What a model says is shown while it comes, to the page and to clients that
+// ask for it.
+func ExampleHandler_Delta() {
+	dash, err := streamer.New(nil, streamer.Options{})
+	if err != nil {
+		panic(err)
+	}
+	site := httptest.NewServer(dash)
+	defer site.Close()
+
+	shown := make(chan struct{})
+	model := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+		core.Emit(ctx, core.Delta{Part: core.PartText, Text: "It is 4 °C"}) // as openai.New does with what comes
+		<-shown
+		return actors.Response{Message: actors.Assistant("It is 4 °C in Oslo.")}, nil
+	})
+	st := state.New(state.WithRunID("demo"), state.WithPublisher(dash))
+	ended := make(chan error)
+	go func() {
+		_, err := model.Call(core.Watch(st.Context(context.Background()), dash.Delta), actors.Request{})
+		ended <- errors.Join(err, st.Close())
+	}()
+
+	client := streamer.Client{URL: site.URL, Run: "demo", Deltas: true, UntilEnd: true}
+	for event, err := range client.Events(context.Background()) {
+		if err != nil {
+			panic(err)
+		}
+		delta, err := event.Delta()
+		if err != nil { // it is of a record
+			fmt.Println(event.Name)
+			continue
+		}
+		if delta.Part == core.PartText {
+			fmt.Println(delta.Address, "says:", delta.Text)
+			close(shown)
+		}
+	}
+	if err := errors.Join(<-ended, dash.Close(context.Background())); err != nil {
+		panic(err)
+	}
+	// Output:
+	// run_started
+	// started
+	// model says: It is 4 °C
+	// completed
+	// run_completed
+}

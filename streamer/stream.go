@@ -184,8 +184,8 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 	}
 }
 
-// wait returns when clients were notified of an event at the position. Deltas
-// are sent meanwhile: records come first.
+// wait returns when there may be something to send. It sends the deltas that
+// there are: records come first.
 func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 	for {
 		more, due := t.more(pos)
@@ -208,9 +208,10 @@ func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 		case <-more:
 			return nil
 		case <-fresh:
+			return nil // to the records that there are before it
 		case <-s.timer.C:
 			if time.Since(s.flushed) < s.handler.options.Heartbeat {
-				continue // deltas may be sent again
+				return nil // deltas may be sent again
 			}
 			if err := s.heartbeat(); err != nil {
 				return err
