@@ -94,9 +94,6 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
 	if o.approval {
 		panic(fmt.Sprintf("actors: %q: WithApproval is an option of tools alone", name))
 	}
-	if err := o.model.Check(); err != nil {
-		panic(fmt.Errorf("actors: %q: WithOptions: %w", name, err))
-	}
 	l := &loop{
 		llm:            llm.Ensure(isSomething),
 		tools:          must(NewToolSet(o.functions...)),
@@ -106,6 +103,9 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
 		maxCorrections: o.maxCorrections,
 		workers:        o.workers,
 		stopOnError:    o.stopOnError,
+	}
+	if err := l.checkOptions(o.model); err != nil {
+		panic(fmt.Errorf("actors: %q: WithOptions: %w", name, err))
 	}
 	if l.maxTurns == 0 {
 		l.maxTurns = defaultMaxTurns

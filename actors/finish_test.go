@@ -136,6 +136,38 @@ func TestOptionsOfThePromptWinOverThoseOfTheAgent(t *testing.T) {
 	})
 }
 
+// A model that had to call tools for ever could never answer.
+func TestAToolThatMustBeCalledIsCalledFirst(t *testing.T) {
+	for _, choice := range []string{"required", "echo"} {
+		model := newScript(asks(call("echo", `{"n":1}`)), says("done"))
+		agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo()), actors.WithOptions(actors.Options{ToolChoice: choice}))
+		_, err := agent.Call(t.Context(), actors.Ask("?"))
+		require.NoError(t, err)
+		assert.Equal(t, choice, model.asked()[0].Options.ToolChoice)
+		assert.Empty(t, model.asked()[1].Options.ToolChoice)
+	}
+	for _, choice := range []string{"auto", "none"} {
+		model := newScript(asks(call("echo", `{"n":1}`)), says("done"))
+		_, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo())).
+			Call(t.Context(), actors.Prompt{Text: "?", Options: actors.Options{ToolChoice: choice}})
+		require.NoError(t, err)
+		assert.Equal(t, choice, model.asked()[1].Options.ToolChoice)
+	}
+}
+
+func TestAToolThatMustBeCalledIsOneOfTheAgents(t *testing.T) {
+	model := newScript()
+	const problem = `Options.ToolChoice is "ecko"; it must be auto, none, required, or one of the tools: echo`
+	wrong := actors.Options{ToolChoice: "ecko"}
+	assert.PanicsWithError(t, `actors: "a": WithOptions: actors: `+problem, func() {
+		actors.NewAgent("a", model.llm(), actors.WithTools(echo()), actors.WithOptions(wrong))
+	})
+	_, err := actors.NewAgent("a", model.llm(), actors.WithTools(echo())).Call(t.Context(), actors.Prompt{Text: "?", Options: wrong})
+	require.ErrorContains(t, err, problem)
+	require.ErrorIs(t, err, core.ErrPermanent)
+	assert.Empty(t, model.asked())
+}
+
 // A changed option is a changed input, which a resumed run notices.
 func TestOptionsArePartOfTheInput(t *testing.T) {
 	hash := func(o actors.Options) record.Hash {

@@ -44,7 +44,7 @@ func (i instructions) of(ctx context.Context, prompt Prompt) (string, error) {
 
 func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 	options := prompt.Options.Or(l.options)
-	if err := options.Check(); err != nil {
+	if err := l.checkOptions(options); err != nil {
 		return Answer{}, core.Permanent(err)
 	}
 	conversation, err := l.begin(ctx, prompt)
@@ -88,6 +88,9 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 				return Answer{}, err
 			}
 			conversation = append(conversation, results...)
+			if options.forcesTools() {
+				options.ToolChoice = "" // it has called them, and could never answer otherwise
+			}
 			continue
 		}
 		answer.Text, answer.Messages = resp.Message.Text, conversation[first:]
@@ -104,6 +107,19 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 		conversation = append(conversation, User(fmt.Sprintf("Your answer is not valid: %v\nAnswer again, with the JSON document alone.", problem)))
 	}
 	return Answer{}, core.Permanent(fmt.Errorf("actors: the model still asks for tools after %d turns: %w; raise it with WithMaxTurns", l.maxTurns, ErrTurnLimit))
+}
+
+func (l *loop) checkOptions(o Options) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	if o.ToolChoice == "required" || !o.forcesTools() || l.tools.Len() == 0 {
+		return nil
+	}
+	if _, ok := l.tools.Lookup(o.ToolChoice); !ok {
+		return fmt.Errorf("actors: Options.ToolChoice is %q; it must be auto, none, required, or one of the tools: %s", o.ToolChoice, l.tools.names())
+	}
+	return nil
 }
 
 func unfinished(resp Response) error {

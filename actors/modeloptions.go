@@ -11,6 +11,9 @@ import (
 // Options say how a model is to answer. Zero fields leave the decision to the
 // next level: those of a [Prompt] win over those of the agent ([WithOptions]),
 // and these over those of the model, field by field.
+//
+// ToolChoice is not sent without tools. An agent that must call a tool
+// ("required", or the name of one) may answer once it has called some.
 type Options struct {
 	Model           string   `json:"model,omitempty"`       // another model of the same service
 	MaxTokens       int      `json:"max_tokens,omitempty"`  // of one answer, reasoning included
@@ -19,7 +22,7 @@ type Options struct {
 	Seed            *int64   `json:"seed,omitempty"`
 	Stop            []string `json:"stop,omitempty"`             // texts that end the answer
 	Effort          string   `json:"effort,omitempty"`           // of reasoning, in the service's words: "none", "low", "high", …
-	ToolChoice      string   `json:"tool_choice,omitempty"`      // "auto", "none", "required", or the name of a tool; without tools it is not sent
+	ToolChoice      string   `json:"tool_choice,omitempty"`      // "auto", "none", "required", or the name of a tool; see below
 	SequentialTools bool     `json:"sequential_tools,omitempty"` // at most one tool call in an answer
 	Format          *Format  `json:"format,omitempty"`           // of the answer
 
@@ -82,6 +85,11 @@ func or[T comparable](v, next T) T {
 func (o Options) IsZero() bool {
 	return o.Model == "" && o.MaxTokens == 0 && o.Temperature == nil && o.TopP == nil && o.Seed == nil && o.Stop == nil &&
 		o.Effort == "" && o.ToolChoice == "" && !o.SequentialTools && o.Format == nil && len(o.Extra) == 0
+}
+
+// forcesTools reports whether the model must call a tool.
+func (o Options) forcesTools() bool {
+	return o.ToolChoice != "" && o.ToolChoice != "auto" && o.ToolChoice != "none"
 }
 
 // Check reports the first field that no service takes, and what is allowed.
