@@ -50,9 +50,9 @@ func (r *run) takeValues(s *core.Scope, numbers []uint64, since uint64, older ..
 	left, err := r.restored.decodeValues(slices.DeleteFunc(numbers, func(seq uint64) bool { return seq <= since }))
 	for _, v := range left {
 		for _, id := range older {
-			r.values.forget(id, v.slot)
+			r.values.forget(id, v.key)
 		}
-		r.values.replace(s, v.slot) // as when the call completed
+		r.values.replace(s, v.key) // as when the call completed
 		r.values.set(v)
 	}
 	return err
@@ -97,7 +97,7 @@ func (r *restored) decodeValues(numbers []uint64) ([]value, error) {
 		if err != nil {
 			return nil, err
 		}
-		values[i] = value{slot{rec.Kind, rec.Name}, rec.Encoded(), rec.Seq}
+		values[i] = value{rec.Name, rec.Encoded(), rec.Seq}
 	}
 	return values, nil
 }

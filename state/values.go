@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,7 +21,18 @@ import (
 // cannot be encoded is an error that names the field. Outside a run it is
 // [core.ErrNoRun].
 func Put[T any](ctx context.Context, key string, v T) error {
-	return put(ctx, record.KindValue, key, v)
+	h := From(ctx)
+	if h == nil {
+		return core.ErrNoRun
+	}
+	if key == "" {
+		return errors.New("state: value: the key is empty")
+	}
+	encoded, err := record.Encode(v)
+	if err != nil {
+		return fmt.Errorf("state: value %q: %w", key, err)
+	}
+	return h.run.put(h.scope, value{key: key, encoded: encoded})
 }
 
 // Get returns the value under key that ctx sees (see [Put]), and whether there
@@ -28,55 +40,29 @@ func Put[T any](ctx context.Context, key string, v T) error {
 // between structs, fields are matched by their json names, and those that one
 // side lacks stay zero.
 func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
-	return get[T](ctx, record.KindValue, key)
-}
-
-func put(ctx context.Context, kind record.Kind, key string, v any) error {
-	h := From(ctx)
-	if h == nil {
-		return core.ErrNoRun
-	}
-	if key == "" {
-		return fmt.Errorf("state: %v: the key is empty", kind)
-	}
-	encoded, err := record.Encode(v)
-	if err != nil {
-		return fmt.Errorf("state: %v %q: %w", kind, key, err)
-	}
-	return h.run.put(h.scope, value{slot: slot{kind, key}, encoded: encoded})
-}
-
-func get[T any](ctx context.Context, kind record.Kind, key string) (v T, ok bool, err error) {
 	h := From(ctx)
 	if h == nil {
 		return v, false, core.ErrNoRun
 	}
-	encoded, ok, err := h.run.get(h.scope, slot{kind, key})
+	encoded, ok, err := h.run.get(h.scope, key)
 	if !ok || err != nil {
 		return v, false, err
 	}
 	if err := record.Decode(encoded, &v); err != nil {
-		return v, true, fmt.Errorf("state: %v %q: %w", kind, key, err)
+		return v, true, fmt.Errorf("state: value %q: %w", key, err)
 	}
 	return v, true, nil
 }
 
-// slot is where a value is kept: values and step results have a name space
-// each.
-type slot struct {
-	kind record.Kind
-	key  string
-}
-
 type value struct {
-	slot
+	key     string
 	encoded []byte
 	seq     uint64 // of its record, once it has one
 }
 
 // values are those of the run, and those of the attempts under way.
 type values struct {
-	common  map[slot]value
+	common  map[string]value
 	pending map[core.AttemptID][]value // in the order of writing
 }
 
@@ -113,7 +99,7 @@ func (r *run) put(s *core.Scope, v value) error {
 	return err
 }
 
-func (r *run) get(s *core.Scope, at slot) ([]byte, bool, error) {
+func (r *run) get(s *core.Scope, key string) ([]byte, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for ; s != nil; s = s.Parent() {
@@ -122,12 +108,12 @@ func (r *run) get(s *core.Scope, at slot) ([]byte, bool, error) {
 		}
 		id := s.ID()
 		for _, id := range [...]core.AttemptID{id, id.Preconditions()} {
-			if encoded, ok := r.values.latest(id, at); ok {
+			if encoded, ok := r.values.latest(id, key); ok {
 				return encoded, true, nil
 			}
 		}
 	}
-	common, ok := r.values.common[at]
+	common, ok := r.values.common[key]
 	return common.encoded, ok, nil
 }
 
@@ -148,7 +134,7 @@ func (r *run) settleValues(s *core.Scope, rec *record.Record) {
 		delete(r.values.pending, id)
 	case rec.Status == record.StatusCompleted:
 		for _, v := range append(r.values.pending[id.Preconditions()], r.values.pending[id]...) {
-			r.values.replace(s, v.slot)
+			r.values.replace(s, v.key)
 			r.commit(rec.Address, v)
 		}
 		r.values.drop(id)
@@ -171,10 +157,10 @@ func (r *run) keepPreconditions(s *core.Scope, a record.Address) {
 }
 
 // latest is what the attempt has written there last.
-func (v *values) latest(id core.AttemptID, at slot) ([]byte, bool) {
+func (v *values) latest(id core.AttemptID, key string) ([]byte, bool) {
 	written := v.pending[id]
 	for i := len(written) - 1; i >= 0; i-- {
-		if written[i].slot == at {
+		if written[i].key == key {
 			return written[i].encoded, true
 		}
 	}
@@ -189,27 +175,27 @@ func (v *values) drop(id core.AttemptID) {
 
 // replace drops what the attempts around s, and the preconditions of their
 // calls, have written there: it is older than what s left.
-func (v *values) replace(s *core.Scope, at slot) {
+func (v *values) replace(s *core.Scope, key string) {
 	for around := s.Parent(); around != nil; around = around.Parent() {
-		v.forget(around.ID(), at)
-		v.forget(around.ID().Preconditions(), at)
+		v.forget(around.ID(), key)
+		v.forget(around.ID().Preconditions(), key)
 	}
 }
 
 // forget drops what the attempt has written there.
-func (v *values) forget(id core.AttemptID, at slot) {
+func (v *values) forget(id core.AttemptID, key string) {
 	if written := v.pending[id]; written != nil {
-		v.pending[id] = slices.DeleteFunc(written, func(w value) bool { return w.slot == at })
+		v.pending[id] = slices.DeleteFunc(written, func(w value) bool { return w.key == key })
 	}
 }
 
 // set gives v to everyone.
 func (v *values) set(to value) {
 	if v.common == nil {
-		v.common = make(map[slot]value)
+		v.common = make(map[string]value)
 	}
-	if to.seq >= v.common[to.slot].seq { // parallel calls may be recalled in another order
-		v.common[to.slot] = to
+	if to.seq >= v.common[to.key].seq { // parallel calls may be recalled in another order
+		v.common[to.key] = to
 	}
 }
 
@@ -222,7 +208,7 @@ func (r *run) commit(from record.Address, v value) {
 
 func (r *run) keepValue(from record.Address, v value, stage record.Stage) {
 	r.keep(&record.Record{
-		Time: now(), Address: from, Name: v.key, Kind: v.kind, Status: record.StatusRecorded, Stage: stage,
+		Time: now(), Address: from, Name: v.key, Kind: record.KindValue, Status: record.StatusRecorded, Stage: stage,
 		Detail: &record.Detail{Output: v.encoded},
 	})
 }
