@@ -34,18 +34,14 @@ func differences(all []Difference, path string, was, now any, limit int) []Diffe
 	case map[string]any:
 		if b, ok := now.(map[string]any); ok {
 			for _, key := range unionOfKeys(a, b) {
-				at := key
-				if path != "" {
-					at = path + "." + key
-				}
-				all = differences(all, at, a[key], b[key], limit)
+				all = differences(all, memberPath(path, key), a[key], b[key], limit)
 			}
 			return all
 		}
 	case []any:
 		if b, ok := now.([]any); ok && len(a) == len(b) {
 			for i := range a {
-				all = differences(all, path+"["+strconv.Itoa(i)+"]", a[i], b[i], limit)
+				all = differences(all, elementPath(path, i), a[i], b[i], limit)
 			}
 			return all
 		}
@@ -53,6 +49,18 @@ func differences(all []Difference, path string, was, now any, limit int) []Diffe
 	return append(all, Difference{path, was, now})
 }
 
+// memberPath is the path of a member of the object at path.
+func memberPath(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// elementPath is the path of an element of the array at path.
+func elementPath(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// unionOfKeys are the keys of both, sorted.
 func unionOfKeys(a, b map[string]any) []string {
 	var keys []string
 	for key := range a {

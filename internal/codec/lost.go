@@ -3,8 +3,6 @@ package codec
 import (
 	"fmt"
 	"reflect"
-	"slices"
-	"strconv"
 )
 
 // A Lost is a part of an encoded value that decoding it into a type leaves
@@ -39,16 +37,8 @@ func lost(all []Lost, path string, was, is any) []Lost {
 		if !ok {
 			return all
 		}
-		keys := make([]string, 0, len(was))
-		for key := range was {
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
-		for _, key := range keys {
-			at := key
-			if path != "" {
-				at = path + "." + key
-			}
+		for _, key := range unionOfKeys(was, nil) {
+			at := memberPath(path, key)
 			if value, ok := is[key]; ok {
 				all = lost(all, at, was[key], value)
 			} else if !isZero(was[key]) {
@@ -61,7 +51,7 @@ func lost(all []Lost, path string, was, is any) []Lost {
 			return all
 		}
 		for i := range min(len(was), len(is)) {
-			all = lost(all, path+"["+strconv.Itoa(i)+"]", was[i], is[i])
+			all = lost(all, elementPath(path, i), was[i], is[i])
 		}
 	}
 	return all
