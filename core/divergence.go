@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -90,21 +89,6 @@ func (e *DivergenceError) fork() string {
 
 // Is matches [ErrDivergence].
 func (e *DivergenceError) Is(target error) bool { return target == ErrDivergence }
-
-// InputDifferences returns the parts in which two encoded inputs differ, by their
-// paths: a few of them, with values that are cut. It is for error messages.
-func InputDifferences(recorded, now []byte) []string {
-	const few = 5
-	parts, err := codec.Differences(recorded, now, few)
-	if err != nil {
-		return nil
-	}
-	var lines []string
-	for _, part := range parts {
-		lines = append(lines, part.String())
-	}
-	return lines
-}
 
 // checkEnd refuses the end of a handler that left out calls which were
 // recorded. It is nil if the handler did not end by itself.

@@ -119,6 +119,15 @@ func (r *Record) Encoded() []byte {
 	return r.Detail.Output
 }
 
+// Artifact is the reference of an output or value that is stored apart, empty if
+// the record has none.
+func (r *Record) Artifact() string {
+	if r.Detail == nil {
+		return ""
+	}
+	return r.Detail.Artifact
+}
+
 // Message is the text of a log line, a question, the description of a run;
 // empty if the record has none.
 func (r *Record) Message() string {

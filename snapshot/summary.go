@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 
@@ -30,19 +29,6 @@ type Value struct {
 	Artifact string
 }
 
-// ValueOf is the value that a record has.
-func ValueOf(r *record.Record) Value {
-	if r.Detail == nil {
-		return Value{}
-	}
-	return Value{r.Detail.Output, r.Detail.Artifact}
-}
-
-// Equal reports whether both are the same bytes.
-func (v Value) Equal(other Value) bool {
-	return v.Artifact == other.Artifact && bytes.Equal(v.Encoded, other.Encoded)
-}
-
 // Values are the values of the run by key: the last of each that is there for
 // everyone.
 func (s *Snapshot) Values() map[string]Value { return s.summary().latest() }
@@ -68,7 +54,7 @@ func (s *summary) add(r *record.Record) {
 	}
 	switch {
 	case r.Kind == record.KindValue:
-		s.values = append(s.values, value{r.Address, r.Name, ValueOf(r)})
+		s.values = append(s.values, value{r.Address, r.Name, Value{r.Encoded(), r.Artifact()}})
 	case r.Kind.IsCall() && r.Status == record.StatusCompleted:
 		s.completed[r.Address] = true
 	}

@@ -168,7 +168,7 @@ func (r *restored) inputFields(t *track, input func() ([]byte, error)) []string 
 	if err != nil {
 		return nil
 	}
-	return core.InputDifferences(rec.Detail.Input, now)
+	return record.Differences(rec.Detail.Input, now)
 }
 
 // is reports whether the claim is the same call.
