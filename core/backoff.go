@@ -3,6 +3,7 @@ package core
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/reprise-go/reprise/record"
@@ -99,7 +100,7 @@ func fibonacci(n int) float64 {
 func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duration {
 	c := &p.config
 	plain := p.Delay(n)
-	if c.Jitter == NoJitter {
+	if c.Jitter == NoJitter || c.InitialDelay == 0 {
 		return plain
 	}
 	low, high := c.Jitter.spread(float64(plain), float64(c.InitialDelay), float64(previous))
@@ -130,18 +131,9 @@ func (j Jitter) spread(d, first, previous float64) (low, high float64) {
 // the same seed, in whatever order they come to ask.
 func unit(seed uint64, a record.Address, n int) float64 {
 	var stack [128]byte
-	h := mix(seed ^ uint64(n)<<32)
+	h := uint64(n)
 	for _, c := range a.AppendTo(stack[:0]) {
-		h = (h ^ uint64(c)) * 1099511628211
+		h = (h ^ uint64(c)) * 1099511628211 // FNV-1a
 	}
-	return float64(mix(h)>>11) / (1 << 53)
-}
-
-// mix is the finalizer of SplitMix64 (Steele, Lea, Flood: "Fast splittable
-// pseudorandom number generators", 2014).
-func mix(z uint64) uint64 {
-	z += 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+	return float64(rand.NewPCG(seed, h).Uint64()>>11) / (1 << 53)
 }

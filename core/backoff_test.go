@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -382,5 +383,22 @@ func TestWaitTakesTheDelayThatIsRecorded(t *testing.T) {
 			sum += d
 		}
 		assert.Equal(t, sum, elapsed(), "time")
+	})
+}
+
+func TestNoDelayIsNoneAfterAWaitThatTheServiceAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		d := testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay, Jitter: core.DecorrelatedJitter},
+			testkit.Attempts(testkit.Fail(core.Retryable(core.WithRetryAfter(errBoom, time.Second))), testkit.Fail(core.Retryable(errBoom)), testkit.Succeed))
+		out, err := testkit.Call(ctx, d)
+		testkit.Completed(t, out, err)
+		var delays []time.Duration
+		for _, r := range st.Records() {
+			if r.Status == record.StatusRetrying {
+				delays = append(delays, r.Delay)
+			}
+		}
+		assert.Equal(t, []time.Duration{time.Second, 0}, delays)
 	})
 }

@@ -16,6 +16,7 @@ type call struct {
 	spec    *Spec
 	policy  *Policy
 	custom  bool // the policy is the event's own
+	guarded bool // it has preconditions
 	direct  bool // it is claimed when it is executed, and counted
 	root    *Root
 	parent  *Scope // around the call
@@ -132,7 +133,7 @@ func (c *call) precede(p *record.Progress, s *Scope) error {
 	if c.inputErr != nil {
 		return c.refuse(p, s, result{err: c.inputErr, stage: record.StageEntry}, record.ReasonPermanent)
 	}
-	if !c.typed.conditional() {
+	if !c.guarded {
 		return nil
 	}
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: beforeFirst}

@@ -234,20 +234,8 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 // backoff is the delay before the retry that the configuration has; previous
 // is the delay before the retry before.
 func (c *call) backoff(retry int, previous time.Duration) time.Duration {
-	if c.policy.config.InitialDelay == 0 {
-		return 0
-	}
-	return c.policy.jittered(retry, previous, c.random(retry))
-}
-
-// random is in [0, 1), and in a run depends on its seed, the address and the
-// retry alone.
-func (c *call) random(retry int) float64 {
-	if c.policy.config.Jitter == NoJitter {
-		return 0
-	}
 	if c.root.isOutside() {
-		return rand.Float64()
+		return c.policy.jittered(retry, previous, rand.Float64())
 	}
-	return unit(c.root.settings.Seed, c.address, retry)
+	return c.policy.jittered(retry, previous, unit(c.root.settings.Seed, c.address, retry))
 }

@@ -156,7 +156,7 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct boo
 	}
 	t := &typedCall[In, Out]{definition: d, in: in}
 	t.typed, t.spec, t.root, t.parent = t, &d.spec, parent.root, parent
-	t.policy, t.custom = e.level(t.root.settings), e.policy != nil
+	t.policy, t.custom, t.guarded = e.level(t.root.settings), e.policy != nil, len(d.requires) > 0
 	t.direct = direct
 	t.first.outer, t.first.root, t.first.call = ctx, t.root, &t.call
 	segment := d.segment

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -9,6 +10,18 @@ import (
 // Whether a call was stopped or has failed is decided here: by the state of
 // the contexts around it and of the calls inside it, never by which error its
 // handler returned.
+
+// IsSuspension reports whether err is that of a call that stopped without an
+// outcome, rather than of one that failed. It is errors.Is for
+// [ErrInterrupted], and false for an error whose own methods panic.
+func IsSuspension(err error) bool { return is(err, ErrInterrupted) }
+
+// is is errors.Is for errors of users: one with a nil pointer in it, whose
+// methods panic, must cost its call and not the process.
+func is(err, target error) (found bool) {
+	defer func() { _ = recover() }()
+	return errors.Is(err, target)
+}
 
 // suspension is why the attempt of s stopped without an outcome, nil if it
 // ended by itself.
@@ -112,4 +125,14 @@ func (s *Scope) interruption() *InterruptedError {
 		return &own
 	}
 	return e
+}
+
+// interruption is what the end of a context means to the calls inside it: the
+// interrupt that was its cause, or else the end itself.
+func interruption(ctx context.Context) *InterruptedError {
+	cause := context.Cause(ctx)
+	if e, ok := cause.(*InterruptedError); ok { //nolint:errorlint // the cause itself
+		return e
+	}
+	return &InterruptedError{Reason: record.InterruptContext, Cause: cause}
 }

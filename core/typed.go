@@ -14,7 +14,6 @@ import (
 
 // typed is the generic side of a call, as the engine sees it.
 type typed interface {
-	conditional() bool // there are preconditions
 	require(ctx context.Context) result
 	pass(ctx context.Context) result                             // handler, postconditions, artifact storage
 	passAsync(ctx context.Context, late *atomic.Int64) asyncPass // the same on a goroutine of its own
@@ -73,8 +72,6 @@ func (t *typedCall[In, Out]) execute() (Out, error) {
 	}
 	return t.out, nil
 }
-
-func (t *typedCall[In, Out]) conditional() bool { return len(t.definition.requires) > 0 }
 
 func (t *typedCall[In, Out]) require(ctx context.Context) (r result) {
 	r.stage = record.StagePrecondition

@@ -57,15 +57,14 @@ type Traits struct {
 
 // Inspect finds the traits of err, and of all it wraps. A method of err that
 // panics, as those of a nil pointer in an error often do, ends the search.
-func Inspect(err error) Traits {
-	t := inspect(err)
-	return Traits{Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0)}
-}
-
-func inspect(err error) (t traits) {
-	defer func() { _ = recover() }()
+func Inspect(err error) (found Traits) {
+	var t traits
+	defer func() {
+		_ = recover()
+		found = Traits{Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0)}
+	}()
 	t.walk(err)
-	return t
+	return found
 }
 
 // walk visits err and all it wraps, in the order of errors.Is.
