@@ -1,0 +1,415 @@
+package filestore_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// sector is what a disk writes as a whole.
+const sector = 512
+
+// A powerDisk works as any other, and knows what may be found on it if the
+// power went now. What was not synced may be there or not, each part for
+// itself: every sector of a file as it was after any of the writes to it, the
+// size of a file as it was after any change, and each change of a name.
+type powerDisk struct {
+	filestore.Disk
+	root string
+	cut  func(what string) // is called after every change
+
+	mu      sync.Mutex
+	now     map[string]*inode // names, relative to the root
+	durable map[string]*inode
+	pending []nameChange
+}
+
+// An inode is a file or, with isDir, a directory.
+type inode struct {
+	isDir bool
+	data  []byte           // as the system shows it
+	disk  []byte           // as it is on the disk for certain
+	parts map[int][][]byte // of each sector, what it has been since
+	sizes []int            // and what the size has been
+}
+
+// A nameChange is a change of names in one directory, or a rename between two.
+// What becomes of it is one.
+type nameChange struct {
+	dirs   []string
+	remove string
+	name   string // that is added; empty for none
+	node   *inode
+}
+
+func newPowerDisk(root string, cut func(string)) *powerDisk {
+	return &powerDisk{
+		Disk: fastDisk{filestore.OSDisk}, root: root, cut: cut,
+		now: make(map[string]*inode), durable: map[string]*inode{".": {isDir: true}},
+	}
+}
+
+func (d *powerDisk) rel(name string) string {
+	rel, err := filepath.Rel(d.root, name)
+	if err != nil {
+		panic(err)
+	}
+	return rel
+}
+
+// change makes a change of names, and reports it.
+func (d *powerDisk) change(c nameChange) {
+	d.mu.Lock()
+	c.apply(d.now)
+	for _, name := range []string{c.remove, c.name} {
+		if dir := filepath.Dir(name); name != "" && !slices.Contains(c.dirs, dir) {
+			c.dirs = append(c.dirs, dir)
+		}
+	}
+	d.pending = append(d.pending, c)
+	d.mu.Unlock()
+	d.cut(fmt.Sprintf("-%s +%s", c.remove, c.name))
+}
+
+func (c *nameChange) apply(names map[string]*inode) {
+	if c.remove != "" {
+		delete(names, c.remove)
+	}
+	if c.name != "" {
+		names[c.name] = c.node
+	}
+}
+
+func (d *powerDisk) Create(name string) (filestore.DiskFile, error) {
+	f, err := d.Disk.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	node := &inode{parts: make(map[int][][]byte)}
+	d.change(nameChange{name: d.rel(name), node: node})
+	return &powerFile{f, d, node, d.rel(name)}, nil
+}
+
+func (d *powerDisk) Rename(from, to string) error {
+	if err := d.Disk.Rename(from, to); err != nil {
+		return err
+	}
+	from, to = d.rel(from), d.rel(to)
+	d.mu.Lock()
+	moved := make(map[string]*inode) // what is below, too
+	for name, node := range d.now {
+		if rest, ok := strings.CutPrefix(name, from+"/"); ok {
+			moved[to+"/"+rest] = node
+			delete(d.now, name)
+		}
+	}
+	maps.Copy(d.now, moved)
+	node := d.now[from]
+	d.mu.Unlock()
+	d.change(nameChange{remove: from, name: to, node: node})
+	return nil
+}
+
+func (d *powerDisk) Link(from, to string) error {
+	if err := d.Disk.Link(from, to); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	node := d.now[d.rel(from)]
+	d.mu.Unlock()
+	d.change(nameChange{name: d.rel(to), node: node})
+	return nil
+}
+
+func (d *powerDisk) Remove(name string) error {
+	if err := d.Disk.Remove(name); err != nil {
+		return err
+	}
+	d.change(nameChange{remove: d.rel(name)})
+	return nil
+}
+
+func (d *powerDisk) Mkdir(name string) error {
+	if err := d.Disk.Mkdir(name); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	known := d.now[d.rel(name)]
+	d.mu.Unlock()
+	if known == nil {
+		d.change(nameChange{name: d.rel(name), node: &inode{isDir: true}})
+	}
+	return nil
+}
+
+func (d *powerDisk) SyncDir(name string) error {
+	d.mu.Lock()
+	dir := d.rel(name)
+	d.pending = slices.DeleteFunc(d.pending, func(c nameChange) bool {
+		if slices.Contains(c.dirs, dir) {
+			c.apply(d.durable)
+			return true
+		}
+		return false
+	})
+	d.mu.Unlock()
+	d.cut("sync " + dir)
+	return nil
+}
+
+type powerFile struct {
+	filestore.DiskFile
+	disk *powerDisk
+	node *inode
+	name string
+}
+
+// resize changes the size as the system shows it.
+func (n *inode) resize(size int) {
+	if size == len(n.data) {
+		return
+	}
+	n.data = append(n.data[:min(size, len(n.data))], make([]byte, max(0, size-len(n.data)))...)
+	n.sizes = append(n.sizes, size)
+}
+
+func (f *powerFile) WriteAt(data []byte, offset int64) (int, error) {
+	n, err := f.DiskFile.WriteAt(data, offset)
+	f.disk.mu.Lock()
+	from, to := int(offset), int(offset)+n
+	f.node.resize(max(len(f.node.data), to))
+	copy(f.node.data[from:], data[:n])
+	for s := from / sector; s*sector < to; s++ {
+		part := make([]byte, sector)
+		copy(part, f.node.data[s*sector:])
+		f.node.parts[s] = append(f.node.parts[s], part)
+	}
+	f.disk.mu.Unlock()
+	f.disk.cut(fmt.Sprintf("write %d bytes at %d of %s", n, from, f.name))
+	return n, err
+}
+
+func (f *powerFile) Allocate(offset, size int64) error {
+	if err := f.DiskFile.Allocate(offset, size); err != nil {
+		return err
+	}
+	f.disk.mu.Lock()
+	f.node.resize(max(len(f.node.data), int(offset+size)))
+	f.disk.mu.Unlock()
+	f.disk.cut("allocate " + f.name)
+	return nil
+}
+
+func (f *powerFile) Truncate(size int64) error {
+	if err := f.DiskFile.Truncate(size); err != nil {
+		return err
+	}
+	f.disk.mu.Lock()
+	f.node.resize(int(size))
+	f.disk.mu.Unlock()
+	f.disk.cut("truncate " + f.name)
+	return nil
+}
+
+func (f *powerFile) Sync() error {
+	f.disk.mu.Lock()
+	f.node.disk, f.node.parts, f.node.sizes = slices.Clone(f.node.data), make(map[int][][]byte), nil
+	f.disk.mu.Unlock()
+	f.disk.cut("sync " + f.name)
+	return nil
+}
+
+// A choice is one of what may or may not have reached the disk.
+type choice struct {
+	node   *inode // nil for a change of names
+	sector int    // -1 for the size
+	change int
+	of     int // how many there are, besides that nothing did
+}
+
+func (d *powerDisk) choices() (all []choice) {
+	nodes := make(map[*inode]bool)
+	add := func(n *inode) {
+		if n == nil || nodes[n] || n.isDir {
+			return
+		}
+		nodes[n] = true
+		for _, s := range slices.Sorted(maps.Keys(n.parts)) {
+			all = append(all, choice{node: n, sector: s, of: len(n.parts[s])})
+		}
+		if len(n.sizes) > 0 {
+			all = append(all, choice{node: n, sector: -1, of: len(n.sizes)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.durable)) {
+		add(d.durable[name])
+	}
+	for i, c := range d.pending {
+		add(c.node)
+		all = append(all, choice{change: i, of: 1})
+	}
+	return all
+}
+
+// A world is what may be found after the power was cut: files, and directories
+// as nil.
+type world map[string][]byte
+
+// found is the world in which of each choice so much has reached the disk.
+func (d *powerDisk) found(all []choice, made []int) world {
+	names, contents := maps.Clone(d.durable), make(map[*inode][]byte)
+	for i, c := range all {
+		if c.node == nil {
+			if made[i] > 0 {
+				d.pending[c.change].apply(names)
+			}
+			continue
+		}
+		data, ok := contents[c.node]
+		if !ok {
+			data = slices.Clone(c.node.disk)
+		}
+		switch n := made[i]; {
+		case n == 0:
+		case c.sector < 0: // after the sectors
+			size := c.node.sizes[n-1]
+			data = append(data[:min(size, len(data))], make([]byte, max(0, size-len(data)))...)
+		default:
+			end := (c.sector + 1) * sector
+			data = append(data, make([]byte, max(0, end-len(data)))...)
+			copy(data[c.sector*sector:], c.node.parts[c.sector][n-1])
+		}
+		contents[c.node] = data
+	}
+	for i, c := range all { // what lies behind the end of a file is not there
+		if c.node != nil && c.sector < 0 && made[i] == 0 {
+			contents[c.node] = contents[c.node][:min(len(contents[c.node]), len(c.node.disk))]
+		}
+	}
+	w := make(world)
+	for name, node := range names {
+		for dir := filepath.Dir(name); dir != "."; dir = filepath.Dir(dir) {
+			if names[dir] == nil {
+				node = nil // its directory was lost
+			}
+		}
+		switch {
+		case node == nil:
+		case node.isDir:
+			w[name] = nil
+		case contents[node] != nil:
+			w[name] = contents[node]
+		default:
+			w[name] = slices.Concat([]byte{}, node.disk)
+		}
+	}
+	return w
+}
+
+// worlds yields what may be found: all of it if that is not more than most, and
+// otherwise what differs from nothing or from everything in one choice, and
+// some at random.
+func (d *powerDisk) worlds(most int, random *rand.Rand, yield func(world)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := d.choices()
+	made, number := make([]int, len(all)), 1
+	for _, c := range all {
+		number = min(number*(c.of+1), most+1)
+	}
+	if number <= most {
+		for {
+			yield(d.found(all, made))
+			i := 0
+			for ; i < len(all) && made[i] == all[i].of; i++ {
+				made[i] = 0
+			}
+			if i == len(all) {
+				return
+			}
+			made[i]++
+		}
+	}
+	for _, everything := range []bool{false, true} {
+		base := make([]int, len(all))
+		for i := range all {
+			if everything {
+				base[i] = all[i].of
+			}
+		}
+		yield(d.found(all, base))
+		for i := range all {
+			was := base[i]
+			for base[i] = range all[i].of + 1 {
+				yield(d.found(all, base))
+			}
+			base[i] = was
+		}
+	}
+	for range most {
+		for i := range all {
+			made[i] = random.IntN(all[i].of + 1)
+		}
+		yield(d.found(all, made))
+	}
+}
+
+// key tells worlds apart.
+func (w world) key() uint64 {
+	h := fnv.New64a()
+	for _, name := range slices.Sorted(maps.Keys(w)) {
+		fmt.Fprintf(h, "%s %d %t\n", name, len(w[name]), w[name] == nil)
+		_, _ = h.Write(w[name])
+	}
+	return h.Sum64()
+}
+
+// write makes the world a directory.
+func (w world) write(t testing.TB, dir string) {
+	t.Helper()
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	for _, name := range slices.Sorted(maps.Keys(w)) { // a directory before what is in it
+		path := filepath.Join(dir, name)
+		if w[name] == nil {
+			if err := os.Mkdir(path, 0o700); !errors.Is(err, fs.ErrExist) {
+				require.NoError(t, err)
+			}
+			continue
+		}
+		require.NoError(t, os.WriteFile(path, w[name], 0o600))
+	}
+}
+
+// memoryDir is a directory in memory where the system has one.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "reprise-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func (w world) String() string {
+	var b bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(w)) {
+		fmt.Fprintf(&b, "%s %d bytes, frames at %v\n", name, len(w[name]), filestore.Frames(w[name]))
+	}
+	return b.String()
+}

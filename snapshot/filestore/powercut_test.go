@@ -1,0 +1,221 @@
+package filestore_test
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// A traced run lives on a powerDisk, and each world that a cut of the power may
+// leave is opened.
+type traced struct {
+	t      *testing.T
+	disk   *powerDisk
+	random *rand.Rand
+	most   int // worlds after each change
+	dir    string
+	seen   map[seenWorld]bool
+
+	appended, promised int // records of the run
+	status             map[snapshot.Status]bool
+	fork               int  // records of a fork; 0 before it was tried
+	forked             bool // it was promised
+	posted, pinned     bool // were promised
+	last               string
+	again              bool // the power is cut a second time
+	seconds            int  // worlds after that
+}
+
+// seenWorld is a world, with what was promised in it.
+type seenWorld struct {
+	world  uint64
+	ledger [6]int
+}
+
+func (tr *traced) cut(what string) {
+	tr.last = what
+	tr.disk.worlds(tr.most, tr.random, tr.look)
+}
+
+func (tr *traced) look(w world) {
+	bit := map[bool]int{true: 1}
+	key := seenWorld{w.key(), [6]int{tr.appended, tr.promised, len(tr.status), bit[tr.forked], bit[tr.posted], bit[tr.pinned]}}
+	if tr.seen[key] {
+		return
+	}
+	tr.seen[key] = true
+	w.write(tr.t, tr.dir)
+	defer func() {
+		if tr.t.Failed() {
+			tr.t.Logf("after %s; %d appended, %d promised:\n%v", tr.last, tr.appended, tr.promised, w)
+		}
+	}()
+	tr.check(tr.dir)
+	if !tr.again && tr.random.IntN(50) == 0 {
+		tr.openAndCut(w)
+	}
+}
+
+// openAndCut opens the run in a world, and cuts the power meanwhile.
+func (tr *traced) openAndCut(w world) {
+	t := tr.t
+	second := *tr
+	second.again, second.seen, second.most, second.dir = true, make(map[seenWorld]bool), min(tr.most, 100), tr.dir+"2"
+	second.status = map[snapshot.Status]bool{snapshot.StatusInterrupted: true, snapshot.StatusCancelled: true}
+	maps.Copy(second.status, tr.status)
+	root := tr.dir + "1"
+	w.write(t, root)
+	s := newFileStore(t, root, filestore.WithWarnings(func(string, error) {}))
+	found, err := s.Load(t.Context(), "run")
+	if err != nil {
+		return // nothing was promised
+	}
+	second.appended, second.promised = found.Len()+1, found.Len()
+	second.disk = newPowerDisk(root, func(string) {})
+	for name, data := range w {
+		node := &inode{isDir: data == nil, data: slices.Clone(data), disk: data, parts: make(map[int][][]byte)}
+		second.disk.now[name], second.disk.durable[name] = node, node
+	}
+	second.disk.cut = second.cut
+	s = newFileStore(t, root, filestore.WithDisk(second.disk), filestore.WithWarnings(func(string, error) {}), filestore.WithCompactFrom(100))
+	j := begin(t, s)
+	require.NoError(t, j.Append(storetest.Records(uint64(second.appended), 1)...))
+	filestore.WaitForCompaction(j)
+	require.NoError(t, closeAs(j, snapshot.StatusCancelled))
+	second.promised = second.appended
+	second.cut("closed again")
+	tr.seconds += len(second.seen)
+}
+
+// check opens what was found, and goes on with it.
+func (tr *traced) check(dir string) {
+	t := tr.t
+	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
+	run, err := s.Load(t.Context(), "run")
+	if tr.promised == 0 && errors.Is(err, snapshot.ErrNotFound) {
+		return
+	}
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, run.Len(), tr.promised)
+	require.LessOrEqual(t, run.Len(), tr.appended)
+	requireStored(t, run, run.Len())
+	require.True(t, tr.status[run.Status], "%s", run.Status)
+	if tr.pinned {
+		require.True(t, run.Pinned)
+	}
+	if tr.posted {
+		waiting, err := s.Messages(t.Context(), "run")
+		require.NoError(t, err)
+		require.Len(t, waiting, 1)
+	}
+	fork, err := s.Load(t.Context(), "fork")
+	if tr.forked || !errors.Is(err, snapshot.ErrNotFound) {
+		require.NoError(t, err)
+		requireStored(t, fork, tr.fork)
+	}
+	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{})
+	require.NoError(t, err)
+	requireStored(t, j.Restored(), run.Len())
+	require.NoError(t, j.Append(storetest.Records(uint64(run.Len())+1, 1)...))
+	require.NoError(t, closeAs(j, snapshot.StatusFailed))
+	run, err = s.Load(t.Context(), "run")
+	require.NoError(t, err)
+	requireStored(t, run, j.Restored().Len()+1)
+}
+
+// is says what the run may be from now on, and looks at all worlds again.
+func (tr *traced) is(what string, statuses ...snapshot.Status) {
+	tr.status = make(map[snapshot.Status]bool)
+	for _, s := range statuses {
+		tr.status[s] = true
+	}
+	tr.cut(what)
+}
+
+func (tr *traced) live() {
+	t := tr.t
+	tr.status = map[snapshot.Status]bool{snapshot.StatusInterrupted: true}
+	s := newFileStore(t, tr.disk.root, filestore.WithDisk(tr.disk), filestore.WithCompactFrom(int64(1000+tr.random.IntN(3000))))
+	before := snapshot.StatusInterrupted
+	for _, end := range []snapshot.Status{snapshot.StatusPaused, snapshot.StatusCompleted, snapshot.StatusFailed} {
+		tr.is("before it is opened", before, snapshot.StatusInterrupted)
+		j := begin(t, s)
+		tr.is("opened", snapshot.StatusInterrupted)
+		for range 3 + tr.random.IntN(4) {
+			n := 1 + tr.random.IntN(3)
+			if tr.random.IntN(5) == 0 {
+				n = 12 // over several sectors
+			}
+			batch := storetest.Records(uint64(tr.appended)+1, n)
+			tr.appended += n
+			require.NoError(t, j.Append(batch...))
+			filestore.WaitForCompaction(j)
+			if tr.random.IntN(3) == 0 {
+				require.NoError(t, j.Sync(t.Context(), uint64(tr.appended)))
+				tr.promised = tr.appended
+				tr.cut("synced")
+			}
+		}
+		tr.is("before it is closed", end, snapshot.StatusInterrupted)
+		require.NoError(t, closeAs(j, end))
+		tr.promised = tr.appended
+		tr.is("closed", end)
+		before = end
+		tr.beside(s)
+	}
+}
+
+// beside does what others do to the run while it is closed.
+func (tr *traced) beside(s *filestore.Store) {
+	t := tr.t
+	switch {
+	case !tr.posted:
+		require.NoError(t, s.Post(t.Context(), "run", storetest.Answer("waiting", "true")))
+		tr.posted = true
+	case !tr.pinned:
+		_, err := s.Update(t.Context(), "run", func(info *snapshot.Info) error { info.Pinned = true; return nil })
+		require.NoError(t, err)
+		tr.pinned = true
+	default:
+		run, err := s.Load(t.Context(), "run")
+		require.NoError(t, err)
+		tr.fork = run.Len()
+		fork, _, err := run.Extend()
+		require.NoError(t, err)
+		fork.RunID = "fork"
+		_, err = s.Create(t.Context(), fork)
+		require.NoError(t, err)
+		tr.forked = true
+	}
+	tr.cut("promised")
+}
+
+// Every world that a cut of the power may leave holds what was promised, and
+// opens. The short form looks at few worlds of one life.
+func TestNoCutOfThePowerLosesWhatWasPromised(t *testing.T) {
+	lives, most := 2, 60
+	if *long {
+		lives, most = 30, 1500
+	}
+	seen := 0
+	for life := range lives {
+		tr := &traced{
+			t: t, dir: filepath.Join(memoryDir(t), "world"), most: most, seen: make(map[seenWorld]bool),
+			random: rand.New(rand.NewPCG(uint64(life), 7)),
+		}
+		tr.disk = newPowerDisk(memoryDir(t), tr.cut)
+		tr.live()
+		seen += len(tr.seen)
+		t.Logf("life %d: %d records, %d worlds, and %d after a second cut", life, tr.appended, len(tr.seen), tr.seconds)
+	}
+	require.Greater(t, seen, 200)
+}
