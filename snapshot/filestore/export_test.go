@@ -151,3 +151,12 @@ func Interpret(runID string, compacted, journal []byte) (*snapshot.Run, *snapsho
 	}
 	return r.run, r.damage, nil
 }
+
+// Compact starts a compaction, unless one is under way.
+func Compact(j snapshot.Journal) {
+	f := j.(*Journal)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.compactAt = 0
+	f.maybeCompact()
+}

@@ -214,8 +214,12 @@ func (s *Store) addFiles(runID string, r *reading, in files) error {
 func (r *reading) addSnapshot(runID, name string, data []byte) error {
 	run, err := snapshot.Decode(data)
 	var damage *snapshot.CorruptError
+	isDamaged := errors.As(err, &damage)
+	if run != nil && run.RunID == runID { // with the records before the damage
+		r.run, r.compacted, r.snapshotSize = run, uint64(run.Len()), int64(len(data))
+	}
 	switch {
-	case errors.As(err, &damage):
+	case isDamaged:
 		r.isDamaged(runID, name, damage.Offset, damage.Err)
 		r.unchecked = damage.Offset == int64(len(data))
 	case err != nil && !snapshot.IsDocument(data): // which it was when it got its name
@@ -223,16 +227,9 @@ func (r *reading) addSnapshot(runID, name string, data []byte) error {
 	case err != nil:
 		return fmt.Errorf("snapshot: run %s: %s: %w", runID, name, err)
 	}
-	if run == nil {
-		return nil
+	if run != nil && run.RunID != runID && !isDamaged {
+		return &strangerError{runID, name, run.RunID}
 	}
-	if run.RunID != runID {
-		if damage == nil {
-			return &strangerError{runID, name, run.RunID}
-		}
-		return nil
-	}
-	r.run, r.compacted, r.snapshotSize = run, uint64(run.Len()), int64(len(data))
 	return nil
 }
 
