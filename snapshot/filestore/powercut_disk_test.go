@@ -398,7 +398,7 @@ func (w world) write(t testing.TB, dir string) {
 // memoryDir is a directory in memory where the system has one.
 func memoryDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "reprise-test-")
+	dir, err := os.MkdirTemp("/dev/shm", "reprise-test-") //nolint:usetesting // TempDir is not in memory
 	if err != nil {
 		return t.TempDir()
 	}
