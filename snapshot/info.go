@@ -429,22 +429,35 @@ func (f Filter) Matches(i *Info) bool {
 // Page returns the page that the filter picks of all runs, the last updated
 // first, for stores that have them at hand. It may change the order of all.
 func (f Filter) Page(all []Info) (Page, error) {
+	return f.PageOf(all, func(*Info) (bool, bool) { return true, true })
+}
+
+// PageOf is Page for stores that know some of the runs only roughly. They are
+// looked at in the order of the list, which is that of what is known before;
+// look completes what is known of one, and reports whether it is there. When
+// it reports that it looks at no more, the page ends before that run.
+func (f Filter) PageOf(all []Info, look func(*Info) (there, more bool)) (Page, error) {
 	last, err := parsePosition(f.Before)
 	if err != nil {
 		return Page{}, err
 	}
-	picked := all[:0]
+	slices.SortFunc(all, compareInfo)
+	page, position := Page{Runs: []Info{}}, f.Before
 	for i := range all {
-		if f.Matches(&all[i]) && (f.Before == "" || compareInfo(all[i], last) > 0) {
-			picked = append(picked, all[i])
+		if f.Before != "" && compareInfo(all[i], last) <= 0 {
+			continue
 		}
-	}
-	slices.SortFunc(picked, compareInfo)
-	page := Page{Runs: picked}
-	if f.Limit > 0 && len(picked) > f.Limit {
-		page.Runs = picked[:f.Limit]
-		end := &page.Runs[f.Limit-1]
-		page.Next = strconv.FormatInt(end.Updated.UnixNano(), 10) + "/" + end.RunID
+		here := positionOf(&all[i])
+		there, more := look(&all[i])
+		picked := there && f.Matches(&all[i])
+		if !more || picked && f.Limit > 0 && len(page.Runs) == f.Limit {
+			page.Next = position
+			break
+		}
+		if picked {
+			page.Runs = append(page.Runs, all[i])
+		}
+		position = here
 	}
 	return page, nil
 }
@@ -452,6 +465,15 @@ func (f Filter) Page(all []Info) (Page, error) {
 // compareInfo is the order of lists.
 func compareInfo(a, b Info) int {
 	return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.RunID, b.RunID))
+}
+
+// positionOf is what parsePosition reads. A run of which nothing is known has
+// no time.
+func positionOf(i *Info) string {
+	if i.Updated.IsZero() {
+		return "0/" + i.RunID
+	}
+	return strconv.FormatInt(i.Updated.UnixNano(), 10) + "/" + i.RunID
 }
 
 // parsePosition returns the end of the page before, as far as compareInfo
@@ -465,5 +487,9 @@ func parsePosition(before string) (Info, error) {
 	if !ok || err != nil {
 		return Info{}, fmt.Errorf("snapshot: list: Before %.140q; want the Next of a page", before)
 	}
-	return Info{Updated: time.Unix(0, n), RunID: runID}, nil
+	last := Info{RunID: runID}
+	if n != 0 {
+		last.Updated = time.Unix(0, n)
+	}
+	return last, nil
 }

@@ -120,7 +120,9 @@ func (f *following) advance(ctx context.Context, yield func(record.Record, error
 			f.close()
 			f.file, f.number, f.offset = next.file, next.number, 0
 		default:
-			_ = next.file.Close()
+			if next.file != nil {
+				_ = next.file.Close()
+			}
 			f.close()
 			if err := f.load(ctx, yield); err != nil {
 				return err
@@ -146,8 +148,8 @@ func (f *following) isIdle() bool {
 	return err == nil && os.SameFile(info, f.snapshot)
 }
 
-// load yields what is new in the run as a whole, and begins to read its newest
-// journal from the beginning: what was yielded is passed over.
+// load yields what is new in the run as a whole, and begins to read the journal
+// that is written to from the beginning: what was yielded is passed over.
 func (f *following) load(ctx context.Context, yield func(record.Record, error) bool) error {
 	l, err := f.store.listing(f.runID)
 	if err != nil {
@@ -157,9 +159,7 @@ func (f *following) load(ctx context.Context, yield func(record.Record, error) b
 	if n := len(l.journals); n == 0 && len(l.snapshots) > 0 {
 		f.snapshot, _ = os.Lstat(f.store.run(f.runID, snapshotName(l.newest())))
 	} else if n > 0 {
-		f.number, f.offset = l.journals[n-1], 0
-		f.file, err = f.store.disk.Open(f.store.run(f.runID, journalName(f.number)))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := f.open(l.journals); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 		}
 	}
@@ -185,6 +185,40 @@ func (f *following) load(ctx context.Context, yield func(record.Record, error) b
 	return nil
 }
 
+// open opens the journal that is written to. That is the newest, but not if it
+// has no record yet: then the one before it may still get some.
+func (f *following) open(journals []uint64) error {
+	n := len(journals) - 1
+	file, hasRecord, err := f.openJournal(journals[n])
+	if err != nil {
+		return err
+	}
+	if !hasRecord && n > 0 && journals[n-1] == journals[n]-1 {
+		_ = file.Close()
+		n--
+		if file, _, err = f.openJournal(journals[n]); err != nil {
+			return err
+		}
+	}
+	f.file, f.number, f.offset = file, journals[n], 0
+	return nil
+}
+
+// openJournal opens a journal, and reports whether it was appended to since it
+// has its name.
+func (f *following) openJournal(n uint64) (file openFile, hasRecord bool, err error) {
+	file, size, err := openSized(f.store.disk, f.store.run(f.runID, journalName(n)))
+	if err != nil {
+		return nil, false, err
+	}
+	first, err := frameOf(file, 0, size)
+	if err != nil {
+		_ = file.Close()
+		return nil, false, err
+	}
+	return file, first != nil && size > first.size, nil
+}
+
 // nextJournal is an open journal.
 type nextJournal struct {
 	file   openFile
@@ -201,16 +235,15 @@ func (f *following) next() (*nextJournal, error) {
 		if n <= f.number {
 			continue
 		}
-		file, size, err := openSized(f.store.disk, f.store.run(f.runID, journalName(n)))
-		if errors.Is(err, fs.ErrNotExist) {
+		file, hasRecord, err := f.openJournal(n)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			return &nextJournal{nil, n + 1}, nil // it was compacted: the run is read as a whole
-		} else if err != nil {
+		case err != nil:
 			return nil, fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
-		}
-		first, err := frameOf(file, 0, size)
-		if err != nil || first == nil || size == first.size {
-			_ = file.Close() // it has its header, and was not appended to yet
-			return nil, err
+		case !hasRecord:
+			_ = file.Close()
+			return nil, nil
 		}
 		return &nextJournal{file, n}, nil
 	}

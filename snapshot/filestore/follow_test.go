@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
 // lines makes n log records from the number on.
@@ -67,6 +69,40 @@ func TestFollowYieldsEveryRecordOnceWhileAnotherWrites(t *testing.T) {
 		next++
 	}
 	writing.Wait()
+}
+
+// The next journal has its name before the one that is written to is sealed.
+func TestAFollowerThatBeginsWhileAJournalIsSealedMissesNothing(t *testing.T) {
+	disk := newFaultyDisk()
+	sealing, sealed := make(chan struct{}), make(chan struct{})
+	var armed atomic.Bool
+	disk.sync = func(name string) error {
+		if name == "00000001.journal" && armed.CompareAndSwap(true, false) {
+			close(sealing)
+			<-sealed
+		}
+		return nil
+	}
+	s := newFileStore(t, t.TempDir(), filestore.WithDisk(disk), filestore.WithCompactFrom(1000))
+	j := begin(t, s)
+	armed.Store(true)
+	require.NoError(t, j.Append(storetest.Records(1, 20)...)) // which begins to compact
+	<-sealing
+	var got []record.Record
+	for rec, err := range s.Follow(t.Context(), "run", snapshot.Cursor{}) {
+		require.NoError(t, err)
+		if got = append(got, rec); len(got) == 20 {
+			require.NoError(t, j.Append(storetest.Records(21, 5)...))
+			close(sealed)
+			filestore.WaitForCompaction(j)
+			require.NoError(t, j.Append(storetest.Records(26, 5)...))
+		}
+		if len(got) == 30 {
+			break
+		}
+	}
+	requireRecords(t, got, 30)
+	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 }
 
 func TestFollowEndsWithItsContext(t *testing.T) {

@@ -246,3 +246,73 @@ func TestListOfManyRunsReadsNoRecords(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(listed, func(a, b snapshot.Info) int { return b.Updated.Compare(a.Updated) }))
 	require.Equal(t, uint64(3), listed[0].LastSeq)
 }
+
+func TestAPageReadsNoMoreRunsThanAreOnIt(t *testing.T) {
+	dir := t.TempDir()
+	disk := &countingDisk{Disk: fastDisk{filestore.OSDisk}}
+	var warned []string
+	s := newFileStore(t, dir, filestore.WithDisk(disk), filestore.WithWarnings(func(id string, err error) {
+		require.ErrorIs(t, err, snapshot.ErrCorrupt)
+		warned = append(warned, id)
+	}))
+	const crashed, records = 60, 200
+	size := int64(0)
+	for n := range crashed {
+		id := fmt.Sprint("run-", n)
+		j, err := s.Open(t.Context(), id, snapshot.OpenOptions{Create: true, Metadata: snapshot.Metadata{Pipeline: "nightly"}})
+		require.NoError(t, err)
+		require.NoError(t, j.Append(storetest.Records(1, records)...))
+		require.NoError(t, j.Sync(t.Context(), records))
+		require.NoError(t, j.Append(storetest.Records(records+1, 1)...))
+		filestore.Abandon(j)
+		journal := filepath.Join(dir, "runs", id, "00000001.journal")
+		data, err := os.ReadFile(journal)
+		require.NoError(t, err)
+		size = int64(len(framesAlone(t, data)))
+		switch n {
+		case 7:
+			require.NoError(t, os.WriteFile(journal, flipped(data, size/2), 0o600))
+		case 9: // nothing is known of it
+			require.NoError(t, os.WriteFile(journal, flipped(data, 20), 0o600))
+			require.NoError(t, os.Remove(filepath.Join(dir, "runs", id, "meta")))
+		}
+	}
+	disk.read.Store(0)
+	_, err := s.List(t.Context(), snapshot.Filter{})
+	require.NoError(t, err)
+	all := disk.read.Load()
+	for _, status := range [][]snapshot.Status{nil, {snapshot.StatusInterrupted}, {snapshot.StatusFailed}} {
+		fresh := newFileStore(t, dir, filestore.WithDisk(disk), filestore.WithWarnings(func(id string, _ error) { warned = append(warned, id) }))
+		found, warnings := make(map[string]int), len(warned)
+		for f := (snapshot.Filter{Status: status, Limit: 10}); ; {
+			disk.read.Store(0)
+			page, err := fresh.List(t.Context(), f)
+			require.NoError(t, err)
+			require.Less(t, disk.read.Load(), all/2, "20 of 60 runs are read at most")
+			for _, info := range page.Runs {
+				found[info.RunID]++
+				require.Equal(t, snapshot.StatusInterrupted, info.Status)
+				if info.RunID != "run-9" {
+					require.Equal(t, "nightly", info.Metadata.Pipeline)
+				}
+			}
+			if f.Before = page.Next; page.Next == "" {
+				break
+			}
+		}
+		if len(status) > 0 && status[0] == snapshot.StatusFailed {
+			require.Empty(t, found)
+		} else {
+			require.Len(t, found, crashed)
+		}
+		for id, times := range found {
+			require.Equal(t, 1, times, id)
+		}
+		require.ElementsMatch(t, []string{"run-7", "run-9"}, slices.Compact(slices.Sorted(slices.Values(warned[warnings:]))))
+
+		disk.read.Store(0)
+		_, err = fresh.List(t.Context(), snapshot.Filter{})
+		require.NoError(t, err)
+		require.Less(t, disk.read.Load(), all/4, "what has not changed is not read again")
+	}
+}

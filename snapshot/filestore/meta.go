@@ -108,35 +108,31 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	return run.Info, nil
 }
 
-// about is what List says of a run, without reading its records.
-func (s *Store) about(ctx context.Context, runID string) (snapshot.Info, error) {
-	meta, ok, err := s.meta(runID)
-	if err != nil {
-		return snapshot.Info{}, err
-	} else if !ok {
-		return s.slowly(ctx, runID)
+// glance is what the meta file says of a run. It is rough if that may not be
+// how the run stands now, for nobody has closed it.
+func (s *Store) glance(runID string) (info snapshot.Info, rough bool, err error) {
+	info, ok, err := s.meta(runID)
+	switch {
+	case err != nil:
+		return snapshot.Info{}, false, err
+	case !ok:
+		return snapshot.Info{RunID: runID}, true, nil
+	case info.Status == snapshot.StatusRunning:
+		info.Open, err = isHeld(s.run(runID, lockName))
+		return info, !info.Open, err // it was closed since, or its process has ended
 	}
-	if meta.Status == snapshot.StatusRunning {
-		if meta.Open, err = isHeld(s.run(runID, lockName)); err != nil {
-			return snapshot.Info{}, err
-		}
-		if !meta.Open {
-			return s.slowly(ctx, runID) // it was closed since, or its process has ended
-		}
-	}
-	return meta, nil
+	return info, false, nil
 }
 
-// slowly finds out by loading the run.
-func (s *Store) slowly(ctx context.Context, runID string) (snapshot.Info, error) {
-	run, err := s.Load(ctx, runID)
-	switch {
-	case err == nil:
-		return run.Info, nil
-	case errors.Is(err, snapshot.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return snapshot.Info{}, noRun(runID)
-	case errors.Is(err, snapshot.ErrCorrupt), errors.Is(err, snapshot.ErrFormat):
-		return snapshot.Info{RunID: runID, Status: snapshot.StatusInterrupted}, nil
+// about is what is known of a run, without reading its records if it was
+// closed, or is open.
+func (s *Store) about(ctx context.Context, runID string) (snapshot.Info, error) {
+	info, rough, err := s.glance(runID)
+	if err == nil && rough {
+		info, err = s.slowly(ctx, info)
 	}
-	return snapshot.Info{}, err
+	if errors.Is(err, snapshot.ErrCorrupt) || errors.Is(err, snapshot.ErrFormat) {
+		err = nil // info says as much as is known
+	}
+	return info, err
 }

@@ -35,6 +35,8 @@ type Store struct {
 
 	compactFrom int64 // bytes
 
+	crashed crashedRuns // as they were looked at last
+
 	notices *notices // nil if the system is not asked
 	poll    time.Duration
 }

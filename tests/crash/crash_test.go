@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -25,6 +26,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
+
+// kills is how many processes are killed.
+var kills = flag.Int("kills", 0, "how many processes are killed; 0 for 100, or 20 with -short")
 
 // workerDir is set in the environment of the processes that are killed.
 const workerDir = "REPRISE_CRASH_DIR"
@@ -139,12 +143,16 @@ const expected = 3*(0+10+20) + 9 + 3*(100+200+300) + 9 + 1000
 func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	kills, wanted := 0, 300
-	if testing.Short() {
+	done, wanted := 0, *kills
+	switch {
+	case wanted > 0:
+	case testing.Short():
 		wanted = 20
+	default:
+		wanted = 100
 	}
 	rng := rand.New(rand.NewPCG(uint64(os.Getpid()), 1))
-	for kills < wanted {
+	for done < wanted {
 		dir := t.TempDir()
 		killed := 0
 		for {
@@ -157,10 +165,10 @@ func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
 			}
 			killed++
 		}
-		kills += killed
+		done += killed
 		check(t, dir)
 	}
-	t.Logf("%d processes were killed", kills)
+	t.Logf("%d processes were killed", done)
 }
 
 // runAndKill starts a worker and kills it. It reports whether the worker was

@@ -1,0 +1,99 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// crashedRuns are the runs that nobody has closed, as they were when they were
+// read. A list would have to read all of them each time.
+type crashedRuns struct {
+	mu sync.Mutex
+	of map[string]crashedRun
+}
+
+type crashedRun struct {
+	files string // that it was read from
+	info  snapshot.Info
+	err   error // ErrCorrupt or ErrFormat
+}
+
+// slowly finds out how a run stands of which only rough is known, by reading
+// it unless its files are as they were the last time. Of one that is damaged,
+// with an error, what the meta file says is what is known.
+func (s *Store) slowly(ctx context.Context, rough snapshot.Info) (snapshot.Info, error) {
+	id := rough.RunID
+	files, err := s.fingerprint(id)
+	if err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: run %s: %w", id, err)
+	}
+	s.crashed.mu.Lock()
+	known, ok := s.crashed.of[id]
+	s.crashed.mu.Unlock()
+	if ok && known.files == files {
+		return known.info.Clone(), known.err
+	}
+	run, err := s.Load(ctx, id)
+	now := crashedRun{files: files, err: err}
+	switch {
+	case err == nil:
+		now.info = run.Info
+	case errors.Is(err, snapshot.ErrCorrupt), errors.Is(err, snapshot.ErrFormat):
+		now.info = snapshot.Crashed(rough)
+	case errors.Is(err, fs.ErrNotExist):
+		return snapshot.Info{}, noRun(id)
+	default:
+		return snapshot.Info{}, err
+	}
+	if now.info.Open {
+		return now.info, nil // by somebody since
+	}
+	s.crashed.mu.Lock()
+	defer s.crashed.mu.Unlock()
+	if s.crashed.of == nil {
+		s.crashed.of = make(map[string]crashedRun)
+	}
+	s.crashed.of[id] = now
+	return now.info.Clone(), now.err
+}
+
+// fingerprint is another text when the files of a run have changed.
+func (s *Store) fingerprint(runID string) (string, error) {
+	entries, err := s.disk.ReadDir(s.run(runID))
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, e := range entries {
+		switch name := e.Name(); name {
+		case lockName, updateLockName, inboxName:
+		default:
+			info, err := e.Info()
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&b, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return b.String(), nil
+}
+
+// keep forgets all runs but these.
+func (c *crashedRuns) keep(ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.of) > 0 {
+		maps.DeleteFunc(c.of, func(id string, _ crashedRun) bool {
+			_, ok := slices.BinarySearch(ids, id)
+			return !ok
+		})
+	}
+}
