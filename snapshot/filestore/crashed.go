@@ -32,13 +32,15 @@ type crashedRun struct {
 func (s *Store) slowly(ctx context.Context, rough snapshot.Info) (snapshot.Info, error) {
 	id := rough.RunID
 	files, err := s.fingerprint(id)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return snapshot.Info{}, noRun(id)
+	} else if err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: run %s: %w", id, err)
 	}
 	s.crashed.mu.Lock()
 	known, ok := s.crashed.of[id]
 	s.crashed.mu.Unlock()
-	if ok && known.files == files {
+	if ok && files != "" && known.files == files {
 		return known.info.Clone(), known.err
 	}
 	run, err := s.Load(ctx, id)
@@ -53,8 +55,8 @@ func (s *Store) slowly(ctx context.Context, rough snapshot.Info) (snapshot.Info,
 	default:
 		return snapshot.Info{}, err
 	}
-	if now.info.Open {
-		return now.info, nil // by somebody since
+	if now.info.Open || files == "" { // by somebody since
+		return now.info, now.err
 	}
 	s.crashed.mu.Lock()
 	defer s.crashed.mu.Unlock()
@@ -65,7 +67,8 @@ func (s *Store) slowly(ctx context.Context, rough snapshot.Info) (snapshot.Info,
 	return now.info.Clone(), now.err
 }
 
-// fingerprint is another text when the files of a run have changed.
+// fingerprint is another text when the files of a run have changed; empty while
+// they do.
 func (s *Store) fingerprint(runID string) (string, error) {
 	entries, err := s.disk.ReadDir(s.run(runID))
 	if err != nil {
@@ -77,7 +80,9 @@ func (s *Store) fingerprint(runID string) (string, error) {
 		case lockName, updateLockName, inboxName:
 		default:
 			info, err := e.Info()
-			if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return "", nil
+			} else if err != nil {
 				return "", err
 			}
 			fmt.Fprintf(&b, "%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
