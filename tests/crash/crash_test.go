@@ -28,7 +28,7 @@ import (
 )
 
 // kills is how many processes are killed.
-var kills = flag.Int("kills", 0, "how many processes are killed; 0 for 100, or 20 with -short")
+var kills = flag.Int("kills", 0, "how many processes are killed; 0 for 300, or 20 with -short")
 
 // workerDir is set in the environment of the processes that are killed.
 const workerDir = "REPRISE_CRASH_DIR"
@@ -149,7 +149,7 @@ func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
 	case testing.Short():
 		wanted = 20
 	default:
-		wanted = 100
+		wanted = 300
 	}
 	rng := rand.New(rand.NewPCG(uint64(os.Getpid()), 1))
 	for done < wanted {
