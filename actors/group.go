@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
@@ -31,6 +30,17 @@ type Group struct {
 	// branches that failed are recalled first, one after another, and so must
 	// not wait for others.
 	CollectAll bool
+
+	// Timeout bounds the group: when it is over, the branches that have not
+	// ended are interrupted, and the group fails with [core.ErrGroupTimeout]. A
+	// group that is resumed has all of it again. Defaults to none.
+	Timeout time.Duration
+
+	// YieldWaits makes work items of the branches of [Map]: one that waits for
+	// its next attempt lets the next begin, and goes on when a worker is free.
+	// So Workers limits the attempts that run at once, and not the branches that
+	// are under way.
+	YieldWaits bool
 }
 
 // A GroupError tells which branches failed. errors.Is and errors.As look into
@@ -41,8 +51,12 @@ type GroupError struct {
 	Failed   []BranchError // in the order of submission
 
 	// NotFinished are the branches, from 1, that were stopped or not started
-	// because of a failure. All others succeeded, and their results are valid.
+	// because of a failure or the group's timeout. All others succeeded, and
+	// their results are valid.
 	NotFinished []int
+
+	// Err is core.ErrGroupTimeout if the time of the group passed, else nil.
+	Err error
 }
 
 // A BranchError is the failure of one branch.
@@ -54,18 +68,25 @@ type BranchError struct {
 // Error lists the failures.
 func (e *GroupError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "group %s: %d of %d branches failed", e.Group, len(e.Failed), e.Branches)
+	fmt.Fprintf(&b, "group %s: ", e.Group)
+	if e.Err != nil {
+		fmt.Fprintf(&b, "%v, %d of %d branches not finished; ", e.Err, len(e.NotFinished), e.Branches)
+	}
+	fmt.Fprintf(&b, "%d of %d branches failed", len(e.Failed), e.Branches)
 	for _, f := range e.Failed {
 		fmt.Fprintf(&b, "; branch %d: %v", f.Branch, f.Err)
 	}
 	return b.String()
 }
 
-// Unwrap returns the errors of the branches.
+// Unwrap returns the errors of the branches, and Err.
 func (e *GroupError) Unwrap() []error {
-	errs := make([]error, len(e.Failed))
+	errs := make([]error, len(e.Failed), len(e.Failed)+1)
 	for i, f := range e.Failed {
 		errs[i] = f.Err
+	}
+	if e.Err != nil {
+		errs = append(errs, e.Err)
 	}
 	return errs
 }
@@ -96,10 +117,19 @@ func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs
 // order of submission, as [Map] does. Each is a call of kind
 // [record.KindBranch], and what it calls belongs to it.
 func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) ([]T, error) {
+	prepare, err := branchesOf(g, branches)
+	if err != nil {
+		return nil, err
+	}
+	return parallel(ctx, g, len(branches), prepare)
+}
+
+// branchesOf makes definitions of functions.
+func branchesOf[T any](g Group, branches []func(context.Context) (T, error)) (preparing[struct{}, T], error) {
 	definitions := make([]*core.Definition[struct{}, T], len(branches))
 	for i, branch := range branches {
 		if branch == nil {
-			return nil, fmt.Errorf("actors: Parallel in group %q: branch %d is nil", g.Name, i+1)
+			return nil, fmt.Errorf("actors: branch %d of group %q is nil", i+1, g.Name)
 		}
 		if err := g.check(); err != nil {
 			return nil, err
@@ -111,9 +141,9 @@ func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Cont
 			return nil, err
 		}
 	}
-	return parallel(ctx, g, len(branches), func(ctx context.Context, i int) *core.PreparedCall[struct{}, T] {
+	return func(ctx context.Context, i int) *core.PreparedCall[struct{}, T] {
 		return definitions[i].Event().InBranch(i+1).Prepare(ctx, struct{}{})
-	})
+	}, nil
 }
 
 func (g Group) check() error {
@@ -123,31 +153,45 @@ func (g Group) check() error {
 	if g.Workers < 0 {
 		return fmt.Errorf("actors: Group.Workers is %d, want 1 or more, or 0 for all at once", g.Workers)
 	}
+	if g.Timeout < 0 {
+		return fmt.Errorf("actors: Group.Timeout is %v, want more than 0, or 0 for none", g.Timeout)
+	}
 	return nil
 }
 
 // parallel makes a group of n branches. Its results outlive its failure: those
 // of the branches that succeeded are valid.
-func parallel[In, Out any](ctx context.Context, g Group, n int, prepare func(context.Context, int) *core.PreparedCall[In, Out]) ([]Out, error) {
+func parallel[In, Out any](ctx context.Context, g Group, n int, prepare preparing[In, Out]) ([]Out, error) {
 	if err := g.check(); err != nil {
 		return nil, err
 	}
 	results := make([]Out, n)
-	spec := core.Spec{Kind: record.KindGroup, Name: g.Name, Branches: n}
-	group, err := core.NewDefinition(spec, func(ctx context.Context, _ struct{}) (struct{}, error) {
+	err := group(ctx, g, n, func(ctx context.Context) error {
 		clear(results)
-		b := branches[In, Out]{group: g, results: results, errs: make([]error, n), calls: make([]*core.PreparedCall[In, Out], n)}
-		for i := range b.calls { // in order, before any of them begins
-			b.calls[i] = prepare(ctx, i)
+		b := newBranches(ctx, g, results, prepare)
+		return b.run(ctx)
+	})
+	return results, err
+}
+
+// group makes the call that the group is; run makes its n branches.
+func group(ctx context.Context, g Group, n int, run func(context.Context) error) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	spec := core.Spec{Kind: record.KindGroup, Name: g.Name, Branches: n}
+	d, err := core.NewDefinition(spec, func(ctx context.Context, _ struct{}) (struct{}, error) {
+		if g.Timeout > 0 {
+			over := time.AfterFunc(g.Timeout, func() { core.FailGroup(ctx, core.ErrGroupTimeout) })
+			defer over.Stop()
 		}
-		return struct{}{}, b.run(ctx)
+		return struct{}{}, run(ctx)
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	group = group.Identify(func(struct{}) any { return n })
-	_, err = group.Event().Execute(ctx, struct{}{})
-	return results, err
+	_, err = d.Identify(func(struct{}) any { return n }).Event().Execute(ctx, struct{}{})
+	return err
 }
 
 // branches are those of a group that is made.
@@ -161,11 +205,29 @@ type branches[In, Out any] struct {
 	notFinished []int // branches, from 1, in no order
 	suspended   error // of a branch that stopped although the group goes on
 	failed      bool  // the group fails, because a branch did
+
+	closed       bool        // what has no outcome on record does not begin
+	succeeded    func(i int) // nil, or called by the goroutine of a branch that did
+	notSucceeded func(i int) // the same
+}
+
+// preparing claims the address of the branch of that number, from 0.
+type preparing[In, Out any] func(context.Context, int) *core.PreparedCall[In, Out]
+
+// newBranches claims the addresses of all branches, in order, before any of
+// them begins.
+func newBranches[In, Out any](ctx context.Context, g Group, results []Out, prepare preparing[In, Out]) *branches[In, Out] {
+	n := len(results)
+	b := &branches[In, Out]{group: g, results: results, errs: make([]error, n), calls: make([]*core.PreparedCall[In, Out], n)}
+	for i := range b.calls {
+		b.calls[i] = prepare(ctx, i)
+	}
+	return b
 }
 
 // run makes the branches: first those that have an outcome on record, which
 // are recalled, and then the others. If one of those failed, the group has
-// failed with it, and no other begins.
+// failed with it, and no other begins; nor does one where the group has ended.
 func (b *branches[In, Out]) run(ctx context.Context) error {
 	var recorded, open []int
 	for i, call := range b.calls {
@@ -179,22 +241,27 @@ func (b *branches[In, Out]) run(ctx context.Context) error {
 	if b.failed {
 		core.FailGroup(ctx, b.first())
 	}
-	b.make(ctx, open, func(err error) { core.FailGroup(ctx, err) })
+	if b.closed || core.GroupRecorded(ctx) {
+		for _, i := range open {
+			b.ended(i, nil, nil)
+		}
+	} else {
+		b.make(ctx, open, func(err error) { core.FailGroup(ctx, err) })
+	}
 	return b.err(ctx)
 }
 
 // make makes the branches, and calls fail with the first error that fails the
 // group.
 func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(error)) {
-	workers := b.group.Workers
-	if workers == 0 {
-		workers = len(which)
-	}
-	one := func(n int) {
+	one := func(n int, slot core.Slot) {
 		i := which[n]
 		if ctx.Err() != nil {
 			b.ended(i, nil, fail)
 			return
+		}
+		if slot != nil {
+			b.calls[i].InSlot(slot)
 		}
 		out, err := b.calls[i].Execute(ctx)
 		if err != nil {
@@ -202,13 +269,27 @@ func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(err
 			return
 		}
 		b.results[i] = out
+		if b.succeeded != nil {
+			b.succeeded(i)
+		}
 	}
-	eachLimited(len(which), workers, one, func(n int, err error) { b.ended(which[n], err, fail) })
+	workers := b.group.Workers
+	if workers == 0 {
+		workers = len(which)
+	}
+	each := eachLimited
+	if b.group.YieldWaits && workers < len(which) {
+		each = eachYielding
+	}
+	each(len(which), workers, one, func(n int, err error) { b.ended(which[n], err, fail) })
 }
 
 // ended takes in that a branch did not succeed; err is nil if it was not
 // started.
 func (b *branches[In, Out]) ended(i int, err error, fail func(error)) {
+	if b.notSucceeded != nil {
+		defer b.notSucceeded(i)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -244,10 +325,13 @@ func (b *branches[In, Out]) err(ctx context.Context) error {
 			failed.Failed = append(failed.Failed, BranchError{i + 1, err})
 		}
 	}
+	slices.Sort(b.notFinished)
+	failed.NotFinished = b.notFinished
+	if len(b.notFinished) > 0 && (errors.Is(groupEnd(ctx), core.ErrGroupTimeout) || core.GroupRecorded(ctx) && len(failed.Failed) == 0) {
+		failed.Err = core.ErrGroupTimeout
+	}
 	switch {
-	case len(failed.Failed) > 0:
-		slices.Sort(b.notFinished)
-		failed.NotFinished = b.notFinished
+	case len(failed.Failed) > 0, failed.Err != nil:
 		return failed
 	case b.suspended != nil:
 		return b.suspended
@@ -257,41 +341,14 @@ func (b *branches[In, Out]) err(ctx context.Context) error {
 	return nil
 }
 
+// groupEnd is why the group itself was ended, nil if it was not.
+func groupEnd(ctx context.Context) error {
+	var e *core.InterruptedError
+	if errors.As(context.Cause(ctx), &e) && e.Reason == record.InterruptGroup {
+		return e.Cause
+	}
+	return nil
+}
+
 // errLeft is the error of a function that left its goroutine.
 var errLeft = errors.New("it ended its goroutine without returning (runtime.Goexit)")
-
-// eachLimited calls f for 0 … n-1, at most workers at once and begun in
-// order, and returns when all are done. Where f panics or leaves its
-// goroutine, broken is called instead of f returning.
-func eachLimited(n, workers int, f func(i int), broken func(i int, err error)) {
-	var (
-		next atomic.Int64
-		wg   sync.WaitGroup
-	)
-	var work func()
-	one := func(i int) {
-		returned := false
-		defer func() {
-			if returned {
-				return
-			}
-			if p := recover(); p != nil {
-				broken(i, &core.PanicError{Value: p, Stack: debug.Stack()})
-				return
-			}
-			broken(i, errLeft)
-			wg.Go(work) // this goroutine is ending; another takes its place
-		}()
-		f(i)
-		returned = true
-	}
-	work = func() {
-		for i := next.Add(1); i <= int64(n); i = next.Add(1) {
-			one(int(i - 1))
-		}
-	}
-	for range min(n, workers) {
-		wg.Go(work)
-	}
-	wg.Wait()
-}

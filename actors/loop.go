@@ -180,7 +180,7 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Mes
 	failed := func(i int, err error) {
 		results[i], failures[i] = errorResult(calls[i].ID, err), l.fatal(err)
 	}
-	eachLimited(len(calls), l.workers, func(i int) {
+	eachLimited(len(calls), l.workers, func(i int, _ core.Slot) {
 		if prepared[i] == nil {
 			return
 		}

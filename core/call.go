@@ -29,6 +29,7 @@ type call struct {
 	claimed  *record.Claim     // until the first record of the call
 	found    *record.Progress  // what was recorded; nil for nothing
 	refused  error             // why the call must not begin
+	slot     Slot              // nil for none
 	off      *InterruptedError // the scope around it had stopped or ended when it was claimed
 }
 
@@ -235,6 +236,7 @@ func (c *call) settle(p *record.Progress, s *Scope, r result) error {
 func (c *call) retrace(s *Scope) error {
 	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()
+		s.group.recorded = true
 		defer s.endGroup()
 	}
 	r := c.pass(s, time.Now(), 0)

@@ -57,6 +57,9 @@ func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		f.addLastError(p)
 		return verdict{reason: record.ReasonRetryTimeout}
 	}
+	if s.group != nil && s.group.timedOut.Load() {
+		return verdict{reason: record.ReasonGroupTimeout}
+	}
 	if reason := ownEnd(s.outer); reason != record.ReasonNone && !s.endedItself() {
 		// The context ended: did what is around the call end, if only just now?
 		if e := c.parent.ending(); e != nil {

@@ -20,6 +20,7 @@ var sentinels = map[record.Reason]error{
 	record.ReasonDeadline: core.ErrDeadline, record.ReasonCanceled: core.ErrCanceled, record.ReasonRetryAfterTooLong: core.ErrRetryAfterTooLong,
 	record.ReasonCondition: core.ErrCondition, record.ReasonPrecondition: core.ErrPrecondition, record.ReasonPanic: core.ErrPanic,
 	record.ReasonBudget: core.ErrBudget, record.ReasonInDoubt: core.ErrInDoubt, record.ReasonDivergence: core.ErrDivergence, record.ReasonStorage: core.ErrStorage,
+	record.ReasonGroupTimeout: core.ErrGroupTimeout,
 }
 
 func TestEveryReasonIsItsOwnSentinelAndNoOther(t *testing.T) {
@@ -39,7 +40,7 @@ func TestEveryReasonIsItsOwnSentinelAndNoOther(t *testing.T) {
 			names[name] = true
 		}
 	}
-	assert.Len(t, sentinels, int(record.ReasonStorage), "reasons")
+	assert.Len(t, sentinels, int(record.ReasonGroupTimeout), "reasons")
 }
 
 func TestReasonsOnTheWire(t *testing.T) {

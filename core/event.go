@@ -128,6 +128,21 @@ func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
 	return p.call.execute()
 }
 
+// A Slot is a place among calls of which only some run at once. A call gives it
+// up while it waits for its next attempt.
+type Slot interface {
+	Release()
+	// Acquire returns when there is a place again, or when ctx has ended.
+	Acquire(ctx context.Context)
+}
+
+// InSlot says that the call holds the slot when it is executed.
+func (p *PreparedCall[In, Out]) InSlot(slot Slot) {
+	if p.call != nil {
+		p.call.slot = slot
+	}
+}
+
 func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	if p.call == nil {
 		return errUndefined

@@ -163,7 +163,7 @@ func (s *Scope) expired() bool { return s.limit != nil && s.limit.expired() }
 // endedItself reports whether the attempt's end is its own failure: its time
 // is over, or it is a group of which a branch failed.
 func (s *Scope) endedItself() bool {
-	return s.expired() || s.group != nil && s.group.failed.Load()
+	return s.expired() || s.group != nil && s.group.ended.Load()
 }
 
 // inner is the part of the scope that is made when it is needed first.

@@ -22,6 +22,7 @@ var (
 	ErrInDoubt           = errors.New("call in doubt")
 	ErrDivergence        = errors.New("divergence from the record")
 	ErrStorage           = errors.New("result not stored")
+	ErrGroupTimeout      = errors.New("group timeout")
 )
 
 // sentinels are the errors that errors.Is matches reasons with.
@@ -39,6 +40,7 @@ var sentinels = []error{
 	record.ReasonInDoubt:           ErrInDoubt,
 	record.ReasonDivergence:        ErrDivergence,
 	record.ReasonStorage:           ErrStorage,
+	record.ReasonGroupTimeout:      ErrGroupTimeout,
 }
 
 // sentinelOf is the error of the reason, nil if it has none.

@@ -14,7 +14,13 @@ func (c *call) wait(p *record.Progress, s *Scope, delay time.Duration) error {
 	began := time.Now()
 	ended := c.ended(s.outer)
 	if !ended && delay > 0 {
+		if c.slot != nil {
+			c.slot.Release()
+		}
 		c.sleep(s.outer, delay)
+		if c.slot != nil {
+			c.slot.Acquire(s.outer)
+		}
 		ended = c.ended(s.outer)
 	}
 	waited := time.Since(began)

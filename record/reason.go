@@ -25,6 +25,7 @@ const (
 	ReasonInDoubt                  // a crash left it unknown whether the call took place
 	ReasonDivergence               // the code made another call than the one recorded
 	ReasonStorage                  // the result could not be stored
+	ReasonGroupTimeout             // the time of a group passed before all its branches had ended
 	reasonEnd
 )
 
@@ -33,6 +34,7 @@ var reasonNames = [reasonEnd]string{
 	ReasonDeadline: "deadline", ReasonCanceled: "canceled", ReasonRetryAfterTooLong: "retry_after_too_long",
 	ReasonCondition: "condition", ReasonPrecondition: "precondition", ReasonPanic: "panic", ReasonBudget: "budget",
 	ReasonInDoubt: "in_doubt", ReasonDivergence: "divergence", ReasonStorage: "storage",
+	ReasonGroupTimeout: "group_timeout",
 }
 
 // String is the name on the wire, such as "retry_timeout"; empty for

@@ -24,7 +24,7 @@ func randomRecord(tb testing.TB, rng *rand.Rand, seq uint64) record.Record {
 		Seq:    seq,
 		Kind:   record.Kind(1 + rng.IntN(int(record.KindBranch))),
 		Status: record.Status(1 + rng.IntN(int(record.StatusRecorded))),
-		Reason: record.Reason(rng.IntN(int(record.ReasonStorage) + 1)),
+		Reason: record.Reason(rng.IntN(int(record.ReasonGroupTimeout) + 1)),
 		Stage:  record.Stage(rng.IntN(int(record.StageWait) + 1)),
 		Class:  record.Class(rng.IntN(int(record.ClassInvalid) + 1)),
 

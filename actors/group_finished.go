@@ -1,0 +1,171 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+)
+
+// A Finished is a branch that has ended.
+type Finished[T any] struct {
+	Branch int // from 1; 0 where the error is that of the group
+	Output T   // zero if the branch failed
+}
+
+// AsFinished calls actor with each of the inputs, as [Map] does, and yields the
+// outputs as they come, each with the number of its branch, or its error. With
+// CollectAll, that goes on until all branches have ended; else the first failure
+// is the last that is yielded. Where the group ends otherwise before all its
+// branches have, the last pair has the error, and Branch is 0. Breaking off the
+// loop interrupts the branches that have not ended, and the group is complete.
+//
+// The order is recorded, and on resume the same. The body of the loop belongs to
+// the caller: what it calls is called by the attempt that ctx is of, while the
+// group is under way.
+func AsFinished[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) iter.Seq2[Finished[Out], error] {
+	return func(yield func(Finished[Out], error) bool) {
+		if actor == nil {
+			yield(Finished[Out]{}, fmt.Errorf("actors: AsFinished in group %q: the actor is nil", g.Name))
+			return
+		}
+		failFast, over := !g.CollectAll, false // the caller wants no more
+		g.CollectAll = true                    // each ends the group
+		err := group(ctx, g, len(inputs), func(ctx context.Context) error {
+			f := &finishing[In, Out]{ctx: ctx, failFast: failFast, ended: make(chan int, len(inputs))}
+			f.branches = newBranches(ctx, g, make([]Out, len(inputs)), func(ctx context.Context, i int) *core.PreparedCall[In, Out] {
+				return actor.Event().InBranch(i+1).Prepare(ctx, inputs[i])
+			})
+			return f.run(func(out Finished[Out], err error) bool {
+				over = !yield(out, err)
+				return !over
+			})
+		})
+		if err != nil && !over && !onlyBranches(err) {
+			yield(Finished[Out]{}, err)
+		}
+	}
+}
+
+// onlyBranches reports whether the error says nothing that the branches did not.
+func onlyBranches(err error) bool {
+	var failed *GroupError
+	return errors.As(err, &failed) && failed.Err == nil
+}
+
+// finishing yields the branches of a group as they end.
+type finishing[In, Out any] struct {
+	*branches[In, Out]
+	ctx      context.Context // of the group's handler
+	failFast bool
+	ended    chan int // branches that succeeded or failed, each once
+	arrived  []int    // those that were received of them, and not yielded
+}
+
+func (f *finishing[In, Out]) run(yield func(Finished[Out], error) bool) error {
+	f.succeeded = func(i int) { f.ended <- i }
+	f.notSucceeded = func(i int) {
+		if f.errOf(i) != nil {
+			f.ended <- i
+		}
+	}
+	for _, call := range f.calls {
+		f.closed = f.closed || f.failFast && call.Recorded() == record.StatusFailed
+	}
+	var (
+		wg  sync.WaitGroup
+		err error
+	)
+	wg.Go(func() {
+		defer close(f.ended)
+		err = f.branches.run(f.ctx)
+	})
+	left := true // by a panic or runtime.Goexit of the caller's loop
+	defer func() {
+		if left {
+			core.EndGroup(f.ctx)
+			wg.Wait()
+		}
+	}()
+	failure, enough := f.each(yield)
+	left = false
+	switch {
+	case failure != nil:
+		core.FailGroup(f.ctx, failure)
+	case enough:
+		core.EndGroup(f.ctx)
+	}
+	wg.Wait()
+	if enough {
+		return nil
+	}
+	return err
+}
+
+// each yields one branch after the other, until one fails that fails the group,
+// or the caller has enough.
+func (f *finishing[In, Out]) each(yield func(Finished[Out], error) bool) (failure error, enough bool) {
+	for range f.calls {
+		next := -1
+		choice := prepareChoice(f.ctx, "next", func() (int, error) { return next, nil })
+		if choice.Recorded() != record.StatusCompleted {
+			if next = f.any(); next < 0 {
+				break
+			}
+		}
+		i, err := choice.Execute(f.ctx)
+		if err != nil || !f.await(i) {
+			break // the group has ended, and says why
+		}
+		failure = f.errOf(i)
+		more := yield(Finished[Out]{i + 1, f.results[i]}, failure)
+		switch {
+		case failure != nil && f.failFast:
+			return failure, false
+		case !more:
+			return nil, true
+		}
+	}
+	return nil, false
+}
+
+// any returns a branch that has ended, once there is one; -1 if there is none any
+// more.
+func (f *finishing[In, Out]) any() int {
+	if len(f.arrived) == 0 && !f.receive() {
+		return -1
+	}
+	return f.arrived[0]
+}
+
+// await returns when branch i has ended, and takes it. It is false if the branch
+// does not end.
+func (f *finishing[In, Out]) await(i int) bool {
+	for !slices.Contains(f.arrived, i) {
+		if !f.receive() {
+			return false
+		}
+	}
+	at := slices.Index(f.arrived, i)
+	f.arrived = slices.Delete(f.arrived, at, at+1)
+	return true
+}
+
+func (f *finishing[In, Out]) receive() bool {
+	i, ok := <-f.ended
+	if ok {
+		f.arrived = append(f.arrived, i)
+	}
+	return ok
+}
+
+func (f *finishing[In, Out]) errOf(i int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.errs[i]
+}

@@ -1,0 +1,80 @@
+package actors
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+)
+
+// First runs the branches in parallel and returns the result of the one that
+// succeeds first; the others are interrupted. A branch that fails leaves the
+// others alone: the group fails when all have, with a *[core.CallError] that
+// wraps a *[GroupError]. The group is a call as that of [Parallel] is, and when
+// the run is resumed it has the same winner.
+func First[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) (T, error) {
+	var won T
+	g.CollectAll = true
+	prepare, err := branchesOf(g, branches)
+	if err != nil {
+		return won, err
+	}
+	if len(branches) == 0 {
+		return won, fmt.Errorf("actors: First in group %q: there is no branch", g.Name)
+	}
+	err = group(ctx, g, len(branches), func(ctx context.Context) error {
+		f := first[T]{ctx: ctx, winner: -1}
+		b := newBranches(ctx, g, make([]T, len(branches)), prepare)
+		f.choice = prepareChoice(ctx, "first", func() (int, error) { return f.winner, nil })
+		if f.choice.Recorded() == record.StatusCompleted {
+			i, err := f.choice.Execute(ctx)
+			if err != nil {
+				return err
+			}
+			won, err = b.calls[i].Execute(ctx)
+			return err
+		}
+		b.succeeded = f.succeeded
+		err := b.run(ctx)
+		if f.winner >= 0 {
+			won = b.results[f.winner]
+			return f.err
+		}
+		return err
+	})
+	return won, err
+}
+
+// first finds the winner of a group.
+type first[T any] struct {
+	ctx    context.Context // of the group's handler
+	choice *core.PreparedCall[struct{}, int]
+
+	mu     sync.Mutex
+	winner int   // -1 for none yet
+	err    error // of recording the winner
+}
+
+// succeeded makes the first branch that succeeds the winner, and ends the group.
+func (f *first[T]) succeeded(i int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.winner >= 0 {
+		return
+	}
+	f.winner = i
+	if _, f.err = f.choice.Execute(f.ctx); f.err == nil {
+		core.EndGroup(f.ctx)
+	}
+}
+
+// prepareChoice claims a step of the group's that records the number of a
+// branch. One that was begun when the process ended chooses again: nobody had
+// seen its choice.
+func prepareChoice(ctx context.Context, name string, choose func() (int, error)) *core.PreparedCall[struct{}, int] {
+	d := must(core.NewDefinition(core.Spec{Kind: record.KindStep, Name: name}, func(context.Context, struct{}) (int, error) { return choose() }))
+	again := core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: core.NoDelay}
+	return d.Event().WithTag(name).WithRetry(again).Prepare(ctx, struct{}{})
+}

@@ -1,0 +1,136 @@
+package tests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A run that is killed before any of its records ends, resumed, as one that was
+// not, but for which branches were left.
+
+// killedAnywhere runs the agent, and again for each of its records, killed
+// before it and resumed; check is told what came out.
+func killedAnywhere(t *testing.T, agent *definition, check func(t *testing.T, before, out string, err error)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := snapshot.NewMemoryStore()
+		p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
+		out, err := run(t, s, p)
+		check(t, "never", out, err)
+		<-time.After(time.Hour)
+		records := loadRun(t, s, runID).Records
+		for n := range records {
+			left, kept := killed(t, s, func(record.Record) bool { n--; return n >= -1 }), 0
+			for range loadRun(t, left, runID).Records {
+				kept++
+			}
+			at := fmt.Sprintf("after %d of %d records", kept, len(records))
+			out, err := run(t, left, p)
+			check(t, at, out, err)
+			again, err2 := run(t, left, p)
+			assert.Equal(t, out, again, at)
+			assert.Equal(t, fmt.Sprint(err), fmt.Sprint(err2), at)
+			replayed, err := state.Replay(t.Context(), left, runID)
+			require.NoError(t, err, at)
+			strict, err3 := p(replayed.Context(t.Context()))
+			assert.Equal(t, out, strict, at)
+			assert.Equal(t, err2 == nil, err3 == nil, at)
+			require.NoError(t, replayed.Close())
+			<-time.After(time.Hour)
+		}
+	})
+}
+
+// waits is a tool that takes so many seconds and returns its name.
+func waits(name string, seconds int, err error) handler {
+	tool := toolOf(name, core.RetryConfig{InitialDelay: core.NoDelay, MaxAttempts: 9}, func(ctx context.Context) (string, error) {
+		select {
+		case <-time.After(time.Duration(seconds) * time.Second):
+			return name, err
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	})
+	return func(ctx context.Context) (string, error) { return execute(ctx, tool) }
+}
+
+func TestFirstHasTheSameWinnerAfterAnyCrash(t *testing.T) {
+	agent := agentOf(tryOnce, func(ctx context.Context) (string, error) {
+		first, err := actors.First(ctx, actors.Group{Name: "g"}, waits("slow", 60, nil), waits("bad", 1, errBad), waits("quick", 2, nil))
+		if err != nil {
+			return "", err
+		}
+		second, err := execute(ctx, toolOf("after", atOnce, func(context.Context) (string, error) { return first, nil }))
+		return first + second, err
+	})
+	killedAnywhere(t, agent, func(t *testing.T, at, out string, err error) {
+		require.NoError(t, err, at)
+		assert.Equal(t, "quickquick", out, at)
+	})
+}
+
+var errBad = errors.New("bad")
+
+func TestResultsComeInTheRecordedOrderAfterAnyCrash(t *testing.T) {
+	for name, stop := range map[string]int{"to the end": 99, "broken off": 2} {
+		t.Run(name, func(t *testing.T) {
+			item := define(record.KindTool, "item", core.RetryConfig{InitialDelay: core.NoDelay, MaxAttempts: 9}, func(ctx context.Context, in string) (string, error) {
+				select {
+				case <-time.After(time.Duration(10-len(in)) * time.Second):
+					return in, nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			})
+			agent := agentOf(tryOnce, func(ctx context.Context) (string, error) {
+				var order []string
+				for f, err := range actors.AsFinished(ctx, actors.Group{Name: "g", Workers: 2}, item, []string{"x", "xx", "xxx", "xxxx"}) {
+					if err != nil {
+						return "", err
+					}
+					// The order decides what is called: another one would be a divergence.
+					told, err := execute(ctx, toolOf(fmt.Sprint("tell", f.Branch), atOnce, func(context.Context) (string, error) { return f.Output, nil }))
+					if err != nil {
+						return "", err
+					}
+					if order = append(order, told); len(order) == stop {
+						break
+					}
+				}
+				return strings.Join(order, " "), nil
+			})
+			killedAnywhere(t, agent, func(t *testing.T, at, out string, err error) {
+				require.NoError(t, err, at)
+				assert.Len(t, strings.Fields(out), min(stop, 4), at)
+			})
+		})
+	}
+}
+
+func TestGroupThatTimedOutStaysSoAfterAnyCrash(t *testing.T) {
+	agent := agentOf(tryOnce, func(ctx context.Context) (string, error) {
+		_, err := actors.Parallel(ctx, actors.Group{Name: "g", Timeout: 5 * time.Second}, waits("quick", 1, nil), waits("slow", 60, nil))
+		if !errors.Is(err, core.ErrGroupTimeout) {
+			return "", fmt.Errorf("another end: %w", err)
+		}
+		return execute(ctx, toolOf("after", atOnce, func(context.Context) (string, error) { return "handled", nil }))
+	})
+	killedAnywhere(t, agent, func(t *testing.T, at, out string, err error) {
+		require.NoError(t, err, at)
+		assert.Equal(t, "handled", out, at)
+	})
+}
