@@ -129,7 +129,7 @@ func branchesOf[T any](g Group, branches []func(context.Context) (T, error)) (pr
 	definitions := make([]*core.Definition[struct{}, T], len(branches))
 	for i, branch := range branches {
 		if branch == nil {
-			return nil, fmt.Errorf("actors: branch %d of group %q is nil", i+1, g.Name)
+			return nil, fmt.Errorf("actors: group %q: branch %d is nil", g.Name, i+1)
 		}
 		if err := g.check(); err != nil {
 			return nil, err

@@ -112,7 +112,7 @@ func TestFirstFailsWhenAllHave(t *testing.T) {
 		_, err = actors.First[int](ctx, actors.Group{Name: "g"})
 		require.EqualError(t, err, `actors: First in group "g": there is no branch`)
 		_, err = actors.First[int](ctx, actors.Group{Name: "g"}, nil)
-		require.EqualError(t, err, `actors: branch 1 of group "g" is nil`)
+		require.EqualError(t, err, `actors: group "g": branch 1 is nil`)
 		_, err = actors.First(ctx, actors.Group{Name: "g", Timeout: time.Second}, after(time.Hour, nil))
 		require.ErrorIs(t, err, core.ErrGroupTimeout)
 	})

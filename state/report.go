@@ -9,10 +9,12 @@ import (
 
 // A Report tells what a run did itself, and what it had from its records.
 type Report struct {
-	Restored int           // calls answered from recorded outcomes
-	Executed int           // calls that ended here
-	Attempts int           // that were begun here
-	Waited   time.Duration // promised before retries here
+	Restored  int           // calls answered from recorded outcomes
+	Executed  int           // calls that ended here
+	Attempts  int           // that were begun here: claimed, whatever became of them
+	Retries   int           // that were promised here after a failure
+	Exhausted int           // calls that failed here because no attempt or no time was left
+	Waited    time.Duration // promised before retries here
 
 	// Diverged are the calls that were recorded with another input than they
 	// have now.
@@ -25,7 +27,11 @@ func (r *Report) count(rec *record.Record) {
 		r.Attempts++
 	case rec.IsOutcome():
 		r.Executed++
+		if rec.Reason == record.ReasonExhausted || rec.Reason == record.ReasonRetryTimeout {
+			r.Exhausted++
+		}
 	case rec.WillRetry:
+		r.Retries++
 		r.Waited += rec.Delay
 	}
 }

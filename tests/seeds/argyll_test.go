@@ -1,6 +1,7 @@
 package seeds
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 
 	"github.com/reprise-go/reprise/config"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
 )
 
 // engine are the global defaults of the tests.
@@ -201,4 +204,51 @@ func TestArgyllEnvironmentIsRead(t *testing.T) {
 RETRY_BACKOFF_TYPE: got "cubic", want one of fixed, linear, exponential
 RETRY_MAX_BACKOFF: got "99999999999999999999", want a number of milliseconds, 0 to 315360000000
 RETRY_MAX_RETRIES: got "many", want -1 for no limit, or 0 to 2147483646`)
+}
+
+// Receipt tokens: the same for every attempt of a work item, and for no other.
+func TestArgyllReceiptToken(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		_, ctx := testkit.Run(t)
+		var tokens []string
+		step := testkit.Tool(t, "step", core.RetryConfig{MaxAttempts: 3}, func(ctx context.Context, _ string) (string, error) {
+			token, err := core.ReceiptToken(ctx)
+			require.NoError(t, err)
+			tokens = append(tokens, token)
+			if len(tokens)%3 != 0 {
+				return "", errUnavailable
+			}
+			return "out", nil
+		})
+		for range 2 {
+			_, err := testkit.Call(ctx, step)
+			require.NoError(t, err)
+		}
+		require.Len(t, tokens, 6)
+		assert.Equal(t, []string{tokens[0], tokens[0], tokens[0], tokens[3], tokens[3], tokens[3]}, tokens)
+		assert.NotEqual(t, tokens[0], tokens[3])
+	})
+	_, err := core.ReceiptToken(t.Context())
+	assert.ErrorIs(t, err, core.ErrNoRun)
+}
+
+// A late duplicate outcome is a no-op.
+func TestArgyllLateOutcomeIsDropped(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		late := testkit.Attempts(func(context.Context, string) (string, error) {
+			<-time.After(time.Minute) // deaf to the end of its attempt
+			return "late", nil
+		}, testkit.Succeed)
+		out, err := testkit.Call(ctx, testkit.Tool(t, "step", core.RetryConfig{AttemptTimeout: time.Second}, late))
+		testkit.Completed(t, out, err)
+		<-time.After(time.Hour)
+		outcomes := 0
+		for _, r := range st.Records() {
+			if r.IsOutcome() && r.Kind == record.KindTool {
+				outcomes++
+			}
+		}
+		assert.Equal(t, 1, outcomes)
+	})
 }

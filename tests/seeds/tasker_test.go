@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-go/reprise/config"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 )
 
 func tasker(t *testing.T, step string, warnings ...string) config.Retry {
@@ -145,4 +146,27 @@ func TestTaskerDocumentsWithMistakesAreRefused(t *testing.T) {
 		_, _, err := config.ReadTasker([]byte(step))
 		refused(t, err, want)
 	}
+}
+
+// Claims, retries and exhaustion are counted.
+func TestTaskerCountsAreInTheReport(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		st, ctx := testkit.Run(t)
+		step := func(errs ...error) testkit.Handler {
+			var handlers []testkit.Handler
+			for _, err := range errs {
+				handlers = append(handlers, testkit.Fail(err))
+			}
+			return testkit.Attempts(append(handlers, testkit.Succeed)...)
+		}
+		cfg := tasker(t, "retry: {max_attempts: 3}").Config()
+		_, _ = testkit.Call(ctx, testkit.Tool(t, "fails", cfg, step(times(9, errUnavailable)...)))
+		_, _ = testkit.Call(ctx, testkit.Tool(t, "recovers", cfg, step(errUnavailable)))
+		_, _ = testkit.Call(ctx, testkit.Tool(t, "permanent", cfg, step(core.Permanent(errBusiness))))
+		report := st.Report()
+		assert.Equal(t, 6, report.Attempts, "claims")
+		assert.Equal(t, 3, report.Retries, "retries")
+		assert.Equal(t, 1, report.Exhausted, "exhausted")
+		assert.Equal(t, 3, report.Executed, "calls")
+	})
 }

@@ -1,0 +1,60 @@
+package vocabulary
+
+import "github.com/reprise-go/reprise/record"
+
+// NoETL has the events of NoETL's retry architecture: action_started,
+// action_error, step_retry, step_retry_exhausted, step_failed_terminal,
+// action_completed, step_completed and execution_failed. Their fields are
+// execution_id (the run), node_id (the address), node_name, node_type, status
+// and context.
+func NoETL(r record.Record) []Event {
+	if r.Kind == record.KindRun && r.Status == record.StatusFailed && !r.Replayed {
+		return []Event{{"execution_failed", map[string]any{"execution_id": r.RunID, "status": "FAILED", "context": map[string]any{"error": errorText(&r)}}}}
+	}
+	if !isStep(&r) {
+		return nil
+	}
+	event := func(name, status string, context map[string]any) Event {
+		return Event{name, map[string]any{
+			"execution_id": r.RunID, "node_id": r.Address.String(), "node_name": r.Name, "node_type": r.Kind.String(), "status": status, "context": context,
+		}}
+	}
+	limit := maxAttempts(&r)
+	switch r.Status {
+	case record.StatusStarted:
+		retry := map[string]any{"attempt": r.Attempt + 1, "max_attempts": limit, "is_retry": r.IsRetry()}
+		return []Event{event("action_started", "STARTED", map[string]any{"retry": retry})}
+	case record.StatusRetrying:
+		return []Event{event("step_retry", "PENDING", map[string]any{
+			"attempt": r.Attempt + 1, "max_attempts": limit, "delay_seconds": r.Delay.Seconds(), "last_error": errorText(&r),
+		})}
+	case record.StatusCompleted:
+		made := map[string]any{"attempt": r.TotalAttempts(), "success": true}
+		return []Event{event("action_completed", "COMPLETED", made), event("step_completed", "COMPLETED", made)}
+	case record.StatusFailed:
+		return noetlFailure(&r, event, limit)
+	}
+	return nil
+}
+
+func noetlFailure(r *record.Record, event func(name, status string, context map[string]any) Event, limit any) (said []Event) {
+	made := r.TotalAttempts()
+	if made > 0 {
+		said = append(said, event("action_error", "FAILED", map[string]any{"attempt": made, "error": errorText(r)}))
+	}
+	if r.WillRetry {
+		return said
+	}
+	if gaveUp(r) {
+		said = append(said, event("step_retry_exhausted", "FAILED", map[string]any{"attempts": made, "max_attempts": limit, "last_error": errorText(r)}))
+	}
+	return append(said, event("step_failed_terminal", "FAILED", map[string]any{"error": errorText(r), "reason": r.Reason.String()}))
+}
+
+// maxAttempts is the limit, nil if there is none.
+func maxAttempts(r *record.Record) any {
+	if r.MaxAttempts <= 0 {
+		return nil
+	}
+	return int(r.MaxAttempts)
+}

@@ -1,0 +1,61 @@
+package vocabulary
+
+import (
+	"encoding/json"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// A Vocabulary returns the events that a record is, in their order; none for a
+// record of which the system says nothing. It is for many goroutines.
+type Vocabulary func(record.Record) []Event
+
+// An Event is one in the words of another system.
+type Event struct {
+	Name   string         // such as "step_retry"
+	Fields map[string]any // what JSON can say
+}
+
+// MarshalJSON writes the fields as an object, with the name as "event_type".
+func (e Event) MarshalJSON() ([]byte, error) {
+	all := make(map[string]any, len(e.Fields)+1)
+	for name, value := range e.Fields {
+		all[name] = value
+	}
+	all["event_type"] = e.Name
+	return json.Marshal(all)
+}
+
+// With returns a vocabulary that says what extend makes of what v says of a
+// record: it may add to the events, change them or leave them out.
+func (v Vocabulary) With(extend func(r record.Record, said []Event) []Event) Vocabulary {
+	return func(r record.Record) []Event { return extend(r, v(r)) }
+}
+
+// Subscriber returns a function for bus.Subscribe, which calls f with each event
+// of each record, in their order.
+func (v Vocabulary) Subscriber(f func(Event)) func(record.Record) {
+	return func(r record.Record) {
+		for _, e := range v(r) {
+			f(e)
+		}
+	}
+}
+
+// isStep reports whether a record is about what other systems call a step or a
+// work item: the call of a tool, an LLM or an agent, made now.
+func isStep(r *record.Record) bool {
+	return (r.Kind == record.KindTool || r.Kind == record.KindLLM || r.Kind == record.KindAgent) && !r.Replayed
+}
+
+// gaveUp reports whether retries had been allowed and did not help.
+func gaveUp(r *record.Record) bool {
+	return r.Reason == record.ReasonExhausted || r.Reason == record.ReasonRetryTimeout
+}
+
+func errorText(r *record.Record) any {
+	if r.Err == nil {
+		return nil
+	}
+	return r.Err.Error()
+}
