@@ -9,13 +9,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -27,7 +28,7 @@ import (
 func killedAnywhere(t *testing.T, agent *definition, check func(t *testing.T, before, out string, err error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := snapshot.NewMemoryStore()
+		s := memstore.New()
 		p := func(ctx context.Context) (string, error) { return execute(ctx, agent) }
 		out, err := run(t, s, p)
 		check(t, "never", out, err)
