@@ -22,6 +22,10 @@ type Question struct {
 	ID   string // the address of the call, "?" and a number: "assistant/refund?1"
 	Text string
 
+	// Due is when the question is answered by itself, because it has a default;
+	// zero if it has none.
+	Due time.Time
+
 	// Refused is why the answer that was given before does not fit. The
 	// question is open again then, under the same ID. Empty otherwise.
 	Refused string
@@ -39,18 +43,25 @@ type Question struct {
 // aside: the question is asked again, with the reason, and the call stays
 // suspended. Waiting counts against no timeout. Outside a run it is
 // [ErrNoRun].
-func Await[T any](ctx context.Context, question string) (T, error) {
+//
+// With [Default], the question is answered by itself when its time is over and
+// the run goes on, which a runner sees to.
+func Await[T any](ctx context.Context, question string, options ...AwaitOption[T]) (T, error) {
 	var answer T
 	s := ScopeOf(ctx)
 	if s == nil || s.call == nil {
 		return answer, ErrNoRun
 	}
-	id, claimed, suspended := s.claimQuestion()
+	def, err := defaultOf(options)
+	if err != nil {
+		return answer, Permanent(err)
+	}
+	id, claimed, suspended := s.claimQuestion(questionMark)
 	if suspended != nil {
 		return answer, suspended
 	}
 	q := Question{ID: id, Text: question}
-	suspended, err := s.ask(q, claimed, func(encoded []byte) (err error) {
+	suspended, err = s.ask(ctx, q, def, claimed, func(encoded []byte) (err error) {
 		answer, err = decodeAnswer[T](encoded)
 		return err
 	})
@@ -59,6 +70,43 @@ func Await[T any](ctx context.Context, question string) (T, error) {
 		return answer, suspended
 	}
 	return answer, err
+}
+
+// An AwaitOption configures [Await].
+type AwaitOption[T any] struct {
+	after  time.Duration
+	answer T
+}
+
+// Default answers a question when nobody else has for so long, counted from when
+// it was asked first. An answer that comes later counts if the run has not gone
+// on yet. After must be above zero.
+//
+//	ok, err := core.Await(ctx, "Refund it?", core.Default(24*time.Hour, false))
+func Default[T any](after time.Duration, answer T) AwaitOption[T] {
+	return AwaitOption[T]{after, answer}
+}
+
+// A DefaultAnswer is what a question is answered with by itself. The zero value is
+// none.
+type DefaultAnswer struct {
+	After   time.Duration // since it was asked
+	Encoded []byte
+}
+
+func defaultOf[T any](options []AwaitOption[T]) (DefaultAnswer, error) {
+	if len(options) == 0 {
+		return DefaultAnswer{}, nil
+	}
+	o := options[len(options)-1]
+	if o.after <= 0 {
+		return DefaultAnswer{}, fmt.Errorf("core: Default(%v, …): want a time above zero", o.after)
+	}
+	encoded, err := record.Encode(o.answer)
+	if err != nil {
+		return DefaultAnswer{}, fmt.Errorf("core: the default answer: %w", err)
+	}
+	return DefaultAnswer{o.after, encoded}, nil
 }
 
 // decodeAnswer reads what somebody outside gave for a T, also where it was JSON
@@ -120,17 +168,17 @@ func decodeJSON(encoded []byte, v any) (err error) {
 }
 
 // ask hands the answer to the question to take, which says whether it fits.
-// Without an answer that does, it returns the suspension to stop with.
-// Claimed is the question as a claim, nil for one that is not the handler's.
-func (s *Scope) ask(q Question, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
+// Without an answer that does, it returns the suspension to stop with. Claimed is
+// the question as a claim, nil for one that is not the handler's.
+func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
 	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Cause: ErrAwaiting}
 	for {
 		var listed []record.Claim
 		if claimed != nil {
 			listed = s.claims().upTo(claimed.Ordinal)
 		}
-		encoded, recorded, err := s.root.run.Ask(s, q, listed)
-		if recorded && claimed != nil {
+		asked, err := s.root.run.Ask(s, q, def, listed)
+		if asked.Recorded && claimed != nil {
 			s.claims().drop(claimed.Ordinal)
 			claimed = nil
 		}
@@ -140,9 +188,19 @@ func (s *Scope) ask(q Question, claimed *record.Claim, take func(encoded []byte)
 			return stopped, nil
 		case err != nil:
 			return nil, err
-		case encoded == nil:
+		case asked.Answer != nil:
+		case q.Sleeps() && s.sleepsHere(asked.Due):
+			if err := s.sleep(ctx, asked.Due); err != nil {
+				return nil, err
+			}
+			if e := s.ending(); e != nil {
+				return e, nil
+			}
+			continue
+		default:
 			return e, nil
 		}
+		encoded := asked.Answer
 		unfit := take(encoded)
 		if unfit == nil {
 			return nil, nil

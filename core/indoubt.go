@@ -144,7 +144,7 @@ func (c *call) askInDoubt(p *record.Progress, s *Scope) error {
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, s.Attempt()+1),
 	}
 	var answer answeredInDoubt
-	e, err := s.ask(q, nil, func(encoded []byte) (err error) {
+	e, err := s.ask(s.context(), q, DefaultAnswer{}, nil, func(encoded []byte) (err error) {
 		if answer, err = readInDoubtAnswer(encoded); err != nil || answer.decision != decidedCompleted {
 			return err
 		}

@@ -6,10 +6,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
+// questionMark stands before the number of a question in its ID, sleepMark before
+// that of a sleep, which is a question that time answers.
+const (
+	questionMark = "?"
+	sleepMark    = "?sleep"
+)
+
 // claimQuestion gives a question of the attempt its ID and the next ordinal. It
 // returns the suspension to stop with where no question is asked any more: the
 // attempt has stopped, or was recorded with something else in this place.
-func (s *Scope) claimQuestion() (id string, claimed *record.Claim, stopped *InterruptedError) {
+func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, stopped *InterruptedError) {
 	in := s.claims()
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -20,10 +27,10 @@ func (s *Scope) claimQuestion() (id string, claimed *record.Claim, stopped *Inte
 	s.questions++
 	in.ordinal++
 	segment := record.QuestionSegment(s.questions)
-	id = s.call.address.String() + segment
 	if s.attempt == beforeFirst {
-		id = s.call.address.String() + "?pre" + strconv.Itoa(s.questions)
+		mark += "pre"
 	}
+	id = s.call.address.String() + mark + strconv.Itoa(s.questions)
 	if settings := s.root.settings; !settings.Outputs && !settings.Payloads {
 		return id, nil, nil
 	}

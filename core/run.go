@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -43,11 +44,11 @@ type Run interface {
 	// run is closed.
 	Append(s *Scope, first record.Record, more ...record.Record) error
 
-	// Ask returns the encoded answer to a question of the call whose scope is
-	// s. Nil stands for none yet; that the question is open is recorded then.
-	// A question that was refused sets aside the answer it had. Claims are
-	// listed in the record, if there is one.
-	Ask(s *Scope, q Question, claims []record.Claim) (answer []byte, recorded bool, err error)
+	// Ask asks a question of the call whose scope is s. Without an answer yet,
+	// it records that the question is open; one whose time is over it answers
+	// with the default. A question that was refused sets aside the answer it
+	// had. Claims are listed in the record, if there is one.
+	Ask(s *Scope, q Question, def DefaultAnswer, claims []record.Claim) (Asked, error)
 
 	// Version returns the version that was recorded for s, or records one. An
 	// *[InterruptedError] has interrupted the run.
@@ -65,6 +66,13 @@ type Run interface {
 	Poll(ctx context.Context)
 }
 
+// Asked is what became of a question.
+type Asked struct {
+	Answer   []byte    // encoded; nil if there is none yet
+	Due      time.Time // when there is one by itself; zero for never
+	Recorded bool      // the question was recorded now
+}
+
 // Settings is what holds for every call of a run.
 type Settings struct {
 	RunID string
@@ -76,6 +84,10 @@ type Settings struct {
 	// configuration; nil where a level says nothing.
 	RetryByKind [record.KindAgent + 1]*Policy
 	Retry       *Policy
+
+	// Park is how long a sleep may be that waits in the process: a longer one
+	// suspends the run. 0 for any.
+	Park time.Duration
 
 	Seed      uint64 // of jitter
 	Payloads  bool   // records keep inputs and outputs
@@ -186,14 +198,15 @@ func (*nowhere) Append(*Scope, record.Record, ...record.Record) error { return n
 func (*nowhere) Replay(*Scope, *record.Record) (record.Record, error) {
 	return record.Record{}, ErrNoRun
 }
+func (*nowhere) Ask(*Scope, Question, DefaultAnswer, []record.Claim) (Asked, error) {
+	return Asked{}, ErrNoRun
+}
+
 
 func (*nowhere) Claim(*Scope, record.Claim, func() ([]byte, error)) (*record.Progress, bool, error) {
 	return nil, false, nil
 }
 
-func (*nowhere) Ask(*Scope, Question, []record.Claim) ([]byte, bool, error) {
-	return nil, false, ErrNoRun
-}
 func (*nowhere) Version(_ *Scope, q VersionQuestion) (int, error)    { return q.Highest, q.Check() }
 func (*nowhere) Poll(context.Context)                                {}
 func (*nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }

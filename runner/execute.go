@@ -69,6 +69,9 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 	options := slices.Concat(r.options.Run, []state.Option{
 		state.WithOwner(r.owner), state.WithExisting(check), state.WithPublisher(&r.counts),
 	})
+	if r.options.ParkAfter > 0 {
+		options = append(options, state.WithParking(r.options.ParkAfter))
+	}
 	st, err := state.Open(ctx, r.store, o.runID, options...)
 	return st, input, err
 }

@@ -39,6 +39,12 @@ type Options struct {
 	// to 5 seconds.
 	SweepEvery time.Duration
 
+	// ParkAfter is how long a core.Sleep may be that keeps its run open. A run
+	// with a longer one is parked: it is closed, takes no slot and next to no
+	// memory, and goes on when it is due. Defaults to a minute; a negative one
+	// parks none.
+	ParkAfter time.Duration
+
 	// Run are options of every run, such as state.WithPublisher. They must be
 	// fit for state.Open.
 	Run []state.Option
@@ -66,6 +72,7 @@ func (o Options) withDefaults() Options {
 	o.Grace = max(cmp.Or(o.Grace, 10*time.Second), 0)
 	o.MaxRestarts = cmp.Or(o.MaxRestarts, 5)
 	o.SweepEvery = cmp.Or(o.SweepEvery, 5*time.Second)
+	o.ParkAfter = cmp.Or(o.ParkAfter, time.Minute)
 	if o.Observe == nil {
 		o.Observe = func(Event) {}
 	}

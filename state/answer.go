@@ -66,7 +66,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 // answered since.
 func answerTo(records []record.Record, id string, encoded []byte) (record.Record, error) {
 	question, since := lastAsked(records, id)
-	if question == nil {
+	if question == nil || (core.Question{ID: id}).Sleeps() {
 		return record.Record{}, fmt.Errorf("%w: %s; open are %v", ErrNotAsked, id, openQuestions(records))
 	}
 	if firstAnswer(since, id) != nil {

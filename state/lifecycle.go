@@ -254,6 +254,9 @@ func (r *run) close() error {
 	r.keep(&last)
 	err := r.write()
 	end := snapshot.End{Status: r.status(), Stop: r.whyStopped()}
+	if end.Status == StatusPaused {
+		end.Due = r.due()
+	}
 	r.publish()
 	r.mu.Lock()
 	r.awaitPublished()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
@@ -89,8 +90,9 @@ func notRunning(found snapshot.Info) error {
 //		}
 //	}
 //
-// It ends with an error when ctx does, and with [ErrCancelled] when the run was
-// cancelled.
+// A run that sleeps can go on when it has slept, and one with a question that
+// has a default when that is due. AwaitAnswers ends with an error when ctx does,
+// and with [ErrCancelled] when the run was cancelled.
 func AwaitAnswers(ctx context.Context, store snapshot.Store, runID string) error {
 	if err := awaitAnswers(ctx, store, runID); err != nil {
 		return fmt.Errorf("state: await answers to run %s: %w", runID, err)
@@ -99,28 +101,52 @@ func AwaitAnswers(ctx context.Context, store snapshot.Store, runID string) error
 }
 
 func awaitAnswers(ctx context.Context, store snapshot.Store, runID string) error {
-	if ready, err := canGoOn(ctx, store, runID); ready || err != nil {
-		return err
-	}
-	for _, err := range store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
-		if err != nil {
+	for {
+		ready, due, err := canGoOn(ctx, store, runID)
+		if ready || err != nil {
 			return err
 		}
-		if ready, err := canGoOn(ctx, store, runID); ready || err != nil {
+		if err := awaitChange(ctx, store, runID, due); err != nil {
+			return err
+		}
+	}
+}
+
+// errDue is that the time for which a run waits has come.
+var errDue = errors.New("state: the run is due")
+
+// awaitChange returns when the run can go on, has another due time, or is due.
+func awaitChange(ctx context.Context, store snapshot.Store, runID string, due time.Time) error {
+	watch, cancel := ctx, context.CancelFunc(func() {})
+	if !due.IsZero() {
+		watch, cancel = context.WithDeadlineCause(ctx, due, errDue)
+	}
+	defer cancel()
+	for _, err := range store.Watch(watch, snapshot.WatchOptions{RunID: runID}) {
+		if err != nil && errors.Is(context.Cause(watch), errDue) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		ready, now, err := canGoOn(ctx, store, runID)
+		if ready || err != nil || !now.Equal(due) {
 			return err
 		}
 	}
 	return context.Cause(ctx)
 }
 
-func canGoOn(ctx context.Context, store snapshot.Store, runID string) (bool, error) {
+// canGoOn also returns when the run can go on by itself.
+func canGoOn(ctx context.Context, store snapshot.Store, runID string) (bool, time.Time, error) {
 	found, err := load(ctx, store, runID)
 	switch {
 	case err != nil || found.Open:
-		return false, err
+		return false, time.Time{}, err
 	case found.Status == StatusCancelled:
-		return false, cancelledError(&found.Info)
+		return false, time.Time{}, cancelledError(&found.Info)
+	case !found.Due.IsZero() && !time.Now().Before(found.Due):
+		return true, found.Due, nil
 	}
 	open, err := unanswered(ctx, store, found)
-	return len(open) == 0, err
+	return len(open) == 0 && found.Due.IsZero(), found.Due, err
 }

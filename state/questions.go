@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
@@ -13,7 +14,7 @@ import (
 )
 
 // Ask implements core.Run.
-func (r *run) Ask(s *core.Scope, q core.Question, claims []record.Claim) (answer []byte, recorded bool, err error) {
+func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims []record.Claim) (core.Asked, error) {
 	r.mu.Lock()
 	answer, answered := r.answers[q.ID]
 	before := r.asked[q.ID]
@@ -26,50 +27,113 @@ func (r *run) Ask(s *core.Scope, q core.Question, claims []record.Claim) (answer
 			Hint: "an answer to one question must not be taken for that to another",
 		}
 		if err := r.diverged(d); err != nil { // which unlocks
-			return nil, false, err
+			return core.Asked{}, err
 		}
 	} else {
+		delete(r.waits, q.ID) // what there is now, the call gets
 		r.mu.Unlock()
 	}
 	switch {
 	case answered && q.Refused == "":
-		return answer, false, nil
+		return core.Asked{Answer: answer}, nil
+	case asked && !answered && before.isDue() && !r.strict && r.validation == nil:
+		return r.answerByDefault(s, q.ID, def)
 	case asked && !answered:
-		return nil, false, nil
+		return r.waitFor(q.ID, false), nil
 	}
 	rec := record.Record{
-		Time: now(), Address: s.Address(), Name: q.ID, Kind: record.KindQuestion, Status: record.StatusAwaiting,
+		Time: now(), Address: s.Address(), Name: q.ID, Kind: record.KindQuestion, Status: record.StatusAwaiting, Delay: def.After,
 		Detail: &record.Detail{Message: q.Text, Unrecorded: claims},
 	}
 	if q.Refused != "" {
 		rec.Err, rec.Class = errors.New(q.Refused), record.ClassInvalid
+		if asked && !before.due.IsZero() { // as long as is left
+			rec.Delay = max(before.due.Sub(rec.Time), 1)
+		}
 	}
-	err = r.Append(s, rec)
-	return nil, err == nil, err
+	if err := r.Append(s, rec); err != nil {
+		return core.Asked{}, err
+	}
+	return r.waitFor(q.ID, true), nil
+}
+
+// waitFor remembers that the run waits for an answer.
+func (r *run) waitFor(id string, recorded bool) core.Asked {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waits == nil {
+		r.waits = make(map[string]bool)
+	}
+	r.waits[id] = true
+	return core.Asked{Due: r.asked[id].due, Recorded: recorded}
+}
+
+// answerByDefault records the default as the answer to a question whose time is
+// over, unless another came first.
+func (r *run) answerByDefault(s *core.Scope, id string, def core.DefaultAnswer) (core.Asked, error) {
+	if err := r.Append(s, answerRecord(now(), s.Address(), id, def.Encoded)); err != nil {
+		return core.Asked{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return core.Asked{Answer: r.answers[id]}, nil
+}
+
+// due is when a run that is paused goes on by itself: at once if what it waits
+// for came after its calls had stopped, or when the first of its questions has a
+// default. It is zero if somebody has to answer. The lock is held.
+func (r *run) due() time.Time {
+	if !r.rootCalls.made {
+		return r.found.Due // nothing was done to change it
+	}
+	var due time.Time
+	for id := range r.waits {
+		at := r.asked[id].due
+		if _, answered := r.answers[id]; answered {
+			at = now()
+		}
+		if !at.IsZero() && (due.IsZero() || at.Before(due)) {
+			due = at
+		}
+	}
+	return due
 }
 
 // askedQuestion is a question as it was asked last.
 type askedQuestion struct {
 	seq  uint64
 	text string
+	due  time.Time // when it has its default as the answer; zero if it has none
 }
 
+func (q *askedQuestion) isDue() bool { return !q.due.IsZero() && !time.Now().Before(q.due) }
+
 // questions takes in the record with that number, if it is about a question.
-// The lock is held.
+// The lock is held. The first answer counts.
 func (r *run) questions(rec *record.Record, seq uint64) {
 	switch rec.Kind {
 	case record.KindQuestion:
 		if r.asked == nil {
 			r.asked = make(map[string]askedQuestion)
 		}
-		r.asked[rec.Name] = askedQuestion{seq, rec.Message()}
+		r.asked[rec.Name] = askedQuestion{seq, rec.Message(), dueOf(rec)}
 		delete(r.answers, rec.Name) // which was set aside, if there was one
 	case record.KindAnswer:
 		if r.answers == nil {
 			r.answers = make(map[string][]byte)
 		}
-		r.answers[rec.Name] = rec.Encoded()
+		if _, answered := r.answers[rec.Name]; !answered {
+			r.answers[rec.Name] = rec.Encoded()
+		}
 	}
+}
+
+// dueOf is when a question is answered by itself, zero for never.
+func dueOf(rec *record.Record) time.Time {
+	if rec.Delay <= 0 {
+		return time.Time{}
+	}
+	return rec.Time.Add(rec.Delay)
 }
 
 // Questions returns what the run waits to be told, in the order of asking.
@@ -122,10 +186,10 @@ func openQuestions(records []record.Record) []core.Question {
 	var open []core.Question
 	for i := range records {
 		r := &records[i]
-		if r.Kind != record.KindQuestion || last[r.Name] != i {
+		q := core.Question{ID: r.Name, Text: r.Message(), Due: dueOf(r)}
+		if r.Kind != record.KindQuestion || last[r.Name] != i || q.Sleeps() {
 			continue
 		}
-		q := core.Question{ID: r.Name, Text: r.Message()}
 		if r.Err != nil {
 			q.Refused = r.Err.Error()
 		}

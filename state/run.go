@@ -63,6 +63,7 @@ type run struct {
 	report      Report
 	asked       map[string]askedQuestion // by ID
 	answers     map[string][]byte        // to questions, by ID
+	waits       map[string]bool          // for answers, in this opening of the run
 
 	panics atomic.Int64 // of publishers
 }

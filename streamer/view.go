@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
@@ -144,6 +145,9 @@ func (v *view) take(r *record.Record) {
 
 // ask takes in a question; one that is asked again says why.
 func (v *view) ask(r *record.Record) {
+	if (core.Question{ID: r.Name}).Sleeps() {
+		return // nobody is to answer it
+	}
 	q := QuestionState{ID: r.Name, Text: r.Message(), Address: r.Address, Asked: r.Time}
 	if r.Err != nil {
 		q.Refused = wire.CutText(fmt.Sprint(r.Err), maxText)

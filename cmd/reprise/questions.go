@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +15,9 @@ type question struct {
 	ID   string `json:"id"`
 	Text string `json:"text"`
 
-	Refused string `json:"refused,omitempty"`
+	// Due is when the question has its default as the answer.
+	Due     time.Time `json:"due_at,omitzero"`
+	Refused string    `json:"refused,omitempty"`
 }
 
 func (a *app) questionsCommand() *cobra.Command {
@@ -65,6 +68,9 @@ func (a *app) questions(runID string, open []core.Question) error {
 		text := q.Text
 		if q.Refused != "" {
 			text += " (again: " + q.Refused + ")"
+		}
+		if !q.Due.IsZero() {
+			text += " (until " + q.Due.Format(time.RFC3339) + ")"
 		}
 		rows = append(rows, []string{q.ID, text})
 	}

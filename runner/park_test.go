@@ -1,0 +1,213 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+func TestSleepingRunIsParkedAndTakesNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		var entered atomic.Int32
+		nap := agent("nap", func(ctx context.Context, in word) (string, error) {
+			entered.Add(1)
+			if err := core.Sleep(ctx, 30*time.Second); err != nil { // in the process
+				return "", err
+			}
+			return in.Text, core.Sleep(ctx, 24*time.Hour)
+		})
+		r := newRunner(t, store, runner.Options{Limit: 1})
+		program := runner.Register(r, nap)
+		stop := serve(t, r)
+		began := time.Now()
+		for i := range 3 {
+			_, err := program.Start(t.Context(), fmt.Sprint("r", i), word{"x"}, runner.StartOptions{})
+			require.NoError(t, err)
+		}
+		sleep(2 * time.Minute)
+		assert.Equal(t, 3, r.Stats().Parked)
+		assert.Zero(t, r.Stats().Open)
+		info, err := r.Info(t.Context(), "r0")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusPaused, info.Status)
+		require.NoError(t, stop())
+
+		sleep(time.Hour) // the service is down
+		r = newRunner(t, store, runner.Options{Limit: 1})
+		runner.Register(r, nap)
+		defer serve(t, r)()
+		synctest.Wait()
+		assert.Equal(t, 3, r.Stats().Parked)
+		for i := range 3 {
+			info, err := r.Wait(t.Context(), fmt.Sprint("r", i))
+			require.NoError(t, err)
+			assert.Equal(t, snapshot.StatusCompleted, info.Status)
+			assert.Equal(t, time.Duration(i+1)*30*time.Second+24*time.Hour, time.Since(began))
+		}
+		assert.EqualValues(t, 6, entered.Load())
+	})
+}
+
+func TestQuestionWithADefaultGoesOnByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+		program := runner.Register(r, agent("ask", func(ctx context.Context, _ word) (string, error) {
+			return core.Await(ctx, "who?", core.Default(time.Hour, "nobody"))
+		}))
+		defer serve(t, r)()
+		began := time.Now()
+		for _, id := range []string{"silent", "answered"} {
+			_, err := program.Start(t.Context(), id, word{}, runner.StartOptions{})
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		require.NoError(t, r.Answer(t.Context(), "answered", "ask?1", "Ada"))
+		_, err := r.Wait(t.Context(), "answered")
+		require.NoError(t, err)
+		assert.Zero(t, time.Since(began))
+		out, err := program.Result(t.Context(), "answered")
+		require.NoError(t, err)
+		assert.Equal(t, "Ada", out)
+		_, err = r.Wait(t.Context(), "silent")
+		require.NoError(t, err)
+		assert.Equal(t, time.Hour, time.Since(began))
+		out, err = program.Result(t.Context(), "silent")
+		require.NoError(t, err)
+		assert.Equal(t, "nobody", out)
+	})
+}
+
+// manyRuns is a store that lists very many queued runs, which take no memory in
+// it: each is made when it is looked at.
+type manyRuns struct {
+	*snapshot.MemoryStore
+	n     int
+	due   func(i int) time.Time
+	input *snapshot.Run // what each has
+	mu    sync.Mutex
+	made  map[string]bool
+}
+
+func (m *manyRuns) info(i int) snapshot.Info {
+	return snapshot.Info{
+		RunID: fmt.Sprintf("run-%016d", i), Status: snapshot.StatusQueued, Program: "wake", Version: "1", Due: m.due(i),
+		Created: time.Unix(1, 0), Updated: time.Unix(1, 0),
+	}
+}
+
+func (m *manyRuns) List(context.Context, snapshot.Filter) (page snapshot.Page, err error) {
+	for i := range m.n {
+		page.Runs = append(page.Runs, m.info(i))
+	}
+	return page, nil
+}
+
+func (m *manyRuns) Info(ctx context.Context, runID string) (snapshot.Info, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.made[runID] {
+		var i int
+		if _, err := fmt.Sscanf(runID, "run-%d", &i); err != nil {
+			return snapshot.Info{}, err
+		}
+		m.made[runID] = true
+		run, err := snapshot.NewRun(m.info(i), m.input.Records())
+		if err != nil {
+			return snapshot.Info{}, err
+		}
+		if _, err := m.Create(ctx, run); err != nil {
+			return snapshot.Info{}, err
+		}
+	}
+	return m.MemoryStore.Info(ctx, runID)
+}
+
+// inputRun is a run that was started and has not begun.
+func inputRun(t testing.TB) *snapshot.Run {
+	store := snapshot.NewMemoryStore()
+	r, err := runner.New(store, runner.Options{})
+	require.NoError(t, err)
+	program := runner.Register(r, decorators.Agent("wake", "", func(context.Context, word) (string, error) { return "", nil }))
+	_, err = program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+	require.NoError(t, err)
+	run, err := store.Load(t.Context(), "a")
+	require.NoError(t, err)
+	return run
+}
+
+const parked = 100_000
+
+func TestParkedRunsTakeLittleMemory(t *testing.T) {
+	m := &manyRuns{
+		MemoryStore: snapshot.NewMemoryStore(), n: parked, input: inputRun(t), made: make(map[string]bool),
+		due: func(i int) time.Time { return time.Now().Add(time.Hour + time.Duration(i)*time.Second) },
+	}
+	r := newRunner(t, m, runner.Options{SweepEvery: time.Hour})
+	runner.Register(r, agent("wake", func(context.Context, word) (string, error) { return "", nil }))
+	before := heap()
+	stop := serve(t, r)
+	for r.Stats().Parked < parked {
+		runtime.Gosched()
+	}
+	bytes := (heap() - before) / parked
+	t.Logf("%d bytes for each of %d parked runs", bytes, parked)
+	assert.LessOrEqual(t, bytes, 300)
+	require.NoError(t, stop())
+	runtime.KeepAlive(r)
+}
+
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+func TestParkedRunsWakeInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		const n = 2000
+		rng := rand.New(rand.NewPCG(1, 2))
+		at := make([]time.Duration, n)
+		for i := range at {
+			at[i] = time.Hour + time.Duration(rng.IntN(1_000_000))*time.Second
+		}
+		m := &manyRuns{
+			MemoryStore: snapshot.NewMemoryStore(), n: n, input: inputRun(t), made: make(map[string]bool),
+			due: func(i int) time.Time { return begin.Add(at[i]) },
+		}
+		r := newRunner(t, m, runner.Options{SweepEvery: 10_000 * time.Hour})
+		var mu sync.Mutex
+		var woken []time.Duration
+		runner.Register(r, agent("wake", func(context.Context, word) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			woken = append(woken, time.Since(begin))
+			return "", nil
+		}))
+		defer serve(t, r)()
+		sleep(time.Hour + 1_000_000*time.Second)
+		synctest.Wait()
+		slices.Sort(at)
+		mu.Lock()
+		defer mu.Unlock()
+		assert.Equal(t, at, woken)
+	})
+}

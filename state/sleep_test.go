@@ -1,0 +1,277 @@
+package state_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+
+	"github.com/reprise-go/reprise/record"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/state"
+)
+
+// nap sleeps for an hour between two steps.
+func nap(entered *int) func(context.Context, struct{}) (time.Duration, error) {
+	return func(ctx context.Context, _ struct{}) (time.Duration, error) {
+		*entered++
+		began, err := core.Step(ctx, "begin", func(context.Context) (time.Time, error) { return time.Now(), nil })
+		if err != nil {
+			return 0, err
+		}
+		if err := core.Sleep(ctx, time.Hour); err != nil {
+			return 0, err
+		}
+		return time.Since(began), nil
+	}
+}
+
+func TestSleepIsSleptOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		entered := 0
+		agent := decorators.Agent("nap", "", nap(&entered))
+		for range 2 {
+			st, err := state.Open(t.Context(), store, "r")
+			require.NoError(t, err)
+			began := time.Now()
+			took, err := agent.Call(st.Context(t.Context()), struct{}{})
+			require.NoError(t, err)
+			assert.Equal(t, time.Hour, took)
+			require.NoError(t, st.Close())
+			assert.LessOrEqual(t, time.Since(began), time.Hour)
+		}
+		assert.Equal(t, 1, entered)
+	})
+}
+
+func TestSleepGoesOnForTheRestAfterAnInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		entered := 0
+		agent := decorators.Agent("nap", "", nap(&entered))
+		st, err := state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		time.AfterFunc(20*time.Minute, func() { st.Interrupt(record.InterruptUser, "", "") })
+		_, err = agent.Call(st.Context(t.Context()), struct{}{})
+		var stopped *core.InterruptedError
+		require.ErrorAs(t, err, &stopped)
+		assert.Equal(t, record.InterruptUser, stopped.Reason)
+		require.NoError(t, st.Close())
+		assert.Equal(t, state.StatusInterrupted, st.Status())
+		<-time.After(10 * time.Minute)
+
+		st, err = state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		began := time.Now()
+		took, err := agent.Call(st.Context(t.Context()), struct{}{})
+		require.NoError(t, err)
+		assert.Equal(t, time.Hour, took)
+		assert.Equal(t, 30*time.Minute, time.Since(began))
+		require.NoError(t, st.Close())
+		assert.Equal(t, state.StatusCompleted, st.Status())
+		assert.Equal(t, 2, entered)
+	})
+}
+
+func TestParkedSleepPausesTheRunUntilItIsDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		entered := 0
+		agent := decorators.Agent("nap", "", nap(&entered))
+		open := func() (time.Duration, state.Status, error) {
+			st, err := state.Open(t.Context(), store, "r", state.WithParking(time.Minute))
+			require.NoError(t, err)
+			took, err := agent.Call(st.Context(t.Context()), struct{}{})
+			require.NoError(t, st.Close())
+			return took, st.Status(), err
+		}
+		due := time.Now().Add(time.Hour)
+		_, status, err := open()
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		assert.Equal(t, state.StatusPaused, status)
+		info, err := store.Info(t.Context(), "r")
+		require.NoError(t, err)
+		assert.True(t, due.Equal(info.Due), info.Due)
+		questions, err := state.Questions(t.Context(), store, "r")
+		require.NoError(t, err)
+		assert.Empty(t, questions)
+		require.ErrorIs(t, state.Answer(t.Context(), store, "r", "nap?sleep1", nil), state.ErrNotAsked)
+
+		<-time.After(30 * time.Minute) // opened too early: it is parked again
+		_, status, err = open()
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		assert.Equal(t, state.StatusPaused, status)
+		info, err = store.Info(t.Context(), "r")
+		require.NoError(t, err)
+		assert.True(t, due.Equal(info.Due), info.Due)
+
+		require.NoError(t, state.AwaitAnswers(t.Context(), store, "r"))
+		assert.True(t, due.Equal(time.Now()))
+		took, status, err := open()
+		require.NoError(t, err)
+		assert.Equal(t, time.Hour, took)
+		assert.Equal(t, state.StatusCompleted, status)
+	})
+}
+
+func TestStrictReplayOfASleepWaitsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		entered := 0
+		agent := decorators.Agent("nap", "", nap(&entered))
+		st, err := state.Open(t.Context(), store, "r", state.WithParking(time.Minute))
+		require.NoError(t, err)
+		agent.Call(st.Context(t.Context()), struct{}{})
+		require.NoError(t, st.Close())
+		<-time.After(2 * time.Hour)
+		began := time.Now()
+		st, err = state.Replay(t.Context(), store, "r")
+		require.NoError(t, err)
+		_, err = agent.Call(st.Context(t.Context()), struct{}{})
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		require.NoError(t, st.Close())
+		assert.True(t, began.Equal(time.Now()))
+	})
+}
+
+func TestSleepEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, core.Sleep(ctx, time.Hour), context.DeadlineExceeded, "outside a run")
+		require.NoError(t, core.Sleep(t.Context(), time.Hour))
+		require.NoError(t, core.Sleep(t.Context(), 0))
+
+		st := state.New()
+		defer st.Close()
+		agent := decorators.Agent("nap", "", func(ctx context.Context, _ struct{}) (string, error) {
+			inner, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			return "woken", map[bool]error{true: nil, false: context.Canceled}[core.Sleep(inner, time.Hour) != nil && ctx.Err() == nil]
+		})
+		out, err := agent.Call(st.Context(t.Context()), struct{}{})
+		require.NoError(t, err)
+		assert.Equal(t, "woken", out)
+	})
+}
+
+func TestSleepsAndQuestionsOfParallelBranchesGoOnInTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		var woken []string
+		agent := decorators.Agent("all", "", func(ctx context.Context, _ struct{}) (string, error) {
+			if err := core.Sleep(ctx, 3*time.Hour); err != nil {
+				return "", err
+			}
+			woken = append(woken, "slept")
+			return core.Await(ctx, "who?", core.Default(time.Hour, "nobody"))
+		})
+		begin := time.Now()
+		for range 3 {
+			st, err := state.Open(t.Context(), store, "r", state.WithParking(time.Minute))
+			require.NoError(t, err)
+			out, err := agent.Call(st.Context(t.Context()), struct{}{})
+			require.NoError(t, st.Close())
+			if err == nil {
+				assert.Equal(t, "nobody", out)
+				assert.Equal(t, 4*time.Hour, time.Since(begin))
+				assert.Equal(t, []string{"slept", "slept"}, woken)
+				return
+			}
+			require.NoError(t, state.AwaitAnswers(t.Context(), store, "r"))
+		}
+		t.Fatal("it did not end")
+	})
+}
+
+func ask(ctx context.Context, _ struct{}) (string, error) {
+	return core.Await(ctx, "who?", core.Default(time.Hour, "nobody"))
+}
+
+func TestQuestionHasItsDefaultWhenItsTimeIsOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		answered, opened time.Duration // after it was asked; 0 for not answered
+		want             string
+	}{
+		"nobody answers":                   {0, time.Hour, "nobody"},
+		"an answer in time":                {time.Minute, 2 * time.Hour, "Ada"},
+		"a late answer, before it goes on": {90 * time.Minute, 2 * time.Hour, "Ada"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := snapshot.NewMemoryStore()
+				agent := decorators.Agent("ask", "", ask)
+				open := func() (string, error) {
+					st, err := state.Open(t.Context(), store, "r")
+					require.NoError(t, err)
+					out, err := agent.Call(st.Context(t.Context()), struct{}{})
+					require.NoError(t, st.Close())
+					return out, err
+				}
+				began := time.Now()
+				_, err := open()
+				require.ErrorIs(t, err, core.ErrAwaiting)
+				questions, err := state.Questions(t.Context(), store, "r")
+				require.NoError(t, err)
+				require.Len(t, questions, 1)
+				assert.True(t, began.Add(time.Hour).Equal(questions[0].Due))
+				if c.answered > 0 {
+					<-time.After(c.answered)
+					require.NoError(t, state.Answer(t.Context(), store, "r", questions[0].ID, "Ada"))
+				} else {
+					<-time.After(time.Minute)
+					_, err := open() // too early
+					require.ErrorIs(t, err, core.ErrAwaiting)
+					info, err := store.Info(t.Context(), "r")
+					require.NoError(t, err)
+					assert.True(t, began.Add(time.Hour).Equal(info.Due))
+				}
+				<-time.After(time.Until(began.Add(c.opened)))
+				out, err := open()
+				require.NoError(t, err)
+				assert.Equal(t, c.want, out)
+				require.ErrorIs(t, state.Answer(t.Context(), store, "r", questions[0].ID, "Bob"), state.ErrAnswered)
+			})
+		})
+	}
+}
+
+func TestBadDefaultFailsTheCall(t *testing.T) {
+	st := state.New()
+	defer st.Close()
+	agent := decorators.Agent("ask", "", func(ctx context.Context, _ struct{}) (string, error) {
+		return core.Await(ctx, "who?", core.Default(0, "nobody"))
+	})
+	_, err := agent.Call(st.Context(t.Context()), struct{}{})
+	require.ErrorIs(t, err, core.ErrPermanent)
+	assert.ErrorContains(t, err, "Default(0s")
+	assert.Panics(t, func() { state.New(state.WithParking(0)) })
+}
+
+func TestAnswerThatComesAfterTheCallsHaveStoppedMakesTheRunDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		st, err := state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		agent := decorators.Agent("ask", "", func(ctx context.Context, _ struct{}) (string, error) {
+			return core.Await[string](ctx, "who?")
+		})
+		_, err = agent.Call(st.Context(t.Context()), struct{}{})
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		require.NoError(t, state.Answer(t.Context(), store, "r", "ask?1", "Ada"))
+		synctest.Wait() // the run has recorded it
+		require.NoError(t, st.Close())
+		info, err := store.Info(t.Context(), "r")
+		require.NoError(t, err)
+		assert.Equal(t, state.StatusPaused, info.Status)
+		assert.False(t, info.Due.IsZero())
+	})
+}
