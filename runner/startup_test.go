@@ -20,7 +20,7 @@ import (
 func BenchmarkStartWithParkedRuns(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		b.Run(fmt.Sprint("runs=", n), func(b *testing.B) {
-			dir, err := os.MkdirTemp("/dev/shm", "parked")
+			dir, err := os.MkdirTemp("/dev/shm", "parked") //nolint:usetesting // a directory in memory, where there is one
 			if err != nil {
 				dir = b.TempDir()
 			}
