@@ -202,7 +202,6 @@ func (*nowhere) Ask(*Scope, Question, DefaultAnswer, []record.Claim) (Asked, err
 	return Asked{}, ErrNoRun
 }
 
-
 func (*nowhere) Claim(*Scope, record.Claim, func() ([]byte, error)) (*record.Progress, bool, error) {
 	return nil, false, nil
 }
