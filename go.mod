@@ -3,6 +3,7 @@ module github.com/reprise-go/reprise
 go 1.25.0
 
 require (
+	github.com/adhocore/gronx v1.20.4
 	github.com/creack/pty v1.1.24
 	github.com/expr-lang/expr v1.17.8
 	github.com/fsnotify/fsnotify v1.10.1

@@ -45,6 +45,8 @@ type Options struct {
 	// parks none.
 	ParkAfter time.Duration
 
+	Retention Retention // which runs are removed from the store
+
 	// Run are options of every run, such as state.WithPublisher. They must be
 	// fit for state.Open.
 	Run []state.Option
@@ -63,7 +65,7 @@ func (o Options) check() error {
 	case o.SweepEvery < 0:
 		return fmt.Errorf("runner: SweepEvery is %v; want more than 0, or 0 for 5s", o.SweepEvery)
 	}
-	return nil
+	return o.Retention.check()
 }
 
 // withDefaults returns the options without zero values.
@@ -72,6 +74,7 @@ func (o Options) withDefaults() Options {
 	o.Grace = max(cmp.Or(o.Grace, 10*time.Second), 0)
 	o.MaxRestarts = cmp.Or(o.MaxRestarts, 5)
 	o.SweepEvery = cmp.Or(o.SweepEvery, 5*time.Second)
+	o.Retention.Every = cmp.Or(o.Retention.Every, 10*time.Minute)
 	o.ParkAfter = cmp.Or(o.ParkAfter, time.Minute)
 	if o.Observe == nil {
 		o.Observe = func(Event) {}
@@ -86,16 +89,17 @@ type Runner struct {
 	owner   string
 	counts  counts
 
-	mu       sync.Mutex // guards what follows; never held while others' code runs
-	programs map[programKey]*program
-	current  map[string]*program // the version that was registered last, by name
-	queue    queue
-	open     map[string]*openRun      // by this process
-	ended    map[string]chan struct{} // closed when a run may have ended, for those who wait
-	refused  map[string]time.Time     // runs that cannot be opened, and their Updated
-	serving  bool
-	stopping bool // nothing new begins
-	stopped  bool // runs were interrupted
+	mu        sync.Mutex // guards what follows; never held while others' code runs
+	programs  map[programKey]*program
+	current   map[string]*program // the version that was registered last, by name
+	queue     queue
+	open      map[string]*openRun      // by this process
+	ended     map[string]chan struct{} // closed when a run may have ended, for those who wait
+	refused   map[string]time.Time     // runs that cannot be opened, and their Updated
+	schedules []*scheduled             // not changed once it serves
+	serving   bool
+	stopping  bool // nothing new begins
+	stopped   bool // runs were interrupted
 
 	wake chan struct{} // there may be something to begin
 	runs sync.WaitGroup

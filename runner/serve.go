@@ -36,10 +36,12 @@ func (r *Runner) Serve(ctx context.Context) error {
 		return fmt.Errorf("runner: find the runs to go on with: %w", err)
 	}
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // its runs end in their own way
-	var sweeps sync.WaitGroup
-	sweeps.Go(func() { r.sweepOften(ctx, took) })
+	var beside sync.WaitGroup
+	beside.Go(func() { r.sweepOften(ctx, took) })
+	beside.Go(func() { r.retainOften(ctx) })
+	beside.Go(func() { r.followSchedules(ctx) })
 	r.dispatch(ctx, own)
-	sweeps.Wait()
+	beside.Wait()
 	err = r.stop()
 	cancel()
 	return err

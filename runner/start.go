@@ -54,6 +54,10 @@ func (r *Runner) start(ctx context.Context, p *program, runID string, input any,
 	if err != nil {
 		return snapshot.Info{}, err
 	}
+	return r.startEncoded(ctx, p, runID, encoded, o)
+}
+
+func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, encoded []byte, o StartOptions) (snapshot.Info, error) {
 	run, err := newRun(p, runID, encoded, &o)
 	if err != nil {
 		return snapshot.Info{}, fmt.Errorf("runner: start run %s: %w", runID, err)

@@ -1,0 +1,181 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Retention says which runs are removed from the store: those that were started
+// by a runner, have completed or failed or were cancelled, and are not pinned. A
+// run is removed if any of the limits says so, or its own time has come
+// (snapshot.Info.Expires). The zero Retention removes only that.
+type Retention struct {
+	Age   time.Duration // since the run ended; 0 for any
+	Runs  int           // how many are kept, those that ended last; 0 for any number
+	Bytes int64         // how large the records of those that are kept are, together; 0 for any size
+
+	// Archive is called with each run before it is removed. An error keeps the
+	// run. See [ArchiveTo]. Nil for nothing.
+	Archive func(ctx context.Context, run *snapshot.Run) error
+
+	// Every is how often the store is looked through. Defaults to 10 minutes.
+	Every time.Duration
+}
+
+func (p *Retention) check() error {
+	switch {
+	case p.Age < 0:
+		return fmt.Errorf("runner: Retention.Age is %v; want 0 or more", p.Age)
+	case p.Runs < 0:
+		return fmt.Errorf("runner: Retention.Runs is %d; want 0 or more", p.Runs)
+	case p.Bytes < 0:
+		return fmt.Errorf("runner: Retention.Bytes is %d; want 0 or more", p.Bytes)
+	case p.Every < 0:
+		return fmt.Errorf("runner: Retention.Every is %v; want more than 0, or 0 for 10m", p.Every)
+	}
+	return nil
+}
+
+// ArchiveTo returns a function that writes a run to a file <run ID>.reprise in
+// the directory, which is made if it does not exist: the document that `reprise
+// export` writes and `reprise import` reads. Outputs that are kept apart as
+// artifacts stay in the store.
+func ArchiveTo(dir string) func(context.Context, *snapshot.Run) error {
+	return func(_ context.Context, run *snapshot.Run) error {
+		document, err := run.Encode()
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		f, err := os.CreateTemp(dir, "."+run.RunID+"-*")
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(document)
+		if err == nil {
+			err = f.Sync()
+		}
+		err = errors.Join(err, f.Close())
+		if err == nil {
+			err = os.Rename(f.Name(), filepath.Join(dir, run.RunID+".reprise"))
+		}
+		if err != nil {
+			return errors.Join(err, os.Remove(f.Name()))
+		}
+		return nil
+	}
+}
+
+// retainOften removes runs until ctx ends.
+func (r *Runner) retainOften(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	sizes := make(map[string]int64)
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		began := time.Now()
+		if err := r.retain(ctx, sizes); err != nil && ctx.Err() == nil {
+			r.observe(Event{Type: EventTrouble, Err: fmt.Errorf("runner: retention: %w", err)})
+		}
+		timer.Reset(max(r.options.Retention.Every, 20*time.Since(began)))
+	}
+}
+
+// retain removes what is to be removed now. Sizes are those of runs that were
+// looked at before.
+func (r *Runner) retain(ctx context.Context, sizes map[string]int64) error {
+	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
+		snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
+	}})
+	if err != nil {
+		return err
+	}
+	p := &r.options.Retention
+	kept, bytes := 0, int64(0)
+	for i := range page.Runs { // the last that ended first
+		info := &page.Runs[i]
+		if info.Pinned || info.Program == "" || info.Open {
+			continue
+		}
+		size, err := r.sizeOf(ctx, info, sizes)
+		if err != nil {
+			r.observe(Event{Type: EventTrouble, RunID: info.RunID, Err: fmt.Errorf("runner: retention: %w", err)})
+			continue
+		}
+		if isOver(info, p) || p.Runs > 0 && kept >= p.Runs || p.Bytes > 0 && bytes+size > p.Bytes {
+			r.removeRun(ctx, info)
+			delete(sizes, info.RunID)
+			continue
+		}
+		kept++
+		bytes += size
+	}
+	return nil
+}
+
+// isOver reports whether the time of the run is over.
+func isOver(info *snapshot.Info, p *Retention) bool {
+	now := time.Now()
+	return p.Age > 0 && now.Sub(info.Updated) >= p.Age || !info.Expires.IsZero() && !now.Before(info.Expires)
+}
+
+// sizeOf is how large the records of a run are, where that matters.
+func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[string]int64) (size int64, err error) {
+	if r.options.Retention.Bytes == 0 {
+		return 0, nil
+	}
+	if size, ok := sizes[info.RunID]; ok {
+		return size, nil
+	}
+	run, err := r.store.Load(ctx, info.RunID)
+	if err != nil {
+		return 0, err
+	}
+	for seq := uint64(1); seq <= uint64(run.Len()); seq++ {
+		size += int64(len(run.Encoded(seq)))
+	}
+	sizes[info.RunID] = size
+	return size, nil
+}
+
+// removeRun archives a run and removes it.
+func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info) {
+	event := Event{Type: EventRemoved, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status}
+	if err := r.archive(ctx, info.RunID); err != nil {
+		event.Type, event.Err = EventTrouble, err
+	} else if err := r.store.Delete(ctx, info.RunID); errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrLocked) {
+		return // another process was first, or somebody looks into it
+	} else if err != nil {
+		event.Type, event.Err = EventTrouble, err
+	}
+	r.observe(event)
+}
+
+func (r *Runner) archive(ctx context.Context, runID string) error {
+	archive := r.options.Retention.Archive
+	if archive == nil {
+		return nil
+	}
+	run, err := r.store.Load(ctx, runID)
+	if errors.Is(err, snapshot.ErrNotFound) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("runner: archive run %s: %w", runID, err)
+	}
+	if err := archive(ctx, run); err != nil {
+		return fmt.Errorf("runner: archive run %s: %w", runID, err)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/adhocore/gronx"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A Schedule says when runs of a program are started by themselves. Exactly one
+// of At, Every and Cron is set.
+//
+// The ID of a run is the name of the schedule and the instant that it is for,
+// such as "report-20260105T090000Z": so an instant has one run, however many
+// processes have the schedule, and however often they are started.
+type Schedule struct {
+	Name string // what run IDs begin with
+
+	At time.Time // once
+
+	// Every so often, counted from From, or from the beginning of 1970 in UTC: a
+	// duration of an hour is each full hour. At least a second.
+	Every time.Duration
+	From  time.Time
+
+	// Cron is an expression of five fields (minute, hour, day of month, month,
+	// day of week) or six (with seconds first), or one such as @daily. In a
+	// Location with summer time, what is set for an hour that is left out does
+	// not happen on that day. Location defaults to UTC.
+	Cron     string
+	Location *time.Location
+
+	// CatchUp is how long after an instant its run is still started, if no
+	// process was there to do it. Retention must keep runs for longer. Defaults
+	// to none: what is missed is missed.
+	CatchUp time.Duration
+
+	Options StartOptions // of the runs; At is not used
+}
+
+func (s *Schedule) check() error {
+	n := 0
+	for _, set := range []bool{!s.At.IsZero(), s.Every != 0, s.Cron != ""} {
+		if set {
+			n++
+		}
+	}
+	switch {
+	case n != 1:
+		return fmt.Errorf("want exactly one of At, Every and Cron, got %d", n)
+	case s.Every != 0 && s.Every < time.Second:
+		return fmt.Errorf("Every is %v; want a second or more", s.Every)
+	case s.CatchUp < 0:
+		return fmt.Errorf("CatchUp is %v; want 0 or more", s.CatchUp)
+	case !s.Options.At.IsZero():
+		return errors.New("Options.At is set; the schedule says when its runs begin")
+	case s.Cron != "" && !isCron(s.Cron):
+		return fmt.Errorf("Cron is %q; want a cron expression, such as \"0 9 * * MON-FRI\" or \"@daily\"", s.Cron)
+	}
+	return snapshot.CheckRunID(s.runID(time.Unix(0, 0)))
+}
+
+// isCron takes no fields of years: with them, an expression can be over.
+func isCron(expr string) bool {
+	segments, err := gronx.Segments(expr)
+	if err != nil || len(segments) > 6 && segments[6] != "*" || len(strings.Fields(expr)) > 6 {
+		return false
+	}
+	_, err = gronx.NextTickAfter(expr, time.Unix(0, 0).UTC(), false)
+	return gronx.IsValid(expr) && err == nil
+}
+
+// next is the first instant after t; the zero Time if there is none.
+func (s *Schedule) next(t time.Time) time.Time {
+	switch {
+	case !s.At.IsZero():
+		if s.At.After(t) {
+			return s.At
+		}
+		return time.Time{}
+	case s.Every > 0:
+		from := s.From
+		if from.IsZero() {
+			from = time.Unix(0, 0)
+		}
+		if t.Before(from) {
+			return from
+		}
+		return from.Add(t.Sub(from).Truncate(s.Every) + s.Every)
+	}
+	location := s.Location
+	if location == nil {
+		location = time.UTC
+	}
+	next, err := gronx.NextTickAfter(s.Cron, t.In(location), false)
+	if err != nil || !next.After(t) {
+		return time.Time{}
+	}
+	return next
+}
+
+// runID is that of the run for an instant.
+func (s *Schedule) runID(at time.Time) string {
+	format := "20060102T150405Z"
+	if at.Nanosecond() != 0 {
+		format = "20060102T150405.000000000Z"
+	}
+	return s.Name + "-" + at.UTC().Format(format)
+}
+
+// scheduled is a schedule of a program.
+type scheduled struct {
+	Schedule
+	program *program
+	encoded []byte // the input
+}
+
+// Schedule has runs of a program started by themselves, all with one input, while
+// the runner serves. It is called before Serve. An input that does not fit is
+// [ErrInput].
+func (r *Runner) Schedule(name string, input any, s Schedule) error {
+	p, err := r.find(name, s.Options.Version)
+	if err != nil {
+		return err
+	}
+	encoded, err := p.encode(input)
+	if err != nil {
+		return err
+	}
+	if err := s.check(); err != nil {
+		return fmt.Errorf("runner: schedule %q: %w", s.Name, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.serving {
+		return fmt.Errorf("runner: schedule %q: the runner serves already", s.Name)
+	}
+	for _, other := range r.schedules {
+		if other.Name == s.Name {
+			return fmt.Errorf("runner: schedule %q: there is one of that name", s.Name)
+		}
+	}
+	r.schedules = append(r.schedules, &scheduled{s, p, encoded})
+	return nil
+}
+
+// Schedule is [Runner.Schedule] with a typed input.
+func (p *Program[In, Out]) Schedule(in In, s Schedule) error {
+	s.Options.Version = p.program.version
+	return p.runner.Schedule(p.program.name, in, s)
+}
+
+// followSchedules starts the runs of all schedules until ctx ends.
+func (r *Runner) followSchedules(ctx context.Context) {
+	var following sync.WaitGroup
+	for _, s := range r.schedules {
+		following.Go(func() { r.follow(ctx, s) })
+	}
+	following.Wait()
+}
+
+// follow starts the runs of one schedule. Instants that passed while the process
+// was suspended are missed, unless they can be caught up.
+func (r *Runner) follow(ctx context.Context, s *scheduled) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for after := time.Now().Add(-s.CatchUp - 1); ; {
+		at := s.next(after)
+		if at.IsZero() {
+			return
+		}
+		timer.Reset(time.Until(at))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		if now := time.Now(); now.Sub(at) <= max(s.CatchUp, time.Minute) {
+			r.startScheduled(ctx, s, at)
+		}
+		after = at
+		if oldest := time.Now().Add(-max(s.CatchUp, time.Minute)); after.Before(oldest) {
+			after = oldest
+		}
+	}
+}
+
+func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time) {
+	_, err := r.startEncoded(ctx, s.program, s.runID(at), s.encoded, s.Options)
+	if err != nil && !errors.Is(err, ErrStarted) && ctx.Err() == nil { // with the input that the schedule had then
+		r.observe(Event{Type: EventTrouble, RunID: s.runID(at), Program: s.program.name, Version: s.program.version, Err: err})
+	}
+}
