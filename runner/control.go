@@ -92,6 +92,9 @@ func (r *Runner) Questions(ctx context.Context, runID string) ([]core.Question, 
 // that was set aside after crashes, which are counted anew. It is queued. A run
 // that waits or runs stays as it is; one that has ended is [ErrEnded].
 func (r *Runner) Resume(ctx context.Context, runID string) error {
+	if err := r.awaitStop(ctx, runID); err != nil {
+		return fmt.Errorf("runner: resume run %s: %w", runID, err)
+	}
 	info, err := r.store.Update(ctx, runID, func(i *snapshot.Info) error {
 		isSetAside := i.Status == snapshot.StatusFailed && i.Stop.Reason == record.InterruptCrashLoop
 		switch {
@@ -113,6 +116,21 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 	delete(r.refused, runID)
 	r.consider(&info, false, false)
 	return nil
+}
+
+// awaitStop returns when a run is closed that is being interrupted here.
+func (r *Runner) awaitStop(ctx context.Context, runID string) error {
+	for {
+		closed := r.endOf(runID)
+		if st := r.stateOf(runID); st == nil || st.Interrupted() == nil {
+			return nil
+		}
+		select {
+		case <-closed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // Pin keeps a run from retention, or no longer.

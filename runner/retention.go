@@ -76,7 +76,7 @@ func ArchiveTo(dir string) func(context.Context, *snapshot.Run) error {
 
 // retainOften removes runs until ctx ends.
 func (r *Runner) retainOften(ctx context.Context) {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(min(r.options.Retention.Every, time.Minute))
 	defer timer.Stop()
 	sizes := make(map[string]int64)
 	for {

@@ -35,7 +35,7 @@ func TestSchedulesStartRunsAtTheirInstants(t *testing.T) {
 		store := snapshot.NewMemoryStore()
 		var made atomic.Int32
 		for range 2 { // processes with the same schedules
-			r := newRunner(t, store, runner.Options{})
+			r := newRunner(t, store, runner.Options{SweepEvery: time.Hour})
 			program := runner.Register(r, agent("echo", func(context.Context, word) (string, error) {
 				made.Add(1)
 				return "", nil
@@ -147,7 +147,7 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 func retained(t *testing.T, p runner.Retention) (left []string, store snapshot.Store) {
 	store = snapshot.NewMemoryStore()
 	p.Every = time.Hour
-	r := newRunner(t, store, runner.Options{Retention: p})
+	r := newRunner(t, store, runner.Options{Retention: p, SweepEvery: time.Hour})
 	program := runner.Register(r, echo)
 	defer serve(t, r)()
 	for i := range 6 {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"expvar"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -141,4 +142,25 @@ func (c *counts) end(status snapshot.Status) {
 	case snapshot.StatusPaused:
 		c.paused.Add(1)
 	}
+}
+
+// String is a line about the event.
+func (e Event) String() string {
+	text := string(e.Type)
+	if e.RunID != "" {
+		text += " run " + e.RunID
+	}
+	if e.Program != "" {
+		text += " of " + e.Program + " " + e.Version
+	}
+	if e.Status != "" {
+		text += ": " + string(e.Status)
+	}
+	if e.Restarts > 0 {
+		text += fmt.Sprintf(", %d times in a row", e.Restarts)
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 )
@@ -64,31 +63,16 @@ func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *S
 const maxBody = 1 << 20
 
 // admitControl checks that the sender may change the run, and reads what was
-// posted. A form of another site cannot send JSON, and a script of another
-// site is refused by its origin.
+// posted.
 func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *Scope, body any) (runID string, ok bool) {
 	if h.options.Control == nil || !scope.Control {
 		h.refuse(w, http.StatusForbidden, "forbidden", "you may look at runs and not change them")
 		return "", false
 	}
-	if err := h.guard.Check(req); err != nil {
-		h.refuse(w, http.StatusForbidden, "cross_origin", "requests from the pages of other sites are refused")
+	if !h.admitPost(w, req) || !h.admitRun(w, req, scope) || !h.readBody(w, req, body) {
 		return "", false
 	}
-	if kind, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type")); kind != "application/json" {
-		h.refuse(w, http.StatusUnsupportedMediaType, "bad_request", "the Content-Type is "+strconv.Quote(req.Header.Get("Content-Type"))+": want application/json")
-		return "", false
-	}
-	runID = req.PathValue("run")
-	if _, err := h.find(req.Context(), runID, scope); err != nil {
-		h.refuseError(w, err, "there is no run "+strconv.Quote(runID))
-		return "", false
-	}
-	if err := decodeBody(http.MaxBytesReader(w, req.Body, maxBody), body); err != nil {
-		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
-		return "", false
-	}
-	return runID, true
+	return req.PathValue("run"), true
 }
 
 func decodeBody(r io.Reader, body any) error {

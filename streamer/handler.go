@@ -34,6 +34,10 @@ type Options struct {
 	// nil, nobody may.
 	Control Control
 
+	// Starter lets those whose Scope allows control start runs, and whoever sees a
+	// run its result. If it is nil, nothing is started.
+	Starter Starter
+
 	// Redact sees to every text that is shown of what calls got and gave, as
 	// record.Record.Redacted says, of what is published and what the source has.
 	// A store keeps texts as they were, also of runs with state.WithRedaction:
@@ -328,6 +332,10 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("GET /api/runs", h.admitted(h.serveRuns))
 	mux.Handle("GET /api/runs/{run}", h.admitted(h.serveRun))
 	mux.Handle("GET /health", h.admitted(h.serveHealth))
+	mux.Handle("GET /api/programs", h.admitted(h.servePrograms))
+	mux.Handle("POST /api/runs", h.admitted(h.serveStart))
+	mux.Handle("POST /api/runs/{run}/resume", h.admitted(h.serveResume))
+	mux.Handle("GET /api/runs/{run}/result", h.admitted(h.serveResult))
 	mux.Handle("POST /api/runs/{run}/interrupt", h.admitted(h.serveInterrupt))
 	mux.Handle("POST /api/runs/{run}/cancel", h.admitted(h.serveCancel))
 	mux.Handle("POST /api/runs/{run}/answer", h.admitted(h.serveAnswer))

@@ -1,0 +1,124 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// A Control lets a streamer's handler start, stop and answer the runs of a
+// runner. It is for many goroutines.
+type Control struct{ runner *runner.Runner }
+
+// NewControl returns the control over the runs of r.
+func NewControl(r *runner.Runner) *Control { return &Control{r} }
+
+var (
+	_ streamer.Control = (*Control)(nil)
+	_ streamer.Starter = (*Control)(nil)
+)
+
+// Programs implements [streamer.Starter].
+func (c *Control) Programs() []string { return c.runner.Programs() }
+
+// Start implements [streamer.Starter].
+func (c *Control) Start(ctx context.Context, s streamer.Start) (streamer.RunInfo, error) {
+	if s.RunID != "" {
+		if err := snapshot.CheckRunID(s.RunID); err != nil {
+			return streamer.RunInfo{}, fmt.Errorf("%w: %s", streamer.ErrInvalid, text(err))
+		}
+	}
+	info, err := c.runner.Start(ctx, s.Program, s.RunID, s.Input, runner.StartOptions{
+		Version: s.Version, Priority: s.Priority, At: s.At, Pinned: s.Pinned,
+		Metadata: snapshot.Metadata{Description: s.Description, Pipeline: s.Pipeline, Tags: s.Tags},
+	})
+	if err != nil {
+		return streamer.RunInfo{}, known(err)
+	}
+	return streamer.RunInfo{RunID: info.RunID, Status: string(info.Status), Created: info.Created, Updated: info.Updated}, nil
+}
+
+// Resume implements [streamer.Starter].
+func (c *Control) Resume(ctx context.Context, runID string) error {
+	return known(c.runner.Resume(ctx, runID))
+}
+
+// Result implements [streamer.Starter].
+func (c *Control) Result(ctx context.Context, runID string) (streamer.Result, error) {
+	info, err := c.runner.Info(ctx, runID)
+	if err != nil {
+		return streamer.Result{}, known(err)
+	}
+	result := streamer.Result{RunID: runID, Status: string(info.Status)}
+	if info.Status == snapshot.StatusCancelled {
+		return result, nil
+	}
+	output, err := c.runner.Result(ctx, runID)
+	if errors.Is(err, state.ErrNotEnded) {
+		return streamer.Result{}, known(err)
+	} else if err != nil {
+		if info.Status != snapshot.StatusFailed {
+			return streamer.Result{}, err
+		}
+		result.Error = err.Error()
+		return result, nil
+	}
+	result.Output, err = json.Marshal(output)
+	return result, err
+}
+
+// Interrupt implements [streamer.Control].
+func (c *Control) Interrupt(ctx context.Context, runID, by, message string) error {
+	return known(c.runner.Interrupt(ctx, runID, by, message))
+}
+
+// Cancel implements [streamer.Control].
+func (c *Control) Cancel(ctx context.Context, runID, by, message string) error {
+	return known(c.runner.Cancel(ctx, runID, by, message))
+}
+
+// Answer implements [streamer.Control].
+func (c *Control) Answer(ctx context.Context, runID, questionID string, value json.RawMessage) error {
+	v, err := state.JSONAnswer(value)
+	if err != nil {
+		return fmt.Errorf("%w: the answer cannot be read: %w", streamer.ErrInvalid, err)
+	}
+	return known(c.runner.Answer(ctx, runID, questionID, v))
+}
+
+// known makes the errors of a runner those of a control.
+func known(err error) error {
+	kinds := []struct {
+		is error
+		as error
+	}{
+		{runner.ErrUnknown, streamer.ErrNotFound}, {snapshot.ErrNotFound, streamer.ErrNotFound}, {state.ErrNotAsked, streamer.ErrNotFound},
+		{runner.ErrInput, streamer.ErrInvalid},
+		{runner.ErrStarted, streamer.ErrConflict}, {runner.ErrEnded, streamer.ErrConflict}, {state.ErrAnswered, streamer.ErrConflict},
+		{state.ErrNotEnded, streamer.ErrConflict}, {state.ErrNotRunning, streamer.ErrConflict}, {state.ErrEnded, streamer.ErrConflict},
+		{state.ErrCancelled, streamer.ErrConflict}, {snapshot.ErrLocked, streamer.ErrConflict}, {core.ErrUnfit, streamer.ErrConflict},
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.is) {
+			return fmt.Errorf("%w: %s", k.as, text(err))
+		}
+	}
+	return err
+}
+
+// text is that of an error without the name of its package.
+func text(err error) string {
+	s := err.Error()
+	for _, prefix := range []string{"runner: ", "state: ", "snapshot: "} {
+		s = strings.TrimPrefix(s, prefix)
+	}
+	return s
+}

@@ -1,0 +1,182 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"expvar"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// Options configure [Serve].
+type Options struct {
+	// Dir is where runs are kept. Defaults to "runs".
+	Dir string
+
+	// Addr is where HTTP is served. Without Streamer.Authorize it must be a
+	// loopback address. Defaults to 127.0.0.1:8080; port 0 is any that is free.
+	Addr string
+
+	Runner   runner.Options
+	Streamer streamer.Options // its Control and Starter are those of the runner
+
+	// Ready is called with the URL of the dashboard when it is served. Nil for
+	// nothing.
+	Ready func(url string)
+
+	// Log is where what goes wrong with runs is written, a line for each. Nil for
+	// nowhere.
+	Log io.Writer
+}
+
+const (
+	closeTimeout      = 5 * time.Second
+	readHeaderTimeout = 5 * time.Second
+	idleTimeout       = time.Minute
+	maxHeaderBytes    = 16 << 10
+)
+
+// Serve serves the programs that register registers, until ctx ends and its runs
+// have stopped. See [runner.Runner.Serve].
+func Serve(ctx context.Context, o Options, register func(*runner.Runner)) error {
+	if o.Dir == "" {
+		o.Dir = "runs"
+	}
+	if o.Addr == "" {
+		o.Addr = "127.0.0.1:8080"
+	}
+	if err := checkAddr(o.Addr, o.Streamer.Authorize != nil); err != nil {
+		return err
+	}
+	s, err := newService(&o, register)
+	if err != nil {
+		return err
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", o.Addr)
+	if err != nil {
+		return errors.Join(fmt.Errorf("service: %w", err), s.dashboard.Close(ctx))
+	}
+	if o.Ready != nil {
+		o.Ready(fmt.Sprintf("http://%s/", listener.Addr()))
+	}
+	return s.serve(ctx, listener)
+}
+
+func checkAddr(addr string, authorized bool) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("service: Addr is %q; want a host and a port, such as 127.0.0.1:8080", addr)
+	}
+	if authorized || isLoopback(host) {
+		return nil
+	}
+	return fmt.Errorf("service: Addr is %q; want a loopback address, such as 127.0.0.1:8080, or Streamer.Authorize, so that others are asked who they are", addr)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// A service is a runner with its dashboard.
+type service struct {
+	runner    *runner.Runner
+	dashboard *streamer.Handler
+	server    *http.Server
+}
+
+func newService(o *Options, register func(*runner.Runner)) (*service, error) {
+	store, err := filestore.New(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	control := new(Control) // which has the runner before anything is served
+	o.Streamer.Control, o.Streamer.Starter = control, control
+	dashboard, err := streamer.New(stored.New(store), o.Streamer)
+	if err != nil {
+		return nil, err
+	}
+	r, err := newRunner(store, o, dashboard)
+	if err != nil {
+		return nil, errors.Join(err, dashboard.Close(context.Background()))
+	}
+	register(r)
+	control.runner = r
+	mux := http.NewServeMux()
+	mux.Handle("/", dashboard)
+	if o.Streamer.Authorize == nil { // this machine alone
+		mux.HandleFunc("GET /debug/vars", vars(r))
+	}
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+	}
+	return &service{r, dashboard, server}, nil
+}
+
+func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*runner.Runner, error) {
+	options := o.Runner
+	options.Run = append([]state.Option{state.WithPublisher(dashboard)}, options.Run...)
+	observe := options.Observe
+	options.Observe = func(e runner.Event) {
+		if o.Log != nil && (e.Type == runner.EventTrouble || e.Type == runner.EventCrashed) {
+			fmt.Fprintln(o.Log, e)
+		}
+		if observe != nil {
+			observe(e)
+		}
+	}
+	return runner.New(store, options)
+}
+
+// vars serves the variables of package expvar, and the numbers of the runner. A
+// page elsewhere whose name leads to this machine is refused.
+func vars(r *runner.Runner) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		if host, _, err := net.SplitHostPort(req.Host); err != nil || !isLoopback(host) {
+			http.Error(w, "want a request for a loopback address", http.StatusForbidden)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		fmt.Fprintf(w, "{\n%q: %s", "reprise", expvar.Func(func() any { return r.Stats() }))
+		expvar.Do(func(kv expvar.KeyValue) {
+			if kv.Key != "reprise" {
+				fmt.Fprintf(w, ",\n%q: %s", kv.Key, kv.Value)
+			}
+		})
+		fmt.Fprint(w, "\n}\n")
+	}
+}
+
+// serve serves until ctx ends, or something fails. Runs stop first, so that those
+// who watch see how.
+func (s *service) serve(ctx context.Context, listener net.Listener) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			cancel(err)
+		}
+	})
+	err := s.runner.Serve(ctx)
+	if failed := context.Cause(ctx); failed != nil && !errors.Is(failed, context.Canceled) {
+		err = errors.Join(err, failed)
+	}
+	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer stop()
+	err = errors.Join(err, s.dashboard.Close(closing), s.server.Shutdown(closing))
+	serving.Wait()
+	return err
+}

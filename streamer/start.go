@@ -1,0 +1,168 @@
+package streamer
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// A Starter starts runs for those whose Scope allows control. It is for many
+// goroutines. Its errors are those of a [Control]: ErrNotFound also for a program
+// that is not there, ErrInvalid for an input that does not fit it, ErrConflict for
+// a run ID that another run has.
+type Starter interface {
+	// Programs are the names of what can be started.
+	Programs() []string
+
+	// Start starts a run, or finds that it was started before.
+	Start(ctx context.Context, s Start) (RunInfo, error)
+
+	// Resume has a run go on that was interrupted.
+	Resume(ctx context.Context, runID string) error
+
+	// Result returns what a run has come to. One that goes on or waits is
+	// ErrConflict.
+	Result(ctx context.Context, runID string) (Result, error)
+}
+
+// A Start is what is posted to start a run.
+type Start struct {
+	Program     string          `json:"program"`
+	Version     string          `json:"version,omitempty"` // of the program; empty for the newest
+	RunID       string          `json:"run_id,omitempty"`  // empty for a random one
+	Input       json.RawMessage `json:"input"`
+	Priority    int             `json:"priority,omitempty"`
+	At          time.Time       `json:"at,omitzero"` // the earliest time to begin
+	Pinned      bool            `json:"pinned,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Pipeline    string          `json:"pipeline,omitempty"`
+	Tags        []string        `json:"tags,omitempty"`
+}
+
+// A Result is what a run has come to: its output, or its error.
+type Result struct {
+	RunID  string          `json:"run_id"`
+	Status string          `json:"status"`
+	Output json.RawMessage `json:"output,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// started is the answer to a Start.
+type started struct {
+	RunID  string `json:"run_id"`
+	Status string `json:"status"`
+}
+
+func (h *Handler) servePrograms(w http.ResponseWriter, _ *http.Request, scope *Scope) {
+	if !h.mayStart(scope) {
+		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be started here")
+		return
+	}
+	h.sendJSON(w, map[string][]string{"programs": h.options.Starter.Programs()})
+}
+
+func (h *Handler) mayStart(scope *Scope) bool { return h.options.Starter != nil && scope.Control }
+
+func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	var s Start
+	if !h.admitStart(w, req, scope) || !h.readBody(w, req, &s) {
+		return
+	}
+	switch {
+	case s.Program == "" || len(s.Input) == 0:
+		h.refuse(w, http.StatusBadRequest, "bad_request", `program and input are needed: {"program": "support", "input": {"text": "hello"}}`)
+		return
+	case scope.Runs != nil && s.RunID == "":
+		h.refuse(w, http.StatusBadRequest, "bad_request", "run_id is needed: one of a run that you may see")
+		return
+	case s.RunID != "" && !scope.sees(s.RunID):
+		h.refuse(w, http.StatusForbidden, "forbidden", "you may not see a run "+strconv.Quote(s.RunID))
+		return
+	}
+	info, err := h.options.Starter.Start(req.Context(), s)
+	if err != nil {
+		h.refuseError(w, err, fmt.Sprintf("there is no program %q; want one of %v", s.Program, h.options.Starter.Programs()))
+		return
+	}
+	h.sendJSON(w, started{info.RunID, info.Status})
+}
+
+func (h *Handler) serveResume(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	var body struct{}
+	id := req.PathValue("run")
+	if !h.admitStart(w, req, scope) || !h.admitRun(w, req, scope) || !h.readBody(w, req, &body) {
+		return
+	}
+	h.answerControl(w, h.options.Starter.Resume(req.Context(), id), "there is no run "+strconv.Quote(id))
+}
+
+// serveResult is for everybody who may see the run.
+func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	id := req.PathValue("run")
+	if h.options.Starter == nil {
+		h.refuse(w, http.StatusForbidden, "forbidden", "there are no results here")
+		return
+	}
+	if !h.admitRun(w, req, scope) {
+		return
+	}
+	result, err := h.options.Starter.Result(req.Context(), id)
+	if err != nil {
+		h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+		return
+	}
+	if redact := h.options.Redact; redact != nil {
+		result.Error = redact(result.Error)
+		result.Output = json.RawMessage(redact(string(result.Output)))
+		if len(result.Output) > 0 && !json.Valid(result.Output) {
+			h.refuse(w, http.StatusForbidden, "forbidden", "the result is not JSON any more once it is redacted")
+			return
+		}
+	}
+	h.sendJSON(w, result)
+}
+
+// admitStart is admitControl for what is not about one run.
+func (h *Handler) admitStart(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
+	if !h.mayStart(scope) {
+		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be started here")
+		return false
+	}
+	return h.admitPost(w, req)
+}
+
+// admitRun checks that there is the run, and the sender may see it.
+func (h *Handler) admitRun(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
+	id := req.PathValue("run")
+	if _, err := h.find(req.Context(), id, scope); err != nil {
+		h.refuseError(w, err, "there is no run "+strconv.Quote(id))
+		return false
+	}
+	return true
+}
+
+// admitPost refuses other sites: a form cannot send JSON, and a script is refused
+// by its origin.
+func (h *Handler) admitPost(w http.ResponseWriter, req *http.Request) bool {
+	if err := h.guard.Check(req); err != nil {
+		h.refuse(w, http.StatusForbidden, "cross_origin", "requests from the pages of other sites are refused")
+		return false
+	}
+	if kind, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type")); kind != "application/json" {
+		h.refuse(w, http.StatusUnsupportedMediaType, "bad_request", "the Content-Type is "+strconv.Quote(req.Header.Get("Content-Type"))+": want application/json")
+		return false
+	}
+	return true
+}
+
+func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) bool {
+	if err := decodeBody(http.MaxBytesReader(w, req.Body, maxBody), body); err != nil {
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+		return false
+	}
+	return true
+}
