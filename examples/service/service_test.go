@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// begin starts the program, and returns it with its URL.
+func begin(t *testing.T, program, dir string) (*exec.Cmd, string) {
+	cmd := exec.CommandContext(t.Context(), program, "-addr", "127.0.0.1:0", "-dir", dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	_, url, ok := strings.Cut(strings.TrimSpace(line), " and on ")
+	require.True(t, ok, line)
+	return cmd, url
+}
+
+func post(t *testing.T, url, body string) {
+	resp, err := http.Post(url, "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+}
+
+func get(t *testing.T, url string) string {
+	resp, err := http.Get(url)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return string(body)
+}
+
+func until(t *testing.T, url, run, name string) {
+	client := &streamer.Client{URL: url, Run: run}
+	for e, err := range client.Events(context.WithoutCancel(t.Context())) {
+		require.NoError(t, err)
+		if e.Name == name {
+			return
+		}
+	}
+}
+
+// TestKilledServiceGoesOn: the program is killed while one run makes a call and
+// another waits for an answer, which comes to the next process.
+func TestKilledServiceGoesOn(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "service")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	dir := t.TempDir()
+	first, url := begin(t, program, dir)
+	post(t, url+"api/runs", `{"program": "report", "run_id": "report-1", "input": {"topic": "tides", "sections": 2}}`)
+	post(t, url+"api/runs", `{"program": "refund", "run_id": "refund-1", "input": {"order": "A-17", "euros": 40}}`)
+	until(t, url, "refund-1", "run_paused")
+	until(t, url, "report-1", "completed") // its first section
+	require.NoError(t, first.Process.Kill())
+	_ = first.Wait()
+
+	second, url := begin(t, program, dir)
+	post(t, url+"api/runs/refund-1/answer", `{"question": "refund?1", "value": true}`)
+	until(t, url, "refund-1", "run_completed")
+	require.Contains(t, get(t, url+"api/runs/refund-1/result"), "40 € paid back for order A-17")
+	until(t, url, "report-1", "run_completed")
+	require.Contains(t, get(t, url+"api/runs/report-1/result"), `1. About tides.\n2. About tides.`)
+	require.NoError(t, second.Process.Signal(os.Interrupt))
+	require.NoError(t, second.Wait())
+}
