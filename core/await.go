@@ -190,11 +190,8 @@ func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed 
 			return nil, err
 		case asked.Answer != nil:
 		case q.Sleeps() && s.sleepsHere(asked.Due):
-			if err := s.sleep(ctx, asked.Due); err != nil {
-				return nil, err
-			}
-			if e := s.ending(); e != nil {
-				return e, nil
+			if e, err := s.sleep(ctx, asked.Due); e != nil || err != nil {
+				return e, err
 			}
 			continue
 		default:

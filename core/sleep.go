@@ -22,8 +22,14 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 	s := ScopeOf(ctx)
 	if s == nil || s.call == nil {
-		sleep(ctx, d)
-		return context.Cause(ctx)
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	id, claimed, suspended := s.claimQuestion(sleepMark)
 	if suspended != nil {
@@ -50,12 +56,16 @@ func (s *Scope) sleepsHere(due time.Time) bool {
 	return !s.root.settings.Strict && !due.IsZero() && (park == 0 || time.Until(due) <= park)
 }
 
-// sleep waits until then, or until ctx or the attempt has ended. Its error is the
-// end of a context that the handler has derived.
-func (s *Scope) sleep(ctx context.Context, due time.Time) error {
+// sleep waits until then, or until ctx or the attempt has ended, or nothing new
+// may begin. It returns the suspension that this is, or the end of a context that
+// the handler has derived.
+func (s *Scope) sleep(ctx context.Context, due time.Time) (*InterruptedError, error) {
 	s.call.sleep(ctx, time.Until(due))
-	if s.ending() == nil {
-		return context.Cause(ctx)
+	if e := s.ending(); e != nil {
+		return e, nil
 	}
-	return nil
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	return s.root.draining.Load(), nil
 }

@@ -275,3 +275,29 @@ func TestAnswerThatComesAfterTheCallsHaveStoppedMakesTheRunDue(t *testing.T) {
 		assert.False(t, info.Due.IsZero())
 	})
 }
+
+func TestSleepEndsWhenTheProcessStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := snapshot.NewMemoryStore()
+		entered := 0
+		agent := decorators.Agent("nap", "", nap(&entered))
+		st, err := state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		began := time.Now()
+		time.AfterFunc(time.Minute, func() { _ = st.Shutdown(t.Context()) })
+		_, err = agent.Call(st.Context(t.Context()), struct{}{})
+		var stopped *core.InterruptedError
+		require.ErrorAs(t, err, &stopped)
+		assert.Equal(t, record.InterruptShutdown, stopped.Reason)
+		assert.Equal(t, time.Minute, time.Since(began))
+		require.NoError(t, st.Close())
+		assert.Equal(t, state.StatusInterrupted, st.Status())
+
+		st, err = state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		took, err := agent.Call(st.Context(t.Context()), struct{}{})
+		require.NoError(t, err)
+		assert.Equal(t, time.Hour, took)
+		require.NoError(t, st.Close())
+	})
+}
