@@ -159,7 +159,7 @@ func retained(t *testing.T, p runner.Retention) (left []string, store snapshot.S
 		require.NoError(t, err)
 		sleep(time.Hour)
 	}
-	sleep(18*time.Hour + time.Minute)
+	sleep(18*time.Hour + 30*time.Minute)
 	for i := range 6 {
 		if _, err := store.Info(t.Context(), fmt.Sprint("r", i)); err == nil {
 			left = append(left, fmt.Sprint("r", i))

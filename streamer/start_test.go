@@ -1,0 +1,99 @@
+package streamer_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// starts remembers what was started.
+type starts struct{ got []streamer.Start }
+
+func (*starts) Programs() []string { return []string{"echo"} }
+
+func (s *starts) Start(_ context.Context, start streamer.Start) (streamer.RunInfo, error) {
+	if start.Program != "echo" {
+		return streamer.RunInfo{}, fmt.Errorf("%w: no such program", streamer.ErrNotFound)
+	}
+	s.got = append(s.got, start)
+	return streamer.RunInfo{RunID: start.RunID, Status: "queued"}, nil
+}
+
+func (*starts) Resume(context.Context, string) error { return nil }
+
+func (*starts) Result(_ context.Context, runID string) (streamer.Result, error) {
+	return streamer.Result{RunID: runID, Status: "completed", Output: json.RawMessage(`"a secret"`)}, nil
+}
+
+// postRun posts what starts a run, and returns status and body.
+func postRun(t *testing.T, url, body string) (int, string) {
+	resp, err := http.Post(url+"/api/runs", "application/json", strings.NewReader(body))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(data)
+}
+
+func TestNothingIsStartedWithoutAStarter(t *testing.T) {
+	_, server := serve(t, nil, streamer.Options{})
+	status, _ := postRun(t, server.URL, `{"program":"echo","run_id":"r","input":{}}`)
+	assert.Equal(t, http.StatusForbidden, status)
+	for _, path := range []string{"/api/programs", "/api/runs/r/result"} {
+		resp, err := http.Get(server.URL + path)
+		require.NoError(t, err)
+		resp.Body.Close()
+		assert.Equal(t, http.StatusForbidden, resp.StatusCode, path)
+	}
+}
+
+func TestOnlyWhoMayControlStartsRuns(t *testing.T) {
+	for name, c := range map[string]struct {
+		scope  streamer.Scope
+		body   string
+		status int
+	}{
+		"may not":         {streamer.Scope{}, `{"program":"echo","run_id":"mine-1","input":{}}`, http.StatusForbidden},
+		"may":             {streamer.Scope{Control: true}, `{"program":"echo","input":{"text":"x"}}`, http.StatusOK},
+		"own run":         {streamer.Scope{Control: true, Runs: isMine}, `{"program":"echo","run_id":"mine-1","input":{}}`, http.StatusOK},
+		"another's run":   {streamer.Scope{Control: true, Runs: isMine}, `{"program":"echo","run_id":"other","input":{}}`, http.StatusForbidden},
+		"run of any name": {streamer.Scope{Control: true, Runs: isMine}, `{"program":"echo","input":{}}`, http.StatusBadRequest},
+		"no program":      {streamer.Scope{Control: true}, `{"program":"other","input":{}}`, http.StatusNotFound},
+		"no input":        {streamer.Scope{Control: true}, `{"program":"echo"}`, http.StatusBadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s starts
+			_, server := serve(t, nil, streamer.Options{
+				Starter: &s, Authorize: func(*http.Request) (streamer.Scope, error) { return c.scope, nil },
+			})
+			status, body := postRun(t, server.URL, c.body)
+			assert.Equal(t, c.status, status, body)
+			assert.Equal(t, c.status == http.StatusOK, len(s.got) == 1)
+		})
+	}
+}
+
+func isMine(runID string) bool { return strings.HasPrefix(runID, "mine-") }
+
+func TestResultIsRedacted(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{
+		Starter: new(starts), Redact: func(text string) string { return strings.ReplaceAll(text, "secret", "****") },
+	})
+	h.Publish(record.Record{RunID: "r", Seq: 1, Generation: 1, Kind: record.KindRun, Status: record.StatusStarted})
+	resp, err := http.Get(server.URL + "/api/runs/r/result")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"run_id":"r","status":"completed","output":"a ****"}`, string(data))
+}

@@ -1,0 +1,268 @@
+package service
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// The service is this test binary, called with a directory.
+const serviceDir = "REPRISE_CAMPAIGN_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(serviceDir); dir != "" {
+		if err := serve(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// serve serves the directory until its standard input ends. It prints a line for
+// each effect, and for each run that has ended.
+func serve(dir string) error {
+	r, err := newRunner(dir, func(e runner.Event) {
+		switch {
+		case e.Type == runner.EventEnded && e.Status == snapshot.StatusPaused:
+		case e.Type == runner.EventEnded:
+			fmt.Println("ended", e.RunID, e.Status)
+		case e.Type == runner.EventTrouble:
+			fmt.Println("trouble", e)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	return r.Serve(ctx)
+}
+
+// Work is what a run is to do.
+type Work struct {
+	Name  string `json:"name"`
+	Steps int    `json:"steps"`
+}
+
+func newRunner(dir string, observe func(runner.Event)) (*runner.Runner, error) {
+	store, err := filestore.New(dir)
+	if err != nil {
+		return nil, err
+	}
+	r, err := runner.New(store, runner.Options{
+		Limit: 8, MaxRestarts: 1000, SweepEvery: 100 * time.Millisecond, ParkAfter: time.Millisecond, Observe: observe,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ledger, err := os.OpenFile(filepath.Join(dir, "ledger"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	effect := decorators.Tool("effect", "", func(ctx context.Context, in Work) (string, error) {
+		s := core.ScopeOf(ctx)
+		// One write of less than a page: it is there, or not.
+		_, err := fmt.Fprintf(ledger, "%s %s %d\n", in.Name, s.Address(), s.Attempt())
+		fmt.Println("effect")
+		return in.Name, err
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: core.NoDelay}))
+	runner.Register(r, decorators.Agent("work", "", func(ctx context.Context, in Work) (int, error) {
+		for n := range in.Steps {
+			if _, err := effect.Call(ctx, in); err != nil {
+				return 0, err
+			}
+			if n%2 == 0 { // it is parked
+				if err := core.Sleep(ctx, 50*time.Millisecond); err != nil {
+					return 0, err
+				}
+			}
+		}
+		return in.Steps, nil
+	}))
+	return r, nil
+}
+
+// of is a number from the environment.
+func of(t *testing.T, name string, def int) int {
+	if text := os.Getenv(name); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(t, err, name)
+		return n
+	}
+	return def
+}
+
+// TestKilledServiceLosesAndRepeatsNothing starts many runs at once and kills
+// their service, each time after another number of effects. All runs end, nothing
+// that has an outcome has run again, and nothing is lost.
+func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
+	runs, kills := of(t, "REPRISE_RUNS", 40), of(t, "REPRISE_KILLS", 5)
+	dir := t.TempDir()
+	r, err := newRunner(dir, nil)
+	require.NoError(t, err)
+	const steps = 6
+	for i := range runs {
+		name := fmt.Sprint("run-", i)
+		_, err := r.Start(t.Context(), "work", name, Work{name, steps}, runner.StartOptions{})
+		require.NoError(t, err)
+	}
+	rng := rand.New(rand.NewPCG(1, uint64(runs)))
+	for range kills {
+		service := begin(t, dir)
+		// At most half of the effects that there are to be, so that there are some
+		// left for each service.
+		service.effects(t, 1+rng.IntN(runs*steps/2/kills))
+		service.kill()
+	}
+	service := begin(t, dir)
+	for i := 0; i < runs; {
+		info, err := r.Info(t.Context(), fmt.Sprint("run-", i))
+		require.NoError(t, err)
+		if info.Status == snapshot.StatusCompleted || info.Status == snapshot.StatusFailed {
+			i++
+			continue
+		}
+		service.until(t, func(line string) bool { return strings.HasPrefix(line, "ended ") })
+	}
+	service.stop()
+	check(t, r, dir, runs, steps)
+}
+
+// check compares the records with the ledger.
+func check(t *testing.T, r *runner.Runner, dir string, runs, steps int) {
+	effects := make(map[string]map[int]int) // by run and call: how often each attempt had its effect
+	data, err := os.ReadFile(filepath.Join(dir, "ledger"))
+	require.NoError(t, err)
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	for _, line := range lines {
+		fields := strings.Fields(line)
+		require.Len(t, fields, 3, line)
+		attempt, err := strconv.Atoi(fields[2])
+		require.NoError(t, err)
+		call := fields[0] + " " + fields[1]
+		if effects[call] == nil {
+			effects[call] = make(map[int]int)
+		}
+		effects[call][attempt]++
+	}
+	assert.Len(t, effects, runs*steps, "each call has had an effect, and no other")
+	generations := uint64(0)
+	for i := range runs {
+		name := fmt.Sprint("run-", i)
+		out, err := r.Result(t.Context(), name)
+		require.NoError(t, err, name)
+		assert.Equal(t, steps, out)
+		run, err := r.Store().Load(t.Context(), name)
+		require.NoError(t, err)
+		generations += run.Generation
+		checkRun(t, run, effects)
+	}
+	t.Logf("%d runs, %d effects for %d calls, %d openings", runs, len(lines), runs*steps, generations)
+}
+
+// checkRun checks that each call was started as often as it says, had at most one
+// effect for each attempt, and one for the attempt that completed it, and none
+// after that. Records are of one owner at a time.
+func checkRun(t *testing.T, run *snapshot.Run, effects map[string]map[int]int) {
+	generation := uint64(0)
+	outcomes := make(map[record.Address]bool)
+	for rec, err := range run.Records() {
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, rec.Generation, generation)
+		generation = rec.Generation
+		if rec.Kind != record.KindTool {
+			continue
+		}
+		assert.False(t, outcomes[rec.Address], "%s: record %d comes after the outcome of %s", run.RunID, rec.Seq, rec.Address)
+		if rec.IsOutcome() {
+			outcomes[rec.Address] = true
+			had := effects[run.RunID+" "+rec.Address.String()]
+			assert.Equal(t, 1, had[rec.Attempt], "%s: attempt %d of %s completed", run.RunID, rec.Attempt, rec.Address)
+			for attempt, n := range had {
+				assert.LessOrEqual(t, attempt, rec.Attempt, run.RunID)
+				assert.Equal(t, 1, n, run.RunID)
+			}
+		}
+	}
+}
+
+// A process is a service that was begun.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines *bufio.Scanner
+}
+
+func begin(t *testing.T, dir string) *process {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), serviceDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	return &process{cmd, stdin, bufio.NewScanner(stdout)}
+}
+
+// effects returns once the service has had so many effects.
+func (p *process) effects(t *testing.T, n int) {
+	for range n {
+		p.until(t, func(line string) bool { return line == "effect" })
+	}
+}
+
+// until returns once the service has printed such a line.
+func (p *process) until(t *testing.T, is func(line string) bool) {
+	for {
+		require.True(t, p.scan(), "the service ended")
+		if is(p.lines.Text()) {
+			return
+		}
+	}
+}
+
+func (p *process) scan() bool { return p.lines.Scan() }
+
+// kill ends the process as a crash does.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	p.wait()
+}
+
+func (p *process) stop() {
+	_ = p.stdin.Close()
+	p.wait()
+}
+
+func (p *process) wait() {
+	for p.scan() {
+	}
+	_ = p.cmd.Wait()
+}
