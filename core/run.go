@@ -198,6 +198,7 @@ func (*nowhere) Append(*Scope, record.Record, ...record.Record) error { return n
 func (*nowhere) Replay(*Scope, *record.Record) (record.Record, error) {
 	return record.Record{}, ErrNoRun
 }
+
 func (*nowhere) Ask(*Scope, Question, DefaultAnswer, []record.Claim) (Asked, error) {
 	return Asked{}, ErrNoRun
 }

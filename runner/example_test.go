@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/runner"
@@ -21,7 +21,7 @@ func Example() {
 		return "Thank you for writing about " + in.Subject + ".", nil
 	})
 
-	r, err := runner.New(snapshot.NewMemoryStore(), runner.Options{Limit: 50})
+	r, err := runner.New(memstore.New(), runner.Options{Limit: 50})
 	if err != nil {
 		fmt.Println(err)
 		return

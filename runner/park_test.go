@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -23,7 +25,7 @@ import (
 
 func TestSleepingRunIsParkedAndTakesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		var entered atomic.Int32
 		nap := agent("nap", func(ctx context.Context, in word) (string, error) {
 			entered.Add(1)
@@ -66,7 +68,7 @@ func TestSleepingRunIsParkedAndTakesNoSlot(t *testing.T) {
 
 func TestQuestionWithADefaultGoesOnByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+		r := newRunner(t, memstore.New(), runner.Options{})
 		program := runner.Register(r, agent("ask", func(ctx context.Context, _ word) (string, error) {
 			return core.Await(ctx, "who?", core.Default(time.Hour, "nobody"))
 		}))
@@ -96,7 +98,7 @@ func TestQuestionWithADefaultGoesOnByItself(t *testing.T) {
 // manyRuns is a store that lists very many queued runs, which take no memory in
 // it: each is made when it is looked at.
 type manyRuns struct {
-	*snapshot.MemoryStore
+	*memstore.Store
 	n     int
 	due   func(i int) time.Time
 	input *snapshot.Run // what each has
@@ -138,12 +140,12 @@ func (m *manyRuns) Info(ctx context.Context, runID string) (snapshot.Info, error
 			return snapshot.Info{}, err
 		}
 	}
-	return m.MemoryStore.Info(ctx, runID)
+	return m.Store.Info(ctx, runID)
 }
 
 // inputRun is a run that was started and has not begun.
 func inputRun(t testing.TB) *snapshot.Run {
-	store := snapshot.NewMemoryStore()
+	store := memstore.New()
 	r, err := runner.New(store, runner.Options{})
 	require.NoError(t, err)
 	program := runner.Register(r, decorators.Agent("wake", "", func(context.Context, word) (string, error) { return "", nil }))
@@ -158,7 +160,7 @@ const parked = 100_000
 
 func TestParkedRunsTakeLittleMemory(t *testing.T) {
 	m := &manyRuns{
-		MemoryStore: snapshot.NewMemoryStore(), n: parked, input: inputRun(t), made: make(map[string]bool),
+		Store: memstore.New(), n: parked, input: inputRun(t), made: make(map[string]bool),
 		due: func(i int) time.Time { return time.Now().Add(time.Hour + time.Duration(i)*time.Second) },
 	}
 	r := newRunner(t, m, runner.Options{SweepEvery: time.Hour})
@@ -193,7 +195,7 @@ func TestParkedRunsWakeInTheirOrder(t *testing.T) {
 			at[i] = time.Hour + time.Duration(rng.IntN(1_000_000))*time.Second
 		}
 		m := &manyRuns{
-			MemoryStore: snapshot.NewMemoryStore(), n: n, input: inputRun(t), made: make(map[string]bool),
+			Store: memstore.New(), n: n, input: inputRun(t), made: make(map[string]bool),
 			due: func(i int) time.Time { return begin.Add(at[i]) },
 		}
 		r := newRunner(t, m, runner.Options{SweepEvery: 10_000 * time.Hour})

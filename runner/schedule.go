@@ -55,13 +55,13 @@ func (s *Schedule) check() error {
 	case n != 1:
 		return fmt.Errorf("want exactly one of At, Every and Cron, got %d", n)
 	case s.Every != 0 && s.Every < time.Second:
-		return fmt.Errorf("Every is %v; want a second or more", s.Every)
+		return fmt.Errorf("the field Every is %v; want a second or more", s.Every)
 	case s.CatchUp < 0:
-		return fmt.Errorf("CatchUp is %v; want 0 or more", s.CatchUp)
+		return fmt.Errorf("the field CatchUp is %v; want 0 or more", s.CatchUp)
 	case !s.Options.At.IsZero():
-		return errors.New("Options.At is set; the schedule says when its runs begin")
+		return errors.New("the field Options.At is set; the schedule says when its runs begin")
 	case s.Cron != "" && !isCron(s.Cron):
-		return fmt.Errorf("Cron is %q; want a cron expression, such as \"0 9 * * MON-FRI\" or \"@daily\"", s.Cron)
+		return fmt.Errorf("the field Cron is %q; want a cron expression, such as \"0 9 * * MON-FRI\" or \"@daily\"", s.Cron)
 	}
 	return snapshot.CheckRunID(s.runID(time.Unix(0, 0)))
 }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/snapshot/memstore"
+
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +34,7 @@ func runIDs(t *testing.T, store snapshot.Store, begin time.Time) map[string]time
 func TestSchedulesStartRunsAtTheirInstants(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now() // midnight UTC 2000-01-01, a Saturday
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		var made atomic.Int32
 		for range 2 { // processes with the same schedules
 			r := newRunner(t, store, runner.Options{SweepEvery: time.Hour})
@@ -74,7 +76,7 @@ func TestSchedulesStartRunsAtTheirInstants(t *testing.T) {
 func TestMissedInstantIsCaughtUpWithinItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		sleep(10*time.Hour + 20*time.Minute) // nobody is there
 		for range 2 {
 			r := newRunner(t, store, runner.Options{})
@@ -98,7 +100,7 @@ func TestSummerTimeStartsNoInstantTwice(t *testing.T) {
 		t.Skip("no time zones on this system")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		r := newRunner(t, store, runner.Options{SweepEvery: 1000 * time.Hour, Retention: runner.Retention{Every: 1000 * time.Hour}})
 		program := runner.Register(r, echo)
 		require.NoError(t, program.Schedule(word{"x"}, runner.Schedule{Name: "noon", Cron: "0 12 * * *", Location: berlin}))
@@ -115,7 +117,7 @@ func TestSummerTimeStartsNoInstantTwice(t *testing.T) {
 }
 
 func TestBadSchedulesAreRefused(t *testing.T) {
-	r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+	r := newRunner(t, memstore.New(), runner.Options{})
 	runner.Register(r, echo)
 	day := 24 * time.Hour
 	for want, s := range map[string]runner.Schedule{
@@ -145,7 +147,7 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 // retained starts runs r0 to r5, an hour apart, of which r1 is pinned and r5
 // sleeps, and returns those that are there after a day.
 func retained(t *testing.T, p runner.Retention) (left []string, store snapshot.Store) {
-	store = snapshot.NewMemoryStore()
+	store = memstore.New()
 	p.Every = time.Hour
 	r := newRunner(t, store, runner.Options{Retention: p, SweepEvery: time.Hour})
 	program := runner.Register(r, echo)
@@ -186,13 +188,13 @@ func TestRetentionRemovesEndedRuns(t *testing.T) {
 			})
 		})
 	}
-	_, err := runner.New(snapshot.NewMemoryStore(), runner.Options{Retention: runner.Retention{Age: -1}})
+	_, err := runner.New(memstore.New(), runner.Options{Retention: runner.Retention{Age: -1}})
 	assert.ErrorContains(t, err, "Age")
 }
 
 func TestRunThatExpiresIsRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRunner(t, snapshot.NewMemoryStore(), runner.Options{})
+		r := newRunner(t, memstore.New(), runner.Options{})
 		program := runner.Register(r, echo)
 		defer serve(t, r)()
 		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})

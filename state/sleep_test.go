@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/reprise-go/reprise/record"
 
@@ -35,7 +35,7 @@ func nap(entered *int) func(context.Context, struct{}) (time.Duration, error) {
 
 func TestSleepIsSleptOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		entered := 0
 		agent := decorators.Agent("nap", "", nap(&entered))
 		for range 2 {
@@ -54,7 +54,7 @@ func TestSleepIsSleptOnce(t *testing.T) {
 
 func TestSleepGoesOnForTheRestAfterAnInterrupt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		entered := 0
 		agent := decorators.Agent("nap", "", nap(&entered))
 		st, err := state.Open(t.Context(), store, "r")
@@ -83,7 +83,7 @@ func TestSleepGoesOnForTheRestAfterAnInterrupt(t *testing.T) {
 
 func TestParkedSleepPausesTheRunUntilItIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		entered := 0
 		agent := decorators.Agent("nap", "", nap(&entered))
 		open := func() (time.Duration, state.Status, error) {
@@ -124,7 +124,7 @@ func TestParkedSleepPausesTheRunUntilItIsDue(t *testing.T) {
 
 func TestStrictReplayOfASleepWaitsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		entered := 0
 		agent := decorators.Agent("nap", "", nap(&entered))
 		st, err := state.Open(t.Context(), store, "r", state.WithParking(time.Minute))
@@ -165,7 +165,7 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 
 func TestSleepsAndQuestionsOfParallelBranchesGoOnInTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		var woken []string
 		agent := decorators.Agent("all", "", func(ctx context.Context, _ struct{}) (string, error) {
 			if err := core.Sleep(ctx, 3*time.Hour); err != nil {
@@ -207,7 +207,7 @@ func TestQuestionHasItsDefaultWhenItsTimeIsOver(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := snapshot.NewMemoryStore()
+				store := memstore.New()
 				agent := decorators.Agent("ask", "", ask)
 				open := func() (string, error) {
 					st, err := state.Open(t.Context(), store, "r")
@@ -258,7 +258,7 @@ func TestBadDefaultFailsTheCall(t *testing.T) {
 
 func TestAnswerThatComesAfterTheCallsHaveStoppedMakesTheRunDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
 		agent := decorators.Agent("ask", "", func(ctx context.Context, _ struct{}) (string, error) {
@@ -278,7 +278,7 @@ func TestAnswerThatComesAfterTheCallsHaveStoppedMakesTheRunDue(t *testing.T) {
 
 func TestSleepEndsWhenTheProcessStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := snapshot.NewMemoryStore()
+		store := memstore.New()
 		entered := 0
 		agent := decorators.Agent("nap", "", nap(&entered))
 		st, err := state.Open(t.Context(), store, "r")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
@@ -96,22 +97,23 @@ func (c *Control) Answer(ctx context.Context, runID, questionID string, value js
 
 // known makes the errors of a runner those of a control.
 func known(err error) error {
-	kinds := []struct {
-		is error
-		as error
-	}{
-		{runner.ErrUnknown, streamer.ErrNotFound}, {snapshot.ErrNotFound, streamer.ErrNotFound}, {state.ErrNotAsked, streamer.ErrNotFound},
-		{runner.ErrInput, streamer.ErrInvalid},
-		{runner.ErrStarted, streamer.ErrConflict}, {runner.ErrEnded, streamer.ErrConflict}, {state.ErrAnswered, streamer.ErrConflict},
-		{state.ErrNotEnded, streamer.ErrConflict}, {state.ErrNotRunning, streamer.ErrConflict}, {state.ErrEnded, streamer.ErrConflict},
-		{state.ErrCancelled, streamer.ErrConflict}, {snapshot.ErrLocked, streamer.ErrConflict}, {core.ErrUnfit, streamer.ErrConflict},
+	kind := error(nil)
+	switch {
+	case isAny(err, runner.ErrUnknown, snapshot.ErrNotFound, state.ErrNotAsked):
+		kind = streamer.ErrNotFound
+	case errors.Is(err, runner.ErrInput):
+		kind = streamer.ErrInvalid
+	case isAny(err, runner.ErrStarted, runner.ErrEnded, state.ErrAnswered, state.ErrNotEnded, state.ErrNotRunning,
+		state.ErrEnded, state.ErrCancelled, snapshot.ErrLocked, core.ErrUnfit):
+		kind = streamer.ErrConflict
+	default:
+		return err
 	}
-	for _, k := range kinds {
-		if errors.Is(err, k.is) {
-			return fmt.Errorf("%w: %s", k.as, text(err))
-		}
-	}
-	return err
+	return fmt.Errorf("%w: %s", kind, text(err))
+}
+
+func isAny(err error, kinds ...error) bool {
+	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // text is that of an error without the name of its package.

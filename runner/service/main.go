@@ -18,13 +18,20 @@ import (
 // registers. It does not return before the program is to end, and ends it with
 // status 1 after an error.
 func Main(register func(*runner.Runner)) {
+	if status := run(os.Args, register); status != 0 {
+		os.Exit(status)
+	}
+}
+
+// run returns the status to end with.
+func run(args []string, register func(*runner.Runner)) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o, err := parse(os.Args, os.Stderr)
+	o, err := parse(args, os.Stderr)
 	if errors.Is(err, flag.ErrHelp) {
-		return
+		return 0
 	} else if err != nil {
-		os.Exit(2)
+		return 2
 	}
 	o.Log = os.Stderr
 	o.Ready = func(url string) {
@@ -32,8 +39,9 @@ func Main(register func(*runner.Runner)) {
 	}
 	if err := Serve(ctx, o, register); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 // parse reads the flags of a program.
