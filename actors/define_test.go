@@ -85,7 +85,7 @@ func TestWrongDefinitionPanicsAndSaysWhatToDo(t *testing.T) {
 		"no turns":                  {func() { actors.NewAgent("a", llm, actors.WithMaxTurns(0)) }, "WithMaxTurns(0): it must be 1 or more"},
 		"no workers":                {func() { actors.NewAgent("a", llm, actors.WithToolWorkers(0)) }, "WithToolWorkers(0): it must be 1 or more"},
 		"unknown policy for doubt":  {func() { newScript().llm(actors.WithInDoubt(99)) }, `Spec.InDoubt of "model" is 99`},
-		"no time":                   {func() { newScript().llm(actors.WithAttemptTimeout(-1)) }, "WithAttemptTimeout(-1ns): want more than 0"},
+		"no time":                   {func() { newScript().llm(actors.WithAttemptTimeout(-2)) }, "WithAttemptTimeout(-2ns): want more than 0, or core.NoTimeout"},
 		"a nil precondition":        {func() { echo().Require(nil) }, `"echo": Require needs a function`},
 		"a nil postcondition":       {func() { llm.Ensure(nil) }, `"model": Ensure needs a function`},
 		"a condition of nothing":    {func() { actors.LLM{}.Require(nil) }, "Require of an actor that was never defined"},

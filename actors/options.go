@@ -21,10 +21,12 @@ func WithRetry(c core.RetryConfig) Option {
 // WithAttemptTimeout bounds each attempt of the actor's calls: its context ends
 // then, and a handler that does not return within 50 ms is abandoned. It takes
 // precedence over the AttemptTimeout of every retry configuration but the event's.
+// Without any, an LLM has 10 minutes, and core.NoTimeout takes them away; for
+// other actors there is no limit.
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(o *options) {
-		if d <= 0 {
-			panic(fmt.Sprintf("actors: WithAttemptTimeout(%v): want more than 0; leave the option out for no timeout", d))
+		if d <= 0 && d != core.NoTimeout {
+			panic(fmt.Sprintf("actors: WithAttemptTimeout(%v): want more than 0, or core.NoTimeout", d))
 		}
 		o.spec.AttemptTimeout = d
 	}

@@ -84,6 +84,8 @@ const (
 	Unlimited = -1
 	// NoDelay is an InitialDelay of nothing.
 	NoDelay time.Duration = -1
+	// NoTimeout is the AttemptTimeout of an LLM whose calls may take for ever.
+	NoTimeout time.Duration = -1
 )
 
 // An Attempt is what RetryWhen and StopWhen decide about.
@@ -172,10 +174,30 @@ func (p *Policy) Config() RetryConfig {
 // timeout is that of each attempt of an actor whose calls have the policy; 0 for
 // none. The actor's own wins, except over that of an event.
 func (p *Policy) timeout(actor *Spec, ofEvent bool) time.Duration {
-	if ofEvent && p.config.AttemptTimeout > 0 || actor.AttemptTimeout == 0 {
-		return p.config.AttemptTimeout
+	timeout := actor.AttemptTimeout
+	if ofEvent && p.config.AttemptTimeout > 0 || timeout == 0 {
+		timeout = p.config.AttemptTimeout
 	}
-	return actor.AttemptTimeout
+	switch {
+	case timeout == NoTimeout:
+		return 0
+	case timeout == 0 && actor.Kind == record.KindLLM:
+		return llmTimeout
+	}
+	return timeout
+}
+
+// llmTimeout is that of LLMs for which nothing else is said: what the clients of
+// the large services have.
+const llmTimeout = 10 * time.Minute
+
+// isExplicit reports whether somebody asked for the policy.
+func (p *Policy) isExplicit() bool { return p != builtInOnce && p != builtInRetry }
+
+// retriesByClass reports whether there are retries, and the class of an error
+// alone says which ones.
+func (c *RetryConfig) retriesByClass() bool {
+	return c.MaxAttempts != 1 && c.RetryOn == nil && c.RetryWhen == nil && c.StopWhen == nil && c.Exclude == nil
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -147,7 +147,7 @@ func TestWrongDefinitionsAreErrorsThatSayWhatIsWrong(t *testing.T) {
 		{"name with a space after", core.Spec{Kind: record.KindTool, Name: "a "}, testkit.Succeed, "space"},
 		{"name with a control character", core.Spec{Kind: record.KindTool, Name: "a\x00b"}, testkit.Succeed, "cannot be printed"},
 		{"name with a newline", core.Spec{Kind: record.KindTool, Name: "a\nb"}, testkit.Succeed, "cannot be printed"},
-		{"negative attempt timeout", core.Spec{Kind: record.KindTool, Name: "tool", AttemptTimeout: -1}, testkit.Succeed, "-1ns"},
+		{"negative attempt timeout", core.Spec{Kind: record.KindTool, Name: "tool", AttemptTimeout: -2}, testkit.Succeed, "-2ns"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d, err := core.NewDefinition(tt.spec, tt.h)
@@ -156,7 +156,7 @@ func TestWrongDefinitionsAreErrorsThatSayWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
-	_, err := core.NewDefinition[string, string](core.Spec{AttemptTimeout: -1, Retry: &core.RetryConfig{MaxAttempts: -2}}, nil)
+	_, err := core.NewDefinition[string, string](core.Spec{AttemptTimeout: -2, Retry: &core.RetryConfig{MaxAttempts: -2}}, nil)
 	for _, want := range []string{"no kind", "the name is empty", "no handler", "attempt timeout", "MaxAttempts"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q too", err, want)

@@ -26,7 +26,8 @@ type Spec struct {
 	// decision to the run.
 	Retry *RetryConfig
 
-	// AttemptTimeout bounds each attempt; 0 means none. It wins over that of
+	// AttemptTimeout bounds each attempt; 0 means none, and for LLMs 10 minutes,
+	// unless a retry configuration has one, or it is NoTimeout. It wins over that of
 	// every retry configuration but the event's.
 	AttemptTimeout time.Duration
 
@@ -74,8 +75,8 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if handler == nil {
 		problems = append(problems, fmt.Errorf("core: %q has no handler: the function is nil", spec.Name))
 	}
-	if spec.AttemptTimeout < 0 {
-		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; allowed is above 0, or 0 for none", spec.Name, spec.AttemptTimeout))
+	if spec.AttemptTimeout < 0 && spec.AttemptTimeout != NoTimeout {
+		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; allowed is above 0, 0 for the default, or core.NoTimeout", spec.Name, spec.AttemptTimeout))
 	}
 	if err := codec.CheckType(reflect.TypeFor[Out]()); err != nil && !spec.NoStore && spec.Kind != record.KindGroup && spec.Kind != record.KindBranch {
 		problems = append(problems, fmt.Errorf("core: the output of %q could never be stored: %w; return something else, or mark the actor NoStore", spec.Name, err))

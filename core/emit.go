@@ -171,7 +171,8 @@ func (c *call) refuse(p *record.Progress, s *Scope, r result, reason record.Reas
 	return c.fail(p, s, classify(r), reason)
 }
 
-// explain says which limit a call ran into, where the reason is a limit.
+// explain says which limit a call ran into, where the reason is a limit, and how
+// to have an error retried that is of no known class.
 func (c *call) explain(p *record.Progress, s *Scope, f failure, reason record.Reason) string {
 	config := &c.policy.config
 	elapsed := p.Spent + f.took
@@ -186,6 +187,8 @@ func (c *call) explain(p *record.Progress, s *Scope, f failure, reason record.Re
 		return fmt.Sprintf("the next delay of %v does not fit into RetryTimeout of %v, %v of it used", f.delay, config.RetryTimeout, elapsed)
 	case reason == record.ReasonDeadline:
 		return c.explainDeadline(s, f.delay)
+	case reason == record.ReasonPermanent && f.class == record.ClassUnknown && c.policy.isExplicit() && config.retriesByClass():
+		return "not retried, since its class is unknown: core.Retryable marks an error, and RetryOn says which ones are retried"
 	}
 	return ""
 }

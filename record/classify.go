@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"reflect"
+	"strings"
 	"syscall"
 	"time"
 
@@ -127,7 +129,8 @@ func (t *traits) foreign(err error) {
 	n := node{err: err}
 	n.asked, _ = err.(interface{ Is(error) bool })
 	t.connection = t.connection || n.is(syscall.ECONNREFUSED) || n.is(syscall.ECONNRESET) ||
-		n.is(syscall.ECONNABORTED) || n.is(syscall.EPIPE)
+		n.is(syscall.ECONNABORTED) || n.is(syscall.EPIPE) || isBrokenHTTP2(err)
+	t.network(err)
 	t.eof = t.eof || n.is(io.ErrUnexpectedEOF)
 	if e, ok := err.(*url.Error); ok && errors.Is(e.Err, io.EOF) {
 		t.connection = true // net/http: the connection was closed before a response came
@@ -142,6 +145,46 @@ func (t *traits) foreign(err error) {
 			t.temporary = t.temporary || e.Temporary()
 		}
 	}
+}
+
+// network sees the numbers of the operating system that say that a host or a
+// network cannot be reached now. Those of Windows' sockets are no other errors
+// elsewhere: numbers there end far below.
+func (t *traits) network(err error) {
+	e, ok := err.(syscall.Errno)
+	if !ok {
+		return
+	}
+	switch e {
+	case syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN, syscall.ENETRESET:
+		t.temporary = true
+		return
+	}
+	switch uintptr(e) {
+	case 10050, 10051, 10052, 10064, 10065: // WSAENETDOWN, …NETUNREACH, …NETRESET, …HOSTDOWN, …HOSTUNREACH
+		t.temporary = true
+	case 10053, 10054, 10061: // WSAECONNABORTED, …CONNRESET, …CONNREFUSED
+		t.connection = true
+	case 10060: // WSAETIMEDOUT
+		t.timeout = true
+	}
+}
+
+// isBrokenHTTP2 reports whether an error of net/http, whose types are not
+// exported, or of golang.org/x/net/http2, says that a stream was reset or its
+// connection lost.
+func isBrokenHTTP2(err error) bool {
+	switch reflect.TypeOf(err).String() {
+	case "http.http2StreamError", "http2.StreamError", "http.http2GoAwayError", "http2.GoAwayError",
+		"http.http2ConnectionError", "http2.ConnectionError":
+		return true
+	case "*errors.errorString":
+		text, ok := strings.CutPrefix(err.Error(), "http2: ")
+		return ok && (strings.HasPrefix(text, "client connection") || strings.HasPrefix(text, "client conn ") ||
+			strings.HasPrefix(text, "server sent GOAWAY") || strings.HasPrefix(text, "Transport received Server's graceful shutdown GOAWAY") ||
+			strings.HasPrefix(text, "Transport: cannot retry err"))
+	}
+	return false
 }
 
 // node is one error of a tree, to be compared with several others.

@@ -168,7 +168,7 @@ func TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive(t *testing.T) {
 	}
 }
 
-func isCallError(err error) bool { _, ok := err.(*core.CallError); return ok }
+func isCallError(err error) bool { _, ok := err.(*core.CallError); return ok } //nolint:errorlint // itself
 
 // errorsInSource are the exported sentinels and error types of all packages.
 func errorsInSource(t *testing.T) []string {
