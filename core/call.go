@@ -38,6 +38,7 @@ type call struct {
 // to, so that a call which is resumed goes on like one that never stopped.
 func (c *call) execute(first *Scope) error {
 	defer c.leaveDirect()
+	defer c.rejoin(first)()
 	if c.parent.call == nil {
 		c.root.enter()
 		defer c.root.leave()

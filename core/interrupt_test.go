@@ -436,3 +436,23 @@ func TestInterruptedErrorOfARunIsSharedByItsCalls(t *testing.T) {
 	assert.Equal(t, "too dear", testkit.Interrupted(t, one, "budget").Message, "reason")
 	assert.Equal(t, two.Error(), one.Error(), "error")
 }
+
+// A handler that cuts its context off would hold up an interrupt for as long as
+// its calls take.
+func TestInterruptReachesCallsWhoseContextWasCutOff(t *testing.T) {
+	for name, tool := range map[string]*testkit.Definition{
+		"in the handler": testkit.Tool(t, "tool", core.RetryConfig{}, testkit.Listening(time.Hour)),
+		"in a wait":      testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour}, testkit.Fail(errFlaky)),
+	} {
+		testkit.Bubble(t, func(t *testing.T) {
+			st, ctx := testkit.Run(t)
+			elapsed := testkit.Stopwatch()
+			time.AfterFunc(time.Minute, func() { st.Interrupt(record.InterruptUser, "ops", "") })
+			_, err := testkit.Call(ctx, testkit.Agent(t, "agent", core.RetryConfig{}, func(ctx context.Context, _ string) (string, error) {
+				return testkit.Call(context.WithoutCancel(ctx), tool)
+			}))
+			testkit.Interrupted(t, err, record.InterruptUser)
+			assert.Equal(t, time.Minute, elapsed(), name)
+		})
+	}
+}

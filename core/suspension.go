@@ -92,6 +92,22 @@ func (c *call) overdue(s *Scope, r result) result {
 	return r
 }
 
+// rejoin has the call end with what is around it, although it was given a
+// context that was cut off by context.WithoutCancel. It returns what frees it.
+func (c *call) rejoin(first *Scope) (free func()) {
+	if _, own := first.outer.(*attemptContext); own || first.outer.Done() != nil || c.root.isOutside() {
+		return func() {}
+	}
+	around := c.parent.context()
+	ctx, cancel := context.WithCancelCause(first.outer)
+	stop := context.AfterFunc(around, func() { cancel(context.Cause(around)) })
+	first.outer = ctx
+	return func() {
+		stop()
+		cancel(nil)
+	}
+}
+
 // ending is why the scope has ended, nil while it has not. The outermost
 // scope that ended is the one that did it.
 func (s *Scope) ending() *InterruptedError {
