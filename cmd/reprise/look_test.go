@@ -89,13 +89,14 @@ func TestUnreadableRunsAreListedAsSuch(t *testing.T) {
 	assert.Equal(t, exitFailure, got.code)
 	assert.Contains(t, got.stdout, "unreadable")
 	assert.Contains(t, got.stdout, "good")
-	assert.Equal(t, "1 run cannot be read; `reprise verify` says why\n", got.stderr)
+	const damaged = "reprise: run bad is damaged: 00000001.snapshot, byte 0, after record 0: it does not begin as a snapshot\n"
+	assert.Equal(t, damaged+"1 run cannot be read; `reprise verify` says why\n", got.stderr)
 
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "worse", "00000001.snapshot"), 0o700))
 	got = call(t, dir, "runs")
 	assert.Equal(t, exitFailure, got.code)
 	assert.Regexp(t, `(?m)^worse +unreadable`, got.stdout)
-	assert.Regexp(t, "^reprise: run worse: read run worse: .*it is not a file; a file belongs there\n2 runs cannot be read; `reprise verify` says why\n$", got.stderr)
+	assert.Regexp(t, "^"+damaged+"reprise: run worse: read run worse: .*it is not a file; a file belongs there\n2 runs cannot be read; `reprise verify` says why\n$", got.stderr)
 	inJSON := call(t, dir, "runs", "--json")
 	assert.Equal(t, exitFailure, inJSON.code)
 	assert.Empty(t, inJSON.stderr)

@@ -36,9 +36,15 @@ func (a *app) store() (*filestore.Store, error) {
 		return nil, err
 	}
 	return filestore.New(a.dir, filestore.WithWarnings(func(runID string, err error) {
-		if !a.json {
-			fmt.Fprintf(a.stderr, "reprise: run %s: %s\n", runID, printable(message(err)))
+		if a.json {
+			return
 		}
+		var damage *snapshot.CorruptError
+		if errors.As(err, &damage) { // without what the library advises: the command has one of its own
+			fmt.Fprintf(a.stderr, "reprise: %s\n", printable(message(damage)))
+			return
+		}
+		fmt.Fprintf(a.stderr, "reprise: run %s: %s\n", runID, printable(message(err)))
 	}))
 }
 
