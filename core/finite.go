@@ -26,7 +26,7 @@ func endsWithin(err error, levels int) (ends bool) {
 		if levels == 0 {
 			return false
 		}
-		switch wrapper := err.(type) {
+		switch wrapper := err.(type) { //nolint:errorlint // each level by itself
 		case interface{ Unwrap() error }:
 			err = wrapper.Unwrap()
 		case interface{ Unwrap() []error }:
