@@ -17,7 +17,7 @@ import (
 // waits for an answer. Such a call is suspended, as an interrupted one is.
 var ErrAwaiting = errors.New("awaiting an answer")
 
-// A Question is what a call waits to be told.
+// A Question is what a call waits to have answered.
 type Question struct {
 	ID   string // the address of the call, "?" and a number: "assistant/refund?1"
 	Text string
@@ -124,13 +124,13 @@ func decodeAnswer[T any](encoded []byte) (T, error) {
 	null := []byte{0xc0}
 	if bytes.Equal(encoded, null) {
 		if again, err := record.Encode(answer); err != nil || !bytes.Equal(again, null) {
-			return zero, fmt.Errorf("null is no %T", answer)
+			return zero, fmt.Errorf("null is not a %T", answer)
 		}
 	}
 	return answer, nil
 }
 
-// unfit says in words what is wrong with an answer that is no T, where it is not
+// unfit says in words what is wrong with an answer that is not a T, where it is not
 // a part of it.
 func unfit[T any](encoded []byte, err error) error {
 	got, want := codec.Describe(encoded), ""

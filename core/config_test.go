@@ -138,10 +138,10 @@ func TestWrongDefinitionsAreErrorsThatSayWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		{"nil handler", core.Spec{Kind: record.KindTool, Name: "tool"}, nil, `"tool" has no handler`},
-		{"no kind", core.Spec{Name: "tool"}, testkit.Succeed, "no kind of call"},
-		{"kind of no call", core.Spec{Kind: record.KindLog, Name: "tool"}, testkit.Succeed, "allowed are KindTool, KindLLM and KindAgent"},
+		{"no kind", core.Spec{Name: "tool"}, testkit.Succeed, "not a kind of call"},
+		{"kind of no call", core.Spec{Kind: record.KindLog, Name: "tool"}, testkit.Succeed, "want KindTool, KindLLM or KindAgent"},
 		{"empty name", core.Spec{Kind: record.KindTool}, testkit.Succeed, "the name is empty"},
-		{"long name", core.Spec{Kind: record.KindTool, Name: strings.Repeat("x", 129)}, testkit.Succeed, "129 bytes; allowed are 128"},
+		{"long name", core.Spec{Kind: record.KindTool, Name: strings.Repeat("x", 129)}, testkit.Succeed, "129 bytes, want at most 128"},
 		{"name that is not UTF-8", core.Spec{Kind: record.KindTool, Name: "a\xff"}, testkit.Succeed, "not UTF-8"},
 		{"name with a space before", core.Spec{Kind: record.KindTool, Name: " a"}, testkit.Succeed, "space"},
 		{"name with a space after", core.Spec{Kind: record.KindTool, Name: "a "}, testkit.Succeed, "space"},
@@ -157,7 +157,7 @@ func TestWrongDefinitionsAreErrorsThatSayWhatIsWrong(t *testing.T) {
 		})
 	}
 	_, err := core.NewDefinition[string, string](core.Spec{AttemptTimeout: -2, Retry: &core.RetryConfig{MaxAttempts: -2}}, nil)
-	for _, want := range []string{"no kind", "the name is empty", "no handler", "attempt timeout", "MaxAttempts"} {
+	for _, want := range []string{"not a kind", "the name is empty", "no handler", "attempt timeout", "MaxAttempts"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v does not say %q too", err, want)
 		}

@@ -67,7 +67,7 @@ type Definition[In, Out any] struct {
 func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definition[In, Out], error) {
 	var problems []error
 	if !spec.Kind.IsCall() {
-		problems = append(problems, fmt.Errorf("core: %v is no kind of call; allowed are KindTool, KindLLM and KindAgent", spec.Kind))
+		problems = append(problems, fmt.Errorf("core: %v is not a kind of call, want KindTool, KindLLM or KindAgent", spec.Kind))
 	}
 	if err := CheckName(spec.Name); err != nil {
 		problems = append(problems, err)
@@ -82,7 +82,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 		problems = append(problems, fmt.Errorf("core: the output of %q could never be stored: %w; return something else, or mark the actor NoStore", spec.Name, err))
 	}
 	if spec.InDoubt > InDoubtAsk {
-		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d; allowed are InDoubtRetry, InDoubtFail and InDoubtAsk", spec.Name, spec.InDoubt))
+		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d, want InDoubtRetry, InDoubtFail or InDoubtAsk", spec.Name, spec.InDoubt))
 	}
 	if spec.NoStore && spec.InDoubt != InDoubtRetry {
 		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; allowed is one of them", spec.Name))
@@ -125,9 +125,9 @@ const maxName = 128
 func CheckName(name string) error {
 	switch {
 	case name == "":
-		return errors.New("core: the name is empty; allowed are 1 to 128 bytes of printable text")
+		return errors.New("core: the name is empty, want 1 to 128 bytes of printable text")
 	case len(name) > maxName:
-		return fmt.Errorf("core: the name %q… has %d bytes; allowed are %d", record.Truncate(name, 20), len(name), maxName)
+		return fmt.Errorf("core: the name %q… has %d bytes, want at most %d", record.Truncate(name, 20), len(name), maxName)
 	case !utf8.ValidString(name):
 		return fmt.Errorf("core: the name %q is not UTF-8", name)
 	case strings.TrimSpace(name) != name:

@@ -16,7 +16,7 @@
 // and [Scope] are how calls and their run, which package state implements,
 // meet.
 //
-// The way of one call is one function that reads downward, in call.go:
+// The way of one call, which call.go reads downward:
 //
 //  1. The call claims its [record.Address] from the scope in its context.
 //  2. Preconditions, once.

@@ -137,7 +137,7 @@ type PanicError struct {
 	Stack []byte `json:"-"` // of the goroutine, from where the panic began; it is not recorded
 }
 
-// Error tells the value; the stack is left to those who ask for it.
+// Error has the value, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Unwrap returns the value if it is an error.
@@ -181,7 +181,7 @@ func (e *TimeoutError) Timeout() bool { return true }
 
 // settledError is the error of a failed attempt whose handler returned the
 // suspension of a call inside it: one that ended with the attempt. It says the
-// same, but is no suspension any more: ErrInterrupted is never found in a
+// same, but is not a suspension any more: ErrInterrupted is never found in a
 // failure.
 type settledError struct{ err error }
 

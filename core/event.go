@@ -45,7 +45,7 @@ func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 // In a run, everything that happens is recorded. The error is a *[CallError]
 // if the call failed, and an *[InterruptedError] if it stopped without an
 // outcome because what is around it ended: the run, the attempt or the group
-// that made the call. A context of the caller's own that ends is no interrupt:
+// that made the call. A context of the caller's own that ends is not an interrupt:
 // then the call has failed, with ReasonDeadline or ReasonCanceled.
 //
 // Without a run in ctx, the call follows the same rules with the built-in

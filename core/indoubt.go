@@ -67,7 +67,7 @@ func (q Question) InDoubt() bool { return strings.Contains(q.ID, inDoubtMark) }
 // ErrUnfit is found in the error of an answer that does not fit its question.
 var ErrUnfit = errors.New("the answer does not fit")
 
-// Check reports, as far as the question itself tells, what keeps an encoded
+// Check reports, as far as the question itself says, what keeps an encoded
 // value from being an answer to it: one about a call in doubt must be an
 // [InDoubtAnswer]. What an [Await] takes is only known to the call. The error is
 // [ErrUnfit].
@@ -118,7 +118,7 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 		}
 		return a, nil
 	}
-	return a, fmt.Errorf(`the decision is %q; allowed are "completed", "run_again" and "failed"`, a.decision)
+	return a, fmt.Errorf(`the decision is %q, want "completed", "run_again" or "failed"`, a.decision)
 }
 
 // errAnsweredFailed is the failure of a call in doubt that somebody let fail.

@@ -69,7 +69,7 @@ func (a Address) parts() site {
 }
 
 // ParseAddress reads what [Address.String] wrote. The error names the segment
-// that is no name, number or tag.
+// that is not a name, a number or a tag.
 func ParseAddress(s string) (Address, error) {
 	if s == "" {
 		return Address{}, nil
@@ -218,7 +218,7 @@ func (a Address) WithoutAttempts() string {
 			return b.String()
 		}
 		if strings.HasPrefix(after, preconditions) {
-			b.WriteByte('@') // is no attempt
+			b.WriteByte('@') // it is not an attempt
 		}
 		path = strings.TrimLeft(after, "0123456789")
 	}
@@ -257,7 +257,7 @@ func unescape(s string) (string, error) {
 		}
 		c, err := strconv.ParseUint(s[i+1:i+3], 16, 8)
 		if err != nil {
-			return "", fmt.Errorf("%q is no escape", s[i:i+3])
+			return "", fmt.Errorf("%q is not an escape", s[i:i+3])
 		}
 		b.WriteByte(byte(c))
 		i += 2

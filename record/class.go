@@ -46,7 +46,7 @@ func (c *Class) UnmarshalText(text []byte) error {
 // IsTransient reports whether errors of the class are retried by default.
 func (c Class) IsTransient() bool { return c >= ClassTimeout && c <= ClassArtifact }
 
-// Classify tells the class of an error: by the marks of package core, by a
+// Classify returns the class of an error: by the marks of package core, by a
 // method Class() Class, by an HTTP status (a method HTTPStatusCode or
 // StatusCode that returns int), by what packages net, syscall, io and os
 // return; each anywhere in the error's tree. An error that none of these

@@ -1,6 +1,6 @@
 // Package record holds what is on record about runs and calls. History keeps
 // records, publishers carry them, stores write them, printers and dashboards
-// show them; all of them need this package alone.
+// show them. None of them needs to know how calls run, which is package core.
 //
 // A [Record] is one fact: what it is about ([Kind], [Address]), what happened
 // ([Status], and for what failed [Stage], [Class] and [Reason]), which attempt

@@ -60,7 +60,7 @@ const PreviewLimit = 500
 // Preview renders an encoded value as JSON, cut at [PreviewLimit] characters
 // on a rune boundary with "…" where something was cut. Bytes are shown as what
 // they are, JSON or text, and in base64 if they are neither. Nothing encoded is "".
-// Bytes that are no msgpack are told as such.
+// Bytes that are not msgpack are "(unreadable)".
 func Preview(encoded []byte) string {
 	if len(encoded) == 0 {
 		return ""

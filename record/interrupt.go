@@ -33,10 +33,10 @@ const (
 )
 
 // An InterruptedError is returned by a call that stopped without an outcome,
-// and goes on when its run is resumed. It is no failure: it is not retried.
+// and goes on when its run is resumed. It is not a failure: it is not retried.
 type InterruptedError struct {
 	Reason  InterruptReason
-	Message string // in the words of whoever interrupted
+	Message string // why, as the one who interrupted put it
 	By      string // who that was; empty for Reprise itself
 	Cause   error  // what ended the context, nil for an interrupt
 

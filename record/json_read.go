@@ -117,5 +117,5 @@ func duration(seconds *float64) time.Duration {
 		return 0
 	}
 	ns := math.Round(*seconds * float64(time.Second))
-	return time.Duration(max(math.MinInt64, min(ns, math.MaxInt64-512))) // above is no duration
+	return time.Duration(max(math.MinInt64, min(ns, math.MaxInt64-512))) // the next float64 is above every Duration
 }

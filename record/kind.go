@@ -15,7 +15,7 @@ const (
 	KindRun                      // the beginning or the end of a run
 	KindLog                      // a log line
 	KindValue                    // a value stored by key
-	KindStep                     // a call of a step: what a handler does that is no call, recorded
+	KindStep                     // a call of a step: what a handler does that is not a call, recorded
 	KindQuestion                 // a question to somebody outside
 	KindAnswer                   // the answer to a question
 	KindGroup                    // a call of a group: calls made in parallel
@@ -34,7 +34,7 @@ var kindNames = [kindEnd]string{
 // String is the name on the wire, such as "tool_call".
 func (k Kind) String() string { return enum.Name(kindNames[:], uint8(k), "kind") }
 
-// IsCall reports whether records of this kind tell of an execution event.
+// IsCall reports whether records of this kind are about an execution event.
 func (k Kind) IsCall() bool {
 	switch k {
 	case KindTool, KindLLM, KindAgent, KindStep, KindGroup, KindBranch:
@@ -60,7 +60,7 @@ type Status uint8
 const (
 	StatusStarted     Status = iota + 1 // an attempt began
 	StatusCompleted                     // the call returned its output
-	StatusFailed                        // an attempt failed; Record.WillRetry tells whether the call did
+	StatusFailed                        // an attempt failed; Record.WillRetry says whether another follows
 	StatusRetrying                      // the wait before the next attempt begins
 	StatusRecovered                     // an outcome was recalled from restored history
 	StatusInterrupted                   // the call stopped without an outcome

@@ -9,7 +9,7 @@ import (
 
 // A Record is one immutable fact about a call or a run. History keeps
 // records, publishers carry them, printers show them. A record that was
-// restored is of the same type as a live one. Whoever gets a record must not
+// restored is of the same type as a live one. A reader of a record must not
 // change what its Detail points to.
 type Record struct {
 	RunID      string

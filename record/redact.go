@@ -84,7 +84,7 @@ func (x redaction) detail(d *Detail) *Detail {
 	return &redacted
 }
 
-// value redacts the texts in a value of the user's. What is no JSON becomes
+// value redacts the texts in a value of the user's. What is not JSON becomes
 // text.
 func (x redaction) value(v any) any {
 	switch v := v.(type) {

@@ -140,7 +140,7 @@ var (
 )
 
 // Decode reads what [Run.Encode] returned. The run keeps data, which must not
-// change. What is no document, or one of a newer version, is ErrFormat; one
+// change. What is not a document, or one of a newer version, is ErrFormat; one
 // that is damaged is a *[CorruptError], and then the run has the records before
 // the damage.
 func Decode(data []byte) (*Run, error) {

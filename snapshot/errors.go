@@ -54,7 +54,7 @@ func (e *LockedError) Unwrap() error { return ErrLocked }
 // It is ErrCorrupt.
 type CorruptError struct {
 	RunID   string // empty if it is unknown
-	File    string // of the run; empty for data that is no file
+	File    string // of the run; empty for data that is not in a file
 	Offset  int64  // where the damage begins
 	LastSeq uint64 // of the last record before it
 	Err     error  // what is wrong there

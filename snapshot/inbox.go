@@ -12,7 +12,7 @@ import (
 )
 
 // An Inbox takes messages for runs, from any process and whether or not the
-// run is open: for whoever has it open, or opens it next.
+// run is open: for the process that has it open, or opens it next.
 type Inbox interface {
 	// Post leaves a message for a run that exists, and is ErrNotFound for any
 	// other. When it returns, the message is durable. While a message with the

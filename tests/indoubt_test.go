@@ -227,7 +227,7 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 		want  string
 	}{
 		"another type": {core.InDoubtCompleted("paid"), `the output is not that of "pay": got a string, want an object`},
-		"null":         {core.InDoubtCompleted(nil), "null is no tests.receipt"},
+		"null":         {core.InDoubtCompleted(nil), "null is not a tests.receipt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got receipt
@@ -254,11 +254,11 @@ func TestAnswerAboutACallInDoubtThatDecidesNothingIsRefused(t *testing.T) {
 	again()
 	for want, value := range map[string]any{
 		`needs the "output"`: map[string]any{"decision": "completed"},
-		`the decision is ""; allowed are "completed", "run_again" and "failed"`: map[string]any{"output": 1},
-		`the decision is "maybe"; allowed are`:                                  map[string]any{"decision": "maybe"},
-		`got null, want an object such as {"decision": "run_again"}`:            nil,
-		`got a string, want an object such as`:                                  "run_again",
-		`it is none about a call in doubt`:                                      map[int]int{1: 2},
+		`the decision is "", want "completed", "run_again" or "failed"`: map[string]any{"output": 1},
+		`the decision is "maybe", want`:                                 map[string]any{"decision": "maybe"},
+		`got null, want an object such as {"decision": "run_again"}`:    nil,
+		`got a string, want an object such as`:                          "run_again",
+		`it is none about a call in doubt`:                              map[int]int{1: 2},
 	} {
 		err := state.Answer(t.Context(), s, runID, question(t, s).ID, value)
 		require.ErrorIs(t, err, core.ErrUnfit)
@@ -392,7 +392,7 @@ func TestLargeOutputOfAnAnswerIsAnArtifact(t *testing.T) {
 
 func TestUnknownPolicyForDoubtIsRefused(t *testing.T) {
 	_, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: 3}, func(context.Context, string) (string, error) { return "", nil })
-	require.ErrorContains(t, err, `Spec.InDoubt of "pay" is 3; allowed are InDoubtRetry, InDoubtFail and InDoubtAsk`)
+	require.ErrorContains(t, err, `Spec.InDoubt of "pay" is 3, want InDoubtRetry, InDoubtFail or InDoubtAsk`)
 	st := state.New()
 	defer st.Close()
 	_, err = core.Step(st.Context(t.Context()), "s", succeed, nil)
