@@ -1,7 +1,6 @@
 package core
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/internal/schema"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -29,6 +29,13 @@ type Question struct {
 	// Refused is why the answer that was given before does not fit. The
 	// question is open again then, under the same ID. Empty otherwise.
 	Refused string
+
+	// Schema is the JSON schema of the answer, and of a question about a call in
+	// doubt that of the call's output. It is empty where that is not known.
+	Schema json.RawMessage
+
+	// Call is the call that a question in doubt is about, nil for any other.
+	Call *record.CallInDoubt
 }
 
 // Await returns the answer to a question to somebody outside the run, such as
@@ -39,8 +46,10 @@ type Question struct {
 // is a call or a step.
 //
 // Questions are numbered within an attempt, and within each branch of a group,
-// so that a retry does not ask again. An answer that does not fit T is set
-// aside: the question is asked again, with the reason, and the call stays
+// so that a retry does not ask again. The question has the JSON schema of T,
+// which answers are checked against before they are recorded, as the arguments of
+// a tool are: a type that has none is an error. An answer that does not fit T, of a
+// program that has changed, is set aside: the question is asked again, with the reason, and the call stays
 // suspended. Waiting counts against no timeout. Outside a run it is
 // [ErrNoRun].
 //
@@ -52,6 +61,10 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 	if s == nil || s.call == nil {
 		return answer, ErrNoRun
 	}
+	answers, err := schema.ForValue(reflect.TypeFor[T]())
+	if err != nil {
+		return answer, Permanent(fmt.Errorf("core: Await: nobody can answer with a %v: %w", reflect.TypeFor[T](), err))
+	}
 	def, err := defaultOf(options)
 	if err != nil {
 		return answer, Permanent(err)
@@ -60,9 +73,9 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 	if suspended != nil {
 		return answer, suspended
 	}
-	q := Question{ID: id, Text: question}
+	q := Question{ID: id, Text: question, Schema: answers.JSON()}
 	suspended, err = s.ask(ctx, q, def, claimed, func(encoded []byte) (err error) {
-		answer, err = decodeAnswer[T](encoded)
+		answer, err = decodeAnswer[T](answers, encoded)
 		return err
 	})
 	if suspended != nil {
@@ -110,60 +123,35 @@ func defaultOf[T any](options []AwaitOption[T]) (DefaultAnswer, error) {
 }
 
 // decodeAnswer reads what somebody outside gave for a T, also where it was JSON
-// before it was encoded: a time is a text there. Null is refused for a type
-// that has none: it would be the zero value, which nobody gave.
-func decodeAnswer[T any](encoded []byte) (T, error) {
+// before it was encoded: a time is a text there. Answers is the schema of T, nil
+// where it has none.
+func decodeAnswer[T any](answers *schema.Schema, encoded []byte) (T, error) {
 	var zero, answer T
-	err := record.Decode(encoded, &answer)
+	text, err := codec.AppendJSON(nil, encoded, 0)
 	if err != nil {
-		answer = zero
-		if decodeJSON(encoded, &answer) != nil {
-			return zero, unfit[T](encoded, err)
+		return zero, err
+	}
+	if answers != nil {
+		if err := answers.Validate(text); err != nil {
+			return zero, err
 		}
 	}
-	null := []byte{0xc0}
-	if bytes.Equal(encoded, null) {
-		if again, err := record.Encode(answer); err != nil || !bytes.Equal(again, null) {
-			return zero, fmt.Errorf("null is not a %T", answer)
-		}
+	if err = record.Decode(encoded, &answer); err == nil {
+		return answer, nil
+	}
+	answer = zero
+	if unmarshal(text, &answer) != nil {
+		return zero, err
 	}
 	return answer, nil
 }
 
-// unfit says in words what is wrong with an answer that is not a T, where it is not
-// a part of it.
-func unfit[T any](encoded []byte, err error) error {
-	got, want := codec.Describe(encoded), ""
-	switch kind := reflect.TypeFor[T]().Kind(); {
-	case kind == reflect.Bool:
-		want = "a boolean"
-	case kind >= reflect.Int && kind <= reflect.Uintptr:
-		want = "an integer"
-	case kind == reflect.Float32 || kind == reflect.Float64:
-		want = "a number"
-	case kind == reflect.String:
-		want = "a string"
-	case kind == reflect.Struct && got != "an object" || kind == reflect.Map:
-		want = "an object"
-	case kind == reflect.Slice || kind == reflect.Array:
-		want = "an array"
-	}
-	if want == "" || want == got || reflect.TypeFor[T]() == reflect.TypeFor[time.Time]() {
-		return err // which knows the type, and the field
-	}
-	return fmt.Errorf("got %s, want %s", got, want)
-}
-
-func decodeJSON(encoded []byte, v any) (err error) {
+func unmarshal(text []byte, v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // of a method of the user's type
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	text, err := codec.AppendJSON(nil, encoded, 0)
-	if err != nil {
-		return err
-	}
 	return json.Unmarshal(text, v)
 }
 

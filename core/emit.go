@@ -92,7 +92,7 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 		if err != nil {
 			return c.refuse(p, s, result{err: err, stage: record.StageEntry}, record.ReasonPermanent)
 		}
-		if settings.Payloads || c.parent.call == nil || len(input) <= smallInput {
+		if settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || len(input) <= smallInput {
 			detailOf(&rec).Input = input
 		}
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/internal/schema"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -67,15 +69,41 @@ func (q Question) InDoubt() bool { return strings.Contains(q.ID, inDoubtMark) }
 // ErrUnfit is found in the error of an answer that does not fit its question.
 var ErrUnfit = errors.New("the answer does not fit")
 
-// Check reports, as far as the question itself says, what keeps an encoded
-// value from being an answer to it: one about a call in doubt must be an
-// [InDoubtAnswer]. What an [Await] takes is only known to the call. The error is
-// [ErrUnfit].
+// Check reports what keeps an encoded value from being an answer to the question,
+// by its Schema: what is missing, unknown or of the wrong type. One about a call
+// in doubt must be an [InDoubtAnswer], and its output fit the call. The error is
+// [ErrUnfit], and names the field.
 func (q Question) Check(encoded []byte) error {
 	if !q.InDoubt() {
+		return q.checkSchema(encoded)
+	}
+	a, err := readInDoubtAnswer(encoded)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnfit, err)
+	}
+	if a.decision != decidedCompleted {
 		return nil
 	}
-	if _, err := readInDoubtAnswer(encoded); err != nil {
+	if err := q.checkSchema(a.output); err != nil {
+		return fmt.Errorf("%w (of the output)", err)
+	}
+	return nil
+}
+
+// checkSchema checks a value against the schema, if there is one.
+func (q Question) checkSchema(encoded []byte) error {
+	if len(q.Schema) == 0 {
+		return nil
+	}
+	answers, err := schema.Restore(q.Schema)
+	if err != nil {
+		return fmt.Errorf("core: question %s: %w", q.ID, err)
+	}
+	text, err := codec.AppendJSON(nil, encoded, 0)
+	if err == nil {
+		err = answers.Validate(text)
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
 	return nil
@@ -94,8 +122,10 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 	}
 	in := codec.NewReader(encoded)
 	defer in.Release()
+	var unknown []string
 	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
-		switch in.Name() {
+		name := in.Name()
+		switch name {
 		case "decision":
 			a.decision = in.Text()
 		case "message":
@@ -104,7 +134,11 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 			a.output = bytes.Clone(in.Skip())
 		default:
 			in.Skip()
+			unknown = append(unknown, strconv.Quote(name))
 		}
+	}
+	if len(unknown) > 0 && in.Err() == nil {
+		return a, fmt.Errorf(`%s: unknown field; want one of "decision", "output", "message"`, strings.Join(unknown, ", "))
 	}
 	if err := in.Err(); err != nil {
 		return a, fmt.Errorf(`it is none about a call in doubt, such as {"decision": "run_again"}: %w`, err)
@@ -118,7 +152,7 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 		}
 		return a, nil
 	}
-	return a, fmt.Errorf(`the decision is %q, want "completed", "run_again" or "failed"`, a.decision)
+	return a, fmt.Errorf(`decision: got %q, want one of "completed", "run_again", "failed"`, a.decision)
 }
 
 // errAnsweredFailed is the failure of a call in doubt that somebody let fail.
@@ -142,6 +176,8 @@ func (c *call) askInDoubt(p *record.Progress, s *Scope) error {
 		Text: fmt.Sprintf("%s %q had begun (attempt %d) when the run stopped: has it taken effect? "+
 			`Answer {"decision": "completed", "output": …}, {"decision": "run_again"}, or {"decision": "failed", "message": "…"}`,
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, s.Attempt()+1),
+		Schema: c.typed.outputSchema(),
+		Call:   &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Attempt: s.Attempt(), Starts: int(p.Starts)},
 	}
 	var answer answeredInDoubt
 	e, err := s.ask(s.context(), q, DefaultAnswer{}, nil, func(encoded []byte) (err error) {

@@ -2,13 +2,16 @@ package core
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/internal/schema"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -21,7 +24,8 @@ type typed interface {
 	encodeInput() ([]byte, error)
 	identity() (record.Hash, error) // of the input
 	decodeOutput(encoded []byte) (lost []string, err error)
-	decodeAnswer(encoded []byte) error     // for the output
+	decodeAnswer(encoded []byte) error // for the output
+	outputSchema() json.RawMessage
 	keepOutput(ctx context.Context) result // of the call, as the run keeps it
 }
 
@@ -218,8 +222,18 @@ func (t *typedCall[In, Out]) decodeOutput(encoded []byte) (lost []string, err er
 }
 
 func (t *typedCall[In, Out]) decodeAnswer(encoded []byte) (err error) {
-	t.out, err = decodeAnswer[Out](encoded)
+	answers, _ := schema.ForValue(reflect.TypeFor[Out]()) // nil if it has none
+	t.out, err = decodeAnswer[Out](answers, encoded)
 	return err
+}
+
+// outputSchema is the JSON schema of the output, nil if it has none.
+func (t *typedCall[In, Out]) outputSchema() json.RawMessage {
+	answers, err := schema.ForValue(reflect.TypeFor[Out]())
+	if err != nil {
+		return nil
+	}
+	return answers.JSON()
 }
 
 // typedPass is an asyncPass. It has an output of its own: once it is

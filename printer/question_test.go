@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
@@ -79,7 +80,11 @@ func TestQuestionThatIsAskedAgainHasTheReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := memstore.New()
 			assert.NotContains(t, asking(t, store, options...), "does not fit")
-			require.NoError(t, state.Answer(t.Context(), store, "r1", "clerk/refund?1", "perhaps"))
+			perhaps, err := record.Encode("perhaps") // as an answer to what an older program asked
+			require.NoError(t, err)
+			require.NoError(t, store.Post(t.Context(), "r1", snapshot.Message{Record: record.Record{
+				Time: time.Now(), Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "clerk/refund?1", Detail: &record.Detail{Output: perhaps},
+			}}))
 			assert.Contains(t, asking(t, store, options...), "\n    ⏸ QUESTION clerk/refund?1: refund it?"+
 				" - the answer \"perhaps\" does not fit: got a string, want a boolean\n      "+howToAnswer)
 		})

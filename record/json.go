@@ -47,6 +47,25 @@ type recordJSON struct {
 	Usage         *Usage         `json:"usage,omitempty"`
 	Metadata      map[string]any `json:"metadata,omitempty"`
 	Replayed      bool           `json:"replayed,omitempty"`
+
+	Schema  json.RawMessage  `json:"schema,omitempty"`
+	InDoubt *callInDoubtJSON `json:"in_doubt,omitempty"`
+}
+
+// callInDoubtJSON is a CallInDoubt, with a preview of its input.
+type callInDoubtJSON struct {
+	Kind    Kind      `json:"event_type"`
+	Name    string    `json:"name"`
+	Attempt int       `json:"retry_attempt"`
+	Starts  int       `json:"starts"`
+	Began   time.Time `json:"began_at,omitzero"`
+	Input   string    `json:"input,omitempty"`
+}
+
+// MarshalJSON writes the call as records on wires have it, with a preview of its
+// input.
+func (c *CallInDoubt) MarshalJSON() ([]byte, error) {
+	return json.Marshal(&callInDoubtJSON{c.Kind, c.Name, c.Attempt, c.Starts, c.Began, Preview(c.Input)})
 }
 
 // MarshalJSON writes the record under the names that consoles and dashboards
@@ -121,9 +140,26 @@ func (r *Record) callJSON(out *recordJSON) {
 	}
 }
 
+// UnmarshalJSON reads what MarshalJSON wrote, but for the preview of the input,
+// which no input can be made of.
+func (c *CallInDoubt) UnmarshalJSON(data []byte) error {
+	var in callInDoubtJSON
+	if err := json.Unmarshal(data, &in); err != nil {
+		return fmt.Errorf("record: read a call in doubt: %w", err)
+	}
+	*c = CallInDoubt{Kind: in.Kind, Name: in.Name, Attempt: in.Attempt, Starts: in.Starts, Began: in.Began}
+	return nil
+}
+
 func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Metadata, out.Artifact = d.Message, d.Metadata, d.Artifact
 	out.NoStore, out.Branches = d.NoStore, d.Branches
+	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may have anything
+		out.Schema = d.Schema
+	}
+	if c := d.InDoubt; c != nil {
+		out.InDoubt = &callInDoubtJSON{c.Kind, c.Name, c.Attempt, c.Starts, c.Began, Preview(c.Input)}
+	}
 	out.Input, out.Detail = Preview(d.Input), Preview(d.Output)
 	if !d.InputHash.IsZero() {
 		out.InputHash = d.InputHash.String()

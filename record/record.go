@@ -1,6 +1,7 @@
 package record
 
 import (
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -59,9 +60,23 @@ type Detail struct {
 	NoStore   bool // of a call that completed: its output is not kept, and it runs again on resume
 	Branches  int  // of a group that starts: how many branches it has
 
+	Schema  json.RawMessage // of a question: the JSON schema of its answer; of one about a call in doubt, that of the call's output
+	InDoubt *CallInDoubt    // of a question about a call in doubt
+
 	// Unrecorded are the claims with lower ordinals in the same scope, and
 	// around it, that have no record when this one is appended.
 	Unrecorded []Claim
+}
+
+// A CallInDoubt is a call of which nobody knows whether it took effect. Its
+// address is that of the record, or of the question, that it is in.
+type CallInDoubt struct {
+	Kind    Kind
+	Name    string    // of the actor
+	Attempt int       // that had begun, from 0
+	Starts  int       // how often an attempt began, over all openings of the run
+	Began   time.Time // when the last one did; zero if it is not known
+	Input   []byte    // of the call, encoded; nil if it was not kept
 }
 
 // A Claim is what a scope was asked for: the next call, group, step or

@@ -78,6 +78,11 @@ func (x redaction) detail(d *Detail) *Detail {
 	redacted := *d
 	redacted.Input, redacted.Output = x.preview(d.Input), x.preview(d.Output)
 	redacted.Message = x.text(d.Message)
+	if d.InDoubt != nil {
+		call := *d.InDoubt
+		call.Input = x.preview(call.Input)
+		redacted.InDoubt = &call
+	}
 	if d.Metadata != nil {
 		redacted.Metadata = codec.RedactMap(d.Metadata, x.text, x.value)
 	}

@@ -56,9 +56,11 @@ func recordError(err error) error {
 // many tiny ones cannot make a reader's memory many times as large as a file.
 const (
 	recordFields = 22
-	detailFields = 8 // and three more where one of them is set
+	detailFields = 8 // and five more where one of them is set
 	usageFields  = 3
 	claimFields  = 5
+
+	inDoubtFields = 6
 )
 
 // writable writes a record. Numbers of kinds, statuses and the like are
@@ -100,9 +102,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil
 	if more {
-		w.Array(detailFields + 3)
+		w.Array(detailFields + 5)
 	} else {
 		w.Array(detailFields)
 	}
@@ -122,7 +124,37 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Bool(d.NoStore)
 		w.Int(int64(d.Branches))
 		writeClaims(w, d.Unrecorded)
+		w.Bytes(d.Schema)
+		writeInDoubt(w, d.InDoubt)
 	}
+}
+
+func writeInDoubt(w *codec.Writer, c *record.CallInDoubt) {
+	if c == nil {
+		w.Nil()
+		return
+	}
+	w.Array(inDoubtFields)
+	w.Uint(uint64(c.Kind))
+	w.Text(c.Name)
+	w.Int(int64(c.Attempt))
+	w.Int(int64(c.Starts))
+	writeTime(w, c.Began)
+	w.Bytes(c.Input)
+}
+
+func readInDoubt(in *codec.Reader) *record.CallInDoubt {
+	if in.Nil() {
+		return nil
+	}
+	f := newFields(in)
+	c := &record.CallInDoubt{Kind: record.Kind(f.byte()), Name: f.name(), Attempt: f.number(), Starts: f.number()}
+	if f.next() {
+		c.Began = readTime(in)
+	}
+	c.Input = f.bytes()
+	f.end()
+	return c
 }
 
 func writeHash(w *codec.Writer, h record.Hash) {
@@ -371,6 +403,10 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	into.Branches = f.number()
 	if f.next() {
 		into.Unrecorded = d.readClaims(in)
+	}
+	into.Schema = f.bytes()
+	if f.next() {
+		into.InDoubt = readInDoubt(in)
 	}
 	f.end()
 	return into

@@ -24,10 +24,12 @@ var (
 // durable. The call that asked goes on when the run is resumed.
 //
 // The first answer wins, also among processes that answer at the same time:
-// any other is [ErrAnswered]. One that turns out not to fit the type that is
-// awaited is set aside then, and the question asked again; one about a call
-// in doubt that is not a [core.InDoubtAnswer] is refused at once, with
-// [core.ErrUnfit]. A question that was not asked is [ErrNotAsked], with those
+// any other is [ErrAnswered]. One that does not fit the type that is awaited, by
+// the Schema of the question, is [core.ErrUnfit], and nothing is recorded; the
+// error names each field that is missing, unknown or of the wrong type. So is one
+// about a call in doubt that is not a [core.InDoubtAnswer], or has an output that
+// is not that of the call. Where the type has changed since, the answer is set
+// aside when the run goes on, and the question asked again. A question that was not asked is [ErrNotAsked], with those
 // that were; a run that was cancelled is [ErrCancelled].
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
 	err := answer(ctx, store, runID, questionID, value)
@@ -56,9 +58,6 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 	if err != nil {
 		return err
 	}
-	if err := (core.Question{ID: questionID}).Check(encoded); err != nil {
-		return err
-	}
 	return post(ctx, store, runID, rec)
 }
 
@@ -71,6 +70,9 @@ func answerTo(records []record.Record, id string, encoded []byte) (record.Record
 	}
 	if firstAnswer(since, id) != nil {
 		return record.Record{}, answeredBefore(id)
+	}
+	if err := questionOf(question).Check(encoded); err != nil {
+		return record.Record{}, err
 	}
 	return answerRecord(now(), question.Address, id, encoded), nil
 }

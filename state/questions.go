@@ -43,8 +43,9 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 	}
 	rec := record.Record{
 		Time: now(), Address: s.Address(), Name: q.ID, Kind: record.KindQuestion, Status: record.StatusAwaiting, Delay: def.After,
-		Detail: &record.Detail{Message: q.Text, Unrecorded: claims},
+		Detail: &record.Detail{Message: q.Text, Unrecorded: claims, Schema: q.Schema, InDoubt: q.Call},
 	}
+	r.describeInDoubt(q.Call, s.Address())
 	if q.Refused != "" {
 		rec.Err, rec.Class = errors.New(q.Refused), record.ClassInvalid
 		if asked && !before.due.IsZero() { // as long as is left
@@ -97,6 +98,38 @@ func (r *run) due() time.Time {
 		}
 	}
 	return due
+}
+
+// describeInDoubt adds what is on record of the call: when it began last, and its
+// input, where that was kept. What cannot be read stays unknown.
+func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
+	if c == nil || r.restored == nil {
+		return
+	}
+	r.mu.Lock()
+	var first, entered uint64
+	if t := r.restored.calls[a]; t != nil {
+		first, entered = t.first, t.entered
+	}
+	r.mu.Unlock()
+	if rec, err := r.restored.found.Record(entered); err == nil {
+		c.Began = rec.Time
+	}
+	if rec, err := r.restored.found.Record(first); err == nil && rec.Detail != nil {
+		c.Input = rec.Detail.Input
+	}
+}
+
+// questionOf is the question that a record asks.
+func questionOf(r *record.Record) core.Question {
+	q := core.Question{ID: r.Name, Text: r.Message(), Due: dueOf(r)}
+	if r.Err != nil {
+		q.Refused = r.Err.Error()
+	}
+	if r.Detail != nil {
+		q.Schema, q.Call = r.Detail.Schema, r.Detail.InDoubt
+	}
+	return q
 }
 
 // askedQuestion is a question as it was asked last.
@@ -186,12 +219,9 @@ func openQuestions(records []record.Record) []core.Question {
 	var open []core.Question
 	for i := range records {
 		r := &records[i]
-		q := core.Question{ID: r.Name, Text: r.Message(), Due: dueOf(r)}
+		q := questionOf(r)
 		if r.Kind != record.KindQuestion || last[r.Name] != i || q.Sleeps() {
 			continue
-		}
-		if r.Err != nil {
-			q.Refused = r.Err.Error()
 		}
 		open = append(open, q)
 	}

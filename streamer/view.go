@@ -2,6 +2,7 @@ package streamer
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -83,6 +84,11 @@ type QuestionState struct {
 	Address record.Address `json:"address"`
 	Asked   time.Time      `json:"asked_at"`
 	Refused string         `json:"refused,omitempty"` // why the answer before did not fit
+
+	// Schema is the JSON schema of the answer, and of a question about a call in
+	// doubt that of the call's output.
+	Schema  json.RawMessage     `json:"schema,omitempty"`
+	InDoubt *record.CallInDoubt `json:"in_doubt,omitempty"`
 }
 
 // maxText is how long the text of an error in a RunState may be.
@@ -149,6 +155,12 @@ func (v *view) ask(r *record.Record) {
 		return // nobody is to answer it
 	}
 	q := QuestionState{ID: r.Name, Text: r.Message(), Address: r.Address, Asked: r.Time}
+	if d := r.Detail; d != nil {
+		q.InDoubt = d.InDoubt
+		if json.Valid(d.Schema) { // a store may have anything
+			q.Schema = d.Schema
+		}
+	}
 	if r.Err != nil {
 		q.Refused = wire.CutText(fmt.Sprint(r.Err), maxText)
 	}

@@ -227,14 +227,20 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 		want  string
 	}{
 		"another type": {core.InDoubtCompleted("paid"), `the output is not that of "pay": got a string, want an object`},
-		"null":         {core.InDoubtCompleted(nil), "null is not a tests.receipt"},
+		"null":         {core.InDoubtCompleted(nil), "got null, want an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got receipt
 			s, again := atBank(t, &got)
 			again()
 			before := question(t, s)
-			answer(t, s, c.value)
+			require.ErrorIs(t, state.Answer(t.Context(), s, runID, before.ID, c.value), core.ErrUnfit)
+			assert.Equal(t, before, question(t, s), "nothing was recorded")
+			encoded, err := record.Encode(c.value) // as an answer to what an older program asked
+			require.NoError(t, err)
+			require.NoError(t, s.Post(t.Context(), runID, snapshot.Message{Record: record.Record{
+				Time: time.Now(), Kind: record.KindAnswer, Status: record.StatusRecorded, Name: before.ID, Detail: &record.Detail{Output: encoded},
+			}}))
 			require.ErrorIs(t, again(), core.ErrAwaiting)
 			q := question(t, s)
 			assert.Equal(t, before.ID, q.ID)
@@ -254,11 +260,12 @@ func TestAnswerAboutACallInDoubtThatDecidesNothingIsRefused(t *testing.T) {
 	again()
 	for want, value := range map[string]any{
 		`needs the "output"`: map[string]any{"decision": "completed"},
-		`the decision is "", want "completed", "run_again" or "failed"`: map[string]any{"output": 1},
-		`the decision is "maybe", want`:                                 map[string]any{"decision": "maybe"},
-		`got null, want an object such as {"decision": "run_again"}`:    nil,
-		`got a string, want an object such as`:                          "run_again",
-		`it is none about a call in doubt`:                              map[int]int{1: 2},
+		`decision: got "", want one of "completed", "run_again", "failed"`: map[string]any{"output": 1},
+		`decision: got "maybe", want one of`:                               map[string]any{"decision": "maybe"},
+		`"mesage": unknown field; want one of "decision"`:                  map[string]any{"decision": "failed", "mesage": "x"},
+		`got null, want an object such as {"decision": "run_again"}`:       nil,
+		`got a string, want an object such as`:                             "run_again",
+		`it is none about a call in doubt`:                                 map[int]int{1: 2},
 	} {
 		err := state.Answer(t.Context(), s, runID, question(t, s).ID, value)
 		require.ErrorIs(t, err, core.ErrUnfit)

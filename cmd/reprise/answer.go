@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -19,9 +21,10 @@ func (a *app) answerCommand() *cobra.Command {
 		Short:   "Answer a question that a run waits for",
 		Long: "Answer a question of a run, also while a program has it open. The value is JSON:\n" +
 			"true, 42, \"a text in quotes\", {\"approved\": true}. The call that asked goes on when\n" +
-			"the run is resumed. The first answer counts; one that does not fit what the call waits for\n" +
-			"is set aside then, and the question asked again. Before a value that begins with a\n" +
-			"minus, write --.\n\n" +
+			"the run is resumed, and the command says whether a program has resumed it by now.\n" +
+			"The first answer counts. One that does not fit what the call waits for is refused,\n" +
+			"with what is wrong with it, and nothing is recorded. Before a value that begins with\n" +
+			"a minus, write --.\n\n" +
 			"A question with ?in-doubt in its name is about a call that had begun when the run\n" +
 			"stopped and must not simply run again. It takes one of\n" +
 			"  {\"decision\": \"completed\", \"output\": ...}     with the output of the call\n" +
@@ -48,19 +51,75 @@ func (a *app) answer(ctx context.Context, runID, questionID, text string) error 
 	if err != nil {
 		return err
 	}
+	before, err := store.Info(ctx, runID)
+	if err != nil {
+		return a.explain(runID, err)
+	}
 	err = state.Answer(ctx, store, runID, questionID, value)
 	switch {
+	case errors.Is(err, core.ErrUnfit):
+		_, why, _ := strings.Cut(err.Error(), core.ErrUnfit.Error())
+		return fmt.Errorf("%w%s; nothing was recorded, and question %s is still open", core.ErrUnfit, why, questionID)
 	case errors.Is(err, state.ErrNotAsked):
 		return a.notAsked(ctx, store, runID, questionID)
 	case errors.Is(err, state.ErrAnswered):
 		return fmt.Errorf("question %s of run %s was answered before, and the first answer counts", questionID, runID)
 	case err != nil:
 		return a.explain(runID, err)
-	case a.json:
-		return a.writeJSON(map[string]string{"run_id": runID, "question": questionID})
 	}
-	a.printf("question %s of run %s is answered; resume the run to go on\n", printable(questionID), runID)
+	next, err := a.awaitResumed(ctx, store, before)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.writeJSON(map[string]any{"run_id": runID, "question": questionID, "resumed": next.resumed, "open_questions": next.open})
+	}
+	a.printf("question %s of run %s is answered; %s\n", printable(questionID), runID, next)
 	return nil
+}
+
+// resumeWait is how long the command waits for a program to go on with a run
+// that was answered.
+const resumeWait = time.Second
+
+// goesOn is what becomes of a run that was answered.
+type goesOn struct {
+	open    int  // questions that have no answer yet
+	held    bool // a program had it open when it was answered, and has it still
+	resumed bool // a program has opened it since
+}
+
+func (g goesOn) String() string {
+	switch {
+	case g.resumed:
+		return "a program has gone on with the run"
+	case g.open > 0:
+		return fmt.Sprintf("the run waits for %s more", plural(g.open, "answer"))
+	case g.held:
+		return "a program has the run open, and the call goes on when that resumes it"
+	}
+	return "no program has gone on with the run yet: resume it"
+}
+
+// awaitResumed looks whether a program goes on with the run, for a moment: one
+// that waits for answers does so at once.
+func (a *app) awaitResumed(ctx context.Context, store snapshot.Store, before snapshot.Info) (g goesOn, err error) {
+	open, err := state.Questions(ctx, store, before.RunID)
+	if g.open = len(open); err != nil || g.open > 0 {
+		return g, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, resumeWait)
+	defer cancel()
+	for event, err := range store.Watch(waiting, snapshot.WatchOptions{RunID: before.RunID}) {
+		if err != nil {
+			break // the time is over
+		}
+		g.held = event.Info.Open
+		if g.resumed = event.Info.Generation > before.Generation; g.resumed {
+			break
+		}
+	}
+	return g, context.Cause(ctx)
 }
 
 func (a *app) notAsked(ctx context.Context, store snapshot.Store, runID, questionID string) error {

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -18,6 +23,44 @@ type question struct {
 	// Due is when the question has its default as the answer.
 	Due     time.Time `json:"due_at,omitzero"`
 	Refused string    `json:"refused,omitempty"`
+
+	Schema json.RawMessage     `json:"schema,omitempty"`
+	Call   *record.CallInDoubt `json:"in_doubt,omitempty"`
+}
+
+// expects says in short what an answer is.
+func expects(q *core.Question) string {
+	if q.InDoubt() {
+		return "a decision"
+	}
+	var schema struct {
+		Type       any
+		Enum       []any
+		Properties map[string]any
+		Required   []string
+	}
+	if len(q.Schema) == 0 || json.Unmarshal(q.Schema, &schema) != nil {
+		return "any JSON"
+	}
+	switch {
+	case len(schema.Enum) > 0:
+		data, _ := json.Marshal(schema.Enum)
+		return "one of " + strings.Trim(string(data), "[]")
+	case schema.Type == "boolean":
+		return "true or false"
+	case schema.Type == "object" && len(schema.Properties) > 0:
+		names := slices.Sorted(maps.Keys(schema.Properties))
+		for i, name := range names {
+			if !slices.Contains(schema.Required, name) {
+				names[i] = "[" + name + "]"
+			}
+		}
+		return "object: " + strings.Join(names, ", ")
+	}
+	if name, ok := schema.Type.(string); ok {
+		return name
+	}
+	return "any JSON"
 }
 
 func (a *app) questionsCommand() *cobra.Command {
@@ -63,7 +106,7 @@ func (a *app) questions(runID string, open []core.Question) error {
 		fmt.Fprintf(a.stderr, "run %s waits for no answer\n", runID)
 		return nil
 	}
-	rows := [][]string{{"QUESTION", "TEXT"}}
+	rows := [][]string{{"QUESTION", "ANSWER", "TEXT"}}
 	for _, q := range open {
 		text := q.Text
 		if q.Refused != "" {
@@ -72,7 +115,17 @@ func (a *app) questions(runID string, open []core.Question) error {
 		if !q.Due.IsZero() {
 			text += " (until " + q.Due.Format(time.RFC3339) + ")"
 		}
-		rows = append(rows, []string{q.ID, text})
+		if c := q.Call; c != nil {
+			text += fmt.Sprintf(" (attempts begun: %d", c.Starts)
+			if !c.Began.IsZero() {
+				text += ", the last at " + timeText(c.Began)
+			}
+			if len(c.Input) > 0 {
+				text += ", input " + record.Preview(c.Input)
+			}
+			text += ")"
+		}
+		rows = append(rows, []string{q.ID, expects(&q), text})
 	}
 	if err := a.table(rows); err != nil {
 		return err

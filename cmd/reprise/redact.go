@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -68,5 +69,10 @@ func (r *redaction) apply(found *snapshot.Snapshot) {
 // question is a question as it is shown.
 func (r *redaction) question(q core.Question) core.Question {
 	q.Text, q.Refused = r.text(q.Text), r.text(q.Refused)
+	rec := record.Record{Detail: &record.Detail{InDoubt: q.Call}}
+	if redact := r.function(); redact != nil {
+		rec = rec.Redacted(redact)
+	}
+	q.Call = rec.Detail.InDoubt
 	return q
 }

@@ -21,15 +21,18 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	_, err := refund(t, dir, "r7")
 	require.ErrorIs(t, err, core.ErrAwaiting)
 
-	assert.Equal(t, "QUESTION  TEXT\nrefund?1  refund \\x1b[31mit\\x1b[0m?\n\nto answer:\n  reprise answer r7 'refund?1' JSON\n",
+	assert.Equal(t, "QUESTION  ANSWER         TEXT\nrefund?1  true or false  refund \\x1b[31mit\\x1b[0m?\n\nto answer:\n  reprise answer r7 'refund?1' JSON\n",
 		call(t, dir, "questions", "r7").text(t))
 	var open []question
 	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "questions", "r7", "--json").text(t)), &open))
+	require.Len(t, open, 1)
+	assert.JSONEq(t, `{"type": "boolean"}`, string(open[0].Schema))
+	open[0].Schema = nil
 	assert.Equal(t, []question{{ID: "refund?1", Text: "refund \x1b[31mit\x1b[0m?"}}, open)
 
 	call(t, dir, "answer", "r7", "refund?2", "true").failed(t, exitFailure,
 		`run r7 has asked no question "refund?2"; it waits for refund?1`)
-	assert.Equal(t, "question refund?1 of run r7 is answered; resume the run to go on\n",
+	assert.Equal(t, "question refund?1 of run r7 is answered; no program has gone on with the run yet: resume it\n",
 		call(t, dir, "answer", "r7", "refund?1", "true").text(t))
 	call(t, dir, "answer", "r7", "refund?1", "false").failed(t, exitFailure,
 		"question refund?1 of run r7 was answered before, and the first answer counts")
@@ -65,8 +68,14 @@ func TestWhatIsToBeTypedHasTheDirectory(t *testing.T) {
 func TestAnswerThatDoesNotFitIsAskedForAgain(t *testing.T) {
 	dir := t.TempDir()
 	refund(t, dir, "r7")
-	call(t, dir, "answer", "r7", "refund?1", `"perhaps"`).text(t)
-	_, err := refund(t, dir, "r7")
+	call(t, dir, "answer", "r7", "refund?1", `"perhaps"`).failed(t, exitFailure,
+		"the answer does not fit: got a string, want a boolean; nothing was recorded, and question refund?1 is still open")
+	perhaps, err := record.Encode("perhaps") // as an answer to what an older program asked
+	require.NoError(t, err)
+	require.NoError(t, newStore(t, dir).Post(t.Context(), "r7", snapshot.Message{Record: record.Record{
+		Time: time.Now(), Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "refund?1", Detail: &record.Detail{Output: perhaps},
+	}}))
+	_, err = refund(t, dir, "r7")
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	assert.Contains(t, call(t, dir, "questions", "r7").text(t), `(again: the answer "perhaps" does not fit: `)
 	var open []question
@@ -218,7 +227,7 @@ func TestAnswerAndInterruptReachARunThatIsOpen(t *testing.T) {
 	st, err := state.Open(t.Context(), newStore(t, dir), "r7")
 	require.NoError(t, err)
 	ctx := st.Context(t.Context())
-	assert.Equal(t, "question refund?1 of run r7 is answered; resume the run to go on\n",
+	assert.Equal(t, "question refund?1 of run r7 is answered; a program has the run open, and the call goes on when that resumes it\n",
 		call(t, dir, "answer", "r7", "refund?1", "true").text(t))
 	call(t, dir, "answer", "r7", "refund?1", "false").failed(t, exitFailure,
 		"question refund?1 of run r7 was answered before, and the first answer counts")

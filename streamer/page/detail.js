@@ -3,7 +3,7 @@
 
 import { make, setHidden, icon, byID } from "./dom.js";
 import { progressOf } from "./calls.js";
-import { attempt, clockTime, countdown, duration, fullTime, kind, plural, price, source, tokens, words } from "./format.js";
+import { attempt, clockTime, countdown, duration, escaped, fullTime, kind, plural, price, source, tokens, words } from "./format.js";
 
 const panel = byID("detail");
 let drawn = ""; // what the panel shows
@@ -117,7 +117,7 @@ function waitLine(wait) {
 
 function questions(call) {
   return make("ul", { class: "asked" }, ...call.questions.map((q) =>
-    make("li", {}, icon("question"), make("span", {}, q.text), make("p", { class: "muted" }, q.answered ? `answered ${clockTime(q.answered)}: ${q.answer ?? ""}` : "not answered"))));
+    make("li", {}, icon("question"), make("span", {}, escaped(q.text)), make("p", { class: "muted" }, q.answered ? `answered ${clockTime(q.answered)}: ${escaped(q.answer)}` : "not answered"))));
 }
 
 function logs(call) {

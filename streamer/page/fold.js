@@ -71,6 +71,7 @@ export function take(run, record) {
       run.questions = run.questions.filter((question) => question.id !== record.name); // one that is asked again
       run.questions.push({
         id: record.name, message: record.message ?? "", address: record.address, asked_at: record.time, refused: record.original_error,
+        schema: record.schema, in_doubt: record.in_doubt,
       });
       break;
     case "answer":
@@ -90,6 +91,7 @@ function ofRun(run, record) {
   delete run.stop;
   if (record.execution_status === "started") {
     run.status = "running";
+    run.openings = (run.openings ?? 0) + 1; // since the page knows the run
     run.pipeline = record.name || run.pipeline;
     run.description = record.message || run.description;
   } else {
@@ -188,6 +190,9 @@ export function waiting(run) {
 export function shown(run) {
   return run.status === "running" && run.calls.waiting > 0 ? "waiting" : run.status;
 }
+
+// isSettled reports whether nothing can go on with a run.
+export const isSettled = (run) => ["completed", "failed", "cancelled"].includes(run.status);
 
 // stopText says who or what stopped a run; nothing for one that goes on or has
 // its outcome.

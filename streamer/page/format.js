@@ -60,6 +60,14 @@ export const about = (usage) => (usage.estimated ? "~" : "");
 export const tokens = (usage) => about(usage) + `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out`;
 export const price = (usage) => about(usage) + cost(usage.cost);
 
+// escaped shows control characters, and those that turn the direction of text
+// around, as what they are: what a person approves must be what they see.
+export const escaped = (text) => (text ?? "").replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => {
+  if (c === "\n") return "\\n";
+  const code = c.codePointAt(0).toString(16);
+  return code.length <= 2 ? "\\x" + code.padStart(2, "0") : code.length <= 4 ? "\\u" + code.padStart(4, "0") : "\\u{" + code + "}";
+});
+
 export const plural = (n, one, many = one + "s") => n + " " + (n === 1 ? one : many);
 
 // attempt is "2 of 5", "2 of ∞", or "2" where the end is not known.

@@ -4,7 +4,7 @@ import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, 
 import { parse } from "./clock.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
-import { about, age, attempt, cost, count, countdown, duration, plural, price, statuses, words } from "./format.js";
+import { about, age, attempt, cost, count, countdown, duration, escaped, plural, price, statuses, words } from "./format.js";
 import * as questions from "./questions.js";
 import { href, refine, route } from "./route.js";
 import { Runs, isOver, known, matches, order } from "./runs.js";
@@ -57,7 +57,7 @@ export class Overview {
     const runs = [...this.#runs.all.values()];
     this.#drawTiles(runs, filter);
     const asked = questions.questionsOf(runs);
-    questions.draw(byID("questions"), asked, this.#runs.can);
+    questions.draw(byID("questions"), asked, this.#runs.can, { runOf: (id) => this.#runs.all.get(id) });
     this.#announceQuestions(asked);
     this.#waiting.draw(runs, filter, now);
     this.#drawRuns(runs, filter, now);
@@ -87,7 +87,7 @@ export class Overview {
   #announceQuestions(asked) {
     const fresh = asked.filter((q) => !this.#asked.has(q.run + q.id));
     this.#asked = new Set(asked.map((q) => q.run + q.id));
-    if (fresh.length === 1) this.#announce(`Run ${fresh[0].run} asks: ${fresh[0].message}`);
+    if (fresh.length === 1) this.#announce(`Run ${fresh[0].run} asks: ${escaped(fresh[0].message)}`);
     else if (fresh.length > 1) this.#announce(plural(fresh.length, "new question"));
   }
 
@@ -256,7 +256,7 @@ function drawNow(node, run, now) {
   } else {
     const [question] = run.questions;
     if (question) setIcon(node.parts.icon, "question");
-    setText(node.parts.call, question ? question.message : fold.stopText(run));
+    setText(node.parts.call, question ? escaped(question.message) : fold.stopText(run));
     setText(node.parts.attempt, "");
     setText(node.parts.nowMore, question && run.questions.length > 1 ? `and ${plural(run.questions.length - 1, "more question")}` : "");
   }

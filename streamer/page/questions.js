@@ -1,9 +1,11 @@
 // Questions to a human: prominent, and where it is allowed with the means to
 // answer them.
 
+import { doubtEditor, editorOf, isNullable, typeOf } from "./answers.js";
 import { make, list, setText, icon } from "./dom.js";
 import { now, parse } from "./clock.js";
-import { age } from "./format.js";
+import * as fold from "./fold.js";
+import { age, escaped, fullTime, kind, plural } from "./format.js";
 import { post, runPath } from "./request.js";
 import { href } from "./route.js";
 
@@ -25,7 +27,7 @@ const leaves = 60_000; // ms after which it goes, even if the pointer is still t
 const shownIn = new WeakMap();
 
 // draw shows the questions in the section.
-export function draw(section, questions, can, { most = 20, linked = true } = {}) {
+export function draw(section, questions, can, { most = 20, linked = true, runOf } = {}) {
   const time = performance.now();
   const open = new Map(questions.map((q) => [[q.run, q.id, q.asked_at, can.answer].join("\n"), q]));
   const cards = (shownIn.get(section) ?? []).filter((card) => open.has(card.key) || !isGone(card, section, time));
@@ -37,7 +39,8 @@ export function draw(section, questions, can, { most = 20, linked = true } = {})
   for (const [key, q] of [...open].slice(0, room)) cards.push({ key, q, gone: 0 });
   shownIn.set(section, cards);
   section.hidden = cards.length === 0;
-  list(section, cards, (card) => card.key, (card) => (card.node = cardOf(card.q, can, linked)), (node, { q }) => {
+  list(section, cards, (card) => card.key, (card) => (card.node = cardOf(card.q, can, linked, runOf)), (node, { q }) => {
+    if (node.answered) setText(node.answered.text, afterAnswer(q, node.answered.before, runOf?.(q.run)));
     setText(node.parts.asked, "asked " + age(now() - parse(q.asked_at)) + " ago");
   });
   drawRest(section, open.size - Math.min(room, open.size));
@@ -96,40 +99,104 @@ function isMisplaced(node, event) {
   return time - node.movedAt < settled;
 }
 
-function cardOf(q, can, linked) {
+function cardOf(q, can, linked, runOf) {
   const asked = make("span", { class: "muted" });
   const from = linked ? make("a", { class: "mono", href: href({ run: q.run }), "data-row": true }, q.run) : undefined;
-  const refused = q.refused ? make("p", { class: "error" }, "The answer before did not fit: " + q.refused) : undefined;
+  const refused = q.refused ? make("p", { class: "error" }, "The answer before did not fit: " + escaped(q.refused)) : undefined;
   const node = make("article", { class: "question", "data-question": q.id },
-    make("div", { class: "question-text" }, icon("question"), make("p", {}, q.message || q.id)),
-    make("p", { class: "question-from" }, from, make("span", { class: "mono muted" }, q.address), asked, refused));
+    make("div", { class: "question-text" }, icon("question"), make("p", {}, escaped(q.message || q.id))),
+    make("p", { class: "question-from" }, from, make("span", { class: "mono muted" }, q.address), asked, refused),
+    q.in_doubt ? doubt(q.in_doubt) : undefined);
   node.parts = { asked };
-  node.append(can.answer ? form(q, node) : byHand(q));
+  node.append(can.answer ? form(q, node, runOf) : byHand(q));
   return node;
 }
 
-// form answers with yes or no at a click, or with what is typed.
-function form(q, node) {
-  const said = q.message || q.id;
-  const input = make("input", { type: "text", "aria-label": "Another answer to: " + said, placeholder: "or another answer", autocomplete: "off" });
-  const type = make("select", { "aria-label": "How the answer is read" },
-    make("option", { value: "text" }, "as text"), make("option", { value: "json" }, "as JSON"));
+// doubt says what a call in doubt was.
+function doubt(call) {
+  const began = parse(call.began_at);
+  const facts = [`${kind(call.event_type)} ${call.name}`, `${plural(call.starts, "attempt")} begun`, began ? "the last at " + fullTime(began) : ""];
+  return make("p", { class: "question-from doubt" }, make("span", {}, facts.filter(Boolean).join(", ")),
+    call.input ? make("span", { class: "mono" }, "input " + escaped(call.input)) : undefined);
+}
+
+// form is what answers a question, by its schema: buttons for a truth value and
+// for a choice of few, fields for the rest; without a schema, whatever is typed.
+function form(q, node, runOf) {
+  const said = escaped(q.message || q.id);
   const problem = make("p", { class: "error", role: "alert", hidden: true });
-  const buttons = [
-    make("button", { type: "button", class: "yes", "aria-label": "Yes: " + said, onclick: (event) => click(event, () => send(true)) }, "Yes"),
-    make("button", { type: "button", class: "no", "aria-label": "No: " + said, onclick: (event) => click(event, () => send(false)) }, "No"),
-  ];
-  const typed = make("button", { type: "button", class: "quiet", "aria-label": "Send the answer to: " + said, onclick: (event) => click(event, sendTyped) }, "Send");
-  input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") sendTyped();
-  });
+  const schema = q.schema;
+  const controls = [];
+  const button = (text, name, label, act) => {
+    const made = make("button", { type: "button", class: name, "aria-label": `${label}: ${said}`, onclick: (event) => click(event, act) }, text);
+    controls.push(made);
+    return made;
+  };
 
   function click(event, act) {
     if (isMisplaced(node, event)) fail("This question had just moved here. Click again to answer it.");
     else act();
   }
 
-  function sendTyped() {
+  async function send(value) {
+    problem.hidden = true;
+    const all = [...controls, ...(controls[0]?.closest(".answer") ?? node).querySelectorAll("input, select, textarea, button")];
+    for (const control of all) control.disabled = true;
+    const before = standingOf(runOf?.(q.run));
+    try {
+      await post(runPath(q.run) + "/answer", { question: q.id, value });
+      node.classList.add("answered");
+      node.answered = { before, text: make("p", { role: "status" }, "Answered.") };
+      node.querySelector(".answer").replaceChildren(node.answered.text);
+      node.classList.remove("wide");
+    } catch (error) {
+      for (const control of all) control.disabled = false;
+      fail(error.message);
+    }
+  }
+
+  function fail(text) {
+    problem.hidden = false;
+    setText(problem, text);
+  }
+
+  function sendRead(editor) {
+    let value;
+    try {
+      value = editor.read();
+    } catch (error) {
+      fail(error.message);
+      return;
+    }
+    if (value === undefined) value = null;
+    send(value);
+  }
+
+  const answer = (...children) => make("div", { class: "answer" }, ...children, problem);
+  if (!schema && !q.in_doubt) return answer(...untyped({ said, button, controls, node, send, fail }));
+  const type = typeOf(schema);
+  if (!q.in_doubt && type === "boolean" && !isNullable(schema)) {
+    return answer(button("Yes", "yes", "Yes", () => send(true)), button("No", "no", "No", () => send(false)));
+  }
+  if (!q.in_doubt && schema.enum && schema.enum.length <= 6 && !schema.enum.includes(null)) {
+    return answer(...schema.enum.map((value) => button(String(value), "choice", String(value), () => send(value))));
+  }
+  const editor = q.in_doubt ? doubtEditor(schema) : editorOf(schema, { required: !isNullable(schema) });
+  editor.input?.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && editor.input.tagName === "INPUT") sendRead(editor);
+  });
+  const made = answer(editor.node, button("Send", "send", "Send the answer to", () => sendRead(editor)));
+  if (editor.node.matches("fieldset") || editor.input?.tagName === "TEXTAREA") node.classList.add("wide");
+  return made;
+}
+
+// untyped answers a question that says nothing of what it takes: with yes or no
+// at a click, or with what is typed.
+function untyped({ said, button, controls, node, send, fail }) {
+  const input = make("input", { type: "text", "aria-label": "Another answer to: " + said, placeholder: "or another answer", autocomplete: "off" });
+  const type = make("select", { "aria-label": "How the answer is read" },
+    make("option", { value: "text" }, "as text"), make("option", { value: "json" }, "as JSON"));
+  const sendTyped = () => {
     if (type.value === "text") {
       if (input.value === "") fail("There is no answer yet.");
       else send(input.value);
@@ -140,29 +207,30 @@ function form(q, node) {
     } catch (error) {
       fail("That is not JSON: " + error.message);
     }
-  }
-
-  async function send(value) {
-    problem.hidden = true;
-    const controls = [...buttons, other, typed, input, type];
-    for (const control of controls) control.disabled = true;
-    try {
-      await post(runPath(q.run) + "/answer", { question: q.id, value });
-      node.classList.add("answered");
-      controls[0].parentElement.replaceChildren(make("p", { role: "status" }, "Answered. The run goes on."));
-    } catch (error) {
-      for (const control of controls) control.disabled = false;
-      fail(error.message);
-    }
-  }
-
-  function fail(text) {
-    problem.hidden = false;
-    setText(problem, text);
-  }
-
+  };
+  input.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") sendTyped();
+  });
+  const buttons = [button("Yes", "yes", "Yes", () => send(true)), button("No", "no", "No", () => send(false))];
+  const typed = button("Send", "quiet", "Send the answer to", sendTyped);
   const other = make("button", { type: "button", class: "quiet other", onclick: () => (node.classList.add("typing"), input.focus()) }, "Other…");
-  return make("div", { class: "answer" }, ...buttons, other, make("span", { class: "typed" }, input, type, typed), problem);
+  controls.push(input, type, other);
+  return [...buttons, other, make("span", { class: "typed" }, input, type, typed)];
+}
+
+// standingOf is what tells later whether a program has gone on with a run.
+const standingOf = (run) => ({ status: run?.status, openings: run?.openings ?? 0 });
+
+// afterAnswer says whether somebody goes on with the run.
+function afterAnswer(q, before, run) {
+  if (!run) return "Answered.";
+  const now = standingOf(run);
+  if (now.openings > before.openings || (before.status !== "running" && now.status === "running")) return "Answered. A program goes on with the run.";
+  if (fold.isSettled(run)) return `Answered. The run is ${run.status}.`;
+  const open = run.questions.filter((question) => question.id !== q.id).length;
+  if (open > 0 && run.status === "paused") return `Answered. The run waits for ${plural(open, "more answer")}.`;
+  if (now.status === "running") return "Answered. A program has the run open; the call goes on when that resumes it.";
+  return "Answered. No program has gone on with the run yet: it goes on when one resumes it.";
 }
 
 // byHand tells how to answer where the page may not.

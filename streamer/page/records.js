@@ -2,7 +2,7 @@
 
 import { make, list, setText, setAttribute, setHidden, icon, byID } from "./dom.js";
 import { parse } from "./clock.js";
-import { attempt, clockTime, count, duration, fullTime, source, words } from "./format.js";
+import { attempt, clockTime, count, duration, escaped, fullTime, source, words } from "./format.js";
 
 const kept = 1000;
 const most = 200; // rows
@@ -83,9 +83,9 @@ function sayOf(r) {
     case "log":
       return [r.message ?? "", r.metadata ? make("span", { class: "mono muted" }, " " + JSON.stringify(r.metadata)) : ""];
     case "question":
-      return [r.message ?? ""];
+      return [escaped(r.message)];
     case "answer":
-      return [`${r.name} = ${r.detail ?? ""}`];
+      return [`${r.name} = ${escaped(r.detail)}`];
     case "value":
       return [`${r.name} = ${r.detail ?? ""}`];
     case "run":

@@ -92,7 +92,7 @@ export class RunView {
   }
 
   get canCancel() {
-    return this.#can.cancel && this.#run && !["completed", "failed", "cancelled"].includes(this.#run.status);
+    return this.#can.cancel && this.#run && !fold.isSettled(this.#run);
   }
 
   cancel() {
@@ -147,7 +147,7 @@ export class RunView {
     const asked = run.questions.map((question) => ({ run: run.run_id, ...question }));
     this.#drawHead(run, now);
     this.#drawBanner(run);
-    questions.draw(byID("run-questions"), asked, this.#can, { linked: false });
+    questions.draw(byID("run-questions"), asked, this.#can, { linked: false, runOf: () => run });
     this.#producing.draw(run.status === "running");
     this.#timeline.draw(this.#tree, {
       filter: { text: (q ?? "").toLowerCase(), kind, only },

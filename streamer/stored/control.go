@@ -50,7 +50,10 @@ func controlled(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound), errors.Is(err, state.ErrNotAsked):
 		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)
-	case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrNotRunning), errors.Is(err, state.ErrEnded), errors.Is(err, state.ErrCancelled), errors.Is(err, snapshot.ErrLocked), errors.Is(err, core.ErrUnfit):
+	case errors.Is(err, core.ErrUnfit):
+		_, why, _ := strings.Cut(err.Error(), core.ErrUnfit.Error())
+		return fmt.Errorf("%w: %w%s", streamer.ErrInvalid, core.ErrUnfit, why)
+	case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrNotRunning), errors.Is(err, state.ErrEnded), errors.Is(err, state.ErrCancelled), errors.Is(err, snapshot.ErrLocked):
 		return fmt.Errorf("%w: %s", streamer.ErrConflict, strings.TrimPrefix(err.Error(), "state: "))
 	}
 	return err

@@ -15,9 +15,9 @@ import (
 func TestAQuestionIsAnsweredFromThePage(t *testing.T) {
 	c := new(control)
 	s := newSite(t, nil, streamer.Options{Control: c}, nil)
-	for i, question := range []string{"Refund 310 €?", "Which reason?", "How many?"} {
-		asking(t, begin(t, s.dash, fmt.Sprintf("ticket-%d", i+1)), question)
-	}
+	asking(t, begin(t, s.dash, "ticket-1"), "Refund 310 €?")
+	askingFor[string](t, begin(t, s.dash, "ticket-2"), "Which reason?")
+	askingFor[any](t, begin(t, s.dash, "ticket-3"), "How many?")
 	p := open(t, s.url())
 	p.wait(`document.querySelectorAll(".question").length === 3`)
 	p.waitText(".question:nth-child(1)", "Refund 310 €?")
@@ -30,11 +30,13 @@ func TestAQuestionIsAnsweredFromThePage(t *testing.T) {
 	p.keys("it moved\r")
 	p.waitText(".question:nth-child(2) .answer", "Answered")
 
-	eval[bool](p, `(() => { const type = document.querySelector(".question:nth-child(3) select"); type.value = "json"; return true })()`)
-	p.click(".question:nth-child(3) input")
-	p.keys("{\r")
-	p.waitText(".question:nth-child(3) .error", "That is not JSON")
-	p.keys("\"n\": 3}\r")
+	p.click(".question:nth-child(3) textarea")
+	p.keys("{")
+	p.click(".question:nth-child(3) .send")
+	p.waitText(".question:nth-child(3) .error", "that is not JSON")
+	p.click(".question:nth-child(3) textarea")
+	p.keys("\"n\": 3}")
+	p.click(".question:nth-child(3) .send")
 	p.waitText(".question:nth-child(3) .answer", "Answered")
 	assert.Equal(t, []string{
 		"answer ticket-1 clerk?1: true", `answer ticket-2 clerk?1: "it moved"`, `answer ticket-3 clerk?1: {"n":3}`,

@@ -84,8 +84,14 @@ func busy(t *testing.T, st *state.ExecutionState, name string) {
 // asking is an agent that asks, with which the run is paused.
 func asking(t *testing.T, st *state.ExecutionState, question string) {
 	t.Helper()
+	askingFor[bool](t, st, question)
+}
+
+// askingFor is asking for an answer of a type.
+func askingFor[T any](t *testing.T, st *state.ExecutionState, question string) {
+	t.Helper()
 	agent := decorators.Agent("clerk", "asks", func(ctx context.Context, _ City) (string, error) {
-		_, err := core.Await[bool](ctx, question)
+		_, err := core.Await[T](ctx, question)
 		return "", err
 	})
 	_, err := agent.Call(st.Context(t.Context()), City{"Oslo"})

@@ -1,0 +1,129 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// ForValue returns the schema of any JSON value that encoding/json reads into a
+// t. It returns an error that names the field if part of t has no schema.
+func ForValue(t reflect.Type) (*Schema, error) {
+	if t == nil {
+		return nil, errors.New("schema: no type")
+	}
+	b := newBuilder(t)
+	root, err := b.build()
+	if err != nil {
+		return nil, err
+	}
+	doc, err := json.Marshal(root)
+	if err != nil {
+		return nil, fmt.Errorf("schema: encode the schema of %s: %w", t, err)
+	}
+	return &Schema{doc: doc, root: root, checks: b.checks}, nil
+}
+
+// Restore returns the schema that [Schema.JSON] returned the document of, also in
+// another process, without the type that it was inferred from. It checks what the
+// document says, which is all but what the methods of the type refuse. It returns
+// an error for a document that no schema of this package has.
+func Restore(doc json.RawMessage) (*Schema, error) {
+	if err := shallow(doc); err != nil {
+		return nil, fmt.Errorf("schema: restore: %w", err)
+	}
+	root := new(jsonschema.Schema)
+	if err := json.Unmarshal(doc, root); err != nil {
+		return nil, fmt.Errorf("schema: restore: %w", err)
+	}
+	s := &Schema{doc: bytes.Clone(doc), root: root, checks: make(map[*jsonschema.Schema]check)}
+	if err := s.restore(root); err != nil {
+		return nil, fmt.Errorf("schema: restore: %w", err)
+	}
+	return s, nil
+}
+
+// shallow refuses what is no JSON, or nested too deeply to be walked.
+func shallow(doc json.RawMessage) error {
+	_, _, err := read(doc)
+	return err
+}
+
+// restore checks the references in n, and finds the checks again that its
+// keywords stand for.
+func (s *Schema) restore(n *jsonschema.Schema) error {
+	if n == nil {
+		return errors.New("a schema is null")
+	}
+	if n.Ref != "" {
+		name, isDefinition := strings.CutPrefix(n.Ref, definitions)
+		target := s.root
+		if isDefinition {
+			target = s.root.Defs[name]
+		}
+		if !isDefinition && n.Ref != "#" || target == nil {
+			return fmt.Errorf("the reference %.100q leads nowhere", n.Ref)
+		}
+		if target.Ref != "" || target.AnyOf != nil {
+			return fmt.Errorf("the reference %.100q leads to another", n.Ref)
+		}
+		return nil
+	}
+	if n.AnyOf != nil { // which may have no elements
+		if len(n.AnyOf) != 2 || n.AnyOf[0] == nil || n.AnyOf[0].Ref == "" {
+			return errors.New("an anyOf that is not a reference or null")
+		}
+	}
+	switch {
+	case n.Format == "date-time":
+		s.checks[n] = isTime
+	case n.ContentEncoding == "base64":
+		s.checks[n] = isBase64
+	case len(typesOf(n)) == 0 && n.Enum == nil && len(n.AnyOf) == 0:
+		s.checks[n] = fitsAny
+	case allowsOnly(n, "number"):
+		s.checks[n] = fitsFloat(reflect.TypeFor[float64]())
+	case allowsOnly(n, "integer"):
+		s.checks[n] = fitsSigned(reflect.TypeFor[int64]())
+		if n.Minimum != nil && *n.Minimum >= 0 {
+			s.checks[n] = fitsUnsigned(reflect.TypeFor[uint64]())
+		}
+	}
+	return s.restoreInside(n)
+}
+
+// allowsOnly reports whether n is of the type, or null.
+func allowsOnly(n *jsonschema.Schema, name string) bool {
+	types := typesOf(n)
+	return len(types) > 0 && types[0] == name
+}
+
+func (s *Schema) restoreInside(n *jsonschema.Schema) error {
+	inside := make([]*jsonschema.Schema, 0, len(n.Properties)+4)
+	for _, p := range n.Properties {
+		inside = append(inside, p)
+	}
+	for _, d := range n.Defs {
+		inside = append(inside, d)
+	}
+	inside = append(inside, n.AnyOf...)
+	for _, p := range []*jsonschema.Schema{n.Items, n.PropertyNames, n.AdditionalProperties} {
+		if p != nil && p.Not == nil {
+			inside = append(inside, p)
+		}
+	}
+	for _, p := range inside {
+		if err := s.restore(p); err != nil {
+			return err
+		}
+	}
+	n.PropertyOrder = slices.Sorted(maps.Keys(n.Properties)) // which JSON does not keep
+	return nil
+}

@@ -1,0 +1,186 @@
+// Forms for answers, made from the JSON schema that a question has: an editor is
+// an element and a function that reads it. That throws an Error where something is
+// missing or cannot be read, and returns undefined for what was left out.
+
+import { make } from "./dom.js";
+
+// resolve follows the references of the schemas that package schema writes.
+function resolve(schema, root) {
+  if (schema?.anyOf) return { ...resolve(schema.anyOf[0], root), nullable: true };
+  if (schema?.$ref === "#") return root;
+  if (schema?.$ref) return root.$defs?.[schema.$ref.replace("#/$defs/", "")] ?? {};
+  return schema ?? {};
+}
+
+// typeOf is the type of what a schema allows beside null; undefined for any.
+export function typeOf(schema) {
+  const types = [schema?.type ?? []].flat().filter((name) => name !== "null");
+  return types.length === 1 ? types[0] : undefined;
+}
+
+export const isNullable = (schema) => Boolean(schema?.nullable || (Array.isArray(schema?.type) && schema.type.includes("null")));
+
+const deepest = 4; // levels of objects and lists that have fields of their own
+
+// editorOf returns the editor for a schema.
+export function editorOf(schema, { root = schema, label = "Answer", required = true, depth = 0 } = {}) {
+  const s = resolve(schema, root);
+  const options = { root, label, required, depth };
+  if (s.enum) return choice(s, options);
+  switch (typeOf(s)) {
+    case "boolean":
+      return choice({ ...s, enum: [true, false] }, options);
+    case "string":
+      return text(s, options);
+    case "integer":
+    case "number":
+      return number(s, options);
+    case "object":
+      if (s.properties && depth < deepest) return fields(s, options);
+      break;
+    case "array":
+      if (s.items && depth < deepest) return rows(s, options);
+  }
+  return json(s, options);
+}
+
+const missing = (label) => new Error(`${label}: this is needed.`);
+
+// labelled puts a name on a control.
+const labelled = (s, { label, required, depth }, control) =>
+  make("label", { class: "field" }, make("span", { class: "field-name" }, label + (required ? "" : " (optional)")), control,
+    s.description && depth > 0 ? make("span", { class: "muted" }, s.description) : undefined);
+
+function choice(s, options) {
+  const values = s.enum.filter((value) => value !== null);
+  const shown = (value) => (value === true ? "yes" : value === false ? "no" : String(value));
+  const select = make("select", {}, make("option", { value: "" }, "choose…"), ...values.map((value, i) => make("option", { value: String(i) }, shown(value))));
+  return {
+    node: labelled(s, options, select),
+    read() {
+      if (select.value !== "") return values[Number(select.value)];
+      if (options.required) throw missing(options.label);
+    },
+  };
+}
+
+function text(s, options) {
+  const hint = s.format === "date-time" ? "2026-01-31T08:00:00Z" : s.contentEncoding === "base64" ? "base64" : undefined;
+  const input = make("input", { type: "text", autocomplete: "off", placeholder: hint });
+  return {
+    node: labelled(s, options, input), input,
+    read() {
+      if (input.value !== "" || (options.required && options.depth > 0 && !hint)) return input.value;
+      if (options.required) throw missing(options.label);
+    },
+  };
+}
+
+function number(s, options) {
+  const input = make("input", { type: "text", inputmode: "decimal", autocomplete: "off" });
+  return {
+    node: labelled(s, options, input), input,
+    read() {
+      const said = input.value.trim();
+      if (said === "" && !options.required) return undefined;
+      if (said === "") throw missing(options.label);
+      const value = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(said) ? Number(said) : NaN;
+      if (!Number.isFinite(value)) throw new Error(`${options.label}: ${said} is not a number.`);
+      if (typeOf(s) === "integer" && !Number.isSafeInteger(value)) throw new Error(`${options.label}: ${said} is not a whole number that this page can send.`);
+      return value;
+    },
+  };
+}
+
+function fields(s, { root, label, required, depth }) {
+  const editors = Object.entries(s.properties).map(([name, part]) =>
+    [name, editorOf(part, { root, label: name, required: s.required?.includes(name) ?? false, depth: depth + 1 })]);
+  const legend = depth > 0 ? make("legend", {}, label + (required ? "" : " (optional)")) : undefined;
+  return {
+    node: make("fieldset", { class: "fields" }, legend, ...editors.map(([, editor]) => editor.node)),
+    read() {
+      if (!required && !editors.some(([, editor]) => isFilled(editor.node))) return undefined;
+      const value = {};
+      for (const [name, editor] of editors) {
+        const part = editor.read();
+        if (part !== undefined) value[name] = part;
+      }
+      return value;
+    },
+  };
+}
+
+const isFilled = (node) => [...node.querySelectorAll("input, select, textarea")].some((control) => control.value !== "");
+
+// rows is a list, of which lines are added and removed.
+function rows(s, { root, label, required, depth }) {
+  const list = make("div", { class: "list-rows" });
+  const all = [];
+  const add = () => {
+    const item = { editor: editorOf(s.items, { root, label: `${label} ${all.length + 1}`, depth: depth + 1 }) };
+    item.node = make("div", { class: "list-row" }, item.editor.node, make("button", {
+      type: "button", class: "quiet", "aria-label": `Remove ${label} ${all.length + 1}`,
+      onclick: () => {
+        all.splice(all.indexOf(item), 1);
+        item.node.remove();
+      },
+    }, "Remove"));
+    all.push(item);
+    list.append(item.node);
+    item.node.querySelector("input, select, textarea")?.focus();
+  };
+  const legend = make("legend", {}, label + (required ? "" : " (optional)"));
+  return {
+    node: make("fieldset", { class: "fields" }, legend, list, make("button", { type: "button", class: "quiet add", "aria-label": `Add to ${label}`, onclick: add }, "Add")),
+    read() {
+      if (all.length === 0 && !required) return undefined;
+      return all.map(({ editor }) => editor.read() ?? null);
+    },
+  };
+}
+
+function json(s, options) {
+  const input = make("textarea", { rows: "3", placeholder: "JSON", spellcheck: "false" });
+  return {
+    node: labelled(s, options, input), input,
+    read() {
+      if (input.value.trim() === "" && !options.required) return undefined;
+      if (input.value.trim() === "") throw missing(options.label);
+      try {
+        return JSON.parse(input.value);
+      } catch (error) {
+        throw new Error(`${options.label}: that is not JSON: ${error.message}`, { cause: error });
+      }
+    },
+  };
+}
+
+// doubtEditor decides about a call in doubt: what it has produced, that it runs
+// again, or that it has failed.
+export function doubtEditor(schema) {
+  const select = make("select", {}, make("option", { value: "" }, "choose…"), make("option", { value: "completed" }, "it took effect"),
+    make("option", { value: "run_again" }, "run it again"), make("option", { value: "failed" }, "let it fail"));
+  const output = editorOf(schema ?? {}, { label: "Output of the call", depth: 1 });
+  const message = make("input", { type: "text", autocomplete: "off" });
+  const why = make("label", { class: "field" }, make("span", { class: "field-name" }, "Why (optional)"), message);
+  const show = () => {
+    output.node.hidden = select.value !== "completed";
+    why.hidden = select.value !== "failed";
+  };
+  select.addEventListener("change", show);
+  show();
+  return {
+    node: make("fieldset", { class: "fields" }, make("label", { class: "field" }, make("span", { class: "field-name" }, "Decision"), select), output.node, why),
+    read() {
+      switch (select.value) {
+        case "completed":
+          return { decision: "completed", output: output.read() };
+        case "failed":
+          return { decision: "failed", message: message.value };
+        case "run_again":
+          return { decision: "run_again" };
+      }
+      throw missing("Decision");
+    },
+  };
+}

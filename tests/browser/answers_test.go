@@ -1,0 +1,203 @@
+package browser
+
+import (
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// A verdict is an answer with fields.
+type verdict struct {
+	Approved bool   `json:"approved"`
+	Level    string `json:"level" enum:"low,high"`
+	Limit    int8   `json:"limit,omitempty"`
+}
+
+// A size is an enumeration.
+type size string
+
+// JSONSchemaEnum lists the sizes.
+func (size) JSONSchemaEnum() []any { return []any{"small", "large"} }
+
+// door is one of the ways to answer the question of a run. It returns what is
+// said to a wrong answer, and "" to a right one.
+type door func(t *testing.T, dir, value string) (refused string)
+
+// throughGo answers as a program does.
+func throughGo(t *testing.T, dir, value string) string {
+	v, err := state.JSONAnswer([]byte(value))
+	require.NoError(t, err)
+	return textOf(state.Answer(t.Context(), newStore(t, dir), "r", "ask?1", v))
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// throughHTTP answers as a client of a server does.
+func throughHTTP(t *testing.T, dir, value string) string {
+	s := siteOf(t, dir)
+	return textOf((&streamer.Client{URL: s.url()}).Answer(t.Context(), "r", "ask?1", json.RawMessage(value)))
+}
+
+// throughCommand answers by the command, in a process of its own.
+func throughCommand(program string) door {
+	return func(t *testing.T, dir, value string) string {
+		out, err := exec.CommandContext(t.Context(), program, "--dir", dir, "answer", "r", "ask?1", "--", value).CombinedOutput()
+		if err == nil {
+			assert.Contains(t, string(out), "question ask?1 of run r is answered; no program has gone on with the run yet: resume it")
+			return ""
+		}
+		return string(out)
+	}
+}
+
+func newStore(t *testing.T, dir string) *filestore.Store {
+	t.Helper()
+	store, err := filestore.New(dir)
+	require.NoError(t, err)
+	return store
+}
+
+func siteOf(t *testing.T, dir string) *site {
+	t.Helper()
+	store := newStore(t, dir)
+	return newSite(t, stored.New(store), streamer.Options{Control: stored.NewControl(store)}, nil)
+}
+
+// asked is a run that waits for a T; goOn makes it go on, and returns the answer.
+func asked[T any](t *testing.T) (dir string, goOn func() (T, error)) {
+	t.Helper()
+	dir = t.TempDir()
+	ask := decorators.Tool("ask", "asks", func(ctx context.Context, _ City) (T, error) { return core.Await[T](ctx, "well \x1b[31m\u202etxt?") })
+	goOn = func() (T, error) {
+		st, err := state.Open(t.Context(), newStore(t, dir), "r")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, st.Close()) }()
+		return ask.Call(st.Context(t.Context()), City{})
+	}
+	_, err := goOn()
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	return dir, goOn
+}
+
+// fourDoors answers wrong and right by each door.
+func fourDoors[T any](t *testing.T, program string, wrong, says, right string, want T, page func(p *tab)) {
+	for name, through := range map[string]door{"Go": throughGo, "HTTP": throughHTTP, "command": throughCommand(program)} {
+		t.Run(name, func(t *testing.T) {
+			dir, goOn := asked[T](t)
+			before, err := newStore(t, dir).Info(t.Context(), "r")
+			require.NoError(t, err)
+			assert.Contains(t, through(t, dir, wrong), says)
+			assertNothingRecorded(t, dir, before)
+			assert.Empty(t, through(t, dir, right))
+			got, err := goOn()
+			require.NoError(t, err)
+			assert.Equal(t, want, got)
+		})
+	}
+	t.Run("page", func(t *testing.T) {
+		dir, goOn := asked[T](t)
+		p := open(t, siteOf(t, dir).url())
+		p.wait(`document.querySelector(".question .answer")`)
+		p.waitText(".question-text", `well \x1b[31m\u202etxt?`)
+		p.settle()
+		page(p)
+		p.waitText(".question .answer", "Answered. No program has gone on with the run yet")
+		got, err := goOn()
+		require.NoError(t, err)
+		assert.Equal(t, want, got)
+	})
+}
+
+func assertNothingRecorded(t *testing.T, dir string, before snapshot.Info) {
+	t.Helper()
+	store := newStore(t, dir)
+	after, err := store.Info(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	waiting, err := store.Messages(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Empty(t, waiting)
+}
+
+// choose picks an option of a select by its text.
+func (p *tab) choose(selector, text string) {
+	p.t.Helper()
+	require.True(p.t, eval[bool](p, `(() => {
+		const select = document.querySelector(`+quoted(selector)+`);
+		const option = [...select.options].find((option) => option.text === `+quoted(text)+`);
+		if (!option) return false;
+		select.value = option.value;
+		select.dispatchEvent(new Event("change"));
+		return true;
+	})()`), text)
+}
+
+func quoted(text string) string {
+	data, _ := json.Marshal(text)
+	return string(data)
+}
+
+func TestQuestionsAreAnsweredFromFourDoors(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "reprise")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/reprise")
+	build.Dir = filepath.Join("..", "..") // which is another module
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	t.Run("bool", func(t *testing.T) {
+		fourDoors(t, program, `"yes"`, "got a string, want a boolean", `true`, true, func(p *tab) {
+			assert.Equal(t, 2, p.count(".question .answer button"), "yes, no, and nothing else")
+			assert.Zero(t, p.count(".question .answer input"))
+			p.click(".question .yes")
+		})
+	})
+	t.Run("enum", func(t *testing.T) {
+		fourDoors(t, program, `"huge"`, `got "huge", want one of "small", "large"`, `"large"`, size("large"), func(p *tab) {
+			assert.Equal(t, 2, p.count(".question .answer button"))
+			p.click(".question .answer button:nth-of-type(2)")
+		})
+	})
+	t.Run("object", func(t *testing.T) {
+		fourDoors(t, program, `{"aproved": true, "level": "low"}`, "approved: required field is missing", `{"approved": true, "level": "high"}`, verdict{Approved: true, Level: "high"}, func(p *tab) {
+			p.expectOutages() // the browser writes a 400 to the console
+			p.click(".question .send")
+			p.waitText(".question .error", "approved: this is needed")
+			p.choose(".question .field:nth-of-type(1) select", "yes")
+			p.choose(".question .field:nth-of-type(2) select", "high")
+			p.click(".question .field:nth-of-type(3) input")
+			p.keys("300")
+			p.click(".question .send")
+			p.waitText(".question .error", "limit: got 300, want at most 127")
+			eval[bool](p, `(() => { document.querySelector(".question .field:nth-of-type(3) input").value = ""; return true; })()`)
+			p.click(".question .send")
+		})
+	})
+	t.Run("list", func(t *testing.T) {
+		fourDoors(t, program, `["a", 1]`, "[1]: got an integer, want a string", `["a", "b"]`, []string{"a", "b"}, func(p *tab) {
+			for _, text := range []string{"a", "x", "b"} {
+				p.click(".question .add")
+				p.keys(text)
+			}
+			p.click(".question .list-row:nth-of-type(2) button")
+			p.click(".question .send")
+		})
+	})
+}
