@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/snapshot/storetest"
@@ -57,6 +58,22 @@ func TestListNeedsNoMetaFile(t *testing.T) {
 	require.NoError(t, os.Remove(meta))
 	got = list(t, s, snapshot.Filter{})
 	require.Equal(t, want, got)
+}
+
+func TestRunThatEndedBeforeItsMetaFileSaidSoTellsWhyItStopped(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(t, dir)
+	j := begin(t, s)
+	meta := filepath.Join(dir, "runs", "run", "meta")
+	running, err := os.ReadFile(meta)
+	require.NoError(t, err)
+	stop := snapshot.Stop{Reason: record.InterruptCancel, By: "ops", Message: "not now"}
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCancelled, Stop: stop}))
+	require.NoError(t, os.WriteFile(meta, running, 0o600)) // as a crash leaves it
+	info, err := s.Info(t.Context(), "run")
+	require.NoError(t, err)
+	require.Equal(t, snapshot.StatusCancelled, info.Status)
+	require.Equal(t, stop, info.Stop)
 }
 
 func TestWhatIsNoRunIsNotListed(t *testing.T) {

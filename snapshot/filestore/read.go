@@ -350,7 +350,7 @@ func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) er
 	switch {
 	case meta.Status != snapshot.StatusRunning:
 	case ended.Generation == meta.Generation:
-		run.Status, run.Due = ended.Status, ended.Due // it ended, and the process too before it wrote so here
+		run.Status, run.Stop, run.Due = ended.Status, ended.Stop, ended.Due // it ended, and the process too before it wrote so here
 	case ended.Generation > 0 && r.damage == nil:
 		run.Info = withUpdates(ended, meta, true) // this generation has not begun
 	}
