@@ -45,6 +45,9 @@ type Question struct {
 // Await returns that. What comes before in the handler runs again, unless it
 // is a call or a step.
 //
+// What is open is listed by state.Questions and "reprise questions", and
+// answered by state.Answer, "reprise answer" and the dashboard.
+//
 // Questions are numbered within an attempt, and within each branch of a group,
 // so that a retry does not ask again. The question has the JSON schema of T,
 // which answers are checked against before they are recorded, as the arguments of

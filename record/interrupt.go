@@ -60,10 +60,14 @@ type RestoredOrigin string
 // Path is the origin itself.
 func (o RestoredOrigin) Path() string { return string(o) }
 
-// Error is a line such as `interrupted (user) by ops: deploy`.
+// Error is a line such as `interrupted (user) by ops: deploy`, with the ID of
+// the question that is waited for: `interrupted (awaiting agent/refund?1): …`.
 func (e *InterruptedError) Error() string {
 	text := "interrupted"
-	if e.Reason != "" {
+	switch {
+	case e.Reason != "" && e.Question != "":
+		text += fmt.Sprintf(" (%s %s)", e.Reason, e.Question)
+	case e.Reason != "":
 		text += fmt.Sprintf(" (%s)", e.Reason)
 	}
 	if e.By != "" {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -66,7 +67,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 func answerTo(records []record.Record, id string, encoded []byte) (record.Record, error) {
 	question, since := lastAsked(records, id)
 	if question == nil || (core.Question{ID: id}).Sleeps() {
-		return record.Record{}, fmt.Errorf("%w: %s; open are %v", ErrNotAsked, id, openQuestions(records))
+		return record.Record{}, fmt.Errorf("%w: %s; %s", ErrNotAsked, id, describeOpen(openQuestions(records)))
 	}
 	if firstAnswer(since, id) != nil {
 		return record.Record{}, answeredBefore(id)
@@ -75,6 +76,18 @@ func answerTo(records []record.Record, id string, encoded []byte) (record.Record
 		return record.Record{}, err
 	}
 	return answerRecord(now(), question.Address, id, encoded), nil
+}
+
+// describeOpen names the questions that can be answered.
+func describeOpen(open []core.Question) string {
+	if len(open) == 0 {
+		return "none is open"
+	}
+	ids := make([]string, len(open))
+	for i := range open {
+		ids[i] = open[i].ID
+	}
+	return "open: " + strings.Join(ids, ", ")
 }
 
 // lastAsked returns the record of the question, nil if it was never asked, and

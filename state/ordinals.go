@@ -131,7 +131,7 @@ func (r *restored) differs(runID, scope string, c record.Claim, input func() ([]
 		if was.address == c.Address {
 			d.How = "kind"
 		}
-		d.Hint = r.likelyEdit(s, c)
+		d.Hint = r.likelyEdit(s, was, c)
 		return d
 	}
 	if t := r.calls[c.Address]; t != nil && t.differs(c.Input) {
@@ -148,7 +148,7 @@ func (r *restored) differs(runID, scope string, c record.Claim, input func() ([]
 	}
 	if c.Ordinal <= len(s.claims) && !isBranch(c.Address) || r.calls[c.Address] != nil && !r.anywhere[c.Address] {
 		d.How, d.Recorded = "order", "another call"
-		d.Hint = r.likelyEdit(s, c)
+		d.Hint = r.likelyEdit(s, nil, c)
 		return d
 	}
 	return nil
@@ -195,8 +195,14 @@ func isBranch(a record.Address) bool {
 	return err == nil
 }
 
-// likelyEdit guesses what was done to the program.
-func (r *restored) likelyEdit(s *scopeClaims, c record.Claim) string {
+// likelyEdit guesses what was done to the program. Was is what was recorded in
+// the place of the claim, nil if that is not known.
+func (r *restored) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim) string {
+	if was != nil && c.Kind == record.KindLLM && (was.kind == record.KindTool || was.kind == record.KindAgent) {
+		return "a model is asked where a call was recorded: if a model asked for " + was.name +
+			", it was renamed or taken from the agent, or its schema does not allow the recorded arguments any more; " +
+			"otherwise it was removed, or a call inserted"
+	}
 	for i := range s.claims {
 		if s.claims[i].is(c) {
 			return "the call comes later in the records: one before it was removed, or they were swapped, or goroutines of the " +

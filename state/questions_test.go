@@ -63,6 +63,7 @@ func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
 
 		_, st, err = run()
 		require.ErrorIs(t, err, core.ErrAwaiting, "without an answer it asks again")
+		require.ErrorContains(t, err, "interrupted (awaiting agent/refund?1): ")
 		assert.Equal(t, want, st.Questions(), "and the question stays one")
 		stored, err := state.Questions(t.Context(), tape, "run-1")
 		require.NoError(t, err)
@@ -70,7 +71,7 @@ func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
 
 		err = state.Answer(t.Context(), tape, "run-1", "agent/refund?2", true)
 		require.ErrorIs(t, err, state.ErrNotAsked)
-		require.ErrorContains(t, err, "agent/refund?1")
+		require.ErrorContains(t, err, "agent/refund?2; open: agent/refund?1")
 		require.NoError(t, state.Answer(t.Context(), tape, "run-1", "agent/refund?1", true))
 		require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", "agent/refund?1", false), state.ErrAnswered)
 

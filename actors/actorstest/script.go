@@ -96,6 +96,11 @@ type Script struct {
 
 // NewScript makes a script. A request after its last step fails for good, and
 // is reported to t; so are steps that are left over when the test ends.
+//
+// Steps are taken in the order of the requests that arrive, whatever these
+// say. A resumed run makes no request that has a recorded outcome: a script for
+// it has the remaining steps only. One that begins with the first step again
+// has the agent call its tools again.
 func NewScript(t T, steps ...Step) *Script {
 	t.Helper()
 	s := &Script{t: t, steps: slices.Clone(steps)}

@@ -34,7 +34,12 @@ func (a *app) answerCommand() *cobra.Command {
 			"  reprise answer refund-7 'agent/reason?1' '\"the customer moved\"'\n" +
 			"  reprise answer refund-7 -- 'agent/correction?1' -5\n" +
 			"  reprise answer refund-7 'agent/pay?in-doubt1' '{\"decision\": \"run_again\"}'",
-		Args: exactly("RUN", "QUESTION", "JSON-VALUE"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return usagef("QUESTION is missing: `reprise questions %s` lists them; usage is %s", printable(args[0]), cmd.UseLine())
+			}
+			return exactly("RUN", "QUESTION", "JSON-VALUE")(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.answer(cmd.Context(), args[0], args[1], args[2])
 		},

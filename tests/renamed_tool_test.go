@@ -1,0 +1,38 @@
+package tests
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/actorstest"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestADivergenceNamesTheToolThatAModelAskedForAndTheAgentHasNoMore(t *testing.T) {
+	store := memstore.New()
+	run := func(tool string, steps ...actorstest.Step) error {
+		st, err := state.Open(t.Context(), store, "run-1")
+		require.NoError(t, err)
+		book := decorators.Tool(tool, "Books.", func(ctx context.Context, _ struct{}) (string, error) {
+			state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
+			return "", ctx.Err()
+		})
+		agent := actors.NewAgent("agent", actorstest.NewScript(t, steps...).LLM("model"), actors.WithTools(book))
+		_, err = agent.Call(st.Context(t.Context()), actors.Ask("Book it."))
+		require.NoError(t, st.Close())
+		return err
+	}
+	require.ErrorIs(t, run("book", actorstest.Calls(actorstest.Call("book", struct{}{}))), core.ErrInterrupted)
+	err := run("reserve")
+	var d *core.DivergenceError
+	require.ErrorAs(t, err, &d)
+	require.Equal(t, "agent/book (tool)", d.Recorded)
+	require.Contains(t, d.Hint, "if a model asked for book, it was renamed")
+}
