@@ -144,7 +144,11 @@ func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = seed } }
 
 // WithPayloads keeps inputs and outputs in the records, for those who watch.
-// Inputs and outputs that cannot be encoded fail their calls.
+// Inputs and outputs that cannot be encoded fail their calls. The input of a
+// call of an LLM is the whole conversation so far, so that what is kept grows
+// with the square of its length: a conversation of 100 turns with 2 KB each
+// takes 10 MB, and one of 1,000 turns takes 1 GB. Without WithPayloads it grows
+// with its length.
 func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
 
 // WithArtifacts stores outputs above [core.MaxInline] bytes apart. Storing is
