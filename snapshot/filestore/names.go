@@ -108,11 +108,15 @@ func listingOf(entries []fs.DirEntry) (l listing) {
 	return l
 }
 
+// numberMost is above every number that a file of a store gets. With the
+// highest that there are, none would come after it.
+const numberMost = 1 << 53
+
 func numberOf(name, suffix string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, suffix)
 	if !ok {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil && name == fmt.Sprintf("%08d%s", n, suffix)
+	return n, err == nil && n < numberMost && name == fmt.Sprintf("%08d%s", n, suffix)
 }

@@ -1,6 +1,7 @@
 package filestore_test
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,4 +76,26 @@ func TestADirectoryThatNoIDHasIsNoRun(t *testing.T) {
 		_, ok := filestore.RunIDOf(name)
 		return !ok
 	}))
+}
+
+func TestAFileWithTheHighestNumberDoesNotHideWhatComesAfterIt(t *testing.T) {
+	for _, number := range []string{"18446744073709551615", "9007199254740992"} {
+		for _, kind := range []string{".journal", ".snapshot"} {
+			dir := t.TempDir()
+			s := newFileStore(t, dir)
+			j := begin(t, s)
+			require.NoError(t, j.Append(storetest.Records(1, 3)...))
+			filestore.Abandon(j)
+			journal, err := os.ReadFile(filepath.Join(dir, "runs", "run", "00000001.journal"))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "run", number+kind), journal, 0o600))
+			j = begin(t, s)
+			requireStored(t, j.Restored(), 3)
+			require.NoError(t, j.Append(storetest.Records(4, 3)...))
+			require.NoError(t, closeAs(j, snapshot.StatusCompleted))
+			run, err := s.Load(t.Context(), "run")
+			require.NoError(t, err)
+			requireStored(t, run, 6)
+		}
+	}
 }
