@@ -257,6 +257,36 @@ func TestRunOfAnotherQuestionIsRefused(t *testing.T) {
 	err := ask("Bergen")
 	require.ErrorIs(t, err, core.ErrDivergence)
 	require.ErrorContains(t, err, "use a new run ID for another question")
+
+	info, err := s.Info(t.Context(), "run-1")
+	require.NoError(t, err)
+	assert.Equal(t, snapshot.StatusCompleted, info.Status, "what a run finished with is final")
+	assert.Zero(t, info.Stop)
+	require.ErrorIs(t, state.Cancel(t.Context(), s, "run-1", "ann", "too late"), state.ErrEnded)
+	out, err := state.Result[string](t.Context(), s, "run-1")
+	require.NoError(t, err)
+	assert.Equal(t, "about Oslo", out)
+	require.NoError(t, ask("Oslo"))
+}
+
+func TestFinishedRunKeepsItsStatusWhenAReplayOfItIsInterrupted(t *testing.T) {
+	s := memstore.New()
+	want := errors.New("no")
+	ask := func(interrupt bool) error {
+		st, err := state.Open(t.Context(), s, "run-1")
+		require.NoError(t, err)
+		defer st.Close()
+		if interrupt {
+			st.Interrupt(record.InterruptUser, "ann", "not now")
+		}
+		_, err = testkit.Agent(t, "agent", once, func(context.Context, string) (string, error) { return "", want }).Event().Execute(st.Context(t.Context()), "?")
+		return err
+	}
+	require.ErrorContains(t, ask(false), "no")
+	require.Error(t, ask(true))
+	info, err := s.Info(t.Context(), "run-1")
+	require.NoError(t, err)
+	assert.Equal(t, snapshot.StatusFailed, info.Status)
 }
 
 func TestIdentitySaysWhatMakesAnotherInput(t *testing.T) {

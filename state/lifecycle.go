@@ -28,6 +28,7 @@ const (
 // rootCalls follows the root calls of a run, which its status depends on.
 type rootCalls struct {
 	made      bool           // there was one
+	begun     bool           // one did something in this opening, beyond being recalled
 	suspended int            // that stopped without an outcome
 	awaiting  int            // that wait for an answer
 	failure   *record.Record // the last that ended failed with this; nil if it did not
@@ -43,7 +44,11 @@ func isRootCall(s *core.Scope) bool {
 
 // follow takes in one record of a call, which comes from the attempt s.
 func (c *rootCalls) follow(s *core.Scope, rec *record.Record) {
-	if !isRootCall(s) || rec.WillRetry {
+	if !isRootCall(s) {
+		return
+	}
+	c.begun = true
+	if rec.WillRetry {
 		return
 	}
 	c.made = true
@@ -79,6 +84,8 @@ func (r *run) status() Status {
 		return StatusRunning
 	case r.isCancelled():
 		return StatusCancelled
+	case !r.rootCalls.begun && (r.found.Status == StatusCompleted || r.found.Status == StatusFailed):
+		return r.found.Status // what a run finished with is final, also where a replay of it was stopped
 	case r.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Refused() != nil || r.root.Active() > 0:
 		return StatusInterrupted
 	case !r.rootCalls.made && r.found.Status != "":
