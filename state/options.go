@@ -151,7 +151,7 @@ func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = s
 // with its length.
 func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
 
-// WithArtifacts stores outputs above [core.MaxInline] bytes apart. Storing is
+// WithArtifacts stores outputs above 64 KiB, encoded, apart. Storing is
 // a part of the attempt, and retried with it.
 func WithArtifacts(a Artifacts) Option {
 	return func(c *config) {
