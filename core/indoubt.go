@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,6 +103,9 @@ func (q Question) checkSchema(encoded []byte) error {
 	text, err := codec.AppendJSON(nil, encoded, 0)
 	if err == nil {
 		err = answers.Validate(text)
+	}
+	if wrong := (*schema.ValidationError)(nil); errors.As(err, &wrong) { // the fields of a Go map come in any order
+		slices.SortStableFunc(wrong.Problems, func(a, b schema.Problem) int { return strings.Compare(a.Path, b.Path) })
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnfit, err)

@@ -80,7 +80,7 @@ func TestAnAnswerThatDoesNotFitIsRefusedWithItsFields(t *testing.T) {
 	when := time.Date(2026, 11, 22, 8, 30, 0, 0, time.UTC)
 	right := map[string]any{"approved": true, "level": "low", "until": "2026-11-22T08:30:00Z", "more": []any{map[string]any{"approved": false, "level": "high", "until": "2026-11-22T08:30:00Z"}}, "counts": map[string]any{"3": 4}}
 	assertFits(t, map[string]string{
-		`{"aproved": true, "level": "low", "until": "2026-11-22T08:30:00Z"}`:                `aproved: unknown field; want one of "any", "approved", "counts", "data", "for", "level", "more", "note", "raw", "until"` + "\napproved: required field is missing",
+		`{"aproved": true, "level": "low", "until": "2026-11-22T08:30:00Z"}`:                "approved: required field is missing\n" + `aproved: unknown field; want one of "any", "approved", "counts", "data", "for", "level", "more", "note", "raw", "until"`,
 		`{"approved": "yes", "level": "huge", "until": "soon"}`:                             `approved: got a string, want a boolean` + "\n" + `level: got "huge", want one of "low", "high"` + "\n" + `until: got "soon", want an RFC 3339 date-time such as "2006-01-02T15:04:05Z"`,
 		`{"approved": true, "level": "low", "until": "2026-11-22T08:30:00Z", "more": [{}]}`: "more[0].approved: required field is missing\nmore[0].level: required field is missing\nmore[0].until: required field is missing",
 		`true`: "got a boolean, want an object",
