@@ -19,8 +19,9 @@ func (a *app) importCommand() *cobra.Command {
 		Short:   "Put an exported run into this store",
 		Long: "Put a run that `reprise export --format msgpack` wrote into this store, under its\n" +
 			"own ID or as RUN. The program that opens it goes on where the run stopped. The\n" +
-			"run is there as a whole or not at all. Artifacts are not in the file: copy the\n" +
-			"directory artifacts of the other store, too. - reads stdin.",
+			"run is there as a whole or not at all. A directory that does not exist becomes a\n" +
+			"store. Artifacts are not in the file: copy the directory artifacts of the other\n" +
+			"store, too. - reads stdin.",
 		Example: "  reprise --dir old export weather-42 --format msgpack -o weather-42.run\n" +
 			"  reprise --dir new import weather-42.run",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -53,7 +54,7 @@ func (a *app) importRun(ctx context.Context, file, runID string) error {
 	if runID != "" {
 		imported.RunID = runID
 	}
-	store, err := a.store()
+	store, err := a.storeToFill()
 	if err != nil {
 		return err
 	}

@@ -107,6 +107,15 @@ func TestImportedIsWhatWasExported(t *testing.T) {
 	assert.Regexp(t, `^imported run voss \(`, read.text(t))
 }
 
+func TestImportIntoADirectoryThatDoesNotExistMakesAStore(t *testing.T) {
+	one, other := t.TempDir(), filepath.Join(t.TempDir(), "new")
+	weather(t, one, "oslo", false, snapshot.Metadata{})
+	got := call(t, other, "import", export(t, one, "oslo"))
+	require.Equal(t, exitOK, got.code)
+	assert.Contains(t, got.stderr, "reprise: there was no directory "+other+"; this is a new store\n")
+	assert.Regexp(t, `(?m)^oslo +completed `, call(t, other, "runs").text(t))
+}
+
 func TestWhatIsNoWholeRunIsNotImported(t *testing.T) {
 	one, other := t.TempDir(), t.TempDir()
 	newStore(t, other)

@@ -35,6 +35,21 @@ func (a *app) store() (*filestore.Store, error) {
 	} else if err != nil {
 		return nil, err
 	}
+	return a.openStore()
+}
+
+// storeToFill is store, or a new one where there is no directory yet.
+func (a *app) storeToFill() (*filestore.Store, error) {
+	if _, err := os.Stat(a.dir); a.dir == "" || !errors.Is(err, fs.ErrNotExist) {
+		return a.store()
+	}
+	if !a.json {
+		fmt.Fprintf(a.stderr, "reprise: there was no directory %s; this is a new store\n", a.dir)
+	}
+	return a.openStore()
+}
+
+func (a *app) openStore() (*filestore.Store, error) {
 	return filestore.New(a.dir, filestore.WithWarnings(func(runID string, err error) {
 		if a.json {
 			return
