@@ -251,9 +251,16 @@ func exported(t *testing.T, data []byte) map[string]any {
 		"owner": s.Owner, "program": s.Program, "program_version": s.Version,
 		"priority": s.Priority, "restarts": s.Restarts, "pinned": s.Pinned, "retry": exportedRetry(s.Retry),
 		"generation": s.Generation, "last_seq": s.LastSeq,
-		"values": summary.Values, "artifacts": summary.Artifacts,
+		"values": summary.Values, "artifacts": summary.Artifacts, "stop": exportedStop(s.Stop),
 	}
 	return map[string]any{"header": header, "records": records}
+}
+
+func exportedStop(stop snapshot.Stop) any {
+	if stop == (snapshot.Stop{}) {
+		return nil
+	}
+	return map[string]any{"reason": stop.Reason, "by": stop.By, "message": stop.Message}
 }
 
 func exportedRetry(levels snapshot.RetryLevels) map[string]any {
