@@ -43,13 +43,13 @@ func (a *admission) Visit(node *ast.Node) {
 		}
 	case *ast.UnaryNode:
 		if !slices.Contains(operators, n.Operator) {
-			a.refuse(n, fmt.Sprintf("the operator %s is not allowed; allowed are %s", n.Operator, strings.Join(operators, " ")))
+			a.refuse(n, fmt.Sprintf("the operator %s is not allowed; want one of %s", n.Operator, strings.Join(operators, " ")))
 		}
 	case *ast.BinaryNode:
 		a.binary(node, n)
 	case *ast.BuiltinNode:
 		if !slices.Contains(functions, n.Name) {
-			a.refuse(n, fmt.Sprintf("the function %s is not allowed; allowed are %s", n.Name, strings.Join(functions, ", ")))
+			a.refuse(n, fmt.Sprintf("the function %s is not allowed; want one of %s", n.Name, strings.Join(functions, ", ")))
 		}
 	case *ast.CallNode:
 		a.refuse(n, fmt.Sprintf("only the functions %s can be called", strings.Join(functions, ", ")))
@@ -71,7 +71,7 @@ func (a *admission) name(node *ast.Node, n *ast.IdentifierNode) {
 			if meant := nearest.To(n.Value, names[:]); meant != "" {
 				problem += fmt.Sprintf("; did you mean %q?", meant)
 			}
-			a.refuse(n, problem+"; allowed are "+strings.Join(names[:], ", "))
+			a.refuse(n, problem+"; want one of "+strings.Join(names[:], ", "))
 			return
 		}
 		a.names |= 1 << i
@@ -81,7 +81,7 @@ func (a *admission) name(node *ast.Node, n *ast.IdentifierNode) {
 func (a *admission) binary(node *ast.Node, n *ast.BinaryNode) {
 	switch {
 	case !slices.Contains(operators, n.Operator):
-		a.refuse(n, fmt.Sprintf("the operator %s is not allowed; allowed are %s", n.Operator, strings.Join(operators, " ")))
+		a.refuse(n, fmt.Sprintf("the operator %s is not allowed; want one of %s", n.Operator, strings.Join(operators, " ")))
 	case n.Operator == "matches":
 		pattern, ok := n.Right.(*ast.StringNode)
 		if !ok {

@@ -36,5 +36,5 @@ func Example() {
 	fmt.Println(err)
 	// Output:
 	// done 3 <nil>
-	// 1:31: unknown name "atempt"; did you mean "attempt"?; allowed are result, data, status_code, error, success, attempt, execution_id, node_id
+	// 1:31: unknown name "atempt"; did you mean "attempt"?; want one of result, data, status_code, error, success, attempt, execution_id, node_id
 }

@@ -71,7 +71,7 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 			says("Execute", err)
 			e := testkit.Failed(t, err, record.ReasonPermanent)
 			assert.Equal(t, record.StageDefinition, e.Stage, "stage")
-			told(t, st, "failed(0,permanent,invalid,@definition)")
+			wantRecords(t, st, "failed(0,permanent,invalid,@definition)")
 			_, err = d.Event().WithRetry(tt.cfg).Execute(t.Context(), "in")
 			says("Execute outside a run", err)
 			_, err = d.Event().WithRetry(tt.cfg).Prepare(ctx, "in").Execute(ctx)
@@ -289,5 +289,5 @@ func TestEventMethodsReturnCopies(t *testing.T) {
 	testkit.Completed(t, out, err)
 	out, err = e.Execute(ctx, "in") // twice is two calls
 	testkit.Completed(t, out, err)
-	told(t, st, "tool:started(0) tool:completed(0) tool#2:started(0) tool#2:completed(0)")
+	wantRecords(t, st, "tool:started(0) tool:completed(0) tool#2:started(0) tool#2:completed(0)")
 }

@@ -41,7 +41,7 @@ func TestDeadlineOfTheCallersOwnFailsTheChildAtOnce(t *testing.T) {
 			}))
 			testkit.Completed(t, out, err)
 			assert.Equal(t, time.Duration(0), elapsed(), "time")
-			told(t, st, "agent:started(0) agent/tool:started(0) agent/tool:failed(0,deadline,connection) agent:completed(0)")
+			wantRecords(t, st, "agent:started(0) agent/tool:started(0) agent/tool:failed(0,deadline,connection) agent:completed(0)")
 		})
 	}
 }
@@ -51,7 +51,7 @@ func TestDeadlineAfterTheNextAttemptBeginsIsWaitedFor(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		_, err := testkit.Call(ctx, nested(t, once, patient(3), testkit.Attempts(testkit.Fail(errFlaky), testkit.Listening(time.Minute)), within(20*time.Second+1)))
 		assert.ErrorIs(t, err, core.ErrDeadline)
-		told(t, st, "agent:started(0) agent/tool:started(0) agent/tool:failed(0,retry,connection) agent/tool:retrying(1,20s)",
+		wantRecords(t, st, "agent:started(0) agent/tool:started(0) agent/tool:failed(0,retry,connection) agent/tool:retrying(1,20s)",
 			"agent/tool:started(1) agent/tool:failed(1,deadline,timeout) agent:failed(0,exhausted,timeout)")
 	})
 }
@@ -100,7 +100,7 @@ func TestDeadlineThatHasPassedFailsTheCallWithoutAnAttempt(t *testing.T) {
 			return testkit.Call(ctx, d)
 		}))
 		assert.ErrorIs(t, err, core.ErrDeadline)
-		told(t, st, "agent:started(0) agent/tool:failed(0,deadline,timeout,@entry) agent:failed(0,exhausted,timeout)")
+		wantRecords(t, st, "agent:started(0) agent/tool:failed(0,deadline,timeout,@entry) agent:failed(0,exhausted,timeout)")
 	})
 }
 
@@ -116,7 +116,7 @@ func TestDeadlineOfTheRootContextSuspendsAtOnce(t *testing.T) {
 				testkit.Interrupted(t, err, record.InterruptContext)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 				assert.Equal(t, time.Duration(0), elapsed(), "time")
-				told(t, st,
+				wantRecords(t, st,
 					"agent:started(0) agent/tool:started(0) agent/tool:failed(0,retry,connection) agent/tool:retrying(1,20s)",
 					"agent/tool:interrupted(1,context,@wait) agent:interrupted(0,context)")
 			})
@@ -132,7 +132,7 @@ func TestDeadlineOfTheRootContextInterruptsAHandler(t *testing.T) {
 		_, err := testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", steady, testkit.Listening(time.Minute)))
 		testkit.Interrupted(t, err, record.InterruptContext)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		told(t, st, "started(0) interrupted(0,context)")
+		wantRecords(t, st, "started(0) interrupted(0,context)")
 	})
 }
 
@@ -145,7 +145,7 @@ func TestDeadlineOfTheParentsAttemptFailsThatAttemptAtOnce(t *testing.T) {
 				out, err := testkit.Call(ctx, nested(t, timed(2), patient(3), testkit.Failing(1, errFlaky), around))
 				testkit.Completed(t, out, err)
 				assert.Equal(t, time.Second, elapsed(), "time")
-				told(t, st,
+				wantRecords(t, st,
 					"agent:started(0) agent/tool:started(0) agent/tool:failed(0,retry,connection) agent/tool:retrying(1,20s)",
 					"agent/tool:interrupted(1,parent_timeout,@wait) agent:failed(0,retry,timeout) agent:retrying(1,1s)",
 					"agent:started(1) agent@2/tool:started(0) agent@2/tool:completed(0) agent:completed(1)")
@@ -166,7 +166,7 @@ func TestNearestDeadlineDecides(t *testing.T) {
 			top := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "top", Retry: &grandparent}, func(ctx context.Context, _ string) (string, error) { return testkit.Call(ctx, parent) })
 			out, err := testkit.Call(ctx, top)
 			testkit.Completed(t, out, err)
-			told(t, st,
+			wantRecords(t, st,
 				"top:started(0) top/agent:started(0) top/agent/tool:started(0) top/agent/tool:failed(0,retry,connection) top/agent/tool:retrying(1,20s)",
 				"top/agent/tool:interrupted(1,parent_timeout,@wait) top/agent:failed(0,retry,timeout) top/agent:retrying(1,1s)",
 				"top/agent:started(1) top/agent@2/tool:started(0) top/agent@2/tool:completed(0) top/agent:completed(1) top:completed(0)")
@@ -238,7 +238,7 @@ func TestRetryTimeoutOfTheParentEndsItBeforeTheChildsWait(t *testing.T) {
 		assert.ErrorIs(t, err, core.ErrRetryTimeout)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, time.Duration(0), elapsed(), "time")
-		told(t, st,
+		wantRecords(t, st,
 			"agent:started(0) agent/tool:started(0) agent/tool:failed(0,retry,connection) agent/tool:retrying(1,20s)",
 			"agent/tool:interrupted(1,parent_timeout,@wait) agent:failed(0,retry_timeout,timeout)")
 	})

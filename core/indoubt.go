@@ -51,7 +51,7 @@ func InDoubtCompleted(output any) InDoubtAnswer {
 }
 
 // InDoubtRunAgain answers that the attempt is to be made again. It does not
-// count, be it the last.
+// count as another one, also where it was the last.
 func InDoubtRunAgain() InDoubtAnswer { return InDoubtAnswer{Decision: decidedRunAgain} }
 
 // InDoubtFailed answers that the call is to fail, with [ErrInDoubt] and the

@@ -56,7 +56,7 @@ func TestInterruptDuringThePreconditions(t *testing.T) {
 			st.Interrupt(record.InterruptUser, "", "")
 			return result
 		}))
-		told(t, st, "interrupted(0,user,@entry)")
+		wantRecords(t, st, "interrupted(0,user,@entry)")
 		testkit.Interrupted(t, err, record.InterruptUser)
 		assert.Equal(t, 0, ran, "handler ran")
 	}
@@ -77,7 +77,7 @@ func TestInterruptEndsTheContextOfAHandlerWithItselfAsCause(t *testing.T) {
 				assert.ErrorIs(t, context.Cause(ctx), core.ErrInterrupted)
 				return "", errBoom // whatever it says
 			}))
-			told(t, st, "started(0) interrupted(0,user)")
+			wantRecords(t, st, "started(0) interrupted(0,user)")
 			e := testkit.Interrupted(t, err, record.InterruptUser)
 			assert.Equal(t, "ops", e.By, "by")
 			assert.Equal(t, time.Second, elapsed(), "time")
@@ -98,7 +98,7 @@ func TestHandlerThatSucceedsInSpiteOfAnInterruptIsCompleted(t *testing.T) {
 			testkit.Completed(t, out, err)
 			_, err = testkit.Call(ctx, d)
 			testkit.Interrupted(t, err, record.InterruptUser)
-			told(t, st, "started(0) completed(0)")
+			wantRecords(t, st, "started(0) completed(0)")
 		})
 	}
 }
@@ -122,7 +122,7 @@ func TestInterruptAbandonsAHandlerWithATimeout(t *testing.T) {
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(3), testkit.Deaf(9*time.Second)))
 		testkit.Interrupted(t, err, record.InterruptUser)
 		assert.Equal(t, time.Second+grace, elapsed(), "time")
-		told(t, st, "started(0) interrupted(0,user)")
+		wantRecords(t, st, "started(0) interrupted(0,user)")
 		assert.Equal(t, int64(1), st.Stats().Abandoned, "abandoned")
 	})
 }
@@ -143,7 +143,7 @@ func TestInterruptedChildSuspendsItsParentWhateverThatMakesOfIt(t *testing.T) {
 					time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 					_, err := testkit.Call(ctx, nested(t, cfg, steady, testkit.Listening(time.Minute), around))
 					testkit.Interrupted(t, err, record.InterruptUser)
-					told(t, st,
+					wantRecords(t, st,
 						"agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,user) agent:interrupted(0,user)")
 				})
 			})
@@ -161,7 +161,7 @@ func TestInterruptWakesAWaitAtOnce(t *testing.T) {
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
 			testkit.Interrupted(t, err, record.InterruptUser)
 			assert.Equal(t, time.Duration(0), elapsed(), "time")
-			told(t, st, first+"interrupted(1,user,@wait)")
+			wantRecords(t, st, first+"interrupted(1,user,@wait)")
 		})
 	})
 	for name, after := range map[string]time.Duration{"in its middle": time.Second / 2, "just before its end": time.Second - 1} {
@@ -175,7 +175,7 @@ func TestInterruptWakesAWaitAtOnce(t *testing.T) {
 				testkit.Interrupted(t, err, record.InterruptUser)
 				assert.Equal(t, after, elapsed(), "time")
 				assert.Equal(t, 1, ran, "handler ran")
-				told(t, st, first+"interrupted(1,user,@wait)")
+				wantRecords(t, st, first+"interrupted(1,user,@wait)")
 			})
 		})
 	}
@@ -191,7 +191,7 @@ func TestInterruptWakesAWaitAtOnce(t *testing.T) {
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
 			testkit.Interrupted(t, err, record.InterruptUser)
 			assert.Equal(t, time.Second, time.Since(start), "time")
-			told(t, st, first+"interrupted(1,user,@wait)")
+			wantRecords(t, st, first+"interrupted(1,user,@wait)")
 		})
 	})
 	t.Run("without a delay", func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestInterruptWakesAWaitAtOnce(t *testing.T) {
 		st, ctx := testkit.Run(t, state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(record.InterruptUser, "", "") })))
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", atOnce, testkit.Fail(errFlaky)))
 		testkit.Interrupted(t, err, record.InterruptUser)
-		told(t, st, "started(0) failed(0,retry,connection) retrying(1,0s) interrupted(1,user,@wait)")
+		wantRecords(t, st, "started(0) failed(0,retry,connection) retrying(1,0s) interrupted(1,user,@wait)")
 	})
 }
 
@@ -229,7 +229,7 @@ func TestInterruptIsNeverRetried(t *testing.T) {
 		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
 		_, err := testkit.Call(ctx, nested(t, every, every, testkit.Listening(time.Minute), testkit.Call))
 		testkit.Interrupted(t, err, record.InterruptUser)
-		told(t, st, "agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,user) agent:interrupted(0,user)")
+		wantRecords(t, st, "agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,user) agent:interrupted(0,user)")
 	})
 }
 
@@ -250,7 +250,7 @@ func TestCancelledRootContextInterrupts(t *testing.T) {
 		_, err := testkit.Call(st.Context(ctx), nested(t, steady, steady, testkit.Listening(time.Minute), swallow))
 		testkit.Interrupted(t, err, record.InterruptContext)
 		assert.ErrorIs(t, err, errBoom)
-		told(t, st, "agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,context) agent:interrupted(0,context)")
+		wantRecords(t, st, "agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,context) agent:interrupted(0,context)")
 
 		// The run itself was not interrupted: another context goes on.
 		out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed))
@@ -266,7 +266,7 @@ func TestCancelledRootContextWakesAWait(t *testing.T) {
 		_, err := testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", steady, testkit.Fail(errFlaky)))
 		testkit.Interrupted(t, err, record.InterruptContext)
 		assert.ErrorIs(t, err, context.Canceled)
-		told(t, st, "started(0) failed(0,retry,connection) retrying(1,1s) interrupted(1,context,@wait)")
+		wantRecords(t, st, "started(0) failed(0,retry,connection) retrying(1,1s) interrupted(1,context,@wait)")
 	})
 }
 
@@ -277,7 +277,7 @@ func TestTimeoutOfTheParentInterruptsTheChild(t *testing.T) {
 				st, ctx := testkit.Run(t)
 				out, err := testkit.Call(ctx, nested(t, timed(2), steady, testkit.Attempts(testkit.Listening(time.Minute), testkit.Succeed), around))
 				testkit.Completed(t, out, err)
-				told(t, st,
+				wantRecords(t, st,
 					"agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,parent_timeout)",
 					"agent:failed(0,retry,timeout) agent:retrying(1,1s)",
 					"agent:started(1) agent@2/tool:started(0) agent@2/tool:completed(0) agent:completed(1)")
@@ -295,7 +295,7 @@ func TestTimeoutOfTheParentInterruptsAllDescendants(t *testing.T) {
 		_, err := testkit.Call(ctx, testkit.Agent(t, "agent", timed(1), func(ctx context.Context, _ string) (string, error) { return swallow(ctx, middle) }))
 		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		told(t, st,
+		wantRecords(t, st,
 			"agent:started(0) agent/middle:started(0) agent/middle/tool:started(0)",
 			"agent/middle/tool:interrupted(0,parent_timeout) agent/middle:interrupted(0,parent_timeout)",
 			"agent:failed(0,exhausted,timeout)")
@@ -325,7 +325,7 @@ func TestGroupThatFailsFastInterruptsItsOtherBranches(t *testing.T) {
 			return "out", nil // the agent copes with it
 		}))
 		testkit.Completed(t, out, err)
-		toldInAnyOrder(t, st,
+		wantRecordsInAnyOrder(t, st,
 			"agent:started(0) agent/group:all:started(0) agent/group:all/1:started(0) agent/group:all/2:started(0)",
 			"agent/group:all/1/slow:started(0) agent/group:all/2/quick:started(0)",
 			"agent/group:all/2/quick:failed(0,permanent,unknown) agent/group:all/2:failed(0,permanent,unknown)",
@@ -346,7 +346,7 @@ func TestGroupThatFailsFastSuspendsWhatIsInsideItsBranches(t *testing.T) {
 			return "", errors.Join(testkit.Pause(ctx, time.Second), errBoom)
 		})
 		assert.ErrorIs(t, err, errBoom)
-		toldInAnyOrder(t, st,
+		wantRecordsInAnyOrder(t, st,
 			"group:all:started(0) group:all/1:started(0) group:all/2:started(0) group:all/1/agent:started(0) group:all/1/agent/tool:started(0)",
 			"group:all/2:failed(0,permanent,unknown)",
 			"group:all/1/agent/tool:interrupted(0,group) group:all/1/agent:interrupted(0,group) group:all/1:interrupted(0,group)",
@@ -364,7 +364,7 @@ func TestInterruptOfTheRunInAGroupSuspendsTheParent(t *testing.T) {
 			return "out", nil
 		}))
 		testkit.Interrupted(t, err, record.InterruptUser)
-		told(t, st, "agent:started(0) agent/group:all:started(0) agent/group:all/1:started(0) agent/group:all/1:interrupted(0,user)",
+		wantRecords(t, st, "agent:started(0) agent/group:all:started(0) agent/group:all/1:started(0) agent/group:all/1:interrupted(0,user)",
 			"agent/group:all:interrupted(0,user) agent:interrupted(0,user)")
 	})
 }
@@ -393,7 +393,7 @@ func TestCallersOwnCancellationFailsTheChildAndNotTheParent(t *testing.T) {
 					return "out", nil
 				}))
 				testkit.Completed(t, out, err)
-				told(t, st, "agent:started(0) "+tt.want+" agent:completed(0)")
+				wantRecords(t, st, "agent:started(0) "+tt.want+" agent:completed(0)")
 			})
 		})
 	}
@@ -409,7 +409,7 @@ func TestCallersOwnCancellationBeforeTheCallFailsItWithoutAnAttempt(t *testing.T
 		return "out", nil
 	}))
 	testkit.Completed(t, out, err)
-	told(t, st, "agent:started(0) agent/tool:failed(0,canceled,canceled,@entry) agent:completed(0)")
+	wantRecords(t, st, "agent:started(0) agent/tool:failed(0,canceled,canceled,@entry) agent:completed(0)")
 }
 
 func TestRunsInterruptWinsOverTheCallersOwnCancellation(t *testing.T) {
@@ -424,7 +424,7 @@ func TestRunsInterruptWinsOverTheCallersOwnCancellation(t *testing.T) {
 			return "", err
 		}))
 		testkit.Interrupted(t, err, record.InterruptUser)
-		told(t, st, "started(0) interrupted(0,user)")
+		wantRecords(t, st, "started(0) interrupted(0,user)")
 	})
 }
 

@@ -57,21 +57,21 @@ func on(status record.Status, f func(record.Record)) testkit.Publisher {
 
 // Checks.
 
-// told checks the records of the calls of a run. They read
+// wantRecords checks the records of the calls of a run. They read
 //
 //	started(0) failed(0,retry,connection) retrying(1,1s) started(1) completed(1)
 //
 // with the stage where it is not the handler (@entry), and each with its
 // address before it if there is more than one.
-func told(t testing.TB, st *state.ExecutionState, want ...string) {
+func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
 	if got, want := story(st), strings.Join(want, " "); got != want {
 		t.Errorf("records:\n got %s\nwant %s", strings.ReplaceAll(got, " ", "\n     "), strings.ReplaceAll(want, " ", "\n     "))
 	}
 }
 
-// toldInAnyOrder is told for what happens in parallel.
-func toldInAnyOrder(t testing.TB, st *state.ExecutionState, want ...string) {
+// wantRecordsInAnyOrder is wantRecords for what happens in parallel.
+func wantRecordsInAnyOrder(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
 	sorted := func(s string) string { return strings.Join(slices.Sorted(slices.Values(strings.Fields(s))), "\n") }
 	assert.Equal(t, sorted(strings.Join(want, " ")), sorted(story(st)), "records")

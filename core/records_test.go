@@ -65,7 +65,7 @@ func TestRecordsOfACallAreInOrder(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				st, ctx := testkit.Run(t)
 				out, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.retry, tt.handler))
-				told(t, st, tt.want)
+				wantRecords(t, st, tt.want)
 				if tt.reason == record.ReasonNone {
 					testkit.Completed(t, out, err)
 				} else {
@@ -92,7 +92,7 @@ func TestRecordsOfAFailureWithAndWithoutATimeoutAreTheSame(t *testing.T) {
 			_, errPlain := testkit.Call(ctx, testkit.Tool(t, "tool", steady, h()))
 			timed, ctx := testkit.Run(t)
 			_, errTimed := testkit.Call(ctx, testkit.Tool(t, "tool", limited, h()))
-			told(t, timed, story(plain))
+			wantRecords(t, timed, story(plain))
 			assert.Equal(t, fmt.Sprint(errPlain), fmt.Sprint(errTimed), "error")
 		}
 	})
@@ -105,7 +105,7 @@ func TestPreconditionFailureIsNotRetried(t *testing.T) {
 		d := testkit.Tool(t, "tool", core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}, testkit.Counted(&ran, testkit.Succeed)).
 			Require(func(context.Context, string) error { asked++; return errFlaky })
 		_, err := testkit.Call(ctx, d)
-		told(t, st, "failed(0,precondition,invalid,@precondition)")
+		wantRecords(t, st, "failed(0,precondition,invalid,@precondition)")
 		e := testkit.Failed(t, err, record.ReasonPrecondition)
 		assert.ErrorIs(t, err, core.ErrPrecondition)
 		assert.ErrorIs(t, err, errFlaky)
@@ -155,7 +155,7 @@ func TestPostconditionFailureRunsTheHandlerAgain(t *testing.T) {
 			})
 		out, err := testkit.Call(ctx, d)
 		testkit.Completed(t, out, err)
-		told(t, st, "started(0) failed(0,retry,condition,@postcondition) retrying(1,1s) started(1) completed(1)")
+		wantRecords(t, st, "started(0) failed(0,retry,condition,@postcondition) retrying(1,1s) started(1) completed(1)")
 		assert.Equal(t, 2, ran, "handler ran")
 		assert.Equal(t, 2, asked, "asked")
 	})
@@ -185,7 +185,7 @@ func TestPostconditionThatNeverHoldsFailsTheCall(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				st, ctx := testkit.Run(t)
 				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.retry, testkit.Succeed).Ensure(func(context.Context, string, string) error { return tt.err }))
-				told(t, st, tt.want)
+				wantRecords(t, st, tt.want)
 				testkit.Failed(t, err, tt.reason)
 				assert.ErrorIs(t, err, core.ErrCondition)
 				assert.ErrorIs(t, err, errBoom)
@@ -223,7 +223,7 @@ func TestArtifactFailureRunsTheHandlerAgain(t *testing.T) {
 		if err != nil || len(out) != inline+1 {
 			t.Fatal(len(out), err)
 		}
-		told(t, st, "started(0) failed(0,retry,artifact,@artifact) retrying(1,1s) started(1) completed(1)")
+		wantRecords(t, st, "started(0) failed(0,retry,artifact,@artifact) retrying(1,1s) started(1) completed(1)")
 		assert.Equal(t, 2, ran, "handler ran")
 		assert.Len(t, s.kept, 1, "kept")
 		last := calls(st)[4]
@@ -240,14 +240,14 @@ func TestArtifactThatCannotBeStoredFailsTheCall(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t, state.WithArtifacts(&shelf{failures: 9, err: errBoom}))
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, large))
-		told(t, st, "started(0) failed(0,storage,artifact,@artifact)")
+		wantRecords(t, st, "started(0) failed(0,storage,artifact,@artifact)")
 		testkit.Failed(t, err, record.ReasonStorage)
 		assert.ErrorIs(t, err, core.ErrStorage)
 		assert.ErrorIs(t, err, errBoom)
 
 		st, ctx = testkit.Run(t, state.WithArtifacts(&shelf{failures: 9, err: errBoom}))
 		_, err = testkit.Call(ctx, testkit.Tool(t, "tool", twice, large))
-		told(t, st, "started(0) failed(0,retry,artifact,@artifact) retrying(1,1s) started(1) failed(1,exhausted,artifact,@artifact)")
+		wantRecords(t, st, "started(0) failed(0,retry,artifact,@artifact) retrying(1,1s) started(1) failed(1,exhausted,artifact,@artifact)")
 		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.ErrorIs(t, err, core.ErrStorage)
 		assert.ErrorIs(t, err, errBoom)
@@ -293,7 +293,7 @@ func TestPanicsBecomeErrorsWithTheirStack(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				st, ctx := testkit.Run(t, state.WithArtifacts(panickingShelf{}))
 				_, err := testkit.Call(ctx, tt.d)
-				told(t, st, tt.want)
+				wantRecords(t, st, tt.want)
 				testkit.Failed(t, err, record.ReasonPanic)
 				assert.ErrorIs(t, err, core.ErrPanic)
 				var p *core.PanicError
@@ -340,7 +340,7 @@ func TestRetryWhenMakesAnotherAttemptOfASuccess(t *testing.T) {
 		}
 		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, poll))
 		testkit.Completed(t, out, err)
-		told(t, st, "started(0) failed(0,retry,unknown) retrying(1,1s) started(1) failed(1,retry,unknown) retrying(2,2s) started(2) completed(2)")
+		wantRecords(t, st, "started(0) failed(0,retry,unknown) retrying(1,1s) started(1) failed(1,retry,unknown) retrying(2,2s) started(2) completed(2)")
 	})
 }
 
@@ -351,7 +351,7 @@ func TestPollingThatNeverEndsIsExhausted(t *testing.T) {
 		cfg.RetryWhen = func(core.Attempt) bool { return true }
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Succeed))
 		testkit.Failed(t, err, record.ReasonExhausted)
-		told(t, st, "started(0) failed(0,retry,unknown) retrying(1,1s) started(1) failed(1,exhausted,unknown)")
+		wantRecords(t, st, "started(0) failed(0,retry,unknown) retrying(1,1s) started(1) failed(1,exhausted,unknown)")
 	})
 }
 
@@ -370,7 +370,7 @@ func TestSuccessThatRetryWhenRefusesIsNoFailedPostcondition(t *testing.T) {
 		cfg := core.RetryConfig{MaxAttempts: 1, RetryWhen: func(core.Attempt) bool { return true }}
 		d := testkit.Tool(t, "tool", cfg, testkit.Succeed).Ensure(func(context.Context, string, string) error { return nil })
 		_, err := testkit.Call(ctx, d)
-		told(t, st, "started(0) failed(0,exhausted,unknown)")
+		wantRecords(t, st, "started(0) failed(0,exhausted,unknown)")
 		assert.NotErrorIs(t, err, core.ErrCondition)
 	})
 }
@@ -473,14 +473,14 @@ func TestValueWithoutEncodingIsNotRetried(t *testing.T) {
 	st, ctx := testkit.Run(t, state.WithPayloads())
 	d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &every}, func(context.Context, string) (any, error) { return func() {}, nil })
 	_, err := d.Event().Execute(ctx, "in")
-	told(t, st, "started(0) failed(0,permanent,invalid,@encode)")
+	wantRecords(t, st, "started(0) failed(0,permanent,invalid,@encode)")
 	testkit.Failed(t, err, record.ReasonPermanent)
 
 	st, ctx = testkit.Run(t, state.WithPayloads())
 	ran := 0
 	e := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &every}, func(context.Context, func()) (string, error) { ran++; return "", nil })
 	_, err = e.Event().Execute(ctx, func() {})
-	told(t, st, "failed(0,permanent,invalid,@entry)")
+	wantRecords(t, st, "failed(0,permanent,invalid,@entry)")
 	testkit.Failed(t, err, record.ReasonPermanent)
 	assert.Equal(t, 0, ran, "handler ran")
 }

@@ -112,7 +112,7 @@ func TestRetryAfterDoesNotMakeAnErrorRetryable(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Fail(core.WithRetryAfter(errBoom, time.Second))))
 	testkit.Failed(t, err, record.ReasonPermanent)
-	told(t, st, "started(0) failed(0,permanent,unknown)")
+	wantRecords(t, st, "started(0) failed(0,permanent,unknown)")
 }
 
 func TestRetryAfterIsAFloorThatIsNeitherJitteredNorCapped(t *testing.T) {
@@ -124,7 +124,7 @@ func TestRetryAfterIsAFloorThatIsNeitherJitteredNorCapped(t *testing.T) {
 			out, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Failing(1, core.WithRetryAfter(errFlaky, 40*time.Second))))
 			testkit.Completed(t, out, err)
 			assert.Equal(t, 40*time.Second, elapsed(), "time")
-			told(t, st, "started(0) failed(0,retry,connection) retrying(1,40s,retry_after) started(1) completed(1)")
+			wantRecords(t, st, "started(0) failed(0,retry,connection) retrying(1,40s,retry_after) started(1) completed(1)")
 			for _, r := range calls(st)[1:3] {
 				assert.Equal(t, record.SourceServer, r.DelaySource, "source")
 			}
@@ -138,7 +138,7 @@ func TestRetryAfterBelowTheBackoffChangesNothing(t *testing.T) {
 			st, ctx := testkit.Run(t)
 			out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Failing(1, core.WithRetryAfter(errFlaky, after))))
 			testkit.Completed(t, out, err)
-			told(t, st, "started(0) failed(0,retry,connection) retrying(1,1s) started(1) completed(1)")
+			wantRecords(t, st, "started(0) failed(0,retry,connection) retrying(1,1s) started(1) completed(1)")
 		})
 	}
 }
@@ -176,7 +176,7 @@ func TestRetryAfterThatIsTooLongFailsTheCallAtOnce(t *testing.T) {
 				testkit.Failed(t, err, record.ReasonRetryAfterTooLong)
 				assert.ErrorIs(t, err, core.ErrRetryAfterTooLong)
 				assert.ErrorIs(t, err, errFlaky)
-				told(t, st, "started(0) failed(0,retry_after_too_long,connection)")
+				wantRecords(t, st, "started(0) failed(0,retry_after_too_long,connection)")
 				assert.Equal(t, time.Duration(0), elapsed(), "time")
 			})
 		})
@@ -194,7 +194,7 @@ func TestRetryAfterThatIsTooLongCanBeCut(t *testing.T) {
 			st, ctx := testkit.Run(t)
 			out, err := testkit.Call(ctx, testkit.Tool(t, "tool", capped, testkit.Failing(1, core.WithRetryAfter(errFlaky, after))))
 			testkit.Completed(t, out, err)
-			told(t, st, want)
+			wantRecords(t, st, want)
 		})
 	}
 }

@@ -43,7 +43,7 @@ func TestAttemptTimeoutEndsTheContextOfTheHandler(t *testing.T) {
 			return "", ctx.Err()
 		})
 		_, err := testkit.Call(ctx, d)
-		told(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) failed(1,exhausted,timeout)")
+		wantRecords(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) failed(1,exhausted,timeout)")
 		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.ErrorIs(t, err, core.ErrExhausted)
@@ -104,7 +104,7 @@ func TestSuccessAfterItsTimeIsAFailure(t *testing.T) {
 			Ensure(func(context.Context, string, string) error { return nil })
 		out, err := testkit.Call(ctx, d)
 		testkit.Completed(t, out, err)
-		told(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
+		wantRecords(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
 	})
 }
 
@@ -115,13 +115,13 @@ func TestHandlerThatDoesNotListenIsAbandoned(t *testing.T) {
 		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", timed(2), testkit.Attempts(testkit.Deaf(time.Minute), testkit.Succeed)))
 		testkit.Completed(t, out, err)
 		assert.Equal(t, 11*time.Second+grace, elapsed(), "time")
-		told(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
+		wantRecords(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
 		assert.Equal(t, int64(1), st.Stats().Abandoned, "abandoned")
 		assert.Equal(t, int64(0), st.Stats().LateReturns, "late returns")
 
 		<-time.After(time.Hour)
 		assert.Equal(t, int64(1), st.Stats().LateReturns, "late returns in the end")
-		told(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
+		wantRecords(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
 	})
 }
 
@@ -148,7 +148,7 @@ func TestNothingOfAnAbandonedAttemptLandsLater(t *testing.T) {
 		testkit.Completed(t, out, err)
 		<-done
 		synctest.Wait()
-		told(t, st,
+		wantRecords(t, st,
 			"tool:started(0) tool/child:started(0) tool:failed(0,retry,timeout) tool:retrying(1,1s)",
 			"tool:started(1) tool:completed(1)")
 		assert.Len(t, st.Records(), 7, "records") // these and the run's first
@@ -188,7 +188,7 @@ func TestCallAfterItsParentReturnedIsRefused(t *testing.T) {
 			return "out", nil
 		}))
 		assert.ErrorIs(t, <-late, core.ErrAttemptOver)
-		told(t, st, "started(0) completed(0)")
+		wantRecords(t, st, "started(0) completed(0)")
 		if err != nil {
 			t.Error(err)
 		}
@@ -280,7 +280,7 @@ func TestTimeoutWithoutRetryFailsTheCall(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, testkit.Listening(time.Minute)))
-		told(t, st, "started(0) failed(0,exhausted,timeout)")
+		wantRecords(t, st, "started(0) failed(0,exhausted,timeout)")
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
@@ -296,7 +296,7 @@ func TestHandlerThatExitsItsGoroutineHasFailed(t *testing.T) {
 		if !strings.Contains(err.Error(), "Goexit") {
 			t.Errorf("%q does not say what happened", err)
 		}
-		told(t, st, "started(0) failed(0,panic,panic)")
+		wantRecords(t, st, "started(0) failed(0,panic,panic)")
 	})
 }
 
@@ -306,7 +306,7 @@ func TestRetryTimeoutCutsARunningAttempt(t *testing.T) {
 		elapsed := testkit.Stopwatch()
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", total(5*time.Second), testkit.Listening(time.Minute)))
 		assert.Equal(t, 5*time.Second, elapsed(), "time")
-		told(t, st, "started(0) failed(0,retry_timeout,timeout)")
+		wantRecords(t, st, "started(0) failed(0,retry_timeout,timeout)")
 		testkit.Failed(t, err, record.ReasonRetryTimeout)
 		assert.ErrorIs(t, err, core.ErrRetryTimeout)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
@@ -319,7 +319,7 @@ func TestRetryTimeoutAbandonsAHandlerThatDoesNotListen(t *testing.T) {
 		elapsed := testkit.Stopwatch()
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", total(5*time.Second), testkit.Deaf(time.Minute)))
 		assert.Equal(t, 5*time.Second+grace, elapsed(), "time")
-		told(t, st, "started(0) failed(0,retry_timeout,timeout)")
+		wantRecords(t, st, "started(0) failed(0,retry_timeout,timeout)")
 		testkit.Failed(t, err, record.ReasonRetryTimeout)
 		assert.Equal(t, int64(1), st.Stats().Abandoned, "abandoned")
 	})
@@ -370,7 +370,7 @@ func TestWaitThatWouldReachRetryTimeoutIsNotBegun(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				st, ctx := testkit.Run(t)
 				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", total(tt.total), testkit.Fail(errFlaky)))
-				told(t, st, tt.want)
+				wantRecords(t, st, tt.want)
 				testkit.Failed(t, err, record.ReasonRetryTimeout)
 				assert.ErrorIs(t, err, core.ErrRetryTimeout)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)

@@ -83,7 +83,7 @@ func (r *Runner) answered(ctx context.Context, runID string) {
 	r.consider(&info, true, true)
 }
 
-// Questions returns what a run waits to be told.
+// Questions returns the open questions of a run.
 func (r *Runner) Questions(ctx context.Context, runID string) ([]core.Question, error) {
 	return state.Questions(ctx, r.store, runID)
 }

@@ -33,8 +33,8 @@ type Options struct {
 	MaxRestarts int
 
 	// SweepEvery is how often the store is searched for runs to go on with that
-	// nobody has told this process of, such as those of a process that was
-	// killed, and those that another process has started or answered. It takes a
+	// this process does not know of, such as those of a process that was killed,
+	// and those that another process has started or answered. It takes a
 	// twentieth of the time at most: of a large store, sweeps are rarer. Defaults
 	// to 5 seconds.
 	SweepEvery time.Duration

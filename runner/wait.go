@@ -11,8 +11,8 @@ import (
 )
 
 // Wait returns when a run does not go on by itself any more: it has completed or
-// failed, or was cancelled or interrupted. It waits on while the run is queued,
-// runs, or is paused, be it for an answer. The end of a run in another process
+// failed, or was cancelled or interrupted. It goes on waiting while the run is
+// queued, runs, or is paused, also for an answer. The end of a run in another process
 // shows with the next sweep. Wait ends with an error when ctx does.
 func (r *Runner) Wait(ctx context.Context, runID string) (snapshot.Info, error) {
 	for {

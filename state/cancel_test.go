@@ -187,7 +187,7 @@ func TestCancelInTheProcessEndsTheRun(t *testing.T) {
 	assert.False(t, st.Interrupt(record.InterruptUser, "dev", "wait"))
 	require.NoError(t, st.Close())
 	assert.Equal(t, state.StatusCancelled, st.Status())
-	told(t, st, "run started", "run cancelled")
+	wantRecords(t, st, "run started", "run cancelled")
 
 	s := memstore.New()
 	st = openRun(t, s)

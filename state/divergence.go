@@ -102,16 +102,16 @@ func (r *run) diverge(a record.Address, t *track, input record.Hash) uint64 {
 // tellDivergence has the record of a call that is recalled say that it has
 // another input now.
 func tellDivergence(rec *record.Record) {
-	told := record.Detail{}
+	detail := record.Detail{}
 	if rec.Detail != nil {
-		told = *rec.Detail
+		detail = *rec.Detail
 	}
-	told.Metadata = maps.Clone(told.Metadata)
-	if told.Metadata == nil {
-		told.Metadata = make(map[string]any)
+	detail.Metadata = maps.Clone(detail.Metadata)
+	if detail.Metadata == nil {
+		detail.Metadata = make(map[string]any)
 	}
-	told.Metadata["diverged"] = true
-	rec.Detail = &told
+	detail.Metadata["diverged"] = true
+	rec.Detail = &detail
 }
 
 // key stands for the scope: calls at the root are numbered over all contexts.

@@ -33,7 +33,7 @@ func TestHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 	<-left
 	require.NoError(t, st.Close())
 	assert.Equal(t, state.StatusFailed, st.Status())
-	told(t, st, "run started", "agent_call agent started", "tool_call agent/tool started",
+	wantRecords(t, st, "run started", "agent_call agent started", "tool_call agent/tool started",
 		"tool_call agent/tool failed", "agent_call agent failed", "run failed")
 
 	_, err = openedFor(t, s, agent, undisturbed)

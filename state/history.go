@@ -113,14 +113,14 @@ func (h *history) append(rec *record.Record) {
 }
 
 // isStartOf reports whether p is the start of the attempt whose end rec is, and
-// can be told from that.
+// can be derived from it.
 func (p *packed) isStartOf(rec *record.Record, site, nth int32) bool {
 	return p.status == record.StatusStarted && rec.Status != record.StatusStarted && !rec.Replayed &&
 		*p == start(rec.Time.UnixNano()-int64(rec.Duration), site, nth, rec.Ordinal, int32(rec.Attempt), int32(rec.MaxAttempts))
 }
 
 // isRetryingAfter reports whether rec promises the next attempt after the one
-// whose failure p is, and can be told from that.
+// whose failure p is, and can be derived from it.
 func (h *history) isRetryingAfter(p *packed, rec *record.Record, site, nth int32) bool {
 	if p.flags&flagWillRetry == 0 || p.flags&flagRetrying != 0 || p.site != site || p.nth != nth || rec.Detail != nil {
 		return false

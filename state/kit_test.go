@@ -33,9 +33,9 @@ func group(ctx context.Context, name string, branches ...func(context.Context) (
 	return actors.Parallel(ctx, actors.Group{Name: name, Workers: 1, CollectAll: true}, branches...)
 }
 
-// told checks the records of a run, which read "kind address status", or the
+// wantRecords checks the records of a run, which read "kind address status", or the
 // name in place of the address for values and logs with none.
-func told(t testing.TB, st *state.ExecutionState, want ...string) {
+func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
 	var got []string
 	for _, r := range st.Records() {

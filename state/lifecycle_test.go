@@ -95,7 +95,7 @@ func TestCloseStopsTheTimeout(t *testing.T) {
 		st.Close()
 		<-time.After(time.Hour)
 		assert.Equal(t, state.StatusCompleted, st.Status(), "status")
-		told(t, st, "run started", "tool_call tool started", "tool_call tool completed", "run completed")
+		wantRecords(t, st, "run started", "tool_call tool started", "tool_call tool completed", "run completed")
 	})
 }
 
@@ -186,7 +186,7 @@ func TestCloseTwiceIsFine(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		told(t, st, "run started", "run completed")
+		wantRecords(t, st, "run started", "run completed")
 	})
 }
 
@@ -204,7 +204,7 @@ func TestCloseFromManyGoroutinesWaitsInEach(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		told(t, st, "run started", "tool_call tool started", "tool_call tool completed", "run completed")
+		wantRecords(t, st, "run started", "tool_call tool started", "tool_call tool completed", "run completed")
 	})
 }
 
@@ -247,7 +247,7 @@ func TestCloseWaitsATenthOfASecondForAHandlerThatDoesNotListen(t *testing.T) {
 		assert.Equal(t, 100*time.Millisecond, elapsed(), "time")
 		assert.Equal(t, state.StatusInterrupted, st.Status(), "status")
 		assert.ErrorIs(t, <-ended, state.ErrClosed)
-		told(t, st, "run started", "tool_call tool started", "run interrupted")
+		wantRecords(t, st, "run started", "tool_call tool started", "run interrupted")
 	})
 }
 
@@ -286,8 +286,8 @@ func TestRunsDoNotShareAnything(t *testing.T) {
 		return testkit.Call(two.Context(ctx), testkit.Tool(t, "inner", once, testkit.Succeed)) // a run inside a call of another
 	}))
 	testkit.Completed(t, out, err)
-	told(t, one, "run started", "tool_call outer started", "tool_call outer completed")
-	told(t, two, "run started", "tool_call inner started", "tool_call inner completed")
+	wantRecords(t, one, "run started", "tool_call outer started", "tool_call outer completed")
+	wantRecords(t, two, "run started", "tool_call inner started", "tool_call inner completed")
 }
 
 func TestLastRecordOfARunThatFailedSaysWhy(t *testing.T) {

@@ -27,7 +27,7 @@ func TestLogLineHasTheAddressOfItsCall(t *testing.T) {
 		return "out", nil
 	}))
 	testkit.Completed(t, out, err)
-	told(t, st,
+	wantRecords(t, st,
 		"run started", "log recorded debug: the owner's", "log recorded warn: of the run",
 		"tool_call tool started", "log tool recorded info: of the call", "group tool/group:all started",
 		"branch tool/group:all/1 started", "log tool/group:all/1 recorded error: of the branch", "branch tool/group:all/1 completed", "group tool/group:all completed",
@@ -81,7 +81,7 @@ func TestNothingIsRecordedAfterClose(t *testing.T) {
 		_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
 		assert.ErrorIs(t, err, state.ErrClosed)
 		assert.False(t, ran, "ran")
-		told(t, st, "run started", "run completed")
+		wantRecords(t, st, "run started", "run completed")
 		assert.Equal(t, 2, published, "published")
 	})
 }

@@ -199,7 +199,7 @@ const (
 func WithSync(policy Sync) Option {
 	return func(c *config) {
 		if policy > SyncNever {
-			c.must(fmt.Errorf("state: WithSync(%d): allowed are SyncOutcomes, SyncAlways and SyncNever", policy))
+			c.must(fmt.Errorf("state: WithSync(%d): want SyncOutcomes, SyncAlways or SyncNever", policy))
 		}
 		c.sync = policy
 		c.isFor("WithSync", inOpen)

@@ -16,7 +16,7 @@ import (
 // An Option configures a run.
 type Option func(*config)
 
-// A Publisher is told every record of a run, in sequence order and by one
+// A Publisher is called with every record of a run, in sequence order and by one
 // goroutine at a time: that of some call, which may have to tell the records
 // of others too and is held up for as long. It must be fast, therefore;
 // package bus has one that holds up nothing. It may use the run, but not close
@@ -118,7 +118,7 @@ func WithRetry(cfg core.RetryConfig) Option {
 func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if !kind.IsCall() || kind == record.KindStep {
-			c.must(fmt.Errorf("state: WithRetryFor: calls of kind %v are not retried; allowed are KindTool, KindLLM and KindAgent", kind))
+			c.must(fmt.Errorf("state: WithRetryFor: calls of kind %v are not retried; want KindTool, KindLLM or KindAgent", kind))
 		}
 		c.settings.RetryByKind[kind] = c.policy(cfg)
 	}

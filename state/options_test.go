@@ -40,8 +40,8 @@ func TestInvalidOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 		"nil checker":                {func() state.Option { return state.WithInterruptChecker(nil) }, []string{"WithInterruptChecker"}},
 		"retry":                      {func() state.Option { return state.WithRetry(core.RetryConfig{MaxAttempts: -2}) }, []string{"MaxAttempts", "-2"}},
 		"retry of a kind":            {func() state.Option { return state.WithRetryFor(record.KindTool, core.RetryConfig{MaxDelay: -2}) }, []string{"MaxDelay", "-2ns"}},
-		"retry of no call":           {func() state.Option { return state.WithRetryFor(record.KindLog, core.RetryConfig{}) }, []string{"log", "KindTool, KindLLM and KindAgent"}},
-		"retry of no kind":           {func() state.Option { return state.WithRetryFor(200, core.RetryConfig{}) }, []string{"allowed are KindTool, KindLLM and KindAgent"}},
+		"retry of no call":           {func() state.Option { return state.WithRetryFor(record.KindLog, core.RetryConfig{}) }, []string{"log", "KindTool, KindLLM or KindAgent"}},
+		"retry of no kind":           {func() state.Option { return state.WithRetryFor(200, core.RetryConfig{}) }, []string{"want KindTool, KindLLM or KindAgent"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

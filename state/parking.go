@@ -7,7 +7,7 @@ import (
 
 // WithParking has a [core.Sleep] that is longer than threshold suspend the run,
 // which is paused then, with the time at which it goes on in the Info of the
-// store: whoever opens it then goes on with it, as a runner does. Shorter ones
+// store: the program that opens it then goes on with it, as a runner does. Shorter ones
 // wait in the process, as all do without this option.
 func WithParking(threshold time.Duration) Option {
 	return func(c *config) {

@@ -7,12 +7,12 @@ import (
 )
 
 // Publishing is in order, may call back into the run, and never holds its
-// lock. One at a time is at it; whoever comes meanwhile leaves the work to
-// them. Mostly nobody comes, and then it ends as it began, without a second
-// round through the lock.
+// lock. One goroutine at a time does it, and the others leave their records to
+// it. Mostly there are no others, and then its turn ends without the lock.
 
-// turn says whether somebody publishes: the last who took it has not left. It
-// is taken under the run's lock alone; one to whom nobody came leaves without.
+// turn says whether a goroutine publishes: the last that took the turn has not
+// left it. It is taken under the run's lock, and left without the lock if no
+// other goroutine came.
 type turn struct {
 	taken int64        // how often; written under the lock
 	left  atomic.Int64 // how often; awaited if there is more for the last
@@ -128,8 +128,8 @@ func (r *run) drainOne() {
 	r.mu.Lock()
 }
 
-// awaitPublished returns when nobody publishes. The lock is held, and the run
-// ends: whoever publishes says when they are done.
+// awaitPublished returns when no goroutine publishes. The lock is held, and the
+// run ends: the goroutine that publishes signals when it is done.
 func (r *run) awaitPublished() {
 	for !r.turn.take() {
 		r.quiet.Wait()
@@ -154,8 +154,8 @@ func (r *run) tell(p Publisher, rec *record.Record) {
 	returned = true
 }
 
-// abandonTurn ends the turn of a goroutine that was left while it told of rec,
-// and does not go on. What it did not come to is told by the next who publishes.
+// abandonTurn ends the turn of a goroutine that ended while it published rec.
+// The next one that publishes goes on from there.
 func (r *run) abandonTurn(rec *record.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -97,7 +97,7 @@ func TestPublisherThatCallsAnActorDoesNotDeadlock(t *testing.T) {
 		out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
 		testkit.Completed(t, out, err)
 		st.Close()
-		told(t, st, "run started", "tool_call tool started", "tool_call audit started", "tool_call audit completed", "tool_call tool completed", "run completed")
+		wantRecords(t, st, "run started", "tool_call tool started", "tool_call audit started", "tool_call audit completed", "tool_call tool completed", "run completed")
 	})
 }
 

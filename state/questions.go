@@ -169,14 +169,14 @@ func dueOf(rec *record.Record) time.Time {
 	return rec.Time.Add(rec.Delay)
 }
 
-// Questions returns what the run waits to be told, in the order of asking.
+// Questions returns the open questions of the run, in the order of asking.
 // They are for those who answer, and not redacted.
 func (st *ExecutionState) Questions() []core.Question {
 	records, _ := st.run.readRecords(context.Background())
 	return openQuestions(records)
 }
 
-// Questions returns what a stored run waits to be told, in the order of
+// Questions returns the open questions of a stored run, in the order of
 // asking. Answers that wait to be taken in count.
 func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.Question, error) {
 	found, err := load(ctx, store, runID)

@@ -320,7 +320,7 @@ func (r *run) forget() {
 	r.tail.forget(published)
 }
 
-// toPublish is what publishers are told of a call that was recalled: that it
+// toPublish is what is published of a call that was recalled: that it
 // was, or the old records of it and of what is inside it.
 func (r *run) toPublish(outcome *record.Record, diverges bool) ([]record.Record, error) {
 	if !r.republish {

@@ -67,7 +67,7 @@ func TestShutdownLetsWhatRunsFinishAndBeginsNothing(t *testing.T) {
 			return err
 		})
 		assert.Equal(t, time.Minute, took, "it waits for what runs, and no longer")
-		told(t, st, "run started", "agent_call agent started", "step agent/step:one started",
+		wantRecords(t, st, "run started", "agent_call agent started", "step agent/step:one started",
 			"step agent/step:one completed", "step agent/step:two interrupted", "agent_call agent interrupted", "run interrupted")
 
 		st = openRun(t, s)
@@ -94,7 +94,7 @@ func TestShutdownEndsAWaitAtOnce(t *testing.T) {
 			require.NoError(t, st.Shutdown(t.Context()))
 			assert.LessOrEqual(t, time.Since(began), 100*time.Millisecond)
 			wait.Wait()
-			told(t, st, "run started", "tool_call flaky started", "tool_call flaky failed", "tool_call flaky retrying", "tool_call flaky interrupted", "run interrupted")
+			wantRecords(t, st, "run started", "tool_call flaky started", "tool_call flaky failed", "tool_call flaky retrying", "tool_call flaky interrupted", "run interrupted")
 		}
 	})
 }

@@ -130,9 +130,9 @@ func TestRecordsThatCouldNotBeStoredAreStillTold(t *testing.T) {
 	_, err = testkit.Call(ctx, testkit.Tool(t, "second", once, testkit.Succeed))
 	require.ErrorIs(t, err, state.ErrStore)
 	want := []string{"run started", "tool_call first started", "tool_call first completed", "tool_call second started"}
-	told(t, st, want...)
+	wantRecords(t, st, want...)
 	require.ErrorIs(t, st.Close(), state.ErrStore)
-	told(t, st, append(want, "run interrupted")...)
+	wantRecords(t, st, append(want, "run interrupted")...)
 }
 
 func TestStoreThatCannotReadBackIsAnError(t *testing.T) {

@@ -34,8 +34,8 @@ type Options struct {
 	// nil, nobody may.
 	Control Control
 
-	// Starter lets those whose Scope allows control start runs, and whoever sees a
-	// run its result. If it is nil, nothing is started.
+	// Starter lets those whose Scope allows control start runs, and those who may
+	// see a run read its result. If it is nil, nothing is started.
 	Starter Starter
 
 	// Redact sees to every text that is shown of what calls got and gave, as

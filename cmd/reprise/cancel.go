@@ -58,7 +58,7 @@ func (a *app) cancel(ctx context.Context, runID, by, message string) error {
 	if found.Status == snapshot.StatusCancelled {
 		a.printf("run %s is cancelled (%s)\n", runID, printable(found.Stop.String()))
 	} else {
-		a.printf("run %s was told to stop, and is cancelled when the program that has it open closes it\n", runID)
+		a.printf("run %s was asked to stop, and is cancelled when the program that has it open closes it\n", runID)
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (a *app) tellProblems(name string, bad *config.Error) error {
 		}{false, problems}); err != nil {
 			return err
 		}
-		return errTold
+		return errReported
 	}
 	for _, p := range bad.Problems {
 		a.printf("%s\n", printable(oneLine(p.String())))

@@ -36,7 +36,7 @@ func (a *app) diffCommand() *cobra.Command {
 				return err
 			}
 			if exitCode && !d.IsEmpty() {
-				return errTold
+				return errReported
 			}
 			return nil
 		},

@@ -36,9 +36,9 @@ func (e *outputError) Error() string { return fmt.Sprintf("write the output: %v"
 
 func (e *outputError) Unwrap() error { return e.err }
 
-// errTold fails the command without a message: what there was to say is in its
+// errReported fails the command without a message: what there was to say is in its
 // output.
-var errTold = errors.New("told")
+var errReported = errors.New("reported")
 
 // hintError is an error with what to do about it.
 type hintError struct {
@@ -50,12 +50,12 @@ func (e *hintError) Error() string { return message(e.err) + "; " + e.hint }
 
 func (e *hintError) Unwrap() error { return e.err }
 
-// report writes the error, if there is one to be told, and returns the exit
+// report writes the error, if it was not reported yet, and returns the exit
 // code.
 func (a *app) report(ctx context.Context, err error) int {
 	code := a.exitCode(ctx, err)
 	switch {
-	case err == nil, errors.Is(err, errTold), isGone(err):
+	case err == nil, errors.Is(err, errReported), isGone(err):
 		return code
 	case code == exitInterrupted:
 		err = errors.New("interrupted")
@@ -65,11 +65,11 @@ func (a *app) report(ctx context.Context, err error) int {
 		fmt.Fprintf(a.stderr, "reprise: %s\n", text)
 		return code
 	}
-	told := struct {
+	report := struct {
 		Error string `json:"error"`
 		Code  string `json:"code"`
 	}{text, kindOf(code, err)}
-	data, err := json.Marshal(told)
+	data, err := json.Marshal(report)
 	if err == nil {
 		fmt.Fprintf(a.stderr, "%s\n", data)
 	}
@@ -95,7 +95,7 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 }
 
 // isGone reports whether nobody reads the output any more, such as `head`
-// when it has had enough. There is nobody to be told.
+// when it has had enough. That is not an error.
 func isGone(err error) bool {
 	var output *outputError
 	return errors.As(err, &output) && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EBADF))

@@ -42,7 +42,7 @@ func (a *app) exportCommand() *cobra.Command {
 			switch format {
 			case formatLines, formatDocument, formatMsgpack:
 			default:
-				return usagef("--format %q: allowed are jsonl, json and msgpack", printable(format))
+				return usagef("--format %q: want jsonl, json or msgpack", printable(format))
 			}
 			if format == formatMsgpack && redact.pattern != nil {
 				return usagef("--format msgpack has all of a run, and --redact would take values from it: allowed is one of them")

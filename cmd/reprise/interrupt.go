@@ -65,6 +65,6 @@ func (a *app) interrupt(ctx context.Context, runID, by, message string) error {
 	case a.json:
 		return a.writeJSON(map[string]string{"run_id": runID, "by": by, "message": message})
 	}
-	a.printf("run %s was told to stop; its calls end as soon as they listen\n", runID)
+	a.printf("run %s was asked to stop; its calls end as soon as they listen\n", runID)
 	return nil
 }

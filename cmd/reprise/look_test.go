@@ -193,5 +193,5 @@ func TestExportWritesWhatOthersRead(t *testing.T) {
 	assert.Equal(t, found.Info, again.Info)
 	assert.Equal(t, len(found.Records), again.Len())
 
-	call(t, dir, "export", "oslo", "--format", "xml").failed(t, exitUsage, `--format "xml": allowed are jsonl, json and msgpack`)
+	call(t, dir, "export", "oslo", "--format", "xml").failed(t, exitUsage, `--format "xml": want jsonl, json or msgpack`)
 }

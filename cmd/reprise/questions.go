@@ -68,7 +68,7 @@ func (a *app) questionsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "questions RUN",
 		GroupID: groupLook,
-		Short:   "List what a run waits to be told",
+		Short:   "List the open questions of a run",
 		Long: "List the questions that a run waits for, in the order of asking. One that had an\n" +
 			"answer that does not fit is asked again, with the reason.",
 		Example: "  reprise questions refund-7\n" +

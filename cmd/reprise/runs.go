@@ -123,7 +123,7 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 	if !a.json {
 		fmt.Fprintf(a.stderr, "%s cannot be read; `%s verify` says why\n", plural(unreadable, "run"), a.command)
 	}
-	return errTold
+	return errReported
 }
 
 func (a *app) listed(infos []snapshot.Info) error {

@@ -83,7 +83,7 @@ func (a *app) verify(ctx context.Context, runIDs []string) error {
 	case failed == 0:
 		return nil
 	case a.json:
-		return errTold
+		return errReported
 	}
 	return fmt.Errorf("%d of %s damaged or unreadable; `%s repair RUN` saves what can be read of a damaged run",
 		failed, plural(len(all), "run"), a.command)

@@ -233,7 +233,7 @@ func TestAnswerAndInterruptReachARunThatIsOpen(t *testing.T) {
 		"question refund?1 of run r7 was answered before, and the first answer counts")
 	assert.Equal(t, result{exitOK, "", "run r7 waits for no answer\n"}, call(t, dir, "questions", "r7"))
 
-	assert.Equal(t, "run r7 was told to stop; its calls end as soon as they listen\n",
+	assert.Equal(t, "run r7 was asked to stop; its calls end as soon as they listen\n",
 		call(t, dir, "interrupt", "r7", "--message", "deploy", "--by", "ops").text(t))
 	<-ctx.Done()
 	assert.Equal(t, &record.InterruptedError{Reason: record.InterruptUser, By: "ops", Message: "deploy"}, st.Interrupted())
@@ -262,7 +262,7 @@ func TestCancelEndsARunForGood(t *testing.T) {
 	st, err := state.Open(t.Context(), newStore(t, dir), "r8")
 	require.NoError(t, err)
 	ctx := st.Context(t.Context())
-	assert.Equal(t, "run r8 was told to stop, and is cancelled when the program that has it open closes it\n", call(t, dir, "cancel", "r8").text(t))
+	assert.Equal(t, "run r8 was asked to stop, and is cancelled when the program that has it open closes it\n", call(t, dir, "cancel", "r8").text(t))
 	<-ctx.Done()
 	require.NoError(t, st.Close())
 	assert.Equal(t, state.StatusCancelled, st.Status())

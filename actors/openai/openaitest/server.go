@@ -85,7 +85,7 @@ func New(t T, steps ...Step) *Server {
 	}
 	t.Cleanup(func() {
 		t.Helper()
-		_ = s.Close() // Close has told t already.
+		_ = s.Close() // Close has reported it to t already.
 	})
 	return s
 }
@@ -98,7 +98,7 @@ func NewLocal(t T, steps ...Step) *Server {
 	s := newServer(t, steps)
 	t.Cleanup(func() {
 		t.Helper()
-		_ = s.Close() // Close has told t already.
+		_ = s.Close() // Close has reported it to t already.
 	})
 	return s
 }
