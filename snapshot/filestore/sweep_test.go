@@ -87,7 +87,7 @@ func sweptRuns(t testing.TB, records int) map[string]swept {
 // in two ways. The short form does one of them for each byte of short runs, and
 // repairs few.
 func TestNoDamageIsTakenForWhatWasWritten(t *testing.T) {
-	records, repairs := 12, 29
+	records, repairs := 8, 29
 	if *long {
 		records, repairs = 40, 1
 	}
