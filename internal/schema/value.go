@@ -56,7 +56,10 @@ func shallow(doc json.RawMessage) error {
 	return err
 }
 
-// restore checks the references in n, and finds the checks again that its
+// typeNames are the types of JSON Schema.
+var typeNames = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+// restore checks the references and the types in n, and finds the checks again that its
 // keywords stand for.
 func (s *Schema) restore(n *jsonschema.Schema) error {
 	if n == nil {
@@ -75,6 +78,14 @@ func (s *Schema) restore(n *jsonschema.Schema) error {
 			return fmt.Errorf("the reference %.100q leads to another", n.Ref)
 		}
 		return nil
+	}
+	for _, name := range n.Types {
+		if !slices.Contains(typeNames, name) {
+			return fmt.Errorf("the type %.100q; want one of %s", name, strings.Join(typeNames, ", "))
+		}
+	}
+	if n.Type != "" && !slices.Contains(typeNames, n.Type) {
+		return fmt.Errorf("the type %.100q; want one of %s", n.Type, strings.Join(typeNames, ", "))
 	}
 	if n.AnyOf != nil { // which may have no elements
 		if len(n.AnyOf) != 2 || n.AnyOf[0] == nil || n.AnyOf[0].Ref == "" {

@@ -61,6 +61,7 @@ func TestADocumentThatNoSchemaHasIsNotRestored(t *testing.T) {
 		"", "1", "[]", `{"$ref": "#"}`, `{"$ref": "#/$defs/a"}`, `{"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}`,
 		`{"anyOf": [{"$ref": "#"}]}`, `{"anyOf": [{"type": "string"}, {"type": "null"}]}`, `{"anyOf": [{"$ref": "#"}, {"type": "null"}]}`,
 		`{"properties": {"a": null}}`, `{"anyOf": []}`, `{"items": {"$ref": "other"}}`,
+		`{"type": [""]}`, `{"type": "text"}`, `{"properties": {"a": {"type": ["string", "nil"]}}}`,
 	} {
 		_, err := Restore(json.RawMessage(doc))
 		assert.Error(t, err, doc)
