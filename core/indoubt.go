@@ -127,8 +127,7 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 	in := codec.NewReader(encoded)
 	defer in.Release()
 	var unknown []string
-	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
-		name := in.Name()
+	for name := range in.Pairs() {
 		switch name {
 		case "decision":
 			a.decision = in.Text()

@@ -198,8 +198,8 @@ func DecodeInfo(data []byte) (Info, error) {
 	in := codec.NewReader(data)
 	defer in.Release()
 	var i Info
-	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
-		i.read(in, in.Name())
+	for key := range in.Pairs() {
+		i.read(in, key)
 	}
 	switch {
 	case in.Err() != nil:
@@ -317,8 +317,8 @@ func readStop(in *codec.Reader) (s Stop) {
 	if in.Nil() {
 		return s
 	}
-	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
-		switch in.Name() {
+	for key := range in.Pairs() {
+		switch key {
 		case "reason":
 			s.Reason = record.InterruptReason(in.Name())
 		case "by":
@@ -352,8 +352,8 @@ func writeMetadata(w *codec.Writer, m *Metadata) {
 }
 
 func readRunMetadata(in *codec.Reader) (m Metadata) {
-	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
-		switch in.Name() {
+	for key := range in.Pairs() {
+		switch key {
 		case "description":
 			m.Description = in.Text()
 		case "pipeline":

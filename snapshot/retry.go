@@ -210,8 +210,8 @@ func readRetryLevels(in *codec.Reader) RetryLevels {
 }
 
 func readRetryLevel(in *codec.Reader) (l RetryLevel) {
-	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
-		switch in.Name() {
+	for key := range in.Pairs() {
+		switch key {
 		case "disabled":
 			l.Disabled = in.Bool()
 		case "max_attempts":

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"sync"
 )
@@ -161,6 +162,18 @@ func (r *Reader) Array() int { return r.length(kindArray, "an array") }
 
 // Map begins a map and returns the number of its pairs.
 func (r *Reader) Map() int { return r.length(kindMap, "an object") }
+
+// Pairs reads a map and yields the key of each pair, a [Reader.Name]. The loop
+// reads or skips the value. It ends at the first error.
+func (r *Reader) Pairs() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for n := r.Map(); n > 0 && r.Err() == nil; n-- {
+			if !yield(r.Name()) {
+				return
+			}
+		}
+	}
+}
 
 func (r *Reader) length(of kind, want string) int {
 	begin := r.off

@@ -337,8 +337,8 @@ func (f *frame) header() (header, error) {
 	in := codec.NewReader(f.body)
 	defer in.Release()
 	var h header
-	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
-		switch in.Name() {
+	for key := range in.Pairs() {
+		switch key {
 		case "format":
 			if h.format = in.Uint(); h.format > snapshot.FormatVersion {
 				return header{}, fmt.Errorf("%w: it has format %d, and this version of Reprise reads up to %d; use a newer one",
