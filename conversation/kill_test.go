@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -17,29 +16,21 @@ import (
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/conversation"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// chatDir is set in the environment of the processes that are killed.
-const chatDir = "REPRISE_CHAT_DIR"
-
 func TestMain(m *testing.M) {
-	dir := os.Getenv(chatDir)
-	if dir == "" {
-		os.Exit(m.Run())
-	}
-	if err := converse(context.Background(), dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	process.Main(m, process.Programs{"converse": converse})
 }
 
 const turns = 50
 
 // converse goes on with the turn that is pending, and begins the next. In that
 // the tool kills the process.
-func converse(ctx context.Context, dir string) error {
-	store, err := filestore.New(dir)
+func converse(args ...string) error {
+	ctx := context.Background()
+	store, err := filestore.New(args[0])
 	if err != nil {
 		return err
 	}
@@ -82,18 +73,15 @@ func TestTheModelIsAskedForEachTurnOnce(t *testing.T) {
 		return openaitest.ToolCalls(openaitest.Call("look", nil))
 	})))
 	dir := t.TempDir()
-	self, err := os.Executable()
-	require.NoError(t, err)
 	for turn := 1; turn <= turns+1; turn++ {
-		cmd := exec.CommandContext(t.Context(), self)
-		cmd.Env = append(os.Environ(), chatDir+"="+dir, "OPENAI_API_KEY=test", "OPENAI_BASE_URL="+server.URL())
+		cmd := process.Command(t, "converse", dir)
+		cmd.Env = append(cmd.Env, "OPENAI_API_KEY=test", "OPENAI_BASE_URL="+server.URL())
 		out, err := cmd.CombinedOutput()
 		if turn == turns+1 {
 			require.NoError(t, err, "%s", out)
 			break
 		}
-		var ended *exec.ExitError
-		require.ErrorAs(t, err, &ended)
+		require.True(t, process.Killed(err))
 		require.Empty(t, string(out))
 	}
 

@@ -24,27 +24,19 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
-// sceneVariable names the scene that the test binary plays instead of testing.
-const sceneVariable = "REPRISE_PRINTER_SCENE"
-
 func TestMain(m *testing.M) {
-	if scene := os.Getenv(sceneVariable); scene != "" {
-		if err := play(scene); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+	process.Main(m, process.Programs{"play": play})
 }
 
 // play is a program with an agent and a tool that fails.
-func play(scene string) error {
+func play(args ...string) error {
+	scene := args[0]
 	p := printer.New(os.Stdout)
 	defer p.Close()
 	st := state.New(state.WithPublisher(p), state.WithRunID("scene"))
@@ -101,10 +93,8 @@ func play(scene string) error {
 
 func sceneCommand(t *testing.T, scene string, environment ...string) *exec.Cmd {
 	t.Helper()
-	self, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "CI=", "NO_COLOR=", "TMUX=", "XTERM_VERSION=XTerm(390)", "GORACE=atexit_sleep_ms=0", sceneVariable+"="+scene)
+	cmd := process.Command(t, "play", scene)
+	cmd.Env = append(cmd.Env, "TERM=xterm-256color", "CI=", "NO_COLOR=", "TMUX=", "XTERM_VERSION=XTerm(390)")
 	cmd.Env = append(cmd.Env, environment...)
 	return cmd
 }
@@ -343,7 +333,7 @@ func startMultiplexer(t *testing.T, columns, rows int, cmd *exec.Cmd) *multiplex
 	}
 	m := &multiplexer{t: t, socket: t.TempDir() + "/tmux", changed: make(chan struct{}, 1)}
 	// The shell outlives the process, and cat keeps the window open.
-	script := fmt.Sprintf(`trap : INT; '%s'; echo after the run; exec cat`, cmd.Path)
+	script := fmt.Sprintf(`trap : INT; '%s'; echo after the run; exec cat`, strings.Join(cmd.Args, "' '"))
 	start := m.command("-f", os.DevNull, "new-session", "-d", "-x", fmt.Sprint(columns), "-y", fmt.Sprint(rows), script)
 	start.Env = append(slices.Clone(cmd.Env), "TMUX=")
 	out, err := start.CombinedOutput()

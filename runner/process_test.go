@@ -1,12 +1,9 @@
 package runner_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -17,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
@@ -24,24 +22,14 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The tests of this file run services as processes: this test binary, called
-// with a directory.
-const serviceDir = "REPRISE_RUNNER_TEST_DIR"
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(serviceDir); dir != "" {
-		if err := service(dir); err != nil {
-			fmt.Println("error:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+	process.Main(m, process.Programs{"service": service})
 }
 
 // service serves the programs of these tests until its standard input ends, and
 // prints a line for each event.
-func service(dir string) error {
+func service(args ...string) error {
+	dir := args[0]
 	store, err := filestore.New(dir)
 	if err != nil {
 		return err
@@ -54,12 +42,8 @@ func service(dir string) error {
 		return err
 	}
 	registerServices(r, dir)
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := process.UntilStdinEnds()
 	defer cancel()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
 	return r.Serve(ctx)
 }
 
@@ -99,54 +83,8 @@ func appendLine(name, line string) error {
 	return err
 }
 
-// A process is a service that was begun.
-type process struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	lines *bufio.Scanner
-}
-
-func begin(t *testing.T, dir string) *process {
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), serviceDir+"="+dir)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	return &process{cmd, stdin, bufio.NewScanner(stdout)}
-}
-
-// await returns when the service has printed the line.
-func (p *process) await(t *testing.T, line string) {
-	t.Helper()
-	for p.lines.Scan() {
-		if p.lines.Text() == line {
-			return
-		}
-	}
-	require.Fail(t, "the service ended before it printed "+line)
-}
-
-// kill ends the process as a crash does.
-func (p *process) kill(t *testing.T) {
-	require.NoError(t, p.cmd.Process.Kill())
-	p.wait()
-}
-
-// wait waits until it has ended, and returns how.
-func (p *process) wait() int {
-	for p.lines.Scan() {
-	}
-	_ = p.cmd.Wait()
-	return p.cmd.ProcessState.ExitCode()
-}
-
-// stop ends the service gracefully.
-func (p *process) stop(t *testing.T) {
-	require.NoError(t, p.stdin.Close())
-	require.Zero(t, p.wait())
+func begin(t *testing.T, dir string) *process.Process {
+	return process.Start(t, process.Command(t, "service", dir))
 }
 
 // starter returns a runner that starts runs in the directory and serves
@@ -165,26 +103,26 @@ func TestRunOfAKilledServiceGoesOnInTheNext(t *testing.T) {
 	_, err := r.Start(t.Context(), "hold", "a", word{"a"}, runner.StartOptions{})
 	require.NoError(t, err)
 	p := begin(t, dir)
-	p.await(t, "holding a")
+	p.Await("holding a")
 	second := begin(t, dir) // which leaves it alone while the first has it
-	p.kill(t)
-	second.await(t, "crashed a interrupted")
-	second.await(t, "holding a")
+	p.Kill()
+	second.Await("crashed a interrupted")
+	second.Await("holding a")
 	info, err := r.Info(t.Context(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, 1, info.Restarts)
 	assert.True(t, info.Open)
 	assert.EqualValues(t, 2, info.Generation)
 
-	second.stop(t)
+	second.Stop()
 	info, err = r.Info(t.Context(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.Stop{Reason: record.InterruptShutdown}, info.Stop)
 	assert.Zero(t, info.Restarts, "it was closed as it should")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
 	third := begin(t, dir)
-	third.await(t, "ended a completed")
-	third.stop(t)
+	third.Await("ended a completed")
+	third.Stop()
 	out, err := r.Result(t.Context(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, "let go", out)
@@ -198,13 +136,13 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	_, err := r.Start(t.Context(), "deadly", "a", word{}, runner.StartOptions{})
 	require.NoError(t, err)
 	for range 4 { // once, and 3 restarts
-		require.Equal(t, 3, begin(t, dir).wait())
+		require.Equal(t, 3, begin(t, dir).Wait())
 	}
 	_, err = r.Start(t.Context(), "echo", "b", word{}, runner.StartOptions{})
 	require.NoError(t, err)
 	p := begin(t, dir)
-	p.await(t, "crashed a failed")
-	p.await(t, "ended b completed")
+	p.Await("crashed a failed")
+	p.Await("ended b completed")
 	info, err := r.Info(t.Context(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.StatusFailed, info.Status)
@@ -214,16 +152,16 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	run, err := r.Store().Load(t.Context(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.StatusFailed, run.Status)
-	p.stop(t)
+	p.Stop()
 	p = begin(t, dir) // it is left alone
 	_, err = r.Start(t.Context(), "echo", "c", word{}, runner.StartOptions{})
 	require.NoError(t, err)
-	p.await(t, "ended c completed")
+	p.Await("ended c completed")
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
 	require.NoError(t, r.Resume(t.Context(), "a"))
-	p.await(t, "ended a completed")
-	p.stop(t)
+	p.Await("ended a completed")
+	p.Stop()
 	info, err = r.Info(t.Context(), "a")
 	require.NoError(t, err)
 	assert.Zero(t, info.Restarts)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -17,35 +16,26 @@ import (
 
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
-// workerDir is set in the environment of the processes that are killed, and
-// longForm for as many kills as it takes to hit every place.
-const (
-	workerDir = "RESEARCH_WORKER_DIR"
-	longForm  = "REPRISE_LONG"
-)
+// longForm is set in the environment for as many kills as it takes to hit every
+// place.
+const longForm = "REPRISE_LONG"
 
 func TestMain(m *testing.M) {
-	dir := os.Getenv(workerDir)
-	if dir == "" {
-		os.Exit(m.Run())
-	}
-	f := flags{dir: dir, answer: "y", subject: "tea", model: "m"}
-	ctx := core.Watch(context.Background(), func(core.Delta) {}) // replies are streamed, and cut in the middle
-	if err := run(ctx, f, os.Stdin, os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	process.Main(m, process.Programs{"write": func(args ...string) error {
+		f := flags{dir: args[0], answer: "y", subject: "tea", model: "m"}
+		ctx := core.Watch(context.Background(), func(core.Delta) {}) // replies are streamed, and cut in the middle
+		return run(ctx, f, os.Stdin, os.Stdout, os.Stderr)
+	}})
 }
 
 // worker is a process that writes the report, or goes on with it.
 func worker(t *testing.T, dir string, server *openaitest.Server) (*exec.Cmd, *bytes.Buffer) {
-	self, err := os.Executable()
-	require.NoError(t, err)
 	var out bytes.Buffer
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), workerDir+"="+dir, "OPENAI_API_KEY=test", "OPENAI_BASE_URL="+server.URL())
+	cmd := process.Command(t, "write", dir)
+	cmd.Env = append(cmd.Env, "OPENAI_API_KEY=test", "OPENAI_BASE_URL="+server.URL())
 	cmd.Stdout = &out
 	return cmd, &out
 }

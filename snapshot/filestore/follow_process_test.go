@@ -1,11 +1,8 @@
 package filestore_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,13 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
-
-// What the process that follows gets in its environment: a directory, and the
-// number of the last record.
-const followEnv = "REPRISE_FOLLOW"
 
 // follow reads up to the last record, and fails at one that is missing or comes
 // twice.
@@ -40,26 +34,19 @@ func follow(ctx context.Context, s *filestore.Store, last uint64) error {
 	return nil
 }
 
-// TestMain follows a run in place of testing if it is told to.
 func TestMain(m *testing.M) {
-	dir, last, ok := strings.Cut(os.Getenv(followEnv), "\n")
-	if !ok {
-		os.Exit(m.Run())
-	}
-	n, err := strconv.ParseUint(last, 10, 64)
-	var s *filestore.Store
-	if err == nil {
-		s, err = filestore.New(dir)
-	}
-	fmt.Println("following")
-	if err == nil {
-		err = follow(context.Background(), s, n)
-	}
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	process.Main(m, process.Programs{"follow": func(args ...string) error {
+		last, err := strconv.ParseUint(args[1], 10, 64)
+		if err != nil {
+			return err
+		}
+		s, err := filestore.New(args[0])
+		if err != nil {
+			return err
+		}
+		fmt.Println("following")
+		return follow(context.Background(), s, last)
+	}})
 }
 
 func TestFollowersMissNothingWhileTheWriterCompactsAllTheTime(t *testing.T) {
@@ -78,13 +65,8 @@ func TestFollowersMissNothingWhileTheWriterCompactsAllTheTime(t *testing.T) {
 	for _, s := range []*filestore.Store{writer, newFileStore(t, dir)} {
 		following.Go(func() { assert.NoError(t, follow(ctx, s, last)) })
 	}
-	other := exec.CommandContext(ctx, os.Args[0])
-	other.Env = append(os.Environ(), fmt.Sprintf("%s=%s\n%d", followEnv, dir, last))
-	out, err := other.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, other.Start())
-	said := bufio.NewScanner(out)
-	require.True(t, said.Scan())
+	other := process.Start(t, process.Command(t, "follow", dir, strconv.FormatUint(last, 10)))
+	other.Await("following")
 
 	compactions, snapshots := 0, ""
 	for seq := uint64(2); seq <= last; seq++ {
@@ -105,10 +87,7 @@ func TestFollowersMissNothingWhileTheWriterCompactsAllTheTime(t *testing.T) {
 		}
 	}
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
-	for said.Scan() {
-		assert.Fail(t, said.Text())
-	}
-	require.NoError(t, other.Wait())
+	require.Zero(t, other.Wait())
 	following.Wait()
 	require.GreaterOrEqual(t, compactions, int(last/200))
 	t.Logf("%d records, the files changed %d times", last, compactions)

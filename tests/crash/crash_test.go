@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
@@ -30,18 +30,8 @@ import (
 // kills is how many processes are killed.
 var kills = flag.Int("kills", 0, "how many processes are killed; 0 for 300, or 20 with -short")
 
-// workerDir is set in the environment of the processes that are killed.
-const workerDir = "REPRISE_CRASH_DIR"
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(workerDir); dir != "" {
-		if err := work(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+	process.Main(m, process.Programs{"work": work})
 }
 
 type order struct {
@@ -50,7 +40,8 @@ type order struct {
 
 // work is the program that is killed: it begins the run or resumes it, and
 // says in the log what its tools did and what the agent was told.
-func work(dir string) error {
+func work(args ...string) error {
+	dir := args[0]
 	store, err := filestore.New(dir)
 	if err != nil {
 		return err
@@ -141,8 +132,6 @@ func program(say func(string, ...any) error) actors.Agent[order, int] {
 const expected = 3*(0+10+20) + 9 + 3*(100+200+300) + 9 + 1000
 
 func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
 	done, wanted := 0, *kills
 	switch {
 	case wanted > 0:
@@ -160,7 +149,7 @@ func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
 			if killed > 40 {
 				after = time.Hour // let it end
 			}
-			if !runAndKill(t, self, dir, after) {
+			if !runAndKill(t, dir, after) {
 				break
 			}
 			killed++
@@ -173,19 +162,17 @@ func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
 
 // runAndKill starts a worker and kills it. It reports whether the worker was
 // killed before its end.
-func runAndKill(t *testing.T, self, dir string, after time.Duration) bool {
+func runAndKill(t *testing.T, dir string, after time.Duration) bool {
 	t.Helper()
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), workerDir+"="+dir, "GORACE=atexit_sleep_ms=0")
+	cmd := process.Command(t, "work", dir)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	require.NoError(t, cmd.Start())
 	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
 	timer.Stop()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == -1 {
-		return true // by a signal
+	if process.Killed(err) {
+		return true
 	}
 	require.NoError(t, err, stderr.String())
 	return false

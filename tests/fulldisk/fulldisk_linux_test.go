@@ -19,17 +19,11 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
-)
-
-// What the process with the full disk is told by its environment.
-const (
-	limitEnv = "REPRISE_FULLDISK_LIMIT"
-	dirEnv   = "REPRISE_FULLDISK_DIR"
-	sizeEnv  = "REPRISE_FULLDISK_SIZE" // of the outputs
 )
 
 // exitNoMount is for a process that may not mount a file system.
@@ -47,20 +41,19 @@ const (
 func output(n, size int) string { return strings.Repeat(fmt.Sprintf("%08d", n), size/8) }
 
 func TestMain(m *testing.M) {
-	limits := map[string]func(dir string, size int) error{"size of files": limitedFiles, "small file system": smallFileSystem}
-	limited, ok := limits[os.Getenv(limitEnv)]
-	if !ok {
-		os.Exit(m.Run())
+	process.Main(m, process.Programs{"size of files": limitedBy(limitedFiles), "small file system": limitedBy(smallFileSystem)})
+}
+
+// limitedBy returns the program that works in a directory, with outputs of a
+// size.
+func limitedBy(work func(dir string, size int) error) func(...string) error {
+	return func(args ...string) error {
+		size, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		return work(args[0], size)
 	}
-	size, err := strconv.Atoi(os.Getenv(sizeEnv))
-	if err == nil {
-		err = limited(os.Getenv(dirEnv), size)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
 }
 
 // limitedFiles works where no file may be larger than half of the outputs.
@@ -169,8 +162,7 @@ func parse(t *testing.T, out string) (s said) {
 // limited runs this program with a limit.
 func limited(t *testing.T, limit, dir string, size int, attr *syscall.SysProcAttr) (stdout, stderr string, err error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), limitEnv+"="+limit, dirEnv+"="+dir, sizeEnv+"="+strconv.Itoa(size))
+	cmd := process.Command(t, limit, dir, strconv.Itoa(size))
 	cmd.SysProcAttr = attr
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,43 +21,35 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
-// What the other processes are told by their environment.
-const (
-	roleEnv = "REPRISE_INBOX_ROLE"
-	dirEnv  = "REPRISE_INBOX_DIR"
-	nameEnv = "REPRISE_INBOX_NAME"
-)
-
 const runID = "run-1"
 
 func TestMain(m *testing.M) {
-	roles := map[string]func(context.Context, *filestore.Store) error{"work": work, "answer": answerAll, "wait": waitLong}
-	role, ok := roles[os.Getenv(roleEnv)]
-	if !ok {
-		os.Exit(m.Run())
-	}
-	store, err := filestore.New(os.Getenv(dirEnv))
-	if err == nil {
-		err = role(context.Background(), store)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	process.Main(m, process.Programs{"work": inStore(work), "answer": inStore(answerAll), "wait": inStore(waitLong)})
 }
 
-// start starts this program in a role.
-func start(ctx context.Context, t *testing.T, role, dir, name string) (*exec.Cmd, io.Reader, *bytes.Buffer) {
+// inStore returns the program that does something in the store of a directory,
+// under a name.
+func inStore(do func(ctx context.Context, store *filestore.Store, name string) error) func(...string) error {
+	return func(args ...string) error {
+		store, err := filestore.New(args[0])
+		if err != nil {
+			return err
+		}
+		return do(context.Background(), store, args[1])
+	}
+}
+
+// start starts a program in the directory, under a name.
+func start(t *testing.T, program, dir, name string) (*exec.Cmd, io.Reader, *bytes.Buffer) {
 	t.Helper()
-	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), roleEnv+"="+role, dirEnv+"="+dir, nameEnv+"="+name, "GORACE=atexit_sleep_ms=0")
+	cmd := process.Command(t, program, dir, name)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	stderr := new(bytes.Buffer)
@@ -103,7 +94,7 @@ func program() actors.Agent[order, string] {
 }
 
 // work runs the program to its end, and waits for answers in between.
-func work(ctx context.Context, store *filestore.Store) error {
+func work(ctx context.Context, store *filestore.Store, _ string) error {
 	for {
 		st, err := state.Open(ctx, store, runID, state.WithWait())
 		if err != nil {
@@ -128,7 +119,7 @@ func work(ctx context.Context, store *filestore.Store) error {
 
 // answerAll answers whatever is asked, until the run has completed, and says
 // which of its answers were the first.
-func answerAll(ctx context.Context, store *filestore.Store) error {
+func answerAll(ctx context.Context, store *filestore.Store, name string) error {
 	for n := 0; ; {
 		found, err := store.Load(ctx, runID)
 		if err != nil && !errors.Is(err, snapshot.ErrNotFound) {
@@ -144,7 +135,7 @@ func answerAll(ctx context.Context, store *filestore.Store) error {
 		<-time.After(time.Millisecond)
 		for _, q := range open {
 			n++
-			value := fmt.Sprintf("%s-%d", os.Getenv(nameEnv), n)
+			value := fmt.Sprintf("%s-%d", name, n)
 			err := state.Answer(ctx, store, runID, q.ID, value)
 			if err == nil {
 				fmt.Println(q.ID, value)
@@ -166,7 +157,7 @@ type crew struct {
 // keep has a process of the role at work until one ends by itself.
 func (c *crew) keep(ctx context.Context, t *testing.T, rng *rand.Rand, role, dir string, kills int) {
 	for n := 0; ctx.Err() == nil; n++ {
-		cmd, out, stderr := start(ctx, t, role, dir, fmt.Sprint(role, n))
+		cmd, out, stderr := start(t, role, dir, fmt.Sprint(role, n))
 		var timer *time.Timer
 		if n < kills {
 			timer = time.AfterFunc(time.Duration(rng.Int64N(int64(60*time.Millisecond))), func() { _ = cmd.Process.Kill() })
@@ -269,7 +260,7 @@ func check(t *testing.T, dir string, results, won []string) {
 }
 
 // waitLong is in the middle of a wait when it is interrupted.
-func waitLong(ctx context.Context, store *filestore.Store) error {
+func waitLong(ctx context.Context, store *filestore.Store, _ string) error {
 	st, err := state.Open(ctx, store, runID, state.WithPublisher(announcer{}))
 	if err != nil {
 		return err
@@ -306,7 +297,7 @@ func startOwner(t *testing.T) *owner {
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
 	o := &owner{store: store}
-	o.Cmd, o.out, o.stderr = start(t.Context(), t, "wait", dir, "")
+	o.Cmd, o.out, o.stderr = start(t, "wait", dir, "owner")
 	o.lines = bufio.NewScanner(o.out)
 	require.True(t, o.lines.Scan(), o.stderr)
 	require.Equal(t, "waiting", o.lines.Text())

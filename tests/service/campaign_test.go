@@ -1,13 +1,10 @@
 package service
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -20,30 +17,21 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// The service is this test binary, called with a directory.
-const serviceDir = "REPRISE_CAMPAIGN_DIR"
-
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(serviceDir); dir != "" {
-		if err := serve(dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
+	process.Main(m, process.Programs{"serve": serve})
 }
 
 // serve serves the directory until its standard input ends. It prints a line for
 // each effect, and for each run that has ended.
-func serve(dir string) error {
-	r, err := newRunner(dir, func(e runner.Event) {
+func serve(args ...string) error {
+	r, err := newRunner(args[0], func(e runner.Event) {
 		switch {
 		case e.Type == runner.EventEnded && e.Status == snapshot.StatusPaused:
 		case e.Type == runner.EventEnded:
@@ -55,12 +43,8 @@ func serve(dir string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := process.UntilStdinEnds()
 	defer cancel()
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		cancel()
-	}()
 	return r.Serve(ctx)
 }
 
@@ -137,8 +121,8 @@ func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
 		service := begin(t, dir)
 		// At most half of the effects that there are to be, so that there are some
 		// left for each service.
-		service.effects(t, 1+rng.IntN(runs*steps/2/kills))
-		service.kill()
+		awaitEffects(service, 1+rng.IntN(runs*steps/2/kills))
+		service.Kill()
 	}
 	service := begin(t, dir)
 	for i := 0; i < runs; {
@@ -148,9 +132,13 @@ func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
 			i++
 			continue
 		}
-		service.until(t, func(line string) bool { return strings.HasPrefix(line, "ended ") })
+		for ended := false; !ended; {
+			line, ok := service.Line()
+			require.True(t, ok, "the service ended")
+			ended = strings.HasPrefix(line, "ended ")
+		}
 	}
-	service.stop()
+	service.Stop()
 	check(t, r, dir, runs, steps)
 }
 
@@ -212,57 +200,13 @@ func checkRun(t *testing.T, run *snapshot.Run, effects map[string]map[int]int) {
 	}
 }
 
-// A process is a service that was begun.
-type process struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	lines *bufio.Scanner
+func begin(t *testing.T, dir string) *process.Process {
+	return process.Start(t, process.Command(t, "serve", dir))
 }
 
-func begin(t *testing.T, dir string) *process {
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), serviceDir+"="+dir)
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	return &process{cmd, stdin, bufio.NewScanner(stdout)}
-}
-
-// effects returns once the service has had so many effects.
-func (p *process) effects(t *testing.T, n int) {
+// awaitEffects returns when the service has had so many effects.
+func awaitEffects(p *process.Process, n int) {
 	for range n {
-		p.until(t, func(line string) bool { return line == "effect" })
+		p.Await("effect")
 	}
-}
-
-// until returns once the service has printed such a line.
-func (p *process) until(t *testing.T, is func(line string) bool) {
-	for {
-		require.True(t, p.scan(), "the service ended")
-		if is(p.lines.Text()) {
-			return
-		}
-	}
-}
-
-func (p *process) scan() bool { return p.lines.Scan() }
-
-// kill ends the process as a crash does.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	p.wait()
-}
-
-func (p *process) stop() {
-	_ = p.stdin.Close()
-	p.wait()
-}
-
-func (p *process) wait() {
-	for p.scan() {
-	}
-	_ = p.cmd.Wait()
 }

@@ -1,0 +1,138 @@
+package process
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// programVariable holds the name of the program that a test binary runs in
+// place of its tests.
+const programVariable = "REPRISE_TEST_PROGRAM"
+
+// Programs are functions by name. Each gets the arguments of its [Command].
+type Programs map[string]func(args ...string) error
+
+// Main runs the program that [Command] named in the environment, or the tests
+// where it named none. It does not return. The process ends with 0, or with 1
+// and the error on the standard error.
+func Main(m *testing.M, programs Programs) {
+	name, set := os.LookupEnv(programVariable)
+	if !set {
+		os.Exit(m.Run())
+	}
+	program, ok := programs[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "this test binary has no program %q\n", name)
+		os.Exit(1)
+	}
+	if err := program(os.Args[1:]...); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Command returns the command that runs the program. It is killed when the test
+// ends.
+func Command(t testing.TB, program string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	// By default, a program built with -race sleeps for a second before it ends.
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", programVariable+"="+program)
+	return cmd
+}
+
+// Killed reports whether err, of [exec.Cmd.Wait] or Run, is that of a process
+// that a signal ended.
+func Killed(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == -1
+}
+
+// UntilStdinEnds returns a context that ends when the standard input does, which
+// is how [Process.Stop] asks a program to stop.
+func UntilStdinEnds() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	return ctx, cancel
+}
+
+// A Process is a command that was started, whose output is read line by line.
+// Its methods are for one goroutine.
+type Process struct {
+	t     testing.TB
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	lines *bufio.Scanner
+}
+
+// Start starts the command. Its standard error is that of the test, unless it
+// has one.
+func Start(t testing.TB, cmd *exec.Cmd) *Process {
+	t.Helper()
+	if cmd.Stderr == nil {
+		cmd.Stderr = os.Stderr
+	}
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	return &Process{t, cmd, stdin, bufio.NewScanner(stdout)}
+}
+
+// Line returns the next line that the process printed, and false when it has
+// closed its output.
+func (p *Process) Line() (string, bool) {
+	ok := p.lines.Scan()
+	return p.lines.Text(), ok
+}
+
+// Await returns when the process has printed the line, and fails the test if it
+// ends before.
+func (p *Process) Await(line string) {
+	p.t.Helper()
+	for {
+		got, ok := p.Line()
+		require.True(p.t, ok, "the process ended before it printed %q", line)
+		if got == line {
+			return
+		}
+	}
+}
+
+// Kill ends the process as a crash does.
+func (p *Process) Kill() {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Kill())
+	p.Wait()
+}
+
+// Stop closes the standard input of the process, and requires that it ends with
+// 0.
+func (p *Process) Stop() {
+	p.t.Helper()
+	require.NoError(p.t, p.stdin.Close())
+	require.Zero(p.t, p.Wait())
+}
+
+// Wait returns the exit code when the process has ended; -1 if it was killed.
+func (p *Process) Wait() int {
+	for p.lines.Scan() {
+	}
+	_ = p.cmd.Wait()
+	return p.cmd.ProcessState.ExitCode()
+}

@@ -1,0 +1,71 @@
+package process_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/internal/testkit/process"
+)
+
+func TestMain(m *testing.M) {
+	process.Main(m, process.Programs{"echo": echo, "serve": serve})
+}
+
+func echo(args ...string) error {
+	fmt.Println(strings.Join(args, " "))
+	if len(args) == 0 {
+		return errors.New("nothing to say")
+	}
+	return nil
+}
+
+func serve(...string) error {
+	fmt.Println("preparing")
+	fmt.Println("ready")
+	ctx, cancel := process.UntilStdinEnds()
+	defer cancel()
+	<-ctx.Done()
+	fmt.Println("stopped")
+	return nil
+}
+
+func TestProgramsGetTheirArgumentsAndReturnTheirErrors(t *testing.T) {
+	out, err := process.Command(t, "echo", "-v", "a b").Output()
+	require.NoError(t, err)
+	assert.Equal(t, "-v a b\n", string(out))
+	for program, want := range map[string]string{"echo": "nothing to say", "none": `no program "none"`} {
+		cmd := process.Command(t, program)
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		assert.False(t, process.Killed(err))
+		assert.Contains(t, string(out), want)
+		assert.Equal(t, 1, cmd.ProcessState.ExitCode())
+	}
+}
+
+func TestProcessIsStoppedOrKilled(t *testing.T) {
+	p := process.Start(t, process.Command(t, "serve"))
+	p.Await("ready")
+	p.Stop()
+	p = process.Start(t, process.Command(t, "serve"))
+	p.Await("ready")
+	p.Kill()
+	assert.Equal(t, -1, p.Wait())
+
+	cmd := process.Command(t, "serve")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	_, err = cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	require.True(t, bufio.NewScanner(out).Scan())
+	require.NoError(t, cmd.Process.Signal(os.Kill))
+	assert.True(t, process.Killed(cmd.Wait()))
+}
