@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Client follows the runs of a [Handler] from another program, and answers
-// their questions. Its fields must not be changed while it is used; it is for
+// A Client follows the runs of a [Handler] from another program, answers their
+// questions, and starts them where the handler has a [Starter]. Its fields must not be changed while it is used; it is for
 // many goroutines, each with a cursor of its own.
 type Client struct {
 	URL        string       // of the handler, such as "http://localhost:8080/runs/"

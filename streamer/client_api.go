@@ -160,16 +160,64 @@ func (c *Client) Cancel(ctx context.Context, runID, message string) error {
 	return c.post(ctx, runID, "cancel", stopBody{Message: message})
 }
 
+// Programs returns the names of what can be started, where the server has a
+// [Starter].
+func (c *Client) Programs(ctx context.Context) ([]string, error) {
+	u, err := c.address("api", "programs")
+	if err != nil {
+		return nil, err
+	}
+	var body programs
+	err = c.do(ctx, http.MethodGet, u, nil, &body)
+	return body.Programs, err
+}
+
+// Start starts a run, and returns its ID and status. With a RunID, starting it
+// again with the same program and input finds the run that was started before;
+// without one, a Start whose answer got lost may have started a run. The input
+// is JSON. A program that is not there is ErrNotFound, an input that does not fit
+// it ErrInvalid, a RunID that another run has ErrConflict.
+func (c *Client) Start(ctx context.Context, s Start) (runID, status string, err error) {
+	u, err := c.address("api", "runs")
+	if err != nil {
+		return "", "", err
+	}
+	var body started
+	err = c.postTo(ctx, u, s, &body)
+	return body.RunID, body.Status, err
+}
+
+// Resume has a run go on that was interrupted, where the server has a [Starter].
+func (c *Client) Resume(ctx context.Context, runID string) error {
+	return c.post(ctx, runID, "resume", struct{}{})
+}
+
+// Result returns what a run has come to. One that goes on or waits is
+// ErrConflict.
+func (c *Client) Result(ctx context.Context, runID string) (Result, error) {
+	u, err := c.address("api", "runs", runID, "result")
+	if err != nil {
+		return Result{}, err
+	}
+	var result Result
+	err = c.do(ctx, http.MethodGet, u, nil, &result)
+	return result, err
+}
+
 func (c *Client) post(ctx context.Context, runID, action string, body any) error {
 	u, err := c.address("api", "runs", runID, action)
 	if err != nil {
 		return err
 	}
+	return c.postTo(ctx, u, body, nil)
+}
+
+func (c *Client) postTo(ctx context.Context, u *url.URL, body, into any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("streamer: %w", err)
 	}
-	return c.do(ctx, http.MethodPost, u, data, nil)
+	return c.do(ctx, http.MethodPost, u, data, into)
 }
 
 // do sends a request, once, and decodes the answer.

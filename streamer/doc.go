@@ -8,8 +8,8 @@
 //
 // A [Handler] is a publisher of any number of runs. It keeps the newest events
 // in memory and reads older ones, and runs that are over, from a [Source];
-// package streamer/stored is one over a store of runs. [Client] follows a run
-// from another Go program.
+// package streamer/stored is one over a store of runs. [Client] follows runs from
+// another Go program, answers their questions, and starts them.
 //
 // # Paths
 //
@@ -23,11 +23,17 @@
 //	POST /api/runs/{run}/interrupt      with a Control and permission only
 //	POST /api/runs/{run}/cancel         likewise
 //	POST /api/runs/{run}/answer         likewise
+//	GET  /api/programs                  what can be started, with a Starter and permission only
+//	POST /api/runs                      starts a run, likewise
+//	POST /api/runs/{run}/resume         has a run go on that was interrupted, likewise
+//	GET  /api/runs/{run}/result         what a run has come to, with a Starter
 //
 // What is posted is JSON, and so is what comes back:
 //
 //	{"message": "why"}                              to interrupt or cancel
 //	{"question": "agent/refund?1", "value": true}   to answer
+//	{"program": "support", "input": {…}}            to start: a Start
+//	{}                                              to resume
 //
 // # Events
 //

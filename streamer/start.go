@@ -57,12 +57,17 @@ type started struct {
 	Status string `json:"status"`
 }
 
+// programs are the names of what can be started.
+type programs struct {
+	Programs []string `json:"programs"`
+}
+
 func (h *Handler) servePrograms(w http.ResponseWriter, _ *http.Request, scope *Scope) {
 	if !h.mayStart(scope) {
 		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be started here")
 		return
 	}
-	h.sendJSON(w, map[string][]string{"programs": h.options.Starter.Programs()})
+	h.sendJSON(w, programs{h.options.Starter.Programs()})
 }
 
 func (h *Handler) mayStart(scope *Scope) bool { return h.options.Starter != nil && scope.Control }

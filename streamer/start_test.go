@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -29,9 +30,17 @@ func (s *starts) Start(_ context.Context, start streamer.Start) (streamer.RunInf
 	return streamer.RunInfo{RunID: start.RunID, Status: "queued"}, nil
 }
 
-func (*starts) Resume(context.Context, string) error { return nil }
+func (*starts) Resume(_ context.Context, runID string) error {
+	if runID == "over" {
+		return fmt.Errorf("%w: it has ended", streamer.ErrConflict)
+	}
+	return nil
+}
 
 func (*starts) Result(_ context.Context, runID string) (streamer.Result, error) {
+	if runID == "going-on" {
+		return streamer.Result{}, fmt.Errorf("%w: it has not ended", streamer.ErrConflict)
+	}
 	return streamer.Result{RunID: runID, Status: "completed", Output: json.RawMessage(`"a secret"`)}, nil
 }
 
@@ -84,6 +93,53 @@ func TestOnlyWhoMayControlStartsRuns(t *testing.T) {
 }
 
 func isMine(runID string) bool { return strings.HasPrefix(runID, "mine-") }
+
+func TestClientStartsRunsAndReadsTheirResults(t *testing.T) {
+	var s starts
+	h, server := serve(t, nil, streamer.Options{Starter: &s})
+	for _, id := range []string{"r 1/a?", "over", "going-on"} {
+		newFeed(id, h.Publish).open()
+	}
+	c := &streamer.Client{URL: server.URL}
+	programs, err := c.Programs(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"echo"}, programs)
+	want := streamer.Start{
+		Program: "echo", RunID: "r 1/a?", Input: json.RawMessage(`{"text":"x"}`), Version: "2", Priority: 3, Pinned: true,
+		At: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC), Description: "why", Pipeline: "night", Tags: []string{"a"},
+	}
+	runID, status, err := c.Start(t.Context(), want)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"r 1/a?", "queued"}, []string{runID, status})
+	assert.Equal(t, []streamer.Start{want}, s.got)
+	result, err := c.Result(t.Context(), runID)
+	require.NoError(t, err)
+	assert.Equal(t, streamer.Result{RunID: runID, Status: "completed", Output: json.RawMessage(`"a secret"`)}, result)
+	require.NoError(t, c.Resume(t.Context(), runID))
+
+	_, _, err = c.Start(t.Context(), streamer.Start{Program: "other", Input: json.RawMessage("{}")})
+	require.ErrorIs(t, err, streamer.ErrNotFound)
+	assert.ErrorContains(t, err, `there is no program "other"; want one of [echo]`)
+	_, _, err = c.Start(t.Context(), streamer.Start{Input: json.RawMessage("{}")})
+	require.ErrorIs(t, err, streamer.ErrInvalid)
+	_, _, err = c.Start(t.Context(), streamer.Start{Program: "echo", Input: json.RawMessage("{")})
+	assert.ErrorContains(t, err, "streamer: json: ")
+	require.ErrorIs(t, c.Resume(t.Context(), "over"), streamer.ErrConflict)
+	require.ErrorIs(t, c.Resume(t.Context(), "nobody"), streamer.ErrNotFound)
+	_, err = c.Result(t.Context(), "going-on")
+	require.ErrorIs(t, err, streamer.ErrConflict)
+	_, err = c.Result(t.Context(), "nobody")
+	require.ErrorIs(t, err, streamer.ErrNotFound)
+	assert.Len(t, s.got, 1)
+	for name, call := range map[string]func(c *streamer.Client) error{
+		"Programs": func(c *streamer.Client) error { _, err := c.Programs(t.Context()); return err },
+		"Start":    func(c *streamer.Client) error { _, _, err := c.Start(t.Context(), want); return err },
+		"Resume":   func(c *streamer.Client) error { return c.Resume(t.Context(), "r") },
+		"Result":   func(c *streamer.Client) error { _, err := c.Result(t.Context(), "r"); return err },
+	} {
+		assert.ErrorContains(t, call(&streamer.Client{URL: "localhost:80"}), "Client.URL is", name)
+	}
+}
 
 func TestResultIsRedacted(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{
