@@ -28,12 +28,12 @@ func TestTableNamesTestsThatThereAre(t *testing.T) {
 		}))
 	}
 	names := regexp.MustCompile("`(Test[A-Za-z0-9]+)`").FindAllStringSubmatch(string(table), -1)
-	require.Greater(t, len(names), 30)
+	require.Greater(t, len(names), 50)
 	for _, name := range names {
 		assert.Contains(t, sources.String(), "func "+name[1]+"(")
 	}
 	files := regexp.MustCompile("`([a-z/]+_test\\.go)`").FindAllStringSubmatch(string(table), -1)
-	require.Greater(t, len(files), 10)
+	require.Greater(t, len(files), 5)
 	for _, file := range files {
 		_, err := os.Stat("../../" + file[1])
 		assert.NoError(t, err)
