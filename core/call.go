@@ -39,7 +39,7 @@ type call struct {
 func (c *call) execute(first *Scope) error {
 	defer c.leaveDirect()
 	defer c.rejoin(first)()
-	if c.parent.call == nil {
+	if c.parent.call == nil && !c.root.isOutside() {
 		c.root.enter()
 		defer c.root.leave()
 	}
@@ -54,7 +54,7 @@ func (c *call) execute(first *Scope) error {
 		}
 	}
 	for s := first; ; s = nil {
-		step := next(&p, c.rules(), time.Now())
+		step := next(&p, c.rules())
 		if step.do == doReturn {
 			return c.replay(first)
 		}
@@ -77,8 +77,8 @@ func (c *call) take(p *record.Progress, s *Scope, step step) error {
 	case doRetrace:
 		return c.retrace(s)
 	}
-	if step.after > 0 || step.do == doMake && p.Phase == record.PhaseWaiting && s.attempt > 0 {
-		if err := c.wait(p, s, step.after); err != nil {
+	if p.Phase == record.PhaseWaiting && s.attempt > 0 {
+		if err := c.wait(p, s); err != nil {
 			return err
 		}
 	} else if err := c.checkpoint(p, s); err != nil {
@@ -181,13 +181,12 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 	defer func() {
 		if !returned { // runtime.Goexit: nobody gets the failure, but it is on record
 			s.close()
-			_ = c.settle(p, s, result{err: errGoexit, stage: record.StageHandler, panicked: true, took: time.Since(began)})
+			_ = c.settle(p, s, result{err: errGoexit, stage: record.StageHandler, panicked: true}.since(began))
 		}
 	}()
 	r := c.pass(s, began, p.Spent)
 	returned = true
-	r.took = time.Since(began)
-	return c.settle(p, s, r)
+	return c.settle(p, s, r.since(began))
 }
 
 // pass is one pass through handler, postconditions and artifact storage.

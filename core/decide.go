@@ -125,7 +125,7 @@ func (c *call) retryable(s *Scope, f *failure) bool {
 	again, panicked := c.judge(c.attemptOf(s, f.err), f.class, byDefault)
 	if panicked != nil {
 		// The failure that was judged must not be lost by it.
-		*f = classify(result{err: after(panicked, f.err), stage: f.stage, panicked: true, took: f.took})
+		*f = classify(result{err: after(panicked, f.err), stage: f.stage, panicked: true, ended: f.ended, took: f.took})
 	}
 	return again
 }
@@ -160,7 +160,7 @@ func (c *call) polled(s *Scope, r result) result {
 	if c.policy.config.RetryWhen == nil {
 		return r
 	}
-	asked := result{stage: r.stage, took: r.took}
+	asked := result{stage: r.stage, ended: r.ended, took: r.took}
 	if c.wantsMore(c.attemptOf(s, nil), &asked) {
 		asked.err = errUnsatisfied
 	}

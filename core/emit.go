@@ -20,9 +20,13 @@ func (c *call) record(status record.Status, attempt int32, at time.Time) record.
 }
 
 // endRecord is a record of how the attempt of s ended, with what it used.
-func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, took time.Duration) record.Record {
-	rec := c.record(status, s.attempt, time.Now())
-	rec.Duration, rec.Elapsed = took, p.Spent+took
+func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r result) record.Record {
+	at := r.ended
+	if at.IsZero() {
+		at = time.Now()
+	}
+	rec := c.record(status, s.attempt, at)
+	rec.Duration, rec.Elapsed = r.took, p.Spent+r.took
 	if s.used.Load() != nil { // mostly it is nil, and swapping takes longer
 		used := *s.used.Swap(nil) // recorded once
 		rec.Detail = &record.Detail{Usage: used}
@@ -114,7 +118,7 @@ func (c *call) hashInput() (record.Hash, error) {
 
 // complete ends the call with its output.
 func (c *call) complete(p *record.Progress, s *Scope, r result, message string) error {
-	rec := c.endRecord(record.StatusCompleted, p, s, r.took)
+	rec := c.endRecord(record.StatusCompleted, p, s, r)
 	if r.kept != nil || message != "" || c.spec.NoStore {
 		d := detailOf(&rec)
 		d.Message, d.NoStore = message, c.spec.NoStore
@@ -127,12 +131,11 @@ func (c *call) complete(p *record.Progress, s *Scope, r result, message string) 
 
 // retry appends that the attempt failed, and when the next one may begin.
 func (c *call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
-	promised := time.Now()
-	rec := c.endRecord(record.StatusFailed, p, s, f.took)
+	rec := c.endRecord(record.StatusFailed, p, s, f.result)
 	rec.Stage, rec.Class, rec.Err = f.stage, f.class, c.keptError(f.err)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec, rec.Retrying())
-	p.Spent += time.Since(promised) // a publisher or a disk may have taken its time
+	p.Spent += time.Since(f.ended) // a publisher or a disk may have taken its time
 	return err
 }
 
@@ -141,7 +144,7 @@ func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reaso
 	if f.class == record.ClassUnknown {
 		f = classify(f.result)
 	}
-	rec := c.endRecord(record.StatusFailed, p, s, f.took)
+	rec := c.endRecord(record.StatusFailed, p, s, f.result)
 	rec.Stage, rec.Class, rec.Reason, rec.Err = f.stage, f.class, reason, f.err
 	if limit := c.explain(p, s, f, reason); limit != "" {
 		detailOf(&rec).Message = limit
@@ -167,7 +170,7 @@ func (c *call) keptError(err error) error {
 
 // refuse ends a call for good that made no attempt.
 func (c *call) refuse(p *record.Progress, s *Scope, r result, reason record.Reason) error {
-	r.took = 0
+	r.took, r.ended = 0, time.Time{}
 	return c.fail(p, s, classify(r), reason)
 }
 
@@ -209,7 +212,7 @@ func (c *call) suspend(p *record.Progress, s *Scope, r result, e *InterruptedErr
 	if e.Reason == record.InterruptAwait {
 		status = record.StatusAwaiting
 	}
-	rec := c.endRecord(status, p, s, r.took)
+	rec := c.endRecord(status, p, s, r)
 	rec.Stage, rec.Class, rec.Err = stage, record.ClassCanceled, e
 	// Without its record the call has no outcome either, which is what a
 	// suspension is.

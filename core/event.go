@@ -166,10 +166,18 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct bool) *typedCall[In, Out] {
 	d := e.definition
 	parent := scopeOf(ctx)
-	if parent == nil {
-		parent = outsideOf(ctx)
+	var t *typedCall[In, Out]
+	if parent != nil {
+		t = new(typedCall[In, Out])
+	} else {
+		alone := new(struct {
+			call   typedCall[In, Out]
+			parent Scope
+		})
+		t, parent = &alone.call, &alone.parent
+		parent.outer, parent.root = ctx, outside
 	}
-	t := &typedCall[In, Out]{definition: d, in: in}
+	t.definition, t.in = d, in
 	t.typed, t.spec, t.root, t.parent = t, &d.spec, parent.root, parent
 	t.policy, t.custom, t.guarded = e.level(t.root.settings), e.policy != nil, len(d.requires) > 0
 	t.direct = direct

@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -29,8 +28,7 @@ type rules struct {
 type step struct {
 	do      action
 	attempt int32
-	after   time.Duration // the wait before it
-	err     error         // why the call fails or is refused
+	err     error // why the call fails or is refused
 }
 
 // action is the kind of a step.
@@ -58,7 +56,7 @@ var (
 
 // next is the one place that says how a call goes on, whether it begins, was
 // restored, or has just failed an attempt.
-func next(p *record.Progress, r rules, now time.Time) step {
+func next(p *record.Progress, r rules) step {
 	if p.Phase == record.PhaseSucceeded && (!p.NoStore || p.Retrace) || p.Phase == record.PhaseFailed {
 		if p.Retrace || r.kind == record.KindGroup || r.kind == record.KindBranch && p.Phase == record.PhaseSucceeded {
 			return step{do: doRetrace, attempt: p.Attempt}
@@ -79,21 +77,10 @@ func next(p *record.Progress, r rules, now time.Time) step {
 			return step{do: doMake, attempt: p.Attempt}
 		}
 		return step{do: doMake}
-	case record.PhaseWaiting:
-		return step{do: doMake, attempt: p.Attempt, after: rest(p, r, now)}
 	case record.PhaseRunning, record.PhaseStopped:
 		return inDoubt(p, r)
 	}
 	return step{do: doMake, attempt: p.Attempt}
-}
-
-// rest is what is left of the promised delay. The time that no process waited
-// counts as waited.
-func rest(p *record.Progress, r rules, now time.Time) time.Duration {
-	if r.strict {
-		return 0
-	}
-	return min(max(0, p.Delay-now.Sub(p.Since)), p.Delay)
 }
 
 // inDoubt is the step of a call of which nobody knows whether its attempt took

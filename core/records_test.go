@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
@@ -483,4 +484,20 @@ func TestValueWithoutEncodingIsNotRetried(t *testing.T) {
 	wantRecords(t, st, "failed(0,permanent,invalid,@entry)")
 	testkit.Failed(t, err, record.ReasonPermanent)
 	assert.Equal(t, 0, ran, "handler ran")
+}
+
+// Real time: the clock on the wall and the monotonic one are read apart.
+func TestEndComesItsDurationAfterTheStart(t *testing.T) {
+	st, ctx := testkit.Run(t)
+	d := testkit.Tool(t, "tool", atOnce, testkit.Succeed)
+	for range 200 {
+		_, err := testkit.Call(ctx, d)
+		require.NoError(t, err)
+	}
+	records := calls(st)
+	require.Len(t, records, 400)
+	for i := 0; i < len(records); i += 2 {
+		began, ended := records[i], records[i+1]
+		require.Equal(t, ended.Duration, ended.Time.Sub(began.Time), "of call %d", i/2)
+	}
 }

@@ -189,42 +189,31 @@ func (r *Root) notifyIdle() {
 }
 
 // nowhere is the run of calls outside any run: it keeps nothing.
-type nowhere struct{ settings Settings }
+type nowhere struct{}
 
-func (n *nowhere) Settings() *Settings                                { return &n.settings }
-func (*nowhere) Ended(*Scope, int) error                              { return nil }
-func (*nowhere) Refuse(*Scope, *DivergenceError) error                { return nil }
-func (*nowhere) Append(*Scope, record.Record, ...record.Record) error { return nil }
-func (*nowhere) Replay(*Scope, *record.Record) (record.Record, error) {
+func (nowhere) Settings() *Settings                                  { return new(Settings) }
+func (nowhere) Ended(*Scope, int) error                              { return nil }
+func (nowhere) Refuse(*Scope, *DivergenceError) error                { return nil }
+func (nowhere) Append(*Scope, record.Record, ...record.Record) error { return nil }
+func (nowhere) Replay(*Scope, *record.Record) (record.Record, error) {
 	return record.Record{}, ErrNoRun
 }
 
-func (*nowhere) Ask(*Scope, Question, DefaultAnswer, []record.Claim) (Asked, error) {
+func (nowhere) Ask(*Scope, Question, DefaultAnswer, []record.Claim) (Asked, error) {
 	return Asked{}, ErrNoRun
 }
 
-func (*nowhere) Claim(*Scope, record.Claim, func() ([]byte, error)) (*record.Progress, bool, error) {
+func (nowhere) Claim(*Scope, record.Claim, func() ([]byte, error)) (*record.Progress, bool, error) {
 	return nil, false, nil
 }
 
-func (*nowhere) Version(_ *Scope, q VersionQuestion) (int, error)    { return q.Highest, q.Check() }
-func (*nowhere) Poll(context.Context)                                {}
-func (*nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }
+func (nowhere) Version(_ *Scope, q VersionQuestion) (int, error)    { return q.Highest, q.Check() }
+func (nowhere) Poll(context.Context)                                {}
+func (nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }
 
-// outsideOf is the root scope of a call outside any run.
-func outsideOf(ctx context.Context) *Scope {
-	all := new(struct { // of one allocation
-		scope Scope
-		root  Root
-		run   nowhere
-	})
-	all.root.run, all.root.settings = &all.run, &all.run.settings
-	all.scope.outer, all.scope.root = ctx, &all.root
-	return &all.scope
-}
+// outside is the root of all calls outside any run. Nothing in it changes but a
+// count of late attempts, which nobody reads.
+var outside = NewRoot(nowhere{})
 
-// isOutside reports whether the root is that of a call outside any run.
-func (r *Root) isOutside() bool {
-	_, outside := r.run.(*nowhere)
-	return outside
-}
+// isOutside reports whether the root is that of calls outside any run.
+func (r *Root) isOutside() bool { return r == outside }

@@ -41,8 +41,18 @@ type result struct {
 	err      error
 	stage    record.Stage
 	panicked bool
-	took     time.Duration
 	kept     *keptOutput
+	ended    time.Time // of the attempt; zero where there was none
+	took     time.Duration
+}
+
+// since returns r as the end, now, of an attempt that began then. Both times are
+// the same duration apart by the clock on the wall, whatever happened to that
+// clock meanwhile.
+func (r result) since(began time.Time) result {
+	r.took = time.Since(began)
+	r.ended = began.Add(r.took)
+	return r
 }
 
 // keptOutput is an output as the run keeps it.

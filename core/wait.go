@@ -8,33 +8,39 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// wait lets the delay before the next attempt pass. Its error ends the call:
-// the suspension or the failure that the end of the context is.
-func (c *call) wait(p *record.Progress, s *Scope, delay time.Duration) error {
-	began := time.Now()
-	ended := c.ended(s.outer)
-	if !ended && delay > 0 {
-		if c.slot != nil {
-			c.slot.Release()
+// wait lets what is left of the delay before the next attempt pass: the time
+// that no process waited counts as waited. Its error ends the call: the
+// suspension or the failure that the end of the context is.
+func (c *call) wait(p *record.Progress, s *Scope) error {
+	if !c.ended(s.outer) {
+		if p.Delay == 0 || c.root.settings.Strict {
+			return nil
 		}
-		c.sleep(s.outer, delay)
-		if c.slot != nil {
-			c.slot.Acquire(s.outer)
+		began := time.Now()
+		c.sleepInSlot(s.outer, min(p.Delay-began.Sub(p.Since), p.Delay))
+		p.Spent += time.Since(began)
+		if !c.ended(s.outer) {
+			return nil
 		}
-		ended = c.ended(s.outer)
 	}
-	waited := time.Since(began)
-	if !ended {
-		p.Spent += waited
-		return nil
-	}
-	p.Spent += waited
 	if e := c.stopping(); e != nil {
 		return c.suspend(p, s, result{}, e, record.StageWait)
 	}
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)} // the last that was made
 	r := result{err: after(context.Cause(s.outer), p.Err), stage: record.StageHandler}
 	return c.fail(p, before, classify(r), ownEnd(s.outer))
+}
+
+// sleepInSlot sleeps, and gives up the slot of the call meanwhile.
+func (c *call) sleepInSlot(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	if c.slot != nil {
+		c.slot.Release()
+		defer c.slot.Acquire(ctx)
+	}
+	c.sleep(ctx, d)
 }
 
 // errDeadlineAhead is the cause of a suspension that came before its time.
@@ -56,12 +62,16 @@ func (c *call) sleep(ctx context.Context, d time.Duration) {
 }
 
 func (r *Root) sleep(ctx context.Context, d time.Duration) {
+	var drained <-chan struct{} // nil outside any run, where nothing is drained
+	if !r.isOutside() {
+		drained = *r.drain()
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-*r.drain():
+	case <-drained:
 	}
 }
 
