@@ -82,7 +82,7 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 		return err
 	})
 	if suspended != nil {
-		s.stopped.CompareAndSwap(nil, suspended)
+		s.suspend(suspended)
 		return answer, suspended
 	}
 	return answer, err

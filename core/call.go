@@ -18,19 +18,25 @@ type call struct {
 	custom  bool // the policy is the event's own
 	guarded bool // it has preconditions
 	direct  bool // it is claimed when it is executed, and counted
+	claimed bool // and no record tells of it yet
 	root    *Root
 	parent  *Scope // around the call
 	scope   *Scope // that numbered it; parent, or around that
 	address record.Address
 	ordinal int
 
-	input    record.Hash       // identity of the input, where it is recorded
-	inputErr error             // why there is none
-	claimed  *record.Claim     // until the first record of the call
-	found    *record.Progress  // what was recorded; nil for nothing
-	refused  error             // why the call must not begin
-	slot     Slot              // nil for none
-	off      *InterruptedError // the scope around it had stopped or ended when it was claimed
+	recall *recall           // nil where nothing is to be recalled
+	slot   Slot              // nil for none
+	off    *InterruptedError // the scope around it had stopped or ended when it was claimed
+}
+
+// recall is what is known of a call when it is claimed, in a run whose records
+// are kept to be resumed.
+type recall struct {
+	input    record.Hash      // the identity of the input
+	inputErr error            // why there is none
+	found    *record.Progress // what was recorded; nil for nothing
+	refused  error            // why the call must not begin
 }
 
 // execute makes the call: one step after the other until it has an outcome or
@@ -47,10 +53,10 @@ func (c *call) execute(first *Scope) error {
 		return err
 	}
 	var p record.Progress
-	if c.found != nil {
-		p = *c.found
+	if c.recall != nil && c.recall.found != nil {
+		p = *c.recall.found
 		if p.Used != nil {
-			addUsage(&c.parent.spent, *p.Used)
+			c.spend(*p.Used)
 		}
 	}
 	for s := first; ; s = nil {
@@ -111,8 +117,8 @@ func (c *call) mayBegin() error {
 		}
 		c.stopParent(c.off)
 		return c.off
-	case c.refused != nil:
-		return c.halt(c.refused)
+	case c.recall != nil && c.recall.refused != nil:
+		return c.halt(c.recall.refused)
 	}
 	return nil
 }
@@ -132,8 +138,8 @@ func (c *call) precede(p *record.Progress, s *Scope) error {
 	if c.policy.err != nil {
 		return c.refuse(p, s, result{err: c.policy.err, stage: record.StageDefinition}, record.ReasonPermanent)
 	}
-	if c.inputErr != nil {
-		return c.refuse(p, s, result{err: c.inputErr, stage: record.StageEntry}, record.ReasonPermanent)
+	if c.recall != nil && c.recall.inputErr != nil {
+		return c.refuse(p, s, result{err: c.recall.inputErr, stage: record.StageEntry}, record.ReasonPermanent)
 	}
 	if !c.guarded {
 		return nil
@@ -142,9 +148,11 @@ func (c *call) precede(p *record.Progress, s *Scope) error {
 	r := c.typed.require(before.context())
 	r.err = finite(r.err)
 	before.close()
-	s.used.Store(before.used.Load())
-	s.spent.Store(before.spent.Load())
-	e := before.stopped.Load()
+	if in := before.inside.Load(); in != nil {
+		s.inner().used.Store(in.used.Load())
+		s.inner().spent.Store(in.spent.Load())
+	}
+	e := before.suspended()
 	if e == nil {
 		e = c.checkEnd(before)
 	}

@@ -81,7 +81,8 @@ func (c *call) claim(segment string, branch int) {
 	settings := c.root.settings
 	keeps := settings.Outputs || settings.Payloads
 	if keeps {
-		c.input, c.inputErr = c.typed.identity()
+		c.recall = new(recall)
+		c.recall.input, c.recall.inputErr = c.typed.identity()
 	}
 	in := c.parent.claims()
 	in.mu.Lock()
@@ -99,13 +100,13 @@ func (c *call) claim(segment string, branch int) {
 	if !keeps {
 		return
 	}
-	claim := record.Claim{Address: c.address, Ordinal: c.ordinal, Kind: c.spec.Kind, Name: c.spec.Name, Input: c.input}
-	c.claimed = &claim
+	claim := record.Claim{Address: c.address, Ordinal: c.ordinal, Kind: c.spec.Kind, Name: c.spec.Name, Input: c.recall.input}
+	c.claimed = true
 	onRecord := false
 	if settings.Restored {
-		c.found, onRecord, c.refused = c.root.run.Claim(c.parent, claim, c.typed.encodeInput)
-		if c.refused != nil {
-			c.stopParent(c.interruptionBy(c.refused))
+		c.recall.found, onRecord, c.recall.refused = c.root.run.Claim(c.parent, claim, c.typed.encodeInput)
+		if c.recall.refused != nil {
+			c.stopParent(c.interruptionBy(c.recall.refused))
 		}
 	}
 	if !onRecord && branch == 0 {
@@ -143,7 +144,7 @@ func (c *call) unrecordedBelow() []record.Claim {
 // were unrecorded below. It comes after that: if another record lists one of
 // them meanwhile, it says nothing wrong.
 func (c *call) recorded() {
-	c.claimed = nil
+	c.claimed = false
 	for claimed := c; claimed != nil; claimed = claimed.scope.call {
 		claimed.scope.claims().drop(claimed.ordinal)
 		if claimed.scope.attempt != beforeFirst {

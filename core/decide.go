@@ -68,7 +68,7 @@ func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		f.addLastError(p)
 		return verdict{reason: reason}
 	}
-	if s.doomed.Load() && !s.endedItself() {
+	if s.isDoomed() && !s.endedItself() {
 		return verdict{reason: record.ReasonDeadline} // it is near
 	}
 	if !c.retryable(s, f) {

@@ -27,10 +27,8 @@ func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r r
 	}
 	rec := c.record(status, s.attempt, at)
 	rec.Duration, rec.Elapsed = r.took, p.Spent+r.took
-	if s.used.Load() != nil { // mostly it is nil, and swapping takes longer
-		used := *s.used.Swap(nil) // recorded once
-		rec.Detail = &record.Detail{Usage: used}
-		addUsage(&c.parent.spent, used)
+	if used := c.takeUsed(s); used != nil {
+		rec.Detail = &record.Detail{Usage: *used}
 	}
 	c.passOn(s)
 	return rec
@@ -39,7 +37,7 @@ func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r r
 // append hands records of the call to its run, and adds them to p. A call
 // whose records cannot be kept has failed, whatever became of its handler.
 func (c *call) append(p *record.Progress, s *Scope, rec *record.Record, more ...record.Record) error {
-	first := c.claimed != nil
+	first := c.claimed
 	if first {
 		c.describe(rec)
 	}
@@ -63,7 +61,7 @@ func (c *call) append(p *record.Progress, s *Scope, rec *record.Record, more ...
 // claims that no record tells of yet.
 func (c *call) describe(rec *record.Record) {
 	d := detailOf(rec)
-	d.InputHash = c.input
+	d.InputHash = c.recall.input
 	d.Unrecorded = c.unrecordedBelow()
 }
 
@@ -198,7 +196,7 @@ func (c *call) explain(p *record.Progress, s *Scope, f failure, reason record.Re
 
 func (c *call) explainDeadline(s *Scope, delay time.Duration) string {
 	deadline, ok := s.outer.Deadline()
-	if left := time.Until(deadline); ok && left > 0 && !s.doomed.Load() {
+	if left := time.Until(deadline); ok && left > 0 && !s.isDoomed() {
 		return fmt.Sprintf("the next delay of %v does not fit before that of the context given to this call, %v from now",
 			delay, left.Round(time.Millisecond))
 	}

@@ -103,12 +103,13 @@ func (p *PreparedCall[In, Out]) Address() record.Address {
 // Recorded is how the call ended according to what was restored:
 // StatusCompleted, StatusFailed, or 0 if it has no outcome on record.
 func (p *PreparedCall[In, Out]) Recorded() record.Status {
-	switch {
-	case p.call == nil || p.call.found == nil:
+	if p.call == nil || p.call.recall == nil || p.call.recall.found == nil {
 		return 0
-	case p.call.found.Phase == record.PhaseSucceeded:
+	}
+	switch p.call.recall.found.Phase {
+	case record.PhaseSucceeded:
 		return record.StatusCompleted
-	case p.call.found.Phase == record.PhaseFailed:
+	case record.PhaseFailed:
 		return record.StatusFailed
 	}
 	return 0

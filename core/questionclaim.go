@@ -17,20 +17,21 @@ const (
 // returns the suspension to stop with where no question is asked any more: the
 // attempt has stopped, or was recorded with something else in this place.
 func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, stopped *InterruptedError) {
-	in := s.claims()
+	inside := s.inner()
+	in := &inside.claims
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if e := s.offPath(); e != nil {
 		s.stop(e)
 		return "", nil, e
 	}
-	s.questions++
+	inside.questions++
 	in.ordinal++
-	segment := record.QuestionSegment(s.questions)
+	segment := record.QuestionSegment(inside.questions)
 	if s.attempt == beforeFirst {
 		mark += "pre"
 	}
-	id = s.call.address.String() + mark + strconv.Itoa(s.questions)
+	id = s.call.address.String() + mark + strconv.Itoa(inside.questions)
 	if settings := s.root.settings; !settings.Outputs && !settings.Payloads {
 		return id, nil, nil
 	}
@@ -39,7 +40,7 @@ func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, st
 		_, onRecord, err := s.root.run.Claim(s, *claimed, nil)
 		if err != nil {
 			e := s.interruptionBy(err)
-			s.stopped.CompareAndSwap(nil, e)
+			s.suspend(e)
 			return id, nil, e
 		}
 		if onRecord {

@@ -23,6 +23,13 @@ type Scope struct {
 	group   *group // its own end by a failure; nil if it is not a group
 	attempt int32
 	closed  atomic.Bool
+	inside  atomic.Pointer[inside] // nil until something is done in the scope
+}
+
+// inside is what was done in a scope. Most attempts of tools have none.
+type inside struct {
+	claims    claims
+	questions int // asked by the attempt; guarded by the lock of its claims
 
 	// stopped is the suspension of a call inside: the attempt is suspended
 	// too, whatever its handler makes of the error.
@@ -32,16 +39,9 @@ type Scope struct {
 	// or was about to. The attempt counts as timed out.
 	doomed atomic.Bool
 
-	questions int                    // asked by the attempt; guarded by the lock of its claims
-	used      atomic.Pointer[Usage]  // nil until something is
-	spent     atomic.Pointer[Usage]  // by the calls inside; nil for nothing
-	inside    atomic.Pointer[inside] // nil until it is needed
-}
+	used  atomic.Pointer[Usage] // nil until something is
+	spent atomic.Pointer[Usage] // by the calls inside; nil for nothing
 
-// inside is the part of a scope that only those have which something is done
-// in.
-type inside struct {
-	claims claims
 	mu     sync.Mutex
 	closed bool
 	stops  []func() bool // of contexts that were derived for the attempt
@@ -166,7 +166,26 @@ func (s *Scope) endedItself() bool {
 	return s.expired() || s.group != nil && s.group.ended.Load()
 }
 
-// inner is the part of the scope that is made when it is needed first.
+// suspended is the suspension of a call inside, nil for none.
+func (s *Scope) suspended() *InterruptedError {
+	if in := s.inside.Load(); in != nil {
+		return in.stopped.Load()
+	}
+	return nil
+}
+
+// suspend lets the attempt know that a call inside has no outcome because of e.
+// Only the first counts.
+func (s *Scope) suspend(e *InterruptedError) { s.inner().stopped.CompareAndSwap(nil, e) }
+
+// isDoomed reports whether a call inside was suspended because of the deadline
+// of this scope.
+func (s *Scope) isDoomed() bool {
+	in := s.inside.Load()
+	return in != nil && in.doomed.Load()
+}
+
+// inner is what was done in the scope, made when it is needed first.
 func (s *Scope) inner() *inside {
 	if s.inside.Load() == nil {
 		s.inside.CompareAndSwap(nil, new(inside))

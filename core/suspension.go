@@ -29,7 +29,7 @@ func (c *call) suspension(s *Scope, r result) *InterruptedError {
 	if s.endedItself() {
 		return nil // which is its failure
 	}
-	if e := s.stopped.Load(); e != nil {
+	if e := s.suspended(); e != nil {
 		return e
 	}
 	if r.err == nil {
@@ -45,9 +45,9 @@ func (c *call) stopParent(e *InterruptedError) { c.parent.stop(e) }
 // stop lets the attempt know that a call inside it has no outcome.
 func (s *Scope) stop(e *InterruptedError) {
 	if e.Origin == s {
-		s.doomed.Store(true)
+		s.inner().doomed.Store(true)
 	} else {
-		s.stopped.CompareAndSwap(nil, e)
+		s.suspend(e)
 	}
 }
 
@@ -57,7 +57,7 @@ func (s *Scope) stop(e *InterruptedError) {
 // the run is resumed with, so it has no place among what is recorded.
 func (s *Scope) offPath() *InterruptedError {
 	if s.call != nil {
-		if e := s.stopped.Load(); e != nil {
+		if e := s.suspended(); e != nil {
 			return e
 		}
 	}
@@ -65,7 +65,7 @@ func (s *Scope) offPath() *InterruptedError {
 		return e
 	}
 	for ; s.call != nil; s = s.call.parent {
-		if s.doomed.Load() && s.group == nil { // a group that fails recalls branches that have ended
+		if s.isDoomed() && s.group == nil { // a group that fails recalls branches that have ended
 			return &InterruptedError{Reason: record.InterruptParent, Cause: errDeadlineAhead, Origin: s}
 		}
 	}
@@ -76,7 +76,7 @@ func (s *Scope) offPath() *InterruptedError {
 // outcome because of the attempt's own deadline, come or near: without that
 // outcome there is no success.
 func (c *call) overdue(s *Scope, r result) result {
-	if !s.doomed.Load() || s.endedItself() || s.stopped.Load() != nil {
+	if !s.isDoomed() || s.endedItself() || s.suspended() != nil {
 		return r
 	}
 	outer, hasOuter := s.outer.Deadline()

@@ -9,7 +9,7 @@ import (
 // that ends the attempt, also when it fails. Outside a run it does nothing.
 func AddUsage(ctx context.Context, u Usage) {
 	if s := scopeOf(ctx); s != nil && s.call != nil {
-		addUsage(&s.used, u)
+		addUsage(&s.inner().used, u)
 	}
 }
 
@@ -22,11 +22,15 @@ func UsageInside(ctx context.Context) Usage {
 	if s == nil {
 		return Usage{}
 	}
-	inside := s.spent.Load()
-	if inside == nil {
+	in := s.inside.Load()
+	if in == nil {
 		return Usage{}
 	}
-	return *inside
+	spent := in.spent.Load()
+	if spent == nil {
+		return Usage{}
+	}
+	return *spent
 }
 
 func addUsage(to *atomic.Pointer[Usage], u Usage) {
@@ -41,12 +45,30 @@ func addUsage(to *atomic.Pointer[Usage], u Usage) {
 	}
 }
 
+// takeUsed returns what the attempt consumed by itself, which counts for what is
+// around it. It does so once: afterwards it is nil, as it is for nothing.
+func (c *call) takeUsed(s *Scope) *Usage {
+	in := s.inside.Load()
+	if in == nil {
+		return nil
+	}
+	used := in.used.Swap(nil)
+	if used != nil {
+		c.spend(*used)
+	}
+	return used
+}
+
 // passOn has what was consumed inside an attempt count for what is around it.
 func (c *call) passOn(s *Scope) {
-	if s.spent.Load() == nil { // mostly
+	in := s.inside.Load()
+	if in == nil {
 		return
 	}
-	if inside := s.spent.Swap(nil); inside != nil {
-		addUsage(&c.parent.spent, *inside)
+	if spent := in.spent.Swap(nil); spent != nil {
+		c.spend(*spent)
 	}
 }
+
+// spend counts u for what is around the call.
+func (c *call) spend(u Usage) { addUsage(&c.parent.inner().spent, u) }
