@@ -94,6 +94,8 @@ func (r *run) status() Status {
 		return StatusPaused
 	case r.rootCalls.failure != nil:
 		return StatusFailed
+	case !r.rootCalls.made:
+		return StatusInterrupted
 	}
 	return StatusCompleted
 }
@@ -124,6 +126,8 @@ func (r *run) interruption() *core.InterruptedError {
 		return errClosing
 	case r.found.Stop != snapshot.Stop{}:
 		return &core.InterruptedError{Reason: r.found.Stop.Reason, By: r.found.Stop.By, Message: r.found.Stop.Message}
+	case !r.rootCalls.made:
+		return errNothingCalled
 	}
 	return nil
 }
@@ -159,6 +163,9 @@ func (r *run) context(ctx context.Context) context.Context {
 
 // errClosing is why contexts end at Close.
 var errClosing = &core.InterruptedError{Reason: record.InterruptClosed, Cause: ErrClosed}
+
+// errNothingCalled is why a run is interrupted in which no call was made.
+var errNothingCalled = &core.InterruptedError{Reason: record.InterruptClosed, Message: "before a call was made"}
 
 // interrupt cancels every context of the run because of e. Only the first
 // counts, and the first cancel.

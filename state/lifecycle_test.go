@@ -105,7 +105,7 @@ func TestStatusTellsWhatBecameOfTheRun(t *testing.T) {
 		do   func(t *testing.T, st *state.ExecutionState)
 		want state.Status
 	}{
-		{"nothing was called", func(*testing.T, *state.ExecutionState) {}, state.StatusCompleted},
+		{"nothing was called", func(*testing.T, *state.ExecutionState) {}, state.StatusInterrupted},
 		{"completed", func(t *testing.T, st *state.ExecutionState) {
 			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
 		}, state.StatusCompleted},
@@ -186,7 +186,7 @@ func TestCloseTwiceIsFine(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		wantRecords(t, st, "run started", "run completed")
+		wantRecords(t, st, "run started", "run interrupted")
 	})
 }
 

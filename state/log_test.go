@@ -81,7 +81,7 @@ func TestNothingIsRecordedAfterClose(t *testing.T) {
 		_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
 		assert.ErrorIs(t, err, state.ErrClosed)
 		assert.False(t, ran, "ran")
-		wantRecords(t, st, "run started", "run completed")
+		wantRecords(t, st, "run started", "run interrupted")
 		assert.Equal(t, 2, published, "published")
 	})
 }

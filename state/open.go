@@ -23,7 +23,8 @@ var ErrStore = errors.New("state: the run could not be stored")
 // Answers that were posted meanwhile are recorded before anything runs. Until
 // Close, the run receives [Answer] and [Interrupt] from any process.
 //
-// What a run finished with is final: opening it again replays it. One that was
+// What a run finished with is final: opening it again replays it, and a root call
+// that it did not make is [ErrFinished] (see [WithFurtherCalls]). One that was
 // cancelled is not opened: the error is [ErrCancelled].
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := CheckRunID(runID); err != nil {

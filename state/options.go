@@ -195,6 +195,7 @@ type config struct {
 	limited    []limited
 
 	strict, rerunFailed bool
+	further             bool // a finished run may go on
 	divergence          Divergence
 	sync                Sync
 	republish           bool

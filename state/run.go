@@ -34,6 +34,7 @@ type run struct {
 	found       snapshot.Info    // what the run was left with; zero for one that is new
 	strict      bool             // nothing is executed
 	rerunFailed bool
+	further     bool // calls, in a run that has finished
 	divergence  Divergence
 	rerun       rerun // guarded by mu
 	policy      Sync
@@ -78,7 +79,7 @@ func newRun(c *config) *run {
 func prepareRun(c *config) *run {
 	r := &run{
 		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata, redact: c.redact,
-		strict: c.strict, rerunFailed: c.rerunFailed, divergence: c.divergence, policy: c.sync, republish: c.republish, began: time.Now(),
+		strict: c.strict, rerunFailed: c.rerunFailed, further: c.further, divergence: c.divergence, policy: c.sync, republish: c.republish, began: time.Now(),
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
 	r.generation = 1
@@ -232,6 +233,10 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 		if d := r.restored.differs(r.settings.RunID, scope, c, input); d != nil {
 			return found, false, r.diverged(d) // which unlocks
 		}
+	}
+	if err := r.refuseFurther(s, c); err != nil {
+		r.mu.Unlock()
+		return nil, false, err
 	}
 	if found != nil && r.restored.calls[c.Address].HasOutcome() && (!found.HasOutcome() || found.NoStore) {
 		r.restored.ordinals.after(c.Address, r.restored.calls) // it is made again

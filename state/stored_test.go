@@ -65,7 +65,7 @@ func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
 		var before []record.Record
 		for opening := range uint64(3) { // it is new, and resumed twice
 			told := new(heard)
-			st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(told))
+			st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(told), state.WithFurtherCalls())
 			require.NoError(t, err)
 			check := func() {
 				records, err := st.ReadRecords(t.Context())

@@ -84,7 +84,7 @@ var exportedErrors = map[string]error{
 	"snapshot.LockedError":  &snapshot.LockedError{RunID: "r", Owner: "host", PID: 7},
 
 	"state.ErrAnswered": state.ErrAnswered, "state.ErrCancelled": state.ErrCancelled, "state.ErrClosed": state.ErrClosed,
-	"state.ErrEnded": state.ErrEnded, "state.ErrNotAsked": state.ErrNotAsked, "state.ErrNotEnded": state.ErrNotEnded,
+	"state.ErrEnded": state.ErrEnded, "state.ErrFinished": state.ErrFinished, "state.ErrNotAsked": state.ErrNotAsked, "state.ErrNotEnded": state.ErrNotEnded,
 	"state.ErrNotRunning": state.ErrNotRunning, "state.ErrStore": state.ErrStore,
 	"state.CancelledError": &state.CancelledError{RunID: "r", By: "ops", Message: "wrong customer"},
 	"streamer.ErrConflict": streamer.ErrConflict, "streamer.ErrInvalid": streamer.ErrInvalid, "streamer.ErrNotFound": streamer.ErrNotFound,

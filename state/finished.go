@@ -1,0 +1,34 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+)
+
+// ErrFinished is found in the error of a root call that a run does not have, and
+// is made in the run after it has completed or failed.
+var ErrFinished = errors.New("state: the run has finished")
+
+// WithFurtherCalls lets a run that has completed or failed go on with root calls
+// that it did not make before. Without it such a call is refused with
+// [ErrFinished]: mostly the program should begin a new run.
+func WithFurtherCalls() Option {
+	return func(c *config) { c.further = true; c.isFor("WithFurtherCalls", inOpen) }
+}
+
+// refuseFurther refuses a root call that a finished run does not have. Where a
+// recorded one was made again, the run goes on and has room for others. The lock
+// is held.
+func (r *run) refuseFurther(s *core.Scope, c record.Claim) error {
+	finished := r.found.Status == StatusCompleted || r.found.Status == StatusFailed
+	if !finished || r.further || r.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {
+		return nil
+	}
+	return fmt.Errorf("%w: run %s is %s, and has no call %s; begin a new run for it, or open this one with state.WithFurtherCalls",
+		ErrFinished, r.settings.RunID, r.found.Status, c.Address)
+}
+
+func init() { record.RegisterError("state.ErrFinished", ErrFinished) }

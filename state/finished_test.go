@@ -1,0 +1,116 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+func TestFinishedRunRefusesFurtherRootCallsUnlessAskedFor(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  error // of the first call
+		want state.Status
+	}{
+		{"completed", nil, state.StatusCompleted},
+		{"failed", errors.New("no"), state.StatusFailed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, ran := fileStore(t, t.TempDir()), 0
+			first := testkit.Tool(t, "first", once, func(context.Context, string) (string, error) { return "one", tt.err })
+			second := testkit.Tool(t, "second", once, testkit.Counted(&ran, testkit.Succeed))
+			open := func(options ...state.Option) (*state.ExecutionState, error) {
+				st, err := state.Open(t.Context(), s, "run-1", options...)
+				require.NoError(t, err)
+				_, err = testkit.Call(st.Context(t.Context()), first)
+				assert.Equal(t, tt.err == nil, err == nil, "%v", err)
+				err = nil
+				if st.Report().Restored > 0 {
+					_, err = testkit.Call(st.Context(t.Context()), second)
+				}
+				require.NoError(t, st.Close())
+				return st, err
+			}
+			st, err := open()
+			require.NoError(t, err)
+			assert.Equal(t, tt.want, st.Status())
+
+			st, err = open()
+			require.ErrorIs(t, err, state.ErrFinished)
+			require.ErrorIs(t, err, core.ErrInterrupted, "it is no failure")
+			assert.ErrorContains(t, err, "second")
+			assert.ErrorContains(t, err, "state.WithFurtherCalls")
+			assert.Zero(t, ran)
+			assert.Equal(t, tt.want, st.Status(), "what the run finished with is final")
+
+			st, err = open(state.WithFurtherCalls())
+			require.NoError(t, err)
+			assert.Equal(t, 1, ran)
+			assert.Equal(t, state.StatusCompleted, st.Status(), "that of the last root call")
+
+			_, err = open()
+			require.NoError(t, err, "it is on record now")
+			assert.Equal(t, 1, ran)
+		})
+	}
+}
+
+func TestRunWhoseFailedCallIsMadeAgainMakesFurtherCalls(t *testing.T) {
+	s, broken := memstore.New(), true
+	program := func(ctx context.Context) error {
+		_, err := testkit.Call(ctx, testkit.Tool(t, "first", once, func(context.Context, string) (string, error) {
+			if broken {
+				return "", errors.New("no")
+			}
+			return "one", nil
+		}))
+		if err != nil {
+			return err
+		}
+		_, err = testkit.Call(ctx, testkit.Tool(t, "second", once, testkit.Succeed))
+		return err
+	}
+	open := func(options ...state.Option) error {
+		st, err := state.Open(t.Context(), s, "run-1", options...)
+		require.NoError(t, err)
+		defer st.Close()
+		return program(st.Context(t.Context()))
+	}
+	require.ErrorContains(t, open(), "no")
+	broken = false
+	require.NoError(t, open(state.WithRerunFailed()))
+	require.NoError(t, open())
+}
+
+func TestRunInWhichNothingWasCalledIsInterrupted(t *testing.T) {
+	s := memstore.New()
+	open := func() state.Status {
+		st, err := state.Open(t.Context(), s, "run-1")
+		require.NoError(t, err)
+		require.NoError(t, state.Put(st.Context(t.Context()), "key", 1))
+		require.NoError(t, st.Close())
+		return st.Status()
+	}
+	for range 2 {
+		assert.Equal(t, state.StatusInterrupted, open())
+		info, err := s.Info(t.Context(), "run-1")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.Stop{Reason: record.InterruptClosed, Message: "before a call was made"}, info.Stop)
+	}
+	st, err := state.Open(t.Context(), s, "run-1")
+	require.NoError(t, err)
+	_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	assert.Equal(t, state.StatusCompleted, st.Status())
+}
