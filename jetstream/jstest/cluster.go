@@ -1,0 +1,111 @@
+package jstest
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// A Cluster is three servers that replicate their streams.
+type Cluster struct {
+	t       testing.TB
+	Servers []*Server
+}
+
+// StartCluster starts a cluster of three and returns when it has a leader.
+func StartCluster(t testing.TB, options ...Option) *Cluster {
+	t.Helper()
+	const size = 3
+	ports := freePorts(t, size)
+	routes := make([]*url.URL, size)
+	for i, port := range ports {
+		routes[i] = &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", port)}
+	}
+	c := &Cluster{t: t}
+	dir := t.TempDir()
+	for i, port := range ports {
+		o := optionsIn(dir, fmt.Sprintf("jstest-%d", i+1), options)
+		o.Cluster = server.ClusterOpts{Name: "jstest", Host: "127.0.0.1", Port: port}
+		o.Routes = routes
+		c.Servers = append(c.Servers, start(t, o))
+	}
+	c.await("the cluster has a leader", func() bool {
+		leaders, current := 0, 0
+		for _, s := range c.Servers {
+			if s.server.JetStreamIsLeader() {
+				leaders++
+			}
+			if s.server.JetStreamIsCurrent() {
+				current++
+			}
+		}
+		return leaders == 1 && current == size
+	})
+	return c
+}
+
+// freePorts are ports that nobody listens to now.
+func freePorts(t testing.TB, n int) []int {
+	t.Helper()
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatalf("jstest: %v", err)
+		}
+		defer l.Close() //nolint:errcheck // it has done its part
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports
+}
+
+// URL is what clients connect to: all servers.
+func (c *Cluster) URL() string {
+	all := make([]string, len(c.Servers))
+	for i, s := range c.Servers {
+		all[i] = s.URL()
+	}
+	return strings.Join(all, ",")
+}
+
+// Connect connects to any of the servers, until the end of the test.
+func (c *Cluster) Connect(options ...nats.Option) *nats.Conn {
+	c.t.Helper()
+	return Connect(c.t, c.URL(), options...)
+}
+
+// Leader returns the server that leads a stream, and waits for there to be one.
+func (c *Cluster) Leader(stream string) *Server {
+	c.t.Helper()
+	var leader *Server
+	c.await("the stream "+stream+" has a leader", func() bool {
+		for _, s := range c.Servers {
+			if s.server != nil && s.server.JetStreamIsStreamLeader(server.DEFAULT_GLOBAL_ACCOUNT, stream) {
+				leader = s
+				return true
+			}
+		}
+		return false
+	})
+	return leader
+}
+
+// await looks until it is so. The servers give no signal for this.
+func (c *Cluster) await(what string, isSo func() bool) {
+	c.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(ready); !isSo(); {
+		select {
+		case <-tick.C:
+		case <-limit:
+			c.t.Fatalf("jstest: not within %v: %s", ready, what)
+		}
+	}
+}

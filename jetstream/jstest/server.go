@@ -1,0 +1,125 @@
+package jstest
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// ready is how long a server may take to start, or a cluster to elect its
+// leader.
+const ready = 30 * time.Second
+
+// An Option configures the servers of a test.
+type Option func(*server.Options)
+
+// WithSyncAlways has a server sync each message to the disk before it
+// acknowledges it, which is what production needs where one server must survive
+// a loss of power.
+func WithSyncAlways() Option { return func(o *server.Options) { o.SyncAlways = true } }
+
+// WithMaxStore bounds what JetStream may store, in bytes.
+func WithMaxStore(bytes int64) Option {
+	return func(o *server.Options) { o.JetStreamMaxStore = bytes }
+}
+
+// WithoutJetStream starts a server that has no JetStream.
+func WithoutJetStream() Option { return func(o *server.Options) { o.JetStream = false } }
+
+// A Server is a NATS server with JetStream. It ends with its test.
+type Server struct {
+	t       testing.TB
+	options server.Options
+	server  *server.Server
+}
+
+// Start starts a server.
+func Start(t testing.TB, options ...Option) *Server {
+	t.Helper()
+	return start(t, optionsIn(t.TempDir(), "jstest", options))
+}
+
+func optionsIn(dir, name string, options []Option) server.Options {
+	o := server.Options{
+		ServerName: name, Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
+		JetStream: true, StoreDir: filepath.Join(dir, name),
+	}
+	for _, option := range options {
+		option(&o)
+	}
+	return o
+}
+
+func start(t testing.TB, o server.Options) *Server {
+	t.Helper()
+	s := &Server{t: t, options: o}
+	t.Cleanup(s.Stop)
+	if err := s.run(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *Server) run() error {
+	o := s.options // the server changes its own
+	running, err := server.NewServer(&o)
+	if err != nil {
+		return fmt.Errorf("jstest: %w", err)
+	}
+	running.Start()
+	s.server = running
+	if !running.ReadyForConnections(ready) {
+		return errors.New("jstest: the server takes no connections")
+	}
+	if addr, err := url.Parse(running.ClientURL()); err == nil { // the port stays after a restart
+		_, _ = fmt.Sscan(addr.Port(), &s.options.Port)
+	}
+	return nil
+}
+
+// URL is what clients connect to. It stays the same when the server starts
+// again.
+func (s *Server) URL() string { return fmt.Sprintf("nats://127.0.0.1:%d", s.options.Port) }
+
+// Stop stops the server. Stopping twice is fine.
+func (s *Server) Stop() {
+	if s.server != nil {
+		s.server.Shutdown()
+		s.server.WaitForShutdown()
+		s.server = nil
+	}
+}
+
+// Restart stops the server and starts it again with its files.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Stop()
+	if err := s.run(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Connect connects to the server, until the end of the test. The connection
+// comes back by itself, however often the server is gone.
+func (s *Server) Connect(options ...nats.Option) *nats.Conn {
+	s.t.Helper()
+	return Connect(s.t, s.URL(), options...)
+}
+
+// Connect connects to servers, until the end of the test.
+func Connect(t testing.TB, servers string, options ...nats.Option) *nats.Conn {
+	t.Helper()
+	all := append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(0, 0)}, options...)
+	conn, err := nats.Connect(servers, all...)
+	if err != nil {
+		t.Fatalf("jstest: connect to %s: %v", servers, err)
+	}
+	t.Cleanup(conn.Close)
+	return conn
+}
