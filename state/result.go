@@ -16,16 +16,20 @@ var ErrNotEnded = errors.New("state: the run has not ended")
 
 // Result returns what the last root call of a stored run came to: its output,
 // or its error as the call returned it. A run that goes on, or waits, is
-// [ErrNotEnded], one that was cancelled [ErrCancelled]; an output that is not a T is an error that names the field.
-// Nothing is executed, and the run may be open elsewhere.
+// [ErrNotEnded], one that was cancelled [ErrCancelled]; an output that is not a
+// T is an error that names the field. Nothing is executed. The run may be open
+// elsewhere: what counts is what is on record, so that the result is there as
+// soon as a publisher has seen the end of the run.
 func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, error) {
 	var output T
 	found, last, err := lastRootCall(ctx, store, runID)
-	switch {
-	case err != nil:
+	if err != nil {
 		return output, err
-	case found.Status == StatusCancelled:
-		return output, fmt.Errorf("state: result: %w", cancelledError(&found.Info))
+	}
+	if err := cancellation(found); err != nil {
+		return output, fmt.Errorf("state: result: %w", err)
+	}
+	switch {
 	case last == nil || !last.IsOutcome():
 		return output, fmt.Errorf("%w: run %s is %s", ErrNotEnded, runID, found.Status)
 	case last.Status == record.StatusFailed:
@@ -75,6 +79,23 @@ func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, e
 		}
 	}
 	return input, fmt.Errorf("state: input of run %s: %s has none on record", runID, last.Address)
+}
+
+// cancellation returns the [CancelledError] of a run that was cancelled, nil for
+// any other. The last record says so before the journal is closed.
+func cancellation(found *snapshot.Run) error {
+	if found.Status == StatusCancelled {
+		return cancelledError(&found.Info)
+	}
+	if found.Len() == 0 {
+		return nil
+	}
+	last, err := found.Record(found.LastSeq)
+	var stopped *record.InterruptedError
+	if err != nil || last.Kind != record.KindRun || last.Status != record.StatusCancelled || !errors.As(last.Err, &stopped) {
+		return err
+	}
+	return &CancelledError{RunID: found.RunID, By: stopped.By, Message: stopped.Message}
 }
 
 // lastRootCall returns the latest record of the last root call, nil if there

@@ -168,3 +168,44 @@ func places(option string) string {
 	}
 	return "Open"
 }
+
+// A publisher that sees the end of a run can read its result: the end is on record
+// before the run is closed.
+func TestResultIsThereWhenTheEndIsPublished(t *testing.T) {
+	cancelled := func(st *state.ExecutionState) { st.Cancel("ops", "enough") }
+	for want, tt := range map[record.Status]struct {
+		h      testkit.Handler
+		before func(*state.ExecutionState)
+	}{
+		record.StatusCompleted: {testkit.Succeed, nil},
+		record.StatusFailed:    {testkit.Fail(core.Permanent(errBoom)), nil},
+		record.StatusCancelled: {testkit.Succeed, cancelled},
+	} {
+		s := fileStore(t, t.TempDir())
+		var err error
+		seen := false
+		st, opened := state.Open(t.Context(), s, "run", state.WithPublisher(testkit.Publisher(func(r record.Record) {
+			if r.Kind == record.KindRun && r.Status == want {
+				seen = true
+				_, err = state.Result[string](t.Context(), s, "run")
+			}
+		})))
+		require.NoError(t, opened)
+		_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, tt.h))
+		if tt.before != nil {
+			tt.before(st)
+		}
+		require.NoError(t, st.Close())
+		require.True(t, seen, want)
+		switch want {
+		case record.StatusCompleted:
+			require.NoError(t, err)
+		case record.StatusFailed:
+			require.ErrorContains(t, err, "boom")
+		case record.StatusCancelled:
+			var c *state.CancelledError
+			require.ErrorAs(t, err, &c)
+			assert.Equal(t, state.CancelledError{RunID: "run", By: "ops", Message: "enough"}, *c)
+		}
+	}
+}

@@ -54,26 +54,18 @@ func (c *Control) Resume(ctx context.Context, runID string) error {
 
 // Result implements [streamer.Starter].
 func (c *Control) Result(ctx context.Context, runID string) (streamer.Result, error) {
-	info, err := c.runner.Info(ctx, runID)
-	if err != nil {
-		return streamer.Result{}, known(err)
-	}
-	result := streamer.Result{RunID: runID, Status: string(info.Status)}
-	if info.Status == snapshot.StatusCancelled {
-		return result, nil
-	}
 	output, err := c.runner.Result(ctx, runID)
-	if errors.Is(err, state.ErrNotEnded) {
-		return streamer.Result{}, known(err)
-	} else if err != nil {
-		if info.Status != snapshot.StatusFailed {
-			return streamer.Result{}, err
-		}
-		result.Error = err.Error()
-		return result, nil
+	var failed *core.CallError
+	switch {
+	case err == nil:
+		encoded, err := json.Marshal(output)
+		return streamer.Result{RunID: runID, Status: string(snapshot.StatusCompleted), Output: encoded}, err
+	case errors.Is(err, state.ErrCancelled):
+		return streamer.Result{RunID: runID, Status: string(snapshot.StatusCancelled)}, nil
+	case errors.As(err, &failed) || errors.Is(err, runner.ErrCrashLoop):
+		return streamer.Result{RunID: runID, Status: string(snapshot.StatusFailed), Error: err.Error()}, nil
 	}
-	result.Output, err = json.Marshal(output)
-	return result, err
+	return streamer.Result{}, known(err)
 }
 
 // Interrupt implements [streamer.Control].
