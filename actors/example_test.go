@@ -38,7 +38,11 @@ func Example() {
 	defer st.Close()
 	answer, err := assistant.Call(st.Context(context.Background()), actors.Ask("How warm is it in Oslo?"))
 	fmt.Println(answer.Text, err)
-	for _, r := range st.Records() {
+	records, err := st.Records(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range records {
 		if r.IsOutcome() {
 			fmt.Println(r.Address, r.Status)
 		}

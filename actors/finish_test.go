@@ -64,7 +64,7 @@ func TestAnEmptyAnswerIsAskedForAgain(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "Fine.", answer.Text)
 		assert.Equal(t, 1, answer.Turns)
-		assert.Equal(t, []string{"assistant", "assistant/model"}, addresses(st), "one call, three attempts")
+		assert.Equal(t, []string{"assistant", "assistant/model"}, addresses(t, st), "one call, three attempts")
 
 		_, err = actors.NewAgent("assistant", newScript(says(""), says(""), says("")).llm()).Call(ctx, actors.Ask("?"))
 		require.ErrorIs(t, err, core.ErrCondition)
@@ -94,7 +94,7 @@ func TestToolCallsThatWereCutOffAreAnsweredWithAnError(t *testing.T) {
 		assert.True(t, result.IsError)
 		assert.Contains(t, result.Text, "cut off by the limit on tokens")
 	}
-	assert.Equal(t, []string{"assistant", "assistant/model", "assistant/echo", "assistant/model#2"}, addresses(st))
+	assert.Equal(t, []string{"assistant", "assistant/model", "assistant/echo", "assistant/model#2"}, addresses(t, st))
 	sent := model.asked()[1].Messages[1].ToolCalls
 	assert.Equal(t, []string{`{"n":1}`, `{}`, `{}`}, []string{sent[0].Arguments, sent[1].Arguments, sent[2].Arguments}, "services parse what goes back")
 }

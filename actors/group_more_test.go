@@ -97,7 +97,7 @@ func TestFirstSuccessInterruptsTheOthers(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, record.StatusCompleted, recordOf(t, st, "group:g").Status)
 		assert.Equal(t, record.StatusInterrupted, recordOf(t, st, "group:g/1").Status)
-		assert.NotContains(t, addresses(st), "group:g/3", "it waited for a worker")
+		assert.NotContains(t, addresses(t, st), "group:g/3", "it waited for a worker")
 		_, err = echo().Call(ctx, number{1})
 		require.NoError(t, err, "the run goes on")
 	})
@@ -247,7 +247,7 @@ func TestItemThatWaitsGivesUpItsSlot(t *testing.T) {
 			assert.EqualValues(t, 2, inside.most.Load(), "attempts at once")
 			if yields {
 				assert.Less(t, time.Since(start), time.Hour+10*time.Second)
-				began := addresses(st)
+				began := addresses(t, st)
 				assert.Equal(t, []string{"group:g", "group:g/1", "group:g/2", "group:g/3", "group:g/4", "group:g/5", "group:g/6"}, slices.Sorted(slices.Values(began)))
 			} else {
 				assert.GreaterOrEqual(t, time.Since(start), 2*time.Hour)

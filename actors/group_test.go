@@ -96,7 +96,7 @@ func TestWorkersBeginBranchesInTheOrderOfSubmission(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	_, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1}, echo(), upTo(3))
 	require.NoError(t, err)
-	assert.Equal(t, []string{"group:g", "group:g/1", "group:g/2", "group:g/3"}, addresses(st))
+	assert.Equal(t, []string{"group:g", "group:g/1", "group:g/2", "group:g/3"}, addresses(t, st))
 }
 
 func TestFirstFailureInterruptsTheOtherBranches(t *testing.T) {
@@ -177,7 +177,7 @@ func TestParentThatHandlesTheErrorOfAGroupCompletes(t *testing.T) {
 		assert.ElementsMatch(t, []string{
 			"parent/group:g/2/failing failed", "parent/group:g/2 failed", "parent/group:g/1/block interrupted", "parent/group:g/1 interrupted",
 			"parent/group:g failed", "parent/echo completed", "parent completed",
-		}, settled(st))
+		}, settled(t, st))
 	})
 }
 
@@ -284,7 +284,7 @@ func TestInvalidGroupCallsNothing(t *testing.T) {
 			out, err := actors.Map(ctx, tc.group, echo(), upTo(3))
 			require.ErrorContains(t, err, tc.want)
 			assert.Empty(t, out)
-			assert.Empty(t, addresses(st))
+			assert.Empty(t, addresses(t, st))
 		})
 	}
 }
@@ -324,7 +324,7 @@ func TestBranchesNumberTheirCallsEachForItself(t *testing.T) {
 			})
 			_, err := parent.Call(ctx, number{1})
 			require.NoError(t, err)
-			assert.ElementsMatch(t, want, addresses(st))
+			assert.ElementsMatch(t, want, addresses(t, st))
 		}
 	})
 }
@@ -348,7 +348,7 @@ func TestGroupsNest(t *testing.T) {
 		"parent", "parent/group:grid", "parent/group:grid/1", "parent/group:grid/2",
 		"parent/group:grid/1/group:row", "parent/group:grid/1/group:row/1", "parent/group:grid/1/group:row/2",
 		"parent/group:grid/2/group:row", "parent/group:grid/2/group:row/1", "parent/group:grid/2/group:row/2",
-	}, addresses(st))
+	}, addresses(t, st))
 	assert.Equal(t, 4, recordOf(t, st, "parent/group:grid/1/group:row/2").Address.Depth())
 }
 
@@ -434,7 +434,7 @@ func TestInterruptOfTheRunSuspendsTheParentOfAGroup(t *testing.T) {
 				}
 				assert.Empty(t, out)
 				assert.Equal(t, record.StatusInterrupted, recordOf(t, st, "parent").Status)
-				for _, r := range st.Records() {
+				for _, r := range testkit.Records(t, st) {
 					assert.False(t, r.IsOutcome(), "%s %s", r.Address, r.Status)
 				}
 			})
@@ -460,7 +460,7 @@ func TestInterruptOfTheRunWinsOverAFailureInAGroup(t *testing.T) {
 		assert.Equal(t, []string{
 			"parent/group:g/1/failing failed", "parent/group:g/1 failed", "parent/group:g/2/block interrupted", "parent/group:g/2 interrupted",
 			"parent/group:g interrupted", "parent interrupted",
-		}, settled(st))
+		}, settled(t, st))
 	})
 }
 

@@ -73,7 +73,7 @@ func TestEachCallOfTheLoopIsRecorded(t *testing.T) {
 		"assistant/echo#3 completed",
 		"assistant/model#3 completed",
 		"assistant completed",
-	}, settled(st))
+	}, settled(t, st))
 }
 
 func TestToolCallsOfOneTurnRunInParallelUpToToolWorkers(t *testing.T) {
@@ -155,7 +155,7 @@ func TestMistakesOfTheModelAreFedBackToIt(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, "sorry", answer.Text)
 			assert.Equal(t, []actors.Message{errorResult("1", tc.want)}, model.results())
-			assert.Equal(t, []string{"assistant", "assistant/model", "assistant/model#2"}, addresses(st), "nothing was called")
+			assert.Equal(t, []string{"assistant", "assistant/model", "assistant/model#2"}, addresses(t, st), "nothing was called")
 		})
 	}
 }
@@ -187,7 +187,7 @@ func TestOneMistakeDoesNotKeepTheOtherCallsOfATurn(t *testing.T) {
 		errorResult("2", `there is no tool "nothing"; there are: echo`),
 		actors.ToolResult("3", "3"),
 	}, model.results())
-	assert.ElementsMatch(t, []string{"assistant", "assistant/model", "assistant/echo", "assistant/echo#2", "assistant/model#2"}, addresses(st))
+	assert.ElementsMatch(t, []string{"assistant", "assistant/model", "assistant/echo", "assistant/echo#2", "assistant/model#2"}, addresses(t, st))
 }
 
 func failing() actors.Tool[number, int] {
@@ -449,7 +449,7 @@ func TestAgentIsAToolOfAnother(t *testing.T) {
 	assert.Equal(t, "Finds things out.", boss.asked()[0].Tools[0].Description)
 	assert.Equal(t, []string{
 		"outer", "outer/model", "outer/inner", "outer/inner/model", "outer/inner/echo", "outer/inner/model#2", "outer/model#2",
-	}, addresses(st))
+	}, addresses(t, st))
 }
 
 func TestAgentAsAToolChecksItsArguments(t *testing.T) {
@@ -495,7 +495,7 @@ func TestInterruptDuringAToolCallSuspendsTheAgent(t *testing.T) {
 		assert.Len(t, model.asked(), 1, "the model is not asked again")
 		assert.Equal(t, []string{
 			"assistant/model completed", "assistant/echo completed", "assistant/block interrupted", "assistant interrupted",
-		}, settled(st))
+		}, settled(t, st))
 	})
 }
 
@@ -512,7 +512,7 @@ func TestInterruptInsideAnInnerAgentSuspendsBoth(t *testing.T) {
 		assert.Equal(t, []string{
 			"outer/model completed", "outer/inner/model completed",
 			"outer/inner/block interrupted", "outer/inner interrupted", "outer interrupted",
-		}, settled(st))
+		}, settled(t, st))
 	})
 }
 
@@ -530,7 +530,7 @@ func TestToolThatEndsInSpiteOfAnInterruptIsKept(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		assert.Equal(t, []string{
 			"assistant/model completed", "assistant/deaf completed", "assistant interrupted",
-		}, settled(st))
+		}, settled(t, st))
 		assert.Len(t, model.asked(), 1)
 	})
 }
@@ -547,7 +547,7 @@ func TestAgentThatSwallowsAnInterruptDoesNotComplete(t *testing.T) {
 
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		assert.Zero(t, out)
-		assert.Equal(t, []string{"assistant/block interrupted", "assistant interrupted"}, settled(st))
+		assert.Equal(t, []string{"assistant/block interrupted", "assistant interrupted"}, settled(t, st))
 	})
 }
 
@@ -597,5 +597,5 @@ func TestRetriedAgentMakesItsCallsAnew(t *testing.T) {
 	_, err := agent.Call(ctx, number{1})
 
 	require.NoError(t, err)
-	assert.Equal(t, []string{"assistant", "assistant/echo", "assistant@2/echo", "assistant@2/group:again", "assistant@2/group:again/1"}, addresses(st))
+	assert.Equal(t, []string{"assistant", "assistant/echo", "assistant@2/echo", "assistant@2/group:again", "assistant@2/group:again/1"}, addresses(t, st))
 }

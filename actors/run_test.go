@@ -59,7 +59,7 @@ func TestAThousandGoroutinesShareARun(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
 
-	records := st.Records()
+	records := testkit.Records(t, st)
 	require.Len(t, published.records, len(records))
 	for i, r := range records {
 		require.EqualValues(t, i+1, r.Seq)
@@ -110,5 +110,5 @@ func TestAnAgentIsForManyGoroutines(t *testing.T) {
 	for i, answer := range answers {
 		assert.Equal(t, fmt.Sprint(i), answer.Text)
 	}
-	assert.Len(t, addresses(st), 1+4*len(prompts))
+	assert.Len(t, addresses(t, st), 1+4*len(prompts))
 }

@@ -133,9 +133,9 @@ func (g *gauge) enter() (leave func()) {
 
 // settled lists how the calls ended, in the order in which they did, as
 // "address status".
-func settled(st *state.ExecutionState) []string {
+func settled(t testing.TB, st *state.ExecutionState) []string {
 	var lines []string
-	for _, r := range st.Records() {
+	for _, r := range testkit.Records(t, st) {
 		if r.IsOutcome() || r.IsSuspension() {
 			lines = append(lines, r.Address.String()+" "+r.Status.String())
 		}
@@ -144,9 +144,9 @@ func settled(st *state.ExecutionState) []string {
 }
 
 // addresses lists the calls, in the order in which they were begun.
-func addresses(st *state.ExecutionState) []string {
+func addresses(t testing.TB, st *state.ExecutionState) []string {
 	var all []string
-	for _, r := range st.Records() {
+	for _, r := range testkit.Records(t, st) {
 		if r.Kind.IsCall() && r.Status == record.StatusStarted && r.Attempt == 0 {
 			all = append(all, r.Address.String())
 		}
@@ -157,12 +157,12 @@ func addresses(st *state.ExecutionState) []string {
 // recordOf returns the record that ended or suspended a call.
 func recordOf(t *testing.T, st *state.ExecutionState, address string) record.Record {
 	t.Helper()
-	for _, r := range st.Records() {
+	for _, r := range testkit.Records(t, st) {
 		if (r.IsOutcome() || r.IsSuspension()) && r.Address.String() == address {
 			return r
 		}
 	}
-	t.Fatalf("%s has no ending; there are %q", address, settled(st))
+	t.Fatalf("%s has no ending; there are %q", address, settled(t, st))
 	return record.Record{}
 }
 

@@ -95,7 +95,7 @@ func TestLeavingTheLoopFailsNoCall(t *testing.T) {
 		}
 		assert.Equal(t, 3*time.Second, time.Since(begin))
 		assert.Equal(t, "a b c", answer.Text)
-		assert.Equal(t, []string{"assistant/model completed", "assistant completed"}, settled(st))
+		assert.Equal(t, []string{"assistant/model completed", "assistant completed"}, settled(t, st))
 	}) // and no goroutine stays: the bubble would not end
 }
 

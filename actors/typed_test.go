@@ -51,7 +51,7 @@ func TestAnAnswerThatDoesNotFitIsFedBack(t *testing.T) {
 	got, err := actors.NewTypedAgent[string, report]("writer", model.llm()).Call(ctx, "?")
 	require.NoError(t, err)
 	assert.Equal(t, report{Title: "T", Points: []string{}}, got)
-	assert.Equal(t, []string{"writer", "writer/model", "writer/model#2", "writer/model#3"}, addresses(st), "each ask is a call on record")
+	assert.Equal(t, []string{"writer", "writer/model", "writer/model#2", "writer/model#3"}, addresses(t, st), "each ask is a call on record")
 	last := model.asked()[2].Messages
 	require.Len(t, last, 5)
 	assert.Equal(t, actors.Assistant(`{"title":7,"points":[]}`), last[3])
@@ -100,7 +100,7 @@ func TestWithoutFormatsTheAnswerIsAToolCall(t *testing.T) {
 	_, err := actors.NewTypedAgent[string, report]("writer", llm).Call(ctx, "?")
 	require.NoError(t, err)
 	assert.Equal(t, []bool{false, true}, formats)
-	assert.Equal(t, []string{"writer/model failed", "writer/model#2 completed", "writer completed"}, settled(st))
+	assert.Equal(t, []string{"writer/model failed", "writer/model#2 completed", "writer completed"}, settled(t, st))
 }
 
 func TestARefusalIsNoTypedAnswer(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -31,7 +32,7 @@ func TestLLMThatAsksAnLLMAddsNothing(t *testing.T) {
 	assert.Equal(t, used, resp.Usage)
 	require.NoError(t, st.Close())
 	total := core.Usage{}
-	for _, r := range st.Records() {
+	for _, r := range testkit.Records(t, st) {
 		if r.Detail != nil {
 			total = total.Plus(r.Detail.Usage)
 		}

@@ -56,7 +56,7 @@ func TestAddressesFollowTheRules(t *testing.T) {
 		"assistant/group:collect#2", "assistant/group:collect#3", "assistant/group:collect#3/1", "assistant@2/get_weather",
 		"assistant#2", "assistant#2/get_weather",
 	}
-	got := addresses(calls(st))
+	got := addresses(calls(t, st))
 	assert.Equal(t, strings.Join(want, "\n"), strings.Join(got, "\n"), "addresses")
 }
 
@@ -71,7 +71,7 @@ func TestParallelBranchesAreNumberedInSubmissionOrder(t *testing.T) {
 		out, err := p.Execute(ctx)
 		testkit.Completed(t, out, err)
 	}
-	assert.Equal(t, "[tool#5 tool#4 tool#3 tool#2 tool]", fmt.Sprint(addresses(calls(st))), "order of execution")
+	assert.Equal(t, "[tool#5 tool#4 tool#3 tool#2 tool]", fmt.Sprint(addresses(calls(t, st))), "order of execution")
 	assert.Equal(t, "tool#2", prepared[1].Address().String(), "claimed")
 }
 
@@ -83,9 +83,9 @@ func TestNamesAndTagsAreEscaped(t *testing.T) {
 	})
 	out, err := testkit.Call(ctx, d)
 	testkit.Completed(t, out, err)
-	as := addresses(calls(st))
+	as := addresses(calls(t, st))
 	assert.Equal(t, "[a%2Fb%232%403%3Ac%3Fd%25e a%2Fb%232%403%3Ac%3Fd%25e/step:a%2Fb%232%403%3Ac%3Fd%25e]", fmt.Sprint(as), "addresses")
-	a := calls(st)[1].Address
+	a := calls(t, st)[1].Address
 	assert.Equal(t, nasty, a.Tag(), "tag")
 	assert.Equal(t, as[0], a.Scope(), "scope")
 	assert.Equal(t, 1, a.Depth(), "depth")

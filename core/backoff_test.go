@@ -174,7 +174,7 @@ func drawn(t *testing.T, seed uint64, n int, c core.RetryConfig) []time.Duration
 	st, ctx := testkit.Run(t, state.WithSeed(seed))
 	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", c, testkit.Failing(n, errFlaky)))
 	testkit.Completed(t, out, err)
-	return delays(st)
+	return delays(t, st)
 }
 
 func TestJitterStaysWithinItsBounds(t *testing.T) {
@@ -225,7 +225,7 @@ func TestJitterAtTheLongestDelayStaysFinite(t *testing.T) {
 			st, ctx := testkit.Run(t, state.WithSeed(r.Uint64()), state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(record.InterruptUser, "", "") })))
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: never, MaxDelay: never, Jitter: j}, testkit.Fail(errFlaky)))
 			testkit.Interrupted(t, err, record.InterruptUser)
-			if d := delays(st)[0]; d < 0 {
+			if d := delays(t, st)[0]; d < 0 {
 				t.Fatalf("jitter %v: delay %v", j, d)
 			}
 		}
@@ -331,7 +331,7 @@ func TestSeedRepeatsTheDelaysOfCallsInParallel(t *testing.T) {
 			}
 			wg.Wait()
 			found := make(map[string]string)
-			for _, r := range calls(st) {
+			for _, r := range calls(t, st) {
 				if r.Status == record.StatusRetrying {
 					found[fmt.Sprint(r.Address, " ", r.Attempt)] = r.Delay.String()
 				}
@@ -367,7 +367,7 @@ func TestRunsWithoutASeedDrawTheirOwn(t *testing.T) {
 		_, _ = testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{}, testkit.Fail(errFlaky)))
 		two, ctx := testkit.Run(t)
 		_, _ = testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{}, testkit.Fail(errFlaky)))
-		if fmt.Sprint(delays(one)) == fmt.Sprint(delays(two)) {
+		if fmt.Sprint(delays(t, one)) == fmt.Sprint(delays(t, two)) {
 			t.Error("two runs have the same delays")
 		}
 	})
@@ -379,7 +379,7 @@ func TestWaitTakesTheDelayThatIsRecorded(t *testing.T) {
 		elapsed := testkit.Stopwatch()
 		_, _ = testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{MaxAttempts: 10}, testkit.Fail(errFlaky)))
 		var sum time.Duration
-		for _, d := range delays(st) {
+		for _, d := range delays(t, st) {
 			sum += d
 		}
 		assert.Equal(t, sum, elapsed(), "time")
@@ -394,7 +394,7 @@ func TestNoDelayIsNoneAfterAWaitThatTheServiceAskedFor(t *testing.T) {
 		out, err := testkit.Call(ctx, d)
 		testkit.Completed(t, out, err)
 		var delays []time.Duration
-		for _, r := range st.Records() {
+		for _, r := range testkit.Records(t, st) {
 			if r.Status == record.StatusRetrying {
 				delays = append(delays, r.Delay)
 			}

@@ -134,7 +134,7 @@ func TestConditionsSeeNumberErrorAndOutput(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Attempts(testkit.Fail(errBoom), func(context.Context, string) (string, error) { return "half", nil }, testkit.Succeed)))
 	testkit.Completed(t, out, err)
-	id, at := st.RunID(), calls(st)[0].Address
+	id, at := st.RunID(), calls(t, st)[0].Address
 	assert.Equal(t, "tool", at.String(), "address")
 	want := []core.Attempt{{1, errBoom, "", id, at}, {2, nil, "half", id, at}, {3, nil, "out", id, at}}
 	assert.Equal(t, fmt.Sprint(want), fmt.Sprint(seen), "attempts")
@@ -195,7 +195,7 @@ func TestMatchClassMatchesTheClassOfTheRecord(t *testing.T) {
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.cfg, testkit.Succeed).Ensure(refuse))
 			assert.ErrorIs(t, err, core.ErrCondition)
 			assert.ErrorIs(t, err, errBoom)
-			last := calls(st)[len(calls(st))-1]
+			last := calls(t, st)[len(calls(t, st))-1]
 			assert.Equal(t, record.ClassCondition, last.Class, "class")
 			assert.Equal(t, tt.want, last.TotalAttempts(), "attempts")
 		})
@@ -207,7 +207,7 @@ func TestUnlimitedAttemptsNeverEndByThemselves(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", cfg, testkit.Failing(1000, errFlaky)))
 	testkit.Completed(t, out, err)
-	last := calls(st)[len(calls(st))-1]
+	last := calls(t, st)[len(calls(t, st))-1]
 	assert.Equal(t, 1001, last.TotalAttempts(), "attempts")
 	assert.Equal(t, core.Unlimited, last.MaxAttempts, "max attempts")
 }

@@ -47,7 +47,11 @@ func ExampleExecutionEvent_Execute() {
 
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, core.ErrExhausted))
-	for _, r := range st.Records() {
+	records, err := st.Records(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range records {
 		if r.Kind.IsCall() {
 			fmt.Println(r.Address, r.Status, "attempt", r.Attempt, "will retry:", r.WillRetry)
 		}

@@ -36,7 +36,7 @@ func TestInterruptBeforeTheCall(t *testing.T) {
 	assert.False(t, st.Interrupt(record.InterruptUser, "dev", "other"), "second")
 	ran := 0
 	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Counted(&ran, testkit.Succeed)).Require(func(context.Context, string) error { ran++; return nil }))
-	assert.Empty(t, st.Records()[1:], "records of calls: no resume repeats what is only called after an interrupt")
+	assert.Empty(t, testkit.Records(t, st)[1:], "records of calls: no resume repeats what is only called after an interrupt")
 	e := testkit.Interrupted(t, err, record.InterruptUser)
 	assert.Equal(t, "deploy", e.Message, "message")
 	assert.Equal(t, "ops", e.By, "by")

@@ -65,7 +65,7 @@ func on(status record.Status, f func(record.Record)) testkit.Publisher {
 // address before it if there is more than one.
 func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
-	if got, want := story(st), strings.Join(want, " "); got != want {
+	if got, want := story(t, st), strings.Join(want, " "); got != want {
 		t.Errorf("records:\n got %s\nwant %s", strings.ReplaceAll(got, " ", "\n     "), strings.ReplaceAll(want, " ", "\n     "))
 	}
 }
@@ -74,11 +74,11 @@ func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 func wantRecordsInAnyOrder(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
 	sorted := func(s string) string { return strings.Join(slices.Sorted(slices.Values(strings.Fields(s))), "\n") }
-	assert.Equal(t, sorted(strings.Join(want, " ")), sorted(story(st)), "records")
+	assert.Equal(t, sorted(strings.Join(want, " ")), sorted(story(t, st)), "records")
 }
 
-func story(st *state.ExecutionState) string {
-	records := calls(st)
+func story(t testing.TB, st *state.ExecutionState) string {
+	records := calls(t, st)
 	several := slices.ContainsFunc(records, func(r record.Record) bool { return r.Address != records[0].Address })
 	words := make([]string, len(records))
 	for i, r := range records {
@@ -91,8 +91,8 @@ func story(st *state.ExecutionState) string {
 }
 
 // calls are the records about calls.
-func calls(st *state.ExecutionState) []record.Record {
-	return slices.DeleteFunc(st.Records(), func(r record.Record) bool { return !r.Kind.IsCall() })
+func calls(t testing.TB, st *state.ExecutionState) []record.Record {
+	return slices.DeleteFunc(testkit.Records(t, st), func(r record.Record) bool { return !r.Kind.IsCall() })
 }
 
 func brief(r record.Record) string {
@@ -120,8 +120,8 @@ func brief(r record.Record) string {
 }
 
 // delays are those of the waits of a run, in order.
-func delays(st *state.ExecutionState) (ds []time.Duration) {
-	for _, r := range calls(st) {
+func delays(t testing.TB, st *state.ExecutionState) (ds []time.Duration) {
+	for _, r := range calls(t, st) {
 		if r.Status == record.StatusRetrying {
 			ds = append(ds, r.Delay)
 		}

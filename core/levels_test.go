@@ -47,7 +47,7 @@ func atLevels(t *testing.T, kind record.Kind, set [levels]*core.RetryConfig) []r
 	}
 	_, err := e.Execute(ctx, "in")
 	testkit.Failed(t, err, record.ReasonExhausted)
-	return calls(st)
+	return calls(t, st)
 }
 
 func TestMostSpecificLevelDecidesAlone(t *testing.T) {
@@ -150,7 +150,7 @@ func TestKindLevelIsForItsKindOnly(t *testing.T) {
 			_, _ = testkit.Call(ctx, testkit.Define(t, core.Spec{Kind: kind, Name: "actor"}, testkit.Fail(errFlaky)))
 		}
 		var got []int
-		for _, r := range calls(st) {
+		for _, r := range calls(t, st) {
 			if r.IsOutcome() {
 				got = append(got, r.TotalAttempts())
 			}
@@ -169,7 +169,7 @@ func TestConfigurationIsCopiedWhereItIsGiven(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		_, err := testkit.Call(ctx, d)
 		assert.Equal(t, 2, testkit.Failed(t, err, record.ReasonExhausted).Attempts, "attempts")
-		assert.Len(t, delays(st), 1, "delays")
+		assert.Len(t, delays(t, st), 1, "delays")
 		assert.Equal(t, 2, d.Spec().Retry.MaxAttempts, "spec")
 	})
 }

@@ -46,7 +46,7 @@ func TestAThousandGoroutinesInOneRun(t *testing.T) {
 	wg.Wait()
 	st.Close()
 
-	records := st.Records()
+	records := testkit.Records(t, st)
 	// Of each call: started, failed, retrying, started, completed; two lines;
 	// two calls inside of started, completed. And the run's first and last.
 	assert.Len(t, records, goroutines*11+2, "records")
@@ -92,7 +92,7 @@ func TestParallelCallsInsideOneAttemptHaveAddressesOfTheirOwn(t *testing.T) {
 		return "out", nil
 	}))
 	testkit.Completed(t, out, err)
-	records := calls(st)
+	records := calls(t, st)
 	assert.Len(t, addresses(records), 201, "addresses")
 	assert.Equal(t, 200, records[len(records)-1].Detail.Usage.InputTokens, "usage")
 }

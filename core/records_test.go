@@ -93,7 +93,7 @@ func TestRecordsOfAFailureWithAndWithoutATimeoutAreTheSame(t *testing.T) {
 			_, errPlain := testkit.Call(ctx, testkit.Tool(t, "tool", steady, h()))
 			timed, ctx := testkit.Run(t)
 			_, errTimed := testkit.Call(ctx, testkit.Tool(t, "tool", limited, h()))
-			wantRecords(t, timed, story(plain))
+			wantRecords(t, timed, story(t, plain))
 			assert.Equal(t, fmt.Sprint(errPlain), fmt.Sprint(errTimed), "error")
 		}
 	})
@@ -227,7 +227,7 @@ func TestArtifactFailureRunsTheHandlerAgain(t *testing.T) {
 		wantRecords(t, st, "started(0) failed(0,retry,artifact,@artifact) retrying(1,1s) started(1) completed(1)")
 		assert.Equal(t, 2, ran, "handler ran")
 		assert.Len(t, s.kept, 1, "kept")
-		last := calls(st)[4]
+		last := calls(t, st)[4]
 		assert.Equal(t, "artifact-1", last.Detail.Artifact, "reference")
 		assert.Empty(t, last.Detail.Output, "inline output")
 		var back string
@@ -388,9 +388,9 @@ func TestRecordsTellAttemptsDelaysAndTimes(t *testing.T) {
 		))
 		out, err := testkit.Call(ctx, d)
 		testkit.Completed(t, out, err)
-		records := calls(st)
+		records := calls(t, st)
 		if len(records) != 5 {
-			t.Fatal(story(st))
+			t.Fatal(story(t, st))
 		}
 		second := time.Second
 		for i, want := range []record.Record{
@@ -447,7 +447,7 @@ func TestUsageIsInTheRecordThatEndsTheAttempt(t *testing.T) {
 		})
 		out, err := testkit.Call(ctx, d)
 		testkit.Completed(t, out, err)
-		records := calls(st)
+		records := calls(t, st)
 		assert.Equal(t, core.Usage{InputTokens: 1, OutputTokens: 10, Cost: 0.5}, records[1].Detail.Usage, "of the failure")
 		assert.Equal(t, core.Usage{InputTokens: 2, OutputTokens: 20, Cost: 0.5}, records[4].Detail.Usage, "of the success")
 	})
@@ -457,7 +457,7 @@ func TestPayloadsAreInputAndOutput(t *testing.T) {
 	st, ctx := testkit.Run(t, state.WithPayloads())
 	out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Succeed))
 	testkit.Completed(t, out, err)
-	records := calls(st)
+	records := calls(t, st)
 	var got string
 	if err := record.Decode(records[0].Detail.Input, &got); err != nil || got != "in" {
 		t.Errorf("input %q, %v", got, err)

@@ -125,7 +125,7 @@ func TestRetryAfterIsAFloorThatIsNeitherJitteredNorCapped(t *testing.T) {
 			testkit.Completed(t, out, err)
 			assert.Equal(t, 40*time.Second, elapsed(), "time")
 			wantRecords(t, st, "started(0) failed(0,retry,connection) retrying(1,40s,retry_after) started(1) completed(1)")
-			for _, r := range calls(st)[1:3] {
+			for _, r := range calls(t, st)[1:3] {
 				assert.Equal(t, record.SourceServer, r.DelaySource, "source")
 			}
 		})

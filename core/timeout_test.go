@@ -151,7 +151,7 @@ func TestNothingOfAnAbandonedAttemptLandsLater(t *testing.T) {
 		wantRecords(t, st,
 			"tool:started(0) tool/child:started(0) tool:failed(0,retry,timeout) tool:retrying(1,1s)",
 			"tool:started(1) tool:completed(1)")
-		assert.Len(t, st.Records(), 7, "records") // these and the run's first
+		assert.Len(t, testkit.Records(t, st), 7, "records") // these and the run's first
 		if v, ok, err := state.Get[string](ctx, "key"); ok || err != nil {
 			t.Errorf("a value of the abandoned attempt is there: %q, %v", v, err)
 		}
@@ -213,7 +213,7 @@ func TestAttemptTimeoutCoversThePostconditions(t *testing.T) {
 		_, err := testkit.Call(ctx, d)
 		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		for _, r := range calls(st) {
+		for _, r := range calls(t, st) {
 			if r.Status == record.StatusFailed {
 				assert.Equal(t, 10*time.Second, r.Duration, "duration")
 			}
@@ -227,7 +227,7 @@ func TestAttemptTimeoutDoesNotCoverThePreconditions(t *testing.T) {
 		d := testkit.Tool(t, "tool", timed(1), testkit.Listening(9*time.Second)).Require(func(ctx context.Context, _ string) error { return testkit.Pause(ctx, time.Minute) })
 		out, err := testkit.Call(ctx, d)
 		testkit.Completed(t, out, err)
-		assert.Equal(t, 9*time.Second, calls(st)[1].Duration, "duration")
+		assert.Equal(t, 9*time.Second, calls(t, st)[1].Duration, "duration")
 	})
 }
 
@@ -266,7 +266,7 @@ func TestAttemptTakesNoTimeOfWhatIsAskedBeforeIt(t *testing.T) {
 					return "", errFlaky
 				}))
 				testkit.Failed(t, err, record.ReasonExhausted)
-				for _, r := range calls(st) {
+				for _, r := range calls(t, st) {
 					if r.Status == record.StatusFailed {
 						assert.Equal(t, time.Minute, r.Duration, "duration")
 					}

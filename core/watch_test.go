@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -120,7 +121,7 @@ func TestWatchingChangesNoRecord(t *testing.T) {
 		defer st.Close()
 		_, err := emitting(1).Call(core.Watch(st.Context(t.Context()), watch), nothing{})
 		require.NoError(t, err)
-		for _, r := range st.Records() {
+		for _, r := range testkit.Records(t, st) {
 			all = append(all, r.Address.String()+" "+r.Status.String())
 		}
 		return all

@@ -262,7 +262,7 @@ func TestRefusedArgumentsClaimNoAddress(t *testing.T) {
 	require.NoError(t, err)
 
 	assert.JSONEq(t, `{"temp_c":20}`, out.Text)
-	records := st.Records()
+	records := testkit.Records(t, st)
 	assert.Equal(t, "get_weather", records[len(records)-1].Address.String())
 }
 

@@ -97,7 +97,11 @@ func ExampleAgent() {
 	defer st.Close()
 	out, err := report.Call(st.Context(context.Background()), Page{URL: "a.example"})
 	fmt.Println(out, err)
-	for _, r := range st.Records() {
+	records, err := st.Records(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range records {
 		if r.Status == record.StatusCompleted {
 			fmt.Println(r.Address, r.Status)
 		}

@@ -95,7 +95,7 @@ func TestCheckerInterruptsAtEachPoint(t *testing.T) {
 				testkit.Interrupted(t, err, "drain")
 				assert.Equal(t, tt.stopped, time.Since(start), "time")
 				assert.Equal(t, "fleet", st.Interrupted().By, "by")
-				assert.Len(t, kinds(st, record.KindTool), tt.records, "records")
+				assert.Len(t, kinds(t, st, record.KindTool), tt.records, "records")
 				assert.Equal(t, min(tt.records-1, 1), ran, "handler ran")
 			})
 		})
@@ -141,7 +141,7 @@ func TestCheckerThatFailsIsLoggedOnceAndChangesNothing(t *testing.T) {
 				out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Succeed)))
 				testkit.Completed(t, out, err)
 				assert.Len(t, at, 11, "asked")
-				lines := kinds(st, record.KindLog)
+				lines := kinds(t, st, record.KindLog)
 				assert.Len(t, lines, 1, "lines")
 				if d := lines[0].Detail; d.Severity != slog.LevelWarn || !strings.Contains(d.Message, "boom") {
 					t.Errorf("%v: %s", d.Severity, d.Message)

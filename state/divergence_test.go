@@ -146,7 +146,7 @@ func TestDivergenceIsToldInRecordAndReport(t *testing.T) {
 		require.Len(t, st.Report().Diverged, 1)
 		assert.Equal(t, "agent/tool", st.Report().Diverged[0].String())
 		var lines []string
-		for _, r := range st.Records()[len(whole.records)-2:] {
+		for _, r := range testkit.Records(t, st)[len(whole.records)-2:] {
 			lines = append(lines, fmt.Sprint(r.Kind, " ", r.Address, " ", r.Status, " ", r.Reason))
 		}
 		assert.Equal(t, []string{

@@ -39,7 +39,7 @@ func TestErrorThatItsHandlerChangesLaterStaysAsItWasOnRecord(t *testing.T) {
 		e.text = "changed"
 		require.NoError(t, st.Close())
 		var failures, retries []string
-		for _, r := range st.Records() {
+		for _, r := range testkit.Records(t, st) {
 			switch {
 			case r.Kind != record.KindTool || r.Err == nil:
 			case r.Status == record.StatusFailed:

@@ -37,7 +37,11 @@ func Example() {
 	fmt.Println(reserved.Item, ok, err)
 
 	fmt.Println(st.Close(), st.Status())
-	for _, r := range st.Records() {
+	records, err := st.Records(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	for _, r := range records {
 		fmt.Printf("%d %v %v %q\n", r.Seq, r.Kind, r.Status, r.Name)
 	}
 	// Output:

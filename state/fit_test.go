@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"encoding/json"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"testing"
 	"time"
 
@@ -99,7 +100,7 @@ func TestATypeThatNobodyCanAnswerWithFailsTheCall(t *testing.T) {
 	})
 	_, err := ask.Call(st.Context(t.Context()), struct{}{})
 	require.ErrorContains(t, err, "core: Await: nobody can answer with a chan int: schema: chan int: chan int has no schema")
-	assert.Empty(t, st.Questions())
+	assert.Empty(t, testkit.Questions(t, st))
 	require.NoError(t, st.Close())
 }
 

@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,7 +25,7 @@ func TestRecordsWithoutTheirDetailDoNotPanic(t *testing.T) {
 			s := &tape{records: []record.Record{{Seq: 1, Kind: kind, Status: status, Address: at, Name: "agent?1"}}}
 			st, err := state.Open(t.Context(), s, "run-1")
 			require.NoError(t, err)
-			_ = st.Questions()
+			_ = testkit.Questions(t, st)
 			_, _ = d.Event().Execute(st.Context(t.Context()), 1)
 			require.NoError(t, st.Close())
 			_ = state.Answer(t.Context(), s, "run-1", "agent?1", true)

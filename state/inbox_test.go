@@ -99,7 +99,7 @@ func TestAnswerReachesARunThatIsOpen(t *testing.T) {
 		const id = "group:g/2/ask?1"
 		require.NoError(t, state.Answer(t.Context(), s, askedRun, id, "this"))
 		synctest.Wait()
-		assert.Empty(t, st.Questions(), "the owner has taken it in")
+		assert.Empty(t, testkit.Questions(t, st), "the owner has taken it in")
 		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, id, "that"), state.ErrAnswered)
 		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, "ask?9", "that"), state.ErrNotAsked)
 		wait.Wait()
@@ -262,7 +262,7 @@ func TestRunGoesOnWithoutAnInboxThatFails(t *testing.T) {
 	out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "t", once, testkit.Succeed))
 	testkit.Completed(t, out, err)
 	require.NoError(t, st.Close())
-	logs := kinds(st, record.KindLog)
+	logs := kinds(t, st, record.KindLog)
 	require.Len(t, logs, 1, "it is told once")
 	require.ErrorContains(t, errors.New(logs[0].Message()), errDeaf.Error())
 }

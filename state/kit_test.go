@@ -38,7 +38,7 @@ func group(ctx context.Context, name string, branches ...func(context.Context) (
 func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
 	var got []string
-	for _, r := range st.Records() {
+	for _, r := range testkit.Records(t, st) {
 		line := fmt.Sprint(r.Kind, " ", r.Status)
 		if !r.Address.IsZero() {
 			line = fmt.Sprint(r.Kind, " ", r.Address, " ", r.Status)
@@ -55,8 +55,8 @@ func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 }
 
 // kinds are the records of a kind.
-func kinds(st *state.ExecutionState, k record.Kind) (found []record.Record) {
-	for _, r := range st.Records() {
+func kinds(t testing.TB, st *state.ExecutionState, k record.Kind) (found []record.Record) {
+	for _, r := range testkit.Records(t, st) {
 		if r.Kind == k {
 			found = append(found, r)
 		}

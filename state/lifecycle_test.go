@@ -169,7 +169,7 @@ func TestStatusTellsWhatBecameOfTheRun(t *testing.T) {
 				assert.Equal(t, state.StatusRunning, st.Status(), "status before Close")
 				st.Close()
 				assert.Equal(t, tt.want, st.Status(), "status")
-				records := st.Records()
+				records := testkit.Records(t, st)
 				last := records[len(records)-1]
 				assert.Equal(t, record.KindRun, last.Kind, "last record")
 				assert.Equal(t, string(tt.want), last.Status.String(), "its status")
@@ -226,7 +226,7 @@ func TestCloseInterruptsCallsUnderWay(t *testing.T) {
 				assert.Equal(t, time.Duration(0), elapsed(), "time")
 				st.Close()
 				assert.Equal(t, state.StatusInterrupted, st.Status(), "status")
-				records := st.Records()
+				records := testkit.Records(t, st)
 				assert.Equal(t, record.StatusInterrupted, records[len(records)-2].Status, "last record of the call")
 			})
 		})
@@ -304,7 +304,7 @@ func TestLastRecordOfARunThatFailedSaysWhy(t *testing.T) {
 				}
 				last := func(st *state.ExecutionState) record.Record {
 					require.NoError(t, st.Close())
-					records := st.Records()
+					records := testkit.Records(t, st)
 					return records[len(records)-1]
 				}
 				fails := func(st *state.ExecutionState) {
@@ -336,7 +336,7 @@ func TestFirstFailureOfAGroupIsThatOfTheRun(t *testing.T) {
 			calling(testkit.Tool(t, "second", once, testkit.Fail(errBoom))), calling(testkit.Tool(t, "third", once, testkit.Fail(errFlaky))))
 		assert.ErrorIs(t, err, errBoom)
 		require.NoError(t, st.Close())
-		records := st.Records()
+		records := testkit.Records(t, st)
 		last := records[len(records)-1]
 		assert.ErrorContains(t, last.Err, "boom")
 	})

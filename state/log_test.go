@@ -39,7 +39,7 @@ func TestLogLineKeepsACopyOfItsMetadata(t *testing.T) {
 	m := map[string]any{"n": 1}
 	st.Log(slog.LevelInfo, "line", m)
 	m["n"] = 2
-	assert.Equal(t, 1, st.Records()[1].Detail.Metadata["n"], "metadata")
+	assert.Equal(t, 1, testkit.Records(t, st)[1].Detail.Metadata["n"], "metadata")
 }
 
 func TestLogLineOfAnAttemptThatIsOverIsDropped(t *testing.T) {
@@ -52,7 +52,7 @@ func TestLogLineOfAnAttemptThatIsOverIsDropped(t *testing.T) {
 		}))
 		testkit.Completed(t, out, err)
 		late.Log(slog.LevelInfo, "late", nil)
-		assert.Empty(t, kinds(st, record.KindLog), "lines")
+		assert.Empty(t, kinds(t, st, record.KindLog), "lines")
 	})
 }
 
@@ -63,7 +63,7 @@ func TestLogLineOfAFailedAttemptStays(t *testing.T) {
 		return "", errBoom
 	}))
 	assert.ErrorIs(t, err, errBoom)
-	assert.Len(t, kinds(st, record.KindLog), 1, "lines")
+	assert.Len(t, kinds(t, st, record.KindLog), 1, "lines")
 }
 
 func TestNothingIsRecordedAfterClose(t *testing.T) {

@@ -37,7 +37,7 @@ func TestLogHandlerKeepsTheRulesOfPackageSlog(t *testing.T) {
 		st, ctx = testkit.Run(t)
 		return inRun{state.NewLogHandler(nil), ctx}
 	}, func(t *testing.T) map[string]any {
-		lines := kinds(st, record.KindLog)
+		lines := kinds(t, st, record.KindLog)
 		require.Len(t, lines, 1)
 		line := map[string]any{slog.LevelKey: lines[0].Detail.Severity, slog.MessageKey: lines[0].Message()}
 		if !strings.Contains(t.Name(), "zero-time") { // a record has a time of its own
@@ -61,7 +61,7 @@ func TestLogHandlerRecordsTheAddressAndPassesLinesOn(t *testing.T) {
 		return "out", nil
 	}))
 	require.NoError(t, err)
-	lines := kinds(st, record.KindLog)
+	lines := kinds(t, st, record.KindLog)
 	require.Len(t, lines, 1)
 	assert.Equal(t, "tool", lines[0].Address.String())
 	assert.Equal(t, map[string]any{"path": "a/b", "size": map[string]any{"bytes": int64(7)}}, lines[0].Detail.Metadata)

@@ -73,7 +73,7 @@ func TestRunIDsThatAreAllowed(t *testing.T) {
 
 func TestDescriptionIsInTheFirstRecord(t *testing.T) {
 	st, _ := testkit.Run(t, state.WithMetadata(state.Metadata{Description: "weather of Oslo", Pipeline: "nightly"}))
-	first := st.Records()[0]
+	first := testkit.Records(t, st)[0]
 	assert.Equal(t, record.KindRun, first.Kind, "kind")
 	assert.Equal(t, record.StatusStarted, first.Status, "status")
 	assert.Equal(t, "nightly", first.Name, "name")
@@ -89,7 +89,7 @@ func TestNothingIsEncodedUnlessSomebodyNeedsIt(t *testing.T) {
 	if _, err := d.Event().Execute(ctx, func() {}); err != nil {
 		t.Error(err)
 	}
-	for _, r := range kinds(st, record.KindTool) {
+	for _, r := range kinds(t, st, record.KindTool) {
 		if r.Detail != nil {
 			t.Errorf("%v has a detail: %+v", r.Status, r.Detail)
 		}

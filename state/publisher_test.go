@@ -31,9 +31,9 @@ func TestPublisherThatPanicsChangesNothingAndIsCounted(t *testing.T) {
 			state.WithPublisher(testkit.Publisher(func(record.Record) { heard++ })))
 		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Succeed)))
 		testkit.Completed(t, out, err)
-		assert.Len(t, st.Records(), len(quiet.Records()), "records")
-		assert.Equal(t, int64(len(st.Records())), st.Stats().PublisherPanics, "panics")
-		assert.Equal(t, len(st.Records()), heard, "heard by the other")
+		assert.Len(t, testkit.Records(t, st), len(testkit.Records(t, quiet)), "records")
+		assert.Equal(t, int64(len(testkit.Records(t, st))), st.Stats().PublisherPanics, "panics")
+		assert.Equal(t, len(testkit.Records(t, st)), heard, "heard by the other")
 		st.Close()
 		assert.Equal(t, state.StatusCompleted, st.Status(), "status")
 		assert.Equal(t, int64(st.Stats().Records), st.Stats().PublisherPanics, "panics in the end")
@@ -67,7 +67,7 @@ func TestPublisherMayLogAndReadTheRun(t *testing.T) {
 				return
 			}
 			st.Log(slog.LevelInfo, fmt.Sprintf("saw %d", r.Seq), nil)
-			_, _, _ = st.Records(), st.Status(), st.Stats()
+			_, _, _ = testkit.Records(t, st), st.Status(), st.Stats()
 			_ = state.Put(st.Context(t.Context()), "seen", r.Seq)
 			ready = r.Status != record.StatusCompleted
 		})))
@@ -79,7 +79,7 @@ func TestPublisherMayLogAndReadTheRun(t *testing.T) {
 		for i, seq := range seen {
 			assert.Equal(t, uint64(i+1), seq, "number")
 		}
-		assert.Len(t, seen, len(st.Records()), "seen")
+		assert.Len(t, seen, len(testkit.Records(t, st)), "seen")
 	})
 }
 
@@ -150,7 +150,7 @@ func TestRecordsThatAreToldAreThoseThatAreKept(t *testing.T) {
 			out, err := testkit.Call(st.Context(t.Context()), tool)
 			testkit.Completed(t, out, err)
 			require.NoError(t, st.Close())
-			kept := st.Records()
+			kept := testkit.Records(t, st)
 			require.Len(t, kept, 11)
 			require.Len(t, told.records, len(kept))
 			for i := range kept {
@@ -218,7 +218,7 @@ func TestPublisherThatLeavesItsGoroutineAtAFailureLosesNoRetry(t *testing.T) {
 			out, err := testkit.Call(st.Context(t.Context()), tool)
 			testkit.Completed(t, out, err)
 			require.NoError(t, st.Close())
-			require.Len(t, told.records, len(st.Records()))
+			require.Len(t, told.records, len(testkit.Records(t, st)))
 			for i, r := range told.records {
 				assert.Equal(t, uint64(i)+1, r.Seq)
 			}
@@ -243,5 +243,5 @@ func TestRedactionThatLeavesItsGoroutineDoesNotStopThePublishing(t *testing.T) {
 	require.NoError(t, st.Close())
 	last := told.records[len(told.records)-1]
 	assert.Equal(t, record.KindRun, last.Kind)
-	assert.Equal(t, uint64(len(st.Records())), last.Seq)
+	assert.Equal(t, uint64(len(testkit.Records(t, st))), last.Seq)
 }

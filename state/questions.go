@@ -170,10 +170,14 @@ func dueOf(rec *record.Record) time.Time {
 }
 
 // Questions returns the open questions of the run, in the order of asking.
-// They are for those who answer, and not redacted.
-func (st *ExecutionState) Questions() []core.Question {
-	records, _ := st.run.readRecords(context.Background())
-	return openQuestions(records)
+// They are for those who answer, and not redacted. The error is that of the store,
+// where it cannot be read.
+func (st *ExecutionState) Questions(ctx context.Context) ([]core.Question, error) {
+	records, err := st.run.readRecords(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return openQuestions(records), nil
 }
 
 // Questions returns the open questions of a stored run, in the order of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -59,12 +60,12 @@ func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		assert.Equal(t, state.StatusPaused, st.Status())
 		want := []core.Question{{ID: "agent/refund?1", Text: "refund it?", Schema: json.RawMessage(`{"type":"boolean"}`)}}
-		assert.Equal(t, want, st.Questions())
+		assert.Equal(t, want, testkit.Questions(t, st))
 
 		_, st, err = run()
 		require.ErrorIs(t, err, core.ErrAwaiting, "without an answer it asks again")
 		require.ErrorContains(t, err, "interrupted (awaiting agent/refund?1): ")
-		assert.Equal(t, want, st.Questions(), "and the question stays one")
+		assert.Equal(t, want, testkit.Questions(t, st), "and the question stays one")
 		stored, err := state.Questions(t.Context(), tape, "run-1")
 		require.NoError(t, err)
 		assert.Equal(t, want, stored)
@@ -79,7 +80,7 @@ func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "refunded", out)
 		assert.Equal(t, state.StatusCompleted, st.Status())
-		assert.Empty(t, st.Questions())
+		assert.Empty(t, testkit.Questions(t, st))
 		assert.Equal(t, 1, prepared)
 	})
 }

@@ -48,16 +48,10 @@ func (st *ExecutionState) Metadata() Metadata {
 
 // Records returns the history so far, in sequence order, as publishers get it
 // (see [WithRedaction]). A run with a store keeps little of it in memory and
-// reads it from there; where that fails, the records that the store has are
-// missing, and ReadRecords says why.
-func (st *ExecutionState) Records() []record.Record {
-	records, _ := st.ReadRecords(context.Background())
-	return records
-}
-
-// ReadRecords is Records with the error of the store. After Close it works for
-// as long as the store has the run.
-func (st *ExecutionState) ReadRecords(ctx context.Context) ([]record.Record, error) {
+// reads it from there, also after Close, for as long as the store has the run.
+// Where that fails, it returns the records that the store was not given yet, and
+// the error.
+func (st *ExecutionState) Records(ctx context.Context) ([]record.Record, error) {
 	all, err := st.run.readRecords(ctx)
 	if redact := st.run.redact; redact != nil {
 		all = slices.Clone(all) // which the store may have too

@@ -68,7 +68,7 @@ func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
 			st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(told), state.WithFurtherCalls())
 			require.NoError(t, err)
 			check := func() {
-				records, err := st.ReadRecords(t.Context())
+				records, err := st.Records(t.Context())
 				require.NoError(t, err)
 				assert.Equal(t, facts(slices.Concat(before, told.records)), facts(records))
 				assert.Equal(t, uint64(len(records)), st.Stats().Records)
@@ -83,7 +83,7 @@ func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
 			st.Log(slog.LevelInfo, "the end", nil)
 			require.NoError(t, st.Close())
 			check()
-			before = st.Records()
+			before = testkit.Records(t, st)
 		}
 	})
 }
@@ -143,17 +143,19 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 	out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
 	testkit.Completed(t, out, err)
 	s.lost = errors.New("out of reach")
-	_, err = st.ReadRecords(t.Context())
+	records, err := st.Records(t.Context())
 	require.ErrorIs(t, err, s.lost)
 	assert.ErrorContains(t, err, "run-1")
-	assert.Empty(t, st.Records())
+	assert.Empty(t, records)
+	_, err = st.Questions(t.Context())
+	require.ErrorIs(t, err, s.lost)
 
 	s.lost = nil
 	s.Store = memstore.New() // with another run of that name
 	j, err := s.Store.Open(t.Context(), "run-1", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	defer j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted})
-	_, err = st.ReadRecords(t.Context())
+	_, err = st.Records(t.Context())
 	assert.ErrorContains(t, err, "it has 0 records, of 3")
 }
 
@@ -246,7 +248,7 @@ func TestStoredRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 			files := os.DirFS(filepath.Join(dir, "runs", "run-1"))
 			journal, err := os.ReadFile(filepath.Join(dir, "runs", "run-1", "00000001.journal"))
 			require.NoError(t, err)
-			records := st.Records()
+			records := testkit.Records(t, st)
 
 			for _, end := range framesOf(journal)[2:] {
 				cut := t.TempDir()
@@ -279,7 +281,7 @@ func requireResumed(t *testing.T, dir string, program *node, found *snapshot.Sna
 	}
 	require.NoError(t, st.Close())
 	live := slices.DeleteFunc(told.records, func(r record.Record) bool { return r.Replayed })
-	require.Equal(t, facts(slices.Concat(found.Records, live)), facts(st.Records()))
+	require.Equal(t, facts(slices.Concat(found.Records, live)), facts(testkit.Records(t, st)))
 }
 
 // slow is a store whose disk takes a second.
@@ -305,7 +307,7 @@ func TestAttemptTakesNoTimeOfStoringTheOneBefore(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrExhausted)
 		require.NoError(t, st.Close())
 		failures := 0
-		for _, r := range st.Records() {
+		for _, r := range testkit.Records(t, st) {
 			if r.Kind.IsCall() && r.Status == record.StatusFailed {
 				failures++
 				assert.Zero(t, r.Duration)

@@ -68,7 +68,7 @@ func TestValueIsVisibleInsideAndBelowAtOnceAndElsewhereOnCompletion(t *testing.T
 				return "", nil
 			})
 			require.NoError(t, err)
-			assert.Empty(t, kinds(st, s.kind), "records of it")
+			assert.Empty(t, kinds(t, st, s.kind), "records of it")
 			return testkit.Call(ctx, branch)
 		}))
 		testkit.Completed(t, out, err)
@@ -78,7 +78,7 @@ func TestValueIsVisibleInsideAndBelowAtOnceAndElsewhereOnCompletion(t *testing.T
 			s.sees(ctx, t, "another call", "new")
 			return "out", nil
 		}))
-		records := kinds(st, s.kind)
+		records := kinds(t, st, s.kind)
 		assert.Len(t, records, 2, "records")
 		for _, r := range records {
 			assert.Equal(t, "writer", r.Address.String(), "address")
@@ -98,7 +98,7 @@ func TestValueWrittenOutsideEveryCallIsThereForEveryoneAtOnce(t *testing.T) {
 			s.sees(ctx, t, "a call under way", "changed")
 			return "out", nil
 		}))
-		assert.Len(t, kinds(st, s.kind), 2, "records")
+		assert.Len(t, kinds(t, st, s.kind), 2, "records")
 	})
 }
 
@@ -200,7 +200,7 @@ func TestFailedAttemptsLeaveNoValues(t *testing.T) {
 		}).Ensure(func(context.Context, string, string) error { return errBoom }))
 		assert.ErrorIs(t, err, core.ErrCondition)
 		s.sees(root, t, "the root", "")
-		assert.Empty(t, kinds(st, s.kind), "records")
+		assert.Empty(t, kinds(t, st, s.kind), "records")
 	})
 }
 

@@ -48,8 +48,8 @@ func listening(started chan<- struct{}) handler {
 	}
 }
 
-func lastRecord(st *state.ExecutionState) record.Record {
-	records := st.Records()
+func lastRecord(t *testing.T, st *state.ExecutionState) record.Record {
+	records := testkit.Records(t, st)
 	return records[len(records)-1]
 }
 
@@ -80,7 +80,7 @@ func TestInterruptedPollingIsASuspension(t *testing.T) {
 	}))
 	_, err := poll.Call(st.Context(t.Context()), item{})
 	requireInterruptedByOps(t, err)
-	last := lastRecord(st)
+	last := lastRecord(t, st)
 	assert.False(t, last.IsOutcome(), "the last record is %v", last.Status)
 }
 
@@ -103,7 +103,7 @@ func TestInterruptWhileAFailureIsJudgedIsASuspension(t *testing.T) {
 	})
 	_, err := fetch.Call(st.Context(t.Context()), item{})
 	requireInterruptedByOps(t, err)
-	last := lastRecord(st)
+	last := lastRecord(t, st)
 	assert.False(t, last.IsOutcome(), "the last record is %v", last.Status)
 }
 
@@ -155,7 +155,7 @@ func TestNoAttemptBeginsAfterRetryTimeout(t *testing.T) {
 		_, err := tool.Call(st.Context(t.Context()), item{})
 		require.ErrorIs(t, err, core.ErrRetryTimeout)
 		assert.Equal(t, 1, attempts)
-		last := lastRecord(st)
+		last := lastRecord(t, st)
 		assert.True(t, last.IsOutcome(), "the last record is %v", last.Status)
 	})
 }
@@ -199,10 +199,10 @@ func TestAbandonedAttemptLeavesNothingThroughAContextOfItsRun(t *testing.T) {
 		}, actors.WithAttemptTimeout(time.Second), actors.WithRetry(core.RetryConfig{Disabled: true}))
 		_, err := deaf.Call(st.Context(t.Context()), item{})
 		require.Error(t, err)
-		before := len(st.Records())
+		before := len(testkit.Records(t, st))
 		require.Error(t, <-done)
 		require.Error(t, <-done)
-		assert.Len(t, st.Records(), before)
+		assert.Len(t, testkit.Records(t, st), before)
 	})
 }
 
@@ -221,7 +221,7 @@ func TestPreparedCallStoppedByItsGroupIsASuspension(t *testing.T) {
 	})
 	_, err := agent.Call(st.Context(t.Context()), item{})
 	require.ErrorIs(t, err, core.ErrPermanent)
-	for _, r := range st.Records() {
+	for _, r := range testkit.Records(t, st) {
 		assert.False(t, r.Name == "waits" && r.IsOutcome(), "%v: %v", r.Status, r.Reason)
 	}
 }

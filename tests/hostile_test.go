@@ -123,7 +123,7 @@ func TestPanickingMetadataLosesNoRecord(t *testing.T) {
 	st := state.New()
 	defer st.Close()
 	st.Log(slog.LevelInfo, "look", map[string]any{"k": panickingJSON{}})
-	data, err := json.Marshal(lastRecord(st))
+	data, err := json.Marshal(lastRecord(t, st))
 	require.NoError(t, err)
 	assert.Contains(t, string(data), "look")
 	assert.Contains(t, string(data), "hostile")
@@ -138,7 +138,7 @@ func TestCostThatIsNoNumberLosesNoRecord(t *testing.T) {
 		})
 		_, err := tool.Call(st.Context(t.Context()), item{})
 		require.NoError(t, err)
-		data, err := json.Marshal(lastRecord(st))
+		data, err := json.Marshal(lastRecord(t, st))
 		require.NoError(t, err)
 		assert.Contains(t, string(data), `"input_tokens":7`)
 		require.NoError(t, st.Close())
@@ -163,7 +163,7 @@ func TestRunIsClosedAlthoughAPublisherLeftItsGoroutine(t *testing.T) {
 		<-gone
 		require.NoError(t, st.Close())
 		assert.EqualValues(t, 1, st.Stats().PublisherPanics)
-		assert.Equal(t, lastRecord(st).Status, told[len(told)-1], "what follows is published")
+		assert.Equal(t, lastRecord(t, st).Status, told[len(told)-1], "what follows is published")
 	})
 }
 
@@ -174,7 +174,7 @@ func TestLargestMaxAttemptsIsKeptAsItIsPublished(t *testing.T) {
 	tool := newTool("work", succeed, actors.WithRetry(core.RetryConfig{MaxAttempts: math.MaxInt}))
 	_, err := tool.Call(st.Context(t.Context()), item{})
 	require.NoError(t, err)
-	assert.Equal(t, published.MaxAttempts, lastRecord(st).MaxAttempts)
+	assert.Equal(t, published.MaxAttempts, lastRecord(t, st).MaxAttempts)
 	assert.Positive(t, published.MaxAttempts)
 }
 

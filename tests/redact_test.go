@@ -20,6 +20,7 @@ import (
 
 	"github.com/reprise-go/reprise/bus"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
@@ -83,10 +84,10 @@ func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
 	require.NoError(t, err)
 	_, err = p(st.Context(t.Context()))
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	require.Len(t, st.Questions(), 1)
-	assert.Equal(t, "charge "+secret+"?", st.Questions()[0].Text, "whoever answers sees what is asked")
+	require.Len(t, testkit.Questions(t, st), 1)
+	assert.Equal(t, "charge "+secret+"?", testkit.Questions(t, st)[0].Text, "whoever answers sees what is asked")
 	found := make(map[string]bool)
-	for _, r := range st.Records() {
+	for _, r := range testkit.Records(t, st) {
 		data, err := json.Marshal(r)
 		require.NoError(t, err)
 		assert.NotContains(t, string(data), secret)

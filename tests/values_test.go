@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/state"
 )
@@ -83,7 +84,7 @@ func TestUsageInABranchIsThatOfTheBranch(t *testing.T) {
 	_, err := tool.Call(st.Context(t.Context()), item{})
 	require.NoError(t, err)
 	var used []string
-	for _, r := range st.Records() {
+	for _, r := range testkit.Records(t, st) {
 		if r.Detail != nil && !r.Detail.Usage.IsZero() {
 			used = append(used, fmt.Sprint(r.Kind, " ", r.Detail.Usage.InputTokens))
 		}
@@ -104,7 +105,7 @@ func TestUsageOfAnAttemptIsCountedOnceThoughItsWaitIsInterrupted(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		require.NoError(t, st.Close())
 		total := 0
-		for _, r := range st.Records() {
+		for _, r := range testkit.Records(t, st) {
 			if r.Detail != nil {
 				total += r.Detail.Usage.InputTokens
 			}

@@ -7,7 +7,9 @@
 //	)
 //	assistant := actors.NewAgent("assistant", model.LLM("model"), actors.WithTools(weather))
 //	…
-//	actorstest.CheckCalls(t, st.Records(),
+//	records, err := st.Records(ctx)
+//	…
+//	actorstest.CheckCalls(t, records,
 //		"assistant/model completed",
 //		"assistant/get_weather completed after 2 attempts",
 //		"assistant/model#2 completed",

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/actors/actorstest"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -59,13 +60,13 @@ func TestAScriptPlaysAnAgent(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "It is 4 °C.", answer.Text)
 	assert.Equal(t, 4, words)
-	actorstest.CheckCalls(t, st.Records(),
+	actorstest.CheckCalls(t, testkit.Records(t, st),
 		"assistant/model completed",
 		"assistant/get_weather completed after 2 attempts",
 		"assistant/model#2 completed after 2 attempts",
 		"assistant completed",
 	)
-	assert.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 2}, actorstest.Usage(st.Records()))
+	assert.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 2}, actorstest.Usage(testkit.Records(t, st)))
 	requests := model.Requests()
 	require.Len(t, requests, 3)
 	assert.Equal(t, []actors.ToolCall{{ID: "call_1", Name: "get_weather", Arguments: `{"name":"Oslo"}`}, {ID: "call_2", Name: "get_weather", Arguments: `{}`}}, requests[1].Messages[1].ToolCalls)
@@ -93,9 +94,9 @@ func TestCheckCallsSaysWhatIsDifferent(t *testing.T) {
 	_, err := weather(0).Call(st.Context(t.Context()), city{"Oslo"})
 	require.NoError(t, err)
 	fake := new(fakeT)
-	actorstest.CheckCalls(fake, st.Records(), "get_weather completed")
+	actorstest.CheckCalls(fake, testkit.Records(t, st), "get_weather completed")
 	assert.Empty(t, fake.reported)
-	actorstest.CheckCalls(fake, st.Records(), "get_weather failed")
+	actorstest.CheckCalls(fake, testkit.Records(t, st), "get_weather failed")
 	require.Len(t, fake.reported, 1)
 	assert.Contains(t, fake.reported[0], "get_weather completed")
 }
@@ -106,7 +107,11 @@ func Example() {
 	defer st.Close()
 	answer, err := actors.NewAgent("assistant", model.LLM("model")).Call(st.Context(context.Background()), actors.Ask("Hi"))
 	fmt.Println(answer.Text, err)
-	for _, line := range actorstest.Endings(st.Records()) {
+	records, err := st.Records(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	for _, line := range actorstest.Endings(records) {
 		fmt.Println(line)
 	}
 	// Output:

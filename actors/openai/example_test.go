@@ -33,7 +33,11 @@ func Example() {
 	answer, err := llm.Call(st.Context(context.Background()), actors.Request{
 		Messages: []actors.Message{actors.User("How warm is it in Oslo?")},
 	})
-	for _, rec := range st.Records() {
+	records, err := st.Records(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	for _, rec := range records {
 		if rec.Status == record.StatusRetrying {
 			fmt.Printf("attempt %d after %v: %v\n", rec.Attempt+1, rec.Delay, rec.Err)
 		}

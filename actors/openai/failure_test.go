@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
@@ -71,11 +72,11 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, "Fine.", got.Message.Text)
 
-				failed := records(st, record.StatusFailed)
+				failed := records(t, st, record.StatusFailed)
 				require.Len(t, failed, 1)
 				require.Equal(t, tc.class, failed[0].Class, "%v", failed[0].Err)
 				require.ErrorContains(t, failed[0].Err, tc.text)
-				require.Equal(t, record.SourceBackoff, records(st, record.StatusRetrying)[0].DelaySource)
+				require.Equal(t, record.SourceBackoff, records(t, st, record.StatusRetrying)[0].DelaySource)
 				require.Len(t, srv.Requests(), len(steps), "each request is an attempt on record")
 			})
 		}
@@ -91,7 +92,7 @@ func TestARefusedConnectionIsRetried(t *testing.T) {
 	_, err = llmAt(t, srv.URL(), atOnce).Call(st.Context(t.Context()), question)
 	require.ErrorIs(t, err, core.ErrExhausted)
 	require.Equal(t, record.ClassConnection, record.Classify(err))
-	require.Len(t, records(st, record.StatusStarted), 3)
+	require.Len(t, records(t, st, record.StatusStarted), 3)
 }
 
 func TestOtherFailuresAreNotRetried(t *testing.T) {
@@ -152,7 +153,7 @@ func TestWhatCannotBeSentIsNotRetried(t *testing.T) {
 			require.ErrorIs(t, err, core.ErrPermanent)
 			require.ErrorContains(t, err, tc.text)
 			require.NotContains(t, err.Error(), secret)
-			require.Len(t, records(st, record.StatusStarted), 1)
+			require.Len(t, records(t, st, record.StatusStarted), 1)
 		})
 	}
 }
@@ -225,10 +226,10 @@ func TestTheKeyIsNotShown(t *testing.T) {
 				for e := err; e != nil; e = errors.Unwrap(e) {
 					require.NotContains(t, fmt.Sprintf("%v %+v", e, e), secret)
 				}
-				wire, err := json.Marshal(st.Records())
+				wire, err := json.Marshal(testkit.Records(t, st))
 				require.NoError(t, err)
 				require.NotContains(t, string(wire), secret)
-				require.Len(t, records(st, record.StatusStarted), 1)
+				require.Len(t, records(t, st, record.StatusStarted), 1)
 			})
 		}
 	}
@@ -255,7 +256,7 @@ func TestRetryAfterIsTheDelayBeforeTheNextAttempt(t *testing.T) {
 			srv, st, llm := setup(t, []openaitest.Step{tc.step, openaitest.Text("Fine.")}, atOnce)
 			_, err := llm.Call(st.Context(t.Context()), question)
 			require.NoError(t, err)
-			for _, rec := range append(records(st, record.StatusFailed), records(st, record.StatusRetrying)...) {
+			for _, rec := range append(records(t, st, record.StatusFailed), records(t, st, record.StatusRetrying)...) {
 				require.Equal(t, tc.want, rec.Delay)
 				require.Equal(t, record.SourceServer, rec.DelaySource)
 			}
@@ -287,7 +288,7 @@ func TestRetryAfterOfAnHourIsWaitedFor(t *testing.T) {
 				_, err := llm.Call(st.Context(t.Context()), question)
 				require.NoError(t, err)
 				require.Equal(t, time.Hour, asked[1].Sub(asked[0]))
-				retrying := records(st, record.StatusRetrying)
+				retrying := records(t, st, record.StatusRetrying)
 				require.Equal(t, time.Hour, retrying[0].Delay)
 				require.Equal(t, record.SourceServer, retrying[0].DelaySource)
 			})
@@ -338,8 +339,8 @@ func TestABrokenHTTP2StreamIsRetried(t *testing.T) {
 			got, err := openai.New("m", openai.WithBaseURL(srv.URL), openai.WithHTTPClient(srv.Client()), atOnce).Call(st.Context(t.Context()), question)
 			require.NoError(t, err)
 			require.Equal(t, "HTTP/2.0", got.Message.Text)
-			require.Equal(t, record.ClassConnection, records(st, record.StatusFailed)[0].Class)
-			require.Len(t, records(st, record.StatusStarted), 2)
+			require.Equal(t, record.ClassConnection, records(t, st, record.StatusFailed)[0].Class)
+			require.Len(t, records(t, st, record.StatusStarted), 2)
 			require.EqualValues(t, 2, asked.Load())
 		})
 	}
@@ -368,7 +369,7 @@ func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
 		atOnce, actors.WithAttemptTimeout(100*time.Millisecond))
 	_, err := llm.Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
-	require.Equal(t, record.ClassTimeout, records(st, record.StatusFailed)[0].Class)
+	require.Equal(t, record.ClassTimeout, records(t, st, record.StatusFailed)[0].Class)
 	require.Zero(t, st.Stats().Abandoned, "the request ends with its attempt")
 }
 
@@ -381,7 +382,7 @@ func TestATimeoutOfTheHTTPClientIsRetried(t *testing.T) {
 	defer st.Close()
 	_, err := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithHTTPClient(client), atOnce).Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
-	require.Equal(t, record.ClassTimeout, records(st, record.StatusFailed)[0].Class)
+	require.Equal(t, record.ClassTimeout, records(t, st, record.StatusFailed)[0].Class)
 }
 
 func TestAnInterruptEndsARequestAtOnce(t *testing.T) {
@@ -404,7 +405,7 @@ func TestAnInterruptEndsARequestAtOnce(t *testing.T) {
 	case <-time.After(5 * time.Second):
 		t.Fatal("the request goes on")
 	}
-	require.Len(t, records(st, record.StatusInterrupted), 1)
-	require.Empty(t, records(st, record.StatusFailed))
+	require.Len(t, records(t, st, record.StatusInterrupted), 1)
+	require.Empty(t, records(t, st, record.StatusFailed))
 	require.NoError(t, srv.Close(), "the server saw the client leave")
 }

@@ -46,8 +46,8 @@ func TestUsageIsInTheRecordOfEachAttempt(t *testing.T) {
 	}, atOnce)
 	_, err := llm.Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
-	require.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 3}, records(st, record.StatusFailed)[0].Detail.Usage)
-	require.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 5}, records(st, record.StatusCompleted)[0].Detail.Usage)
+	require.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 3}, records(t, st, record.StatusFailed)[0].Detail.Usage)
+	require.Equal(t, core.Usage{InputTokens: 12, OutputTokens: 5}, records(t, st, record.StatusCompleted)[0].Detail.Usage)
 }
 
 func TestItWorksOutsideARun(t *testing.T) {
@@ -246,7 +246,7 @@ func TestOneLLMServesManyGoroutines(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	require.Len(t, records(st, record.StatusStarted), 64)
+	require.Len(t, records(t, st, record.StatusStarted), 64)
 	require.Len(t, srv.Requests(), 64)
 }
 
@@ -285,7 +285,7 @@ func TestAMissingKeyFailsTheFirstCallAndSaysWhatToDo(t *testing.T) {
 	for _, want := range []string{"no API key", "OPENAI_API_KEY", "openai.WithAPIKey"} {
 		require.ErrorContains(t, err, want)
 	}
-	require.Len(t, records(st, record.StatusStarted), 1)
+	require.Len(t, records(t, st, record.StatusStarted), 1)
 }
 
 func TestAnHTTPClientOfTheUsersOwnIsUsed(t *testing.T) {

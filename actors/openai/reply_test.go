@@ -118,7 +118,7 @@ func TestUsageIsReadInEveryForm(t *testing.T) {
 			got, err := llm.Call(st.Context(t.Context()), question)
 			require.NoError(t, err)
 			require.Equal(t, tc.want, got.Usage)
-			detail := records(st, record.StatusCompleted)[0].Detail
+			detail := records(t, st, record.StatusCompleted)[0].Detail
 			if tc.want.IsZero() {
 				require.True(t, detail == nil || detail.Usage.IsZero())
 				return
@@ -153,7 +153,7 @@ func TestAnErrorInASuccessIsAnError(t *testing.T) {
 			_, st, llm := setup(t, steps, atOnce)
 			_, err := llm.Call(st.Context(t.Context()), question)
 			require.Equal(t, tc.retried, err == nil, "%v", err)
-			failed := records(st, record.StatusFailed)[0]
+			failed := records(t, st, record.StatusFailed)[0]
 			require.ErrorContains(t, failed.Err, tc.text)
 			require.Equal(t, tc.class, failed.Class)
 		})
@@ -274,7 +274,7 @@ func TestADelayIsFoundWhereverTheServicePutsIt(t *testing.T) {
 				_, err := llm.Call(st.Context(t.Context()), question)
 				require.NoError(t, err)
 				require.Equal(t, tc.want, time.Since(begin))
-				require.Equal(t, record.SourceServer, records(st, record.StatusRetrying)[0].DelaySource)
+				require.Equal(t, record.SourceServer, records(t, st, record.StatusRetrying)[0].DelaySource)
 			})
 		})
 	}
@@ -287,7 +287,7 @@ func TestAResetThatSaysNothingIsLeftOut(t *testing.T) {
 		}, atOnce)
 		_, err := llm.Call(st.Context(t.Context()), question)
 		require.NoError(t, err)
-		require.Equal(t, record.SourceBackoff, records(st, record.StatusRetrying)[0].DelaySource, "%q", value)
+		require.Equal(t, record.SourceBackoff, records(t, st, record.StatusRetrying)[0].DelaySource, "%q", value)
 	}
 }
 

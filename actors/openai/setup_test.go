@@ -11,6 +11,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
@@ -56,9 +57,9 @@ func modelAt(t *testing.T, url string) openai.Model {
 }
 
 // records are those of calls with that status.
-func records(st *state.ExecutionState, status record.Status) []record.Record {
+func records(t testing.TB, st *state.ExecutionState, status record.Status) []record.Record {
 	var out []record.Record
-	for _, rec := range st.Records() {
+	for _, rec := range testkit.Records(t, st) {
 		if rec.Kind.IsCall() && rec.Status == status {
 			out = append(out, rec)
 		}

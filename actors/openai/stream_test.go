@@ -255,11 +255,11 @@ func TestAStreamThatBreaksOffIsRetriedAndItsUsageEstimated(t *testing.T) {
 	require.Equal(t, "one two three", got.Message.Text)
 	require.Equal(t, []string{"one two ", "one ", "one two three"},
 		[]string{s.part(core.PartText, 0), s.part(core.PartText, 1), s.part(core.PartText, 2)})
-	for _, rec := range records(st, record.StatusFailed) {
+	for _, rec := range records(t, st, record.StatusFailed) {
 		usage := rec.Detail.Usage
 		require.True(t, usage.Estimated && usage.InputTokens > 0 && usage.OutputTokens > 0, "%+v", usage)
 	}
-	require.Equal(t, core.Usage{InputTokens: 9, OutputTokens: 3}, records(st, record.StatusCompleted)[0].Detail.Usage)
+	require.Equal(t, core.Usage{InputTokens: 9, OutputTokens: 3}, records(t, st, record.StatusCompleted)[0].Detail.Usage)
 	require.Len(t, srv.Requests(), 3)
 }
 
@@ -328,7 +328,7 @@ func TestASilentServiceIsLeftAndAskedAgain(t *testing.T) {
 				got, err := model.LLM(atOnce).Call(st.Context(t.Context()), question)
 				require.NoError(t, err)
 				require.Equal(t, "a b c", got.Message.Text)
-				failed := records(st, record.StatusFailed)
+				failed := records(t, st, record.StatusFailed)
 				require.Len(t, failed, 1)
 				require.Equal(t, record.ClassTimeout, failed[0].Class)
 				require.ErrorContains(t, failed[0].Err, tc.text)
@@ -432,7 +432,7 @@ func TestRetryAfterIsFoundAlsoWhereAStreamIsRefused(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "Fine.", got.Message.Text)
 			require.Equal(t, 2*time.Minute, time.Since(begin))
-			for _, rec := range records(st, record.StatusRetrying) {
+			for _, rec := range records(t, st, record.StatusRetrying) {
 				require.Equal(t, record.SourceServer, rec.DelaySource)
 			}
 			require.NoError(t, st.Close())

@@ -1,13 +1,32 @@
 package testkit
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
 )
+
+// Records are those of a run.
+func Records(t testing.TB, st *state.ExecutionState) []record.Record {
+	t.Helper()
+	records, err := st.Records(context.Background())
+	require.NoError(t, err)
+	return records
+}
+
+// Questions are those of a run that are open.
+func Questions(t testing.TB, st *state.ExecutionState) []core.Question {
+	t.Helper()
+	questions, err := st.Questions(context.Background())
+	require.NoError(t, err)
+	return questions
+}
 
 // Address parses an address.
 func Address(t testing.TB, path string) record.Address {

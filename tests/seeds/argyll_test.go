@@ -244,7 +244,7 @@ func TestArgyllLateOutcomeIsDropped(t *testing.T) {
 		testkit.Completed(t, out, err)
 		<-time.After(time.Hour)
 		outcomes := 0
-		for _, r := range st.Records() {
+		for _, r := range testkit.Records(t, st) {
 			if r.IsOutcome() && r.Kind == record.KindTool {
 				outcomes++
 			}

@@ -51,7 +51,7 @@ func runStep(t *testing.T, r config.Retry, errs ...error) (h history) {
 			return "out", nil
 		})
 		_, h.err = testkit.Call(ctx, step)
-		for _, rec := range st.Records() {
+		for _, rec := range testkit.Records(t, st) {
 			if rec.Status == record.StatusRetrying {
 				h.delays = append(h.delays, rec.Delay)
 			}
