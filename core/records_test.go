@@ -494,7 +494,7 @@ func TestEndComesItsDurationAfterTheStart(t *testing.T) {
 		_, err := testkit.Call(ctx, d)
 		require.NoError(t, err)
 	}
-	records := calls(st)
+	records := calls(t, st)
 	require.Len(t, records, 400)
 	for i := 0; i < len(records); i += 2 {
 		began, ended := records[i], records[i+1]

@@ -42,7 +42,7 @@ func delaysOf(t *testing.T, c core.RetryConfig, failures int) (delays []time.Dur
 		st, ctx := testkit.Run(t)
 		out, err := testkit.Call(ctx, testkit.Tool(t, "flaky", c, testkit.Failing(failures, errUnavailable)))
 		testkit.Completed(t, out, err)
-		for _, r := range st.Records() {
+		for _, r := range testkit.Records(t, st) {
 			if r.Status == record.StatusRetrying {
 				delays = append(delays, r.Delay)
 			}
@@ -235,7 +235,7 @@ func TestRHAgentsLevelsAreNotMerged(t *testing.T) {
 		st, ctx := testkit.Run(t, state.WithRetry(core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter}))
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{MaxAttempts: 2, Jitter: core.NoJitter}, testkit.Fail(errUnavailable)))
 		require.ErrorIs(t, err, errUnavailable)
-		for _, r := range st.Records() {
+		for _, r := range testkit.Records(t, st) {
 			if r.Status == record.StatusRetrying {
 				assert.Equal(t, time.Second, r.Delay, "the built-in delay, not that of the global level")
 			}
@@ -251,7 +251,7 @@ func TestRHAgentsFlowOfEvents(t *testing.T) {
 		out, err := testkit.Call(ctx, testkit.Tool(t, "fetch_data", c, testkit.Failing(2, errUnavailable)))
 		testkit.Completed(t, out, err)
 		var got []string
-		for _, r := range st.Records() {
+		for _, r := range testkit.Records(t, st) {
 			if !r.Kind.IsCall() {
 				continue
 			}
