@@ -1,13 +1,10 @@
 package snapshot
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/internal/codec"
@@ -383,113 +380,4 @@ func readCustom(in *codec.Reader) map[string]string {
 		m[key] = in.Text()
 	}
 	return m
-}
-
-// Filter picks runs. The zero Filter picks all.
-type Filter struct {
-	Status   []Status  // any of these
-	Tags     []string  // all of these
-	Pipeline string    // this one
-	Program  string    // this one
-	Since    time.Time // updated then or later
-	Until    time.Time // updated before
-	Before   string    // the Next of a page: what follows it
-	Limit    int       // at most so many, 0 for all
-}
-
-// A Page is a part of a list.
-type Page struct {
-	Runs []Info
-	Next string // the Filter.Before of the next page; empty after the last
-}
-
-// Matches reports whether the filter picks a run. Before and Limit do not
-// count.
-func (f Filter) Matches(i *Info) bool {
-	switch {
-	case len(f.Status) > 0 && !slices.Contains(f.Status, i.Status):
-		return false
-	case f.Pipeline != "" && f.Pipeline != i.Metadata.Pipeline:
-		return false
-	case f.Program != "" && f.Program != i.Program:
-		return false
-	case !f.Since.IsZero() && i.Updated.Before(f.Since):
-		return false
-	case !f.Until.IsZero() && !i.Updated.Before(f.Until):
-		return false
-	}
-	for _, tag := range f.Tags {
-		if !slices.Contains(i.Metadata.Tags, tag) {
-			return false
-		}
-	}
-	return true
-}
-
-// Page returns the page that the filter picks of all runs, the last updated
-// first, for stores that have them at hand. It may change the order of all.
-func (f Filter) Page(all []Info) (Page, error) {
-	return f.PageOf(all, func(*Info) (bool, bool) { return true, true })
-}
-
-// PageOf is Page for stores that know some of the runs only roughly. They are
-// looked at in the order of the list, which is that of what is known before;
-// look completes what is known of one, and reports whether it is there. When
-// it reports that it looks at no more, the page ends before that run.
-func (f Filter) PageOf(all []Info, look func(*Info) (there, more bool)) (Page, error) {
-	last, err := parsePosition(f.Before)
-	if err != nil {
-		return Page{}, err
-	}
-	slices.SortFunc(all, compareInfo)
-	page, position := Page{Runs: []Info{}}, f.Before
-	for i := range all {
-		if f.Before != "" && compareInfo(all[i], last) <= 0 {
-			continue
-		}
-		here := positionOf(&all[i])
-		there, more := look(&all[i])
-		picked := there && f.Matches(&all[i])
-		if !more || picked && f.Limit > 0 && len(page.Runs) == f.Limit {
-			page.Next = position
-			break
-		}
-		if picked {
-			page.Runs = append(page.Runs, all[i])
-		}
-		position = here
-	}
-	return page, nil
-}
-
-// compareInfo is the order of lists.
-func compareInfo(a, b Info) int {
-	return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.RunID, b.RunID))
-}
-
-// positionOf is what parsePosition reads. A run of which nothing is known has
-// no time.
-func positionOf(i *Info) string {
-	if i.Updated.IsZero() {
-		return "0/" + i.RunID
-	}
-	return strconv.FormatInt(i.Updated.UnixNano(), 10) + "/" + i.RunID
-}
-
-// parsePosition returns the end of the page before, as far as compareInfo
-// looks.
-func parsePosition(before string) (Info, error) {
-	if before == "" {
-		return Info{}, nil
-	}
-	at, runID, ok := strings.Cut(before, "/")
-	n, err := strconv.ParseInt(at, 10, 64)
-	if !ok || err != nil {
-		return Info{}, fmt.Errorf("snapshot: list: Before %.140q; want the Next of a page", before)
-	}
-	last := Info{RunID: runID}
-	if n != 0 {
-		last.Updated = time.Unix(0, n)
-	}
-	return last, nil
 }

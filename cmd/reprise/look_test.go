@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
 func TestRunsAreListedTheLastUpdatedFirst(t *testing.T) {
@@ -194,4 +197,21 @@ func TestExportWritesWhatOthersRead(t *testing.T) {
 	assert.Equal(t, len(found.Records), again.Len())
 
 	call(t, dir, "export", "oslo", "--format", "xml").failed(t, exitUsage, `--format "xml": want jsonl, json or msgpack`)
+}
+
+func TestALimitedListHasWhatIsBehindManyRunsThatCrashed(t *testing.T) {
+	dir, copied := t.TempDir(), t.TempDir()
+	weather(t, dir, "failed", true, snapshot.Metadata{})
+	store, err := filestore.New(dir)
+	require.NoError(t, err)
+	for n := range 40 {
+		j, err := store.Open(t.Context(), fmt.Sprint("crashed-", n), snapshot.OpenOptions{Create: true})
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			_ = j.Close(context.WithoutCancel(t.Context()), snapshot.End{Status: snapshot.StatusCompleted})
+		})
+	}
+	require.NoError(t, os.CopyFS(copied, os.DirFS(dir))) // nobody has them open there
+	assert.Contains(t, call(t, copied, "runs", "--status", "failed", "--limit", "1").text(t), "failed")
+	assert.Equal(t, 4, strings.Count(call(t, copied, "runs", "--limit", "3").text(t), "\n"))
 }

@@ -101,21 +101,22 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 	if err != nil {
 		return err
 	}
-	page, err := store.List(cmd.Context(), filter)
-	if err != nil {
-		return err
-	}
-	infos, unreadable := page.Runs, 0
-	for i := range infos {
-		if infos[i].Open { // its records go on since they were counted
-			if info, err := store.Info(cmd.Context(), infos[i].RunID); err == nil {
-				infos[i] = info
+	var infos []snapshot.Info
+	unreadable := 0
+	for info, err := range snapshot.Runs(cmd.Context(), store, filter) {
+		if err != nil {
+			return err
+		}
+		if info.Open { // its records go on since they were counted
+			if now, err := store.Info(cmd.Context(), info.RunID); err == nil {
+				info = now
 			}
 		}
-		if infos[i].Created.IsZero() { // every run that can be read has a beginning
-			infos[i].Status = statusUnreadable
+		if info.Created.IsZero() { // every run that can be read has a beginning
+			info.Status = statusUnreadable
 			unreadable++
 		}
+		infos = append(infos, info)
 	}
 	if err := a.listed(infos); err != nil || unreadable == 0 {
 		return err

@@ -19,13 +19,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A countingDisk counts the bytes that are read.
+// A countingDisk counts the files that are opened, and the bytes that are read.
 type countingDisk struct {
 	filestore.Disk
-	read atomic.Int64
+	opened, read atomic.Int64
 }
 
 func (d *countingDisk) Open(name string) (filestore.OpenFile, error) {
+	d.opened.Add(1)
 	f, err := d.Disk.Open(name)
 	if err != nil {
 		return nil, err

@@ -9,61 +9,25 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// List implements [snapshot.Reader]. It reads the meta file of each run, and
-// the records only of those on the page whose process has ended without closing
-// them. A run that is damaged or cannot be read is listed as interrupted; Load
-// says what is wrong, and so do the warnings.
+// List implements [snapshot.Reader]. For a first page it looks whether a meta
+// file has changed, of each run; it reads those that have, those of the runs on
+// the page, and the records only of runs on the page whose process has ended
+// without closing them. The pages that follow go on in the same order, for a
+// minute. A run that is damaged or cannot be read is listed as interrupted;
+// Load says what is wrong, and so do the warnings.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
-	return s.list(ctx, f, s.warn)
-}
-
-// looksLeast is how many runs a page may read at least to be full; a page that
-// would need more is short.
-const looksLeast = 16
-
-func (s *Store) list(ctx context.Context, f snapshot.Filter, warn func(runID string, err error)) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
 	}
-	ids, err := s.runIDs()
-	if err != nil {
+	order, err := s.inOrder(ctx, f.Before != "")
+	if ctx.Err() != nil {
+		return snapshot.Page{}, context.Cause(ctx)
+	} else if err != nil {
 		return snapshot.Page{}, fmt.Errorf("snapshot: list: %w", err)
 	}
-	s.crashed.keep(ids)
-	all, rough := make([]snapshot.Info, 0, len(ids)), make(map[string]bool)
-	for _, id := range ids {
-		if err := context.Cause(ctx); err != nil {
-			return snapshot.Page{}, err
-		}
-		info, isRough, err := s.glance(id)
-		if err != nil {
-			warn(id, err)
-			info = snapshot.Crashed(snapshot.Info{RunID: id})
-		} else if isRough {
-			rough[id] = true
-		}
-		all = append(all, info)
-	}
-	looks := 0
-	page, err := f.PageOf(all, func(info *snapshot.Info) (there, more bool) {
-		if !rough[info.RunID] {
-			return true, true
-		}
-		if looks++; ctx.Err() != nil || f.Limit > 0 && looks > max(looksLeast, 2*f.Limit) {
-			return false, false
-		}
-		found, err := s.slowly(ctx, *info)
-		switch {
-		case errors.Is(err, snapshot.ErrNotFound):
-			return false, true
-		case ctx.Err() != nil:
-			return false, false
-		case err != nil:
-			warn(info.RunID, err)
-			found = snapshot.Crashed(*info)
-		}
-		*info = found
-		return true, true
+	l := &lister{store: s, filter: f}
+	page, err := f.PageOf(len(order), func(i int) snapshot.Place { return order[i].Place }, func(i int) (snapshot.Info, bool, bool) {
+		return l.look(ctx, order[i])
 	})
 	if err == nil {
 		err = context.Cause(ctx)
@@ -72,6 +36,53 @@ func (s *Store) list(ctx context.Context, f snapshot.Filter, warn func(runID str
 		return snapshot.Page{}, err
 	}
 	return page, nil
+}
+
+// What a page may read, if that is not enough to fill it, and for each run that
+// it may have; then it is short.
+const (
+	metasLeast, metasPerRun = 1000, 20
+	runsLeast, runsPerRun   = 16, 2
+)
+
+// A lister counts what was read for a page.
+type lister struct {
+	store       *Store
+	filter      snapshot.Filter
+	metas, runs int
+}
+
+// look returns what is known of a run, and reports whether it may be picked; or
+// that enough was read.
+func (l *lister) look(ctx context.Context, e *indexed) (info snapshot.Info, there, more bool) {
+	if !e.mayMatch(&l.filter) {
+		return snapshot.Info{}, false, true
+	}
+	if l.metas++; ctx.Err() != nil || l.filter.Limit > 0 && l.metas > max(metasLeast, metasPerRun*l.filter.Limit) {
+		return snapshot.Info{}, false, false
+	}
+	s := l.store
+	info, isRough, err := s.glance(e.RunID)
+	if err == nil && isRough {
+		if l.runs++; l.filter.Limit > 0 && l.runs > max(runsLeast, runsPerRun*l.filter.Limit) {
+			return snapshot.Info{}, false, false
+		}
+		rough := info
+		if info, err = s.slowly(ctx, rough); err != nil {
+			info = rough
+		}
+	}
+	switch {
+	case errors.Is(err, snapshot.ErrNotFound):
+		return snapshot.Info{}, false, true
+	case ctx.Err() != nil:
+		return snapshot.Info{}, false, false
+	case err != nil:
+		s.warn(e.RunID, err)
+		info.RunID = e.RunID
+		info = snapshot.Crashed(info)
+	}
+	return info, true, true
 }
 
 // runIDs are those of the directories of runs, in order. Links are none.

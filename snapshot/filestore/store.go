@@ -35,6 +35,7 @@ type Store struct {
 
 	compactFrom int64 // bytes
 
+	index   *index
 	crashed crashedRuns // as they were looked at last
 
 	notices *notices // nil if the system is not asked
@@ -72,7 +73,7 @@ func WithPolling(every time.Duration) Option {
 // New returns the store in a directory, which is made if it does not exist. On
 // the clock of testing/synctest it needs WithPolling.
 func New(dir string, opts ...Option) (*Store, error) {
-	s := &Store{dir: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom}
+	s := &Store{dir: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, index: newIndex()}
 	s.notices, s.poll = new(notices), poll
 	for _, opt := range opts {
 		opt(s)

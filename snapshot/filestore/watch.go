@@ -142,7 +142,8 @@ type watching struct {
 	all     *watcher // of the directory with the runs
 	open    *watcher // of those that are open, and of the one that is watched alone
 	runs    map[string]*watchedRun
-	looked  bool // at all runs
+	index   []*indexed // all runs, as they were at the last look
+	looked  bool       // at all runs
 }
 
 type watchedRun struct {
@@ -163,20 +164,29 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 	w := &watching{store: s, options: o, yield: yield, all: s.watcher(), open: s.watcher(), runs: make(map[string]*watchedRun)}
 	defer w.close()
 	w.all.add(s.path("runs"))
+	var looked time.Time   // at everything
+	var took time.Duration // which is repeated the less often the more runs there are
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for everything := true; ; {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
+		began := time.Now()
 		if err := w.look(ctx, everything); err != nil {
 			return err
 		}
+		if everything {
+			looked, took = time.Now(), time.Since(began)
+			timer.Reset(max(s.poll, 20*took))
+		}
+		everything = false // what is open may change with every record, and there may be many runs
 		select {
 		case <-w.all.changed:
-			everything = true
-		case <-w.all.ticker.C:
+			timer.Reset(time.Until(looked.Add(4 * took)))
+		case <-timer.C:
 			everything = true
 		case <-w.open.changed:
-			everything = false // it may change with every record, and there may be many runs
 		case <-ctx.Done():
 		}
 	}
@@ -198,33 +208,15 @@ func (r *watchedRun) close() {
 
 // look yields what is new of everything, or of the runs that are open.
 func (w *watching) look(ctx context.Context, everything bool) error {
-	infos, err := w.infos(ctx, everything)
-	if err != nil {
-		return err
-	}
-	if everything {
-		if err := w.forget(infos); err != nil {
-			return err
-		}
-	}
-	for i := range infos {
-		if err := w.see(ctx, &infos[i]); err != nil {
-			return err
-		}
-	}
-	w.looked = true
-	return nil
-}
-
-// infos are the runs to look at, as they are now.
-func (w *watching) infos(ctx context.Context, everything bool) (infos []snapshot.Info, err error) {
-	var ids []string
+	var ids, gone []string
+	var err error
 	switch {
 	case w.options.RunID != "":
 		ids = []string{w.options.RunID}
 	case everything:
-		page, err := w.store.list(ctx, snapshot.Filter{}, func(string, error) {}) // Load says what is wrong
-		return page.Runs, err
+		if ids, gone, err = w.changed(ctx); err != nil {
+			return err
+		}
 	default:
 		for id, r := range w.runs {
 			if r.info.Open {
@@ -232,38 +224,79 @@ func (w *watching) infos(ctx context.Context, everything bool) (infos []snapshot
 			}
 		}
 	}
-	for _, id := range ids {
-		info, err := w.store.about(ctx, id)
-		if err == nil && w.options.RunID != "" && !info.Open { // which has its status, and may not have been let go of yet
-			info.Open, err = isHeld(w.store.run(id, lockName))
-		}
-		switch {
-		case err == nil:
-			infos = append(infos, info)
-		case !errors.Is(err, snapshot.ErrNotFound):
-			return nil, err
+	for _, id := range gone {
+		if err := w.forget(id); err != nil {
+			return err
 		}
 	}
-	return infos, nil
+	for _, id := range ids {
+		if err := w.lookAt(ctx, id); err != nil {
+			return err
+		}
+	}
+	w.looked = true
+	return nil
 }
 
-// forget yields the runs that are gone. One that has a namesake is gone too.
-func (w *watching) forget(infos []snapshot.Info) error {
-	created := make(map[string]time.Time, len(infos))
-	for i := range infos {
-		created[infos[i].RunID] = infos[i].Created
+// changed returns the runs that may not be as they were at the last look, and
+// those that are gone.
+func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) {
+	old := w.index
+	if w.index, err = w.store.look(ctx); err != nil {
+		return nil, nil, err
 	}
-	for id, r := range w.runs {
-		if c, ok := created[id]; ok && (c.Equal(r.info.Created) || c.IsZero() || r.info.Created.IsZero()) {
-			continue
+	for _, e := range w.index {
+		for len(old) > 0 && old[0].RunID < e.RunID {
+			gone, old = append(gone, old[0].RunID), old[1:]
 		}
-		r.close()
-		delete(w.runs, id)
-		w.open.drop(w.store.run(id))
-		w.open.drop(w.store.run(id, inboxName))
-		if !w.yield(snapshot.Event{Info: r.info, Deleted: true}, nil) {
-			return errStopped
+		var before *indexed
+		if len(old) > 0 && old[0].RunID == e.RunID {
+			before, old = old[0], old[1:]
 		}
+		if e.isRough() || !e.isAs(before) {
+			ids = append(ids, e.RunID)
+		}
+	}
+	for _, e := range old {
+		gone = append(gone, e.RunID)
+	}
+	return ids, gone, nil
+}
+
+// lookAt yields what is new of a run.
+func (w *watching) lookAt(ctx context.Context, id string) error {
+	info, err := w.store.about(ctx, id)
+	if err == nil && w.options.RunID != "" && !info.Open { // which has its status, and may not have been let go of yet
+		info.Open, err = isHeld(w.store.run(id, lockName))
+	}
+	switch {
+	case errors.Is(err, snapshot.ErrNotFound):
+		return w.forget(id)
+	case err != nil && (w.options.RunID != "" || ctx.Err() != nil):
+		return err
+	case err != nil: // Load says what is wrong
+		info = snapshot.Crashed(snapshot.Info{RunID: id})
+	}
+	if r := w.runs[id]; r != nil && !info.Created.Equal(r.info.Created) && !info.Created.IsZero() && !r.info.Created.IsZero() {
+		if err := w.forget(id); err != nil { // this is a namesake
+			return err
+		}
+	}
+	return w.see(ctx, &info)
+}
+
+// forget yields that a run is gone, if it was there.
+func (w *watching) forget(id string) error {
+	r := w.runs[id]
+	if r == nil {
+		return nil
+	}
+	r.close()
+	delete(w.runs, id)
+	w.open.drop(w.store.run(id))
+	w.open.drop(w.store.run(id, inboxName))
+	if !w.yield(snapshot.Event{Info: r.info, Deleted: true}, nil) {
+		return errStopped
 	}
 	return nil
 }

@@ -22,13 +22,12 @@ var _ streamer.Source = (*Runs)(nil)
 
 // Runs implements [streamer.Source].
 func (s *Runs) Runs(ctx context.Context, limit int) ([]streamer.RunInfo, error) {
-	found, err := s.store.List(ctx, snapshot.Filter{Limit: limit})
-	if err != nil {
-		return nil, err
-	}
-	infos := make([]streamer.RunInfo, len(found.Runs))
-	for i := range found.Runs {
-		infos[i] = infoOf(&found.Runs[i])
+	infos := []streamer.RunInfo{}
+	for info, err := range snapshot.Runs(ctx, s.store, snapshot.Filter{Limit: limit}) {
+		if err != nil {
+			return nil, err
+		}
+		infos = append(infos, infoOf(&info))
 	}
 	return infos, nil
 }

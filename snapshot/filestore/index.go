@@ -1,0 +1,188 @@
+package filestore
+
+import (
+	"cmp"
+	"context"
+	"hash/crc32"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// An index is what a store remembers of its runs from one look at them to the
+// next: how each stood, without its Info, which may be large. A meta file is
+// replaced whenever what it says changes, so it is read again only if it has
+// another time or size.
+//
+// A look still asks the system about each meta file: at 100,000 runs that is a
+// quarter of a second, and reading them more than one.
+type index struct {
+	busy chan struct{} // full while somebody looks
+	runs []*indexed    // in the order of their IDs
+
+	mu     sync.Mutex // guards what follows
+	order  []*indexed // in the order of lists
+	looked time.Time  // at them
+}
+
+// indexed is how a run stood at a look. It never changes; a run that has changed
+// gets another.
+type indexed struct {
+	snapshot.Place
+	status  snapshot.Status // empty if the meta file cannot be read
+	marks   uint64          // of what filters look for, see marksOf
+	time    time.Time       // of the meta file; zero if there is none
+	size    int64
+	settled bool // whatever changes the meta file gives it another time
+}
+
+// settledAfter is how old a file must be when it is read for its time to change
+// with it: some file systems count in steps of 2 seconds.
+const settledAfter = 2500 * time.Millisecond
+
+// isRough reports whether the meta file may not say how the run stands: nobody
+// may have closed it.
+func (e *indexed) isRough() bool { return e.status == "" || e.status == snapshot.StatusRunning }
+
+// isAs reports whether the run stood the same at both looks. Whatever changes
+// the meta file changes Updated.
+func (e *indexed) isAs(before *indexed) bool {
+	return e == before || e != nil && before != nil && e.RunID == before.RunID && e.Updated.Equal(before.Updated) && e.status == before.status
+}
+
+func newIndex() *index { return &index{busy: make(chan struct{}, 1)} }
+
+// look looks at all runs and returns them in the order of their IDs.
+func (s *Store) look(ctx context.Context) ([]*indexed, error) {
+	x := s.index
+	select {
+	case x.busy <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { <-x.busy }()
+	ids, err := s.runIDs()
+	if err != nil {
+		return nil, err
+	}
+	s.crashed.keep(ids)
+	runs := s.lookAll(ctx, ids, x.runs)
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	same := slices.EqualFunc(runs, x.runs, (*indexed).isAs)
+	x.runs = runs
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !same {
+		x.order = slices.SortedFunc(slices.Values(runs), func(a, b *indexed) int { return a.Compare(b.Place) })
+	}
+	x.looked = time.Now()
+	return runs, nil
+}
+
+// Where nothing is in memory, a look is one wait for the disk after the other:
+// so many at a time take half the time or less. Each looks at a few runs in a row.
+const (
+	lookers = 32
+	inARow  = 64
+)
+
+// lookAll looks at the runs of the IDs, which are in order, as old is.
+func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*indexed {
+	runs := make([]*indexed, len(ids))
+	var next atomic.Int64
+	look := func() {
+		for ctx.Err() == nil {
+			end := int(next.Add(inARow))
+			begin := end - inARow
+			if begin >= len(ids) {
+				return
+			}
+			for i := begin; i < min(end, len(ids)); i++ {
+				var before *indexed
+				if at, ok := slices.BinarySearchFunc(old, ids[i], func(e *indexed, id string) int { return cmp.Compare(e.RunID, id) }); ok {
+					before = old[at]
+				}
+				runs[i] = s.lookAt(ids[i], before)
+			}
+		}
+	}
+	var wait sync.WaitGroup
+	for range min(lookers, len(ids)/inARow) {
+		wait.Go(look)
+	}
+	look()
+	wait.Wait()
+	return runs
+}
+
+// lookAt returns how a run stands now: before, if its meta file is the same.
+func (s *Store) lookAt(runID string, before *indexed) *indexed {
+	now := time.Now()
+	e := &indexed{Place: snapshot.Place{RunID: runID}}
+	if meta, err := os.Lstat(s.run(runID, metaName)); err == nil {
+		e.time, e.size = meta.ModTime(), meta.Size()
+		e.settled = now.Sub(e.time) > settledAfter
+	}
+	if before != nil && before.settled && before.time.Equal(e.time) && before.size == e.size {
+		return before
+	}
+	info, ok, err := s.meta(runID)
+	if err != nil || !ok {
+		e.settled = false
+		return e
+	}
+	e.Updated, e.status, e.marks = info.Updated, info.Status, marksOf(info.Metadata.Tags, info.Metadata.Pipeline, info.Program)
+	return e
+}
+
+// marksOf has a bit for each tag, for the pipeline and for the program. A run
+// without a bit that a filter has is not picked; one with all of them may be.
+func marksOf(tags []string, pipeline, program string) (marks uint64) {
+	mark := func(kind, text string) {
+		if text != "" {
+			marks |= 1 << (crc32.Checksum([]byte(kind+text), castagnoli) >> 26)
+		}
+	}
+	for _, tag := range tags {
+		mark("tag ", tag)
+	}
+	mark("pipeline ", pipeline)
+	mark("program ", program)
+	return marks
+}
+
+// mayMatch reports whether the filter may pick the run, as far as the index
+// knows.
+func (e *indexed) mayMatch(f *snapshot.Filter) bool {
+	known := snapshot.Filter{Status: f.Status, Since: f.Since, Until: f.Until}
+	wanted := marksOf(f.Tags, f.Pipeline, f.Program)
+	return e.isRough() || e.marks&wanted == wanted && known.Matches(&snapshot.Info{Status: e.status, Updated: e.Updated})
+}
+
+// inOrder returns all runs in the order of lists. For the page that follows
+// another that may be how they stood then: it may lag, and who reads all pages
+// has each run looked at once.
+func (s *Store) inOrder(ctx context.Context, follows bool) ([]*indexed, error) {
+	x := s.index
+	x.mu.Lock()
+	order, age := x.order, time.Since(x.looked)
+	x.mu.Unlock()
+	if follows && order != nil && age < orderFor {
+		return order, nil
+	}
+	if _, err := s.look(ctx); err != nil {
+		return nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.order, nil
+}
+
+// orderFor is how long pages that follow others go on in the same order.
+const orderFor = time.Minute

@@ -1,0 +1,199 @@
+package filestore_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// oldRuns makes runs whose meta files are an hour old, and a store that counts.
+// One in ten is failed, the others are completed; each has a tag of its own.
+func oldRuns(t *testing.T, n int, opts ...filestore.Option) (s *filestore.Store, disk *countingDisk, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	disk = &countingDisk{Disk: fastDisk{filestore.OSDisk}}
+	s = newFileStore(t, dir, append(opts, filestore.WithDisk(disk))...)
+	for i := range n {
+		status := snapshot.StatusCompleted
+		if i%10 == 0 {
+			status = snapshot.StatusFailed
+		}
+		createOld(t, s, dir, fmt.Sprintf("run-%04d", i), status, fmt.Sprint("tag-", i))
+	}
+	return s, disk, dir
+}
+
+func createOld(t *testing.T, s *filestore.Store, dir, runID string, status snapshot.Status, tags ...string) {
+	t.Helper()
+	run, err := snapshot.NewRun(snapshot.Info{RunID: runID, Status: status, Metadata: snapshot.Metadata{Tags: tags, Pipeline: "p"}}, nil)
+	require.NoError(t, err)
+	_, err = s.Create(t.Context(), run)
+	require.NoError(t, err)
+	makeOld(t, dir, runID)
+}
+
+// makeOld makes the meta file of a run an hour old.
+func makeOld(t *testing.T, dir, runID string) {
+	t.Helper()
+	old := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, "runs", runID, "meta"), old, old))
+}
+
+// openedBy is how many files f opens.
+func (d *countingDisk) openedBy(f func()) int64 {
+	before := d.opened.Load()
+	f()
+	return d.opened.Load() - before
+}
+
+func TestListReadsAgainOnlyTheRunsThatHaveChangedOrAreOnThePage(t *testing.T) {
+	const runs = 200
+	s, disk, dir := oldRuns(t, runs)
+	assert.EqualValues(t, runs+11, disk.openedBy(func() { require.Len(t, list(t, s, snapshot.Filter{Limit: 10}), 10) }), "each once, to know the order")
+	assert.EqualValues(t, 11, disk.openedBy(func() { require.Len(t, list(t, s, snapshot.Filter{Limit: 10}), 10) }))
+	assert.EqualValues(t, 20, disk.openedBy(func() {
+		require.Len(t, list(t, s, snapshot.Filter{Status: []snapshot.Status{snapshot.StatusFailed}}), 20)
+	}))
+	assert.LessOrEqual(t, disk.openedBy(func() {
+		require.Len(t, list(t, s, snapshot.Filter{Tags: []string{"tag-77"}}), 1)
+	}), int64(runs/10))
+	assert.LessOrEqual(t, disk.openedBy(func() { require.Empty(t, list(t, s, snapshot.Filter{Pipeline: "q"})) }), int64(runs/10))
+
+	other := newFileStore(t, dir) // as another process
+	_, err := other.Update(t.Context(), "run-0042", func(i *snapshot.Info) error { i.Pinned = true; return nil })
+	require.NoError(t, err)
+	require.NoError(t, other.Delete(t.Context(), "run-0199"))
+	assert.EqualValues(t, 12, disk.openedBy(func() {
+		listed := list(t, s, snapshot.Filter{Limit: 10})
+		require.Equal(t, "run-0042", listed[0].RunID)
+		require.True(t, listed[0].Pinned)
+		require.Equal(t, "run-0198", listed[1].RunID)
+	}))
+}
+
+// TestChangesWithinTheSameTimeOfAFileAreListed: some file systems count the
+// times of files in steps of seconds.
+func TestChangesWithinTheSameTimeOfAFileAreListed(t *testing.T) {
+	s, _, dir := oldRuns(t, 1)
+	now := time.Now().Truncate(time.Second)
+	for n := range 20 {
+		_, err := s.Update(t.Context(), "run-0000", func(i *snapshot.Info) error { i.Priority = n; return nil })
+		require.NoError(t, err)
+		require.NoError(t, os.Chtimes(filepath.Join(dir, "runs", "run-0000", "meta"), now, now))
+		listed := list(t, s, snapshot.Filter{Limit: 1})
+		require.Equal(t, n, listed[0].Priority)
+		sn := list(t, s, snapshot.Filter{Since: listed[0].Updated})
+		require.Len(t, sn, 1, "the place in the list is that of now")
+	}
+}
+
+func TestThePagesThatFollowGoOnInTheSameOrder(t *testing.T) {
+	const runs = 50
+	s, disk, dir := oldRuns(t, runs)
+	other := newFileStore(t, dir)
+	found := make(map[string]int)
+	f := snapshot.Filter{Limit: 10}
+	for page := range 5 {
+		got, err := s.List(t.Context(), f)
+		require.NoError(t, err)
+		for _, info := range got.Runs {
+			found[info.RunID]++
+		}
+		f.Before = got.Next
+		for n := range runs { // all are another's first now
+			_, err := other.Update(t.Context(), fmt.Sprintf("run-%04d", n), func(i *snapshot.Info) error { i.Pinned = page%2 == 0; return nil })
+			require.NoError(t, err)
+		}
+	}
+	require.Empty(t, f.Before)
+	require.Len(t, found, runs)
+	for id, times := range found {
+		assert.Equal(t, 1, times, id)
+	}
+	assert.EqualValues(t, runs+11, disk.openedBy(func() { require.Len(t, list(t, s, snapshot.Filter{Limit: 10}), 10) }), "a first page looks anew")
+}
+
+func TestAPageThatNothingFillsIsShortAndNamesTheNext(t *testing.T) {
+	const runs = 1100
+	s, disk, dir := oldRuns(t, 0)
+	var tags []string // so many that the index cannot tell by them
+	for tag := range 300 {
+		tags = append(tags, fmt.Sprint(tag))
+	}
+	for n := range runs {
+		createOld(t, s, dir, fmt.Sprintf("run-%04d", n), snapshot.StatusCompleted, tags...)
+	}
+	require.Empty(t, list(t, s, snapshot.Filter{Tags: []string{"none"}}))
+	f := snapshot.Filter{Tags: []string{"none"}, Limit: 1}
+	pages, opened := 0, int64(0)
+	for ; pages == 0 || f.Before != ""; pages++ {
+		opened += disk.openedBy(func() {
+			page, err := s.List(t.Context(), f)
+			require.NoError(t, err)
+			require.Empty(t, page.Runs)
+			f.Before = page.Next
+		})
+	}
+	assert.Equal(t, 2, pages)
+	assert.EqualValues(t, runs, opened)
+	for info, err := range snapshot.Runs(t.Context(), s, f) {
+		require.NoError(t, err)
+		require.Empty(t, info.RunID, "nothing is picked")
+	}
+}
+
+// TestAWatchReadsAgainOnlyWhatHasChanged: there may be 100,000 runs, at which it
+// looks all the time.
+func TestAWatchReadsAgainOnlyWhatHasChanged(t *testing.T) {
+	const runs = 200
+	s, disk, dir := oldRuns(t, runs, filestore.WithPolling(time.Second))
+	synctest.Test(t, func(t *testing.T) {
+		for n := range runs { // on the clock of this bubble
+			id := fmt.Sprintf("run-%04d", n)
+			makeOld(t, dir, id)
+		}
+		own := newFileStore(t, dir, filestore.WithPolling(time.Second), filestore.WithDisk(disk))
+		ctx, cancel := context.WithCancel(t.Context())
+		events := make(chan snapshot.Event, 2*runs)
+		var wait sync.WaitGroup
+		wait.Go(func() {
+			for event, err := range own.Watch(ctx, snapshot.WatchOptions{Records: true}) {
+				if err == nil {
+					events <- event
+				}
+			}
+		})
+		synctest.Wait()
+		require.Len(t, events, runs)
+		for range runs {
+			<-events
+		}
+		assert.Zero(t, disk.openedBy(func() { <-time.After(time.Minute) }))
+		_, err := s.Update(t.Context(), "run-0007", func(i *snapshot.Info) error { i.Pinned = true; return nil })
+		require.NoError(t, err)
+		require.NoError(t, s.Delete(t.Context(), "run-0008"))
+		makeOld(t, dir, "run-0007")
+		assert.Less(t, disk.openedBy(func() { <-time.After(1500 * time.Millisecond) }), int64(10))
+		changed := map[string]snapshot.Event{}
+		for range 2 {
+			e := <-events
+			changed[e.Info.RunID] = e
+		}
+		require.Empty(t, events)
+		assert.True(t, changed["run-0007"].Info.Pinned)
+		assert.True(t, changed["run-0008"].Deleted)
+		cancel()
+		wait.Wait()
+	})
+}
