@@ -143,6 +143,14 @@ func (r *Record) Artifact() string {
 	return r.Detail.Artifact
 }
 
+// Used is what the record says was consumed.
+func (r *Record) Used() Usage {
+	if r.Detail == nil {
+		return Usage{}
+	}
+	return r.Detail.Usage
+}
+
 // Message is the text of a log line, a question, the description of a run;
 // empty if the record has none.
 func (r *Record) Message() string {

@@ -1,5 +1,7 @@
 package record
 
+import "math"
+
 // Usage is what a call consumed at a metered service.
 type Usage struct {
 	InputTokens  int     `json:"input_tokens,omitempty"` // all of them, cached ones too
@@ -22,15 +24,23 @@ func (u Usage) TotalTokens() int { return u.InputTokens + u.OutputTokens }
 // IsZero reports whether nothing was consumed.
 func (u Usage) IsZero() bool { return u == Usage{} }
 
-// Plus is the sum of both. It is estimated if one of them is.
+// Plus is the sum of both. It is estimated if one of them is. A Cost that is
+// infinite, or not a number, counts as none.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		InputTokens:       u.InputTokens + v.InputTokens,
 		OutputTokens:      u.OutputTokens + v.OutputTokens,
-		Cost:              u.Cost + v.Cost,
+		Cost:              finite(u.Cost) + finite(v.Cost),
 		CachedInputTokens: u.CachedInputTokens + v.CachedInputTokens,
 		CacheWriteTokens:  u.CacheWriteTokens + v.CacheWriteTokens,
 		ReasoningTokens:   u.ReasoningTokens + v.ReasoningTokens,
 		Estimated:         u.Estimated || v.Estimated,
 	}
+}
+
+func finite(cost float64) float64 {
+	if math.IsNaN(cost) || math.IsInf(cost, 0) {
+		return 0
+	}
+	return cost
 }

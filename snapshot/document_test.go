@@ -25,6 +25,7 @@ import (
 func everything(tb testing.TB) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{Info: snapshot.Info{
 		RunID: "run-1", ParentID: "run-0", Status: snapshot.StatusPaused, Generation: 3, LastSeq: 50,
+		Usage:   record.Usage{InputTokens: 40, OutputTokens: 2, Cost: 0.25},
 		Created: time.Date(2026, 11, 20, 8, 0, 0, 1, time.UTC), Updated: time.Date(2026, 11, 20, 9, 0, 0, 2, time.UTC),
 		Metadata: snapshot.Metadata{
 			Description: "weather of the week", Pipeline: "weather", Tags: []string{"prod", "eu"},

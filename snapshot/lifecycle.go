@@ -60,7 +60,7 @@ func Crashed(info Info) Info {
 
 // Closed is what is known of a run after its journal was closed.
 func Closed(info Info, end End) Info {
-	info.Status, info.Stop, info.Due, info.Open = end.Status, end.Stop, end.Due, false
+	info.Status, info.Stop, info.Due, info.Usage, info.Open = end.Status, end.Stop, end.Due, end.Usage, false
 	info.Updated = Later(info.Updated)
 	return info
 }

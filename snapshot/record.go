@@ -112,11 +112,7 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 	w.Bytes(d.Input)
 	w.Bytes(d.Output)
 	w.Text(d.Artifact)
-	if d.Usage.IsZero() {
-		w.Nil()
-	} else {
-		writeUsage(w, d.Usage)
-	}
+	writeUsage(w, d.Usage)
 	w.Text(d.Message)
 	w.Int(int64(d.Severity))
 	writeAttributes(w, d.Metadata)
@@ -178,8 +174,13 @@ func writeClaims(w *codec.Writer, claims []record.Claim) {
 	}
 }
 
-// writeUsage leaves out the fields at the end that most services do not report.
+// writeUsage writes nothing consumed as nil, and leaves out the fields at the end
+// that most services do not report.
 func writeUsage(w *codec.Writer, u record.Usage) {
+	if u.IsZero() {
+		w.Nil()
+		return
+	}
 	plain := record.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
 	if u == plain {
 		w.Array(usageFields)

@@ -141,8 +141,9 @@ type Journal interface {
 // End is how a generation ended.
 type End struct {
 	Status Status
-	Stop   Stop      // why the run is interrupted or cancelled
-	Due    time.Time // when the run shall go on by itself; zero if it waits for an answer or is over
+	Stop   Stop         // why the run is interrupted or cancelled
+	Due    time.Time    // when the run shall go on by itself; zero if it waits for an answer or is over
+	Usage  record.Usage // of the run, over all generations
 }
 
 // An ArtifactStore keeps large outputs by their content: a reference is the

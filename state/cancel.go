@@ -164,7 +164,11 @@ func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Mes
 	if err := journal.Append(rec); err != nil {
 		return errors.Join(err, giveBack(ctx, journal))
 	}
-	return journal.Close(ctx, snapshot.End{Status: StatusCancelled, Stop: snapshot.StopOf(rec.Interrupt())})
+	usage := found.Usage
+	if whole, err := found.Snapshot(); err == nil { // after a crash, the records know more
+		usage = consumed(whole.Records)
+	}
+	return journal.Close(ctx, snapshot.End{Status: StatusCancelled, Stop: snapshot.StopOf(rec.Interrupt()), Usage: usage})
 }
 
 // settleCancel acts on a cancel that came too late for the inbox of the run,

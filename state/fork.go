@@ -30,7 +30,7 @@ func Fork(ctx context.Context, store snapshot.Store, runID string, address recor
 	}
 	forked, err := (&snapshot.Snapshot{Info: snapshot.Info{
 		RunID: newID, ParentID: runID, Status: StatusInterrupted, Metadata: old.Metadata, Retry: old.Retry,
-		Generation: old.Generation, Program: old.Program, Version: old.Version,
+		Generation: old.Generation, Program: old.Program, Version: old.Version, Usage: consumed(kept),
 	}, Records: kept}).Run()
 	if err != nil {
 		return fmt.Errorf("state: fork run %s: %w", runID, err)

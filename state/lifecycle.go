@@ -267,7 +267,7 @@ func (r *run) close() error {
 	}
 	r.keep(&last)
 	err := r.write()
-	end := snapshot.End{Status: r.status(), Stop: r.whyStopped()}
+	end := snapshot.End{Status: r.status(), Stop: r.whyStopped(), Usage: r.report.Usage}
 	if end.Status == StatusPaused {
 		end.Due = r.due()
 	}

@@ -71,7 +71,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 // giveBack closes a journal and leaves the run as it was found.
 func giveBack(ctx context.Context, journal snapshot.Journal) error {
 	found := journal.Restored()
-	return journal.Close(ctx, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due})
+	return journal.Close(ctx, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due, Usage: found.Usage})
 }
 
 // Replay reads the run from the store and runs nothing that it has no outcome
@@ -122,6 +122,7 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 		r.history.restored = found
 	}
 	r.versions = r.restored.versions
+	r.report.Usage = r.restored.usage.all
 	r.watchDivergence()
 	r.published = found.Len()
 	for _, seq := range r.restored.questions {

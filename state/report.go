@@ -16,12 +16,19 @@ type Report struct {
 	Exhausted int           // calls that failed here because no attempt or no time was left
 	Waited    time.Duration // promised before retries here
 
+	// Usage is what the calls of the run have consumed, also before it was
+	// opened: it is in the Info of the run, too, once that is closed.
+	Usage record.Usage
+
 	// Diverged are the calls that were recorded with another input than they
 	// have now.
 	Diverged []record.Address
 }
 
 func (r *Report) count(rec *record.Record) {
+	if used := rec.Used(); !used.IsZero() {
+		r.Usage = r.Usage.Plus(used)
+	}
 	switch {
 	case rec.Status == record.StatusStarted:
 		r.Attempts++

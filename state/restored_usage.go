@@ -5,25 +5,35 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// usage is what was consumed, by the path of the call that did, and inside each
+// usage is what was consumed: by all calls, by each, and inside each
 // attempt, by the path of its scope.
 type usage struct {
+	all    core.Usage
 	own    map[record.Address]core.Usage
 	inside map[string]core.Usage
 }
 
 func (u *usage) add(rec *record.Record) {
-	if rec.Detail == nil || rec.Detail.Usage.IsZero() {
+	used := rec.Used()
+	if used.IsZero() {
 		return
 	}
 	if u.own == nil {
 		u.own, u.inside = make(map[record.Address]core.Usage), make(map[string]core.Usage)
 	}
-	used := rec.Detail.Usage
+	u.all = u.all.Plus(used)
 	u.own[rec.Address] = u.own[rec.Address].Plus(used)
 	for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
 		u.inside[scope] = u.inside[scope].Plus(used)
 	}
+}
+
+// consumed is what the records say that calls have consumed.
+func consumed(records []record.Record) (all record.Usage) {
+	for i := range records {
+		all = all.Plus(records[i].Used())
+	}
+	return all
 }
 
 // of is what the call has consumed, and what was inside it but for the attempt

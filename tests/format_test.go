@@ -119,6 +119,7 @@ func sample(t *testing.T) *snapshot.Snapshot {
 	begin := time.Date(2026, 11, 20, 8, 30, 0, 123456789, time.UTC)
 	s := &snapshot.Snapshot{Info: snapshot.Info{
 		RunID: "run-2026-11-20", ParentID: "run-2026-11-19", Status: snapshot.StatusPaused, Generation: 2,
+		Usage:   record.Usage{InputTokens: 1200, OutputTokens: 34, Cost: 0.0125},
 		Created: begin, Updated: begin.Add(time.Hour),
 		Metadata: snapshot.Metadata{
 			Description: "größte Städte", Pipeline: "weather", Tags: []string{"prod", "eu"},
@@ -250,10 +251,17 @@ func exported(t *testing.T, data []byte) map[string]any {
 		"due_at": nanoseconds(s.Due), "expires_at": nanoseconds(s.Expires),
 		"owner": s.Owner, "program": s.Program, "program_version": s.Version,
 		"priority": s.Priority, "restarts": s.Restarts, "pinned": s.Pinned, "retry": exportedRetry(s.Retry),
-		"generation": s.Generation, "last_seq": s.LastSeq,
+		"generation": s.Generation, "last_seq": s.LastSeq, "usage": exportedUsage(s.Usage),
 		"values": summary.Values, "artifacts": summary.Artifacts, "stop": exportedStop(s.Stop),
 	}
 	return map[string]any{"header": header, "records": records}
+}
+
+func exportedUsage(u record.Usage) any {
+	if u.IsZero() {
+		return nil
+	}
+	return []any{u.InputTokens, u.OutputTokens, u.Cost}
 }
 
 func exportedStop(stop snapshot.Stop) any {
@@ -336,8 +344,8 @@ func exportedDetail(d *record.Detail) any {
 	if !d.InputHash.IsZero() {
 		out["input_hash"] = d.InputHash.String()
 	}
-	if !d.Usage.IsZero() {
-		out["usage"] = []any{d.Usage.InputTokens, d.Usage.OutputTokens, d.Usage.Cost}
+	if usage := exportedUsage(d.Usage); usage != nil {
+		out["usage"] = usage
 	}
 	return out
 }

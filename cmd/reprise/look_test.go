@@ -13,8 +13,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/state"
 )
 
 func TestRunsAreListedTheLastUpdatedFirst(t *testing.T) {
@@ -23,14 +26,38 @@ func TestRunsAreListedTheLastUpdatedFirst(t *testing.T) {
 	weather(t, dir, "second", false, snapshot.Metadata{Tags: []string{"\x1b[31mred"}})
 	refund(t, dir, "third")
 	call(t, dir, "cancel", "third", "--by", "ops", "--message", "not \x1b[31mnow").text(t)
-	want := `RUN     STATUS     UPDATED               RECORDS  PIPELINE  TAGS         FORK OF  STOPPED
-third   cancelled  2026-01-31T08:00:00Z  6        -         -            -        by ops: not \x1b[31mnow
-second  completed  2026-01-31T08:00:00Z  12       -         \x1b[31mred  -        -
-first   failed     2026-01-31T08:00:00Z  14       weather   a, b         -        -
+	want := `RUN     STATUS     UPDATED               RECORDS  TOKENS  PIPELINE  TAGS         FORK OF  STOPPED
+third   cancelled  2026-01-31T08:00:00Z  6        -       -         -            -        by ops: not \x1b[31mnow
+second  completed  2026-01-31T08:00:00Z  12       -       -         \x1b[31mred  -        -
+first   failed     2026-01-31T08:00:00Z  14       -       weather   a, b         -        -
 `
 	got := timeless(call(t, dir, "runs").text(t))
 	assert.Equal(t, want, got)
 	assert.NotContains(t, got, "\x1b")
+}
+
+func TestRunsHaveTheTokensOfTheirCalls(t *testing.T) {
+	dir := t.TempDir()
+	used := record.Usage{InputTokens: 120, OutputTokens: 5, Cost: 0.25}
+	model := define(t, record.KindLLM, "model", func(ctx context.Context, in string) (string, error) {
+		core.AddUsage(ctx, used)
+		return in, nil
+	})
+	st, err := state.Open(t.Context(), newStore(t, dir), "chat")
+	require.NoError(t, err)
+	_, err = model.Event().Execute(st.Context(t.Context()), "hello")
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+
+	assert.Contains(t, call(t, dir, "runs").text(t), "  125     -")
+	assert.Contains(t, call(t, dir, "show", "chat").text(t), "Tokens: 125 (120 in, 5 out)")
+	var infos []snapshot.Info
+	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "runs", "--json").text(t)), &infos))
+	require.Len(t, infos, 1)
+	assert.Equal(t, used, infos[0].Usage)
+	var shown snapshot.Info
+	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "show", "chat", "--json").text(t)), &shown))
+	assert.Equal(t, used, shown.Usage)
 }
 
 func TestFiltersPickRuns(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -39,7 +40,8 @@ func (a *app) runsCommand() *cobra.Command {
 		Long: "List runs, the last updated first. Filters are combined: a run is listed if all\n" +
 			"of them pick it. A time is RFC 3339 (2026-01-31T08:00:00Z) or how long ago\n" +
 			"(90s, 24h, 7d). A run that is damaged, or of a newer version, is unreadable; then\n" +
-			"the command lists the others, and exits with 1. STOPPED says who or what stopped a\n" +
+			"the command lists the others, and exits with 1. TOKENS are those that the calls of\n" +
+			"a run had consumed when it was closed last, input and output. STOPPED says who or what stopped a\n" +
 			"run that is interrupted or cancelled: a person, a shutdown, a crash.",
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
@@ -139,13 +141,21 @@ func (a *app) listed(infos []snapshot.Info) error {
 }
 
 func runRows(infos []snapshot.Info) [][]string {
-	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "PIPELINE", "TAGS", "FORK OF", "STOPPED"}}
+	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "TOKENS", "PIPELINE", "TAGS", "FORK OF", "STOPPED"}}
 	for i := range infos {
 		in := &infos[i]
 		rows = append(rows, []string{
-			in.RunID, string(in.Status), timeText(in.Updated), strconv.FormatUint(in.LastSeq, 10),
+			in.RunID, string(in.Status), timeText(in.Updated), strconv.FormatUint(in.LastSeq, 10), tokens(in.Usage),
 			in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID, in.Stop.String(),
 		})
 	}
 	return rows
+}
+
+// tokens is empty for none, as for a run that was never closed.
+func tokens(u record.Usage) string {
+	if u.TotalTokens() == 0 {
+		return ""
+	}
+	return strconv.Itoa(u.TotalTokens())
 }

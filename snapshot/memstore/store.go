@@ -312,7 +312,7 @@ func (j *journal) Close(_ context.Context, end snapshot.End) error {
 		return j.err
 	}
 	if j.err != nil {
-		end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}}
+		end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage}
 	}
 	j.run.known = snapshot.Closed(j.run.known, end)
 	close(j.freed)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -17,6 +18,7 @@ var updateTests = []test{
 	{"WhatMayNotChangeIsRefused", notUpdated},
 	{"NoUpdateIsLost", manyUpdate},
 	{"TheEndOfAGenerationSaysWhenItIsDue", due},
+	{"TheEndOfAGenerationSaysWhatWasConsumed", consumed},
 	{"AListComesInPages", pages},
 }
 
@@ -82,6 +84,7 @@ func notUpdated(f *fixture) {
 		"created":    func(i *snapshot.Info) { i.Created = i.Created.Add(time.Hour) },
 		"generation": func(i *snapshot.Info) { i.Generation++ },
 		"last":       func(i *snapshot.Info) { i.LastSeq++ },
+		"usage":      func(i *snapshot.Info) { i.Usage.InputTokens++ },
 		"owner":      func(i *snapshot.Info) { i.Owner = "me" },
 		"retry":      func(i *snapshot.Info) { i.Retry = snapshot.RetryLevels{snapshot.AllCalls: {}} },
 		"running":    func(i *snapshot.Info) { i.Status = snapshot.StatusRunning },
@@ -136,6 +139,42 @@ func due(f *fixture) {
 	if info := f.load("run").Info; !info.Due.IsZero() || info.Owner != "" {
 		f.Errorf("at its end, it is %+v", info)
 	}
+}
+
+func consumed(f *fixture) {
+	used := record.Usage{
+		InputTokens: 1200, OutputTokens: 30, Cost: 0.5,
+		CachedInputTokens: 1000, CacheWriteTokens: 7, ReasoningTokens: 20, Estimated: true,
+	}
+	j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Create: true})
+	f.must(err)
+	f.must(j.Append(Records(1, 3)...))
+	f.must(j.Close(f.Context(), snapshot.End{Status: snapshot.StatusPaused, Usage: used}))
+	check := func(when string) {
+		f.Helper()
+		info, err := f.store.Info(f.Context(), "run")
+		f.must(err)
+		for _, info := range []snapshot.Info{info, f.load("run").Info, f.infos(snapshot.Filter{})[0]} {
+			if info.Usage != used {
+				f.Errorf("%s, its usage is %+v", when, info.Usage)
+			}
+		}
+	}
+	check("closed")
+	_, err = f.store.Update(f.Context(), "run", func(i *snapshot.Info) error {
+		i.Metadata.Description = "changed"
+		return nil
+	})
+	f.must(err)
+	check("updated")
+	again := f.open("run")
+	if got := again.Restored().Usage; got != used {
+		f.Errorf("opened, its usage is %+v", got)
+	}
+	check("open")
+	used.InputTokens++
+	f.must(again.Close(f.Context(), snapshot.End{Status: snapshot.StatusCompleted, Usage: used}))
+	check("closed again")
 }
 
 func pages(f *fixture) {

@@ -1,0 +1,224 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
+)
+
+// infoPairs is the number of pairs that writeInfo writes.
+const infoPairs = 19
+
+// AppendInfo appends i as a msgpack map to dst, for stores that keep it apart
+// from records. Open is not kept. It fails for times outside the years 1678 to
+// 2261.
+func AppendInfo(dst []byte, i *Info) ([]byte, error) {
+	if err := i.checkTimes(); err != nil {
+		return dst, fmt.Errorf("snapshot: run %s: %w", i.RunID, err)
+	}
+	w := codec.NewWriter(dst)
+	w.Map(infoPairs)
+	i.write(w)
+	return w.Finish(), nil
+}
+
+// DecodeInfo reads what [AppendInfo] appended. Pairs that it does not know are
+// skipped. Anything else is ErrCorrupt.
+func DecodeInfo(data []byte) (Info, error) {
+	in := codec.NewReader(data)
+	defer in.Release()
+	var i Info
+	for key := range in.Pairs() {
+		i.read(in, key)
+	}
+	switch {
+	case in.Err() != nil:
+		return Info{}, fmt.Errorf("%w: %w", ErrCorrupt, in.Err())
+	case in.Len() > 0:
+		return Info{}, fmt.Errorf("%w: byte %d: %d bytes after the info", ErrCorrupt, in.Offset(), in.Len())
+	case i.RunID == "":
+		return Info{}, fmt.Errorf("%w: %w", ErrCorrupt, errNoRunID)
+	}
+	return i, nil
+}
+
+var errNoRunID = errors.New("it names no run")
+
+func (i *Info) write(w *codec.Writer) {
+	w.Text("run_id")
+	w.Text(i.RunID)
+	w.Text("parent_run_id")
+	w.Text(i.ParentID)
+	w.Text("status")
+	w.Text(string(i.Status))
+	w.Text("stop")
+	writeStop(w, i.Stop)
+	w.Text("metadata")
+	writeMetadata(w, &i.Metadata)
+	w.Text("created_at")
+	writeTime(w, i.Created)
+	w.Text("updated_at")
+	writeTime(w, i.Updated)
+	w.Text("due_at")
+	writeTime(w, i.Due)
+	w.Text("expires_at")
+	writeTime(w, i.Expires)
+	w.Text("generation")
+	w.Uint(i.Generation)
+	w.Text("last_seq")
+	w.Uint(i.LastSeq)
+	w.Text("usage")
+	writeUsage(w, i.Usage)
+	w.Text("owner")
+	w.Text(i.Owner)
+	w.Text("program")
+	w.Text(i.Program)
+	w.Text("program_version")
+	w.Text(i.Version)
+	w.Text("priority")
+	w.Int(int64(i.Priority))
+	w.Text("restarts")
+	w.Int(int64(i.Restarts))
+	w.Text("pinned")
+	w.Bool(i.Pinned)
+	w.Text("retry")
+	writeRetryLevels(w, i.Retry)
+}
+
+// read reads the value of a key. Keys that a later version has added are
+// skipped.
+func (i *Info) read(in *codec.Reader, key string) {
+	switch key {
+	case "run_id":
+		i.RunID = in.Text()
+	case "parent_run_id":
+		i.ParentID = in.Text()
+	case "status":
+		i.Status = Status(in.Name())
+	case "stop":
+		i.Stop = readStop(in)
+	case "metadata":
+		i.Metadata = readRunMetadata(in)
+	case "created_at":
+		i.Created = readTime(in)
+	case "updated_at":
+		i.Updated = readTime(in)
+	case "due_at":
+		i.Due = readTime(in)
+	case "expires_at":
+		i.Expires = readTime(in)
+	case "generation":
+		i.Generation = in.Uint()
+	case "last_seq":
+		i.LastSeq = in.Uint()
+	case "usage":
+		i.Usage = i.Usage.Plus(readUsage(in)) // which has no cost that is not a number
+	case "owner":
+		i.Owner = in.Text()
+	case "program":
+		i.Program = in.Text()
+	case "program_version":
+		i.Version = in.Text()
+	case "priority":
+		i.Priority = int(in.Int())
+	case "restarts":
+		i.Restarts = int(in.Int())
+	case "pinned":
+		i.Pinned = in.Bool()
+	case "retry":
+		i.Retry = readRetryLevels(in)
+	default:
+		in.Skip()
+	}
+}
+
+// writeStop writes no reason as nil.
+func writeStop(w *codec.Writer, s Stop) {
+	if s == (Stop{}) {
+		w.Nil()
+		return
+	}
+	w.Map(3)
+	w.Text("reason")
+	w.Text(string(s.Reason))
+	w.Text("by")
+	w.Text(s.By)
+	w.Text("message")
+	w.Text(s.Message)
+}
+
+func readStop(in *codec.Reader) (s Stop) {
+	if in.Nil() {
+		return s
+	}
+	for key := range in.Pairs() {
+		switch key {
+		case "reason":
+			s.Reason = record.InterruptReason(in.Name())
+		case "by":
+			s.By = in.Text()
+		case "message":
+			s.Message = in.Text()
+		default:
+			in.Skip()
+		}
+	}
+	return s
+}
+
+func writeMetadata(w *codec.Writer, m *Metadata) {
+	w.Map(4)
+	w.Text("description")
+	w.Text(m.Description)
+	w.Text("pipeline")
+	w.Text(m.Pipeline)
+	w.Text("tags")
+	w.Array(len(m.Tags))
+	for _, tag := range m.Tags {
+		w.Text(tag)
+	}
+	w.Text("custom")
+	w.Map(len(m.Custom))
+	for _, key := range slices.Sorted(maps.Keys(m.Custom)) {
+		w.Text(key)
+		w.Text(m.Custom[key])
+	}
+}
+
+func readRunMetadata(in *codec.Reader) (m Metadata) {
+	for key := range in.Pairs() {
+		switch key {
+		case "description":
+			m.Description = in.Text()
+		case "pipeline":
+			m.Pipeline = in.Text()
+		case "tags":
+			m.Tags = nil
+			for n := in.Array(); n > 0 && in.Err() == nil; n-- {
+				m.Tags = append(m.Tags, in.Text())
+			}
+		case "custom":
+			m.Custom = readCustom(in)
+		default:
+			in.Skip()
+		}
+	}
+	return m
+}
+
+func readCustom(in *codec.Reader) map[string]string {
+	n := in.Map()
+	if n == 0 {
+		return nil
+	}
+	m := make(map[string]string)
+	for ; n > 0 && in.Err() == nil; n-- {
+		key := in.Text()
+		m[key] = in.Text()
+	}
+	return m
+}
