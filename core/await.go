@@ -82,7 +82,7 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 		return err
 	})
 	if suspended != nil {
-		s.suspend(suspended)
+		s.Suspend(suspended)
 		return answer, suspended
 	}
 	return answer, err

@@ -21,7 +21,7 @@ type Identifier interface{ Identity() any }
 // program of before, or a mended one, it goes on. It is [ErrDivergence].
 type DivergenceError struct {
 	RunID    string
-	How      string         // "order", "input", "kind", "end", "output", "question" or "version"
+	How      string         // "order", "input", "kind", "end", "output", "value", "question" or "version"
 	Address  record.Address // of the call that was asked for; at an end, of the call that ended
 	Was      record.Address // of the call that was recorded in its place; zero if that is the same, or none
 	Scope    string         // the path of what makes the call
@@ -49,6 +49,8 @@ func (e *DivergenceError) Error() string {
 		return b.String()
 	case "end":
 		fmt.Fprintf(&b, ": %s ended before its call %d, which was %s", where, e.Ordinal, e.Recorded)
+	case "value":
+		fmt.Fprintf(&b, ": %s has %s", where, e.Recorded)
 	default:
 		fmt.Fprintf(&b, ": the %s of %s was %s and is now %s", e.How, e.Address, e.Recorded, e.Asked)
 	}

@@ -40,7 +40,7 @@ func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, st
 		_, onRecord, err := s.root.run.Claim(s, *claimed, nil)
 		if err != nil {
 			e := s.interruptionBy(err)
-			s.suspend(e)
+			s.Suspend(e)
 			return id, nil, e
 		}
 		if onRecord {

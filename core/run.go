@@ -28,7 +28,8 @@ type Run interface {
 	Ended(s *Scope, claimed int) error
 
 	// Refuse stops the run because the recorded output of the call whose scope
-	// is s does not fit the type of today, and returns the suspension. It
+	// is s, or a value that is read in s, has fields that the type of today
+	// lacks, and returns the suspension. It
 	// returns nil where the run trusts such outputs.
 	Refuse(s *Scope, d *DivergenceError) error
 

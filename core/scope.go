@@ -174,9 +174,10 @@ func (s *Scope) suspended() *InterruptedError {
 	return nil
 }
 
-// suspend lets the attempt know that a call inside has no outcome because of e.
-// Only the first counts.
-func (s *Scope) suspend(e *InterruptedError) { s.inner().stopped.CompareAndSwap(nil, e) }
+// Suspend has the attempt end without an outcome because of e, whatever its
+// handler returns, and lets nothing new begin in it: a call inside has no outcome,
+// or what the handler was given is not what was recorded. Only the first counts.
+func (s *Scope) Suspend(e *InterruptedError) { s.inner().stopped.CompareAndSwap(nil, e) }
 
 // isDoomed reports whether a call inside was suspended because of the deadline
 // of this scope.

@@ -38,7 +38,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	q := Question{ID: id, Text: fmt.Sprintf("sleeps for %v", d)}
 	suspended, err := s.ask(ctx, q, DefaultAnswer{d, encodedNil}, claimed, func([]byte) error { return nil })
 	if suspended != nil {
-		s.suspend(suspended)
+		s.Suspend(suspended)
 		return suspended
 	}
 	return err

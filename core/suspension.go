@@ -47,7 +47,7 @@ func (s *Scope) stop(e *InterruptedError) {
 	if e.Origin == s {
 		s.inner().doomed.Store(true)
 	} else {
-		s.suspend(e)
+		s.Suspend(e)
 	}
 }
 

@@ -214,21 +214,7 @@ func (t *typedCall[In, Out]) decodeOutput(encoded []byte) (lost []string, err er
 	if len(encoded) == 0 {
 		return nil, errors.New("no output was recorded")
 	}
-	err = codec.DecodeKnown(encoded, &t.out)
-	if !errors.Is(err, codec.ErrUnknownField) {
-		if err != nil { // as Decode, which knows what was redacted
-			return nil, record.Decode(encoded, &t.out)
-		}
-		return nil, nil
-	}
-	if err := record.Decode(encoded, &t.out); err != nil {
-		return nil, err
-	}
-	parts, err := codec.LostBy(encoded, t.out)
-	for _, part := range parts {
-		lost = append(lost, record.Truncate(part.String(), 80))
-	}
-	return lost, err
+	return record.DecodeAll(encoded, &t.out)
 }
 
 func (t *typedCall[In, Out]) decodeAnswer(encoded []byte) (err error) {

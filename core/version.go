@@ -40,7 +40,7 @@ func Version(ctx context.Context, name string, n int) int {
 	}
 	v, err := s.root.run.Version(s, VersionQuestion{Name: name, Highest: n, Claimed: in.ordinal})
 	if err != nil {
-		s.suspend(s.interruptionBy(err))
+		s.Suspend(s.interruptionBy(err))
 		return n
 	}
 	return v

@@ -23,6 +23,23 @@ func Decode(data []byte, v any) error {
 	return err
 }
 
+// DecodeAll is [Decode], and returns the parts of data that the type of v has no
+// fields for, as lines such as "items[2].price: 12". What is zero is not lost.
+func DecodeAll(data []byte, v any) (lost []string, err error) {
+	err = codec.DecodeKnown(data, v)
+	if err == nil {
+		return nil, nil
+	}
+	if err := Decode(data, v); err != nil {
+		return nil, err
+	}
+	parts, err := codec.LostBy(data, v)
+	for _, part := range parts {
+		lost = append(lost, Truncate(part.String(), 80))
+	}
+	return lost, err
+}
+
 // Hash identifies an input: the first 16 bytes of the SHA-256 of its
 // canonical encoding, in which equal values are equal bytes. The zero Hash
 // stands for none.

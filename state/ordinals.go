@@ -241,7 +241,7 @@ func (r *run) Ended(s *core.Scope, claimed int) error {
 func (r *run) Refuse(_ *core.Scope, d *core.DivergenceError) error {
 	r.mu.Lock()
 	if r.validation != nil {
-		r.validation.differ(d.Address, "output", d.Recorded, d.Asked+": "+strings.Join(d.Fields, "; "))
+		r.validation.differ(d.Address, d.How, d.Recorded, d.Asked+": "+strings.Join(d.Fields, "; "))
 		r.mu.Unlock()
 		return nil
 	}
@@ -259,8 +259,10 @@ func (r *run) diverged(d *core.DivergenceError) error {
 		r.mu.Unlock()
 		return r.refuse(d)
 	}
-	if at := r.restored.ordinals[d.Scope]; at != nil && d.Ordinal > 0 && at.unchecked == 0 {
-		at.unchecked = max(1, d.Ordinal-1)
+	if d.Ordinal > 0 {
+		if at := r.restored.ordinals[d.Scope]; at != nil && at.unchecked == 0 {
+			at.unchecked = max(1, d.Ordinal-1)
+		}
 	}
 	r.keep(&record.Record{
 		Time: now(), Address: d.Address, Ordinal: d.Ordinal, Name: d.Scope, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,

@@ -15,7 +15,7 @@ import (
 // recorded.
 type Difference struct {
 	Address  record.Address
-	Field    string // "call", "input", "output", "error", "status" or "version"
+	Field    string // "call", "input", "output", "value", "error", "status" or "version"
 	Recorded string
 	Now      string
 }

@@ -36,9 +36,12 @@ func Put[T any](ctx context.Context, key string, v T) error {
 }
 
 // Get returns the value under key that ctx sees (see [Put]), and whether there
-// is one. A value that cannot be read as a T is an error that names the key;
-// between structs, fields are matched by their json names, and those that one
-// side lacks stay zero.
+// is one. A value that cannot be read as a T is an error that names the key.
+// Between structs, fields are matched by their json names. Those that the value
+// lacks are zero; one that T lacks stops the run, as a recorded output with such
+// a field does (see [core.DivergenceError]), also where the value was written a
+// moment ago: read a part of a value as a map, or leave out with omitempty what is
+// zero.
 func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	h := From(ctx)
 	if h == nil {
@@ -48,10 +51,29 @@ func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	if !ok || err != nil {
 		return v, false, err
 	}
-	if err := record.Decode(encoded, &v); err != nil {
-		return v, true, fmt.Errorf("state: value %q: %w", key, err)
+	lost, err := record.DecodeAll(encoded, &v)
+	if err == nil && len(lost) > 0 {
+		err = h.run.refuseValue(h.scope, key, lost)
+	}
+	if err != nil {
+		var zero T
+		return zero, true, fmt.Errorf("state: value %q: %w", key, err)
 	}
 	return v, true, nil
+}
+
+// refuseValue stops the run because a value has fields that the type it is read
+// as does not have. It returns nil where the run trusts such values.
+func (r *run) refuseValue(s *core.Scope, key string, lost []string) error {
+	err := r.Refuse(s, &core.DivergenceError{
+		RunID: r.settings.RunID, How: "value", Address: s.Address(), Scope: s.Path(),
+		Recorded: fmt.Sprintf("the value %q, with fields that the type it is read as does not have", key), Asked: "read without them", Fields: lost,
+		Hint: "a field that was removed on purpose can stay, with omitempty; a part of a value is read as a map",
+	})
+	if e := (*core.InterruptedError)(nil); errors.As(err, &e) {
+		s.Suspend(e)
+	}
+	return err
 }
 
 type value struct {
