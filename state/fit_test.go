@@ -3,9 +3,10 @@ package state_test
 import (
 	"context"
 	"encoding/json"
-	"github.com/reprise-go/reprise/internal/testkit"
 	"testing"
 	"time"
+
+	"github.com/reprise-go/reprise/internal/testkit"
 
 	"github.com/reprise-go/reprise/snapshot/memstore"
 

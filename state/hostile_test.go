@@ -2,8 +2,9 @@ package state_test
 
 import (
 	"context"
-	"github.com/reprise-go/reprise/internal/testkit"
 	"testing"
+
+	"github.com/reprise-go/reprise/internal/testkit"
 
 	"github.com/stretchr/testify/require"
 

@@ -4,11 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"github.com/reprise-go/reprise/internal/testkit"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/reprise-go/reprise/internal/testkit"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"

@@ -33,6 +33,7 @@ func Example() {
 	answer, err := llm.Call(st.Context(context.Background()), actors.Request{
 		Messages: []actors.Message{actors.User("How warm is it in Oslo?")},
 	})
+	fmt.Println(answer.Message.Text, answer.Usage.TotalTokens(), "tokens, error:", err)
 	records, err := st.Records(context.Background())
 	if err != nil {
 		panic(err)
@@ -42,8 +43,7 @@ func Example() {
 			fmt.Printf("attempt %d after %v: %v\n", rec.Attempt+1, rec.Delay, rec.Err)
 		}
 	}
-	fmt.Println(answer.Message.Text, answer.Usage.TotalTokens(), "tokens, error:", err)
 	// Output:
-	// attempt 2 after 20ms: openai: status 429, type requests, code rate_limit_exceeded, request req_1: Rate limit reached. Retry-After-Ms: 20.
 	// It is 4 degrees. 17 tokens, error: <nil>
+	// attempt 2 after 20ms: openai: status 429, type requests, code rate_limit_exceeded, request req_1: Rate limit reached. Retry-After-Ms: 20.
 }

@@ -15,7 +15,7 @@ import (
 // Records are those of a run.
 func Records(t testing.TB, st *state.ExecutionState) []record.Record {
 	t.Helper()
-	records, err := st.Records(context.Background())
+	records, err := st.Records(context.WithoutCancel(t.Context()))
 	require.NoError(t, err)
 	return records
 }
@@ -23,7 +23,7 @@ func Records(t testing.TB, st *state.ExecutionState) []record.Record {
 // Questions are those of a run that are open.
 func Questions(t testing.TB, st *state.ExecutionState) []core.Question {
 	t.Helper()
-	questions, err := st.Questions(context.Background())
+	questions, err := st.Questions(context.WithoutCancel(t.Context()))
 	require.NoError(t, err)
 	return questions
 }
