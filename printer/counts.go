@@ -57,7 +57,7 @@ func (c *counts) add(r *record.Record) {
 	run.seq = max(run.seq, r.Seq)
 	c.clock(&run, known, r)
 	c.remember(r.RunID, run)
-	if r.Kind.IsCall() && r.Kind != record.KindGroup && r.Kind != record.KindBranch {
+	if r.Kind.IsCall() && !r.Kind.IsParallel() {
 		c.call(r, run)
 	}
 	if r.Kind.IsCall() && r.Detail != nil && r.Status != record.StatusRecovered {

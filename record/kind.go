@@ -43,6 +43,11 @@ func (k Kind) IsCall() bool {
 	return false
 }
 
+// IsParallel reports whether records of this kind are about a group, or a branch
+// of one. Where calls are counted, these are not: they hold the calls that
+// somebody wrote.
+func (k Kind) IsParallel() bool { return k == KindGroup || k == KindBranch }
+
 // MarshalText writes the name on the wire.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 

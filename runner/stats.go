@@ -56,7 +56,7 @@ type Stats struct {
 	Removed     int64 `json:"removed"`   // by retention
 	Troubles    int64 `json:"troubles"`
 
-	Calls   int64 `json:"calls"`   // attempts that were begun
+	Calls   int64 `json:"calls"`   // attempts that were begun, without those of groups and their branches
 	Retries int64 `json:"retries"` // waits before another attempt
 }
 
@@ -86,7 +86,7 @@ type counts struct {
 // Publish implements [state.Publisher].
 func (c *counts) Publish(rec record.Record) {
 	switch {
-	case rec.Replayed || !rec.Kind.IsCall():
+	case rec.Replayed || !rec.Kind.IsCall() || rec.Kind.IsParallel():
 	case rec.Status == record.StatusStarted:
 		c.calls.Add(1)
 	case rec.Status == record.StatusRetrying:

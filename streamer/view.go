@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -31,13 +32,15 @@ type RunState struct {
 	Calls     Calls           `json:"calls"`
 	Usage     record.Usage    `json:"usage"`
 	Current   *CallState      `json:"current,omitempty"`    // the innermost call that runs, the latest of them
+	Around    []CallState     `json:"around,omitempty"`     // the calls around Current, the outermost first
 	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait to try again, the next first; at most 50
 	LastError *CallError      `json:"last_error,omitempty"` // of the newest attempt that failed
 	Questions []QuestionState `json:"questions,omitempty"`  // that nobody has answered, in the order of asking
 	Partial   bool            `json:"partial,omitempty"`    // not all of its records were read: calls, usage and errors of the others are not known
 }
 
-// Calls counts calls and attempts; groups and branches are calls, too.
+// Calls counts calls and attempts, without groups and their branches: they hold
+// the calls that are counted.
 type Calls struct {
 	Started   int `json:"started"`
 	Completed int `json:"completed"`
@@ -125,7 +128,7 @@ func (v *view) whole() bool { return v.firstSeq == 1 && !v.holes }
 
 // take takes in the next record of the run; it keeps a pointer to it.
 func (v *view) take(r *record.Record) {
-	if r.Status == record.StatusRecovered {
+	if r.Status == record.StatusRecovered && !r.Kind.IsParallel() {
 		v.calls.Restored++
 	}
 	if r.Replayed || r.Seq == 0 {
@@ -204,10 +207,6 @@ func stopOf(r *record.Record) *Stop {
 }
 
 func (v *view) call(r *record.Record) {
-	before := v.active[r.Address]
-	if before != nil && before.Status == record.StatusRetrying {
-		v.calls.Waiting--
-	}
 	if r.Detail != nil {
 		u := r.Detail.Usage
 		if math.IsNaN(u.Cost) || math.IsInf(u.Cost, 0) {
@@ -215,46 +214,59 @@ func (v *view) call(r *record.Record) {
 		}
 		v.usage = v.usage.Plus(u)
 	}
-	if r.Status == record.StatusStarted {
-		v.calls.Attempts++
-		if r.IsRetry() {
-			v.calls.Retries++
-		} else if before == nil && !v.stopped[r.Address] {
-			v.calls.Started++
-		}
+	before := v.active[r.Address]
+	if !r.Kind.IsParallel() {
+		v.calls.count(r, before, v.stopped[r.Address])
+	}
+	switch r.Status {
+	case record.StatusStarted:
 		delete(v.stopped, r.Address)
-	}
-	if r.Status == record.StatusFailed {
+	case record.StatusFailed:
 		v.lastError = r
-	}
-	if r.IsOutcome() || r.Status == record.StatusInterrupted {
-		v.end(r, before != nil)
-		return
-	}
-	if before == nil {
-		v.calls.Active++
-	}
-	if r.Status == record.StatusRetrying {
-		v.calls.Waiting++
-	}
-	v.active[r.Address] = r
-}
-
-func (v *view) end(r *record.Record, active bool) {
-	if active {
-		v.calls.Active--
-		delete(v.active, r.Address)
+	case record.StatusInterrupted:
+		v.stopped[r.Address] = true
 	}
 	if r.IsOutcome() { // its questions were answered, even if no record says so
 		v.questions = slices.DeleteFunc(v.questions, func(q QuestionState) bool { return q.Address == r.Address })
 	}
+	if endsCall(r) {
+		delete(v.active, r.Address)
+	} else {
+		v.active[r.Address] = r
+	}
+}
+
+// endsCall reports whether the call of r is not active after it.
+func endsCall(r *record.Record) bool { return r.IsOutcome() || r.Status == record.StatusInterrupted }
+
+// count takes in the next record of a call, of which before is the one before
+// while the call is active. A call that stopped with the run goes on.
+func (c *Calls) count(r, before *record.Record, stopped bool) {
+	if before != nil && before.Status == record.StatusRetrying {
+		c.Waiting--
+	}
+	if before != nil {
+		c.Active--
+	}
+	if !endsCall(r) {
+		c.Active++
+	}
 	switch r.Status {
+	case record.StatusStarted:
+		c.Attempts++
+		if r.IsRetry() {
+			c.Retries++
+		} else if before == nil && !stopped {
+			c.Started++
+		}
+	case record.StatusRetrying:
+		c.Waiting++
 	case record.StatusCompleted:
-		v.calls.Completed++
+		c.Completed++
 	case record.StatusFailed:
-		v.calls.Failed++
-	case record.StatusInterrupted:
-		v.stopped[r.Address] = true
+		if !r.WillRetry {
+			c.Failed++
+		}
 	}
 }
 
@@ -293,7 +305,7 @@ func (v *view) state() RunState {
 	}
 	if current != nil {
 		c := callOf(current)
-		s.Current = &c
+		s.Current, s.Around = &c, v.around(current.Address)
 	}
 	slices.SortFunc(waiting, func(a, b *record.Record) int {
 		return cmp.Or(a.NextAttemptAt().Compare(b.NextAttemptAt()), cmp.Compare(a.Seq, b.Seq))
@@ -302,6 +314,18 @@ func (v *view) state() RunState {
 		s.Waiting = append(s.Waiting, callOf(r))
 	}
 	return s
+}
+
+// around are the active calls around a call, the outermost first.
+func (v *view) around(inner record.Address) (calls []CallState) {
+	for address, r := range v.active {
+		rest, ok := strings.CutPrefix(inner.Scope(), address.String())
+		if ok && (rest == "" || rest[0] == '/' || rest[0] == '@') { // with the attempt that made it
+			calls = append(calls, callOf(r))
+		}
+	}
+	slices.SortFunc(calls, func(a, b CallState) int { return cmp.Compare(a.Address.Depth(), b.Address.Depth()) })
+	return calls
 }
 
 // isInner reports whether a is deeper than b, or the later of two as deep.

@@ -25,26 +25,22 @@ export function adopt(state) {
   run.calls = Object.fromEntries(counted.map((name) => [name, state.calls?.[name] ?? 0]));
   run.usage = { input_tokens: 0, output_tokens: 0, cost: 0, estimated: false, ...state.usage };
   run.questions = [...(state.questions ?? [])];
-  if (state.current) {
-    // What is around a call has begun and not ended, too.
-    for (let a = address.parse(state.current.address); a.parent; ) {
-      const entry = a.entry;
-      a = address.parse(a.parent);
-      run.active.set(a.path, {
-        address: a.path, name: a.name, event_type: a.group ? "group" : "agent_call", execution_status: "started", retry_attempt: Math.max(0, entry - 1),
-      });
-    }
-    run.active.set(state.current.address, state.current);
-  }
-  for (const call of state.waiting ?? []) run.active.set(call.address, call);
-  run.unlisted = { active: run.calls.active - run.active.size, waiting: run.calls.waiting - (state.waiting?.length ?? 0) };
+  const listed = [...(state.around ?? []), ...(state.current ? [state.current] : []), ...(state.waiting ?? [])];
+  for (const call of listed) run.active.set(call.address, call);
+  const counts = listed.filter((call) => !isParallel(call));
+  run.unlisted = { active: run.calls.active - counts.length, waiting: run.calls.waiting - counts.filter((call) => call.execution_status === "retrying").length };
   delete run.current;
+  delete run.around;
   delete run.waiting;
   return run;
 }
 
+// isParallel reports whether a record or a call is of a group, or a branch of
+// one. They hold calls and are not counted as such.
+const isParallel = ({ event_type }) => event_type === "group" || event_type === "branch";
+
 export function take(run, record) {
-  if (record.execution_status === "recovered") run.calls.restored++;
+  if (record.execution_status === "recovered" && !isParallel(record)) run.calls.restored++;
   if (record.replayed || !record.seq) return taken;
   if (record.seq <= run.last_seq) {
     const opens = record.event_type === "run" && record.execution_status === "started";
@@ -104,42 +100,56 @@ function ofRun(run, record) {
 }
 
 function ofCall(run, record) {
-  const { calls } = run;
   const status = record.execution_status;
-  const before = run.active.get(record.address) ?? unlisted(run, record);
-  if (before?.execution_status === "retrying") calls.waiting--;
+  const ends = status === "completed" || (status === "failed" && !record.will_retry) || status === "interrupted";
+  if (!isParallel(record)) countCall(run, record, ends);
   if (record.usage) {
     run.usage.input_tokens += record.usage.input_tokens ?? 0;
     run.usage.output_tokens += record.usage.output_tokens ?? 0;
     run.usage.cost += record.usage.cost ?? 0;
     run.usage.estimated ||= record.usage.estimated ?? false;
   }
-  if (status === "started") {
-    calls.attempts++;
-    if (record.retry_attempt > 0) calls.retries++;
-    else if (!before && !run.stopped.has(record.address)) calls.started++;
-    run.stopped.delete(record.address);
-  }
+  if (status === "started") run.stopped.delete(record.address);
   if (status === "failed") {
     const { address, name, error_class, original_error, reason, retry_attempt, will_retry = false, time } = record;
     run.last_error = { address, name, error_class, original_error, reason, retry_attempt, will_retry, time };
   }
-  if (status === "completed" || (status === "failed" && !record.will_retry) || status === "interrupted") {
-    if (before) calls.active--;
+  if (ends) {
     run.active.delete(record.address);
-    if (status === "completed") calls.completed++;
-    else if (status === "failed") calls.failed++;
-    else run.stopped.add(record.address);
+    if (status === "interrupted") run.stopped.add(record.address);
     return;
   }
-  if (!before) calls.active++;
-  if (status === "retrying") calls.waiting++;
   run.active.set(record.address, {
     address: record.address, name: record.name, event_type: record.event_type, execution_status: status,
     retry_attempt: record.retry_attempt, max_attempts: record.max_attempts, since: record.time,
     retry_delay: record.retry_delay, delay_source: record.delay_source, next_attempt_at: record.next_attempt_at,
     original_error: record.original_error, error_class: record.error_class,
   });
+}
+
+// countCall counts what a record says of a call. One that stopped with the run
+// goes on.
+function countCall(run, record, ends) {
+  const { calls } = run;
+  const before = run.active.get(record.address) ?? unlisted(run, record);
+  if (before?.execution_status === "retrying") calls.waiting--;
+  if (before) calls.active--;
+  if (!ends) calls.active++;
+  switch (record.execution_status) {
+    case "started":
+      calls.attempts++;
+      if (record.retry_attempt > 0) calls.retries++;
+      else if (!before && !run.stopped.has(record.address)) calls.started++;
+      break;
+    case "retrying":
+      calls.waiting++;
+      break;
+    case "completed":
+      calls.completed++;
+      break;
+    case "failed":
+      if (!record.will_retry) calls.failed++;
+  }
 }
 
 const unbegun = ["definition", "entry", "precondition"]; // stages before the first attempt
