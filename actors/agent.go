@@ -56,6 +56,16 @@ func (a Agent[In, Out]) Ensure(condition func(context.Context, In, Out) error) A
 	return a
 }
 
+// Compensate returns a copy whose completed calls f undoes, see
+// [Tool.Compensate]. The calls that a completed agent made are then left to f.
+func (a Agent[In, Out]) Compensate(f func(context.Context, In, Out) error) Agent[In, Out] {
+	a.definition = a.definition.Compensate(f)
+	return a
+}
+
+// Compensation is what undoes calls of the agent; nil for nothing.
+func (a Agent[In, Out]) Compensation() *core.Compensation { return a.definition.Compensation() }
+
 // Name is that of the agent; empty for the zero Agent.
 func (a Agent[In, Out]) Name() string { return a.definition.Spec().Name }
 

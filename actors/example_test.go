@@ -55,6 +55,41 @@ func Example() {
 	// assistant completed
 }
 
+// What a trip has booked is given back when the trip fails.
+func ExampleTool_Compensate() {
+	type Seat struct {
+		Number int `json:"number"`
+	}
+	book := decorators.Tool("book", "Books a seat.",
+		func(_ context.Context, in Seat) (string, error) { return fmt.Sprint("ticket-", in.Number), nil },
+	).Compensate(func(_ context.Context, in Seat, ticket string) error {
+		fmt.Println("give back", ticket)
+		return nil
+	})
+	trip := decorators.Agent("trip", "", func(ctx context.Context, _ struct{}) (string, error) {
+		for _, seat := range []int{11, 12} {
+			if _, err := book.Call(ctx, Seat{Number: seat}); err != nil {
+				return "", err
+			}
+		}
+		return "", errors.New("the hotel is full")
+	})
+
+	// A stored run is told what it may have to undo: after a crash it goes on.
+	st, err := state.Open(context.Background(), memstore.New(), "trip-1", state.WithCompensations(book))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer st.Close()
+	_, err = trip.Call(st.Context(context.Background()), struct{}{})
+	fmt.Println(err)
+	// Output:
+	// give back ticket-12
+	// give back ticket-11
+	// trip: permanent: the hotel is full
+}
+
 func ExampleMap() {
 	type City struct {
 		Name string `json:"name"`

@@ -87,5 +87,14 @@ func (l LLM) Ensure(condition func(context.Context, Request, Response) error) LL
 	})}
 }
 
+// Compensate returns a copy whose completed calls f undoes, see
+// [Tool.Compensate].
+func (l LLM) Compensate(f func(context.Context, Request, Response) error) LLM {
+	return LLM{l.definition.Compensate(f)}
+}
+
+// Compensation is what undoes calls of the model; nil for nothing.
+func (l LLM) Compensation() *core.Compensation { return l.definition.Compensation() }
+
 // Name is that of the model; empty for the zero LLM.
 func (l LLM) Name() string { return l.definition.Spec().Name }

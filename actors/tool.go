@@ -79,6 +79,21 @@ func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) To
 	return t
 }
 
+// Compensate returns a copy whose completed calls f undoes when the call around
+// them fails for good, or their run is cancelled, see
+// [core.Definition.Compensate]. A stored run must know the tool:
+// state.WithCompensations.
+func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[In, Out] {
+	t.definition = t.definition.Compensate(f)
+	if t.approval != nil {
+		t.approval = t.approved()
+	}
+	return t
+}
+
+// Compensation is what undoes calls of the tool; nil for nothing.
+func (t Tool[In, Out]) Compensation() *core.Compensation { return t.definition.Compensation() }
+
 // Name returns the name of the tool; empty for the zero Tool.
 func (t Tool[In, Out]) Name() string { return t.definition.Spec().Name }
 

@@ -12,18 +12,19 @@ import (
 // made: what happens is in its Progress, and in the results that the steps
 // return.
 type call struct {
-	typed   typed // what needs the types
-	spec    *Spec
-	policy  *Policy
-	custom  bool // the policy is the event's own
-	guarded bool // it has preconditions
-	direct  bool // it is claimed when it is executed, and counted
-	claimed bool // and no record tells of it yet
-	root    *Root
-	parent  *Scope // around the call
-	scope   *Scope // that numbered it; parent, or around that
-	address record.Address
-	ordinal int
+	typed       typed // what needs the types
+	spec        *Spec
+	policy      *Policy
+	custom      bool // the policy is the event's own
+	guarded     bool // it has preconditions
+	direct      bool // it is claimed when it is executed, and counted
+	claimed     bool // and no record tells of it yet
+	compensable bool // its actor has a compensation
+	root        *Root
+	parent      *Scope // around the call
+	scope       *Scope // that numbered it; parent, or around that
+	address     record.Address
+	ordinal     int
 
 	recall *recall           // nil where nothing is to be recalled
 	slot   Slot              // nil for none
@@ -62,14 +63,14 @@ func (c *call) execute(first *Scope) error {
 	for s := first; ; s = nil {
 		step := next(&p, c.rules())
 		if step.do == doReturn {
-			return c.replay(first)
+			return c.undo(&p, first, c.replay(first))
 		}
 		if s == nil {
 			s = &Scope{outer: first.outer, root: c.root, call: c}
 		}
 		s.attempt = step.attempt
 		if err := c.take(&p, s, step); err != nil || p.HasOutcome() {
-			return err
+			return c.undo(&p, first, err)
 		}
 	}
 }
@@ -119,6 +120,8 @@ func (c *call) mayBegin() error {
 		return c.off
 	case c.recall != nil && c.recall.refused != nil:
 		return c.halt(c.recall.refused)
+	case c.compensable:
+		return c.checkCompensation()
 	}
 	return nil
 }

@@ -60,6 +60,10 @@ type Definition[In, Out any] struct {
 	identity func(In) any // nil for the default
 	requires []func(context.Context, In) error
 	ensures  []func(context.Context, In, Out) error
+
+	compensation *Compensation                                      // nil for none
+	compensate   func(*Scope, int, *record.Progress, In, Out) error // makes the call that it is
+	compensates  record.Kind                                        // of a compensation: the kind of its actor
 }
 
 // NewDefinition checks the spec and the handler and makes a definition of

@@ -94,7 +94,7 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 		if err != nil {
 			return c.refuse(p, s, result{err: err, stage: record.StageEntry}, record.ReasonPermanent)
 		}
-		if settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || len(input) <= smallInput {
+		if settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable || len(input) <= smallInput {
 			detailOf(&rec).Input = input
 		}
 	}
@@ -123,6 +123,9 @@ func (c *call) complete(p *record.Progress, s *Scope, r result, message string) 
 		if r.kept != nil {
 			d.Output, d.Artifact = r.kept.encoded, r.kept.artifact
 		}
+	}
+	if c.compensable {
+		return c.appendCompensable(p, s, &rec)
 	}
 	return c.append(p, s, &rec)
 }

@@ -181,7 +181,7 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct boo
 	t.definition, t.in = d, in
 	t.typed, t.spec, t.root, t.parent = t, &d.spec, parent.root, parent
 	t.policy, t.custom, t.guarded = e.level(t.root.settings), e.policy != nil, len(d.requires) > 0
-	t.direct = direct
+	t.direct, t.compensable = direct, d.compensation != nil
 	t.first.outer, t.first.root, t.first.call = ctx, t.root, &t.call
 	segment := d.segment
 	if e.tag != "" {
@@ -197,18 +197,22 @@ func (e *ExecutionEvent[In, Out]) level(settings *Settings) *Policy {
 	if e.policy != nil {
 		return e.policy
 	}
-	if p := settings.RetryByActor[d.spec.Name]; p != nil && isActor(d.spec.Kind) {
+	kind := d.spec.Kind
+	if kind == record.KindCompensation {
+		kind = d.compensates
+	}
+	if p := settings.RetryByActor[d.spec.Name]; p != nil && isActor(kind) {
 		return p
 	}
 	switch {
 	case d.policy != nil:
 		return d.policy
-	case !isActor(d.spec.Kind):
+	case !isActor(kind):
 		return builtInOnce
-	case settings.RetryByKind[d.spec.Kind] != nil:
-		return settings.RetryByKind[d.spec.Kind]
+	case settings.RetryByKind[kind] != nil:
+		return settings.RetryByKind[kind]
 	case settings.Retry != nil:
 		return settings.Retry
 	}
-	return builtIn(d.spec.Kind)
+	return builtIn(kind)
 }

@@ -60,6 +60,15 @@ type Run interface {
 	// run.
 	PutArtifact(ctx context.Context, encoded []byte) (reference string, err error)
 
+	// Completed returns the calls that were recorded before this opening of the
+	// run as completed and compensable, in the order in which they completed. It
+	// is asked at most once, and returns nothing where nothing is compensated.
+	Completed() []Completed
+
+	// Values returns the recorded input and output of a call that Completed
+	// returned.
+	Values(ctx context.Context, a record.Address) (in, out []byte, err error)
+
 	// Poll asks an external checker whether to interrupt the run, and does so:
 	// afterwards the contexts say it. It is called where Settings.Polls says
 	// so, at the points where interrupts are noticed and every 100 ms during
@@ -86,6 +95,11 @@ type Settings struct {
 	RetryByKind [record.KindAgent + 1]*Policy
 	Retry       *Policy
 
+	// Compensations are what a run that is resumed compensates with, by kind and
+	// name of the actor. Where Outputs says so, a call with a compensation that
+	// is none of them does not begin.
+	Compensations map[CompensationKey]*Compensation
+
 	// Park is how long a sleep may be that waits in the process: a longer one
 	// suspends the run. 0 for any.
 	Park time.Duration
@@ -97,6 +111,7 @@ type Settings struct {
 	Artifacts bool   // outputs above 64 KB go to PutArtifact
 	Restored  bool   // there is restored history: Claim is to be asked
 	Strict    bool   // nothing is executed, and nothing is waited for
+	NoUndo    bool   // nothing is compensated: the run is only replayed
 	Polls     bool   // Poll is to be called
 
 	// Late counts attempts that were abandoned, and those of them that came
@@ -122,6 +137,8 @@ type Root struct {
 
 	active atomic.Int64                    // root calls under way
 	idle   atomic.Pointer[chan<- struct{}] // nil until somebody waits
+
+	completed completed // calls that can be compensated
 }
 
 // NewRoot returns the root of run.
@@ -208,8 +225,12 @@ func (nowhere) Claim(*Scope, record.Claim, func() ([]byte, error)) (*record.Prog
 	return nil, false, nil
 }
 
-func (nowhere) Version(_ *Scope, q VersionQuestion) (int, error)    { return q.Highest, q.Check() }
-func (nowhere) Poll(context.Context)                                {}
+func (nowhere) Version(_ *Scope, q VersionQuestion) (int, error) { return q.Highest, q.Check() }
+func (nowhere) Poll(context.Context)                             {}
+func (nowhere) Completed() []Completed                           { return nil }
+func (nowhere) Values(context.Context, record.Address) ([]byte, []byte, error) {
+	return nil, nil, ErrNoRun
+}
 func (nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }
 
 // outside is the root of all calls outside any run. Nothing in it changes but a

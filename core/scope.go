@@ -42,6 +42,8 @@ type inside struct {
 	used  atomic.Pointer[Usage] // nil until something is
 	spent atomic.Pointer[Usage] // by the calls inside; nil for nothing
 
+	completed atomic.Pointer[completed] // outside a run, around its outermost call; nil for nothing
+
 	mu     sync.Mutex
 	closed bool
 	stops  []func() bool // of contexts that were derived for the attempt

@@ -26,6 +26,7 @@ type typed interface {
 	decodeOutput(encoded []byte) (lost []string, err error)
 	decodeAnswer(encoded []byte) error // for the output
 	outputSchema() json.RawMessage
+	compensate(at *Scope, nth int, found *record.Progress) error
 	keepOutput(ctx context.Context) result // of the call, as the run keeps it
 }
 

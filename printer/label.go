@@ -23,6 +23,13 @@ func (t *text) label(r *record.Record) {
 	if name == "" {
 		name = segment
 	}
+	if r.Kind == record.KindCompensation {
+		t.add("undo ")
+		// The call that it undoes tells which one it is.
+		undone, _ := strings.CutSuffix(r.Address.Scope(), "@undo")
+		_, nth = lastSegment(undone)
+		branch = branchOf(undone)
+	}
 	t.cleanOr(name, maxName, r.Kind.String())
 	if tag == name {
 		tag = "" // a step is named by its tag

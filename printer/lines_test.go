@@ -615,3 +615,17 @@ func TestEstimatedUsageIsMarked(t *testing.T) {
 	assert.Contains(t, out.String(), "Tokens: ~17 (12 in, 5 out, in part estimated)")
 	assert.Contains(t, out.String(), "Cost: ~0.0025")
 }
+
+func TestCompensationNamesTheCallThatItUndoes(t *testing.T) {
+	var out strings.Builder
+	p := printer.New(&out)
+	at := func(path string, status record.Status, kind record.Kind) record.Record {
+		a, err := record.ParseAddress(path)
+		require.NoError(t, err)
+		return record.Record{RunID: "r", Kind: kind, Status: status, Name: "book", Address: a, MaxAttempts: 3, Duration: time.Second}
+	}
+	p.Publish(at("trip/book#2@undo/book", record.StatusStarted, record.KindCompensation))
+	p.Publish(at("trip/book#2@undo/book", record.StatusCompleted, record.KindCompensation))
+	p.Publish(at("group:g/3@undo/book", record.StatusStarted, record.KindCompensation))
+	assert.Equal(t, "    ↩ undo book#2 [STARTED]\n    ✔ undo book#2 [COMPLETED] (1.0s)\n    ↩ undo book (g/3) [STARTED]\n", out.String())
+}

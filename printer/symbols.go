@@ -9,7 +9,7 @@ type symbols struct {
 	tool, llm, agent, run               string // of what begins
 	completed, failed, suspended, retry string
 	note                                string // of a log line, a value, an unknown record
-	group                               string
+	group, undo                         string
 	separator, ellipsis                 string
 	chart, branch, last                 string // of the summary and of live lines
 	guide, blank                        string // below a branch, below the last branch
@@ -20,7 +20,7 @@ type symbols struct {
 var emoji = symbols{
 	tool: "🔧", llm: "💬", agent: "🤖", run: "▶",
 	completed: "✔", failed: "✖", suspended: "⏸", retry: "↻",
-	note: "·", group: "▦", separator: " · ", ellipsis: "…",
+	note: "·", group: "▦", undo: "↩", separator: " · ", ellipsis: "…",
 	chart: "📊 ", branch: "├─ ", last: "└─ ", guide: "│  ", blank: "   ",
 	bar: "█", rest: "░",
 	spinner: []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"},
@@ -29,7 +29,7 @@ var emoji = symbols{
 var ascii = symbols{
 	tool: "*", llm: ">", agent: "@", run: "#",
 	completed: "+", failed: "x", suspended: "=", retry: "~",
-	note: "-", group: "%", separator: ", ", ellipsis: "...",
+	note: "-", group: "%", undo: "<", separator: ", ", ellipsis: "...",
 	chart: "", branch: "|- ", last: "`- ", guide: "|  ", blank: "   ",
 	bar: "#", rest: ".",
 	spinner: []string{"|", "/", "-", `\`},
@@ -48,6 +48,8 @@ func (s *symbols) of(k record.Kind) mark {
 		return mark{s.run, ""}
 	case record.KindGroup:
 		return mark{s.group, faint}
+	case record.KindCompensation:
+		return mark{s.undo, ""}
 	}
 	return mark{s.note, faint}
 }

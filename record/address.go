@@ -16,6 +16,7 @@ import (
 //	assistant/step:collect               a call with a tag
 //	assistant@2/get_weather              a call by the second attempt of assistant
 //	assistant@pre/get_weather            a call by a precondition of assistant
+//	assistant/book@undo/book             the compensation of assistant/book
 //	assistant/group:collect/3            branch 3 of a group
 //	assistant/group:collect/3/get_weather  a call by that branch
 //	assistant/?2                         its second question, as a claim alone
@@ -94,14 +95,15 @@ func ParseAddress(s string) (Address, error) {
 	return Site(strings.Clone(scope), strings.Clone(name)).Address(nth), nil
 }
 
-// checkSegment accepts name, name#n, name@n, name#n@m, step:name, group:name, ?n.
+// checkSegment accepts name, name#n, name@n, name#n@m, name@pre, name@undo,
+// step:name, group:name, ?n.
 func checkSegment(segment string) error {
 	if number, ok := strings.CutPrefix(segment, questionMark); ok && (number == "1" || isOrdinal(number)) {
 		return nil
 	}
 	rest, attempt, hasAttempt := strings.Cut(segment, "@")
 	name, nth, hasNth := strings.Cut(rest, "#")
-	if hasAttempt && !isOrdinal(attempt) && attempt != preconditions || hasNth && !isOrdinal(nth) {
+	if hasAttempt && !isOrdinal(attempt) && attempt != preconditions && attempt != compensations || hasNth && !isOrdinal(nth) {
 		return fmt.Errorf("segment %q: after # and @ stands a number from 2 up", segment)
 	}
 	if rest, ok := strings.CutPrefix(name, tagPrefix); ok {
@@ -176,6 +178,10 @@ func (a Address) Tag() string {
 // preconditions of the call do.
 const Preconditions = -1
 
+// Compensations is the number of an attempt that stands for what undoes the
+// call after it has completed.
+const Compensations = -2
+
 // Path is what stands before the names of the calls that the attempt, from 0,
 // makes: "assistant", or "assistant@2" for the second.
 func (a Address) Path(attempt int) string {
@@ -183,8 +189,11 @@ func (a Address) Path(attempt int) string {
 		return a.String()
 	}
 	b := append(a.AppendTo(nil), '@')
-	if attempt == Preconditions {
+	switch attempt {
+	case Preconditions:
 		return string(append(b, preconditions...))
+	case Compensations:
+		return string(append(b, compensations...))
 	}
 	return string(strconv.AppendInt(b, int64(attempt)+1, 10))
 }
@@ -203,6 +212,7 @@ const (
 	groupPrefix   = "group:"
 	questionMark  = "?"
 	preconditions = "pre" // in the place of an attempt number
+	compensations = "undo"
 	reserved      = "/#@:?%"
 )
 
@@ -217,7 +227,7 @@ func (a Address) WithoutAttempts() string {
 		if !found {
 			return b.String()
 		}
-		if strings.HasPrefix(after, preconditions) {
+		if strings.HasPrefix(after, preconditions) || strings.HasPrefix(after, compensations) {
 			b.WriteByte('@') // it is not an attempt
 		}
 		path = strings.TrimLeft(after, "0123456789")

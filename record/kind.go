@@ -6,21 +6,22 @@ import "github.com/reprise-go/reprise/internal/enum"
 // of their own.
 type Kind uint8
 
-// The kinds of records. Tools, LLMs, agents, steps, groups and branches are
-// calls.
+// The kinds of records. Tools, LLMs, agents, steps, groups, branches and
+// compensations are calls.
 const (
-	KindTool     Kind = iota + 1 // a call of a tool
-	KindLLM                      // a call of a language model
-	KindAgent                    // a call of an agent
-	KindRun                      // the beginning or the end of a run
-	KindLog                      // a log line
-	KindValue                    // a value stored by key
-	KindStep                     // a call of a step: what a handler does that is not a call, recorded
-	KindQuestion                 // a question to somebody outside
-	KindAnswer                   // the answer to a question
-	KindGroup                    // a call of a group: calls made in parallel
-	KindBranch                   // a call of a function that is one branch of a group
-	KindVersion                  // the version of a piece of code that an attempt runs
+	KindTool         Kind = iota + 1 // a call of a tool
+	KindLLM                          // a call of a language model
+	KindAgent                        // a call of an agent
+	KindRun                          // the beginning or the end of a run
+	KindLog                          // a log line
+	KindValue                        // a value stored by key
+	KindStep                         // a call of a step: what a handler does that is not a call, recorded
+	KindQuestion                     // a question to somebody outside
+	KindAnswer                       // the answer to a question
+	KindGroup                        // a call of a group: calls made in parallel
+	KindBranch                       // a call of a function that is one branch of a group
+	KindVersion                      // the version of a piece of code that an attempt runs
+	KindCompensation                 // a call that undoes what a completed call did
 	kindEnd
 )
 
@@ -28,7 +29,7 @@ var kindNames = [kindEnd]string{
 	KindTool: "tool_call", KindLLM: "llm_call", KindAgent: "agent_call", KindRun: "run",
 	KindLog: "log", KindValue: "value", KindStep: "step",
 	KindQuestion: "question", KindAnswer: "answer", KindGroup: "group", KindBranch: "branch",
-	KindVersion: "version",
+	KindVersion: "version", KindCompensation: "compensation",
 }
 
 // String is the name on the wire, such as "tool_call".
@@ -37,7 +38,7 @@ func (k Kind) String() string { return enum.Name(kindNames[:], uint8(k), "kind")
 // IsCall reports whether records of this kind are about an execution event.
 func (k Kind) IsCall() bool {
 	switch k {
-	case KindTool, KindLLM, KindAgent, KindStep, KindGroup, KindBranch:
+	case KindTool, KindLLM, KindAgent, KindStep, KindGroup, KindBranch, KindCompensation:
 		return true
 	}
 	return false

@@ -60,6 +60,10 @@ type Detail struct {
 	NoStore   bool // of a call that completed: its output is not kept, and it runs again on resume
 	Branches  int  // of a group that starts: how many branches it has
 
+	// Compensable says of a call that completed that its actor has a
+	// compensation: the call is undone when what is around it fails.
+	Compensable bool
+
 	Schema  json.RawMessage // of a question: the JSON schema of its answer; of one about a call in doubt, that of the call's output
 	InDoubt *CallInDoubt    // of a question about a call in doubt
 

@@ -16,7 +16,8 @@ import (
 func goesOn(reason record.InterruptReason) bool {
 	switch reason {
 	case record.InterruptCrash, record.InterruptShutdown, record.InterruptClosed, record.InterruptContext,
-		record.InterruptStore, record.InterruptLeaseLost:
+		record.InterruptStore, record.InterruptLeaseLost,
+		record.InterruptCancel: // with calls that are to be compensated first
 		return true
 	}
 	return false

@@ -102,9 +102,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable
 	if more {
-		w.Array(detailFields + 5)
+		w.Array(detailFields + 6)
 	} else {
 		w.Array(detailFields)
 	}
@@ -122,6 +122,7 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		writeClaims(w, d.Unrecorded)
 		w.Bytes(d.Schema)
 		writeInDoubt(w, d.InDoubt)
+		w.Bool(d.Compensable)
 	}
 }
 
@@ -409,6 +410,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	if f.next() {
 		into.InDoubt = readInDoubt(in)
 	}
+	into.Compensable = f.bool()
 	f.end()
 	return into
 }

@@ -51,8 +51,9 @@ func cancelledError(found *snapshot.Info) error {
 // Cancel ends the run for good. It interrupts the run as
 // [ExecutionState.Interrupt] does, with the reason [record.InterruptCancel], also
 // where it was interrupted before; at Close its status is cancelled, and [Open]
-// refuses it from then on. What was recorded stays. It reports whether it was
-// the first to cancel the run, and came before Close.
+// refuses it from then on. What was recorded stays, and Close compensates what
+// the run has completed, as [core.Definition.Compensate] says. Cancel reports
+// whether it was the first to cancel the run, and came before Close.
 func (st *ExecutionState) Cancel(by, message string) bool {
 	return st.Interrupt(record.InterruptCancel, by, message)
 }
@@ -63,6 +64,9 @@ func (st *ExecutionState) Cancel(by, message string) bool {
 // [Interrupt], and the run is cancelled when that process closes it, or its next
 // opening is refused. Cancel returns when the request is durable. Cancelling
 // twice is fine, and the first counts.
+//
+// A run with completed calls that have compensations stays interrupted until a
+// process opens it that knows them (see [WithCompensations]), or a runner does.
 //
 // A run that has completed or failed is [ErrEnded] with its status, and stays as
 // it is.
@@ -114,6 +118,8 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	err = refuseCancelled(ctx, store, journal)
 	var cancelled *CancelledError
 	switch {
+	case errors.Is(err, errUncompensated): // who knows the actors does that
+		return journal.Close(ctx, snapshot.End{Status: StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptCancel}})
 	case errors.As(err, &cancelled):
 		return nil
 	case err != nil:
@@ -143,6 +149,11 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 	case cancel == nil:
 		return nil
 	case mayCancel(&found.Info) == nil:
+		if undone, err := isCompensated(found); err != nil {
+			return errors.Join(err, giveBack(ctx, journal))
+		} else if !undone {
+			return errUncompensated // the journal stays open
+		}
 		if err := endCancelled(ctx, journal, cancel); err != nil {
 			return err
 		}

@@ -44,6 +44,9 @@ func isRootCall(s *core.Scope) bool {
 
 // follow takes in one record of a call, which comes from the attempt s.
 func (c *rootCalls) follow(s *core.Scope, rec *record.Record) {
+	if rec.Kind == record.KindCompensation && rec.IsSuspension() && s.Spec() != nil {
+		c.stopUndoing(rec)
+	}
 	if !isRootCall(s) {
 		return
 	}
@@ -55,6 +58,18 @@ func (c *rootCalls) follow(s *core.Scope, rec *record.Record) {
 	if rec.IsOutcome() || rec.IsSuspension() {
 		c.judge(s, rec)
 	}
+}
+
+// stopUndoing takes in that a compensation was suspended. The call whose
+// failure it follows may be a root call, which has its outcome and yet goes on
+// when the run is resumed.
+func (c *rootCalls) stopUndoing(rec *record.Record) {
+	if rec.Status == record.StatusAwaiting {
+		c.awaiting++
+		return
+	}
+	c.suspended++
+	c.stopped = rec.Interrupt()
 }
 
 // judge takes in how the call of s ended, also where that was recalled.
@@ -82,8 +97,10 @@ func (r *run) status() Status {
 	switch {
 	case !r.closed:
 		return StatusRunning
-	case r.isCancelled():
+	case r.isCancelled() && r.uncompensated == nil:
 		return StatusCancelled
+	case r.isCancelled() && r.uncompensated.Reason == record.InterruptAwait:
+		return StatusPaused
 	case !r.rootCalls.begun && (r.found.Status == StatusCompleted || r.found.Status == StatusFailed):
 		return r.found.Status // what a run finished with is final, also where a replay of it was stopped
 	case r.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Refused() != nil || r.root.Active() > 0:
@@ -116,6 +133,8 @@ func (r *run) whyStopped() snapshot.Stop {
 // The lock is held.
 func (r *run) interruption() *core.InterruptedError {
 	switch {
+	case r.uncompensated != nil && r.uncompensated.Reason != record.InterruptAwait:
+		return r.uncompensated
 	case r.interrupted != nil:
 		return r.interrupted
 	case r.rootCalls.suspended > 0:
@@ -256,6 +275,7 @@ func (r *run) close() error {
 	}
 	r.inbox.close()
 	r.awaitCalls()
+	r.compensate()
 	r.mu.Lock()
 	r.closed = true
 	if r.validation != nil {

@@ -25,7 +25,8 @@ var ErrStore = errors.New("state: the run could not be stored")
 //
 // What a run finished with is final: opening it again replays it, and a root call
 // that it did not make is [ErrFinished] (see [WithFurtherCalls]). One that was
-// cancelled is not opened: the error is [ErrCancelled].
+// cancelled is not opened: the error is [ErrCancelled]; if it has calls that are
+// to be compensated, Open does that first (see [WithCompensations]).
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := CheckRunID(runID); err != nil {
 		return nil, err
@@ -54,8 +55,9 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	}
 	r := prepareRun(c)
 	r.stored, r.journal, r.generation = store, journal, found.Generation
-	if err := refuseCancelled(ctx, store, journal); err != nil {
-		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
+	cancelled := refuseCancelled(ctx, store, journal)
+	if cancelled != nil && !errors.Is(cancelled, errUncompensated) {
+		return nil, fmt.Errorf("state: open run %s: %w", runID, cancelled)
 	}
 	if err := c.checkExisting(found); err != nil {
 		return nil, errors.Join(err, giveBack(ctx, journal))
@@ -65,6 +67,9 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	}
 	r.begin()
 	r.listen(ctx)
+	if cancelled != nil {
+		return nil, fmt.Errorf("state: open run %s: %w", runID, r.endCancelled())
+	}
 	return &ExecutionState{run: r}, nil
 }
 
@@ -94,7 +99,7 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 	if !c.described {
 		c.metadata = found.Metadata.Clone()
 	}
-	c.strict, c.settings.Strict = true, true
+	c.strict, c.settings.Strict, c.settings.NoUndo = true, true, true
 	r := prepareRun(c)
 	if err := r.restore(found); err != nil {
 		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
@@ -123,6 +128,9 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	}
 	r.versions = r.restored.versions
 	r.report.Usage = r.restored.usage.all
+	if len(r.restored.compensable) > 0 {
+		r.root.UseCompensations()
+	}
 	r.watchDivergence()
 	r.published = found.Len()
 	for _, seq := range r.restored.questions {

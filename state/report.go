@@ -20,6 +20,9 @@ type Report struct {
 	// opened: it is in the Info of the run, too, once that is closed.
 	Usage record.Usage
 
+	Compensated   int // calls that were undone here
+	Uncompensated int // calls whose compensation failed here
+
 	// Diverged are the calls that were recorded with another input than they
 	// have now.
 	Diverged []record.Address
@@ -34,12 +37,23 @@ func (r *Report) count(rec *record.Record) {
 		r.Attempts++
 	case rec.IsOutcome():
 		r.Executed++
+		r.countCompensation(rec)
 		if rec.Reason == record.ReasonExhausted || rec.Reason == record.ReasonRetryTimeout {
 			r.Exhausted++
 		}
 	case rec.WillRetry:
 		r.Retries++
 		r.Waited += rec.Delay
+	}
+}
+
+func (r *Report) countCompensation(rec *record.Record) {
+	switch {
+	case rec.Kind != record.KindCompensation:
+	case rec.Status == record.StatusCompleted:
+		r.Compensated++
+	default:
+		r.Uncompensated++
 	}
 }
 

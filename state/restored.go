@@ -25,6 +25,8 @@ type restored struct {
 	values   byPath // by the call that wrote them
 	all      byPath // every record; nil until somebody asks for what is inside a call
 
+	compensable []record.Address // calls that completed and can be compensated, some more than once
+
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // and answers
 	tracks        []track                     // room for the next
@@ -136,6 +138,9 @@ func (r *restored) follow(rec *record.Record) {
 		}
 		r.dropEntries(t, rec.Address)
 		t.entered = rec.Seq
+	}
+	if rec.Status == record.StatusCompleted && rec.Detail != nil && rec.Detail.Compensable {
+		r.compensable = append(r.compensable, rec.Address)
 	}
 	t.kind = rec.Kind
 	t.Add(rec)

@@ -42,29 +42,31 @@ type run struct {
 	validation  *validation // nil unless the run is one
 	inbox       *inbox      // nil if the store has none
 
-	mu          sync.Mutex // guards what follows; never held while others' code runs
-	quiet       *sync.Cond // signalled when a call ends and when publishing pauses
-	history     history    // of a run in memory
-	tail        tail       // of a run with a journal
-	published   int        // records, from the first
-	turn        turn       // of those who publish
-	ending      bool       // Close has begun
-	closed      bool       // the last record is in the history
-	done        chan struct{}
-	closeErr    error
-	contexts    map[int]context.CancelCauseFunc
-	nextContext int
-	interrupted *core.InterruptedError
-	timeout     *time.Timer
-	values      values
-	versions    versions
-	rootCalls   rootCalls
-	broken      error           // why nothing can be stored any more
-	recovered   []record.Record // recalled, and not yet published
-	report      Report
-	asked       map[string]askedQuestion // by ID
-	answers     map[string][]byte        // to questions, by ID
-	waits       map[string]bool          // for answers, in this opening of the run
+	mu            sync.Mutex // guards what follows; never held while others' code runs
+	quiet         *sync.Cond // signalled when a call ends and when publishing pauses
+	history       history    // of a run in memory
+	tail          tail       // of a run with a journal
+	published     int        // records, from the first
+	turn          turn       // of those who publish
+	ending        bool       // Close has begun
+	closed        bool       // the last record is in the history
+	done          chan struct{}
+	closeErr      error
+	contexts      map[int]context.CancelCauseFunc
+	nextContext   int
+	interrupted   *core.InterruptedError
+	timeout       *time.Timer
+	values        values
+	versions      versions
+	rootCalls     rootCalls
+	uncompensated *core.InterruptedError // why a cancelled run could not undo all; nil if it did
+
+	broken    error           // why nothing can be stored any more
+	recovered []record.Record // recalled, and not yet published
+	report    Report
+	asked     map[string]askedQuestion // by ID
+	answers   map[string][]byte        // to questions, by ID
+	waits     map[string]bool          // for answers, in this opening of the run
 
 	panics atomic.Int64 // of publishers
 }
@@ -222,6 +224,7 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 	}
 	if !r.rerun.isAnew(c.Address) {
 		found = r.restored.progress(c.Address, r.rerunFailed)
+		r.undone(c.Address, found)
 	}
 	if r.validation != nil {
 		found = r.validation.claim(c, found)

@@ -19,7 +19,7 @@ func parseFilter(kinds, statuses []string) (f filter, err error) {
 	for _, name := range words(kinds) {
 		var k record.Kind
 		if k.UnmarshalText([]byte(name)) != nil {
-			return f, fmt.Errorf("type %q is not known: want one of %s", name, allowed(record.KindTool, record.KindBranch))
+			return f, fmt.Errorf("type %q is not known: want one of %s", name, allowed(record.KindTool, record.KindCompensation))
 		}
 		f.kinds = append(f.kinds, k)
 	}

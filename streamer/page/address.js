@@ -11,7 +11,7 @@ const cached = new Map();
 //   nth     which call of that name
 //   parent  the path of the call or group around it, empty for a root call
 //   branch  the number of the branch that it is, 0 for none
-//   entry   the attempt of the parent that made the call, from 1; 0 for its preconditions
+//   entry   the attempt of the parent that made the call, from 1, also for what undoes it; 0 for its preconditions
 //   depth   how many calls and groups are around it
 export function parse(path) {
   let a = cached.get(path);
@@ -31,7 +31,7 @@ function split(path) {
   let entry = 1;
   if (around !== undefined) {
     const [bare, attempt] = around.split("@");
-    if (attempt !== undefined) entry = attempt.startsWith("pre") ? 0 : Number(attempt);
+    if (attempt !== undefined) entry = attempt.startsWith("pre") ? 0 : attempt === "undo" ? 1 : Number(attempt);
     parent = [...segments, bare].join("/");
   }
   const [label, nth] = own.split("#");

@@ -60,6 +60,7 @@ export function take(run, record) {
     case "step":
     case "group":
     case "branch":
+    case "compensation":
       ofCall(run, record);
       break;
     case "question":

@@ -80,6 +80,7 @@ export function attempt(index, max) {
 const kinds = {
   tool_call: "tool", llm_call: "LLM", agent_call: "agent", step: "step", run: "run", log: "log",
   value: "value", question: "question", answer: "answer", group: "group", branch: "branch",
+  compensation: "undo",
 };
 export const kind = (name) => kinds[name] ?? name;
 

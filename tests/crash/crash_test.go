@@ -31,7 +31,7 @@ import (
 var kills = flag.Int("kills", 0, "how many processes are killed; 0 for 300, or 20 with -short")
 
 func TestMain(m *testing.M) {
-	process.Main(m, process.Programs{"work": work})
+	process.Main(m, process.Programs{"calls": work, "saga": bookAndUndo, "group": collect})
 }
 
 type order struct {
@@ -50,7 +50,17 @@ func work(args ...string) error {
 	if err != nil {
 		return err
 	}
-	say := func(format string, args ...any) error {
+	say := logIn(dir)
+	result, err := program(say).Call(st.Context(context.Background()), order{1})
+	if err := errors.Join(err, st.Close()); err != nil {
+		return err
+	}
+	return say("result %d", result)
+}
+
+// logIn returns what appends a line to the log, which outlives the process.
+func logIn(dir string) func(format string, args ...any) error {
+	return func(format string, args ...any) error {
 		f, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 		if err != nil {
 			return err
@@ -58,11 +68,6 @@ func work(args ...string) error {
 		_, err = fmt.Fprintf(f, format+"\n", args...)
 		return errors.Join(err, f.Close())
 	}
-	result, err := program(say).Call(st.Context(context.Background()), order{1})
-	if err := errors.Join(err, st.Close()); err != nil {
-		return err
-	}
-	return say("result %d", result)
 }
 
 const maxAttempts = 60 // of a tool: more than a run is killed
@@ -132,13 +137,19 @@ func program(say func(string, ...any) error) actors.Agent[order, int] {
 const expected = 3*(0+10+20) + 9 + 3*(100+200+300) + 9 + 1000
 
 func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
+	campaign(t, "calls", 300, check)
+}
+
+// campaign kills processes with the program, as many as -kills says or else most,
+// and checks each run after its end.
+func campaign(t *testing.T, program string, most int, check func(t *testing.T, dir string)) {
 	done, wanted := 0, *kills
 	switch {
 	case wanted > 0:
 	case testing.Short():
 		wanted = 20
 	default:
-		wanted = 300
+		wanted = most
 	}
 	rng := rand.New(rand.NewPCG(uint64(os.Getpid()), 1))
 	for done < wanted {
@@ -149,7 +160,7 @@ func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
 			if killed > 40 {
 				after = time.Hour // let it end
 			}
-			if !runAndKill(t, dir, after) {
+			if !runAndKill(t, program, dir, after) {
 				break
 			}
 			killed++
@@ -162,9 +173,9 @@ func TestKilledRunComesToItsEndWithNothingLostOrRepeated(t *testing.T) {
 
 // runAndKill starts a worker and kills it. It reports whether the worker was
 // killed before its end.
-func runAndKill(t *testing.T, dir string, after time.Duration) bool {
+func runAndKill(t *testing.T, program, dir string, after time.Duration) bool {
 	t.Helper()
-	cmd := process.Command(t, "work", dir)
+	cmd := process.Command(t, program, dir)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	require.NoError(t, cmd.Start())

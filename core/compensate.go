@@ -1,0 +1,370 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// completed are the calls of a run that completed and can be compensated.
+type completed struct {
+	// used says that there may be some: mostly it is all that is looked at.
+	used atomic.Bool
+
+	mu     sync.Mutex
+	calls  []*completedCall // in the order of completion
+	loaded bool             // those that were recorded are among them
+	before map[record.Address]*completedCall
+}
+
+// Completed is a call that was recorded as completed and compensable.
+type Completed struct {
+	Address record.Address
+	Key     CompensationKey // its actor
+
+	// By is the innermost of the calls around it that failed for good, and so
+	// has it compensated; zero for none.
+	By record.Address
+
+	// Nth is the number of its compensation, from 1: a call that was compensated
+	// may have been made, and completed, again. Found is what is recorded of
+	// that compensation, nil for nothing.
+	Nth   int
+	Found *record.Progress
+}
+
+// completedCall is a call that completed and can be compensated.
+type completedCall struct {
+	Completed
+	call *call // nil if an earlier opening of the run made it
+
+	appended chan struct{} // closed when its outcome was appended, or could not be; nil if that was before
+	lost     bool          // it could not
+
+	mu   sync.Mutex // held while it is compensated
+	done bool       // its compensation has an outcome, and was reported
+}
+
+// UseCompensations says that the run has recorded calls that can be
+// compensated.
+func (r *Root) UseCompensations() { r.completed.used.Store(true) }
+
+// MayCompensate reports whether there may be something for Compensate to do.
+func (r *Root) MayCompensate() bool { return r.completed.used.Load() && !r.settings.NoUndo }
+
+// checkCompensation refuses a call that could not be compensated after a
+// restart. The run is not told that it failed: it goes on once it is opened
+// with the compensation.
+func (c *call) checkCompensation() error {
+	settings := c.root.settings
+	if !settings.Outputs || settings.NoUndo || settings.Compensations[CompensationKey{c.spec.Kind, c.spec.Name}] != nil {
+		return nil
+	}
+	e := c.interruptionBy(fmt.Errorf("core: %q has a compensation, which a stored run must know when it is opened: "+
+		"pass the actor to state.WithCompensations", c.spec.Name))
+	if c.parent.call == nil {
+		c.root.refused.CompareAndSwap(nil, e)
+	}
+	c.stopParent(e)
+	return e
+}
+
+// appendCompensable appends the outcome of a call that can be compensated.
+func (c *call) appendCompensable(p *record.Progress, s *Scope, rec *record.Record) error {
+	for around := c.parent; around.call != nil; around = around.call.parent {
+		if around.call.spec.Kind == record.KindCompensation {
+			return c.append(p, s, rec) // what undoes is not undone
+		}
+	}
+	detailOf(rec).Compensable = true
+	// It is known before its outcome is on record, so that nothing that completed
+	// in an attempt which is over is left out.
+	done := c.makeCompleted().add(c)
+	err := c.append(p, s, rec)
+	done.lost = err != nil
+	close(done.appended)
+	return err
+}
+
+// completed are those of the run; outside any, of the outermost call. It is nil
+// where there are none.
+func (c *call) completed() *completed {
+	if !c.root.isOutside() {
+		if c.root.completed.used.Load() {
+			return &c.root.completed
+		}
+		return nil
+	}
+	if in := c.parent.top().inside.Load(); in != nil {
+		return in.completed.Load()
+	}
+	return nil
+}
+
+// makeCompleted is completed, made where there are none.
+func (c *call) makeCompleted() *completed {
+	if !c.root.isOutside() {
+		return &c.root.completed
+	}
+	in := c.parent.top().inner()
+	in.completed.CompareAndSwap(nil, new(completed))
+	return in.completed.Load()
+}
+
+// top is the outermost scope around.
+func (s *Scope) top() *Scope {
+	for s.call != nil {
+		s = s.call.parent
+	}
+	return s
+}
+
+// add takes in a call that completes. If it had completed before and was made
+// again, that counts no more.
+func (all *completed) add(c *call) *completedCall {
+	nth := 1
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if c.root.settings.Restored {
+		all.load(c.root)
+	}
+	if before := all.before[c.address]; before != nil {
+		if nth = before.Nth; before.Found != nil {
+			nth++
+		}
+		all.calls = slices.DeleteFunc(all.calls, func(other *completedCall) bool { return other == before })
+		delete(all.before, c.address)
+	}
+	done := &completedCall{
+		Completed: Completed{Address: c.address, Key: CompensationKey{c.spec.Kind, c.spec.Name}, Nth: nth},
+		call:      c, appended: make(chan struct{}),
+	}
+	all.calls = append(all.calls, done)
+	all.used.Store(true)
+	return done
+}
+
+// load takes in the calls that were recorded. The lock is held.
+func (all *completed) load(root *Root) {
+	if all.loaded {
+		return
+	}
+	all.loaded = true
+	var before []*completedCall
+	all.before = make(map[record.Address]*completedCall)
+	for _, recorded := range root.run.Completed() {
+		c := &completedCall{Completed: recorded}
+		before, all.before[c.Address] = append(before, c), c
+	}
+	all.calls = append(before, all.calls...)
+}
+
+// pick returns the calls that choose picks, the latest first. What is inside a
+// call that is picked, and has a compensation of its own, is undone by that.
+func (all *completed) pick(root *Root, choose func(*completedCall) bool) []*completedCall {
+	all.mu.Lock()
+	all.load(root)
+	picked := slices.DeleteFunc(slices.Clone(all.calls), func(c *completedCall) bool { return !choose(c) })
+	decided := make(map[*completedCall]bool)
+	for _, c := range picked {
+		decided[c] = !c.By.IsZero()
+	}
+	all.mu.Unlock()
+	slices.Reverse(picked)
+	picked = slices.DeleteFunc(picked, (*completedCall).isLost)
+	has := make(map[any]bool)
+	for _, c := range picked {
+		has[c.key()] = true
+	}
+	return slices.DeleteFunc(picked, func(c *completedCall) bool {
+		if decided[c] {
+			return false // it is to be undone already
+		}
+		for around := range c.around() {
+			if has[around] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// isLost reports whether its outcome could not be appended.
+func (c *completedCall) isLost() bool {
+	if c.appended == nil {
+		return false
+	}
+	<-c.appended
+	return c.lost
+}
+
+// key identifies the call: by its address, outside a run by itself.
+func (c *completedCall) key() any { return keyOf(c.Address, c.call) }
+
+func keyOf(a record.Address, c *call) any {
+	if a.IsZero() {
+		return c
+	}
+	return a.String()
+}
+
+// around are the keys of the calls around it, from the inside out.
+func (c *completedCall) around() iter.Seq[any] {
+	return func(yield func(any) bool) {
+		if c.Address.IsZero() {
+			for s := c.call.parent; s.call != nil && yield(s.call); s = s.call.parent {
+			}
+			return
+		}
+		for scope := c.Address.Scope(); scope != ""; scope = scope[:max(0, strings.LastIndexByte(scope, '/'))] {
+			around := scope
+			if at := strings.LastIndexByte(scope, '@'); at > strings.LastIndexByte(scope, '/') {
+				around = scope[:at]
+			}
+			if !yield(around) {
+				return
+			}
+		}
+	}
+}
+
+// isInside reports whether the call with the key is around it.
+func (c *completedCall) isInside(key any) bool {
+	for around := range c.around() {
+		if around == key {
+			return true
+		}
+	}
+	return false
+}
+
+// undo compensates what completed inside the call, if that has failed for good.
+// Inside a root call that has an outcome it also makes the compensations that
+// an earlier failure has left. It returns what the call is to return.
+func (c *call) undo(p *record.Progress, first *Scope, err error) error {
+	failed, isRoot := p.Phase == record.PhaseFailed, c.parent.call == nil
+	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.NoUndo {
+		return err
+	}
+	own, _ := err.(*CallError) //nolint:errorlint // its own; any other is no failure
+	if failed && own == nil {
+		return err
+	}
+	if isContainer := c.spec.Kind != record.KindGroup && c.spec.Kind != record.KindBranch; !isContainer && !isRoot {
+		return err
+	}
+	all := c.completed()
+	if all == nil {
+		return err
+	}
+	key := keyOf(c.address, c)
+	inside := all.pick(c.root, func(done *completedCall) bool {
+		return (failed || !done.By.IsZero()) && done.isInside(key)
+	})
+	if len(inside) == 0 {
+		return err
+	}
+	not, e := all.undo(first.outer, c.parent.top(), inside, c.address)
+	switch {
+	case e != nil:
+		c.stopParent(e)
+		return e
+	case len(not) > 0 && failed:
+		own.Err = &withCompensation{own.Err, &CompensationError{not}}
+	}
+	return err
+}
+
+// Compensate undoes all that completed in the run, which was cancelled. It
+// returns why it stopped before all was undone, nil if it did not.
+func (r *Root) Compensate(ctx context.Context) *InterruptedError {
+	if !r.MayCompensate() {
+		return nil
+	}
+	all := r.completed.pick(r, func(*completedCall) bool { return true })
+	_, e := r.completed.undo(ctx, &Scope{outer: ctx, root: r}, all, record.Address{})
+	return e
+}
+
+// undo compensates the calls, in order, because the call at by has failed. The
+// values are those of outer, and nothing ends it but the end of top, the root
+// scope. It returns those that could not be compensated, or why it stopped.
+func (all *completed) undo(outer context.Context, top *Scope, calls []*completedCall, by record.Address) ([]FailedCompensation, *InterruptedError) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(outer))
+	defer cancel(nil)
+	if around := top.context(); around.Err() == nil || !top.root.isOutside() { // outside, a deadline that has passed has done its work
+		defer context.AfterFunc(around, func() { cancel(context.Cause(around)) })()
+	}
+	all.mu.Lock()
+	reported := make([]bool, len(calls)) // by the call that had failed before
+	for i, c := range calls {
+		if c.By.IsZero() {
+			c.By = by
+		}
+		reported[i] = c.By != by && c.Found != nil && c.Found.Phase == record.PhaseFailed
+	}
+	all.mu.Unlock()
+	var failed []FailedCompensation
+	for i, c := range calls {
+		if reported[i] {
+			continue
+		}
+		if e := top.ending(); e != nil {
+			return failed, e
+		}
+		if e := top.root.draining.Load(); e != nil {
+			return failed, e
+		}
+		err := c.undo(ctx, top)
+		switch e, _ := err.(*InterruptedError); { //nolint:errorlint // its own suspension
+		case e != nil:
+			return failed, e
+		case err != nil:
+			failed = append(failed, FailedCompensation{c.Address, c.Key.Name, err.Error()})
+		}
+	}
+	return failed, nil
+}
+
+// undo makes the compensation of the call. One that has an outcome returns it,
+// and its failure only once.
+func (c *completedCall) undo(ctx context.Context, top *Scope) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done || c.Found != nil && c.Found.Phase == record.PhaseSucceeded {
+		return nil
+	}
+	stub := &call{spec: &Spec{Kind: c.Key.Kind, Name: c.Key.Name}, root: top.root, parent: top, scope: top, address: c.Address}
+	at := &Scope{outer: ctx, root: top.root, call: stub, attempt: record.Compensations}
+	err := c.compensate(at)
+	if e := (*CallError)(nil); err == nil || errors.As(err, &e) && !IsSuspension(err) {
+		c.done = true
+	}
+	return err
+}
+
+func (c *completedCall) compensate(at *Scope) error {
+	if c.call != nil {
+		return c.call.typed.compensate(at, c.Nth, c.Found)
+	}
+	known := at.root.settings.Compensations[c.Key]
+	if known == nil {
+		return at.halt(fmt.Errorf("core: %s is to be compensated, and the run does not know how: pass the actor to state.WithCompensations", c.Address))
+	}
+	in, out, err := at.root.run.Values(at.outer, c.Address)
+	if err != nil {
+		return at.halt(fmt.Errorf("core: compensate %s: %w", c.Address, err))
+	}
+	return known.restored(at, c.Nth, c.Found, in, out)
+}
+
+// halt stops what is inside the scope: going on went wrong, which is not a
+// failure of the program.
+func (s *Scope) halt(err error) error { return s.interruptionBy(err) }

@@ -1,0 +1,165 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// A Compensation undoes completed calls of one actor. See
+// [Definition.Compensate].
+type Compensation struct {
+	key CompensationKey
+
+	// restored makes the call that compensates one of which only what was
+	// recorded is known.
+	restored func(at *Scope, nth int, found *record.Progress, in, out []byte) error
+}
+
+// A CompensationKey is the actor that a compensation is of.
+type CompensationKey struct {
+	Kind record.Kind
+	Name string
+}
+
+// Key is the actor that it is of.
+func (c *Compensation) Key() CompensationKey { return c.key }
+
+// compensated is the input of a compensation: a call that completed.
+type compensated[In, Out any] struct {
+	In  In  `json:"input"`
+	Out Out `json:"output"`
+}
+
+// Compensate returns a copy whose completed calls f undoes when the call
+// around them fails for good, or their run is cancelled. Calls are compensated
+// in the reverse order of their completion, those of all attempts of the call
+// that failed. Groups and branches are no calls around them, unless a group is
+// the root call. A completed call that has no compensation is undone by those
+// of the calls inside it, and one that has a compensation by that alone.
+//
+// Each compensation is a call on record, of kind [record.KindCompensation], with
+// the address of the call that it undoes and @undo behind it. It has the retry
+// configuration and the attempt timeout of the actor, and its own attempts. One
+// that fails for good does not stop the others: the error of the call that had
+// failed has a *[CompensationError] in it. A run that stops in between goes on
+// with those that have no outcome. What is compensated is out of reach of the
+// time limits of the calls around it; an interrupt of the run stops it. What f
+// calls is not compensated.
+//
+// A compensation whose process ended while it ran is made again, or fails with
+// ErrInDoubt if the actor's InDoubt is not InDoubtRetry. Services should be
+// called with the [IdempotencyKey] of its context.
+//
+// A run that is stored must know the compensations of its actors when it is
+// opened (see state.WithCompensations), for it may have to undo what an earlier
+// process did. Compensate panics for an actor whose output is not stored
+// (Spec.NoStore).
+func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error) *Definition[In, Out] {
+	d.mustCondition("Compensate", f == nil)
+	if d.spec.NoStore {
+		panic(fmt.Sprintf("core: %q is NoStore, and its compensation needs the output; allowed is one of them", d.spec.Name))
+	}
+	own := &Definition[any, struct{}]{ // not of compensated: its own Compensate would be of another type, without end
+		spec: Spec{
+			Kind: record.KindCompensation, Name: d.spec.Name, Description: d.spec.Description,
+			Retry: d.spec.Retry, AttemptTimeout: d.spec.AttemptTimeout, InDoubt: min(d.spec.InDoubt, InDoubtFail),
+		},
+		segment: record.Segment(d.spec.Name), policy: d.policy, compensates: d.spec.Kind,
+		handler: func(ctx context.Context, done any) (struct{}, error) {
+			call := done.(compensated[In, Out]) //nolint:forcetypeassert // what is made of it below
+			return struct{}{}, f(ctx, call.In, call.Out)
+		},
+	}
+	c := *d
+	c.compensate = func(at *Scope, nth int, found *record.Progress, in In, out Out) error {
+		return own.undoes(at, nth, found, compensated[In, Out]{in, out})
+	}
+	c.compensation = &Compensation{
+		key: CompensationKey{d.spec.Kind, d.spec.Name},
+		restored: func(at *Scope, nth int, found *record.Progress, encodedIn, encodedOut []byte) error {
+			var in In
+			var out Out
+			if err := record.Decode(encodedIn, &in); err != nil {
+				return at.halt(fmt.Errorf("core: compensate %s: its recorded input: %w", at.Address(), err))
+			}
+			if err := record.Decode(encodedOut, &out); err != nil {
+				return at.halt(fmt.Errorf("core: compensate %s: its recorded output: %w", at.Address(), err))
+			}
+			return c.compensate(at, nth, found, in, out)
+		},
+	}
+	return &c
+}
+
+// Compensation is what undoes calls of the actor; nil for nothing.
+func (d *Definition[In, Out]) Compensation() *Compensation {
+	if d == nil {
+		return nil
+	}
+	return d.compensation
+}
+
+// undoes makes compensation nth, from 1, of the call that at is a scope of. It is
+// claimed by nothing that the program does, and so has no ordinal.
+func (d *Definition[In, Out]) undoes(at *Scope, nth int, found *record.Progress, in In) error {
+	t := &typedCall[In, Out]{definition: d, in: in}
+	e := d.Event()
+	t.typed, t.spec, t.root, t.parent, t.scope = t, &d.spec, at.root, at, at
+	t.policy = e.level(at.root.settings)
+	if found != nil {
+		t.recall = &recall{found: found}
+	}
+	t.first.outer, t.first.root, t.first.call = at.context(), at.root, &t.call
+	if !at.root.isOutside() {
+		t.address = record.Site(at.Path(), d.segment).Address(nth)
+	}
+	_, err := t.execute()
+	return err
+}
+
+func (t *typedCall[In, Out]) compensate(at *Scope, nth int, found *record.Progress) error {
+	return t.definition.compensate(at, nth, found, t.in, t.out)
+}
+
+// A CompensationError says which compensations failed for good. errors.As finds
+// it in the error of the call whose failure they follow.
+type CompensationError struct {
+	Failed []FailedCompensation // in the order in which they were made
+}
+
+// A FailedCompensation is one compensation that failed for good.
+type FailedCompensation struct {
+	Address record.Address // of the call that was to be undone; zero outside a run
+	Name    string         // of its actor
+	Message string         // the error
+}
+
+// Error lists the failures.
+func (e *CompensationError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "not compensated: ")
+	for i, f := range e.Failed {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(f.Message)
+	}
+	return b.String()
+}
+
+func init() { record.RegisterErrorType[*CompensationError]("core.CompensationError") }
+
+// withCompensation is the error of a call some of whose compensations failed.
+// Their errors are not looked into: whether the call is retried depends on its
+// own.
+type withCompensation struct {
+	err    error
+	failed *CompensationError
+}
+
+func (e *withCompensation) Error() string { return fmt.Sprintf("%v; %v", e.err, e.failed) }
+
+func (e *withCompensation) Unwrap() []error { return []error{e.err, e.failed} }
