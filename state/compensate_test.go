@@ -137,7 +137,7 @@ func TestCompensationIsRetriedAsItsActorWithAttemptsOfItsOwn(t *testing.T) {
 		_, err := testkit.Call(ctx, trip(t, flight, booking(t, &l, "hotel", atOnce), testkit.Fail(errBoom)))
 		require.EqualError(t, err, "trip: permanent: boom")
 		assert.Equal(t, 3*time.Second, took())
-		last := kinds(st, record.KindCompensation)
+		last := kinds(t, st, record.KindCompensation)
 		require.NotEmpty(t, last)
 		end := last[len(last)-1]
 		assert.Equal(t, record.StatusCompleted, end.Status)
@@ -569,7 +569,8 @@ func TestCancelledRunIsCompensated(t *testing.T) {
 			assert.Equal(t, state.StatusCancelled, st.Status())
 			assert.Equal(t, "flight in, flight oslo, hotel center, hotel fjord, "+
 				"undo hotel-fjord (fjord), undo hotel-center (center), undo flight-oslo (oslo), undo flight-in (in)", l.entries(), name)
-			records := st.Records()
+			records, err := st.Records(t.Context())
+			require.NoError(t, err)
 			assert.Equal(t, record.StatusCancelled, records[len(records)-1].Status, name)
 		}
 	})
