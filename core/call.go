@@ -127,7 +127,8 @@ func (c *call) mayBegin() error {
 }
 
 func (c *call) rules() rules {
-	r := rules{kind: c.spec.Kind, inDoubt: c.spec.InDoubt, strict: c.root.settings.Strict}
+	settings := c.root.settings
+	r := rules{kind: c.spec.Kind, inDoubt: c.spec.InDoubt, maxEntries: settings.MaxEntries, strict: settings.Strict}
 	if c.policy != nil {
 		r.maxAttempts = c.policy.config.MaxAttempts
 	}

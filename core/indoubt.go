@@ -164,7 +164,7 @@ var errAnsweredFailed = errors.New("it was in doubt, and answered to have failed
 // failInDoubt ends a call of which nobody knows whether it took effect.
 func (c *call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 	stage := record.StageHandler
-	if err == errEntries { //nolint:errorlint // of this package
+	if errors.Is(err, errEntries) {
 		stage = record.StageEntry
 	}
 	return c.refuse(p, s, result{err: err, stage: stage}, record.ReasonInDoubt)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -21,7 +22,13 @@ type rules struct {
 	kind        record.Kind
 	inDoubt     InDoubt
 	maxAttempts int
+	maxEntries  int
 	strict      bool // nothing is executed, and nothing is waited for
+}
+
+// entriesUsed reports whether the attempt of an agent is not to be entered again.
+func (r *rules) entriesUsed(p *record.Progress) bool {
+	return r.maxEntries != Unlimited && int(p.Entries) >= cmp.Or(r.maxEntries, defaultMaxEntries)
 }
 
 // step is what a call does next.
@@ -44,12 +51,12 @@ const (
 	doRefuse                // refuse to run
 )
 
-// maxEntries is how often an attempt of an agent is entered without an outcome
-// inside it. After that it is taken for what ends the process.
-const maxEntries = 5
+// defaultMaxEntries is how often an attempt of an agent is entered without an
+// outcome inside it. After that it is taken for what ends the process.
+const defaultMaxEntries = 5
 
 var (
-	errEntries    = fmt.Errorf("the agent was entered again and again without getting any further (%d times)", maxEntries)
+	errEntries    = errors.New("the agent was entered again and again without getting any further")
 	errMayHaveRun = errors.New("its handler had begun when the run stopped; whether it took effect is not known, and it asks not to be run again")
 	errLeftBehind = errors.New("the process ended during the last attempt; whether the call took effect is not known")
 )
@@ -89,8 +96,8 @@ func inDoubt(p *record.Progress, r rules) step {
 	same := step{do: doMake, attempt: p.Attempt}
 	switch {
 	case isEntered(r.kind):
-		if r.kind == record.KindAgent && p.Phase == record.PhaseRunning && p.Entries >= maxEntries {
-			return step{do: doFail, attempt: p.Attempt, err: errEntries}
+		if r.kind == record.KindAgent && p.Phase == record.PhaseRunning && r.entriesUsed(p) {
+			return step{do: doFail, attempt: p.Attempt, err: fmt.Errorf("%w (%d times)", errEntries, p.Entries)}
 		}
 		return same
 	case r.inDoubt == InDoubtAsk:

@@ -100,9 +100,13 @@ type Settings struct {
 	// is none of them does not begin.
 	Compensations map[CompensationKey]*Compensation
 
-	// Park is how long a sleep may be that waits in the process: a longer one
-	// suspends the run. 0 for any.
+	// Park is how long a [Sleep], or the delay before another attempt, may be
+	// that waits in the process: a longer one suspends the run. 0 for any.
 	Park time.Duration
+
+	// MaxEntries is how often an attempt of an agent is entered without an
+	// outcome inside it: 5 if it is 0, or Unlimited.
+	MaxEntries int
 
 	Seed      uint64 // of jitter
 	Payloads  bool   // records keep inputs and outputs

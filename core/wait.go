@@ -10,14 +10,19 @@ import (
 
 // wait lets what is left of the delay before the next attempt pass: the time
 // that no process waited counts as waited. Its error ends the call: the
-// suspension or the failure that the end of the context is.
+// suspension or the failure that the end of the context is, or the suspension of
+// a run that is parked until then.
 func (c *call) wait(p *record.Progress, s *Scope) error {
+	rest := c.rest(p)
 	if !c.ended(s.outer) {
-		if p.Delay == 0 || c.root.settings.Strict {
+		switch {
+		case rest == 0:
 			return nil
+		case c.parks(s.outer, rest):
+			return c.park(p, s, rest)
 		}
 		began := time.Now()
-		c.sleepInSlot(s.outer, min(p.Delay-began.Sub(p.Since), p.Delay))
+		c.sleepInSlot(s.outer, rest)
 		p.Spent += time.Since(began)
 		if !c.ended(s.outer) {
 			return nil
@@ -31,16 +36,53 @@ func (c *call) wait(p *record.Progress, s *Scope) error {
 	return c.fail(p, before, classify(r), ownEnd(s.outer))
 }
 
+// rest is what is left of the delay before the next attempt. Where all of it
+// was counted as spent, because the run was parked, the rest is not any more.
+func (c *call) rest(p *record.Progress) time.Duration {
+	if p.Delay == 0 || c.root.settings.Strict {
+		return 0
+	}
+	rest := max(0, min(p.Delay-time.Since(p.Since), p.Delay))
+	if p.Parked {
+		p.Spent, p.Parked = p.Spent-rest, false
+	}
+	return rest
+}
+
 // sleepInSlot sleeps, and gives up the slot of the call meanwhile.
 func (c *call) sleepInSlot(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
 	if c.slot != nil {
 		c.slot.Release()
 		defer c.slot.Acquire(ctx)
 	}
 	c.sleep(ctx, d)
+}
+
+// parks reports whether the run is parked for the time of the delay. A wait that
+// something around it limits is not: that time passes in the process.
+func (c *call) parks(ctx context.Context, delay time.Duration) bool {
+	threshold := c.root.settings.Park
+	if threshold == 0 || delay <= threshold {
+		return false
+	}
+	_, limited := ctx.Deadline()
+	return !limited
+}
+
+// park suspends the call until the next attempt is due. The whole delay counts as
+// time of the call, whether or not a process is there meanwhile.
+func (c *call) park(p *record.Progress, s *Scope, delay time.Duration) error {
+	due := time.Now().Add(delay).UTC()
+	e := &InterruptedError{
+		Reason:  record.InterruptAwait,
+		Message: "the next attempt begins at " + due.Format(time.RFC3339),
+	}
+	c.stopParent(e)
+	rec := c.endRecord(record.StatusAwaiting, p, s, result{})
+	rec.Stage, rec.Class, rec.Err = record.StageWait, record.ClassCanceled, e
+	rec.Delay, rec.Elapsed = delay, rec.Elapsed+delay
+	_ = c.append(p, s, &rec) // as in suspend
+	return e
 }
 
 // errDeadlineAhead is the cause of a suspension that came before its time.

@@ -12,6 +12,7 @@ type Progress struct {
 	Phase   Phase
 	NoStore bool // succeeded, and its output was not kept
 	Retrace bool // it has an outcome, and its handler is to run again to compare
+	Parked  bool // the run was parked until Attempt is due; all of Delay counts in Spent
 
 	Attempt int32 // the attempt that the call is at, or goes on with
 	Starts  int32 // attempts that began, over all openings of the run
@@ -62,7 +63,7 @@ func (p *Progress) Add(r *Record) {
 		if p.Phase != PhaseRunning || p.Attempt != int32(r.Attempt) {
 			p.Entries = 0
 		}
-		p.Phase, p.Attempt, p.Spent = PhaseRunning, int32(r.Attempt), r.Elapsed
+		p.Phase, p.Attempt, p.Spent, p.Parked = PhaseRunning, int32(r.Attempt), r.Elapsed, false
 		p.Starts++
 		p.Entries++
 	case StatusCompleted:
@@ -85,7 +86,7 @@ func (p *Progress) Add(r *Record) {
 
 func (p *Progress) promise(r *Record, attempt int) {
 	p.Phase, p.Attempt = PhaseWaiting, int32(attempt)
-	p.Spent, p.Delay, p.Since, p.Err = r.Elapsed, r.Delay, r.Time, r.Err
+	p.Spent, p.Delay, p.Since, p.Err, p.Parked = r.Elapsed, r.Delay, r.Time, r.Err, false
 }
 
 // stop takes in a suspension. What stopped before an attempt, or in the wait
@@ -93,7 +94,7 @@ func (p *Progress) promise(r *Record, attempt int) {
 func (p *Progress) stop(r *Record) {
 	switch r.Stage {
 	case StageWait:
-		p.Spent = r.Elapsed
+		p.Spent, p.Parked = r.Elapsed, r.Status == StatusAwaiting
 	case StageHandler:
 		p.Phase, p.Attempt, p.Spent = PhaseStopped, int32(r.Attempt), r.Elapsed
 		if r.Status == StatusAwaiting {

@@ -180,10 +180,16 @@ func (r *Record) TotalAttempts() int {
 // NextAttemptAt is when the attempt that was put off may begin; the zero Time
 // where none was.
 func (r *Record) NextAttemptAt() time.Time {
-	if r.Status != StatusRetrying && !r.WillRetry {
+	if r.Status != StatusRetrying && !r.WillRetry && !r.IsParked() {
 		return time.Time{}
 	}
 	return r.Time.Add(r.Delay)
+}
+
+// IsParked reports whether r suspends its call, and with it the run, until the
+// next attempt is due.
+func (r *Record) IsParked() bool {
+	return r.Kind.IsCall() && r.Status == StatusAwaiting && r.Stage == StageWait
 }
 
 // Retrying is the record that goes with r, a failed one with WillRetry: it says

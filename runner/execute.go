@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
-
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -68,6 +68,7 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 	}
 	options := slices.Concat(r.options.Run, []state.Option{
 		state.WithOwner(r.owner), state.WithExisting(check), state.WithPublisher(&r.counts),
+		state.WithMaxEntries(core.Unlimited), // MaxRestarts bounds them
 	})
 	if r.options.ParkAfter > 0 {
 		options = append(options, state.WithParking(r.options.ParkAfter))

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/runner"
@@ -63,6 +65,50 @@ func TestSleepingRunIsParkedAndTakesNoSlot(t *testing.T) {
 			assert.Equal(t, time.Duration(i+1)*30*time.Second+24*time.Hour, time.Since(began))
 		}
 		assert.EqualValues(t, 6, entered.Load())
+	})
+}
+
+func TestRunWithALongBackoffIsParkedAndTakesNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var attempts atomic.Int32
+		call := decorators.Tool("call", "", func(ctx context.Context, in word) (string, error) {
+			if attempts.Add(1); core.ScopeOf(ctx).Attempt() < 2 {
+				return "", core.Retryable(errors.New("busy"))
+			}
+			return in.Text, nil
+		}, actors.WithRetry(core.RetryConfig{
+			InitialDelay: 30 * time.Second, Multiplier: 4 * 60, MaxDelay: 2 * time.Hour, Jitter: core.NoJitter, // 30 s, then 2 h
+		}))
+		register := func(r *runner.Runner) *runner.Program[word, string] {
+			return runner.Register(r, agent("late", call.Call))
+		}
+		r := newRunner(t, store, runner.Options{Limit: 1})
+		program := register(r)
+		stop := serve(t, r)
+		began := time.Now()
+		for i := range 2 {
+			_, err := program.Start(t.Context(), fmt.Sprint("r", i), word{"x"}, runner.StartOptions{})
+			require.NoError(t, err)
+		}
+		sleep(30*time.Second + time.Millisecond)
+		assert.Equal(t, 1, r.Stats().Parked, "the first; the second has its slot")
+		sleep(time.Minute)
+		assert.Equal(t, 2, r.Stats().Parked)
+		assert.Zero(t, r.Stats().Open)
+		require.NoError(t, stop())
+
+		sleep(time.Hour) // the service is down
+		r = newRunner(t, store, runner.Options{Limit: 1})
+		register(r)
+		defer serve(t, r)()
+		for i := range 2 {
+			info, err := r.Wait(t.Context(), fmt.Sprint("r", i))
+			require.NoError(t, err)
+			assert.Equal(t, snapshot.StatusCompleted, info.Status)
+			assert.Equal(t, time.Duration(i+1)*30*time.Second+2*time.Hour, time.Since(began))
+		}
+		assert.EqualValues(t, 6, attempts.Load())
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,7 +37,7 @@ func service(args ...string) error {
 		return err
 	}
 	r, err := runner.New(store, runner.Options{
-		Limit: 2000, MaxRestarts: 3, SweepEvery: 50 * time.Millisecond, Grace: 50 * time.Millisecond,
+		Limit: 2000, MaxRestarts: 3, SweepEvery: 50 * time.Millisecond, Grace: 50 * time.Millisecond, ParkAfter: time.Millisecond,
 		Observe: func(e runner.Event) { fmt.Println(e.Type, e.RunID, e.Status) },
 	})
 	if err != nil {
@@ -57,9 +59,24 @@ func registerServices(r *runner.Runner, dir string) {
 	}))
 	runner.Register(r, echo)
 	// hold makes a call, and then waits until there is a file "mended".
-	step := decorators.Tool("note", "", func(_ context.Context, in word) (string, error) {
+	// late makes a call that is tried again, 20 ms later each time, until there is a
+	// file "mended".
+	note := func(_ context.Context, in word) (string, error) {
 		return in.Text, appendLine(filepath.Join(dir, "ledger"), in.Text)
-	}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited}))
+	}
+	late := decorators.Tool("late_note", "", func(ctx context.Context, in word) (string, error) {
+		if _, err := note(ctx, word{fmt.Sprint(in.Text, " ", core.ScopeOf(ctx).Attempt())}); err != nil {
+			return "", err
+		}
+		if _, err := os.Stat(filepath.Join(dir, "mended")); err != nil {
+			return "", core.Retryable(err)
+		}
+		return in.Text, nil
+	}, actors.WithRetry(core.RetryConfig{
+		MaxAttempts: core.Unlimited, InitialDelay: 20 * time.Millisecond, Jitter: core.NoJitter, Backoff: core.Constant,
+	}))
+	runner.Register(r, agent("late", late.Call))
+	step := decorators.Tool("note", "", note, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited}))
 	runner.Register(r, agent("hold", func(ctx context.Context, in word) (string, error) {
 		if _, err := step.Call(ctx, in); err != nil {
 			return "", err
@@ -157,7 +174,14 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	_, err = r.Start(t.Context(), "echo", "c", word{}, runner.StartOptions{})
 	require.NoError(t, err)
 	p.Await("ended c completed")
+	p.Stop()
 
+	require.NoError(t, r.Resume(t.Context(), "a")) // too early
+	for range 4 {
+		require.Equal(t, 3, begin(t, dir).Wait())
+	}
+	p = begin(t, dir)
+	p.Await("crashed a failed")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
 	require.NoError(t, r.Resume(t.Context(), "a"))
 	p.Await("ended a completed")
@@ -169,4 +193,30 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	out, err := state.Result[string](t.Context(), r.Store(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, "alive", out)
+}
+
+func TestRunThatIsParkedBetweenAttemptsOutlivesItsProcess(t *testing.T) {
+	r, dir := starter(t)
+	_, err := r.Start(t.Context(), "late", "a", word{"a"}, runner.StartOptions{})
+	require.NoError(t, err)
+	for range 3 {
+		p := begin(t, dir)
+		p.Await("ended a paused")
+		p.Kill()
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
+	p := begin(t, dir)
+	p.Await("ended a completed")
+	p.Stop()
+	ledger, err := os.ReadFile(filepath.Join(dir, "ledger"))
+	require.NoError(t, err)
+	lines := strings.Fields(strings.ReplaceAll(string(ledger), "a ", ""))
+	assert.GreaterOrEqual(t, len(lines), 4)
+	last := -1
+	for _, line := range lines {
+		attempt, err := strconv.Atoi(line)
+		require.NoError(t, err)
+		assert.Greater(t, attempt, last, "each attempt is made once")
+		last = attempt
+	}
 }

@@ -39,10 +39,11 @@ type Options struct {
 	// to 5 seconds.
 	SweepEvery time.Duration
 
-	// ParkAfter is how long a core.Sleep may be that keeps its run open. A run
-	// with a longer one is parked: it is closed, takes no slot and next to no
-	// memory, and goes on when it is due. Defaults to a minute; a negative one
-	// parks none.
+	// ParkAfter is how long a core.Sleep, or the delay before another attempt,
+	// may be that keeps its run open. A run with a longer one is parked: it is
+	// closed, takes no slot and next to no memory, and goes on when it is due.
+	// Delays within a timeout or a deadline keep the run open. Defaults to a
+	// minute; a negative one parks none.
 	ParkAfter time.Duration
 
 	Retention Retention // which runs are removed from the store

@@ -216,12 +216,14 @@ func TestFailedRunHasTheErrorAsItsResult(t *testing.T) {
 		r := newRunner(t, memstore.New(), runner.Options{})
 		runner.Register(r, agent("fail", func(context.Context, word) (string, error) { return "", errors.New("out of ink") }))
 		runner.Register(r, agent("panic", func(context.Context, word) (string, error) { panic("oh") }))
-		defer serve(t, r)()
 		for _, name := range []string{"fail", "panic"} {
 			_, err := r.Start(t.Context(), name, name, word{}, runner.StartOptions{})
 			require.NoError(t, err)
 			_, err = r.Result(t.Context(), name)
 			assert.ErrorIs(t, err, state.ErrNotEnded)
+		}
+		defer serve(t, r)()
+		for _, name := range []string{"fail", "panic"} {
 			info, err := r.Wait(t.Context(), name)
 			require.NoError(t, err)
 			assert.Equal(t, snapshot.StatusFailed, info.Status)

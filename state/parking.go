@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// WithParking has a [core.Sleep] that is longer than threshold suspend the run,
-// which is paused then, with the time at which it goes on in the Info of the
-// store: the program that opens it then goes on with it, as a runner does. Shorter ones
-// wait in the process, as all do without this option.
+// WithParking has a [core.Sleep], and a delay before another attempt, that is
+// longer than threshold suspend the run. The run is paused then, with the time at
+// which it goes on in the Info of the store: who opens it then goes on with it, as
+// a runner does. Shorter ones wait in the process, as all do without this option,
+// and so do delays within a timeout or a deadline.
 func WithParking(threshold time.Duration) Option {
 	return func(c *config) {
 		if threshold <= 0 {

@@ -81,13 +81,14 @@ func (r *run) answerByDefault(s *core.Scope, id string, def core.DefaultAnswer) 
 }
 
 // due is when a run that is paused goes on by itself: at once if what it waits
-// for came after its calls had stopped, or when the first of its questions has a
-// default. It is zero if somebody has to answer. The lock is held.
+// for came after its calls had stopped, when the first of its questions has a
+// default, or when a call that was parked has its next attempt. It is zero if
+// somebody has to answer. The lock is held.
 func (r *run) due() time.Time {
 	if !r.rootCalls.made {
 		return r.found.Due // nothing was done to change it
 	}
-	var due time.Time
+	due := r.parked
 	for id := range r.waits {
 		at := r.asked[id].due
 		if _, answered := r.answers[id]; answered {

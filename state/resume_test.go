@@ -351,29 +351,38 @@ func TestCallThatEndsItsProcessEachTimeFailsInDoubt(t *testing.T) {
 	})
 }
 
+// entries is how often an agent is entered that ends its process each time, at
+// most 20 times.
+func entries(t *testing.T, options ...state.Option) (n int) {
+	entered := 0
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(context.Context, int) (int, error) {
+		entered++
+		return 1, nil
+	})
+	require.NoError(t, err)
+	tape := new(tape)
+	for range 20 {
+		st, err := state.Open(t.Context(), tape, "run-1", options...)
+		require.NoError(t, err)
+		before := len(tape.records)
+		_, err = d.Event().Execute(st.Context(t.Context()), 1)
+		require.NoError(t, st.Close())
+		if err != nil {
+			require.ErrorIs(t, err, core.ErrInDoubt)
+			require.ErrorContains(t, err, fmt.Sprintf("(%d times)", entered))
+			return entered
+		}
+		tape = tape.cut(before + 1) // its started record
+	}
+	return entered
+}
+
 func TestAgentThatEndsItsProcessEachTimeFailsInDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		entered := 0
-		d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(context.Context, int) (int, error) {
-			entered++
-			return 1, nil
-		})
-		require.NoError(t, err)
-		tape := new(tape)
-		for range 10 {
-			st, err := state.Open(t.Context(), tape, "run-1")
-			require.NoError(t, err)
-			before := len(tape.records)
-			_, err = d.Event().Execute(st.Context(t.Context()), 1)
-			require.NoError(t, st.Close())
-			if errors.Is(err, core.ErrInDoubt) {
-				assert.Equal(t, 5, entered)
-				return
-			}
-			require.NoError(t, err)
-			tape = tape.cut(before + 1) // its started record
-		}
-		t.Fatal("it was entered for ever")
+		assert.Equal(t, 5, entries(t))
+		assert.Equal(t, 2, entries(t, state.WithMaxEntries(2)))
+		assert.Equal(t, 20, entries(t, state.WithMaxEntries(core.Unlimited)), "somebody else bounds it")
+		assert.Panics(t, func() { entries(t, state.WithMaxEntries(0)) })
 	})
 }
 

@@ -67,6 +67,7 @@ type run struct {
 	asked     map[string]askedQuestion // by ID
 	answers   map[string][]byte        // to questions, by ID
 	waits     map[string]bool          // for answers, in this opening of the run
+	parked    time.Time                // when the first call is due that was parked in this opening
 
 	panics atomic.Int64 // of publishers
 }
@@ -150,6 +151,9 @@ func (r *run) Append(s *core.Scope, first record.Record, more ...record.Record) 
 	r.keep(rec)
 	for i := range more {
 		r.keep(&more[i])
+	}
+	if rec.IsParked() && (r.parked.IsZero() || rec.NextAttemptAt().Before(r.parked)) {
+		r.parked = rec.NextAttemptAt()
 	}
 	if rec.Kind.IsCall() {
 		r.rootCalls.follow(s, rec)

@@ -50,6 +50,7 @@ export class CallTree {
     Object.assign(opening, { end: time, outcome });
     for (const call of this.calls.values()) {
       if (call.status !== "running" && call.status !== "waiting") continue;
+      if (call.status === "waiting" && outcome === "awaiting") continue; // the run is parked until then
       call.status = "stopped";
       touch(call);
       const attempt = call.attempts.at(-1);
@@ -132,6 +133,7 @@ export class CallTree {
   }
 
   awaiting(call, record, time) {
+    if (record.stage === "wait") return; // parked: it waits for its next attempt, as before
     this.#ended(call, record, time, "awaiting");
     call.status = "awaiting";
   }
