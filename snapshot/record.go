@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"math"
@@ -41,6 +42,26 @@ func DecodeRecord(data []byte) (record.Record, error) {
 	d := newDecoding()
 	defer d.release()
 	return d.decode(data)
+}
+
+// DecodeRecords yields the records that [AppendRecord] has appended one after
+// the other, decoded as [DecodeRecord] does. After an error it yields no more.
+func DecodeRecords(data []byte) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		d := newDecoding()
+		defer d.release()
+		in := codec.NewReader(data)
+		defer in.Release()
+		for in.Len() > 0 {
+			if err := d.read(in); err != nil {
+				yield(record.Record{}, recordError(err))
+				return
+			}
+			if !yield(d.record, nil) {
+				return
+			}
+		}
+	}
 }
 
 // recordError is the kind of error that err, met in a record, is.

@@ -304,3 +304,26 @@ func TestRecordsAreDecodedInParallel(t *testing.T) {
 		})
 	}
 }
+
+func TestRecordsAreDecodedOneAfterTheOther(t *testing.T) {
+	var data []byte
+	for seq := uint64(1); seq <= 3; seq++ {
+		var err error
+		data, err = snapshot.AppendRecord(data, &record.Record{Seq: seq, Name: "a", Kind: record.KindTool, Status: record.StatusStarted})
+		require.NoError(t, err)
+	}
+	last := uint64(0)
+	for rec, err := range snapshot.DecodeRecords(data) {
+		require.NoError(t, err)
+		last++
+		assert.Equal(t, last, rec.Seq)
+	}
+	assert.EqualValues(t, 3, last)
+	for _, err := range snapshot.DecodeRecords(data[:len(data)-1]) {
+		if err != nil {
+			require.ErrorIs(t, err, snapshot.ErrCorrupt)
+			last = 0
+		}
+	}
+	assert.Zero(t, last, "the last one is not whole")
+}

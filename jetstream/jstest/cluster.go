@@ -53,14 +53,18 @@ func StartCluster(t testing.TB, options ...Option) *Cluster {
 // freePorts are ports that nobody listens to now.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
-	ports := make([]int, n)
+	ports, listeners := make([]int, n), make([]net.Listener, n)
 	for i := range ports {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatalf("jstest: %v", err)
 		}
-		defer l.Close() //nolint:errcheck // it has done its part
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		ports[i], listeners[i] = l.Addr().(*net.TCPAddr).Port, l
+	}
+	for _, l := range listeners {
+		if err := l.Close(); err != nil {
+			t.Fatalf("jstest: %v", err)
+		}
 	}
 	return ports
 }

@@ -84,3 +84,10 @@ func decoded(t testing.TB, run *snapshot.Run) *snapshot.Snapshot {
 	require.NoError(t, err)
 	return sn
 }
+
+func TestFileStoreKeepsTheRulesOfSharedStores(t *testing.T) {
+	storetest.RunShared(t, func(t *testing.T) func() snapshot.Store {
+		dir := t.TempDir()
+		return func() snapshot.Store { return newFileStore(t, dir) }
+	})
+}

@@ -1,0 +1,60 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Put implements [snapshot.ArtifactStore]. Artifacts are in an object store
+// bucket, by their references.
+func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
+	if err := context.Cause(ctx); err != nil {
+		return "", err
+	}
+	ref := snapshot.Reference(data)
+	if _, err := s.bucket.GetInfo(ctx, ref); err == nil {
+		return ref, nil
+	} else if !errors.Is(err, jetstream.ErrObjectNotFound) {
+		return "", s.artifactError(ctx, ref, err)
+	}
+	if _, err := s.bucket.PutBytes(ctx, ref, data); err != nil {
+		return "", s.artifactError(ctx, ref, err)
+	}
+	return ref, nil
+}
+
+// Get implements [snapshot.ArtifactStore].
+func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	if !snapshot.IsReference(ref) {
+		return nil, fmt.Errorf("%w: no artifact %.80q", snapshot.ErrNotFound, ref)
+	}
+	data, err := s.bucket.GetBytes(ctx, ref)
+	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) && ctx.Err() == nil {
+		data, err = s.bucket.GetBytes(ctx, ref) // another process was just putting the same
+	}
+	switch {
+	case errors.Is(err, jetstream.ErrObjectNotFound):
+		return nil, fmt.Errorf("%w: no artifact %s", snapshot.ErrNotFound, ref)
+	case errors.Is(err, nats.ErrDigestMismatch), errors.Is(err, jetstream.ErrDigestMismatch), err == nil && snapshot.Reference(data) != ref:
+		return nil, fmt.Errorf("%w: the data of artifact %s is not what was put", snapshot.ErrCorrupt, ref)
+	case err != nil:
+		return nil, s.artifactError(ctx, ref, err)
+	}
+	return data, nil
+}
+
+func (s *Store) artifactError(ctx context.Context, ref string, err error) error {
+	if context.Cause(ctx) != nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w: artifact %s: %w", snapshot.ErrUnavailable, ref, err)
+}

@@ -1,0 +1,161 @@
+package jetstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Post implements [snapshot.Inbox].
+func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) error {
+	if err := check(ctx, runID); err != nil {
+		return err
+	}
+	if err := m.Check(runID); err != nil {
+		return err
+	}
+	h, err := s.head(ctx, runID)
+	if err != nil {
+		return err
+	}
+	m.Record.RunID, m.Record.Seq = "", 1 // which records that are stored have
+	data, err := snapshot.AppendRecord(nil, &m.Record)
+	if err != nil {
+		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)
+	}
+	msg := nats.NewMsg(s.names.message(runID, m.ID()))
+	msg.Data = data
+	msg.Header.Set(headerID, nuid.Next())
+	msg.Header.Set(headerBorn, h.born)
+	msg.Header.Set(headerGeneration, strconv.FormatUint(m.Generation, 10))
+	_, err = s.publish(ctx, s.names.records(), msg, 0)
+	if errors.Is(err, errConflict) {
+		err = s.postOver(ctx, msg, h.born)
+	}
+	if errors.Is(err, errConflict) {
+		return snapshot.Posted(runID, m.ID())
+	} else if err != nil {
+		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)
+	}
+	return nil
+}
+
+// postOver replaces a message that is of a run which was deleted.
+func (s *Store) postOver(ctx context.Context, msg *nats.Msg, born string) error {
+	waiting, err := s.get(ctx, s.names.records(), query{Last: msg.Subject})
+	if errors.Is(err, errNone) {
+		_, err = s.publish(ctx, s.names.records(), msg, 0)
+		return err
+	} else if err != nil {
+		return err
+	}
+	h, err := waiting.header()
+	if err != nil {
+		return err
+	}
+	if h.Get(headerBorn) == born {
+		return errConflict
+	}
+	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+	_, err = s.publish(ctx, s.names.records(), msg, waiting.Seq)
+	return err
+}
+
+// Messages implements [snapshot.Inbox].
+func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
+	if err := check(ctx, runID); err != nil {
+		return nil, err
+	}
+	h, err := s.head(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	subject := s.names.inbox(runID)
+	last, err := s.get(ctx, s.names.records(), query{Last: subject})
+	if errors.Is(err, errNone) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var all []snapshot.Message
+	for msg, err := range s.read(ctx, s.names.records(), subject, 1, last.Seq) {
+		if err != nil {
+			return nil, err
+		}
+		if msg.Header.Get(headerBorn) != h.born {
+			continue // for a run that was deleted
+		}
+		m, err := readMessage(runID, msg)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m)
+	}
+	slices.SortStableFunc(all, func(a, b snapshot.Message) int {
+		return cmp.Or(a.Record.Time.Compare(b.Record.Time), cmp.Compare(a.ID(), b.ID()))
+	})
+	return all, nil
+}
+
+func readMessage(runID string, msg *nats.Msg) (m snapshot.Message, err error) {
+	numbers := reader{h: msg.Header}
+	m.Generation = numbers.uint(headerGeneration)
+	if m.Record, err = snapshot.DecodeRecord(msg.Data); err == nil {
+		err = numbers.err
+	}
+	if err != nil {
+		return m, fmt.Errorf("snapshot: message for run %s: %w", runID, err)
+	}
+	m.Record.RunID, m.Record.Seq = runID, 0
+	err = m.Check(runID)
+	return m, err
+}
+
+// Remove implements [snapshot.Inbox].
+func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
+	if err := check(ctx, runID); err != nil {
+		return err
+	}
+	var all error
+	for _, id := range ids {
+		last, err := s.get(ctx, s.names.records(), query{Last: s.names.message(runID, id)})
+		if errors.Is(err, errNone) {
+			continue
+		} else if err == nil {
+			err = s.purge(ctx, s.records, s.names.message(runID, id), last.Seq+1)
+		}
+		all = errors.Join(all, err)
+	}
+	if len(ids) > 0 {
+		all = errors.Join(all, s.note(ctx, runID))
+	}
+	return all
+}
+
+// note has those who watch the run see that its messages changed, which removing
+// them does not.
+func (s *Store) note(ctx context.Context, runID string) error {
+	msg := nats.NewMsg(s.names.note(runID))
+	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+	err := s.retry(ctx, func(ctx context.Context) error {
+		_, err := s.js.PublishMsg(ctx, msg, jetstream.WithMsgTTL(noteTTL), jetstream.WithRetryAttempts(0))
+		return err
+	})
+	if err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// noteTTL is how long a note stays for those whose connection is broken.
+const noteTTL = time.Minute

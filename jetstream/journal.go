@@ -1,0 +1,331 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A journal is one run that this process has open. Append queues, and one
+// goroutine sends what is queued, with one message under way: only its
+// acknowledgement says what the next is to be compared with.
+type journal struct {
+	store   *Store
+	session *session
+	runID   string
+	marker  message       // with which it was opened
+	known   snapshot.Info // since then
+	indexed uint64        // the sequence of its message in the index
+
+	restored *snapshot.Run
+	notify   chan struct{}
+	work     chan struct{} // there is something to send
+	stop     chan struct{} // closed by Close: nothing more is queued
+	done     chan struct{} // closed when the sender has ended
+
+	at uint64 // the sequence of the last message of the run; of the sender, then of Close
+
+	mu      sync.Mutex
+	queue   []batch // not sent yet
+	queued  uint64  // the number of the last that was appended
+	stored  uint64  // of the last that the server has acknowledged
+	changed chan struct{}
+	err     error // what broke it
+	closed  bool
+	ended   chan struct{} // closed when Close has ended
+	endErr  error         // what Close returned
+}
+
+// A batch is records that were appended together, encoded.
+type batch struct {
+	records []byte
+	last    uint64 // the number of the last of them
+}
+
+func newJournal(s *Store, own *session, m *message, now snapshot.Info) *journal {
+	return &journal{
+		store: s, session: own, runID: now.RunID, marker: *m, known: now, indexed: unknown,
+		notify: make(chan struct{}, 1), work: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		at: m.seq, changed: make(chan struct{}), ended: make(chan struct{}),
+	}
+}
+
+// begin begins to send.
+func (j *journal) begin(restored *snapshot.Run) {
+	j.restored = restored
+	j.queued, j.stored = j.marker.last, j.marker.last
+	j.session.add(j)
+	if !j.store.run(j.send) {
+		close(j.done)
+	}
+}
+
+func (j *journal) Restored() *snapshot.Run { return j.restored }
+
+func (j *journal) Notify() <-chan struct{} { return j.notify }
+
+func (j *journal) Lost() <-chan struct{} { return j.session.lost() }
+
+func (j *journal) ring() {
+	select {
+	case j.notify <- struct{}{}:
+	default:
+	}
+}
+
+// fail breaks the journal. The lock is held.
+func (j *journal) fail(err error) error {
+	if j.err == nil {
+		j.err = err
+		j.signal()
+	}
+	return j.err
+}
+
+// signal wakes those who sync. The lock is held.
+func (j *journal) signal() {
+	close(j.changed)
+	j.changed = make(chan struct{})
+}
+
+func (j *journal) Append(records ...record.Record) error {
+	over := j.session.isOver()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.err != nil:
+		return j.err
+	case j.closed:
+		return snapshot.ErrClosed
+	case over:
+		return j.fail(j.lease(snapshot.ErrLease))
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	b := batch{last: j.queued}
+	for i := range records {
+		r := &records[i]
+		if b.last++; r.Seq != b.last {
+			return j.fail(fmt.Errorf("snapshot: run %s: got record %d, want record %d", j.runID, r.Seq, b.last))
+		}
+		var err error
+		if b.records, err = snapshot.AppendRecord(b.records, r); err != nil {
+			return j.fail(fmt.Errorf("snapshot: run %s: %w", j.runID, err))
+		}
+	}
+	j.queue, j.queued = append(j.queue, b), b.last
+	select {
+	case j.work <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (j *journal) lease(kind error) error { return fmt.Errorf("%w: run %s", kind, j.runID) }
+
+// send sends what is queued until the journal is closed or broken.
+func (j *journal) send() {
+	defer close(j.done)
+	for {
+		select {
+		case <-j.work:
+		case <-j.stop:
+			return
+		case <-j.session.lost():
+			j.lose()
+			return
+		}
+		if err := j.sendQueued(j.session.ctx); err != nil {
+			return
+		}
+	}
+}
+
+// lose breaks the journal of a process whose lease is over.
+func (j *journal) lose() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.stored < j.queued {
+		j.fail(j.lease(snapshot.ErrUnknown)) //nolint:errcheck // it returns what it keeps
+	} else {
+		j.fail(j.lease(snapshot.ErrLease)) //nolint:errcheck // it returns what it keeps
+	}
+}
+
+// sendQueued sends all that is queued, message by message.
+func (j *journal) sendQueued(ctx context.Context) error {
+	for {
+		m, taken := j.take(j.store.room())
+		if taken == 0 {
+			return nil
+		}
+		if err := j.sendOne(ctx, m, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// take takes what is queued from the queue, as far as there is room in one
+// message, and at least one entry.
+func (j *journal) take(room int) (m *message, taken int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	m = &message{kind: appended, generation: j.marker.generation, session: j.session.id, opening: j.marker.seq, last: j.stored}
+	for taken < len(j.queue) && (taken == 0 || len(m.records)+len(j.queue[taken].records) <= room) {
+		m.records = append(m.records, j.queue[taken].records...)
+		m.last = j.queue[taken].last
+		taken++
+	}
+	j.queue = j.queue[taken:]
+	return m, taken
+}
+
+// sendOne appends one message to the run, and breaks the journal if that cannot
+// be done.
+func (j *journal) sendOne(ctx context.Context, m *message, info *snapshot.Info) error {
+	if j.session.isOver() {
+		j.lose()
+		return j.broken()
+	}
+	seq, err := j.store.append(ctx, j.runID, m, info, j.at)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case err == nil:
+		j.at, j.stored = seq, m.last
+		j.signal()
+		return nil
+	case errors.Is(err, errConflict):
+		return j.fail(j.lease(snapshot.ErrFenced))
+	case j.session.ctx.Err() != nil:
+		return j.fail(fmt.Errorf("%w: %w", j.lease(snapshot.ErrUnknown), err))
+	case context.Cause(ctx) != nil: // of Close
+		return err
+	}
+	return j.fail(fmt.Errorf("snapshot: run %s: %w", j.runID, err))
+}
+
+func (j *journal) broken() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}
+
+func (j *journal) Sync(ctx context.Context, seq uint64) error {
+	for {
+		j.mu.Lock()
+		err, stored, changed := j.err, j.stored, j.changed
+		j.mu.Unlock()
+		if err != nil || stored >= seq {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// flush returns when the server has all that was appended.
+func (j *journal) flush(ctx context.Context) error {
+	j.mu.Lock()
+	queued := j.queued
+	j.mu.Unlock()
+	return j.Sync(ctx, queued)
+}
+
+func (j *journal) Close(ctx context.Context, end snapshot.End) error {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		<-j.ended
+		return j.endErr
+	}
+	j.closed = true
+	j.mu.Unlock()
+	defer close(j.ended)
+	defer j.session.remove(j)
+	close(j.stop)
+	select {
+	case <-j.done:
+	case <-ctx.Done():
+		j.endErr = fmt.Errorf("snapshot: close run %s: %w", j.runID, context.Cause(ctx))
+		return j.endErr
+	}
+	j.endErr = j.finish(ctx, end)
+	return j.endErr
+}
+
+// finish sends the rest, and the message that closes the run.
+func (j *journal) finish(ctx context.Context, end snapshot.End) error {
+	err := j.broken()
+	if isLost(err) {
+		return err
+	}
+	if err != nil {
+		end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(j.session.ctx, func() { cancel(errOver) })()
+	if sendErr := j.sendLast(ctx, end); sendErr != nil {
+		return cmpErr(err, sendErr)
+	}
+	return err
+}
+
+// cmpErr is the first error that there is.
+func cmpErr(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// closing is room for the info of a message that closes a run.
+const closing = 16 << 10
+
+func (j *journal) sendLast(ctx context.Context, end snapshot.End) error {
+	if err := j.sendUntil(ctx, j.store.room()-closing); err != nil {
+		return err
+	}
+	m, _ := j.take(j.store.room())
+	m.kind, m.session, m.opening, m.born = settled, "", 0, j.marker.born
+	info := snapshot.Closed(j.known, end)
+	info.LastSeq = m.last
+	if err := j.sendOne(ctx, m, &info); err != nil {
+		return err
+	}
+	m.seq = j.at
+	j.store.showNow(ctx, &head{message: *m, info: info}, j.indexed)
+	return nil
+}
+
+// sendUntil sends what is queued until the rest fits into one message.
+func (j *journal) sendUntil(ctx context.Context, room int) error {
+	for {
+		j.mu.Lock()
+		size := 0
+		for i := range j.queue {
+			size += len(j.queue[i].records)
+		}
+		j.mu.Unlock()
+		if size <= room {
+			return nil
+		}
+		m, _ := j.take(j.store.room())
+		if err := j.sendOne(ctx, m, nil); err != nil {
+			return err
+		}
+	}
+}
+
+func isLost(err error) bool {
+	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrUnknown) || errors.Is(err, snapshot.ErrLease)
+}

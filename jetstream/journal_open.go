@@ -1,0 +1,211 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Open implements [snapshot.Store]. A run is open elsewhere while the process
+// that opened it renews its lease; one whose process does not is opened, and
+// that process can write nothing any more.
+func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	if err := check(ctx, runID); err != nil {
+		return nil, err
+	}
+	for {
+		own, err := s.session(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
+		}
+		h, err := s.head(ctx, runID)
+		if err == nil || o.Create && errors.Is(err, snapshot.ErrNotFound) {
+			j, err := s.tryOpen(ctx, own, h, runID, &o)
+			if errors.Is(err, errConflict) {
+				continue
+			}
+			if !errors.Is(err, snapshot.ErrLocked) || !o.Wait || o.Takeover > 0 {
+				return j, err
+			}
+			if waited := s.awaitClosed(ctx, h); waited != nil {
+				return nil, fmt.Errorf("%w: %w", err, waited)
+			}
+			continue
+		}
+		return nil, err
+	}
+}
+
+// tryOpen is errConflict if the run changed meanwhile. It fences first: whoever
+// had the run before can append nothing after the message, and everything before
+// it is there to be read.
+func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string, o *snapshot.OpenOptions) (snapshot.Journal, error) {
+	if h.info.Open || o.Takeover > 0 && o.Takeover != h.generation {
+		return nil, &snapshot.LockedError{RunID: runID, Owner: h.info.Owner}
+	}
+	if h.kind == "" { // it is begun
+		h.born = nuid.Next()
+		h.info = snapshot.Begun(runID, o)
+	}
+	found := *h
+	restored, now := snapshot.Opened(h.info, o)
+	m := &message{kind: opened, generation: now.Generation, last: h.last, session: own.id, born: h.born}
+	seq, err := s.append(ctx, runID, m, &now, h.seq)
+	if errors.Is(err, errConflict) {
+		return nil, err
+	} else if err != nil {
+		return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
+	}
+	m.seq = seq
+	j := newJournal(s, own, m, now)
+	run, err := s.restore(ctx, &found, restored)
+	if err != nil { // leave it as it was found
+		j.begin(nil)
+		return nil, errors.Join(fmt.Errorf("snapshot: open run %s: %w", runID, err),
+			j.Close(ctx, snapshot.End{Status: restored.Status, Stop: restored.Stop, Due: restored.Due}))
+	}
+	j.indexed = s.showNow(ctx, &head{message: *m, info: now}, unknown)
+	j.begin(run)
+	return j, nil
+}
+
+// restore reads the records of a run that was opened after h.
+func (s *Store) restore(ctx context.Context, h *head, restored snapshot.Info) (*snapshot.Run, error) {
+	run, err := snapshot.NewRun(restored, nil)
+	if err != nil || h.seq == 0 || h.kind == "" {
+		return run, err
+	}
+	run, err = s.readRun(ctx, run, h.seq)
+	if err == nil && run.LastSeq != h.last {
+		err = fmt.Errorf("%w: run %s: it has %d records, want %d", snapshot.ErrCorrupt, restored.RunID, run.LastSeq, h.last)
+	}
+	return run, err
+}
+
+// readRun extends a run by what is on its subject up to a sequence.
+func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*snapshot.Run, error) {
+	var parts [][]byte
+	subject := s.names.run(run.RunID)
+	for msg, err := range s.read(ctx, s.names.records(), subject, 1, to) {
+		if err != nil {
+			return run, fmt.Errorf("snapshot: run %s: %w", run.RunID, err)
+		}
+		seq, _ := sequenceOf(msg)
+		m, err := decode(subject, seq, msg.Header, msg.Data)
+		if err != nil {
+			return run, err
+		}
+		if m.kind == deleted { // what was before is of another run
+			parts = nil
+			continue
+		}
+		part, err := s.recordsOf(ctx, m)
+		if err != nil {
+			return run, fmt.Errorf("snapshot: run %s: %w", run.RunID, err)
+		}
+		if len(part) > 0 {
+			parts = append(parts, part)
+		}
+	}
+	extended, _, err := run.Extend(parts...)
+	if err != nil {
+		return run, fmt.Errorf("snapshot: run %s: %w", run.RunID, err)
+	}
+	return extended, nil
+}
+
+// recordsOf are the encoded records of a message.
+func (s *Store) recordsOf(ctx context.Context, m *message) ([]byte, error) {
+	if m.artifact == "" {
+		return m.records, nil
+	}
+	return s.Get(ctx, m.artifact)
+}
+
+// Load implements [snapshot.Reader]. What this process has appended itself is in
+// the run, and what others have synced.
+func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	if err := check(ctx, runID); err != nil {
+		return nil, err
+	}
+	if j := s.ownJournal(runID); j != nil {
+		if err := j.flush(ctx); err != nil && context.Cause(ctx) != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	run, _, err := s.load(ctx, runID)
+	return run, err
+}
+
+// load reads a run, and how it stood then.
+func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *head, error) {
+	for {
+		h, err := s.head(ctx, runID)
+		if err != nil {
+			return nil, nil, err
+		}
+		run, err := s.restore(ctx, h, h.info)
+		if err == nil {
+			return run, h, nil
+		}
+		if now, headErr := s.head(ctx, runID); headErr != nil || now.born == h.born {
+			return nil, nil, errors.Join(err, headErr)
+		} // it was deleted meanwhile, and begun again
+	}
+}
+
+// ownJournal is the journal of a run that this process has open, else nil.
+func (s *Store) ownJournal(runID string) *journal {
+	s.mu.Lock()
+	own := s.current
+	s.mu.Unlock()
+	if own == nil {
+		return nil
+	}
+	return own.journal(runID)
+}
+
+// consumerIdle is how long the server keeps what it has for a client that is
+// gone.
+const consumerIdle = 30 * time.Second
+
+// awaitClosed returns when a run that is open may not be any more.
+func (s *Store) awaitClosed(ctx context.Context, h *head) error {
+	changed := make(chan struct{}, 1)
+	stream, err := s.records.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{s.names.run(h.info.RunID)}, HeadersOnly: true,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: h.seq + 1, InactiveThreshold: consumerIdle,
+	})
+	if err == nil {
+		var consuming jetstream.ConsumeContext
+		consuming, err = stream.Consume(func(msg jetstream.Msg) {
+			if kind(msg.Headers().Get(headerKind)) != appended {
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+			}
+		})
+		if err == nil {
+			defer consuming.Stop()
+		}
+	}
+	if err != nil && context.Cause(ctx) == nil {
+		return unavailable(err)
+	}
+	alive := time.NewTimer(s.options.renewal()) // its process may be killed
+	defer alive.Stop()
+	select {
+	case <-changed:
+	case <-alive.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package jetstream
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// kind says what a message of a run is.
+type kind string
+
+const (
+	opened   kind = "open"    // a generation begins
+	appended kind = "records" // of the generation that is open
+	settled  kind = "set"     // nobody has the run open: it was created, closed or updated
+	deleted  kind = "deleted"
+)
+
+// A message is one on the subject of a run. The last of them says all about the
+// run, and whoever appends the next by comparison with it has seen them all.
+type message struct {
+	seq  uint64 // in the stream
+	kind kind
+	id   string // of this message alone
+
+	generation uint64
+	last       uint64 // the number of the newest record, with this message
+
+	session string // opened, appended: who has the run open
+	opening uint64 // appended: the sequence of the opened
+	born    string // but for appended: tells the run from one of the same ID that was deleted
+
+	info     []byte // but for appended: what is known of the run
+	records  []byte // encoded, one after the other
+	artifact string // holds the records, if they are too large for a message
+}
+
+// The headers of messages.
+const (
+	headerKind       = "Rp-Kind"
+	headerID         = "Rp-Id"
+	headerGeneration = "Rp-Generation"
+	headerLast       = "Rp-Last"
+	headerSession    = "Rp-Session"
+	headerOpening    = "Rp-Opening"
+	headerBorn       = "Rp-Born"
+	headerInfo       = "Rp-Info" // how many bytes of the payload are the info
+	headerArtifact   = "Rp-Artifact"
+	headerVersion    = "Rp-Version" // index: the sequence of what it was made of
+	headerLease      = "Rp-Lease"   // life sign: how long it counts
+)
+
+// deletedTTL is how long the message stays that says that a run was deleted, for
+// those who follow the run.
+const deletedTTL = time.Hour
+
+// headerRoom is more than the headers of a message take.
+const headerRoom = 2048
+
+func (m *message) encode(subject string) *nats.Msg {
+	msg := nats.NewMsg(subject)
+	h := msg.Header
+	h.Set(headerKind, string(m.kind))
+	h.Set(headerID, m.id)
+	h.Set(headerGeneration, strconv.FormatUint(m.generation, 10))
+	h.Set(headerLast, strconv.FormatUint(m.last, 10))
+	for name, value := range map[string]string{headerSession: m.session, headerBorn: m.born, headerArtifact: m.artifact} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	if m.kind == deleted {
+		h.Set(jetstream.MsgTTLHeader, deletedTTL.String())
+	}
+	if m.opening > 0 {
+		h.Set(headerOpening, strconv.FormatUint(m.opening, 10))
+	}
+	if len(m.info) > 0 {
+		h.Set(headerInfo, strconv.Itoa(len(m.info)))
+	}
+	msg.Data = append(append(make([]byte, 0, len(m.info)+len(m.records)), m.info...), m.records...)
+	return msg
+}
+
+// decode reads a message of a run. Anything else that is there is
+// snapshot.ErrCorrupt.
+func decode(subject string, seq uint64, h nats.Header, data []byte) (*message, error) {
+	m := &message{
+		seq: seq, kind: kind(h.Get(headerKind)), id: h.Get(headerID), session: h.Get(headerSession),
+		born: h.Get(headerBorn), artifact: h.Get(headerArtifact),
+	}
+	numbers := reader{h: h}
+	m.generation, m.last = numbers.uint(headerGeneration), numbers.uint(headerLast)
+	if m.kind == appended {
+		m.opening = numbers.uint(headerOpening)
+	}
+	info := 0
+	if h.Get(headerInfo) != "" {
+		info = int(min(numbers.uint(headerInfo), 1<<31-1))
+	}
+	switch {
+	case m.kind != opened && m.kind != appended && m.kind != settled && m.kind != deleted:
+		numbers.err = fmt.Errorf("its kind is %q", m.kind)
+	case info > len(data):
+		numbers.err = errors.New("it is shorter than its info")
+	case info == 0 && m.kind != appended:
+		numbers.err = errors.New("it has no info")
+	}
+	if numbers.err != nil {
+		return nil, fmt.Errorf("%w: message %d on %s is none of Reprise: %w", snapshot.ErrCorrupt, seq, subject, numbers.err)
+	}
+	m.info, m.records = data[:info:info], data[info:]
+	return m, nil
+}
+
+// reader reads numbers in headers until one is none.
+type reader struct {
+	h   nats.Header
+	err error
+}
+
+func (r *reader) uint(name string) uint64 {
+	n, err := strconv.ParseUint(r.h.Get(name), 10, 64)
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("the header %s is %q", name, r.h.Get(name))
+	}
+	return n
+}
+
+// isOpen reports whether the run is open after the message.
+func (m *message) isOpen() bool { return m.kind == opened || m.kind == appended }

@@ -1,0 +1,170 @@
+package jetstream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// minVersion is the oldest server that has all that is used here.
+var minVersion = [2]int{2, 12}
+
+// Open opens the store of that name on the server that the connection is to, and
+// makes it if it does not exist. The connection is the caller's, who closes it
+// after the store; it should reconnect for ever (nats.MaxReconnects(-1)).
+//
+// A server that is too old or has no JetStream, and streams of the store's names
+// with other settings, are errors that say so, and nothing is made then.
+func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
+	if conn == nil {
+		return nil, errors.New("jetstream: Open needs a connection, such as nats.Connect(url, nats.MaxReconnects(-1))")
+	}
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	js, err := connect(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	own, stop := context.WithCancel(context.Background())
+	s := &Store{
+		conn: conn, js: js, options: o, names: names{o.Name}, ctx: own, stop: stop,
+		sightings: make(map[string]sighting), lagging: make(map[string]bool),
+	}
+	if err := s.makeStreams(ctx); err != nil {
+		stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// connect checks what the server is.
+func connect(ctx context.Context, conn *nats.Conn) (jetstream.JetStream, error) {
+	version := conn.ConnectedServerVersion()
+	if isTooOld(version) {
+		return nil, fmt.Errorf("jetstream: the server at %s has version %s; want %d.%d or newer",
+			conn.ConnectedUrlRedacted(), cmp.Or(version, "unknown"), minVersion[0], minVersion[1])
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return nil, fmt.Errorf("jetstream: %w", err)
+	}
+	_, err = js.AccountInfo(ctx)
+	switch {
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return nil, fmt.Errorf("jetstream: the server at %s has no JetStream for this account; start it with -js, or enable it in its configuration: %w",
+			conn.ConnectedUrlRedacted(), err)
+	case err != nil:
+		return nil, fmt.Errorf("jetstream: the server at %s: %w", conn.ConnectedUrlRedacted(), err)
+	}
+	return js, nil
+}
+
+func isTooOld(version string) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return true
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	return err1 != nil || err2 != nil || slices.Compare([]int{major, minor}, minVersion[:]) < 0
+}
+
+// streams are the streams of a store but for the bucket, as they must be.
+func (s *Store) streams() []jetstream.StreamConfig {
+	return []jetstream.StreamConfig{
+		{
+			Name: s.names.records(), Subjects: []string{"rp." + s.names.store + ".>"}, Description: "Reprise: what happened to runs",
+			Discard: jetstream.DiscardNew, MaxBytes: cmp.Or(s.options.MaxBytes, -1), Replicas: s.options.Replicas,
+			AllowDirect: true, AllowRollup: true, AllowMsgTTL: true, DenyDelete: true,
+		},
+		{
+			Name: s.names.index(), Subjects: []string{"rpi." + s.names.store + ".>"}, Description: "Reprise: the list of runs",
+			Discard: jetstream.DiscardNew, MaxMsgsPerSubject: 1, Replicas: s.options.Replicas, AllowDirect: true,
+		},
+	}
+}
+
+// makeStreams makes the streams of the store that do not exist. It looks at all
+// of those that do before it makes one.
+func (s *Store) makeStreams(ctx context.Context) (err error) {
+	found := make(map[string]jetstream.Stream)
+	for _, want := range s.streams() {
+		stream, err := s.js.Stream(ctx, want.Name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("jetstream: stream %s: %w", want.Name, err)
+		}
+		if err := compare(&want, &stream.CachedInfo().Config); err != nil {
+			return err
+		}
+		found[want.Name] = stream
+	}
+	for _, want := range s.streams() {
+		if found[want.Name] == nil {
+			if found[want.Name], err = s.js.CreateStream(ctx, want); err != nil {
+				return notMade("stream "+want.Name, err)
+			}
+		}
+	}
+	s.records, s.index = found[s.names.records()], found[s.names.index()]
+	s.created = s.records.CachedInfo().Created
+	bucket := jetstream.ObjectStoreConfig{Bucket: s.names.artifacts(), Description: "Reprise: large outputs", Replicas: s.options.Replicas}
+	s.bucket, err = s.js.ObjectStore(ctx, bucket.Bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		s.bucket, err = s.js.CreateOrUpdateObjectStore(ctx, bucket)
+	}
+	if err != nil {
+		return notMade("bucket "+bucket.Bucket, err)
+	}
+	return nil
+}
+
+// notMade is the error of a stream that cannot be made, mostly for want of
+// storage or of servers.
+func notMade(what string, err error) error {
+	return fmt.Errorf("jetstream: %s cannot be made: %w: %w", what, snapshot.ErrUnavailable, err)
+}
+
+// compare refuses a stream that does not keep what the store needs. Its limits
+// and replicas may be others.
+func compare(want, have *jetstream.StreamConfig) error {
+	var wrong []string
+	differs := func(name string, have, want any) {
+		if have != want {
+			wrong = append(wrong, fmt.Sprintf("%s is %v, want %v", name, have, want))
+		}
+	}
+	differs("subjects", strings.Join(have.Subjects, " "), strings.Join(want.Subjects, " "))
+	differs("retention", have.Retention, want.Retention)
+	differs("discard", have.Discard, want.Discard)
+	differs("storage", have.Storage, want.Storage)
+	differs("max_age", have.MaxAge, want.MaxAge)
+	differs("max_msgs_per_subject", max(have.MaxMsgsPerSubject, 0), want.MaxMsgsPerSubject)
+	differs("max_msgs", max(have.MaxMsgs, 0), max(want.MaxMsgs, 0))
+	differs("allow_direct", have.AllowDirect, want.AllowDirect)
+	differs("allow_rollup_hdrs", have.AllowRollup, want.AllowRollup)
+	differs("allow_msg_ttl", have.AllowMsgTTL, want.AllowMsgTTL)
+	differs("deny_purge", have.DenyPurge, want.DenyPurge)
+	differs("sealed", have.Sealed, want.Sealed)
+	differs("no_ack", have.NoAck, want.NoAck)
+	if have.Mirror != nil || len(have.Sources) > 0 {
+		wrong = append(wrong, "it copies another stream")
+	}
+	if len(wrong) > 0 {
+		return fmt.Errorf("jetstream: the stream %s exists and is none of Reprise: %s; choose another Options.Name, or change the stream",
+			want.Name, strings.Join(wrong, "; "))
+	}
+	return nil
+}

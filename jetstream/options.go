@@ -1,0 +1,71 @@
+package jetstream
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Options configure a [Store]. The zero Options work. Every process that opens a
+// store must give the same Name and Lease.
+type Options struct {
+	// Name is that of the store, as several may share a server: 1 to 32 letters,
+	// digits, dashes and underscores. Defaults to "reprise".
+	Name string
+
+	// Replicas is on how many servers of a cluster each message is. It counts
+	// when the store is made. Defaults to 1; 3 survives the loss of a server.
+	Replicas int
+
+	// MaxBytes bounds what the records of all runs may take on a server. When it
+	// is reached, calls fail with snapshot.ErrUnavailable. It counts when the
+	// store is made. Zero is no bound but that of the server.
+	MaxBytes int64
+
+	// Lease is how long the runs of a process stay its own that the server does
+	// not hear of. Another process goes on with them at most that long after it
+	// was killed. A process stops writing at three quarters of it. At least a
+	// second; defaults to 10 seconds.
+	Lease time.Duration
+}
+
+const minLease = time.Second
+
+func (o Options) withDefaults() Options {
+	o.Name = cmp.Or(o.Name, "reprise")
+	o.Replicas = cmp.Or(o.Replicas, 1)
+	o.Lease = cmp.Or(o.Lease, 10*time.Second)
+	return o
+}
+
+func (o Options) check() error {
+	switch {
+	case !isName(o.Name):
+		return fmt.Errorf("jetstream: Name is %q; want 1 to 32 letters, digits, dashes and underscores", o.Name)
+	case o.Replicas < 1 || o.Replicas > 5:
+		return fmt.Errorf("jetstream: Replicas is %d; want 1 to 5", o.Replicas)
+	case o.MaxBytes < 0:
+		return fmt.Errorf("jetstream: MaxBytes is %d; want 0 or more", o.MaxBytes)
+	case o.Lease < minLease:
+		return fmt.Errorf("jetstream: Lease is %v; want %v or more", o.Lease, minLease)
+	}
+	return nil
+}
+
+func isName(name string) bool {
+	return name != "" && len(name) <= 32 && !strings.ContainsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
+	})
+}
+
+// renewal is how often a process renews its lease.
+func (o *Options) renewal() time.Duration { return o.Lease / 4 }
+
+// trusted is how long a process trusts a lease that it has renewed, from before
+// it asked. The rest is for clocks that run at other speeds.
+func (o *Options) trusted() time.Duration { return o.Lease * 3 / 4 }
+
+// patience is how long the answer to one message is awaited before it is sent
+// again. Sending again does no harm.
+func (o *Options) patience() time.Duration { return max(o.Lease/8, 200*time.Millisecond) }

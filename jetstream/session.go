@@ -1,0 +1,280 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A session is the lease of a process on the runs that it has open. It renews a
+// life sign; a session that has not renewed it for a lease is over for others,
+// and at three quarters of a lease by its own monotonic clock. A session that is
+// over stays so: the process begins another for the runs that it opens next.
+type session struct {
+	store *Store
+	id    string
+	ctx   context.Context // ends when the session is over, with errOver
+	end   context.CancelCauseFunc
+
+	mu       sync.Mutex
+	until    time.Time // trusted until then; the zero Time when it is over
+	journals map[string]*journal
+}
+
+var errOver = errors.New("jetstream: the lease of this process is over")
+
+// isOver reports whether the process must not write any more. It looks at the
+// clock: a process that was stopped finds out here.
+func (s *session) isOver() bool {
+	s.mu.Lock()
+	over := !time.Now().Before(s.until)
+	s.mu.Unlock()
+	if over {
+		s.finish()
+	}
+	return over
+}
+
+// finish ends the session. Twice is fine.
+func (s *session) finish() {
+	s.mu.Lock()
+	s.until = time.Time{}
+	s.mu.Unlock()
+	s.end(errOver)
+}
+
+// lost is closed when the session is over.
+func (s *session) lost() <-chan struct{} { return s.ctx.Done() }
+
+// add makes a journal known, so that it is notified of messages.
+func (s *session) add(j *journal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.journals[j.runID] = j
+}
+
+func (s *session) remove(j *journal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.journals[j.runID] == j {
+		delete(s.journals, j.runID)
+	}
+}
+
+func (s *session) journal(runID string) *journal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.journals[runID]
+}
+
+// session returns the session of this process, and begins one if there is none.
+func (s *Store) session(ctx context.Context) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, errors.New("jetstream: the store is closed")
+	case s.current != nil && !s.current.isOver():
+		return s.current, nil
+	}
+	own, end := context.WithCancelCause(s.ctx)
+	n := &session{store: s, id: nuid.Next(), ctx: own, end: end, journals: make(map[string]*journal)}
+	if err := n.begin(ctx); err != nil {
+		end(err)
+		return nil, err
+	}
+	s.current = n
+	return n, nil
+}
+
+// begin gives the first sign of life, and begins to listen. The lock of the store
+// is held, so that only one session begins.
+func (s *session) begin(ctx context.Context) error {
+	if err := s.listen(ctx); err != nil {
+		return err
+	}
+	at := time.Now()
+	if err := s.store.retry(ctx, s.sign); err != nil && context.Cause(ctx) != nil {
+		return context.Cause(ctx)
+	} else if err != nil {
+		return unavailable(err)
+	}
+	s.mu.Lock()
+	s.until = at.Add(s.store.options.trusted())
+	s.mu.Unlock()
+	s.store.running.Go(s.renewOften) // the lock of the store is held
+	s.store.running.Go(s.mendOften)
+	return nil
+}
+
+// sign publishes the life sign. There is one message of it, which goes by itself
+// some time after the last.
+func (s *session) sign(ctx context.Context) error {
+	o := &s.store.options
+	msg := nats.NewMsg(s.store.names.sign(s.id))
+	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+	msg.Header.Set(headerLease, o.Lease.String())
+	_, err := s.store.js.PublishMsg(ctx, msg, jetstream.WithMsgTTL(2*o.Lease+time.Second), jetstream.WithRetryAttempts(0))
+	return err
+}
+
+// renewOften renews the life sign until that comes too late, or the store is
+// closed. It trusts the session from before it asked, so that the clock of
+// nobody else counts.
+func (s *session) renewOften() {
+	defer s.finish()
+	timer := time.NewTimer(s.store.options.renewal())
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+			s.resign()
+			return
+		}
+		if s.isOver() {
+			return
+		}
+		timer.Reset(s.renew())
+	}
+}
+
+// mendOften mends the index where it lags.
+func (s *session) mendOften() {
+	tick := time.NewTicker(s.store.options.renewal())
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.store.reindexLagging(s.ctx)
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// renew renews once, and returns when to do it again.
+func (s *session) renew() time.Duration {
+	s.mu.Lock()
+	until := s.until
+	s.mu.Unlock()
+	at := time.Now()
+	ctx, cancel := context.WithDeadline(s.ctx, minTime(until, at.Add(s.store.options.patience())))
+	defer cancel()
+	if err := s.sign(ctx); err != nil {
+		return retryPause
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Now().Before(s.until) { // else it was over when the answer came
+		s.until = at.Add(s.store.options.trusted())
+	}
+	return s.store.options.renewal()
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// resign removes the life sign of a process that ends, so that nobody has to
+// wait for it.
+func (s *session) resign() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.store.options.patience())
+	defer cancel()
+	_ = s.store.records.Purge(ctx, jetstream.WithPurgeSubject(s.store.names.sign(s.id))) // else it goes by itself
+}
+
+// listen notifies the owners of runs of messages, and keeps when others gave
+// signs of life. It reads what is stored: of a message that is not there yet
+// nobody is notified.
+func (s *session) listen(ctx context.Context) error {
+	var stream jetstream.Consumer
+	err := s.store.retry(ctx, func(ctx context.Context) (err error) {
+		stream, err = s.store.records.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+			FilterSubjects: []string{s.store.names.all("m"), s.store.names.all("s")},
+			DeliverPolicy:  jetstream.DeliverNewPolicy, HeadersOnly: true, InactiveThreshold: consumerIdle,
+		})
+		return err
+	})
+	if err != nil {
+		return unavailable(err)
+	}
+	consuming, err := stream.Consume(s.hear)
+	if err != nil {
+		return unavailable(err)
+	}
+	s.store.running.Go(func() {
+		<-s.ctx.Done()
+		consuming.Stop()
+		<-consuming.Closed()
+	})
+	return nil
+}
+
+func (s *session) hear(msg jetstream.Msg) {
+	switch class, id := parse(msg.Subject()); class {
+	case "m":
+		if j := s.journal(id); j != nil {
+			j.ring()
+		}
+	case "s":
+		if meta, err := msg.Metadata(); err == nil {
+			s.store.sight(id, meta.Sequence.Stream)
+		}
+	}
+}
+
+// A sighting is when a life sign was first seen, by the clock of this process.
+type sighting struct {
+	seq uint64
+	at  time.Time
+}
+
+// sight keeps that a life sign was seen, and returns since when it is the last.
+func (s *Store) sight(session string, seq uint64) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was, ok := s.sightings[session]; ok && seq <= was.seq {
+		return was.at
+	}
+	now := time.Now()
+	for id, was := range s.sightings { // of processes that are long gone
+		if now.Sub(was.at) > time.Hour {
+			delete(s.sightings, id)
+		}
+	}
+	s.sightings[session] = sighting{seq, now}
+	return now
+}
+
+// isAlive reports whether a session may not be over: its life sign is there, and
+// was renewed not longer than a lease ago.
+func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
+	sign, err := s.get(ctx, s.names.records(), query{Last: s.names.sign(id)})
+	if errors.Is(err, errNone) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	since := s.sight(id, sign.Seq)
+	h, err := sign.header()
+	if err != nil {
+		return false, err
+	}
+	lease, err := time.ParseDuration(h.Get(headerLease))
+	if err != nil {
+		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the life sign "+strconv.Quote(id)+" says no lease"))
+	}
+	return time.Since(since) <= lease, nil
+}

@@ -1,0 +1,382 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A Store is a [snapshot.Store] on JetStream, for many processes on many
+// machines. It is for many goroutines; make it with [Open].
+type Store struct {
+	conn    *nats.Conn
+	js      jetstream.JetStream
+	options Options
+	names   names
+	records jetstream.Stream
+	created time.Time // when the stream of the records was
+	index   jetstream.Stream
+	bucket  jetstream.ObjectStore
+
+	ctx     context.Context // ends with Close
+	stop    context.CancelFunc
+	running sync.WaitGroup // what Close waits for; added to with the lock, while it is not closed
+
+	mu        sync.Mutex
+	closed    bool
+	current   *session // of this process; nil before it opens a run
+	sightings map[string]sighting
+	lagging   map[string]bool // runs that the index does not show as they are
+}
+
+var _ snapshot.Store = (*Store)(nil)
+
+// Close ends the session of this process: runs that it has open are lost to it,
+// and others can go on with them at once. It returns when nothing of the store
+// runs any more. It leaves the connection open. Closing twice is fine.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.stop()
+	s.running.Wait()
+	return nil
+}
+
+// run runs f until it returns, and has Close wait for it. It does not if the
+// store is closed.
+func (s *Store) run(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.running.Go(f)
+	}
+	return !s.closed
+}
+
+// check is what every method does first.
+func check(ctx context.Context, runID string) error {
+	if err := snapshot.CheckRunID(runID); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+func noRun(runID string) error { return fmt.Errorf("%w: no run %s", snapshot.ErrNotFound, runID) }
+
+// A head is how a run stands.
+type head struct {
+	message               // the last one
+	info    snapshot.Info // what is known of the run
+	free    uint64        // the sequence of what may change at any time; 0 if that is in the info
+}
+
+// version is that of the info: a later one is newer.
+func (h *head) version() uint64 { return max(h.seq, h.free) }
+
+// head reads how a run stands. If there is no such run, the error is
+// snapshot.ErrNotFound, and the sequence that of its deletion.
+func (s *Store) head(ctx context.Context, runID string) (*head, error) {
+	for {
+		h, err := s.tryHead(ctx, runID)
+		if !errors.Is(err, errNone) {
+			return h, err
+		}
+	}
+}
+
+// tryHead is errNone if the run changed meanwhile.
+func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
+	subject := s.names.run(runID)
+	last, err := s.message(ctx, subject, query{Last: subject})
+	switch {
+	case errors.Is(err, errNone):
+		return &head{}, noRun(runID)
+	case err != nil:
+		return nil, fmt.Errorf("snapshot: run %s: %w", runID, err)
+	case last.kind == deleted:
+		return &head{message: message{seq: last.seq}}, noRun(runID)
+	}
+	h := &head{message: *last}
+	if last.kind == appended {
+		opening, err := s.message(ctx, subject, query{Seq: last.opening})
+		if err != nil {
+			return nil, err
+		}
+		h.born, h.message.info = opening.born, opening.info
+	}
+	if h.info, err = snapshot.DecodeInfo(h.message.info); err != nil {
+		return nil, fmt.Errorf("snapshot: run %s: %w", runID, err)
+	}
+	h.info.LastSeq = h.last
+	if err := s.readFree(ctx, h); err != nil {
+		return nil, err
+	}
+	if !h.isOpen() {
+		return h, nil
+	}
+	if h.info.Open, err = s.isAlive(ctx, h.session); err != nil {
+		return nil, err
+	} else if !h.info.Open {
+		h.info = snapshot.Crashed(h.info)
+	}
+	return h, nil
+}
+
+// message reads one message of a run.
+func (s *Store) message(ctx context.Context, subject string, q query) (*message, error) {
+	m, err := s.get(ctx, s.names.records(), q)
+	if err != nil {
+		return nil, err
+	}
+	h, err := m.header()
+	if err != nil {
+		return nil, err
+	}
+	return decode(subject, m.Seq, h, m.Data)
+}
+
+// readFree reads what may change of a run at any time, also while another
+// process has it open.
+func (s *Store) readFree(ctx context.Context, h *head) error {
+	m, err := s.get(ctx, s.names.records(), query{Last: s.names.free(h.info.RunID)})
+	if errors.Is(err, errNone) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	header, err := m.header()
+	if err != nil {
+		return err
+	}
+	h.free = m.Seq
+	if header.Get(headerBorn) != h.born {
+		return nil // of a run that was deleted
+	}
+	free, err := snapshot.DecodeInfo(m.Data)
+	if err != nil {
+		return fmt.Errorf("snapshot: run %s: %w", h.info.RunID, err)
+	}
+	setFree(&h.info, &free)
+	return nil
+}
+
+// setFree takes over what may change at any time.
+func setFree(info, free *snapshot.Info) {
+	info.Metadata, info.Pinned, info.Expires = free.Metadata.Clone(), free.Pinned, free.Expires
+	if free.Updated.After(info.Updated) {
+		info.Updated = free.Updated
+	}
+}
+
+// Info implements [snapshot.Reader].
+func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
+	if err := check(ctx, runID); err != nil {
+		return snapshot.Info{}, err
+	}
+	h, err := s.head(ctx, runID)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	return h.info, nil
+}
+
+// Create implements [snapshot.Store].
+func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
+	if err := check(ctx, run.RunID); err != nil {
+		return snapshot.Info{}, err
+	}
+	info, err := snapshot.Created(run.Info)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	info.LastSeq = uint64(run.Len())
+	m := &message{kind: settled, generation: info.Generation, last: info.LastSeq, born: nuid.Next()}
+	for seq := range info.LastSeq {
+		m.records = append(m.records, run.Encoded(seq+1)...)
+	}
+	for {
+		found, err := s.head(ctx, info.RunID)
+		if err == nil {
+			s.mend(ctx, info.RunID) // in case its process was killed before the index had it
+			return snapshot.Info{}, fmt.Errorf("%w: run %s", snapshot.ErrExists, info.RunID)
+		} else if !errors.Is(err, snapshot.ErrNotFound) {
+			return snapshot.Info{}, err
+		}
+		seq, err := s.append(ctx, info.RunID, m, &info, found.seq)
+		if errors.Is(err, errConflict) {
+			continue
+		} else if err != nil {
+			return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", info.RunID, err)
+		}
+		m.seq = seq
+		s.show(ctx, &head{message: *m, info: info}, 0)
+		return info, nil
+	}
+}
+
+// append appends a message to a run if the last one is the one expected, else it
+// is errConflict.
+func (s *Store) append(ctx context.Context, runID string, m *message, info *snapshot.Info, expected uint64) (seq uint64, err error) {
+	m.id = nuid.Next()
+	if info != nil {
+		if m.info, err = snapshot.AppendInfo(nil, info); err != nil {
+			return 0, err
+		}
+	}
+	if len(m.info)+len(m.records) > s.room() && len(m.records) > 0 {
+		if m.artifact, err = s.Put(ctx, m.records); err != nil {
+			return 0, err
+		}
+		m.records = nil
+	}
+	return s.publish(ctx, s.names.records(), m.encode(s.names.run(runID)), expected)
+}
+
+// room is how large the payload of a message may be.
+func (s *Store) room() int { return int(s.conn.MaxPayload()) - headerRoom }
+
+// Update implements [snapshot.Store].
+func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	if err := check(ctx, runID); err != nil {
+		return snapshot.Info{}, err
+	}
+	for {
+		h, err := s.head(ctx, runID)
+		if err != nil {
+			return snapshot.Info{}, err
+		}
+		now, err := s.update(ctx, h, change)
+		if !errors.Is(err, errConflict) {
+			return now, err
+		}
+	}
+}
+
+// update is errConflict if the run changed meanwhile, and nothing was done.
+func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	before := h.info
+	after, err := changed(before, change)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	owned, free := ownedChanged(&before, &after), freeChanged(&before, &after)
+	if !owned && !free {
+		return before, nil
+	}
+	after.Updated = snapshot.Later(before.Updated)
+	if owned {
+		m := &message{kind: settled, generation: h.generation, last: h.last, born: h.born}
+		seq, err := s.append(ctx, after.RunID, m, &after, h.seq)
+		if errors.Is(err, errConflict) {
+			return snapshot.Info{}, err
+		} else if err != nil {
+			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", after.RunID, err)
+		}
+		m.seq = seq
+		h.message = *m
+	}
+	h.info = after
+	if free {
+		if err := s.putFree(ctx, h, before, change, owned); err != nil {
+			return snapshot.Info{}, err
+		}
+	}
+	s.show(ctx, h, unknown)
+	return h.info, nil
+}
+
+// changed is what an Info becomes.
+func changed(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	after := before.Clone()
+	if err := change(&after); err != nil {
+		return snapshot.Info{}, err
+	}
+	return after, snapshot.CheckUpdate(before, after)
+}
+
+// putFree stores what may change at any time. When somebody else was first, only
+// that is changed once more.
+func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, change func(*snapshot.Info) error, settled bool) error {
+	for {
+		data, err := snapshot.AppendInfo(nil, &h.info)
+		if err != nil {
+			return err
+		}
+		msg := nats.NewMsg(s.names.free(h.info.RunID))
+		msg.Data = data
+		msg.Header.Set(headerID, nuid.Next())
+		msg.Header.Set(headerBorn, h.born)
+		msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+		seq, err := s.publish(ctx, s.names.records(), msg, h.free)
+		if err == nil {
+			h.free = seq
+			return nil
+		} else if !errors.Is(err, errConflict) || !settled {
+			return err
+		}
+		now := head{message: h.message, info: before}
+		if err := s.readFree(ctx, &now); err != nil {
+			return err
+		}
+		after, err := changed(now.info, change)
+		if err != nil {
+			return err
+		}
+		after.Updated = snapshot.Later(now.info.Updated)
+		setFree(&h.info, &after)
+		h.free = now.free
+	}
+}
+
+// ownedChanged reports whether that changed which only the owner may change, or
+// anybody while there is none.
+func ownedChanged(a, b *snapshot.Info) bool {
+	return a.Status != b.Status || a.Stop != b.Stop || !a.Due.Equal(b.Due) || a.Program != b.Program ||
+		a.Version != b.Version || a.Priority != b.Priority || a.Restarts != b.Restarts
+}
+
+// Delete implements [snapshot.Store].
+func (s *Store) Delete(ctx context.Context, runID string) error {
+	if err := check(ctx, runID); err != nil {
+		return err
+	}
+	for {
+		h, err := s.head(ctx, runID)
+		if err != nil {
+			return err
+		}
+		if h.info.Open {
+			return &snapshot.LockedError{RunID: runID, Owner: h.info.Owner}
+		}
+		m := &message{kind: deleted, generation: h.generation, last: h.last, born: h.born}
+		seq, err := s.append(ctx, runID, m, &h.info, h.seq)
+		if errors.Is(err, errConflict) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
+		}
+		if err := s.clear(ctx, runID, seq); err != nil {
+			return fmt.Errorf("snapshot: run %s is deleted, but not all of it: %w", runID, err)
+		}
+		return nil
+	}
+}
+
+// clear removes what is left of a run that was deleted. Messages that come later
+// are of another run.
+func (s *Store) clear(ctx context.Context, runID string, seq uint64) error {
+	var all error
+	for _, subject := range []string{s.names.run(runID), s.names.free(runID), s.names.inbox(runID)} {
+		all = errors.Join(all, s.purge(ctx, s.records, subject, seq))
+	}
+	return errors.Join(all, s.hide(ctx, runID))
+}

@@ -1,0 +1,62 @@
+package jetstream_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-go/reprise/jetstream"
+	"github.com/reprise-go/reprise/jetstream/jstest"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// stores opens stores of their own on one server.
+func stores(t *testing.T, o ...jstest.Option) func(t *testing.T) snapshot.Store {
+	conn := jstest.Start(t, o...).Connect()
+	var n atomic.Int32
+	return func(t *testing.T) snapshot.Store {
+		t.Helper()
+		return open(t, conn, jetstream.Options{Name: fmt.Sprint("s", n.Add(1)), Lease: 2 * time.Second})
+	}
+}
+
+func TestStoreKeepsTheRulesOfStores(t *testing.T) { storetest.Run(t, stores(t)) }
+
+func TestStoreKeepsTheRulesOfSharedStores(t *testing.T) { storetest.RunShared(t, shared(t)) }
+
+func TestArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
+	open := stores(t)
+	storetest.RunArtifacts(t, func(t *testing.T) snapshot.ArtifactStore { return open(t) })
+}
+
+// shared opens stores of their own on one server, each several times, with a
+// connection of its own each time.
+func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
+	server := jstest.Start(t)
+	var n atomic.Int32
+	return func(t *testing.T) func() snapshot.Store {
+		name := fmt.Sprint("s", n.Add(1))
+		return func() snapshot.Store {
+			return open(t, server.Connect(), jetstream.Options{Name: name, Lease: 2 * time.Second})
+		}
+	}
+}
+
+// open opens a store until the end of the test.
+func open(t *testing.T, conn *nats.Conn, o jetstream.Options) *jetstream.Store {
+	t.Helper()
+	s, err := jetstream.Open(t.Context(), conn, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}

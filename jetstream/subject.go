@@ -1,0 +1,42 @@
+package jetstream
+
+import "strings"
+
+// names are those of the streams and subjects of a store.
+//
+//	RP_<store>   rp.<store>.r.<run>       what happened to a run, in order
+//	             rp.<store>.f.<run>       what may change of it at any time
+//	             rp.<store>.m.<run>.<id>  messages that wait for it
+//	             rp.<store>.n.<run>       a note that messages were removed
+//	             rp.<store>.s.<session>   the life sign of a process
+//	RPI_<store>  rpi.<store>.<run>        the index: what List shows
+//	RPA_<store>                           a bucket with the artifacts
+type names struct{ store string }
+
+func (n names) records() string   { return "RP_" + n.store }
+func (n names) index() string     { return "RPI_" + n.store }
+func (n names) artifacts() string { return "RPA_" + n.store }
+
+func (n names) run(runID string) string   { return "rp." + n.store + ".r." + token(runID) }
+func (n names) free(runID string) string  { return "rp." + n.store + ".f." + token(runID) }
+func (n names) inbox(runID string) string { return "rp." + n.store + ".m." + token(runID) + ".*" }
+func (n names) message(runID, id string) string {
+	return "rp." + n.store + ".m." + token(runID) + "." + id
+}
+func (n names) sign(session string) string  { return "rp." + n.store + ".s." + session }
+func (n names) note(runID string) string    { return "rp." + n.store + ".n." + token(runID) }
+func (n names) indexed(runID string) string { return "rpi." + n.store + "." + token(runID) }
+func (n names) all(class string) string     { return "rp." + n.store + "." + class + ".>" }
+
+// token is a run ID as a part of a subject, where a dot separates.
+func token(runID string) string { return strings.ReplaceAll(runID, ".", "~") }
+
+// parse returns what a subject of the records is about: its class, and the run
+// or the session.
+func parse(subject string) (class, id string) {
+	parts := strings.Split(subject, ".")
+	if len(parts) < 4 {
+		return "", ""
+	}
+	return parts[2], strings.ReplaceAll(parts[3], "~", ".")
+}

@@ -1,0 +1,217 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Watch implements [snapshot.Reader]. Positions are good in every process, for as
+// long as the stream exists. That the process of a run was killed is no event:
+// the run changes when another opens it.
+func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
+	return func(yield func(snapshot.Event, error) bool) {
+		w := watcher{store: s, options: o, open: make(map[string]snapshot.Info)}
+		from, err := w.begin(ctx, yield)
+		if err != nil {
+			yield(snapshot.Event{}, err)
+			return
+		}
+		if w.stopped {
+			return
+		}
+		for msg, err := range s.consume(ctx, w.subjects(), from) {
+			var e snapshot.Event
+			isEvent := false
+			if err == nil {
+				e, isEvent, err = w.event(ctx, msg)
+			}
+			if err != nil {
+				yield(snapshot.Event{}, err)
+				return
+			}
+			if isEvent && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A watcher makes events of messages.
+type watcher struct {
+	store   *Store
+	options snapshot.WatchOptions
+	open    map[string]snapshot.Info // runs whose records come
+	stopped bool                     // the caller wants no more
+}
+
+func (w *watcher) subjects() []string {
+	n := w.store.names
+	if id := w.options.RunID; id != "" {
+		return []string{n.run(id), n.free(id), n.inbox(id), n.note(id)}
+	}
+	return []string{n.all("r"), n.all("f")}
+}
+
+// begin yields an event for each run that there is, unless it goes on after a
+// position. It returns the sequence of the first message to look at.
+func (w *watcher) begin(ctx context.Context, yield func(snapshot.Event, error) bool) (from uint64, err error) {
+	if err := context.Cause(ctx); err != nil {
+		return 0, err
+	}
+	if w.options.RunID != "" {
+		if err := snapshot.CheckRunID(w.options.RunID); err != nil {
+			return 0, err
+		}
+	}
+	var info *jetstream.StreamInfo
+	err = w.store.retry(ctx, func(ctx context.Context) (err error) {
+		info, err = w.store.records.Info(ctx)
+		return err
+	})
+	if err != nil && context.Cause(ctx) != nil {
+		return 0, context.Cause(ctx)
+	} else if err != nil {
+		return 0, unavailable(err)
+	}
+	if w.options.After != "" {
+		return w.after(info)
+	}
+	return info.State.LastSeq + 1, w.list(ctx, yield)
+}
+
+// after is the sequence that follows a position.
+func (w *watcher) after(info *jetstream.StreamInfo) (uint64, error) {
+	stream, at, ok := strings.Cut(w.options.After, "-")
+	seq, err := strconv.ParseUint(at, 10, 64)
+	switch {
+	case !ok || err != nil:
+		return 0, fmt.Errorf("%w: After %.80q; want the Position of an event of this store", snapshot.ErrReset, w.options.After)
+	case stream != epoch(info):
+		return 0, fmt.Errorf("%w: After %.80q is of a stream that is not there any more", snapshot.ErrReset, w.options.After)
+	case seq > info.State.LastSeq:
+		return 0, fmt.Errorf("%w: After %.80q is beyond the end of the stream, which is at %d", snapshot.ErrReset, w.options.After, info.State.LastSeq)
+	}
+	return seq + 1, nil
+}
+
+// epoch tells a stream from others of its name.
+func epoch(info *jetstream.StreamInfo) string { return strconv.FormatInt(info.Created.UnixNano(), 10) }
+
+// list yields the runs that there are. Their events have no positions: not all of
+// them were seen.
+func (w *watcher) list(ctx context.Context, yield func(snapshot.Event, error) bool) error {
+	if id := w.options.RunID; id != "" {
+		info, err := w.store.Info(ctx, id)
+		if err == nil {
+			w.stopped = !yield(snapshot.Event{Info: info}, nil)
+		} else if errors.Is(err, snapshot.ErrNotFound) {
+			err = nil
+		}
+		return err
+	}
+	for f := (snapshot.Filter{Limit: readBatch}); ; {
+		page, err := w.store.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		for i := range page.Runs {
+			if w.stopped = !yield(snapshot.Event{Info: page.Runs[i]}, nil); w.stopped {
+				return nil
+			}
+		}
+		if f.Before = page.Next; f.Before == "" {
+			return nil
+		}
+	}
+}
+
+// event is the event of a message, if it is one.
+func (w *watcher) event(ctx context.Context, msg jetstream.Msg) (e snapshot.Event, isEvent bool, err error) {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return e, false, err
+	}
+	class, id := parse(msg.Subject())
+	if class == "r" {
+		e, isEvent, err = w.ofRun(ctx, id, msg)
+	} else if e.Info, err = w.store.Info(ctx, id); err == nil { // something beside the records has changed
+		isEvent = true
+	} else if errors.Is(err, snapshot.ErrNotFound) {
+		err = nil
+	}
+	e.Position = strconv.FormatInt(w.store.created.UnixNano(), 10) + "-" + strconv.FormatUint(meta.Sequence.Stream, 10)
+	return e, isEvent, err
+}
+
+// ofRun is the event of a message of a run.
+func (w *watcher) ofRun(ctx context.Context, id string, msg jetstream.Msg) (e snapshot.Event, isEvent bool, err error) {
+	m, err := messageOf(msg)
+	if err != nil {
+		return e, false, err
+	}
+	if m.kind == appended {
+		return w.ofRecords(ctx, id, m)
+	}
+	h := &head{message: *m}
+	if h.info, err = snapshot.DecodeInfo(m.info); err != nil {
+		return e, false, fmt.Errorf("snapshot: run %s: %w", id, err)
+	}
+	h.info.LastSeq, h.info.Open = m.last, m.kind == opened
+	if m.kind != deleted {
+		if err := w.store.readFree(ctx, h); err != nil {
+			return e, false, err
+		}
+	}
+	if delete(w.open, id); m.kind == opened && w.options.Records {
+		w.open[id] = h.info
+	}
+	e = snapshot.Event{Info: h.info, Deleted: m.kind == deleted}
+	err = w.addRecords(ctx, &e, m)
+	return e, err == nil, err
+}
+
+// ofRecords is the event of records that were appended, if those are wanted.
+func (w *watcher) ofRecords(ctx context.Context, id string, m *message) (e snapshot.Event, isEvent bool, err error) {
+	if !w.options.Records {
+		return e, false, nil
+	}
+	info, known := w.open[id]
+	if !known {
+		if info, err = w.store.Info(ctx, id); errors.Is(err, snapshot.ErrNotFound) {
+			return e, false, nil
+		} else if err != nil {
+			return e, false, err
+		}
+		w.open[id] = info
+	}
+	info.LastSeq = m.last
+	e = snapshot.Event{Info: info}
+	err = w.addRecords(ctx, &e, m)
+	return e, err == nil, err
+}
+
+func (w *watcher) addRecords(ctx context.Context, e *snapshot.Event, m *message) error {
+	if !w.options.Records || m.kind == deleted {
+		return nil
+	}
+	data, err := w.store.recordsOf(ctx, m)
+	if err != nil {
+		return fmt.Errorf("snapshot: run %s: %w", e.Info.RunID, err)
+	}
+	for rec, err := range snapshot.DecodeRecords(data) {
+		if err != nil {
+			return fmt.Errorf("snapshot: run %s: %w", e.Info.RunID, err)
+		}
+		rec.RunID = e.Info.RunID
+		e.Records = append(e.Records, rec)
+	}
+	return nil
+}

@@ -1,0 +1,295 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// What the server and the way to it come to.
+var (
+	errNone     = errors.New("jetstream: there is no such message")
+	errConflict = errors.New("jetstream: another message came first")
+)
+
+// unavailable is the error of what the server did not do.
+func unavailable(err error) error {
+	if errors.Is(err, snapshot.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", snapshot.ErrUnavailable, err)
+}
+
+// isPassing reports whether it is worth trying again: nobody has answered.
+func isPassing(err error) bool {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api.Code == 503 && api.ErrorCode != codeNoJetStream && api.ErrorCode != codeNoJetStreamHere
+	}
+	return !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrMaxPayload) && !errors.Is(err, nats.ErrBadSubject) &&
+		!errors.Is(err, nats.ErrPermissionViolation)
+}
+
+const (
+	codeNotFound        = 10037
+	codeWrongLast       = 10071
+	codeWrongLastOnce   = 10164
+	codeNoJetStream     = 10076
+	codeNoJetStreamHere = 10039
+)
+
+// retry calls f until it succeeds, fails for good, or time is up: at the end of
+// ctx, or after a lease where ctx has no end.
+func (s *Store) retry(ctx context.Context, f func(context.Context) error) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.options.Lease, errNoAnswer)
+		defer cancel()
+	}
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		once, cancel := context.WithTimeout(ctx, s.options.patience())
+		err := f(once)
+		cancel()
+		if err == nil || !isPassing(err) {
+			return err
+		}
+		pause.Reset(retryPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+		}
+	}
+}
+
+const retryPause = 20 * time.Millisecond
+
+var errNoAnswer = errors.New("jetstream: the server does not answer")
+
+// stored is a message as the leader of its stream has it.
+type stored struct {
+	Subject string    `json:"subject"`
+	Seq     uint64    `json:"seq"`
+	Header  []byte    `json:"hdrs"`
+	Data    []byte    `json:"data"`
+	Time    time.Time `json:"time"`
+}
+
+func (m *stored) header() (nats.Header, error) {
+	if len(m.Header) == 0 {
+		return nats.Header{}, nil
+	}
+	h, err := nats.DecodeHeadersMsg(m.Header)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the header of message %d on %s: %w", snapshot.ErrCorrupt, m.Seq, m.Subject, err)
+	}
+	return h, nil
+}
+
+// query is what a message is asked for by.
+type query struct {
+	Seq      uint64 `json:"seq,omitempty"`
+	Last     string `json:"last_by_subj,omitempty"`
+	Next     string `json:"next_by_subj,omitempty"`
+	Batch    int    `json:"batch,omitempty"`
+	MaxBytes int    `json:"max_bytes,omitempty"`
+}
+
+// get asks the leader of a stream, which lags behind nobody, for one message. If
+// there is none it is errNone.
+func (s *Store) get(ctx context.Context, stream string, q query) (*stored, error) {
+	request, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	var response struct {
+		Error   *jetstream.APIError `json:"error"`
+		Message *stored             `json:"message"`
+	}
+	err = s.retry(ctx, func(ctx context.Context) error {
+		msg, err := s.conn.RequestWithContext(ctx, "$JS.API.STREAM.MSG.GET."+stream, request)
+		if err != nil {
+			return err
+		}
+		response.Error, response.Message = nil, nil
+		if err := json.Unmarshal(msg.Data, &response); err != nil {
+			return fmt.Errorf("jetstream: the answer of the server: %w", err)
+		}
+		if response.Error != nil {
+			return response.Error
+		}
+		return nil
+	})
+	switch {
+	case response.Error != nil && response.Error.ErrorCode == codeNotFound:
+		return nil, errNone
+	case err != nil && context.Cause(ctx) != nil:
+		return nil, context.Cause(ctx)
+	case err != nil:
+		return nil, unavailable(err)
+	}
+	return response.Message, nil
+}
+
+// readBatch and readBytes bound what one request for many messages returns.
+const (
+	readBatch = 500
+	readBytes = 8 << 20
+)
+
+// read yields the messages on a subject, which may have wildcards, from a
+// sequence up to another, at which there was one.
+func (s *Store) read(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*nats.Msg, error] {
+	return func(yield func(*nats.Msg, error) bool) {
+		pause := time.NewTimer(0)
+		defer pause.Stop()
+		for at := from; at <= to; {
+			before := at
+			batch, err := s.readBatch(ctx, stream, subject, at)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, msg := range batch {
+				seq, _ := sequenceOf(msg)
+				if seq > to {
+					return
+				}
+				if !yield(msg, nil) {
+					return
+				}
+				at = seq + 1
+			}
+			if at > before {
+				continue
+			}
+			if _, err := s.get(ctx, stream, query{Seq: to}); errors.Is(err, errNone) {
+				return // it was removed meanwhile, with all before
+			}
+			pause.Reset(retryPause) // a replica that lags has answered
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+				yield(nil, context.Cause(ctx))
+				return
+			}
+		}
+	}
+}
+
+// readBatch asks any replica for the next messages.
+func (s *Store) readBatch(ctx context.Context, stream, subject string, from uint64) (batch []*nats.Msg, err error) {
+	request, err := json.Marshal(query{Seq: from, Next: subject, Batch: readBatch, MaxBytes: readBytes})
+	if err != nil {
+		return nil, err
+	}
+	err = s.retry(ctx, func(ctx context.Context) error {
+		batch = batch[:0]
+		inbox, err := s.conn.SubscribeSync(s.conn.NewInbox())
+		if err != nil {
+			return err
+		}
+		defer inbox.Unsubscribe() //nolint:errcheck // the connection is closed, and so is the subscription
+		if err := inbox.SetPendingLimits(-1, -1); err != nil {
+			return err
+		}
+		if err := s.conn.PublishRequest("$JS.API.DIRECT.GET."+stream, inbox.Subject, request); err != nil {
+			return err
+		}
+		for {
+			msg, err := inbox.NextMsgWithContext(ctx)
+			if err != nil {
+				return err
+			}
+			switch status := msg.Header.Get("Status"); status {
+			case "":
+				batch = append(batch, msg)
+			case "204", "404": // the end, and nothing at all
+				return nil
+			default:
+				return fmt.Errorf("jetstream: the server answers %s %s", status, msg.Header.Get("Description"))
+			}
+		}
+	})
+	if err != nil && context.Cause(ctx) != nil {
+		return nil, context.Cause(ctx)
+	} else if err != nil {
+		return nil, unavailable(err)
+	}
+	return batch, nil
+}
+
+// sequenceOf is the sequence of a message that was read directly.
+func sequenceOf(msg *nats.Msg) (uint64, error) {
+	return strconv.ParseUint(msg.Header.Get(jetstream.SequenceHeader), 10, 64)
+}
+
+// publish appends a message to a stream if the last on its subject is still that
+// with the sequence expected, 0 for none. If not, it is errConflict. An
+// acknowledgement that is lost does no harm: whether the message is there is
+// seen by its ID.
+func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (seq uint64, err error) {
+	err = s.retry(ctx, func(ctx context.Context) error {
+		ack, err := s.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(expected), jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(stream))
+		if err == nil {
+			seq = ack.Sequence
+		}
+		return err
+	})
+	var api *jetstream.APIError
+	switch {
+	case err == nil:
+		return seq, nil
+	case errors.As(err, &api) && (api.ErrorCode == codeWrongLast || api.ErrorCode == codeWrongLastOnce):
+		return s.published(ctx, stream, msg, expected)
+	case context.Cause(ctx) != nil:
+		return 0, context.Cause(ctx)
+	}
+	return 0, unavailable(err)
+}
+
+// published looks whether a message that was refused is there since an attempt
+// before: then it is the first after the expected.
+func (s *Store) published(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (uint64, error) {
+	first, err := s.get(ctx, stream, query{Next: msg.Subject, Seq: expected + 1})
+	if errors.Is(err, errNone) {
+		return 0, errConflict
+	} else if err != nil {
+		return 0, err
+	}
+	h, err := first.header()
+	if err != nil {
+		return 0, err
+	}
+	if id := msg.Header.Get(headerID); id == "" || h.Get(headerID) != id {
+		return 0, errConflict
+	}
+	return first.Seq, nil
+}
+
+// purge removes the messages on a subject below a sequence.
+func (s *Store) purge(ctx context.Context, stream jetstream.Stream, subject string, below uint64) error {
+	err := s.retry(ctx, func(ctx context.Context) error {
+		return stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(below))
+	})
+	if err != nil && context.Cause(ctx) != nil {
+		return context.Cause(ctx)
+	} else if err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
