@@ -100,7 +100,6 @@ func (h *Handler) states(ctx context.Context, scope *Scope) ([]RunState, error) 
 		}
 		info := stored[r.id]
 		delete(stored, r.id)
-		r.createdAt(info.Created)
 		_ = r.complete(ctx, h.source, info.LastSeq) // one run that cannot be read does not hide the others
 		if s := r.state(); s.LastSeq > 0 || info.RunID != "" {
 			s.adopt(info)
@@ -160,7 +159,6 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 		if info, err = h.source.Run(ctx, r.id); err != nil && !errors.Is(err, ErrNotFound) {
 			return runBody{}, err
 		}
-		r.createdAt(info.Created)
 	}
 	if err := r.complete(ctx, h.source, info.LastSeq); err != nil {
 		return runBody{}, err
@@ -175,11 +173,10 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 		body.Records = append(body.Records, f.json())
 	}
 	body.Omitted = before
-	tag := tagOf(r.origin(ctx, h.source))
 	if len(ids) > 0 {
-		body.Cursor = ids[len(ids)-1].tagged(tag).String()
+		body.Cursor = ids[len(ids)-1].String()
 	} else if last := r.tape.forgotten(); last.n > 0 { // all there were, and no source has them
-		body.Cursor, body.Omitted = last.tagged(tag).String(), last.n
+		body.Cursor, body.Omitted = last.String(), last.n
 	}
 	return body, nil
 }

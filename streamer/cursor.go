@@ -3,7 +3,6 @@ package streamer
 import (
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -39,38 +38,6 @@ func parseCursor(id string) (c cursor, ok bool) {
 func parseNumber(text string) (n uint64, ok bool) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	return n, err == nil && text == strconv.FormatUint(n, 10)
-}
-
-// Another run may have the ID of one that was deleted, and records with the same
-// generations and numbers. So what a run's IDs have as the generation also has
-// in it when the run was created, as far as that is known.
-const (
-	tagShift      = 32
-	maxGeneration = 1<<tagShift - 1
-)
-
-// tagOf is what is above the generation in the IDs of a run that was created
-// then: 0 for the zero time.
-func tagOf(created time.Time) uint64 {
-	if created.IsZero() {
-		return 0
-	}
-	return uint64(uint32(created.UnixNano())) << tagShift //nolint:gosec // some bits of it
-}
-
-// tagged is the cursor as it is in an ID of a run with the tag.
-func (c cursor) tagged(tag uint64) cursor {
-	if c.generation <= maxGeneration {
-		c.generation |= tag
-	}
-	return c
-}
-
-// untagged is the reverse of tagged.
-func (c cursor) untagged() (_ cursor, tag uint64) {
-	tag = c.generation &^ maxGeneration
-	c.generation &= maxGeneration
-	return c, tag
 }
 
 func (c cursor) String() string { return string(c.append(nil)) }

@@ -51,14 +51,12 @@
 // nothing in it, at the next heartbeat.
 //
 // The ID of an event is a number, a hyphen and a number. In the stream of a run
-// they are of the record, so that a cursor outlives the process: the lower 32
-// bits of the first are its generation, and the second is its number. Above the
-// generation is what tells the run from another that had its ID before it was
-// deleted. In the stream of all runs both numbers belong to the handler.
+// they are the generation and the number of the record, so that a cursor
+// outlives the process. In the stream of all runs both belong to the handler.
 // Two events say what could not be had: "gap", with the number of events that
 // are no longer kept, and "reset", after a cursor that is not of this run or
-// this handler, or is of records that a crash has taken, and when another run has
-// the ID: a client that gets it begins anew from /api. A third, "unreadable", ends a stream whose older
+// this handler, or is of records that a crash has taken: a client that gets it
+// begins anew from /api. A third, "unreadable", ends a stream whose older
 // records the source cannot read.
 //
 // # Deltas

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -17,13 +16,11 @@ type run struct {
 
 	products products
 
-	mu   sync.Mutex // guards what follows; held while the tape is written
-	tape *tape
-	view view
-	last cursor // of the newest record that was published
-	// created is when the source says that the run was created; zero before it was asked.
-	created time.Time
-	tried   uint64 // the source was read for the view when it was to have this number
+	mu    sync.Mutex // guards what follows; held while the tape is written
+	tape  *tape
+	view  view
+	last  cursor // of the newest record that was published
+	tried uint64 // the source was read for the view when it was to have this number
 
 	reading   *view            // what is being read from the source
 	meanwhile []*record.Record // what was published since that began
@@ -66,54 +63,13 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 // isAnother reports whether rec begins another run with the same ID: the one
 // before was deleted, or was in memory alone.
 func (r *run) isAnother(rec *record.Record) bool {
-	switch {
-	case rec.Seq != 1 || r.view.firstSeq == 0:
-		return false
-	case r.view.firstSeq == 1:
-		return rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
-	}
-	return rec.Generation < r.view.first && rec.Time.After(r.view.Updated)
+	return rec.Seq == 1 && r.view.firstSeq == 1 && rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
 }
 
 // forget forgets how the run stands. r.mu is held.
 func (r *run) forget() {
-	r.view, r.tried, r.created = newView(r.id), 0, time.Time{}
+	r.view, r.tried = newView(r.id), 0
 	r.reading, r.meanwhile = nil, nil
-}
-
-// createdAt takes over when the source says that the run was created. If that
-// was another time before, the run was deleted, and this is another one.
-func (r *run) createdAt(created time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.created.IsZero() && !created.IsZero() && !created.Equal(r.created) {
-		r.forget()
-		r.last = cursor{}
-		r.tape.restart()
-	}
-	if !created.IsZero() {
-		r.created = created
-	}
-}
-
-// origin is when the run was created: as the source says, or else the time of
-// its first record. It is zero if that is not known. A source is asked each time
-// for a run of which nothing was published here: it may be another one by then.
-func (r *run) origin(ctx context.Context, source Source) time.Time {
-	r.mu.Lock()
-	known := !r.created.IsZero() && r.last.n > 0
-	r.mu.Unlock()
-	if source != nil && !known {
-		if info, err := source.Run(ctx, r.id); err == nil { // otherwise reading its records fails too, or it is in memory alone
-			r.createdAt(info.Created)
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.created.IsZero() && r.view.firstSeq == 1 {
-		return r.view.Created
-	}
-	return r.created
 }
 
 // state is how a run stands, and what it has cost, as /api sends it.

@@ -16,8 +16,7 @@ var errSlow = errors.New("streamer: the client fell behind")
 // stream is one client's.
 type stream struct {
 	handler *Handler
-	run     *run   // nil for all runs
-	tag     uint64 // in the IDs of the run's events; 0 for all runs
+	run     *run // nil for all runs
 	filter  filter
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -100,22 +99,16 @@ func (s *stream) serveAll(ctx context.Context, id string) error {
 
 // serveRun streams one run from the cursor on, or from its first record.
 func (s *stream) serveRun(ctx context.Context, id string) error {
-	s.tag = tagOf(s.run.origin(ctx, s.handler.source))
 	if id != "" {
-		c, ok := parseCursor(id)
-		at, tag := c.untagged()
-		switch {
-		case !ok:
+		var ok bool
+		if s.at, ok = parseCursor(id); !ok {
 			s.reset("the cursor is not of this run; it begins anew")
-		case tag != 0 && s.tag != 0 && tag != s.tag:
-			s.reset("the cursor is of another run, which had this ID before; this one begins anew")
-		case at.n > 0: // otherwise it is the ID of a reset
-			s.at = at
+		} else if s.at.n == 0 {
+			s.at = cursor{} // the ID of a reset
 		}
 	}
 	for {
 		before := s.moves
-		s.tag = tagOf(s.run.origin(ctx, s.handler.source)) // it may be another run by now
 		pos, where := s.run.tape.locate(s.at)
 		oldest, begin, kept := s.run.tape.oldest()
 		if s.at == (cursor{}) && kept && oldest.id.n == 1 {

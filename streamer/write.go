@@ -38,7 +38,7 @@ func (s *stream) send(f *frame, id cursor) error {
 func (s *stream) endWithID() error {
 	s.sent = s.at
 	line := append(s.buffer().AvailableBuffer(), "id: "...)
-	line = s.at.tagged(s.tag).append(line)
+	line = s.at.append(line)
 	return s.write(append(line, "\n\n"...))
 }
 

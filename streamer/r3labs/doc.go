@@ -8,8 +8,8 @@
 //	st := state.New(state.WithPublisher(pub))
 //	http.Handle("/sse", guard) // GET /sse?stream=<run ID>, or ?stream=runs for all
 //
-// Names and data of the events are those of package streamer. The ID of a run's
-// event is <generation>-<seq>, which package streamer takes as a cursor, too.
+// Names and data of the events are those of package streamer, and so are the IDs
+// of a run's events: <generation>-<seq>.
 //
 // # Publishing never waits
 //

@@ -117,7 +117,7 @@ func Example_clientOfAHandler() {
 				}
 				newest[rec.RunID] = rec.Seq
 			}
-			fmt.Printf("%d %s\n", rec.Seq, e.Event)
+			fmt.Printf("%s %s\n", e.ID, e.Event)
 			if ended = string(e.Event) == "run_completed"; ended {
 				cancel()
 			}
@@ -136,13 +136,13 @@ func Example_clientOfAHandler() {
 	}
 	site.Close()
 	// Output:
-	// 1 run_started
-	// 2 started
-	// 3 failed
-	// 4 retrying
-	// 5 started
-	// 6 completed
-	// 7 run_completed
+	// 1-1 run_started
+	// 1-2 started
+	// 1-3 failed
+	// 1-4 retrying
+	// 1-5 started
+	// 1-6 completed
+	// 1-7 run_completed
 }
 
 // wholeID matches an ID that was not cut off before its hyphen.
