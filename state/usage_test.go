@@ -94,7 +94,7 @@ func TestUsageOfACrashedRunIsKnownWhenItIsClosed(t *testing.T) {
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), spender(t, 3, pause))
 		require.ErrorIs(t, err, core.ErrAwaiting)
-		records := st.Records()
+		records := testkit.Records(t, st)
 		require.NoError(t, st.Close())
 		j, err := to.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
 		require.NoError(t, err)
