@@ -45,11 +45,11 @@ func flaky() actors.Tool[in, int] {
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 2, InitialDelay: time.Millisecond}))
 }
 
-// run makes a run of so many calls.
+// run makes a run of so many calls, or has one that has fewer make the others.
 func run(t testing.TB, store snapshot.Store, runID string, calls int, options ...state.Option) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
-	st, err := state.Open(ctx, store, runID, append(options, state.WithSync(state.SyncNever))...)
+	st, err := state.Open(ctx, store, runID, append(options, state.WithSync(state.SyncNever), state.WithFurtherCalls())...)
 	require.NoError(t, err)
 	tool := flaky()
 	for n := range calls {
@@ -211,10 +211,14 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
+	greet := decorators.Tool("greet", "", func(_ context.Context, name string) (string, error) { return "Hello, " + name, nil })
+	if _, err := greet.Call(st.Context(ctx), "Ada"); err != nil {
+		panic(err)
+	}
 	if err := st.Close(); err != nil {
 		panic(err)
 	}
 	found, err := runs.Run(ctx, "greeting-1")
 	fmt.Println(found.RunID, found.Status, found.LastSeq, err)
-	// Output: greeting-1 completed 2 <nil>
+	// Output: greeting-1 completed 4 <nil>
 }
