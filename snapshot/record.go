@@ -64,6 +64,15 @@ func DecodeRecords(data []byte) iter.Seq2[record.Record, error] {
 	}
 }
 
+// SeqOf returns the number of a record that begins data, which it does not
+// decode.
+func SeqOf(data []byte) (uint64, error) {
+	in := codec.NewReader(data)
+	defer in.Release()
+	_, seq, err := cutRecord(in)
+	return seq, err
+}
+
 // recordError is the kind of error that err, met in a record, is.
 func recordError(err error) error {
 	if errors.Is(err, ErrFormat) {

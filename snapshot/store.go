@@ -47,6 +47,11 @@ type Reader interface {
 	// in it; in stores on one machine, everything that was appended.
 	Load(ctx context.Context, runID string) (*Run, error)
 
+	// Records yields the records of a run whose numbers are above after, in
+	// order and without holes: those that Load would have, without reading what
+	// comes before them as far as the store can. An error ends it.
+	Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error]
+
 	// Info returns what is known of a run. LastSeq of a run that is open is at
 	// least that of its opening.
 	Info(ctx context.Context, runID string) (Info, error)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math"
 	"os"
 	"time"
 
@@ -32,9 +33,7 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 	w := s.watcher()
 	defer w.close()
-	if run, err := s.Load(ctx, runID); err != nil {
-		return err
-	} else if after.Seq, err = run.After(after); err != nil {
+	if err := s.mustHave(ctx, runID, after); err != nil {
 		return err
 	}
 	w.add(s.run(runID))
@@ -48,6 +47,26 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 			return err
 		}
 	}
+}
+
+// mustHave is ErrReset if the cursor is not in the history of the run.
+func (s *Store) mustHave(ctx context.Context, runID string, c snapshot.Cursor) error {
+	generation := c.Generation
+	t, err := s.tail(ctx, runID, time.Time{}, max(c.Seq, 1)-1, func(rec record.Record) error {
+		if rec.Seq == c.Seq {
+			generation = rec.Generation
+		}
+		return errStopped
+	})
+	switch {
+	case err != nil && !errors.Is(err, errStopped):
+		return err
+	case err == nil && t.last < c.Seq:
+		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", runID, c.Seq, t.last)
+	case c.Seq > 0 && c.Generation > 0 && generation != c.Generation:
+		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d", runID, c.Seq, c.Generation, generation)
+	}
+	return nil
 }
 
 // following reads a run while it is written, by this process or another.
@@ -77,8 +96,8 @@ func (f *following) skip(ctx context.Context, info *snapshot.Info) {
 	if !info.Open {
 		return
 	}
-	if run, err := f.store.Load(ctx, f.runID); err == nil {
-		f.last, f.created = run.LastSeq, run.Created
+	if t, err := f.store.tail(ctx, f.runID, time.Time{}, math.MaxUint64, nil); err == nil {
+		f.last, f.created = t.last, t.created
 	}
 }
 
@@ -163,24 +182,16 @@ func (f *following) load(ctx context.Context, yield func(record.Record, error) b
 			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 		}
 	}
-	run, err := f.store.Load(ctx, f.runID)
+	t, err := f.store.tail(ctx, f.runID, f.created, f.last, func(rec record.Record) error { return f.yield(rec, yield) })
 	if err != nil {
-		return err
+		return err // ErrNotFound if the one that is followed was deleted, and has a namesake
 	}
-	if !f.created.IsZero() && !run.Created.Equal(f.created) {
-		return noRun(f.runID) // the one that is followed was deleted, and has a namesake
-	}
-	f.created = run.Created
-	if run.LastSeq < f.last {
+	f.created = t.created
+	if t.last < f.last {
 		return errkind.New(snapshot.ErrReset, "snapshot: run %s: record %d is not there any more", f.runID, f.last)
 	}
-	for rec, err := range run.RecordsAfter(f.last) {
-		if err != nil {
-			return err
-		}
-		if err := f.yield(rec, yield); err != nil {
-			return err
-		}
+	if f.file != nil && f.number == t.journal {
+		f.offset = t.end
 	}
 	return nil
 }

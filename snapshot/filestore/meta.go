@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
+	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -91,14 +93,19 @@ func (s *Store) changeMeta(runID string, change func(meta snapshot.Info, ok bool
 	return info, nil
 }
 
-// Info implements [snapshot.Reader]. Of a run that is open, or was when its
-// process ended, it reads the records.
+// Info implements [snapshot.Reader]. Of a run that is open it counts the records,
+// and of one that was open when its process ended it reads them.
 func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	if err := s.check(ctx, runID); err != nil {
 		return snapshot.Info{}, err
 	}
 	meta, ok, err := s.meta(runID)
 	if err != nil || ok && meta.Status != snapshot.StatusRunning {
+		return meta, err
+	}
+	if held, err := isHeld(s.run(runID, lockName)); ok && err == nil && held {
+		t, err := s.tail(ctx, runID, time.Time{}, math.MaxUint64, nil)
+		meta.Open, meta.LastSeq = true, max(t.last, meta.LastSeq)
 		return meta, err
 	}
 	run, err := s.Load(ctx, runID)

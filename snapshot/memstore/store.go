@@ -210,6 +210,20 @@ func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	return r.load()
 }
 
+// Records implements [snapshot.Reader].
+func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		r, err := s.find(ctx, runID)
+		if err != nil {
+			yield(record.Record{}, err)
+			return
+		}
+		rest := r.after(min(after, uint64(len(r.encoded))))
+		s.mu.Unlock()
+		rest.records()(yield)
+	}
+}
+
 // Info implements [snapshot.Reader].
 func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	r, err := s.find(ctx, runID)

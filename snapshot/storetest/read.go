@@ -1,6 +1,9 @@
 package storetest
 
 import (
+	"bytes"
+	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"sync"
@@ -124,4 +127,85 @@ func list(f *fixture) {
 		}
 	}
 	f.must(closeAs(running, snapshot.StatusCompleted))
+}
+
+// recordsAfter reads the ends of a run while it is written.
+func recordsAfter(f *fixture) {
+	const n = 300
+	want := Records(1, n)
+	j := f.open("run")
+	var (
+		mu       sync.Mutex
+		appended int
+		wait     sync.WaitGroup
+		done     = make(chan struct{})
+	)
+	for reader := range 4 {
+		wait.Go(func() {
+			for after := reader; ; after = (after + 37) % (n + 10) {
+				mu.Lock()
+				least := appended
+				mu.Unlock()
+				last := after
+				for rec, err := range f.store.Records(f.Context(), "run", uint64(after)) {
+					if err != nil || rec.Seq != uint64(last+1) || rec.Address != want[last].Address || rec.RunID != "run" {
+						f.Errorf("after record %d: got record %d of run %q, %v", last, rec.Seq, rec.RunID, err)
+						return
+					}
+					last++
+				}
+				if last < least {
+					f.Errorf("the records after %d end with %d; %d had been appended", after, last, least)
+					return
+				}
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for at := 0; at < n; at += 3 {
+		f.must(j.Append(want[at : at+3]...))
+		mu.Lock()
+		appended = at + 3
+		mu.Unlock()
+	}
+	close(done)
+	wait.Wait()
+	f.must(closeAs(j, snapshot.StatusCompleted))
+	for _, after := range []uint64{0, 1, 150, n - 1, n, n + 1, math.MaxUint64} {
+		whole, last := f.load("run").Records, min(after, n)
+		for rec, err := range f.store.Records(f.Context(), "run", after) {
+			f.must(err)
+			got, err := snapshot.AppendRecord(nil, &rec)
+			f.must(err)
+			want, err := snapshot.AppendRecord(nil, &whole[last])
+			f.must(err)
+			if last++; !bytes.Equal(got, want) {
+				f.Errorf("after record %d there is record %d, which is not the one in the run", after, rec.Seq)
+			}
+		}
+		if last != n {
+			f.Errorf("the records after %d end with %d of %d", after, last, n)
+		}
+	}
+	for rec, err := range f.store.Records(f.Context(), "run", 7) {
+		if err != nil || rec.Seq != 8 {
+			f.Errorf("after record 7: got record %d, %v", rec.Seq, err)
+		}
+		break
+	}
+	for _, id := range []string{"none", "../run"} {
+		count := 0
+		for _, err := range f.store.Records(f.Context(), id, 0) {
+			if count++; err == nil || id == "none" && !errors.Is(err, snapshot.ErrNotFound) {
+				f.Errorf("run %s: %v", id, err)
+			}
+		}
+		if count != 1 {
+			f.Errorf("run %s: %d errors", id, count)
+		}
+	}
 }

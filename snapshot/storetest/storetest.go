@@ -42,6 +42,7 @@ var tests = []test{
 	{"OneWhoWaitsGetsTheRunWhenItIsClosed", waits},
 	{"WaitingEndsWithItsContext", waitEnds},
 	{"ARunCanBeLoadedWhileItIsWritten", loadWhileWriting},
+	{"TheRecordsAfterOneAreReadWhileTheyAreWritten", recordsAfter},
 	{"WhatIsLoadedDoesNotChange", loadedIsACopy},
 	{"NothingIsAppendedAfterClose", closed},
 	{"ClosingTwiceIsFine", closeTwice},

@@ -44,13 +44,8 @@ func (s *Runs) Run(ctx context.Context, runID string) (streamer.RunInfo, error) 
 // Records implements [streamer.Source].
 func (s *Runs) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
-		found, err := s.store.Load(ctx, runID)
-		if err != nil {
-			yield(record.Record{}, known(err))
-			return
-		}
-		for rec, err := range found.RecordsAfter(after) {
-			if !yield(rec, err) {
+		for rec, err := range s.store.Records(ctx, runID, after) {
+			if !yield(rec, known(err)) {
 				return
 			}
 		}

@@ -211,8 +211,8 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	greet := decorators.Tool("greet", "", func(_ context.Context, name string) (string, error) { return "Hello, " + name, nil })
-	if _, err := greet.Call(st.Context(ctx), "Ada"); err != nil {
+	greet := decorators.Tool("greet", "Greets.", func(context.Context, struct{}) (string, error) { return "hello", nil })
+	if _, err := greet.Call(st.Context(ctx), struct{}{}); err != nil {
 		panic(err)
 	}
 	if err := st.Close(); err != nil {

@@ -1,0 +1,323 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"hash/crc32"
+	"io"
+	"iter"
+	"math"
+	"time"
+
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Records implements [snapshot.Reader]. Of the snapshot it reads the blocks that
+// hold the records; the journals it reads from their beginning, without keeping
+// what it has passed.
+func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		_, err := s.tail(ctx, runID, time.Time{}, after, func(rec record.Record) error {
+			if !yield(rec, nil) {
+				return errStopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(record.Record{}, err)
+		}
+	}
+}
+
+// A tailed run is what is known of one of which the end was read.
+type tailed struct {
+	created time.Time
+	last    uint64 // the number of its last record
+	journal uint64 // the last one; 0 if none was read
+	end     int64  // up to where it has whole frames
+}
+
+// tail yields the records of a run after a number: those there are. A run that
+// was not created then is ErrNotFound, unless that is zero. Whatever is not as a
+// writer leaves it, is left to Load to judge.
+func (s *Store) tail(ctx context.Context, runID string, created time.Time, after uint64, yield func(record.Record) error) (tailed, error) {
+	if err := s.check(ctx, runID); err != nil {
+		return tailed{}, err
+	}
+	isOther := func(c time.Time) bool { return !created.IsZero() && !c.Equal(created) }
+	t := &tailing{store: s, runID: runID, isOther: isOther, passed: after, yield: yield}
+	for range 3 { // a compaction may replace the files meanwhile
+		if err := context.Cause(ctx); err != nil {
+			return tailed{}, err
+		}
+		err := t.read(ctx)
+		if err == nil || t.err != nil {
+			return t.tailed, t.err
+		}
+	}
+	run, err := s.Load(ctx, runID)
+	if err != nil {
+		return tailed{}, err
+	}
+	if isOther(run.Created) {
+		return tailed{}, noRun(runID)
+	}
+	for rec, err := range run.RecordsAfter(t.passed) {
+		if err == nil {
+			err = yield(rec)
+		}
+		if err != nil {
+			return tailed{}, err
+		}
+	}
+	return tailed{created: run.Created, last: run.LastSeq}, nil
+}
+
+// tailing reads the files of a run from the oldest on.
+type tailing struct {
+	tailed
+	store   *Store
+	runID   string
+	isOther func(created time.Time) bool
+	passed  uint64 // up to here the records were yielded, or are not wanted
+	yield   func(record.Record) error
+	err     error // of yield, of ctx, or that it is another run
+}
+
+// errUnclear is a run that is not as a writer leaves it, or that changes.
+var errUnclear = errors.New("snapshot: the run has to be read as a whole")
+
+func (t *tailing) read(ctx context.Context) error {
+	s := t.store
+	meta, ok, err := s.meta(t.runID)
+	if err != nil || !ok {
+		return errors.Join(err, errUnclear)
+	}
+	l, err := s.listing(t.runID)
+	if err != nil {
+		return err
+	}
+	if t.tailed = (tailed{created: meta.Created}); t.isOther(meta.Created) {
+		t.err = noRun(t.runID)
+		return t.err
+	}
+	covers := uint64(0)
+	if n := len(l.snapshots); n > 0 {
+		covers = l.snapshots[n-1]
+		if err := t.readSnapshot(s.run(t.runID, snapshotName(covers))); err != nil {
+			return err
+		}
+	}
+	// A journal covers those before it, if it was begun with their records.
+	for _, n := range l.journals {
+		if h, err := t.headerOf(n); err != nil {
+			return err
+		} else if h.covers > covers {
+			covers = h.covers
+		}
+	}
+	for i, n := range l.journals {
+		if n <= covers {
+			continue
+		}
+		if err := t.readJournal(ctx, n, i == len(l.journals)-1); err != nil {
+			return err
+		}
+	}
+	if t.last < meta.LastSeq || t.last == 0 {
+		return errUnclear
+	}
+	return nil
+}
+
+func (t *tailing) take(rec record.Record) error {
+	if rec.Seq != t.passed+1 {
+		return errUnclear
+	}
+	if t.err = t.yield(rec); t.err == nil {
+		t.passed = rec.Seq
+	}
+	return t.err
+}
+
+func (t *tailing) readSnapshot(name string) error {
+	f, size, err := openSized(t.store.disk, name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	d, err := snapshot.OpenDocument(f, size)
+	if err != nil {
+		return err
+	}
+	if d.Info.RunID != t.runID || !d.Info.Created.Equal(t.created) {
+		return errUnclear
+	}
+	t.last = d.Info.LastSeq
+	for rec, err := range d.RecordsAfter(t.passed) {
+		if err == nil {
+			err = t.take(rec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tailing) headerOf(number uint64) (header, error) {
+	f, size, err := openSized(t.store.disk, t.store.run(t.runID, journalName(number)))
+	if err != nil {
+		return header{}, err
+	}
+	defer func() { _ = f.Close() }()
+	first, err := frameOf(f, 0, size)
+	if err != nil || first == nil {
+		return header{}, errors.Join(err, errUnclear)
+	}
+	p := part{name: journalName(number), frames: []frame{*first}}
+	return p.header(t.runID)
+}
+
+// readJournal reads a journal a frame at a time.
+func (t *tailing) readJournal(ctx context.Context, number uint64, isLast bool) error {
+	f, size, err := openSized(t.store.disk, t.store.run(t.runID, journalName(number)))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	in := &window{source: f}
+	offset, carried := int64(0), uint64(0)
+	for {
+		next, err := in.frameAt(offset, size)
+		if err != nil {
+			return err
+		} else if next == nil {
+			break
+		}
+		switch {
+		case (offset == 0) != (next.kind == frameHeader):
+			return errUnclear
+		case next.kind == frameHeader:
+			h, err := next.header()
+			if err != nil || h.info.RunID != t.runID || !h.info.Created.Equal(t.created) {
+				return errUnclear
+			}
+			carried = h.carried
+		case next.kind == frameRecords:
+			if t.err = context.Cause(ctx); t.err != nil {
+				return t.err
+			}
+			if err := t.records(next.body); err != nil {
+				return err
+			}
+		case next.kind != frameEnd:
+			return errUnclear
+		}
+		offset += next.size
+	}
+	upTo, all := readable(f, size)
+	p := part{name: journalName(number), end: offset, size: size, limit: upTo}
+	if err := p.lookBehind(f); err != nil {
+		return err
+	}
+	t.journal, t.end = number, offset
+	if t.last < carried || !all || p.damage || p.torn && !isLast {
+		return errUnclear
+	}
+	return nil
+}
+
+// records takes the records of a frame that are new.
+func (t *tailing) records(body []byte) error {
+	in := codec.NewReader(body)
+	defer in.Release()
+	for in.Len() > 0 {
+		encoded := in.Skip()
+		if in.Err() != nil {
+			return errUnclear
+		}
+		seq, err := snapshot.SeqOf(encoded)
+		switch {
+		case err != nil || seq > t.last+1:
+			return errUnclear
+		case seq <= t.last:
+			continue
+		}
+		t.last = seq
+		if seq <= t.passed {
+			continue
+		}
+		rec, err := snapshot.DecodeRecord(encoded)
+		if err != nil {
+			return errUnclear
+		}
+		rec.RunID = t.runID
+		if err := t.take(rec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A window is the part of a file that was read last, of which frames are taken
+// one after the other.
+type window struct {
+	source
+	at   int64 // where data begins in the file
+	data []byte
+}
+
+// frameAt is the frame at an offset; nil if there is none. Its body is
+// overwritten by the next.
+func (w *window) frameAt(offset, size int64) (*frame, error) {
+	if err := w.have(offset, frameHead, size); err != nil {
+		return nil, err
+	}
+	f, checksum, ok := headAt(w.data, int(offset-w.at), w.at, size)
+	if !ok {
+		return nil, nil
+	}
+	if f.size > int64(cap(w.data)) { // it is not read before it is known to be one
+		if same, err := matches(w.source, &f, checksum); err != nil || !same {
+			return nil, err
+		}
+	}
+	if err := w.have(offset, f.size, size); err != nil {
+		return nil, err
+	}
+	begin := offset - w.at
+	if int64(len(w.data)) < begin+f.size {
+		return nil, nil // it became shorter
+	}
+	payload := w.data[begin+frameHead : begin+f.size]
+	if crc32.Checksum(payload, castagnoli) != checksum {
+		return nil, nil
+	}
+	f.kind, f.body = frameKind(payload[0]), payload[1:]
+	return &f, nil
+}
+
+// have has data begin at an offset or before, and reach over so many bytes, or to
+// the end of the file.
+func (w *window) have(offset, n, size int64) error {
+	if offset >= w.at && offset+n <= w.at+int64(len(w.data)) {
+		return nil
+	}
+	n = min(max(n, loadStep), size-offset)
+	if n < 0 || n > math.MaxInt {
+		n = 0
+	}
+	if int64(cap(w.data)) < n {
+		w.data = make([]byte, n)
+	}
+	w.at, w.data = offset, w.data[:n]
+	got, err := w.ReadAt(w.data, offset)
+	w.data = w.data[:got]
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return err
+}
