@@ -56,7 +56,8 @@ func Frames(data []byte) (offsets []int64) {
 // Bodies are the payloads of the frames of a file.
 func Bodies(data []byte) (bodies [][]byte) {
 	p, _ := readFrames("", bytesSource(data), int64(len(data)))
-	for _, f := range p.frames {
+	for i := range p.frames {
+		f := p.frame(i)
 		bodies = append(bodies, append([]byte{byte(f.kind)}, f.body...))
 	}
 	return bodies
@@ -116,6 +117,16 @@ func EncodeMessage(t testing.TB, runID string, m snapshot.Message) []byte {
 
 // DecodeMessage reads the file of a message.
 var DecodeMessage = decodeMessage
+
+// OnWatch has f called when the system is about to be asked to notify the store
+// of a directory; Watching returns when it was. It must come before anything is
+// opened.
+func OnWatch(s *Store, f func()) {
+	s.notices.mkdir = func(name string) error {
+		f()
+		return osDisk{}.Mkdir(name)
+	}
+}
 
 // Watching is how many directories the system notifies a store of; it reports
 // false if the system is not asked at all.

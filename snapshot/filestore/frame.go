@@ -146,12 +146,26 @@ func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok
 type part struct {
 	name   string
 	data   []byte
-	frames []frame
+	frames []found
 	end    int64 // where they end
 	size   int64 // of the file
 	limit  int64 // up to where it is read
 	torn   bool  // something else than zeros follows that was never synced
 	damage bool  // something else than zeros follows that was synced
+}
+
+// found is a frame of a part. It is small: there may be millions.
+type found struct {
+	offset int64
+	size   uint32 // with its head
+	kind   frameKind
+}
+
+// frame is one that was found.
+func (p *part) frame(i int) *frame {
+	f := p.frames[i]
+	end := f.offset + int64(f.size)
+	return &frame{offset: f.offset, size: int64(f.size), kind: f.kind, body: p.data[f.offset+frameHead+1 : end : end]}
 }
 
 // source is a file that is read.
@@ -178,10 +192,6 @@ func readFrames(name string, in source, size int64) (part, error) {
 	if !all {
 		p.torn, p.damage = false, true // data follows the hole
 	}
-	for i := range p.frames { // now that data does not move any more
-		f := &p.frames[i]
-		f.body = p.data[f.offset+frameHead+1 : f.offset+f.size : f.offset+f.size]
-	}
 	return p, err
 }
 
@@ -203,12 +213,20 @@ func (p *part) readFrames(in source) error {
 		if crc32.Checksum(payload, castagnoli) != checksum {
 			break
 		}
-		f.kind = frameKind(payload[0])
-		p.frames = append(p.frames, f)
+		kind := frameKind(payload[0])
+		if kind == frameRecords && len(payload) < 1+recordLeast {
+			p.damage = true // it is whole, and nobody writes such a one
+			return nil
+		}
+		p.frames = append(p.frames, found{f.offset, uint32(f.size), kind})
 		p.end += f.size
 	}
 	return p.lookBehind(in)
 }
+
+// recordLeast is fewer bytes than any record has, so that what a file makes its
+// reader remember is in proportion to its size.
+const recordLeast = 24
 
 // loadStep is how many bytes are read at least.
 const loadStep = 64 << 10
@@ -331,6 +349,15 @@ var (
 	errNoFrame    = errors.New("something else than a frame, in a part that was synced")
 	errNoRunID    = errors.New("the header names no run")
 )
+
+// headerOf reads the frameHeader of a file of a run.
+func (f *frame) headerOf(runID, file string) (header, error) {
+	h, err := f.header()
+	if err == nil && h.info.RunID != runID {
+		err = &strangerError{runID, file, h.info.RunID}
+	}
+	return h, err
+}
 
 // header reads a frameHeader.
 func (f *frame) header() (header, error) {

@@ -246,7 +246,7 @@ func decodeMessage(runID, id string, data []byte) (snapshot.Message, error) {
 	case len(p.frames) != 1 || p.frames[0].kind != frameRecords:
 		return snapshot.Message{}, errNotOne
 	}
-	rec, err := snapshot.DecodeRecord(p.frames[0].body)
+	rec, err := snapshot.DecodeRecord(p.frame(0).body)
 	if err != nil {
 		return snapshot.Message{}, err
 	}

@@ -265,6 +265,8 @@ func TestNoMessageIsLostWhereverACrashStopsIt(t *testing.T) {
 func TestOneWatcherOfTheSystemServesAllRunsAndEndsWithTheLast(t *testing.T) {
 	s := newFileStore(t, t.TempDir())
 	const n = 20
+	asking := make(chan struct{}, n)
+	filestore.OnWatch(s, func() { asking <- struct{}{} })
 	journals := make(map[string]snapshot.Journal)
 	for i := range n {
 		id := fmt.Sprint("run-", i)
@@ -272,10 +274,12 @@ func TestOneWatcherOfTheSystemServesAllRunsAndEndsWithTheLast(t *testing.T) {
 		require.NoError(t, err)
 		journals[id] = j
 	}
-	require.Eventually(t, func() bool { // each asks the system when it has been open for a while
-		watching, asked := filestore.Watching(s)
-		return watching == n && asked
-	}, time.Minute, time.Millisecond)
+	for range n { // each asks the system when it has been open for a while
+		<-asking
+	}
+	watching, asked := filestore.Watching(s)
+	require.Equal(t, n, watching)
+	require.True(t, asked)
 	for id, j := range journals {
 		select {
 		case <-j.Notify(): // which may have been so already
@@ -285,7 +289,7 @@ func TestOneWatcherOfTheSystemServesAllRunsAndEndsWithTheLast(t *testing.T) {
 		<-j.Notify()
 		require.NoError(t, closeAs(j, snapshot.StatusPaused))
 	}
-	watching, asked := filestore.Watching(s)
+	watching, asked = filestore.Watching(s)
 	require.Zero(t, watching)
 	require.False(t, asked)
 }

@@ -42,12 +42,9 @@ func (p *part) header(runID string) (header, error) {
 	if len(p.frames) == 0 || p.frames[0].kind != frameHeader {
 		return header{}, errNoHeader
 	}
-	h, err := p.frames[0].header()
+	h, err := p.frame(0).headerOf(runID, p.name)
 	if err != nil {
 		return header{}, err
-	}
-	if h.info.RunID != runID {
-		return header{}, &strangerError{runID, p.name, h.info.RunID}
 	}
 	p.frames = p.frames[1:]
 	return h, nil

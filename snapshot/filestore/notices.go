@@ -10,6 +10,7 @@ import (
 // notices are of changes in directories. Behind all of them is one watcher of
 // the operating system, which has few, and only while somebody watches.
 type notices struct {
+	mkdir   func(name string) error
 	busy    sync.Mutex // held while the watcher is changed
 	watcher *fsnotify.Watcher
 	ended   chan struct{} // closed when pass has returned
@@ -24,9 +25,9 @@ func (n *notices) add(dir string, c chan struct{}) bool {
 	if n == nil {
 		return false
 	}
-	_ = osDisk{}.Mkdir(dir) // if not, adding it fails
 	n.busy.Lock()
 	defer n.busy.Unlock()
+	_ = n.mkdir(dir) // if not, adding it fails
 	if n.watcher == nil && !n.start() {
 		return false
 	}

@@ -245,10 +245,9 @@ func (r *reading) addJournal(runID string, p *part, h *header) error {
 	if h.info.Generation > info.Generation { // what follows in a generation says no more, and its end may have come before
 		info = h.info
 	}
-	var bodies [][]byte
-	var offsets []int64
+	bodies, offsets := make([][]byte, 0, len(p.frames)), make([]int64, 0, len(p.frames))
 	for i := range p.frames {
-		f := &p.frames[i]
+		f := p.frame(i)
 		switch f.kind {
 		case frameRecords:
 			bodies, offsets = append(bodies, f.body), append(offsets, f.offset)

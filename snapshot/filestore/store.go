@@ -74,7 +74,7 @@ func WithPolling(every time.Duration) Option {
 // the clock of testing/synctest it needs WithPolling.
 func New(dir string, opts ...Option) (*Store, error) {
 	s := &Store{dir: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, index: newIndex()}
-	s.notices, s.poll = new(notices), poll
+	s.notices, s.poll = &notices{mkdir: osDisk{}.Mkdir}, poll
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -225,6 +225,10 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 		return nil, nil, err
 	}
 	for {
+		before, err := s.fingerprint(runID)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("snapshot: run %s: %w", runID, err)
+		}
 		r, err := s.read(ctx, runID)
 		switch {
 		case err != nil:
@@ -242,10 +246,10 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 		if held || r.run.Status != snapshot.StatusRunning {
 			return r.run, r.torn, nil
 		}
-		// Nobody has it. It may have been closed after it was read; only if it
-		// still says the same was it never closed.
-		again, err := s.read(ctx, runID)
-		if err == nil && again.found && again.run.Status == snapshot.StatusRunning && again.run.Generation == r.run.Generation {
+		// Nobody has it. It may have been closed after it was read; only if its
+		// files are as they were before was it never closed.
+		after, err := s.fingerprint(runID)
+		if err == nil && after != "" && after == before {
 			r.run.Info = snapshot.Crashed(r.run.Info)
 			return r.run, r.torn, nil
 		}

@@ -174,11 +174,10 @@ func (t *tailing) headerOf(number uint64) (header, error) {
 	}
 	defer func() { _ = f.Close() }()
 	first, err := frameOf(f, 0, size)
-	if err != nil || first == nil {
+	if err != nil || first == nil || first.kind != frameHeader {
 		return header{}, errors.Join(err, errUnclear)
 	}
-	p := part{name: journalName(number), frames: []frame{*first}}
-	return p.header(t.runID)
+	return first.headerOf(t.runID, journalName(number))
 }
 
 // readJournal reads a journal a frame at a time.
