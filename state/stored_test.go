@@ -119,9 +119,14 @@ func (j lossyJournal) Append(records ...record.Record) error {
 	return j.Journal.Append(records...)
 }
 
-func TestRecordsThatCouldNotBeStoredAreStillTold(t *testing.T) {
+// TestRecordsThatCouldNotBeStoredAreInTheRunAndNotPublished: who follows a run
+// must not see a call completed that runs again when the run is resumed.
+func TestRecordsThatCouldNotBeStoredAreInTheRunAndNotPublished(t *testing.T) {
 	s := &lossy{Store: fileStore(t, t.TempDir())}
-	st, err := state.Open(t.Context(), s, "run-1")
+	var published []string
+	st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(testkit.Publisher(func(r record.Record) {
+		published = append(published, fmt.Sprint(r.Kind, " ", r.Address, " ", r.Status))
+	})))
 	require.NoError(t, err)
 	ctx := st.Context(t.Context())
 	out, err := testkit.Call(ctx, testkit.Tool(t, "first", once, testkit.Succeed))
@@ -133,6 +138,23 @@ func TestRecordsThatCouldNotBeStoredAreStillTold(t *testing.T) {
 	wantRecords(t, st, want...)
 	require.ErrorIs(t, st.Close(), state.ErrStore)
 	wantRecords(t, st, append(want, "run interrupted")...)
+	assert.Equal(t, []string{"run  started", "tool_call first started", "tool_call first completed", "run  interrupted"}, published)
+}
+
+func TestACallWhoseOutcomeCouldNotBeStoredIsNotPublishedAsCompleted(t *testing.T) {
+	s := &lossy{Store: fileStore(t, t.TempDir())}
+	var published []string
+	st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(testkit.Publisher(func(r record.Record) {
+		published = append(published, fmt.Sprint(r.Kind, " ", r.Address, " ", r.Status))
+	})))
+	require.NoError(t, err)
+	_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "only", once, func(context.Context, string) (string, error) {
+		s.broken = errors.New("no space left")
+		return "done", nil
+	}))
+	require.ErrorIs(t, err, state.ErrStore)
+	require.ErrorIs(t, st.Close(), state.ErrStore)
+	assert.Equal(t, []string{"run  started", "tool_call only started", "run  interrupted"}, published)
 }
 
 func TestStoreThatCannotReadBackIsAnError(t *testing.T) {

@@ -74,6 +74,10 @@ func TestRunThatEndedBeforeItsMetaFileSaidSoTellsWhyItStopped(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, snapshot.StatusCancelled, info.Status)
 	require.Equal(t, stop, info.Stop)
+	info, err = s.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Pinned = true; return nil })
+	require.NoError(t, err)
+	require.Equal(t, snapshot.StatusCancelled, info.Status)
+	require.Equal(t, stop, info.Stop)
 }
 
 func TestWhatIsNoRunIsNotListed(t *testing.T) {

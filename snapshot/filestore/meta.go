@@ -103,6 +103,9 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	if held, err := isHeld(s.run(runID, lockName)); ok && err == nil && held {
 		t, err := s.tail(ctx, runID, time.Time{}, math.MaxUint64, nil)
 		meta.Open, meta.LastSeq = true, max(t.last, meta.LastSeq)
+		if t.info.Generation == meta.Generation { // it may have ended, and the meta file does not say so yet
+			meta.Status, meta.Stop, meta.Due = t.info.Status, t.info.Stop, t.info.Due
+		}
 		return meta, err
 	}
 	run, err := s.Load(ctx, runID)

@@ -34,9 +34,10 @@ func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Se
 // A tailed run is what is known of one of which the end was read.
 type tailed struct {
 	created time.Time
-	last    uint64 // the number of its last record
-	journal uint64 // the last one; 0 if none was read
-	end     int64  // up to where it has whole frames
+	info    snapshot.Info // what the files with its records say
+	last    uint64        // the number of its last record
+	journal uint64        // the last one; 0 if none was read
+	end     int64         // up to where it has whole frames
 }
 
 // tail yields the records of a run after a number: those there are. A run that
@@ -72,7 +73,7 @@ func (s *Store) tail(ctx context.Context, runID string, created time.Time, after
 			return tailed{}, err
 		}
 	}
-	return tailed{created: run.Created, last: run.LastSeq}, nil
+	return tailed{created: run.Created, info: run.Info, last: run.LastSeq}, nil
 }
 
 // tailing reads the files of a run from the oldest on.
@@ -155,7 +156,7 @@ func (t *tailing) readSnapshot(name string) error {
 	if d.Info.RunID != t.runID || !d.Info.Created.Equal(t.created) {
 		return errUnclear
 	}
-	t.last = d.Info.LastSeq
+	t.info, t.last = d.Info, d.Info.LastSeq
 	for rec, err := range d.RecordsAfter(t.passed) {
 		if err == nil {
 			err = t.take(rec)
@@ -204,7 +205,9 @@ func (t *tailing) readJournal(ctx context.Context, number uint64, isLast bool) e
 			if err != nil || h.info.RunID != t.runID || !h.info.Created.Equal(t.created) {
 				return errUnclear
 			}
-			carried = h.carried
+			if carried = h.carried; h.info.Generation > t.info.Generation {
+				t.info = h.info
+			}
 		case next.kind == frameRecords:
 			if t.err = context.Cause(ctx); t.err != nil {
 				return t.err
@@ -212,7 +215,11 @@ func (t *tailing) readJournal(ctx context.Context, number uint64, isLast bool) e
 			if err := t.records(next.body); err != nil {
 				return err
 			}
-		case next.kind != frameEnd:
+		case next.kind == frameEnd:
+			if t.info, err = snapshot.DecodeInfo(next.body); err != nil {
+				return errUnclear
+			}
+		default:
 			return errUnclear
 		}
 		offset += next.size
