@@ -10,10 +10,11 @@ import (
 // checkOverlap counts a call that is claimed and made at once. Another one that
 // is under way in the same scope is made by another goroutine. What they claim
 // comes in an order that no resumed run can be held to, so that is recorded as a
-// warning, once for each scope.
+// warning, once for each scope. Calls that are recalled are not made: whether they
+// overlap is chance, and it was recorded when they were made.
 func (c *call) checkOverlap() {
 	in := c.scope.claims()
-	if in.direct.Add(1) == 1 || c.off != nil {
+	if in.direct.Add(1) == 1 || c.off != nil || c.recall.found != nil && c.recall.found.HasOutcome() {
 		return
 	}
 	in.mu.Lock()
