@@ -100,7 +100,7 @@ func fibonacci(n int) float64 {
 func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duration {
 	c := &p.config
 	plain := p.Delay(n)
-	if c.Jitter == NoJitter || c.InitialDelay == 0 {
+	if !p.isJittered() {
 		return plain
 	}
 	low, high := c.Jitter.spread(float64(plain), float64(c.InitialDelay), float64(previous))
@@ -113,6 +113,9 @@ func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duratio
 	}
 	return c.MaxDelay
 }
+
+// isJittered reports whether delays depend on chance.
+func (p *Policy) isJittered() bool { return p.config.Jitter != NoJitter && p.config.InitialDelay > 0 }
 
 // spread is the range that the delay d is drawn from; first is that of the first
 // retry, and previous that before.

@@ -237,6 +237,9 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 // backoff is the delay before the retry that the configuration has; previous
 // is the delay before the retry before.
 func (c *call) backoff(retry int, previous time.Duration) time.Duration {
+	if !c.policy.isJittered() {
+		return c.policy.Delay(retry)
+	}
 	if c.root.isOutside() {
 		return c.policy.jittered(retry, previous, rand.Float64())
 	}

@@ -34,14 +34,14 @@ func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r r
 	return rec
 }
 
-// append hands records of the call to its run, and adds them to p. A call
-// whose records cannot be kept has failed, whatever became of its handler.
-func (c *call) append(p *record.Progress, s *Scope, rec *record.Record, more ...record.Record) error {
+// append hands a record of the call to its run, and adds it to p. A call whose
+// records cannot be kept has failed, whatever became of its handler.
+func (c *call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 	first := c.claimed
 	if first {
 		c.describe(rec)
 	}
-	if err := c.root.run.Append(s, *rec, more...); err != nil {
+	if err := c.root.run.Append(s, *rec); err != nil {
 		if errors.Is(err, ErrAttemptOver) {
 			return err
 		}
@@ -51,9 +51,6 @@ func (c *call) append(p *record.Progress, s *Scope, rec *record.Record, more ...
 		c.recorded()
 	}
 	p.Add(rec)
-	for i := range more {
-		p.Add(&more[i])
-	}
 	return nil
 }
 
@@ -135,7 +132,7 @@ func (c *call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
 	rec := c.endRecord(record.StatusFailed, p, s, f.result)
 	rec.Stage, rec.Class, rec.Err = f.stage, f.class, c.keptError(f.err)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
-	err := c.append(p, s, &rec, rec.Retrying())
+	err := c.append(p, s, &rec)
 	p.Spent += time.Since(f.ended) // a publisher or a disk may have taken its time
 	return err
 }

@@ -38,12 +38,13 @@ type Run interface {
 	// is how the handler ended if it ran again, nil if it did not.
 	Replay(s *Scope, traced *record.Record) (record.Record, error)
 
-	// Append gives each record its run ID, its generation and the next Seq,
-	// keeps all of them or none, and publishes them. They come from s: the
-	// attempt that they are about, or where they were logged. What s no longer
+	// Append gives the record its run ID, its generation and the next Seq, keeps
+	// it, and publishes it. A failed record with WillRetry is appended together
+	// with its promise (Record.Retrying), both or none. The record comes from s:
+	// the attempt that it is about, or where it was logged. What s no longer
 	// accepts (Scope.Accepts) is ErrAttemptOver; nothing is appended once the
 	// run is closed.
-	Append(s *Scope, first record.Record, more ...record.Record) error
+	Append(s *Scope, rec record.Record) error
 
 	// Ask asks a question of the call whose scope is s. Without an answer yet,
 	// it records that the question is open; one whose time is over it answers
@@ -213,10 +214,10 @@ func (r *Root) notifyIdle() {
 // nowhere is the run of calls outside any run: it keeps nothing.
 type nowhere struct{}
 
-func (nowhere) Settings() *Settings                                  { return new(Settings) }
-func (nowhere) Ended(*Scope, int) error                              { return nil }
-func (nowhere) Refuse(*Scope, *DivergenceError) error                { return nil }
-func (nowhere) Append(*Scope, record.Record, ...record.Record) error { return nil }
+func (nowhere) Settings() *Settings                   { return new(Settings) }
+func (nowhere) Ended(*Scope, int) error               { return nil }
+func (nowhere) Refuse(*Scope, *DivergenceError) error { return nil }
+func (nowhere) Append(*Scope, record.Record) error    { return nil }
 func (nowhere) Replay(*Scope, *record.Record) (record.Record, error) {
 	return record.Record{}, ErrNoRun
 }

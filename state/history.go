@@ -13,7 +13,7 @@ import (
 // copied again. Records are packed: what most of them have fits 64 bytes
 // without a pointer, which the garbage collector need not look into. The
 // beginning of an attempt, its end, and the promise of the next one are packed
-// as one, where no other record came between them.
+// as one; the beginning only where no other record came after it.
 type history struct {
 	runID      string
 	generation uint64
@@ -61,10 +61,9 @@ type packed struct {
 }
 
 const (
-	flagWillRetry = 1 << iota
+	flagWillRetry = 1 << iota // the promise of the next attempt follows
 	flagReplayed
-	flagBegun    // it comes after the record that its attempt started
-	flagRetrying // the promise of the next attempt follows
+	flagBegun // it comes after the record that its attempt started
 )
 
 // site is what the records of one actor called from one place share.
@@ -79,17 +78,14 @@ type rare struct {
 	detail *record.Detail
 }
 
-// append keeps rec, which has the next Seq.
+// append keeps rec, which has the next Seq. One that will be retried is two
+// records: its promise of the next attempt is Record.Retrying.
 func (h *history) append(rec *record.Record) {
 	site, nth := h.siteOf(rec)
 	p := h.latest
 	switch {
 	case p == nil:
 		p = h.next()
-	case h.isRetryingAfter(p, rec, site, nth):
-		p.flags |= flagRetrying
-		h.n++
-		return
 	case p.isStartOf(rec, site, nth):
 		p.flags = flagBegun
 	default:
@@ -103,6 +99,7 @@ func (h *history) append(rec *record.Record) {
 	h.n++
 	if rec.WillRetry {
 		p.flags |= flagWillRetry
+		h.n++
 	}
 	if rec.Replayed {
 		p.flags |= flagReplayed
@@ -117,29 +114,6 @@ func (h *history) append(rec *record.Record) {
 func (p *packed) isStartOf(rec *record.Record, site, nth int32) bool {
 	return p.status == record.StatusStarted && rec.Status != record.StatusStarted && !rec.Replayed &&
 		*p == start(rec.Time.UnixNano()-int64(rec.Duration), site, nth, rec.Ordinal, int32(rec.Attempt), int32(rec.MaxAttempts))
-}
-
-// isRetryingAfter reports whether rec promises the next attempt after the one
-// whose failure p is, and can be derived from it.
-func (h *history) isRetryingAfter(p *packed, rec *record.Record, site, nth int32) bool {
-	if p.flags&flagWillRetry == 0 || p.flags&flagRetrying != 0 || p.site != site || p.nth != nth || rec.Detail != nil {
-		return false
-	}
-	failed := h.unpackEnd(p, 0)
-	retrying := failed.Retrying()
-	retrying.Seq, retrying.RunID, retrying.Generation = rec.Seq, rec.RunID, rec.Generation
-	if !sameError(retrying.Err, rec.Err) {
-		return false
-	}
-	plain := *rec
-	plain.Err, retrying.Err = nil, nil
-	return plain == retrying
-}
-
-// sameError compares errors, whose types may not be comparable.
-func sameError(a, b error) (same bool) {
-	defer func() { _ = recover() }()
-	return a == b //nolint:errorlint // the same value, not the same kind
 }
 
 // next makes room for a record.
@@ -220,7 +194,7 @@ func (p *packed) records() int {
 	if p.flags&flagBegun != 0 {
 		n++
 	}
-	if p.flags&flagRetrying != 0 {
+	if p.flags&flagWillRetry != 0 {
 		n++
 	}
 	return n

@@ -49,21 +49,22 @@ func (r *run) publish() {
 	r.drain()
 }
 
-// publishLatest is publish for where the records that were kept last are at
-// hand: mostly they are all that is new, and need not be unpacked.
-func (r *run) publishLatest(rec *record.Record, more []record.Record) {
+// publishLatest is publish for where the record that was kept last is at hand:
+// mostly it is all that is new, and need not be unpacked.
+func (r *run) publishLatest(rec *record.Record) {
 	if len(r.publishers) == 0 || r.published != int(rec.Seq)-1 || len(r.recovered) > 0 || !r.turn.take() {
 		r.publish()
 		return
 	}
 	r.published = r.len()
-	if len(more) == 0 { // else the rest may have to be published by another
+	if !rec.WillRetry { // else its promise may have to be published by another
 		r.forget()
 	}
 	r.mu.Unlock()
 	r.show(rec)
-	for i := range more {
-		r.show(&more[i])
+	if rec.WillRetry {
+		next := r.promise(rec)
+		r.show(&next)
 	}
 	if !r.turn.leave() {
 		r.mu.Lock()

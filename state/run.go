@@ -116,10 +116,10 @@ func (r *run) Settings() *core.Settings { return r.settings }
 
 // Append implements core.Run. Numbering and keeping are one step; publishing
 // follows in the same order.
-func (r *run) Append(s *core.Scope, first record.Record, more ...record.Record) error {
-	rec := &first
+func (r *run) Append(s *core.Scope, appended record.Record) error {
+	rec := &appended
 	if r.journal != nil {
-		recordErrors(rec, more)
+		recordError(rec)
 	}
 	r.mu.Lock()
 	if r.closed {
@@ -149,9 +149,6 @@ func (r *run) Append(s *core.Scope, first record.Record, more ...record.Record) 
 		r.validation.compare(rec)
 	}
 	r.keep(rec)
-	for i := range more {
-		r.keep(&more[i])
-	}
 	if rec.IsParked() && (r.parked.IsZero() || rec.NextAttemptAt().Before(r.parked)) {
 		r.parked = rec.NextAttemptAt()
 	}
@@ -160,47 +157,47 @@ func (r *run) Append(s *core.Scope, first record.Record, more ...record.Record) 
 		r.report.count(rec)
 	}
 	if r.journal == nil {
-		r.publishLatest(rec, more)
+		r.publishLatest(rec)
 		return nil
 	}
-	return r.store(s, rec, more)
+	return r.store(s, rec)
 }
 
-// recordErrors replaces the errors of the records by their recorded form: the
-// methods of the errors are the user's, and must not run under the lock. Those
-// that repeat the error of a failed attempt have it in brief.
-func recordErrors(rec *record.Record, more []record.Record) {
-	first := rec.Err
-	recordError(rec)
-	for i := range more {
-		if again := &more[i]; again.Err != nil && sameError(again.Err, first) {
-			again.Err = rec.Err
-		}
-		recordError(&more[i])
-	}
-}
-
+// recordError replaces the error of the record by its recorded form: the methods
+// of the error are the user's, and must not run under the lock. A start that
+// repeats the error of a failed attempt has it in brief.
 func recordError(rec *record.Record) {
 	if rec.Err == nil || rec.Interrupt() != nil {
 		return
 	}
 	recorded := record.ErrorOf(rec.Err)
-	if rec.Status == record.StatusRetrying || rec.Status == record.StatusStarted {
+	if rec.Status == record.StatusStarted {
 		recorded = recorded.Brief()
 	}
 	rec.Err = recorded
 }
 
+// promise is the record that goes with rec, a failed one that is kept and will be
+// retried.
+func (r *run) promise(rec *record.Record) record.Record {
+	next := rec.Retrying()
+	next.Seq++
+	if recorded, ok := next.Err.(*record.Error); ok && r.journal != nil { //nolint:errorlint // made by recordError
+		next.Err = recorded.Brief()
+	}
+	return next
+}
+
 // store writes what was kept to the journal, publishes it and, where it must
 // be, waits until it is on the disk. The lock is held, and released.
-func (r *run) store(s *core.Scope, rec *record.Record, more []record.Record) error {
+func (r *run) store(s *core.Scope, rec *record.Record) error {
 	err := r.write()
 	seq, must := uint64(r.len()), r.durable(s, rec)
 	if err != nil {
 		r.mu.Unlock()
 		return r.stop(err)
 	}
-	r.publishLatest(rec, more)
+	r.publishLatest(rec)
 	if !must {
 		return nil
 	}
@@ -293,15 +290,19 @@ func (r *run) applyOutcome(s *core.Scope, outcome *record.Record) error {
 	return nil
 }
 
-// keep gives rec the next number and puts it into the history. The lock is held.
+// keep gives rec the next number and puts it into the history, together with the
+// promise of another attempt that goes with it. The lock is held.
 func (r *run) keep(rec *record.Record) {
 	rec.RunID, rec.Seq, rec.Generation = r.settings.RunID, uint64(r.len())+1, r.generation
 	if r.journal == nil {
 		r.history.append(rec)
 	} else {
 		r.tail.append(*rec)
+		if rec.WillRetry {
+			r.tail.append(r.promise(rec))
+		}
 	}
-	r.questions(rec, uint64(r.len()))
+	r.questions(rec, rec.Seq)
 }
 
 // len is the number of records that the run has. The lock is held.
