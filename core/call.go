@@ -193,12 +193,15 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 	defer func() {
 		if !returned { // runtime.Goexit: nobody gets the failure, but it is on record
 			s.close()
-			_ = c.settle(p, s, result{err: errGoexit, stage: record.StageHandler, panicked: true}.since(began))
+			r := result{err: errGoexit, stage: record.StageHandler, panicked: true}
+			r.end(began)
+			_ = c.settle(p, s, &r)
 		}
 	}()
 	r := c.pass(s, began, p.Spent)
 	returned = true
-	return c.settle(p, s, r.since(began))
+	r.end(began)
+	return c.settle(p, s, &r)
 }
 
 // pass is one pass through handler, postconditions and artifact storage.
@@ -212,23 +215,23 @@ func (c *call) pass(s *Scope, began time.Time, spent time.Duration) result {
 }
 
 // settle decides what the end of an attempt means, and appends it.
-func (c *call) settle(p *record.Progress, s *Scope, r result) error {
-	r = c.overdue(s, r)
-	if e := c.suspension(s, r); e != nil {
-		return c.suspend(p, s, r, e, record.StageHandler)
+func (c *call) settle(p *record.Progress, s *Scope, r *result) error {
+	c.overdue(s, r)
+	if e := c.suspension(s, r.err); e != nil {
+		return c.suspend(p, s, *r, e, record.StageHandler)
 	}
 	if e := c.checkEnd(s); e != nil {
-		return c.suspend(p, s, r, e, record.StageHandler)
+		return c.suspend(p, s, *r, e, record.StageHandler)
 	}
 	if r.err == nil {
-		r = c.polled(s, r)
+		c.polled(s, r)
 	} else if IsSuspension(r.err) {
 		r.err = &settledError{r.err}
 	}
 	if r.err == nil {
 		return c.complete(p, s, r, "")
 	}
-	f := classify(r)
+	f := classify(*r)
 	v := c.decide(p, s, &f)
 	switch {
 	case v.suspended != nil && !v.promised:
@@ -253,7 +256,7 @@ func (c *call) retrace(s *Scope) error {
 	}
 	r := c.pass(s, time.Now(), 0)
 	c.passOn(s)
-	e := c.suspension(s, r)
+	e := c.suspension(s, r.err)
 	if e == nil {
 		e = c.checkEnd(s)
 	}

@@ -156,18 +156,13 @@ func (c *call) judge(attempt Attempt, class record.Class, byDefault bool) (again
 
 // polled asks RetryWhen about a success whether another attempt is wanted, and
 // makes it a failure if so.
-func (c *call) polled(s *Scope, r result) result {
+func (c *call) polled(s *Scope, r *result) {
 	if c.policy.config.RetryWhen == nil {
-		return r
+		return
 	}
-	asked := result{stage: r.stage, ended: r.ended, took: r.took}
-	if c.wantsMore(c.attemptOf(s, nil), &asked) {
-		asked.err = errUnsatisfied
+	if c.wantsMore(c.attemptOf(s, nil), r) {
+		r.err = errUnsatisfied
 	}
-	if asked.err == nil {
-		return r
-	}
-	return asked
 }
 
 func (c *call) wantsMore(attempt Attempt, r *result) bool {

@@ -20,7 +20,7 @@ func (c *call) record(status record.Status, attempt int32, at time.Time) record.
 }
 
 // endRecord is a record of how the attempt of s ended, with what it used.
-func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r result) record.Record {
+func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r *result) record.Record {
 	at := r.ended
 	if at.IsZero() {
 		at = time.Now()
@@ -112,7 +112,7 @@ func (c *call) hashInput() (record.Hash, error) {
 }
 
 // complete ends the call with its output.
-func (c *call) complete(p *record.Progress, s *Scope, r result, message string) error {
+func (c *call) complete(p *record.Progress, s *Scope, r *result, message string) error {
 	rec := c.endRecord(record.StatusCompleted, p, s, r)
 	if r.kept != nil || message != "" || c.spec.NoStore {
 		d := detailOf(&rec)
@@ -129,7 +129,7 @@ func (c *call) complete(p *record.Progress, s *Scope, r result, message string) 
 
 // retry appends that the attempt failed, and when the next one may begin.
 func (c *call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
-	rec := c.endRecord(record.StatusFailed, p, s, f.result)
+	rec := c.endRecord(record.StatusFailed, p, s, &f.result)
 	rec.Stage, rec.Class, rec.Err = f.stage, f.class, c.keptError(f.err)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec)
@@ -142,7 +142,7 @@ func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reaso
 	if f.class == record.ClassUnknown {
 		f = classify(f.result)
 	}
-	rec := c.endRecord(record.StatusFailed, p, s, f.result)
+	rec := c.endRecord(record.StatusFailed, p, s, &f.result)
 	rec.Stage, rec.Class, rec.Reason, rec.Err = f.stage, f.class, reason, f.err
 	if limit := c.explain(p, s, f, reason); limit != "" {
 		detailOf(&rec).Message = limit
@@ -210,7 +210,7 @@ func (c *call) suspend(p *record.Progress, s *Scope, r result, e *InterruptedErr
 	if e.Reason == record.InterruptAwait {
 		status = record.StatusAwaiting
 	}
-	rec := c.endRecord(status, p, s, r)
+	rec := c.endRecord(status, p, s, &r)
 	rec.Stage, rec.Class, rec.Err = stage, record.ClassCanceled, e
 	// Without its record the call has no outcome either, which is what a
 	// suspension is.

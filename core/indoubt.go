@@ -210,5 +210,5 @@ func (c *call) askInDoubt(p *record.Progress, s *Scope) error {
 	if r.err != nil {
 		return c.halt(r.err) // the answer stays, for when it can be kept
 	}
-	return c.complete(p, s, r, "as answered to "+q.ID)
+	return c.complete(p, s, &r, "as answered to "+q.ID)
 }

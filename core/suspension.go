@@ -23,16 +23,16 @@ func is(err, target error) (found bool) {
 	return errors.Is(err, target)
 }
 
-// suspension is why the attempt of s stopped without an outcome, nil if it
-// ended by itself.
-func (c *call) suspension(s *Scope, r result) *InterruptedError {
+// suspension is why the attempt of s, which ended with err, stopped without an
+// outcome; nil if it ended by itself.
+func (c *call) suspension(s *Scope, err error) *InterruptedError {
 	if s.endedItself() {
 		return nil // which is its failure
 	}
 	if e := s.suspended(); e != nil {
 		return e
 	}
-	if r.err == nil {
+	if err == nil {
 		return nil
 	}
 	return c.parent.ending()
@@ -75,9 +75,9 @@ func (s *Scope) offPath() *InterruptedError {
 // overdue makes the result of an attempt a failure if a call inside it has no
 // outcome because of the attempt's own deadline, come or near: without that
 // outcome there is no success.
-func (c *call) overdue(s *Scope, r result) result {
+func (c *call) overdue(s *Scope, r *result) {
 	if !s.isDoomed() || s.endedItself() || s.suspended() != nil {
-		return r
+		return
 	}
 	outer, hasOuter := s.outer.Deadline()
 	switch {
@@ -89,7 +89,6 @@ func (c *call) overdue(s *Scope, r result) result {
 		s.limit.overdue.Store(true)
 		r.err = &TimeoutError{Limit: s.limit.length, Err: r.err}
 	}
-	return r
 }
 
 // rejoin has the call end with what is around it, although it was given a

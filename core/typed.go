@@ -47,13 +47,12 @@ type result struct {
 	took     time.Duration
 }
 
-// since returns r as the end, now, of an attempt that began then. Both times are
-// the same duration apart by the clock on the wall, whatever happened to that
+// end makes r the end, now, of an attempt that began then. By the clock on the
+// wall, too, the two are as far apart as the attempt took, whatever happened to that
 // clock meanwhile.
-func (r result) since(began time.Time) result {
+func (r *result) end(began time.Time) {
 	r.took = time.Since(began)
 	r.ended = began.Add(r.took)
-	return r
 }
 
 // keptOutput is an output as the run keeps it.

@@ -29,8 +29,8 @@ type Report struct {
 }
 
 func (r *Report) count(rec *record.Record) {
-	if used := rec.Used(); !used.IsZero() {
-		r.Usage = r.Usage.Plus(used)
+	if rec.Detail != nil {
+		r.Usage = r.Usage.Plus(rec.Detail.Usage)
 	}
 	switch {
 	case rec.Status == record.StatusStarted:
