@@ -124,9 +124,12 @@ func (o ordinals) after(a record.Address, calls map[record.Address]*track) {
 // nil if it is not.
 func (r *restored) differs(runID, scope string, c record.Claim, input func() ([]byte, error)) *core.DivergenceError {
 	s := r.ordinals[scope]
-	d := &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
+	asked := func() *core.DivergenceError {
+		return &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
+	}
 	checked := s != nil && (s.unchecked == 0 || c.Ordinal <= s.unchecked)
 	if was := s.recorded(c.Ordinal); checked && was != nil && !was.is(c) {
+		d := asked()
 		d.How, d.Was, d.Recorded = "order", was.call(scope), describe(was.kind, was.address, was.name)
 		if was.address == c.Address {
 			d.How = "kind"
@@ -135,6 +138,7 @@ func (r *restored) differs(runID, scope string, c record.Claim, input func() ([]
 		return d
 	}
 	if t := r.calls[c.Address]; t != nil && t.differs(c.Input) {
+		d := asked()
 		d.How, d.Recorded, d.Asked = "input", t.Input.String(), c.Input.String()
 		d.Fields = r.inputFields(t, input)
 		d.Hint = "use a new run ID for another question; what changes from run to run belongs into core.Step, or out of the identity of the input"
@@ -147,6 +151,7 @@ func (r *restored) differs(runID, scope string, c record.Claim, input func() ([]
 		return nil
 	}
 	if c.Ordinal <= len(s.claims) && !isBranch(c.Address) || r.calls[c.Address] != nil && !r.anywhere[c.Address] {
+		d := asked()
 		d.How, d.Recorded = "order", "another call"
 		d.Hint = r.likelyEdit(s, nil, c)
 		return d
@@ -173,7 +178,7 @@ func (r *restored) inputFields(t *track, input func() ([]byte, error)) []string 
 
 // is reports whether the claim is the same call.
 func (r *recordedClaim) is(c record.Claim) bool {
-	return r.address == c.Address && r.kind == c.Kind && (!isBranch(c.Address) || r.name == c.Name)
+	return r.address == c.Address && r.kind == c.Kind && (r.name == c.Name || !isBranch(c.Address))
 }
 
 // call is the address of the call; for a question, of the one that asked.
