@@ -185,27 +185,32 @@ const maxNesting = 1000
 
 // Skip returns what follows the first value of data.
 func Skip(data []byte) ([]byte, error) {
-	rest, err := skip(data, 0)
+	rest, err := skip(data, 1, 0)
 	if err != nil {
 		return nil, fmt.Errorf("codec: %w", err)
 	}
 	return rest, nil
 }
 
-func skip(data []byte, depth int) ([]byte, error) {
+// skip returns what follows the next values, which are so deep inside others.
+func skip(data []byte, values, depth int) ([]byte, error) {
 	if depth > maxNesting {
 		return nil, malformed("nested deeper than %d levels", maxNesting)
 	}
-	h, rest, err := next(data)
-	if err != nil {
-		return nil, err
-	}
-	for range h.values() {
-		if rest, err = skip(rest, depth+1); err != nil {
+	var h head
+	for range values {
+		size, err := h.read(data)
+		if err != nil {
 			return nil, err
 		}
+		data = data[size:]
+		if inside := h.values(); inside > 0 {
+			if data, err = skip(data, inside, depth+1); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return rest, nil
+	return data, nil
 }
 
 // skipAll is Skip for data that is one value.

@@ -247,7 +247,7 @@ func (r *Reader) Skip() []byte {
 		return nil
 	}
 	begin := r.off
-	rest, err := skip(r.data[begin:], 0)
+	rest, err := skip(r.data[begin:], 1, 0)
 	if err != nil {
 		r.fail(begin, err)
 		return nil
