@@ -15,6 +15,7 @@ func BenchmarkPrint(b *testing.B)                { benchmark(b, "Print") }
 func BenchmarkDurable(b *testing.B)              { benchmark(b, "Durable") }
 func BenchmarkReplay1000(b *testing.B)           { benchmark(b, "Replay1000") }
 func BenchmarkReplay10000(b *testing.B)          { benchmark(b, "Replay10000") }
+func BenchmarkGroup(b *testing.B)                { benchmark(b, groupName) }
 
 func BenchmarkLLM(b *testing.B)       { benchmark(b, "LLM") }
 func BenchmarkLLMStream(b *testing.B) { benchmark(b, "LLMStream") }

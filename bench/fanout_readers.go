@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// part is what the readers are told before a part of the measurement.
+// part is what the readers get before a part of the measurement.
 type part struct {
 	Last  uint64 `json:"last"` // the number of its last record
 	Timed bool   `json:"timed"`

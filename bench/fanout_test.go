@@ -77,7 +77,7 @@ func TestContestantThatLosesEventsHasLost(t *testing.T) {
 		r.add(lib, perDelivery, one.Flood)
 	}
 	for _, peer := range []string{"other", "third"} {
-		g := target{"FanOut", "reprise", perDelivery, peer, 0.25, 0}
+		g := target{"FanOut", "reprise", perDelivery, peer, 0.25}
 		figure, measured := g.judge(map[string]result{"FanOut": r})
 		if verdict := g.verdict(figure); !measured || verdict != "missed" {
 			t.Errorf("beside %s: %v, %s", peer, figure, verdict)

@@ -11,7 +11,7 @@ import (
 func fileSystem() (name string, memory bool) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(os.TempDir(), &s); err != nil {
-		return "a file system that cannot be told", false
+		return "an unknown file system", false
 	}
 	switch magic := uint32(s.Type); magic {
 	case 0x01021994:

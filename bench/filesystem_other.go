@@ -4,4 +4,4 @@ package main
 
 // fileSystem names what temporary files are on, and says whether it is memory,
 // where syncing costs nothing.
-func fileSystem() (name string, memory bool) { return "a file system that cannot be told", false }
+func fileSystem() (name string, memory bool) { return "an unknown file system", false }

@@ -9,7 +9,7 @@ import (
 )
 
 // cpuTime is what this process has used of the processors, with what the
-// system did for it; zero where that cannot be told.
+// system did for it; zero where that is not known.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

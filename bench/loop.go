@@ -89,8 +89,8 @@ func startLoopHook(h handler) func(context.Context, *work) instance {
 		handle := h.bind(w)
 		hook := func(error) { w.heard++ }
 		return instance{
-			call: func() (int, error) { return loop(ctx, 0, once, handle, answer, hook) },
-			told: func() int { return w.heard },
+			call:     func() (int, error) { return loop(ctx, 0, once, handle, answer, hook) },
+			notified: func() int { return w.heard },
 		}
 	}
 }

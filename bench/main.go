@@ -18,8 +18,8 @@
 //   - Timeout: the same with a limit of a second on each attempt. The handler
 //     uses its context: it looks at Done, and does not wait for it.
 //   - TwoFailures: the handler fails twice and then succeeds. No delays.
-//   - TwoFailuresListeners: the same, with everything that the library tells
-//     listeners being counted by one. go-retry has none to tell.
+//   - TwoFailuresListeners: the same, with everything that the library reports to
+//     listeners being counted by one. go-retry has none.
 //   - Sleepers: many calls that have failed once and wait for an hour, each
 //     on a goroutine, in a process of their own.
 //
@@ -82,6 +82,16 @@
 //     in a filestore.Store without syncing (file). 256 records are measured at a time,
 //     each time after a garbage collection and 64 records that are not, and 16
 //     times in a round, in one run as long as it grows by less than a tenth.
+//
+// # What is made in parallel
+//
+//   - Group: 10,000 calls of a tool that succeeds at once, 50 at a time, in a run
+//     without a store, which is made for them and closed. reprise is actors.Map,
+//     reprise-yield the same with YieldWaits. errgroup is an errgroup.Group with a
+//     limit of 50, and a function for each call; its calls have their addresses in
+//     the order in which they happen to begin, so that such a run could not be
+//     resumed. errgroup-prepared claims them in order, as a group does. loop has no
+//     goroutines.
 //
 // # What language models are asked
 //
@@ -162,9 +172,6 @@
 //     let it pass, and in loop-abandon it would end the process.
 //   - Reprise and go-retry try again only what is marked as retryable or, for
 //     Reprise, classified so. The others try everything again.
-//   - The targets beside DBOS are judged beside SQLite alone, which is harder:
-//     DBOS does that and more for each step. PostgreSQL and Temporal are not
-//     measured.
 //   - r3labs and go-sse flush each event to each client by itself. reprise
 //     gathers what comes within 5 ms, with 1,000 clients within 50, so that its
 //     latency is never near zero, as theirs may be.

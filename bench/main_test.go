@@ -44,10 +44,10 @@ func TestContestantsDoTheirWork(t *testing.T) {
 				if w.calls != calls*s.attempts {
 					t.Errorf("%d calls made %d attempts; want %d each", calls, w.calls, s.attempts)
 				}
-				if in.told == nil {
+				if in.notified == nil {
 					return
 				}
-				if got, want := in.told(), told(c.lib, s.name, calls); got != want {
+				if got, want := in.notified(), notifications(c.lib, s.name, calls); got != want {
 					t.Errorf("listeners heard %d; want %d", got, want)
 				}
 			})
@@ -55,8 +55,8 @@ func TestContestantsDoTheirWork(t *testing.T) {
 	}
 }
 
-// told is how often listeners hear something about calls.
-func told(lib, scenario string, calls int) int {
+// notifications is how often listeners are called for so many calls.
+func notifications(lib, scenario string, calls int) int {
 	retries := 0
 	if find(nil, scenario).attempts > 1 {
 		retries = 2

@@ -13,7 +13,7 @@ import (
 )
 
 // failsafe-go: policies and executor are made once. Its retry policy has no
-// delay unless told otherwise.
+// delay by default.
 
 func startFailsafe(h handler) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
@@ -35,8 +35,8 @@ func startFailsafeListeners(h handler) func(context.Context, *work) instance {
 		executor := failsafe.With(policy).WithContext(ctx).OnDone(done).OnSuccess(done).OnFailure(done)
 		fn := h.bindAll(ctx, w)
 		return instance{
-			call: func() (int, error) { return executor.Get(fn) },
-			told: func() int { return w.heard },
+			call:     func() (int, error) { return executor.Get(fn) },
+			notified: func() int { return w.heard },
 		}
 	}
 }
@@ -71,8 +71,8 @@ func startCenkaltiNotify(h handler) func(context.Context, *work) instance {
 		options := append(cenkaltiOptions(), cenkalti.WithNotify(func(error, time.Duration) { w.heard++ }))
 		fn := h.bindAll(ctx, w)
 		return instance{
-			call: func() (int, error) { return cenkalti.Retry(ctx, fn, options...) },
-			told: func() int { return w.heard },
+			call:     func() (int, error) { return cenkalti.Retry(ctx, fn, options...) },
+			notified: func() int { return w.heard },
 		}
 	}
 }
@@ -101,8 +101,8 @@ func startAvastOnRetry(h handler) func(context.Context, *work) instance {
 		retrier := avast.NewWithData[int](options...)
 		fn := h.bindAll(ctx, w)
 		return instance{
-			call: func() (int, error) { return retrier.Do(fn) },
-			told: func() int { return w.heard },
+			call:     func() (int, error) { return retrier.Do(fn) },
+			notified: func() int { return w.heard },
 		}
 	}
 }

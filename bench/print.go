@@ -78,7 +78,7 @@ func startFprintln(_ context.Context, w *work) instance {
 	}
 	return instance{
 		call: func() (int, error) {
-			if text := texts[w.calls%len(texts)]; text != "" { // a wait is told with the failure
+			if text := texts[w.calls%len(texts)]; text != "" { // a wait is printed with the failure
 				if _, err := fmt.Fprintln(f, text); err != nil {
 					return 0, err
 				}

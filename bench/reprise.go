@@ -62,7 +62,7 @@ func startRunSubscriber(h handler, timeout time.Duration) func(context.Context, 
 			}
 			return nil
 		}
-		return instance{call: r.call, stop: stop, told: func() int { return w.heard }}
+		return instance{call: r.call, stop: stop, notified: func() int { return w.heard }}
 	}
 }
 
@@ -79,7 +79,7 @@ func startRunListener(h handler, timeout time.Duration) func(context.Context, *w
 			outer: ctx, tool: newTool(h.bind(w), atOnce, timeout),
 			options: []state.Option{state.WithPublisher(listener{w})},
 		}
-		return instance{call: r.call, stop: r.stop, told: func() int { return w.heard }}
+		return instance{call: r.call, stop: r.stop, notified: func() int { return w.heard }}
 	}
 }
 

@@ -40,9 +40,9 @@ func (c contestant) String() string { return c.lib }
 
 // An instance is a contestant at work.
 type instance struct {
-	call func() (int, error) // must return the answer
-	stop func() error        // nil if there is nothing to stop; finds out whether all went well
-	told func() int          // how often listeners were told something; nil without listeners
+	call     func() (int, error) // must return the answer
+	stop     func() error        // nil if there is nothing to stop; finds out whether all went well
+	notified func() int          // how often listeners were called; nil without listeners
 
 	reset    func() error // before each call, not measured; nil if calls need none
 	parallel int          // callers at once; 0 for one
@@ -187,6 +187,10 @@ var scenarios = []scenario{
 	{
 		name: "Replay10000", title: "An agent makes 10,000 calls that are recalled", peer: "sqlite", attempts: 1,
 		fixed: 1, fewer: 4, unit: inMilliseconds, contestants: replayers(10_000),
+	},
+	{
+		name: groupName, title: "10,000 calls that succeed at once, 50 at a time", peer: "errgroup", attempts: groupCalls,
+		fixed: 2, fewer: 2, unit: inMilliseconds, contestants: groups,
 	},
 	{
 		name: "LLM", title: "A model on loopback answers at once", peer: "go-openai", attempts: 1, fewer: 2,
