@@ -45,7 +45,7 @@ func (b Backoff) String() string {
 // so that calls which have reached MaxDelay are spread, too.
 type Jitter float64
 
-// Jitter that is no fraction.
+// Jitter that is not a fraction.
 const (
 	// NoJitter leaves delays as they are.
 	NoJitter Jitter = -1

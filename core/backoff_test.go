@@ -24,7 +24,7 @@ var strategies = []core.Backoff{core.Constant, core.Linear, core.Exponential, co
 
 const never = time.Duration(math.MaxInt64)
 
-// random is a source with a seed that is told if the test fails.
+// random is a source whose seed is logged if the test fails.
 func random(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	t.Cleanup(func() {

@@ -18,7 +18,7 @@ type call struct {
 	custom      bool // the policy is the event's own
 	guarded     bool // it has preconditions
 	direct      bool // it is claimed when it is executed, and counted
-	claimed     bool // and no record tells of it yet
+	claimed     bool // and it has no record yet
 	compensable bool // its actor has a compensation
 	root        *Root
 	parent      *Scope // around the call

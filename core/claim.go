@@ -17,8 +17,8 @@ type claims struct {
 	ordinal int
 	sites   map[string]*siteCounter // by the escaped segment
 
-	// unrecorded are those that no record tells of yet, by their ordinals, and
-	// those of questions among them. It is kept where what is recorded is to be
+	// unrecorded are those that are in no record yet, in the order of their ordinals,
+	// questions included. It is kept where what is recorded is to be
 	// resumed. Branches of groups are not among them: the number of a branch says
 	// where it belongs.
 	unrecorded []record.Claim
@@ -29,17 +29,17 @@ type claims struct {
 	overlapped bool // it was reported
 }
 
-// take keeps the claim until a record tells of it. The lock is held.
+// take keeps the claim until it is in a record. The lock is held.
 func (in *claims) take(c record.Claim) { in.unrecorded = append(in.unrecorded, c) }
 
-// upTo returns those up to the ordinal that no record tells of yet.
+// upTo returns those up to the ordinal that are in no record yet.
 func (in *claims) upTo(ordinal int) []record.Claim {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return append([]record.Claim(nil), in.unrecorded[:in.count(ordinal)]...) // nil for none
 }
 
-// drop forgets those up to the ordinal: a record tells of them.
+// drop forgets those up to the ordinal: they are in a record.
 func (in *claims) drop(ordinal int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -128,9 +128,9 @@ func (in *claims) next(s *Scope, segment string) record.Address {
 	return counter.site.Address(counter.n)
 }
 
-// unrecordedBelow returns the claims with lower ordinals that no record tells
-// of, and those around the scope where the call whose preconditions it is of
-// has no record itself.
+// unrecordedBelow returns the claims with lower ordinals that are in no record,
+// and those around the scope where the call whose preconditions it is of has no
+// record itself.
 func (c *call) unrecordedBelow() []record.Claim {
 	all := c.scope.claims().upTo(c.ordinal - 1)
 	for claimed := c; claimed.scope.attempt == beforeFirst; {

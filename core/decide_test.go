@@ -33,7 +33,7 @@ func TestDecisionsAreMadeInOrder(t *testing.T) {
 		// 6: the class.
 		{"transient", config{}, errFlaky, true},
 		{"unknown", config{}, errBoom, false},
-		{"EOF is no unexpected one", config{}, io.EOF, false},
+		{"EOF is not an unexpected one", config{}, io.EOF, false},
 		{"cancelled inside", config{}, context.Canceled, false},
 		{"timeout inside", config{}, context.DeadlineExceeded, true},
 
@@ -65,7 +65,7 @@ func TestDecisionsAreMadeInOrder(t *testing.T) {
 		{"StopWhen with what RetryOn picks", config{StopWhen: yes, RetryOn: every}, errFlaky, false},
 		{"StopWhen with RetryWhen", config{StopWhen: yes, RetryWhen: yes}, errFlaky, false},
 		{"StopWhen false leaves the word to the others", config{StopWhen: no}, errFlaky, true},
-		{"StopWhen false is no yes", config{StopWhen: no}, errBoom, false},
+		{"StopWhen false does not mean a retry", config{StopWhen: no}, errBoom, false},
 
 		// 2 against all.
 		{"permanent transient", config{}, core.Permanent(errFlaky), false},

@@ -55,7 +55,7 @@ func (c *call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 }
 
 // describe adds to the first record of the call what it was claimed as, and the
-// claims that no record tells of yet.
+// claims that are in no record yet.
 func (c *call) describe(rec *record.Record) {
 	d := detailOf(rec)
 	d.InputHash = c.recall.input

@@ -20,7 +20,7 @@ func key(t *testing.T, ctx context.Context) string {
 		t.Fatal(err)
 	}
 	if !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(k) {
-		t.Errorf("%q is no key", k)
+		t.Errorf("%q is not a key", k)
 	}
 	return k
 }

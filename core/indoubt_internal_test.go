@@ -31,7 +31,7 @@ func FuzzInDoubtAnswer(f *testing.F) {
 		case decidedCompleted:
 			var v any
 			if err := record.Decode(answer.output, &v); answer.output == nil || err != nil && record.Preview(answer.output) == "(unreadable)" {
-				t.Errorf("the output %x is no value: %v", answer.output, err)
+				t.Errorf("the output %x is not a value: %v", answer.output, err)
 			}
 		default:
 			t.Errorf("the decision %q passes", answer.decision)

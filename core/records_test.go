@@ -305,7 +305,7 @@ func TestPanicsBecomeErrorsWithTheirStack(t *testing.T) {
 					t.Errorf("the stack does not lead to the panic:\n%s", p.Stack)
 				}
 				if !strings.Contains(err.Error(), "boom") {
-					t.Errorf("%q does not tell the value", err)
+					t.Errorf("%q does not name the value", err)
 				}
 			})
 		})

@@ -41,7 +41,7 @@ type stepConfig struct {
 
 // StepInput says what the step works on. A run that is resumed with another
 // input for the step is refused, as for any call, where steps without one that
-// have the same name cannot be told apart. It must be a value that [record.Encode]
+// have the same name cannot be distinguished. It must be a value that [record.Encode]
 // takes.
 func StepInput(v any) StepOption { return func(c *stepConfig) { c.input = v } }
 

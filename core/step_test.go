@@ -15,13 +15,13 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Steps of one name are told apart by what they work on, and else are not.
+// Steps of one name are distinguished by their inputs, and not at all without.
 func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
-	for _, told := range []bool{false, true} {
+	for _, distinct := range []bool{false, true} {
 		s := memstore.New()
 		read := func(ctx context.Context, file string) (string, error) {
 			var options []core.StepOption
-			if told {
+			if distinct {
 				options = append(options, core.StepInput(file))
 			}
 			return core.Step(ctx, "read", func(context.Context) (string, error) { return "content of " + file, nil }, options...)
@@ -48,7 +48,7 @@ func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
 		_, err := run(true, "a", "b")
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		out, err := run(false, "b", "a")
-		if !told {
+		if !distinct {
 			assert.Equal(t, "b: content of a;a: content of b;", out, "which is why there is StepInput")
 			continue
 		}

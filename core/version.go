@@ -14,13 +14,13 @@ import (
 //
 // N is the highest version that the program has, from 1 up. The first time that
 // an attempt asks for a name, the answer is recorded: n, or 0 in a run whose
-// records tell that this attempt has passed the place before, when the program
+// records say that this attempt has passed the place before, when the program
 // did not ask yet. From then on the attempt keeps that answer, in a loop as well
 // as after a resume, whatever n is by then. So a run goes on as it began, and
 // what begins later uses the new code. A branch for a version can be deleted
 // once no run needs it any more, and the whole question after that.
 //
-// Asking is no call: it may be added and deleted at any time. Attempts, and
+// Asking is not a call: it may be added and deleted at any time. Attempts, and
 // branches of a group, ask for themselves.
 //
 // A recorded version above n stops the run, as a program does that makes other

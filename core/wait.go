@@ -78,7 +78,7 @@ func (c *call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 		Message: "the next attempt begins at " + due.Format(time.RFC3339),
 	}
 	c.stopParent(e)
-	rec := c.endRecord(record.StatusAwaiting, p, s, result{})
+	rec := c.endRecord(record.StatusAwaiting, p, s, &result{})
 	rec.Stage, rec.Class, rec.Err = record.StageWait, record.ClassCanceled, e
 	rec.Delay, rec.Elapsed = delay, rec.Elapsed+delay
 	_ = c.append(p, s, &rec) // as in suspend

@@ -148,7 +148,7 @@ func (t *traits) foreign(err error) {
 }
 
 // network sees the numbers of the operating system that say that a host or a
-// network cannot be reached now. Those of Windows' sockets are no other errors
+// network cannot be reached now. Those of Windows' sockets mean nothing else
 // elsewhere: numbers there end far below.
 func (t *traits) network(err error) {
 	e, ok := err.(syscall.Errno)

@@ -268,7 +268,7 @@ func tableSize(data []byte) int {
 }
 
 // readDocument reads the beginning of a document, as far as it is whole. What
-// is missing at its end is not an error: the checksums tell.
+// is missing at its end is not an error: the checksums find it.
 func (r *Run) readDocument(data []byte) error {
 	in := codec.NewReader(data)
 	defer in.Release()

@@ -20,7 +20,7 @@ const (
 )
 
 func writeError(w *codec.Writer, err error) {
-	//nolint:errorlint // an interrupt itself: in a failure that wraps one it is no interrupt
+	//nolint:errorlint // an interrupt itself: in a failure that wraps one it is not an interrupt
 	if e, ok := err.(*record.InterruptedError); ok && e != nil {
 		writeInterrupted(w, e)
 		return

@@ -82,7 +82,7 @@ func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 23))
 			program := randomTree(rng, 2)
 			program.collectAll()
-			for i, n := range program.nodes() { // calls of one name and one input cannot be told apart
+			for i, n := range program.nodes() { // calls of one name and one input cannot be distinguished
 				n.name = fmt.Sprint(n.name, "-", i)
 			}
 			whole, first := new(tape), newEffects()
@@ -196,7 +196,7 @@ func TestChangedOrderIsRefusedWithWhatWasRecordedAndTheLikelyEdit(t *testing.T) 
 			require.NoError(t, st.Close())
 			var d *core.DivergenceError
 			require.ErrorAs(t, err, &d)
-			require.ErrorIs(t, err, core.ErrInterrupted, "it is no failure")
+			require.ErrorIs(t, err, core.ErrInterrupted, "it is not a failure")
 			for _, want := range append(tc.want, "reprise fork run-1 'agent/", "state.WithDivergence", "core.Version", "Prepare") {
 				assert.ErrorContains(t, err, want)
 			}

@@ -99,9 +99,9 @@ func (r *run) diverge(a record.Address, t *track, input record.Hash) uint64 {
 	return uint64(r.len())
 }
 
-// tellDivergence has the record of a call that is recalled say that it has
+// markDivergence has the record of a call that is recalled say that it has
 // another input now.
-func tellDivergence(rec *record.Record) {
+func markDivergence(rec *record.Record) {
 	detail := record.Detail{}
 	if rec.Detail != nil {
 		detail = *rec.Detail

@@ -47,7 +47,7 @@ func TestFinishedRunRefusesFurtherRootCallsUnlessAskedFor(t *testing.T) {
 
 			st, err = open()
 			require.ErrorIs(t, err, state.ErrFinished)
-			require.ErrorIs(t, err, core.ErrInterrupted, "it is no failure")
+			require.ErrorIs(t, err, core.ErrInterrupted, "it is not a failure")
 			assert.ErrorContains(t, err, "second")
 			assert.ErrorContains(t, err, "state.WithFurtherCalls")
 			assert.Zero(t, ran)

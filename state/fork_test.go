@@ -136,14 +136,14 @@ func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "tool"}, func(_ context.Context, n int) (int, error) { return 2 * n, nil })
 	require.NoError(t, err)
 	tape := new(tape)
-	var told []any
+	var published []any
 	listen := testkit.Publisher(func(r record.Record) {
 		if r.Status == record.StatusRecovered && r.Detail != nil {
-			told = append(told, r.Detail.Metadata["diverged"])
+			published = append(published, r.Detail.Metadata["diverged"])
 		}
 	})
 	run := func(in int, options ...state.Option) (int, state.Report, error) {
-		told = nil
+		published = nil
 		options = append(options, state.WithPublisher(listen))
 		st, err := state.Open(t.Context(), tape, "run-1", options...)
 		require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
 	out, report, err := run(5, state.WithDivergence(state.DivergenceTrust))
 	require.NoError(t, err)
 	assert.Equal(t, 2, out, "the address decides")
-	assert.Equal(t, []any{true}, told)
+	assert.Equal(t, []any{true}, published)
 	require.Len(t, report.Diverged, 1)
 	assert.Equal(t, "tool", report.Diverged[0].String())
 
@@ -170,7 +170,7 @@ func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 2, out)
 	assert.Empty(t, report.Diverged)
-	assert.Equal(t, []any{nil}, told)
+	assert.Equal(t, []any{nil}, published)
 }
 
 func TestOutputOfAnotherTypeIsAnErrorThatNamesTheAddress(t *testing.T) {

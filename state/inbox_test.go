@@ -28,7 +28,7 @@ const (
 	question = "ask?1"
 )
 
-// asking is a tool that waits to be told something.
+// asking is a tool that waits for an answer.
 func asking(t testing.TB) *testkit.Definition {
 	return testkit.Tool(t, "ask", once, func(ctx context.Context, _ string) (string, error) {
 		return core.Await[string](ctx, "what?")
@@ -189,7 +189,7 @@ func TestOfManyAnswersOneWins(t *testing.T) {
 			}
 			out, err := resume(t, s)
 			require.NoError(t, err)
-			assert.Equal(t, []string{out}, won, "the one that was told so")
+			assert.Equal(t, []string{out}, won, "the one that was notified")
 			values, waiting := recordedAnswers(t, s)
 			assert.Equal(t, values, won)
 			assert.Zero(t, waiting)
@@ -197,7 +197,7 @@ func TestOfManyAnswersOneWins(t *testing.T) {
 	}
 }
 
-// race has n goroutines answer, and returns the answers of those who were told
+// race has n goroutines answer, and returns the answers of those who were notified
 // that they won.
 func race(t *testing.T, s snapshot.Store, n int) (won []string) {
 	t.Helper()
@@ -263,7 +263,7 @@ func TestRunGoesOnWithoutAnInboxThatFails(t *testing.T) {
 	testkit.Completed(t, out, err)
 	require.NoError(t, st.Close())
 	logs := kinds(t, st, record.KindLog)
-	require.Len(t, logs, 1, "it is told once")
+	require.Len(t, logs, 1, "it is logged once")
 	require.ErrorContains(t, errors.New(logs[0].Message()), errDeaf.Error())
 }
 

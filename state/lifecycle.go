@@ -327,7 +327,7 @@ func (c *rootCalls) explain(rec *record.Record) {
 	}
 }
 
-// lastRecord tells how the run ended.
+// lastRecord says how the run ended.
 func (r *run) lastRecord() record.Record {
 	rec := record.Record{
 		Time: now(), Kind: record.KindRun, Name: r.metadata.Pipeline, Status: record.StatusCompleted,

@@ -113,7 +113,7 @@ func (e *effects) callAt(t testing.TB, ctx context.Context, n *node, place strin
 // valueKey is what the precondition of the call writes.
 func valueKey(ctx context.Context) string { return "of " + core.ScopeOf(ctx).Address().String() }
 
-// values are those that everyone sees, of all that the records tell of.
+// values are those that everyone sees, of all that is in the records.
 func values(t testing.TB, ctx context.Context, records []record.Record) map[string]string {
 	t.Helper()
 	seen := make(map[string]string)

@@ -18,7 +18,7 @@ type Option func(*config)
 
 // A Publisher is called with every record of a run that was stored, if the run has
 // a store, and with that of its end, in sequence order and by one goroutine at a
-// time: that of some call, which may have to tell the records
+// time: that of some call, which may have to publish the records
 // of others too and is held up for as long. It must be fast, therefore;
 // package bus has one that holds up nothing. It may use the run, but not close
 // it. Its panics are counted and ignored.

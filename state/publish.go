@@ -40,7 +40,7 @@ func (t *turn) leave() bool { return t.left.CompareAndSwap(t.taken-1, t.taken) }
 // end ends the turn. The lock is held.
 func (t *turn) end() { t.left.Store(t.taken) }
 
-// publish tells the publishers what is new, and unlocks.
+// publish publishes what is new, and unlocks.
 func (r *run) publish() {
 	if len(r.publishers) == 0 || !r.turn.take() {
 		r.mu.Unlock()
@@ -78,14 +78,14 @@ func (r *run) show(rec *record.Record) {
 		return
 	}
 	for _, p := range r.publishers {
-		r.tell(p, rec)
+		r.publishTo(p, rec)
 	}
 }
 
 func (r *run) showRedacted(rec *record.Record) {
 	shown := r.redacted(rec)
 	for _, p := range r.publishers {
-		r.tell(p, &shown)
+		r.publishTo(p, &shown)
 	}
 }
 
@@ -148,9 +148,9 @@ func (r *run) awaitPublished() {
 	r.turn.end()
 }
 
-// tell keeps a publisher's panic from the call that the record is about. One
+// publishTo keeps a publisher's panic from the call that the record is about. One
 // that leaves its goroutine takes the call with it, but not the publishing.
-func (r *run) tell(p Publisher, rec *record.Record) {
+func (r *run) publishTo(p Publisher, rec *record.Record) {
 	returned := false
 	defer func() {
 		if returned {

@@ -135,8 +135,8 @@ func histories(t *testing.T) map[string]func(...state.Option) *state.ExecutionSt
 func TestRecordsThatAreToldAreThoseThatAreKept(t *testing.T) {
 	for name, open := range histories(t) {
 		t.Run(name, func(t *testing.T) {
-			told := new(heard)
-			st := open(state.WithPublisher(told))
+			published := new(heard)
+			st := open(state.WithPublisher(published))
 			tool := testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: core.NoDelay}, func(ctx context.Context, _ string) (string, error) {
 				switch core.ScopeOf(ctx).Attempt() {
 				case 0:
@@ -152,11 +152,11 @@ func TestRecordsThatAreToldAreThoseThatAreKept(t *testing.T) {
 			require.NoError(t, st.Close())
 			kept := testkit.Records(t, st)
 			require.Len(t, kept, 11)
-			require.Len(t, told.records, len(kept))
+			require.Len(t, published.records, len(kept))
 			for i := range kept {
-				assert.Equal(t, fmt.Sprint(kept[i].Err), fmt.Sprint(told.records[i].Err))
-				kept[i].Err, told.records[i].Err = nil, nil
-				assert.Equal(t, kept[i], told.records[i])
+				assert.Equal(t, fmt.Sprint(kept[i].Err), fmt.Sprint(published.records[i].Err))
+				kept[i].Err, published.records[i].Err = nil, nil
+				assert.Equal(t, kept[i], published.records[i])
 			}
 		})
 	}
@@ -165,9 +165,9 @@ func TestRecordsThatAreToldAreThoseThatAreKept(t *testing.T) {
 func TestCallsOfManyGoroutinesAreToldInOrder(t *testing.T) {
 	for name, open := range histories(t) {
 		t.Run(name, func(t *testing.T) {
-			var told []uint64 // without a lock: one at a time is told
+			var published []uint64 // without a lock: one at a time publishes
 			st := open(state.WithPublisher(testkit.Publisher(func(r record.Record) {
-				told = append(told, r.Seq)
+				published = append(published, r.Seq)
 				if r.Seq%7 == 0 {
 					runtime.Gosched()
 				}
@@ -190,8 +190,8 @@ func TestCallsOfManyGoroutinesAreToldInOrder(t *testing.T) {
 			}
 			wait.Wait()
 			require.NoError(t, st.Close())
-			require.Len(t, told, 2+8*100*5)
-			for i, seq := range told {
+			require.Len(t, published, 2+8*100*5)
+			for i, seq := range published {
 				require.Equal(t, uint64(i)+1, seq)
 			}
 		})
@@ -205,8 +205,8 @@ func TestPublisherThatLeavesItsGoroutineAtAFailureLosesNoRetry(t *testing.T) {
 	for name, open := range histories(t) {
 		t.Run(name, func(t *testing.T) {
 			var once sync.Once
-			told := new(heard)
-			st := open(state.WithPublisher(told), state.WithPublisher(testkit.Publisher(func(r record.Record) {
+			published := new(heard)
+			st := open(state.WithPublisher(published), state.WithPublisher(testkit.Publisher(func(r record.Record) {
 				if r.WillRetry {
 					leave(&once)
 				}
@@ -218,8 +218,8 @@ func TestPublisherThatLeavesItsGoroutineAtAFailureLosesNoRetry(t *testing.T) {
 			out, err := testkit.Call(st.Context(t.Context()), tool)
 			testkit.Completed(t, out, err)
 			require.NoError(t, st.Close())
-			require.Len(t, told.records, len(testkit.Records(t, st)))
-			for i, r := range told.records {
+			require.Len(t, published.records, len(testkit.Records(t, st)))
+			for i, r := range published.records {
 				assert.Equal(t, uint64(i)+1, r.Seq)
 			}
 		})
@@ -228,8 +228,8 @@ func TestPublisherThatLeavesItsGoroutineAtAFailureLosesNoRetry(t *testing.T) {
 
 func TestRedactionThatLeavesItsGoroutineDoesNotStopThePublishing(t *testing.T) {
 	var once sync.Once
-	told := new(heard)
-	st := state.New(state.WithPublisher(told), state.WithRedaction(func(text string) string {
+	published := new(heard)
+	st := state.New(state.WithPublisher(published), state.WithRedaction(func(text string) string {
 		leave(&once)
 		return text
 	}))
@@ -241,7 +241,7 @@ func TestRedactionThatLeavesItsGoroutineDoesNotStopThePublishing(t *testing.T) {
 	out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed))
 	testkit.Completed(t, out, err)
 	require.NoError(t, st.Close())
-	last := told.records[len(told.records)-1]
+	last := published.records[len(published.records)-1]
 	assert.Equal(t, record.KindRun, last.Kind)
 	assert.Equal(t, uint64(len(testkit.Records(t, st))), last.Seq)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Report tells what a run did itself, and what it had from its records.
+// A Report says what a run did itself, and what it had from its records.
 type Report struct {
 	Restored  int           // calls answered from recorded outcomes
 	Executed  int           // calls that ended here

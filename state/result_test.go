@@ -93,14 +93,14 @@ func (s *fullShelf) Put(ctx context.Context, data []byte) (string, error) {
 func TestAnArtifactThatNothingCanStoreInterruptsTheRun(t *testing.T) {
 	for name, retry := range map[string]core.RetryConfig{"one attempt": once, "many attempts": {MaxAttempts: 9, InitialDelay: core.NoDelay}} {
 		t.Run(name, func(t *testing.T) {
-			s, shelf, ran, told := fileStore(t, t.TempDir()), &fullShelf{full: 1}, 0, error(nil)
+			s, shelf, ran, returned := fileStore(t, t.TempDir()), &fullShelf{full: 1}, 0, error(nil)
 			tool := testkit.Tool(t, "tool", retry, testkit.Counted(&ran, func(context.Context, string) (string, error) {
 				return strings.Repeat("x", 100<<10), nil
 			}))
 			agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 				var out string
-				out, told = testkit.Call(ctx, tool)
-				return out[:min(len(out), 1)], told
+				out, returned = testkit.Call(ctx, tool)
+				return out[:min(len(out), 1)], returned
 			})
 			program := func() (*state.ExecutionState, error) {
 				st, err := state.Open(t.Context(), s, "run-1", state.WithArtifacts(shelf))
@@ -110,7 +110,7 @@ func TestAnArtifactThatNothingCanStoreInterruptsTheRun(t *testing.T) {
 				return st, err
 			}
 			st, err := program()
-			for _, err := range []error{err, told} {
+			for _, err := range []error{err, returned} {
 				for _, want := range []error{core.ErrInterrupted, state.ErrStore, core.ErrStorage, snapshot.ErrUnavailable} {
 					require.ErrorIs(t, err, want)
 				}

@@ -83,7 +83,7 @@ func TestResumeOfManyCallsThatWroteValuesIsLinear(t *testing.T) {
 
 func TestRepublishingTheRecordsOfManyCallsIsLinear(t *testing.T) {
 	s := recordedLoop(t, manyCalls)
-	want := s.records[1:] // those of the agent, which is not recalled, are not told
+	want := s.records[1:] // those of the agent, which is not recalled, are not published
 	var heard []record.Record
 	listen := state.WithPublisher(testkit.Publisher(func(r record.Record) {
 		if r.Replayed {

@@ -340,7 +340,7 @@ func (r *run) toPublish(outcome *record.Record, diverges bool) ([]record.Record,
 		rec := *outcome
 		rec.Status, rec.Seq, rec.Replayed = record.StatusRecovered, 0, true
 		if diverges {
-			tellDivergence(&rec)
+			markDivergence(&rec)
 		}
 		return []record.Record{rec}, nil
 	}
@@ -397,7 +397,7 @@ func (r *run) log(s *core.Scope, severity slog.Level, message string, metadata m
 	if s != nil {
 		rec.Address = s.Address()
 	}
-	// A log line that comes too late has nobody to tell about it.
+	// A log line that comes too late is dropped, as its contract says.
 	_ = r.Append(s, rec)
 }
 

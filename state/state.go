@@ -70,12 +70,12 @@ func (st *ExecutionState) Status() Status {
 	return st.run.status()
 }
 
-// Stats counts what the records do not tell.
+// Stats counts what is not in the records.
 func (st *ExecutionState) Stats() Stats {
 	return st.run.stats()
 }
 
-// Stats counts what the records of a run do not tell.
+// Stats counts what is not in the records of a run.
 type Stats struct {
 	Records         uint64 // the Seq of the last record
 	Abandoned       int64  // attempts that did not return when their time was over

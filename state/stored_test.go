@@ -64,20 +64,20 @@ func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
 		s := fileStore(t, t.TempDir())
 		var before []record.Record
 		for opening := range uint64(3) { // it is new, and resumed twice
-			told := new(heard)
-			st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(told), state.WithFurtherCalls())
+			published := new(heard)
+			st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(published), state.WithFurtherCalls())
 			require.NoError(t, err)
 			check := func() {
 				records, err := st.Records(t.Context())
 				require.NoError(t, err)
-				assert.Equal(t, facts(slices.Concat(before, told.records)), facts(records))
+				assert.Equal(t, facts(slices.Concat(before, published.records)), facts(records))
 				assert.Equal(t, uint64(len(records)), st.Stats().Records)
 			}
 			check()
 			for seed := range 3 * (opening + 1) { // those of before are recalled
 				_, err := newEffects().call(t, st.Context(t.Context()), randomTree(rand.New(rand.NewPCG(seed, 5)), 1))
 				require.NoError(t, err)
-				told.records = slices.DeleteFunc(told.records, func(r record.Record) bool { return r.Replayed })
+				published.records = slices.DeleteFunc(published.records, func(r record.Record) bool { return r.Replayed })
 				check()
 			}
 			st.Log(slog.LevelInfo, "the end", nil)
@@ -88,7 +88,7 @@ func TestRecordsOfAStoredRunAreThoseThatWerePublished(t *testing.T) {
 	})
 }
 
-// lossy is a store that fails when it is told to.
+// lossy is a store that fails on demand.
 type lossy struct {
 	snapshot.Store
 	broken error // of Append, from now on
@@ -218,12 +218,12 @@ func TestMemoryOfAStoredRunDoesNotGrowWithIt(t *testing.T) {
 
 func TestSlowPublisherIsToldEverythingInOrderByAStoredRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []uint64
+		var published []uint64
 		slow := state.WithPublisher(testkit.Publisher(func(r record.Record) {
-			if len(told)%100 == 0 {
+			if len(published)%100 == 0 {
 				<-time.After(time.Second)
 			}
-			told = append(told, r.Seq)
+			published = append(published, r.Seq)
 		}))
 		st, err := state.Open(t.Context(), fileStore(t, t.TempDir()), "run-1", state.WithSync(state.SyncNever), slow)
 		require.NoError(t, err)
@@ -239,8 +239,8 @@ func TestSlowPublisherIsToldEverythingInOrderByAStoredRun(t *testing.T) {
 		}
 		wait.Wait()
 		require.NoError(t, st.Close())
-		require.Len(t, told, 1602)
-		for i, seq := range told {
+		require.Len(t, published, 1602)
+		for i, seq := range published {
 			require.Equal(t, uint64(i)+1, seq)
 		}
 	})
@@ -292,8 +292,8 @@ func TestStoredRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 // requireResumed resumes the run in a directory, which has been found so.
 func requireResumed(t *testing.T, dir string, program *node, found *snapshot.Snapshot, want string) {
 	t.Helper()
-	told, again := new(heard), newEffects()
-	st, err := state.Open(t.Context(), fileStore(t, dir), "run-1", state.WithSync(state.SyncNever), state.WithSeed(1), state.WithPublisher(told))
+	published, again := new(heard), newEffects()
+	st, err := state.Open(t.Context(), fileStore(t, dir), "run-1", state.WithSync(state.SyncNever), state.WithSeed(1), state.WithPublisher(published))
 	require.NoError(t, err)
 	got, err := again.call(t, st.Context(t.Context()), program)
 	require.NoError(t, err)
@@ -302,7 +302,7 @@ func requireResumed(t *testing.T, dir string, program *node, found *snapshot.Sna
 		require.Zero(t, again.ran[address], "%s had ended before the cut after record %d", address, len(found.Records))
 	}
 	require.NoError(t, st.Close())
-	live := slices.DeleteFunc(told.records, func(r record.Record) bool { return r.Replayed })
+	live := slices.DeleteFunc(published.records, func(r record.Record) bool { return r.Replayed })
 	require.Equal(t, facts(slices.Concat(found.Records, live)), facts(testkit.Records(t, st)))
 }
 

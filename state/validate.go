@@ -64,7 +64,7 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 // validation compares a run with what was recorded. The run's lock guards it.
 type validation struct {
 	restored    *restored
-	executes    bool                    // also what is no agent
+	executes    bool                    // also what is not an agent
 	seen        map[record.Address]bool // claimed
 	made        map[record.Address]bool // of which the handler ran, or something was recorded
 	differences []Difference
@@ -185,7 +185,7 @@ func kept(r *record.Record) string {
 }
 
 // end notes the calls that were recorded and not made. What is inside a failed
-// attempt, or inside a call that was not made, is no difference of its own.
+// attempt, or inside a call that was not made, is not a difference of its own.
 func (v *validation) end() {
 	var missing []record.Address
 	for a := range v.restored.calls {

@@ -110,7 +110,7 @@ func (r *run) Version(s *core.Scope, q core.VersionQuestion) (int, error) {
 	return was.version, nil
 }
 
-// hasPassed reports whether the records tell that the attempt was beyond the
+// hasPassed reports whether the records say that the attempt was beyond the
 // place before: they have claims that come after it, or its end. The lock is
 // held.
 func (r *run) hasPassed(s *core.Scope, scope string, claimed int) bool {
