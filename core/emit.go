@@ -86,16 +86,39 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 	if c.spec.Branches > 0 {
 		detailOf(&rec).Branches = c.spec.Branches
 	}
-	if settings := c.root.settings; s.attempt == 0 && (settings.Payloads || settings.Outputs) {
-		input, err := c.typed.encodeInput()
-		if err != nil {
-			return c.refuse(p, s, result{err: err, stage: record.StageEntry}, record.ReasonPermanent)
-		}
-		if settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable || len(input) <= smallInput {
-			detailOf(&rec).Input = input
+	settings := c.root.settings
+	asks := c.spec.Kind == record.KindLLM && settings.Outputs
+	if settings.Payloads || settings.Outputs {
+		if s.attempt == 0 || asks && c.isFirstStart(p) {
+			if err := c.describeInput(&rec, asks); err != nil {
+				return c.refuse(p, s, result{err: err, stage: record.StageEntry}, record.ReasonPermanent)
+			}
 		}
 	}
 	return c.append(p, s, &rec)
+}
+
+// isFirstStart reports whether no attempt began since the run was opened.
+func (c *call) isFirstStart(p *record.Progress) bool {
+	return c.recall.found == nil && p.Starts == 0 || c.recall.found != nil && p.Starts == c.recall.found.Starts
+}
+
+// describeInput adds the input to the record of a call that starts, where it is
+// kept, and for what asks a model the hash of all of it.
+func (c *call) describeInput(rec *record.Record, asks bool) error {
+	input, err := c.typed.encodeInput()
+	if err != nil {
+		return err
+	}
+	settings := c.root.settings
+	if rec.Attempt == 0 && (settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable || len(input) <= smallInput) {
+		detailOf(rec).Input = input
+	}
+	if !asks {
+		return nil
+	}
+	detailOf(rec).WholeInput, err = record.HashOfEncoded(input)
+	return err
 }
 
 // smallInput is the size in bytes of an input that is always kept: a run that is

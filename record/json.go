@@ -41,6 +41,7 @@ type recordJSON struct {
 	Branches      int            `json:"branches,omitempty"`
 	Input         string         `json:"input,omitempty"`
 	InputHash     string         `json:"input_hash,omitempty"`
+	WholeInput    string         `json:"whole_input_hash,omitempty"`
 	Detail        string         `json:"detail,omitempty"` // a preview of the output
 	Artifact      string         `json:"artifact,omitempty"`
 	NoStore       bool           `json:"no_store,omitempty"`
@@ -164,6 +165,9 @@ func (d *Detail) intoJSON(out *recordJSON) {
 	out.Input, out.Detail = Preview(d.Input), Preview(d.Output)
 	if !d.InputHash.IsZero() {
 		out.InputHash = d.InputHash.String()
+	}
+	if !d.WholeInput.IsZero() {
+		out.WholeInput = d.WholeInput.String()
 	}
 	if u := d.Usage; !u.IsZero() {
 		if math.IsNaN(u.Cost) || math.IsInf(u.Cost, 0) {

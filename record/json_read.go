@@ -77,12 +77,12 @@ func (in *recordJSON) detail() (*Detail, error) {
 	if in.Usage != nil {
 		d.Usage = *in.Usage
 	}
-	if in.InputHash != "" {
-		sum, err := hex.DecodeString(in.InputHash)
-		if err != nil || len(sum) != len(d.InputHash) {
-			return nil, fmt.Errorf("input_hash %q is not %d bytes in hexadecimal", in.InputHash, len(d.InputHash))
-		}
-		d.InputHash = Hash(sum)
+	var err error
+	if d.InputHash, err = readHash("input_hash", in.InputHash); err != nil {
+		return nil, err
+	}
+	if d.WholeInput, err = readHash("whole_input_hash", in.WholeInput); err != nil {
+		return nil, err
 	}
 	if in.Severity != "" {
 		var level slog.Level
@@ -92,10 +92,21 @@ func (in *recordJSON) detail() (*Detail, error) {
 		d.Severity = level
 	}
 	if d.Artifact == "" && d.Message == "" && d.Metadata == nil && !d.NoStore && d.Branches == 0 && !d.Compensable && d.Schema == nil && d.InDoubt == nil &&
-		d.Usage == (Usage{}) && d.InputHash.IsZero() && in.Severity == "" {
+		d.Usage == (Usage{}) && d.InputHash.IsZero() && d.WholeInput.IsZero() && in.Severity == "" {
 		return nil, nil
 	}
 	return &d, nil
+}
+
+func readHash(field, text string) (h Hash, err error) {
+	if text == "" {
+		return h, nil
+	}
+	sum, err := hex.DecodeString(text)
+	if err != nil || len(sum) != len(h) {
+		return h, fmt.Errorf("%s %q is not %d bytes in hexadecimal", field, text, len(h))
+	}
+	return Hash(sum), nil
 }
 
 // named is the value of a kind of names; the zero value for none.

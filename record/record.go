@@ -49,7 +49,7 @@ type Record struct {
 // Detail is the part of a [Record] that few records have. Values are encoded
 // by [Encode].
 type Detail struct {
-	InputHash Hash
+	InputHash Hash // the identity of the input
 	Input     []byte
 	Output    []byte
 	Artifact  string // reference of an output that is stored apart
@@ -63,6 +63,11 @@ type Detail struct {
 	// Compensable says of a call that completed that its actor has a
 	// compensation: the call is undone when what is around it fails.
 	Compensable bool
+
+	// WholeInput is the hash of the whole input of a call of an LLM, of which the
+	// identity is a part. It is in the started records of attempts that have an
+	// input of their own: the first, and the first after a resume.
+	WholeInput Hash
 
 	Schema  json.RawMessage // of a question: the JSON schema of its answer; of one about a call in doubt, that of the call's output
 	InDoubt *CallInDoubt    // of a question about a call in doubt

@@ -86,7 +86,7 @@ func recordError(err error) error {
 // many tiny ones cannot make a reader's memory many times as large as a file.
 const (
 	recordFields = 22
-	detailFields = 8 // and five more where one of them is set
+	detailFields = 8 // and seven more where one of them is set
 	usageFields  = 3
 	claimFields  = 5
 
@@ -132,9 +132,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero()
 	if more {
-		w.Array(detailFields + 6)
+		w.Array(detailFields + 7)
 	} else {
 		w.Array(detailFields)
 	}
@@ -153,6 +153,7 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Bytes(d.Schema)
 		writeInDoubt(w, d.InDoubt)
 		w.Bool(d.Compensable)
+		writeHash(w, d.WholeInput)
 	}
 }
 
@@ -441,6 +442,9 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 		into.InDoubt = readInDoubt(in)
 	}
 	into.Compensable = f.bool()
+	if f.next() {
+		into.WholeInput = readHash(&f)
+	}
 	f.end()
 	return into
 }

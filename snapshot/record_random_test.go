@@ -161,6 +161,7 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 	}
 	if rng.IntN(2) == 0 {
 		d.InputHash = record.Hash{byte(rng.Uint32()), 15: byte(rng.Uint32())}
+		d.WholeInput = record.Hash{byte(rng.Uint32()), 15: byte(rng.Uint32())}
 	}
 	if rng.IntN(2) == 0 {
 		d.Usage = record.Usage{InputTokens: rng.IntN(1 << 20), OutputTokens: rng.IntN(10), Cost: rng.Float64()}

@@ -117,3 +117,30 @@ func TestTrustedValueOfANewRunIsRead(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, "lamp", v.Name)
 }
+
+// curious is an input whose encoder asks its run something.
+type curious struct {
+	ask  func() state.Report
+	name string
+}
+
+func (c curious) MarshalText() ([]byte, error) {
+	_ = c.ask()
+	return []byte(c.name), nil
+}
+
+func TestEncoderOfADivergingInputMayUseItsRun(t *testing.T) {
+	s := fileStore(t, t.TempDir())
+	run := func(name string) error {
+		st, err := state.Open(t.Context(), s, "run-1")
+		require.NoError(t, err)
+		defer st.Close()
+		d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool"}, func(context.Context, curious) (string, error) { return "", nil })
+		_, err = d.Event().Execute(st.Context(t.Context()), curious{st.Report, name})
+		return err
+	}
+	require.NoError(t, run("a"))
+	err := run("b")
+	require.ErrorIs(t, err, core.ErrDivergence)
+	assert.ErrorContains(t, err, `recorded "a", now "b"`)
+}

@@ -99,9 +99,9 @@ func (r *run) diverge(a record.Address, t *track, input record.Hash) uint64 {
 	return uint64(r.len())
 }
 
-// markDivergence has the record of a call that is recalled say that it has
-// another input now.
-func markDivergence(rec *record.Record) {
+// mark has the record of a call that is recalled say that it has another input
+// now, or another request.
+func mark(rec *record.Record, as string) {
 	detail := record.Detail{}
 	if rec.Detail != nil {
 		detail = *rec.Detail
@@ -110,7 +110,7 @@ func markDivergence(rec *record.Record) {
 	if detail.Metadata == nil {
 		detail.Metadata = make(map[string]any)
 	}
-	detail.Metadata["diverged"] = true
+	detail.Metadata[as] = true
 	rec.Detail = &detail
 }
 

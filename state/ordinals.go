@@ -122,7 +122,7 @@ func (o ordinals) after(a record.Address, calls map[record.Address]*track) {
 
 // differs returns how a claim is another than what was recorded in its place,
 // nil if it is not.
-func (r *restored) differs(runID, scope string, c record.Claim, input func() ([]byte, error)) *core.DivergenceError {
+func (r *restored) differs(runID, scope string, c record.Claim) *core.DivergenceError {
 	s := r.ordinals[scope]
 	asked := func() *core.DivergenceError {
 		return &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
@@ -140,7 +140,6 @@ func (r *restored) differs(runID, scope string, c record.Claim, input func() ([]
 	if t := r.calls[c.Address]; t != nil && t.differs(c.Input) {
 		d := asked()
 		d.How, d.Recorded, d.Asked = "input", t.Input.String(), c.Input.String()
-		d.Fields = r.inputFields(t, input)
 		d.Hint = "use a new run ID for another question; what changes from run to run belongs into core.Step, or out of the identity of the input"
 		if scope == "" {
 			d.Hint = "the run was begun with another input: use a new run ID for another question"
@@ -159,13 +158,14 @@ func (r *restored) differs(runID, scope string, c record.Claim, input func() ([]
 	return nil
 }
 
-// inputFields are the parts in which an input differs from the recorded one,
-// where that was kept.
-func (r *restored) inputFields(t *track, input func() ([]byte, error)) []string {
-	if t.first == 0 {
+// inputFields are the parts in which an input differs from the one that the record
+// has, where that was kept. It encodes the input, with methods of the user's: the
+// lock of the run is not held.
+func (r *restored) inputFields(first uint64, input func() ([]byte, error)) []string {
+	if first == 0 {
 		return nil
 	}
-	rec, err := r.found.Record(t.first)
+	rec, err := r.found.Record(first)
 	if err != nil || rec.Detail == nil || len(rec.Detail.Input) == 0 {
 		return nil
 	}

@@ -26,6 +26,10 @@ type Report struct {
 	// Diverged are the calls that were recorded with another input than they
 	// have now.
 	Diverged []record.Address
+
+	// Reworded are the calls of models that were answered from their records
+	// although instructions, texts of tools, tools or options are others now.
+	Reworded []record.Address
 }
 
 func (r *Report) count(rec *record.Record) {
@@ -62,6 +66,6 @@ func (st *ExecutionState) Report() Report {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
 	report := st.run.report
-	report.Diverged = slices.Clone(report.Diverged)
+	report.Diverged, report.Reworded = slices.Clone(report.Diverged), slices.Clone(report.Reworded)
 	return report
 }

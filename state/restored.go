@@ -56,6 +56,7 @@ type track struct {
 	record.Progress
 	first    uint64 // the record that it began with
 	entered  uint64 // the latest record that its handler began
+	whole    uint64 // the latest record with the hash of its whole input
 	diverged uint64 // the latest record that it had another input
 	kind     record.Kind
 	resumed  bool // by this opening of the run
@@ -138,6 +139,9 @@ func (r *restored) follow(rec *record.Record) {
 		}
 		r.dropEntries(t, rec.Address)
 		t.entered = rec.Seq
+		if rec.Detail != nil && !rec.Detail.WholeInput.IsZero() {
+			t.whole = rec.Seq
+		}
 	}
 	if rec.Status == record.StatusCompleted && rec.Detail != nil && rec.Detail.Compensable {
 		r.compensable = append(r.compensable, rec.Address)

@@ -36,7 +36,8 @@ type run struct {
 	rerunFailed bool
 	further     bool // calls, in a run that has finished
 	divergence  Divergence
-	rerun       rerun // guarded by mu
+	rerun       rerun    // guarded by mu
+	reworded    reworded // guarded by mu
 	policy      Sync
 	republish   bool
 	validation  *validation // nil unless the run is one
@@ -230,11 +231,18 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 	if r.validation != nil {
 		found = r.validation.claim(c, found)
 		r.mu.Unlock()
+		r.compareRequest(s, c, found, input)
 		return found, false, nil
 	}
 	scope := s.Path()
 	if r.divergence != DivergenceRerun {
-		if d := r.restored.differs(r.settings.RunID, scope, c, input); d != nil {
+		if d := r.restored.differs(r.settings.RunID, scope, c); d != nil {
+			if d.How == "input" {
+				first := r.restored.calls[c.Address].first
+				r.mu.Unlock()
+				d.Fields = r.restored.inputFields(first, input)
+				r.mu.Lock()
+			}
 			return found, false, r.diverged(d) // which unlocks
 		}
 	}
@@ -246,8 +254,10 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 		r.restored.ordinals.after(c.Address, r.restored.calls) // it is made again
 	}
 	was := r.restored.ordinals[scope].recorded(c.Ordinal)
+	onRecord = was != nil && was.is(c)
 	r.mu.Unlock()
-	return found, was != nil && was.is(c), nil
+	r.compareRequest(s, c, found, input)
+	return found, onRecord, nil
 }
 
 // Replay implements core.Run.
@@ -340,7 +350,10 @@ func (r *run) toPublish(outcome *record.Record, diverges bool) ([]record.Record,
 		rec := *outcome
 		rec.Status, rec.Seq, rec.Replayed = record.StatusRecovered, 0, true
 		if diverges {
-			markDivergence(&rec)
+			mark(&rec, "diverged")
+		}
+		if r.reworded.calls[rec.Address] {
+			mark(&rec, "reworded")
 		}
 		return []record.Record{rec}, nil
 	}

@@ -15,7 +15,7 @@ import (
 // recorded.
 type Difference struct {
 	Address  record.Address
-	Field    string // "call", "input", "output", "value", "error", "status" or "version"
+	Field    string // "call", "input", "request", "output", "value", "error", "status" or "version"
 	Recorded string
 	Now      string
 }
@@ -28,7 +28,9 @@ func (d Difference) String() string {
 // Validate runs a program against a stored run to see whether it still does
 // what was recorded: every agent is entered, also finished ones, every tool,
 // LLM and step is recalled and nothing of them executed. It returns the
-// differences in addresses, inputs, agents' outputs and errors. Nothing is
+// differences in addresses, inputs, agents' outputs and errors, and as "request"
+// those in what a model is asked that would not keep its recorded answer from being
+// used: instructions, texts of tools, tools and options. Nothing is
 // written: it is safe anywhere. The program gets the context of the run and
 // makes the root calls; its error is expected where the recorded run had one,
 // and is not returned.

@@ -152,6 +152,10 @@ func sample(t *testing.T) *snapshot.Snapshot {
 		Detail: &record.Detail{InputHash: hash, Input: encode("Oslo")},
 	})
 	add("assistant/plan", record.Record{
+		Kind: record.KindLLM, Status: record.StatusStarted, Name: "plan", MaxAttempts: core.Unlimited,
+		Detail: &record.Detail{InputHash: hash, WholeInput: record.Hash{1, 2, 15: 16}},
+	})
+	add("assistant/plan", record.Record{
 		Kind: record.KindLLM, Status: record.StatusCompleted, Name: "plan", MaxAttempts: core.Unlimited,
 		Duration: 1530 * time.Millisecond, Elapsed: 1530 * time.Millisecond,
 		Detail: &record.Detail{
@@ -343,6 +347,9 @@ func exportedDetail(d *record.Detail) any {
 	}
 	if !d.InputHash.IsZero() {
 		out["input_hash"] = d.InputHash.String()
+	}
+	if !d.WholeInput.IsZero() {
+		out["whole_input_hash"] = d.WholeInput.String()
 	}
 	if usage := exportedUsage(d.Usage); usage != nil {
 		out["usage"] = usage

@@ -48,7 +48,7 @@ func fields(f *fixture) {
 		Class: record.ClassRateLimit, DelaySource: record.SourceServer, Attempt: 2, MaxAttempts: 5, WillRetry: true,
 		Duration: time.Millisecond, Elapsed: time.Second, Delay: time.Minute,
 		Detail: &record.Detail{
-			InputHash: record.Hash{1, 2, 3}, Input: []byte("in"), Output: []byte{0, 255}, Artifact: "abc",
+			InputHash: record.Hash{1, 2, 3}, WholeInput: record.Hash{4, 5, 6}, Input: []byte("in"), Output: []byte{0, 255}, Artifact: "abc",
 			Usage: record.Usage{InputTokens: 1, OutputTokens: 2, Cost: 0.5}, Message: "größe", Severity: slog.LevelWarn,
 			Metadata: map[string]any{"key": "value", "yes": true},
 		},

@@ -1,0 +1,77 @@
+package state
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+)
+
+// reworded are calls of models that have the recorded answer although their
+// request is another one now, in what is not its identity. The lock of the run
+// guards it.
+type reworded struct {
+	calls  map[record.Address]bool
+	warned map[string]bool // scopes that have a warning on record
+}
+
+// compareRequest reports a call of a model that is recalled with another request.
+func (r *run) compareRequest(s *core.Scope, c record.Claim, found *record.Progress, input func() ([]byte, error)) {
+	if c.Kind != record.KindLLM || r.validation == nil && (found == nil || !found.HasOutcome()) {
+		return
+	}
+	r.mu.Lock()
+	was, whole := r.restored.calls[c.Address], uint64(0)
+	if was != nil && was.HasOutcome() && !was.NoStore && !was.differs(c.Input) {
+		whole = was.whole
+	}
+	r.mu.Unlock()
+	if whole == 0 || !r.isReworded(whole, input) {
+		return
+	}
+	r.mu.Lock()
+	r.reword(s, c.Address)
+	r.mu.Unlock() // it is published with the next record, as nothing is while a call is claimed
+}
+
+// isReworded reports whether the request of a call is another than the one that
+// was recorded with the number, in what is not its identity. It encodes the input,
+// with methods of the user's: the lock is not held.
+func (r *run) isReworded(number uint64, input func() ([]byte, error)) bool {
+	was, err := r.restored.found.Record(number)
+	if err != nil || was.Detail == nil {
+		return false
+	}
+	encoded, err := input()
+	if err != nil {
+		return false
+	}
+	now, err := record.HashOfEncoded(encoded)
+	return err == nil && now != was.Detail.WholeInput
+}
+
+// reword reports a call that is answered from its records although it is reworded:
+// in the Report, and with a warning for the first of each attempt. The lock is held.
+func (r *run) reword(s *core.Scope, a record.Address) {
+	if r.validation != nil {
+		r.validation.differ(a, "request", "other instructions, texts of tools, tools or options", "these")
+		return
+	}
+	if r.reworded.calls == nil {
+		r.reworded = reworded{make(map[record.Address]bool), make(map[string]bool)}
+	}
+	r.reworded.calls[a] = true
+	r.report.Reworded = append(r.report.Reworded, a)
+	scope := s.Path()
+	if r.reworded.warned[scope] {
+		return
+	}
+	r.reworded.warned[scope] = true
+	r.keep(&record.Record{
+		Time: now(), Address: s.Address(), Kind: record.KindLog, Status: record.StatusRecorded,
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("%s has its recorded answer, although instructions, texts of tools, "+
+			"tools or options are others now; to ask anew: reprise fork %s '%s' NEW. Further calls of this attempt are only counted", a, r.settings.RunID, a)},
+	})
+	_ = r.write() // a journal that is broken says so when the next call begins
+}
