@@ -54,20 +54,21 @@ func (c conditional) Event() core.ExecutionEvent[string, string] { return c.Defi
 // after it has.
 func TestBranchesBeforeOneOnRecordBeginAfterAResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		begun := make(chan struct{})
-		tool := testkit.Tool(t, "tool", steady, func(_ context.Context, in string) (string, error) {
-			if in == "last" {
-				close(begun)
-			}
-			return "out of " + in, nil
-		}).Require(func(_ context.Context, in string) error {
+		recorded := make(chan struct{}) // the outcome of the last branch
+		tool := testkit.Tool(t, "tool", steady, func(_ context.Context, in string) (string, error) { return "out of " + in, nil })
+		tool = tool.Require(func(_ context.Context, in string) error {
 			if in != "last" {
-				<-begun
+				<-recorded
 			}
 			return nil
 		})
+		notice := state.WithPublisher(testkit.Publisher(func(r record.Record) {
+			if r.Address.String() == "group:all/3" && r.Status == record.StatusCompleted {
+				close(recorded)
+			}
+		}))
 		run := func(s *tape) []string {
-			st, err := state.Open(t.Context(), s, "run-1")
+			st, err := state.Open(t.Context(), s, "run-1", notice)
 			require.NoError(t, err)
 			defer st.Close()
 			out, err := actors.Map(st.Context(t.Context()), actors.Group{Name: "all"}, conditional{tool}, []string{"first", "second", "last"})

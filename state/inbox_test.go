@@ -280,9 +280,11 @@ func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
 // afterCrash is a store as another process would find it if this one ended now.
 func afterCrash(t *testing.T, s snapshot.Store) *memstore.Store {
 	t.Helper()
-	run, err := s.Load(t.Context(), askedRun)
-	require.NoError(t, err)
+	// The owner records an answer before it removes the message: read the other way
+	// round, an answer that is taken in meanwhile would be in neither.
 	messages, err := s.Messages(t.Context(), askedRun)
+	require.NoError(t, err)
+	run, err := s.Load(t.Context(), askedRun)
 	require.NoError(t, err)
 	after := memstore.New()
 	_, err = after.Create(t.Context(), run)
