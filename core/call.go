@@ -149,7 +149,15 @@ func (c *call) precede(p *record.Progress, s *Scope) error {
 		return nil
 	}
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: beforeFirst}
+	returned := false
+	defer func() {
+		if !returned { // runtime.Goexit, as in attempt
+			before.close()
+			_ = c.refuse(p, s, result{err: errGoexit, stage: record.StagePrecondition, panicked: true}, record.ReasonPanic)
+		}
+	}()
 	r := c.typed.require(before.context())
+	returned = true
 	r.err = finite(r.err)
 	before.close()
 	if in := before.inside.Load(); in != nil {
@@ -217,6 +225,9 @@ func (c *call) pass(s *Scope, began time.Time, spent time.Duration) result {
 // settle decides what the end of an attempt means, and appends it.
 func (c *call) settle(p *record.Progress, s *Scope, r *result) error {
 	c.overdue(s, r)
+	if r.err == nil && s.group != nil {
+		r.err = s.group.failure()
+	}
 	if e := c.suspension(s, r.err); e != nil {
 		return c.suspend(p, s, *r, e, record.StageHandler)
 	}

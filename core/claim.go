@@ -23,6 +23,8 @@ type claims struct {
 	// where it belongs.
 	unrecorded []record.Claim
 
+	branches []bool // of a group: those that were made; nil for none
+
 	// direct is how many calls are under way that were claimed when they were
 	// executed, and so in no order if there is more than one.
 	direct     atomic.Int32

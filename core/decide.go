@@ -57,7 +57,7 @@ func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		f.addLastError(p)
 		return verdict{reason: record.ReasonRetryTimeout}
 	}
-	if s.group != nil && s.group.timedOut.Load() {
+	if s.group != nil && s.group.timedOut() {
 		return verdict{reason: record.ReasonGroupTimeout}
 	}
 	if reason := ownEnd(s.outer); reason != record.ReasonNone && !s.endedItself() {

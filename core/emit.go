@@ -189,6 +189,21 @@ func (c *call) keptError(err error) error {
 	return frozen(err)
 }
 
+// keptInterrupt is the suspension as a record keeps it: the text of its cause does
+// not change any more.
+func (c *call) keptInterrupt(e *InterruptedError) *InterruptedError {
+	if c.root.settings.Outputs {
+		return e.Recorded()
+	}
+	cause := c.keptError(e.Cause)
+	if cause == e.Cause { //nolint:errorlint // itself
+		return e
+	}
+	kept := *e
+	kept.Cause = cause
+	return &kept
+}
+
 // refuse ends a call for good that made no attempt.
 func (c *call) refuse(p *record.Progress, s *Scope, r result, reason record.Reason) error {
 	r.took, r.ended = 0, time.Time{}
@@ -234,7 +249,7 @@ func (c *call) suspend(p *record.Progress, s *Scope, r result, e *InterruptedErr
 		status = record.StatusAwaiting
 	}
 	rec := c.endRecord(status, p, s, &r)
-	rec.Stage, rec.Class, rec.Err = stage, record.ClassCanceled, e
+	rec.Stage, rec.Class, rec.Err = stage, record.ClassCanceled, c.keptInterrupt(e)
 	// Without its record the call has no outcome either, which is what a
 	// suspension is.
 	_ = c.append(p, s, &rec)

@@ -14,6 +14,11 @@ import (
 // A CallError is the failure of a call. errors.Is finds the sentinel of its
 // Reason (such as [ErrExhausted]) and everything that the handler's own last
 // error is; errors.As finds both.
+//
+// Its text has at most 4,000 characters ([record.MessageLimit]) of that of Err,
+// live as after a resume. What is kept of Err itself is that text, and the value of
+// a type that was registered with [record.RegisterErrorType], if it takes no more
+// than 64 KB: a warning is recorded of one that does.
 type CallError struct {
 	Address  record.Address // zero outside a run
 	Name     string         // of the actor
@@ -45,7 +50,7 @@ func (e *CallError) Error() string {
 	if e.Detail != "" {
 		fmt.Fprintf(&b, " (%s)", e.Detail)
 	}
-	fmt.Fprintf(&b, ": %v", e.Err)
+	fmt.Fprintf(&b, ": %s", record.Truncate(fmt.Sprint(e.Err), record.MessageLimit))
 	return b.String()
 }
 

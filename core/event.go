@@ -16,7 +16,8 @@ type ExecutionEvent[In, Out any] struct {
 	definition *Definition[In, Out]
 	policy     *Policy // the event's own level; nil leaves the decision to the actor
 	tag        string
-	branch     int // from 1; 0 for none
+	branch     int // from 1
+	inBranch   bool
 }
 
 // WithRetry sets the most specific level of retry configuration. The levels,
@@ -61,6 +62,10 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 		var zero Out
 		return zero, errUndefined
 	}
+	if err := e.checkBranch(ctx); err != nil {
+		var zero Out
+		return zero, err
+	}
 	return e.prepare(ctx, in, true).execute()
 }
 
@@ -68,10 +73,23 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 var errUndefined = errors.New("core: the actor was never defined: it is a zero value; make it with a constructor, such as decorators.Tool")
 
 // InBranch makes the call branch i, from 1, of the group whose handler makes
-// it: its address ends in the number.
+// it: its address ends in the number. A handler makes each branch once. Executing
+// such a call anywhere else, another time, or with a number above the group's
+// Branches, is an error, and nothing runs.
 func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
-	e.branch = i
+	e.branch, e.inBranch = i, true
 	return e
+}
+
+// checkBranch takes the branch that the call is, if it is one.
+func (e *ExecutionEvent[In, Out]) checkBranch(ctx context.Context) error {
+	if !e.inBranch {
+		return nil
+	}
+	if err := scopeOf(ctx).takeBranch(e.branch); err != nil {
+		return fmt.Errorf("core: InBranch(%d) of %q: %w", e.branch, e.definition.spec.Name, err)
+	}
+	return nil
 }
 
 // Prepare claims the address of the call now, for a call that is made later:
@@ -80,7 +98,9 @@ func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
 // by any goroutine.
 func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
 	p := new(PreparedCall[In, Out])
-	if e.definition != nil {
+	if e.definition == nil {
+		p.wrong = errUndefined
+	} else if p.wrong = e.checkBranch(ctx); p.wrong == nil {
 		p.call = e.prepare(ctx, in, false)
 	}
 	return p
@@ -88,7 +108,8 @@ func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCa
 
 // A PreparedCall is a call that has its address and was not yet made.
 type PreparedCall[In, Out any] struct {
-	call  *typedCall[In, Out] // nil if the actor was never defined
+	call  *typedCall[In, Out] // nil if it cannot be made
+	wrong error               // why not
 	begun atomic.Bool
 }
 
@@ -146,7 +167,7 @@ func (p *PreparedCall[In, Out]) InSlot(slot Slot) {
 
 func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	if p.call == nil {
-		return errUndefined
+		return p.wrong
 	}
 	name := p.call.spec.Name
 	if !p.begun.CompareAndSwap(false, true) {

@@ -39,7 +39,6 @@ var constantTypes = map[reflect.Type]bool{
 	reflect.TypeFor[syscall.Errno]():                      true,
 	reflect.TypeFor[*record.Error]():                      true,
 	reflect.TypeFor[*frozenError]():                       true,
-	reflect.TypeFor[*record.InterruptedError]():           true,
 }
 
 var errGone = errors.New("")
@@ -51,6 +50,10 @@ func isConstant(err error) bool {
 			err = e.Err
 		case *mark.Retryable:
 			err = e.Err
+		case *record.InterruptedError:
+			if err = e.Cause; err == nil {
+				return true
+			}
 		default:
 			return constantTypes[reflect.TypeOf(err)]
 		}

@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/reprise-go/reprise/record"
@@ -11,9 +12,47 @@ import (
 // group is the end that an attempt of a group has of its own.
 type group struct {
 	cancel   context.CancelCauseFunc
-	ended    atomic.Bool // by FailGroup or EndGroup
-	timedOut atomic.Bool
-	recorded bool // its outcome is
+	end      atomic.Pointer[groupEnd] // nil before FailGroup or EndGroup
+	recorded bool                     // its outcome is
+}
+
+// groupEnd is why a group has ended before its handler returned.
+type groupEnd struct{ cause error }
+
+// timedOut reports whether the group has ended because its time was over.
+func (g *group) timedOut() bool {
+	end := g.end.Load()
+	return end != nil && end.cause == ErrGroupTimeout //nolint:errorlint // itself, not that of a group inside
+}
+
+// failure is what the group fails with although its handler returned no error,
+// nil for nothing.
+func (g *group) failure() error {
+	if end := g.end.Load(); end != nil && end.cause != errEnough { //nolint:errorlint // of this package
+		return end.cause
+	}
+	return nil
+}
+
+// takeBranch gives the branch of the group to the caller, once.
+func (s *Scope) takeBranch(i int) error {
+	if s == nil || s.call == nil || s.call.spec.Kind != record.KindGroup {
+		return errors.New("it is made outside the handler of a group")
+	}
+	if most := s.call.spec.Branches; i < 1 || i > most {
+		return fmt.Errorf("the group has branches 1 to %d", most)
+	}
+	in := s.claims()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.branches == nil {
+		in.branches = make([]bool, s.call.spec.Branches)
+	}
+	if in.branches[i-1] {
+		return errors.New("the group has made this branch before")
+	}
+	in.branches[i-1] = true
+	return nil
 }
 
 // beginGroup gives the scope of a group an end of its own.
@@ -27,15 +66,14 @@ func (s *Scope) endGroup() { s.group.cancel(nil) }
 
 // FailGroup ends the group whose handler ctx was given to, because cause
 // happened to one of its branches, or because its time is over, which is the
-// cause [ErrGroupTimeout]: its other branches are interrupted. The handler
-// returns the failure. Only the first cause counts. Anywhere else it does
-// nothing.
+// cause [ErrGroupTimeout]: its other branches are interrupted. The group fails with
+// what the handler returns then, and with cause if that is nil. Only the first
+// cause counts. Anywhere else, and with a nil cause, it does nothing.
 func FailGroup(ctx context.Context, cause error) {
 	s := scopeOf(ctx)
-	if s == nil || s.group == nil || !s.group.ended.CompareAndSwap(false, true) {
+	if s == nil || s.group == nil || cause == nil || !s.group.end.CompareAndSwap(nil, &groupEnd{cause}) {
 		return
 	}
-	s.group.timedOut.Store(cause == ErrGroupTimeout) //nolint:errorlint // itself, not that of a group inside
 	s.group.cancel(&InterruptedError{Reason: record.InterruptGroup, Cause: cause, Origin: s})
 }
 

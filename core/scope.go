@@ -165,7 +165,7 @@ func (s *Scope) expired() bool { return s.limit != nil && s.limit.expired() }
 // endedItself reports whether the attempt's end is its own failure: its time
 // is over, or it is a group of which a branch failed.
 func (s *Scope) endedItself() bool {
-	return s.expired() || s.group != nil && s.group.ended.Load()
+	return s.expired() || s.group != nil && s.group.end.Load() != nil
 }
 
 // suspended is the suspension of a call inside, nil for none.

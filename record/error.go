@@ -20,14 +20,21 @@ import (
 // standard library, those of package core, and what was registered with
 // [RegisterError] and [RegisterErrorType].
 type Error struct {
-	Message   string // cut at 4,000 characters
+	Message   string // cut at MessageLimit
 	Type      string // Go type of the error
 	Class     Class
 	Status    int           // HTTP, 0 for none
 	After     time.Duration // Retry-After, 0 for none
 	Sentinels []string      // names of registered errors that errors.Is found
 	Typed     []TypedError  // values of registered types that errors.As found
+
+	tooLarge []string // registered types whose values are not kept
 }
+
+// TooLarge returns the names of the registered types that errors.As found in the
+// error which e was made of, and does not find in e, for their values take more
+// than 64 KB. It is not recorded.
+func (e *Error) TooLarge() []string { return e.tooLarge }
 
 // A TypedError is an error of a registered type, encoded.
 type TypedError struct {
@@ -48,19 +55,20 @@ func errorOf(err error, depth int) *Error {
 	}
 	traits := Inspect(err)
 	e := &Error{
-		Message: Truncate(fmt.Sprint(err), maxMessage), Type: fmt.Sprintf("%T", err),
+		Message: Truncate(fmt.Sprint(err), MessageLimit), Type: fmt.Sprintf("%T", err),
 		Class: traits.Class, Status: traits.HTTPStatus, After: traits.RetryAfter,
 	}
 	registry.describe(e, err, depth)
 	return e
 }
 
-// maxMessage is the length of the longest text that is kept of an error, and
-// maxTyped the size in bytes of the largest value.
-const (
-	maxMessage = 4000
-	maxTyped   = 64 << 10
-)
+// MessageLimit is the length in characters of the longest text that is kept of an
+// error.
+const MessageLimit = 4000
+
+// maxTyped is the size in bytes of the largest value of a registered type that is
+// kept.
+const maxTyped = 64 << 10
 
 // Brief returns the error without what only errors.As needs, and its text cut:
 // for records that repeat what another one has.
@@ -230,7 +238,11 @@ func (r *errorRegistry) describe(e *Error, err error, depth int) {
 		return
 	}
 	for _, t := range types {
-		if value, ok := t.find(err, depth); ok {
+		switch value, ok := t.find(err, depth); {
+		case !ok:
+		case len(value) > maxTyped:
+			e.tooLarge = append(e.tooLarge, t.name)
+		default:
 			e.Typed = append(e.Typed, TypedError{t.name, value})
 		}
 	}

@@ -171,7 +171,7 @@ func errorTypeOf[E error]() errorType {
 			kept := reflect.New(value.kept).Elem()
 			value.put(kept, reflect.ValueOf(&e).Elem(), depth)
 			data, failed := Encode(kept.Interface())
-			return data, failed == nil && len(data) <= maxTyped
+			return data, failed == nil
 		},
 		restore: func(data []byte, target any) bool {
 			into, ok := target.(*E)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 )
 
 // ErrInterrupted is found by errors.Is in every [InterruptedError].
@@ -93,6 +94,28 @@ func (e *InterruptedError) Is(target error) bool {
 	}
 	return false
 }
+
+// Recorded returns e as a record keeps it: with a cause whose text does not change
+// any more, as [ErrorOf] makes it.
+func (e *InterruptedError) Recorded() *InterruptedError {
+	if e == nil || e.Cause == nil || unchanging[reflect.TypeOf(e.Cause)] {
+		return e
+	}
+	kept := *e
+	kept.Cause = ErrorOf(e.Cause)
+	return &kept
+}
+
+// unchanging are types of errors whose texts nobody can change.
+var unchanging = map[reflect.Type]bool{
+	reflect.TypeOf(errors.New("")):                            true,
+	reflect.TypeOf(context.DeadlineExceeded):                  true,
+	reflect.TypeOf(fmt.Errorf("%w", context.Canceled)):        true,
+	reflect.TypeOf(fmt.Errorf("%w %w", errSample, errSample)): true,
+	reflect.TypeFor[*Error]():                                 true,
+}
+
+var errSample = errors.New("")
 
 // Unwrap returns the cause.
 func (e *InterruptedError) Unwrap() error { return e.Cause }

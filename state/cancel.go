@@ -44,16 +44,25 @@ func (e *CancelledError) Error() string {
 // Unwrap returns ErrCancelled.
 func (e *CancelledError) Unwrap() error { return ErrCancelled }
 
+// cancelCause is a CancelledError as the cause of an interrupt, which says by whom
+// and why.
+type cancelCause struct{ of CancelledError }
+
+func (e *cancelCause) Error() string { return "the run was cancelled" }
+func (e *cancelCause) Unwrap() error { return &e.of }
+
 func cancelledError(found *snapshot.Info) error {
 	return &CancelledError{RunID: found.RunID, By: found.Stop.By, Message: found.Stop.Message}
 }
 
 // Cancel ends the run for good. It interrupts the run as
 // [ExecutionState.Interrupt] does, with the reason [record.InterruptCancel], also
-// where it was interrupted before; at Close its status is cancelled, and [Open]
-// refuses it from then on. What was recorded stays, and Close compensates what
-// the run has completed, as [core.Definition.Compensate] says. Cancel reports
-// whether it was the first to cancel the run, and came before Close.
+// where it was interrupted before; the error of its calls is [ErrCancelled], too,
+// also where another process cancelled the run. At Close its status is cancelled,
+// and [Open] refuses it from then on. What was recorded stays, and Close
+// compensates what the run has completed, as [core.Definition.Compensate] says.
+// Cancel reports whether it was the first to cancel the run, and came before
+// Close.
 func (st *ExecutionState) Cancel(by, message string) bool {
 	return st.Interrupt(record.InterruptCancel, by, message)
 }

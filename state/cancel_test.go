@@ -40,7 +40,7 @@ func assertCancelled(t testing.TB, s snapshot.Store) {
 	found := loadRun(t, s, askedRun)
 	last := found.Records[len(found.Records)-1]
 	assert.Equal(t, record.StatusCancelled, last.Status)
-	assert.EqualError(t, last.Err, "interrupted (cancel) by ops: wrong customer")
+	assert.ErrorContains(t, last.Err, "interrupted (cancel) by ops: wrong customer")
 	messages, err := s.Messages(t.Context(), askedRun)
 	require.NoError(t, err)
 	assert.Empty(t, messages)
@@ -103,7 +103,13 @@ func TestCancelStopsARunThatSomebodyHasOpen(t *testing.T) {
 		var wait sync.WaitGroup
 		wait.Go(func() {
 			_, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "slow", once, testkit.Listening(time.Hour)))
-			assert.EqualError(t, err, "interrupted (cancel) by ops: wrong customer")
+			assert.EqualError(t, err, "interrupted (cancel) by ops: wrong customer: the run was cancelled")
+			assert.ErrorIs(t, err, state.ErrCancelled)
+			assert.ErrorIs(t, err, core.ErrInterrupted, "the call has no outcome")
+			var cancelled *state.CancelledError
+			if assert.ErrorAs(t, err, &cancelled) {
+				assert.Equal(t, &state.CancelledError{RunID: askedRun, By: "ops", Message: "wrong customer"}, cancelled)
+			}
 			assert.NoError(t, st.Close())
 		})
 		synctest.Wait()

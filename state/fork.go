@@ -96,7 +96,7 @@ func before(records []record.Record, address record.Address) ([]record.Record, e
 // because the program differed. That opening is none of the fork.
 func isRefusal(r *record.Record) bool {
 	e := r.Interrupt()
-	return e != nil && e.Reason == record.InterruptDiverge
+	return e != nil && e.Reason == record.InterruptDiverge && e.Cause != nil // else somebody gave that reason
 }
 
 // leave takes in the first record of a call that is not kept.

@@ -189,6 +189,11 @@ var errNothingCalled = &core.InterruptedError{Reason: record.InterruptClosed, Me
 // interrupt cancels every context of the run because of e. Only the first
 // counts, and the first cancel.
 func (r *run) interrupt(e *core.InterruptedError) bool {
+	if e.Reason == record.InterruptCancel && e.Cause == nil {
+		cancelled := *e
+		cancelled.Cause = &cancelCause{CancelledError{RunID: r.settings.RunID, By: e.By, Message: e.Message}}
+		e = &cancelled
+	}
 	r.mu.Lock()
 	if r.ending || r.isCancelled() || r.interrupted != nil && e.Reason != record.InterruptCancel {
 		r.mu.Unlock()
@@ -278,10 +283,16 @@ func (r *run) close() error {
 	r.compensate()
 	r.mu.Lock()
 	r.closed = true
+	stopped := r.interruption()
+	if r.journal != nil {
+		r.mu.Unlock()
+		stopped = stopped.Recorded() // with methods of the user's errors
+		r.mu.Lock()
+	}
 	if r.validation != nil {
 		r.validation.end()
 	}
-	last := r.lastRecord()
+	last := r.lastRecord(stopped)
 	if r.journal != nil && last.Err != nil && last.Interrupt() == nil {
 		last.Err = record.ErrorOf(last.Err) // of what is recorded already
 	}
@@ -327,8 +338,8 @@ func (c *rootCalls) explain(rec *record.Record) {
 	}
 }
 
-// lastRecord says how the run ended.
-func (r *run) lastRecord() record.Record {
+// lastRecord says how the run ended, and what interrupted it if it was.
+func (r *run) lastRecord(stopped *core.InterruptedError) record.Record {
 	rec := record.Record{
 		Time: now(), Kind: record.KindRun, Name: r.metadata.Pipeline, Status: record.StatusCompleted,
 		Elapsed: time.Since(r.began),
@@ -341,11 +352,11 @@ func (r *run) lastRecord() record.Record {
 		rec.Status = record.StatusAwaiting
 	case StatusInterrupted:
 		rec.Status = record.StatusInterrupted
-		if e := r.interruption(); e != nil {
-			rec.Err = e
+		if stopped != nil {
+			rec.Err = stopped
 		}
 	case StatusCancelled:
-		rec.Status, rec.Err = record.StatusCancelled, r.interrupted
+		rec.Status, rec.Err = record.StatusCancelled, stopped
 	}
 	return rec
 }

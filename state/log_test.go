@@ -36,10 +36,16 @@ func TestLogLineHasTheAddressOfItsCall(t *testing.T) {
 
 func TestLogLineKeepsACopyOfItsMetadata(t *testing.T) {
 	st, _ := testkit.Run(t)
-	m := map[string]any{"n": 1}
+	inner, list := map[string]int{"n": 1}, []any{"a", []string{"b"}}
+	m := map[string]any{"n": 1, "inner": inner, "list": list, "none": nil}
+	m["itself"] = m
 	st.Log(slog.LevelInfo, "line", m)
-	m["n"] = 2
-	assert.Equal(t, 1, testkit.Records(t, st)[1].Detail.Metadata["n"], "metadata")
+	m["n"], inner["n"], list[0], list[1].([]string)[0] = 2, 2, "x", "x"
+	got := testkit.Records(t, st)[1].Detail.Metadata
+	assert.Equal(t, 1, got["n"])
+	assert.Equal(t, map[string]int{"n": 1}, got["inner"])
+	assert.Equal(t, []any{"a", []string{"b"}}, got["list"])
+	assert.Nil(t, got["none"])
 }
 
 func TestLogLineOfAnAttemptThatIsOverIsDropped(t *testing.T) {

@@ -86,7 +86,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		if rec.Attempt < 0 || rec.Attempt > math.MaxInt32 || rec.Delay < 0 || rec.Elapsed < 0 {
 			return nil, fmt.Errorf("%w: record %d of %s has attempt %d, delay %v, elapsed %v", snapshot.ErrCorrupt, rec.Seq, rec.Address, rec.Attempt, rec.Delay, rec.Elapsed)
 		}
-		if e := rec.Interrupt(); e != nil && e.Reason == record.InterruptDiverge {
+		if isRefusal(&rec) {
 			r.refused[rec.Generation] = true
 		}
 		switch {

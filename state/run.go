@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,8 +119,9 @@ func (r *run) Settings() *core.Settings { return r.settings }
 // follows in the same order.
 func (r *run) Append(s *core.Scope, appended record.Record) error {
 	rec := &appended
+	var tooLarge []string // parts of its error that are not kept
 	if r.journal != nil {
-		recordError(rec)
+		tooLarge = recordError(rec)
 	}
 	r.mu.Lock()
 	if r.closed {
@@ -161,21 +162,33 @@ func (r *run) Append(s *core.Scope, appended record.Record) error {
 		r.publishLatest(rec)
 		return nil
 	}
-	return r.store(s, rec)
+	if err := r.store(s, rec); err != nil || len(tooLarge) == 0 {
+		return err
+	}
+	_ = r.Append(s.Parent(), record.Record{ // a warning that comes too late has nobody to read it
+		Time: now(), Address: rec.Address, Kind: record.KindLog, Status: record.StatusRecorded,
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("the error has more than 64 KB of %s: errors.As finds it now, "+
+			"and not after a resume", strings.Join(tooLarge, ", "))},
+	})
+	return nil
 }
 
 // recordError replaces the error of the record by its recorded form: the methods
 // of the error are the user's, and must not run under the lock. A start that
 // repeats the error of a failed attempt has it in brief.
-func recordError(rec *record.Record) {
+//
+// It returns the parts of the error that are too large to be kept.
+func recordError(rec *record.Record) (tooLarge []string) {
 	if rec.Err == nil || rec.Interrupt() != nil {
-		return
+		return nil
 	}
 	recorded := record.ErrorOf(rec.Err)
+	tooLarge = recorded.TooLarge()
 	if rec.Status == record.StatusStarted {
-		recorded = recorded.Brief()
+		recorded, tooLarge = recorded.Brief(), nil
 	}
 	rec.Err = recorded
+	return tooLarge
 }
 
 // promise is the record that goes with rec, a failed one that is kept and will be
@@ -405,7 +418,7 @@ func (r *run) PutArtifact(ctx context.Context, encoded []byte) (string, error) {
 func (r *run) log(s *core.Scope, severity slog.Level, message string, metadata map[string]any) {
 	rec := record.Record{
 		Time: now(), Kind: record.KindLog, Status: record.StatusRecorded,
-		Detail: &record.Detail{Severity: severity, Message: message, Metadata: maps.Clone(metadata)},
+		Detail: &record.Detail{Severity: severity, Message: message, Metadata: record.CloneMetadata(metadata)},
 	}
 	if s != nil {
 		rec.Address = s.Address()
