@@ -34,11 +34,16 @@ func (t *text) call(r *record.Record) {
 		t.ending(r)
 	}
 	t.finish(r)
+	if r.Reason == record.ReasonPermanent && r.Message() != "" { // how to have it retried
+		t.beginBelow(mark{t.note, faint})
+		t.message("", r.Message())
+		t.end()
+	}
 	switch question := awaited(r); {
 	case r.IsOutcome() && r.IsRetry():
 		t.total(r)
 	case question != "" && !t.asked:
-		t.hint(r.RunID, question)
+		t.hint(r.RunID, question, "", "")
 	}
 }
 

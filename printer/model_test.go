@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ type scripted struct {
 	started      bool
 	ended        bool
 	explained    bool // its attempts are shown
+	recalled     bool // from history
 }
 
 func newScript(t testing.TB, seed uint64) *script {
@@ -122,7 +124,7 @@ func (s *script) callAt(around, path string, deeper int) []record.Record {
 		return r
 	}
 	if s.random.IntN(10) == 0 {
-		call.ended = true
+		call.recalled = true
 		return []record.Record{rec(record.StatusRecovered, 0)}
 	}
 	call.started = true
@@ -174,7 +176,7 @@ func linesOf(output string) (calls map[string][]int, lines []string) {
 		lines = append(lines, line)
 		fields := strings.Fields(line)
 		switch {
-		case strings.Contains(line, " log of "), fields[0] == "▦", strings.HasPrefix(fields[1], "g"), fields[0] == "▶", strings.Contains(line, " run "):
+		case strings.Contains(line, " log of "), strings.Contains(line, recoveredTag), fields[0] == "▦", strings.HasPrefix(fields[1], "g"), fields[0] == "▶", strings.Contains(line, " run "):
 			continue
 		case fields[0] != "↻" || strings.HasPrefix(fields[1], "call"):
 			latest = fields[1]
@@ -184,14 +186,45 @@ func linesOf(output string) (calls map[string][]int, lines []string) {
 	return calls, lines
 }
 
+const recoveredTag = "[RECOVERED from history]"
+
+// recalledIn is how many calls the lines say were recalled.
+func recalledIn(t *testing.T, output string) (n int) {
+	for line := range strings.Lines(output) {
+		if !strings.Contains(line, recoveredTag) {
+			continue
+		}
+		fields := strings.Fields(line)
+		if fields[2] != "calls" {
+			n++
+			continue
+		}
+		several, err := strconv.Atoi(fields[1])
+		require.NoError(t, err, line)
+		n += several
+	}
+	return n
+}
+
 func TestCompactFormTellsWhatThePlainOneDoesInTheOrderOfCalls(t *testing.T) {
 	for seed := range uint64(400) {
 		s := newScript(t, seed)
 		records := s.run("r1")
 		plainCalls, plain := linesOf(printed(records))
 		calls, lines := linesOf(printed(records, printer.WithCompact()))
+		recalled := 0
+		for i := range records {
+			if records[i].Status == record.StatusRecovered {
+				recalled++
+			}
+		}
+		require.Equal(t, recalled, recalledIn(t, printed(records)), "seed %d", seed)
+		require.Equal(t, recalled, recalledIn(t, printed(records, printer.WithCompact())), "seed %d", seed)
 
 		for name, call := range s.calls {
+			if call.recalled {
+				continue // it may be in one line with others
+			}
 			var want, got []string
 			for _, i := range plainCalls[name] {
 				want = append(want, strings.TrimSpace(plain[i]))

@@ -16,17 +16,33 @@ func (t *text) question(r *record.Record) {
 	t.message(": ", r.Message())
 	t.cause(r.Err)
 	t.finish(r)
-	t.hint(r.RunID, r.Name)
+	words, example := "", ""
+	if r.Detail != nil && r.Detail.InDoubt != nil {
+		t.preview("input: ", record.Preview(r.Detail.InDoubt.Input))
+		words, example = "completed with the output, run_again, or failed", `{"decision": "run_again"}`
+	} else if r.Detail != nil {
+		words, example = howToAnswer(r.Detail.Schema)
+	}
+	t.hint(r.RunID, r.Name, words, example)
 }
 
-// hint writes the command that answers a question, below the question.
-func (t *text) hint(runID, question string) {
-	run, id := shellWord(runID), shellWord(question)
+// hint writes the command that answers a question, below the question, and before
+// it in words what may be answered. Without words the example is not known.
+func (t *text) hint(runID, question, words, example string) {
+	run, id, answer := shellWord(runID), shellWord(question), jsonWord(example)
 	if run == "" || id == "" || t.command == "" {
 		return // it could not be typed
 	}
+	if words == "" || answer == "" {
+		words, answer = "", "JSON"
+	}
 	t.beginBelow(mark{t.note, faint})
-	t.paint(faint, t.command, " answer ", run, " ", id, " JSON")
+	if words != "" {
+		t.add("answer ")
+		t.clean(words, maxMessage)
+		t.add(": ")
+	}
+	t.paint(faint, t.command, " answer ", run, " ", id, " ", answer)
 	t.end()
 }
 

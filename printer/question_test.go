@@ -39,16 +39,19 @@ func asking(t *testing.T, store snapshot.Store, options ...printer.Option) strin
 	return regexp.MustCompile(`\(<?\d+m?s\)`).ReplaceAllString(out.String(), "(1ms)")
 }
 
-const howToAnswer = "· reprise answer r1 'clerk/refund?1' JSON\n"
+const (
+	howToAnswer      = "· answer true or false: reprise answer r1 'clerk/refund?1' true\n"
+	howToAnswerAgain = "· reprise answer r1 'clerk/refund?1' JSON\n" // where the question was asked before
+)
 
 func TestRunThatWaitsAgainWritesAgainHowItIsAnswered(t *testing.T) {
 	store := memstore.New()
 	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswer))
-	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswer))
-	assert.Equal(t, 1, strings.Count(asking(t, store, printer.WithCompact()), howToAnswer))
+	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswerAgain))
+	assert.Equal(t, 1, strings.Count(asking(t, store, printer.WithCompact()), howToAnswerAgain))
 
 	found := loadRun(t, store, "r1")
-	assert.Equal(t, 3, strings.Count(printed(found.Records), howToAnswer), "at each pause")
+	assert.Equal(t, 1, strings.Count(printed(found.Records), howToAnswer))
 }
 
 func TestTextOfAQuestionIsToldOnceInAPause(t *testing.T) {
@@ -57,7 +60,7 @@ func TestTextOfAQuestionIsToldOnceInAPause(t *testing.T) {
 🤖 clerk [STARTED]
   🔧 refund [STARTED]
     ⏸ QUESTION clerk/refund?1: refund it?
-      · reprise answer r1 'clerk/refund?1' JSON
+      · answer true or false: reprise answer r1 'clerk/refund?1' true
   ⏸ refund [AWAITING] clerk/refund?1
 ⏸ clerk [AWAITING] clerk/refund?1
 ⏸ run r1 [AWAITING]
@@ -113,4 +116,45 @@ func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
 	found, err := run.Snapshot()
 	require.NoError(t, err)
 	return found
+}
+
+func TestQuestionSaysWhatToAnswer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		schema, want string
+	}{
+		"a truth value":  {`{"type":"boolean"}`, "answer true or false: reprise answer r1 'a?1' true"},
+		"a text":         {`{"type":"string"}`, `answer a text: reprise answer r1 'a?1' '"text"'`},
+		"a number":       {`{"type":["null","number"]}`, "answer a number: reprise answer r1 'a?1' 1"},
+		"choices":        {`{"type":"string","enum":["small","large"]}`, `answer "small" or "large": reprise answer r1 'a?1' '"small"'`},
+		"an approval":    {approval, `answer an object with approved (true or false), maybe arguments, reason: reprise answer r1 'a?1' '{"approved": true}'`},
+		"a nested one":   {`{"type":"object","properties":{"to":{"type":"object"}},"required":["to"]}`, `answer an object with to (an object): reprise answer r1 'a?1' '{"to": {}}'`},
+		"a list":         {`{"type":"array"}`, "answer an array: reprise answer r1 'a?1' '[]'"},
+		"anything":       {`{}`, "reprise answer r1 'a?1' JSON"},
+		"hostile":        {`{"type":"string","enum":["it's \u001b[31mred"]}`, "reprise answer r1 'a?1' JSON"},
+		"no schema":      {``, "reprise answer r1 'a?1' JSON"},
+		"damaged schema": {`{"type":`, "reprise answer r1 'a?1' JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := record.Record{
+				RunID: "r1", Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "a?1",
+				Detail: &record.Detail{Message: "which?", Schema: []byte(tt.schema)},
+			}
+			assert.Equal(t, "⏸ QUESTION a?1: which?\n  · "+tt.want+"\n", printed([]record.Record{r}))
+		})
+	}
+}
+
+const approval = `{"type":"object","properties":{"approved":{"type":"boolean"},"arguments":{},"reason":{"type":"string"}},"required":["approved"]}`
+
+func TestQuestionAboutACallInDoubtShowsItsInput(t *testing.T) {
+	input, err := record.Encode(map[string]any{"amount": 12})
+	require.NoError(t, err)
+	r := record.Record{
+		RunID: "r1", Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "pay?in-doubt1",
+		Detail: &record.Detail{Message: "has it taken effect?", InDoubt: &record.CallInDoubt{Kind: record.KindTool, Name: "pay", Input: input}},
+	}
+	assert.Equal(t, `⏸ QUESTION pay?in-doubt1: has it taken effect?
+  · input: {"amount":12}
+  · answer completed with the output, run_again, or failed: reprise answer r1 'pay?in-doubt1' '{"decision": "run_again"}'
+`, printed([]record.Record{r}))
 }

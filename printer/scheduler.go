@@ -115,6 +115,13 @@ func (s *scheduler) continues(n *node, r *record.Record, text *rendered) {
 // end takes the record that ends a call.
 func (s *scheduler) end(n *node, r *record.Record, text *rendered) {
 	s.endBelow(n)
+	if s.recall(n, r, text.lines) {
+		s.leave(n, r, text.cause)
+		return
+	}
+	if n.call.recalled.n > 0 {
+		s.open(n)
+	}
 	s.open(n.above)
 	if s.compact && isSuccess(r) {
 		n.call.buffer.writeFirst(&s.out, n.depth)
@@ -127,13 +134,18 @@ func (s *scheduler) end(n *node, r *record.Record, text *rendered) {
 	if !n.isBranch() || !n.call.trouble.explains(r, text.cause) {
 		s.out.indented(n.depth, text.lines)
 	}
+	s.leave(n, r, text.cause)
+}
+
+// leave follows a call no longer that ended with r.
+func (s *scheduler) leave(n *node, r *record.Record, cause string) {
 	status := r.Status
 	if status == record.StatusRecovered && r.Err != nil {
 		status = record.StatusFailed
 	}
 	above := n.above
 	if above.isBranch() && !isSuccess(r) {
-		above.call.trouble = trouble{status, text.cause}
+		above.call.trouble = trouble{status, cause}
 	}
 	s.tree.leave(n, status)
 	isNew := !r.Replayed && r.Status != record.StatusRecovered
@@ -163,6 +175,7 @@ func (s *scheduler) open(n *node) {
 	s.open(n.above)
 	if n.call != nil {
 		n.call.buffer.writeAll(&s.out, n.depth)
+		s.writeRecalled(n)
 	}
 }
 

@@ -50,6 +50,8 @@ type callNode struct {
 
 	// Of a branch: how the latest call in it ended without success.
 	trouble trouble
+
+	recalled recalled
 }
 
 // trouble is how a call ended without success.

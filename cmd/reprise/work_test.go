@@ -56,9 +56,8 @@ func TestWhatIsToBeTypedHasTheDirectory(t *testing.T) {
 			_, err := refund(t, name, "r7")
 			require.ErrorIs(t, err, core.ErrAwaiting)
 			command := "reprise --dir " + typed
-			for _, args := range [][]string{{"--dir", name, "show", "r7"}, {"questions", "r7", "--dir=" + name}} {
-				assert.Contains(t, call(t, "", args...).text(t), " "+command+" answer r7 'refund?1' JSON\n", args)
-			}
+			assert.Contains(t, call(t, "", "--dir", name, "show", "r7").text(t), " "+command+" answer r7 'refund?1' true\n")
+			assert.Contains(t, call(t, "", "questions", "r7", "--dir="+name).text(t), " "+command+" answer r7 'refund?1' JSON\n")
 			assert.Contains(t, call(t, "", "show", "r8", "--dir", name).stderr, "; `"+command+" runs` lists")
 			assert.Contains(t, call(t, name, "show", "r7").text(t), " reprise answer r7 ", "REPRISE_DIR is still set then")
 		})

@@ -1,0 +1,79 @@
+package printer_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/printer"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+type page struct{ N int }
+
+func TestResumeWritesOneLineForWhatItRecalledInAnAgent(t *testing.T) {
+	for name, options := range map[string][]printer.Option{"plain": {printer.WithPlain()}, "compact": {printer.WithCompact()}} {
+		t.Run(name, func(t *testing.T) {
+			store, stop := memstore.New(), true
+			fetch := decorators.Tool("fetch", "", func(_ context.Context, p page) (int, error) {
+				if p.N == 7 {
+					return 0, core.Permanent(fmt.Errorf("no page %d", p.N))
+				}
+				return p.N, nil
+			})
+			last := decorators.Tool("last", "", func(context.Context, struct{}) (string, error) { return "", nil })
+			agent := decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (string, error) {
+				for n := range 100 {
+					_, _ = fetch.Call(ctx, page{n})
+				}
+				if _, err := actors.Map(ctx, actors.Group{Name: "all"}, fetch, []page{{1}, {2}, {3}}); err != nil {
+					return "", err
+				}
+				if stop {
+					stop = false
+					state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
+					return "", ctx.Err()
+				}
+				return last.Call(ctx, struct{}{})
+			})
+			var out strings.Builder
+			run := func() error {
+				out.Reset()
+				p := printer.New(&out, options...)
+				st, err := state.Open(t.Context(), store, "r1", state.WithPublisher(p))
+				require.NoError(t, err)
+				_, err = agent.Call(st.Context(t.Context()), struct{}{})
+				require.NoError(t, st.Close())
+				require.NoError(t, p.Close())
+				return err
+			}
+			require.ErrorIs(t, run(), core.ErrInterrupted)
+			require.NoError(t, run())
+			assert.Equal(t, 1, strings.Count(out.String(), "RECOVERED"), "%s", &out)
+			assert.Contains(t, out.String(), "calls [RECOVERED from history] (1 failure)\n")
+			require.NoError(t, run(), "the whole agent is one call")
+			assert.Equal(t, 1, strings.Count(out.String(), "agent [RECOVERED from history]"), "%s", &out)
+		})
+	}
+}
+
+func TestFailureSaysHowToHaveItRetried(t *testing.T) {
+	var out strings.Builder
+	st := state.New(state.WithPublisher(printer.New(&out)))
+	defer st.Close()
+	tool := decorators.Tool("tool", "", func(context.Context, struct{}) (string, error) { return "", fmt.Errorf("no luck") },
+		actors.WithRetry(core.RetryConfig{MaxAttempts: 3}))
+	_, err := tool.Call(st.Context(t.Context()), struct{}{})
+	require.ErrorIs(t, err, core.ErrPermanent)
+	assert.Contains(t, out.String(), "[FAILED: permanent]")
+	assert.Contains(t, out.String(), "  · not retried, since its class is unknown: core.Retryable marks an error")
+}
