@@ -32,6 +32,12 @@ type node struct {
 	parallel bool
 	failFast bool // the children are a group that fails with the first of them
 	loops    int
+
+	// What only changed programs and those that ask have.
+	input   int  // another than 1; 0 for that
+	boxed   bool // its output is a struct
+	renamed bool // whose field has another name
+	loose   bool // its branches are goroutines of its own instead of a group's
 }
 
 func randomTree(rng *rand.Rand, depth int) *node {
@@ -86,24 +92,57 @@ func (e *effects) call(t testing.TB, ctx context.Context, n *node) (string, erro
 
 func (e *effects) callAt(t testing.TB, ctx context.Context, n *node, place string) (string, error) {
 	t.Helper()
+	switch {
+	case n.kind == record.KindQuestion:
+		return core.Await[string](ctx, n.name)
+	case n.renamed:
+		out, err := callAs(t, ctx, e, n, place, func(text string) renamedBox { return renamedBox{text} })
+		return out.Content, err
+	case n.boxed:
+		out, err := callAs(t, ctx, e, n, place, func(text string) box { return box{text} })
+		return out.Text, err
+	}
+	return callAs(t, ctx, e, n, place, func(text string) string { return text })
+}
+
+// box is an output that is a struct, renamedBox the same with its field renamed.
+type (
+	box struct {
+		Text string `json:"text"`
+	}
+	renamedBox struct {
+		Content string `json:"content"`
+	}
+)
+
+// callAs makes the call with an output of any type.
+func callAs[Out any](t testing.TB, ctx context.Context, e *effects, n *node, place string, wrap func(string) Out) (Out, error) {
+	t.Helper()
 	if n.kind == record.KindStep {
-		return core.Step(ctx, n.name, func(ctx context.Context) (string, error) { return e.leaf(ctx, n, place, 0) })
+		return core.Step(ctx, n.name, func(ctx context.Context) (Out, error) {
+			text, err := e.leaf(ctx, n, place, 0)
+			return wrap(text), err
+		})
 	}
 	spec := core.Spec{Kind: n.kind, Name: n.name}
-	if n.kind == record.KindTool {
+	if n.kind == record.KindTool || n.failures > 0 {
 		spec.Retry = &core.RetryConfig{MaxAttempts: 5, InitialDelay: time.Hour, MaxDelay: time.Hour}
 	}
-	d, err := core.NewDefinition(spec, func(ctx context.Context, input int) (string, error) {
-		if n.kind == record.KindTool {
-			return e.leaf(ctx, n, place, input)
+	d, err := core.NewDefinition(spec, func(ctx context.Context, input int) (Out, error) {
+		run := e.leaf
+		if n.kind != record.KindTool {
+			run = func(ctx context.Context, n *node, place string, _ int) (string, error) {
+				return e.agent(t, ctx, n, place)
+			}
 		}
-		return e.agent(t, ctx, n, place)
+		text, err := run(ctx, n, place, input)
+		return wrap(text), err
 	})
 	require.NoError(t, err)
 	if n.guarded {
 		d = d.Require(func(ctx context.Context, _ int) error { return state.Put(ctx, valueKey(ctx), "written") })
 	}
-	input := 1
+	input := max(n.input, 1)
 	if place == e.changed {
 		input = 2
 	}
@@ -181,6 +220,12 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 		switch {
 		case n.failFast:
 			results = e.failFast(t, ctx, n, fmt.Sprint(place, "/", loop))
+		case n.loose:
+			var all sync.WaitGroup
+			for i := range n.children {
+				all.Go(func() { one(ctx, i) })
+			}
+			all.Wait()
 		case !n.parallel:
 			for i := range n.children {
 				one(ctx, i)
@@ -198,6 +243,9 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 			}
 		}
 		all = append(all, results...)
+	}
+	if core.ScopeOf(ctx).Attempt() < n.failures {
+		return "", core.Retryable(errors.New("not yet"))
 	}
 	return strings.Join(all, ";"), n.guard(ctx)
 }

@@ -1,0 +1,253 @@
+package state_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// How many random programs the model tests make. 5,000 take some minutes, and are
+// for changes of what is compared.
+var (
+	modelSeeds = flag.Uint64("model-seeds", 200, "random programs of the model tests, from the first on")
+	modelFirst = flag.Uint64("model-first", 0, "the first of them")
+)
+
+// modelStores make a store that has what a run had recorded when its process was
+// killed.
+var modelStores = map[string]func(t *testing.T, records []record.Record) snapshot.Store{
+	"memory": func(_ *testing.T, records []record.Record) snapshot.Store {
+		return &tape{records: slices.Clip(records)}
+	},
+	"file": func(t *testing.T, records []record.Record) snapshot.Store {
+		s := fileStore(t, t.TempDir())
+		last := records[len(records)-1]
+		run, err := (&snapshot.Snapshot{
+			Info:    snapshot.Info{RunID: "run-1", Status: state.StatusRunning, Generation: last.Generation, LastSeq: last.Seq},
+			Records: records,
+		}).Run()
+		require.NoError(t, err)
+		_, err = s.Create(t.Context(), run)
+		require.NoError(t, err)
+		return s
+	},
+}
+
+// askingTree is a random program with agents that are retried, and that ask
+// questions.
+func askingTree(rng *rand.Rand) *node {
+	program := randomTree(rng, 2)
+	for i, n := range program.nodes() {
+		n.boxed = n.kind != record.KindAgent && rng.IntN(2) == 0
+		if n.kind != record.KindAgent || n.failFast {
+			continue
+		}
+		if rng.IntN(4) == 0 {
+			n.failures = 1
+		}
+		if rng.IntN(4) == 0 {
+			at := rng.IntN(len(n.children) + 1)
+			n.children = slices.Insert(n.children, at, &node{name: fmt.Sprint("what now, ", i), kind: record.KindQuestion})
+		}
+	}
+	return program
+}
+
+// finish opens the run until the program ends, and answers what it asks. It
+// returns early where the program is refused.
+func finish(t *testing.T, s snapshot.Store, e *effects, program *node) (string, error) {
+	t.Helper()
+	return finishWith(t, s, e, program, 0)
+}
+
+// finishWith is finish, and interrupts the first opening at its n-th record; 0 for
+// never.
+func finishWith(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (string, error) {
+	t.Helper()
+	for range 100 {
+		out, err := openAt(t, s, e, program, n)
+		n = 0
+		switch {
+		case errors.Is(err, core.ErrDivergence) || !core.IsSuspension(err):
+			return out, err
+		case errors.Is(err, core.ErrAwaiting):
+			open, err := state.Questions(t.Context(), s, "run-1")
+			require.NoError(t, err)
+			for _, q := range open {
+				require.NoError(t, state.Answer(t.Context(), s, "run-1", q.ID, "the answer to "+q.ID))
+			}
+		}
+	}
+	require.FailNow(t, "the program does not end")
+	return "", nil
+}
+
+// openAt opens the run once, and interrupts it at its n-th record; 0 for never.
+func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (string, error) {
+	t.Helper()
+	var st *state.ExecutionState
+	interrupt := state.WithPublisher(testkit.Publisher(func(record.Record) {
+		if n--; n == 0 && st != nil {
+			st.Interrupt(record.InterruptUser, "ops", "deploy")
+		}
+	}))
+	st, err := state.Open(t.Context(), s, "run-1", interrupt, state.WithSeed(1), state.WithSync(state.SyncNever))
+	require.NoError(t, err)
+	out, err := e.call(t, st.Context(t.Context()), program)
+	if stopped := st.Interrupted(); stopped != nil {
+		err = stopped
+	}
+	require.NoError(t, st.Close())
+	return out, err
+}
+
+// modelCuts calls f with prefixes of the records at which a process may have been
+// killed: some, and in an order of claiming.
+func modelCuts(rng *rand.Rand, records []record.Record, stride int, f func(prefix []record.Record)) {
+	for n := 1; n < len(records); n += 1 + rng.IntN(stride) {
+		if !records[n-1].WillRetry && !openStep(records[:n]) { // a step has no second attempt
+			f(records[:n])
+		}
+	}
+}
+
+// forEachModel runs f for each seed and store.
+func forEachModel(t *testing.T, f func(t *testing.T, seed uint64, cut func([]record.Record) snapshot.Store)) {
+	t.Helper()
+	for name, store := range modelStores {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			step := uint64(1)
+			if name == "file" {
+				step = 10 // it takes as long as the disk does
+			}
+			for seed := *modelFirst; seed < *modelFirst+*modelSeeds; seed += step {
+				synctest.Test(t, func(t *testing.T) {
+					f(t, seed, func(records []record.Record) snapshot.Store { return store(t, records) })
+				})
+			}
+		})
+	}
+}
+
+// TestUnchangedProgramIsNeverRefused: programs with groups, retried agents, steps
+// and questions, whose process is killed after a record, or interrupted at one.
+func TestUnchangedProgramIsNeverRefused(t *testing.T) {
+	forEachModel(t, func(t *testing.T, seed uint64, cut func([]record.Record) snapshot.Store) {
+		rng := rand.New(rand.NewPCG(seed, 31))
+		program := askingTree(rng)
+		whole := new(tape)
+		want, err := finish(t, whole, newEffects(), program)
+		require.NoError(t, err)
+		modelCuts(rng, whole.records, 8, func(prefix []record.Record) {
+			s, again := cut(prefix), newEffects()
+			got, err := finishWith(t, s, again, program, 1+rng.IntN(20))
+			require.NoError(t, err, "seed %d, cut after record %d", seed, len(prefix))
+			require.Equal(t, want, got, "seed %d, cut after record %d", seed, len(prefix))
+			for address := range completedLeaves(prefix) {
+				require.Zero(t, again.ran[address], "seed %d: %s had ended before the cut after record %d", seed, address, len(prefix))
+			}
+		})
+	})
+}
+
+// mutateFurther changes one thing in a program, as [node.mutate] does, or an input,
+// the type of an output, or makes goroutines of a group.
+func (n *node) mutateFurther(rng *rand.Rand) string {
+	all := n.nodes()
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	how := rng.IntN(6)
+	for _, at := range all {
+		switch {
+		case how == 0 && at.kind == record.KindTool:
+			at.input = 7
+			return "an input changed"
+		case how == 1 && at.boxed:
+			at.renamed = true
+			return "a field renamed"
+		case how == 2 && at.parallel:
+			at.loose = true
+			return "a group made goroutines"
+		}
+	}
+	return n.mutate(rng)
+}
+
+// TestChangedProgramIsRefusedOrComesToTheSame is the model: a random program is cut
+// at a record, changed in one thing, and resumed. What was recorded as finished never
+// runs again, and no call gets the result of another: the changed program is
+// refused, or goes on with every recorded call in its place. After any number of
+// refused openings the old program finishes as if nothing had happened.
+func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
+	var refused, wentOn atomic.Int64
+	t.Cleanup(func() {
+		assert.NotZero(t, refused.Load())
+		assert.NotZero(t, wentOn.Load())
+		t.Logf("%d openings of changed programs were refused, %d went on", refused.Load(), wentOn.Load())
+	})
+	forEachModel(t, func(t *testing.T, seed uint64, cut func([]record.Record) snapshot.Store) {
+		rng := rand.New(rand.NewPCG(seed, 23))
+		program := askingTree(rng)
+		program.collectAll()
+		for i, n := range program.nodes() { // calls of one name and one input cannot be told apart
+			n.name = fmt.Sprint(n.name, "-", i)
+		}
+		whole := new(tape)
+		want, err := finish(t, whole, newEffects(), program)
+		require.NoError(t, err)
+		modelCuts(rng, whole.records, 8, func(prefix []record.Record) {
+			s, done := cut(prefix), completedLeaves(prefix)
+			for range 1 + rng.IntN(3) {
+				changed := program.clone()
+				how := changed.mutateFurther(rng)
+				at := fmt.Sprintf("seed %d, %s, cut after record %d", seed, how, len(prefix))
+				again := newEffects()
+				_, err := openAt(t, s, again, changed, 0)
+				for address := range done {
+					require.Zero(t, again.ran[address], "%s: %s had ended", at, address)
+				}
+				if errors.Is(err, core.ErrDivergence) {
+					refused.Add(1)
+					continue
+				}
+				wentOn.Add(1)
+				if slices.ContainsFunc(changed.nodes(), func(n *node) bool { return n.loose }) {
+					return // it may be refused by itself from now on
+				}
+				got, err := finish(t, s, again, changed)
+				require.NoError(t, err, at)
+				for address := range done {
+					require.Zero(t, again.ran[address], "%s: %s had ended", at, address)
+				}
+				if !slices.ContainsFunc(prefix, func(r record.Record) bool { return r.IsOutcome() && r.Kind == record.KindAgent }) {
+					// Else it has what the program of before made of a finished agent.
+					fresh, err := finish(t, new(tape), newEffects(), changed)
+					require.NoError(t, err)
+					require.Equal(t, fresh, got, at)
+				}
+				return
+			}
+			old := newEffects()
+			got, err := finish(t, s, old, program)
+			require.NoError(t, err, "seed %d, cut after record %d: the old program", seed, len(prefix))
+			require.Equal(t, want, got, "seed %d, cut after record %d: the old program", seed, len(prefix))
+			for address := range done {
+				require.Zero(t, old.ran[address], "seed %d: %s had ended before the cut after record %d", seed, address, len(prefix))
+			}
+		})
+	})
+}
