@@ -30,6 +30,8 @@ type DivergenceError struct {
 	Asked    string         // what the program asks for
 	Fields   []string
 	Hint     string // the likely edit, or what else helps
+
+	Fork record.Address // where to begin anew instead, if that is not the call itself: zero for it
 }
 
 // Error says where the program differs, in what, and the ways out.
@@ -80,7 +82,10 @@ func (e *DivergenceError) mend() string {
 // fork is the command that begins a new run from before the call.
 func (e *DivergenceError) fork() string {
 	at := e.Address
-	if !e.Was.IsZero() {
+	switch {
+	case !e.Fork.IsZero():
+		at = e.Fork
+	case !e.Was.IsZero():
 		at = e.Was
 	}
 	if at.IsZero() {

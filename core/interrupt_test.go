@@ -440,19 +440,40 @@ func TestInterruptedErrorOfARunIsSharedByItsCalls(t *testing.T) {
 // A handler that cuts its context off would hold up an interrupt for as long as
 // its calls take.
 func TestInterruptReachesCallsWhoseContextWasCutOff(t *testing.T) {
+	cutOff := map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"cut off": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithoutCancel(ctx), func() {}
+		},
+		"with a timeout after": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(context.WithoutCancel(ctx), 10*time.Hour)
+		},
+		"with an end after": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithCancel(context.WithoutCancel(ctx))
+		},
+		"with a value after": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Hour)
+			return context.WithValue(ctx, keyOfNothing{}, 1), cancel
+		},
+	}
 	for name, tool := range map[string]*testkit.Definition{
 		"in the handler": testkit.Tool(t, "tool", core.RetryConfig{}, testkit.Listening(time.Hour)),
 		"in a wait":      testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour}, testkit.Fail(errFlaky)),
 	} {
-		testkit.Bubble(t, func(t *testing.T) {
-			st, ctx := testkit.Run(t)
-			elapsed := testkit.Stopwatch()
-			time.AfterFunc(time.Minute, func() { st.Interrupt(record.InterruptUser, "ops", "") })
-			_, err := testkit.Call(ctx, testkit.Agent(t, "agent", core.RetryConfig{}, func(ctx context.Context, _ string) (string, error) {
-				return testkit.Call(context.WithoutCancel(ctx), tool)
-			}))
-			testkit.Interrupted(t, err, record.InterruptUser)
-			assert.Equal(t, time.Minute, elapsed(), name)
-		})
+		for how, cut := range cutOff {
+			testkit.Bubble(t, func(t *testing.T) {
+				st, ctx := testkit.Run(t)
+				elapsed := testkit.Stopwatch()
+				time.AfterFunc(time.Minute, func() { st.Interrupt(record.InterruptUser, "ops", "") })
+				_, err := testkit.Call(ctx, testkit.Agent(t, "agent", core.RetryConfig{}, func(ctx context.Context, _ string) (string, error) {
+					ctx, cancel := cut(ctx)
+					defer cancel()
+					return testkit.Call(ctx, tool)
+				}))
+				testkit.Interrupted(t, err, record.InterruptUser)
+				assert.Equal(t, time.Minute, elapsed(), name+" "+how)
+			})
+		}
 	}
 }
+
+type keyOfNothing struct{}

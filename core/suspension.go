@@ -92,12 +92,16 @@ func (c *call) overdue(s *Scope, r *result) {
 }
 
 // rejoin has the call end with what is around it, although it was given a
-// context that was cut off by context.WithoutCancel. It returns what frees it.
+// context that was cut off by context.WithoutCancel, or one with an end of its own
+// that may have been made of such a one. It returns what frees it.
 func (c *call) rejoin(first *Scope) (free func()) {
-	if _, own := first.outer.(*attemptContext); own || first.outer.Done() != nil || c.root.isOutside() {
+	if _, own := first.outer.(*attemptContext); own || c.root.isOutside() {
 		return func() {}
 	}
 	around := c.parent.context()
+	if first.outer.Done() == around.Done() {
+		return func() {}
+	}
 	ctx, cancel := context.WithCancelCause(first.outer)
 	stop := context.AfterFunc(around, func() { cancel(context.Cause(around)) })
 	first.outer = ctx

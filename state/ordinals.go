@@ -73,8 +73,8 @@ func (o ordinals) drop(refused map[uint64]bool) map[record.Address]bool {
 	}
 	dropped := make(map[record.Address]bool)
 	for _, s := range o {
-		for n := len(s.claims); n > 0 && refused[s.claims[n-1].generation]; n-- {
-			dropped[s.claims[n-1].address] = true
+		for n := len(s.claims); n > 0 && (s.claims[n-1].address.IsZero() || refused[s.claims[n-1].generation]); n-- {
+			dropped[s.claims[n-1].address] = true // a gap before them is theirs, too
 			s.claims = s.claims[:n-1]
 		}
 	}
@@ -135,6 +135,9 @@ func (r *restored) differs(runID, scope string, c record.Claim) *core.Divergence
 			d.How = "kind"
 		}
 		d.Hint = r.likelyEdit(s, was, c)
+		if was.isAskedFor(c) {
+			d.Fork = s.askedBefore(c.Ordinal)
+		}
 		return d
 	}
 	if t := r.calls[c.Address]; t != nil && t.differs(c.Input) {
@@ -181,6 +184,23 @@ func (r *recordedClaim) is(c record.Claim) bool {
 	return r.address == c.Address && r.kind == c.Kind && (r.name == c.Name || !isBranch(c.Address))
 }
 
+// isAskedFor reports whether a model may have asked for the recorded call, in whose
+// place the claim asks a model.
+func (r *recordedClaim) isAskedFor(c record.Claim) bool {
+	return r != nil && c.Kind == record.KindLLM && (r.kind == record.KindTool || r.kind == record.KindAgent)
+}
+
+// askedBefore is the call of a model that comes last before the ordinal: its answer
+// asks for what follows. It is zero if there is none.
+func (s *scopeClaims) askedBefore(ordinal int) record.Address {
+	for i := ordinal - 2; i >= 0; i-- {
+		if s.claims[i].kind == record.KindLLM {
+			return s.claims[i].address
+		}
+	}
+	return record.Address{}
+}
+
 // call is the address of the call; for a question, of the one that asked.
 func (r *recordedClaim) call(scope string) record.Address {
 	if r.kind != record.KindQuestion {
@@ -203,7 +223,7 @@ func isBranch(a record.Address) bool {
 // likelyEdit guesses what was done to the program. Was is what was recorded in
 // the place of the claim, nil if that is not known.
 func (r *restored) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim) string {
-	if was != nil && c.Kind == record.KindLLM && (was.kind == record.KindTool || was.kind == record.KindAgent) {
+	if was.isAskedFor(c) {
 		return "a model is asked where a call was recorded: if a model asked for " + was.name +
 			", it was renamed or taken from the agent, or its schema does not allow the recorded arguments any more; " +
 			"otherwise it was removed, or a call inserted"

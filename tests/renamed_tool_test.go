@@ -35,4 +35,15 @@ func TestADivergenceNamesTheToolThatAModelAskedForAndTheAgentHasNoMore(t *testin
 	require.ErrorAs(t, err, &d)
 	require.Equal(t, "agent/book (tool)", d.Recorded)
 	require.Contains(t, d.Hint, "if a model asked for book, it was renamed")
+
+	require.ErrorContains(t, err, "reprise fork run-1 'agent/model' NEW", "from the answer that asks for the tool")
+	require.NoError(t, state.Fork(t.Context(), store, "run-1", d.Fork, "run-2"))
+	st, err := state.Open(t.Context(), store, "run-2")
+	require.NoError(t, err)
+	defer st.Close()
+	reserve := decorators.Tool("reserve", "Books.", func(context.Context, struct{}) (string, error) { return "done", nil })
+	model := actorstest.NewScript(t, actorstest.Calls(actorstest.Call("reserve", struct{}{})), actorstest.Say("Reserved."))
+	answer, err := actors.NewAgent("agent", model.LLM("model"), actors.WithTools(reserve)).Call(st.Context(t.Context()), actors.Ask("Book it."))
+	require.NoError(t, err)
+	require.Equal(t, "Reserved.", answer.Text)
 }
