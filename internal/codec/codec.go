@@ -93,17 +93,14 @@ func decode(data []byte, v any, known bool) (err error) {
 	if err := skipAll(data); err != nil {
 		return err
 	}
-	d := decoders.Get().(*decoder)
-	d.data.Reset(data)
-	d.dec.Reset(&d.data)
-	d.dec.SetCustomStructTag("json")
-	d.dec.UseLooseInterfaceDecoding(true)
-	d.dec.SetMapDecoder(decodeMap)
-	d.dec.DisallowUnknownFields(known)
+	d := newDecoder(data, known)
 	if err := d.dec.Decode(v); err != nil {
 		if known && strings.Contains(err.Error(), "msgpack: unknown field") {
-			err = fmt.Errorf("%w: %w", ErrUnknownField, err)
+			return fmt.Errorf("codec: decode into %T: %w: %w", v, ErrUnknownField, err)
 		}
+		return fmt.Errorf("codec: decode into %T: %w", v, inWords(data, v, err))
+	}
+	if err := overflow(data, v); err != nil {
 		return fmt.Errorf("codec: decode into %T: %w", v, err)
 	}
 	d.data.Reset(nil)
@@ -117,6 +114,17 @@ func decode(data []byte, v any, known bool) (err error) {
 type decoder struct {
 	data bytes.Reader
 	dec  *msgpack.Decoder
+}
+
+func newDecoder(data []byte, known bool) *decoder {
+	d := decoders.Get().(*decoder)
+	d.data.Reset(data)
+	d.dec.Reset(&d.data)
+	d.dec.SetCustomStructTag("json")
+	d.dec.UseLooseInterfaceDecoding(true)
+	d.dec.SetMapDecoder(decodeMap)
+	d.dec.DisallowUnknownFields(known)
+	return d
 }
 
 var decoders = sync.Pool{New: func() any { return &decoder{dec: msgpack.NewDecoder(bytes.NewReader(nil))} }}
