@@ -47,6 +47,12 @@ export function draw(section, questions, can, { most = 20, linked = true, runOf 
   watchPlaces(section, cards, time);
 }
 
+// Questions that were answered here. They stay open in their runs until a program
+// has taken the answer.
+const answeredHere = new Set();
+
+const keyOf = (run, question) => [run, question.id, question.asked_at].join("\n");
+
 // drop takes all cards off the page.
 export function drop(section) {
   shownIn.delete(section);
@@ -145,6 +151,7 @@ function form(q, node, runOf) {
     const before = standingOf(runOf?.(q.run));
     try {
       await post(runPath(q.run) + "/answer", { question: q.id, value });
+      answeredHere.add(keyOf(q.run, q));
       node.classList.add("answered");
       node.answered = { before, text: make("p", { role: "status" }, "Answered.") };
       node.querySelector(".answer").replaceChildren(node.answered.text);
@@ -227,7 +234,7 @@ function afterAnswer(q, before, run) {
   const now = standingOf(run);
   if (now.openings > before.openings || (before.status !== "running" && now.status === "running")) return "Answered. A program goes on with the run.";
   if (fold.isSettled(run)) return `Answered. The run is ${run.status}.`;
-  const open = run.questions.filter((question) => question.id !== q.id).length;
+  const open = run.questions.filter((question) => !answeredHere.has(keyOf(q.run, question))).length;
   if (open > 0 && run.status === "paused") return `Answered. The run waits for ${plural(open, "more answer")}.`;
   if (now.status === "running") return "Answered. A program has the run open; the call goes on when that resumes it.";
   return "Answered. No program has gone on with the run yet: it goes on when one resumes it.";

@@ -26,6 +26,28 @@ type verdict struct {
 	Limit    int8   `json:"limit,omitempty"`
 }
 
+// An order is an answer with objects in it.
+type order struct {
+	Customer customer `json:"customer"`
+	Items    []item   `json:"items"`
+	Note     *string  `json:"note"`
+}
+
+type customer struct {
+	Name    string   `json:"name"`
+	Address *address `json:"address,omitempty"`
+}
+
+type address struct {
+	City string `json:"city"`
+	Zip  int    `json:"zip"`
+}
+
+type item struct {
+	SKU   string `json:"sku"`
+	Count uint   `json:"count"`
+}
+
 // A size is an enumeration.
 type size string
 
@@ -150,8 +172,8 @@ func (p *tab) choose(selector, text string) {
 	})()`), text)
 }
 
-func quoted(text string) string {
-	data, _ := json.Marshal(text)
+func quoted(v any) string {
+	data, _ := json.Marshal(v)
 	return string(data)
 }
 
@@ -189,6 +211,37 @@ func TestQuestionsAreAnsweredFromFourDoors(t *testing.T) {
 			eval[bool](p, `(() => { document.querySelector(".question .field:nth-of-type(3) input").value = ""; return true; })()`)
 			p.click(".question .send")
 		})
+	})
+	t.Run("nested objects", func(t *testing.T) {
+		want := order{Customer: customer{Name: "Ada", Address: &address{City: "Oslo", Zip: 150}}, Items: []item{{"tea", 2}, {"pot", 1}}}
+		fourDoors(t, program, `{"customer": {"name": "Ada", "address": {"city": "Oslo"}}, "items": [], "note": null}`, "customer.address.zip: required field is missing",
+			`{"customer": {"name": "Ada", "address": {"city": "Oslo", "zip": 150}}, "items": [{"sku": "tea", "count": 2}, {"sku": "pot", "count": 1}], "note": null}`, want, func(p *tab) {
+				p.expectOutages() // the browser writes a 400 to the console
+				field := func(label string, n int, text string) {
+					p.t.Helper()
+					require.True(p.t, eval[bool](p, `(() => {
+						const named = [...document.querySelectorAll(".question .answer label.field")].filter((field) => field.querySelector(".field-name").textContent.replace(" (optional)", "") === `+quoted(label)+`);
+						named[`+quoted(n)+`]?.querySelector("input")?.focus();
+						return named.length > `+quoted(n)+`;
+					})()`), label)
+					p.keys(text)
+				}
+				field("name", 0, "Ada")
+				field("city", 0, "Oslo")
+				p.click(".question .send")
+				p.waitText(".question .error", "zip: this is needed")
+				field("zip", 0, "150")
+				for i, sku := range []string{"tea", "pot"} {
+					p.click(".question .add")
+					field("sku", i, sku)
+				}
+				field("count", 0, "-1")
+				field("count", 1, "1")
+				p.click(".question .send")
+				p.waitText(".question .error", "items[0].count: got -1, want at least 0")
+				eval[bool](p, `(() => { document.querySelector(".question .list-row .field:nth-of-type(2) input").value = "2"; return true; })()`)
+				p.click(".question .send")
+			})
 	})
 	t.Run("list", func(t *testing.T) {
 		fourDoors(t, program, `["a", 1]`, "[1]: got an integer, want a string", `["a", "b"]`, []string{"a", "b"}, func(p *tab) {

@@ -1,0 +1,107 @@
+package browser
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A payment is what a call in doubt may have produced.
+type payment struct {
+	ID   int `json:"id"`
+	Card struct {
+		Owner string `json:"owner"`
+		Last4 string `json:"last4,omitempty"`
+	} `json:"card"`
+}
+
+// inDoubt is a run whose payment had begun when the run stopped. goOn makes it go
+// on, and says how often money was paid.
+func inDoubt(t *testing.T) (dir string, goOn func() (got payment, paid int, err error)) {
+	t.Helper()
+	dir = t.TempDir()
+	paid := 0
+	goOn = func() (payment, int, error) {
+		st, err := state.Open(t.Context(), newStore(t, dir), "r")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, st.Close()) }()
+		got, err := core.Step(st.Context(t.Context()), "pay", func(ctx context.Context) (payment, error) {
+			if paid++; paid == 1 {
+				st.Interrupt(record.InterruptUser, "ops", "deploy")
+			}
+			return payment{ID: paid}, ctx.Err()
+		}, core.StepInDoubt(core.InDoubtAsk), core.StepInput(City{"Oslo"}))
+		return got, paid, err
+	}
+	_, _, err := goOn()
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	_, _, err = goOn()
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	return dir, goOn
+}
+
+// TestACallInDoubtIsDecidedOnThePage: it says what the call was, and takes each of
+// the decisions, with an output that fits.
+func TestACallInDoubtIsDecidedOnThePage(t *testing.T) {
+	const out = ".question .answer > fieldset > fieldset" // the output of the call
+	for name, c := range map[string]struct {
+		decide func(p *tab)
+		want   payment
+		paid   int
+		fails  string
+	}{
+		"it took effect": {func(p *tab) {
+			p.click(".question .send")
+			p.waitText(".question .error", "Decision: this is needed")
+			p.choose(".question .answer select", "it took effect")
+			p.click(".question .send")
+			p.waitText(".question .error", "id: this is needed")
+			p.click(out + " > .field:nth-of-type(1) input")
+			p.keys("4711")
+			p.click(out + " fieldset .field:nth-of-type(1) input")
+			p.keys("Ada")
+			p.click(".question .send")
+		}, payment{ID: 4711, Card: struct {
+			Owner string `json:"owner"`
+			Last4 string `json:"last4,omitempty"`
+		}{Owner: "Ada"}}, 1, ""},
+		"run it again": {func(p *tab) {
+			p.choose(".question .answer select", "run it again")
+			assert.True(t, eval[bool](p, `document.querySelector(`+quoted(out)+`).offsetParent === null`), "no output is asked for")
+			p.click(".question .send")
+		}, payment{ID: 2}, 2, ""},
+		"let it fail": {func(p *tab) {
+			p.choose(".question .answer select", "let it fail")
+			p.click(`.question .answer > fieldset > .field:last-of-type input`)
+			p.keys("the bank says no")
+			p.click(".question .send")
+		}, payment{}, 1, "the bank says no"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, goOn := inDoubt(t)
+			p := open(t, siteOf(t, dir).url())
+			p.wait(`document.querySelector(".question .answer select")`)
+			p.wait(`document.querySelector(".question .answer select")`)
+			p.waitText(".question .doubt", "step pay")
+			p.waitText(".question .doubt", "1 attempt begun")
+			p.waitText(".question .doubt", `input {"name":"Oslo"}`)
+			p.settle()
+			c.decide(p)
+			p.waitText(".question .answer", "Answered. No program has gone on with the run yet")
+			got, paid, err := goOn()
+			if c.fails == "" {
+				require.NoError(t, err)
+				assert.Equal(t, c.want, got)
+			} else {
+				require.ErrorContains(t, err, c.fails)
+			}
+			assert.Equal(t, c.paid, paid, "how often money was paid")
+		})
+	}
+}

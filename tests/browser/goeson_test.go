@@ -1,0 +1,112 @@
+package browser
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// vote is a call that asks two people at once. It may be made by several
+// openings of the run.
+func vote(ctx context.Context, t *testing.T, store *filestore.Store) (done bool) {
+	t.Helper()
+	st, err := state.Open(ctx, store, "r")
+	require.NoError(t, err)
+	ask := decorators.Tool("ask", "asks", func(ctx context.Context, in City) (bool, error) { return core.Await[bool](ctx, in.Name+"?") })
+	_, err = actors.Map(st.Context(ctx), actors.Group{Name: "people", CollectAll: true}, ask, []City{{"Ada"}, {"Grace"}})
+	require.NoError(t, st.Close())
+	if err != nil {
+		require.ErrorIs(t, err, core.ErrAwaiting)
+	}
+	return err == nil
+}
+
+// followed serves a store, whatever process writes to it, as reprise serve does.
+func followed(t *testing.T, dir string) *site {
+	t.Helper()
+	store, err := filestore.New(dir)
+	require.NoError(t, err)
+	runs := stored.New(store)
+	s := newSite(t, runs, streamer.Options{Control: stored.NewControl(store)}, nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	background(t, func() {
+		if err := runs.Follow(ctx, s.dash.Publish); !errors.Is(err, context.Canceled) {
+			t.Errorf("follow: %v", err)
+		}
+	})
+	t.Cleanup(cancel)
+	return s
+}
+
+// TestThePageSaysWhetherAProgramGoesOn after an answer, and corrects itself when
+// one does.
+func TestThePageSaysWhetherAProgramGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	store := newStore(t, dir)
+	require.False(t, vote(t.Context(), t, store))
+	p := open(t, followed(t, dir).url())
+	p.wait(`document.querySelectorAll(".question").length === 2`)
+	p.settle()
+	p.click(".question:nth-child(1) .yes")
+	p.waitText(".question:nth-child(1) .answer", "Answered. The run waits for 1 more answer.")
+	p.click(".question:nth-child(2) .yes")
+	p.waitText(".question:nth-child(2) .answer", "Answered. No program has gone on with the run yet: it goes on when one resumes it.")
+
+	st, err := state.Open(t.Context(), store, "r")
+	require.NoError(t, err)
+	p.waitText(".question:nth-child(2) .answer", "Answered. A program goes on with the run.")
+	require.NoError(t, st.Close())
+	require.True(t, vote(t.Context(), t, store))
+	p.waitText(".question:nth-child(2) .answer", "Answered. A program goes on with the run.")
+}
+
+// TestPageAndCommandSayThatAProgramWaitsForTheAnswer, and has gone on.
+func TestPageAndCommandSayThatAProgramWaitsForTheAnswer(t *testing.T) {
+	dir := t.TempDir()
+	store := newStore(t, dir)
+	require.False(t, vote(t.Context(), t, store))
+	ctx, cancel := context.WithCancel(t.Context())
+	var program sync.WaitGroup
+	program.Go(func() {
+		for done := false; !done; {
+			if err := state.AwaitAnswers(ctx, store, "r"); err != nil {
+				assert.NoError(t, err)
+				return
+			}
+			done = vote(ctx, t, store)
+		}
+	})
+	t.Cleanup(program.Wait)
+	t.Cleanup(cancel)
+
+	p := open(t, followed(t, dir).url())
+	p.wait(`document.querySelectorAll(".question").length === 2`)
+	p.settle()
+	p.click(".question:nth-child(1) .yes")
+	p.waitText(".question:nth-child(1) .answer", "Answered. ")
+	command := filepath.Join(t.TempDir(), "reprise")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", command, "./cmd/reprise")
+	build.Dir = filepath.Join("..", "..")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	out, err = exec.CommandContext(t.Context(), command, "--dir", dir, "answer", "r", "group:people/2?1", "true").CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Equal(t, "question group:people/2?1 of run r is answered; a program has gone on with the run\n", string(out))
+	program.Wait()
+	p.waitText(`[data-run="r"] .chip`, "completed")
+	p.waitText(".question:nth-child(2) .answer", "No longer asked.")
+}
