@@ -225,7 +225,7 @@ func (h *Handler) stored(ctx context.Context, runID string, limit int, last uint
 		if err != nil {
 			return nil, nil, err
 		}
-		frames, ids = append(frames, newFrame(&rec)), append(ids, cursorOf(&rec))
+		frames, ids = append(frames, h.newFrame(&rec)), append(ids, cursorOf(&rec))
 	}
 	return frames, ids, nil
 }

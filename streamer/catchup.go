@@ -85,7 +85,7 @@ func (s *stream) replay(ctx context.Context, known bool) error {
 			found = true
 			continue
 		}
-		if err := s.send(newFrame(&rec), id); err != nil {
+		if err := s.send(s.handler.newFrame(&rec), id); err != nil {
 			return err
 		}
 	}

@@ -94,6 +94,15 @@
 //     message, and give it a fetch that sends that:
 //     (url, init) => fetch(url, {...init, headers: {...init.headers, "last-event-id": last}}).
 //
+// # Vocabularies
+//
+// With [Options.Vocabularies], a client can have the events in the words of another
+// system, as /events?vocabulary=NAME. A record of which that says nothing is no
+// event, and one of which it says several things is as many; type and status still
+// pick records. Resuming and the events of the stream itself, such as "gap" and
+// "reset", are the same. An event "unsaid" stands for what a vocabulary that
+// panicked could not say.
+//
 // # Slow clients
 //
 // A client is served from what the handler keeps and has no queue of its own.

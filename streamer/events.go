@@ -37,6 +37,11 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
 		return
 	}
+	words, err := h.options.Vocabularies.parse(query["vocabulary"])
+	if err != nil {
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
+		return
+	}
 	leave, err := h.enter(scope.Principal, addressOf(req))
 	if err != nil {
 		h.refuseError(w, err, "")
@@ -49,7 +54,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 	}
 	h.counters.accepted.Add(1)
 
-	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), deltas: deltas, proto: req.ProtoMajor}
+	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), deltas: deltas, vocabulary: words, proto: req.ProtoMajor}
 	defer s.timer.Stop()
 	defer func() { _ = s.flush() }() // what was written last may be why it ends
 	id := req.Header.Get("Last-Event-ID")
@@ -65,10 +70,11 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *S
 	ctx, release := s.untilClosed(ctx)
 	defer release()
 	s.begin()
+	id, part := cutPart(id)
 	if r == nil {
-		err = s.serveAll(ctx, id)
+		err = s.serveAll(ctx, id, part)
 	} else {
-		err = s.serveRun(ctx, id)
+		err = s.serveRun(ctx, id, part)
 	}
 	if errors.Is(err, errSlow) {
 		h.counters.slow.Add(1)

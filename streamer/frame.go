@@ -16,21 +16,23 @@ type frame struct {
 	event  string
 	size   int64 // in memory, about
 
-	once sync.Once
-	rec  *record.Record // until encoded
-	body []byte         // "data: …\nevent: …\n": the ID and the empty line are the stream's
+	once  sync.Once
+	rec   *record.Record // until encoded
+	words Vocabularies   // until then
+	body  []byte         // "data: …\nevent: …\n": the ID and the empty line are the stream's
+	said  map[string][][]byte
 }
 
 // eagerBytes is how much a record may hold on to before its frame is encoded
 // at once, to let go of it. Outputs are shown as previews of 500 characters.
 const eagerBytes = 4 << 10
 
-func newFrame(r *record.Record) *frame {
-	f := &frame{runID: r.RunID, kind: r.Kind, status: r.Status, event: wire.Name(r), rec: r}
+func (h *Handler) newFrame(r *record.Record) *frame {
+	f := &frame{runID: r.RunID, kind: r.Kind, status: r.Status, event: wire.Name(r), rec: r, words: h.options.Vocabularies}
 	if !r.Replayed {
 		f.seq = r.Seq
 	}
-	f.size = frameBytes
+	f.size = int64(1+len(f.words)) * frameBytes
 	if d := r.Detail; d != nil {
 		n := len(d.Output) + len(d.Input) + len(d.Message)
 		if d.Metadata != nil || n > eagerBytes {
@@ -63,9 +65,16 @@ func (f *frame) bytes() []byte {
 		f.body = append(f.body, "\nevent: "...)
 		f.body = append(f.body, f.event...)
 		f.body = append(f.body, '\n')
-		f.rec = nil
+		f.said = f.words.say(f.rec)
+		f.rec, f.words = nil, nil
 	})
 	return f.body
+}
+
+// saidBy is what a vocabulary says of the record.
+func (f *frame) saidBy(vocabulary string) [][]byte {
+	f.bytes()
+	return f.said[vocabulary]
 }
 
 // json is the data of the event.

@@ -45,6 +45,12 @@ type Options struct {
 	// called by the goroutine that publishes. Nil leaves texts as they are.
 	Redact func(text string) string
 
+	// Vocabularies let clients have the events in the words of other systems:
+	// those of /events?vocabulary=noetl are what the vocabulary says that has the
+	// name "noetl" here, such as vocabulary.NoETL. A vocabulary is called once for
+	// each record that is streamed, by the goroutine that streams it first.
+	Vocabularies Vocabularies
+
 	History int // events kept in memory, of all runs together and of each. Defaults to 16,384
 	Runs    int // runs kept in memory. Defaults to 1,000
 
@@ -109,6 +115,9 @@ func (o Options) withDefaults() (Options, error) {
 			return o, fmt.Errorf("streamer: Options.%s is %v: want more than 0, or 0 for %v", t.name, *t.d, t.def)
 		}
 		*t.d = cmp.Or(*t.d, t.def)
+	}
+	if err := o.Vocabularies.check(); err != nil {
+		return o, err
 	}
 	for _, origin := range o.Origins {
 		if err := checkOrigin(origin); err != nil {
@@ -209,7 +218,7 @@ func (h *Handler) Publish(rec record.Record) {
 	default:
 	}
 	rec = rec.Redacted(h.options.Redact)
-	f := newFrame(&rec)
+	f := h.newFrame(&rec)
 	r := h.runs.get(rec.RunID, false)
 	one, all := r.publish(f, &rec, h.all, h.generation)
 	h.counters.events.Add(1)

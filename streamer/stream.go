@@ -15,14 +15,15 @@ var errSlow = errors.New("streamer: the client fell behind")
 
 // stream is one client's.
 type stream struct {
-	handler *Handler
-	run     *run // nil for all runs
-	filter  filter
-	w       http.ResponseWriter
-	control *http.ResponseController
-	timer   *time.Timer // for whatever is waited for
-	deltas  *shown      // nil for a client that did not ask for deltas
-	proto   int         // the major version of HTTP
+	handler    *Handler
+	run        *run // nil for all runs
+	filter     filter
+	w          http.ResponseWriter
+	control    *http.ResponseController
+	timer      *time.Timer // for whatever is waited for
+	deltas     *shown      // nil for a client that did not ask for deltas
+	vocabulary string      // in whose words the events are; empty for those of this package
+	proto      int         // the major version of HTTP
 
 	at       cursor        // the newest event that the client has, or has not picked
 	sent     cursor        // the newest ID that was sent
@@ -75,8 +76,9 @@ func (s *stream) begin() {
 	}
 }
 
-// serveAll streams the runs from the cursor on, or from now.
-func (s *stream) serveAll(ctx context.Context, id string) error {
+// serveAll streams the runs from the cursor on, or from now. Of the cursor's own
+// event the client may have a part.
+func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 	first, next := s.handler.all.span()
 	pos := next
 	s.at = cursor{s.handler.generation, pos}
@@ -92,19 +94,25 @@ func (s *stream) serveAll(ctx context.Context, id string) error {
 		default:
 			pos = c.n
 			s.at = c
+			if err := s.sayRest(ctx, s.handler.all, part); err != nil {
+				return err
+			}
 		}
 	}
 	return s.follow(ctx, s.handler.all, pos)
 }
 
-// serveRun streams one run from the cursor on, or from its first record.
-func (s *stream) serveRun(ctx context.Context, id string) error {
+// serveRun streams one run from the cursor on, or from its first record. Of the
+// cursor's own event the client may have a part.
+func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 	if id != "" {
 		var ok bool
 		if s.at, ok = parseCursor(id); !ok {
 			s.reset("the cursor is not of this run; it begins anew")
 		} else if s.at.n == 0 {
 			s.at = cursor{} // the ID of a reset
+		} else if err := s.sayRest(ctx, s.run.tape, part); err != nil {
+			return err
 		}
 	}
 	for {

@@ -165,6 +165,19 @@ func (t *tape) restart() {
 	t.put(entry{frame: restarted})
 }
 
+// find returns the frame of the cursor, nil if it is not kept.
+func (t *tape) find(c cursor) *frame {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p := t.next; p > t.first; {
+		p--
+		if e := t.at(p); e.id == c && c.n > 0 {
+			return e.frame
+		}
+	}
+	return nil
+}
+
 // read copies events from the position on. It is not ok where they are no
 // longer kept.
 func (t *tape) read(pos uint64, into []entry) (n int, ok bool) {

@@ -25,6 +25,9 @@ func (s *stream) send(f *frame, id cursor) error {
 	if !s.filter.picks(f) {
 		return nil
 	}
+	if s.vocabulary != "" {
+		return s.say(f, id, 0)
+	}
 	if err := s.write(f.bytes()); err != nil {
 		return err
 	}

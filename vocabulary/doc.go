@@ -5,4 +5,6 @@
 //
 //	b := bus.New()
 //	b.Subscribe(vocabulary.Vocabulary(vocabulary.NoETL).Subscriber(func(e vocabulary.Event) { … }))
+//
+// streamer.Options.Vocabularies has event streams in such words.
 package vocabulary

@@ -42,13 +42,11 @@ func followed(t *testing.T, dir string) *site {
 	require.NoError(t, err)
 	runs := stored.New(store)
 	s := newSite(t, runs, streamer.Options{Control: stored.NewControl(store)}, nil)
-	ctx, cancel := context.WithCancel(context.Background())
 	background(t, func() {
-		if err := runs.Follow(ctx, s.dash.Publish); !errors.Is(err, context.Canceled) {
+		if err := runs.Follow(t.Context(), s.dash.Publish); !errors.Is(err, context.Canceled) {
 			t.Errorf("follow: %v", err)
 		}
 	})
-	t.Cleanup(cancel)
 	return s
 }
 

@@ -1,0 +1,148 @@
+package streamer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/vocabulary"
+)
+
+// Vocabularies are in whose words a client can have the events, by the name that
+// it asks with.
+type Vocabularies map[string]vocabulary.Vocabulary
+
+// check refuses what no client could ask for.
+func (v Vocabularies) check() error {
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7F }) {
+			return fmt.Errorf("streamer: Options.Vocabularies has a name %q: want one without spaces and control characters", name)
+		}
+		if v[name] == nil {
+			return fmt.Errorf("streamer: Options.Vocabularies has nil for %q", name)
+		}
+	}
+	return nil
+}
+
+// parse is the vocabulary that a client asks for; empty for none.
+func (v Vocabularies) parse(values []string) (name string, err error) {
+	if len(values) == 0 {
+		return "", nil
+	}
+	if _, known := v[values[0]]; !known || len(values) > 1 {
+		return "", fmt.Errorf("vocabulary is %q: want one of %q", values, slices.Sorted(maps.Keys(v)))
+	}
+	return values[0], nil
+}
+
+// say returns what each vocabulary says of the record, as the events are sent but
+// for their IDs.
+func (v Vocabularies) say(r *record.Record) map[string][][]byte {
+	if len(v) == 0 {
+		return nil
+	}
+	said := make(map[string][][]byte, len(v))
+	for name, words := range v {
+		for _, e := range spoken(words, r) {
+			said[name] = append(said[name], encodeSaid(e))
+		}
+	}
+	return said
+}
+
+// eventUnsaid is the name of the event in the place of what a vocabulary could not
+// say.
+const eventUnsaid = "unsaid"
+
+// spoken is what a vocabulary says. One that panics must not take the stream, or
+// the run, with it.
+func spoken(words vocabulary.Vocabulary, r *record.Record) (events []vocabulary.Event) {
+	defer func() {
+		if recover() != nil {
+			events = []vocabulary.Event{{Name: eventUnsaid, Fields: map[string]any{"message": "the vocabulary panicked"}}}
+		}
+	}()
+	return words(*r)
+}
+
+// encodeSaid encodes an event of a vocabulary, which may be a user's own. Its name
+// is one line.
+func encodeSaid(e vocabulary.Event) []byte {
+	e.Name = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(e.Name, "?"), func(r rune) bool { return r < ' ' || r == 0x7F }), " ")
+	data, err := e.MarshalJSON()
+	switch {
+	case err != nil:
+		data, _ = vocabulary.Event{Name: e.Name, Fields: map[string]any{"truncated": "the event is not JSON: " + err.Error()}}.MarshalJSON()
+	case len(data) > maxData:
+		data, _ = vocabulary.Event{Name: e.Name, Fields: map[string]any{"truncated": "the event is too long"}}.MarshalJSON()
+	}
+	return fmt.Appendf(nil, "data: %s\nevent: %s\n", data, e.Name)
+}
+
+// A record may be several events of a vocabulary. The ID of the last is the
+// record's, and those before have a part: a hyphen and how many of them that were.
+// A client that was cut off between them is sent the rest.
+
+// cutPart splits an ID into that of the record and the part.
+func cutPart(id string) (whole string, part int) {
+	i := strings.LastIndexByte(id, '-')
+	if i < 0 || strings.Count(id, "-") != 2 {
+		return id, 0
+	}
+	n, err := strconv.Atoi(id[i+1:])
+	if err != nil || n < 1 {
+		return id, 0
+	}
+	return id[:i], n
+}
+
+// say sends what the client's vocabulary says of a record, after the part of it
+// that the client has.
+func (s *stream) say(f *frame, id cursor, part int) error {
+	said := f.saidBy(s.vocabulary)
+	for n := part + 1; n <= len(said); n++ {
+		if err := s.write(said[n-1]); err != nil {
+			return err
+		}
+		var err error
+		switch {
+		case id.n == 0:
+			err = s.write([]byte("\n"))
+		case n == len(said):
+			err = s.endWithID()
+		default:
+			err = s.write(fmt.Appendf(nil, "id: %v-%d\n\n", s.at, n))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sayRest sends the rest of the record of the cursor, of which the client has a
+// part. What is no longer kept, and not in the source, is lost.
+func (s *stream) sayRest(ctx context.Context, t *tape, part int) error {
+	if part == 0 || s.vocabulary == "" {
+		return nil
+	}
+	f := t.find(s.at)
+	if f == nil && s.run != nil && s.handler.source != nil {
+		for rec, err := range s.handler.source.Records(ctx, s.run.id, s.at.n-1) {
+			if err == nil && cursorOf(&rec) == s.at {
+				f = s.handler.newFrame(&rec)
+			}
+			break // an error comes again when the records after it are read
+		}
+	}
+	if f == nil {
+		s.gap(1)
+		return nil
+	}
+	return s.say(f, s.at, part)
+}
