@@ -2,8 +2,10 @@ package r3labs_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -267,6 +269,33 @@ func TestLongEventIsCutToWhatTheClientCanRead(t *testing.T) {
 		e := c.next(t)
 		assert.Less(t, len(e.data), 60<<10+1)
 		assert.Contains(t, e.data, "the record is too long for an event")
+		require.NoError(t, p.Close(t.Context()))
+	})
+}
+
+// TestNamesWithLineBreaksAreOneStreamAndOneEvent: they are in the query and in JSON
+// alone.
+func TestNamesWithLineBreaksAreOneStreamAndOneEvent(t *testing.T) {
+	inBubble(t, func(t *testing.T, server *sse.Server, guard *r3labs.Guarded) {
+		const id = "a\nid: 7\r\n\nevent: x &stream=b"
+		p := newPublisher(t, server, r3labs.Options{Guard: guard})
+		p.Publish(began(id))
+		synctest.Wait()
+		one, all := connect(t, guard, url.QueryEscape(id), ""), connect(t, guard, "runs", "")
+		defer one.leave()
+		defer all.leave()
+		synctest.Wait()
+		go p.Publish(ended(id, 2))
+		for _, c := range []*client{one, all} {
+			e := c.next(t)
+			assert.Equal(t, "run_completed", e.name)
+			var body struct {
+				RunID string `json:"run_id"`
+			}
+			require.NoError(t, json.Unmarshal([]byte(e.data), &body))
+			assert.Equal(t, id, body.RunID)
+		}
+		synctest.Wait()
 		require.NoError(t, p.Close(t.Context()))
 	})
 }

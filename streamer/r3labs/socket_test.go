@@ -105,3 +105,33 @@ func BenchmarkPublish(b *testing.B) {
 		})
 	}
 }
+
+// TestLongEventReachesTheClientAsAPreview, and the events after it: of more than
+// 64 KB the client of the library makes a new connection for ever.
+func TestLongEventReachesTheClientAsAPreview(t *testing.T) {
+	server := newServer()
+	subscribed := make(chan struct{}, 1)
+	server.OnSubscribe = func(string, *sse.Subscriber) { subscribed <- struct{}{} }
+	guard := r3labs.Guard(server, 10*time.Second)
+	site := httptest.NewServer(guard)
+	defer site.Close()
+	defer server.Close()
+	p := newPublisher(t, server, r3labs.Options{Guard: guard})
+	var reading sync.WaitGroup
+	var got []string
+	reading.Go(func() {
+		subscribe(t, site.URL, "runs", "a", func(e *sse.Event) {
+			assert.Less(t, len(e.Data), 64<<10)
+			got = append(got, fmt.Sprintf("%s %v", e.Event, strings.Contains(string(e.Data), `"truncated":"the record is too long for an event"`)))
+		})
+	})
+	<-subscribed
+	p.Publish(began("a"))
+	p.Publish(logged("a", 2, strings.Repeat("x", 70<<10)))
+	p.Publish(logged("a", 3, strings.Repeat("x", 50<<10)))
+	p.Publish(logged("a", 4, strings.Repeat("\n\"ü", 10<<20)))
+	p.Publish(ended("a", 5))
+	reading.Wait()
+	assert.Equal(t, []string{"run_started false", "recorded true", "recorded false", "recorded true", "run_completed false"}, got)
+	require.NoError(t, p.Close(t.Context()))
+}
