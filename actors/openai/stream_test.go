@@ -278,6 +278,11 @@ func TestToolCallsOfAStreamArePutTogetherAsServicesSendThem(t *testing.T) {
 		{"one index for all", call(`"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}`) + call(`"index":0,"id":"b","function":{"name":"g","arguments":"{}"}`), two},
 		{"no index", call(`"id":"a","function":{"name":"f","arguments":"{\"n\":"}`) + call(`"function":{"arguments":"1}"}`) + call(`"id":"b","function":{"name":"g","arguments":"{}"}`), two},
 		{"ID and name in each", call(`"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\":"}`) + call(`"index":0,"id":"a","function":{"name":"f","arguments":"1}"}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":"{}"}`), two},
+		{"one ID for all", call(`"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}`) + call(`"index":1,"id":"a","function":{"name":"g","arguments":"{}"}`), asked(callOf("a", "f", `{"n":1}`), callOf("call_1", "g", `{}`))},
+		{"no ID", call(`"index":0,"function":{"name":"f","arguments":"{\"n\":1}"}`) + call(`"index":1,"function":{"name":"g","arguments":"{}"}`), asked(callOf("call_1", "f", `{"n":1}`), callOf("call_2", "g", `{}`))},
+		{"no arguments", call(`"index":0,"id":"a","function":{"name":"f"}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":null}`), asked(callOf("a", "f", ""), callOf("b", "g", ""))},
+		{"legacy function call", `data: {"choices":[{"delta":{"function_call":{"name":"f","arguments":"{\"n\""}}}]}` + "\n\n" + `data: {"choices":[{"delta":{"function_call":{"arguments":":1}"}}}]}` + "\n\n", asked(callOf("call_1", "f", `{"n":1}`))},
+		{"custom tool call", call(`"index":0,"id":"a","type":"custom","custom":{"name":"f","input":"*** "}`) + call(`"index":0,"custom":{"input":"Begin"}`), asked(callOf("a", "f", `*** Begin`))},
 		{"arguments as an object", call(`"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":{}}`), two},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
