@@ -309,6 +309,11 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 	assert.Equal(t, 200, status)
 	assert.Equal(t, `r a?1 {"ok":true}`, c.answered)
 
+	deep := strings.Repeat("[", 1000) + `"[[["` + strings.Repeat("]", 1000)
+	status, _ = post("r/answer", `{"question":"a?1","value":`+deep+`}`)
+	assert.Equal(t, 200, status)
+	assert.Equal(t, "r a?1 "+deep, c.answered)
+
 	*c = control{}
 	for name, try := range map[string]struct {
 		path, body string
@@ -328,6 +333,9 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 		"two values":           {"r/interrupt", `{} {}`, nil, 400},
 		"no question":          {"r/answer", `{"value":1}`, nil, 400},
 		"no value":             {"r/answer", `{"question":"a?1"}`, nil, 400},
+		"too deep":             {"r/answer", `{"question":"a?1","value":` + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + `}`, nil, 400},
+		"too deep for objects": {"r/answer", `{"question":"a?1","value":` + strings.Repeat(`{"[":`, 5000) + "1" + strings.Repeat("}", 5000) + `}`, nil, 400},
+		"too deep for JSON":    {"r/answer", `{"question":"a?1","value":` + strings.Repeat("[", 100_000), nil, 400},
 		"too long":             {"r/answer", `{"question":"` + strings.Repeat("x", 2<<20) + `"}`, nil, 400},
 		"with the wrong verb":  {"r/answer", `{}`, func(r *http.Request) { r.Method = http.MethodPut }, 405},
 	} {

@@ -1,6 +1,7 @@
 package streamer
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -45,6 +46,28 @@ type answerBody struct {
 	Value    json.RawMessage `json:"value"`
 }
 
+// maxDepth is how deeply an answer may be nested: no deeper value can be recorded.
+const maxDepth = 1000
+
+// isDeeper reports whether a JSON value is nested deeper than the limit.
+func isDeeper(value json.RawMessage, limit int) bool {
+	depth := 0
+	for d := json.NewDecoder(bytes.NewReader(value)); ; {
+		token, err := d.Token()
+		switch {
+		case err != nil:
+			return false
+		case token == json.Delim('['), token == json.Delim('{'):
+			depth++
+		case token == json.Delim(']'), token == json.Delim('}'):
+			depth--
+		}
+		if depth > limit {
+			return true
+		}
+	}
+}
+
 func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *Scope) {
 	var body answerBody
 	id, ok := h.admitControl(w, req, scope, &body)
@@ -53,6 +76,10 @@ func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *S
 	}
 	if body.Question == "" || len(body.Value) == 0 {
 		h.refuse(w, http.StatusBadRequest, "bad_request", `question and value are needed: {"question": "agent/refund?1", "value": true}`)
+		return
+	}
+	if isDeeper(body.Value, maxDepth) {
+		h.refuse(w, http.StatusBadRequest, "bad_request", "the value is nested deeper than "+strconv.Itoa(maxDepth)+" levels")
 		return
 	}
 	err := h.options.Control.Answer(req.Context(), id, body.Question, body.Value)

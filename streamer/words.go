@@ -34,6 +34,9 @@ func (v Vocabularies) parse(values []string) (name string, err error) {
 	if len(values) == 0 {
 		return "", nil
 	}
+	if len(v) == 0 {
+		return "", fmt.Errorf("vocabulary is %q: this server has none, see Options.Vocabularies", values)
+	}
 	if _, known := v[values[0]]; !known || len(values) > 1 {
 		return "", fmt.Errorf("vocabulary is %q: want one of %q", values, slices.Sorted(maps.Keys(v)))
 	}

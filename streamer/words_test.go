@@ -163,6 +163,9 @@ func TestAVocabularyOfAUsersOwnBreaksNoStream(t *testing.T) {
 	var said refusal
 	require.Equal(t, 400, get(t, server.URL+"/events?vocabulary=noetl", &said))
 	assert.Contains(t, said.Error.Message, `vocabulary is ["noetl"]: want one of ["mine"]`)
+	_, without := serve(t, nil, streamer.Options{})
+	require.Equal(t, 400, get(t, without.URL+"/events?vocabulary=noetl", &said))
+	assert.Contains(t, said.Error.Message, "this server has none")
 	for want, v := range map[string]streamer.Vocabularies{
 		`a name "a b"`:  {"a b": words},
 		`a name ""`:     {"": words},

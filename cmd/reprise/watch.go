@@ -45,6 +45,9 @@ func (a *app) watchCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.client.URL = args[0]
+			if len(args) == 2 && args[1] == "" {
+				return usagef("RUN is empty; leave it out to watch all runs")
+			}
 			if len(args) == 2 {
 				w.client.Run, w.client.UntilEnd = args[1], true
 				w.client.Deltas = !a.json
