@@ -78,3 +78,38 @@ func TestNoViewHasABarrier(t *testing.T) {
 		})
 	}
 }
+
+// TestFormsOfAnswersHaveNoBarrier: those of objects, lists and calls in doubt, with
+// an error in them, and the card of a question that was answered.
+func TestFormsOfAnswersHaveNoBarrier(t *testing.T) {
+	c := new(control)
+	s := newSite(t, nil, streamer.Options{Control: c}, nil)
+	askingFor[order](t, begin(t, s.dash, "order-1"), "What do you order?")
+	askingFor[any](t, begin(t, s.dash, "order-2"), "What else?")
+	asking(t, begin(t, s.dash, "order-3"), "Is that all?")
+	dir, _ := inDoubt(t)
+	for view, site := range map[string]*site{"objects and lists": s, "a call in doubt": siteOf(t, dir)} {
+		t.Run(view, func(t *testing.T) {
+			p := open(t, site.url())
+			p.wait(`document.querySelector(".question .answer .send")`)
+			p.settle()
+			if view == "a call in doubt" {
+				p.choose(".question .answer select", "it took effect")
+			} else {
+				p.click(".question:nth-child(3) .yes")
+				p.waitText(".question:nth-child(3) .answer", "Answered")
+				p.click(".question .add")
+			}
+			p.click(".question .send")
+			p.waitText(".question .error", "this is needed")
+			for _, scheme := range []string{"light", "dark"} {
+				for _, width := range []int64{1280, 390} {
+					p.colours(scheme)
+					p.size(width, 800)
+					eval[bool](p, `new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => resolve(true)), 300))`)
+					assert.Empty(t, p.violations(), "%s, %d", scheme, width)
+				}
+			}
+		})
+	}
+}
