@@ -43,17 +43,6 @@ func serve(t testing.TB, source streamer.Source, options streamer.Options) (*str
 	return h, server
 }
 
-// plain is the ID of an event of a run without what tells the run from others: the
-// generation and the number of the record.
-func plain(id string) string {
-	generation, number, _ := strings.Cut(id, "-")
-	n, err := strconv.ParseUint(generation, 10, 64)
-	if err != nil {
-		return id
-	}
-	return fmt.Sprintf("%d-%s", uint32(n), number)
-}
-
 // feed is a run whose records a test makes up.
 type feed struct {
 	runID string

@@ -76,6 +76,27 @@ func TestRunThatIsBegunAnewForgetsTheOneBefore(t *testing.T) {
 	assert.JSONEq(t, `{"run_id":"r","missed":5}`, data)
 }
 
+// Its records are not taken for those that a crash took.
+func TestRunWhoseNamesakeWasKnownFromTheMiddleIsStreamed(t *testing.T) {
+	h, server := serve(t, nil, streamer.Options{})
+	f := newFeed("r", h.Publish)
+	f.seq, f.generation = 10, 1
+	f.open()
+	f.log(2)
+	w := connect(t, server.URL+"/events?run=r", "2-12")
+	got, _ := seqs(t, w, 13)
+	assert.Equal(t, []uint64{13}, got)
+	newFeed("r", h.Publish).open() // what is published late is of the run that is known
+	again := newFeed("r", h.Publish)
+	again.at = f.at.Add(1)
+	again.open()
+	again.log(1)
+	_, event, _ := w.event(t)
+	assert.Equal(t, "reset", event)
+	got, _ = seqs(t, w, 2)
+	assert.Equal(t, count(1, 2), got)
+}
+
 func TestRecordsThatArePublishedTwiceAreStreamedOnce(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("r", h.Publish, h.Publish) // by the run itself, and by who follows its store

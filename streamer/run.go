@@ -63,7 +63,14 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 // isAnother reports whether rec begins another run with the same ID: the one
 // before was deleted, or was in memory alone.
 func (r *run) isAnother(rec *record.Record) bool {
-	return rec.Seq == 1 && r.view.firstSeq == 1 && rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
+	switch {
+	case rec.Seq != 1 || r.view.firstSeq == 0:
+		return false
+	case r.view.firstSeq == 1:
+		return rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
+	}
+	// Of the one before only later records are known. Its first may come late.
+	return rec.Generation < r.view.first && rec.Time.After(r.view.Updated)
 }
 
 // forget forgets how the run stands. r.mu is held.
