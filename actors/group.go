@@ -41,6 +41,19 @@ type Group struct {
 	// So Workers limits the attempts that run at once, and not the branches that
 	// are under way.
 	YieldWaits bool
+
+	// Breaker refuses attempts of the branches of [Map] while what they call is
+	// failing, beside that of their actor. Defaults to none.
+	Breaker core.Breaker
+
+	// RetryBudget limits the retries of the branches of [Map] together, beside
+	// that of their actor. Defaults to none.
+	RetryBudget *core.RetryBudget
+}
+
+// event is a call of the actor as branch i, from 0.
+func event[In, Out any](g *Group, actor Actor[In, Out], i int) core.ExecutionEvent[In, Out] {
+	return actor.Event().InBranch(i + 1).WithBreaker(g.Breaker).WithRetryBudget(g.RetryBudget)
 }
 
 // A GroupError tells which branches failed. errors.Is and errors.As look into
@@ -109,7 +122,7 @@ func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs
 		return nil, fmt.Errorf("actors: Map in group %q: the actor is nil", g.Name)
 	}
 	return parallel(ctx, g, len(inputs), func(ctx context.Context, i int) *core.PreparedCall[In, Out] {
-		return actor.Event().InBranch(i+1).Prepare(ctx, inputs[i])
+		return event(&g, actor, i).Prepare(ctx, inputs[i])
 	})
 }
 
@@ -126,6 +139,9 @@ func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Cont
 
 // branchesOf makes definitions of functions.
 func branchesOf[T any](g Group, branches []func(context.Context) (T, error)) (preparing[struct{}, T], error) {
+	if g.Breaker != nil || g.RetryBudget != nil {
+		return nil, fmt.Errorf("actors: group %q: Group.Breaker and Group.RetryBudget are for the branches of Map; give them to the actors that these branches call", g.Name)
+	}
 	definitions := make([]*core.Definition[struct{}, T], len(branches))
 	for i, branch := range branches {
 		if branch == nil {

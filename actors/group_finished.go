@@ -39,7 +39,7 @@ func AsFinished[In, Out any](ctx context.Context, g Group, actor Actor[In, Out],
 		err := group(ctx, g, len(inputs), func(ctx context.Context) error {
 			f := &finishing[In, Out]{ctx: ctx, failFast: failFast, ended: make(chan int, len(inputs))}
 			f.branches = newBranches(ctx, g, make([]Out, len(inputs)), func(ctx context.Context, i int) *core.PreparedCall[In, Out] {
-				return actor.Event().InBranch(i+1).Prepare(ctx, inputs[i])
+				return event(&g, actor, i).Prepare(ctx, inputs[i])
 			})
 			return f.run(func(out Finished[Out], err error) bool {
 				over = !yield(out, err)

@@ -42,6 +42,31 @@ func WithInDoubt(d core.InDoubt) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }
 
+// WithBreaker has b refuse attempts of the actor while what it calls is failing,
+// such as a breaker of package breaker. Several actors that call one service can
+// share one, and so can all runs of a process. A refused attempt fails with a
+// *[core.BreakerOpenError], of the class "breaker", which is retried by default
+// once the breaker lets an attempt through.
+func WithBreaker(b core.Breaker) Option {
+	return func(o *options) {
+		if b == nil {
+			panic(fmt.Sprintf("actors: %q: WithBreaker got nil", o.spec.Name))
+		}
+		o.spec.Breaker = b
+	}
+}
+
+// WithRetryBudget limits the retries of all actors and runs that share b: where
+// it is used up, a call fails with [core.ErrBudget] in place of another attempt.
+func WithRetryBudget(b *core.RetryBudget) Option {
+	return func(o *options) {
+		if b == nil {
+			panic(fmt.Sprintf("actors: %q: WithRetryBudget got nil", o.spec.Name))
+		}
+		o.spec.RetryBudget = b
+	}
+}
+
 // WithNoStore keeps outputs out of records and artifacts, for outputs that must
 // not be stored. A completed call then runs again whenever its run is resumed; an
 // agent is entered again, and its own calls are recalled.

@@ -27,7 +27,7 @@ type call struct {
 	ordinal     int
 
 	recall *recall           // nil where nothing is to be recalled
-	slot   Slot              // nil for none
+	guard  *guard            // what its attempts wait for, and what may refuse them; nil for nothing
 	off    *InterruptedError // the scope around it had stopped or ended when it was claimed
 }
 
@@ -206,7 +206,12 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 			_ = c.settle(p, s, &r)
 		}
 	}()
-	r := c.pass(s, began, p.Spent)
+	var r result
+	if c.guard == nil {
+		r = c.pass(s, began, p.Spent)
+	} else {
+		r = c.passGuarded(s, began, p.Spent)
+	}
 	returned = true
 	r.end(began)
 	return c.settle(p, s, &r)

@@ -178,15 +178,17 @@ func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	config, retry := &c.policy.config, s.Attempt()+1
 	v := verdict{promised: true, delay: c.backoff(retry, p.Delay), source: record.SourceBackoff}
 	f.delay = v.delay
-	after := f.after
-	if after > config.MaxRetryAfter {
+	after, source := f.after, record.SourceServer
+	if f.class == record.ClassBreaker {
+		source = record.SourceBreaker
+	} else if after > config.MaxRetryAfter {
 		if !config.CapRetryAfter {
 			return verdict{reason: record.ReasonRetryAfterTooLong}
 		}
 		after = config.MaxRetryAfter
 	}
 	if after > v.delay {
-		v.delay, v.source = after, record.SourceServer
+		v.delay, v.source = after, source
 		f.delay = v.delay
 	}
 	if config.RetryTimeout > 0 && p.Spent+f.took >= config.RetryTimeout-v.delay {
@@ -197,6 +199,9 @@ func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	}
 	deadline, ok := s.outer.Deadline()
 	if !ok || v.delay < time.Until(deadline) {
+		if !c.guard.mayRetry() {
+			return verdict{reason: record.ReasonBudget}
+		}
 		return v
 	}
 	if v.suspended = c.futile(deadline); v.suspended == nil {

@@ -39,6 +39,13 @@ type Spec struct {
 	// Branches is the number of branches of a group.
 	Branches int
 
+	// Breaker refuses attempts while what the actor calls is failing; nil for
+	// none.
+	Breaker Breaker
+
+	// RetryBudget limits the retries of all calls that have it; nil for none.
+	RetryBudget *RetryBudget
+
 	// NoStore keeps the output out of records: the call runs again when its
 	// run is resumed, also if it had completed. An agent is entered again then,
 	// and its own calls are recalled.
@@ -60,6 +67,8 @@ type Definition[In, Out any] struct {
 	identity func(In) any // nil for the default
 	requires []func(context.Context, In) error
 	ensures  []func(context.Context, In, Out) error
+
+	guard *guard // nil for none
 
 	compensation *Compensation                                      // nil for none
 	compensate   func(*Scope, int, *record.Progress, In, Out) error // makes the call that it is
@@ -96,6 +105,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 		segment = record.GroupSegment(spec.Name)
 	}
 	d := &Definition[In, Out]{spec: spec, segment: segment, handler: handler}
+	d.guard = d.guard.with(spec.Breaker, spec.RetryBudget)
 	if spec.Retry != nil {
 		own := *spec.Retry // the caller may go on changing theirs
 		d.spec.Retry = &own

@@ -224,6 +224,8 @@ func (c *call) explain(p *record.Progress, s *Scope, f failure, reason record.Re
 		return fmt.Sprintf("RetryTimeout of %v is over", config.RetryTimeout)
 	case reason == record.ReasonRetryTimeout:
 		return fmt.Sprintf("the next delay of %v does not fit into RetryTimeout of %v, %v of it used", f.delay, config.RetryTimeout, elapsed)
+	case reason == record.ReasonBudget:
+		return "the retry budget " + c.guard.usedUp()
 	case reason == record.ReasonDeadline:
 		return c.explainDeadline(s, f.delay)
 	case reason == record.ReasonPermanent && f.class == record.ClassUnknown && c.policy.isExplicit() && config.retriesByClass():

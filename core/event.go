@@ -18,6 +18,7 @@ type ExecutionEvent[In, Out any] struct {
 	tag        string
 	branch     int // from 1
 	inBranch   bool
+	guard      *guard
 }
 
 // WithRetry sets the most specific level of retry configuration. The levels,
@@ -31,6 +32,28 @@ func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out
 	}
 	e.policy = policy
 	return e
+}
+
+// WithBreaker has the call guarded by b, beside the breaker of its actor. Nil
+// changes nothing.
+func (e ExecutionEvent[In, Out]) WithBreaker(b Breaker) ExecutionEvent[In, Out] {
+	e.guard = e.guards().with(b, nil)
+	return e
+}
+
+// WithRetryBudget has the retries of the call limited by b, beside the budget of
+// its actor. Nil changes nothing.
+func (e ExecutionEvent[In, Out]) WithRetryBudget(b *RetryBudget) ExecutionEvent[In, Out] {
+	e.guard = e.guards().with(nil, b)
+	return e
+}
+
+// guards are those of the event, which has those of the actor among them.
+func (e *ExecutionEvent[In, Out]) guards() *guard {
+	if e.guard == nil && e.definition != nil {
+		return e.definition.guard
+	}
+	return e.guard
 }
 
 // WithTag names the call in its address by what it is for ("step:collect")
@@ -161,7 +184,12 @@ type Slot interface {
 // InSlot says that the call holds the slot when it is executed.
 func (p *PreparedCall[In, Out]) InSlot(slot Slot) {
 	if p.call != nil {
-		p.call.slot = slot
+		var own guard
+		if p.call.guard != nil {
+			own = *p.call.guard
+		}
+		own.slot = slot
+		p.call.guard = &own
 	}
 }
 
@@ -202,6 +230,9 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct boo
 	t.definition, t.in = d, in
 	t.typed, t.spec, t.root, t.parent = t, &d.spec, parent.root, parent
 	t.policy, t.custom, t.guarded = e.level(t.root.settings), e.policy != nil, len(d.requires) > 0
+	if t.guard = d.guard; e.guard != nil {
+		t.guard = e.guard
+	}
 	t.direct, t.compensable = direct, d.compensation != nil
 	t.first.outer, t.first.root, t.first.call = ctx, t.root, &t.call
 	segment := d.segment

@@ -51,9 +51,9 @@ func (c *call) rest(p *record.Progress) time.Duration {
 
 // sleepInSlot sleeps, and gives up the slot of the call meanwhile.
 func (c *call) sleepInSlot(ctx context.Context, d time.Duration) {
-	if c.slot != nil {
-		c.slot.Release()
-		defer c.slot.Acquire(ctx)
+	if c.guard != nil && c.guard.slot != nil {
+		c.guard.slot.Release()
+		defer c.guard.slot.Acquire(ctx)
 	}
 	c.sleep(ctx, d)
 }

@@ -63,8 +63,11 @@ func (t *text) retrying(r *record.Record) {
 	} else {
 		t.add(" at once...")
 	}
-	if r.DelaySource == record.SourceServer {
+	switch r.DelaySource {
+	case record.SourceServer:
 		t.add(" (asked by the service)")
+	case record.SourceBreaker:
+		t.add(" (circuit breaker open)")
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	ClassPermanent               // marked with core.Permanent
 	ClassPanic                   // a panic
 	ClassInvalid                 // a precondition, an invalid definition, a value that has no encoding
+	ClassBreaker                 // transient: refused by an open circuit breaker
 	classEnd
 )
 
@@ -30,6 +31,7 @@ var classNames = [classEnd]string{
 	ClassNetwork: "network", ClassTooEarly: "too_early", ClassRateLimit: "rate_limit", ClassServer: "server",
 	ClassCondition: "condition", ClassArtifact: "artifact", ClassClient: "client", ClassCanceled: "canceled",
 	ClassPermanent: "permanent", ClassPanic: "panic", ClassInvalid: "invalid",
+	ClassBreaker: "breaker",
 }
 
 // String is the name on the wire, such as "rate_limit".
@@ -44,7 +46,9 @@ func (c *Class) UnmarshalText(text []byte) error {
 }
 
 // IsTransient reports whether errors of the class are retried by default.
-func (c Class) IsTransient() bool { return c >= ClassTimeout && c <= ClassArtifact }
+func (c Class) IsTransient() bool {
+	return c >= ClassTimeout && c <= ClassArtifact || c == ClassBreaker
+}
 
 // Classify returns the class of an error: by the marks of package core, by a
 // method Class() Class, by an HTTP status (a method HTTPStatusCode or

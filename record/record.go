@@ -105,11 +105,12 @@ type Source uint8
 const (
 	SourceBackoff Source = iota + 1 // the retry configuration
 	SourceServer                    // the service, by Retry-After
+	SourceBreaker                   // a circuit breaker: when it lets an attempt through again
 )
 
 // String is the name on the wire.
 func (s Source) String() string {
-	return enum.Name([]string{"", "backoff", "retry_after"}, uint8(s), "source")
+	return enum.Name([]string{"", "backoff", "retry_after", "breaker"}, uint8(s), "source")
 }
 
 // IsOutcome reports whether r ends its call: completed, or failed without a

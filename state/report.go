@@ -13,7 +13,7 @@ type Report struct {
 	Executed  int           // calls that ended here
 	Attempts  int           // that were begun here: claimed, whatever became of them
 	Retries   int           // that were promised here after a failure
-	Exhausted int           // calls that failed here because no attempt or no time was left
+	Exhausted int           // calls that failed here because no attempt, no time or no retry budget was left
 	Waited    time.Duration // promised before retries here
 
 	// Usage is what the calls of the run have consumed, also before it was
@@ -42,7 +42,8 @@ func (r *Report) count(rec *record.Record) {
 	case rec.IsOutcome():
 		r.Executed++
 		r.countCompensation(rec)
-		if rec.Reason == record.ReasonExhausted || rec.Reason == record.ReasonRetryTimeout {
+		switch rec.Reason {
+		case record.ReasonExhausted, record.ReasonRetryTimeout, record.ReasonBudget:
 			r.Exhausted++
 		}
 	case rec.WillRetry:

@@ -62,6 +62,7 @@ var exportedErrors = map[string]error{
 	"core.ErrRetryAfterTooLong": core.ErrRetryAfterTooLong, "core.ErrRetryTimeout": core.ErrRetryTimeout,
 	"core.ErrStorage": core.ErrStorage, "core.ErrUnfit": core.ErrUnfit,
 	"core.CallError":         &core.CallError{Name: "tool", Stage: record.StageHandler, Reason: record.ReasonExhausted, Attempts: 3, Detail: "why", Err: errInner},
+	"core.BreakerOpenError":  &core.BreakerOpenError{Breaker: "payments", After: time.Second},
 	"core.CompensationError": &core.CompensationError{Failed: []core.FailedCompensation{{Name: "tool", Message: "no refund"}}},
 	"core.DecodeError":       &core.DecodeError{Err: errInner},
 	"core.DivergenceError":   &core.DivergenceError{RunID: "r", How: "order", Scope: "agent", Ordinal: 2, Recorded: "a", Asked: "b", Fields: []string{"x"}},
@@ -99,6 +100,7 @@ var notOfCalls = map[string]string{
 	"record.ErrInterrupted":    "a suspension is no failure",
 	"record.InterruptedError":  "a suspension is no failure",
 	"record.Error":             "it is what a recorded error is itself",
+	"core.ErrNotMade":          "it is what a breaker is given",
 	"openaitest.ErrUnexpected": "it is reported to the test, by a server that imports no other package",
 	"openaitest.ErrUnplayed":   "it is reported to the test, by a server that imports no other package",
 }

@@ -109,7 +109,7 @@ const outcomes = { retried: "failed, tried again", failed: "failed for good", aw
 
 function waitLine(wait) {
   const line = make("p", { class: "wait-line " + wait.source }, icon(wait.source === "retry_after" ? "service" : "backoff"));
-  const why = wait.source === "retry_after" ? "as the service asked (Retry-After)" : "by backoff";
+  const why = { retry_after: "as the service asked (Retry-After)", breaker: "until the circuit breaker lets one through" }[wait.source] ?? "by backoff";
   if (wait.end) line.append(`waited ${duration(wait.end - wait.start)} of ${duration(wait.delay)} ${why}`);
   else line.append(`waits ${duration(wait.delay)} ${why}, next attempt `, make("b", { "data-left": true, class: "num" }));
   return line;

@@ -1,0 +1,133 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+// A RetryBudget limits the retries of many calls together, so that they do not
+// multiply the load of a service that is failing already. In any window of time
+// it allows a number of retries, a share of the calls that begin, or the sum of
+// both. Where it is used up, a call that would be retried fails with
+// [ErrBudget].
+//
+// It is for many goroutines and runs, belongs to the process and is not stored:
+// a retry counts where it is promised, and a new process begins with a whole
+// budget. Make one with [NewRetryBudget].
+type RetryBudget struct {
+	config RetryBudgetConfig
+	slot   time.Duration
+
+	mu    sync.Mutex
+	slots [budgetSlots]budgetSlot // by the number of the slot, around
+}
+
+// RetryBudgetConfig says how many retries a [RetryBudget] allows.
+type RetryBudgetConfig struct {
+	// Retries is how many there may be in any window, whatever the calls.
+	// Defaults to none if Ratio is set, which must be one of both.
+	Retries int
+
+	// Ratio is how many retries each call that begins in the window adds, such
+	// as 0.1. Defaults to none.
+	Ratio float64
+
+	// Window is the time that counts. Defaults to 1 min.
+	Window time.Duration
+}
+
+// budgetSlots divide the window; one more is the slot that is not over.
+const budgetSlots = 11
+
+type budgetSlot struct {
+	number         int64 // of the slot, since the zero of the clock
+	calls, retries int
+}
+
+// NewRetryBudget panics if a field is out of range, or Retries and Ratio are both
+// 0.
+func NewRetryBudget(c RetryBudgetConfig) *RetryBudget {
+	if c.Window == 0 {
+		c.Window = time.Minute
+	}
+	switch {
+	case c.Retries < 0:
+		panic(fmt.Sprintf("core: RetryBudgetConfig.Retries is %d; allowed is 0 or more", c.Retries))
+	case c.Ratio < 0 || math.IsNaN(c.Ratio) || math.IsInf(c.Ratio, 1):
+		panic(fmt.Sprintf("core: RetryBudgetConfig.Ratio is %v; allowed is 0 or more, and finite", c.Ratio))
+	case c.Retries == 0 && c.Ratio == 0:
+		panic("core: RetryBudgetConfig: Retries and Ratio are 0, which allows no retry at all; RetryConfig.Disabled says that")
+	case c.Window < time.Millisecond:
+		panic(fmt.Sprintf("core: RetryBudgetConfig.Window is %v; allowed is 1ms or more, or 0 for the default of 1m0s", c.Window))
+	}
+	return &RetryBudget{config: c, slot: c.Window / (budgetSlots - 1)}
+}
+
+// String is what the budget allows, such as "of 10 retries in 1m0s".
+func (b *RetryBudget) String() string {
+	switch c := b.config; {
+	case c.Ratio == 0:
+		return fmt.Sprintf("of %d retries in %v", c.Retries, c.Window)
+	case c.Retries == 0:
+		return fmt.Sprintf("of %v retries for each call in %v", c.Ratio, c.Window)
+	default:
+		return fmt.Sprintf("of %d retries, and %v for each call, in %v", c.Retries, c.Ratio, c.Window)
+	}
+}
+
+// now is the slot of the present, made empty if it is of an earlier round. The
+// lock is held.
+func (b *RetryBudget) now() *budgetSlot {
+	number := time.Now().UnixNano() / int64(b.slot)
+	s := &b.slots[number%budgetSlots]
+	if s.number != number {
+		*s = budgetSlot{number: number}
+	}
+	return s
+}
+
+// rest is how many retries are left. The lock is held.
+func (b *RetryBudget) rest() float64 {
+	first := b.now().number - budgetSlots
+	calls, retries := 0, 0
+	for i := range b.slots {
+		if s := &b.slots[i]; s.number > first {
+			calls += s.calls
+			retries += s.retries
+		}
+	}
+	return float64(b.config.Retries) + b.config.Ratio*float64(calls) - float64(retries)
+}
+
+func (b *RetryBudget) left() float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.rest()
+}
+
+// count takes in that a call begins.
+func (b *RetryBudget) count() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now().calls++
+}
+
+// take takes a retry, and reports whether there was one.
+func (b *RetryBudget) take() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rest() < 1-1e-9 { // ten calls of 0.1 are one
+		return false
+	}
+	b.now().retries++
+	return true
+}
+
+// giveBack takes back what take has just done.
+func (b *RetryBudget) giveBack() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now().retries--
+}

@@ -1,0 +1,174 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// A Breaker is a circuit breaker: it refuses attempts while what they call is
+// failing. Package breaker has one. It is for many goroutines, and many runs.
+//
+// A breaker belongs to the process and is not stored. Calls that are recalled do
+// not ask it, and in a new process it begins closed; a call that it had refused
+// waits for what is left of the delay that it was promised, all the same.
+type Breaker interface {
+	// Allow asks for an attempt. The error refuses it and is a
+	// *[BreakerOpenError]. Otherwise done must be called once, with how the
+	// attempt ended: nil for a success, ErrNotMade if that says nothing about what
+	// it called, and else an error whose class [record.Classify] knows. Each
+	// change of state is passed to changed, before Allow or done returns.
+	Allow(changed func(BreakerChange)) (done func(error), err error)
+}
+
+// A BreakerChange is a change of the state of a circuit breaker.
+type BreakerChange struct {
+	Breaker string        // the name
+	State   string        // "open", "half_open" or "closed"
+	For     time.Duration // how long it stays open
+}
+
+// String is a line such as `circuit breaker "payments" is open for 30s`.
+func (c BreakerChange) String() string {
+	switch c.State {
+	case "open":
+		return fmt.Sprintf("circuit breaker %q is open for %v", c.Breaker, c.For)
+	case "half_open":
+		return fmt.Sprintf("circuit breaker %q is half open: it lets a probe through", c.Breaker)
+	}
+	return fmt.Sprintf("circuit breaker %q is %s", c.Breaker, c.State)
+}
+
+// ErrNotMade is what a [Breaker] is given for an attempt that says nothing about
+// what it called: it was interrupted, or it panicked.
+var ErrNotMade = errors.New("core: the attempt was not made to its end")
+
+// A BreakerOpenError refuses an attempt: its handler does not run. Its class is
+// [record.ClassBreaker].
+type BreakerOpenError struct {
+	Breaker string        // the name
+	After   time.Duration // when the breaker lets an attempt through again; 0 while another probes
+}
+
+// Error is a line such as `circuit breaker "payments" is open for another 5s`.
+func (e *BreakerOpenError) Error() string {
+	if e.After <= 0 {
+		return fmt.Sprintf("circuit breaker %q is open while another call probes", e.Breaker)
+	}
+	return fmt.Sprintf("circuit breaker %q is open for another %v", e.Breaker, e.After)
+}
+
+// Class is [record.ClassBreaker].
+func (e *BreakerOpenError) Class() record.Class { return record.ClassBreaker }
+
+// RetryAfter is After.
+func (e *BreakerOpenError) RetryAfter() time.Duration { return e.After }
+
+func init() { record.RegisterErrorType[*BreakerOpenError]("core.BreakerOpenError") }
+
+// guard is what attempts wait for, and what may refuse them. It does not change.
+type guard struct {
+	slot     Slot // nil for none
+	breakers []Breaker
+	budgets  []*RetryBudget
+}
+
+// with is the guard with those added that are not nil; nil for nothing.
+func (g *guard) with(b Breaker, budget *RetryBudget) *guard {
+	if b == nil && budget == nil {
+		return g
+	}
+	var own guard
+	if g != nil {
+		own = guard{g.slot, slices.Clip(g.breakers), slices.Clip(g.budgets)}
+	}
+	if b != nil {
+		own.breakers = append(own.breakers, b)
+	}
+	if budget != nil {
+		own.budgets = append(own.budgets, budget)
+	}
+	return &own
+}
+
+// passGuarded makes a pass if no breaker refuses it, and lets them know how it
+// ended.
+func (c *call) passGuarded(s *Scope, began time.Time, spent time.Duration) result {
+	if s.attempt == 0 {
+		for _, b := range c.guard.budgets {
+			b.count()
+		}
+	}
+	var asked []func(error)
+	ended := ErrNotMade // also where the handler ends its goroutine
+	defer func() {
+		for _, done := range asked {
+			done(ended)
+		}
+	}()
+	for _, b := range c.guard.breakers {
+		done, err := b.Allow(c.logChange)
+		if err != nil {
+			s.close()
+			return result{err: err, stage: record.StageHandler}
+		}
+		asked = append(asked, done)
+	}
+	r := c.pass(s, began, spent)
+	switch {
+	case r.err == nil:
+		ended = nil
+	case !r.panicked && c.suspension(s, r.err) == nil:
+		ended = &classedError{r.err, classify(r).class}
+	}
+	return r
+}
+
+// logChange records that a breaker changed its state, with the call that had it
+// do so.
+func (c *call) logChange(change BreakerChange) {
+	if c.root.isOutside() {
+		return
+	}
+	level := slog.LevelInfo
+	if change.State == "open" {
+		level = slog.LevelWarn
+	}
+	// A log line that comes too late has nobody to tell about it.
+	_ = c.root.run.Append(nil, record.Record{
+		Time: time.Now().Round(0).UTC(), Kind: record.KindLog, Status: record.StatusRecorded, Address: c.address,
+		Detail: &record.Detail{
+			Severity: level, Message: change.String(), Metadata: map[string]any{"breaker": change.Breaker, "state": change.State},
+		},
+	})
+}
+
+// mayRetry takes a retry from each budget, if all have one left.
+func (g *guard) mayRetry() bool {
+	if g == nil {
+		return true
+	}
+	for i, b := range g.budgets {
+		if !b.take() {
+			for _, taken := range g.budgets[:i] {
+				taken.giveBack()
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// usedUp says which budget is.
+func (g *guard) usedUp() string {
+	for _, b := range g.budgets {
+		if b.left() < 1 {
+			return b.String() + " is used up"
+		}
+	}
+	return "was used up"
+}
