@@ -67,6 +67,14 @@ func WithRetryBudget(b *core.RetryBudget) Option {
 	}
 }
 
+// WithCache answers calls of the actor with the outputs of earlier ones, of this
+// run or another, that completed with the same input no longer than ttl ago; 0
+// is for ever. Caches are in package cache. The version is a part of what must
+// be the same: change it with what the actor does. See [core.Caching].
+func WithCache(c core.Cache, version string, ttl time.Duration) Option {
+	return func(o *options) { o.spec.Cache = &core.Caching{Cache: c, Version: version, TTL: ttl} }
+}
+
 // WithNoStore keeps outputs out of records and artifacts, for outputs that must
 // not be stored. A completed call then runs again whenever its run is resumed; an
 // agent is entered again, and its own calls are recalled.

@@ -57,14 +57,14 @@ type completedCall struct {
 func (r *Root) UseCompensations() { r.completed.used.Store(true) }
 
 // MayCompensate reports whether there may be something for Compensate to do.
-func (r *Root) MayCompensate() bool { return r.completed.used.Load() && !r.settings.NoUndo }
+func (r *Root) MayCompensate() bool { return r.completed.used.Load() && !r.settings.Replays }
 
 // checkCompensation refuses a call that could not be compensated after a
 // restart. The run is not told that it failed: it goes on once it is opened
 // with the compensation.
 func (c *call) checkCompensation() error {
 	settings := c.root.settings
-	if !settings.Outputs || settings.NoUndo || settings.Compensations[CompensationKey{c.spec.Kind, c.spec.Name}] != nil {
+	if !settings.Outputs || settings.Replays || settings.Compensations[CompensationKey{c.spec.Kind, c.spec.Name}] != nil {
 		return nil
 	}
 	e := c.interruptionBy(fmt.Errorf("core: %q has a compensation, which a stored run must know when it is opened: "+
@@ -250,7 +250,7 @@ func (c *completedCall) isInside(key any) bool {
 // an earlier failure has left. It returns what the call is to return.
 func (c *call) undo(p *record.Progress, first *Scope, err error) error {
 	failed, isRoot := p.Phase == record.PhaseFailed, c.parent.call == nil
-	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.NoUndo {
+	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.Replays {
 		return err
 	}
 	own, _ := err.(*CallError) //nolint:errorlint // its own; any other is no failure

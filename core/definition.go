@@ -46,6 +46,9 @@ type Spec struct {
 	// RetryBudget limits the retries of all calls that have it; nil for none.
 	RetryBudget *RetryBudget
 
+	// Cache answers calls with the outputs of earlier ones; nil for none.
+	Cache *Caching
+
 	// NoStore keeps the output out of records: the call runs again when its
 	// run is resumed, also if it had completed. An agent is entered again then,
 	// and its own calls are recalled.
@@ -99,6 +102,9 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	}
 	if spec.NoStore && spec.InDoubt != InDoubtRetry {
 		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; allowed is one of them", spec.Name))
+	}
+	if err := spec.Cache.check(&spec); err != nil {
+		problems = append(problems, err)
 	}
 	segment := record.Segment(spec.Name)
 	if spec.Kind == record.KindGroup {

@@ -144,7 +144,10 @@ func (c *call) complete(p *record.Progress, s *Scope, r *result, message string)
 			d.Output, d.Artifact = r.kept.encoded, r.kept.artifact
 		}
 	}
-	if c.compensable {
+	if r.cached {
+		detailOf(&rec).Cached = true
+	}
+	if c.compensable && !r.cached { // what took effect was another call
 		return c.appendCompensable(p, s, &rec)
 	}
 	return c.append(p, s, &rec)

@@ -120,8 +120,9 @@ func (c *call) passGuarded(s *Scope, began time.Time, spent time.Duration) resul
 	}
 	r := c.pass(s, began, spent)
 	switch {
-	case r.err == nil:
+	case r.err == nil && !r.cached:
 		ended = nil
+	case r.err == nil:
 	case !r.panicked && c.suspension(s, r.err) == nil:
 		ended = &classedError{r.err, classify(r).class}
 	}

@@ -116,7 +116,7 @@ type Settings struct {
 	Artifacts bool   // outputs above 64 KB go to PutArtifact
 	Restored  bool   // there is restored history: Claim is to be asked
 	Strict    bool   // nothing is executed, and nothing is waited for
-	NoUndo    bool   // nothing is compensated: the run is only replayed
+	Replays   bool   // it is only replayed: nothing is compensated, and no cache is asked
 	Polls     bool   // Poll is to be called
 
 	// Late counts attempts that were abandoned, and those of them that came

@@ -42,6 +42,7 @@ type result struct {
 	err      error
 	stage    record.Stage
 	panicked bool
+	cached   bool // the output is that of a cache
 	kept     *keptOutput
 	ended    time.Time // of the attempt; zero where there was none
 	took     time.Duration
@@ -104,7 +105,9 @@ func (t *typedCall[In, Out]) pass(ctx context.Context) result { return t.passInt
 func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) result {
 	r := t.handle(ctx, out)
 	if r.err == nil && t.keepsOutput() {
+		cached := r.cached
 		r = t.keep(ctx, out)
+		r.cached = cached
 	}
 	if r.err != nil {
 		r.err = finite(r.err)
@@ -114,15 +117,33 @@ func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) result {
 	return r
 }
 
-// handle runs the handler and the postconditions once.
+// handle runs the handler and the postconditions once, or has the output of a
+// cache.
 func (t *typedCall[In, Out]) handle(ctx context.Context, out *Out) (r result) {
+	if t.spec.Cache != nil && !t.root.settings.Replays {
+		return t.throughCache(ctx, out)
+	}
+	return t.make(ctx, out)
+}
+
+// make runs the handler and the postconditions once.
+func (t *typedCall[In, Out]) make(ctx context.Context, out *Out) (r result) {
 	r.stage = record.StageHandler
 	defer r.recoverPanic()
 	if *out, r.err = t.definition.handler(ctx, t.in); r.err != nil {
 		return r
 	}
+	if len(t.definition.ensures) == 0 {
+		return r
+	}
+	return t.ensure(ctx, out)
+}
+
+// ensure checks the postconditions.
+func (t *typedCall[In, Out]) ensure(ctx context.Context, out *Out) (r result) {
+	r.stage = record.StagePostcondition
+	defer r.recoverPanic()
 	for _, condition := range t.definition.ensures {
-		r.stage = record.StagePostcondition
 		if r.err = condition(ctx, t.in, *out); r.err != nil {
 			return r
 		}

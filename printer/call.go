@@ -80,6 +80,9 @@ func (t *text) ending(r *record.Record) {
 			t.add(" (", duration(r.Elapsed), " total)")
 		} else {
 			t.tag(good, "COMPLETED")
+			if r.Detail != nil && r.Detail.Cached {
+				t.add(" from the cache")
+			}
 			t.add(" (", duration(r.Duration), ")")
 		}
 		t.usage(r)

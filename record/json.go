@@ -45,6 +45,7 @@ type recordJSON struct {
 	Detail        string         `json:"detail,omitempty"` // a preview of the output
 	Artifact      string         `json:"artifact,omitempty"`
 	NoStore       bool           `json:"no_store,omitempty"`
+	Cached        bool           `json:"cached,omitempty"`
 	Compensable   bool           `json:"compensable,omitempty"`
 	Usage         *Usage         `json:"usage,omitempty"`
 	Metadata      map[string]any `json:"metadata,omitempty"`
@@ -155,7 +156,7 @@ func (c *CallInDoubt) UnmarshalJSON(data []byte) error {
 
 func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Metadata, out.Artifact = d.Message, d.Metadata, d.Artifact
-	out.NoStore, out.Branches, out.Compensable = d.NoStore, d.Branches, d.Compensable
+	out.NoStore, out.Branches, out.Cached, out.Compensable = d.NoStore, d.Branches, d.Cached, d.Compensable
 	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may have anything
 		out.Schema = d.Schema
 	}

@@ -60,6 +60,10 @@ type Detail struct {
 	NoStore   bool // of a call that completed: its output is not kept, and it runs again on resume
 	Branches  int  // of a group that starts: how many branches it has
 
+	// Cached says of a call that completed that its output is one that a cache
+	// had of an earlier call: its handler did not run.
+	Cached bool
+
 	// Compensable says of a call that completed that its actor has a
 	// compensation: the call is undone when what is around it fails.
 	Compensable bool

@@ -86,7 +86,7 @@ func recordError(err error) error {
 // many tiny ones cannot make a reader's memory many times as large as a file.
 const (
 	recordFields = 22
-	detailFields = 8 // and seven more where one of them is set
+	detailFields = 8 // and eight more where one of them is set
 	usageFields  = 3
 	claimFields  = 5
 
@@ -132,9 +132,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero()
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached
 	if more {
-		w.Array(detailFields + 7)
+		w.Array(detailFields + 8)
 	} else {
 		w.Array(detailFields)
 	}
@@ -154,6 +154,7 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		writeInDoubt(w, d.InDoubt)
 		w.Bool(d.Compensable)
 		writeHash(w, d.WholeInput)
+		w.Bool(d.Cached)
 	}
 }
 
@@ -445,6 +446,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	if f.next() {
 		into.WholeInput = readHash(&f)
 	}
+	into.Cached = f.bool()
 	f.end()
 	return into
 }

@@ -22,13 +22,13 @@ import (
 func randomRecord(tb testing.TB, rng *rand.Rand, seq uint64) record.Record {
 	r := record.Record{
 		Seq:    seq,
-		Kind:   record.Kind(1 + rng.IntN(int(record.KindBranch))),
+		Kind:   record.Kind(1 + rng.IntN(int(record.KindCompensation))),
 		Status: record.Status(1 + rng.IntN(int(record.StatusRecorded))),
 		Reason: record.Reason(rng.IntN(int(record.ReasonGroupTimeout) + 1)),
 		Stage:  record.Stage(rng.IntN(int(record.StageWait) + 1)),
-		Class:  record.Class(rng.IntN(int(record.ClassInvalid) + 1)),
+		Class:  record.Class(rng.IntN(int(record.ClassBreaker) + 1)),
 
-		DelaySource: record.Source(rng.IntN(3)),
+		DelaySource: record.Source(rng.IntN(4)),
 		Attempt:     rng.IntN(1 << (1 + rng.IntN(31))),
 		MaxAttempts: rng.IntN(100) + core.Unlimited,
 		WillRetry:   rng.IntN(2) == 0,
@@ -148,7 +148,7 @@ func randomInterrupt(rng *rand.Rand) *record.InterruptedError {
 func randomDetail(rng *rand.Rand) *record.Detail {
 	d := &record.Detail{
 		Input: randomBytes(rng), Output: randomBytes(rng), Artifact: randomText(rng), Message: randomText(rng),
-		Severity: slog.Level(rng.IntN(20) - 8), NoStore: rng.IntN(2) == 0,
+		Severity: slog.Level(rng.IntN(20) - 8), NoStore: rng.IntN(2) == 0, Compensable: rng.IntN(2) == 0, Cached: rng.IntN(2) == 0,
 	}
 	if rng.IntN(4) == 0 {
 		d.Branches = rng.IntN(100)

@@ -99,7 +99,7 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 	if !c.described {
 		c.metadata = found.Metadata.Clone()
 	}
-	c.strict, c.settings.Strict, c.settings.NoUndo = true, true, true
+	c.strict, c.settings.Strict, c.settings.Replays = true, true, true
 	r := prepareRun(c)
 	if err := r.restore(found); err != nil {
 		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)

@@ -12,6 +12,7 @@ type Report struct {
 	Restored  int           // calls answered from recorded outcomes
 	Executed  int           // calls that ended here
 	Attempts  int           // that were begun here: claimed, whatever became of them
+	Cached    int           // of Executed: calls that a cache answered
 	Retries   int           // that were promised here after a failure
 	Exhausted int           // calls that failed here because no attempt, no time or no retry budget was left
 	Waited    time.Duration // promised before retries here
@@ -41,6 +42,9 @@ func (r *Report) count(rec *record.Record) {
 		r.Attempts++
 	case rec.IsOutcome():
 		r.Executed++
+		if rec.Detail != nil && rec.Detail.Cached {
+			r.Cached++
+		}
 		r.countCompensation(rec)
 		switch rec.Reason {
 		case record.ReasonExhausted, record.ReasonRetryTimeout, record.ReasonBudget:

@@ -84,6 +84,7 @@ export class CallTree {
     call.max = record.max_attempts;
     call.input ??= record.input;
     if (record.detail) call.output = record.detail;
+    if (record.cached) call.cached = true;
     if (record.artifact) call.artifact = record.artifact;
     if (record.usage && !record.replayed) add(call.usage, record.usage);
     this[record.execution_status]?.(call, record, time);

@@ -74,6 +74,7 @@ function facts(call) {
     const { done, of } = progressOf(call);
     fact("Branches", `${done} of ${of} done`);
   }
+  fact("Output", call.cached ? "from the cache" : "");
   fact("Attempts", attempt(Math.max(0, call.attempts.at(-1)?.n ?? 0), call.max));
   fact("Inside", call.children.size ? plural(call.children.size, "call") : "");
   fact("Began", call.start ? clockTime(call.start) : "");

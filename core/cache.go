@@ -1,0 +1,118 @@
+package core
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
+)
+
+// A Cache keeps outputs of calls for later ones, by key. Package cache has some.
+// It is for many goroutines, and many runs. What goes wrong with it is no
+// failure of a call: then there is nothing kept.
+type Cache interface {
+	// Do returns what is kept under the key. If nothing is, it calls produce, and
+	// keeps the result for that long, 0 for ever, unless produce fails or its context
+	// has ended. Of several that want the same key at once, one calls produce and the
+	// others wait for it, until ctx ends; a call that is made inside produce waits
+	// for nobody. The error is that of produce, or of ctx.
+	Do(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) (encoded []byte, hit bool, err error)
+
+	// Forget drops what is kept under the key.
+	Forget(ctx context.Context, key string)
+}
+
+// Caching says that calls of an actor are answered with the outputs of earlier
+// ones. What is the same call is decided by the kind and the name of the actor,
+// Version, and the input: by the function of [Definition.Identify], if there is
+// one, and else by all of it. (An [Identifier] leaves out what an answer may
+// depend on, and is not asked.)
+//
+// A hit is a completed call whose record says so (Detail.Cached). Postconditions
+// are checked of it; where they do not hold, or the output does not fit the type,
+// it is dropped and the handler runs. It is not compensated, emits no deltas and
+// uses nothing. Only what completed is kept. Calls that are recalled from records
+// ask no cache, nor does a run that is replayed or validated.
+type Caching struct {
+	Cache   Cache
+	Version string        // of what the actor does
+	TTL     time.Duration // how long an output counts; 0 for ever
+}
+
+func (c *Caching) check(spec *Spec) error {
+	switch {
+	case c == nil:
+		return nil
+	case c.Cache == nil:
+		return fmt.Errorf("core: the cache of %q is nil", spec.Name)
+	case c.TTL < 0:
+		return fmt.Errorf("core: Caching.TTL of %q is %v; allowed is above 0, or 0 for ever", spec.Name, c.TTL)
+	case spec.NoStore:
+		return fmt.Errorf("core: %q is NoStore, so that its output is not kept, and it has a cache; allowed is one of them", spec.Name)
+	}
+	return nil
+}
+
+// throughCache has the output of the cache, or of the handler.
+func (t *typedCall[In, Out]) throughCache(ctx context.Context, out *Out) (r result) {
+	r.stage = record.StageHandler
+	defer r.recoverPanic() // of the cache
+	caching := t.spec.Cache
+	key, err := t.cacheKey()
+	if err != nil {
+		return result{err: err, stage: record.StageEntry}
+	}
+	made := false
+	encoded, _, err := caching.Cache.Do(ctx, key, caching.TTL, func(ctx context.Context) ([]byte, error) {
+		made = true
+		if r = t.make(ctx, out); r.err != nil {
+			return nil, r.err
+		}
+		encoded, err := record.Encode(*out)
+		if err != nil {
+			r = result{err: &encodeError{"output", t.spec.Name, err}, stage: record.StageEncode}
+		}
+		return encoded, r.err
+	})
+	switch {
+	case made:
+		return r
+	case err != nil: // the wait for another call ended
+		return result{err: err, stage: record.StageHandler}
+	}
+	var zero Out
+	if *out = zero; record.Decode(encoded, out) == nil && t.ensure(ctx, out).err == nil {
+		return result{stage: record.StageHandler, cached: true}
+	}
+	caching.Cache.Forget(ctx, key)
+	*out = zero
+	return t.make(ctx, out)
+}
+
+// cacheKey is what the output is kept under: 64 hexadecimal digits.
+func (t *typedCall[In, Out]) cacheKey() (string, error) {
+	what := any(t.in)
+	if t.definition.identity != nil {
+		what = t.definition.identity(t.in)
+	}
+	encoded, err := codec.EncodeIdentity(what)
+	if err != nil {
+		return "", &encodeError{"input", t.spec.Name, err}
+	}
+	hash, err := record.HashOfEncoded(encoded)
+	if err != nil {
+		return "", &encodeError{"input", t.spec.Name, err}
+	}
+	h := sha256.New()
+	for _, part := range []string{t.spec.Kind.String(), t.spec.Name, t.spec.Cache.Version} {
+		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
+		h.Write([]byte(part))
+	}
+	h.Write(hash[:])
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
