@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -181,3 +182,34 @@ type timeoutError struct{}
 
 func (timeoutError) Error() string       { return "timeout" }
 func (timeoutError) Class() record.Class { return record.ClassTimeout }
+
+// What a run was opened with can be taken over as a document.
+func TestPrintedRetryLevelsAreReadAsDocuments(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for i := range 2000 {
+		retry := randomRetry(r)
+		retry.RetryOn, retry.Exclude, retry.RetryWhen, retry.StopWhen = nil, nil, nil, nil
+		retry.CapRetryAfter = false
+		for _, d := range []*time.Duration{&retry.InitialDelay, &retry.MaxDelay, &retry.AttemptTimeout, &retry.RetryTimeout, &retry.MaxRetryAfter} {
+			if *d > 0 { // a number of seconds is exact for some weeks
+				*d = max(*d%(1000*time.Hour)/time.Microsecond*time.Microsecond, time.Microsecond)
+			}
+		}
+		policy, err := core.NewPolicy(retry.Config())
+		require.NoError(t, err)
+		level := snapshot.RetryLevelOf(policy)
+		data, err := json.Marshal(map[string]any{"all": level})
+		require.NoError(t, err)
+		var again map[string]snapshot.RetryLevel
+		require.NoError(t, json.Unmarshal(data, &again))
+		require.Equal(t, level, again["all"], "level %d: %s", i, data)
+		d, err := config.Parse(data)
+		require.NoError(t, err, "level %d: %s", i, data)
+		same, err := core.NewPolicy(d.All.Config())
+		require.NoError(t, err)
+		require.Equal(t, level, snapshot.RetryLevelOf(same), "level %d: %s", i, data)
+	}
+	var level snapshot.RetryLevel
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"jitter":"some"}`), &level), "want a fraction, none, full or decorrelated")
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"max_attempts":"many"}`), &level), `want a number or "unlimited"`)
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -75,40 +76,82 @@ func (l RetryLevels) Clone() RetryLevels {
 	return c
 }
 
-// MarshalJSON writes durations in seconds, as records have them.
+// retryLevelJSON is a RetryLevel as documents of package config have it, with
+// Functions beside it.
+type retryLevelJSON struct {
+	Disabled       bool     `json:"disabled"`
+	MaxAttempts    any      `json:"max_attempts,omitempty"`
+	Backoff        string   `json:"backoff,omitempty"`
+	InitialDelay   float64  `json:"initial_delay"`
+	MaxDelay       float64  `json:"max_delay,omitempty"`
+	Multiplier     float64  `json:"multiplier,omitempty"`
+	Jitter         any      `json:"jitter,omitempty"`
+	AttemptTimeout float64  `json:"attempt_timeout,omitempty"`
+	RetryTimeout   float64  `json:"retry_timeout,omitempty"`
+	MaxRetryAfter  float64  `json:"max_retry_after,omitempty"`
+	Functions      []string `json:"functions,omitempty"`
+}
+
+const unlimited = "unlimited"
+
+// jitterNames are the kinds of jitter that are no fraction.
+var jitterNames = map[core.Jitter]string{core.NoJitter: "none", core.FullJitter: "full", core.DecorrelatedJitter: "decorrelated"}
+
+// MarshalJSON writes what documents of package config have, durations in
+// seconds; they read it as it is where there are no Functions.
 func (l RetryLevel) MarshalJSON() ([]byte, error) {
-	type plain RetryLevel
-	return json.Marshal(struct {
-		plain
-		InitialDelay   float64 `json:"initial_delay"`
-		MaxDelay       float64 `json:"max_delay"`
-		AttemptTimeout float64 `json:"attempt_timeout"`
-		RetryTimeout   float64 `json:"retry_timeout"`
-		MaxRetryAfter  float64 `json:"max_retry_after"`
-	}{
-		plain(l), l.InitialDelay.Seconds(), l.MaxDelay.Seconds(),
-		l.AttemptTimeout.Seconds(), l.RetryTimeout.Seconds(), l.MaxRetryAfter.Seconds(),
-	})
+	out := retryLevelJSON{
+		Disabled: l.Disabled, Backoff: l.Backoff, InitialDelay: l.InitialDelay.Seconds(), MaxDelay: l.MaxDelay.Seconds(), Multiplier: l.Multiplier,
+		AttemptTimeout: l.AttemptTimeout.Seconds(), RetryTimeout: l.RetryTimeout.Seconds(), MaxRetryAfter: l.MaxRetryAfter.Seconds(), Functions: l.Functions,
+	}
+	switch {
+	case l.MaxAttempts == core.Unlimited:
+		out.MaxAttempts = unlimited
+	case l.MaxAttempts != 0:
+		out.MaxAttempts = l.MaxAttempts
+	}
+	if name := jitterNames[core.Jitter(l.Jitter)]; name != "" {
+		out.Jitter = name
+	} else if l.Jitter != 0 {
+		out.Jitter = l.Jitter
+	}
+	return json.Marshal(out)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (l *RetryLevel) UnmarshalJSON(data []byte) error {
-	type plain RetryLevel
-	out := struct {
-		*plain
-		InitialDelay   float64 `json:"initial_delay"`
-		MaxDelay       float64 `json:"max_delay"`
-		AttemptTimeout float64 `json:"attempt_timeout"`
-		RetryTimeout   float64 `json:"retry_timeout"`
-		MaxRetryAfter  float64 `json:"max_retry_after"`
-	}{plain: (*plain)(l)}
-	if err := json.Unmarshal(data, &out); err != nil {
+	var in retryLevelJSON
+	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
-	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	l.InitialDelay, l.MaxDelay = seconds(out.InitialDelay), seconds(out.MaxDelay)
-	l.AttemptTimeout, l.RetryTimeout = seconds(out.AttemptTimeout), seconds(out.RetryTimeout)
-	l.MaxRetryAfter = seconds(out.MaxRetryAfter)
+	seconds := func(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
+	*l = RetryLevel{
+		Disabled: in.Disabled, Backoff: in.Backoff, InitialDelay: seconds(in.InitialDelay), MaxDelay: seconds(in.MaxDelay), Multiplier: in.Multiplier,
+		AttemptTimeout: seconds(in.AttemptTimeout), RetryTimeout: seconds(in.RetryTimeout), MaxRetryAfter: seconds(in.MaxRetryAfter), Functions: in.Functions,
+	}
+	switch n := in.MaxAttempts.(type) {
+	case nil:
+	case float64:
+		l.MaxAttempts = int(n)
+	default:
+		if n != unlimited {
+			return fmt.Errorf("snapshot: max_attempts: got %v, want a number or %q", n, unlimited)
+		}
+		l.MaxAttempts = core.Unlimited
+	}
+	switch j := in.Jitter.(type) {
+	case nil:
+	case float64:
+		l.Jitter = j
+	default:
+		for jitter, name := range jitterNames {
+			if name == j {
+				l.Jitter = float64(jitter)
+				return nil
+			}
+		}
+		return fmt.Errorf("snapshot: jitter: got %v, want a fraction, none, full or decorrelated", j)
+	}
 	return nil
 }
 
