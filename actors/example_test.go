@@ -185,3 +185,23 @@ func ExampleWithApproval() {
 	// <nil>
 	// sent to ada <nil>
 }
+
+func ExampleCallTools() {
+	type Query struct {
+		Word string `json:"word"`
+	}
+	wiki := decorators.Tool("wiki", "", func(_ context.Context, in Query) (string, error) { return in.Word + ": a fish", nil })
+	books := decorators.Tool("books", "", func(context.Context, Query) (string, error) { return "", errors.New("closed") },
+		actors.WithRetry(core.RetryConfig{Disabled: true}))
+	tools, err := actors.NewToolSet(wiki, books)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	results, err := actors.CallTools(context.Background(), actors.Group{Name: "sources"}, tools, []actors.ToolCall{
+		{Name: "books", Arguments: `{"word":"cod"}`}, {Name: "wiki", Arguments: `{"word":"cod"}`},
+	})
+	first, _ := results.FirstSuccess()
+	fmt.Println(err, first.Text, results.Err() != nil)
+	// Output: <nil> cod: a fish true
+}

@@ -1,0 +1,125 @@
+package actors
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+// A CallResult is what one call of a function came to.
+type CallResult struct {
+	Call   ToolCall
+	Output ToolOutput // zero if it failed
+	Err    error      // nil if it succeeded
+}
+
+// CallResults are those of several calls, in the order of the calls. Its methods
+// bring them together, each in a way of its own.
+type CallResults []CallResult
+
+// CallTools makes calls of the functions in parallel, each a branch of the group
+// as those of [Parallel] are, and returns what they came to. All of them are made
+// to their end: g.CollectAll makes no difference, and a call that failed, or of a
+// function that is not there, has its error in its result. The error of CallTools
+// is that of the group where it is not made, or not to its end.
+func CallTools(ctx context.Context, g Group, tools ToolSet, calls []ToolCall) (CallResults, error) {
+	g.CollectAll = true
+	branches := make([]func(context.Context) (ToolOutput, error), len(calls))
+	for i, call := range calls {
+		branches[i] = func(ctx context.Context) (ToolOutput, error) {
+			f, ok := tools.Lookup(call.Name)
+			if !ok {
+				return ToolOutput{}, core.Permanent(fmt.Errorf("actors: there is no function %q", call.Name))
+			}
+			prepared, err := f.Prepare(ctx, call.Arguments)
+			if err != nil {
+				return ToolOutput{}, core.Permanent(err)
+			}
+			return prepared(ctx)
+		}
+	}
+	outputs, err := Parallel(ctx, g, branches...)
+	var failed *GroupError
+	switch {
+	case err == nil:
+	case core.IsSuspension(err) || !errors.As(err, &failed) || failed.Err != nil || len(failed.NotFinished) > 0:
+		return nil, err
+	}
+	results := make(CallResults, len(calls))
+	for i, call := range calls {
+		results[i] = CallResult{Call: call, Output: outputs[i]}
+	}
+	if failed != nil {
+		for _, f := range failed.Failed {
+			results[f.Branch-1] = CallResult{Call: calls[f.Branch-1], Err: f.Err}
+		}
+	}
+	return results, nil
+}
+
+// List returns the outputs of the calls that succeeded, in their order.
+func (r CallResults) List() []ToolOutput {
+	var outputs []ToolOutput
+	for i := range r {
+		if r[i].Err == nil {
+			outputs = append(outputs, r[i].Output)
+		}
+	}
+	return outputs
+}
+
+// ByName returns the outputs of the calls that succeeded by the name of the
+// function, those of one function in their order.
+func (r CallResults) ByName() map[string][]ToolOutput {
+	named := make(map[string][]ToolOutput)
+	for i := range r {
+		if r[i].Err == nil {
+			named[r[i].Call.Name] = append(named[r[i].Call.Name], r[i].Output)
+		}
+	}
+	return named
+}
+
+// Concatenate returns the texts of the calls that succeeded, in their order and
+// with the separator between them, and their parts one after the other.
+func (r CallResults) Concatenate(separator string) ToolOutput {
+	var out ToolOutput
+	var texts []string
+	for _, o := range r.List() {
+		if o.Text != "" {
+			texts = append(texts, o.Text)
+		}
+		out.Parts = append(out.Parts, o.Parts...)
+	}
+	out.Text = strings.Join(texts, separator)
+	return out
+}
+
+// FirstSuccess returns the output of the first call, in their order, that
+// succeeded, and the errors of all where none did. ([First] returns what succeeds
+// first in time, and interrupts the others.)
+func (r CallResults) FirstSuccess() (ToolOutput, error) {
+	for i := range r {
+		if r[i].Err == nil {
+			return r[i].Output, nil
+		}
+	}
+	if len(r) == 0 {
+		return ToolOutput{}, errors.New("actors: there are no results")
+	}
+	return ToolOutput{}, r.Err()
+}
+
+// Err joins the errors of the calls that failed; nil if none did.
+func (r CallResults) Err() error {
+	var errs []error
+	for i := range r {
+		if r[i].Err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r[i].Call.Name, r[i].Err))
+		}
+	}
+	return errors.Join(errs...)
+}
