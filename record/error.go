@@ -229,8 +229,9 @@ func (r *errorRegistry) describe(e *Error, err error, depth int) {
 	r.mu.RLock()
 	sentinels, types := r.order, r.typeOrder // only ever appended to
 	r.mu.RUnlock()
+	tree := treeOf(err)
 	for _, s := range sentinels {
-		if errors.Is(err, s.err) {
+		if tree.is(s.err) {
 			e.Sentinels = append(e.Sentinels, s.name)
 		}
 	}
@@ -238,6 +239,9 @@ func (r *errorRegistry) describe(e *Error, err error, depth int) {
 		return
 	}
 	for _, t := range types {
+		if !tree.mayBe(t.target.Elem()) {
+			continue
+		}
 		switch value, ok := t.find(err, depth); {
 		case !ok:
 		case len(value) > maxTyped:
@@ -246,6 +250,63 @@ func (r *errorRegistry) describe(e *Error, err error, depth int) {
 			e.Typed = append(e.Typed, TypedError{t.name, value})
 		}
 	}
+}
+
+// errorTree is an error and all that it wraps, in the order of errors.Is, for what
+// asks it about everything that is registered.
+type errorTree struct {
+	errs      []error
+	answersAs bool // one of them has a method As
+}
+
+// treeOf is the tree of err, up to where a method Unwrap panics.
+func treeOf(err error) (t errorTree) {
+	defer func() { _ = recover() }()
+	t.add(err)
+	return t
+}
+
+func (t *errorTree) add(err error) {
+	for err != nil {
+		t.errs = append(t.errs, err)
+		if _, ok := err.(interface{ As(any) bool }); ok {
+			t.answersAs = true
+		}
+		switch wrapper := err.(type) {
+		case interface{ Unwrap() error }:
+			err = wrapper.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, inner := range wrapper.Unwrap() {
+				t.add(inner)
+			}
+			return
+		default:
+			return
+		}
+	}
+}
+
+// is is errors.Is for a target of a comparable type.
+func (t *errorTree) is(target error) bool {
+	for _, err := range t.errs {
+		if err == target {
+			return true
+		}
+		if asked, ok := err.(interface{ Is(error) bool }); ok && asked.Is(target) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBe reports whether errors.As might find an error of that type.
+func (t *errorTree) mayBe(wanted reflect.Type) bool {
+	for _, err := range t.errs {
+		if is := reflect.TypeOf(err); is == wanted || wanted.Kind() == reflect.Interface && is.Implements(wanted) {
+			return true
+		}
+	}
+	return t.answersAs
 }
 
 // nameOf is the name that err was registered under, empty if it was not.
