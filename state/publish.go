@@ -136,7 +136,7 @@ func (r *run) drainOne() {
 // must not see a call completed that runs again when the run is resumed. The end
 // of the run is shown, which tells that it has stopped. The lock is held.
 func (r *run) isLost(rec *record.Record) bool {
-	return r.broken != nil && rec.Seq > uint64(r.tail.written) && !(r.closed && rec.Kind == record.KindRun)
+	return r.broken != nil && rec.Seq > uint64(r.tail.written) && (!r.closed || rec.Kind != record.KindRun)
 }
 
 // awaitPublished returns when no goroutine publishes. The lock is held, and the
