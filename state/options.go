@@ -149,7 +149,7 @@ func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = s
 // call of an LLM is the whole conversation so far, so that what is kept grows
 // with the square of its length: a conversation of 100 turns with 2 KB each
 // takes 10 MB, and one of 1,000 turns takes 1 GB. Without WithPayloads it grows
-// with its length.
+// with its length, unless each turn is a root call: their inputs are always kept.
 func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
 
 // WithArtifacts stores outputs above 64 KiB, encoded, apart. Storing is
