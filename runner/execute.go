@@ -69,6 +69,7 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 	options := slices.Concat(r.options.Run, []state.Option{
 		state.WithOwner(r.owner), state.WithExisting(check), state.WithPublisher(&r.counts),
 		state.WithMaxEntries(core.Unlimited), // MaxRestarts bounds them
+		state.WithRootsAtClose(),             // nobody gets the result before
 	})
 	if r.options.ParkAfter > 0 {
 		options = append(options, state.WithParking(r.options.ParkAfter))

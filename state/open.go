@@ -216,12 +216,23 @@ func WithSync(policy Sync) Option {
 	}
 }
 
+// WithRootsAtClose leaves the ends of root calls, their outcomes and suspensions,
+// to the sync at the end of the run: they are on the disk when Close has returned
+// without an error, and not before. It spares a sync to those who make one call and
+// close the run before they use its result, as a runner does. It is for
+// SyncOutcomes, the default.
+func WithRootsAtClose() Option {
+	return func(c *config) { c.rootsAtClose = true; c.isFor("WithRootsAtClose", inOpen) }
+}
+
 // durable reports whether rec, which comes from s, must be on the disk before
 // its call goes on.
 func (r *run) durable(s *core.Scope, rec *record.Record) bool {
 	switch {
 	case r.policy != SyncOutcomes:
 		return r.policy == SyncAlways
+	case r.rootsAtClose && rec.Kind.IsCall() && !rec.WillRetry && isRootCall(s) && rec.Status != record.StatusStarted:
+		return false
 	case rec.Status == record.StatusStarted:
 		return s.Spec() != nil && s.Spec().InDoubt != core.InDoubtRetry
 	}

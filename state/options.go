@@ -199,6 +199,7 @@ type config struct {
 	further             bool // a finished run may go on
 	divergence          Divergence
 	sync                Sync
+	rootsAtClose        bool
 	republish           bool
 	wait                bool
 	owner               string

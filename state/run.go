@@ -39,9 +39,11 @@ type run struct {
 	rerun       rerun    // guarded by mu
 	reworded    reworded // guarded by mu
 	policy      Sync
-	republish   bool
-	validation  *validation // nil unless the run is one
-	inbox       *inbox      // nil if the store has none
+
+	rootsAtClose bool // the ends of root calls are synced at the end of the run
+	republish    bool
+	validation   *validation // nil unless the run is one
+	inbox        *inbox      // nil if the store has none
 
 	mu            sync.Mutex // guards what follows; never held while others' code runs
 	quiet         *sync.Cond // signalled when a call ends and when publishing pauses
@@ -83,7 +85,7 @@ func newRun(c *config) *run {
 func prepareRun(c *config) *run {
 	r := &run{
 		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata, redact: c.redact,
-		strict: c.strict, rerunFailed: c.rerunFailed, further: c.further, divergence: c.divergence, policy: c.sync, republish: c.republish, began: time.Now(),
+		strict: c.strict, rerunFailed: c.rerunFailed, further: c.further, divergence: c.divergence, policy: c.sync, rootsAtClose: c.rootsAtClose, republish: c.republish, began: time.Now(),
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
 	r.generation = 1

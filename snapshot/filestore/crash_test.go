@@ -21,13 +21,15 @@ import (
 // says how many records were appended, for how many it was promised that
 // they survive, and how the run stands.
 type script struct {
+	compactAtClose int64
+
 	appended, promised int
 	status             snapshot.Status
 	err                error
 }
 
 func (sc *script) run(t *testing.T, disk filestore.Disk, dir string) {
-	s, err := filestore.New(dir, filestore.WithDisk(disk), filestore.WithCompactFrom(1500))
+	s, err := filestore.New(dir, filestore.WithDisk(disk), filestore.WithCompactFrom(1500), filestore.WithCompactAtClose(sc.compactAtClose))
 	if err != nil {
 		sc.err = err
 		return
@@ -70,8 +72,15 @@ func (sc *script) generation(t *testing.T, s *filestore.Store, end snapshot.Stat
 }
 
 func TestNothingPromisedIsLostWhereverACrashStopsARun(t *testing.T) {
+	t.Run("compacted when it is closed", func(t *testing.T) { stopEverywhere(t, script{}, 3) })
+	t.Run("not compacted then", func(t *testing.T) { stopEverywhere(t, script{compactAtClose: 1 << 20}, 2) })
+}
+
+// stopEverywhere has a crash stop the script at each operation. There are so many
+// compactions at least.
+func stopEverywhere(t *testing.T, begin script, least int) {
 	whole := newCrashDisk(t.TempDir(), 1<<20)
-	var sc script
+	sc := begin
 	sc.run(t, whole, whole.root)
 	require.NoError(t, sc.err)
 	operations := len(whole.done)
@@ -82,11 +91,11 @@ func TestNothingPromisedIsLostWhereverACrashStopsARun(t *testing.T) {
 			compactions++
 		}
 	}
-	require.GreaterOrEqual(t, compactions, 3)
+	require.GreaterOrEqual(t, compactions, least)
 
 	for stop := range operations {
 		d := newCrashDisk(t.TempDir(), stop)
-		var sc script
+		sc := begin
 		sc.run(t, d, d.root)
 		if sc.err == nil {
 			// Close survives what is only for List and compaction.

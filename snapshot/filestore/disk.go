@@ -218,12 +218,21 @@ func readable(f source, size int64) (upTo int64, all bool) {
 // writeSynced writes a file that is durable when it returns, though its name
 // is not. What it could not finish it removes.
 func writeSynced(d disk, name string, data []byte) error {
+	return write(d, name, data, diskFile.Sync)
+}
+
+// writeFile is writeSynced for a file that need not be durable.
+func writeFile(d disk, name string, data []byte) error {
+	return write(d, name, data, func(diskFile) error { return nil })
+}
+
+func write(d disk, name string, data []byte, sync func(diskFile) error) error {
 	f, err := d.Create(name)
 	if err != nil {
 		return err
 	}
 	if err = writeAt(f, data, 0); err == nil {
-		err = f.Sync()
+		err = sync(f)
 	}
 	if closed := f.Close(); err == nil {
 		err = closed

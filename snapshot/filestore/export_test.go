@@ -24,6 +24,10 @@ func WithDisk(d Disk) Option { return func(s *Store) { s.disk = d } }
 // WithCompactFrom sets the size from which on journals are compacted.
 func WithCompactFrom(size int64) Option { return func(s *Store) { s.compactFrom = size } }
 
+// WithCompactAtClose sets the size from which on journals are compacted when their
+// run is closed.
+func WithCompactAtClose(size int64) Option { return func(s *Store) { s.compactAtClose = size } }
+
 // WaitForCompaction returns when no compaction is under way.
 func WaitForCompaction(j snapshot.Journal) { j.(*Journal).wait.Wait() }
 

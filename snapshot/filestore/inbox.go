@@ -83,6 +83,9 @@ func (s *Store) post(runID, id string, data []byte) error {
 
 // mustBeThere is ErrNotFound for a run that was never begun.
 func (s *Store) mustBeThere(runID string) error {
+	if _, err := os.Lstat(s.run(runID, metaName)); err == nil {
+		return nil
+	}
 	there, err := s.isThere(runID)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("snapshot: run %s: %w", runID, err)

@@ -40,6 +40,7 @@ type Journal struct {
 	synced    uint64 // the last number on the disk
 	syncedTo  int64  // how much of the file is on the disk
 	syncing   bool   // a sync is under way, or the next journal begins
+	hasSynced bool   // once at least in this generation
 
 	oldest       uint64 // the first journal that is not in the snapshot
 	sealed       int64  // the size of those before the one that is written to
@@ -83,7 +84,9 @@ func (j *Journal) begin(r *reading) error {
 	j.snapshotSize = r.snapshotSize
 	j.info.LastSeq = uint64(r.run.Len())
 	j.appended, j.synced = j.info.LastSeq, j.info.LastSeq
-	s.removeLeftovers(id)
+	if r.unfinished {
+		s.removeLeftovers(id)
+	}
 
 	w, err := j.createJournal(j.number, j.number-1)
 	if err != nil {
@@ -96,7 +99,7 @@ func (j *Journal) begin(r *reading) error {
 		return w.abandon(err)
 	}
 	if r.found {
-		if err := j.running(); err != nil {
+		if err := j.running(&r.recorded); err != nil {
 			return w.abandon(err)
 		}
 	}
@@ -107,19 +110,22 @@ func (j *Journal) begin(r *reading) error {
 		return w.abandon(err)
 	}
 	if !r.found {
-		if err := j.running(); err != nil {
+		if err := j.running(&j.info); err != nil {
 			return w.abandon(err)
 		}
 	}
 	j.file, j.size, j.allocated, j.syncedTo = w.file, w.size, w.size, w.size
 	j.compactAt = max(s.compactFrom, 2*j.snapshotSize)
-	s.removeCovered(id, j.number-1)
+	if r.covered {
+		s.removeCovered(id, j.number-1)
+	}
 	return nil
 }
 
-// running has the meta file say that the generation runs.
-func (j *Journal) running() error {
-	info, err := j.store.changeMeta(j.info.RunID, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
+// running has the meta file say that the generation runs. Recorded is what is on
+// the disk without it.
+func (j *Journal) running(recorded *snapshot.Info) error {
+	info, err := j.store.changeMeta(j.info.RunID, recorded, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
 		return withUpdates(j.info, meta, ok), nil
 	})
 	if err == nil {
@@ -193,9 +199,10 @@ const (
 // Append implements [snapshot.Journal]: one frame, by one write. Either all of
 // the records are found when the run is loaded, or none.
 //
-// The write is to room that was allocated before, so that a sync has to write
-// the data alone and not the size of the file. Where the system cannot
-// allocate, or has no more room for it, the file grows as it is written.
+// Once the run was synced, and so may be again, the write is to room that was
+// allocated before: then a sync has to write the data alone and not the size of
+// the file. Where the system cannot allocate, or has no more room for it, the
+// file grows as it is written, as it does in runs that are short.
 //
 // Nothing is ever written after a write that failed: what it left is the torn
 // end of the journal, which the next Open cuts off.
@@ -237,7 +244,7 @@ const maxBuffer = 1 << 20
 // write writes a frame at the end. j.mu is held.
 func (j *Journal) write(buf []byte) error {
 	end := j.size + int64(len(buf))
-	if end > j.allocated {
+	if end > j.allocated && j.hasSynced {
 		more := min(max(j.size, allocateLeast), allocateMost)
 		if need := end - j.allocated; more < need {
 			more = need
@@ -325,7 +332,7 @@ func (j *Journal) sync() {
 			j.info.RunID, upTo, unavailable(err)))
 		return
 	}
-	j.synced, j.syncedTo = max(j.synced, upTo), size
+	j.synced, j.syncedTo, j.hasSynced = max(j.synced, upTo), size, true
 }
 
 // Close implements [snapshot.Journal]. The status is in the journal, synced,
@@ -352,12 +359,12 @@ func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 	}
 	// All of the run is on the disk now. What follows saves time to those who
 	// read it, and lets them notice when something is lost.
-	if j.sealed+j.size > j.snapshotSize/2 && ctx.Err() == nil {
+	if size := j.sealed + j.size; size > j.store.compactAtClose && size > j.snapshotSize/2 && ctx.Err() == nil {
 		if err := j.compact(j.number, info); err != nil {
 			j.store.warn(info.RunID, err)
 		}
 	}
-	_, err = j.store.changeMeta(info.RunID, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
+	_, err = j.store.changeMeta(info.RunID, &info, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
 		return withUpdates(info, meta, ok), nil
 	})
 	if err != nil {

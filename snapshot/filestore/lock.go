@@ -17,7 +17,10 @@ import (
 // A writer holds it exclusively. To find out whether there is one, the lock is
 // taken shared, for a moment, which must not look like a writer to one that
 // opens the run at that time: see tryExclusive.
-type fileLock struct{ f *os.File }
+type fileLock struct {
+	f      *os.File
+	signed bool
+}
 
 // errHeld is a lock that somebody else has.
 var errHeld = errors.New("held")
@@ -78,7 +81,7 @@ func tryExclusive(name string, prepare func() error) (*fileLock, error) {
 		_ = f.Close()
 		return nil, errRetry
 	}
-	return &fileLock{f}, nil
+	return &fileLock{f: f}, nil
 }
 
 // isNamed reports whether name is f still.
@@ -93,6 +96,7 @@ func isNamed(f *os.File, name string) bool {
 
 // sign writes the number of this process into the file, for LockedError.
 func (l *fileLock) sign() {
+	l.signed = true
 	if l.f.Truncate(0) == nil {
 		_, _ = l.f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
 	}
@@ -100,7 +104,9 @@ func (l *fileLock) sign() {
 
 // release releases the lock.
 func (l *fileLock) release() {
-	_ = l.f.Truncate(0)
+	if l.signed {
+		_ = l.f.Truncate(0)
+	}
 	_ = l.f.Close() // which unlocks: nobody else has this descriptor
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"reflect"
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -55,9 +56,27 @@ func (s *Store) updateLock(ctx context.Context, runID string) (*fileLock, error)
 	return exclusive(ctx, s.run(runID, updateLockName), true, func() error { return isDir(s.run(runID)) })
 }
 
+// holds reports whether recorded, which the journals or the snapshot have on the
+// disk, says all that the meta file does: nothing is lost with that file.
+func holds(recorded, meta *snapshot.Info) bool {
+	updated := recorded.Pinned == meta.Pinned && recorded.Expires.Equal(meta.Expires) && reflect.DeepEqual(recorded.Metadata, meta.Metadata)
+	if meta.Status == snapshot.StatusRunning {
+		return updated // the rest changes only while nobody has the run
+	}
+	return updated && recorded.Status == meta.Status && recorded.Stop == meta.Stop && recorded.Due.Equal(meta.Due) &&
+		recorded.Program == meta.Program && recorded.Version == meta.Version &&
+		recorded.Priority == meta.Priority && recorded.Restarts == meta.Restarts
+}
+
 // changeMeta replaces the meta file by what change makes of it; ok is false if
 // there is none that can be read. Several processes do so one after the other.
-func (s *Store) changeMeta(runID string, change func(meta snapshot.Info, ok bool) (snapshot.Info, error)) (snapshot.Info, error) {
+//
+// The new file is on the disk when changeMeta returns, unless what recorded says
+// is there already and holds all of the old file. Then a loss of power may leave
+// the old file, the new one or one that cannot be read, and readers see to that:
+// the old one says that the run is running, so that they read the records. Nil
+// stands for nothing that is recorded.
+func (s *Store) changeMeta(runID string, recorded *snapshot.Info, change func(meta snapshot.Info, ok bool) (snapshot.Info, error)) (snapshot.Info, error) {
 	l, err := s.updateLock(context.Background(), runID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return snapshot.Info{}, noRun(runID) // it was deleted
@@ -77,12 +96,20 @@ func (s *Store) changeMeta(runID string, change func(meta snapshot.Info, ok bool
 	if err != nil {
 		return snapshot.Info{}, err
 	}
+	write := writeSynced
+	synced := recorded == nil || ok && !holds(recorded, &meta)
+	if !synced {
+		write = writeFile
+	}
 	name := s.run(runID, metaName)
-	if err := writeSynced(s.disk, name+tmpSuffix, data); err != nil {
+	if err := write(s.disk, name+tmpSuffix, data); err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
 	}
 	if err := s.disk.Rename(name+tmpSuffix, name); err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, errors.Join(err, remove(s.disk, name+tmpSuffix)))
+	}
+	if !synced {
+		return info, nil
 	}
 	if err := s.disk.SyncDir(filepath.Dir(name)); err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)

@@ -75,6 +75,8 @@ type listing struct {
 	journals  []uint64 // by number
 	snapshots []uint64
 	older     string // a file of a form that was never released
+
+	unfinished bool // there are files that a crash has left, or that are being written
 }
 
 func (l listing) equal(other listing) bool {
@@ -99,6 +101,8 @@ func listingOf(entries []fs.DirEntry) (l listing) {
 			l.journals = append(l.journals, n)
 		} else if n, ok := numberOf(name, snapshotSuffix); ok {
 			l.snapshots = append(l.snapshots, n)
+		} else if strings.HasSuffix(name, tmpSuffix) {
+			l.unfinished = true
 		} else if name == "snapshot" || strings.HasPrefix(name, "journal-") {
 			l.older = name
 		}

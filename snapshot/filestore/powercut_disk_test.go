@@ -314,7 +314,7 @@ func (d *powerDisk) found(all []choice, made []int) world {
 		case contents[node] != nil:
 			w[name] = contents[node]
 		default:
-			w[name] = slices.Concat([]byte{}, node.disk)
+			w[name] = append([]byte{}, node.disk...) // which is not nil
 		}
 	}
 	return w

@@ -144,7 +144,7 @@ func (tr *traced) is(what string, statuses ...snapshot.Status) {
 func (tr *traced) live() {
 	t := tr.t
 	tr.status = map[snapshot.Status]bool{snapshot.StatusInterrupted: true}
-	s := newFileStore(t, tr.disk.root, filestore.WithDisk(tr.disk), filestore.WithCompactFrom(int64(1000+tr.random.IntN(3000))))
+	s := newFileStore(t, tr.disk.root, filestore.WithDisk(tr.disk), filestore.WithCompactFrom(int64(1000+tr.random.IntN(3000))), filestore.WithCompactAtClose(int64(tr.random.IntN(2)*1<<20)))
 	before := snapshot.StatusInterrupted
 	for _, end := range []snapshot.Status{snapshot.StatusPaused, snapshot.StatusCompleted, snapshot.StatusFailed} {
 		tr.is("before it is opened", before, snapshot.StatusInterrupted)

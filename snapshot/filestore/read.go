@@ -36,14 +36,18 @@ func (e *strangerError) Unwrap() error { return snapshot.ErrCorrupt }
 
 // A reading is what the files of a run say.
 type reading struct {
-	found   bool                   // a run at all
-	run     *snapshot.Run          // the records before the first damage, and the latest that is known
-	torn    *TornTail              // the end of the last journal
-	damage  *snapshot.CorruptError // the first there is
-	damaged []string               // the files that are, and those after it that have records
-	files   []string               // all that were read
+	found    bool                   // a run at all
+	run      *snapshot.Run          // the records before the first damage, and the latest that is known
+	recorded snapshot.Info          // what is known without the meta file
+	torn     *TornTail              // the end of the last journal
+	damage   *snapshot.CorruptError // the first there is
+	damaged  []string               // the files that are, and those after it that have records
+	files    []string               // all that were read
 
 	unchecked bool // the checksums of the snapshot are gone, so its records are not known to be right
+
+	unfinished bool // there are files to remove before another is written
+	covered    bool // there are files to remove when it was
 
 	newest       uint64 // the highest number that a file of the run has had
 	compacted    uint64 // the number of the last record in the snapshot
@@ -162,7 +166,8 @@ func (s *Store) readSnapshot(name string) ([]byte, error) {
 // interpret says what the files hold, in which there were known records before
 // they were read. Its error is ErrFormat.
 func (s *Store) interpret(runID string, in files, known uint64) (*reading, error) {
-	r := &reading{found: len(in.journals)+len(in.snapshots) > 0, newest: in.newest()}
+	n := len(in.journals) + len(in.snapshots)
+	r := &reading{found: n > 0, newest: in.newest(), unfinished: in.unfinished, covered: len(in.journals) > 0 || n > 1}
 	var err error
 	if r.run, err = snapshot.NewRun(snapshot.Info{RunID: runID}, nil); err != nil {
 		return nil, err
@@ -170,6 +175,7 @@ func (s *Store) interpret(runID string, in files, known uint64) (*reading, error
 	if err := s.addFiles(runID, r, in); err != nil {
 		return nil, err
 	}
+	r.recorded = r.run.Info
 	return r, s.compareMeta(runID, r, in, known)
 }
 

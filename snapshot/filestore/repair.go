@@ -119,7 +119,7 @@ func (s *Store) repair(r *reading, report *RepairReport) error {
 	if err := s.syncDirs(report.RunID); err != nil {
 		return err
 	}
-	_, err = s.changeMeta(report.RunID, func(snapshot.Info, bool) (snapshot.Info, error) { return info, nil })
+	_, err = s.changeMeta(report.RunID, nil, func(snapshot.Info, bool) (snapshot.Info, error) { return info, nil })
 	if err != nil {
 		return err
 	}

@@ -33,10 +33,13 @@ type Store struct {
 	artifacts *Artifacts
 	warn      func(runID string, err error)
 
-	compactFrom int64 // bytes
+	compactFrom    int64 // bytes
+	compactAtClose int64
 
 	index   *index
 	crashed crashedRuns // as they were looked at last
+
+	runs group // of those who sync their directory
 
 	notices *notices // nil if the system is not asked
 	poll    time.Duration
@@ -47,6 +50,10 @@ var _ snapshot.Store = (*Store)(nil)
 // compactFrom is the size from which on a journal is compacted, if it also
 // outgrew its snapshot twice.
 const compactFrom = 1 << 20
+
+// compactAtClose is the size from which on the journal of a run is compacted when
+// the run is closed: what is smaller is read as fast beside its snapshot.
+const compactAtClose = 16 << 10
 
 // Option changes how a Store works.
 type Option func(*Store)
@@ -73,7 +80,7 @@ func WithPolling(every time.Duration) Option {
 // New returns the store in a directory, which is made if it does not exist. On
 // the clock of testing/synctest it needs WithPolling.
 func New(dir string, opts ...Option) (*Store, error) {
-	s := &Store{dir: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, index: newIndex()}
+	s := &Store{dir: dir, disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, compactAtClose: compactAtClose, index: newIndex()}
 	s.notices, s.poll = &notices{mkdir: osDisk{}.Mkdir}, poll
 	for _, opt := range opts {
 		opt(s)
@@ -300,14 +307,13 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 }
 
 func (s *Store) create(run *snapshot.Run) error {
-	s.removeLeftovers(run.RunID)
 	if _, err := s.writeSnapshot(run, 0); err != nil {
 		return err
 	}
-	if err := s.syncDirs(run.RunID); err != nil {
+	if err := s.syncRuns(); err != nil {
 		return err
 	}
-	_, err := s.changeMeta(run.RunID, func(snapshot.Info, bool) (snapshot.Info, error) { return run.Info, nil })
+	_, err := s.changeMeta(run.RunID, &run.Info, func(snapshot.Info, bool) (snapshot.Info, error) { return run.Info, nil })
 	return err
 }
 
@@ -315,16 +321,19 @@ func exists(runID string) error {
 	return errkind.New(snapshot.ErrExists, "snapshot: run %s exists already", runID)
 }
 
-// syncDirs makes the names in a run durable, and its own, and that of all
-// runs. A crash may have left names that were never synced, so it is done even
-// where nothing was made.
+// syncDirs makes the names in a run durable, and its own. A crash may have left
+// names that were never synced, so it is done even where nothing was made.
 func (s *Store) syncDirs(runID string) error {
-	for _, dir := range []string{s.run(runID), s.path("runs"), s.dir} {
-		if err := s.disk.SyncDir(dir); err != nil {
-			return err
-		}
+	if err := s.disk.SyncDir(s.run(runID)); err != nil {
+		return err
 	}
-	return nil
+	return s.syncRuns()
+}
+
+// syncRuns makes the names of the runs durable. Those who come while a sync is
+// under way share the next one. New has synced the name of their directory.
+func (s *Store) syncRuns() error {
+	return s.runs.do(func() error { return s.disk.SyncDir(s.path("runs")) })
 }
 
 // Update implements [snapshot.Store].
@@ -344,7 +353,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	if err != nil {
 		return snapshot.Info{}, err
 	}
-	return s.changeMeta(runID, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
+	return s.changeMeta(runID, nil, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
 		if ok && !meta.Created.Equal(found.Created) {
 			return snapshot.Info{}, noRun(runID) // it was deleted, and this is another of its ID
 		}
@@ -403,7 +412,7 @@ func (s *Store) isThere(runID string) (bool, error) {
 	entries, err := s.disk.ReadDir(s.run(runID))
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case name == lockName, name == updateLockName, name == inboxName, filepath.Ext(name) == tmpSuffix:
+		case name == lockName, name == updateLockName, name == inboxName, filepath.Ext(name) == tmpSuffix: // which a crash has left
 		default:
 			return true, err
 		}

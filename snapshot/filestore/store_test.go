@@ -36,7 +36,7 @@ func TestFileArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
 func newFileStore(t testing.TB, dir string, opts ...filestore.Option) *filestore.Store {
 	t.Helper()
 	s, err := filestore.New(dir, append([]filestore.Option{
-		filestore.WithDisk(fastDisk{filestore.OSDisk}),
+		filestore.WithDisk(fastDisk{filestore.OSDisk}), filestore.WithCompactAtClose(0),
 		filestore.WithWarnings(func(runID string, err error) { t.Errorf("run %s: %v", runID, err) }),
 	}, opts...)...)
 	require.NoError(t, err)
