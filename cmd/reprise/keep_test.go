@@ -39,7 +39,7 @@ func TestVerifyFindsDamageAndRepairSavesTheRest(t *testing.T) {
 	damage(t, dir, weather(t, dir, "oslo", false, snapshot.Metadata{}))
 	got := call(t, dir, "verify")
 	got.stderrIs(t, exitFailure, "reprise: 1 of 2 runs damaged or unreadable; `reprise repair RUN` saves what can be read of a damaged run\n")
-	assert.Regexp(t, `(?m)^BAD      oslo: run oslo is damaged: 00000001.snapshot, byte \d+, after record \d+: .+$`, got.stdout)
+	assert.Regexp(t, `(?m)^BAD      oslo: run oslo is damaged: 00000001.journal, byte \d+, after record \d+: .+$`, got.stdout)
 	assert.Contains(t, got.stdout, "ok       good")
 
 	var verdicts []verdict
@@ -78,6 +78,7 @@ func TestRepairInJSONWarnsToo(t *testing.T) {
 func TestRepairThatLosesNothingExitsWithZero(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	compact(t, dir, "oslo")
 	name := newest(t, dir, "oslo")
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
@@ -128,12 +129,13 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 func TestRunOfANewerVersionIsToldAsSuch(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	compact(t, dir, "oslo")
 	name := newest(t, dir, "oslo")
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
 	fromTheFuture(t, data)
 	require.NoError(t, os.WriteFile(name, data, 0o600))
-	const want = "run oslo: 00000001.snapshot: snapshot: not a format that this version reads: the document has version 99 and this version of Reprise reads up to version 1; use a newer Reprise"
+	const want = "run oslo: 00000000.snapshot: snapshot: not a format that this version reads: the document has version 99 and this version of Reprise reads up to version 1; use a newer Reprise"
 	for _, args := range [][]string{{"show", "oslo"}, {"repair", "oslo"}, {"questions", "oslo"}} {
 		got := call(t, dir, args...)
 		assert.Equal(t, exitFailure, got.code)
@@ -141,6 +143,17 @@ func TestRunOfANewerVersionIsToldAsSuch(t *testing.T) {
 	}
 	assert.Contains(t, call(t, dir, "verify").stdout, want)
 	assert.Contains(t, call(t, dir, "show", "oslo", "--json").stderr, `"code":"format"`)
+}
+
+// compact has all of a run in one document.
+func compact(t *testing.T, dir, runID string) {
+	t.Helper()
+	s := newStore(t, dir)
+	run, err := s.Load(t.Context(), runID)
+	require.NoError(t, err)
+	require.NoError(t, s.Delete(t.Context(), runID))
+	_, err = s.Create(t.Context(), run)
+	require.NoError(t, err)
 }
 
 // fromTheFuture makes a document, which docs/format.md describes, one of
@@ -165,7 +178,7 @@ func TestRunInTheDirectoryOfAnotherIsNotToldToBeRepaired(t *testing.T) {
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "runs", "paris"), os.DirFS(filepath.Join(dir, "runs", "oslo"))))
 	for _, name := range []string{"show", "repair"} {
-		call(t, dir, name, "paris").failed(t, exitFailure, "run paris: 00000001.snapshot is of run oslo: put it where that run is, or delete this one")
+		call(t, dir, name, "paris").failed(t, exitFailure, "run paris: 00000001.journal is of run oslo: put it where that run is, or delete this one")
 	}
 }
 

@@ -161,7 +161,7 @@ func newest(t testing.TB, dir, runID string) string {
 	names, err := filepath.Glob(filepath.Join(dir, "runs", runID, "*.journal"))
 	require.NoError(t, err)
 	if len(names) == 0 {
-		return filepath.Join(dir, "runs", runID, "00000001.snapshot")
+		return filepath.Join(dir, "runs", runID, "00000000.snapshot")
 	}
 	return names[len(names)-1]
 }

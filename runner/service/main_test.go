@@ -1,0 +1,105 @@
+package service
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/internal/testkit/process"
+)
+
+func TestMain(m *testing.M) {
+	process.Main(m, process.Programs{"main": func(...string) error {
+		os.Stderr = os.Stdout // where tests read
+		Main(register)
+		return nil
+	}})
+}
+
+// A program is one that calls Main.
+type program struct {
+	*process.Process
+	cmd *exec.Cmd
+	url string
+}
+
+// begun starts the program on a directory, and returns it when it serves.
+func begun(t *testing.T, dir string) *program {
+	cmd := process.Command(t, "main", "-dir", dir, "-addr", "127.0.0.1:0", "-grace", "10ms")
+	p := &program{process.Start(t, cmd), cmd, ""}
+	line, ok := p.Line()
+	require.True(t, ok)
+	_, rest, ok := strings.Cut(line, "runs of "+dir+" are at ")
+	require.True(t, ok, line)
+	p.url, _, _ = strings.Cut(rest, " ")
+	return p
+}
+
+// terminate ends the program as a service is ended, and returns its exit code.
+func (p *program) terminate(t *testing.T) int {
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	return p.Wait()
+}
+
+func TestProgramGoesOnAfterSIGTERMAndSIGKILL(t *testing.T) {
+	dir := t.TempDir()
+	p := begun(t, dir)
+	for id, program := range map[string]string{"e": "echo", "w": "wait", "a": "ask"} {
+		status, body := do(t, "POST", p.url+"api/runs", `{"program":"`+program+`","run_id":"`+id+`","input":{"text":"hi"}}`)
+		require.Equal(t, 200, status, body)
+	}
+	until(t, p.url, "e", "run_completed")
+	until(t, p.url, "a", "run_paused")
+	until(t, p.url, "w", "started")
+	require.Zero(t, p.terminate(t))
+
+	p = begun(t, dir)
+	untilIn(t, p.url, "w", "started", "2-")
+	_, body := do(t, "GET", p.url+"api/runs/w", "")
+	assert.Contains(t, body, `"running"`)
+	p.Kill()
+
+	p = begun(t, dir)
+	untilIn(t, p.url, "w", "started", "3-")
+	_, body = do(t, "GET", p.url+"api/runs/e/result", "")
+	assert.JSONEq(t, `{"run_id":"e","status":"completed","output":{"text":"hi"}}`, body)
+	status, body := do(t, "POST", p.url+"api/runs/a/answer", `{"question":"ask?1","value":"Ada"}`)
+	require.Equal(t, 200, status, body)
+	untilIn(t, p.url, "a", "run_completed", "2-")
+	_, body = do(t, "GET", p.url+"debug/vars", "")
+	assert.Contains(t, body, `"crashed":1`)
+	require.Zero(t, p.terminate(t))
+}
+
+func TestProgramThatCannotServeSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	serving := begun(t, dir)
+	taken := strings.Trim(strings.TrimPrefix(serving.url, "http://"), "/")
+	for args, want := range map[string]struct {
+		code int
+		text string
+	}{
+		"-addr " + taken:               {1, "address already in use"},
+		"-addr 0.0.0.0:0":              {1, "want a loopback address"},
+		"-limit -1 -addr 127.0.0.1:0":  {1, "Limit is -1; want 1 or more"},
+		"-limit many":                  {2, `invalid value "many"`},
+		"-colour red":                  {2, "flag provided but not defined: -colour"},
+		"start":                        {2, `takes no arguments, got ["start"]`},
+		"-h":                           {0, "-dir directory"},
+		"-dir /dev/null/x -addr [::1]": {1, "want a host and a port"},
+	} {
+		p := process.Start(t, process.Command(t, "main", append([]string{"-dir", dir}, strings.Fields(args)...)...))
+		var said strings.Builder
+		for line, ok := p.Line(); ok; line, ok = p.Line() {
+			said.WriteString(line + "\n")
+		}
+		assert.Equal(t, want.code, p.Wait(), args)
+		assert.Contains(t, said.String(), want.text, args)
+	}
+	require.Zero(t, serving.terminate(t))
+}
