@@ -1,0 +1,118 @@
+package otel
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// spans are those of a run that is open.
+type spans struct {
+	run   context.Context //nolint:containedctx // what OpenTelemetry keeps a span in
+	calls map[record.Address]*call
+	paths map[string]*call // by the path of the scope that an attempt is
+}
+
+// A call is one that has not ended.
+type call struct {
+	ctx   context.Context //nolint:containedctx // as above
+	paths []string        // of its attempts
+}
+
+// span begins or ends the span that the record is about.
+func (t *Telemetry) span(rec *record.Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.runs[rec.RunID]
+	switch {
+	case rec.Kind == record.KindRun && rec.Status == record.StatusStarted:
+		t.begin(rec)
+	case s == nil:
+	case rec.Kind == record.KindRun:
+		s.end(rec)
+		delete(t.runs, rec.RunID)
+	case !rec.Kind.IsCall():
+	case rec.Status == record.StatusStarted:
+		t.beginCall(s, rec)
+	case rec.Status == record.StatusRetrying:
+		s.retry(rec)
+	case rec.IsOutcome() || rec.IsSuspension():
+		s.endCall(rec)
+	}
+}
+
+// begin begins the span of a run. The run was told of by a process that did not
+// close it, if it has one.
+func (t *Telemetry) begin(rec *record.Record) {
+	ctx, _ := t.tracer.Start(context.Background(), "run", trace.WithTimestamp(rec.Time), trace.WithNewRoot(),
+		trace.WithAttributes(attribute.String("reprise.run_id", rec.RunID), attribute.Int64("reprise.generation", int64(rec.Generation)))) //nolint:gosec // small
+	t.runs[rec.RunID] = &spans{run: ctx, calls: make(map[record.Address]*call), paths: make(map[string]*call)}
+}
+
+func (s *spans) end(rec *record.Record) {
+	span := trace.SpanFromContext(s.run)
+	span.SetAttributes(attribute.String("reprise.status", rec.Status.String()))
+	if rec.Status == record.StatusFailed {
+		span.SetStatus(codes.Error, message(rec))
+	}
+	for _, c := range s.calls { // whose handlers have not returned
+		trace.SpanFromContext(c.ctx).End(trace.WithTimestamp(rec.Time))
+	}
+	span.End(trace.WithTimestamp(rec.Time))
+}
+
+// beginCall begins the span of a call with its first attempt here.
+func (t *Telemetry) beginCall(s *spans, rec *record.Record) {
+	c := s.calls[rec.Address]
+	if c == nil {
+		around := s.run
+		if parent := s.paths[rec.Address.Scope()]; parent != nil {
+			around = parent.ctx
+		}
+		c = &call{}
+		c.ctx, _ = t.tracer.Start(around, rec.Name, trace.WithTimestamp(rec.Time),
+			trace.WithAttributes(callAttributes(rec)...),
+			trace.WithAttributes(attribute.String("reprise.address", rec.Address.String())))
+		s.calls[rec.Address] = c
+	}
+	path := rec.Address.Path(rec.Attempt)
+	c.paths = append(c.paths, path)
+	s.paths[path] = c
+}
+
+func (s *spans) retry(rec *record.Record) {
+	if c := s.calls[rec.Address]; c != nil {
+		trace.SpanFromContext(c.ctx).AddEvent("retrying", trace.WithTimestamp(rec.Time), trace.WithAttributes(
+			attribute.Int("reprise.attempt", rec.Attempt), attribute.Float64("reprise.delay", rec.Delay.Seconds()),
+			attribute.String("error.type", rec.Class.String())))
+	}
+}
+
+func (s *spans) endCall(rec *record.Record) {
+	c := s.calls[rec.Address]
+	if c == nil {
+		return
+	}
+	span := trace.SpanFromContext(c.ctx)
+	span.SetAttributes(attribute.String("reprise.status", rec.Status.String()), attribute.Int("reprise.attempts", rec.Attempt+1))
+	if rec.Status == record.StatusFailed {
+		span.SetAttributes(attribute.String("error.type", rec.Class.String()), attribute.String("reprise.reason", rec.Reason.String()))
+		span.SetStatus(codes.Error, message(rec))
+	}
+	span.End(trace.WithTimestamp(rec.Time))
+	delete(s.calls, rec.Address)
+	for _, path := range c.paths {
+		delete(s.paths, path)
+	}
+}
+
+func message(rec *record.Record) string {
+	if rec.Err == nil {
+		return ""
+	}
+	return rec.Err.Error()
+}
