@@ -60,7 +60,7 @@ func newRunner(dir string, observe func(runner.Event)) (*runner.Runner, error) {
 		return nil, err
 	}
 	r, err := runner.New(store, runner.Options{
-		Limit: 8, MaxRestarts: 1000, SweepEvery: 100 * time.Millisecond, ParkAfter: time.Millisecond, Observe: observe,
+		Limit: 2000, MaxRestarts: 1000, SweepEvery: 100 * time.Millisecond, ParkAfter: time.Millisecond, Observe: observe,
 	})
 	if err != nil {
 		return nil, err
