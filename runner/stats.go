@@ -156,7 +156,7 @@ func (e Event) String() string {
 	if e.Status != "" {
 		text += ": " + string(e.Status)
 	}
-	if e.Restarts > 0 {
+	if e.Restarts > 1 {
 		text += fmt.Sprintf(", %d times in a row", e.Restarts)
 	}
 	if e.Err != nil {

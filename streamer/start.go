@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -90,7 +91,7 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Sc
 	}
 	info, err := h.options.Starter.Start(req.Context(), s)
 	if err != nil {
-		h.refuseError(w, err, fmt.Sprintf("there is no program %q; want one of %v", s.Program, h.options.Starter.Programs()))
+		h.refuseError(w, err, h.unknownProgram(&s))
 		return
 	}
 	h.sendJSON(w, started{info.RunID, info.Status})
@@ -170,4 +171,13 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) b
 		return false
 	}
 	return true
+}
+
+// unknownProgram says what of a start is not known, and what is.
+func (h *Handler) unknownProgram(s *Start) string {
+	programs := h.options.Starter.Programs()
+	if s.Version != "" && slices.Contains(programs, s.Program) {
+		return fmt.Sprintf("there is no version %q of program %q here", s.Version, s.Program)
+	}
+	return fmt.Sprintf("there is no program %q; want one of %v", s.Program, programs)
 }

@@ -162,7 +162,7 @@ func TestBadRequestsStartNothing(t *testing.T) {
 		text   string
 	}{
 		`{"program":"other","input":{}}`:                         {404, "want one of [ask echo fail wait]"},
-		`{"program":"echo","version":"7","input":{"text":""}}`:   {404, "no program"},
+		`{"program":"echo","version":"7","input":{"text":""}}`:   {404, `no version \"7\" of program \"echo\"`},
 		`{"program":"echo","input":{"text":7}}`:                  {400, "text"},
 		`{"program":"echo","input":{"txet":"x"}}`:                {400, "txet"},
 		`{"program":"echo"}`:                                     {400, "program and input are needed"},

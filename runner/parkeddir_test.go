@@ -1,0 +1,66 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// TestParkedRunsOfADirectoryWakeInTheirOrder begins with runs that a process has
+// left. REPRISE_PARKED says how many there are, and TMPDIR where.
+func TestParkedRunsOfADirectoryWakeInTheirOrder(t *testing.T) {
+	n := 300
+	if text := os.Getenv("REPRISE_PARKED"); text != "" {
+		var err error
+		n, err = strconv.Atoi(text)
+		require.NoError(t, err)
+	}
+	dir := t.TempDir()
+	store, err := filestore.New(dir)
+	require.NoError(t, err)
+	due := time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC) // a day after clocks of synctest begin
+	left := newRunner(t, store, runner.Options{})
+	program := runner.Register(left, echo)
+	began := time.Now()
+	for i, at := range rand.New(rand.NewPCG(1, 2)).Perm(n) {
+		at := due.Add(time.Duration(at) * time.Minute)
+		_, err := program.Start(t.Context(), fmt.Sprintf("run-%06d", i), word{at.Format(time.RFC3339)}, runner.StartOptions{At: at})
+		require.NoError(t, err)
+	}
+	t.Logf("%d runs were started in %v", n, time.Since(began))
+
+	synctest.Test(t, func(t *testing.T) {
+		store, err := filestore.New(dir, filestore.WithPolling(time.Hour))
+		require.NoError(t, err)
+		woken := make([]time.Duration, 0, n) // after it was due
+		r := newRunner(t, store, runner.Options{Limit: 1, SweepEvery: 1000 * 24 * time.Hour})
+		runner.Register(r, agent("echo", func(_ context.Context, in word) (string, error) {
+			at, err := time.Parse(time.RFC3339, in.Text)
+			woken = append(woken, time.Since(at))
+			return "", err
+		}))
+		before := heap()
+		stop := serve(t, r)
+		synctest.Wait()
+		require.Equal(t, n, r.Stats().Parked)
+		t.Logf("%d bytes of memory for each", (heap()-before)/n)
+		sleep(24*time.Hour + time.Duration(n)*time.Minute)
+		require.NoError(t, stop())
+		require.Len(t, woken, n)
+		for i, late := range woken {
+			assert.Zero(t, late, "run %d of %d", i, n)
+		}
+		assert.EqualValues(t, n, r.Stats().Completed)
+	})
+}
