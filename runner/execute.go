@@ -21,6 +21,7 @@ type openRun struct {
 	opened  chan struct{}         // closed when st is set, or will not be
 	st      *state.ExecutionState // nil until then
 	again   bool                  // something came for the run that it may not have seen
+	stopped error                 // why it cannot go on as it is; nil if it can, or has ended
 }
 
 // execute runs one run until it ends, stops or parks.
@@ -46,7 +47,23 @@ func (r *Runner) execute(ctx context.Context, o *openRun, e *entry) {
 		}
 	}()
 	r.opened(o, st)
-	_ = o.program.call(st.Context(ctx), input) // the run has the outcome
+	err = o.program.call(st.Context(ctx), input)
+	o.stopped = stopOf(err)
+}
+
+// stopOf is the error of a call that stopped because its run cannot go on as it is:
+// with other code than it was recorded with, or without its store. It is nil for
+// any other: outcomes are in the run.
+func stopOf(err error) error {
+	var stopped *core.InterruptedError
+	if !errors.As(err, &stopped) {
+		return nil
+	}
+	switch stopped.Reason {
+	case record.InterruptDiverge, record.InterruptReplay, record.InterruptStore, record.InterruptLeaseLost:
+		return err
+	}
+	return nil
 }
 
 // errNotDue is a run that is not to be gone on with: it changed after it was
@@ -134,6 +151,9 @@ func (r *Runner) finish(ctx context.Context, o *openRun, took time.Duration) {
 	r.ring()
 	if ran && err == nil {
 		event := o.event(EventEnded, info.Status, nil)
+		if info.Status == snapshot.StatusInterrupted {
+			event.Err = o.stopped
+		}
 		event.Took, event.Due, event.Stop = took, info.Due, info.Stop
 		r.observe(event)
 	}

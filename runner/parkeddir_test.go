@@ -20,7 +20,7 @@ import (
 // TestParkedRunsOfADirectoryWakeInTheirOrder begins with runs that a process has
 // left. REPRISE_PARKED says how many there are, and TMPDIR where.
 func TestParkedRunsOfADirectoryWakeInTheirOrder(t *testing.T) {
-	n := 300
+	n := 100
 	if text := os.Getenv("REPRISE_PARKED"); text != "" {
 		var err error
 		n, err = strconv.Atoi(text)

@@ -34,7 +34,7 @@ type Event struct {
 	Due              time.Time       // when a paused run goes on by itself
 	Took             time.Duration   // ended: how long it was open
 	Restarts         int             // crashed: how often in a row
-	Err              error
+	Err              error           // trouble; and ended: why the run cannot go on as it is, such as a divergence
 }
 
 // Stats count what a runner did and has.
@@ -155,6 +155,12 @@ func (e Event) String() string {
 	}
 	if e.Status != "" {
 		text += ": " + string(e.Status)
+	}
+	if e.Stop.Reason != "" {
+		text += " (" + string(e.Stop.Reason) + ")"
+	}
+	if e.Stop.Message != "" {
+		text += ": " + e.Stop.Message
 	}
 	if e.Restarts > 1 {
 		text += fmt.Sprintf(", %d times in a row", e.Restarts)

@@ -130,7 +130,7 @@ func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*
 	options.Run = append([]state.Option{state.WithPublisher(dashboard)}, options.Run...)
 	observe := options.Observe
 	options.Observe = func(e runner.Event) {
-		if o.Log != nil && (e.Type == runner.EventTrouble || e.Type == runner.EventCrashed) {
+		if o.Log != nil && (e.Err != nil || e.Type == runner.EventCrashed) {
 			fmt.Fprintln(o.Log, e)
 		}
 		if observe != nil {
