@@ -78,9 +78,7 @@ func (r *Runner) answered(ctx context.Context, runID string) {
 	if err != nil || info.Status != snapshot.StatusPaused {
 		return // the sweep finds it
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.consider(&info, true, true)
+	r.consider(ctx, &info, true, false)
 }
 
 // Questions returns the open questions of a run.
@@ -112,9 +110,9 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 		return fmt.Errorf("runner: resume run %s: %w", runID, err)
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	delete(r.refused, runID)
-	r.consider(&info, false, false)
+	r.mu.Unlock()
+	r.consider(ctx, &info, false, false)
 	return nil
 }
 
@@ -159,8 +157,10 @@ func (r *Runner) stateOf(runID string) *state.ExecutionState {
 
 // drop removes a run from the queue that does not go on.
 func (r *Runner) drop(runID string) {
+	if r.heap != nil { // elsewhere, whoever takes it sees that it does not go on
+		r.heap.drop(runID)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.queue.remove(runID)
 	r.announce(runID)
 }

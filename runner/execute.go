@@ -25,10 +25,10 @@ type openRun struct {
 }
 
 // execute runs one run until it ends, stops or parks.
-func (r *Runner) execute(ctx context.Context, o *openRun, e *entry) {
+func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	began := time.Now()
-	defer func() { r.finish(ctx, o, time.Since(began)) }() // also if a handler ends its goroutine
-	if e.swept {
+	defer func() { r.finish(ctx, o, lease, time.Since(began)) }() // also if a handler ends its goroutine
+	if e := lease.Entry(); !e.fresh {
 		if goesOn, err := r.inspect(ctx, e); err != nil {
 			r.refuse(ctx, o, err)
 			return
@@ -129,9 +129,8 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	r.observe(o.event(EventTrouble, info.Status, err))
 }
 
-// finish frees the slot of the run, and queues the run again if it goes on by
-// itself.
-func (r *Runner) finish(ctx context.Context, o *openRun, took time.Duration) {
+// finish gives the run back: to the queue, if it goes on by itself.
+func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.Duration) {
 	info, err := r.store.Info(ctx, o.runID)
 	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, o.runID)
 	if err == nil && info.Restarts > 0 && !info.Open && mayGoOn(&info) && info.Stop.Reason != record.InterruptCrash {
@@ -143,12 +142,23 @@ func (r *Runner) finish(ctx context.Context, o *openRun, took time.Duration) {
 	if !ran {
 		close(o.opened)
 	}
-	if err == nil && info.Status == snapshot.StatusPaused && !info.Open {
-		r.consider(&info, answered || o.again, false)
-	}
+	answered = answered || o.again
+	refused := r.isRefused(&info)
 	r.announce(o.runID)
 	r.mu.Unlock()
-	r.ring()
+	r.give(ctx, lease, func() error {
+		switch due, goesOn := goesOnAt(&info, answered); {
+		case errors.Is(err, snapshot.ErrNotFound), err == nil && (!goesOn && !info.Open || refused):
+			return lease.Done(ctx)
+		case err != nil:
+			lease.Abandon()
+			return nil
+		case info.Open, info.Status == snapshot.StatusInterrupted && !r.isStopping():
+			return lease.Park(ctx, time.Now().Add(offeredAgain))
+		default:
+			return lease.Park(ctx, due)
+		}
+	})
 	if ran && err == nil {
 		event := o.event(EventEnded, info.Status, nil)
 		if info.Status == snapshot.StatusInterrupted {
@@ -157,6 +167,26 @@ func (r *Runner) finish(ctx context.Context, o *openRun, took time.Duration) {
 		event.Took, event.Due, event.Stop = took, info.Due, info.Stop
 		r.observe(event)
 	}
+}
+
+// give ends a lease, unless that is lost: then nothing is said to the queue.
+func (r *Runner) give(ctx context.Context, lease Lease, end func() error) {
+	select {
+	case <-lease.Lost():
+		lease.Abandon()
+		return
+	default:
+	}
+	if err := end(); err != nil && ctx.Err() == nil {
+		e := lease.Entry()
+		r.observe(Event{Type: EventTrouble, RunID: e.RunID, Program: e.Program.Name, Version: e.Program.Version, Err: err})
+	}
+}
+
+func (r *Runner) isStopping() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopping
 }
 
 func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {

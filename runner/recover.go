@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/record"
@@ -35,11 +34,27 @@ func mayGoOn(info *snapshot.Info) bool {
 }
 
 // consider queues a run that goes on by itself, at once if it was answered,
-// unless it is queued or open here. The lock is held.
-func (r *Runner) consider(info *snapshot.Info, answered, swept bool) {
-	if due, ok := goesOnAt(info, answered); ok {
-		r.enqueue(info, due, swept)
+// unless it is open here. Fresh is a run that was just stored.
+func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fresh bool) {
+	due, ok := goesOnAt(info, answered)
+	if !ok || !r.mayQueue(info) {
+		return
 	}
+	e := entryOf(info)
+	e.Due, e.fresh = due, fresh
+	var err error
+	if answered {
+		err = r.queue.Wake(ctx, e)
+	} else {
+		_, err = r.queue.Add(ctx, e)
+	}
+	if err != nil && ctx.Err() == nil { // the sweep adds it
+		r.observe(Event{Type: EventTrouble, RunID: e.RunID, Program: e.Program.Name, Version: e.Program.Version, Status: info.Status, Err: err})
+	}
+}
+
+func entryOf(info *snapshot.Info) Entry {
+	return Entry{RunID: info.RunID, Program: ProgramID{info.Program, info.Version}, Priority: info.Priority}
 }
 
 // goesOnAt is when a run goes on by itself that nobody has open.
@@ -57,29 +72,23 @@ func goesOnAt(info *snapshot.Info, answered bool) (time.Time, bool) {
 	return info.Updated, info.Status != snapshot.StatusPaused // which waits for an answer
 }
 
-// enqueue adds a run to the queue, or has one that is there go on earlier. The
-// lock is held.
-func (r *Runner) enqueue(info *snapshot.Info, due time.Time, swept bool) {
-	p := r.programs[programKey{info.Program, info.Version}]
-	if p == nil || info.Open || r.stopping || r.open[info.RunID] != nil {
-		return
+// mayQueue reports whether a run is to be queued from here: its program is
+// registered, and nobody has it.
+func (r *Runner) mayQueue(info *snapshot.Info) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.programs[programKey{info.Program, info.Version}] == nil || info.Open || r.stopping || r.open[info.RunID] != nil {
+		return false
 	}
-	if at, ok := r.refused[info.RunID]; ok && (at.IsZero() || at.Equal(info.Updated)) {
-		return
-	}
-	if there := r.queue.entries[info.RunID]; there != nil {
-		if there.due <= due.UnixNano() {
-			return
-		}
-		r.queue.remove(info.RunID)
-	}
-	r.queue.add(&entry{
-		runID: strings.Clone(info.RunID), program: p, due: due.UnixNano(), priority: clampPriority(info.Priority), swept: swept,
-	}, time.Now())
-	r.ring()
+	return !r.isRefused(info)
 }
 
-func clampPriority(p int) int32 { return int32(min(max(p, -1<<31), 1<<31-1)) }
+// isRefused reports whether a run could not be opened, and has not changed since.
+// The lock is held.
+func (r *Runner) isRefused(info *snapshot.Info) bool {
+	at, ok := r.refused[info.RunID]
+	return ok && (at.IsZero() || at.Equal(info.Updated))
+}
 
 // sweep looks through the store for runs to go on with, and returns how long
 // that took.
@@ -95,9 +104,7 @@ func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 		info := &page.Runs[i]
 		if r.isOurs(info) {
 			answered := info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, info.RunID)
-			r.mu.Lock()
-			r.consider(info, answered, true)
-			r.mu.Unlock()
+			r.consider(ctx, info, answered, false)
 		}
 	}
 	r.mu.Lock()
@@ -136,10 +143,10 @@ func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
 	}
 }
 
-// inspect looks at a run that a sweep has found, as it is now, and counts the
+// inspect looks at a run that was taken from the queue, as it is now, and counts the
 // end of its process. It reports whether the run goes on.
-func (r *Runner) inspect(ctx context.Context, e *entry) (bool, error) {
-	info, err := r.store.Info(ctx, e.runID)
+func (r *Runner) inspect(ctx context.Context, e Entry) (bool, error) {
+	info, err := r.store.Info(ctx, e.RunID)
 	if err != nil || info.Open || !mayGoOn(&info) {
 		return false, err
 	}
@@ -154,7 +161,7 @@ var errCounted = errors.New("another process goes on with it")
 
 // countCrash counts that the process of a run has ended, and sets the run aside
 // if that was too often.
-func (r *Runner) countCrash(ctx context.Context, e *entry, info snapshot.Info) (bool, error) {
+func (r *Runner) countCrash(ctx context.Context, e Entry, info snapshot.Info) (bool, error) {
 	restarts := info.Restarts + 1
 	if progressed, err := r.progressed(ctx, &info); err != nil {
 		return false, err
@@ -162,7 +169,7 @@ func (r *Runner) countCrash(ctx context.Context, e *entry, info snapshot.Info) (
 		restarts = 1
 	}
 	looping := restarts > r.options.MaxRestarts
-	_, err := r.store.Update(ctx, e.runID, func(i *snapshot.Info) error {
+	_, err := r.store.Update(ctx, e.RunID, func(i *snapshot.Info) error {
 		if i.Status != snapshot.StatusInterrupted || i.Restarts != info.Restarts || i.Generation != info.Generation {
 			return errCounted
 		}
@@ -178,7 +185,7 @@ func (r *Runner) countCrash(ctx context.Context, e *entry, info snapshot.Info) (
 	case err != nil:
 		return false, err
 	}
-	event := Event{Type: EventCrashed, RunID: e.runID, Program: info.Program, Version: info.Version, Status: info.Status, Restarts: restarts}
+	event := Event{Type: EventCrashed, RunID: e.RunID, Program: info.Program, Version: info.Version, Status: info.Status, Restarts: restarts}
 	if looping {
 		event.Status, event.Stop = snapshot.StatusFailed, snapshot.Stop{Reason: record.InterruptCrashLoop}
 	}

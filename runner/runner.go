@@ -36,7 +36,7 @@ type Options struct {
 	// this process does not know of, such as those of a process that was killed,
 	// and those that another process has started or answered. It takes a
 	// twentieth of the time at most: of a large store, sweeps are rarer. Defaults
-	// to 5 seconds.
+	// to 5 seconds, and to a minute where Queue is set.
 	SweepEvery time.Duration
 
 	// ParkAfter is how long a core.Sleep, or the delay before another attempt,
@@ -45,6 +45,10 @@ type Options struct {
 	// Delays within a timeout or a deadline keep the run open. Defaults to a
 	// minute; a negative one parks none.
 	ParkAfter time.Duration
+
+	// Queue hands runs to the runners of several processes, which have one store.
+	// Nil for a queue of this process, filled from the store.
+	Queue Queue
 
 	Retention Retention // which runs are removed from the store
 
@@ -74,6 +78,9 @@ func (o Options) withDefaults() Options {
 	o.Limit = cmp.Or(o.Limit, 100)
 	o.Grace = max(cmp.Or(o.Grace, 10*time.Second), 0)
 	o.MaxRestarts = cmp.Or(o.MaxRestarts, 5)
+	if o.Queue != nil {
+		o.SweepEvery = cmp.Or(o.SweepEvery, time.Minute)
+	}
 	o.SweepEvery = cmp.Or(o.SweepEvery, 5*time.Second)
 	o.Retention.Every = cmp.Or(o.Retention.Every, 10*time.Minute)
 	o.ParkAfter = cmp.Or(o.ParkAfter, time.Minute)
@@ -89,11 +96,12 @@ type Runner struct {
 	options Options
 	owner   string
 	counts  counts
+	queue   Queue
+	heap    *heapQueue // the queue, where it is that of this process
 
 	mu        sync.Mutex // guards what follows; never held while others' code runs
 	programs  map[programKey]*program
-	current   map[string]*program // the version that was registered last, by name
-	queue     queue
+	current   map[string]*program      // the version that was registered last, by name
 	open      map[string]*openRun      // by this process
 	ended     map[string]chan struct{} // closed when a run may have ended, for those who wait
 	refused   map[string]time.Time     // runs that cannot be opened, and their Updated
@@ -102,7 +110,6 @@ type Runner struct {
 	stopping  bool // nothing new begins
 	stopped   bool // runs were interrupted
 
-	wake chan struct{} // there may be something to begin
 	runs sync.WaitGroup
 }
 
@@ -115,25 +122,22 @@ func New(store snapshot.Store, o Options) (*Runner, error) {
 		return nil, err
 	}
 	host, _ := os.Hostname()
-	return &Runner{
+	r := &Runner{
 		store: store, options: o.withDefaults(),
 		owner:    fmt.Sprintf("runner %s/%d/%s", cmp.Or(host, "?"), os.Getpid(), strings.ToLower(rand.Text()[:6])),
 		programs: make(map[programKey]*program), current: make(map[string]*program),
-		queue: newQueue(), open: make(map[string]*openRun), ended: make(map[string]chan struct{}),
-		refused: make(map[string]time.Time), wake: make(chan struct{}, 1),
-	}, nil
+		queue: o.Queue, open: make(map[string]*openRun), ended: make(map[string]chan struct{}),
+		refused: make(map[string]time.Time),
+	}
+	if r.queue == nil {
+		r.heap = newHeapQueue()
+		r.queue = r.heap
+	}
+	return r, nil
 }
 
 // Store is what the runner keeps its runs in.
 func (r *Runner) Store() snapshot.Store { return r.store }
-
-// ring has the dispatcher look. It may be called with the lock or without.
-func (r *Runner) ring() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
 
 // Info returns what is known of a run. One that does not exist is
 // snapshot.ErrNotFound.

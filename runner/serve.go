@@ -47,44 +47,92 @@ func (r *Runner) Serve(ctx context.Context) error {
 	return err
 }
 
-// dispatch begins runs until ctx ends.
+// dispatch takes runs from the queue and begins them until ctx ends.
 func (r *Runner) dispatch(ctx, own context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for ctx.Err() == nil {
-		if next, ok := r.beginDue(own); ok {
-			timer.Reset(time.Until(next))
-		} else {
-			timer.Stop()
-		}
+	slots := make(chan struct{}, r.options.Limit)
+	for {
 		select {
-		case <-r.wake:
-		case <-timer.C:
+		case slots <- struct{}{}:
 		case <-ctx.Done():
 		}
+		lease := r.take(ctx)
+		if lease == nil {
+			break
+		}
+		r.begin(own, lease, func() { <-slots })
 	}
 	r.mu.Lock()
 	r.stopping = true
 	r.mu.Unlock()
 }
 
-// beginDue begins what is due, as far as there are slots, and returns when the
-// next is due.
-func (r *Runner) beginDue(own context.Context) (time.Time, bool) {
+// takeAgain is how long to wait for a queue that failed.
+const takeAgain = time.Second
+
+// take waits for the next run. It returns nil when ctx ends.
+func (r *Runner) take(ctx context.Context) Lease {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for ctx.Err() == nil {
+		taking, cancel := context.WithTimeout(ctx, r.options.SweepEvery) // programs may be registered meanwhile
+		lease, err := r.queue.Take(taking, r.programIDs())
+		late := taking.Err() != nil
+		cancel()
+		if err == nil {
+			return lease
+		} else if late {
+			continue
+		}
+		r.observe(Event{Type: EventTrouble, Err: fmt.Errorf("runner: take a run from the queue: %w", err)})
+		pause.Reset(takeAgain)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// programIDs are those of the registered programs.
+func (r *Runner) programIDs() []ProgramID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.queue.advance(time.Now()) // also while there is no slot: what is due needs no timer
-	for len(r.open) < r.options.Limit {
-		e := r.queue.pop()
-		if e == nil {
-			break
-		}
-		o := &openRun{runID: e.runID, program: e.program, opened: make(chan struct{})}
-		r.open[e.runID] = o
-		r.runs.Go(func() { r.execute(own, o, e) })
+	all := make([]ProgramID, 0, len(r.programs))
+	for k := range r.programs {
+		all = append(all, ProgramID{k.name, k.version})
 	}
-	return r.queue.next()
+	return all
 }
+
+// begin begins a run that was taken, and calls free when it has ended.
+func (r *Runner) begin(own context.Context, lease Lease, free func()) {
+	e := lease.Entry()
+	o := &openRun{runID: e.RunID, opened: make(chan struct{})}
+	r.mu.Lock()
+	there := r.open[e.RunID]
+	if o.program = r.programs[programKey{e.Program.Name, e.Program.Version}]; o.program != nil && there == nil {
+		r.open[e.RunID] = o
+	}
+	if there != nil {
+		there.again = true
+	}
+	r.mu.Unlock()
+	r.runs.Go(func() {
+		defer free()
+		switch {
+		case o.program == nil:
+			lease.Abandon() // it is for others
+		case there != nil:
+			r.give(own, lease, func() error { return lease.Park(own, time.Now().Add(offeredAgain)) })
+		default:
+			r.execute(own, o, lease)
+		}
+	})
+}
+
+// offeredAgain is how long a run waits that somebody has open, or that stopped
+// for a reason that may last.
+const offeredAgain = 5 * time.Second
 
 // stop waits for the runs, interrupts those that take too long, and closes those
 // that do not care.

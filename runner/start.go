@@ -69,9 +69,7 @@ func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, enc
 	case err != nil:
 		return snapshot.Info{}, fmt.Errorf("runner: start run %s: %w", runID, err)
 	}
-	r.mu.Lock()
-	r.consider(&info, false, false)
-	r.mu.Unlock()
+	r.consider(ctx, &info, false, true)
 	r.observe(Event{Type: EventStarted, RunID: runID, Program: p.name, Version: p.version, Status: info.Status})
 	return info, nil
 }

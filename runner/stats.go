@@ -39,8 +39,8 @@ type Event struct {
 
 // Stats count what a runner did and has.
 type Stats struct {
-	Queued int `json:"queued"` // runs that are due and wait for a slot
-	Parked int `json:"parked"` // runs that wait for their time
+	Queued int `json:"queued"` // runs that are due and wait for a slot; 0 where Options.Queue is set
+	Parked int `json:"parked"` // runs that wait for their time; 0 where Options.Queue is set
 	Open   int `json:"open"`
 	Limit  int `json:"limit"`
 
@@ -63,9 +63,11 @@ type Stats struct {
 // Stats returns the counts since New, and what there is now.
 func (r *Runner) Stats() Stats {
 	s := r.counts.stats()
+	if r.heap != nil {
+		s.Queued, s.Parked = r.heap.waiting()
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Queued, s.Parked = len(r.queue.ready.entries), len(r.queue.timed.entries)
 	s.Open, s.Limit = len(r.open), r.options.Limit
 	return s
 }

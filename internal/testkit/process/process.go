@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,15 +102,16 @@ func (p *Process) Line() (string, bool) {
 	return p.lines.Text(), ok
 }
 
-// Await returns when the process has printed the line, and fails the test if it
-// ends before.
-func (p *Process) Await(line string) {
+// Await returns when the process has printed the lines, in any order, and fails
+// the test if it ends before.
+func (p *Process) Await(lines ...string) {
 	p.t.Helper()
-	for {
+	waiting := slices.Clone(lines)
+	for len(waiting) > 0 {
 		got, ok := p.Line()
-		require.True(p.t, ok, "the process ended before it printed %q", line)
-		if got == line {
-			return
+		require.True(p.t, ok, "the process ended before it printed %q", waiting)
+		if i := slices.Index(waiting, got); i >= 0 {
+			waiting = slices.Delete(waiting, i, i+1)
 		}
 	}
 }

@@ -1,0 +1,239 @@
+package runner
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"strings"
+	"sync"
+	"time"
+)
+
+// An entry is a run that waits: for its time, or for a slot. It is small: there
+// may be very many.
+type entry struct {
+	runID    string
+	program  *ProgramID
+	due      int64 // Unix time in nanoseconds
+	priority int32
+	at       int32 // its place in the heap that it is in
+	ready    bool  // which one that is
+	fresh    bool
+}
+
+// A heapQueue is a [Queue] in memory, filled from the store. The lock of a run in
+// the store is the lease, so nothing is kept for a run that was taken.
+type heapQueue struct {
+	mu       sync.Mutex
+	queue    queue
+	programs map[ProgramID]*ProgramID // one of each, for all entries
+	wake     chan struct{}            // there may be something to take
+}
+
+func newHeapQueue() *heapQueue {
+	return &heapQueue{queue: newQueue(), programs: make(map[ProgramID]*ProgramID), wake: make(chan struct{}, 1)}
+}
+
+// Add implements [Queue]. A run that is there already goes on earlier if the entry
+// says so.
+func (h *heapQueue) Add(_ context.Context, e Entry) (added bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	due := e.Due.UnixNano()
+	if there := h.queue.entries[e.RunID]; there != nil {
+		if there.due <= due {
+			return false, nil
+		}
+		h.queue.remove(e.RunID)
+	}
+	program := h.programs[e.Program]
+	if program == nil {
+		program = &e.Program
+		h.programs[e.Program] = program
+	}
+	h.queue.add(&entry{runID: strings.Clone(e.RunID), program: program, due: due, priority: clampPriority(e.Priority), fresh: e.fresh}, time.Now())
+	h.ring()
+	return true, nil
+}
+
+func clampPriority(p int) int32 { return int32(min(max(p, -1<<31), 1<<31-1)) }
+
+// Wake implements [Queue].
+func (h *heapQueue) Wake(ctx context.Context, e Entry) error {
+	e.Due = time.Now()
+	_, err := h.Add(ctx, e)
+	return err
+}
+
+// Take implements [Queue]. What is in the queue is of registered programs.
+func (h *heapQueue) Take(ctx context.Context, _ []ProgramID) (Lease, error) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		e, next := h.pop(time.Now())
+		if e != nil {
+			return &heapLease{h, Entry{RunID: e.runID, Program: *e.program, Priority: int(e.priority), Due: time.Unix(0, e.due), fresh: e.fresh}}, nil
+		}
+		timer.Stop()
+		if !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case <-h.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// pop removes the entry that is to begin first, or returns when the next is due.
+func (h *heapQueue) pop(now time.Time) (*entry, time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.queue.advance(now)
+	if e := h.queue.pop(); e != nil {
+		return e, time.Time{}
+	}
+	next, _ := h.queue.next()
+	return nil, next
+}
+
+// drop removes the entry of a run that does not go on.
+func (h *heapQueue) drop(runID string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.queue.remove(runID)
+}
+
+// waiting counts the runs that are due, and those that are not.
+func (h *heapQueue) waiting() (queued, parked int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.queue.advance(time.Now())
+	return len(h.queue.ready.entries), len(h.queue.timed.entries)
+}
+
+// ring has the taker look.
+func (h *heapQueue) ring() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// A heapLease is an entry that was taken.
+type heapLease struct {
+	queue *heapQueue
+	entry Entry
+}
+
+func (l *heapLease) Entry() Entry               { return l.entry }
+func (l *heapLease) Lost() <-chan struct{}      { return nil }
+func (l *heapLease) Done(context.Context) error { return nil }
+func (l *heapLease) Abandon()                   {}
+
+func (l *heapLease) Park(ctx context.Context, due time.Time) error {
+	l.entry.Due, l.entry.fresh = due, false
+	_, err := l.queue.Add(ctx, l.entry)
+	return err
+}
+
+// A queue is the runs that wait. Those that are due are ordered by priority, and
+// then by their time; the others by their time.
+type queue struct {
+	entries map[string]*entry
+	ready   entryHeap
+	timed   entryHeap
+}
+
+func newQueue() queue {
+	return queue{
+		entries: make(map[string]*entry),
+		ready: entryHeap{less: func(a, b *entry) bool {
+			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.due, b.due), cmp.Compare(a.runID, b.runID)) < 0
+		}},
+		timed: entryHeap{less: func(a, b *entry) bool { return a.due < b.due }},
+	}
+}
+
+// add adds an entry for a run that has none.
+func (q *queue) add(e *entry, now time.Time) {
+	q.entries[e.runID] = e
+	if e.ready = e.due <= now.UnixNano(); e.ready {
+		heap.Push(&q.ready, e)
+	} else {
+		heap.Push(&q.timed, e)
+	}
+}
+
+// remove removes the entry of a run, if it has one.
+func (q *queue) remove(runID string) {
+	e := q.entries[runID]
+	switch {
+	case e == nil:
+		return
+	case e.ready:
+		heap.Remove(&q.ready, int(e.at))
+	default:
+		heap.Remove(&q.timed, int(e.at))
+	}
+	delete(q.entries, runID)
+}
+
+// advance makes ready what is due by now.
+func (q *queue) advance(now time.Time) {
+	for len(q.timed.entries) > 0 && q.timed.entries[0].due <= now.UnixNano() {
+		e := heap.Pop(&q.timed).(*entry)
+		e.ready = true
+		heap.Push(&q.ready, e)
+	}
+}
+
+// pop removes the entry that is to begin first, nil if none is ready.
+func (q *queue) pop() *entry {
+	if len(q.ready.entries) == 0 {
+		return nil
+	}
+	e := heap.Pop(&q.ready).(*entry)
+	delete(q.entries, e.runID)
+	return e
+}
+
+// next is when an entry is due that is not yet.
+func (q *queue) next() (time.Time, bool) {
+	if len(q.timed.entries) == 0 {
+		return time.Time{}, false
+	}
+	return time.Unix(0, q.timed.entries[0].due), true
+}
+
+// entryHeap implements [heap.Interface].
+type entryHeap struct {
+	entries []*entry
+	less    func(a, b *entry) bool
+}
+
+func (h *entryHeap) Len() int           { return len(h.entries) }
+func (h *entryHeap) Less(i, j int) bool { return h.less(h.entries[i], h.entries[j]) }
+
+func (h *entryHeap) Swap(i, j int) {
+	h.entries[i], h.entries[j] = h.entries[j], h.entries[i]
+	h.entries[i].at, h.entries[j].at = int32(i), int32(j)
+}
+
+func (h *entryHeap) Push(x any) {
+	e := x.(*entry)
+	e.at = int32(len(h.entries))
+	h.entries = append(h.entries, e)
+}
+
+func (h *entryHeap) Pop() any {
+	last := len(h.entries) - 1
+	e := h.entries[last]
+	h.entries[last] = nil
+	h.entries = h.entries[:last]
+	return e
+}
