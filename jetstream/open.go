@@ -156,6 +156,7 @@ func compare(want, have *jetstream.StreamConfig) error {
 	differs("allow_direct", have.AllowDirect, want.AllowDirect)
 	differs("allow_rollup_hdrs", have.AllowRollup, want.AllowRollup)
 	differs("allow_msg_ttl", have.AllowMsgTTL, want.AllowMsgTTL)
+	differs("allow_msg_schedules", have.AllowMsgSchedules, want.AllowMsgSchedules)
 	differs("deny_purge", have.DenyPurge, want.DenyPurge)
 	differs("sealed", have.Sealed, want.Sealed)
 	differs("no_ack", have.NoAck, want.NoAck)

@@ -27,6 +27,7 @@ type session struct {
 	mu       sync.Mutex
 	until    time.Time // trusted until then; the zero Time when it is over
 	journals map[string]*journal
+	leases   map[*lease]bool
 }
 
 var errOver = errors.New("jetstream: the lease of this process is over")
@@ -75,6 +76,37 @@ func (s *session) journal(runID string) *journal {
 	return s.journals[runID]
 }
 
+// hold keeps a job hidden from others until it is released, or the session is
+// over.
+func (s *session) hold(l *lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leases[l] = true
+}
+
+func (s *session) release(l *lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.leases, l)
+}
+
+// keep renews the leases of jobs. It is called when the life sign was renewed: a
+// session that is over must say nothing about jobs, which are others' then.
+func (s *session) keep() {
+	s.mu.Lock()
+	held := make([]*lease, 0, len(s.leases))
+	for l := range s.leases {
+		held = append(held, l)
+	}
+	s.mu.Unlock()
+	for _, l := range held {
+		if s.isOver() {
+			return
+		}
+		_ = l.msg.InProgress() // else it is offered to another, who finds the run open
+	}
+}
+
 // session returns the session of this process, and begins one if there is none.
 func (s *Store) session(ctx context.Context) (*session, error) {
 	s.mu.Lock()
@@ -86,7 +118,7 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 		return s.current, nil
 	}
 	own, end := context.WithCancelCause(s.ctx)
-	n := &session{store: s, id: nuid.Next(), ctx: own, end: end, journals: make(map[string]*journal)}
+	n := &session{store: s, id: nuid.Next(), ctx: own, end: end, journals: make(map[string]*journal), leases: make(map[*lease]bool)}
 	if err := n.begin(ctx); err != nil {
 		end(err)
 		return nil, err
@@ -173,10 +205,11 @@ func (s *session) renew() time.Duration {
 		return retryPause
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if time.Now().Before(s.until) { // else it was over when the answer came
 		s.until = at.Add(s.store.options.trusted())
 	}
+	s.mu.Unlock()
+	s.keep()
 	return s.store.options.renewal()
 }
 
