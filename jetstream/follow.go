@@ -37,6 +37,13 @@ func (s *Store) consume(ctx context.Context, subjects []string, from uint64) ite
 	}
 }
 
+// The server says every pullHeartbeat that it is there. If it does not say so
+// twice, the consumer is made again, by another server of a cluster.
+const (
+	pullExpiry    = 10 * time.Second
+	pullHeartbeat = time.Second
+)
+
 // consumeFrom yields messages until the consumer cannot go on. It returns where
 // to begin again, and whether to.
 func (s *Store) consumeFrom(ctx context.Context, subjects []string, from uint64, yield func(jetstream.Msg, error) bool) (uint64, bool) {
@@ -46,7 +53,7 @@ func (s *Store) consumeFrom(ctx context.Context, subjects []string, from uint64,
 	if err != nil {
 		return from, true
 	}
-	messages, err := consumer.Messages()
+	messages, err := consumer.Messages(jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat))
 	if err != nil {
 		return from, true
 	}

@@ -199,7 +199,7 @@ func (s *Store) awaitClosed(ctx context.Context, h *head) error {
 	if err != nil && context.Cause(ctx) == nil {
 		return unavailable(err)
 	}
-	alive := time.NewTimer(s.options.renewal()) // its process may be killed
+	alive := time.NewTimer(s.mayLive(h.session)) // its process may be killed
 	defer alive.Stop()
 	select {
 	case <-changed:

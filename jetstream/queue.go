@@ -277,8 +277,10 @@ func (q *Queue) consumer(ctx context.Context, p puller) (jetstream.Consumer, err
 // maxLeases bounds how many jobs of one program are taken at once.
 const maxLeases = 1_000_000
 
-// pullFor is how long one request waits for a job.
-const pullFor = 30 * time.Second
+// pullFor is how long one request for a job waits at the server. It is over before
+// the jobs of a process that was stopped are offered again, so that none of them
+// is offered to that process.
+func (o *Options) pullFor() time.Duration { return o.Lease / 2 }
 
 // pullFrom pulls jobs one by one, until something fails.
 func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, class int) {
@@ -293,7 +295,7 @@ func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, class
 		if err != nil {
 			return
 		}
-		waiting, cancel := context.WithTimeout(own.ctx, pullFor)
+		waiting, cancel := context.WithTimeout(own.ctx, q.store.options.pullFor())
 		msg, err := consumer.Next(jetstream.FetchContext(waiting))
 		cancel()
 		switch {

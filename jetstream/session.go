@@ -243,7 +243,7 @@ func (s *session) listen(ctx context.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	consuming, err := stream.Consume(s.hear)
+	consuming, err := stream.Consume(s.hear, jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat))
 	if err != nil {
 		return unavailable(err)
 	}
@@ -310,4 +310,14 @@ func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the life sign "+strconv.Quote(id)+" says no lease"))
 	}
 	return time.Since(since) <= lease, nil
+}
+
+// mayLive is how long it takes until a session is over that is not renewed.
+func (s *Store) mayLive(id string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was, ok := s.sightings[id]; ok {
+		return time.Until(was.at.Add(s.options.Lease)) + time.Millisecond
+	}
+	return s.options.renewal()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,19 +34,21 @@ func unavailable(err error) error {
 func isPassing(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
-		return api.Code == 503 && api.ErrorCode != codeNoJetStream && api.ErrorCode != codeNoJetStreamHere
+		return api.Code == 503 && !slices.Contains(lasting, api.ErrorCode)
 	}
 	return !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrMaxPayload) && !errors.Is(err, nats.ErrBadSubject) &&
 		!errors.Is(err, nats.ErrPermissionViolation)
 }
 
 const (
-	codeNotFound        = 10037
-	codeWrongLast       = 10071
-	codeWrongLastOnce   = 10164
-	codeNoJetStream     = 10076
-	codeNoJetStreamHere = 10039
+	codeNotFound      = 10037
+	codeWrongLast     = 10071
+	codeWrongLastOnce = 10164
 )
+
+// lasting are the errors of a server that is not available for a reason which
+// stays: it has no JetStream, no resources or no storage, or the stream is full.
+var lasting = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 
 // retry calls f until it succeeds, fails for good, or time is up: at the end of
 // ctx, or after a lease where ctx has no end.

@@ -1,0 +1,126 @@
+package jetstream_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/internal/testkit/process"
+)
+
+// TestCampaign does random things to three workers and their server while runs
+// are started: workers are killed, stopped beyond their lease and continued, cut
+// off, and lose what the server answers; the server is killed. In the end each
+// run has ended, its history is without gaps, each generation is of one process,
+// and what has an outcome has not run again.
+//
+// REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
+func TestCampaign(t *testing.T) {
+	t.Parallel()
+	seed, runs, faults := rand.Uint64(), 24, 6
+	if set := os.Getenv("REPRISE_CAMPAIGN"); set != "" {
+		_, err := fmt.Sscan(set, &seed, &runs, &faults)
+		require.NoError(t, err, "REPRISE_CAMPAIGN is %q; want <seed> <runs> <faults>", set)
+	}
+	t.Logf("REPRISE_CAMPAIGN=\"%d %d %d\"", seed, runs, faults)
+	c := newCampaign(t, rand.New(rand.NewPCG(seed, 0)))
+	for i := range runs {
+		c.site.start(fmt.Sprint("r", i), 5)
+		for n := faults * i / runs; n < faults*(i+1)/runs; n++ {
+			c.fault()
+		}
+	}
+	for i := range runs {
+		c.site.check(fmt.Sprint("r", i), 5, c.stops)
+	}
+	for _, w := range c.workers {
+		w.process.Stop()
+	}
+	c.server.Stop()
+	t.Logf("%v", c.done)
+}
+
+type campaign struct {
+	t        *testing.T
+	rng      *rand.Rand
+	site     *site
+	settings serverSettings
+	server   *process.Process
+	workers  []*campaigner
+	stops    int            // how often a worker was stopped
+	done     map[string]int // faults by name
+}
+
+// A campaigner is a worker behind a proxy.
+type campaigner struct {
+	process *process.Process
+	command *exec.Cmd
+	proxy   *proxy
+}
+
+func newCampaign(t *testing.T, rng *rand.Rand) *campaign {
+	c := &campaign{t: t, rng: rng, settings: serverSettings{Name: "one", Port: server.RANDOM_PORT, Dir: t.TempDir()}, done: map[string]int{}}
+	var url string
+	c.server, _, url = startServer(t, c.settings)
+	c.settings.Port = portOf(t, url)
+	c.site = newSite(t, url, 1)
+	for range 3 {
+		w := &campaigner{proxy: newProxy(t, url)}
+		c.begin(w)
+		c.workers = append(c.workers, w)
+	}
+	return c
+}
+
+func (c *campaign) begin(w *campaigner) {
+	w.command = c.site.workerCommand("quiet", w.proxy.url())
+	w.process = process.Start(c.t, w.command)
+	w.process.Await("ready")
+}
+
+// pause is a time around a lease.
+func (c *campaign) pause() {
+	<-time.After(time.Duration(c.rng.Int64N(int64(3 * lease / 2))))
+}
+
+// fault does one thing, and undoes it after a while.
+func (c *campaign) fault() {
+	w := c.workers[c.rng.IntN(len(c.workers))]
+	name := "kill a worker"
+	switch n := c.rng.IntN(10); {
+	case n < 3:
+		w.process.Kill()
+		c.begin(w)
+	case n < 5:
+		name = "stop a worker"
+		c.stops++
+		require.NoError(c.t, w.command.Process.Signal(syscall.SIGSTOP))
+		c.pause()
+		require.NoError(c.t, w.command.Process.Signal(syscall.SIGCONT))
+	case n < 7:
+		name = "cut a worker off"
+		c.stops++ // an effect may be under way when its lease ends
+		w.proxy.set(true, false)
+		c.pause()
+		w.proxy.set(false, false)
+	case n < 8:
+		name = "lose answers"
+		c.stops++
+		w.proxy.set(false, true)
+		c.pause()
+		w.proxy.set(false, false)
+	default:
+		name = "kill the server"
+		c.stops++
+		c.server.Kill()
+		c.server, _, _ = startServer(c.t, c.settings)
+	}
+	c.done[name]++
+}

@@ -1,0 +1,139 @@
+package jetstream_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	njs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/jetstream"
+	"github.com/reprise-go/reprise/jetstream/jstest"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+func TestServerThatIsTooOldIsRefused(t *testing.T) {
+	for _, version := range []string{"2.11.9", "1.4.1", "x"} {
+		_, err := jetstream.Open(t.Context(), jstest.Connect(t, oldServer(t, version)), jetstream.Options{})
+		require.ErrorContains(t, err, "has version "+version+"; want 2.12 or newer")
+	}
+}
+
+// oldServer says that it is of a version, and no more.
+func oldServer(t *testing.T, version string) (url string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(conn, "INFO {\"version\":%q,\"max_payload\":1048576,\"headers\":true}\r\n", version)
+			go func() {
+				for lines := bufio.NewScanner(conn); lines.Scan(); {
+					if strings.HasPrefix(lines.Text(), "PING") {
+						fmt.Fprint(conn, "PONG\r\n")
+					}
+				}
+			}()
+		}
+	}()
+	return "nats://" + listener.Addr().String()
+}
+
+func TestServerWithoutJetStreamIsRefused(t *testing.T) {
+	conn := jstest.Start(t, jstest.WithoutJetStream()).Connect()
+	_, err := jetstream.Open(t.Context(), conn, jetstream.Options{})
+	require.ErrorContains(t, err, "has no JetStream for this account; start it with -js")
+}
+
+func TestOptionsThatCannotBeAreRefused(t *testing.T) {
+	conn := jstest.Start(t).Connect()
+	for want, o := range map[string]jetstream.Options{
+		`Name is "a.b"; want 1 to 32 letters`:  {Name: "a.b"},
+		"Lease is 1ms; want 1s or more":        {Lease: time.Millisecond},
+		"Replicas is 7; want 1 to 5":           {Replicas: 7},
+		"MaxBytes is -1; want 0 or more":       {MaxBytes: -1},
+		"stream RP_reprise cannot be made: sn": {Replicas: 3}, // there is one server
+	} {
+		_, err := jetstream.Open(t.Context(), conn, o)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := jetstream.Open(t.Context(), nil, jetstream.Options{})
+	require.ErrorContains(t, err, "Open needs a connection")
+}
+
+// TestStreamOfSomebodyElseIsRefused: and nothing is made beside it.
+func TestStreamOfSomebodyElseIsRefused(t *testing.T) {
+	for name, config := range map[string]njs.StreamConfig{
+		"subjects is orders.>, want rpi.reprise.>": {Name: "RPI_reprise", Subjects: []string{"orders.>"}},
+		"max_msgs_per_subject is 0, want 1":        {Name: "RPI_reprise", Subjects: []string{"rpi.reprise.>"}},
+		"max_age is 1h0m0s, want 0s":               {Name: "RP_reprise", Subjects: []string{"rp.reprise.>"}, MaxAge: time.Hour},
+		"allow_rollup_hdrs is false, want true":    {Name: "RP_reprise", Subjects: []string{"rp.reprise.>"}},
+	} {
+		conn := jstest.Start(t).Connect()
+		js, err := njs.New(conn)
+		require.NoError(t, err)
+		_, err = js.CreateStream(t.Context(), config)
+		require.NoError(t, err)
+		_, err = jetstream.Open(t.Context(), conn, jetstream.Options{})
+		require.ErrorContains(t, err, "the stream "+config.Name+" exists and is none of Reprise")
+		require.ErrorContains(t, err, name)
+		var names []string
+		for name := range js.StreamNames(t.Context()).Name() {
+			names = append(names, name)
+		}
+		assert.Equal(t, []string{config.Name}, names, "nothing was made")
+	}
+}
+
+// TestStoreWithoutStorageFailsClearly: what was stored stays, and the run goes on
+// when there is storage again.
+func TestStoreWithoutStorageFailsClearly(t *testing.T) {
+	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: 2 * time.Second, MaxBytes: 64 << 10})
+	j := begin(t, s, snapshot.OpenOptions{Create: true})
+	var err error
+	stored := uint64(0)
+	for seq := uint64(1); err == nil && seq < 10_000; seq++ {
+		if err = j.Append(storetest.Records(seq, 1)...); err == nil {
+			err = j.Sync(t.Context(), seq)
+		}
+		if err == nil {
+			stored = seq
+		}
+	}
+	require.ErrorIs(t, err, snapshot.ErrUnavailable)
+	require.ErrorContains(t, err, "maximum bytes exceeded")
+	assert.Positive(t, stored)
+	run, err := s.Load(t.Context(), "run")
+	require.NoError(t, err)
+	assert.EqualValues(t, stored, run.Len())
+	_, err = s.Open(t.Context(), "other", snapshot.OpenOptions{Create: true})
+	require.ErrorIs(t, err, snapshot.ErrUnavailable)
+	_, err = s.Info(t.Context(), "other")
+	require.ErrorIs(t, err, snapshot.ErrNotFound, "nothing is half begun")
+}
+
+func TestServerThatIsGoneIsAnErrorInTime(t *testing.T) {
+	server := jstest.Start(t)
+	s := open(t, server.Connect(nats.RetryOnFailedConnect(true)), jetstream.Options{Lease: lease})
+	j := begin(t, s, snapshot.OpenOptions{Create: true})
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	server.Stop()
+	_, err := s.Load(t.Context(), "run")
+	require.ErrorIs(t, err, snapshot.ErrUnavailable)
+	_, err = s.Open(t.Context(), "run", snapshot.OpenOptions{})
+	require.Error(t, err)
+	server.Restart()
+	_, err = s.Load(t.Context(), "run")
+	require.NoError(t, err)
+}

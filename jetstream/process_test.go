@@ -1,0 +1,494 @@
+package jetstream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	njs "github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit/process"
+	"github.com/reprise-go/reprise/jetstream"
+	"github.com/reprise-go/reprise/jetstream/jstest"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+func TestMain(m *testing.M) {
+	process.Main(m, process.Programs{"work": work, "server": serverProcess})
+}
+
+// serverProcess is a server that can be killed, until its standard input ends.
+func serverProcess(args ...string) error {
+	var set serverSettings
+	if err := json.Unmarshal([]byte(args[0]), &set); err != nil {
+		return err
+	}
+	o := &server.Options{
+		ServerName: set.Name, Host: "127.0.0.1", Port: set.Port, NoLog: true, NoSigs: true,
+		JetStream: true, SyncAlways: true, StoreDir: set.Dir,
+	}
+	for i, port := range set.Cluster {
+		if i == 0 {
+			o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
+		}
+		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", port)})
+	}
+	s, err := server.NewServer(o)
+	if err != nil {
+		return err
+	}
+	s.Start()
+	if !s.ReadyForConnections(30 * time.Second) {
+		return errors.New("it takes no connections")
+	}
+	fmt.Println(s.ClientURL())
+	ctx, cancel := process.UntilStdinEnds()
+	defer cancel()
+	<-ctx.Done()
+	s.Shutdown()
+	s.WaitForShutdown()
+	return nil
+}
+
+type serverSettings struct {
+	Name    string
+	Port    int
+	Dir     string
+	Cluster []int // the ports of routes, its own first
+}
+
+// startServer starts a server in a process of its own and returns its URL.
+func startServer(t *testing.T, set serverSettings) (*process.Process, *exec.Cmd, string) {
+	t.Helper()
+	encoded, err := json.Marshal(set)
+	require.NoError(t, err)
+	cmd := process.Command(t, "server", string(encoded))
+	p := process.Start(t, cmd)
+	line, ok := p.Line()
+	require.True(t, ok)
+	return p, cmd, line
+}
+
+type task struct {
+	Run   string `json:"run"`
+	Steps int    `json:"steps"`
+}
+
+type step struct {
+	Run string `json:"run"`
+	N   int    `json:"n"`
+}
+
+// work runs tasks until its standard input ends. What a step does outside is a
+// line in the ledger, which it returns. It kills itself where it is told to:
+// before the effect of step 1, after it, or after its outcome was recorded; or it
+// holds there until there is a file "go".
+func work(args ...string) error {
+	url, dir, point := args[0], args[1], args[2]
+	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	ctx, cancel := process.UntilStdinEnds()
+	defer cancel()
+	store, err := jetstream.Open(ctx, conn, jetstream.Options{Lease: lease, Replicas: replicas(args)})
+	if err != nil {
+		return err
+	}
+	queue, err := jetstream.OpenQueue(ctx, store)
+	if err != nil {
+		return err
+	}
+	r, err := runner.New(store, runner.Options{
+		Queue: queue, Grace: -1, MaxRestarts: 1000, SweepEvery: lease, ParkAfter: time.Millisecond,
+		Observe: func(e runner.Event) {
+			if point != "quiet" {
+				fmt.Println(e)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	registerWork(r, dir, point)
+	fmt.Println("ready")
+	return errors.Join(r.Serve(ctx), store.Close())
+}
+
+func replicas(args []string) int {
+	if len(args) > 3 {
+		n, _ := strconv.Atoi(args[3])
+		return n
+	}
+	return 1
+}
+
+func registerWork(r *runner.Runner, dir, point string) {
+	var lines atomic.Int64
+	pass := func(at string, s step) {
+		switch {
+		case s.N != 1:
+		case point == at:
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		case point == "hold "+at:
+			fmt.Println("holding")
+			for {
+				if _, err := os.Stat(filepath.Join(dir, "go")); err == nil {
+					return
+				}
+				<-time.After(5 * time.Millisecond)
+			}
+		}
+	}
+	note := decorators.Tool("note", "", func(_ context.Context, in step) (string, error) {
+		pass("before", in)
+		line := fmt.Sprintf("%s %d by %d/%d", in.Run, in.N, os.Getpid(), lines.Add(1))
+		err := appendLedger(dir, line)
+		pass("after", in)
+		return line, err
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited}))
+	runner.Register(r, decorators.Agent("work", "", func(ctx context.Context, in task) (string, error) {
+		var all []string
+		for n := range in.Steps {
+			line, err := note.Call(ctx, step{in.Run, n})
+			if err != nil {
+				return "", err
+			}
+			pass("recorded", step{in.Run, n})
+			all = append(all, line)
+			if n == 2 {
+				if err := core.Sleep(ctx, 50*time.Millisecond); err != nil {
+					return "", err
+				}
+			}
+		}
+		return strings.Join(all, "\n"), nil
+	}))
+}
+
+func appendLedger(dir, line string) error {
+	f, err := os.OpenFile(filepath.Join(dir, "ledger"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(line + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// A site is a server, a ledger, and a client that starts runs and looks.
+type site struct {
+	t      *testing.T
+	url    string
+	dir    string
+	conn   *nats.Conn
+	client *runner.Runner
+	queue  *jetstream.Queue
+
+	replicas int
+}
+
+func newSite(t *testing.T, url string, replicas int) *site {
+	t.Helper()
+	s := &site{t: t, url: url, dir: t.TempDir(), conn: jstest.Connect(t, url), replicas: replicas}
+	store := open(t, s.conn, jetstream.Options{Lease: lease, Replicas: replicas})
+	var err error
+	s.queue, err = jetstream.OpenQueue(t.Context(), store)
+	require.NoError(t, err)
+	s.client, err = runner.New(store, runner.Options{Queue: s.queue})
+	require.NoError(t, err)
+	registerWork(s.client, s.dir, "")
+	return s
+}
+
+// worker starts a worker, through a URL of its own where it is given.
+func (s *site) worker(point string, url ...string) *process.Process {
+	s.t.Helper()
+	p := process.Start(s.t, s.workerCommand(point, url...))
+	p.Await("ready")
+	return p
+}
+
+func (s *site) workerCommand(point string, url ...string) *exec.Cmd {
+	return process.Command(s.t, "work", append(url, s.url)[0], s.dir, point, strconv.Itoa(s.replicas))
+}
+
+// start starts a run. Where no server answers, it is started again, which makes no
+// other.
+func (s *site) start(id string, steps int) {
+	s.t.Helper()
+	s.patiently("start run "+id, func(ctx context.Context) error {
+		_, err := s.client.Start(ctx, "work", id, task{id, steps}, runner.StartOptions{})
+		return err
+	})
+}
+
+// patiently does something until a server answers.
+func (s *site) patiently(what string, do func(context.Context) error) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		err := do(ctx)
+		if err == nil {
+			return
+		}
+		require.ErrorIs(s.t, err, snapshot.ErrUnavailable, what)
+	}
+}
+
+// ended waits until the run has ended, and returns the lines of its steps.
+func (s *site) ended(id string) []string {
+	s.t.Helper()
+	var result any
+	s.patiently("the end of run "+id, func(ctx context.Context) error {
+		for _, err := range s.client.Store().Watch(ctx, snapshot.WatchOptions{RunID: id}) {
+			if err != nil {
+				return err
+			}
+			if info, err := s.client.Info(ctx, id); err != nil {
+				return err
+			} else if info.Status == snapshot.StatusCompleted {
+				break
+			}
+		}
+		var err error
+		result, err = s.client.Result(ctx, id)
+		return err
+	})
+	return strings.Split(result.(string), "\n")
+}
+
+func (s *site) ledger() []string {
+	s.t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, "ledger"))
+	require.NoError(s.t, err)
+	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+}
+
+// check compares the outcomes of a run with the ledger: what has an outcome has
+// not run again. Each of the late may have one line after the outcome of another,
+// as a process that was stopped in the middle of an effect has.
+func (s *site) check(id string, steps, late int) {
+	s.t.Helper()
+	outcomes := s.ended(id)
+	require.Len(s.t, outcomes, steps)
+	last := map[string]string{}
+	seen := map[string]bool{}
+	for _, line := range s.ledger() {
+		if what, _, _ := strings.Cut(line, " by "); strings.HasPrefix(what, id+" ") {
+			last[what], seen[line] = line, true
+		}
+	}
+	wrong := 0
+	for n, outcome := range outcomes {
+		assert.True(s.t, seen[outcome], "%s is not in the ledger", outcome)
+		if last[fmt.Sprintf("%s %d", id, n)] != outcome {
+			wrong++
+		}
+	}
+	assert.LessOrEqual(s.t, wrong, late, "run %s: steps with an outcome ran again", id)
+	s.checkHistory(id)
+}
+
+// checkHistory looks at the messages of a run: their records follow each other,
+// and each generation is of one process.
+func (s *site) checkHistory(id string) {
+	s.t.Helper()
+	sessions := map[uint64]string{}
+	var generation, last uint64
+	closed := false
+	for seq := uint64(1); ; {
+		msg, ok := s.next("rp.reprise.r."+id, seq, closed)
+		if !ok {
+			return
+		}
+		seq = msg.Sequence + 1
+		h := msg.Header
+		closed = h.Get("Rp-Kind") == "set"
+		number := func(name string) uint64 {
+			n, err := strconv.ParseUint(h.Get(name), 10, 64)
+			require.NoError(s.t, err)
+			return n
+		}
+		now := number("Rp-Generation")
+		switch kind := h.Get("Rp-Kind"); kind {
+		case "open":
+			require.Equal(s.t, generation+1, now, "run %s: message %d", id, seq)
+			sessions[now] = h.Get("Rp-Session")
+		case "records":
+			require.Equal(s.t, sessions[now], h.Get("Rp-Session"), "run %s: message %d is of another process", id, seq)
+		default:
+			require.Equal(s.t, generation, now, "run %s: message %d", id, seq)
+		}
+		generation = now
+		info, _ := strconv.Atoi(h.Get("Rp-Info"))
+		for rec, err := range snapshot.DecodeRecords(msg.Data[info:]) {
+			require.NoError(s.t, err)
+			require.Equal(s.t, last+1, rec.Seq, "run %s: message %d", id, seq)
+			last = rec.Seq
+		}
+		require.Equal(s.t, last, number("Rp-Last"), "run %s: message %d", id, seq)
+	}
+}
+
+// next is the next message on a subject, in whatever state the servers are. At the
+// end of a run there may be none.
+func (s *site) next(subject string, seq uint64, end bool) (msg *njs.RawStreamMsg, ok bool) {
+	s.t.Helper()
+	js, err := njs.New(s.conn)
+	require.NoError(s.t, err)
+	require.Eventually(s.t, func() bool {
+		ctx, cancel := context.WithTimeout(s.t.Context(), lease)
+		defer cancel()
+		stream, err := js.Stream(ctx, "RP_reprise")
+		if err == nil {
+			msg, err = stream.GetMsg(ctx, seq, njs.WithGetMsgSubject(subject))
+		}
+		ok = err == nil
+		return ok || end && errors.Is(err, njs.ErrMsgNotFound)
+	}, time.Minute, 10*time.Millisecond)
+	return msg, ok
+}
+
+func TestRunOfAKilledWorkerGoesOnInAnother(t *testing.T) {
+	t.Parallel()
+	server := jstest.Start(t)
+	for point, times := range map[string]int{"before": 1, "after": 2, "recorded": 1} {
+		t.Run(point, func(t *testing.T) {
+			s := newSite(t, server.URL(), 1)
+			id := "killed-" + point
+			first := s.worker(point)
+			s.start(id, 4)
+			require.Equal(t, -1, first.Wait())
+			killed := time.Now()
+			second := s.worker("")
+			s.check(id, 4, 0)
+			t.Logf("ended %v after the kill, with a lease of %v", time.Since(killed).Round(time.Millisecond), lease)
+			second.Stop()
+			n := 0
+			for _, line := range s.ledger() {
+				if strings.HasPrefix(line, id+" 1 by ") {
+					n++
+				}
+			}
+			assert.Equal(t, times, n, "how often the step ran outside")
+			info, err := s.client.Info(t.Context(), id)
+			require.NoError(t, err)
+			assert.Equal(t, uint64(2), min(info.Generation, 2))
+		})
+	}
+}
+
+// TestStoppedWorkerWritesNothingWhenItGoesOn: it is stopped beyond its lease in
+// the middle of a step.
+func TestStoppedWorkerWritesNothingWhenItGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, jstest.Start(t).URL(), 1)
+	first := s.workerCommand("hold after")
+	p := process.Start(t, first)
+	p.Await("ready")
+	s.start("r", 4)
+	p.Await("holding")
+	second := s.worker("")
+	require.NoError(t, first.Process.Signal(syscall.SIGSTOP))
+	stopped := time.Now()
+	outcomes := s.ended("r")
+	t.Logf("ended %v after the stop, with a lease of %v", time.Since(stopped).Round(time.Millisecond), lease)
+	run, err := s.client.Store().Load(t.Context(), "r")
+	require.NoError(t, err)
+	before := s.ledger()
+
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
+	require.NoError(t, first.Process.Signal(syscall.SIGCONT))
+	for { // it finds out, and goes on to work
+		line, ok := p.Line()
+		require.True(t, ok)
+		if strings.HasPrefix(line, "ended run r") {
+			break
+		}
+	}
+	s.start("next", 1)
+	s.check("next", 1, 0)
+	now, err := s.client.Store().Load(t.Context(), "r")
+	require.NoError(t, err)
+	assert.Equal(t, run.Info, now.Info)
+	assert.Equal(t, run.Len(), now.Len())
+	assert.Equal(t, before, s.ledger()[:len(before)])
+	assert.Len(t, s.ledger(), len(before)+1, "it began nothing of the run")
+	assert.Equal(t, outcomes, s.ended("r"))
+	s.check("r", 4, 0)
+	second.Stop()
+	p.Stop()
+}
+
+// TestKilledServerLosesNothing: it is killed while runs are started and work, and
+// started again.
+func TestKilledServerLosesNothing(t *testing.T) {
+	t.Parallel()
+	set := serverSettings{Name: "one", Port: server.RANDOM_PORT, Dir: t.TempDir()}
+	running, _, url := startServer(t, set)
+	s := newSite(t, url, 1)
+	set.Port = portOf(t, url)
+	workers := []*process.Process{s.worker(""), s.worker("")}
+	const runs, kills = 24, 3
+	for i := range runs {
+		s.start(fmt.Sprint("r", i), 5)
+		if i%(runs/kills) == 4 {
+			running.Kill()
+			running, _, _ = startServer(t, set)
+		}
+	}
+	for i := range runs {
+		s.check(fmt.Sprint("r", i), 5, 0)
+	}
+	for _, w := range workers {
+		w.Stop()
+	}
+	running.Stop()
+}
+
+func portOf(t *testing.T, url string) int {
+	t.Helper()
+	port, err := strconv.Atoi(url[strings.LastIndex(url, ":")+1:])
+	require.NoError(t, err)
+	return port
+}
+
+func TestDuplicateStartsAreOneRun(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, jstest.Start(t).URL(), 1)
+	w := s.worker("")
+	for range 5 {
+		s.start("r", 3)
+	}
+	s.check("r", 3, 0)
+	for range 5 { // it has ended
+		s.start("r", 3)
+	}
+	_, err := s.client.Start(t.Context(), "work", "r", task{"r", 9}, runner.StartOptions{})
+	require.ErrorIs(t, err, runner.ErrStarted)
+	s.check("r", 3, 0)
+	w.Stop()
+	assert.Len(t, s.ledger(), 3)
+}
