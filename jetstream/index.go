@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
@@ -51,11 +52,36 @@ func (s *Store) showNow(ctx context.Context, h *head, expected uint64) uint64 {
 	return s.show(ctx, h, expected)
 }
 
-// lag keeps that the index does not show a run as it stands.
+// lag keeps that the index does not show a run as it stands, and sees to it.
 func (s *Store) lag(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lagging[runID] = true
+	if !s.mending && !s.closed {
+		s.mending = true
+		s.running.Go(s.mendLater)
+	}
+}
+
+// mendLater mends the index until it does not lag.
+func (s *Store) mendLater() {
+	tick := time.NewTicker(s.options.renewal())
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.ctx.Done():
+			return
+		}
+		s.reindexLagging(s.ctx)
+		s.mu.Lock()
+		s.mending = len(s.lagging) > 0
+		done := !s.mending
+		s.mu.Unlock()
+		if done {
+			return
+		}
+	}
 }
 
 // putIndex puts one run into the index, in the place of the message expected. It is

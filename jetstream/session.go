@@ -143,7 +143,6 @@ func (s *session) begin(ctx context.Context) error {
 	s.until = at.Add(s.store.options.trusted())
 	s.mu.Unlock()
 	s.store.running.Go(s.renewOften) // the lock of the store is held
-	s.store.running.Go(s.mendOften)
 	return nil
 }
 
@@ -176,20 +175,6 @@ func (s *session) renewOften() {
 			return
 		}
 		timer.Reset(s.renew())
-	}
-}
-
-// mendOften mends the index where it lags.
-func (s *session) mendOften() {
-	tick := time.NewTicker(s.store.options.renewal())
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.store.reindexLagging(s.ctx)
-		case <-s.ctx.Done():
-			return
-		}
 	}
 }
 

@@ -35,6 +35,7 @@ type Store struct {
 	current   *session // of this process; nil before it opens a run
 	sightings map[string]sighting
 	lagging   map[string]bool // runs that the index does not show as they are
+	mending   bool            // somebody sees to that
 }
 
 var _ snapshot.Store = (*Store)(nil)

@@ -22,6 +22,7 @@ type openRun struct {
 	st      *state.ExecutionState // nil until then
 	again   bool                  // something came for the run that it may not have seen
 	stopped error                 // why it cannot go on as it is; nil if it can, or has ended
+	later   bool                  // it could not be opened, for a reason that may pass
 }
 
 // execute runs one run until it ends, stops or parks.
@@ -110,8 +111,8 @@ func (r *Runner) opened(o *openRun, st *state.ExecutionState) {
 }
 
 // refuse sees to a run that could not be opened. That it is open elsewhere, was
-// deleted, cancelled or has ended is fine; any other error is reported, and the
-// run is left alone until it changes.
+// deleted, cancelled or has ended is fine; any other error is reported. The run is
+// left alone until it changes, unless the store could not be reached.
 func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	for _, fine := range []error{errNotDue, snapshot.ErrLocked, snapshot.ErrNotFound, state.ErrCancelled} {
 		if errors.Is(err, fine) {
@@ -120,13 +121,26 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	}
 	info, infoErr := r.store.Info(ctx, o.runID)
 	r.mu.Lock()
-	if infoErr == nil {
+	switch {
+	case mayPass(err):
+		o.later = true
+	case infoErr == nil:
 		r.refused[o.runID] = info.Updated
-	} else {
+	default:
 		r.refused[o.runID] = time.Time{}
 	}
 	r.mu.Unlock()
 	r.observe(o.event(EventTrouble, info.Status, err))
+}
+
+// mayPass reports whether err is of a store that may be reached again.
+func mayPass(err error) bool {
+	for _, passing := range []error{snapshot.ErrUnavailable, snapshot.ErrFenced, snapshot.ErrUnknown, snapshot.ErrLease} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
 }
 
 // finish gives the run back: to the queue, if it goes on by itself.
@@ -143,7 +157,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		close(o.opened)
 	}
 	answered = answered || o.again
-	refused := r.isRefused(&info)
+	refused, later := r.isRefused(&info), o.later
 	r.announce(o.runID)
 	r.mu.Unlock()
 	r.give(ctx, lease, func() error {
@@ -153,7 +167,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		case err != nil:
 			lease.Abandon()
 			return nil
-		case info.Open, info.Status == snapshot.StatusInterrupted && !r.isStopping():
+		case info.Open, later, info.Status == snapshot.StatusInterrupted && !r.isStopping():
 			return lease.Park(ctx, time.Now().Add(offeredAgain))
 		default:
 			return lease.Park(ctx, due)

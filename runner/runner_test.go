@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -542,5 +543,39 @@ func TestRunThatCannotBeOpenedDoesNotStopTheOthers(t *testing.T) {
 		require.Len(t, troubles, 1, "it is reported once")
 		assert.Equal(t, "bad", troubles[0].RunID)
 		assert.ErrorContains(t, troubles[0].Err, "input")
+	})
+}
+
+// awayStore cannot be reached at first.
+type awayStore struct {
+	*memstore.Store
+	failures atomic.Int32
+}
+
+func (s *awayStore) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	if s.failures.Add(-1) >= 0 {
+		return nil, fmt.Errorf("%w: nobody answers", snapshot.ErrUnavailable)
+	}
+	return s.Store.Open(ctx, runID, o)
+}
+
+func TestRunWhoseStoreWasAwayGoesOnLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &awayStore{Store: memstore.New()}
+		store.failures.Store(3)
+		var troubles atomic.Int32
+		r := newRunner(t, store, runner.Options{Observe: func(e runner.Event) {
+			if e.Type == runner.EventTrouble {
+				troubles.Add(1)
+			}
+		}})
+		program := runner.Register(r, echo)
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		info, err := r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCompleted, info.Status)
+		assert.EqualValues(t, 3, troubles.Load())
 	})
 }

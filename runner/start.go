@@ -124,5 +124,6 @@ func (r *Runner) startedBefore(ctx context.Context, p *program, runID string, en
 	if !bytes.Equal(input, encoded) {
 		return snapshot.Info{}, fmt.Errorf("%w: run %s has the input %s, not %s", ErrStarted, runID, record.Preview(input), record.Preview(encoded))
 	}
+	r.consider(ctx, &run.Info, false, false) // whoever stored it may have been killed before
 	return run.Info, nil
 }
