@@ -120,7 +120,7 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	var following sync.WaitGroup
 	var going *time.Timer
 	defer func() { going.Stop() }()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for i := range runs {
 		id := fmt.Sprint("r", i)

@@ -2,7 +2,6 @@ package jetstream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -38,7 +37,7 @@ func (s *Store) consume(ctx context.Context, subjects []string, from uint64) ite
 }
 
 // The server says every pullHeartbeat that it is there. If it does not say so
-// twice, the consumer is made again, by another server of a cluster.
+// twice, the consumer is made again, on another server of a cluster.
 const (
 	pullExpiry    = 10 * time.Second
 	pullHeartbeat = time.Second
@@ -64,10 +63,8 @@ func (s *Store) consumeFrom(ctx context.Context, subjects []string, from uint64,
 		case ctx.Err() != nil:
 			yield(nil, context.Cause(ctx))
 			return from, false
-		case errors.Is(err, jetstream.ErrMsgIteratorClosed):
+		case err != nil: // such as a heartbeat that did not come
 			return from, true
-		case err != nil:
-			continue // such as a heartbeat that did not come: it resets itself
 		}
 		meta, err := msg.Metadata()
 		if err != nil || !yield(msg, nil) {

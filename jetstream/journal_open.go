@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -177,28 +177,19 @@ const consumerIdle = 30 * time.Second
 
 // awaitClosed returns when a run that is open may not be any more.
 func (s *Store) awaitClosed(ctx context.Context, h *head) error {
-	changed := make(chan struct{}, 1)
-	stream, err := s.records.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-		FilterSubjects: []string{s.names.run(h.info.RunID)}, HeadersOnly: true,
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: h.seq + 1, InactiveThreshold: consumerIdle,
-	})
-	if err == nil {
-		var consuming jetstream.ConsumeContext
-		consuming, err = stream.Consume(func(msg jetstream.Msg) {
-			if kind(msg.Headers().Get(headerKind)) != appended {
-				select {
-				case changed <- struct{}{}:
-				default:
-				}
+	own, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	changed := make(chan struct{})
+	watching.Go(func() {
+		for msg, err := range s.consume(own, []string{s.names.run(h.info.RunID)}, h.seq+1) {
+			if err == nil && kind(msg.Headers().Get(headerKind)) != appended {
+				close(changed)
+				return
 			}
-		})
-		if err == nil {
-			defer consuming.Stop()
 		}
-	}
-	if err != nil && context.Cause(ctx) == nil {
-		return unavailable(err)
-	}
+	})
 	alive := time.NewTimer(s.mayLive(h.session)) // its process may be killed
 	defer alive.Stop()
 	select {

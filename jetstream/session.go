@@ -217,25 +217,17 @@ func (s *session) resign() {
 // signs of life. It reads what is stored: of a message that is not there yet
 // nobody is notified.
 func (s *session) listen(ctx context.Context) error {
-	var stream jetstream.Consumer
-	err := s.store.retry(ctx, func(ctx context.Context) (err error) {
-		stream, err = s.store.records.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
-			FilterSubjects: []string{s.store.names.all("m"), s.store.names.all("s")},
-			DeliverPolicy:  jetstream.DeliverNewPolicy, HeadersOnly: true, InactiveThreshold: consumerIdle,
-		})
+	info, err := s.store.streamInfo(ctx)
+	if err != nil {
 		return err
-	})
-	if err != nil {
-		return unavailable(err)
 	}
-	consuming, err := stream.Consume(s.hear, jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat))
-	if err != nil {
-		return unavailable(err)
-	}
+	subjects := []string{s.store.names.all("m"), s.store.names.all("s")}
 	s.store.running.Go(func() {
-		<-s.ctx.Done()
-		consuming.Stop()
-		<-consuming.Closed()
+		for msg, err := range s.store.consume(s.ctx, subjects, info.State.LastSeq+1) {
+			if err == nil {
+				s.hear(msg)
+			}
+		}
 	})
 	return nil
 }

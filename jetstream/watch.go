@@ -71,20 +71,28 @@ func (w *watcher) begin(ctx context.Context, yield func(snapshot.Event, error) b
 			return 0, err
 		}
 	}
-	var info *jetstream.StreamInfo
-	err = w.store.retry(ctx, func(ctx context.Context) (err error) {
-		info, err = w.store.records.Info(ctx)
-		return err
-	})
-	if err != nil && context.Cause(ctx) != nil {
-		return 0, context.Cause(ctx)
-	} else if err != nil {
-		return 0, unavailable(err)
+	info, err := w.store.streamInfo(ctx)
+	if err != nil {
+		return 0, err
 	}
 	if w.options.After != "" {
 		return w.after(info)
 	}
 	return info.State.LastSeq + 1, w.list(ctx, yield)
+}
+
+// streamInfo is how the stream of the records is.
+func (s *Store) streamInfo(ctx context.Context) (info *jetstream.StreamInfo, err error) {
+	err = s.retry(ctx, func(ctx context.Context) error {
+		info, err = s.records.Info(ctx)
+		return err
+	})
+	if err != nil && context.Cause(ctx) != nil {
+		return nil, context.Cause(ctx)
+	} else if err != nil {
+		return nil, unavailable(err)
+	}
+	return info, nil
 }
 
 // after is the sequence that follows a position.

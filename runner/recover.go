@@ -137,8 +137,11 @@ func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
 			return
 		}
 		var err error
-		if took, err = r.sweep(ctx); err != nil && ctx.Err() == nil {
-			r.observe(Event{Type: EventTrouble, Err: err})
+		if took, err = r.sweep(ctx); err != nil {
+			took = 0 // how long a store takes that is away says nothing
+			if ctx.Err() == nil {
+				r.observe(Event{Type: EventTrouble, Err: err})
+			}
 		}
 	}
 }

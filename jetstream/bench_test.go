@@ -1,0 +1,192 @@
+package jetstream_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/jetstream"
+	"github.com/reprise-go/reprise/jetstream/jstest"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// The servers of benchmarks are in their process, and share its cores.
+func BenchmarkSyncedRecord(b *testing.B) {
+	for name, o := range map[string][]jstest.Option{"sync=default": nil, "sync=always": {jstest.WithSyncAlways()}} {
+		for _, parallel := range []int{1, 16} {
+			b.Run(fmt.Sprintf("%s/of-one-run/parallel=%d", name, parallel), func(b *testing.B) { benchmarkOneRun(b, o, parallel) })
+		}
+		b.Run(name+"/of-16-runs", func(b *testing.B) { benchmarkRuns(b, o, 16) })
+	}
+}
+
+func benchStore(b *testing.B, o []jstest.Option) *jetstream.Store {
+	b.Helper()
+	s, err := jetstream.Open(b.Context(), jstest.Start(b, o...).Connect(), jetstream.Options{})
+	require.NoError(b, err)
+	b.Cleanup(func() { require.NoError(b, s.Close()) })
+	return s
+}
+
+func benchmarkOneRun(b *testing.B, o []jstest.Option, parallel int) {
+	j, err := benchStore(b, o).Open(b.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.NoError(b, err)
+	var mu sync.Mutex
+	var last uint64
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	b.ResetTimer()
+	var wait sync.WaitGroup
+	for range parallel {
+		wait.Go(func() {
+			for left.Add(-1) >= 0 {
+				mu.Lock()
+				last++
+				seq := last
+				err := j.Append(storetest.Records(seq, 1)...)
+				mu.Unlock()
+				if err == nil {
+					err = j.Sync(b.Context(), seq)
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+	require.NoError(b, j.Close(context.Background(), snapshot.End{Status: snapshot.StatusCompleted}))
+}
+
+func benchmarkRuns(b *testing.B, o []jstest.Option, runs int) {
+	s := benchStore(b, o)
+	var journals []snapshot.Journal
+	for n := range runs {
+		j, err := s.Open(b.Context(), fmt.Sprint("run-", n), snapshot.OpenOptions{Create: true})
+		require.NoError(b, err)
+		journals = append(journals, j)
+	}
+	b.ResetTimer()
+	var wait sync.WaitGroup
+	for _, j := range journals {
+		wait.Go(func() {
+			for seq := uint64(1); seq <= uint64(b.N/runs)+1; seq++ {
+				if err := j.Append(storetest.Records(seq, 1)...); err != nil {
+					b.Error(err)
+					return
+				}
+				if err := j.Sync(b.Context(), seq); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+}
+
+// BenchmarkTrivialRun starts runs and waits for their ends, with a worker in this
+// process.
+func BenchmarkTrivialRun(b *testing.B) {
+	for name, o := range map[string][]jstest.Option{"sync=default": nil, "sync=always": {jstest.WithSyncAlways()}} {
+		b.Run(name, func(b *testing.B) {
+			s := benchStore(b, o)
+			q, err := jetstream.OpenQueue(b.Context(), s)
+			require.NoError(b, err)
+			var ended atomic.Int64
+			done := make(chan struct{})
+			r, err := runner.New(s, runner.Options{Queue: q, Observe: func(e runner.Event) {
+				if e.Type == runner.EventEnded && ended.Add(1) == int64(b.N) {
+					close(done)
+				}
+			}})
+			require.NoError(b, err)
+			p := runner.Register(r, decorators.Agent("trivial", "", func(context.Context, word) (string, error) { return "", nil }))
+			ctx, cancel := context.WithCancel(b.Context())
+			served := make(chan error, 1)
+			go func() { served <- r.Serve(ctx) }()
+			b.ResetTimer()
+			var wait sync.WaitGroup
+			for part := range 16 {
+				wait.Go(func() {
+					for i := part; i < b.N; i += 16 {
+						if _, err := p.Start(b.Context(), fmt.Sprint("r", i), word{}, runner.StartOptions{}); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			wait.Wait()
+			<-done
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
+			cancel()
+			require.NoError(b, <-served)
+		})
+	}
+}
+
+// BenchmarkList lists the newest 50 of many runs.
+func BenchmarkList(b *testing.B) {
+	const runs = 10_000
+	s := benchStore(b, nil)
+	var wait sync.WaitGroup
+	for part := range 16 {
+		wait.Go(func() {
+			for i := part; i < runs; i += 16 {
+				run, err := snapshot.NewRun(snapshot.Info{RunID: fmt.Sprint("r", i), Status: snapshot.StatusCompleted, Created: time.Now()}, nil)
+				if err == nil {
+					_, err = s.Create(b.Context(), run)
+				}
+				if err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	b.Run("newest=50", func(b *testing.B) {
+		for b.Loop() {
+			page, err := s.List(b.Context(), snapshot.Filter{Limit: 50})
+			require.NoError(b, err)
+			require.Len(b, page.Runs, 50)
+		}
+	})
+	b.Run("all=10000", func(b *testing.B) {
+		for b.Loop() {
+			page, err := s.List(b.Context(), snapshot.Filter{})
+			require.NoError(b, err)
+			require.Len(b, page.Runs, runs)
+		}
+	})
+}
+
+// BenchmarkLoad loads a run of 10,000 records.
+func BenchmarkLoad(b *testing.B) {
+	s := benchStore(b, nil)
+	j, err := s.Open(b.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.NoError(b, err)
+	for seq := uint64(1); seq <= 10_000; seq++ {
+		require.NoError(b, j.Append(storetest.Records(seq, 1)...))
+		if seq%10 == 0 {
+			require.NoError(b, j.Sync(b.Context(), seq))
+		}
+	}
+	require.NoError(b, j.Close(b.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	for b.Loop() {
+		run, err := s.Load(b.Context(), "run")
+		require.NoError(b, err)
+		require.Equal(b, 10_000, run.Len())
+	}
+}
