@@ -76,7 +76,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	if err := check(ctx, runID); err != nil {
 		return nil, err
 	}
-	h, err := s.head(ctx, runID)
+	born, err := s.bornOf(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 		if err != nil {
 			return nil, err
 		}
-		if msg.Header.Get(headerBorn) != h.born {
+		if msg.Header.Get(headerBorn) != born {
 			continue // for a run that was deleted
 		}
 		m, err := readMessage(runID, msg)
@@ -105,6 +105,19 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 		return cmp.Or(a.Record.Time.Compare(b.Record.Time), cmp.Compare(a.ID(), b.ID()))
 	})
 	return all, nil
+}
+
+// bornOf tells a run from others of its ID. A run that this process has open need
+// not be read for that.
+func (s *Store) bornOf(ctx context.Context, runID string) (string, error) {
+	if j := s.ownJournal(runID); j != nil && !j.session.isOver() {
+		return j.marker.born, nil
+	}
+	h, err := s.head(ctx, runID)
+	if err != nil {
+		return "", err
+	}
+	return h.born, nil
 }
 
 func readMessage(runID string, msg *nats.Msg) (m snapshot.Message, err error) {

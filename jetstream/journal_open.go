@@ -81,7 +81,11 @@ func (s *Store) restore(ctx context.Context, h *head, restored snapshot.Info) (*
 	if err != nil || h.seq == 0 || h.kind == "" {
 		return run, err
 	}
-	run, err = s.readRun(ctx, run, h.seq)
+	if h.kind == settled && h.generation == 0 && len(h.records) > 0 { // it was created, and all of it is in this message
+		run, _, err = run.Extend(h.records)
+	} else {
+		run, err = s.readRun(ctx, run, h.seq)
+	}
 	if err == nil && run.LastSeq != h.last {
 		err = fmt.Errorf("%w: run %s: it has %d records, want %d", snapshot.ErrCorrupt, restored.RunID, run.LastSeq, h.last)
 	}

@@ -295,15 +295,47 @@ func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, class
 		if err != nil {
 			return
 		}
-		waiting, cancel := context.WithTimeout(own.ctx, q.store.options.pullFor())
-		msg, err := consumer.Next(jetstream.FetchContext(waiting))
-		cancel()
-		switch {
-		case err != nil && waiting.Err() != nil || errors.Is(err, nats.ErrTimeout):
-			continue
-		case err != nil:
+		jobs, err := q.pullSome(own.ctx, consumer)
+		if err != nil {
 			return
 		}
+		q.handAll(own, jobs, class)
+	}
+}
+
+// pullBatch is how many jobs are pulled at once where many wait.
+const pullBatch = 16
+
+// pullSome returns jobs that wait, or else the next one. It returns none after a
+// while.
+func (q *Queue) pullSome(ctx context.Context, consumer jetstream.Consumer) ([]jetstream.Msg, error) {
+	batch, err := consumer.FetchNoWait(pullBatch)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []jetstream.Msg
+	for msg := range batch.Messages() {
+		jobs = append(jobs, msg)
+	}
+	if len(jobs) > 0 {
+		return jobs, nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, q.store.options.pullFor())
+	defer cancel()
+	msg, err := consumer.Next(jetstream.FetchContext(waiting))
+	switch {
+	case err != nil && waiting.Err() != nil || errors.Is(err, nats.ErrTimeout):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return []jetstream.Msg{msg}, nil
+}
+
+// handAll gives jobs to those who want some, and the others back.
+func (q *Queue) handAll(own *session, jobs []jetstream.Msg, class int) {
+	var held []*lease
+	for _, msg := range jobs {
 		e, err := decodeJob(msg.Data())
 		if err != nil {
 			_ = msg.Term() // nobody can run it, now or later
@@ -311,7 +343,11 @@ func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, class
 		}
 		l := &lease{queue: q, session: own, msg: msg, entry: e}
 		own.hold(l)
-		if !q.hand(l, class) {
+		held = append(held, l)
+	}
+	wanted := true
+	for _, l := range held {
+		if wanted = wanted && q.hand(l, class); !wanted {
 			l.giveBack()
 		}
 	}

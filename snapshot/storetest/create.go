@@ -17,6 +17,7 @@ import (
 var createTests = []test{
 	{"ARunThatIsCreatedIsThereAsAWhole", creates},
 	{"ARunIsCreatedOnce", createsOnce},
+	{"ARunThatIsCreatedAndUpdatedKeepsItsRecords", createsAndUpdates},
 	{"OfManyWhoCreateARunOneDoes", manyCreate},
 	{"ARunGoesFromOneStoreToAnother", moves},
 	{"WhatCannotBeCreatedIsRefused", notCreated},
@@ -69,6 +70,22 @@ func creates(f *fixture) {
 	if sn := f.load("empty"); sn.Status != snapshot.StatusInterrupted || len(sn.Records) > 0 {
 		f.Errorf("a run without records is %+v", sn)
 	}
+}
+
+func createsAndUpdates(f *fixture) {
+	_, err := f.store.Create(f.Context(), f.run(snapshot.Info{RunID: "run", Status: snapshot.StatusQueued}, 3))
+	f.must(err)
+	_, err = f.store.Update(f.Context(), "run", func(i *snapshot.Info) error {
+		i.Status, i.Priority = snapshot.StatusInterrupted, 5
+		return nil
+	})
+	f.must(err)
+	f.equal(f.load("run").Records, Records(1, 3), "run")
+	j := f.open("run")
+	f.equal(f.decoded(j.Restored()).Records, Records(1, 3), "run")
+	f.must(j.Append(Records(4, 1)...))
+	f.must(closeAs(j, snapshot.StatusCompleted))
+	f.equal(f.load("run").Records, Records(1, 4), "run")
 }
 
 func createsOnce(f *fixture) {
