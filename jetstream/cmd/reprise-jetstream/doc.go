@@ -1,0 +1,13 @@
+// Command reprise-jetstream lists the runs of a store on JetStream, and moves runs
+// between it, directories and files.
+//
+//	reprise-jetstream runs
+//	reprise-jetstream copy-from DIR [RUN...]
+//	reprise-jetstream copy-to DIR [RUN...]
+//	reprise-jetstream export RUN FILE
+//	reprise-jetstream import FILE...
+//
+// What export writes, `reprise import` takes in, and what `reprise export --format
+// msgpack` writes, import takes in. Artifacts are copied by copy-from and copy-to
+// alone.
+package main

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-go/reprise/jetstream"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, errs io.Writer) error {
+	flags := flag.NewFlagSet("reprise-jetstream", flag.ContinueOnError)
+	flags.SetOutput(errs)
+	url := flags.String("url", cmp.Or(os.Getenv("NATS_URL"), nats.DefaultURL), "the `servers`, separated by commas; NATS_URL in the environment")
+	name := flags.String("store", "reprise", "the `name` of the store")
+	credentials := flags.String("creds", "", "a `file` with credentials of the servers")
+	replicas := flags.Int("replicas", 1, "on how many servers a store that does not exist yet keeps each run")
+	flags.Usage = func() {
+		fmt.Fprintln(errs, "reprise-jetstream [flags] runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | export RUN FILE | import FILE...")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	do, err := command(flags.Args(), out)
+	if err != nil {
+		return err
+	}
+	options := []nats.Option{nats.Name("reprise-jetstream")}
+	if *credentials != "" {
+		options = append(options, nats.UserCredentials(*credentials))
+	}
+	conn, err := nats.Connect(*url, options...)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", *url, err)
+	}
+	defer conn.Close()
+	store, err := jetstream.Open(ctx, conn, jetstream.Options{Name: *name, Replicas: *replicas})
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(ctx, store), store.Close())
+}
+
+// command is what the arguments ask for. What is wrong with them is said before
+// anything is connected to.
+func command(args []string, out io.Writer) (func(context.Context, snapshot.Store) error, error) {
+	const want = "want runs, copy-from DIR [RUN...], copy-to DIR [RUN...], export RUN FILE or import FILE..."
+	if len(args) == 0 {
+		return nil, errors.New("no command; " + want)
+	}
+	switch name, rest := args[0], args[1:]; {
+	case name == "runs" && len(rest) == 0:
+		return func(ctx context.Context, s snapshot.Store) error { return list(ctx, s, out) }, nil
+	case name == "copy-from" && len(rest) > 0:
+		return func(ctx context.Context, s snapshot.Store) error {
+			if _, err := os.Stat(rest[0]); err != nil {
+				return err
+			}
+			return inDirectory(rest[0], func(dir snapshot.Store) error { return copyRuns(ctx, s, dir, rest[1:], out) })
+		}, nil
+	case name == "copy-to" && len(rest) > 0:
+		return func(ctx context.Context, s snapshot.Store) error {
+			return inDirectory(rest[0], func(dir snapshot.Store) error { return copyRuns(ctx, dir, s, rest[1:], out) })
+		}, nil
+	case name == "export" && len(rest) == 2:
+		return func(ctx context.Context, s snapshot.Store) error { return export(ctx, s, rest[0], rest[1]) }, nil
+	case name == "import" && len(rest) > 0:
+		return func(ctx context.Context, s snapshot.Store) error { return takeIn(ctx, s, rest, out) }, nil
+	}
+	return nil, fmt.Errorf("%q; %s", args, want)
+}
+
+func inDirectory(dir string, do func(snapshot.Store) error) error {
+	store, err := filestore.New(dir)
+	if err != nil {
+		return err
+	}
+	return do(store)
+}
+
+func list(ctx context.Context, s snapshot.Store, out io.Writer) error {
+	page, err := s.List(ctx, snapshot.Filter{})
+	for i := range page.Runs {
+		info := &page.Runs[i]
+		fmt.Fprintf(out, "%s\t%s\t%s\t%d records\n", info.RunID, info.Status, info.Updated.Format(time.RFC3339), info.LastSeq)
+	}
+	return err
+}
+
+// copyRuns copies runs, or all of them where none is named. One that cannot be
+// copied stops no other.
+func copyRuns(ctx context.Context, to, from snapshot.Store, ids []string, out io.Writer) error {
+	if len(ids) == 0 {
+		page, err := from.List(ctx, snapshot.Filter{})
+		if err != nil {
+			return err
+		}
+		for i := range page.Runs {
+			ids = append(ids, page.Runs[len(page.Runs)-1-i].RunID) // so that their order stays
+		}
+	}
+	var all error
+	for _, id := range ids {
+		if err := copyRun(ctx, to, from, id); err != nil {
+			all = errors.Join(all, fmt.Errorf("run %s is not copied: %w", id, err))
+			continue
+		}
+		fmt.Fprintf(out, "run %s is copied\n", id)
+	}
+	return all
+}
+
+// copyRun copies the artifacts of a run, the run, and the messages that wait for
+// it, in this order: a run that is there is whole.
+func copyRun(ctx context.Context, to, from snapshot.Store, id string) error {
+	run, err := from.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	if run.Open {
+		return &snapshot.LockedError{RunID: id, Owner: run.Owner}
+	}
+	sn, err := run.Snapshot()
+	if err != nil {
+		return err
+	}
+	for _, reference := range sn.Artifacts() {
+		data, err := from.Get(ctx, reference)
+		if err == nil {
+			_, err = to.Put(ctx, data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	messages, err := from.Messages(ctx, id)
+	if err != nil {
+		return err
+	}
+	if _, err := to.Create(ctx, run); err != nil {
+		return err
+	}
+	for i := range messages {
+		err = errors.Join(err, to.Post(ctx, id, messages[i]))
+	}
+	return err
+}
+
+func export(ctx context.Context, s snapshot.Store, id, file string) error {
+	run, err := s.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	document, err := run.Encode()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, document, 0o600)
+}
+
+func takeIn(ctx context.Context, s snapshot.Store, files []string, out io.Writer) error {
+	var all error
+	for _, file := range files {
+		document, err := os.ReadFile(file)
+		var run *snapshot.Run
+		if err == nil {
+			run, err = snapshot.Decode(document)
+		}
+		if err == nil {
+			_, err = s.Create(ctx, run)
+		}
+		if err != nil {
+			all = errors.Join(all, fmt.Errorf("%s is not taken in: %w", file, err))
+			continue
+		}
+		fmt.Fprintf(out, "run %s is taken in\n", run.RunID)
+	}
+	return all
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/jetstream/jstest"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+	"github.com/reprise-go/reprise/state"
+)
+
+// TestRunsMoveBetweenStores: from a directory to a server, to a file, and to
+// another directory; with an output that is an artifact, and an answer that waits.
+func TestRunsMoveBetweenStores(t *testing.T) {
+	url := jstest.Start(t).URL()
+	dir, other, file := t.TempDir(), filepath.Join(t.TempDir(), "other"), filepath.Join(t.TempDir(), "run")
+	from, err := filestore.New(dir)
+	require.NoError(t, err)
+	st, err := state.Open(t.Context(), from, "run-1", state.WithMetadata(snapshot.Metadata{Pipeline: "p"}))
+	require.NoError(t, err)
+	large := bytes.Repeat([]byte("x"), 200_000)
+	_, err = core.Step(st.Context(t.Context()), "large", func(context.Context) ([]byte, error) { return large, nil })
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	require.NoError(t, from.Post(t.Context(), "run-1", storetest.Answer("a?1", "yes")))
+	want, err := from.Load(t.Context(), "run-1")
+	require.NoError(t, err)
+
+	do := func(args ...string) string {
+		var out bytes.Buffer
+		require.NoError(t, run(t.Context(), append([]string{"-url", url}, args...), &out, &out))
+		return out.String()
+	}
+	assert.Equal(t, "run run-1 is copied\n", do("copy-from", dir))
+	assert.Contains(t, do("runs"), "run-1\tcompleted\t")
+	do("export", "run-1", file)
+	assert.Equal(t, "run run-1 is copied\n", do("copy-to", other))
+	var out bytes.Buffer
+	err = run(t.Context(), []string{"-url", url, "import", file}, &out, &out)
+	require.ErrorIs(t, err, snapshot.ErrExists)
+	assert.Equal(t, "run run-1 is taken in\n", do("-store", "second", "import", file))
+
+	to, err := filestore.New(other)
+	require.NoError(t, err)
+	got, err := to.Load(t.Context(), "run-1")
+	require.NoError(t, err)
+	assert.Equal(t, want.Len(), got.Len())
+	assert.Equal(t, want.Metadata, got.Metadata)
+	messages, err := to.Messages(t.Context(), "run-1")
+	require.NoError(t, err)
+	assert.Len(t, messages, 1)
+	sn, err := got.Snapshot()
+	require.NoError(t, err)
+	require.Len(t, sn.Artifacts(), 1)
+	_, err = to.Get(t.Context(), sn.Artifacts()[0])
+	require.NoError(t, err)
+}
+
+func TestWrongArgumentsAreNamed(t *testing.T) {
+	for _, args := range [][]string{nil, {"move"}, {"export", "run-1"}, {"runs", "x"}, {"copy-from"}} {
+		var out bytes.Buffer
+		err := run(t.Context(), args, &out, &out)
+		require.ErrorContains(t, err, "want runs, copy-from DIR [RUN...]")
+	}
+	err := run(t.Context(), []string{"-url", "nats://127.0.0.1:1", "runs"}, &bytes.Buffer{}, &bytes.Buffer{})
+	require.ErrorContains(t, err, "connect to nats://127.0.0.1:1")
+}
