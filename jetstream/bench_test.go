@@ -65,7 +65,7 @@ func benchmarkOneRun(b *testing.B, o []jstest.Option, parallel int) {
 	}
 	wait.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
-	require.NoError(b, j.Close(context.Background(), snapshot.End{Status: snapshot.StatusCompleted}))
+	require.NoError(b, j.Close(b.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
 func benchmarkRuns(b *testing.B, o []jstest.Option, runs int) {

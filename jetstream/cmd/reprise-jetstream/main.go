@@ -69,9 +69,8 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 // command is what the arguments ask for. What is wrong with them is said before
 // anything is connected to.
 func command(args []string, out io.Writer) (func(context.Context, snapshot.Store) error, error) {
-	const want = "want runs, copy-from DIR [RUN...], copy-to DIR [RUN...], export RUN FILE or import FILE..."
 	if len(args) == 0 {
-		return nil, errors.New("no command; " + want)
+		args = []string{""}
 	}
 	switch name, rest := args[0], args[1:]; {
 	case name == "runs" && len(rest) == 0:
@@ -92,7 +91,7 @@ func command(args []string, out io.Writer) (func(context.Context, snapshot.Store
 	case name == "import" && len(rest) > 0:
 		return func(ctx context.Context, s snapshot.Store) error { return takeIn(ctx, s, rest, out) }, nil
 	}
-	return nil, fmt.Errorf("%q; %s", args, want)
+	return nil, fmt.Errorf("got %q, want runs, copy-from DIR [RUN...], copy-to DIR [RUN...], export RUN FILE or one or more files after import", args)
 }
 
 func inDirectory(dir string, do func(snapshot.Store) error) error {
