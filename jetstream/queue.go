@@ -394,6 +394,9 @@ func (l *lease) Done(ctx context.Context) error {
 	if l.session.isOver() {
 		return errOver
 	}
+	if !l.queue.store.conn.IsConnected() { // else the connection sends it when it is back, when the job may be another's
+		return unavailable(fmt.Errorf("the end of the job of run %s: %w", l.entry.RunID, nats.ErrDisconnected))
+	}
 	ctx, cancel := context.WithTimeout(ctx, l.queue.store.options.patience())
 	defer cancel()
 	if err := l.msg.DoubleAck(ctx); err != nil {

@@ -100,7 +100,7 @@ func (s *session) keep() {
 	}
 	s.mu.Unlock()
 	for _, l := range held {
-		if s.isOver() {
+		if s.isOver() || !s.store.conn.IsConnected() {
 			return
 		}
 		_ = l.msg.InProgress() // else it is offered to another, who finds the run open
