@@ -16,7 +16,7 @@ import (
 
 // here and there are two workers, of which one reaches the server through a
 // proxy.
-func hereAndThere(t *testing.T) (here, there *jetstream.Store, between *proxy) {
+func hereAndThere(t *testing.T, lease time.Duration) (here, there *jetstream.Store, between *proxy) {
 	server := jstest.Start(t)
 	between = newProxy(t, server.URL())
 	o := jetstream.Options{Lease: lease}
@@ -33,7 +33,7 @@ func begin(t *testing.T, s snapshot.Store, o snapshot.OpenOptions) snapshot.Jour
 }
 
 func TestWorkerThatIsCutOffWritesNothing(t *testing.T) {
-	here, there, between := hereAndThere(t)
+	here, there, between := hereAndThere(t, lease)
 	other, err := there.Open(t.Context(), "other", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	j := begin(t, here, snapshot.OpenOptions{Create: true, Owner: "here"})
@@ -75,7 +75,7 @@ func TestWorkerThatIsCutOffWritesNothing(t *testing.T) {
 }
 
 func TestIdleWorkerThatIsCutOffSaysThatItsLeaseIsOver(t *testing.T) {
-	here, _, between := hereAndThere(t)
+	here, _, between := hereAndThere(t, lease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
 	require.NoError(t, j.Sync(t.Context(), 1))
@@ -86,7 +86,7 @@ func TestIdleWorkerThatIsCutOffSaysThatItsLeaseIsOver(t *testing.T) {
 }
 
 func TestConnectionThatComesBackInTimeLosesNothing(t *testing.T) {
-	here, there, between := hereAndThere(t)
+	here, there, between := hereAndThere(t, 5*lease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	for n := range uint64(20) {
 		require.NoError(t, j.Append(storetest.Records(n+1, 1)...))
@@ -106,7 +106,7 @@ func TestConnectionThatComesBackInTimeLosesNothing(t *testing.T) {
 // TestLostAcknowledgementStoresNothingTwice: the server stores what comes, and its
 // answers are lost for a time.
 func TestLostAcknowledgementStoresNothingTwice(t *testing.T) {
-	here, there, between := hereAndThere(t)
+	here, there, between := hereAndThere(t, 5*lease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
 	require.NoError(t, j.Sync(t.Context(), 1))
@@ -127,7 +127,7 @@ func TestLostAcknowledgementStoresNothingTwice(t *testing.T) {
 }
 
 func TestFencedWorkerIsToldSo(t *testing.T) {
-	here, there, _ := hereAndThere(t)
+	here, there, _ := hereAndThere(t, 5*lease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
 	require.NoError(t, j.Sync(t.Context(), 1))
@@ -142,7 +142,7 @@ func TestFencedWorkerIsToldSo(t *testing.T) {
 }
 
 func TestStoreThatIsClosedLetsOthersGoOnAtOnce(t *testing.T) {
-	here, there, _ := hereAndThere(t)
+	here, there, _ := hereAndThere(t, 5*lease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
 	require.NoError(t, j.Sync(t.Context(), 1))
@@ -159,7 +159,7 @@ func TestStoreThatIsClosedLetsOthersGoOnAtOnce(t *testing.T) {
 // TestPositionIsGoodInAnyProcess: a watcher goes on elsewhere, without gap or
 // duplicate.
 func TestPositionIsGoodInAnyProcess(t *testing.T) {
-	here, there, _ := hereAndThere(t)
+	here, there, _ := hereAndThere(t, 5*lease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -193,7 +193,7 @@ func TestPositionIsGoodInAnyProcess(t *testing.T) {
 }
 
 func TestLargeRecordsGoIntoTheBucket(t *testing.T) {
-	here, there, _ := hereAndThere(t)
+	here, there, _ := hereAndThere(t, 5*lease)
 	large := storetest.Records(1, 3)
 	for i := range large {
 		if large[i].Detail != nil {

@@ -17,6 +17,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
+// lease is short where it has to be over in a test, and longer elsewhere, so that
+// a busy machine does not end it.
 const lease = time.Second
 
 // worker is a store and its queue, with a connection of its own.
@@ -25,7 +27,7 @@ type worker struct {
 	queue *jetstream.Queue
 }
 
-func newWorker(t *testing.T, server *jstest.Server) worker {
+func newWorker(t *testing.T, server *jstest.Server, lease time.Duration) worker {
 	t.Helper()
 	s := open(t, server.Connect(), jetstream.Options{Lease: lease})
 	q, err := jetstream.OpenQueue(t.Context(), s)
@@ -57,7 +59,7 @@ var echoID = runner.ProgramID{Name: "echo.v/1 größe", Version: "1.0"}
 
 func TestJobIsTakenByOneWorkerAndEnds(t *testing.T) {
 	server := jstest.Start(t)
-	a, b := newWorker(t, server), newWorker(t, server)
+	a, b := newWorker(t, server, 5*lease), newWorker(t, server, 5*lease)
 	e := runner.Entry{RunID: "run.1", Program: echoID, Priority: 7, Due: time.Now().Round(0)}
 	added, err := a.queue.Add(t.Context(), e)
 	require.NoError(t, err)
@@ -79,7 +81,7 @@ func TestJobIsTakenByOneWorkerAndEnds(t *testing.T) {
 
 func TestWakeIsNotLostWhileSomebodyHasTheRun(t *testing.T) {
 	server := jstest.Start(t)
-	w := newWorker(t, server)
+	w := newWorker(t, server, 5*lease)
 	e := runner.Entry{RunID: "r", Program: echoID}
 	require.NoError(t, w.queue.Wake(t.Context(), e))
 	first := w.take(t, echoID)
@@ -91,7 +93,7 @@ func TestWakeIsNotLostWhileSomebodyHasTheRun(t *testing.T) {
 
 func TestParkedJobComesWhenItIsDue(t *testing.T) {
 	server := jstest.Start(t)
-	w := newWorker(t, server)
+	w := newWorker(t, server, 5*lease)
 	_, err := w.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
 	require.NoError(t, err)
 	due := time.Now().Add(1500 * time.Millisecond)
@@ -112,7 +114,7 @@ func TestParkedJobComesWhenItIsDue(t *testing.T) {
 
 func TestJobOfAWorkerThatIsGoneIsOfferedAgain(t *testing.T) {
 	server := jstest.Start(t)
-	a, b := newWorker(t, server), newWorker(t, server)
+	a, b := newWorker(t, server, lease), newWorker(t, server, lease)
 	_, err := a.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
 	require.NoError(t, err)
 	l := a.take(t, echoID)
@@ -126,7 +128,7 @@ func TestJobOfAWorkerThatIsGoneIsOfferedAgain(t *testing.T) {
 
 func TestHigherPriorityIsTakenFirst(t *testing.T) {
 	server := jstest.Start(t)
-	w := newWorker(t, server)
+	w := newWorker(t, server, 5*lease)
 	w.takesNothing(t, echoID) // so that all three consumers are there
 	for _, priority := range []int{-1, 0, 1} {
 		_, err := w.queue.Add(t.Context(), runner.Entry{RunID: fmt.Sprint("r", priority), Program: echoID, Priority: priority})
@@ -187,7 +189,7 @@ func TestRunsGoOnInAnyWorker(t *testing.T) {
 			}))
 		}
 	}
-	first, stopFirst := newWorker(t, server).serving(t, register("first"))
+	first, stopFirst := newWorker(t, server, 5*lease).serving(t, register("first"))
 	for i := range 5 {
 		_, err := first.Start(t.Context(), "ask", fmt.Sprint("ask", i), word{"hello"}, runner.StartOptions{})
 		require.NoError(t, err)
@@ -195,7 +197,7 @@ func TestRunsGoOnInAnyWorker(t *testing.T) {
 	_, err := first.Start(t.Context(), "hang", "hang", word{}, runner.StartOptions{})
 	require.NoError(t, err)
 	assert.Equal(t, "first", <-entered)
-	second, stopSecond := newWorker(t, server).serving(t, register("second"))
+	second, stopSecond := newWorker(t, server, 5*lease).serving(t, register("second"))
 	defer stopSecond()
 	stopFirst() // its run is interrupted, and goes on in the other
 	assert.Equal(t, "second", <-entered)
