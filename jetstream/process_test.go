@@ -264,6 +264,9 @@ func (s *site) ended(id string) []string {
 	s.patiently("the end of run "+id, func(ctx context.Context) error {
 		for _, err := range s.client.Store().Watch(ctx, snapshot.WatchOptions{RunID: id}) {
 			if err != nil {
+				if ctx.Err() != nil {
+					s.explain(id)
+				}
 				return err
 			}
 			if info, err := s.client.Info(ctx, id); err != nil {
@@ -274,9 +277,29 @@ func (s *site) ended(id string) []string {
 		}
 		var err error
 		result, err = s.client.Result(ctx, id)
+		if ctx.Err() != nil {
+			s.explain(id)
+		}
 		return err
 	})
 	return strings.Split(result.(string), "\n")
+}
+
+// explain logs how a run stands that has not ended, and its jobs.
+func (s *site) explain(id string) {
+	info, err := s.client.Info(s.t.Context(), id)
+	s.t.Logf("run %s is %+v, %v", id, info, err)
+	js, err := njs.New(s.conn)
+	require.NoError(s.t, err)
+	stream, err := js.Stream(s.t.Context(), "RQ_reprise")
+	require.NoError(s.t, err)
+	for _, subject := range []string{"rq.reprise.j.1.work.1." + id, "rq.reprise.w." + id} {
+		msg, err := stream.GetLastMsgForSubject(s.t.Context(), subject)
+		s.t.Logf("on %s there is %+v, %v", subject, msg, err)
+	}
+	for consumer := range stream.ListConsumers(s.t.Context()).Info() {
+		s.t.Logf("consumer %+v", *consumer)
+	}
 }
 
 func (s *site) ledger() []string {
