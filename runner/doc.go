@@ -15,4 +15,7 @@
 // A run keeps the version of its program that it was started with, and only a
 // runner that has registered that version goes on with it. So a new version can
 // be served beside the old one until the runs of that have ended.
+//
+// Runners of several processes share a store, and [Options.Queue] hands each run
+// to one of them. The nested module jetstream has both for many machines.
 package runner
