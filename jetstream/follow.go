@@ -46,7 +46,9 @@ const (
 // consumeFrom yields messages until the consumer cannot go on. It returns where
 // to begin again, and whether to.
 func (s *Store) consumeFrom(ctx context.Context, subjects []string, from uint64, yield func(jetstream.Msg, error) bool) (uint64, bool) {
-	consumer, err := s.records.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{
+	making, cancel := context.WithTimeout(ctx, s.options.Lease) // the request is lost with the server that leads
+	defer cancel()
+	consumer, err := s.records.OrderedConsumer(making, jetstream.OrderedConsumerConfig{
 		FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: consumerIdle,
 	})
 	if err != nil {
