@@ -85,6 +85,18 @@ func messageOf(msg jetstream.Msg) (*message, error) {
 	return decode(msg.Subject(), meta.Sequence.Stream, msg.Headers(), msg.Data())
 }
 
+// Records implements [snapshot.Reader]. It reads the whole run.
+func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		run, err := s.Load(ctx, runID)
+		if err != nil {
+			yield(record.Record{}, err)
+			return
+		}
+		run.RecordsAfter(after)(yield)
+	}
+}
+
 // Follow implements [snapshot.Reader].
 func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
