@@ -123,11 +123,17 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	if err := s.check(ctx, runID); err != nil {
 		return snapshot.Info{}, err
 	}
+	return s.info(ctx, runID, false)
+}
+
+// info is Info. Locked says that the caller holds the lock of the run, so that
+// nobody has it open.
+func (s *Store) info(ctx context.Context, runID string, locked bool) (snapshot.Info, error) {
 	meta, ok, err := s.meta(runID)
 	if err != nil || ok && meta.Status != snapshot.StatusRunning {
 		return meta, err
 	}
-	if held, err := isHeld(s.run(runID, lockName)); ok && err == nil && held {
+	if held, err := isHeld(s.run(runID, lockName)); !locked && ok && err == nil && held {
 		t, err := s.tail(ctx, runID, time.Time{}, math.MaxUint64, nil)
 		meta.Open, meta.LastSeq = true, max(t.last, meta.LastSeq)
 		if t.info.Generation == meta.Generation { // it may have ended, and the meta file does not say so yet

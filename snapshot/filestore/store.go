@@ -349,7 +349,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	if l != nil {
 		defer l.release()
 	}
-	found, err := s.Info(ctx, runID)
+	found, err := s.info(ctx, runID, !open)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
