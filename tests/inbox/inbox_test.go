@@ -320,7 +320,7 @@ func TestProcessIsCancelledInTheMiddleOfAWait(t *testing.T) {
 	o := startOwner(t)
 	require.NoError(t, state.Cancel(t.Context(), o.store, runID, "ops", "for good"))
 	require.True(t, o.lines.Scan(), o.stderr)
-	assert.Equal(t, "interrupted (cancel) by ops: for good", o.lines.Text())
+	assert.Equal(t, "interrupted (cancel) by ops: for good: the run was cancelled", o.lines.Text())
 	_, _ = io.Copy(io.Discard, o.out)
 	require.NoError(t, o.Wait(), o.stderr)
 	found := loadRun(t, o.store, runID)
