@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -17,17 +18,17 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-func aggregated(t *testing.T, made *int) actors.ToolSet {
+func aggregated(t *testing.T, made *atomic.Int64) actors.ToolSet {
 	t.Helper()
 	type query struct {
 		Word string `json:"word"`
 	}
 	once := actors.WithRetry(core.RetryConfig{Disabled: true})
 	find := decorators.Tool("find", "", func(_ context.Context, in query) (string, error) {
-		*made++
+		made.Add(1)
 		return "found " + in.Word, nil
 	}, once)
-	fail := decorators.Tool("fail", "", func(context.Context, query) (string, error) { *made++; return "", errors.New("boom") }, once)
+	fail := decorators.Tool("fail", "", func(context.Context, query) (string, error) { made.Add(1); return "", errors.New("boom") }, once)
 	tools, err := actors.NewToolSet(find, fail)
 	require.NoError(t, err)
 	return tools
@@ -38,7 +39,7 @@ func toolCall(name, word string) actors.ToolCall {
 }
 
 func TestToolResultsAreAggregated(t *testing.T) {
-	made := 0
+	var made atomic.Int64
 	tools := aggregated(t, &made)
 	calls := []actors.ToolCall{toolCall("fail", "x"), toolCall("find", "a"), toolCall("nothing", "y"), toolCall("find", "b"), {Name: "find", Arguments: `{"word":7}`}}
 	store := memstore.New()
@@ -60,11 +61,11 @@ func TestToolResultsAreAggregated(t *testing.T) {
 		require.ErrorContains(t, r.Err(), "word: got")
 		assert.Equal(t, calls[3], r[3].Call)
 	}
-	assert.Equal(t, 3, made)
+	assert.EqualValues(t, 3, made.Load())
 }
 
 func TestFirstSuccessOfNoneHasAllErrors(t *testing.T) {
-	made := 0
+	var made atomic.Int64
 	r, err := actors.CallTools(t.Context(), actors.Group{Name: "g"}, aggregated(t, &made), []actors.ToolCall{toolCall("fail", "x"), toolCall("fail", "y")})
 	require.NoError(t, err)
 	_, err = r.FirstSuccess()
