@@ -348,6 +348,12 @@ func exportedDetail(d *record.Detail) any {
 	if !d.InputHash.IsZero() {
 		out["input_hash"] = d.InputHash.String()
 	}
+	if d.Compensable {
+		out["compensable"] = true
+	}
+	if d.Cached {
+		out["cached"] = true
+	}
 	if !d.WholeInput.IsZero() {
 		out["whole_input_hash"] = d.WholeInput.String()
 	}

@@ -47,12 +47,14 @@ function error(fields) {
 
 function detail(fields) {
   if (fields === null) return null;
-  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , whole] = fields;
+  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , compensable, whole, cached] = fields;
   return {
     input_hash: hash === null ? null : Buffer.from(hash).toString("hex"),
     input: base64(input), output: base64(output), artifact, usage, message, severity, metadata: portable(metadata),
     ...(noStore && { no_store: true }),
     ...(branches && { branches }),
+    ...(compensable && { compensable: true }),
+    ...(cached && { cached: true }),
     ...(whole && { whole_input_hash: Buffer.from(whole).toString("hex") }),
     ...(unrecorded?.length && { unrecorded: unrecorded.map(([address, ordinal, kind, name, hash]) => [address, ordinal, kind, name, Buffer.from(hash ?? []).toString("hex")]) }),
   };
