@@ -23,7 +23,7 @@ import (
 // How many random programs the model tests make. 5,000 take some minutes, and are
 // for changes of what is compared.
 var (
-	modelSeeds = flag.Uint64("model-seeds", 200, "random programs of the model tests, from the first on")
+	modelSeeds = flag.Uint64("model-seeds", 60, "random programs of the model tests, from the first on")
 	modelFirst = flag.Uint64("model-first", 0, "the first of them")
 )
 

@@ -53,7 +53,7 @@ func TestRunsOutliveEveryProcess(t *testing.T) {
 		body := fmt.Sprintf(`{"program": "count", "run_id": "count-%d", "input": {"to": 4}}`, n)
 		require.Eventually(t, func() bool {
 			return status(t, "POST", url+"api/runs", body) == http.StatusOK
-		}, time.Minute, 100*time.Millisecond)
+		}, 3*time.Minute, 100*time.Millisecond)
 	}
 	require.NoError(t, syscall.Kill(pids["worker 1"], syscall.SIGKILL))
 	require.NoError(t, syscall.Kill(pids["server"], syscall.SIGKILL))
@@ -66,7 +66,7 @@ func TestRunsOutliveEveryProcess(t *testing.T) {
 			defer resp.Body.Close()
 			body, err := io.ReadAll(resp.Body)
 			return err == nil && strings.Contains(string(body), "4 by worker")
-		}, time.Minute, 100*time.Millisecond)
+		}, 3*time.Minute, 100*time.Millisecond)
 	}
 }
 
