@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/stretchr/testify/assert"
@@ -50,7 +51,7 @@ func TestRunThatWaitsAgainWritesAgainHowItIsAnswered(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(asking(t, store), howToAnswerAgain))
 	assert.Equal(t, 1, strings.Count(asking(t, store, printer.WithCompact()), howToAnswerAgain))
 
-	found := loadRun(t, store, "r1")
+	found := testkit.LoadRun(t, store, "r1")
 	assert.Equal(t, 1, strings.Count(printed(found.Records), howToAnswer))
 }
 
@@ -106,16 +107,6 @@ func TestHintHasTheCommandOfTheUser(t *testing.T) {
 		question.Name = id
 		assert.NotContains(t, printed([]record.Record{question}), " answer ", "it is not the same in every shell")
 	}
-}
-
-// loadRun reads a run with its records.
-func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
-	t.Helper()
-	run, err := s.Load(t.Context(), runID)
-	require.NoError(t, err)
-	found, err := run.Snapshot()
-	require.NoError(t, err)
-	return found
 }
 
 func TestQuestionSaysWhatToAnswer(t *testing.T) {

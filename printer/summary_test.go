@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/stretchr/testify/assert"
@@ -206,7 +207,7 @@ func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, st.Close())
 
-		found := loadRun(t, store, "run-1")
+		found := testkit.LoadRun(t, store, "run-1")
 		restored := printer.New(nil)
 		publish(restored, found.Records...)
 		require.Equal(t, live.Summary(), restored.Summary())
@@ -254,7 +255,7 @@ func TestTotalTimeLeavesOutAPauseThatWasAnsweredInTheMiddle(t *testing.T) {
 		time.Sleep(time.Hour) //nolint:forbidigo // the clock of a bubble
 		require.NoError(t, run())
 
-		found := loadRun(t, store, "run-1")
+		found := testkit.LoadRun(t, store, "run-1")
 		restored := printer.New(nil)
 		publish(restored, found.Records...)
 		assert.Equal(t, 2*sec, live.Summary().Took)

@@ -37,7 +37,7 @@ func assertCancelled(t testing.TB, s snapshot.Store) {
 		assert.Equal(t, state.StatusCancelled, got.Status)
 		assert.Equal(t, snapshot.Stop{Reason: record.InterruptCancel, By: "ops", Message: "wrong customer"}, got.Stop)
 	}
-	found := loadRun(t, s, askedRun)
+	found := testkit.LoadRun(t, s, askedRun)
 	last := found.Records[len(found.Records)-1]
 	assert.Equal(t, record.StatusCancelled, last.Status)
 	assert.ErrorContains(t, last.Err, "interrupted (cancel) by ops: wrong customer")
@@ -61,7 +61,7 @@ func assertCancelled(t testing.TB, s snapshot.Store) {
 	require.ErrorIs(t, state.AwaitAnswers(t.Context(), s, askedRun), state.ErrCancelled)
 	require.ErrorIs(t, state.Interrupt(t.Context(), s, askedRun, "", ""), state.ErrNotRunning)
 	require.NoError(t, state.Cancel(t.Context(), s, askedRun, "dev", "again"), "the first counts")
-	assert.Equal(t, found.Records, loadRun(t, s, askedRun).Records, "nothing is added")
+	assert.Equal(t, found.Records, testkit.LoadRun(t, s, askedRun).Records, "nothing is added")
 	info, err = s.Info(t.Context(), askedRun)
 	require.NoError(t, err)
 	assert.Equal(t, "ops", info.Stop.By)

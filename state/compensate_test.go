@@ -411,7 +411,7 @@ func TestCompensationGoesOnAfterACrashAtEveryRecord(t *testing.T) {
 			require.NoError(t, err)
 			_, err = testkit.Call(st.Context(t.Context()), agent)
 			require.NoError(t, st.Close())
-			return loadRun(t, store, "run-1"), err
+			return testkit.LoadRun(t, store, "run-1"), err
 		}
 		whole, err := call(memstore.New())
 		require.EqualError(t, err, "outer: permanent: boom")
@@ -472,7 +472,7 @@ func TestReplayAndValidateCompensateNothing(t *testing.T) {
 		_, err = testkit.Call(st.Context(t.Context()), agent)
 		require.Error(t, err)
 		require.NoError(t, st.Close())
-		whole := loadRun(t, store, "run-1")
+		whole := testkit.LoadRun(t, store, "run-1")
 		for k := range whole.Records {
 			cut := crashed(t, whole, k)
 			l.lines = nil
@@ -593,7 +593,7 @@ func TestCancelledRunIsCompensatedByTheNextOpening(t *testing.T) {
 		testkit.Interrupted(t, err, record.InterruptCancel)
 		require.NoError(t, st.Close())
 		assertCancelled(t, store)
-		whole := loadRun(t, store, askedRun)
+		whole := testkit.LoadRun(t, store, askedRun)
 		for k := 3; k < len(whole.Records); k++ {
 			l.lines = nil
 			store := crashed(t, whole, k)
@@ -671,7 +671,7 @@ func TestCompensationThatMayHaveRunIsMadeAgainOrFails(t *testing.T) {
 			return err
 		}
 		require.EqualError(t, call(store), "agent: permanent: boom")
-		whole := loadRun(t, store, "run-1")
+		whole := testkit.LoadRun(t, store, "run-1")
 		began := slices.IndexFunc(whole.Records, func(r record.Record) bool { return r.Kind == record.KindCompensation })
 		l.lines = nil
 		err := call(crashed(t, whole, began+1))
@@ -704,7 +704,7 @@ func TestIdempotencyKeyOfACompensationIsTheSameAfterARestart(t *testing.T) {
 		_, err = testkit.Call(st.Context(t.Context()), agent)
 		require.EqualError(t, err, "agent: permanent: boom")
 		require.NoError(t, st.Close())
-		whole := loadRun(t, store, "run-1")
+		whole := testkit.LoadRun(t, store, "run-1")
 		began := slices.IndexFunc(whole.Records, func(r record.Record) bool { return r.Kind == record.KindCompensation })
 		store = crashed(t, whole, began+1).(*memstore.Store)
 	}

@@ -53,7 +53,7 @@ func askFor[T any](t *testing.T) (s snapshot.Store, goOn func() (T, error)) {
 func assertFits[T any](t *testing.T, wrong map[string]string, right any, want T) {
 	t.Helper()
 	s, goOn := askFor[T](t)
-	before := len(loadRun(t, s, askedRun).Records)
+	before := len(testkit.LoadRun(t, s, askedRun).Records)
 	for text, message := range wrong {
 		value, err := state.JSONAnswer([]byte(text))
 		require.NoError(t, err)
@@ -64,7 +64,7 @@ func assertFits[T any](t *testing.T, wrong map[string]string, right any, want T)
 	waiting, err := s.Messages(t.Context(), askedRun)
 	require.NoError(t, err)
 	assert.Empty(t, waiting)
-	assert.Len(t, loadRun(t, s, askedRun).Records, before)
+	assert.Len(t, testkit.LoadRun(t, s, askedRun).Records, before)
 	require.NoError(t, state.Answer(t.Context(), s, askedRun, question, right))
 	got, err := goOn()
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestAQuestionInDoubtSaysWhatTheCallWas(t *testing.T) {
 		require.Error(t, err)
 		require.NoError(t, st.Close())
 	}
-	for _, r := range loadRun(t, s, askedRun).Records {
+	for _, r := range testkit.LoadRun(t, s, askedRun).Records {
 		if r.Address.String() == "agent/pay" && r.Status == record.StatusStarted {
 			began = r.Time
 		}

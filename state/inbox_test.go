@@ -68,7 +68,7 @@ func answer(t testing.TB, s snapshot.Store, value string) error {
 // recordedAnswers are those in the store, and waiting how many messages wait.
 func recordedAnswers(t testing.TB, s snapshot.Store) (values []string, waiting int) {
 	t.Helper()
-	found := loadRun(t, s, askedRun)
+	found := testkit.LoadRun(t, s, askedRun)
 	for i := range found.Records {
 		if r := &found.Records[i]; r.Kind == record.KindAnswer {
 			var value string
@@ -147,7 +147,7 @@ func TestAnswerThatACrashHasLeftInTheInboxIsRecordedOnce(t *testing.T) {
 		s := paused(t)
 		require.NoError(t, answer(t, s, "this"))
 		require.NoError(t, openRun(t, s).Close()) // which records it
-		found := loadRun(t, s, askedRun).Records
+		found := testkit.LoadRun(t, s, askedRun).Records
 		at := slices.IndexFunc(found, func(r record.Record) bool { return r.Kind == record.KindAnswer })
 		require.Positive(t, at)
 		last := found[at]
@@ -265,16 +265,6 @@ func TestRunGoesOnWithoutAnInboxThatFails(t *testing.T) {
 	logs := kinds(t, st, record.KindLog)
 	require.Len(t, logs, 1, "it is logged once")
 	require.ErrorContains(t, errors.New(logs[0].Message()), errDeaf.Error())
-}
-
-// loadRun reads a run with its records.
-func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
-	t.Helper()
-	run, err := s.Load(t.Context(), runID)
-	require.NoError(t, err)
-	found, err := run.Snapshot()
-	require.NoError(t, err)
-	return found
 }
 
 // afterCrash is a store as another process would find it if this one ended now.

@@ -115,18 +115,6 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 	return out, err
 }
 
-// recordsIn are the records of the run in the store.
-func recordsIn(t *testing.T, s snapshot.Store) (all []record.Record) {
-	t.Helper()
-	run, err := s.Load(t.Context(), "run-1")
-	require.NoError(t, err)
-	for r, err := range run.Records() {
-		require.NoError(t, err)
-		all = append(all, r)
-	}
-	return all
-}
-
 // modelCuts calls f with prefixes of the records at which a process may have been
 // killed: some, and in an order of claiming.
 func modelCuts(rng *rand.Rand, records []record.Record, stride int, f func(prefix []record.Record)) {
@@ -227,7 +215,7 @@ func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
 				changed := program.clone()
 				how := changed.mutateFurther(rng)
 				at := fmt.Sprintf("seed %d, %s, cut after record %d", seed, how, len(prefix))
-				again, before := newEffects(), recordsIn(t, s)
+				again, before := newEffects(), testkit.LoadRun(t, s, "run-1").Records
 				_, err := openAt(t, s, again, changed, 0)
 				for address := range done {
 					require.Zero(t, again.ran[address], "%s: %s had ended", at, address)

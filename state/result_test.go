@@ -65,7 +65,7 @@ func TestLargeOutputsAreArtifactsOfAStoreThatKeepsThem(t *testing.T) {
 		return out
 	}
 	first := program()
-	found := loadRun(t, s, "run-1")
+	found := testkit.LoadRun(t, s, "run-1")
 	var refs []string
 	for i := range found.Records {
 		if d := found.Records[i].Detail; d != nil && d.Artifact != "" {
@@ -117,7 +117,7 @@ func TestAnArtifactThatNothingCanStoreInterruptsTheRun(t *testing.T) {
 			}
 			require.Equal(t, record.InterruptStore, st.Interrupted().Reason)
 			require.Equal(t, 1, ran)
-			found := loadRun(t, s, "run-1")
+			found := testkit.LoadRun(t, s, "run-1")
 			require.Equal(t, snapshot.StatusInterrupted, found.Status)
 			for i := range found.Records {
 				require.NotContains(t, []record.Status{record.StatusFailed, record.StatusRetrying, record.StatusCompleted}, found.Records[i].Status)
@@ -126,7 +126,7 @@ func TestAnArtifactThatNothingCanStoreInterruptsTheRun(t *testing.T) {
 			_, err = program() // there is room again
 			require.NoError(t, err)
 			require.Equal(t, 2, ran)
-			require.Equal(t, snapshot.StatusCompleted, loadRun(t, s, "run-1").Status)
+			require.Equal(t, snapshot.StatusCompleted, testkit.LoadRun(t, s, "run-1").Status)
 			_, err = program()
 			require.NoError(t, err)
 			require.Equal(t, 2, ran)
@@ -142,7 +142,7 @@ func TestMetadataSurviveAResume(t *testing.T) {
 		assert.Equal(t, "nightly", st.Metadata().Pipeline)
 		require.NoError(t, st.Close())
 	}
-	found := loadRun(t, s, "run-1")
+	found := testkit.LoadRun(t, s, "run-1")
 	for _, r := range found.Records {
 		assert.Equal(t, "nightly", r.Name, "record %d of the run", r.Seq)
 	}

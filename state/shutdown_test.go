@@ -143,7 +143,7 @@ func TestShutdownCostsNoAttempt(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, "done", out)
 				require.NoError(t, st.Close())
-				for _, r := range loadRun(t, s, askedRun).Records {
+				for _, r := range testkit.LoadRun(t, s, askedRun).Records {
 					assert.Zero(t, r.Attempt)
 				}
 			})

@@ -277,7 +277,7 @@ func TestStoredRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 				left := filepath.Join(cut, "runs", "run-1")
 				require.NoError(t, os.CopyFS(left, files))
 				require.NoError(t, os.Truncate(filepath.Join(left, "00000001.journal"), int64(end)))
-				found := loadRun(t, fileStore(t, cut), "run-1")
+				found := testkit.LoadRun(t, fileStore(t, cut), "run-1")
 				if openStep(found.Records) {
 					continue
 				}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/stretchr/testify/assert"
@@ -211,7 +212,7 @@ func TestCallInDoubtCompletesWithTheOutputOfTheAnswer(t *testing.T) {
 				require.NoError(t, again())
 				assert.Equal(t, receipt{ID: 7}, got)
 			}
-			loaded := loadRun(t, s, runID)
+			loaded := testkit.LoadRun(t, s, runID)
 			told := false
 			for _, r := range loaded.Records {
 				told = told || r.Status == record.StatusCompleted && r.Message() == "as answered to a/pay?in-doubt1"
@@ -404,14 +405,4 @@ func TestUnknownPolicyForDoubtIsRefused(t *testing.T) {
 	defer st.Close()
 	_, err = core.Step(st.Context(t.Context()), "s", succeed, nil)
 	require.ErrorContains(t, err, `step "s": an option is nil`)
-}
-
-// loadRun reads a run with its records.
-func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
-	t.Helper()
-	run, err := s.Load(t.Context(), runID)
-	require.NoError(t, err)
-	found, err := run.Snapshot()
-	require.NoError(t, err)
-	return found
 }

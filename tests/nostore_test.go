@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/stretchr/testify/assert"
@@ -76,7 +77,7 @@ func TestOutputThatMustNotBeStoredIsNot(t *testing.T) {
 			s := memstore.New()
 			_, err := run(t, s, p, state.WithPayloads())
 			requireInterruptedByOps(t, err)
-			loaded := loadRun(t, s, runID)
+			loaded := testkit.LoadRun(t, s, runID)
 			data, err := loaded.Encode()
 			require.NoError(t, err)
 			assert.NotContains(t, string(data), "secret-token")

@@ -119,7 +119,7 @@ func TestRedactionSeesToAllThatIsShownAndNothingThatIsKept(t *testing.T) {
 	}
 	assert.Contains(t, wire.String(), `"detail":"{\"number\":\"****\"`)
 	assert.Contains(t, wire.String(), `"input":"{\"number\":\"****\"`)
-	loaded := loadRun(t, s, runID)
+	loaded := testkit.LoadRun(t, s, runID)
 	data, err := loaded.Encode()
 	require.NoError(t, err)
 	assert.Contains(t, string(data), secret)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/stretchr/testify/assert"
@@ -33,10 +34,10 @@ func killedAnywhere(t *testing.T, agent *definition, check func(t *testing.T, be
 		out, err := run(t, s, p)
 		check(t, "never", out, err)
 		<-time.After(time.Hour)
-		records := loadRun(t, s, runID).Records
+		records := testkit.LoadRun(t, s, runID).Records
 		for n := range records {
 			left, kept := killed(t, s, func(record.Record) bool { n--; return n >= -1 }), 0
-			for range loadRun(t, left, runID).Records {
+			for range testkit.LoadRun(t, left, runID).Records {
 				kept++
 			}
 			at := fmt.Sprintf("after %d of %d records", kept, len(records))

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/stretchr/testify/assert"
@@ -231,7 +232,7 @@ func TestStoppedBranchOfAFailedGroupMakesNoNewCall(t *testing.T) {
 // onlyThese has the run with the records that keep wants.
 func onlyThese(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
-	loaded := loadRun(t, s, runID)
+	loaded := testkit.LoadRun(t, s, runID)
 	left := memstore.New()
 	journal, err := left.Open(t.Context(), runID, snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
@@ -250,7 +251,7 @@ func onlyThese(t *testing.T, s snapshot.Store, keep func(record.Record) bool) sn
 
 func statusOf(t *testing.T, s snapshot.Store) state.Status {
 	t.Helper()
-	loaded := loadRun(t, s, runID)
+	loaded := testkit.LoadRun(t, s, runID)
 	return loaded.Status
 }
 

@@ -74,7 +74,7 @@ func run(t *testing.T, s snapshot.Store, p program, options ...state.Option) (st
 // is not kept, would have left it.
 func killed(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
-	loaded := loadRun(t, s, runID)
+	loaded := testkit.LoadRun(t, s, runID)
 	left := memstore.New()
 	journal, err := left.Open(t.Context(), runID, snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/stretchr/testify/assert"
@@ -167,7 +168,7 @@ func TestValueOfAPreconditionIsGoneWithItsCall(t *testing.T) {
 				got, err := run(t, s, p)
 				require.NoError(t, err)
 				assert.Empty(t, got, "nobody else sees it")
-				loaded := loadRun(t, s, runID)
+				loaded := testkit.LoadRun(t, s, runID)
 				data, err := loaded.Encode()
 				require.NoError(t, err)
 				assert.Empty(t, exported(t, data)["header"].(map[string]any)["values"])

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
@@ -21,7 +22,7 @@ func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
 	p := func(ctx context.Context) (string, error) { return execute(ctx, toolOf("t", tryOnce, succeed)) }
 	levels := func() snapshot.RetryLevels {
 		t.Helper()
-		loaded := loadRun(t, s, runID)
+		loaded := testkit.LoadRun(t, s, runID)
 		data, err := loaded.Encode()
 		require.NoError(t, err)
 		again, err := snapshot.Decode(data)
@@ -42,7 +43,7 @@ func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
 	at, err := record.ParseAddress("t")
 	require.NoError(t, err)
 	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
-	fork := loadRun(t, s, "fork")
+	fork := testkit.LoadRun(t, s, "fork")
 	assert.Equal(t, got, fork.Retry)
 
 	run(t, s, p)

@@ -68,3 +68,13 @@ func ValueRecord(t testing.TB, key string, v any) record.Record {
 	t.Helper()
 	return record.Record{Name: key, Kind: record.KindValue, Status: record.StatusRecorded, Detail: &record.Detail{Output: Encoded(t, v)}}
 }
+
+// LoadRun reads a stored run with its records.
+func LoadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
+	t.Helper()
+	run, err := s.Load(t.Context(), runID)
+	require.NoError(t, err)
+	found, err := run.Snapshot()
+	require.NoError(t, err)
+	return found
+}

@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -68,6 +69,14 @@ func logIn(dir string) func(format string, args ...any) error {
 		_, err = fmt.Fprintf(f, format+"\n", args...)
 		return errors.Join(err, f.Close())
 	}
+}
+
+// logged is the lines of the log.
+func logged(t *testing.T, dir string) []string {
+	t.Helper()
+	log, err := os.ReadFile(filepath.Join(dir, "log"))
+	require.NoError(t, err)
+	return strings.Split(strings.TrimSpace(string(log)), "\n")
 }
 
 const maxAttempts = 60 // of a tool: more than a run is killed
@@ -192,11 +201,9 @@ func runAndKill(t *testing.T, program, dir string, after time.Duration) bool {
 // check holds the log of all processes against what is stored.
 func check(t *testing.T, dir string) {
 	t.Helper()
-	log, err := os.ReadFile(filepath.Join(dir, "log"))
-	require.NoError(t, err)
 	acked, ran := make(map[string]bool), make(map[string]int)
 	results := 0
-	for _, line := range strings.Split(strings.TrimSpace(string(log)), "\n") {
+	for _, line := range logged(t, dir) {
 		words := strings.Fields(line)
 		switch words[0] {
 		case "run":
@@ -215,7 +222,7 @@ func check(t *testing.T, dir string) {
 
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	found := loadRun(t, store, "run-1")
+	found := testkit.LoadRun(t, store, "run-1")
 	assert.Equal(t, snapshot.StatusCompleted, found.Status)
 	completed := make(map[string]int)
 	for i := range found.Records {
@@ -230,14 +237,4 @@ func check(t *testing.T, dir string) {
 	for address := range acked {
 		assert.Equal(t, 1, completed[address], "%s was acknowledged and its record is missing", address)
 	}
-}
-
-// loadRun reads a run with its records.
-func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
-	t.Helper()
-	run, err := s.Load(t.Context(), runID)
-	require.NoError(t, err)
-	found, err := run.Snapshot()
-	require.NoError(t, err)
-	return found
 }

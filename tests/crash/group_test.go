@@ -3,8 +3,6 @@ package crash
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -78,10 +77,8 @@ func TestKilledGroupGoesOnWithItsUnfinishedItems(t *testing.T) {
 // checkGroup holds the ledger against what must have happened.
 func checkGroup(t *testing.T, dir string) {
 	t.Helper()
-	log, err := os.ReadFile(filepath.Join(dir, "log"))
-	require.NoError(t, err)
 	made, acked := make(map[string]bool), make(map[string]bool)
-	for _, line := range strings.Split(strings.TrimSpace(string(log)), "\n") {
+	for _, line := range logged(t, dir) {
 		words := strings.Fields(line)
 		switch words[0] {
 		case "run":
@@ -97,5 +94,5 @@ func checkGroup(t *testing.T, dir string) {
 	assert.Len(t, acked, items)
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	assert.Equal(t, snapshot.StatusCompleted, loadRun(t, store, "run-1").Status)
+	assert.Equal(t, snapshot.StatusCompleted, testkit.LoadRun(t, store, "run-1").Status)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
@@ -92,11 +91,9 @@ func TestKilledCompensationGoesOnAndRepeatsNothing(t *testing.T) {
 // checkSaga holds the ledger against what must have happened.
 func checkSaga(t *testing.T, dir string) {
 	t.Helper()
-	log, err := os.ReadFile(filepath.Join(dir, "log"))
-	require.NoError(t, err)
 	attempts := make(map[string]bool)
 	var undone []string
-	for _, line := range strings.Split(strings.TrimSpace(string(log)), "\n") {
+	for _, line := range logged(t, dir) {
 		words := strings.Fields(line)
 		if words[0] == "result" {
 			assert.Equal(t, "result outer: permanent: sold out", line)
@@ -118,7 +115,7 @@ func checkSaga(t *testing.T, dir string) {
 
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	found := loadRun(t, store, "run-1")
+	found := testkit.LoadRun(t, store, "run-1")
 	assert.Equal(t, snapshot.StatusFailed, found.Status)
 	var outcomes []string
 	for i := range found.Records {

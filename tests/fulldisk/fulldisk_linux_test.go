@@ -19,6 +19,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -208,7 +209,7 @@ func TestRunOnAFullDiskStopsAndGoesOnWithAllThatWasAcknowledged(t *testing.T) {
 
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	found := loadRun(t, store, runID)
+	found := testkit.LoadRun(t, store, runID)
 	assert.Equal(t, snapshot.StatusInterrupted, found.Status)
 
 	ran := 0
@@ -232,7 +233,7 @@ func TestRunOnAFullDiskStopsAndGoesOnWithAllThatWasAcknowledged(t *testing.T) {
 	require.NoError(t, st.Close())
 	assert.Equal(t, calls, out)
 	assert.Equal(t, calls-len(first.acked), ran)
-	found = loadRun(t, store, runID)
+	found = testkit.LoadRun(t, store, runID)
 	requireWhole(t, found.Records)
 }
 
@@ -273,14 +274,4 @@ func requireGoesOn(t *testing.T, size int) {
 	for n, times := range first.ran {
 		require.Equal(t, 1, times, "call %s", n)
 	}
-}
-
-// loadRun reads a run with its records.
-func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
-	t.Helper()
-	run, err := s.Load(t.Context(), runID)
-	require.NoError(t, err)
-	found, err := run.Snapshot()
-	require.NoError(t, err)
-	return found
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -217,7 +218,7 @@ func check(t *testing.T, dir string, results, won []string) {
 	t.Helper()
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	found := loadRun(t, store, runID)
+	found := testkit.LoadRun(t, store, runID)
 	answers, inOrder := make(map[string]string), []string(nil)
 	questions := make(map[string]int)
 	for i := range found.Records {
@@ -311,7 +312,7 @@ func TestProcessIsInterruptedInTheMiddleOfAWait(t *testing.T) {
 	assert.Equal(t, "interrupted (user) by ops: deploy", o.lines.Text())
 	_, _ = io.Copy(io.Discard, o.out)
 	require.NoError(t, o.Wait(), o.stderr)
-	found := loadRun(t, o.store, runID)
+	found := testkit.LoadRun(t, o.store, runID)
 	assert.Equal(t, snapshot.StatusInterrupted, found.Status)
 	require.ErrorIs(t, state.Interrupt(t.Context(), o.store, runID, "ops", "deploy"), state.ErrNotRunning)
 }
@@ -323,7 +324,7 @@ func TestProcessIsCancelledInTheMiddleOfAWait(t *testing.T) {
 	assert.Equal(t, "interrupted (cancel) by ops: for good: the run was cancelled", o.lines.Text())
 	_, _ = io.Copy(io.Discard, o.out)
 	require.NoError(t, o.Wait(), o.stderr)
-	found := loadRun(t, o.store, runID)
+	found := testkit.LoadRun(t, o.store, runID)
 	assert.Equal(t, snapshot.StatusCancelled, found.Status)
 	assert.Equal(t, snapshot.Stop{Reason: record.InterruptCancel, By: "ops", Message: "for good"}, found.Stop)
 	_, err := state.Open(t.Context(), o.store, runID)
@@ -383,16 +384,6 @@ func TestSecondProcessIsRefusedOrWaits(t *testing.T) {
 	_, _ = io.Copy(io.Discard, o.out)
 	require.NoError(t, o.Wait(), o.stderr)
 	require.NoError(t, <-opened)
-}
-
-// loadRun reads a run with its records.
-func loadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
-	t.Helper()
-	run, err := s.Load(t.Context(), runID)
-	require.NoError(t, err)
-	found, err := run.Snapshot()
-	require.NoError(t, err)
-	return found
 }
 
 // TestAwaitAnswersReturnsWhenTheRunCanBeOpened: not before its owner has let go of

@@ -461,11 +461,7 @@ func TestRHAgentsReplayShowsHistoryAndRunsNothing(t *testing.T) {
 // calls is the stored records of calls.
 func calls(t *testing.T, store snapshot.Store) (of []record.Record) {
 	t.Helper()
-	run, err := store.Load(t.Context(), "run")
-	require.NoError(t, err)
-	found, err := run.Snapshot()
-	require.NoError(t, err)
-	for _, r := range found.Records {
+	for _, r := range testkit.LoadRun(t, store, "run").Records {
 		if r.Kind.IsCall() {
 			of = append(of, r)
 		}
