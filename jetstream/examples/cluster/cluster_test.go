@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -51,33 +52,31 @@ func TestRunsOutliveEveryProcess(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
 	for n := range 4 {
 		body := fmt.Sprintf(`{"program": "count", "run_id": "count-%d", "input": {"to": 4}}`, n)
-		require.Eventually(t, func() bool {
-			return status(t, "POST", url+"api/runs", body) == http.StatusOK
-		}, 3*time.Minute, 100*time.Millisecond)
+		require.EventuallyWithT(t, func(t *assert.CollectT) {
+			answer, code := ask(t, http.MethodPost, url+"api/runs", body)
+			assert.Equal(t, http.StatusOK, code, answer)
+		}, time.Minute, 100*time.Millisecond)
 	}
 	require.NoError(t, syscall.Kill(pids["worker 1"], syscall.SIGKILL))
 	require.NoError(t, syscall.Kill(pids["server"], syscall.SIGKILL))
 	for n := range 4 {
-		require.Eventually(t, func() bool {
-			resp, err := http.Get(fmt.Sprintf("%sapi/runs/count-%d/result", url, n))
-			if err != nil {
-				return false
-			}
-			defer resp.Body.Close()
-			body, err := io.ReadAll(resp.Body)
-			return err == nil && strings.Contains(string(body), "4 by worker")
-		}, 3*time.Minute, 100*time.Millisecond)
+		require.EventuallyWithT(t, func(t *assert.CollectT) {
+			answer, _ := ask(t, http.MethodGet, fmt.Sprintf("%sapi/runs/count-%d/result", url, n), "")
+			assert.Contains(t, answer, "4 by worker")
+		}, 2*time.Minute, 100*time.Millisecond)
 	}
 }
 
-func status(t *testing.T, method, url, body string) int {
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+// ask sends a request, and returns the answer and its status.
+func ask(t *assert.CollectT, method, url, body string) (string, int) {
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	require.NoError(t, err)
 	req.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0
-	}
+	client := http.Client{Timeout: 10 * time.Second}
+	resp, err := client.Do(req)
+	require.NoError(t, err)
 	defer resp.Body.Close()
-	return resp.StatusCode
+	answer, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return string(answer), resp.StatusCode
 }

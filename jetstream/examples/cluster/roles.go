@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/jetstream"
@@ -31,25 +32,32 @@ type Count struct {
 	To int `json:"to"`
 }
 
-// register makes the agent known. Each of its steps takes a second.
+// A Number is one of those on the way.
+type Number struct {
+	Number int `json:"number"`
+}
+
+// register makes the agent known. Each number takes a second, and is counted again
+// by another worker if the first is killed meanwhile.
 func register(r *runner.Runner, worker string) {
+	number := decorators.Tool("number", "Waits for a second.", func(ctx context.Context, in Number) (string, error) {
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+		return fmt.Sprintf("%d by %s (%d)", in.Number, worker, os.Getpid()), nil
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 5}))
 	runner.Register(r, decorators.Agent("count", "Counts, one number a second.", func(ctx context.Context, in Count) (string, error) {
-		var steps []string
+		var numbers []string
 		for n := 1; n <= in.To; n++ {
-			step, err := core.Step(ctx, "number", func(ctx context.Context) (string, error) {
-				select {
-				case <-time.After(time.Second):
-				case <-ctx.Done():
-					return "", context.Cause(ctx)
-				}
-				return fmt.Sprintf("%d by %s (%d)", n, worker, os.Getpid()), nil
-			})
+			number, err := number.Call(ctx, Number{n})
 			if err != nil {
 				return "", err
 			}
-			steps = append(steps, step)
+			numbers = append(numbers, number)
 		}
-		return strings.Join(steps, ", "), nil
+		return strings.Join(numbers, ", "), nil
 	}))
 }
 
