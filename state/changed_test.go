@@ -44,13 +44,14 @@ func (n *node) nodes() []*node {
 
 // mutate changes one thing in a program, and says what.
 func (n *node) mutate(rng *rand.Rand) string {
-	all := n.nodes()
-	at := all[rng.IntN(len(all))]
-	for len(at.children) == 0 {
-		at = all[rng.IntN(len(all))]
-	}
-	i := rng.IntN(len(at.children))
 	extra := &node{name: "tool9", kind: record.KindTool}
+	all := slices.DeleteFunc(n.nodes(), func(n *node) bool { return len(n.children) == 0 })
+	if len(all) == 0 {
+		n.children = []*node{extra}
+		return "inserted"
+	}
+	at := all[rng.IntN(len(all))]
+	i := rng.IntN(len(at.children))
 	switch rng.IntN(5) {
 	case 0:
 		at.children[i].name += "x"

@@ -54,9 +54,10 @@ type rerun struct {
 	anew  map[record.Address]struct{} // calls whose records do not count any more
 }
 
-// watchDivergence follows what is claimed, if a divergence policy needs it.
+// watchDivergence follows what is claimed, if that may be another call than the
+// one that was recorded at its address.
 func (r *run) watchDivergence() {
-	if r.divergence != DivergenceRerun && !r.restored.diverged {
+	if r.divergence != DivergenceRerun && !r.restored.diverged && !r.restored.unclaimed {
 		return
 	}
 	r.rerun = rerun{make(map[*core.Scope]uint64), make(map[record.Address]uint64), make(map[record.Address]struct{})}
@@ -72,6 +73,9 @@ func (r *run) claimed(s *core.Scope, c record.Claim) {
 	if r.divergence == DivergenceRerun && t.isSince(since) && t.differs(c.Input) {
 		since = r.diverge(c.Address, t, c.Input)
 		r.rerun.from(s, since)
+	}
+	if t.isOther(c) {
+		since = uint64(r.len())
 	}
 	if since > 0 {
 		r.rerun.since[c.Address] = since
@@ -163,6 +167,12 @@ func (t *track) isSince(divergence uint64) bool {
 		return t.first > divergence
 	}
 	return t.Last > divergence
+}
+
+// isOther reports whether the claim is another call than the recorded one, which
+// only an opening has made that was refused. It begins anew.
+func (t *track) isOther(c record.Claim) bool {
+	return t != nil && t.Last > 0 && !t.claimed && (t.kind != c.Kind || t.differs(c.Input))
 }
 
 // differs reports whether the call was recorded with another input.

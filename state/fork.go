@@ -67,15 +67,22 @@ func before(records []record.Record, address record.Address) ([]record.Record, e
 		return nil, fmt.Errorf("it has no call at %q", address)
 	}
 	ended := make(map[record.Address]bool)
+	refused := make(map[uint64]bool)
 	for i := range records {
 		if r := &records[i]; r.Seq < first && r.IsOutcome() {
 			ended[r.Address] = true
+		}
+		if isRefusal(&records[i]) {
+			refused[records[i].Generation] = true
 		}
 	}
 	var kept []record.Record
 	left := make(map[record.Address]record.Claim) // claimed before, and not kept
 	for i := range records {
 		r := records[i]
+		if refused[r.Generation] {
+			withdrawClaims(&r)
+		}
 		switch {
 		case r.Seq >= first || r.Kind == record.KindRun || isRefusal(&r):
 			continue
@@ -97,6 +104,17 @@ func before(records []record.Record, address record.Address) ([]record.Record, e
 func isRefusal(r *record.Record) bool {
 	e := r.Interrupt()
 	return e != nil && e.Reason == record.InterruptDiverge && e.Cause != nil // else somebody gave that reason
+}
+
+// withdrawClaims takes from a record what it says about the order of claiming: its
+// opening was refused, and no other is to keep to that order.
+func withdrawClaims(r *record.Record) {
+	r.Ordinal = 0
+	if r.Detail != nil && len(r.Detail.Unrecorded) > 0 {
+		detail := *r.Detail
+		detail.Unrecorded = nil
+		r.Detail = &detail
+	}
 }
 
 // leave takes in the first record of a call that is not kept.

@@ -43,15 +43,13 @@ func (o ordinals) at(scope string) *scopeClaims {
 	return c
 }
 
-// add takes in the first record of a call.
+// add takes in a record of a call, the first since its claim was not on record.
 func (o ordinals) add(rec *record.Record) {
-	if rec.Ordinal > 0 && rec.Kind.IsCall() {
-		c := recordedClaim{address: rec.Address, kind: rec.Kind, name: rec.Name, generation: rec.Generation}
-		if rec.Detail != nil {
-			c.input = rec.Detail.InputHash
-		}
-		o.at(rec.Address.Scope()).set(rec.Ordinal, c)
+	c := recordedClaim{address: rec.Address, kind: rec.Kind, name: rec.Name, generation: rec.Generation}
+	if rec.Detail != nil {
+		c.input = rec.Detail.InputHash
 	}
+	o.at(rec.Address.Scope()).set(rec.Ordinal, c)
 }
 
 // addListed takes in the claims that a record lists.
@@ -64,21 +62,28 @@ func (o ordinals) addListed(rec *record.Record) {
 	}
 }
 
-// drop forgets what openings of the run claimed that were refused because the
-// program differed: a branch may have run ahead of the one that did. It returns
-// the addresses, which may come up in any place.
-func (o ordinals) drop(refused map[uint64]bool) map[record.Address]bool {
-	if len(refused) == 0 {
-		return nil
+// voidRefused forgets what an opening of the run claimed that was refused because
+// the program differed: some branches may have run ahead of the one that did. What
+// it recorded stays, and may come up in any place of its scope. It is called when
+// the opening ends, so that the next one can claim the same places.
+func (r *restored) voidRefused(generation uint64) {
+	if !r.refused[generation] {
+		return
 	}
-	dropped := make(map[record.Address]bool)
-	for _, s := range o {
-		for n := len(s.claims); n > 0 && (s.claims[n-1].address.IsZero() || refused[s.claims[n-1].generation]); n-- {
-			dropped[s.claims[n-1].address] = true // a gap before them is theirs, too
-			s.claims = s.claims[:n-1]
+	r.unclaimed = true
+	for _, s := range r.ordinals {
+		for i, c := range s.claims {
+			if c.generation == generation && !c.address.IsZero() {
+				s.claims[i] = recordedClaim{}
+				if t := r.calls[c.address]; t != nil {
+					t.claimed = false
+				}
+			}
+		}
+		for len(s.claims) > 0 && s.claims[len(s.claims)-1].address.IsZero() {
+			s.claims = s.claims[:len(s.claims)-1]
 		}
 	}
-	return dropped
 }
 
 func (s *scopeClaims) set(ordinal int, c recordedClaim) {
@@ -121,8 +126,8 @@ func (o ordinals) after(a record.Address, calls map[record.Address]*track) {
 }
 
 // differs returns how a claim is another than what was recorded in its place,
-// nil if it is not.
-func (r *restored) differs(runID, scope string, c record.Claim) *core.DivergenceError {
+// nil if it is not. The records of a call that begins anew do not count.
+func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core.DivergenceError {
 	s := r.ordinals[scope]
 	asked := func() *core.DivergenceError {
 		return &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
@@ -140,7 +145,7 @@ func (r *restored) differs(runID, scope string, c record.Claim) *core.Divergence
 		}
 		return d
 	}
-	if t := r.calls[c.Address]; t != nil && t.differs(c.Input) {
+	if t := r.calls[c.Address]; t != nil && !anew && t.differs(c.Input) {
 		d := asked()
 		d.How, d.Recorded, d.Asked = "input", t.Input.String(), c.Input.String()
 		d.Hint = "use a new run ID for another question; what changes from run to run belongs into core.Step, or out of the identity of the input"
@@ -152,7 +157,7 @@ func (r *restored) differs(runID, scope string, c record.Claim) *core.Divergence
 	if !checked || s.recorded(c.Ordinal) != nil {
 		return nil
 	}
-	if c.Ordinal <= len(s.claims) && !isBranch(c.Address) || r.calls[c.Address] != nil && !r.anywhere[c.Address] {
+	if c.Ordinal <= len(s.claims) && !isBranch(c.Address) || r.calls[c.Address].isClaimed() {
 		d := asked()
 		d.How, d.Recorded = "order", "another call"
 		d.Hint = r.likelyEdit(s, nil, c)

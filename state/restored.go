@@ -18,8 +18,7 @@ type restored struct {
 	calls    map[record.Address]*track
 	inside   map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
 	ordinals ordinals
-	anywhere map[record.Address]bool // calls whose place is not checked
-	refused  map[uint64]bool         // generations that were, because the program differed
+	refused  map[uint64]bool // generations that were, because the program differed
 	versions versions
 	usage    usage
 	values   byPath // by the call that wrote them
@@ -33,6 +32,8 @@ type restored struct {
 
 	began  uint64   // the record with which the latest opening began
 	closed []closed // openings that were closed, in order
+
+	unclaimed bool // calls are on record, and their claims are not
 
 	diverged bool  // calls had other inputs, and were made again
 	anew     begun // calls that count from there on, with what is inside them
@@ -59,8 +60,13 @@ type track struct {
 	whole    uint64 // the latest record with the hash of its whole input
 	diverged uint64 // the latest record that it had another input
 	kind     record.Kind
+	claimed  bool // its claim is on record
 	resumed  bool // by this opening of the run
 }
+
+// isClaimed reports whether the claim of the call is on record; an opening that was
+// refused leaves none.
+func (t *track) isClaimed() bool { return t != nil && t.claimed }
 
 // diverges reports whether the call was recorded with another input.
 func (r *restored) diverges(a record.Address, input record.Hash) bool {
@@ -74,7 +80,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		found: found, inside: make(map[string]uint64), ordinals: make(ordinals),
 		calls: make(map[record.Address]*track, found.Len()/2), // most have two records or more
 	}
-	last := uint64(0)
+	var last, generation uint64
 	r.refused = make(map[uint64]bool)
 	for rec, err := range found.Records() {
 		if err != nil {
@@ -85,6 +91,10 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		}
 		if rec.Attempt < 0 || rec.Attempt > math.MaxInt32 || rec.Delay < 0 || rec.Elapsed < 0 {
 			return nil, fmt.Errorf("%w: record %d of %s has attempt %d, delay %v, elapsed %v", snapshot.ErrCorrupt, rec.Seq, rec.Address, rec.Attempt, rec.Delay, rec.Elapsed)
+		}
+		if rec.Generation != generation {
+			r.voidRefused(generation)
+			generation = rec.Generation
 		}
 		if isRefusal(&rec) {
 			r.refused[rec.Generation] = true
@@ -109,7 +119,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 			r.ordinals.at(rec.Name).unchecked = max(1, rec.Ordinal-1) // trusted from there on
 		}
 	}
-	r.anywhere = r.ordinals.drop(r.refused)
+	r.voidRefused(generation)
 	r.versions.drop(r.refused, r.ordinals)
 	r.dropReplaced()
 	r.values.sort()
@@ -119,8 +129,13 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 
 func (r *restored) follow(rec *record.Record) {
 	t := r.track(rec.Address)
-	if t.Last == 0 {
+	switch {
+	case t.claimed:
+	case rec.Ordinal > 0:
 		r.ordinals.add(rec)
+		t.claimed = true
+	default: // of an opening that was refused, in the run that this one is a fork of
+		r.unclaimed = true
 	}
 	r.ordinals.addListed(rec)
 	r.usage.add(rec)

@@ -251,7 +251,7 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 	}
 	scope := s.Path()
 	if r.divergence != DivergenceRerun {
-		if d := r.restored.differs(r.settings.RunID, scope, c); d != nil {
+		if d := r.restored.differs(r.settings.RunID, scope, c, r.rerun.isAnew(c.Address)); d != nil {
 			if d.How == "input" {
 				first := r.restored.calls[c.Address].first
 				r.mu.Unlock()
