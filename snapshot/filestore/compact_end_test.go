@@ -85,7 +85,8 @@ func kept(t testing.TB, dir string) map[string]string {
 func TestACompactionWhoseLastStepFailsDestroysNothing(t *testing.T) {
 	for _, step := range []string{"rename", "rename that was done", "sync of the name", "removal"} {
 		t.Run(step, func(t *testing.T) {
-			crash := newCrashDisk(t.TempDir(), 1<<20)
+			t.Parallel()
+			crash := newCrashDisk(memoryDir(t), 1<<20)
 			disk := &endDisk{Disk: crash}
 			var warnings atomic.Int64
 			s := newFileStore(t, crash.root, filestore.WithDisk(disk), filestore.WithCompactFrom(2<<10),

@@ -3,16 +3,12 @@ package filestore_test
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
@@ -257,38 +253,48 @@ func (c *content) reordered() []byte {
 
 func (f *crashFile) Close() error { return f.file.Close() }
 
-// worlds are the directories that may be found after the crash: with the
-// names that are durable, with these but for what was removed since, or with
-// all names; and of each file what was synced, half of the rest, every other
-// write of it, or all of it. The process alone ending leaves the last.
+// worlds are directories as they may be found after the crash.
 func (d *crashDisk) worlds(t *testing.T) map[string]string {
+	dirs := make(map[string]string)
+	for name, w := range d.found() {
+		dirs[name] = filepath.Join(memoryDir(t), "world")
+		w.write(t, dirs[name])
+	}
+	return dirs
+}
+
+// found is what may be found after the crash: the names that are durable,
+// these but for what was removed since, or all names; and of each file what
+// was synced, half of the rest, every other write of it, or all of it. The
+// process alone ending leaves the last.
+func (d *crashDisk) found() map[string]world {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	left := maps.Clone(d.durable)
 	maps.DeleteFunc(left, func(name string, _ *content) bool { _, gone := d.removed[name]; return gone })
-	worlds := make(map[string]string)
+	worlds := make(map[string]world)
 	for names, found := range map[string]tree{"durable names": d.durable, "durable names but for removed ones": left, "all names": d.now} {
 		for _, percent := range []int{0, 50, reordered, 100} {
 			if len(left) == len(d.durable) && names == "durable names but for removed ones" || (percent == 50 || percent == reordered) && names == "durable names" {
 				continue // nothing new
 			}
-			dir := t.TempDir()
-			for _, name := range slices.Sorted(maps.Keys(found)) { // a directory before what is in it
-				path := filepath.Join(dir, name)
-				if _, err := os.Stat(filepath.Dir(path)); err != nil {
-					continue // its directory was lost
-				}
-				c := found[name]
-				if c == nil {
-					if err := os.Mkdir(path, 0o700); !errors.Is(err, fs.ErrExist) {
-						require.NoError(t, err)
-					}
-					continue
-				}
-				require.NoError(t, os.WriteFile(path, c.found(percent), 0o600))
-			}
-			worlds[fmt.Sprintf("%s, %d%% of the data", names, percent)] = dir
+			worlds[fmt.Sprintf("%s, %d%% of the data", names, percent)] = found.world(percent)
 		}
 	}
 	return worlds
+}
+
+// world is the tree after a crash that kept so much of what was not synced.
+func (tr tree) world(percent int) world {
+	w := make(world)
+	for _, name := range slices.Sorted(maps.Keys(tr)) { // a directory before what is in it
+		if _, ok := w[filepath.Dir(name)]; !ok && filepath.Dir(name) != "." {
+			continue // its directory was lost
+		}
+		w[name] = nil
+		if c := tr[name]; c != nil {
+			w[name] = append([]byte{}, c.found(percent)...) // which is not nil
+		}
+	}
+	return w
 }

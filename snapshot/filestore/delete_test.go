@@ -111,6 +111,7 @@ func TestDeletingProcess(t *testing.T) {
 }
 
 func TestProcessesThatDeleteTheSameRunsShareThem(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ids := ended(t, newFileStore(t, dir), 60)
 	processes := make([]*exec.Cmd, 4)
@@ -139,6 +140,7 @@ func TestProcessesThatDeleteTheSameRunsShareThem(t *testing.T) {
 }
 
 func TestARunThatIsDeletedWhileMessagesComeIsGoneAsAWhole(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
 	for range 20 {

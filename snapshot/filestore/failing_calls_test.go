@@ -276,7 +276,7 @@ func TestAnySystemCallMayFailAndNothingPromisedIsLost(t *testing.T) {
 	for i := range failures {
 		disk := &failures[i]
 		t.Run(fmt.Sprintf("%d from call %d on, %v", disk.times, disk.from, disk.err), func(t *testing.T) {
-			dir, before := t.TempDir(), openFiles()
+			dir, before := memoryDir(t), openFiles()
 			disk.Disk = fastDisk{filestore.OSDisk}
 			var l ledger
 			defer func() {

@@ -31,6 +31,7 @@ func lines(from uint64, n int) (all []record.Record) {
 }
 
 func TestFollowYieldsEveryRecordOnceWhileAnotherWrites(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writer, err := filestore.New(dir)
 	require.NoError(t, err)

@@ -82,6 +82,7 @@ func TestMessagesAreForTheirOwnerAlone(t *testing.T) {
 }
 
 func TestADamagedMessageIsReportedAndSetAside(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	var warned warnings
 	s := pausedRun(t, dir, warned.option())
@@ -214,6 +215,7 @@ func TestAMessageThatCannotBeWrittenIsNotPosted(t *testing.T) {
 // A message is taken in as a run does it: its effect is synced, then it is
 // removed. Wherever a crash stops that, the message or its effect is there.
 func TestNoMessageIsLostWhereverACrashStopsIt(t *testing.T) {
+	t.Parallel()
 	m := storetest.Answer("a?1", "yes")
 	script := func(d *crashDisk) (promised bool, err error) {
 		s, err := filestore.New(d.root, filestore.WithDisk(d))

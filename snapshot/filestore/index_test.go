@@ -125,6 +125,7 @@ func TestThePagesThatFollowGoOnInTheSameOrder(t *testing.T) {
 }
 
 func TestAPageThatNothingFillsIsShortAndNamesTheNext(t *testing.T) {
+	t.Parallel()
 	const runs = 1100
 	s, disk, dir := oldRuns(t, 0)
 	var tags []string // so many that the index cannot tell by them

@@ -308,6 +308,7 @@ func TestOtherProcess(t *testing.T) {
 }
 
 func TestARunThatAnotherProcessWritesIsLockedAndItsDeathLosesNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOtherProcess$")
 	other.Env = append(os.Environ(), "REPRISE_TEST_STORE="+dir)

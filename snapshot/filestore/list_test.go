@@ -167,6 +167,7 @@ func TestALockOnADeletedFileIsNone(t *testing.T) {
 }
 
 func TestOneWhoWaitsForARunThatIsDeletedGetsANewOneOrNone(t *testing.T) {
+	t.Parallel()
 	s := newFileStore(t, t.TempDir())
 	for round := range 10 {
 		j := begin(t, s)
@@ -204,6 +205,7 @@ func TestOneWhoWaitsForARunThatIsDeletedGetsANewOneOrNone(t *testing.T) {
 }
 
 func TestARunThatIsAlwaysClosedIsNeverSeenInterrupted(t *testing.T) {
+	t.Parallel()
 	s := newFileStore(t, t.TempDir())
 	require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))
 	done := make(chan struct{})

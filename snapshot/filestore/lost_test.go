@@ -30,7 +30,7 @@ func requireStored(t testing.TB, run *snapshot.Run, n int) {
 // journal, beside a snapshot.
 func completedRun(t testing.TB) (s *filestore.Store, journal string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memoryDir(t)
 	s = newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
 	j := begin(t, s)
 	require.NoError(t, j.Append(storetest.Records(1, 200)...))
@@ -44,6 +44,7 @@ func completedRun(t testing.TB) (s *filestore.Store, journal string) {
 }
 
 func TestTheLossOfTheEndOfACompletedRunIsNoticed(t *testing.T) {
+	t.Parallel()
 	s, journal := completedRun(t)
 	whole, err := os.ReadFile(journal)
 	require.NoError(t, err)
@@ -117,7 +118,7 @@ func TestAFileOfACompletedRunThatIsGoneIsNoticed(t *testing.T) {
 // A crash may leave any part of what was not synced. What a frame behind it
 // says was synced is damage if it is not there.
 func TestATornEndIsToldFromDamageByWhatWasSynced(t *testing.T) {
-	dir := t.TempDir()
+	dir := memoryDir(t)
 	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
 	j := begin(t, s)
 	for seq := uint64(1); seq <= 12; seq++ {

@@ -12,12 +12,14 @@ import (
 )
 
 func TestFileStoreKeepsTheRulesOfStores(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) snapshot.Store {
 		return newFileStore(t, t.TempDir(), filestore.WithDisk(filestore.OSDisk))
 	})
 }
 
 func TestFileStoreThatCompactsAllTheTimeKeepsTheRulesOfStores(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) snapshot.Store {
 		return newFileStore(t, t.TempDir(), filestore.WithCompactFrom(1))
 	})

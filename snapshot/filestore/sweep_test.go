@@ -93,6 +93,7 @@ func TestNoDamageIsTakenForWhatWasWritten(t *testing.T) {
 	}
 	for name, run := range sweptRuns(t, records) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := memoryDir(t)
 			for file, data := range run.files {
 				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700))

@@ -28,8 +28,9 @@ func recordsAfter(t testing.TB, s snapshot.Reader, after uint64) (seqs []uint64,
 }
 
 func TestTheEndOfARunIsReadWithoutWhatComesBefore(t *testing.T) {
+	t.Parallel()
 	disk := &countingDisk{Disk: fastDisk{filestore.OSDisk}}
-	dir := t.TempDir()
+	dir := memoryDir(t)
 	s := newFileStore(t, dir, filestore.WithDisk(disk))
 	const n = 20_000
 	j := begin(t, s)
@@ -82,13 +83,14 @@ func TestTheEndOfARunIsReadWithoutWhatComesBefore(t *testing.T) {
 }
 
 func TestTheEndOfARunIsReadFromItsJournals(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(t *testing.T, run string){
 		"as they are":  func(*testing.T, string) {},
 		"a torn end":   func(t *testing.T, run string) { appendTo(t, newest(t, run), "torn") },
 		"no meta file": func(t *testing.T, run string) { require.NoError(t, os.Remove(filepath.Join(run, "meta"))) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := memoryDir(t)
 			s := newFileStore(t, dir)
 			j := begin(t, s)
 			require.NoError(t, j.Append(storetest.Records(1, 50)...))
@@ -131,7 +133,8 @@ func appendTo(t *testing.T, name, text string) {
 // reading the end of a run gives records of the run, and an error if some that
 // were asked for are missing.
 func TestTheRecordsOfADamagedRunAreThoseThatLoadHas(t *testing.T) {
-	dir := t.TempDir()
+	t.Parallel()
+	dir := memoryDir(t)
 	s := newFileStore(t, dir)
 	j := begin(t, s)
 	require.NoError(t, j.Append(storetest.Records(1, 30)...))
@@ -142,6 +145,10 @@ func TestTheRecordsOfADamagedRunAreThoseThatLoadHas(t *testing.T) {
 		require.NoError(t, j.Sync(t.Context(), 31+n))
 	}
 	filestore.Abandon(j)
+	step := int64(23)
+	if *long {
+		step = 1
+	}
 	for _, name := range runFiles(t, dir) {
 		file := filepath.Join(dir, "runs", "run", name)
 		data, err := os.ReadFile(file)
@@ -149,7 +156,7 @@ func TestTheRecordsOfADamagedRunAreThoseThatLoadHas(t *testing.T) {
 		if filepath.Ext(name) == ".journal" {
 			data = framesAlone(t, data)
 		}
-		for at := int64(0); at < int64(len(data)); at += 11 {
+		for at := int64(0); at < int64(len(data)); at += step {
 			require.NoError(t, os.WriteFile(file, flipped(data, at), 0o600))
 			run, loadErr := s.Load(t.Context(), "run")
 			for _, after := range []uint64{0, 25, 35} {
