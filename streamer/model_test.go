@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -354,14 +355,17 @@ func (c *watcher) settled() error {
 	return nil
 }
 
+var long = flag.Bool("long", false, "run the long form of the campaigns, see CONTRIBUTING")
+
 func TestStreamsAreWhatTheRunIsWhateverHappens(t *testing.T) {
-	seeds := uint64(30)
-	if testing.Short() {
-		seeds = 5
+	seeds := uint64(10)
+	if *long {
+		seeds = 300
 	}
 	for seed := range seeds {
 		for _, stored := range []bool{true, false} {
 			t.Run(fmt.Sprintf("seed %d, stored %t", seed, stored), func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) { happen(t, seed, stored) })
 			})
 		}

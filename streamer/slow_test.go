@@ -23,10 +23,14 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestClientThatNeverReadsHarmsNobody has one of those beside twenty that
-// read, at 2,000 events a second.
+// TestClientThatNeverReadsHarmsNobody has one of those beside five that read,
+// in the long form beside twenty, at 2,000 events a second.
 func TestClientThatNeverReadsHarmsNobody(t *testing.T) {
 	const events = 3000
+	clients := 5
+	if *long {
+		clients = 20
+	}
 	source := newShelf()
 	h, server := serve(t, source, streamer.Options{WriteTimeout: 500 * time.Millisecond, History: 2 * events})
 	f := newFeed("r", source.put, h.Publish)
@@ -40,7 +44,7 @@ func TestClientThatNeverReadsHarmsNobody(t *testing.T) {
 
 	var readers sync.WaitGroup
 	var read atomic.Int64
-	for range 20 {
+	for range clients {
 		readers.Go(func() {
 			client := streamer.Client{URL: server.URL, Run: "r", HTTPClient: through(t)}
 			next := uint64(1)
@@ -71,7 +75,7 @@ func TestClientThatNeverReadsHarmsNobody(t *testing.T) {
 		}
 	}
 	readers.Wait()
-	assert.EqualValues(t, 20*events, read.Load())
+	assert.EqualValues(t, clients*events, read.Load())
 	t.Logf("the longest publish took %v", longest)
 
 	// It is cut off, for which it has a time, and what it got is whole events.
@@ -203,9 +207,13 @@ func TestMemoryIsBoundedByTheHistory(t *testing.T) {
 	}
 	publish(100_000)
 	early := heap()
-	publish(1_000_000)
+	more := 300_000
+	if *long {
+		more = 1_000_000
+	}
+	publish(more)
 	late := heap()
-	t.Logf("after 100,000 events %d KB, after 1,100,000 %d KB", early>>10, late>>10)
+	t.Logf("after 100,000 events %d KB, after %d more %d KB", early>>10, more, late>>10)
 	assert.Less(t, late, early+4<<20)
 	assert.EqualValues(t, 1000, h.Stats().HistoryKept)
 	assert.LessOrEqual(t, h.Stats().Runs, 11)
