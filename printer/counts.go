@@ -22,9 +22,10 @@ type counts struct {
 
 // runState is how far a run was counted.
 type runState struct {
-	first  uint64 // generation of a new record; 0 before there is one
-	seq    uint64 // of the latest record
-	latest time.Time
+	first      uint64 // generation of a new record; 0 before there is one
+	generation uint64 // of the latest record
+	seq        uint64 // of the latest record
+	latest     time.Time
 }
 
 type callKey struct {
@@ -51,10 +52,12 @@ func (c *counts) add(r *record.Record) {
 	if run.first == 0 && !r.Replayed {
 		run.first = r.Generation
 	}
-	if r.Seq > 0 && r.Seq <= run.seq {
+	if r.Seq > 0 && r.Seq <= run.seq && r.Generation <= run.generation {
 		return
 	}
-	run.seq = max(run.seq, r.Seq)
+	if r.Seq > 0 { // below the latest if that was not kept
+		run.seq, run.generation = r.Seq, max(run.generation, r.Generation)
+	}
 	c.clock(&run, known, r)
 	c.remember(r.RunID, run)
 	if r.Kind.IsCall() && !r.Kind.IsParallel() {

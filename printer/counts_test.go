@@ -67,3 +67,23 @@ func TestRecordsThatArePublishedAgainCountOnce(t *testing.T) {
 		assert.Equal(t, want, counts.summary.Tools, "that of generation 1 was not")
 	}
 }
+
+// An opening of a paused run that had no answer is published, and not kept: the
+// next one counts from where the records of the run end.
+func TestRecordsAfterSomeThatWereNotKeptCount(t *testing.T) {
+	counts := newCounts(maxFollowed)
+	a, err := record.ParseAddress("tool")
+	require.NoError(t, err)
+	rec := func(seq, generation uint64, status record.Status) *record.Record {
+		return &record.Record{RunID: "r", Seq: seq, Generation: generation, Kind: record.KindTool, Status: status, Address: a}
+	}
+	counts.add(rec(2, 1, record.StatusStarted))
+	counts.add(rec(3, 1, record.StatusAwaiting))
+	counts.add(rec(4, 2, record.StatusStarted)) // not kept
+	counts.add(rec(5, 2, record.StatusAwaiting))
+	counts.add(rec(4, 3, record.StatusStarted))
+	counts.add(rec(5, 3, record.StatusCompleted))
+	assert.Equal(t, Executions{Completed: 1}, counts.summary.Tools)
+	counts.add(rec(5, 3, record.StatusCompleted))
+	assert.Equal(t, Executions{Completed: 1}, counts.summary.Tools, "it was counted")
+}

@@ -297,8 +297,9 @@ func (r *run) close() error {
 		last.Err = record.ErrorOf(last.Err) // of what is recorded already
 	}
 	r.keep(&last)
-	err := r.write()
 	end := snapshot.End{Status: r.status(), Stop: r.whyStopped(), Usage: r.report.Usage}
+	r.held = r.held && end.Status == StatusPaused
+	err := r.write()
 	if end.Status == StatusPaused {
 		end.Due = r.due()
 	}

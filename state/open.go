@@ -21,7 +21,8 @@ var ErrStore = errors.New("state: the run could not be stored")
 // open elsewhere, Open is snapshot.ErrLocked, or waits (see [WithWait]).
 //
 // Answers that were posted meanwhile are recorded before anything runs. Until
-// Close, the run receives [Answer] and [Interrupt] from any process.
+// Close, the run receives [Answer] and [Interrupt] from any process. A paused run
+// that has no answer and suspends at the same questions again gets no records.
 //
 // What a run finished with is final: opening it again replays it, and a root call
 // that it did not make is [ErrFinished] (see [WithFurtherCalls]). One that was
@@ -65,6 +66,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	if err := r.restore(found); err != nil {
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), giveBack(ctx, journal))
 	}
+	r.held = cancelled == nil && r.restored != nil && r.found.Status == StatusPaused
 	r.begin()
 	r.listen(ctx)
 	if cancelled != nil {
@@ -176,10 +178,10 @@ func (r *run) readRecords(ctx context.Context) ([]record.Record, error) {
 	return append(found.Records[:written:written], rest...), nil
 }
 
-// write hands what was kept since the last time to the journal. The lock is
-// held.
+// write hands what was kept since the last time to the journal, unless it is
+// held back. The lock is held.
 func (r *run) write() error {
-	if r.journal == nil || r.broken != nil {
+	if r.journal == nil || r.broken != nil || r.held {
 		return r.broken
 	}
 	if err := r.journal.Append(r.tail.after(r.tail.written)...); err != nil {
@@ -234,7 +236,7 @@ func (r *run) durable(s *core.Scope, rec *record.Record) bool {
 	case r.rootsAtClose && rec.Kind.IsCall() && !rec.WillRetry && isRootCall(s) && rec.Status != record.StatusStarted:
 		return false
 	case rec.Status == record.StatusStarted:
-		return s.Spec() != nil && s.Spec().InDoubt != core.InDoubtRetry
+		return mustNotRepeat(s, rec)
 	}
 	return rec.IsOutcome() || rec.WillRetry || rec.Status == record.StatusAwaiting
 }

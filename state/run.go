@@ -65,6 +65,7 @@ type run struct {
 	uncompensated *core.InterruptedError // why a cancelled run could not undo all; nil if it did
 
 	broken    error           // why nothing can be stored any more
+	held      bool            // the journal gets nothing until there is news
 	recovered []record.Record // recalled, and not yet published
 	report    Report
 	asked     map[string]askedQuestion // by ID
@@ -152,6 +153,7 @@ func (r *run) Append(s *core.Scope, appended record.Record) error {
 	if r.validation != nil {
 		r.validation.compare(rec)
 	}
+	r.held = r.held && !mustNotRepeat(s, rec)
 	r.keep(rec)
 	if rec.IsParked() && (r.parked.IsZero() || rec.NextAttemptAt().Before(r.parked)) {
 		r.parked = rec.NextAttemptAt()
@@ -322,6 +324,7 @@ func (r *run) keep(rec *record.Record) {
 	if r.journal == nil {
 		r.history.append(rec)
 	} else {
+		r.release(rec)
 		r.tail.append(*rec)
 		if rec.WillRetry {
 			r.tail.append(r.promise(rec))

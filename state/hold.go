@@ -1,0 +1,57 @@
+package state
+
+import (
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+)
+
+// A run that waits for an answer may be opened many times before there is one.
+// Such an opening repeats what is on record: handlers are entered again and
+// suspend at the same questions. Its records are published, and are held back
+// from the journal until one of them says something new. If none does by Close,
+// the journal stays as it was.
+//
+// A crash meanwhile loses nothing else: the run is found interrupted, and what
+// the next opening records is not held back.
+
+// maxHeld is how many records are held back at most.
+const maxHeld = 1 << 13
+
+// release ends the holding back if rec is news. The lock is held.
+func (r *run) release(rec *record.Record) {
+	if r.held && (r.isNews(rec) || r.tail.n-r.tail.written >= maxHeld) {
+		r.held = false
+	}
+}
+
+// isNews reports whether rec says more than the run's records did when it was
+// opened.
+func (r *run) isNews(rec *record.Record) bool {
+	switch {
+	case rec.Kind == record.KindRun:
+		return false // Close decides
+	case rec.Kind == record.KindLog: // of a handler that runs again, unless nothing called it
+		return rec.Reason != record.ReasonNone || rec.Address.IsZero()
+	case !rec.Kind.IsCall():
+		return true
+	}
+	t := r.restored.calls[rec.Address]
+	if t == nil || t.Last == 0 {
+		return true
+	}
+	switch rec.Status {
+	case record.StatusStarted:
+		return rec.Reason != record.ReasonNone || t.Phase != record.PhaseAsking || int(t.Attempt) != rec.Attempt
+	case record.StatusAwaiting:
+		last, err := r.restored.found.Record(t.Last)
+		return err != nil || last.Status != rec.Status || last.Stage != rec.Stage || last.Attempt != rec.Attempt ||
+			rec.Detail != nil && !rec.Detail.Usage.IsZero()
+	}
+	return true
+}
+
+// mustNotRepeat reports whether rec, which comes from s, begins a call that must
+// not be repeated unnoticed. It is never held back.
+func mustNotRepeat(s *core.Scope, rec *record.Record) bool {
+	return rec.Status == record.StatusStarted && s.Spec() != nil && s.Spec().InDoubt != core.InDoubtRetry
+}

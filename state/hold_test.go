@@ -1,0 +1,208 @@
+package state_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/state"
+)
+
+// desk is an agent that makes a step and logs, and asks twice at a time: in a tool
+// of its own, and in a branch of a group beside one that ends.
+func desk(t testing.TB, made map[string]int) *testkit.Definition {
+	refund := testkit.Tool(t, "refund", once, func(ctx context.Context, _ string) (string, error) {
+		state.From(ctx).Log(slog.LevelInfo, "asking", nil)
+		return core.Await[string](ctx, "refund it?")
+	})
+	note := testkit.Tool(t, "note", once, func(context.Context, string) (string, error) {
+		made["note"]++
+		return "noted", nil
+	})
+	return testkit.Agent(t, "desk", once, func(ctx context.Context, _ string) (string, error) {
+		state.From(ctx).Log(slog.LevelInfo, "at work", nil)
+		if err := state.Put(ctx, "office", "open"); err != nil {
+			return "", err
+		}
+		if core.Version(ctx, "office", 1) != 1 {
+			return "", errBoom
+		}
+		if _, err := core.Step(ctx, "prepare", func(context.Context) (int, error) { made["prepare"]++; return 1, nil }); err != nil {
+			return "", err
+		}
+		out, err := group(ctx, "both", calling(note), calling(refund), func(ctx context.Context) (string, error) {
+			return core.Await[string](ctx, "how much?")
+		})
+		if err != nil {
+			return "", err
+		}
+		return out[0] + " " + out[1] + " " + out[2], nil
+	})
+}
+
+// journals is how many bytes the run has in a file store.
+func journals(t *testing.T, dir string) (bytes int64) {
+	t.Helper()
+	for _, pattern := range []string{"*.journal", "*.snapshot"} {
+		names, err := filepath.Glob(filepath.Join(dir, "runs", "run-1", pattern))
+		require.NoError(t, err)
+		for _, name := range names {
+			info, err := os.Stat(name)
+			require.NoError(t, err)
+			bytes += info.Size()
+		}
+	}
+	require.Positive(t, bytes)
+	return bytes
+}
+
+func TestOpeningAPausedRunWithoutAnAnswerAddsNothingToItsJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		store, made := fileStore(t, dir), map[string]int{}
+		open := func(options ...state.Option) (string, *state.ExecutionState, error) {
+			st, err := state.Open(t.Context(), store, "run-1", options...)
+			require.NoError(t, err)
+			out, err := testkit.Call(st.Context(t.Context()), desk(t, made))
+			require.NoError(t, st.Close())
+			return out, st, err
+		}
+		_, _, err := open()
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		_, _, _ = open() // the file has its final layout
+		records, size := testkit.LoadRun(t, store, "run-1").Records, journals(t, dir)
+
+		unanswered := func(options ...state.Option) *state.ExecutionState {
+			require.NoError(t, testkit.Pause(t.Context(), time.Hour))
+			_, st, err := open(options...)
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			assert.Equal(t, state.StatusPaused, st.Status())
+			assert.Len(t, testkit.Questions(t, st), 2)
+			return st
+		}
+		for range 5 {
+			shown := new(heard)
+			st := unanswered(state.WithPublisher(shown), state.WithSync(state.SyncAlways))
+			assert.Equal(t, facts(records), facts(testkit.LoadRun(t, store, "run-1").Records))
+			assert.Equal(t, size, journals(t, dir), "bytes")
+			assert.NotEmpty(t, shown.records, "who follows the run sees that it was opened")
+			all, err := st.Records(t.Context())
+			require.NoError(t, err)
+			assert.Greater(t, len(all), len(records), "the opening itself knows what it did")
+		}
+
+		// One of the answers is news; without the other, the run is paused again.
+		require.NoError(t, state.Answer(t.Context(), store, "run-1", "desk/group:both/2/refund?1", "yes"))
+		_, st, err := open()
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		assert.Len(t, testkit.Questions(t, st), 1)
+		answered := testkit.LoadRun(t, store, "run-1").Records
+		require.Greater(t, len(answered), len(records))
+		assert.Equal(t, facts(records), facts(answered[:len(records)]))
+		_, _, err = open()
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		assert.Equal(t, facts(answered), facts(testkit.LoadRun(t, store, "run-1").Records))
+
+		require.NoError(t, state.Answer(t.Context(), store, "run-1", "desk/group:both/3?1", "all"))
+		out, st, err := open()
+		require.NoError(t, err)
+		assert.Equal(t, "noted yes all", out)
+		assert.Equal(t, state.StatusCompleted, st.Status())
+		assert.Equal(t, map[string]int{"prepare": 1, "note": 1}, made)
+	})
+}
+
+func TestPausedRunThatIsOnlyOpenedAndClosedGetsNoRecords(t *testing.T) {
+	s := paused(t)
+	before := testkit.LoadRun(t, s, "run-1").Records
+	st := openRun(t, s)
+	require.NoError(t, st.Close())
+	assert.Equal(t, state.StatusPaused, st.Status())
+	assert.Equal(t, facts(before), facts(testkit.LoadRun(t, s, "run-1").Records))
+}
+
+// What is new in an opening is recorded, with all that came before it there.
+func TestNewsOfAPausedRunIsRecorded(t *testing.T) {
+	for name, news := range map[string]struct {
+		do   func(t *testing.T, st *state.ExecutionState)
+		want state.Status
+	}{
+		"a line that the program logs": {func(t *testing.T, st *state.ExecutionState) {
+			st.Log(slog.LevelInfo, "still waiting", nil)
+		}, state.StatusPaused},
+		"a value": {func(t *testing.T, st *state.ExecutionState) {
+			require.NoError(t, state.Put(st.Context(t.Context()), "key", 1))
+		}, state.StatusPaused},
+		"an interrupt": {func(t *testing.T, st *state.ExecutionState) {
+			require.True(t, st.Interrupt(record.InterruptUser, "ann", "enough"))
+		}, state.StatusInterrupted},
+		"a further call": {func(t *testing.T, st *state.ExecutionState) {
+			note := testkit.Tool(t, "note", once, func(context.Context, string) (string, error) { return "noted", nil })
+			_, err := testkit.Call(st.Context(t.Context()), note)
+			require.NoError(t, err)
+		}, state.StatusPaused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := paused(t)
+			before := testkit.LoadRun(t, s, "run-1").Records
+			st := openRun(t, s)
+			_, err := testkit.Call(st.Context(t.Context()), asking(t))
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			news.do(t, st)
+			require.NoError(t, st.Close())
+			assert.Equal(t, news.want, st.Status())
+			all, err := st.Records(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, facts(all), facts(testkit.LoadRun(t, s, "run-1").Records))
+			assert.Equal(t, record.KindRun, all[len(before)].Kind, "from its beginning")
+
+			require.NoError(t, state.Answer(t.Context(), s, askedRun, question, "this"))
+			out, err := resume(t, s)
+			require.NoError(t, err)
+			assert.Equal(t, "this", out)
+		})
+	}
+}
+
+// A tool that must not be repeated unnoticed is on record when it is entered.
+func TestPausedToolThatMustNotRepeatIsRecordedWhenItIsEntered(t *testing.T) {
+	s := paused(t)
+	before := testkit.LoadRun(t, s, "run-1").Records
+	pay, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "ask", InDoubt: core.InDoubtFail}, func(ctx context.Context, _ string) (string, error) {
+		assert.Greater(t, len(testkit.LoadRun(t, s, "run-1").Records), len(before))
+		return core.Await[string](ctx, "what?")
+	})
+	require.NoError(t, err)
+	st := openRun(t, s)
+	_, err = pay.Event().Execute(st.Context(t.Context()), "in")
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, st.Close())
+}
+
+// Tokens that an opening without an answer spends are counted.
+func TestUsageOfAPausedRunIsRecorded(t *testing.T) {
+	s := paused(t)
+	spending := testkit.Tool(t, "ask", once, func(ctx context.Context, _ string) (string, error) {
+		core.AddUsage(ctx, record.Usage{InputTokens: 3})
+		return core.Await[string](ctx, "what?")
+	})
+	for range 2 {
+		st := openRun(t, s)
+		_, err := testkit.Call(st.Context(t.Context()), spending)
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		require.NoError(t, st.Close())
+	}
+	info, err := s.Info(t.Context(), askedRun)
+	require.NoError(t, err)
+	assert.Equal(t, 6, info.Usage.InputTokens)
+}
