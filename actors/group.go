@@ -56,7 +56,7 @@ func event[In, Out any](g *Group, actor Actor[In, Out], i int) core.ExecutionEve
 	return actor.Event().InBranch(i + 1).WithBreaker(g.Breaker).WithRetryBudget(g.RetryBudget)
 }
 
-// A GroupError tells which branches failed. errors.Is and errors.As look into
+// A GroupError says which branches failed. errors.Is and errors.As look into
 // each of them.
 type GroupError struct {
 	Group    string
@@ -78,18 +78,33 @@ type BranchError struct {
 	Err    error
 }
 
-// Error lists the failures.
+// Error lists the failures, as the text of the *[core.CallError] that names the
+// group. A branch whose error begins with its address is not numbered.
 func (e *GroupError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "group %s: ", e.Group)
 	if e.Err != nil {
-		fmt.Fprintf(&b, "%v, %d of %d branches not finished; ", e.Err, len(e.NotFinished), e.Branches)
+		fmt.Fprintf(&b, "%v, %d of %d branches not finished", e.Err, len(e.NotFinished), e.Branches)
 	}
-	fmt.Fprintf(&b, "%d of %d branches failed", len(e.Failed), e.Branches)
-	for _, f := range e.Failed {
-		fmt.Fprintf(&b, "; branch %d: %v", f.Branch, f.Err)
+	if len(e.Failed) > 0 && e.Err != nil {
+		b.WriteString("; ")
+	}
+	if len(e.Failed) > 0 || e.Err == nil {
+		fmt.Fprintf(&b, "%d of %d branches failed", len(e.Failed), e.Branches)
+	}
+	for i := range e.Failed {
+		b.WriteString("; " + e.Failed[i].line())
 	}
 	return b.String()
+}
+
+// line is the text of the error, which names the branch.
+func (e *BranchError) line() string {
+	text := fmt.Sprint(e.Err)
+	var call *core.CallError
+	if errors.As(e.Err, &call) && !call.Address.IsZero() && strings.HasPrefix(text, call.Address.String()) {
+		return text
+	}
+	return fmt.Sprintf("branch %d: %s", e.Branch, text)
 }
 
 // Unwrap returns the errors of the branches, and Err.

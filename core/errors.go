@@ -30,16 +30,24 @@ type CallError struct {
 }
 
 // Error is a line such as
-// `assistant/fetch: exhausted after 3 attempts: connection refused`.
+// `assistant/fetch: exhausted after 3 attempts: connection refused`. What the text
+// of Err says itself is not repeated: of a call that failed as a call inside it
+// did, the line is that of the call inside.
 func (e *CallError) Error() string {
+	text := record.Truncate(fmt.Sprint(e.Err), record.MessageLimit)
+	reason := strings.ReplaceAll(e.Reason.String(), "_", " ")
+	said := e.Reason == record.ReasonPanic || begins(text, reason) || e.Attempts <= 1 && e.isReasonInside()
+	if said && e.isCallInside(text) {
+		return text
+	}
 	var b strings.Builder
 	if e.Address.IsZero() {
 		b.WriteString(e.Name)
 	} else {
 		b.Write(e.Address.AppendTo(nil))
 	}
-	if e.Reason != record.ReasonPanic { // its error says so
-		fmt.Fprintf(&b, ": %s", strings.ReplaceAll(e.Reason.String(), "_", " "))
+	if !said {
+		b.WriteString(": " + reason)
 	}
 	if e.Attempts > 1 {
 		fmt.Fprintf(&b, " after %d attempts", e.Attempts)
@@ -50,8 +58,32 @@ func (e *CallError) Error() string {
 	if e.Detail != "" {
 		fmt.Fprintf(&b, " (%s)", e.Detail)
 	}
-	fmt.Fprintf(&b, ": %s", record.Truncate(fmt.Sprint(e.Err), record.MessageLimit))
+	b.WriteString(": " + text)
 	return b.String()
+}
+
+// begins reports whether text is the words, or a sentence that they begin.
+func begins(text, words string) bool {
+	rest, ok := strings.CutPrefix(text, words)
+	return ok && (rest == "" || strings.ContainsRune(",:;", rune(rest[0])))
+}
+
+// isReasonInside reports whether a call that failed inside has the same reason,
+// which its text says.
+func (e *CallError) isReasonInside() (is bool) {
+	defer func() { _ = recover() }() // of methods of the user's errors
+	var inside *CallError
+	return errors.As(e.Err, &inside) && inside != nil && inside.Reason == e.Reason
+}
+
+// isCallInside reports whether text, that of Err, begins with the address of a call
+// inside this one, and there is nothing else to say of this one.
+func (e *CallError) isCallInside(text string) bool {
+	if e.Address.IsZero() || e.Attempts > 1 || e.tellsStage() || e.Detail != "" {
+		return false
+	}
+	rest, ok := strings.CutPrefix(text, e.Address.String())
+	return ok && strings.HasPrefix(rest, "/")
 }
 
 // tellsStage reports whether the stage says more than the reason does.

@@ -128,9 +128,9 @@ var ofHundred = []*regexp.Regexp{
 	regexp.MustCompile(`^    ↻ Retrying \(attempt [23]/3\) at once\.\.\.$`),
 	regexp.MustCompile(`^    ↻ Recovered after 2 retries$`),
 	regexp.MustCompile(`^▦ all (\[STARTED\] 100 branches|\d+ of 100 done(?:, \d+ (?:failed|running))*)$`),
-	regexp.MustCompile(`^✖ all \[FAILED: permanent\] \([<\dms.]+\) - group all: 15 of 100 branches failed; branch 1: .*…$`),
+	regexp.MustCompile(`^✖ all \[FAILED: permanent\] \([<\dms.]+\) - 15 of 100 branches failed; group:all/1/\S+: .*…$`),
 	regexp.MustCompile(`^[▶✔✖] run \S+ \[(STARTED|COMPLETED|FAILED)\]( \([<\dms.]+\))?$`),
-	regexp.MustCompile(`^✖ run \S+ \[FAILED: permanent\] \([<\dms.]+\) - group:all: permanent: group all: 15 of 100 branches failed; branch 1: .*…$`),
+	regexp.MustCompile(`^✖ run \S+ \[FAILED: permanent\] \([<\dms.]+\) - group:all: 15 of 100 branches failed; group:all/1/\S+: .*…$`),
 }
 
 func TestEveryLineOfAHundredConcurrentCallsBelongsToOneOfThem(t *testing.T) {

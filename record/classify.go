@@ -103,6 +103,7 @@ func (t *traits) walk(err error) {
 func (t *traits) marks(err error) {
 	if e, ok := err.(*Error); ok {
 		t.classed = e.Class
+		t.retryable = t.retryable || e.Is(mark.ErrRetryable)
 	}
 	if e, ok := err.(interface{ Class() Class }); ok {
 		class := e.Class()

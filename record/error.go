@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/reprise-go/reprise/internal/mark"
 )
 
 // An Error is an error as a record keeps it. It reads as the error it
@@ -185,6 +187,7 @@ func newErrorRegistry() *errorRegistry {
 		{"syscall.EPIPE", syscall.EPIPE},
 		{"syscall.ENOSPC", syscall.ENOSPC},
 		{"reprise.ErrRedacted", ErrRedacted},
+		{"reprise.retryable", mark.ErrRetryable},
 	} {
 		r.addSentinel(known.name, known.err)
 	}

@@ -116,3 +116,23 @@ func TestResumedCallHasTheWholeErrorOfTheAttemptBefore(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	assert.ErrorContains(t, err, text, "before that")
 }
+
+// What marks an error as worth another attempt is on record with it: an agent that
+// gets the recorded failure of its tool is retried as one that got the failure
+// itself.
+func TestRecordedErrorIsRetryableAsItWas(t *testing.T) {
+	for name, options := range map[string][]state.Option{"live": nil, "recorded": {state.WithRoundTrip()}} {
+		attempts := 0
+		tool := testkit.Tool(t, "tool", once, testkit.Fail(core.Retryable(errBoom)))
+		agent := testkit.Agent(t, "agent", core.RetryConfig{MaxAttempts: 3, InitialDelay: core.NoDelay}, func(ctx context.Context, _ string) (string, error) {
+			attempts++
+			return testkit.Call(ctx, tool)
+		})
+		_, ctx := testkit.Run(t, options...)
+		_, err := testkit.Call(ctx, agent)
+		testkit.Failed(t, err, record.ReasonExhausted)
+		assert.Equal(t, 3, attempts, name)
+	}
+	assert.True(t, record.Inspect(record.ErrorOf(core.Retryable(errBoom))).Retryable)
+	assert.False(t, record.Inspect(record.ErrorOf(errBoom)).Retryable)
+}

@@ -136,7 +136,7 @@ func TestFirstRecordedFailureIsTheCauseOfAGroup(t *testing.T) {
 		left := killed(t, s, func(r record.Record) bool { return r.Name != "a" || r.Status == record.StatusStarted })
 		out, err := run(t, left, p)
 		require.NoError(t, err)
-		assert.Contains(t, out, "1 of 3 branches failed; branch 3: a/group:g/3: permanent: a/group:g/3/first: permanent: first")
+		assert.Contains(t, out, "1 of 3 branches failed; a/group:g/3/first: permanent: first")
 		require.Len(t, causes, 1, "the branch that was stopped is not begun again")
 	})
 }

@@ -1,5 +1,7 @@
 package mark
 
+import "errors"
+
 // Permanent marks an error that is never retried. It reads as the error in it.
 type Permanent struct{ Err error }
 
@@ -18,3 +20,10 @@ func (e *Retryable) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error in it.
 func (e *Retryable) Unwrap() error { return e.Err }
+
+// Is matches [ErrRetryable].
+func (e *Retryable) Is(target error) bool { return target == ErrRetryable }
+
+// ErrRetryable is what errors.Is finds in an error that is marked as retryable, also
+// when it was recorded. It is not an error by itself.
+var ErrRetryable = errors.New("retryable")
