@@ -68,7 +68,8 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 	if err != nil {
 		return answer, Permanent(fmt.Errorf("core: Await: nobody can answer with a %v: %w", reflect.TypeFor[T](), err))
 	}
-	def, err := defaultOf(options)
+	q := Question{Text: question, Schema: answers.JSON()}
+	def, err := defaultOf(q, options)
 	if err != nil {
 		return answer, Permanent(err)
 	}
@@ -76,7 +77,7 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 	if suspended != nil {
 		return answer, suspended
 	}
-	q := Question{ID: id, Text: question, Schema: answers.JSON()}
+	q.ID = id
 	suspended, err = s.ask(ctx, q, def, claimed, func(encoded []byte) (err error) {
 		answer, err = decodeAnswer[T](answers, encoded)
 		return err
@@ -110,7 +111,7 @@ type DefaultAnswer struct {
 	Encoded []byte
 }
 
-func defaultOf[T any](options []AwaitOption[T]) (DefaultAnswer, error) {
+func defaultOf[T any](q Question, options []AwaitOption[T]) (DefaultAnswer, error) {
 	if len(options) == 0 {
 		return DefaultAnswer{}, nil
 	}
@@ -118,9 +119,9 @@ func defaultOf[T any](options []AwaitOption[T]) (DefaultAnswer, error) {
 	if o.after <= 0 {
 		return DefaultAnswer{}, fmt.Errorf("core: Default(%v, …): want a time above zero", o.after)
 	}
-	encoded, err := record.Encode(o.answer)
+	encoded, err := q.Encode(o.answer)
 	if err != nil {
-		return DefaultAnswer{}, fmt.Errorf("core: the default answer: %w", err)
+		return DefaultAnswer{}, fmt.Errorf("core: Default(%v, …): %w", o.after, err)
 	}
 	return DefaultAnswer{o.after, encoded}, nil
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,6 +70,46 @@ func (q Question) InDoubt() bool { return strings.Contains(q.ID, inDoubtMark) }
 
 // ErrUnfit is found in the error of an answer that does not fit its question.
 var ErrUnfit = errors.New("the answer does not fit")
+
+// Encode encodes value as an answer to the question. A value that does not fit as
+// it is counts as its JSON: a *big.Int and a json.Number as a number, a
+// json.RawMessage as what it says. One that does not fit either is [ErrUnfit], as by
+// [Question.Check].
+func (q Question) Encode(value any) ([]byte, error) {
+	encoded, err := record.Encode(value)
+	if err != nil {
+		return nil, err
+	}
+	if err = q.Check(encoded); err == nil {
+		return encoded, nil
+	}
+	text, ok := inJSON(value)
+	if !ok {
+		return nil, err
+	}
+	v, err := codec.FromJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
+	}
+	if encoded, err = record.Encode(v); err == nil {
+		err = q.Check(encoded)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return encoded, nil
+}
+
+// inJSON is the JSON of value. It is not ok for a value without.
+func inJSON(value any) (text []byte, ok bool) {
+	defer func() {
+		if recover() != nil { // of a method of the user's type
+			ok = false
+		}
+	}()
+	text, err := json.Marshal(value)
+	return text, err == nil
+}
 
 // Check reports what keeps an encoded value from being an answer to the question,
 // by its Schema: what is missing, unknown or of the wrong type. One about a call

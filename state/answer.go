@@ -29,7 +29,8 @@ var (
 // the Schema of the question, is [core.ErrUnfit], and nothing is recorded; the
 // error names each field that is missing, unknown or of the wrong type. So is one
 // about a call in doubt that is not a [core.InDoubtAnswer], or has an output that
-// is not that of the call. Where the type has changed since, the answer is set
+// is not that of the call. A value counts as its JSON where it does not fit as it
+// is, such as a *big.Int and a json.Number. Where the type has changed since, the answer is set
 // aside when the run goes on, and the question asked again. A question that was not asked is [ErrNotAsked], with those
 // that were; a run that was cancelled is [ErrCancelled].
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
@@ -44,10 +45,6 @@ func Answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 func answeredBefore(id string) error { return fmt.Errorf("%w: %s", ErrAnswered, id) }
 
 func answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
-	encoded, err := record.Encode(value)
-	if err != nil {
-		return err
-	}
 	found, err := load(ctx, store, runID)
 	if err != nil {
 		return err
@@ -55,7 +52,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 	if found.Status == StatusCancelled {
 		return cancelledError(&found.Info)
 	}
-	rec, err := answerTo(found.Records, questionID, encoded)
+	rec, err := answerTo(found.Records, questionID, value)
 	if err != nil {
 		return err
 	}
@@ -64,7 +61,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 
 // answerTo makes the record that answers a question, if it was asked and not
 // answered since.
-func answerTo(records []record.Record, id string, encoded []byte) (record.Record, error) {
+func answerTo(records []record.Record, id string, value any) (record.Record, error) {
 	question, since := lastAsked(records, id)
 	if question == nil || (core.Question{ID: id}).Sleeps() {
 		return record.Record{}, fmt.Errorf("%w: %s; %s", ErrNotAsked, id, describeOpen(openQuestions(records)))
@@ -72,7 +69,8 @@ func answerTo(records []record.Record, id string, encoded []byte) (record.Record
 	if firstAnswer(since, id) != nil {
 		return record.Record{}, answeredBefore(id)
 	}
-	if err := questionOf(question).Check(encoded); err != nil {
+	encoded, err := questionOf(question).Encode(value)
+	if err != nil {
 		return record.Record{}, err
 	}
 	return answerRecord(now(), question.Address, id, encoded), nil

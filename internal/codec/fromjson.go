@@ -1,0 +1,72 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"strconv"
+)
+
+// FromJSON reads one JSON value into bool, string, int64, uint64, float64, []any
+// and map[string]any. Whole numbers stay whole: one that has more than 64 bits, and
+// would be rounded, is an error.
+func FromJSON(data []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); errors.Is(err, io.EOF) {
+		return nil, errors.New("it is empty")
+	} else if errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, errors.New("it ends in the middle")
+	} else if err != nil {
+		return nil, err
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the value")
+	}
+	return withNumbers(v)
+}
+
+// withNumbers makes numbers of what the decoder has left as text.
+func withNumbers(v any) (any, error) {
+	var err error
+	switch v := v.(type) {
+	case json.Number:
+		return number(string(v))
+	case []any:
+		for i := range v {
+			if v[i], err = withNumbers(v[i]); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for key := range v {
+			if v[key], err = withNumbers(v[key]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return v, nil
+}
+
+func number(text string) (any, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, nil
+	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nil, fmt.Errorf("the number %s is too large", text)
+	}
+	if n, isWhole := new(big.Int).SetString(text, 10); isWhole {
+		if near, _ := big.NewFloat(f).Int(nil); near.Cmp(n) != 0 {
+			return nil, fmt.Errorf("the number %s is too large: want a whole number of at most 64 bits, or one with an exponent, which is rounded", text)
+		}
+	}
+	return f, nil
+}
