@@ -12,37 +12,58 @@ import (
 // and, of what is scheduled, retry_count and next_retry_at. The token names the
 // work item and is the same for all its attempts; it is not that of
 // core.ReceiptToken, which depends on the input too.
+//
+// Compensations have the same events under compensation_: Argyll's document
+// names compensation_failed, the others follow its pattern. What Argyll has no
+// word for is a field or an event of its own: work_succeeded has cached: true
+// where a cache answered, and breaker_opened, breaker_half_opened and
+// breaker_closed say what a circuit breaker did at a step.
 func Argyll(r record.Record) []Event {
+	if changed, ok := breakerEvent(&r); ok {
+		changed.Fields["flow_id"] = r.RunID
+		changed.Fields["token"] = token(&r)
+		return []Event{changed}
+	}
 	if !isStep(&r) {
 		return nil
 	}
+	prefix := "work_"
+	if r.Kind == record.KindCompensation {
+		prefix = "compensation_"
+	}
 	event := func(name string) Event {
-		fields := map[string]any{"flow_id": r.RunID, "step_id": r.Name, "token": r.RunID + "/" + r.Address.WithoutAttempts()}
+		fields := map[string]any{"flow_id": r.RunID, "step_id": r.Name, "token": token(&r)}
 		if r.Err != nil {
 			fields["error"] = r.Err.Error()
 		}
-		return Event{name, fields}
+		return Event{prefix + name, fields}
 	}
 	switch r.Status {
 	case record.StatusStarted:
-		return []Event{event("work_started")}
+		return []Event{event("started")}
 	case record.StatusRetrying:
-		scheduled := event("work_retry_scheduled")
+		scheduled := event("retry_scheduled")
 		scheduled.Fields["retry_count"] = r.Attempt
 		scheduled.Fields["next_retry_at"] = nextAt(&r)
 		return []Event{scheduled}
 	case record.StatusCompleted:
-		return []Event{event("work_succeeded")}
+		succeeded := event("succeeded")
+		if isCached(&r) {
+			succeeded.Fields["cached"] = true
+		}
+		return []Event{succeeded}
 	case record.StatusFailed:
 		switch {
 		case r.WillRetry:
-			return []Event{event("work_not_completed")}
+			return []Event{event("not_completed")}
 		case gaveUp(&r):
-			return []Event{event("work_not_completed"), event("work_failed")}
+			return []Event{event("not_completed"), event("failed")}
 		}
-		return []Event{event("work_failed")}
+		return []Event{event("failed")}
 	}
 	return nil
 }
+
+func token(r *record.Record) string { return r.RunID + "/" + r.Address.WithoutAttempts() }
 
 func nextAt(r *record.Record) string { return r.NextAttemptAt().UTC().Format(time.RFC3339Nano) }

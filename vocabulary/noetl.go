@@ -6,10 +6,22 @@ import "github.com/reprise-go/reprise/record"
 // action_error, step_retry, step_retry_exhausted, step_failed_terminal,
 // action_completed, step_completed and execution_failed. Their fields are
 // execution_id (the run), node_id (the address), node_name, node_type, status
-// and context.
+// and context. The context of step_retry_exhausted has as reason the limit that
+// was reached, such as exhausted or budget. That of step_retry has delay_source
+// where the service or a circuit breaker chose the delay.
+//
+// A compensation has the same events as a step, with compensation as its
+// node_type. What NoETL has no word for is a field of the context or an event of
+// its own: cached: true where a cache answered, and breaker_opened,
+// breaker_half_opened and breaker_closed for what a circuit breaker did.
 func NoETL(r record.Record) []Event {
 	if r.Kind == record.KindRun && r.Status == record.StatusFailed && !r.Replayed {
 		return []Event{{"execution_failed", map[string]any{"execution_id": r.RunID, "status": "FAILED", "context": map[string]any{"error": errorText(&r)}}}}
+	}
+	if changed, ok := breakerEvent(&r); ok {
+		changed.Fields["execution_id"] = r.RunID
+		changed.Fields["node_id"] = r.Address.String()
+		return []Event{changed}
 	}
 	if !isStep(&r) {
 		return nil
@@ -25,11 +37,16 @@ func NoETL(r record.Record) []Event {
 		retry := map[string]any{"attempt": r.Attempt + 1, "max_attempts": limit, "is_retry": r.IsRetry()}
 		return []Event{event("action_started", "STARTED", map[string]any{"retry": retry})}
 	case record.StatusRetrying:
-		return []Event{event("step_retry", "PENDING", map[string]any{
-			"attempt": r.Attempt + 1, "max_attempts": limit, "delay_seconds": r.Delay.Seconds(), "last_error": errorText(&r),
-		})}
+		next := map[string]any{"attempt": r.Attempt + 1, "max_attempts": limit, "delay_seconds": r.Delay.Seconds(), "last_error": errorText(&r)}
+		if r.DelaySource != record.SourceBackoff {
+			next["delay_source"] = r.DelaySource.String()
+		}
+		return []Event{event("step_retry", "PENDING", next)}
 	case record.StatusCompleted:
 		made := map[string]any{"attempt": r.TotalAttempts(), "success": true}
+		if isCached(&r) {
+			made["cached"] = true
+		}
 		return []Event{event("action_completed", "COMPLETED", made), event("step_completed", "COMPLETED", made)}
 	case record.StatusFailed:
 		return noetlFailure(&r, event, limit)
@@ -46,7 +63,9 @@ func noetlFailure(r *record.Record, event func(name, status string, context map[
 		return said
 	}
 	if gaveUp(r) {
-		said = append(said, event("step_retry_exhausted", "FAILED", map[string]any{"attempts": made, "max_attempts": limit, "last_error": errorText(r)}))
+		said = append(said, event("step_retry_exhausted", "FAILED", map[string]any{
+			"attempts": made, "max_attempts": limit, "last_error": errorText(r), "reason": r.Reason.String(),
+		}))
 	}
 	return append(said, event("step_failed_terminal", "FAILED", map[string]any{"error": errorText(r), "reason": r.Reason.String()}))
 }

@@ -43,14 +43,46 @@ func (v Vocabulary) Subscriber(f func(Event)) func(record.Record) {
 }
 
 // isStep reports whether a record is about what other systems call a step or a
-// work item: the call of a tool, an LLM or an agent, made now.
+// work item: the call of a tool, an LLM or an agent, or a compensation, made now.
 func isStep(r *record.Record) bool {
-	return (r.Kind == record.KindTool || r.Kind == record.KindLLM || r.Kind == record.KindAgent) && !r.Replayed
+	switch r.Kind {
+	case record.KindTool, record.KindLLM, record.KindAgent, record.KindCompensation:
+		return !r.Replayed
+	}
+	return false
 }
 
-// gaveUp reports whether retries had been allowed and did not help.
+// gaveUp reports whether retries had been allowed and did not help, or a retry
+// budget had none left.
 func gaveUp(r *record.Record) bool {
-	return r.Reason == record.ReasonExhausted || r.Reason == record.ReasonRetryTimeout
+	return r.Reason == record.ReasonExhausted || r.Reason == record.ReasonRetryTimeout || r.Reason == record.ReasonBudget
+}
+
+// isCached reports whether a cache answered the call.
+func isCached(r *record.Record) bool { return r.Detail != nil && r.Detail.Cached }
+
+// breakerEvent is the event for a record of a circuit breaker that changed its
+// state. The vocabulary adds its fields for the run and the call.
+func breakerEvent(r *record.Record) (Event, bool) {
+	if r.Kind != record.KindLog || r.Replayed || r.Detail == nil {
+		return Event{}, false
+	}
+	breaker, ok := r.Detail.Metadata["breaker"]
+	if !ok {
+		return Event{}, false
+	}
+	var name string
+	switch r.Detail.Metadata["state"] {
+	case "open":
+		name = "breaker_opened"
+	case "half_open":
+		name = "breaker_half_opened"
+	case "closed":
+		name = "breaker_closed"
+	default:
+		return Event{}, false
+	}
+	return Event{name, map[string]any{"breaker": breaker, "message": r.Message()}}, true
 }
 
 func errorText(r *record.Record) any {
