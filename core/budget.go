@@ -68,6 +68,8 @@ func NewRetryBudget(c RetryBudgetConfig) *RetryBudget {
 // String is what the budget allows, such as "of 10 retries in 1m0s".
 func (b *RetryBudget) String() string {
 	switch c := b.config; {
+	case c.Ratio == 0 && c.Retries == 1:
+		return fmt.Sprintf("of 1 retry in %v", c.Window)
 	case c.Ratio == 0:
 		return fmt.Sprintf("of %d retries in %v", c.Retries, c.Window)
 	case c.Retries == 0:

@@ -125,3 +125,14 @@ func TestRetryBudgetRefusesWhatCannotWork(t *testing.T) {
 		assert.Contains(t, testkit.PanicText(t, func() { core.NewRetryBudget(c) }), want)
 	}
 }
+
+func TestRetryBudgetSaysWhatItAllows(t *testing.T) {
+	for want, c := range map[string]core.RetryBudgetConfig{
+		"of 1 retry in 1m0s":                           {Retries: 1},
+		"of 10 retries in 2s":                          {Retries: 10, Window: 2 * time.Second},
+		"of 0.5 retries for each call in 1m0s":         {Ratio: 0.5},
+		"of 3 retries, and 0.1 for each call, in 1m0s": {Retries: 3, Ratio: 0.1},
+	} {
+		assert.Equal(t, want, core.NewRetryBudget(c).String())
+	}
+}

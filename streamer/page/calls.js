@@ -83,7 +83,7 @@ export class CallTree {
     call.branches = record.branches ?? call.branches;
     call.max = record.max_attempts;
     call.input ??= record.input;
-    if (record.detail) call.output = record.detail;
+    if (record.detail && call.kind !== "compensation") call.output = record.detail; // which has none
     if (record.cached) call.cached = true;
     if (record.artifact) call.artifact = record.artifact;
     if (record.usage && !record.replayed) add(call.usage, record.usage);

@@ -3,7 +3,7 @@
 
 import { make, setHidden, icon, byID } from "./dom.js";
 import { progressOf } from "./calls.js";
-import { attempt, clockTime, countdown, duration, escaped, fullTime, kind, plural, price, source, tokens, words } from "./format.js";
+import { attempt, clockTime, countdown, duration, escaped, fullTime, kind, plural, price, reason, tokens, words } from "./format.js";
 
 const panel = byID("detail");
 let drawn = ""; // what the panel shows
@@ -82,7 +82,7 @@ function facts(call) {
   fact("Recalled", call.recalled ? plural(call.recalled, "time") : "");
   fact("Tokens", call.usage.input_tokens + call.usage.output_tokens ? tokens(call.usage) : "");
   fact("Cost", call.usage.cost ? price(call.usage) : "");
-  fact("Ended", call.status === "failed" && call.reason ? words(call.reason) : "");
+  fact("Ended", call.status === "failed" && call.reason ? reason(call.reason) : "");
   return list;
 }
 

@@ -80,14 +80,18 @@ export function attempt(index, max) {
 const kinds = {
   tool_call: "tool", llm_call: "LLM", agent_call: "agent", step: "step", run: "run", log: "log",
   value: "value", question: "question", answer: "answer", group: "group", branch: "branch",
-  compensation: "undo",
+  compensation: "compensation",
 };
 export const kind = (name) => kinds[name] ?? name;
 
 // words makes a name of the wire readable: "rate_limit" is "rate limit".
 export const words = (name) => (name ?? "").replaceAll("_", " ");
 
-export const source = (name) => (name === "retry_after" ? "Retry-After" : name === "backoff" ? "backoff" : words(name));
+const sources = { retry_after: "Retry-After", breaker: "circuit breaker" };
+export const source = (name) => sources[name] ?? words(name);
+
+// reason is why a call failed for good.
+export const reason = (name) => (name === "budget" ? "retry budget" : words(name));
 
 // The statuses of a run as they are shown; one that runs and waits for the
 // next attempt of a call is "waiting". The rare ones are shown where there are

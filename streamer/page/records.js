@@ -2,7 +2,7 @@
 
 import { make, list, setText, setAttribute, setHidden, icon, byID } from "./dom.js";
 import { parse } from "./clock.js";
-import { attempt, clockTime, count, duration, escaped, fullTime, source, words } from "./format.js";
+import { attempt, clockTime, count, duration, escaped, fullTime, reason, source, words } from "./format.js";
 
 const kept = 1000;
 const most = 200; // rows
@@ -95,11 +95,11 @@ function sayOf(r) {
     case "started":
       return [r.retry_attempt > 0 ? "attempt " + attempt(r.retry_attempt, r.max_attempts) : ""];
     case "failed":
-      return [...error(), r.will_retry ? "" : ` · ${words(r.reason)} after ${duration(r.total_time * 1000)}`];
+      return [...error(), r.will_retry ? "" : ` · ${reason(r.reason)} after ${duration(r.total_time * 1000)}`];
     case "retrying":
       return [`attempt ${attempt(r.retry_attempt, r.max_attempts)} in ${duration(r.retry_delay * 1000)} (${source(r.delay_source)})`];
     case "completed":
-      return [duration(r.total_time * 1000) + (r.total_attempts > 1 ? ` · ${r.total_attempts} attempts` : ""), r.detail ? make("span", { class: "mono muted" }, "  " + r.detail) : ""];
+      return [duration(r.total_time * 1000) + (r.total_attempts > 1 ? ` · ${r.total_attempts} attempts` : "") + (r.cached ? " · from the cache" : ""), r.detail && r.event_type !== "compensation" ? make("span", { class: "mono muted" }, "  " + r.detail) : ""];
     case "recovered":
       return ["answered from what was recorded"];
     case "interrupted":

@@ -6,7 +6,7 @@ import { parse } from "./clock.js";
 import * as detail from "./detail.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
-import { age, clockTime, count, duration, fullTime, plural, price, statuses, tokens, words } from "./format.js";
+import { age, clockTime, count, duration, fullTime, plural, price, reason as reasonOf, statuses, tokens, words } from "./format.js";
 import { openCancel, openInterrupt } from "./interrupt.js";
 import { Producing } from "./producing.js";
 import * as questions from "./questions.js";
@@ -206,7 +206,7 @@ export class RunView {
     let text = fold.stopText(run);
     if (run.status === "failed") {
       const { error, errorClass, reason } = last?.error ? last : { error: run.last_error?.original_error, errorClass: run.last_error?.error_class };
-      if (error) text = `Failed (${[...new Set([words(errorClass), words(reason)])].filter(Boolean).join(", ")}): ${error}`;
+      if (error) text = `Failed (${[...new Set([words(errorClass), reasonOf(reason)])].filter(Boolean).join(", ")}): ${error}`;
     }
     setHidden(banner, !text);
     setClass(banner, "banner s-" + run.status);

@@ -3,7 +3,7 @@
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { progressOf, troubled } from "./calls.js";
-import { attempt, countdown, duration, plural, source, words } from "./format.js";
+import { attempt, countdown, duration, plural, reason, source, words } from "./format.js";
 import { Scale } from "./scale.js";
 
 const most = 200; // rows
@@ -238,6 +238,8 @@ function hintOf(call) {
   if (call.nth > 1) parts.push("#" + call.nth);
   if (call.entry > 1) parts.push("in attempt " + call.entry);
   if (call.entry === 0) parts.push("in the precondition");
+  if (call.kind === "compensation") parts.push("undoes it");
+  if (call.cached) parts.push("from the cache");
   if (call.recalled) parts.push("recalled");
   if (call.kind === "group") {
     const { done, of } = progressOf(call);
@@ -262,7 +264,7 @@ function drawState(node, call, now) {
     const retries = last ? last.n : 0;
     text = (last ? duration(call.end - call.start) : "recalled") + (retries ? ` · ${plural(retries, "retry", "retries")}` : "");
   } else if (state === "failed") {
-    text = words(call.reason) || "failed";
+    text = reason(call.reason) || "failed";
   } else {
     text = state === "awaiting" ? "asks" : words(state);
   }

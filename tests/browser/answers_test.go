@@ -167,7 +167,7 @@ func (p *tab) choose(selector, text string) {
 		const option = [...select.options].find((option) => option.text === `+quoted(text)+`);
 		if (!option) return false;
 		select.value = option.value;
-		select.dispatchEvent(new Event("change"));
+		for (const name of ["input", "change"]) select.dispatchEvent(new Event(name, { bubbles: true }));
 		return true;
 	})()`), text)
 }
