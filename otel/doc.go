@@ -19,6 +19,7 @@
 //	reprise.runner.troubles      what went wrong, see runner.EventTrouble
 //	reprise.call.attempts        attempts of calls, by kind and name
 //	reprise.call.retries         waits before another attempt, by kind, name and class of the error
+//	reprise.call.exhausted       calls without an attempt, time or retry budget left, by kind, name and reason
 //	reprise.call.duration        time of calls that have ended, with all attempts and waits, in seconds
 //
 // Spans are made of records when these are published, with the times that are in

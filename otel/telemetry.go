@@ -31,8 +31,8 @@ type Telemetry struct {
 	meter  metric.Meter
 	tracer trace.Tracer
 
-	started, ended, crashed, troubles, attempts, retries metric.Int64Counter
-	openFor, callFor                                     metric.Float64Histogram
+	started, ended, crashed, troubles, attempts, retries, exhausted metric.Int64Counter
+	openFor, callFor                                                metric.Float64Histogram
 
 	mu   sync.Mutex // guards what follows
 	runs map[string]*spans
@@ -60,6 +60,7 @@ func New(o Options) (*Telemetry, error) {
 		{&t.troubles, "reprise.runner.troubles", "{trouble}", "What went wrong in a runner"},
 		{&t.attempts, "reprise.call.attempts", "{attempt}", "Attempts of calls"},
 		{&t.retries, "reprise.call.retries", "{retry}", "Waits before another attempt"},
+		{&t.exhausted, "reprise.call.exhausted", "{call}", "Calls that failed because no attempt, no time or no retry budget was left"},
 	} {
 		if *c.counter, err = t.meter.Int64Counter(c.name, metric.WithUnit(c.unit), metric.WithDescription(c.unitOf)); err != nil {
 			return nil, fmt.Errorf("otel: %s: %w", c.name, err)
@@ -141,6 +142,9 @@ func (t *Telemetry) count(rec *record.Record) {
 		t.retries.Add(ctx, 1, metric.WithAttributes(append(of, attribute.String("error.type", rec.Class.String()))...))
 	case rec.IsOutcome():
 		t.callFor.Record(ctx, rec.Elapsed.Seconds(), metric.WithAttributes(append(of, attribute.String("status", rec.Status.String()))...))
+		if rec.Reason.IsExhaustion() {
+			t.exhausted.Add(ctx, 1, metric.WithAttributes(append(of, attribute.String("reason", rec.Reason.String()))...))
+		}
 	}
 }
 

@@ -107,11 +107,14 @@ func TestRunsCallsAndRetriesAreCountedAndTraced(t *testing.T) {
 			}
 			return in.Text, nil
 		}, actors.WithRetry(core.RetryConfig{InitialDelay: 3 * time.Second, Jitter: core.NoJitter}))
+		down := decorators.Tool("down", "", func(context.Context, in) (string, error) { return "", core.Retryable(errors.New("down")) },
+			actors.WithRetry(core.RetryConfig{MaxAttempts: 3, InitialDelay: core.NoDelay}))
 		broken := decorators.Tool("broken", "", func(context.Context, in) (string, error) { return "", errors.New("out of ink") })
 		runner.Register(k.runner, decorators.Agent("agent", "", func(ctx context.Context, in in) (string, error) {
 			if _, err := flaky.Call(ctx, in); err != nil {
 				return "", err
 			}
+			_, _ = down.Call(ctx, in)
 			return broken.Call(ctx, in)
 		}))
 		serve(t, k.runner)
@@ -127,6 +130,9 @@ func TestRunsCallsAndRetriesAreCountedAndTraced(t *testing.T) {
 			"reprise.run.started{agent,1}": 1, "reprise.run.ended{agent,failed,1}": 1, "reprise.run.open.duration{agent,failed,1}": 3,
 			"reprise.call.attempts{tool_call,flaky}": 2, "reprise.call.attempts{agent_call,agent}": 1,
 			"reprise.call.retries{unknown,tool_call,flaky}":    1,
+			"reprise.call.attempts{tool_call,down}":            3,
+			"reprise.call.retries{unknown,tool_call,down}":     2,
+			"reprise.call.exhausted{tool_call,down,exhausted}": 1,
 			"reprise.call.duration{tool_call,flaky,completed}": 3, "reprise.call.duration{agent_call,agent,failed}": 3,
 			"reprise.runs{open}": 0, "reprise.runs{queued}": 0, "reprise.runs{parked}": 0, "reprise.runs.limit{}": 100,
 		} {
@@ -135,11 +141,15 @@ func TestRunsCallsAndRetriesAreCountedAndTraced(t *testing.T) {
 			assert.InDelta(t, want, number, 0, name)
 		}
 
+		for name := range got {
+			assert.False(t, strings.HasPrefix(name, "reprise.call.exhausted{") && !strings.Contains(name, ",down,"), "%s: it had no retry", name)
+		}
+
 		spans := make(map[string]trace.ReadOnlySpan)
 		for _, s := range k.spans.Ended() {
 			spans[s.Name()] = s
 		}
-		require.Len(t, spans, 4)
+		require.Len(t, spans, 5)
 		for child, parent := range map[string]string{"agent": "run", "flaky": "agent", "broken": "agent"} {
 			assert.Equal(t, spans[parent].SpanContext().SpanID(), spans[child].Parent().SpanID(), child)
 			assert.Equal(t, spans["run"].SpanContext().TraceID(), spans[child].SpanContext().TraceID())

@@ -43,6 +43,12 @@ func (r Reason) String() string {
 	return enum.Name(reasonNames[:], uint8(r), "reason")
 }
 
+// IsExhaustion reports whether a call failed because no attempt, no time or no
+// retry budget was left.
+func (r Reason) IsExhaustion() bool {
+	return r == ReasonExhausted || r == ReasonRetryTimeout || r == ReasonBudget
+}
+
 // MarshalText writes the name on the wire.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 

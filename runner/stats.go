@@ -56,8 +56,9 @@ type Stats struct {
 	Removed     int64 `json:"removed"`   // by retention
 	Troubles    int64 `json:"troubles"`
 
-	Calls   int64 `json:"calls"`   // attempts that were begun, without those of groups and their branches
-	Retries int64 `json:"retries"` // waits before another attempt
+	Calls     int64 `json:"calls"`     // attempts that were begun, without those of groups and their branches
+	Retries   int64 `json:"retries"`   // waits before another attempt
+	Exhausted int64 `json:"exhausted"` // calls that failed because no attempt, no time or no retry budget was left
 }
 
 // Stats returns the counts since New, and what there is now.
@@ -82,7 +83,7 @@ func (r *Runner) Publish(name string) {
 type counts struct {
 	started, began, crashed, setAside, removed, troubles atomic.Int64
 	completed, failed, cancelled, interrupted, paused    atomic.Int64
-	calls, retries                                       atomic.Int64
+	calls, retries, exhausted                            atomic.Int64
 }
 
 // Publish implements [state.Publisher].
@@ -93,6 +94,8 @@ func (c *counts) Publish(rec record.Record) {
 		c.calls.Add(1)
 	case rec.Status == record.StatusRetrying:
 		c.retries.Add(1)
+	case rec.IsOutcome() && rec.Reason.IsExhaustion():
+		c.exhausted.Add(1)
 	}
 }
 
@@ -101,7 +104,7 @@ func (c *counts) stats() Stats {
 		Started: c.started.Load(), Began: c.began.Load(), Completed: c.completed.Load(), Failed: c.failed.Load(),
 		Cancelled: c.cancelled.Load(), Interrupted: c.interrupted.Load(), Paused: c.paused.Load(),
 		Crashed: c.crashed.Load(), SetAside: c.setAside.Load(), Removed: c.removed.Load(), Troubles: c.troubles.Load(),
-		Calls: c.calls.Load(), Retries: c.retries.Load(),
+		Calls: c.calls.Load(), Retries: c.retries.Load(), Exhausted: c.exhausted.Load(),
 	}
 }
 

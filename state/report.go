@@ -46,8 +46,7 @@ func (r *Report) count(rec *record.Record) {
 			r.Cached++
 		}
 		r.countCompensation(rec)
-		switch rec.Reason {
-		case record.ReasonExhausted, record.ReasonRetryTimeout, record.ReasonBudget:
+		if rec.Reason.IsExhaustion() {
 			r.Exhausted++
 		}
 	case rec.WillRetry:

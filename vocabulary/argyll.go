@@ -56,7 +56,7 @@ func Argyll(r record.Record) []Event {
 		switch {
 		case r.WillRetry:
 			return []Event{event("not_completed")}
-		case gaveUp(&r):
+		case r.Reason.IsExhaustion():
 			return []Event{event("not_completed"), event("failed")}
 		}
 		return []Event{event("failed")}

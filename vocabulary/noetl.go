@@ -62,7 +62,7 @@ func noetlFailure(r *record.Record, event func(name, status string, context map[
 	if r.WillRetry {
 		return said
 	}
-	if gaveUp(r) {
+	if r.Reason.IsExhaustion() {
 		said = append(said, event("step_retry_exhausted", "FAILED", map[string]any{
 			"attempts": made, "max_attempts": limit, "last_error": errorText(r), "reason": r.Reason.String(),
 		}))

@@ -52,12 +52,6 @@ func isStep(r *record.Record) bool {
 	return false
 }
 
-// gaveUp reports whether retries had been allowed and did not help, or a retry
-// budget had none left.
-func gaveUp(r *record.Record) bool {
-	return r.Reason == record.ReasonExhausted || r.Reason == record.ReasonRetryTimeout || r.Reason == record.ReasonBudget
-}
-
 // isCached reports whether a cache answered the call.
 func isCached(r *record.Record) bool { return r.Detail != nil && r.Detail.Cached }
 
