@@ -101,7 +101,7 @@ func TestMisuseExitsWith2(t *testing.T) {
 	call(t, dir, "show").failed(t, exitUsage, "RUN is missing: usage is reprise show RUN [flags]")
 	call(t, dir, "answer", "a").failed(t, exitUsage, "QUESTION is missing: `reprise questions a` lists them; usage is reprise answer RUN QUESTION JSON-VALUE [flags]")
 	call(t, dir, "show", "a", "b").failed(t, exitUsage, `"b" is one argument too many: usage is reprise show RUN [flags]`)
-	call(t, dir, "run").failed(t, exitUsage, `unknown command "run" for "reprise"; did you mean runs?`)
+	call(t, dir, "run").failed(t, exitUsage, `unknown command "run" for "reprise"; did you mean runs or runner?`)
 	call(t, dir, "answer", "a", "b", "-5").failed(t, exitUsage, "unknown shorthand flag: '5' in -5; see reprise answer --help")
 	assert.Contains(t, call(t, dir, "show", "--json").stderr, `"code":"usage"`)
 }
