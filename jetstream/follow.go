@@ -85,29 +85,16 @@ func messageOf(msg jetstream.Msg) (*message, error) {
 	return decode(msg.Subject(), meta.Sequence.Stream, msg.Headers(), msg.Data())
 }
 
-// Records implements [snapshot.Reader]. It reads the whole run.
-func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
+// Follow implements [snapshot.Reader].
+func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
-		run, err := s.Load(ctx, runID)
+		f := follower{store: s, runID: runID, after: after, last: after.Seq, yield: yield}
+		from, err := f.begin(ctx)
 		if err != nil {
 			yield(record.Record{}, err)
 			return
 		}
-		run.RecordsAfter(after)(yield)
-	}
-}
-
-// Follow implements [snapshot.Reader].
-func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor) iter.Seq2[record.Record, error] {
-	return func(yield func(record.Record, error) bool) {
-		f := follower{store: s, runID: runID, yield: yield}
-		if err := f.begin(ctx, after); err != nil {
-			yield(record.Record{}, err)
-			return
-		} else if f.stopped {
-			return
-		}
-		for msg, err := range s.consume(ctx, []string{s.names.run(runID)}, f.at+1) {
+		for msg, err := range s.consume(ctx, []string{s.names.run(runID)}, from) {
 			if err == nil {
 				err = f.take(ctx, msg)
 			}
@@ -125,41 +112,28 @@ func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor)
 type follower struct {
 	store   *Store
 	runID   string
+	after   snapshot.Cursor
 	yield   func(record.Record, error) bool
 	stopped bool   // the caller wants no more
 	born    string // the run, and no other of its ID
-	at      uint64 // the sequence of the message that was read last
 	last    uint64 // the number of the record that was yielded last
 }
 
-// begin yields what is there.
-func (f *follower) begin(ctx context.Context, after snapshot.Cursor) error {
+// begin returns the sequence of the stream from which on messages are read: the
+// first has the record of the cursor.
+func (f *follower) begin(ctx context.Context) (uint64, error) {
 	if err := check(ctx, f.runID); err != nil {
-		return err
+		return 0, err
 	}
-	run, h, err := f.store.load(ctx, f.runID)
+	h, err := f.store.head(ctx, f.runID)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if f.last, err = run.After(after); err != nil {
-		return err
+	if f.after.Seq > h.last {
+		return 0, fmt.Errorf("%w: run %s: the cursor is at record %d, and the run has %d", snapshot.ErrReset, f.runID, f.after.Seq, h.last)
 	}
-	f.born, f.at = h.born, h.seq
-	return f.rest(run)
-}
-
-// rest yields the records of a run that were not yielded yet.
-func (f *follower) rest(run *snapshot.Run) error {
-	for rec, err := range run.RecordsAfter(f.last) {
-		if err != nil {
-			return err
-		}
-		if f.stopped = !f.yield(rec, nil); f.stopped {
-			return nil
-		}
-		f.last = rec.Seq
-	}
-	return nil
+	f.born = h.born
+	return f.store.place(ctx, h, f.after.Seq)
 }
 
 // take yields the records of a message. Where some are missing, the run is read
@@ -172,28 +146,34 @@ func (f *follower) take(ctx context.Context, msg jetstream.Msg) error {
 	if m.kind == deleted || m.born != "" && m.born != f.born {
 		return noRun(f.runID)
 	}
-	data, err := f.store.recordsOf(ctx, m)
-	if err != nil {
-		return err
-	}
-	for rec, err := range snapshot.DecodeRecords(data) {
-		switch {
-		case err != nil:
-			return fmt.Errorf("snapshot: run %s: %w", f.runID, err)
-		case rec.Seq <= f.last:
-			continue
-		case rec.Seq > f.last+1:
-			return f.catchUp(ctx)
+	for rec, err := range f.store.decoded(ctx, f.runID, m) {
+		if err == nil {
+			err = f.pass(ctx, &rec)
 		}
-		rec.RunID = f.runID
-		if f.stopped = !f.yield(rec, nil); f.stopped {
-			return nil
+		if err != nil || f.stopped {
+			return err
 		}
-		f.last = rec.Seq
 	}
 	return nil
 }
 
+// pass yields a record if it is the next.
+func (f *follower) pass(ctx context.Context, rec *record.Record) error {
+	switch {
+	case rec.Seq == f.after.Seq && f.after.Generation > 0 && rec.Generation != f.after.Generation:
+		return fmt.Errorf("%w: run %s: the cursor is at record %d of generation %d, and that record is of generation %d",
+			snapshot.ErrReset, f.runID, rec.Seq, f.after.Generation, rec.Generation)
+	case rec.Seq <= f.last:
+		return nil
+	case rec.Seq > f.last+1:
+		return f.catchUp(ctx)
+	}
+	f.stopped = !f.yield(*rec, nil)
+	f.last = rec.Seq
+	return nil
+}
+
+// catchUp yields what is there and was not yielded yet.
 func (f *follower) catchUp(ctx context.Context) error {
 	run, h, err := f.store.load(ctx, f.runID)
 	if err != nil {
@@ -201,5 +181,14 @@ func (f *follower) catchUp(ctx context.Context) error {
 	} else if h.born != f.born {
 		return noRun(f.runID)
 	}
-	return f.rest(run)
+	for rec, err := range run.RecordsAfter(f.last) {
+		if err != nil {
+			return err
+		}
+		if f.stopped = !f.yield(rec, nil); f.stopped {
+			return nil
+		}
+		f.last = rec.Seq
+	}
+	return nil
 }

@@ -138,13 +138,21 @@ func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	if err := check(ctx, runID); err != nil {
 		return nil, err
 	}
-	if j := s.ownJournal(runID); j != nil {
-		if err := j.flush(ctx); err != nil && context.Cause(ctx) != nil {
-			return nil, context.Cause(ctx)
-		}
+	if err := s.flushOwn(ctx, runID); err != nil {
+		return nil, err
 	}
 	run, _, err := s.load(ctx, runID)
 	return run, err
+}
+
+// flushOwn has the server have what this process has appended to a run.
+func (s *Store) flushOwn(ctx context.Context, runID string) error {
+	if j := s.ownJournal(runID); j != nil {
+		if err := j.flush(ctx); err != nil && context.Cause(ctx) != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // load reads a run, and how it stood then.

@@ -1,0 +1,183 @@
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// worthSearching is how many records are rather read and passed over than
+// searched: one request returns many messages, and a search takes some.
+const worthSearching = 100
+
+// place returns the sequence of the stream from which on the messages of a run
+// are to be read by who wants the record with that number and those after it.
+// The record must exist; 0 is for all. Messages before the place are not of the
+// run, or hold only earlier records.
+func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) {
+	if seq <= worthSearching {
+		seq = 0
+	}
+	p := placer{store: s, head: h, since: h.seq}
+	if h.kind == appended {
+		p.since = h.opening
+	}
+	first, is, err := p.from(ctx, 1, seq)
+	if err != nil || is {
+		return first, err
+	}
+	low, high := first+1, h.seq
+	for low < high {
+		middle := low + (high-low)/2
+		next, is, err := p.from(ctx, middle, seq)
+		if err != nil {
+			return 0, err
+		}
+		if is {
+			high = middle
+		} else {
+			low = next + 1
+		}
+	}
+	return high, nil
+}
+
+// A placer looks at single messages of a run.
+type placer struct {
+	store *Store
+	head  *head
+	since uint64 // a message of the run; those after it are of the run, too
+}
+
+// from returns the sequence of the first message from there on, and whether it is
+// of the run and holds that record or a later one.
+func (p *placer) from(ctx context.Context, at, record uint64) (seq uint64, is bool, err error) {
+	subject := p.store.names.run(p.head.info.RunID)
+	m, err := p.store.message(ctx, subject, query{Next: subject, Seq: at})
+	if errors.Is(err, errNone) {
+		return 0, false, noRun(p.head.info.RunID)
+	} else if err != nil {
+		return 0, false, err
+	}
+	if m.last < record {
+		return m.seq, false, nil
+	}
+	is, err = p.isOfRun(ctx, m)
+	return m.seq, is, err
+}
+
+// isOfRun reports whether a message is not of a run with the same ID that was
+// deleted.
+func (p *placer) isOfRun(ctx context.Context, m *message) (bool, error) {
+	if m.seq >= p.since {
+		return true, nil
+	}
+	born, since := m.born, m.seq
+	if m.kind == appended {
+		opening, err := p.store.message(ctx, p.store.names.run(p.head.info.RunID), query{Seq: m.opening})
+		if errors.Is(err, errNone) { // what was deleted is being removed
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		born, since = opening.born, opening.seq
+	}
+	if born != p.head.born {
+		return false, nil
+	}
+	p.since = since
+	return true, nil
+}
+
+// Records implements [snapshot.Reader]. It reads the messages from that on which
+// has the first of the records.
+func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		if err := s.yieldRecords(ctx, runID, after, yield); err != nil {
+			yield(record.Record{}, err)
+		}
+	}
+}
+
+// yieldRecords returns nil when all were yielded, or the caller wants no more.
+func (s *Store) yieldRecords(ctx context.Context, runID string, after uint64, yield func(record.Record, error) bool) error {
+	if err := check(ctx, runID); err != nil {
+		return err
+	}
+	if err := s.flushOwn(ctx, runID); err != nil {
+		return err
+	}
+	h, err := s.head(ctx, runID)
+	if err != nil || after >= h.last {
+		return err
+	}
+	from, err := s.place(ctx, h, after+1)
+	if err != nil {
+		return err
+	}
+	last := after
+	subject := s.names.run(runID)
+	for msg, err := range s.read(ctx, s.names.records(), subject, from, h.seq) {
+		if err != nil {
+			return fmt.Errorf("snapshot: run %s: %w", runID, err)
+		}
+		seq, _ := sequenceOf(msg)
+		m, err := decode(subject, seq, msg.Header, msg.Data)
+		if err != nil {
+			return err
+		}
+		for rec, err := range s.decoded(ctx, runID, m) {
+			switch {
+			case err != nil:
+				return err
+			case rec.Seq <= last:
+				continue
+			case rec.Seq > last+1:
+				return fmt.Errorf("%w: run %s: got record %d, want record %d", snapshot.ErrCorrupt, runID, rec.Seq, last+1)
+			}
+			if !yield(rec, nil) {
+				return nil
+			}
+			last = rec.Seq
+		}
+	}
+	if last < h.last {
+		return s.missing(ctx, h, last)
+	}
+	return nil
+}
+
+// missing is the error of a run whose records end before their time.
+func (s *Store) missing(ctx context.Context, h *head, last uint64) error {
+	now, err := s.head(ctx, h.info.RunID)
+	if err != nil {
+		return err
+	} else if now.born != h.born {
+		return noRun(h.info.RunID)
+	}
+	return fmt.Errorf("%w: run %s: it has %d records, want %d", snapshot.ErrCorrupt, h.info.RunID, last, h.last)
+}
+
+// decoded yields the records of a message of a run.
+func (s *Store) decoded(ctx context.Context, runID string, m *message) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		data, err := s.recordsOf(ctx, m)
+		if err != nil {
+			yield(record.Record{}, fmt.Errorf("snapshot: run %s: %w", runID, err))
+			return
+		}
+		for rec, err := range snapshot.DecodeRecords(data) {
+			if err != nil {
+				yield(rec, fmt.Errorf("snapshot: run %s: %w", runID, err))
+				return
+			}
+			if rec.RunID = runID; !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}
