@@ -266,7 +266,7 @@ func TestAnswerAboutACallInDoubtThatDecidesNothingIsRefused(t *testing.T) {
 		`"mesage": unknown field; want one of "decision"`:                  map[string]any{"decision": "failed", "mesage": "x"},
 		`got null, want an object such as {"decision": "run_again"}`:       nil,
 		`got a string, want an object such as`:                             "run_again",
-		`it is none about a call in doubt`:                                 map[int]int{1: 2},
+		`"1": unknown field; want one of "decision"`:                       map[int]int{1: 2},
 	} {
 		err := state.Answer(t.Context(), s, runID, question(t, s).ID, value)
 		require.ErrorIs(t, err, core.ErrUnfit)

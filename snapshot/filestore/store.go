@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/reprise-go/reprise/internal/errkind"
@@ -445,7 +446,20 @@ func (s *Store) discard(runID string) error {
 			}
 		}
 	}
-	return os.RemoveAll(bin)
+	return removeAll(bin)
+}
+
+// removeAll removes a directory in the trash. A message that was being posted to the
+// run when it was moved is still added to it, one for each that posts.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	for range 100 {
+		if !errors.Is(err, syscall.ENOTEMPTY) {
+			break
+		}
+		err = os.RemoveAll(dir)
+	}
+	return err
 }
 
 // Put implements [snapshot.ArtifactStore], see [Artifacts].
