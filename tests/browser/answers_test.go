@@ -178,6 +178,7 @@ func quoted(v any) string {
 }
 
 func TestQuestionsAreAnsweredFromFourDoors(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "reprise")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/reprise")
 	build.Dir = filepath.Join("..", "..") // which is another module

@@ -28,6 +28,7 @@ func (p *tab) violations() []string {
 
 // TestNoViewHasABarrier, in dark and light, wide and narrow.
 func TestNoViewHasABarrier(t *testing.T) {
+	t.Parallel()
 	c := new(control)
 	s := newSite(t, nil, streamer.Options{Control: c}, nil)
 	ask(s, c, 3)
@@ -82,6 +83,7 @@ func TestNoViewHasABarrier(t *testing.T) {
 // TestFormsOfAnswersHaveNoBarrier: those of objects, lists and calls in doubt, with
 // an error in them, and the card of a question that was answered.
 func TestFormsOfAnswersHaveNoBarrier(t *testing.T) {
+	t.Parallel()
 	c := new(control)
 	s := newSite(t, nil, streamer.Options{Control: c}, nil)
 	askingFor[order](t, begin(t, s.dash, "order-1"), "What do you order?")

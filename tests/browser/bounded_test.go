@@ -20,6 +20,7 @@ import (
 const mostElements = 12_000 // on the page, however much happens
 
 func TestThePageStaysSmallWithManyRuns(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{History: 30_000}, nil)
 	p := open(t, s.url())
 	tool := decorators.Tool("get_map", "returns", func(ctx context.Context, in City) (string, error) {
@@ -45,6 +46,7 @@ func TestThePageStaysSmallWithManyRuns(t *testing.T) {
 }
 
 func TestThePageStaysSmallWithOneLongRun(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{History: 30_000}, nil) // no gap, however slow the machine
 	st := begin(t, s.dash, "long")
 	p := open(t, s.url()+"#run=long")
@@ -73,6 +75,7 @@ func TestThePageStaysSmallWithOneLongRun(t *testing.T) {
 }
 
 func TestOneCallWithManyAttemptsStaysInItsRow(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "stubborn")
 	p := open(t, s.url()+"#run=stubborn")

@@ -12,7 +12,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var screenshots = flag.Bool("screenshots", false, "take the pictures in docs anew")
+var (
+	screenshots = flag.Bool("screenshots", false, "take the pictures in docs anew")
+	long        = flag.Bool("long", false, "make each gesture at more speeds")
+)
 
 // chromium is the browser of all tests. Each opens tabs of its own, which
 // share nothing.

@@ -13,6 +13,7 @@ import (
 )
 
 func TestAQuestionIsAnsweredFromThePage(t *testing.T) {
+	t.Parallel()
 	c := new(control)
 	s := newSite(t, nil, streamer.Options{Control: c}, nil)
 	asking(t, begin(t, s.dash, "ticket-1"), "Refund 310 €?")
@@ -44,6 +45,7 @@ func TestAQuestionIsAnsweredFromThePage(t *testing.T) {
 }
 
 func TestAnAnswerThatIsRefusedSaysWhy(t *testing.T) {
+	t.Parallel()
 	c := new(control)
 	s := newSite(t, nil, streamer.Options{Control: c}, nil)
 	asking(t, begin(t, s.dash, "ticket-1"), "Refund?")
@@ -60,6 +62,7 @@ func TestAnAnswerThatIsRefusedSaysWhy(t *testing.T) {
 }
 
 func TestARunIsInterruptedFromThePage(t *testing.T) {
+	t.Parallel()
 	c := new(control)
 	s := newSite(t, nil, streamer.Options{Control: c}, nil)
 	st := begin(t, s.dash, "trip-1")
@@ -86,6 +89,7 @@ func TestARunIsInterruptedFromThePage(t *testing.T) {
 }
 
 func TestARunIsCancelledFromThePage(t *testing.T) {
+	t.Parallel()
 	c := new(control)
 	s := newSite(t, nil, streamer.Options{Control: c}, nil)
 	st := begin(t, s.dash, "trip-1")
@@ -112,6 +116,7 @@ func TestARunIsCancelledFromThePage(t *testing.T) {
 }
 
 func TestWithoutPermissionThePageOffersNothing(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	asking(t, begin(t, s.dash, "ticket-1"), "Refund?")
 	waiting(t, begin(t, s.dash, "trip-1"), "get_weather", time.Hour, core.Retryable(errBusy))

@@ -49,6 +49,7 @@ func inDoubt(t *testing.T) (dir string, goOn func() (got payment, paid int, err 
 // TestACallInDoubtIsDecidedOnThePage: it says what the call was, and takes each of
 // the decisions, with an output that fits.
 func TestACallInDoubtIsDecidedOnThePage(t *testing.T) {
+	t.Parallel()
 	const out = ".question .answer > fieldset > fieldset" // the output of the call
 	for name, c := range map[string]struct {
 		decide func(p *tab)

@@ -48,6 +48,7 @@ func example(t *testing.T, flags ...string) (url string, stop func() error) {
 }
 
 func TestTheExampleIsAnsweredAndInterrupted(t *testing.T) {
+	t.Parallel()
 	if chromium == nil {
 		newTab(t) // which skips
 	}
@@ -79,6 +80,7 @@ func TestTheExampleIsAnsweredAndInterrupted(t *testing.T) {
 
 // The pictures in docs: what the example shows in the middle of a storm.
 func TestScreenshots(t *testing.T) {
+	t.Parallel()
 	if !*screenshots {
 		t.Skip("pictures are taken with -screenshots")
 	}

@@ -81,6 +81,7 @@ type comparison struct {
 // The page makes of records what the server does, wherever its snapshot was
 // taken, and a record that comes twice changes nothing.
 func TestThePageFoldsAsTheServerDoes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	p := open(t, s.url())
 	c := &crowd{dice: rand.New(rand.NewPCG(4, 2))}

@@ -53,6 +53,7 @@ func followed(t *testing.T, dir string) *site {
 // TestThePageSaysWhetherAProgramGoesOn after an answer, and corrects itself when
 // one does.
 func TestThePageSaysWhetherAProgramGoesOn(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := newStore(t, dir)
 	require.False(t, vote(t.Context(), t, store))
@@ -74,6 +75,7 @@ func TestThePageSaysWhetherAProgramGoesOn(t *testing.T) {
 
 // TestPageAndCommandSayThatAProgramWaitsForTheAnswer, and has gone on.
 func TestPageAndCommandSayThatAProgramWaitsForTheAnswer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	store := newStore(t, dir)
 	require.False(t, vote(t.Context(), t, store))

@@ -20,6 +20,7 @@ const planted = `<script>globalThis.pwned = true</script><img src=x onerror="glo
 
 // Whatever a tool returns, logs or fails with stays text, wherever it is shown.
 func TestWhatIsPlantedStaysText(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "trip-1", state.WithMetadata(state.Metadata{Pipeline: planted, Description: planted}))
 	// The names of tools are checked, those of steps are anything.
@@ -56,6 +57,7 @@ func TestWhatIsPlantedStaysText(t *testing.T) {
 
 // A run ID cannot be anything, but the address of the page can.
 func TestAnAddressThatIsPlantedStaysText(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	p := newTab(t)
 	p.expectOutages() // there is no such run

@@ -15,6 +15,7 @@ import (
 
 // TestTheDetailPanelCoversNoOther, however wide the page is.
 func TestTheDetailPanelCoversNoOther(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "trip-1", state.WithMetadata(state.Metadata{Description: strings.Repeat("a long description ", 60)}))
 	for i := range 30 {

@@ -23,6 +23,7 @@ import (
 )
 
 func TestARunAppearsAndEndsWhileOneLooks(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	p := open(t, s.url())
 	p.waitText("#runs-none", "No run yet")
@@ -36,6 +37,7 @@ func TestARunAppearsAndEndsWhileOneLooks(t *testing.T) {
 }
 
 func TestEventsArriveByTheirNames(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	p := open(t, s.url())
 	eval[bool](p, `globalThis.names = [], (() => {
@@ -56,6 +58,7 @@ func TestEventsArriveByTheirNames(t *testing.T) {
 }
 
 func TestAWaitingCallShowsForHowLongAndWhy(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	waiting(t, begin(t, s.dash, "by-backoff"), "get_weather", 1000*time.Second, &httperror.Error{Code: 503, Excerpt: "overloaded"})
 	waiting(t, begin(t, s.dash, "by-service"), "pay", time.Second, &httperror.Error{Code: 429, After: 40 * time.Second, Excerpt: "slow down"})
@@ -76,6 +79,7 @@ func TestAWaitingCallShowsForHowLongAndWhy(t *testing.T) {
 }
 
 func TestTheCountdownCountsByTheServersClock(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	waiting(t, begin(t, s.dash, "trip-1"), "get_weather", 50*time.Second, core.Retryable(errBusy))
 	p := newTab(t)
@@ -95,6 +99,7 @@ func TestTheCountdownCountsByTheServersClock(t *testing.T) {
 }
 
 func TestARunShowsItsCallsOverTime(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "trip-1")
 	succeed(t, st, "get_map")
@@ -118,6 +123,7 @@ func TestARunShowsItsCallsOverTime(t *testing.T) {
 }
 
 func TestFiltersAreInTheAddress(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	for _, id := range []string{"done-1", "done-2"} {
 		st := begin(t, s.dash, id)
@@ -139,6 +145,7 @@ func TestFiltersAreInTheAddress(t *testing.T) {
 }
 
 func TestAPauseFreezesThePageAndCountsWhatComes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "trip-1")
 	succeed(t, st, "get_map")
@@ -154,6 +161,7 @@ func TestAPauseFreezesThePageAndCountsWhatComes(t *testing.T) {
 }
 
 func TestEverythingIsReachedFromTheKeyboard(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	waiting(t, begin(t, s.dash, "trip-1"), "get_weather", time.Hour, core.Retryable(errBusy))
 	p := open(t, s.url())
@@ -178,6 +186,7 @@ func TestEverythingIsReachedFromTheKeyboard(t *testing.T) {
 
 // The page that a browser has is asked for again, and not sent again.
 func TestThePageIsSentOnce(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	for _, name := range []string{"", "app.js", "base.css", "icon.svg"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+name, nil)
@@ -196,6 +205,7 @@ func TestThePageIsSentOnce(t *testing.T) {
 }
 
 func TestNothingIsWiderThanThePage(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{Control: new(control)}, nil)
 	long := strings.Repeat("averylongnamewithoutaspace", 8)
 	st := begin(t, s.dash, "trip-"+strings.Repeat("1", 100), state.WithMetadata(state.Metadata{Description: long}))
@@ -215,6 +225,7 @@ func TestNothingIsWiderThanThePage(t *testing.T) {
 
 // A group says how many branches it has from its beginning on.
 func TestAGroupShowsItsProgress(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "trip-1")
 	release := make(chan struct{})

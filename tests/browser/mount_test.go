@@ -37,12 +37,14 @@ func stripPrefix(dash http.Handler) http.Handler {
 }
 
 func TestThePageWorksUnderAPrefix(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, stripPrefix)
 	p := live(t, s, s.url()+"ops/runs") // the slash comes by a redirect
 	assert.Contains(t, eval[string](p, "location.href"), "/ops/runs/#run=trip-1")
 }
 
 func TestThePageWorksBehindAReverseProxy(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	target, err := url.Parse(s.url())
 	require.NoError(t, err)
@@ -54,6 +56,7 @@ func TestThePageWorksBehindAReverseProxy(t *testing.T) {
 }
 
 func TestThePageWorksBehindGzip(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, compressed)
 	live(t, s, s.url())
 }

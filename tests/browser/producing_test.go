@@ -56,6 +56,7 @@ func converse(t *testing.T, dash *streamer.Handler, id string, s speaker) (end f
 const produced = `[data-producing="assistant/model"] .produced`
 
 func TestTheAnswerOfAModelGrowsWhileItComes(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	words := make(speaker)
 	end := converse(t, s.dash, "chat-1", words)
@@ -92,6 +93,7 @@ func TestTheAnswerOfAModelGrowsWhileItComes(t *testing.T) {
 }
 
 func TestAPageThatWasAwayShowsWhatIsProducedNow(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	words := make(speaker)
 	end := converse(t, s.dash, "chat-1", words)
@@ -107,6 +109,7 @@ func TestAPageThatWasAwayShowsWhatIsProducedNow(t *testing.T) {
 }
 
 func TestASecretThatLiesOverTwoDeltasIsNotOnThePage(t *testing.T) {
+	t.Parallel()
 	const secret = "sk-planted-0123456789"
 	s := newSite(t, nil, streamer.Options{Redact: func(text string) string { return strings.ReplaceAll(text, secret, "[key]") }}, nil)
 	words := make(speaker)

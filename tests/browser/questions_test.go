@@ -43,7 +43,12 @@ func (p *tab) press(x, y float64) {
 
 // TestADoubleClickAnswersOneQuestion, however slow it is, on a real mouse.
 func TestADoubleClickAnswersOneQuestion(t *testing.T) {
-	for _, between := range []time.Duration{50, 100, 200, 300, 400, 500} {
+	t.Parallel()
+	delays := []time.Duration{50, 300, 500}
+	if *long {
+		delays = []time.Duration{50, 100, 200, 300, 400, 500}
+	}
+	for _, between := range delays {
 		t.Run((between * time.Millisecond).String(), func(t *testing.T) {
 			c := new(control)
 			s := newSite(t, nil, streamer.Options{Control: c}, nil)
@@ -67,6 +72,7 @@ func TestADoubleClickAnswersOneQuestion(t *testing.T) {
 
 // TestAQuestionThatMovedUnderThePointerTakesNoClick, but the next one.
 func TestAQuestionThatMovedUnderThePointerTakesNoClick(t *testing.T) {
+	t.Parallel()
 	c := new(control)
 	s := newSite(t, nil, streamer.Options{Control: c}, nil)
 	ask(s, c, 2)
@@ -93,6 +99,7 @@ func TestAQuestionThatMovedUnderThePointerTakesNoClick(t *testing.T) {
 }
 
 func TestManyQuestionsLeaveTheRunsOnThePage(t *testing.T) {
+	t.Parallel()
 	c := new(control)
 	s := newSite(t, nil, streamer.Options{Control: c}, nil)
 	ask(s, c, 40)
@@ -108,6 +115,7 @@ func TestManyQuestionsLeaveTheRunsOnThePage(t *testing.T) {
 }
 
 func TestAQuestionThatIsAskedAgainSaysWhyAlsoAfterAReload(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{Control: new(control)}, nil)
 	ask(s, new(control), 1)
 	p := open(t, s.url())

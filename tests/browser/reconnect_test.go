@@ -27,6 +27,7 @@ func viaProxy(t *testing.T, options streamer.Options) (*site, *proxy, *tab, *sta
 }
 
 func TestAConnectionThatWasCutResumesAfterItsLastEvent(t *testing.T) {
+	t.Parallel()
 	for name, rst := range map[string]bool{"FIN": false, "RST": true} {
 		t.Run(name, func(t *testing.T) {
 			_, n, p, st := viaProxy(t, streamer.Options{})
@@ -48,6 +49,7 @@ func TestAConnectionThatWasCutResumesAfterItsLastEvent(t *testing.T) {
 }
 
 func TestTheStreamOfOneRunResumesToo(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "trip-1")
 	succeed(t, st, "get_map")
@@ -64,6 +66,7 @@ func TestTheStreamOfOneRunResumesToo(t *testing.T) {
 }
 
 func TestAServerThatWasRestartedIsReadAnew(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "before")
 	succeed(t, st, "get_map")
@@ -84,6 +87,7 @@ func TestAServerThatWasRestartedIsReadAnew(t *testing.T) {
 
 // A laptop that slept finds its connections dead, and nobody told it.
 func TestALaptopThatSleptConnectsAnew(t *testing.T) {
+	t.Parallel()
 	_, n, p, st := viaProxy(t, streamer.Options{})
 	n.sleep(true)
 	succeed(t, st, "get_weather")
@@ -95,6 +99,7 @@ func TestALaptopThatSleptConnectsAnew(t *testing.T) {
 // Nothing tells the page that its connection is dead but that events are
 // missing.
 func TestAConnectionThatIsDeadIsFoundOut(t *testing.T) {
+	t.Parallel()
 	_, n, p, st := viaProxy(t, streamer.Options{})
 	// Time runs five times as fast, so that nobody waits for so long.
 	eval[bool](p, `{ const real = Date.now, begun = real(); Date.now = () => begun + 5 * (real() - begun); true }`)
@@ -105,6 +110,7 @@ func TestAConnectionThatIsDeadIsFoundOut(t *testing.T) {
 }
 
 func TestAQuietConnectionIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	_, n, p, _ := viaProxy(t, streamer.Options{})
 	eval[bool](p, `{ const real = Date.now, begun = real(); Date.now = () => begun + 5 * (real() - begun); true }`)
 	streams := p.requested("events")
@@ -114,6 +120,7 @@ func TestAQuietConnectionIsLeftAlone(t *testing.T) {
 }
 
 func TestAPageThatWasOfflineComesBack(t *testing.T) {
+	t.Parallel()
 	_, _, p, st := viaProxy(t, streamer.Options{})
 	p.offline(true)
 	p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
@@ -124,6 +131,7 @@ func TestAPageThatWasOfflineComesBack(t *testing.T) {
 }
 
 func TestAGapIsToldAndMended(t *testing.T) {
+	t.Parallel()
 	_, n, p, st := viaProxy(t, streamer.Options{History: 8})
 	succeed(t, st, "get_weather")
 	p.waitText(`[data-run="trip-1"] .calls`, "2 ok")
@@ -141,6 +149,7 @@ func TestAGapIsToldAndMended(t *testing.T) {
 }
 
 func TestARefusalSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	var signedOut atomic.Bool
 	_, n, p, st := viaProxy(t, streamer.Options{Authorize: func(*http.Request) (streamer.Scope, error) {
 		if signedOut.Load() {
@@ -163,6 +172,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 
 // The browser gives up for ever where the answer is not 200. The page does not.
 func TestAServerThatIsFullIsAskedAgain(t *testing.T) {
+	t.Parallel()
 	s, n, p, st := viaProxy(t, streamer.Options{Clients: 1})
 	n.block()
 	p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
@@ -194,6 +204,7 @@ func occupy(t *testing.T, url string) (leave func()) {
 
 // Browsers have few connections for a server, and other pages need them.
 func TestAPageThatNobodySeesLetsItsConnectionGo(t *testing.T) {
+	t.Parallel()
 	s, _, p, st := viaProxy(t, streamer.Options{})
 	eval[bool](p, `{
 		const real = Date.now;

@@ -21,6 +21,7 @@ import (
 // TestStoredRunsShowTrueFigures: what the page does not know it shows as
 // unknown, and asks for when it is on the screen.
 func TestStoredRunsShowTrueFigures(t *testing.T) {
+	t.Parallel()
 	store := memstore.New()
 	tool := decorators.Tool("get_map", "fails for some", func(_ context.Context, in City) (string, error) {
 		if in.Name == "Atlantis" {
