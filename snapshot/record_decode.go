@@ -1,0 +1,275 @@
+package snapshot
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
+)
+
+// decoding reads records. A call has several records, so it keeps the
+// addresses that it has parsed lately.
+type decoding struct {
+	record    record.Record
+	addresses map[string]record.Address
+}
+
+// maxAddresses bounds what a pooled decoding keeps.
+const maxAddresses = 256
+
+var decodings = sync.Pool{New: func() any {
+	return &decoding{addresses: make(map[string]record.Address)}
+}}
+
+// newDecoding takes a decoding from the pool; release gives it back.
+func newDecoding() *decoding { return decodings.Get().(*decoding) }
+
+func (d *decoding) release() {
+	d.record = record.Record{}
+	decodings.Put(d)
+}
+
+// decode reads data, which is one whole record.
+func (d *decoding) decode(data []byte) (record.Record, error) {
+	in := codec.NewReader(data)
+	defer in.Release()
+	if err := d.read(in); err != nil {
+		return record.Record{}, recordError(err)
+	}
+	if in.Len() > 0 {
+		return record.Record{}, fmt.Errorf("%w: byte %d: %d bytes after the record", ErrCorrupt, in.Offset(), in.Len())
+	}
+	return d.record, nil
+}
+
+// read reads one record into d.record.
+func (d *decoding) read(in *codec.Reader) error {
+	f := newFields(in)
+	version := f.uint()
+	switch {
+	case in.Err() != nil:
+		return f.err()
+	case version > FormatVersion:
+		return errNewer("the record", version)
+	case version < FormatVersion:
+		return fmt.Errorf("%w: there was never a version %d", ErrFormat, version)
+	}
+	d.record = record.Record{}
+	d.head(&f)
+	if f.next() {
+		d.record.Err = readError(in)
+	}
+	if f.next() {
+		d.record.Detail = d.readDetail(in)
+	}
+	f.end()
+	return f.err()
+}
+
+// head reads what follows the version, up to the error.
+func (d *decoding) head(f *fields) {
+	r := &d.record
+	r.Seq = f.uint()
+	if f.next() {
+		r.Time = readTime(f.in)
+	}
+	if f.next() {
+		r.Address = d.address(f)
+	}
+	r.Name = f.name()
+	r.Kind = record.Kind(f.byte())
+	r.Status = record.Status(f.byte())
+	r.Reason = record.Reason(f.byte())
+	r.Stage = record.Stage(f.byte())
+	r.Class = record.Class(f.byte())
+	r.DelaySource = record.Source(f.byte())
+	r.Attempt = f.number()
+	r.MaxAttempts = f.number()
+	r.WillRetry = f.bool()
+	r.Replayed = f.bool()
+	r.Duration = f.duration()
+	r.Elapsed = f.duration()
+	r.Delay = f.duration()
+	r.Generation = f.uint()
+	r.Ordinal = f.number()
+}
+
+func (d *decoding) address(f *fields) record.Address {
+	view := f.in.View()
+	first, nth := cutNumber(view)
+	a, ok := d.addresses[string(first)]
+	if !ok {
+		var err error
+		if a, err = record.ParseAddress(string(first)); err != nil {
+			f.failAddress(view)
+			return a
+		}
+		if len(d.addresses) >= maxAddresses {
+			clear(d.addresses)
+		}
+		d.addresses[string(first)] = a
+	}
+	if nth == 0 {
+		return a
+	}
+	site, one := a.Site()
+	if one != 1 {
+		f.failAddress(view)
+	}
+	return site.Address(nth)
+}
+
+func (f *fields) failAddress(path []byte) {
+	_, err := record.ParseAddress(string(path))
+	f.fail(err)
+}
+
+// cutNumber cuts a path into that of the first call of its site, and the number
+// among the calls there. It is 0, and nothing cut off, where there is none as
+// addresses have it: what is cut off would be parsed for each call of a loop.
+func cutNumber(path []byte) (first []byte, nth int) {
+	i := bytes.LastIndexByte(path, '#')
+	digits := path[i+1:]
+	if i < 0 || len(digits) == 0 || len(digits) > 9 || digits[0] == '0' {
+		return path, 0
+	}
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return path, 0 // that of a call around
+		}
+		nth = nth*10 + int(c-'0')
+	}
+	if nth < 2 {
+		return path, 0
+	}
+	return path[:i], nth
+}
+
+func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
+	if in.Nil() {
+		return nil
+	}
+	into := new(record.Detail)
+	f := newFields(in)
+	if f.next() {
+		into.InputHash = readHash(&f)
+	}
+	into.Input = f.bytes()
+	into.Output = f.bytes()
+	into.Artifact = f.text()
+	if f.next() {
+		into.Usage = readUsage(in)
+	}
+	into.Message = f.text()
+	into.Severity = slog.Level(f.number())
+	if f.next() {
+		into.Metadata = readMetadata(in)
+	}
+	into.NoStore = f.bool()
+	into.Branches = f.number()
+	if f.next() {
+		into.Unrecorded = d.readClaims(in)
+	}
+	into.Schema = f.bytes()
+	if f.next() {
+		into.InDoubt = readInDoubt(in)
+	}
+	into.Compensable = f.bool()
+	if f.next() {
+		into.WholeInput = readHash(&f)
+	}
+	into.Cached = f.bool()
+	f.end()
+	return into
+}
+
+func (d *decoding) readClaims(in *codec.Reader) []record.Claim {
+	var claims []record.Claim
+	for n := in.Array(); n > 0 && in.Err() == nil; n-- {
+		f := newFields(in)
+		var c record.Claim
+		if f.next() {
+			c.Address = d.address(&f)
+		}
+		c.Ordinal = f.number()
+		c.Kind = record.Kind(f.byte())
+		c.Name = f.name()
+		if f.next() {
+			c.Input = readHash(&f)
+		}
+		f.end()
+		if err := f.err(); err != nil {
+			break
+		}
+		claims = append(claims, c)
+	}
+	return claims
+}
+
+func readHash(f *fields) (hash record.Hash) {
+	view := f.in.View()
+	if view != nil && len(view) != len(hash) {
+		f.fail(fmt.Errorf("a hash of %d bytes", len(view)))
+	}
+	copy(hash[:], view)
+	return hash
+}
+
+func readUsage(in *codec.Reader) (u record.Usage) {
+	if in.Nil() {
+		return u
+	}
+	f := newFields(in)
+	u.InputTokens = f.number()
+	u.OutputTokens = f.number()
+	if f.next() {
+		u.Cost = in.Float()
+	}
+	u.CachedInputTokens = f.number()
+	u.CacheWriteTokens = f.number()
+	u.ReasoningTokens = f.number()
+	u.Estimated = f.bool()
+	f.end()
+	return u
+}
+
+func readMetadata(in *codec.Reader) map[string]any {
+	if in.Nil() {
+		return nil
+	}
+	m := make(map[string]any)
+	for n := in.Map(); n > 0 && in.Err() == nil; n-- {
+		key := in.Text()
+		m[key] = in.Any()
+	}
+	return m
+}
+
+func readInDoubt(in *codec.Reader) *record.CallInDoubt {
+	if in.Nil() {
+		return nil
+	}
+	f := newFields(in)
+	c := &record.CallInDoubt{Kind: record.Kind(f.byte()), Name: f.name(), Attempt: f.number(), Starts: f.number()}
+	if f.next() {
+		c.Began = readTime(in)
+	}
+	c.Input = f.bytes()
+	f.end()
+	return c
+}
+
+func readTime(in *codec.Reader) time.Time {
+	if in.Nil() {
+		return time.Time{}
+	}
+	n := in.Int()
+	if in.Err() != nil {
+		return time.Time{}
+	}
+	return time.Unix(0, n).UTC()
+}

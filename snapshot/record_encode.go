@@ -1,0 +1,169 @@
+package snapshot
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
+)
+
+// writable writes a record. Numbers of kinds, statuses and the like are
+// those of package core, which never change.
+type writable record.Record
+
+func (r *writable) write(w *codec.Writer) error {
+	if !storable(r.Time) {
+		return errTime(r.Time)
+	}
+	w.Array(recordFields)
+	w.Uint(FormatVersion)
+	w.Uint(r.Seq)
+	writeTime(w, r.Time)
+	w.EndText(r.Address.AppendTo(w.BeginText()))
+	w.Text(r.Name)
+	w.Uint(uint64(r.Kind))
+	w.Uint(uint64(r.Status))
+	w.Uint(uint64(r.Reason))
+	w.Uint(uint64(r.Stage))
+	w.Uint(uint64(r.Class))
+	w.Uint(uint64(r.DelaySource))
+	w.Int(int64(r.Attempt))
+	w.Int(int64(r.MaxAttempts))
+	w.Bool(r.WillRetry)
+	w.Bool(r.Replayed)
+	w.Int(int64(r.Duration))
+	w.Int(int64(r.Elapsed))
+	w.Int(int64(r.Delay))
+	w.Uint(r.Generation)
+	w.Uint(uint64(r.Ordinal))
+	writeError(w, r.Err)
+	writeDetail(w, r.Detail)
+	return nil
+}
+
+func writeDetail(w *codec.Writer, d *record.Detail) {
+	if d == nil {
+		w.Nil()
+		return
+	}
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached
+	if more {
+		w.Array(detailFields + 8)
+	} else {
+		w.Array(detailFields)
+	}
+	writeHash(w, d.InputHash)
+	w.Bytes(d.Input)
+	w.Bytes(d.Output)
+	w.Text(d.Artifact)
+	writeUsage(w, d.Usage)
+	w.Text(d.Message)
+	w.Int(int64(d.Severity))
+	writeAttributes(w, d.Metadata)
+	if more {
+		w.Bool(d.NoStore)
+		w.Int(int64(d.Branches))
+		writeClaims(w, d.Unrecorded)
+		w.Bytes(d.Schema)
+		writeInDoubt(w, d.InDoubt)
+		w.Bool(d.Compensable)
+		writeHash(w, d.WholeInput)
+		w.Bool(d.Cached)
+	}
+}
+
+func writeInDoubt(w *codec.Writer, c *record.CallInDoubt) {
+	if c == nil {
+		w.Nil()
+		return
+	}
+	w.Array(inDoubtFields)
+	w.Uint(uint64(c.Kind))
+	w.Text(c.Name)
+	w.Int(int64(c.Attempt))
+	w.Int(int64(c.Starts))
+	writeTime(w, c.Began)
+	w.Bytes(c.Input)
+}
+
+func writeHash(w *codec.Writer, h record.Hash) {
+	if h.IsZero() {
+		w.Nil()
+		return
+	}
+	w.Bytes(h[:])
+}
+
+func writeClaims(w *codec.Writer, claims []record.Claim) {
+	w.Array(len(claims))
+	for i := range claims {
+		c := &claims[i]
+		w.Array(claimFields)
+		w.EndText(c.Address.AppendTo(w.BeginText()))
+		w.Uint(uint64(c.Ordinal))
+		w.Uint(uint64(c.Kind))
+		w.Text(c.Name)
+		writeHash(w, c.Input)
+	}
+}
+
+// writeUsage writes nothing consumed as nil, and leaves out the fields at the end
+// that most services do not report.
+func writeUsage(w *codec.Writer, u record.Usage) {
+	if u.IsZero() {
+		w.Nil()
+		return
+	}
+	plain := record.Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, Cost: u.Cost}
+	if u == plain {
+		w.Array(usageFields)
+	} else {
+		w.Array(usageFields + 4)
+	}
+	w.Int(int64(u.InputTokens))
+	w.Int(int64(u.OutputTokens))
+	w.Float(u.Cost)
+	if u != plain {
+		w.Int(int64(u.CachedInputTokens))
+		w.Int(int64(u.CacheWriteTokens))
+		w.Int(int64(u.ReasoningTokens))
+		w.Bool(u.Estimated)
+	}
+}
+
+func writeAttributes(w *codec.Writer, m map[string]any) {
+	if m == nil {
+		w.Nil()
+		return
+	}
+	w.Map(len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		w.Text(key)
+		w.Raw(codec.EncodeAny(m[key]))
+	}
+}
+
+// The times that int64 nanoseconds reach, in whole seconds.
+const minSecond, maxSecond = math.MinInt64/int64(time.Second) + 1, math.MaxInt64/int64(time.Second) - 1
+
+func storable(t time.Time) bool {
+	return t.IsZero() || t.Unix() >= minSecond && t.Unix() <= maxSecond
+}
+
+func errTime(t time.Time) error {
+	return fmt.Errorf("the time %v is outside the years 1678 to 2261", t)
+}
+
+// writeTime writes t, which is storable, in nanoseconds since 1970, and no
+// time as nil.
+func writeTime(w *codec.Writer, t time.Time) {
+	if t.IsZero() {
+		w.Nil()
+		return
+	}
+	w.Int(t.UnixNano())
+}
