@@ -29,12 +29,12 @@ type Document struct {
 // longer is alone in its block.
 const partMost = 16 << 20
 
-// ErrWhole is a document that cannot be read in parts: it is damaged, of
-// another version, or was not written by [Run.Encode]. Decode says.
-var ErrWhole = errors.New("snapshot: not a document to be read in parts")
+// errWhole is of a document that cannot be read in parts.
+var errWhole = errors.New("snapshot: not a document to be read in parts")
 
 // OpenDocument reads the beginning of a document of that size, and its table of
-// checksums. Its errors are those of reading, and ErrWhole.
+// checksums. It fails if that cannot be read, and if the document is damaged, of
+// another version, or was not written by [Run.Encode]: [Decode] says which.
 func OpenDocument(in io.ReaderAt, size int64) (*Document, error) {
 	d := &Document{in: in}
 	end, err := d.read(size-tableEnd, size)
@@ -43,14 +43,14 @@ func OpenDocument(in io.ReaderAt, size int64) (*Document, error) {
 	}
 	lines := int64(binary.BigEndian.Uint32(end))
 	if lines < 2 || (lines-3)*blockSize > size || lines*blockLine+tableEnd > size {
-		return nil, ErrWhole
+		return nil, errWhole
 	}
 	table, err := d.read(size-lines*blockLine-tableEnd, size)
 	if err != nil {
 		return nil, err
 	}
 	if table, err = tableOf(table); err != nil {
-		return nil, ErrWhole
+		return nil, errWhole
 	}
 	d.table = append([]byte(nil), table...)
 	head, err := d.block(0)
@@ -68,7 +68,7 @@ func OpenDocument(in io.ReaderAt, size int64) (*Document, error) {
 // readHead reads the block before the first record.
 func (d *Document) readHead(head []byte) error {
 	if checkBeginning(head) != nil {
-		return ErrWhole
+		return errWhole
 	}
 	in := codec.NewReader(head)
 	defer in.Release()
@@ -81,7 +81,7 @@ func (d *Document) readHead(head []byte) error {
 		}
 		d.Info.read(in, key)
 	}
-	return ErrWhole
+	return errWhole
 }
 
 // isArrayHead reports whether data is the head of an array of n, the rest of
@@ -95,7 +95,7 @@ func isArrayHead(data []byte, n uint64) bool {
 // read reads a part of the document. It is overwritten by the next.
 func (d *Document) read(begin, end int64) ([]byte, error) {
 	if begin < 0 || end < begin || end-begin > partMost {
-		return nil, ErrWhole
+		return nil, errWhole
 	}
 	if int64(cap(d.buf)) < end-begin {
 		d.buf = make([]byte, end-begin)
@@ -106,7 +106,7 @@ func (d *Document) read(begin, end int64) ([]byte, error) {
 	case n == len(d.buf):
 		return d.buf, nil
 	case errors.Is(err, io.EOF):
-		return nil, ErrWhole
+		return nil, errWhole
 	}
 	return nil, err
 }
@@ -119,7 +119,7 @@ func (d *Document) block(i int) ([]byte, error) {
 	}
 	data, err := d.read(begin, int64(binary.BigEndian.Uint64(line)))
 	if err == nil && crc32.Checksum(data, castagnoli) != binary.BigEndian.Uint32(line[8:]) {
-		err = ErrWhole
+		err = errWhole
 	}
 	return data, err
 }
@@ -146,7 +146,7 @@ func (d *Document) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 			}
 		}
 		if err == nil && next != d.Info.LastSeq+1 {
-			err = ErrWhole
+			err = errWhole
 		}
 		if err != nil {
 			yield(record.Record{}, err)
@@ -162,7 +162,7 @@ func (d *Document) yield(data []byte, decoding *decoding, next, after uint64, yi
 	for in.Len() > 0 {
 		encoded, n, err := cutRecord(in)
 		if err != nil || next != 0 && n != next {
-			return next, true, ErrWhole
+			return next, true, errWhole
 		}
 		next = n + 1
 		if n <= after {
@@ -193,13 +193,13 @@ func (d *Document) find(seq uint64) (int, error) {
 			if _, first, err = cutRecord(in); err == nil {
 				return first > seq
 			}
-			err = ErrWhole
+			err = errWhole
 		}
 		failed = err
 		return true
 	})
 	if failed == nil && i == 0 {
-		failed = ErrWhole
+		failed = errWhole
 	}
 	return i - 1, failed
 }

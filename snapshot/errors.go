@@ -100,7 +100,6 @@ func init() {
 	record.RegisterError("snapshot.ErrUnknown", ErrUnknown)
 	record.RegisterError("snapshot.ErrLease", ErrLease)
 	record.RegisterError("snapshot.ErrPosted", ErrPosted)
-	record.RegisterError("snapshot.ErrWhole", ErrWhole)
 	record.RegisterErrorType[*LockedError]("snapshot.LockedError")
 	record.RegisterErrorType[*CorruptError]("snapshot.CorruptError")
 }

@@ -83,14 +83,6 @@ type Stop struct {
 	Message string                 `json:"message,omitempty"` // in their words
 }
 
-// StopOf returns why an interrupt stops a run; nil stands for none.
-func StopOf(e *record.InterruptedError) Stop {
-	if e == nil {
-		return Stop{}
-	}
-	return Stop{Reason: e.Reason, By: e.By, Message: e.Message}
-}
-
 // String is a text such as "shutdown" or "by ops: a new version".
 func (s Stop) String() string {
 	text := string(s.Reason)

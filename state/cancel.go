@@ -166,7 +166,7 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 		if err := endCancelled(ctx, journal, cancel); err != nil {
 			return err
 		}
-		stop := snapshot.StopOf(cancel.Record.Interrupt())
+		stop := stopOf(cancel.Record.Interrupt())
 		err = &CancelledError{RunID: found.RunID, By: stop.By, Message: stop.Message}
 	}
 	if cancel != nil {
@@ -188,7 +188,7 @@ func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Mes
 	if whole, err := found.Snapshot(); err == nil { // after a crash, the records know more
 		usage = consumed(whole.Records)
 	}
-	return journal.Close(ctx, snapshot.End{Status: StatusCancelled, Stop: snapshot.StopOf(rec.Interrupt()), Usage: usage})
+	return journal.Close(ctx, snapshot.End{Status: StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage})
 }
 
 // settleCancel acts on a cancel that came too late for the inbox of the run,

@@ -207,7 +207,7 @@ func (r *run) compensate() {
 // went wrong.
 func (r *run) endCancelled() error {
 	err := r.close()
-	stop := snapshot.StopOf(r.interrupted)
+	stop := stopOf(r.interrupted)
 	cancelled := &CancelledError{RunID: r.settings.RunID, By: stop.By, Message: stop.Message}
 	switch {
 	case r.uncompensated != nil:

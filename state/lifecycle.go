@@ -125,7 +125,15 @@ func (r *run) whyStopped() snapshot.Stop {
 	default:
 		return snapshot.Stop{}
 	}
-	return snapshot.StopOf(r.interruption())
+	return stopOf(r.interruption())
+}
+
+// stopOf returns why an interrupt stops a run; nil stands for none.
+func stopOf(e *record.InterruptedError) snapshot.Stop {
+	if e == nil {
+		return snapshot.Stop{}
+	}
+	return snapshot.Stop{Reason: e.Reason, By: e.By, Message: e.Message}
 }
 
 // interruption is what stopped the run, or the last of its calls that stopped;
