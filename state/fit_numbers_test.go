@@ -64,7 +64,8 @@ func TestNumbersOfGoAreAnswersAsTheirJSONIs(t *testing.T) {
 	want := invoice{big.NewInt(4), "7.5"}
 	for _, value := range []any{
 		want, &want, json.RawMessage(`{"items":4,"price":7.5}`),
-		map[string]any{"items": big.NewInt(4), "price": json.Number("7.5")}, map[string]any{"items": 4, "price": 7.5},
+		map[string]any{"items": big.NewInt(4), "price": json.Number("7.5")},
+		map[string]any{"items": 4, "price": 7.5},
 	} {
 		got, err := answered[invoice](t, value)
 		require.NoError(t, err)
