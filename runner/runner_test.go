@@ -272,11 +272,16 @@ func TestInterruptedRunGoesOnWhenItIsResumed(t *testing.T) {
 
 		r = newRunner(t, store, runner.Options{}) // it stays interrupted over a restart
 		runner.Register(r, patient("patient", &entered, 2))
-		defer serve(t, r)()
+		stop = serve(t, r)
 		sleep(time.Minute)
 		assert.EqualValues(t, 1, entered.Load())
+		require.NoError(t, stop())
+
+		r = newRunner(t, store, runner.Options{})
+		runner.Register(r, patient("patient", &entered, 2))
 		require.NoError(t, r.Resume(t.Context(), "a"))
-		require.NoError(t, r.Resume(t.Context(), "a"), "twice")
+		require.NoError(t, r.Resume(t.Context(), "a"), "twice, before anybody goes on with it")
+		defer serve(t, r)()
 		info, err = r.Wait(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusCompleted, info.Status)

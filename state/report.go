@@ -7,7 +7,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Report says what a run did itself, and what it had from its records.
+// A Report says what a run did itself, and what it had from its records. Groups
+// and their branches do not count: they hold the calls that do.
 type Report struct {
 	Restored  int           // calls answered from recorded outcomes
 	Executed  int           // calls that ended here
@@ -38,6 +39,7 @@ func (r *Report) count(rec *record.Record) {
 		r.Usage = r.Usage.Plus(rec.Detail.Usage)
 	}
 	switch {
+	case rec.Kind.IsParallel():
 	case rec.Status == record.StatusStarted:
 		r.Attempts++
 	case rec.IsOutcome():

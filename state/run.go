@@ -313,7 +313,9 @@ func (r *run) applyOutcome(s *core.Scope, outcome *record.Record) error {
 		return err
 	}
 	r.rootCalls.judge(s, outcome)
-	r.report.Restored++
+	if !outcome.Kind.IsParallel() {
+		r.report.Restored++
+	}
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -84,6 +85,9 @@ func (c *Control) Answer(ctx context.Context, runID, questionID string, value js
 	if err != nil {
 		return fmt.Errorf("%w: the answer cannot be read: %w", streamer.ErrInvalid, err)
 	}
+	if _, err := record.Encode(v); err != nil { // it is nested too deeply to be stored
+		return fmt.Errorf("%w: the answer cannot be stored: %w", streamer.ErrInvalid, err)
+	}
 	return known(c.runner.Answer(ctx, runID, questionID, v))
 }
 
@@ -93,10 +97,10 @@ func known(err error) error {
 	switch {
 	case isAny(err, runner.ErrUnknown, snapshot.ErrNotFound, state.ErrNotAsked):
 		kind = streamer.ErrNotFound
-	case errors.Is(err, runner.ErrInput):
+	case isAny(err, runner.ErrInput, core.ErrUnfit):
 		kind = streamer.ErrInvalid
 	case isAny(err, runner.ErrStarted, runner.ErrEnded, state.ErrAnswered, state.ErrNotEnded, state.ErrNotRunning,
-		state.ErrEnded, state.ErrCancelled, snapshot.ErrLocked, core.ErrUnfit):
+		state.ErrEnded, state.ErrCancelled, snapshot.ErrLocked):
 		kind = streamer.ErrConflict
 	default:
 		return err

@@ -118,6 +118,14 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 	until(t, url, "a", "run_paused")
 	status, body = do(t, "GET", url+"api/runs/a/result", "")
 	assert.Equal(t, 409, status, body)
+	for value, want := range map[string]string{
+		"7": "got an integer, want a string", "null": "got null, want a string", `{"name":"Ada"}`: "got an object, want a string",
+		strings.Repeat("[", 9000) + strings.Repeat("]", 9000): "deep",
+	} {
+		status, body = do(t, "POST", url+"api/runs/a/answer", `{"question":"ask?1","value":`+value+`}`)
+		assert.Equal(t, 400, status, body)
+		assert.Contains(t, body, want)
+	}
 	status, body = do(t, "POST", url+"api/runs/a/answer", `{"question":"ask?1","value":"Ada"}`)
 	assert.Equal(t, 200, status, body)
 	until(t, url, "a", "run_completed")
