@@ -103,18 +103,34 @@ func (h *Handler) states(ctx context.Context, scope *Scope) ([]RunState, error) 
 		_ = r.complete(ctx, h.source, info.LastSeq) // one run that cannot be read does not hide the others
 		if s := r.state(); s.LastSeq > 0 || info.RunID != "" {
 			s.adopt(info)
+			h.markAnswered(ctx, &s)
 			states = append(states, s)
 		}
 	}
 	for _, info := range stored {
 		if scope.sees(info.RunID) {
-			states = append(states, RunState{RunInfo: info, Partial: true})
+			states = append(states, RunState{RunInfo: info, Usage: info.Usage, Partial: true})
 		}
 	}
 	slices.SortFunc(states, func(a, b RunState) int {
 		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.RunID, b.RunID))
 	})
 	return states, nil
+}
+
+// markAnswered marks the questions whose answers wait for the run to be opened. Where
+// that cannot be read they stay open: a second answer is refused.
+func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
+	if h.source == nil || len(s.Questions) == 0 {
+		return
+	}
+	answered, err := h.source.Answered(ctx, s.RunID)
+	if err != nil {
+		return
+	}
+	for i := range s.Questions {
+		s.Questions[i].Answered = slices.Contains(answered, s.Questions[i].ID)
+	}
 }
 
 // adopt takes over what only the source knows.
@@ -130,6 +146,9 @@ func (s *RunState) adopt(info RunInfo) {
 	if info.LastSeq >= s.LastSeq && info.Status != "" {
 		// Also of a process that ended without a word.
 		s.LastSeq, s.Status, s.Stop = info.LastSeq, info.Status, info.Stop
+		if s.Partial && info.Status != statusRunning {
+			s.Usage = info.Usage
+		}
 	}
 }
 
@@ -165,6 +184,7 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	}
 	body := runBody{Now: time.Now().UTC(), Run: r.state(), Records: []json.RawMessage{}}
 	body.Run.adopt(info)
+	h.markAnswered(ctx, &body.Run)
 	frames, ids, before, err := h.newest(ctx, r, limit, info.LastSeq)
 	if err != nil {
 		return runBody{}, err

@@ -275,3 +275,5 @@ type refusal struct {
 }
 
 func (r refusal) String() string { return fmt.Sprintf("%s: %s", r.Error.Code, r.Error.Message) }
+
+func (s *shelf) Answered(context.Context, string) ([]string, error) { return nil, nil }

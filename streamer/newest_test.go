@@ -27,6 +27,8 @@ func (w written) Runs(context.Context, int) ([]streamer.RunInfo, error) {
 	return []streamer.RunInfo{w.info()}, nil
 }
 
+func (w written) Answered(context.Context, string) ([]string, error) { return nil, nil }
+
 func (w written) Run(context.Context, string) (streamer.RunInfo, error) { return w.info(), nil }
 
 func (w written) Records(_ context.Context, _ string, after uint64) iter.Seq2[record.Record, error] {

@@ -24,6 +24,10 @@ type Source interface {
 	// Records yields the records of a run whose numbers are above after, in
 	// their order. An error ends it.
 	Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error]
+
+	// Answered returns the IDs of the questions of a run that were answered, and
+	// whose answers wait for the run to be opened.
+	Answered(ctx context.Context, runID string) ([]string, error)
 }
 
 // RunInfo is what is known of a run without reading its records.
@@ -38,6 +42,10 @@ type RunInfo struct {
 	Created     time.Time `json:"created_at"`
 	Updated     time.Time `json:"updated_at"`
 	LastSeq     uint64    `json:"last_seq"`
+
+	// Usage is what the run had consumed when it was closed last. It is that of the
+	// RunState of a run whose records were not all read.
+	Usage record.Usage `json:"-"`
 }
 
 // A Stop says why a run does not go on.

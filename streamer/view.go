@@ -36,7 +36,7 @@ type RunState struct {
 	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait to try again, the next first; at most 50
 	LastError *CallError      `json:"last_error,omitempty"` // of the newest attempt that failed
 	Questions []QuestionState `json:"questions,omitempty"`  // that nobody has answered, in the order of asking
-	Partial   bool            `json:"partial,omitempty"`    // not all of its records were read: calls, usage and errors of the others are not known
+	Partial   bool            `json:"partial,omitempty"`    // not all of its records were read: calls and errors of the others are not known
 }
 
 // Calls counts calls and attempts, without groups and their branches: they hold
@@ -87,6 +87,9 @@ type QuestionState struct {
 	Address record.Address `json:"address"`
 	Asked   time.Time      `json:"asked_at"`
 	Refused string         `json:"refused,omitempty"` // why the answer before did not fit
+
+	// Answered says that there is an answer, which waits for the run to be opened.
+	Answered bool `json:"answered,omitempty"`
 
 	// Schema is the JSON schema of the answer, and of a question about a call in
 	// doubt that of the call's output.

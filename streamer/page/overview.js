@@ -245,7 +245,7 @@ function drawNow(node, run, now) {
   const runs = fold.current(run);
   const call = isOver(run) || run.status === "paused" ? undefined : (next ?? runs);
   node.parts.next = next && call ? parse(next.next_attempt_at) : 0;
-  setHidden(node.parts.icon, !call && run.questions.length === 0);
+  setHidden(node.parts.icon, !call && !run.questions.some((question) => !question.answered));
   setHidden(node.parts.left, !node.parts.next);
   if (call) {
     setIcon(node.parts.icon, call.event_type);
@@ -254,11 +254,12 @@ function drawNow(node, run, now) {
     setText(node.parts.left, node.parts.next ? countdown(node.parts.next - now) : "");
     setText(node.parts.nowMore, moreOf(run, next, runs));
   } else {
-    const [question] = run.questions;
+    const open = run.questions.filter((question) => !question.answered);
+    const [question] = open;
     if (question) setIcon(node.parts.icon, "question");
     setText(node.parts.call, question ? escaped(question.message) : fold.stopText(run));
     setText(node.parts.attempt, "");
-    setText(node.parts.nowMore, question && run.questions.length > 1 ? `and ${plural(run.questions.length - 1, "more question")}` : "");
+    setText(node.parts.nowMore, question && open.length > 1 ? `and ${plural(open.length - 1, "more question")}` : "");
   }
 }
 

@@ -9,11 +9,12 @@ import { age, escaped, fullTime, kind, plural } from "./format.js";
 import { post, runPath } from "./request.js";
 import { href } from "./route.js";
 
-// questionsOf collects what the runs ask, the oldest question first.
+// questionsOf collects what the runs ask and nobody has answered, the oldest question
+// first.
 export function questionsOf(runs) {
   const all = [];
   for (const run of runs) {
-    for (const question of run.questions) all.push({ run: run.run_id, ...question });
+    for (const question of run.questions) if (!question.answered) all.push({ run: run.run_id, ...question });
   }
   return all.sort((a, b) => parse(a.asked_at) - parse(b.asked_at) || (a.run < b.run ? -1 : a.run > b.run ? 1 : 0));
 }
@@ -29,7 +30,7 @@ const shownIn = new WeakMap();
 // draw shows the questions in the section.
 export function draw(section, questions, can, { most = 20, linked = true, runOf } = {}) {
   const time = performance.now();
-  const open = new Map(questions.map((q) => [[q.run, q.id, q.asked_at, can.answer].join("\n"), q]));
+  const open = new Map(questions.map((q) => [[q.run, q.id, q.asked_at, can.answer, isAnsweredElsewhere(q)].join("\n"), q]));
   const cards = (shownIn.get(section) ?? []).filter((card) => open.has(card.key) || !isGone(card, section, time));
   for (const card of cards) {
     if (open.has(card.key)) open.delete(card.key);
@@ -50,6 +51,9 @@ export function draw(section, questions, can, { most = 20, linked = true, runOf 
 // Questions that were answered here. They stay open in their runs until a program
 // has taken the answer.
 const answeredHere = new Set();
+
+// isAnsweredElsewhere reports whether there is an answer that this page did not send.
+const isAnsweredElsewhere = (q) => Boolean(q.answered) && !answeredHere.has(keyOf(q.run, q));
 
 const keyOf = (run, question) => [run, question.id, question.asked_at].join("\n");
 
@@ -114,8 +118,17 @@ function cardOf(q, can, linked, runOf) {
     make("p", { class: "question-from" }, from, make("span", { class: "mono muted" }, q.address), asked, refused),
     q.in_doubt ? doubt(q.in_doubt) : undefined);
   node.parts = { asked };
-  node.append(can.answer ? form(q, node, runOf) : byHand(q));
+  node.append(q.answered ? answeredBefore(q, node, runOf) : can.answer ? form(q, node, runOf) : byHand(q));
   return node;
+}
+
+// answeredBefore says that there is an answer, which no program has taken yet.
+function answeredBefore(q, node, runOf) {
+  const run = runOf?.(q.run);
+  node.classList.add("answered");
+  node.answered = { before: standingOf(run), text: make("p", { role: "status" }) };
+  setText(node.answered.text, afterAnswer(q, node.answered.before, run));
+  return make("div", { class: "answer" }, node.answered.text);
 }
 
 // doubt says what a call in doubt was.
@@ -234,7 +247,7 @@ function afterAnswer(q, before, run) {
   const now = standingOf(run);
   if (now.openings > before.openings || (before.status !== "running" && now.status === "running")) return "Answered. A program goes on with the run.";
   if (fold.isSettled(run)) return `Answered. The run is ${run.status}.`;
-  const open = run.questions.filter((question) => !answeredHere.has(keyOf(q.run, question))).length;
+  const open = run.questions.filter((question) => !question.answered && !answeredHere.has(keyOf(q.run, question))).length;
   if (open > 0 && run.status === "paused") return `Answered. The run waits for ${plural(open, "more answer")}.`;
   if (now.status === "running") return "Answered. A program has the run open; the call goes on when that resumes it.";
   return "Answered. No program has gone on with the run yet: it goes on when one resumes it.";

@@ -56,8 +56,20 @@ func infoOf(i *snapshot.Info) streamer.RunInfo {
 	return streamer.RunInfo{
 		RunID: i.RunID, ParentID: i.ParentID, Status: string(i.Status), Stop: stopOf(i.Stop),
 		Description: i.Metadata.Description, Pipeline: i.Metadata.Pipeline, Tags: i.Metadata.Tags,
-		Created: i.Created, Updated: i.Updated, LastSeq: i.LastSeq,
+		Created: i.Created, Updated: i.Updated, LastSeq: i.LastSeq, Usage: i.Usage,
 	}
+}
+
+// Answered implements [streamer.Source].
+func (s *Runs) Answered(ctx context.Context, runID string) ([]string, error) {
+	waiting, err := s.store.Messages(ctx, runID)
+	var ids []string
+	for i := range waiting {
+		if rec := &waiting[i].Record; rec.Kind == record.KindAnswer {
+			ids = append(ids, rec.Name)
+		}
+	}
+	return ids, known(err)
 }
 
 // stopOf is nil where nothing is known.
