@@ -111,3 +111,30 @@ func TestPageAndCommandSayThatAProgramWaitsForTheAnswer(t *testing.T) {
 	p.waitText(`[data-run="r"] .chip`, "completed")
 	p.waitText(second+" .answer", "No longer asked.")
 }
+
+// TestAnAnsweredQuestionIsNotOfferedAgainAfterAReload: the answer waits for a program
+// to open the run, and the page of the run says so.
+func TestAnAnsweredQuestionIsNotOfferedAgainAfterAReload(t *testing.T) {
+	dir := t.TempDir()
+	store := newStore(t, dir)
+	require.False(t, vote(t.Context(), t, store))
+	s := followed(t, dir)
+	p := open(t, s.url())
+	p.wait(`document.querySelectorAll(".question").length === 2`)
+	p.settle()
+	asked := p.text(".question:nth-child(1) .question-text")
+	p.click(".question:nth-child(1) .yes")
+	p.waitText(".question:nth-child(1) .answer", "Answered. The run waits for 1 more answer.")
+	p.load("about:blank")
+	p.load(s.url())
+	p.wait(`document.querySelector(".question .yes")`)
+	assert.Equal(t, 1, p.count(".question"), "the open one")
+	assert.NotEqual(t, asked, p.text(".question .question-text"))
+
+	p.load("about:blank")
+	p.load(s.url() + "#run=r")
+	p.wait(`document.querySelectorAll("#run-questions .question").length === 2`)
+	assert.Equal(t, asked, p.text("#run-questions .question.answered .question-text"))
+	p.waitText("#run-questions .question.answered .answer", "Answered. The run waits for 1 more answer.")
+	assert.Equal(t, 1, p.count("#run-questions .question .yes"), "only the other is asked")
+}
