@@ -33,9 +33,9 @@ type Completed struct {
 	// has it compensated; zero for none.
 	By record.Address
 
-	// Nth is the number of its compensation, from 1: a call that was compensated
-	// may have been made, and completed, again. Found is what is recorded of
-	// that compensation, nil for nothing.
+	// Nth is which completion of the call it is, from 1, and so the number of its
+	// compensation: a call may have been made, and completed, again. Found is what
+	// is recorded of that compensation, nil for nothing.
 	Nth   int
 	Found *record.Progress
 }
@@ -126,8 +126,9 @@ func (s *Scope) top() *Scope {
 	return s
 }
 
-// add takes in a call that completes. If it had completed before and was made
-// again, that counts no more.
+// add takes in a call that completes. If it had completed before, was compensated
+// and made again, that counts no more; if it was made again because its input is
+// another, both effects are to be compensated.
 func (all *completed) add(c *call) *completedCall {
 	nth := 1
 	all.mu.Lock()
@@ -136,10 +137,10 @@ func (all *completed) add(c *call) *completedCall {
 		all.load(c.root)
 	}
 	if before := all.before[c.address]; before != nil {
-		if nth = before.Nth; before.Found != nil {
-			nth++
+		nth = before.Nth + 1
+		if before.Found != nil && before.Found.HasOutcome() {
+			all.calls = slices.DeleteFunc(all.calls, func(other *completedCall) bool { return other == before })
 		}
-		all.calls = slices.DeleteFunc(all.calls, func(other *completedCall) bool { return other == before })
 		delete(all.before, c.address)
 	}
 	done := &completedCall{
@@ -358,7 +359,7 @@ func (c *completedCall) compensate(at *Scope) error {
 	if known == nil {
 		return at.halt(fmt.Errorf("core: %s is to be compensated, and the run does not know how: pass the actor to state.WithCompensations", c.Address))
 	}
-	in, out, err := at.root.run.Values(at.outer, c.Address)
+	in, out, err := at.root.run.Values(at.outer, c.Address, c.Nth)
 	if err != nil {
 		return at.halt(fmt.Errorf("core: compensate %s: %w", c.Address, err))
 	}

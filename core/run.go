@@ -67,8 +67,8 @@ type Run interface {
 	Completed() []Completed
 
 	// Values returns the recorded input and output of a call that Completed
-	// returned.
-	Values(ctx context.Context, a record.Address) (in, out []byte, err error)
+	// returned: those that it had at the completion that compensation nth is of.
+	Values(ctx context.Context, a record.Address, nth int) (in, out []byte, err error)
 
 	// Poll asks an external checker whether to interrupt the run, and does so:
 	// afterwards the contexts say it. It is called where Settings.Polls says
@@ -233,7 +233,7 @@ func (nowhere) Claim(*Scope, record.Claim, func() ([]byte, error)) (*record.Prog
 func (nowhere) Version(_ *Scope, q VersionQuestion) (int, error) { return q.Highest, q.Check() }
 func (nowhere) Poll(context.Context)                             {}
 func (nowhere) Completed() []Completed                           { return nil }
-func (nowhere) Values(context.Context, record.Address) ([]byte, []byte, error) {
+func (nowhere) Values(context.Context, record.Address, int) ([]byte, []byte, error) {
 	return nil, nil, ErrNoRun
 }
 func (nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }

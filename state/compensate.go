@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,13 +56,13 @@ func (r *run) Completed() []core.Completed {
 }
 
 // Values implements core.Run.
-func (r *run) Values(ctx context.Context, a record.Address) (in, out []byte, err error) {
-	t := r.restored.calls[a]
-	began, err := r.restored.found.Record(t.first)
+func (r *run) Values(ctx context.Context, a record.Address, nth int) (in, out []byte, err error) {
+	c := r.restored.compensable[a][nth-1]
+	began, err := r.restored.found.Record(c.began)
 	if err != nil {
 		return nil, nil, err
 	}
-	outcome, err := r.restored.found.Record(t.Last)
+	outcome, err := r.restored.found.Record(c.ended)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,43 +83,49 @@ func (r *run) Values(ctx context.Context, a record.Address) (in, out []byte, err
 	return began.Detail.Input, out, nil
 }
 
-// completed are the calls that completed and can be compensated, in the order in
-// which they did. Where failed calls are tried again, none has decided anything.
-func (r *restored) completed(rerunFailed bool) []core.Completed {
-	var all []core.Completed
-	for _, a := range r.compensable {
-		t := r.calls[a]
-		if t.Phase != record.PhaseSucceeded || t.kind == 0 {
-			continue
-		}
-		rec, err := r.found.Record(t.Last)
-		if err != nil {
-			continue // what cannot be read stops the run when it is asked for
-		}
-		c := core.Completed{Address: a, Key: core.CompensationKey{Kind: t.kind, Name: rec.Name}}
-		c.Nth, c.Found = r.compensation(a, rec.Name)
-		if !rerunFailed {
-			c.By = r.failedAround(a)
-		}
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(x, y core.Completed) int { return int(r.calls[x.Address].Last) - int(r.calls[y.Address].Last) })
-	return slices.CompactFunc(all, func(x, y core.Completed) bool { return x.Address == y.Address })
+// A completion is one time that a call completed which can be compensated. Its
+// compensation has the number of the completion, from 1.
+type completion struct {
+	began, ended uint64 // the records with its input and its output
+	kind         record.Kind
+	name         string
 }
 
-// compensation is the latest compensation of the call, and what is recorded of
-// it; one that was made before the call completed last is of no more use.
-func (r *restored) compensation(a record.Address, name string) (nth int, found *record.Progress) {
-	site := record.Site(a.Path(record.Compensations), record.Segment(name))
-	for nth = 1; ; nth++ {
-		t := r.calls[site.Address(nth)]
-		if t == nil || t.Last == 0 {
-			return nth, nil
-		}
-		if t.Last > r.calls[a].Last {
-			return nth, r.progress(site.Address(nth), false)
+// completed are the calls that completed and can be compensated, in the order in
+// which they did: the last completion of each, and those before it that were not
+// compensated when the call was made again. Where failed calls are tried again,
+// none has decided anything.
+func (r *restored) completed(rerunFailed bool) []core.Completed {
+	var all []core.Completed
+	for a, completions := range r.compensable {
+		for i, c := range completions {
+			nth, found := i+1, r.compensation(a, c.name, i+1)
+			t := r.calls[a]
+			isLast := nth == len(completions) && t != nil && t.Phase == record.PhaseSucceeded
+			if !isLast && r.undone[undoAddress(a, c.name, nth)] {
+				continue
+			}
+			done := core.Completed{Address: a, Key: core.CompensationKey{Kind: c.kind, Name: c.name}, Nth: nth, Found: found}
+			if !rerunFailed {
+				done.By = r.failedAround(a)
+			}
+			all = append(all, done)
 		}
 	}
+	slices.SortFunc(all, func(x, y core.Completed) int {
+		return cmp.Compare(r.compensable[x.Address][x.Nth-1].ended, r.compensable[y.Address][y.Nth-1].ended)
+	})
+	return all
+}
+
+func undoAddress(a record.Address, name string, nth int) record.Address {
+	return record.Site(a.Path(record.Compensations), record.Segment(name)).Address(nth)
+}
+
+// compensation is what is recorded of the compensation of a completion, nil for
+// nothing.
+func (r *restored) compensation(a record.Address, name string, nth int) *record.Progress {
+	return r.progress(undoAddress(a, name, nth), false)
 }
 
 // failedAround is the innermost call around the one at a that failed for good
@@ -147,14 +154,11 @@ func (r *run) undone(a record.Address, p *record.Progress) {
 	if p == nil || p.Phase != record.PhaseSucceeded || len(r.restored.compensable) == 0 || r.validation != nil || r.strict {
 		return
 	}
+	completions := r.restored.compensable[a]
+	if n := len(completions); n == 0 || r.restored.compensation(a, completions[n-1].name, n) == nil {
+		return
+	}
 	t := r.restored.calls[a]
-	rec, err := r.restored.found.Record(t.Last)
-	if err != nil || rec.Detail == nil || !rec.Detail.Compensable {
-		return
-	}
-	if _, found := r.restored.compensation(a, rec.Name); found == nil {
-		return
-	}
 	p.Phase, p.Attempt = record.PhaseWaiting, 0
 	if isEntered(t.kind) {
 		p.Attempt = t.Attempt + 1

@@ -543,6 +543,69 @@ func TestRerunMakesCompensatedCallsAgain(t *testing.T) {
 	})
 }
 
+// A call that is made again because its input is another took effect twice: both
+// are undone, each with its own input and output, whenever the process ended.
+func TestDivergenceRerunCompensatesBothEffects(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		var l bookings
+		flight, hotel := booking(t, &l, "flight", atOnce), booking(t, &l, "hotel", atOnce)
+		call := func(store snapshot.Store, where string, stop bool, options ...state.Option) (*snapshot.Snapshot, error) {
+			st, err := state.Open(t.Context(), store, "run-1", append(options, state.WithCompensations(flight, hotel))...)
+			require.NoError(t, err)
+			agent := testkit.Agent(t, "trip", once, func(ctx context.Context, _ string) (string, error) {
+				if _, err := flight.Event().Execute(ctx, where); err != nil {
+					return "", err
+				}
+				if _, err := hotel.Event().Execute(ctx, "center"); err != nil {
+					return "", err
+				}
+				if stop {
+					st.Interrupt(record.InterruptUser, "ops", "the destination is wrong")
+					return "", ctx.Err()
+				}
+				return "", errBoom
+			})
+			_, err = testkit.Call(st.Context(t.Context()), agent)
+			require.NoError(t, st.Close())
+			return testkit.LoadRun(t, store, "run-1"), err
+		}
+		store := memstore.New()
+		first, err := call(store, "oslo", true)
+		require.ErrorIs(t, err, core.ErrInterrupted)
+		whole, err := call(store, "rome", false, state.WithDivergence(state.DivergenceRerun))
+		require.EqualError(t, err, "trip: permanent: boom")
+		assert.Equal(t, "flight oslo, hotel center, flight rome, hotel center, "+
+			"undo hotel-center (center), undo flight-rome (rome), undo hotel-center (center), undo flight-oslo (oslo)", l.entries())
+
+		count := func(records []record.Record, is func(*record.Record) bool) (n int) {
+			for i := range records {
+				if is(&records[i]) {
+					n++
+				}
+			}
+			return n
+		}
+		made := func(r *record.Record) bool { return r.Detail != nil && r.Detail.Compensable }
+		undone := func(r *record.Record) bool { return r.Kind == record.KindCompensation && r.IsOutcome() }
+		for k := range whole.Records {
+			l.lines = nil
+			got, err := call(crashed(t, whole, k), "rome", false, state.WithDivergence(state.DivergenceRerun))
+			require.EqualError(t, err, "trip: permanent: boom", "cut at %d", k)
+			assert.Equal(t, count(got.Records, made), count(got.Records, undone), "cut at %d: %s", k, l.entries())
+			assert.Equal(t, count(got.Records, undone)-count(whole.Records[:k], undone), strings.Count(l.entries(), "undo "), "cut at %d: none twice: %s", k, l.entries())
+			if k >= len(first.Records) {
+				assert.Equal(t, 4, count(got.Records, undone), "cut at %d", k)
+			}
+		}
+
+		ended := crashed(t, whole, len(whole.Records))
+		l.lines = nil
+		_, err = call(ended, "rome", false)
+		require.EqualError(t, err, "trip: permanent: boom")
+		assert.Empty(t, l.entries(), "nothing is left")
+	})
+}
+
 func TestCancelledRunIsCompensated(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		for name, open := range map[string]func(...state.Option) *state.ExecutionState{

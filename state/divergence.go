@@ -29,6 +29,7 @@ const (
 	// later in its scope and in the scopes around it. Calls that came before
 	// it stay restored, and so do those in other branches of a group, and those
 	// that were prepared together and before it.
+	// A call with a compensation that is made again is undone for both effects.
 	DivergenceRerun
 )
 

@@ -24,7 +24,8 @@ type restored struct {
 	values   byPath // by the call that wrote them
 	all      byPath // every record; nil until somebody asks for what is inside a call
 
-	compensable []record.Address // calls that completed and can be compensated, some more than once
+	compensable map[record.Address][]completion // calls that completed and can be compensated, each time that they did
+	undone      map[record.Address]bool         // compensations that have an outcome, also where it counts no more
 
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // and answers
@@ -159,7 +160,13 @@ func (r *restored) follow(rec *record.Record) {
 		}
 	}
 	if rec.Status == record.StatusCompleted && rec.Detail != nil && rec.Detail.Compensable {
-		r.compensable = append(r.compensable, rec.Address)
+		if r.compensable == nil {
+			r.compensable, r.undone = make(map[record.Address][]completion), make(map[record.Address]bool)
+		}
+		r.compensable[rec.Address] = append(r.compensable[rec.Address], completion{t.first, rec.Seq, rec.Kind, rec.Name})
+	}
+	if rec.Kind == record.KindCompensation && rec.IsOutcome() && r.undone != nil {
+		r.undone[rec.Address] = true
 	}
 	t.kind = rec.Kind
 	t.Add(rec)
