@@ -88,6 +88,26 @@ type Publication struct {
 	Text  string `json:"text"`
 }
 
+// write makes a file of the report, which is there as a whole or not at all. It
+// is under two names for a moment: a draft that a process left which was killed
+// may be the report itself, and so is not written to.
+func (p Publication) write(dir, name string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	draft := filepath.Join(dir, ".draft-"+name)
+	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(draft, fmt.Appendf(nil, "# %s\n\n%s\n", p.Title, p.Text), 0o600); err != nil {
+		return err
+	}
+	if err := os.Link(draft, filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return os.Remove(draft)
+}
+
 // publishTool writes the report where everybody can read it, once it was
 // approved. The name comes from the idempotency key: a call that is repeated,
 // since its process was killed before the outcome was on record, finds what it
@@ -99,20 +119,7 @@ func publishTool(dir string) actors.Tool[Publication, string] {
 			return "", err
 		}
 		name := fmt.Sprintf("report-%.8s.md", key)
-		published := filepath.Join(dir, "published")
-		if err := os.MkdirAll(published, 0o700); err != nil {
-			return "", err
-		}
-		draft, err := os.CreateTemp(published, ".draft-")
-		if err != nil {
-			return "", err
-		}
-		_, err = fmt.Fprintf(draft, "# %s\n\n%s\n", in.Title, in.Text)
-		if err := errors.Join(err, draft.Close()); err != nil {
-			return "", err
-		}
-		defer func() { _ = os.Remove(draft.Name()) }() // what is left is hidden
-		if err := os.Link(draft.Name(), filepath.Join(published, name)); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := in.write(filepath.Join(dir, "published"), name); err != nil {
 			return "", err
 		}
 		return name, nil

@@ -105,6 +105,31 @@ func TestKilledAtAnyInstantItGoesOn(t *testing.T) {
 	}
 }
 
+// A process that was killed may have left its draft, which is another name of the
+// report. The call that is repeated leaves the report as it is, and no draft.
+func TestARepeatedPublicationLeavesNoDraft(t *testing.T) {
+	dir := t.TempDir()
+	const name = "report-1.md"
+	publish := func() {
+		require.NoError(t, Publication{Title: "T", Text: "text"}.write(filepath.Join(dir, "published"), name))
+	}
+	publish()
+	report := filepath.Join(dir, "published", name)
+	before, err := os.Stat(report)
+	require.NoError(t, err)
+	require.NoError(t, os.Link(report, filepath.Join(dir, "published", ".draft-"+name)))
+
+	publish()
+	assert.Equal(t, []string{report}, published(t, dir))
+	after, err := os.Stat(report)
+	require.NoError(t, err)
+	assert.True(t, os.SameFile(before, after))
+	assert.Equal(t, before.ModTime(), after.ModTime(), "nobody wrote to it")
+	text, err := os.ReadFile(report)
+	require.NoError(t, err)
+	assert.Equal(t, "# T\n\ntext\n", string(text))
+}
+
 func TestADifferentAnswerIsADifferentReport(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "")
 	for answer, want := range map[string]string{
