@@ -173,9 +173,12 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 			return lease.Park(ctx, due)
 		}
 	})
-	if ran && err == nil {
+	if ran {
 		event := o.event(EventEnded, info.Status, nil)
-		if info.Status == snapshot.StatusInterrupted {
+		switch {
+		case err != nil:
+			event.Status, event.Err = o.st.Status(), err // which is how the run stands as far as this process knows
+		case info.Status == snapshot.StatusInterrupted:
 			event.Err = o.stopped
 		}
 		event.Took, event.Due, event.Stop = took, info.Due, info.Stop

@@ -584,3 +584,41 @@ func TestRunWhoseStoreWasAwayGoesOnLater(t *testing.T) {
 		assert.EqualValues(t, 3, troubles.Load())
 	})
 }
+
+// silentStore does not say how a run stands once it was opened.
+type silentStore struct {
+	*memstore.Store
+	silent atomic.Bool
+}
+
+func (s *silentStore) Info(ctx context.Context, runID string) (snapshot.Info, error) {
+	if s.silent.Load() {
+		return snapshot.Info{}, fmt.Errorf("%w: nobody answers", snapshot.ErrUnavailable)
+	}
+	return s.Store.Info(ctx, runID)
+}
+
+func TestEachRunThatBeganEndsForObservers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &silentStore{Store: memstore.New()}
+		ended := make(chan runner.Event, 1)
+		r := newRunner(t, store, runner.Options{Observe: func(e runner.Event) {
+			if e.Type == runner.EventEnded {
+				ended <- e
+			}
+		}})
+		program := runner.Register(r, agent("a", func(context.Context, word) (string, error) {
+			store.silent.Store(true)
+			return "", nil
+		}))
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		sleep(time.Minute)
+		require.Len(t, ended, 1)
+		e := <-ended
+		assert.Equal(t, snapshot.StatusCompleted, e.Status)
+		require.ErrorIs(t, e.Err, snapshot.ErrUnavailable)
+		assert.EqualValues(t, 1, r.Stats().Completed)
+	})
+}

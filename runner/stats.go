@@ -34,7 +34,7 @@ type Event struct {
 	Due              time.Time       // when a paused run goes on by itself
 	Took             time.Duration   // ended: how long it was open
 	Restarts         int             // crashed: how often in a row
-	Err              error           // trouble; and ended: why the run cannot go on as it is, such as a divergence
+	Err              error           // trouble; and ended: why the run cannot go on as it is, such as a divergence, or why the store cannot say how it stands
 }
 
 // Stats count what a runner did and has.
