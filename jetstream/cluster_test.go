@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	njs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -25,12 +26,13 @@ import (
 
 func TestStoreInAClusterKeepsTheRulesOfSharedStores(t *testing.T) {
 	t.Parallel()
-	cluster := jstest.StartCluster(t)
+	g := startGroup(t) // the race detector finds races among servers of a cluster in one process
+	g.await()
 	n := 0
 	storetest.RunShared(t, func(t *testing.T) func() snapshot.Store {
 		n++
 		o := jetstream.Options{Name: fmt.Sprint("s", n), Lease: 3 * time.Second, Replicas: 3}
-		return func() snapshot.Store { return open(t, cluster.Connect(), o) }
+		return func() snapshot.Store { return open(t, jstest.Connect(t, g.url()), o) }
 	})
 }
 
@@ -40,16 +42,20 @@ type group struct {
 	settings []serverSettings
 	servers  []*process.Process
 	commands []*exec.Cmd
+	ways     [3][]*proxy // from each server to others
 }
 
 func startGroup(t *testing.T) *group {
 	g := &group{t: t}
 	ports := freePorts(t, 6)
 	for i := range 3 {
-		g.settings = append(g.settings, serverSettings{
-			Name: fmt.Sprint("server-", i), Port: ports[i], Dir: t.TempDir(),
-			Cluster: []int{ports[3+i], ports[3+(i+1)%3], ports[3+(i+2)%3]},
-		})
+		set := serverSettings{Name: fmt.Sprint("server-", i), Port: ports[i], Dir: t.TempDir(), Cluster: ports[3+i]}
+		for _, to := range []int{(i + 1) % 3, (i + 2) % 3} {
+			way := newProxy(t, fmt.Sprint("nats://127.0.0.1:", ports[3+to]))
+			g.ways[i] = append(g.ways[i], way)
+			set.Routes = append(set.Routes, way.url())
+		}
+		g.settings = append(g.settings, set)
 		g.servers, g.commands = append(g.servers, nil), append(g.commands, nil)
 		g.start(i)
 	}
@@ -71,12 +77,17 @@ func freePorts(t *testing.T, n int) (ports []int) {
 
 func (g *group) start(i int) { g.servers[i], g.commands[i], _ = startServer(g.t, g.settings[i]) }
 
-func (g *group) url() string {
-	var all []string
-	for _, s := range g.settings {
-		all = append(all, fmt.Sprint("nats://127.0.0.1:", s.Port))
-	}
-	return strings.Join(all, ",")
+// url is that of all servers.
+func (g *group) url() string { return strings.Join([]string{g.urlOf(0), g.urlOf(1), g.urlOf(2)}, ",") }
+
+func (g *group) urlOf(i int) string { return fmt.Sprint("nats://127.0.0.1:", g.settings[i].Port) }
+
+// part cuts a server off from the others, or connects it again.
+func (g *group) part(i int, cut bool) {
+	g.ways[i][0].set(cut, false)
+	g.ways[i][1].set(cut, false)
+	g.ways[(i+1)%3][1].set(cut, false)
+	g.ways[(i+2)%3][0].set(cut, false)
 }
 
 // await waits for a cluster in which streams can be made.
@@ -91,9 +102,9 @@ func (g *group) await() {
 	}, time.Minute, 50*time.Millisecond)
 }
 
-// leader is the server that leads the records.
-func (g *group) leader(s *site) int {
-	js, err := njs.New(s.conn)
+// leaderOf is the server that leads the records.
+func (g *group) leaderOf(conn *nats.Conn) int {
+	js, err := njs.New(conn)
 	require.NoError(g.t, err)
 	leader := -1
 	require.Eventually(g.t, func() bool {
@@ -128,11 +139,11 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 		following.Go(func() { s.follow(ctx, id) })
 		switch i {
 		case runs / 4:
-			leader := g.leader(s)
+			leader := g.leaderOf(s.conn)
 			g.servers[leader].Kill()
 			g.start(leader)
 		case runs / 2:
-			leader := g.leader(s)
+			leader := g.leaderOf(s.conn)
 			require.NoError(t, g.commands[leader].Process.Signal(syscall.SIGSTOP))
 			going = time.AfterFunc(5*time.Second, func() { _ = g.commands[leader].Process.Signal(syscall.SIGCONT) })
 		}
@@ -144,6 +155,54 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	for _, w := range workers {
 		w.Stop()
 	}
+}
+
+// TestMessageThatWaitsForAMajorityIsNotTakenForAnother: it is sent again while the
+// leader waits for the others, who are stopped for a while.
+func TestMessageThatWaitsForAMajorityIsNotTakenForAnother(t *testing.T) {
+	t.Parallel()
+	g := startGroup(t)
+	g.await()
+	conn := jstest.Connect(t, g.url())
+	o := jetstream.Options{Lease: 20 * lease, Replicas: 3}
+	open(t, conn, o) // which makes the streams
+	leader := g.leaderOf(conn)
+	others := []*exec.Cmd{g.commands[(leader+1)%3], g.commands[(leader+2)%3]}
+	direct := jstest.Connect(t, g.urlOf(leader)) // the others will not answer
+	s := open(t, direct, o)
+	j := begin(t, s, snapshot.OpenOptions{Create: true})
+	require.NoError(t, j.Append(storetest.Records(1, 1)...))
+	require.NoError(t, j.Sync(t.Context(), 1))
+	for _, other := range others {
+		require.NoError(t, other.Process.Signal(syscall.SIGSTOP))
+	}
+	answers := direct.Stats().InMsgs
+	require.NoError(t, j.Append(storetest.Records(2, 1)...))
+	synced := make(chan error, 1)
+	go func() { synced <- j.Sync(t.Context(), 2) }()
+	require.Eventually(t, func() bool { return direct.Stats().InMsgs >= answers+3 || len(synced) > 0 }, time.Minute, 10*time.Millisecond)
+	for _, other := range others {
+		require.NoError(t, other.Process.Signal(syscall.SIGCONT))
+	}
+	require.NoError(t, <-synced)
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	run, err := s.Load(t.Context(), "run")
+	require.NoError(t, err)
+	assert.Equal(t, 2, run.Len())
+}
+
+// TestMinorityOfAClusterWritesNothing: the server that leads the records is cut
+// off from the others, with a worker in the middle of a step. The others go on.
+func TestMinorityOfAClusterWritesNothing(t *testing.T) {
+	t.Parallel()
+	g := startGroup(t)
+	g.await()
+	all := newSite(t, g.url(), 3) // which makes the streams
+	leader := g.leaderOf(all.conn)
+	s := newSite(t, g.urlOf((leader+1)%3)+","+g.urlOf((leader+2)%3), 3)
+	s.checkAbsence(s.workerCommand("hold after", g.urlOf(leader)),
+		func() { g.part(leader, true) },
+		func() { g.part(leader, false) })
 }
 
 // follow follows a run to its end, without gap or duplicate.

@@ -250,7 +250,12 @@ func (j *journal) Close(ctx context.Context, end snapshot.End) error {
 	j.closed = true
 	j.mu.Unlock()
 	defer close(j.ended)
-	defer j.session.remove(j)
+	defer func() {
+		if j.endErr != nil {
+			j.session.leave(j)
+		}
+		j.session.remove(j)
+	}()
 	close(j.stop)
 	select {
 	case <-j.done:

@@ -86,6 +86,7 @@ func TestIdleWorkerThatIsCutOffSaysThatItsLeaseIsOver(t *testing.T) {
 }
 
 func TestConnectionThatComesBackInTimeLosesNothing(t *testing.T) {
+	t.Parallel()
 	here, there, between := hereAndThere(t, 5*lease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	for n := range uint64(20) {
@@ -103,9 +104,38 @@ func TestConnectionThatComesBackInTimeLosesNothing(t *testing.T) {
 	assert.EqualValues(t, 1, run.Generation)
 }
 
+// TestRunThatCouldNotBeClosedIsOpenedAgain: the process lives, and its lease is
+// not over.
+func TestRunThatCouldNotBeClosedIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	here, there, between := hereAndThere(t, 10*lease)
+	j := begin(t, here, snapshot.OpenOptions{Create: true})
+	require.NoError(t, j.Append(storetest.Records(1, 2)...))
+	require.NoError(t, j.Sync(t.Context(), 2))
+	between.set(true, false)
+	ending, end := context.WithCancel(t.Context())
+	end()
+	require.Error(t, j.Close(ending, snapshot.End{Status: snapshot.StatusPaused}))
+	between.set(false, false)
+	info, err := there.Info(t.Context(), "run")
+	require.NoError(t, err)
+	assert.True(t, info.Open, "another process does not know")
+	_, err = there.Open(t.Context(), "run", snapshot.OpenOptions{})
+	require.ErrorIs(t, err, snapshot.ErrLocked)
+
+	next, err := here.Open(t.Context(), "run", snapshot.OpenOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, snapshot.StatusInterrupted, next.Restored().Status)
+	assert.Equal(t, 2, next.Restored().Len())
+	_, err = here.Open(t.Context(), "run", snapshot.OpenOptions{})
+	require.ErrorIs(t, err, snapshot.ErrLocked, "it is open now")
+	require.NoError(t, next.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+}
+
 // TestLostAcknowledgementStoresNothingTwice: the server stores what comes, and its
 // answers are lost for a time.
 func TestLostAcknowledgementStoresNothingTwice(t *testing.T) {
+	t.Parallel()
 	here, there, between := hereAndThere(t, 5*lease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
@@ -193,6 +223,7 @@ func TestPositionIsGoodInAnyProcess(t *testing.T) {
 }
 
 func TestLargeRecordsGoIntoTheBucket(t *testing.T) {
+	t.Parallel()
 	here, there, _ := hereAndThere(t, 5*lease)
 	large := storetest.Records(1, 3)
 	for i := range large {

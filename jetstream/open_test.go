@@ -124,6 +124,7 @@ func TestStoreWithoutStorageFailsClearly(t *testing.T) {
 }
 
 func TestServerThatIsGoneIsAnErrorInTime(t *testing.T) {
+	t.Parallel()
 	server := jstest.Start(t)
 	s := open(t, server.Connect(nats.RetryOnFailedConnect(true)), jetstream.Options{Lease: lease})
 	j := begin(t, s, snapshot.OpenOptions{Create: true})

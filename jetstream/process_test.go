@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -32,7 +33,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
+// The tests wait rather than compute, so that more of them run at once than there
+// are processors. The flag -parallel says otherwise.
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "4")
 	process.Main(m, process.Programs{"work": work, "server": serverProcess})
 }
 
@@ -46,11 +50,15 @@ func serverProcess(args ...string) error {
 		ServerName: set.Name, Host: "127.0.0.1", Port: set.Port, NoLog: true, NoSigs: true,
 		JetStream: true, SyncAlways: true, StoreDir: set.Dir,
 	}
-	for i, port := range set.Cluster {
-		if i == 0 {
-			o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: port}
+	if set.Cluster > 0 { // nobody learns of ways but those that are given: they may be cut
+		o.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: set.Cluster, Advertise: "127.0.0.1:1", NoAdvertise: true}
+	}
+	for _, route := range set.Routes {
+		to, err := url.Parse(route)
+		if err != nil {
+			return err
 		}
-		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: fmt.Sprint("127.0.0.1:", port)})
+		o.Routes = append(o.Routes, to)
 	}
 	s, err := server.NewServer(o)
 	if err != nil {
@@ -73,7 +81,8 @@ type serverSettings struct {
 	Name    string
 	Port    int
 	Dir     string
-	Cluster []int // the ports of routes, its own first
+	Cluster int      // the port for routes of others; 0 for no cluster
+	Routes  []string // the URLs of others
 }
 
 // startServer starts a server in a process of its own and returns its URL.
@@ -119,6 +128,14 @@ func work(args ...string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Println("ready")
+	for err = snapshot.ErrUnavailable; errors.Is(err, snapshot.ErrUnavailable) && ctx.Err() == nil; { // there may be an election
+		err = serveWork(ctx, store, queue, dir, point)
+	}
+	return errors.Join(err, store.Close())
+}
+
+func serveWork(ctx context.Context, store *jetstream.Store, queue *jetstream.Queue, dir, point string) error {
 	r, err := runner.New(store, runner.Options{
 		Queue: queue, Grace: -1, MaxRestarts: 1000, SweepEvery: lease, ParkAfter: time.Millisecond,
 		Observe: func(e runner.Event) {
@@ -131,8 +148,7 @@ func work(args ...string) error {
 		return err
 	}
 	registerWork(r, dir, point)
-	fmt.Println("ready")
-	return errors.Join(r.Serve(ctx), store.Close())
+	return r.Serve(ctx)
 }
 
 func replicas(args []string) int {
@@ -423,43 +439,61 @@ func TestRunOfAKilledWorkerGoesOnInAnother(t *testing.T) {
 	}
 }
 
-// TestStoppedWorkerWritesNothingWhenItGoesOn: it is stopped beyond its lease in
-// the middle of a step.
 func TestStoppedWorkerWritesNothingWhenItGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t).URL(), 1)
 	first := s.workerCommand("hold after")
-	p := process.Start(t, first)
+	s.checkAbsence(first,
+		func() { require.NoError(t, first.Process.Signal(syscall.SIGSTOP)) },
+		func() { require.NoError(t, first.Process.Signal(syscall.SIGCONT)) })
+}
+
+func TestWorkerThatWasCutOffWritesNothingWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	url := jstest.Start(t).URL()
+	s := newSite(t, url, 1)
+	between := newProxy(t, url)
+	s.checkAbsence(s.workerCommand("hold after", between.url()),
+		func() { between.set(true, false) },
+		func() { between.set(false, false) })
+}
+
+// checkAbsence starts a worker that is away from the middle of a step on, until
+// another has ended its run. When it is back, it has the outcome of the step, and
+// writes nothing.
+func (s *site) checkAbsence(first *exec.Cmd, away, back func()) {
+	s.t.Helper()
+	p := process.Start(s.t, first)
 	p.Await("ready")
 	s.start("r", 4)
 	p.Await("holding")
 	second := s.worker("")
-	require.NoError(t, first.Process.Signal(syscall.SIGSTOP))
-	stopped := time.Now()
+	away()
+	since := time.Now()
 	outcomes := s.ended("r")
-	t.Logf("ended %v after the stop, with a lease of %v", time.Since(stopped).Round(time.Millisecond), lease)
-	run, err := s.client.Store().Load(t.Context(), "r")
-	require.NoError(t, err)
+	s.t.Logf("ended %v after the worker was gone, with a lease of %v", time.Since(since).Round(time.Millisecond), lease)
+	run, err := s.client.Store().Load(s.t.Context(), "r")
+	require.NoError(s.t, err)
 	before := s.ledger()
 
-	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
-	require.NoError(t, first.Process.Signal(syscall.SIGCONT))
+	back()
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
 	for { // it finds out, and goes on to work
 		line, ok := p.Line()
-		require.True(t, ok)
-		if strings.HasPrefix(line, "ended run r") {
+		require.True(s.t, ok)
+		if strings.Contains(line, " run r ") { // that it ended, or what went wrong with that
 			break
 		}
 	}
 	s.start("next", 1)
 	s.check("next", 1, 0)
-	now, err := s.client.Store().Load(t.Context(), "r")
-	require.NoError(t, err)
-	assert.Equal(t, run.Info, now.Info)
-	assert.Equal(t, run.Len(), now.Len())
-	assert.Equal(t, before, s.ledger()[:len(before)])
-	assert.Len(t, s.ledger(), len(before)+1, "it began nothing of the run")
-	assert.Equal(t, outcomes, s.ended("r"))
+	now, err := s.client.Store().Load(s.t.Context(), "r")
+	require.NoError(s.t, err)
+	assert.Equal(s.t, run.Info, now.Info)
+	assert.Equal(s.t, run.Len(), now.Len())
+	assert.Equal(s.t, before, s.ledger()[:len(before)])
+	assert.Len(s.t, s.ledger(), len(before)+1, "it began nothing of the run")
+	assert.Equal(s.t, outcomes, s.ended("r"))
 	s.check("r", 4, 0)
 	second.Stop()
 	p.Stop()
@@ -488,6 +522,38 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	for _, w := range workers {
 		w.Stop()
 	}
+	running.Stop()
+}
+
+// TestDelayedJobOutlivesItsServer: of two jobs that wait for their time, one comes
+// at it, and one at once for which it passed while the server was away. No sweep
+// helps.
+func TestDelayedJobOutlivesItsServer(t *testing.T) {
+	t.Parallel()
+	set := serverSettings{Name: "one", Port: server.RANDOM_PORT, Dir: t.TempDir()}
+	running, _, url := startServer(t, set)
+	set.Port = portOf(t, url)
+	s := open(t, jstest.Connect(t, url), jetstream.Options{Lease: lease})
+	queue, err := jetstream.OpenQueue(t.Context(), s)
+	require.NoError(t, err)
+	w := worker{s, queue}
+	due := map[string]time.Time{"missed": time.Now().Add(time.Second), "later": time.Now().Add(4 * time.Second)}
+	for id, at := range due {
+		_, err := queue.Add(t.Context(), runner.Entry{RunID: id, Program: echoID, Due: at})
+		require.NoError(t, err)
+	}
+	running.Kill()
+	<-time.After(time.Until(due["missed"]))
+	running, _, _ = startServer(t, set)
+	for _, id := range []string{"missed", "later"} {
+		l := w.take(t, echoID)
+		t.Logf("run %s comes %v after its time", l.Entry().RunID, time.Since(due[id]).Round(time.Millisecond))
+		assert.Equal(t, id, l.Entry().RunID)
+		assert.False(t, time.Now().Before(due[id]), "it came too early")
+		require.NoError(t, l.Done(t.Context()))
+	}
+	w.takesNothing(t, echoID)
+	require.NoError(t, s.Close())
 	running.Stop()
 }
 

@@ -92,6 +92,7 @@ func TestWakeIsNotLostWhileSomebodyHasTheRun(t *testing.T) {
 }
 
 func TestParkedJobComesWhenItIsDue(t *testing.T) {
+	t.Parallel()
 	server := jstest.Start(t)
 	w := newWorker(t, server, 5*lease)
 	_, err := w.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
@@ -165,6 +166,7 @@ func (w worker) serving(t *testing.T, register func(*runner.Runner)) (*runner.Ru
 }
 
 func TestRunsGoOnInAnyWorker(t *testing.T) {
+	t.Parallel()
 	server := jstest.Start(t)
 	entered := make(chan string, 10)
 	register := func(name string) func(*runner.Runner) {

@@ -28,6 +28,7 @@ type session struct {
 	until    time.Time // trusted until then; the zero Time when it is over
 	journals map[string]*journal
 	leases   map[*lease]bool
+	left     map[string]uint64 // runs that could not be closed, by the sequence of their opening
 }
 
 var errOver = errors.New("jetstream: the lease of this process is over")
@@ -60,6 +61,22 @@ func (s *session) add(j *journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.journals[j.runID] = j
+	delete(s.left, j.runID)
+}
+
+// leave keeps that nobody here has the run of a journal any more, which the server
+// does not know.
+func (s *session) leave(j *journal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.left[j.runID] = j.marker.seq
+}
+
+// hasLeft reports whether the run could not be closed after that opening.
+func (s *session) hasLeft(runID string, opening uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.left[runID] == opening
 }
 
 func (s *session) remove(j *journal) {
@@ -118,7 +135,10 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 		return s.current, nil
 	}
 	own, end := context.WithCancelCause(s.ctx)
-	n := &session{store: s, id: nuid.Next(), ctx: own, end: end, journals: make(map[string]*journal), leases: make(map[*lease]bool)}
+	n := &session{
+		store: s, id: nuid.Next(), ctx: own, end: end,
+		journals: make(map[string]*journal), leases: make(map[*lease]bool), left: make(map[string]uint64),
+	}
 	if err := n.begin(ctx); err != nil {
 		end(err)
 		return nil, err

@@ -126,10 +126,23 @@ func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	}
 	if h.info.Open, err = s.isAlive(ctx, h.session); err != nil {
 		return nil, err
-	} else if !h.info.Open {
+	} else if h.info.Open = h.info.Open && !s.hasLeft(h); !h.info.Open {
 		h.info = snapshot.Crashed(h.info)
 	}
 	return h, nil
+}
+
+// hasLeft reports whether this process has opened the run last, and could not
+// close it.
+func (s *Store) hasLeft(h *head) bool {
+	s.mu.Lock()
+	own := s.current
+	s.mu.Unlock()
+	opening := h.seq
+	if h.kind == appended {
+		opening = h.opening
+	}
+	return own != nil && own.id == h.session && own.hasLeft(h.info.RunID, opening)
 }
 
 // message reads one message of a run.

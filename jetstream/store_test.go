@@ -24,11 +24,18 @@ func stores(t *testing.T, o ...jstest.Option) func(t *testing.T) snapshot.Store 
 	}
 }
 
-func TestStoreKeepsTheRulesOfStores(t *testing.T) { storetest.Run(t, stores(t)) }
+func TestStoreKeepsTheRulesOfStores(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, stores(t))
+}
 
-func TestStoreKeepsTheRulesOfSharedStores(t *testing.T) { storetest.RunShared(t, shared(t)) }
+func TestStoreKeepsTheRulesOfSharedStores(t *testing.T) {
+	t.Parallel()
+	storetest.RunShared(t, shared(t))
+}
 
 func TestArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
+	t.Parallel()
 	open := stores(t)
 	storetest.RunArtifacts(t, func(t *testing.T) snapshot.ArtifactStore { return open(t) })
 }

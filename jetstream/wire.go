@@ -34,16 +34,16 @@ func unavailable(err error) error {
 func isPassing(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
-		return api.Code == 503 && !slices.Contains(lasting, api.ErrorCode)
+		return api.ErrorCode == codeInFlight || api.Code == 503 && !slices.Contains(lasting, api.ErrorCode)
 	}
 	return !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrMaxPayload) && !errors.Is(err, nats.ErrBadSubject) &&
 		!errors.Is(err, nats.ErrPermissionViolation)
 }
 
 const (
-	codeNotFound      = 10037
-	codeWrongLast     = 10071
-	codeWrongLastOnce = 10164
+	codeNotFound  = 10037
+	codeWrongLast = 10071
+	codeInFlight  = 10164 // a message on the subject waits for a majority, such as that which is sent again
 )
 
 // lasting are the errors of a server that is not available for a reason which
@@ -257,7 +257,7 @@ func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expec
 	switch {
 	case err == nil:
 		return seq, nil
-	case errors.As(err, &api) && (api.ErrorCode == codeWrongLast || api.ErrorCode == codeWrongLastOnce):
+	case errors.As(err, &api) && api.ErrorCode == codeWrongLast:
 		return s.published(ctx, stream, msg, expected)
 	case context.Cause(ctx) != nil:
 		return 0, context.Cause(ctx)

@@ -1,0 +1,120 @@
+package jetstream_test
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/internal/testkit/process"
+	"github.com/reprise-go/reprise/jetstream"
+	"github.com/reprise-go/reprise/jetstream/jstest"
+	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
+)
+
+// dashboard serves the runs of all workers on a node of its own, and returns its
+// URL.
+func dashboard(t *testing.T, url string) string {
+	t.Helper()
+	runs := stored.New(open(t, jstest.Connect(t, url), jetstream.Options{Lease: lease}))
+	handler, err := streamer.New(runs, streamer.Options{})
+	require.NoError(t, err)
+	served := httptest.NewServer(handler)
+	ctx, cancel := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() {
+		pause := time.NewTimer(0)
+		defer pause.Stop()
+		for ctx.Err() == nil { // the server may be gone
+			_ = runs.Follow(ctx, handler.Publish)
+			pause.Reset(10 * time.Millisecond)
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		following.Wait()
+		assert.NoError(t, handler.Close(context.WithoutCancel(ctx)))
+		served.Close()
+	})
+	return served.URL
+}
+
+// TestClientOfADashboardMissesNothingAcrossFaults: a client follows a run from its
+// beginning to its end, while its worker and twice the server are killed, and goes on
+// at another node half-way.
+func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
+	t.Parallel()
+	set := serverSettings{Name: "one", Port: server.RANDOM_PORT, Dir: t.TempDir()}
+	running, _, url := startServer(t, set)
+	set.Port = portOf(t, url)
+	s := newSite(t, url, 1)
+	nodes := []string{dashboard(t, url), dashboard(t, url)}
+	restart := func() {
+		running.Kill()
+		running, _, _ = startServer(t, set)
+	}
+	var first, second *process.Process
+	first = s.worker("hold after")
+	s.start("r", 12)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ids := []string{}
+	follow := func(node string, until func() bool) {
+		t.Helper()
+		after := ""
+		if len(ids) > 0 {
+			after = ids[len(ids)-1]
+		}
+		client := streamer.Client{URL: node, Run: "r", After: after, UntilEnd: true, MaxDelay: 10 * time.Millisecond, Absence: time.Minute}
+		for e, err := range client.Events(ctx) {
+			require.NoError(t, err)
+			require.NotContains(t, []string{"gap", "reset", "unreadable"}, e.Name)
+			if e.ID != "" {
+				ids = append(ids, e.ID)
+			}
+			if until() {
+				return
+			}
+		}
+	}
+	held := 0
+	follow(nodes[0], func() bool {
+		if len(ids) == 3 { // it is in the step that holds soon
+			first.Await("holding")
+			restart()
+			first.Kill()
+			second = s.worker("")
+			held = len(ids)
+		}
+		return held > 0 && len(ids) >= held+4
+	})
+	follow(nodes[1], func() bool {
+		if len(ids) == held+8 {
+			restart()
+		}
+		return false
+	})
+	s.check("r", 12, 0)
+	run, err := s.client.Store().Load(t.Context(), "r")
+	require.NoError(t, err)
+	want := []string{}
+	for rec, err := range run.Records() {
+		require.NoError(t, err)
+		want = append(want, fmt.Sprintf("%d-%d", rec.Generation, rec.Seq))
+	}
+	assert.Equal(t, want, ids)
+	second.Stop()
+	running.Stop()
+}
