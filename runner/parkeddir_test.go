@@ -29,24 +29,25 @@ func TestParkedRunsOfADirectoryWakeInTheirOrder(t *testing.T) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
-	due := time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC) // a day after clocks of synctest begin
+	const apart = 10 * time.Millisecond                // little, for what ticks meanwhile takes its time
+	due := time.Date(2000, 1, 1, 0, 1, 0, 0, time.UTC) // a minute after clocks of synctest begin
 	left := newRunner(t, store, runner.Options{})
 	program := runner.Register(left, echo)
 	began := time.Now()
 	for i, at := range rand.New(rand.NewPCG(1, 2)).Perm(n) {
-		at := due.Add(time.Duration(at) * time.Minute)
-		_, err := program.Start(t.Context(), fmt.Sprintf("run-%06d", i), word{at.Format(time.RFC3339)}, runner.StartOptions{At: at})
+		at := due.Add(time.Duration(at) * apart)
+		_, err := program.Start(t.Context(), fmt.Sprintf("run-%06d", i), word{at.Format(time.RFC3339Nano)}, runner.StartOptions{At: at})
 		require.NoError(t, err)
 	}
 	t.Logf("%d runs were started in %v", n, time.Since(began))
 
 	synctest.Test(t, func(t *testing.T) {
-		store, err := filestore.New(dir, filestore.WithPolling(time.Hour))
+		store, err := filestore.New(dir, filestore.WithPolling(1000*24*time.Hour)) // which reads all runs
 		require.NoError(t, err)
 		woken := make([]time.Duration, 0, n) // after it was due
 		r := newRunner(t, store, runner.Options{Limit: 1, SweepEvery: 1000 * 24 * time.Hour})
 		runner.Register(r, agent("echo", func(_ context.Context, in word) (string, error) {
-			at, err := time.Parse(time.RFC3339, in.Text)
+			at, err := time.Parse(time.RFC3339Nano, in.Text)
 			woken = append(woken, time.Since(at))
 			return "", err
 		}))
@@ -55,7 +56,7 @@ func TestParkedRunsOfADirectoryWakeInTheirOrder(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, n, r.Stats().Parked)
 		t.Logf("%d bytes of memory for each", (heap()-before)/n)
-		sleep(24*time.Hour + time.Duration(n)*time.Minute)
+		sleep(time.Minute + time.Duration(n)*apart)
 		require.NoError(t, stop())
 		require.Len(t, woken, n)
 		for i, late := range woken {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,10 +16,16 @@ import (
 )
 
 // BenchmarkStartWithParkedRuns measures what Serve does at its start with a
-// directory of parked runs. The directory is in memory where there is such a
-// file system.
+// directory of parked runs, with REPRISE_PARKED of them too if that is set. The
+// directory is in memory where there is such a file system.
 func BenchmarkStartWithParkedRuns(b *testing.B) {
-	for _, n := range []int{1000, 10_000} {
+	sizes := []int{1000, 10_000}
+	if text := os.Getenv("REPRISE_PARKED"); text != "" {
+		n, err := strconv.Atoi(text)
+		require.NoError(b, err)
+		sizes = append(sizes, n)
+	}
+	for _, n := range sizes {
 		b.Run(fmt.Sprint("runs=", n), func(b *testing.B) {
 			dir, err := os.MkdirTemp("/dev/shm", "parked") //nolint:usetesting // a directory in memory, where there is one
 			if err != nil {
