@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -120,14 +121,18 @@ func (g *group) leaderOf(conn *nats.Conn) int {
 
 // TestClusterThatLosesItsLeaderLosesNothing: the leader of the records is killed
 // while runs work, and another is stopped for longer than an election takes. A
-// follower of each run sees every record once.
+// follower of each run sees every record once. With REPRISE_LONG there are more
+// runs.
 func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
 	g.await()
 	s := newSite(t, g.url(), 3)
 	workers := []*process.Process{s.worker(""), s.worker("")}
-	const runs = 20
+	runs := 12
+	if os.Getenv("REPRISE_LONG") != "" {
+		runs = 40
+	}
 	var following sync.WaitGroup
 	var going *time.Timer
 	defer func() { going.Stop() }()
