@@ -81,13 +81,16 @@ func (a *app) importRun(ctx context.Context, file, runID string) error {
 
 // readRun reads a document, whose records must all be readable.
 func (a *app) readRun(file string) (*snapshot.Run, error) {
-	var data []byte
-	var err error
-	if file == "-" {
-		data, err = io.ReadAll(a.stdin)
-	} else {
-		data, err = os.ReadFile(file)
+	in := a.stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
 	}
+	data, err := readDocument(in)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +105,22 @@ func (a *app) readRun(file string) (*snapshot.Run, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return run, nil
+}
+
+// readDocument reads all of in. Of what does not begin as a document it reads the
+// beginning alone: it may have no end.
+func readDocument(in io.Reader) ([]byte, error) {
+	data := make([]byte, 64) // a document begins within
+	n, err := io.ReadFull(in, data)
+	data = data[:n]
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return data, nil
+	case err != nil || !snapshot.IsDocument(data):
+		return data, err
+	}
+	rest, err := io.ReadAll(in)
+	return append(data, rest...), err
 }
 
 func missingArtifacts(ctx context.Context, store snapshot.ArtifactStore, run *snapshot.Run) (missing int, err error) {

@@ -138,6 +138,10 @@ func TestWhatIsNoWholeRunIsNotImported(t *testing.T) {
 		assert.Contains(t, got.stderr, want)
 		assert.Empty(t, got.stdout)
 	}
+	endless := callWith(t, other, func(env *environment) { env.stdin = zeros{} }, "import", "-")
+	assert.Equal(t, exitFailure, endless.code)
+	assert.Contains(t, endless.stderr, "reprise: -: ")
+	assert.Contains(t, endless.stderr, "not a run of Reprise")
 	require.NoError(t, os.WriteFile(file, whole, 0o600))
 	assert.Equal(t, exitUsage, call(t, other, "import", file, "../voss").code)
 	assert.Equal(t, exitUsage, call(t, other, "import").code)
@@ -146,4 +150,12 @@ func TestWhatIsNoWholeRunIsNotImported(t *testing.T) {
 	if err == nil {
 		assert.Empty(t, entries, "nothing is left of what was refused")
 	}
+}
+
+// zeros has no end.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
 }
