@@ -69,3 +69,9 @@ func requireRecords(t testing.TB, got []record.Record, n int) {
 		require.Equal(t, want[n-1], got[n-1])
 	}
 }
+
+// waitingID is that of a message in an inbox.
+func waitingID() string {
+	m := storetest.Answer("waiting", "true")
+	return m.ID()
+}

@@ -96,11 +96,6 @@ func notHeldUp(t testing.TB, name string, f func() map[string]error) map[string]
 	}
 }
 
-func waitingID() string {
-	m := storetest.Answer("waiting", "true")
-	return m.ID()
-}
-
 func TestLinksAndPipesAreRefusedAndNothingOutsideIsTouched(t *testing.T) {
 	for name, refused := range map[string][]string{
 		".":                     {"load", "info", "messages", "post", "remove", "update", "repair", "open", "create", "delete"},
