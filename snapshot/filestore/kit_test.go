@@ -1,6 +1,8 @@
 package filestore_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,4 +76,26 @@ func requireRecords(t testing.TB, got []record.Record, n int) {
 func waitingID() string {
 	m := storetest.Answer("waiting", "true")
 	return m.ID()
+}
+
+// errLooked ends a look at what has no end of its own.
+var errLooked = errors.New("looked")
+
+// seen is what is in a directory, with the time of each change.
+func seen(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := e.Info()
+		require.NoError(t, err)
+		all[path] = info.Mode().String() + " " + info.ModTime().String()
+		if info.Mode().IsRegular() {
+			data, err := os.ReadFile(path)
+			require.NoError(t, err)
+			all[path] += " " + string(data)
+		}
+		return nil
+	}))
+	return all
 }

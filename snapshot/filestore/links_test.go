@@ -25,25 +25,6 @@ import (
 // Somebody else can write to the directory of a store, and puts links and
 // pipes into it.
 
-// seen is what is in a directory, with the time of each change.
-func seen(t testing.TB, dir string) map[string]string {
-	t.Helper()
-	all := make(map[string]string)
-	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		require.NoError(t, err)
-		info, err := e.Info()
-		require.NoError(t, err)
-		all[path] = info.Mode().String() + " " + info.ModTime().String()
-		if info.Mode().IsRegular() {
-			data, err := os.ReadFile(path)
-			require.NoError(t, err)
-			all[path] += " " + string(data)
-		}
-		return nil
-	}))
-	return all
-}
-
 // everything does to a run what a store can do, and returns what went wrong.
 func everything(t testing.TB, s *filestore.Store) map[string]error {
 	ctx := t.Context()
@@ -76,8 +57,6 @@ func everything(t testing.TB, s *filestore.Store) map[string]error {
 	maps.DeleteFunc(errs, func(_ string, err error) bool { return err == nil })
 	return errs
 }
-
-var errLooked = errors.New("looked")
 
 // notHeldUp fails the test if f does not return, as it waits for somebody to
 // open a pipe.
