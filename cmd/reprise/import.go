@@ -87,7 +87,7 @@ func (a *app) readRun(file string) (*snapshot.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }() // nothing was written
 		in = f
 	}
 	data, err := readDocument(in)
