@@ -256,10 +256,14 @@ func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
 					return // it may be refused by itself from now on
 				}
 				got, err := finish(t, s, again, changed)
-				require.NoError(t, err, at)
 				for address := range done {
 					require.Zero(t, again.ran[address], "%s: %s had ended", at, address)
 				}
+				if errors.Is(err, core.ErrDivergence) { // a question had stopped it before what was changed
+					refused.Add(1)
+					continue
+				}
+				require.NoError(t, err, at)
 				if !finishedAgents(before) {
 					fresh, err := finish(t, new(tape), newEffects(), changed)
 					require.NoError(t, err)
