@@ -30,9 +30,10 @@ var (
 // error names each field that is missing, unknown or of the wrong type. So is one
 // about a call in doubt that is not a [core.InDoubtAnswer], or has an output that
 // is not that of the call. A value counts as its JSON where it does not fit as it
-// is, such as a *big.Int and a json.Number. Where the type has changed since, the answer is set
-// aside when the run goes on, and the question asked again. A question that was not asked is [ErrNotAsked], with those
-// that were; a run that was cancelled is [ErrCancelled].
+// is, such as a *big.Int and a json.Number. Where the type has changed since, the
+// answer is set aside when the run goes on, and the question asked again. A question
+// that was not asked is [ErrNotAsked], with those that were; a run that was cancelled
+// is [ErrCancelled].
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
 	err := answer(ctx, store, runID, questionID, value)
 	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {

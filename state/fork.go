@@ -69,11 +69,12 @@ func before(records []record.Record, address record.Address) ([]record.Record, e
 	ended := make(map[record.Address]bool)
 	refused := make(map[uint64]bool)
 	for i := range records {
-		if r := &records[i]; r.Seq < first && r.IsOutcome() {
+		r := &records[i]
+		if r.Seq < first && r.IsOutcome() {
 			ended[r.Address] = true
 		}
-		if isRefusal(&records[i]) {
-			refused[records[i].Generation] = true
+		if isRefusal(r) {
+			refused[r.Generation] = true
 		}
 	}
 	var kept []record.Record

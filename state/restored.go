@@ -131,7 +131,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 func (r *restored) follow(rec *record.Record) {
 	t := r.track(rec.Address)
 	switch {
-	case t.claimed:
+	case t.claimed || rec.Kind == record.KindCompensation: // which no program claims
 	case rec.Ordinal > 0:
 		r.ordinals.add(rec)
 		t.claimed = true
