@@ -1,0 +1,54 @@
+package state_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/state"
+)
+
+// TestForkOfAnyCallComesToTheSame is the model: a random program with groups,
+// retried agents, steps and questions is cut at a record, and forked at calls that
+// it had made by then. Each fork comes to what the whole run came to. The call of
+// the fork runs anew, and nothing that had ended before it came up does.
+func TestForkOfAnyCallComesToTheSame(t *testing.T) {
+	model := func(t *testing.T, seed uint64) {
+		rng := rand.New(rand.NewPCG(seed, 47))
+		program := askingTree(rng)
+		whole := new(tape)
+		want, err := finish(t, whole, newEffects(), program)
+		require.NoError(t, err)
+		modelCuts(rng, whole.records, 30, func(prefix []record.Record) {
+			made := slices.DeleteFunc(slices.Clone(prefix), func(r record.Record) bool { return !r.Kind.IsCall() })
+			if len(made) == 0 {
+				return // nothing to fork at
+			}
+			fork := made[rng.IntN(len(made))]
+			at := fork.Address
+			came := slices.IndexFunc(prefix, func(r record.Record) bool { return r.Kind.IsCall() && r.Address == at })
+			store := &shelf{tapes: map[string]*tape{"old": {records: slices.Clip(prefix)}}}
+			what := fmt.Sprintf("seed %d, cut after record %d, forked at %s", seed, len(prefix), at)
+			require.NoError(t, state.Fork(t.Context(), store, "old", at, "new"), what)
+
+			again := newEffects()
+			got, err := finishWith(t, store.tapes["new"], again, program, 1+rng.IntN(20))
+			require.NoError(t, err, what)
+			require.Equal(t, want, got, what)
+			for address := range completedLeaves(prefix[:came]) {
+				require.Zero(t, again.ran[address], "%s: %s had ended before", what, address)
+			}
+			if fork.Kind == record.KindTool || fork.Kind == record.KindStep {
+				require.NotZero(t, again.ran[at.String()], "%s: it does not run anew", what)
+			}
+		})
+	}
+	for seed := *modelFirst; seed < *modelFirst+*modelSeeds; seed++ {
+		synctest.Test(t, func(t *testing.T) { model(t, seed) })
+	}
+}
