@@ -12,16 +12,18 @@ import (
 )
 
 // Put implements [snapshot.ArtifactStore]. Artifacts are in an object store
-// bucket, by their references.
+// bucket, by their references. What is there already is not stored again, but made
+// young, so that [Store.GC] leaves it until a record names it.
 func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
 	ref := snapshot.Reference(data)
-	if _, err := s.bucket.GetInfo(ctx, ref); err == nil {
-		return ref, nil
-	} else if !errors.Is(err, jetstream.ErrObjectNotFound) {
+	renewed, err := s.renew(ctx, ref)
+	if err != nil {
 		return "", s.artifactError(ctx, ref, err)
+	} else if renewed {
+		return ref, nil
 	}
 	if _, err := s.bucket.PutBytes(ctx, ref, data); err != nil {
 		return "", s.artifactError(ctx, ref, err)

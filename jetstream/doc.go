@@ -15,5 +15,6 @@
 // loss of power only with sync_interval: always; clients cannot see whether it is
 // set. A cluster with three replicas survives the loss of one server.
 //
-// Artifacts stay when the runs that name them are deleted.
+// Artifacts stay when the runs that name them are deleted, until [Store.GC] removes
+// them.
 package jetstream

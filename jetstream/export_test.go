@@ -31,3 +31,32 @@ func DeleteOnly(ctx context.Context, s *Store, runID string) error {
 	_, err = s.append(ctx, runID, &message{kind: deleted, generation: h.generation, last: h.last, born: h.born}, &h.info, h.seq)
 	return err
 }
+
+// RemoveArtifacts removes all artifacts, as [Store.GC] does those that it may, and
+// calls f after it has looked and before it removes.
+func RemoveArtifacts(ctx context.Context, s *Store, f func()) error {
+	objects, err := s.objects(ctx)
+	f()
+	for _, o := range objects {
+		if err == nil && !o.Deleted {
+			_, err = s.removeArtifact(ctx, &o)
+		}
+	}
+	return err
+}
+
+// PutHalf stores the data of an artifact, as a process does that is killed before
+// it has said whose they are.
+func PutHalf(ctx context.Context, s *Store, data []byte) error {
+	_, err := s.js.Publish(ctx, s.names.objectData("half"), data)
+	return err
+}
+
+// Bucket is how many messages the bucket of the artifacts has.
+func Bucket(ctx context.Context, s *Store) (uint64, error) {
+	stream, err := s.js.Stream(ctx, s.names.bucket())
+	if err != nil {
+		return 0, err
+	}
+	return stream.CachedInfo().State.Msgs, nil
+}

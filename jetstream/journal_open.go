@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"time"
 
@@ -95,13 +96,7 @@ func (s *Store) restore(ctx context.Context, h *head, restored snapshot.Info) (*
 // readRun extends a run by what is on its subject up to a sequence.
 func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*snapshot.Run, error) {
 	var parts [][]byte
-	subject := s.names.run(run.RunID)
-	for msg, err := range s.read(ctx, s.names.records(), subject, 1, to) {
-		if err != nil {
-			return run, fmt.Errorf("snapshot: run %s: %w", run.RunID, err)
-		}
-		seq, _ := sequenceOf(msg)
-		m, err := decode(subject, seq, msg.Header, msg.Data)
+	for m, err := range s.messages(ctx, run.RunID, 1, to) {
 		if err != nil {
 			return run, err
 		}
@@ -122,6 +117,28 @@ func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*sna
 		return run, fmt.Errorf("snapshot: run %s: %w", run.RunID, err)
 	}
 	return extended, nil
+}
+
+// messages yields the messages on the subject of a run, from a sequence up to
+// another, at which there was one.
+func (s *Store) messages(ctx context.Context, runID string, from, to uint64) iter.Seq2[*message, error] {
+	return func(yield func(*message, error) bool) {
+		subject := s.names.run(runID)
+		for msg, err := range s.read(ctx, s.names.records(), subject, from, to) {
+			var m *message
+			if err == nil {
+				seq, _ := sequenceOf(msg)
+				m, err = decode(subject, seq, msg.Header, msg.Data)
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("snapshot: run %s: %w", runID, err))
+				return
+			}
+			if !yield(m, nil) {
+				return
+			}
+		}
+	}
 }
 
 // recordsOf are the encoded records of a message.

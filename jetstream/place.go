@@ -120,13 +120,7 @@ func (s *Store) yieldRecords(ctx context.Context, runID string, after uint64, yi
 		return err
 	}
 	last := after
-	subject := s.names.run(runID)
-	for msg, err := range s.read(ctx, s.names.records(), subject, from, h.seq) {
-		if err != nil {
-			return fmt.Errorf("snapshot: run %s: %w", runID, err)
-		}
-		seq, _ := sequenceOf(msg)
-		m, err := decode(subject, seq, msg.Header, msg.Data)
+	for m, err := range s.messages(ctx, runID, from, h.seq) {
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,9 @@
 package jetstream
 
-import "strings"
+import (
+	"encoding/base64"
+	"strings"
+)
 
 // names are those of the streams and subjects of a store.
 //
@@ -11,6 +14,12 @@ import "strings"
 //	             rp.<store>.s.<session>   the life sign of a process
 //	RPI_<store>  rpi.<store>.<run>        the index: what List shows
 //	RPA_<store>                           a bucket with the artifacts
+//
+// A bucket is a stream, too, in the layout of ADR-20 of NATS
+// (https://github.com/nats-io/nats-architecture-and-design):
+//
+//	OBJ_<bucket>  $O.<bucket>.M.<name>    what is known of an object, as JSON
+//	              $O.<bucket>.C.<nuid>    its data
 type names struct{ store string }
 
 func (n names) records() string   { return "RP_" + n.store }
@@ -27,6 +36,20 @@ func (n names) sign(session string) string  { return "rp." + n.store + ".s." + s
 func (n names) note(runID string) string    { return "rp." + n.store + ".n." + token(runID) }
 func (n names) indexed(runID string) string { return "rpi." + n.store + "." + token(runID) }
 func (n names) all(class string) string     { return "rp." + n.store + "." + class + ".>" }
+
+// bucket is the stream of the artifacts.
+func (n names) bucket() string { return "OBJ_" + n.artifacts() }
+
+// object is the subject of an artifact, * that of all.
+func (n names) object(ref string) string {
+	if ref != "*" {
+		ref = base64.URLEncoding.EncodeToString([]byte(ref))
+	}
+	return "$O." + n.artifacts() + ".M." + ref
+}
+
+// objectData is the subject of the data that an object names.
+func (n names) objectData(nuid string) string { return "$O." + n.artifacts() + ".C." + nuid }
 
 // token is a run ID as a part of a subject, where a dot separates.
 func token(runID string) string { return strings.ReplaceAll(runID, ".", "~") }

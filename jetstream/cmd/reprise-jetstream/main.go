@@ -32,6 +32,8 @@ func main() {
 	}
 }
 
+const usage = "runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | export RUN FILE | import FILE... | gc [GRACE]"
+
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("reprise-jetstream", flag.ContinueOnError)
 	flags.SetOutput(errs)
@@ -40,7 +42,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	credentials := flags.String("creds", "", "a `file` with credentials of the servers")
 	replicas := flags.Int("replicas", 1, "on how many servers a store that does not exist yet keeps each run")
 	flags.Usage = func() {
-		fmt.Fprintln(errs, "reprise-jetstream [flags] runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | export RUN FILE | import FILE...")
+		fmt.Fprintln(errs, "reprise-jetstream [flags] "+usage)
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(args); err != nil {
@@ -68,30 +70,43 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 
 // command is what the arguments ask for. What is wrong with them is said before
 // anything is connected to.
-func command(args []string, out io.Writer) (func(context.Context, snapshot.Store) error, error) {
+func command(args []string, out io.Writer) (func(context.Context, *jetstream.Store) error, error) {
 	if len(args) == 0 {
 		args = []string{""}
 	}
 	switch name, rest := args[0], args[1:]; {
 	case name == "runs" && len(rest) == 0:
-		return func(ctx context.Context, s snapshot.Store) error { return list(ctx, s, out) }, nil
+		return func(ctx context.Context, s *jetstream.Store) error { return list(ctx, s, out) }, nil
 	case name == "copy-from" && len(rest) > 0:
-		return func(ctx context.Context, s snapshot.Store) error {
+		return func(ctx context.Context, s *jetstream.Store) error {
 			if _, err := os.Stat(rest[0]); err != nil {
 				return err
 			}
 			return inDirectory(rest[0], func(dir snapshot.Store) error { return copyRuns(ctx, s, dir, rest[1:], out) })
 		}, nil
 	case name == "copy-to" && len(rest) > 0:
-		return func(ctx context.Context, s snapshot.Store) error {
+		return func(ctx context.Context, s *jetstream.Store) error {
 			return inDirectory(rest[0], func(dir snapshot.Store) error { return copyRuns(ctx, dir, s, rest[1:], out) })
 		}, nil
 	case name == "export" && len(rest) == 2:
-		return func(ctx context.Context, s snapshot.Store) error { return export(ctx, s, rest[0], rest[1]) }, nil
+		return func(ctx context.Context, s *jetstream.Store) error { return export(ctx, s, rest[0], rest[1]) }, nil
 	case name == "import" && len(rest) > 0:
-		return func(ctx context.Context, s snapshot.Store) error { return takeIn(ctx, s, rest, out) }, nil
+		return func(ctx context.Context, s *jetstream.Store) error { return takeIn(ctx, s, rest, out) }, nil
+	case name == "gc" && len(rest) <= 1:
+		grace := time.Hour
+		if len(rest) == 1 {
+			var err error
+			if grace, err = time.ParseDuration(rest[0]); err != nil || grace < 0 {
+				return nil, fmt.Errorf("gc %q: want a duration of 0 or more, such as 1h", rest[0])
+			}
+		}
+		return func(ctx context.Context, s *jetstream.Store) error {
+			removed, err := s.GC(ctx, grace)
+			fmt.Fprintf(out, "%d artifacts are removed\n", removed)
+			return err
+		}, nil
 	}
-	return nil, fmt.Errorf("got %q, want runs, copy-from DIR [RUN...], copy-to DIR [RUN...], export RUN FILE or one or more files after import", args)
+	return nil, fmt.Errorf("got %q, want %s", args, usage)
 }
 
 func inDirectory(dir string, do func(snapshot.Store) error) error {

@@ -48,6 +48,10 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrExists)
 	assert.Equal(t, "run run-1 is taken in\n", do("-store", "second", "import", file))
 
+	assert.Equal(t, "0 artifacts are removed\n", do("gc"))
+	assert.Equal(t, "0 artifacts are removed\n", do("gc", "0s"), "a run refers to it")
+	assert.Equal(t, "0 artifacts are removed\n", do("-store", "second", "gc", "0s"))
+
 	to, err := filestore.New(other)
 	require.NoError(t, err)
 	got, err := to.Load(t.Context(), "run-1")
@@ -68,7 +72,11 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 	for _, args := range [][]string{nil, {"move"}, {"export", "run-1"}, {"runs", "x"}, {"copy-from"}} {
 		var out bytes.Buffer
 		err := run(t.Context(), args, &out, &out)
-		require.ErrorContains(t, err, "want runs, copy-from DIR [RUN...]")
+		require.ErrorContains(t, err, "want runs | copy-from DIR [RUN...]")
+	}
+	for _, grace := range []string{"soon", "-1h"} {
+		err := run(t.Context(), []string{"gc", grace}, &bytes.Buffer{}, &bytes.Buffer{})
+		require.ErrorContains(t, err, "want a duration of 0 or more")
 	}
 	err := run(t.Context(), []string{"-url", "nats://127.0.0.1:1", "runs"}, &bytes.Buffer{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "connect to nats://127.0.0.1:1")

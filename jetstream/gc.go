@@ -1,0 +1,247 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// GC removes the artifacts that no run refers to and that were put for the last
+// time more than grace ago, and returns how many. Runs may go on meanwhile, on any
+// machine. If a run cannot be read, nothing is removed, for nobody knows what it
+// refers to.
+//
+// Grace is how much later than Put begins a record that names the artifact may be
+// stored: an hour is plenty. Times are those of the server. What is there already
+// is made young by Put, and an artifact is removed only as it was looked at: of a
+// Put and a removal at the same time, the later begins again. A fork names
+// artifacts without putting them; it must not begin while the run that it is made
+// from is deleted.
+func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
+	g, err := s.garbage(ctx, grace)
+	if err != nil {
+		return 0, fmt.Errorf("snapshot: artifacts: %w", err)
+	}
+	for i := range g.artifacts {
+		gone, err := s.removeArtifact(ctx, &g.artifacts[i])
+		if err != nil {
+			return removed, fmt.Errorf("snapshot: artifact %s: %w", g.artifacts[i].Name, err)
+		}
+		if gone {
+			removed++
+		}
+	}
+	for _, subject := range g.data {
+		if err := s.purgeBucket(ctx, subject, 0); err != nil {
+			return removed, fmt.Errorf("snapshot: artifacts: %w", err)
+		}
+	}
+	return removed, nil
+}
+
+// Garbage returns the references of the artifacts that [Store.GC] with the same
+// grace would remove now.
+func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []string, err error) {
+	g, err := s.garbage(ctx, grace)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: artifacts: %w", err)
+	}
+	for i := range g.artifacts {
+		references = append(references, g.artifacts[i].Name)
+	}
+	return references, nil
+}
+
+// garbage is what nothing refers to.
+type garbage struct {
+	artifacts []object
+	data      []string // subjects with the data of a Put that did not end
+}
+
+// An object is what the bucket says of an artifact.
+type object struct {
+	jetstream.ObjectInfo
+	seq uint64    // of the message that says so, the last on its subject
+	put time.Time // when that was stored
+}
+
+func (s *Store) garbage(ctx context.Context, grace time.Duration) (*garbage, error) {
+	if grace < 0 {
+		return nil, fmt.Errorf("the grace is %v; want 0 or more", grace)
+	}
+	bucket, err := s.js.Stream(ctx, s.names.bucket())
+	if err != nil {
+		return nil, err
+	}
+	// The data first: what has an object by now is seen with it below.
+	data, err := bucket.Info(ctx, jetstream.WithSubjectFilter(s.names.objectData("*")))
+	if err != nil {
+		return nil, err
+	}
+	before := data.TimeStamp.Add(-grace)
+	objects, err := s.objects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	named, err := s.references(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := new(garbage)
+	for subject, o := range objects {
+		delete(data.State.Subjects, s.names.objectData(o.NUID))
+		if !o.Deleted && !named[o.Name] && o.put.Before(before) {
+			g.artifacts = append(g.artifacts, objects[subject])
+		}
+	}
+	for subject := range data.State.Subjects {
+		last, err := s.get(ctx, s.names.bucket(), query{Last: subject})
+		if err == nil && last.Time.Before(before) {
+			g.data = append(g.data, subject)
+		} else if err != nil && !errors.Is(err, errNone) {
+			return nil, err
+		}
+	}
+	return g, nil
+}
+
+// objects are those of the bucket, by their subjects. One that is renewed goes to
+// the end of the stream, which is read in order: none is missed.
+func (s *Store) objects(ctx context.Context) (map[string]object, error) {
+	found := make(map[string]object)
+	for at := uint64(1); ; {
+		m, err := s.get(ctx, s.names.bucket(), query{Next: s.names.object("*"), Seq: at})
+		if errors.Is(err, errNone) {
+			return found, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if found[m.Subject], err = objectOf(m); err != nil {
+			return nil, err
+		}
+		at = m.Seq + 1
+	}
+}
+
+func objectOf(m *stored) (object, error) {
+	o := object{seq: m.Seq, put: m.Time}
+	if err := json.Unmarshal(m.Data, &o.ObjectInfo); err != nil {
+		return o, fmt.Errorf("%w: message %d on %s is none of an object store: %w", snapshot.ErrCorrupt, m.Seq, m.Subject, err)
+	}
+	return o, nil
+}
+
+// references are the artifacts that all runs refer to, and those that hold their
+// records.
+func (s *Store) references(ctx context.Context) (map[string]bool, error) {
+	info, err := s.records.Info(ctx, jetstream.WithSubjectFilter(s.names.all("r")))
+	if err != nil {
+		return nil, err
+	}
+	named := make(map[string]bool)
+	for subject := range info.State.Subjects {
+		_, runID := parse(subject)
+		if err := s.addReferences(ctx, named, runID); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // deleted
+			return nil, fmt.Errorf("what is still referred to is not known: %w", err)
+		}
+	}
+	return named, nil
+}
+
+func (s *Store) addReferences(ctx context.Context, named map[string]bool, runID string) error {
+	h, err := s.head(ctx, runID)
+	if err != nil {
+		return err
+	}
+	last := uint64(0)
+	for m, err := range s.messages(ctx, runID, 1, h.seq) {
+		if err != nil {
+			return err
+		}
+		if last = m.last; m.artifact != "" {
+			named[m.artifact] = true
+		}
+		for rec, err := range s.decoded(ctx, runID, m) {
+			if err != nil {
+				return err
+			}
+			if rec.Detail != nil && rec.Detail.Artifact != "" {
+				named[rec.Detail.Artifact] = true
+			}
+		}
+	}
+	if last < h.last {
+		return s.missing(ctx, h, last)
+	}
+	return nil
+}
+
+// renew makes an artifact young that is there. It reports false if it is not.
+func (s *Store) renew(ctx context.Context, ref string) (bool, error) {
+	subject := s.names.object(ref)
+	for {
+		m, err := s.get(ctx, s.names.bucket(), query{Last: subject})
+		if errors.Is(err, errNone) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		o, err := objectOf(m)
+		if err != nil || o.Deleted {
+			return false, err
+		}
+		if err := s.putObject(ctx, &o, m.Data); !errors.Is(err, errConflict) {
+			return err == nil, err
+		}
+	}
+}
+
+// removeArtifact removes an artifact, unless it was put again meanwhile. It
+// reports whether it did.
+func (s *Store) removeArtifact(ctx context.Context, o *object) (bool, error) {
+	info := o.ObjectInfo
+	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, "" // as the client of the bucket says so
+	data, err := json.Marshal(info)
+	if err != nil {
+		return false, err
+	}
+	removal := *o
+	if err := s.putObject(ctx, &removal, data); errors.Is(err, errConflict) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	return true, errors.Join(
+		s.purgeBucket(ctx, s.names.objectData(o.NUID), 0),
+		s.purgeBucket(ctx, s.names.object(o.Name), removal.seq+1),
+	)
+}
+
+// putObject replaces what the bucket says of an object, if nobody else did
+// meanwhile; else it is errConflict.
+func (s *Store) putObject(ctx context.Context, o *object, data []byte) (err error) {
+	msg := nats.NewMsg(s.names.object(o.Name))
+	msg.Data = data
+	msg.Header.Set(headerID, nuid.Next())
+	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
+	o.seq, err = s.publish(ctx, s.names.bucket(), msg, o.seq)
+	return err
+}
+
+// purgeBucket removes what is on a subject of the bucket, below a sequence unless
+// that is 0.
+func (s *Store) purgeBucket(ctx context.Context, subject string, below uint64) error {
+	bucket, err := s.js.Stream(ctx, s.names.bucket())
+	if err != nil {
+		return err
+	}
+	return s.purge(ctx, bucket, subject, below)
+}
