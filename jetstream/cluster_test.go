@@ -227,3 +227,42 @@ func (s *site) follow(ctx context.Context, id string) {
 		}
 	}
 }
+
+// TestOpenWaitsForALeader: the store is opened while a server is alone, and is there
+// when the others are back.
+func TestOpenWaitsForALeader(t *testing.T) {
+	t.Parallel()
+	g := startGroup(t)
+	g.await()
+	conn := jstest.Connect(t, g.urlOf(0))
+	for _, other := range g.commands[1:] {
+		require.NoError(t, other.Process.Signal(syscall.SIGSTOP))
+	}
+	js, err := njs.New(conn)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := js.AccountInfo(ctx)
+		return err != nil
+	}, time.Minute, 10*time.Millisecond, "it has noticed that it is alone")
+	type result struct {
+		store *jetstream.Store
+		err   error
+	}
+	opened := make(chan result, 1)
+	asked := conn.Stats().OutMsgs
+	go func() {
+		s, err := jetstream.Open(t.Context(), conn, jetstream.Options{Lease: lease, Replicas: 3})
+		opened <- result{s, err}
+	}()
+	require.Eventually(t, func() bool { return conn.Stats().OutMsgs >= asked+3 || len(opened) > 0 }, time.Minute, 10*time.Millisecond)
+	for _, other := range g.commands[1:] {
+		require.NoError(t, other.Process.Signal(syscall.SIGCONT))
+	}
+	r := <-opened
+	require.NoError(t, r.err)
+	_, err = jetstream.OpenQueue(t.Context(), r.store)
+	require.NoError(t, err)
+	require.NoError(t, r.store.Close())
+}

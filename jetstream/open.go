@@ -23,7 +23,10 @@ var minVersion = [2]int{2, 12}
 // after the store; it should reconnect for ever (nats.MaxReconnects(-1)).
 //
 // A server that is too old or has no JetStream, and streams of the store's names
-// with other settings, are errors that say so, and nothing is made then.
+// with other settings, are errors that say so, and nothing is made then. Servers
+// that do not answer, as those of a cluster do while they elect a leader, are asked
+// again until ctx ends, or for 30 seconds if it has no end; then the error is
+// snapshot.ErrUnavailable.
 func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 	if conn == nil {
 		return nil, errors.New("jetstream: Open needs a connection, such as nats.Connect(url, nats.MaxReconnects(-1))")
@@ -59,13 +62,16 @@ func connect(ctx context.Context, conn *nats.Conn) (jetstream.JetStream, error) 
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: %w", err)
 	}
-	_, err = js.AccountInfo(ctx)
+	err = setUp(ctx, func(ctx context.Context) error {
+		_, err := js.AccountInfo(ctx)
+		return err
+	})
 	switch {
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return nil, fmt.Errorf("jetstream: the server at %s has no JetStream for this account; start it with -js, or enable it in its configuration: %w",
 			conn.ConnectedUrlRedacted(), err)
 	case err != nil:
-		return nil, fmt.Errorf("jetstream: the server at %s: %w", conn.ConnectedUrlRedacted(), err)
+		return nil, fmt.Errorf("jetstream: the server at %s: %w: %w", conn.ConnectedUrlRedacted(), snapshot.ErrUnavailable, err)
 	}
 	return js, nil
 }
@@ -100,35 +106,57 @@ func (s *Store) streams() []jetstream.StreamConfig {
 func (s *Store) makeStreams(ctx context.Context) (err error) {
 	found := make(map[string]jetstream.Stream)
 	for _, want := range s.streams() {
-		stream, err := s.js.Stream(ctx, want.Name)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			continue
-		} else if err != nil {
-			return fmt.Errorf("jetstream: stream %s: %w", want.Name, err)
-		}
-		if err := compare(&want, &stream.CachedInfo().Config); err != nil {
+		if found[want.Name], err = s.stream(ctx, &want); err != nil {
 			return err
 		}
-		found[want.Name] = stream
 	}
 	for _, want := range s.streams() {
 		if found[want.Name] == nil {
-			if found[want.Name], err = s.js.CreateStream(ctx, want); err != nil {
-				return notMade("stream "+want.Name, err)
+			if found[want.Name], err = s.makeStream(ctx, &want); err != nil {
+				return err
 			}
 		}
 	}
 	s.records, s.index = found[s.names.records()], found[s.names.index()]
 	s.created = s.records.CachedInfo().Created
 	bucket := jetstream.ObjectStoreConfig{Bucket: s.names.artifacts(), Description: "Reprise: large outputs", Replicas: s.options.Replicas}
-	s.bucket, err = s.js.ObjectStore(ctx, bucket.Bucket)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		s.bucket, err = s.js.CreateOrUpdateObjectStore(ctx, bucket)
-	}
+	err = setUp(ctx, func(ctx context.Context) error {
+		s.bucket, err = s.js.ObjectStore(ctx, bucket.Bucket)
+		if errors.Is(err, jetstream.ErrBucketNotFound) {
+			s.bucket, err = s.js.CreateOrUpdateObjectStore(ctx, bucket)
+		}
+		return err
+	})
 	if err != nil {
 		return notMade("bucket "+bucket.Bucket, err)
 	}
 	return nil
+}
+
+// stream is a stream as it must be, nil if it does not exist.
+func (s *Store) stream(ctx context.Context, want *jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+	err = setUp(ctx, func(ctx context.Context) error {
+		stream, err = s.js.Stream(ctx, want.Name)
+		return err
+	})
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("jetstream: stream %s: %w: %w", want.Name, snapshot.ErrUnavailable, err)
+	}
+	return stream, compare(want, &stream.CachedInfo().Config)
+}
+
+func (s *Store) makeStream(ctx context.Context, want *jetstream.StreamConfig) (stream jetstream.Stream, err error) {
+	err = setUp(ctx, func(ctx context.Context) error {
+		stream, err = s.js.CreateStream(ctx, *want)
+		return err
+	})
+	if err != nil {
+		return nil, notMade("stream "+want.Name, err)
+	}
+	return stream, nil
 }
 
 // notMade is the error of a stream that cannot be made, mostly for want of

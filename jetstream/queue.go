@@ -42,14 +42,12 @@ func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 		q.taken[i] = make(chan *lease)
 	}
 	want := q.config()
-	stream, err := s.js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		stream, err = s.js.CreateStream(ctx, want)
-	} else if err == nil {
-		err = compare(&want, &stream.CachedInfo().Config)
+	stream, err := s.stream(ctx, &want)
+	if err == nil && stream == nil {
+		stream, err = s.makeStream(ctx, &want)
 	}
 	if err != nil {
-		return nil, notMade("stream "+want.Name, err)
+		return nil, err
 	}
 	q.jobs = stream
 	return q, nil

@@ -53,18 +53,28 @@ var lasting = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 // retry calls f until it succeeds, fails for good, or time is up: at the end of
 // ctx, or after a lease where ctx has no end.
 func (s *Store) retry(ctx context.Context, f func(context.Context) error) error {
+	return retryFor(ctx, s.options.Lease, s.options.patience(), f)
+}
+
+// setUp is retry for what makes the store: while the servers of a cluster elect a
+// leader, none of them answers.
+func setUp(ctx context.Context, f func(context.Context) error) error {
+	return retryFor(ctx, 30*time.Second, 3*time.Second, f)
+}
+
+func retryFor(ctx context.Context, limit, patience time.Duration, f func(context.Context) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, s.options.Lease, errNoAnswer)
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, errNoAnswer)
 		defer cancel()
 	}
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
-		once, cancel := context.WithTimeout(ctx, s.options.patience())
+		once, cancel := context.WithTimeout(ctx, patience)
 		err := f(once)
 		cancel()
 		if err == nil || !isPassing(err) {
