@@ -1,6 +1,7 @@
 package jetstream_test
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"strings"
@@ -16,8 +17,9 @@ type proxy struct {
 	server   string
 
 	mu    sync.Mutex
-	cut   bool // nothing passes, and nobody is let in
-	deaf  bool // what the server says is lost
+	cut   bool   // nothing passes, and nobody is let in
+	deaf  bool   // what the server says is lost
+	upTo  []byte // it gets deaf when a client has sent this; nil for never
 	conns map[net.Conn]bool
 	wait  sync.WaitGroup
 }
@@ -37,6 +39,13 @@ func newProxy(t *testing.T, url string) *proxy {
 
 func (p *proxy) url() string { return "nats://" + p.listener.Addr().String() }
 
+// deafAfter loses what the server says from when a client has sent the text.
+func (p *proxy) deafAfter(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.upTo = []byte(text)
+}
+
 // set says what passes. Connections end when the proxy is cut, and when it is not
 // deaf any more: what was lost is not sent again.
 func (p *proxy) set(cut, deaf bool) {
@@ -47,7 +56,7 @@ func (p *proxy) set(cut, deaf bool) {
 			_ = c.Close()
 		}
 	}
-	p.cut, p.deaf = cut, deaf
+	p.cut, p.deaf, p.upTo = cut, deaf, nil
 }
 
 func (p *proxy) accept() {
@@ -83,6 +92,7 @@ func (p *proxy) pass(to, from net.Conn, answers bool) {
 	}()
 	_, _ = io.Copy(writer(func(b []byte) (int, error) {
 		p.mu.Lock()
+		p.deaf = p.deaf || !answers && p.upTo != nil && bytes.Contains(b, p.upTo)
 		lost := answers && p.deaf
 		p.mu.Unlock()
 		if lost {
