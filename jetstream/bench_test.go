@@ -190,3 +190,32 @@ func BenchmarkLoad(b *testing.B) {
 		require.Equal(b, 10_000, run.Len())
 	}
 }
+
+// BenchmarkTakeover kills workers in the middle of a step while another waits for
+// jobs, and reports when that one has the run: at most how long after the kill,
+// and after the lease.
+func BenchmarkTakeover(b *testing.B) {
+	url := jstest.Start(b).URL()
+	var longest time.Duration
+	for b.Loop() {
+		s := newSite(b, url, 1)
+		id := fmt.Sprint("run-", b.N, "-", time.Now().UnixNano())
+		first := s.worker("hold after")
+		s.start(id, 4)
+		first.Await("holding")
+		second := s.worker("quiet")
+		first.Kill()
+		killed := time.Now()
+		for e, err := range s.client.Store().Watch(b.Context(), snapshot.WatchOptions{RunID: id}) {
+			require.NoError(b, err)
+			if e.Info.Generation > 1 {
+				break
+			}
+		}
+		longest = max(longest, time.Since(killed))
+		s.check(id, 4, 0)
+		second.Stop()
+	}
+	b.ReportMetric(longest.Seconds()*1000, "ms-longest")
+	b.ReportMetric((longest-lease).Seconds()*1000, "ms-after-lease")
+}

@@ -214,7 +214,7 @@ func appendLedger(dir, line string) error {
 
 // A site is a server, a ledger, and a client that starts runs and looks.
 type site struct {
-	t      *testing.T
+	t      testing.TB
 	url    string
 	dir    string
 	conn   *nats.Conn
@@ -224,7 +224,7 @@ type site struct {
 	replicas int
 }
 
-func newSite(t *testing.T, url string, replicas int) *site {
+func newSite(t testing.TB, url string, replicas int) *site {
 	t.Helper()
 	s := &site{t: t, url: url, dir: t.TempDir(), conn: jstest.Connect(t, url), replicas: replicas}
 	store := open(t, s.conn, jetstream.Options{Lease: lease, Replicas: replicas})

@@ -54,7 +54,7 @@ func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
 }
 
 // open opens a store until the end of the test.
-func open(t *testing.T, conn *nats.Conn, o jetstream.Options) *jetstream.Store {
+func open(t testing.TB, conn *nats.Conn, o jetstream.Options) *jetstream.Store {
 	t.Helper()
 	s, err := jetstream.Open(t.Context(), conn, o)
 	if err != nil {
