@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/retrylevel"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -197,19 +197,19 @@ func TestPrintedRetryLevelsAreReadAsDocuments(t *testing.T) {
 		}
 		policy, err := core.NewPolicy(retry.Config())
 		require.NoError(t, err)
-		level := snapshot.RetryLevelOf(policy)
+		level := retrylevel.Of(policy)
 		data, err := json.Marshal(map[string]any{"all": level})
 		require.NoError(t, err)
-		var again map[string]snapshot.RetryLevel
+		var again map[string]retrylevel.Level
 		require.NoError(t, json.Unmarshal(data, &again))
 		require.Equal(t, level, again["all"], "level %d: %s", i, data)
 		d, err := config.Parse(data)
 		require.NoError(t, err, "level %d: %s", i, data)
 		same, err := core.NewPolicy(d.All.Config())
 		require.NoError(t, err)
-		require.Equal(t, level, snapshot.RetryLevelOf(same), "level %d: %s", i, data)
+		require.Equal(t, level, retrylevel.Of(same), "level %d: %s", i, data)
 	}
-	var level snapshot.RetryLevel
+	var level retrylevel.Level
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"jitter":"some"}`), &level), "want a fraction, none, full or decorrelated")
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"max_attempts":"many"}`), &level), `want a number or "unlimited"`)
 }

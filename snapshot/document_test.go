@@ -19,6 +19,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/diff"
+	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 // everything is a snapshot with no field left empty.
@@ -31,7 +32,7 @@ func everything(tb testing.TB) *snapshot.Snapshot {
 			Description: "weather of the week", Pipeline: "weather", Tags: []string{"prod", "eu"},
 			Custom: map[string]string{"team": "blue", "cost": "12"},
 		},
-		Retry: snapshot.RetryLevels{snapshot.AllCalls: level, "llm_call": {Disabled: true, MaxAttempts: 1}},
+		Retry: retrylevel.Levels{retrylevel.All: level, "llm_call": {Disabled: true, MaxAttempts: 1}},
 	}}
 	rng := rand.New(rand.NewPCG(50, 1))
 	for seq := range uint64(50) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 // FormatVersion is the version of the format that this package writes.
@@ -73,7 +74,7 @@ type Info struct {
 	Restarts int    `json:"restarts,omitempty"` // after crashes
 	Pinned   bool   `json:"pinned,omitempty"`   // retention keeps it
 
-	Retry RetryLevels `json:"retry,omitempty"` // nil if it had none
+	Retry retrylevel.Levels `json:"retry,omitempty"` // nil if it had none
 }
 
 // A Stop says why a run does not go on. The zero Stop says nothing.
@@ -125,7 +126,7 @@ func CheckUpdate(before, after Info) error {
 		return refuse("owner")
 	case after.Usage != before.Usage:
 		return refuse("usage")
-	case !maps.EqualFunc(after.Retry, before.Retry, RetryLevel.equal):
+	case !after.Retry.Equal(before.Retry):
 		return refuse("retry")
 	}
 	if err := after.check(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 // A Store keeps runs, the messages that wait for them, and their large
@@ -101,7 +102,7 @@ type OpenOptions struct {
 
 	// Retry is kept for the run, also for one that exists, in place of what
 	// was kept before. Nil leaves that alone.
-	Retry RetryLevels
+	Retry retrylevel.Levels
 
 	Owner    string // who opens it, in Info and in errors that are ErrLocked; a lease where there is a queue
 	Takeover uint64 // fences this generation; ErrLocked if it is not the newest, or if its owner is known to live

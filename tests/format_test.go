@@ -22,6 +22,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 var addGolden = flag.Bool("add-golden", false, "write testdata/vN.snapshot and vN.json for the current version of the format, unless they are there")
@@ -125,9 +126,9 @@ func sample(t *testing.T) *snapshot.Snapshot {
 			Description: "größte Städte", Pipeline: "weather", Tags: []string{"prod", "eu"},
 			Custom: map[string]string{"team": "blue", "cost centre": "12"},
 		},
-		Retry: snapshot.RetryLevels{
-			snapshot.AllCalls: {MaxAttempts: core.Unlimited, Backoff: "fibonacci", InitialDelay: time.Second, MaxDelay: time.Hour, Multiplier: 2, Jitter: 0.25},
-			"llm_call":        {MaxAttempts: 5, Backoff: "exponential", Multiplier: 1.5, Jitter: -1, RetryTimeout: time.Minute, Functions: []string{"RetryOn", "StopWhen"}},
+		Retry: retrylevel.Levels{
+			retrylevel.All: {MaxAttempts: core.Unlimited, Backoff: "fibonacci", InitialDelay: time.Second, MaxDelay: time.Hour, Multiplier: 2, Jitter: 0.25},
+			"llm_call":     {MaxAttempts: 5, Backoff: "exponential", Multiplier: 1.5, Jitter: -1, RetryTimeout: time.Minute, Functions: []string{"RetryOn", "StopWhen"}},
 		},
 	}}
 	add := func(path string, r record.Record) {
@@ -275,7 +276,7 @@ func exportedStop(stop snapshot.Stop) any {
 	return map[string]any{"reason": stop.Reason, "by": stop.By, "message": stop.Message}
 }
 
-func exportedRetry(levels snapshot.RetryLevels) map[string]any {
+func exportedRetry(levels retrylevel.Levels) map[string]any {
 	out := make(map[string]any)
 	for key, l := range levels {
 		out[key] = map[string]any{

@@ -12,7 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/config"
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -67,8 +67,8 @@ func (a *app) checkConfig(_ context.Context, name string) error {
 	}
 	if a.json {
 		return a.writeJSON(struct {
-			OK    bool                 `json:"ok"`
-			Retry snapshot.RetryLevels `json:"retry"`
+			OK    bool              `json:"ok"`
+			Retry retrylevel.Levels `json:"retry"`
 		}{true, levels})
 	}
 	a.printf("ok       %s (%s)\n", printable(name), plural(len(levels), "level"))
@@ -99,24 +99,24 @@ func (a *app) tellProblems(name string, bad *config.Error) error {
 }
 
 // levelsOf are the levels of a document with their defaults filled in.
-func levelsOf(d *config.Document) (snapshot.RetryLevels, error) {
-	levels := make(snapshot.RetryLevels)
+func levelsOf(d *config.Document) (retrylevel.Levels, error) {
+	levels := make(retrylevel.Levels)
 	add := func(key string, r config.Retry) error {
 		p, err := core.NewPolicy(r.Config())
 		if err == nil {
-			levels[key] = snapshot.RetryLevelOf(p)
+			levels[key] = retrylevel.Of(p)
 		}
 		return err
 	}
 	var errs []error
 	if d.All != nil {
-		errs = append(errs, add(snapshot.AllCalls, *d.All))
+		errs = append(errs, add(retrylevel.All, *d.All))
 	}
 	for kind, r := range d.Kinds {
 		errs = append(errs, add(kind.String(), r))
 	}
 	for name, r := range d.Actors {
-		errs = append(errs, add(snapshot.ActorPrefix+name, r))
+		errs = append(errs, add(retrylevel.ActorPrefix+name, r))
 	}
 	return levels, errors.Join(errs...)
 }
