@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // Put implements [snapshot.ArtifactStore]. Artifacts are in an object store
@@ -18,7 +19,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	ref := snapshot.Reference(data)
+	ref := storekit.Reference(data)
 	renewed, err := s.renew(ctx, ref)
 	if err != nil {
 		return "", s.artifactError(ctx, ref, err)
@@ -36,7 +37,7 @@ func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	if !snapshot.IsReference(ref) {
+	if !storekit.IsReference(ref) {
 		return nil, fmt.Errorf("%w: no artifact %.80q", snapshot.ErrNotFound, ref)
 	}
 	data, err := s.bucket.GetBytes(ctx, ref)
@@ -46,7 +47,7 @@ func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
 	switch {
 	case errors.Is(err, jetstream.ErrObjectNotFound):
 		return nil, fmt.Errorf("%w: no artifact %s", snapshot.ErrNotFound, ref)
-	case errors.Is(err, nats.ErrDigestMismatch), errors.Is(err, jetstream.ErrDigestMismatch), err == nil && snapshot.Reference(data) != ref:
+	case errors.Is(err, nats.ErrDigestMismatch), errors.Is(err, jetstream.ErrDigestMismatch), err == nil && storekit.Reference(data) != ref:
 		return nil, fmt.Errorf("%w: the data of artifact %s is not what was put", snapshot.ErrCorrupt, ref)
 	case err != nil:
 		return nil, s.artifactError(ctx, ref, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // Fence opens a run although its owner lives, and leaves it open.
@@ -16,7 +17,7 @@ func Fence(ctx context.Context, s *Store, runID string) error {
 	if err != nil {
 		return err
 	}
-	h.info = snapshot.Crashed(h.info)
+	h.info = storekit.Crashed(h.info)
 	h.info.Open = false
 	_, err = s.tryOpen(ctx, own, h, runID, &snapshot.OpenOptions{})
 	return err

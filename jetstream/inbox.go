@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // Post implements [snapshot.Inbox].
@@ -43,7 +44,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 		err = s.postOver(ctx, msg, h.born)
 	}
 	if errors.Is(err, errConflict) {
-		return snapshot.Posted(runID, m.ID())
+		return storekit.Posted(runID, m.ID())
 	} else if err != nil {
 		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // A journal is one run that this process has open. Append queues, and one
@@ -302,7 +303,7 @@ func (j *journal) sendLast(ctx context.Context, end snapshot.End) error {
 	}
 	m, _ := j.take(j.store.room())
 	m.kind, m.session, m.opening, m.born = settled, "", 0, j.marker.born
-	info := snapshot.Closed(j.known, end)
+	info := storekit.Closed(j.known, end)
 	info.LastSeq = m.last
 	if err := j.sendOne(ctx, m, &info); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // Open implements [snapshot.Store]. A run is open elsewhere while the process
@@ -52,10 +53,10 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 	}
 	if h.kind == "" { // it is begun
 		h.born = nuid.Next()
-		h.info = snapshot.Begun(runID, o)
+		h.info = storekit.Begun(runID, o)
 	}
 	found := *h
-	restored, now := snapshot.Opened(h.info, o)
+	restored, now := storekit.Opened(h.info, o)
 	m := &message{kind: opened, generation: now.Generation, last: h.last, session: own.id, born: h.born}
 	seq, err := s.append(ctx, runID, m, &now, h.seq)
 	if errors.Is(err, errConflict) {

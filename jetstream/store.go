@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // A Store is a [snapshot.Store] on JetStream, for many processes on many
@@ -127,7 +128,7 @@ func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	if h.info.Open, err = s.isAlive(ctx, h.session); err != nil {
 		return nil, err
 	} else if h.info.Open = h.info.Open && !s.hasLeft(h); !h.info.Open {
-		h.info = snapshot.Crashed(h.info)
+		h.info = storekit.Crashed(h.info)
 	}
 	return h, nil
 }
@@ -208,7 +209,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	if err := check(ctx, run.RunID); err != nil {
 		return snapshot.Info{}, err
 	}
-	info, err := snapshot.Created(run.Info)
+	info, err := storekit.Created(run.Info)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -286,7 +287,7 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 	if !owned && !free {
 		return before, nil
 	}
-	after.Updated = snapshot.Later(before.Updated)
+	after.Updated = storekit.Later(before.Updated)
 	if owned {
 		m := &message{kind: settled, generation: h.generation, last: h.last, born: h.born}
 		seq, err := s.append(ctx, after.RunID, m, &after, h.seq)
@@ -314,7 +315,7 @@ func changed(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.
 	if err := change(&after); err != nil {
 		return snapshot.Info{}, err
 	}
-	return after, snapshot.CheckUpdate(before, after)
+	return after, storekit.CheckUpdate(before, after)
 }
 
 // putFree stores what may change at any time. When somebody else was first, only
@@ -345,7 +346,7 @@ func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, chan
 		if err != nil {
 			return err
 		}
-		after.Updated = snapshot.Later(now.info.Updated)
+		after.Updated = storekit.Later(now.info.Updated)
 		setFree(&h.info, &after)
 		h.free = now.free
 	}

@@ -6,8 +6,9 @@
 // stay encoded until they are read; it lists, follows and deletes runs. Its
 // [Inbox] takes messages for runs from any process, and large outputs are
 // artifacts, kept by their content in its [ArtifactStore]. Package filestore
-// keeps runs in a directory, package memstore in memory; package storetest
-// checks any other implementation. Package diff compares two runs.
+// keeps runs in a directory, package memstore in memory. Package
+// storekit is for authors of other stores, and package storetest checks them.
+// Package diff compares two runs.
 //
 // [Run.Encode] makes one document of a run, and [Decode] reads it: what is
 // exported from one store is created in another, and goes on there.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/reprise-go/reprise/internal/errkind"
-
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -102,9 +100,4 @@ func (m *Message) Check(runID string) error {
 		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)
 	}
 	return nil
-}
-
-// Posted is the error of a message whose ID is taken. It is ErrPosted.
-func Posted(runID, id string) error {
-	return errkind.New(ErrPosted, "snapshot: run %s: %s was posted before, and waits to be read", runID, id)
 }

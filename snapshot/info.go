@@ -105,50 +105,17 @@ func (i Info) Clone() Info {
 	return i
 }
 
-// CheckUpdate says what is wrong with a change of an Info by Store.Update:
-// ErrLocked for what may not change while the run is open.
-func CheckUpdate(before, after Info) error {
-	refuse := func(field string) error {
-		return fmt.Errorf("snapshot: update run %s: %s cannot be changed", before.RunID, field)
+// Check says what no store can keep of i: another status, or a time outside the
+// years 1678 to 2261.
+func (i *Info) Check() error {
+	err := i.checkTimes()
+	if !slices.Contains(statuses, i.Status) {
+		err = fmt.Errorf("status %q; want one of %v", i.Status, statuses)
 	}
-	switch {
-	case after.RunID != before.RunID:
-		return refuse("run_id")
-	case after.ParentID != before.ParentID:
-		return refuse("parent_run_id")
-	case !after.Created.Equal(before.Created):
-		return refuse("created_at")
-	case after.Generation != before.Generation:
-		return refuse("generation")
-	case after.LastSeq != before.LastSeq:
-		return refuse("last_seq")
-	case after.Owner != before.Owner, after.Open != before.Open:
-		return refuse("owner")
-	case after.Usage != before.Usage:
-		return refuse("usage")
-	case !after.Retry.Equal(before.Retry):
-		return refuse("retry")
-	}
-	if err := after.check(); err != nil {
-		return fmt.Errorf("snapshot: update run %s: %w", before.RunID, err)
-	}
-	owned := after.Status != before.Status || after.Stop != before.Stop || !after.Due.Equal(before.Due) || after.Program != before.Program ||
-		after.Version != before.Version || after.Priority != before.Priority || after.Restarts != before.Restarts
-	switch {
-	case owned && before.Open:
-		return &LockedError{RunID: before.RunID, Owner: before.Owner}
-	case after.Status != before.Status && after.Status == StatusRunning:
-		return fmt.Errorf("snapshot: update run %s: status running: only Open makes a run running", before.RunID)
+	if err != nil {
+		return fmt.Errorf("snapshot: run %s: %w", i.RunID, err)
 	}
 	return nil
-}
-
-// check says what no store can keep.
-func (i *Info) check() error {
-	if !slices.Contains(statuses, i.Status) {
-		return fmt.Errorf("status %q; want one of %v", i.Status, statuses)
-	}
-	return i.checkTimes()
 }
 
 func (i *Info) checkTimes() error {

@@ -5,8 +5,6 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/reprise-go/reprise/internal/errkind"
-
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
 )
@@ -91,24 +89,6 @@ func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 // Encoded is the record with that number, from 1 to Len, in the form of
 // [AppendRecord]. It must not be changed.
 func (r *Run) Encoded(seq uint64) []byte { return r.encoded[seq-1] }
-
-// After returns the number of the record that the cursor points to, or
-// ErrReset if it is not in the history of the run.
-func (r *Run) After(c Cursor) (uint64, error) {
-	if c.Seq > uint64(len(r.encoded)) {
-		return 0, errkind.New(ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", r.RunID, c.Seq, len(r.encoded))
-	}
-	if c.Seq > 0 && c.Generation > 0 {
-		rec, err := r.Record(c.Seq)
-		if err != nil {
-			return 0, err
-		}
-		if rec.Generation != c.Generation {
-			return 0, errkind.New(ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d", r.RunID, c.Seq, c.Generation, rec.Generation)
-		}
-	}
-	return c.Seq, nil
-}
 
 // Extend returns the run with more records, encoded one after the other in
 // each of the parts, which it keeps: they must not change. Records that the run

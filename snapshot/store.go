@@ -33,7 +33,7 @@ type Store interface {
 	// Update changes what is known of a run, and returns it. Metadata, Pinned
 	// and Expires may change at any time; Status, Due, Program, Version,
 	// Priority and Restarts while the run is not open, else Update is
-	// ErrLocked. CheckUpdate has the rules. Change may be called several
+	// ErrLocked; anything else does not change. Change may be called several
 	// times; its error is returned and nothing is changed.
 	Update(ctx context.Context, runID string, change func(*Info) error) (Info, error)
 
@@ -153,7 +153,7 @@ type End struct {
 }
 
 // An ArtifactStore keeps large outputs by their content: a reference is the
-// SHA-256 of what it refers to, in hexadecimal. See [Reference].
+// SHA-256 of what it refers to, in hexadecimal.
 type ArtifactStore interface {
 	// Put stores data and returns its reference; data that is there already is
 	// not written again. When it returns, the artifact is durable. An error

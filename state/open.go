@@ -117,7 +117,7 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 		return nil
 	}
 	if r.found = found.Info; found.Status == StatusRunning {
-		r.found = snapshot.Crashed(r.found)
+		r.found.Status, r.found.Stop = StatusInterrupted, snapshot.Stop{Reason: record.InterruptCrash}
 	}
 	r.settings.Restored = true
 	if r.restored, err = newRestored(found); err != nil {

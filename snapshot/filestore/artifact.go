@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/internal/errkind"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // Artifacts is an [snapshot.ArtifactStore] in a directory: artifacts/ab/cdef… is
@@ -45,7 +46,7 @@ func noArtifact(ref string) error {
 }
 
 func checkArtifact(ref string, data []byte) error {
-	if found := snapshot.Reference(data); found != ref {
+	if found := storekit.Reference(data); found != ref {
 		return fmt.Errorf("%w: artifact %s: what is there has the hash %s", snapshot.ErrCorrupt, ref, found)
 	}
 	return nil
@@ -68,7 +69,7 @@ func (a *Artifacts) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	ref := snapshot.Reference(data)
+	ref := storekit.Reference(data)
 	l, err := a.lock(ctx, lockShared)
 	if err != nil {
 		return "", err
@@ -116,7 +117,7 @@ func (a *Artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	if !snapshot.IsReference(ref) {
+	if !storekit.IsReference(ref) {
 		return nil, noArtifact(ref)
 	}
 	dir, name := a.path(ref)

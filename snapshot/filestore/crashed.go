@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // crashedRuns are the runs that nobody has closed, as they were when they were
@@ -49,7 +50,7 @@ func (s *Store) slowly(ctx context.Context, rough snapshot.Info) (snapshot.Info,
 	case err == nil:
 		now.info = run.Info
 	case errors.Is(err, snapshot.ErrCorrupt), errors.Is(err, snapshot.ErrFormat):
-		now.info = snapshot.Crashed(rough)
+		now.info = storekit.Crashed(rough)
 	case errors.Is(err, fs.ErrNotExist):
 		return snapshot.Info{}, noRun(id)
 	default:

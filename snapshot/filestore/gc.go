@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // GC removes the artifacts that no run refers to and that are older than
@@ -27,7 +28,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	before := time.Now().Add(-grace)
 	err = s.garbage(ctx, before, func(ref, name string) error {
 		gone, err := s.artifacts.removeOld(ctx, name, before)
-		if gone && snapshot.IsReference(ref) {
+		if gone && storekit.IsReference(ref) {
 			removed++
 		}
 		return err
@@ -39,7 +40,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 // same grace would remove now.
 func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []string, err error) {
 	err = s.garbage(ctx, time.Now().Add(-grace), func(ref, _ string) error {
-		if snapshot.IsReference(ref) {
+		if storekit.IsReference(ref) {
 			references = append(references, ref)
 		}
 		return nil
@@ -68,7 +69,7 @@ func (s *Store) garbage(ctx context.Context, before time.Time, f func(ref, name 
 		}
 		for _, e := range entries {
 			ref, name := dir.Name()+e.Name(), filepath.Join(s.artifacts.dir, dir.Name(), e.Name())
-			if named[ref] || !snapshot.IsReference(ref) && filepath.Ext(ref) != tmpSuffix || !isOld(name, before) {
+			if named[ref] || !storekit.IsReference(ref) && filepath.Ext(ref) != tmpSuffix || !isOld(name, before) {
 				continue
 			}
 			if err := context.Cause(ctx); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // The inbox of a run is the directory runs/<run ID>/inbox. A message is a file
@@ -74,7 +75,7 @@ func (s *Store) post(runID, id string, data []byte) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return snapshot.Posted(runID, id)
+		return storekit.Posted(runID, id)
 	case err != nil:
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // An index is what a store remembers of its runs from one look at them to the
@@ -32,7 +33,7 @@ type index struct {
 // indexed is how a run stood at a look. It never changes; a run that has changed
 // gets another.
 type indexed struct {
-	snapshot.Place
+	storekit.Place
 	status  snapshot.Status // empty if the meta file cannot be read
 	marks   uint64          // of what filters look for, see marksOf
 	time    time.Time       // of the meta file; zero if there is none
@@ -124,7 +125,7 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*in
 // lookAt returns how a run stands now: before, if its meta file is the same.
 func (s *Store) lookAt(runID string, before *indexed) *indexed {
 	now := time.Now()
-	e := &indexed{Place: snapshot.Place{RunID: runID}}
+	e := &indexed{Place: storekit.Place{RunID: runID}}
 	if meta, err := os.Lstat(s.run(runID, metaName)); err == nil {
 		e.time, e.size = meta.ModTime(), meta.Size()
 		e.settled = now.Sub(e.time) > settledAfter

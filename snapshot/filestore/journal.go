@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // A Journal is a run of a [Store] that is open for writing.
@@ -381,7 +382,7 @@ func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	for j.syncing {
 		_ = j.await(context.Background())
 	}
-	info := snapshot.Closed(j.info, end)
+	info := storekit.Closed(j.info, end)
 	info.LastSeq = j.appended
 	if j.err != nil {
 		return info, j.err

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // List implements [snapshot.Reader]. For a first page it looks whether a meta
@@ -26,7 +27,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 		return snapshot.Page{}, fmt.Errorf("snapshot: list: %w", err)
 	}
 	l := &lister{store: s, filter: f}
-	page, err := f.PageOf(len(order), func(i int) snapshot.Place { return order[i].Place }, func(i int) (snapshot.Info, bool, bool) {
+	page, err := storekit.PageOf(f, len(order), func(i int) storekit.Place { return order[i].Place }, func(i int) (snapshot.Info, bool, bool) {
 		return l.look(ctx, order[i])
 	})
 	if err == nil {
@@ -80,7 +81,7 @@ func (l *lister) look(ctx context.Context, e *indexed) (info snapshot.Info, ther
 	case err != nil:
 		s.warn(e.RunID, err)
 		info.RunID = e.RunID
-		info = snapshot.Crashed(info)
+		info = storekit.Crashed(info)
 	}
 	return info, true, true
 }

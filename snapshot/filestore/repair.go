@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // RepairReport says what Repair did.
@@ -100,13 +101,13 @@ func (s *Store) repair(r *reading, report *RepairReport) error {
 		report.Lost = meta.LastSeq - report.Kept
 	}
 	if info.Created.IsZero() {
-		info.Created = snapshot.Begun(report.RunID, &snapshot.OpenOptions{}).Created
+		info.Created = storekit.Begun(report.RunID, &snapshot.OpenOptions{}).Created
 	}
 	report.IsWhole = ok && !r.unchecked && meta.LastSeq == report.Kept && meta.Status != snapshot.StatusRunning
-	if info = snapshot.Crashed(info); report.IsWhole {
+	if info = storekit.Crashed(info); report.IsWhole {
 		info.Status, info.Stop, info.Due = meta.Status, meta.Stop, meta.Due
 	}
-	info.Updated = snapshot.Later(info.Updated)
+	info.Updated = storekit.Later(info.Updated)
 	info.Generation = max(info.Generation, 1)
 	run := *r.run
 	run.Info = info

@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/internal/errkind"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // A Store keeps runs in a directory, and artifacts beside them:
@@ -198,12 +199,12 @@ func (s *Store) open(ctx context.Context, runID string, o *snapshot.OpenOptions,
 	}
 	info := r.run.Info
 	if !r.found {
-		info = snapshot.Begun(runID, o)
+		info = storekit.Begun(runID, o)
 	}
 	if info.Status == snapshot.StatusRunning && r.found {
-		info = snapshot.Crashed(info) // nobody has it
+		info = storekit.Crashed(info) // nobody has it
 	}
-	restored, now := snapshot.Opened(info, o)
+	restored, now := storekit.Opened(info, o)
 	j := &Journal{store: s, lock: l, torn: r.torn, info: now, restored: r.run}
 	j.restored.Info = restored
 	if err := j.begin(r); err != nil {
@@ -258,7 +259,7 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 		// files are as they were before was it never closed.
 		after, err := s.fingerprint(runID)
 		if err == nil && after != "" && after == before {
-			r.run.Info = snapshot.Crashed(r.run.Info)
+			r.run.Info = storekit.Crashed(r.run.Info)
 			return r.run, r.torn, nil
 		}
 	}
@@ -279,7 +280,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	if err := s.check(ctx, run.RunID); err != nil {
 		return snapshot.Info{}, err
 	}
-	info, err := snapshot.Created(run.Info)
+	info, err := storekit.Created(run.Info)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -364,16 +365,16 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 		}
 		before.Open = open
 		if !open && before.Status == snapshot.StatusRunning {
-			before = snapshot.Crashed(before) // the lock that Info has seen is ours
+			before = storekit.Crashed(before) // the lock that Info has seen is ours
 		}
 		after := before.Clone()
 		if err := change(&after); err != nil {
 			return snapshot.Info{}, err
 		}
-		if err := snapshot.CheckUpdate(before, after); err != nil {
+		if err := storekit.CheckUpdate(before, after); err != nil {
 			return snapshot.Info{}, err
 		}
-		after.Updated = snapshot.Later(before.Updated)
+		after.Updated = storekit.Later(before.Updated)
 		return after, nil
 	})
 }

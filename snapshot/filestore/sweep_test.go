@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
@@ -168,7 +169,7 @@ func (run *swept) check(t testing.TB, s *filestore.Store, file string) (damaged 
 	}
 	require.True(t, len(waiting) == 1 || strings.Contains(file, "inbox"))
 	output := []byte("an output")
-	got, err := s.Get(t.Context(), snapshot.Reference(output))
+	got, err := s.Get(t.Context(), storekit.Reference(output))
 	if err != nil {
 		require.ErrorIs(t, err, snapshot.ErrCorrupt)
 		require.Contains(t, file, "artifacts")

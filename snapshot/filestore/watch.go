@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // poll is how often watchers look for what the system does not notify of: that
@@ -275,7 +276,7 @@ func (w *watching) lookAt(ctx context.Context, id string) error {
 	case err != nil && (w.options.RunID != "" || ctx.Err() != nil):
 		return err
 	case err != nil: // Load says what is wrong
-		info = snapshot.Crashed(snapshot.Info{RunID: id})
+		info = storekit.Crashed(snapshot.Info{RunID: id})
 	}
 	if r := w.runs[id]; r != nil && !info.Created.Equal(r.info.Created) && !info.Created.IsZero() && !r.info.Created.IsZero() {
 		if err := w.forget(id); err != nil { // this is a namesake

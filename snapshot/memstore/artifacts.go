@@ -7,6 +7,7 @@ import (
 
 	"github.com/reprise-go/reprise/internal/errkind"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // Artifacts is a [snapshot.ArtifactStore] in memory. The zero Artifacts is
@@ -21,7 +22,7 @@ func (a *Artifacts) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
-	ref := snapshot.Reference(data)
+	ref := storekit.Reference(data)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, ok := a.artifacts[ref]; !ok {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // Post implements [snapshot.Inbox].
@@ -20,7 +21,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	}
 	defer s.mu.Unlock()
 	if slices.ContainsFunc(r.messages, func(w snapshot.Message) bool { return w.ID() == m.ID() }) {
-		return snapshot.Posted(runID, m.ID())
+		return storekit.Posted(runID, m.ID())
 	}
 	m.Record.RunID = runID
 	r.messages = append(r.messages, m)

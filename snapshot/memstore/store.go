@@ -9,6 +9,7 @@ import (
 	"github.com/reprise-go/reprise/internal/errkind"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // A Store is a [snapshot.Store] that keeps runs in memory, by the same rules as a store in files:
@@ -119,7 +120,7 @@ func (s *Store) Create(ctx context.Context, created *snapshot.Run) (snapshot.Inf
 	if err := check(ctx, created.RunID); err != nil {
 		return snapshot.Info{}, err
 	}
-	info, err := snapshot.Created(created.Info)
+	info, err := storekit.Created(created.Info)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -164,7 +165,7 @@ func (s *Store) tryOpen(runID string, o snapshot.OpenOptions) (snapshot.Journal,
 	case r == nil && !o.Create:
 		return nil, nil, noRun(runID)
 	case r == nil:
-		r = &run{known: snapshot.Begun(runID, &o)}
+		r = &run{known: storekit.Begun(runID, &o)}
 		s.runs[runID] = r
 	case r.freed != nil:
 		return nil, r.freed, &snapshot.LockedError{RunID: runID, Owner: r.known.Owner}
@@ -173,7 +174,7 @@ func (s *Store) tryOpen(runID string, o snapshot.OpenOptions) (snapshot.Journal,
 	if err != nil {
 		return nil, nil, err
 	}
-	restored.Info, r.known = snapshot.Opened(restored.Info, &o)
+	restored.Info, r.known = storekit.Opened(restored.Info, &o)
 	r.freed, r.notify = make(chan struct{}), make(chan struct{}, 1)
 	s.signal(r)
 	return &journal{store: s, run: r, restored: restored, notify: r.notify, freed: r.freed}, nil, nil
@@ -191,10 +192,10 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	if err := change(&after); err != nil {
 		return snapshot.Info{}, err
 	}
-	if err := snapshot.CheckUpdate(before, after); err != nil {
+	if err := storekit.CheckUpdate(before, after); err != nil {
 		return snapshot.Info{}, err
 	}
-	after.Updated = snapshot.Later(before.Updated)
+	after.Updated = storekit.Later(before.Updated)
 	r.known = after.Clone()
 	s.signal(r)
 	return after, nil
@@ -245,7 +246,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	for _, r := range s.runs {
 		all = append(all, r.info())
 	}
-	return f.Page(all)
+	return storekit.Page(f, all)
 }
 
 // Delete implements [snapshot.Store].
@@ -328,7 +329,7 @@ func (j *journal) Close(_ context.Context, end snapshot.End) error {
 	if j.err != nil {
 		end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage}
 	}
-	j.run.known = snapshot.Closed(j.run.known, end)
+	j.run.known = storekit.Closed(j.run.known, end)
 	close(j.freed)
 	j.freed, j.run.freed, j.run.notify = nil, nil, nil
 	j.store.signal(j.run)

@@ -51,13 +51,26 @@ func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor)
 	}
 }
 
-// find is the number of the record that the cursor points to. The lock is held.
+// find is the number of the record that the cursor points to, or ErrReset if it
+// is not in the history of the run. The lock is held.
 func (r *run) find(c snapshot.Cursor) (uint64, error) {
 	loaded, err := r.load()
 	if err != nil {
 		return 0, err
 	}
-	return loaded.After(c)
+	if c.Seq > loaded.LastSeq {
+		return 0, errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", loaded.RunID, c.Seq, loaded.LastSeq)
+	}
+	if c.Seq > 0 && c.Generation > 0 {
+		rec, err := loaded.Record(c.Seq)
+		if err != nil {
+			return 0, err
+		}
+		if rec.Generation != c.Generation {
+			return 0, errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d", loaded.RunID, c.Seq, c.Generation, rec.Generation)
+		}
+	}
+	return c.Seq, nil
 }
 
 // Watch implements [snapshot.Reader]. Events have no positions.

@@ -1,11 +1,11 @@
-package snapshot
+package storekit
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 )
 
-// Reference is the reference of an artifact with that data.
+// Reference returns the reference of an artifact with that data.
 func Reference(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

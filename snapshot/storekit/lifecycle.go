@@ -1,0 +1,112 @@
+package storekit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Begun is what is known of a run that Open begins, before it is opened.
+func Begun(runID string, o *snapshot.OpenOptions) snapshot.Info {
+	now := time.Now().UTC().Round(0)
+	return snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Metadata: o.Metadata.Clone(), Created: now, Updated: now}
+}
+
+// Created is what is known of a run that Create stores, given what it was
+// called with. It fails for what no store can keep.
+func Created(info snapshot.Info) (snapshot.Info, error) {
+	info = info.Clone()
+	if info.Status == snapshot.StatusRunning {
+		info = Crashed(info)
+	}
+	now := time.Now().UTC().Round(0)
+	if info.Created.IsZero() {
+		info.Created = now
+	}
+	info.Updated, info.Open, info.Owner = now, false, ""
+	if err := info.Check(); err != nil {
+		return snapshot.Info{}, err
+	}
+	return info, nil
+}
+
+// Opened returns what Restored says of a run that was found and is opened now,
+// and what is known of it from now on.
+func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info) {
+	now = found.Clone()
+	switch {
+	case o.Retry == nil:
+	case len(o.Retry) == 0:
+		now.Retry = nil
+	default:
+		now.Retry = o.Retry.Clone()
+	}
+	now.Generation++
+	now.Owner = o.Owner
+	restored = now.Clone()
+	now.Status, now.Stop, now.Due, now.Updated, now.Open = snapshot.StatusRunning, snapshot.Stop{}, time.Time{}, Later(found.Updated), true
+	return restored, now
+}
+
+// Crashed is what is known of a run that is running although nobody has it
+// open: its process ended without closing it.
+func Crashed(info snapshot.Info) snapshot.Info {
+	info.Status, info.Stop = snapshot.StatusInterrupted, snapshot.Stop{Reason: record.InterruptCrash}
+	return info
+}
+
+// Closed is what is known of a run after its journal was closed.
+func Closed(info snapshot.Info, end snapshot.End) snapshot.Info {
+	info.Status, info.Stop, info.Due, info.Usage, info.Open = end.Status, end.Stop, end.Due, end.Usage, false
+	info.Updated = Later(info.Updated)
+	return info
+}
+
+// CheckUpdate says what is wrong with a change of an Info by Store.Update:
+// ErrLocked for what may not change while the run is open.
+func CheckUpdate(before, after snapshot.Info) error {
+	refuse := func(field string) error {
+		return fmt.Errorf("snapshot: update run %s: %s cannot be changed", before.RunID, field)
+	}
+	switch {
+	case after.RunID != before.RunID:
+		return refuse("run_id")
+	case after.ParentID != before.ParentID:
+		return refuse("parent_run_id")
+	case !after.Created.Equal(before.Created):
+		return refuse("created_at")
+	case after.Generation != before.Generation:
+		return refuse("generation")
+	case after.LastSeq != before.LastSeq:
+		return refuse("last_seq")
+	case after.Owner != before.Owner, after.Open != before.Open:
+		return refuse("owner")
+	case after.Usage != before.Usage:
+		return refuse("usage")
+	case !after.Retry.Equal(before.Retry):
+		return refuse("retry")
+	}
+	if err := after.Check(); err != nil {
+		return err
+	}
+	owned := after.Status != before.Status || after.Stop != before.Stop || !after.Due.Equal(before.Due) || after.Program != before.Program ||
+		after.Version != before.Version || after.Priority != before.Priority || after.Restarts != before.Restarts
+	switch {
+	case owned && before.Open:
+		return &snapshot.LockedError{RunID: before.RunID, Owner: before.Owner}
+	case after.Status != before.Status && after.Status == snapshot.StatusRunning:
+		return fmt.Errorf("snapshot: update run %s: status running: only Open makes a run running", before.RunID)
+	}
+	return nil
+}
+
+// Later is now, or just after t if the clock has not moved on: a change shows.
+func Later(t time.Time) time.Time {
+	now := time.Now().UTC().Round(0)
+	if now.After(t) {
+		return now
+	}
+	return t.Add(1)
+}
