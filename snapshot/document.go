@@ -2,13 +2,12 @@ package snapshot
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/snapshot/internal/blocks"
 )
 
 // A document is one msgpack map: what is known of the run, its records, what
@@ -16,23 +15,13 @@ import (
 // of the one before to its own:
 //
 //	first     the map up to the first record
-//	          records, as many as make up blockSize
+//	          records, as many as make up blocks.Size
 //	last      everything from the last record to the table of checksums
 //
 // so that a damaged document says where, and the records before that can be
 // trusted.
-//
-// The table is a bin at the end, with the end of each block (8 bytes) and its
-// CRC-32C (4 bytes), then the number of blocks and the CRC-32C of the table up
-// to there, 4 bytes each, all big-endian: it is found from the end of the
-// document, without reading what it is about to check.
 
-const (
-	magic     = "reprise-run"
-	blockSize = 4 << 10
-	blockLine = 12 // bytes of the table
-	tableEnd  = 8  // bytes that follow its lines
-)
+const magic = "reprise-run"
 
 // beginning is what follows the first byte, which says how many pairs the map
 // has, in every document.
@@ -42,17 +31,15 @@ const beginning = "\xa6format\xab" + magic + "\xa7version"
 // records, values, artifacts, checksums.
 const ownPairs = 6
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // Encode returns the run as one msgpack document, which docs/format.md
 // describes. It holds more than r does: the values and artifacts
 // that its records come to, for readers without Reprise.
 func (r *Run) Encode() ([]byte, error) {
 	size := 4 << 10
 	for _, rec := range r.encoded {
-		size += len(rec) + blockLine*len(rec)/blockSize
+		size += len(rec)
 	}
-	out := bytes.NewBuffer(make([]byte, 0, size))
+	out := bytes.NewBuffer(make([]byte, 0, size+blocks.Overhead(size)))
 	_, err := r.WriteTo(out)
 	return out.Bytes(), err
 }
@@ -69,7 +56,7 @@ func (r *Run) WriteTo(w io.Writer) (int64, error) {
 		}
 		sum.add(&rec)
 	}
-	out := &blockWriter{w: w}
+	out := blocks.NewWriter(w)
 	m := codec.NewWriter(nil)
 	m.Map(infoPairs + ownPairs)
 	m.Text("format")
@@ -81,63 +68,22 @@ func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	info.write(m)
 	m.Text("records")
 	m.Array(len(r.encoded))
-	out.block(m.Finish())
+	out.Block(m.Finish())
 	var records []byte
 	for _, rec := range r.encoded {
-		if records = append(records, rec...); len(records) >= blockSize {
-			out.block(records)
+		if records = append(records, rec...); len(records) >= blocks.Size {
+			out.Block(records)
 			records = records[:0]
 		}
 	}
 	if len(records) > 0 {
-		out.block(records)
+		out.Block(records)
 	}
 	m = codec.NewWriter(nil)
 	sum.write(m)
 	m.Text("checksums")
-	out.end(m.Finish())
-	return out.n, out.err
+	return out.End(m.Finish())
 }
-
-// A blockWriter writes blocks, and the table of their checksums.
-type blockWriter struct {
-	w     io.Writer
-	n     int64
-	table []byte
-	err   error
-}
-
-func (b *blockWriter) block(data []byte) {
-	b.table = binary.BigEndian.AppendUint64(b.table, uint64(b.n)+uint64(len(data)))
-	b.table = binary.BigEndian.AppendUint32(b.table, crc32.Checksum(data, castagnoli))
-	b.write(data)
-}
-
-// end writes the last block, with the head of the bin that the table is, and
-// the table.
-func (b *blockWriter) end(data []byte) {
-	lines := uint32(len(b.table)/blockLine) + 1
-	data = append(data, 0xc6) // a bin with a length of 4 bytes
-	data = binary.BigEndian.AppendUint32(data, lines*blockLine+tableEnd)
-	b.block(data)
-	b.table = binary.BigEndian.AppendUint32(b.table, lines)
-	b.table = binary.BigEndian.AppendUint32(b.table, crc32.Checksum(b.table, castagnoli))
-	b.write(b.table)
-}
-
-func (b *blockWriter) write(data []byte) {
-	if b.err == nil {
-		var n int
-		n, b.err = b.w.Write(data)
-		b.n += int64(n)
-	}
-}
-
-// What is wrong with a document.
-var (
-	errNoTable  = errors.New("no table of checksums at the end")
-	errChecksum = errors.New("the checksum does not match")
-)
 
 // Decode reads what [Run.Encode] returned. The run keeps data, which must not
 // change. What is not a document, or one of a newer version, is ErrFormat; one
@@ -185,7 +131,7 @@ func checkBeginning(data []byte) error {
 	if !IsDocument(data) {
 		rest := afterMapHead(data)
 		if rest != nil && len(rest) < len(beginning) && string(rest) == beginning[:len(rest)] {
-			return &CorruptError{Offset: int64(len(data)), Err: errNoTable}
+			return &CorruptError{Offset: int64(len(data)), Err: blocks.ErrNoTable}
 		}
 		return fmt.Errorf("%w: byte 0: not a run of Reprise, which begins with the pair format: %s", ErrFormat, magic)
 	}
@@ -220,51 +166,14 @@ func afterMapHead(data []byte) []byte {
 	return nil
 }
 
-// checkBlocks returns how much of a document is as it was written, from its
-// beginning to the table of checksums or to the damage. Without a table
-// nothing is known, and it is all of it.
+// checkBlocks returns how much of a document is as it was written, and what is
+// wrong with the rest.
 func checkBlocks(data []byte) (whole int, damage *CorruptError) {
-	table, err := tableOf(data)
+	whole, err := blocks.Check(data)
 	if err != nil {
-		return len(data), &CorruptError{Offset: int64(len(data)), Err: err}
-	}
-	for ; len(table) > 0; table = table[blockLine:] {
-		end := binary.BigEndian.Uint64(table)
-		if end < uint64(whole) || end > uint64(len(data)) ||
-			crc32.Checksum(data[whole:end], castagnoli) != binary.BigEndian.Uint32(table[8:]) {
-			return whole, &CorruptError{Offset: int64(whole), Err: errChecksum}
-		}
-		whole = int(end)
-	}
-	if whole != len(data)-tableSize(data) {
-		return whole, &CorruptError{Offset: int64(whole), Err: errNoTable}
+		return whole, &CorruptError{Offset: int64(whole), Err: err}
 	}
 	return whole, nil
-}
-
-// tableOf returns the lines of the table.
-func tableOf(data []byte) ([]byte, error) {
-	size := tableSize(data)
-	if size == 0 {
-		return nil, errNoTable
-	}
-	table := data[len(data)-size:]
-	if crc32.Checksum(table[:size-4], castagnoli) != binary.BigEndian.Uint32(table[size-4:]) {
-		return nil, errNoTable
-	}
-	return table[:size-tableEnd], nil
-}
-
-// tableSize is that of the table, with its end; 0 if there is no room for it.
-func tableSize(data []byte) int {
-	if len(data) < tableEnd {
-		return 0
-	}
-	lines := int64(binary.BigEndian.Uint32(data[len(data)-tableEnd:]))
-	if size := lines*blockLine + tableEnd; size <= int64(len(data)) {
-		return int(size)
-	}
-	return 0
 }
 
 // readDocument reads the beginning of a document, as far as it is whole. What

@@ -57,13 +57,16 @@ func DecodeRecords(data []byte) iter.Seq2[record.Record, error] {
 	}
 }
 
-// SeqOf returns the number of a record that begins data, which it does not
-// decode.
-func SeqOf(data []byte) (uint64, error) {
+// CutRecord cuts the record that data begins with from what follows it, and
+// returns its number, without decoding it. Its errors are those of
+// [DecodeRecord].
+func CutRecord(data []byte) (encoded []byte, seq uint64, rest []byte, err error) {
 	in := codec.NewReader(data)
 	defer in.Release()
-	_, seq, err := cutRecord(in)
-	return seq, err
+	if encoded, seq, err = cutRecord(in); err != nil {
+		return nil, 0, nil, err
+	}
+	return encoded, seq, data[in.Offset():], nil
 }
 
 // recordError is the kind of error that err, met in a record, is.

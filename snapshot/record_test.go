@@ -326,4 +326,16 @@ func TestRecordsAreDecodedOneAfterTheOther(t *testing.T) {
 		}
 	}
 	assert.Zero(t, last, "the last one is not whole")
+
+	rest := data
+	for want := uint64(1); want <= 3; want++ {
+		encoded, seq, after, err := snapshot.CutRecord(rest)
+		require.NoError(t, err)
+		require.Equal(t, want, seq)
+		require.Equal(t, rest, append(encoded, after...))
+		rest = after
+	}
+	assert.Empty(t, rest)
+	_, _, _, err := snapshot.CutRecord(data[:5])
+	assert.ErrorIs(t, err, snapshot.ErrCorrupt)
 }

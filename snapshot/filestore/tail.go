@@ -9,7 +9,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -149,15 +148,15 @@ func (t *tailing) readSnapshot(name string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	d, err := snapshot.OpenDocument(f, size)
+	d, err := openDocument(f, size)
 	if err != nil {
 		return err
 	}
-	if d.Info.RunID != t.runID || !d.Info.Created.Equal(t.created) {
+	if d.info.RunID != t.runID || !d.info.Created.Equal(t.created) {
 		return errUnclear
 	}
-	t.info, t.last = d.Info, d.Info.LastSeq
-	for rec, err := range d.RecordsAfter(t.passed) {
+	t.info, t.last = d.info, d.info.LastSeq
+	for rec, err := range d.recordsAfter(t.passed) {
 		if err == nil {
 			err = t.take(rec)
 		}
@@ -238,18 +237,12 @@ func (t *tailing) readJournal(ctx context.Context, number uint64, isLast bool) e
 
 // records takes the records of a frame that are new.
 func (t *tailing) records(body []byte) error {
-	in := codec.NewReader(body)
-	defer in.Release()
-	for in.Len() > 0 {
-		encoded := in.Skip()
-		if in.Err() != nil {
+	for len(body) > 0 {
+		encoded, seq, rest, err := snapshot.CutRecord(body)
+		if err != nil || seq > t.last+1 {
 			return errUnclear
 		}
-		seq, err := snapshot.SeqOf(encoded)
-		switch {
-		case err != nil || seq > t.last+1:
-			return errUnclear
-		case seq <= t.last:
+		if body = rest; seq <= t.last {
 			continue
 		}
 		t.last = seq

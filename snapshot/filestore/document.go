@@ -1,0 +1,163 @@
+package filestore
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"iter"
+	"sort"
+
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/internal/blocks"
+)
+
+// A document is a document of [snapshot.Run.Encode] of which parts are read: as
+// much as is asked for, a block at a time. It is for one goroutine. What it cannot
+// read so is errUnclear: [snapshot.Decode] says what is wrong.
+type document struct {
+	info   snapshot.Info
+	blocks *blocks.Reader
+}
+
+// openDocument reads the beginning of a document of that size, and its table of
+// checksums.
+func openDocument(in io.ReaderAt, size int64) (*document, error) {
+	r, err := blocks.NewReader(in, size)
+	if err != nil {
+		return nil, unclear(err)
+	}
+	head, err := r.Block(0)
+	if err != nil {
+		return nil, unclear(err)
+	}
+	d := &document{blocks: r}
+	if d.info, err = infoOf(head); err != nil || r.Len() < 2 {
+		return nil, errUnclear
+	}
+	return d, nil
+}
+
+// unclear is the error of a file, or errUnclear if the file is not what is
+// written.
+func unclear(err error) error {
+	if errors.Is(err, blocks.ErrNoTable) || errors.Is(err, blocks.ErrChecksum) {
+		return errUnclear
+	}
+	return err
+}
+
+// infoOf reads the block before the first record: the pairs of the info, and
+// the head of the array of records, which is the rest of it.
+func infoOf(head []byte) (snapshot.Info, error) {
+	if !snapshot.IsDocument(head) {
+		return snapshot.Info{}, errUnclear
+	}
+	in := codec.NewReader(head)
+	defer in.Release()
+	in.Map()
+	begin := in.Offset()
+	for n := 0; in.Err() == nil; n++ {
+		end := in.Offset()
+		switch in.Name() {
+		case "version":
+			if in.Uint() != snapshot.FormatVersion {
+				return snapshot.Info{}, errUnclear
+			}
+		case "records":
+			records := head[in.Offset():]
+			w := codec.NewWriter(nil)
+			w.Map(n)
+			w.Raw(head[begin:end])
+			info, err := snapshot.DecodeInfo(w.Finish())
+			if err != nil || !isArrayHead(records, info.LastSeq) {
+				return snapshot.Info{}, errUnclear
+			}
+			return info, nil
+		default:
+			in.Skip()
+		}
+	}
+	return snapshot.Info{}, errUnclear
+}
+
+// isArrayHead reports whether data is the head of an array of n, the rest of
+// which is in other blocks.
+func isArrayHead(data []byte, n uint64) bool {
+	w := codec.NewWriter(nil)
+	w.Array(int(n))
+	return bytes.Equal(data, w.Finish())
+}
+
+// recordsAfter yields the records whose numbers are above seq, reading the
+// blocks that they are in and a few others to find them.
+func (d *document) recordsAfter(seq uint64) iter.Seq2[record.Record, error] {
+	return func(yield func(record.Record, error) bool) {
+		if seq >= d.info.LastSeq {
+			return
+		}
+		i, err := d.find(seq + 1)
+		next := uint64(0) // the number of the record that follows; not known before the first
+		for ; err == nil && i < d.blocks.Len()-1; i++ {
+			var data []byte
+			if data, err = d.blocks.Block(i); err != nil {
+				break
+			}
+			for len(data) > 0 && err == nil {
+				var rec record.Record
+				if rec, data, err = d.cut(data, next, seq); err != nil {
+					break
+				}
+				if next = rec.Seq + 1; rec.Seq > seq && !yield(rec, nil) {
+					return
+				}
+			}
+		}
+		if err == nil && next != d.info.LastSeq+1 {
+			err = errUnclear
+		}
+		if err != nil {
+			yield(record.Record{}, unclear(err))
+		}
+	}
+}
+
+// cut cuts the next record from a block, which has the number next unless that
+// is 0. Of one that is not above after it returns the number alone.
+func (d *document) cut(data []byte, next, after uint64) (rec record.Record, rest []byte, err error) {
+	encoded, seq, rest, err := snapshot.CutRecord(data)
+	if err != nil || next != 0 && seq != next {
+		return record.Record{}, nil, errUnclear
+	}
+	if seq <= after {
+		return record.Record{Seq: seq}, rest, nil
+	}
+	if rec, err = snapshot.DecodeRecord(encoded); err != nil {
+		return record.Record{}, nil, errUnclear
+	}
+	rec.RunID = d.info.RunID
+	return rec, rest, nil
+}
+
+// find returns the block that has the record with that number: the last that
+// begins with it or one before. The first block and the last have none.
+func (d *document) find(seq uint64) (int, error) {
+	var failed error
+	after := sort.Search(d.blocks.Len()-2, func(i int) bool {
+		data, err := d.blocks.Block(i + 1)
+		if err == nil {
+			var first uint64
+			if _, first, _, err = snapshot.CutRecord(data); err == nil {
+				return first > seq
+			}
+			err = errUnclear
+		}
+		failed = err
+		return true
+	})
+	if failed == nil && after == 0 {
+		failed = errUnclear
+	}
+	return after, failed // blocks of records begin with 1
+}

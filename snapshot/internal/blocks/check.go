@@ -1,0 +1,53 @@
+package blocks
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+)
+
+// What is wrong with a file.
+var (
+	ErrNoTable  = errors.New("no table of checksums at the end")
+	ErrChecksum = errors.New("the checksum does not match")
+)
+
+// Check returns how much of a file is as it was written, from its beginning to
+// the table or to the damage, which is ErrChecksum or ErrNoTable. Without a table
+// nothing is known, and it is all of it.
+func Check(data []byte) (whole int, err error) {
+	table, err := tableOf(data)
+	if err != nil {
+		return len(data), err
+	}
+	size := len(table) + endSize
+	for ; len(table) > 0; table = table[lineSize:] {
+		end := binary.BigEndian.Uint64(table)
+		if end < uint64(whole) || end > uint64(len(data)) ||
+			crc32.Checksum(data[whole:end], castagnoli) != binary.BigEndian.Uint32(table[8:]) {
+			return whole, ErrChecksum
+		}
+		whole = int(end)
+	}
+	if whole != len(data)-size {
+		return whole, ErrNoTable
+	}
+	return whole, nil
+}
+
+// tableOf returns the lines of the table at the end of data.
+func tableOf(data []byte) ([]byte, error) {
+	if len(data) < endSize {
+		return nil, ErrNoTable
+	}
+	lines := int64(binary.BigEndian.Uint32(data[len(data)-endSize:]))
+	size := lines*lineSize + endSize
+	if size > int64(len(data)) {
+		return nil, ErrNoTable
+	}
+	table := data[int64(len(data))-size:]
+	if crc32.Checksum(table[:size-4], castagnoli) != binary.BigEndian.Uint32(table[size-4:]) {
+		return nil, ErrNoTable
+	}
+	return table[:size-endSize], nil
+}

@@ -1,0 +1,85 @@
+package blocks
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+)
+
+// most is the longest block that a Reader reads, for what a file says of itself
+// must not take memory before it is known to be so. A record that is longer is
+// alone in its block.
+const most = 16 << 20
+
+// A Reader reads single blocks of a file. It is for one goroutine.
+type Reader struct {
+	in    io.ReaderAt
+	table []byte
+	buf   []byte
+}
+
+// NewReader reads the table of a file of that size. It fails with ErrNoTable if
+// there is none as a Writer writes it, and else with the error of in.
+func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
+	r := &Reader{in: in}
+	end, err := r.read(size-endSize, size)
+	if err != nil {
+		return nil, err
+	}
+	lines := int64(binary.BigEndian.Uint32(end))
+	if lines == 0 {
+		return nil, ErrNoTable
+	}
+	table, err := r.read(size-lines*lineSize-endSize, size)
+	if err != nil {
+		return nil, err
+	}
+	if table, err = tableOf(table); err != nil {
+		return nil, err
+	}
+	r.table = bytes.Clone(table)
+	return r, nil
+}
+
+// Len is the number of blocks.
+func (r *Reader) Len() int { return len(r.table) / lineSize }
+
+// Block reads block i, from 0 to Len-1. It is overwritten by the next that is
+// read. One that is not what was written is ErrChecksum.
+func (r *Reader) Block(i int) ([]byte, error) {
+	begin := int64(0)
+	if i > 0 {
+		begin = r.end(i - 1)
+	}
+	data, err := r.read(begin, r.end(i))
+	if err != nil {
+		return nil, err
+	}
+	if crc32.Checksum(data, castagnoli) != binary.BigEndian.Uint32(r.table[i*lineSize+8:]) {
+		return nil, ErrChecksum
+	}
+	return data, nil
+}
+
+func (r *Reader) end(i int) int64 { return int64(binary.BigEndian.Uint64(r.table[i*lineSize:])) }
+
+// read reads a part of the file.
+func (r *Reader) read(begin, end int64) ([]byte, error) {
+	if begin < 0 || end < begin || end-begin > most {
+		return nil, ErrNoTable
+	}
+	if int64(cap(r.buf)) < end-begin {
+		r.buf = make([]byte, end-begin)
+	}
+	r.buf = r.buf[:end-begin]
+	n, err := r.in.ReadAt(r.buf, begin)
+	switch {
+	case n == len(r.buf):
+		return r.buf, nil
+	case errors.Is(err, io.EOF):
+		return nil, ErrNoTable
+	}
+	return nil, err
+}

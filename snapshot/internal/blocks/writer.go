@@ -1,0 +1,60 @@
+package blocks
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+)
+
+// Size is how long a block is, or a little more, where nothing speaks against it.
+const Size = 4 << 10
+
+const (
+	lineSize = 12 // of a line of the table
+	endSize  = 8  // of what follows the lines
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Overhead is about what the table adds to a file of that size.
+func Overhead(size int) int { return lineSize * size / Size }
+
+// A Writer writes blocks, and the table of their checksums. After an error of
+// what it writes to it writes no more.
+type Writer struct {
+	w     io.Writer
+	n     int64
+	table []byte
+	err   error
+}
+
+// NewWriter returns a Writer to w.
+func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
+
+// Block writes a block.
+func (b *Writer) Block(data []byte) {
+	b.table = binary.BigEndian.AppendUint64(b.table, uint64(b.n)+uint64(len(data)))
+	b.table = binary.BigEndian.AppendUint32(b.table, crc32.Checksum(data, castagnoli))
+	b.write(data)
+}
+
+// End writes the last block, with the head of the bin that the table is, and
+// the table. It returns how many bytes were written, and the first error.
+func (b *Writer) End(data []byte) (int64, error) {
+	lines := uint32(len(b.table)/lineSize) + 1
+	data = append(data, 0xc6) // a bin with a length of 4 bytes
+	data = binary.BigEndian.AppendUint32(data, lines*lineSize+endSize)
+	b.Block(data)
+	b.table = binary.BigEndian.AppendUint32(b.table, lines)
+	b.table = binary.BigEndian.AppendUint32(b.table, crc32.Checksum(b.table, castagnoli))
+	b.write(b.table)
+	return b.n, b.err
+}
+
+func (b *Writer) write(data []byte) {
+	if b.err == nil {
+		var n int
+		n, b.err = b.w.Write(data)
+		b.n += int64(n)
+	}
+}
