@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -109,7 +110,7 @@ func ExampleMap() {
 func ExampleStream() {
 	llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range []string{"It ", "is ", "4 °C."} {
-			core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+			live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
 		}
 		return actors.Response{Message: actors.Assistant("It is 4 °C.")}, nil
 	})
@@ -121,7 +122,7 @@ func ExampleStream() {
 			fmt.Println(err)
 			return
 		}
-		if delta.Part == core.PartText {
+		if delta.Part == live.PartText {
 			fmt.Print(delta.Text)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -35,25 +36,25 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 // shown calls the handler of an LLM and emits deltas of its attempt:
 // that it begins and ends, and the answer, if the handler has not shown any.
 func shown(ctx context.Context, req Request, handler core.Handler[Request, Response]) (Response, error) {
-	emit := core.Emitter(ctx)
+	emit := live.Emitter(ctx)
 	if emit == nil {
 		return handler(ctx, req)
 	}
-	emit(core.Delta{Part: core.PartBegin})
-	defer emit(core.Delta{Part: core.PartEnd})
+	emit(live.Delta{Part: live.PartBegin})
+	defer emit(live.Delta{Part: live.PartEnd})
 	var pieces atomic.Int64
-	resp, err := handler(core.Watch(ctx, func(core.Delta) { pieces.Add(1) }), req)
+	resp, err := handler(live.Watch(ctx, func(live.Delta) { pieces.Add(1) }), req)
 	if err != nil || pieces.Load() > 0 {
 		return resp, err
 	}
 	if resp.Message.Reasoning != "" {
-		emit(core.Delta{Part: core.PartReasoning, Text: resp.Message.Reasoning})
+		emit(live.Delta{Part: live.PartReasoning, Text: resp.Message.Reasoning})
 	}
 	if resp.Message.Text != "" {
-		emit(core.Delta{Part: core.PartText, Text: resp.Message.Text})
+		emit(live.Delta{Part: live.PartText, Text: resp.Message.Text})
 	}
 	for i, call := range resp.Message.ToolCalls {
-		emit(core.Delta{Part: core.PartToolCall, Index: i, Name: call.Name, Text: call.Arguments})
+		emit(live.Delta{Part: live.PartToolCall, Index: i, Name: call.Name, Text: call.Arguments})
 	}
 	return resp, nil
 }

@@ -6,18 +6,18 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 )
 
 // Stream calls actor with in, and yields what it and the calls inside it
-// produce while they go on, as [core.Watch] shows it:
+// produce while they go on, as [live.Watch] shows it:
 //
 //	var answer actors.Answer
 //	for delta, err := range actors.Stream(ctx, assistant, actors.Ask("Hello"), &answer) {
 //		if err != nil {
 //			return err // of the call; nothing follows
 //		}
-//		if delta.Part == core.PartText {
+//		if delta.Part == live.PartText {
 //			fmt.Print(delta.Text)
 //		}
 //	}
@@ -29,14 +29,14 @@ import (
 // failed: the loop statement returns when the call has ended, and out is set.
 // To end it before, interrupt the run. Each time the sequence is ranged over
 // is a call.
-func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *Out) iter.Seq2[core.Delta, error] {
-	return func(yield func(core.Delta, error) bool) {
+func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *Out) iter.Seq2[live.Delta, error] {
+	return func(yield func(live.Delta, error) bool) {
 		q := &deltaQueue{news: make(chan struct{}, 1)}
 		done := make(chan struct{})
 		result, err := *new(Out), errEnded
 		go func() {
 			defer close(done)
-			result, err = actor.Event().Execute(core.Watch(ctx, q.put), in)
+			result, err = actor.Event().Execute(live.Watch(ctx, q.put), in)
 		}()
 		defer func() { <-done }() // also if the loop's body panics
 		for ended := false; !ended; {
@@ -56,7 +56,7 @@ func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *
 		}
 		*out = result
 		if err != nil {
-			yield(core.Delta{}, err)
+			yield(live.Delta{}, err)
 		}
 	}
 }
@@ -75,11 +75,11 @@ type deltaQueue struct {
 
 // joinedDelta is a delta whose text may still grow.
 type joinedDelta struct {
-	core.Delta
+	live.Delta
 	text []byte // all of it, once it was joined
 }
 
-func (q *deltaQueue) put(d core.Delta) {
+func (q *deltaQueue) put(d live.Delta) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -104,9 +104,9 @@ func (j *joinedDelta) join(text string) {
 }
 
 // continues reports whether d goes on with the text of last.
-func continues(last, d *core.Delta) bool {
+func continues(last, d *live.Delta) bool {
 	switch d.Part {
-	case core.PartText, core.PartReasoning, core.PartToolCall:
+	case live.PartText, live.PartReasoning, live.PartToolCall:
 		return d.Name == "" && d.Part == last.Part && d.Index == last.Index &&
 			d.Attempt == last.Attempt && d.Address == last.Address && d.RunID == last.RunID
 	}

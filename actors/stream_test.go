@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -29,7 +29,7 @@ func talking(words ...string) actors.LLM {
 			if err := testkit.Pause(ctx, time.Second); err != nil {
 				return actors.Response{}, err
 			}
-			core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+			live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
 		}
 		return says(strings.Join(words, "")), nil
 	})
@@ -70,7 +70,7 @@ func TestAnLLMThatDoesNotStreamIsShownWhole(t *testing.T) {
 
 func TestAFailureIsTheLastOfAStream(t *testing.T) {
 	failing := decorators.Agent("failing", "", func(ctx context.Context, _ number) (int, error) {
-		core.Emit(ctx, core.Delta{Part: core.PartProgress, Text: "half"})
+		live.Emit(ctx, live.Delta{Part: live.PartProgress, Text: "half"})
 		return 0, errBoom
 	})
 	var out int
@@ -115,7 +115,7 @@ func TestASlowLoopHoldsUpNoCallAndLosesNothing(t *testing.T) {
 		var ended atomic.Int64
 		agent := decorators.Agent("agent", "", func(ctx context.Context, _ number) (string, error) {
 			for i := range 1000 {
-				core.Emit(ctx, core.Delta{Part: core.PartText, Text: fmt.Sprint(i, " ")})
+				live.Emit(ctx, live.Delta{Part: live.PartText, Text: fmt.Sprint(i, " ")})
 			}
 			ended.Store(time.Now().UnixNano())
 			return "", nil
@@ -159,7 +159,7 @@ func TestAStreamOfARecalledCallIsItsResult(t *testing.T) {
 
 func TestParallelToolsShowTheirProgress(t *testing.T) {
 	tool := decorators.Tool("work", "", func(ctx context.Context, in number) (int, error) {
-		core.Emit(ctx, core.Delta{Part: core.PartProgress, Text: fmt.Sprint(in.N)})
+		live.Emit(ctx, live.Delta{Part: live.PartProgress, Text: fmt.Sprint(in.N)})
 		return in.N, nil
 	})
 	model := newScript(asks(call("work", `{"n":1}`), call("work", `{"n":2}`)), says("done"))
@@ -168,7 +168,7 @@ func TestParallelToolsShowTheirProgress(t *testing.T) {
 	var answer actors.Answer
 	for d, err := range actors.Stream(ctx, actors.NewAgent("assistant", model.llm(), actors.WithTools(tool)), actors.Ask("?"), &answer) {
 		require.NoError(t, err)
-		if d.Part == core.PartProgress {
+		if d.Part == live.PartProgress {
 			progress[d.Address.String()] = d.Text
 		}
 	}

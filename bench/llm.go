@@ -13,8 +13,8 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/openai"
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -160,8 +160,8 @@ func streamRepriseWatch(url string, client *http.Client) func() error {
 	llm := repriseLLM(url, client)
 	return func() error {
 		seen := 0
-		ctx := core.Watch(context.Background(), func(d core.Delta) {
-			if d.Part == core.PartText {
+		ctx := live.Watch(context.Background(), func(d live.Delta) {
+			if d.Part == live.PartText {
 				seen++
 			}
 		})
@@ -181,7 +181,7 @@ func streamRepriseIterator(url string, client *http.Client) func() error {
 			if err != nil {
 				return err
 			}
-			if d.Part == core.PartText {
+			if d.Part == live.PartText {
 				seen += strings.Count(d.Text, " ") // neighbours are joined
 			}
 		}

@@ -101,7 +101,7 @@
 //   - LLM: one call. reprise is openai.New outside a run, reprise-run in a run
 //     without a store; go-openai is its CreateChatCompletion.
 //   - LLMStream: an answer in 500 chunks, in one write. reprise-watch has a
-//     function of core.Watch count them, reprise-iterator ranges over
+//     function of live.Watch count them, reprise-iterator ranges over
 //     actors.Stream, which joins those that come faster than the loop takes
 //     them; go-openai has its Recv in a loop that keeps the text.
 //   - LLMAgent: ten turns, of which nine call a tool. reprise is an agent in a

@@ -152,12 +152,30 @@ func TestNestedCallsOutsideARun(t *testing.T) {
 	})
 }
 
+func TestAttemptsAreNumberedOutsideARun(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		var attempts []int
+		out, err := testkit.Call(t.Context(), testkit.Tool(t, "tool", timed(3), func(ctx context.Context, in string) (string, error) {
+			attempt := core.ScopeOf(ctx).Attempt()
+			attempts = append(attempts, attempt)
+			if attempt < 2 {
+				return "", core.Retryable(errBoom)
+			}
+			return testkit.Succeed(ctx, in)
+		}))
+		testkit.Completed(t, out, err)
+		assert.Equal(t, []int{0, 1, 2}, attempts)
+		assert.Nil(t, core.ScopeOf(t.Context()), "outside every call")
+	})
+}
+
 func TestHelpersOutsideARunDoNothing(t *testing.T) {
 	out, err := testkit.Call(t.Context(), testkit.Tool(t, "tool", steady, func(ctx context.Context, _ string) (string, error) {
 		core.AddUsage(ctx, core.Usage{InputTokens: 1})
-		if core.ScopeOf(ctx) != nil || state.From(ctx) != nil {
+		if state.From(ctx) != nil {
 			t.Error("there is a run")
 		}
+		assert.True(t, core.ScopeOf(ctx).Address().IsZero(), "address")
 		st := state.From(ctx)
 		st.Log(slog.LevelInfo, "nobody hears it", nil)
 		assert.False(t, st.Interrupt(record.InterruptUser, "", ""), "interrupt")

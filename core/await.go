@@ -60,7 +60,7 @@ type Question struct {
 // the run goes on, which a runner sees to.
 func Await[T any](ctx context.Context, question string, options ...AwaitOption[T]) (T, error) {
 	var answer T
-	s := ScopeOf(ctx)
+	s := inRun(ctx)
 	if s == nil || s.call == nil {
 		return answer, ErrNoRun
 	}

@@ -9,9 +9,9 @@
 //   - In a handler, [IdempotencyKey] makes an effect happen once, [Step] records
 //     what may come out differently the next time, [Await] asks somebody
 //     outside, [AddUsage] counts what the call consumed.
-//   - [Watch] shows what calls produce while they go on.
 //
-// What is on record about a call is in package record. [NewDefinition],
+// What calls produce while they go on is shown by package live, and what is on
+// record about them is in package record. [NewDefinition],
 // [Definition] and [ExecutionEvent] are what actors are made of; [Run], [Root]
 // and [Scope] are how calls and their run, which package state implements,
 // meet.

@@ -109,7 +109,7 @@ func (e *ExecutionEvent[In, Out]) checkBranch(ctx context.Context) error {
 	if !e.inBranch {
 		return nil
 	}
-	if err := scopeOf(ctx).takeBranch(e.branch); err != nil {
+	if err := ScopeOf(ctx).takeBranch(e.branch); err != nil {
 		return fmt.Errorf("core: InBranch(%d) of %q: %w", e.branch, e.definition.spec.Name, err)
 	}
 	return nil
@@ -167,7 +167,7 @@ func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
 		return zero, err
 	}
 	p.call.first.outer = ctx
-	if s := scopeOf(ctx); s != nil && s.isWithin(p.call.parent) {
+	if s := ScopeOf(ctx); s != nil && s.isWithin(p.call.parent) {
 		p.call.parent = s // it is executed deeper inside than it was prepared
 	}
 	return p.call.execute()
@@ -202,7 +202,7 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 		return fmt.Errorf("core: the prepared call of %q was executed before; Prepare another", name)
 	}
 	var root *Root
-	if s := scopeOf(ctx); s != nil {
+	if s := ScopeOf(ctx); s != nil {
 		root = s.root
 	}
 	if root != p.call.root && (root != nil || !p.call.root.isOutside()) {
@@ -215,7 +215,7 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 // that is executed at once.
 func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct bool) *typedCall[In, Out] {
 	d := e.definition
-	parent := scopeOf(ctx)
+	parent := ScopeOf(ctx)
 	var t *typedCall[In, Out]
 	if parent != nil {
 		t = new(typedCall[In, Out])

@@ -70,7 +70,7 @@ func (s *Scope) endGroup() { s.group.cancel(nil) }
 // what the handler returns then, and with cause if that is nil. Only the first
 // cause counts. Anywhere else, and with a nil cause, it does nothing.
 func FailGroup(ctx context.Context, cause error) {
-	s := scopeOf(ctx)
+	s := ScopeOf(ctx)
 	if s == nil || s.group == nil || cause == nil || !s.group.end.CompareAndSwap(nil, &groupEnd{cause}) {
 		return
 	}
@@ -88,6 +88,6 @@ var errEnough = errors.New("the group has what it needs")
 // outcome on record. Its branches that have none were interrupted when it ended,
 // and do not begin.
 func GroupRecorded(ctx context.Context) bool {
-	s := scopeOf(ctx)
+	s := ScopeOf(ctx)
 	return s != nil && s.group != nil && s.group.recorded
 }

@@ -19,7 +19,7 @@ import (
 // Outside a run it is [ErrNoRun]; an input that cannot be encoded is an error
 // that names the field.
 func IdempotencyKey(ctx context.Context) (string, error) {
-	s := ScopeOf(ctx)
+	s := inRun(ctx)
 	if s == nil {
 		return "", ErrNoRun
 	}

@@ -52,15 +52,16 @@ type inside struct {
 // scopeKey is the context key of the innermost scope.
 type scopeKey struct{}
 
-// scopeOf is the innermost scope of ctx, also that of a call outside any run.
-func scopeOf(ctx context.Context) *Scope {
+// ScopeOf returns the innermost scope of ctx, also that of a call outside any
+// run; nil where there is none.
+func ScopeOf(ctx context.Context) *Scope {
 	s, _ := ctx.Value(scopeKey{}).(*Scope)
 	return s
 }
 
-// ScopeOf returns the innermost scope of ctx: nil outside a run.
-func ScopeOf(ctx context.Context) *Scope {
-	s := scopeOf(ctx)
+// inRun returns the innermost scope of ctx; nil outside a run.
+func inRun(ctx context.Context) *Scope {
+	s := ScopeOf(ctx)
 	if s == nil || s.root.isOutside() {
 		return nil
 	}
@@ -112,7 +113,7 @@ func (id AttemptID) Preconditions() AttemptID { return AttemptID{id.call, before
 // ID identifies the attempt, or what the preconditions do.
 func (s *Scope) ID() AttemptID { return AttemptID{s.call, s.attempt} }
 
-// Attempt is the number of the attempt, from 0; 0 outside a run.
+// Attempt is the number of the attempt, from 0; 0 for a nil Scope.
 func (s *Scope) Attempt() int {
 	if s == nil {
 		return 0
@@ -216,7 +217,7 @@ func (s *Scope) close() {
 // belongs to the attempt, and is interrupted when the attempt's own context
 // ends, or ctx. What it takes is freed when the attempt ends.
 func (s *Scope) Context(ctx context.Context) context.Context {
-	if scopeOf(ctx) == s {
+	if ScopeOf(ctx) == s {
 		return ctx
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

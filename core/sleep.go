@@ -20,7 +20,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)
 	}
-	s := ScopeOf(ctx)
+	s := inRun(ctx)
 	if s == nil || s.call == nil {
 		timer := time.NewTimer(d)
 		defer timer.Stop()

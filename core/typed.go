@@ -174,7 +174,7 @@ func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) (r result) {
 	}
 	if settings.Artifacts && len(encoded) > maxInline {
 		r.stage = record.StageArtifact
-		if scopeOf(ctx).Closed() {
+		if ScopeOf(ctx).Closed() {
 			r.err = ErrAttemptOver // abandoned: nobody wants its output any more
 			return r
 		}

@@ -8,7 +8,7 @@ import (
 // AddUsage counts u for the attempt that ctx belongs to; it is in the record
 // that ends the attempt, also when it fails. Outside a run it does nothing.
 func AddUsage(ctx context.Context, u Usage) {
-	if s := scopeOf(ctx); s != nil && s.call != nil {
+	if s := ScopeOf(ctx); s != nil && s.call != nil {
 		addUsage(&s.inner().used, u)
 	}
 }
@@ -18,7 +18,7 @@ func AddUsage(ctx context.Context, u Usage) {
 // called. What the attempt itself has added is not in it. In a run that was
 // resumed it has what was consumed before, too.
 func UsageInside(ctx context.Context) Usage {
-	s := scopeOf(ctx)
+	s := ScopeOf(ctx)
 	if s == nil {
 		return Usage{}
 	}

@@ -28,7 +28,7 @@ import (
 // a name that [CheckName] refuses: whatever the handler calls then is
 // interrupted, and the result does not matter. Outside every call n is returned.
 func Version(ctx context.Context, name string, n int) int {
-	s := scopeOf(ctx)
+	s := ScopeOf(ctx)
 	if s == nil {
 		return n
 	}

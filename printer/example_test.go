@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/actors"
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
@@ -161,11 +161,11 @@ func ExamplePrinter_Delta() {
 	defer st.Close()
 	model := decorators.LLM("model", "Answers.", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range []string{"It ", "is ", "warm."} {
-			core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+			live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
 		}
 		return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Text: "It is warm."}}, nil
 	})
-	ctx := core.Watch(st.Context(context.Background()), p.Delta)
+	ctx := live.Watch(st.Context(context.Background()), p.Delta)
 	answer, err := model.Call(ctx, actors.Request{})
 	fmt.Println(answer.Message.Text, err)
 	// Output:

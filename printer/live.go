@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// live is the state of a live line.
-type live struct {
+// liveState is the state of a live line.
+type liveState struct {
 	label   string
 	mark    mark
 	since   time.Time // on the clock of this process, as until
@@ -19,7 +19,7 @@ type live struct {
 }
 
 // update takes the record of an attempt that began, failed, or is waited for.
-func (l *live) update(r *record.Record, text *rendered, m mark) {
+func (l *liveState) update(r *record.Record, text *rendered, m mark) {
 	now := time.Now()
 	if l.since.IsZero() {
 		l.label, l.mark, l.since = text.label, m, now

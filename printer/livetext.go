@@ -4,20 +4,20 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/record"
 )
 
 // Delta shows what a call is producing, below the live line of the call: the
 // last lines of a model's answer, thoughts or tool calls, or how far a tool
 // is. It vanishes when the attempt ends. Without live lines Delta does nothing.
-// It is for [core.Watch]:
+// It is for [live.Watch]:
 //
-//	ctx = core.Watch(ctx, p.Delta)
+//	ctx = live.Watch(ctx, p.Delta)
 //
 // Records of a run with a redaction are redacted before they are published;
-// deltas are not: core.RedactDeltas(redact, p.Delta) is for that.
-func (p *Printer) Delta(d core.Delta) {
+// deltas are not: live.Redact(redact, p.Delta) is for that.
+func (p *Printer) Delta(d live.Delta) {
 	if !p.live {
 		return
 	}
@@ -37,7 +37,7 @@ const (
 // liveText is the end of what an attempt has produced so far.
 type liveText struct {
 	attempt int
-	part    core.Part
+	part    live.Part
 	index   int // of a tool call
 	name    string
 	tail    string
@@ -50,23 +50,23 @@ type textKey struct{ run, path string }
 // their call.
 type liveTexts map[textKey]*liveText
 
-func (l liveTexts) add(d *core.Delta) {
+func (l liveTexts) add(d *live.Delta) {
 	key := textKey{d.RunID, d.Address.String()}
 	t := l[key]
 	switch {
 	case t != nil && d.Attempt < t.attempt: // it was abandoned
 		return
-	case d.Part == core.PartEnd:
+	case d.Part == live.PartEnd:
 		delete(l, key)
 		return
-	case t == nil || d.Part == core.PartBegin || d.Attempt > t.attempt:
+	case t == nil || d.Part == live.PartBegin || d.Attempt > t.attempt:
 		if t == nil && len(l) >= maxTexts {
 			clear(l)
 		}
 		t = &liveText{attempt: d.Attempt}
 		l[key] = t
 	}
-	if d.Part == core.PartProgress || d.Part != t.part || d.Index != t.index {
+	if d.Part == live.PartProgress || d.Part != t.part || d.Index != t.index {
 		t.part, t.index, t.name, t.tail = d.Part, d.Index, "", ""
 	}
 	if d.Name != "" {

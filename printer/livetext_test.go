@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
 // delta is a piece of what fetch_data produces.
-func delta(t testing.TB, attempt int, part core.Part, text string) core.Delta {
+func delta(t testing.TB, attempt int, part live.Part, text string) live.Delta {
 	t.Helper()
-	return core.Delta{RunID: "r1", Address: address(t, "fetch_data"), Attempt: attempt, Part: part, Text: text}
+	return live.Delta{RunID: "r1", Address: address(t, "fetch_data"), Attempt: attempt, Part: part, Text: text}
 }
 
 // texts are the lines below the live line of fetch_data.
@@ -32,27 +32,27 @@ func TestTextIsShownBelowItsCallWhileItComes(t *testing.T) {
 	e := newEmulator(t, 30, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
-		show := func(attempt int, part core.Part, text string) []string {
+		show := func(attempt int, part live.Part, text string) []string {
 			p.Delta(delta(t, attempt, part, text))
 			pass(sec)
 			return e.texts()
 		}
-		show(0, core.PartBegin, "")
+		show(0, live.PartBegin, "")
 		publish(p, now(tool(t, record.StatusStarted, 0))...) // after the first delta, as on a bus
-		assert.Equal(t, []string{"  Let me see"}, show(0, core.PartReasoning, "Let me see"))
-		assert.Equal(t, []string{"  It is"}, show(0, core.PartText, "It is"))
+		assert.Equal(t, []string{"  Let me see"}, show(0, live.PartReasoning, "Let me see"))
+		assert.Equal(t, []string{"  It is"}, show(0, live.PartText, "It is"))
 		assert.Equal(t, []string{"  It is warm in Oslo, with a", "  light breeze", "  and \\x1b[2J no rain."},
-			show(0, core.PartText, " warm in Oslo, with a light breeze\nand \x1b[2J no rain."))
+			show(0, live.PartText, " warm in Oslo, with a light breeze\nand \x1b[2J no rain."))
 		assert.Equal(t, []string{"  light breeze", "  and \\x1b[2J no rain. And", "  tomorrow will be like that."},
-			show(0, core.PartText, " And tomorrow will be like that."), "the last three lines")
+			show(0, live.PartText, " And tomorrow will be like that."), "the last three lines")
 
 		publish(p, now(failing(t, 0, 10*sec)...)...)
 		pass(sec)
 		assert.Empty(t, e.texts(), "the attempt is over")
-		assert.Empty(t, show(0, core.PartEnd, ""))
+		assert.Empty(t, show(0, live.PartEnd, ""))
 		publish(p, now(tool(t, record.StatusStarted, 1))...)
-		assert.Equal(t, []string{"  It"}, show(1, core.PartText, "It"))
-		assert.Equal(t, []string{"  It"}, show(0, core.PartText, "late"), "of an attempt that was abandoned")
+		assert.Equal(t, []string{"  It"}, show(1, live.PartText, "It"))
+		assert.Equal(t, []string{"  It"}, show(0, live.PartText, "late"), "of an attempt that was abandoned")
 		publish(p, now(completed(t, 1, 3*sec))...)
 		pass(sec)
 		assert.Equal(t, "🔧 fetch_data [STARTED]\n✔ fetch_data [COMPLETED after\n2 attempts] (3.0s total)\n  ↻ Recovered after 1 retry", e.shown())
@@ -66,18 +66,18 @@ func TestToolCallsAndProgressHaveTheirNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
 		publish(p, now(tool(t, record.StatusStarted, 0))...)
-		show := func(d core.Delta) []string {
+		show := func(d live.Delta) []string {
 			p.Delta(d)
 			pass(sec)
 			return e.texts()
 		}
-		d := delta(t, 0, core.PartToolCall, `{"city":`)
+		d := delta(t, 0, live.PartToolCall, `{"city":`)
 		d.Name = "get_weather"
 		assert.Equal(t, []string{`  get_weather {"city":`}, show(d))
-		assert.Equal(t, []string{`  get_weather {"city":"Oslo"}`}, show(delta(t, 0, core.PartToolCall, `"Oslo"}`)))
+		assert.Equal(t, []string{`  get_weather {"city":"Oslo"}`}, show(delta(t, 0, live.PartToolCall, `"Oslo"}`)))
 		d.Index, d.Name, d.Text = 1, "now", "{}"
 		assert.Equal(t, []string{`  now {}`}, show(d), "the next tool call")
-		d = delta(t, 0, core.PartProgress, "3 of 9")
+		d = delta(t, 0, live.PartProgress, "3 of 9")
 		d.Name = "pages"
 		assert.Equal(t, []string{"  pages 3 of 9"}, show(d))
 		d.Text = "4 of 9"
@@ -98,7 +98,7 @@ func TestTextsTakeTheRowsThatCallsLeave(t *testing.T) {
 					r := tool(t, record.StatusStarted, 0)
 					r.Address = address(t, fmt.Sprintf("fetch_data#%d", i+2))
 					publish(p, now(r)...)
-					d := delta(t, 0, core.PartText, strings.Repeat("many words ", 1000))
+					d := delta(t, 0, live.PartText, strings.Repeat("many words ", 1000))
 					d.Address = r.Address
 					p.Delta(d)
 				}
@@ -116,7 +116,7 @@ func TestTextsOfCallsThatAreNotPublishedAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
 		for i := range 5000 {
-			p.Delta(core.Delta{RunID: fmt.Sprint(i), Address: address(t, "x"), Part: core.PartProgress, Text: "x"})
+			p.Delta(live.Delta{RunID: fmt.Sprint(i), Address: address(t, "x"), Part: live.PartProgress, Text: "x"})
 		}
 		pass(sec)
 		assert.Empty(t, e.shown())
@@ -124,7 +124,7 @@ func TestTextsOfCallsThatAreNotPublishedAreBounded(t *testing.T) {
 	var out strings.Builder
 	p := printer.New(&out)
 	p.Publish(tool(t, record.StatusStarted, 0))
-	p.Delta(delta(t, 0, core.PartText, "hello"))
+	p.Delta(delta(t, 0, live.PartText, "hello"))
 	assert.NotContains(t, out.String(), "hello", "there are no live lines")
 }
 
@@ -134,7 +134,7 @@ func TestAnswerOfAModelIsShownWhileItComes(t *testing.T) {
 		p := e.printer(printer.WithASCII())
 		llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 			for _, word := range strings.SplitAfter("The token is tok_123. "+strings.Repeat("All is well in Oslo. ", 10), " ") {
-				core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+				live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
 				time.Sleep(sec / 20) //nolint:forbidigo // the clock of a synctest bubble
 			}
 			return actors.Response{}, nil
@@ -145,7 +145,7 @@ func TestAnswerOfAModelIsShownWhileItComes(t *testing.T) {
 		})
 		redact := func(s string) string { return strings.ReplaceAll(s, "tok_123", "tok_***") }
 		st := state.New(state.WithPublisher(p), state.WithRunID("r1"), state.WithRedaction(redact))
-		ctx := core.Watch(st.Context(t.Context()), core.RedactDeltas(redact, p.Delta))
+		ctx := live.Watch(st.Context(t.Context()), live.Redact(redact, p.Delta))
 		done := make(chan error, 1)
 		go func() {
 			_, err := agent.Call(ctx, struct{}{})
@@ -171,7 +171,7 @@ func FuzzDelta(f *testing.F) {
 			p := printer.New(&out, printer.WithTerminal(func() (int, int) { return columns, 24 }))
 			publish(p, now(tool(t, record.StatusStarted, 0))...)
 			for i := range 3 {
-				d := delta(t, 0, core.PartToolCall, text[:len(text)*(i+1)/3])
+				d := delta(t, 0, live.PartToolCall, text[:len(text)*(i+1)/3])
 				d.Name = name
 				p.Delta(d)
 				pass(sec / 5)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 )
 
 // A liveLine is one row of a terminal, in pieces of one colour.
@@ -105,7 +105,7 @@ func (t *liveTree) text(n *node, guides string) {
 	}
 	guides = t.shorten(guides) + "  "
 	style := faint
-	if text.part == core.PartText {
+	if text.part == live.PartText {
 		style = ""
 	}
 	for _, row := range text.rows(t.columns-columnsOf(guides), min(t.spare, maxTextRows), t.ellipsis) {
@@ -160,7 +160,7 @@ func (t *liveTree) shorten(guides string) string {
 
 // call is the line of a call: its name and its state. The name is cut where
 // there is not enough room for both.
-func (t *liveTree) call(l *live, waits bool, room int) []piece {
+func (t *liveTree) call(l *liveState, waits bool, room int) []piece {
 	state := t.state(l, waits, room)
 	room -= columnsOf(l.mark.symbol) + 2
 	for _, p := range state {
@@ -179,7 +179,7 @@ func (t *liveTree) call(l *live, waits bool, room int) []piece {
 // name.
 const narrow = 60
 
-func (t *liveTree) state(l *live, waits bool, room int) []piece {
+func (t *liveTree) state(l *liveState, waits bool, room int) []piece {
 	if !waits {
 		running := t.spinner[int(t.now.UnixMilli()/redrawEvery.Milliseconds())%len(t.spinner)] + " " + tenths(t.now.Sub(l.since))
 		if l.ordinal != "" {

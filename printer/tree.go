@@ -44,7 +44,7 @@ type runNode struct {
 type callNode struct {
 	kind   record.Kind
 	buffer buffer
-	live   live
+	live   liveState
 	waits  bool      // for its next attempt
 	group  *progress // of a group
 

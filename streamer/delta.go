@@ -6,7 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -14,7 +14,7 @@ import (
 // producing. Attempt counts from 0; what a higher one produces replaces what
 // lower ones did.
 type Delta struct {
-	core.Delta
+	live.Delta
 
 	// Whole says that Text is not a piece but all that is kept of the text so
 	// far, and replaces what was shown of it: of the same call, part and index.
@@ -22,14 +22,14 @@ type Delta struct {
 }
 
 // Delta shows the clients of a run what a call of it is producing. It is for
-// [core.Watch], beside state.WithPublisher:
+// [live.Watch], beside state.WithPublisher:
 //
-//	ctx = core.Watch(st.Context(ctx), dash.Delta)
+//	ctx = live.Watch(st.Context(ctx), dash.Delta)
 //
 // It does not wait for clients. Deltas of runs that were not published to the
 // handler are dropped. With [Options.Redact], texts are redacted as
-// core.RedactDeltas says, and come a little later for it.
-func (h *Handler) Delta(d core.Delta) {
+// live.Redact says, and come a little later for it.
+func (h *Handler) Delta(d live.Delta) {
 	select {
 	case <-h.closing:
 	default:
@@ -38,7 +38,7 @@ func (h *Handler) Delta(d core.Delta) {
 }
 
 // addDelta takes in a delta that may be shown.
-func (h *Handler) addDelta(d core.Delta) {
+func (h *Handler) addDelta(d live.Delta) {
 	r := h.runs.find(d.RunID)
 	if r != nil && r.products.add(&d) {
 		h.notifyLater(&r.products)
@@ -71,7 +71,7 @@ type product struct {
 }
 
 type producedText struct {
-	part  core.Part
+	part  live.Part
 	index int
 	name  string
 	tail  []byte
@@ -80,14 +80,14 @@ type producedText struct {
 
 // add takes in a delta. If it returns true, the caller must schedule a
 // notification of the clients.
-func (ps *products) add(d *core.Delta) (due bool) {
+func (ps *products) add(d *live.Delta) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.calls[d.Address]
 	switch {
 	case p != nil && d.Attempt < p.attempt: // it was abandoned
 		return false
-	case d.Part == core.PartEnd:
+	case d.Part == live.PartEnd:
 		if p == nil {
 			return false
 		}
@@ -95,7 +95,7 @@ func (ps *products) add(d *core.Delta) (due bool) {
 		return ps.change()
 	case p == nil && len(ps.calls) >= maxProducts:
 		return false
-	case p == nil, d.Part == core.PartBegin, d.Attempt > p.attempt:
+	case p == nil, d.Part == live.PartBegin, d.Attempt > p.attempt:
 		p = &product{attempt: d.Attempt}
 		if ps.calls == nil {
 			ps.calls = make(map[record.Address]*product)
@@ -106,8 +106,8 @@ func (ps *products) add(d *core.Delta) (due bool) {
 	return ps.change()
 }
 
-func (p *product) add(d *core.Delta) {
-	if d.Part == core.PartBegin {
+func (p *product) add(d *live.Delta) {
+	if d.Part == live.PartBegin {
 		return
 	}
 	i := slices.IndexFunc(p.texts, func(t producedText) bool { return t.part == d.Part && t.index == d.Index })
@@ -122,7 +122,7 @@ func (p *product) add(d *core.Delta) {
 	if d.Name != "" {
 		t.name = d.Name
 	}
-	if d.Part == core.PartProgress { // each says how far it is, and no more than that
+	if d.Part == live.PartProgress { // each says how far it is, and no more than that
 		p.size -= len(t.tail)
 		t.tail = t.tail[:0]
 	}
@@ -212,7 +212,7 @@ func (ps *products) since(s *shown) (deltas []Delta, more <-chan struct{}) {
 			delete(s.calls, address)
 		}
 		if ps.calls[address] == nil {
-			deltas = append(deltas, Delta{Delta: core.Delta{Address: address, Attempt: old.attempt, Part: core.PartEnd}})
+			deltas = append(deltas, Delta{Delta: live.Delta{Address: address, Attempt: old.attempt, Part: live.PartEnd}})
 		}
 	}
 	for address, p := range ps.calls {
@@ -226,7 +226,7 @@ func (s *shown) take(deltas []Delta, address record.Address, p *product) []Delta
 	if had == nil {
 		had = &shownProduct{product: p}
 		s.calls[address] = had
-		deltas = append(deltas, Delta{Delta: core.Delta{Address: address, Attempt: p.attempt, Part: core.PartBegin}})
+		deltas = append(deltas, Delta{Delta: live.Delta{Address: address, Attempt: p.attempt, Part: live.PartBegin}})
 	}
 	for i := range p.texts {
 		t := &p.texts[i]
@@ -235,9 +235,9 @@ func (s *shown) take(deltas []Delta, address record.Address, p *product) []Delta
 		} else if had.ends[i] == t.end && had.names[i] == t.name {
 			continue
 		}
-		d := Delta{Delta: core.Delta{Address: address, Attempt: p.attempt, Part: t.part, Index: t.index, Name: t.name}}
+		d := Delta{Delta: live.Delta{Address: address, Attempt: p.attempt, Part: t.part, Index: t.index, Name: t.name}}
 		fresh := t.end - had.ends[i]
-		if d.Whole = t.part == core.PartProgress || fresh > len(t.tail) || had.ends[i] == 0; d.Whole {
+		if d.Whole = t.part == live.PartProgress || fresh > len(t.tail) || had.ends[i] == 0; d.Whole {
 			fresh = len(t.tail)
 		}
 		d.Text = string(t.tail[len(t.tail)-fresh:])

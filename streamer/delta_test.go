@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -103,7 +103,7 @@ func deltas(t *testing.T, frames []frame) (lines, ids []string) {
 		require.NoError(t, json.Unmarshal([]byte(f.data), &d))
 		assert.Equal(t, "r", d.RunID)
 		line := fmt.Sprintf("%s@%d %s", d.Address, d.Attempt, d.Part)
-		if d.Part != core.PartBegin && d.Part != core.PartEnd {
+		if d.Part != live.PartBegin && d.Part != live.PartEnd {
 			line += fmt.Sprintf(" %s%q", d.Name, d.Text)
 		}
 		if d.Whole {
@@ -122,13 +122,13 @@ func newHandler(t *testing.T, options streamer.Options) *streamer.Handler {
 }
 
 // producer emits deltas of a call of the run "r".
-func producer(h *streamer.Handler, address string, attempt int) func(part core.Part, text string) {
+func producer(h *streamer.Handler, address string, attempt int) func(part live.Part, text string) {
 	a, err := record.ParseAddress(address)
 	if err != nil {
 		panic(err)
 	}
-	return func(part core.Part, text string) {
-		h.Delta(core.Delta{RunID: "r", Address: a, Attempt: attempt, Part: part, Text: text})
+	return func(part live.Part, text string) {
+		h.Delta(live.Delta{RunID: "r", Address: a, Attempt: attempt, Part: part, Text: text})
 	}
 }
 
@@ -141,21 +141,21 @@ func TestDeltasAreSentWhileACallGoesOn(t *testing.T) {
 		other := watch(t, h, "/events?run=r", true)
 		f.call("agent/model", record.StatusStarted)
 		emit := producer(h, "agent/model", 0)
-		emit(core.PartBegin, "")
-		emit(core.PartReasoning, "Hm.")
-		emit(core.PartText, "The answer ")
+		emit(live.PartBegin, "")
+		emit(live.PartReasoning, "Hm.")
+		emit(live.PartText, "The answer ")
 		pass(10 * time.Millisecond)
 		lines, ids := deltas(t, v.frames())
 		assert.Equal(t, []string{`agent/model@0 begin`, `agent/model@0 reasoning "Hm." whole`, `agent/model@0 text "The answer " whole`}, lines)
 		assert.Equal(t, []string{"1-1", "1-2"}, ids)
 
-		emit(core.PartText, "is ")
-		emit(core.PartText, "forty-two.")
+		emit(live.PartText, "is ")
+		emit(live.PartText, "forty-two.")
 		pass(200 * time.Millisecond)
 		lines, _ = deltas(t, v.frames())
 		assert.Equal(t, []string{`agent/model@0 text "is forty-two."`}, lines, "joined")
 
-		emit(core.PartEnd, "")
+		emit(live.PartEnd, "")
 		f.call("agent/model", record.StatusCompleted)
 		pass(200 * time.Millisecond)
 		lines, ids = deltas(t, v.frames())
@@ -177,7 +177,7 @@ func TestARecordComesBeforeTheDeltasThatFollowIt(t *testing.T) {
 		for i := range 50 {
 			name := fmt.Sprint("model", i)
 			f.call(name, record.StatusStarted)
-			producer(h, name, 0)(core.PartText, "a word")
+			producer(h, name, 0)(live.PartText, "a word")
 			pass(time.Second)
 			frames := v.frames()
 			require.Len(t, frames, 3)
@@ -196,7 +196,7 @@ func TestDeltasAreAtMostTenASecond(t *testing.T) {
 		for i := range 1000 {
 			text := fmt.Sprintf("%d ", i)
 			want.WriteString(text)
-			emit(core.PartText, text)
+			emit(live.PartText, text)
 			pass(time.Millisecond)
 		}
 		pass(time.Second)
@@ -206,7 +206,7 @@ func TestDeltasAreAtMostTenASecond(t *testing.T) {
 			var d streamer.Delta
 			require.NoError(t, json.Unmarshal([]byte(f.data), &d))
 			got.WriteString(d.Text)
-			if d.Part == core.PartText {
+			if d.Part == live.PartText {
 				pieces++
 			}
 		}
@@ -221,14 +221,14 @@ func TestALateClientGetsTheTextSoFar(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
 		newFeed("r", h.Publish).open()
 		emit := producer(h, "agent/model", 0)
-		emit(core.PartReasoning, strings.Repeat("r", 5000))
-		emit(core.PartText, "It is ")
+		emit(live.PartReasoning, strings.Repeat("r", 5000))
+		emit(live.PartText, "It is ")
 		v := watch(t, h, "/events?run=r&deltas=true", true)
 		lines, _ := deltas(t, v.frames())
 		require.Len(t, lines, 3)
 		assert.Equal(t, `agent/model@0 text "It is " whole`, lines[2])
 
-		emit(core.PartText, strings.Repeat("ä", 4096))
+		emit(live.PartText, strings.Repeat("ä", 4096))
 		v = watch(t, h, "/events?run=r&deltas=true", true)
 		lines, _ = deltas(t, v.frames())
 		require.Len(t, lines, 3)
@@ -244,13 +244,13 @@ func TestAnotherAttemptReplacesWhatWasShown(t *testing.T) {
 		f.open()
 		v := watch(t, h, "/events?run=r&deltas=1", true)
 		first, second := producer(h, "model", 0), producer(h, "model", 1)
-		first(core.PartText, "torn")
+		first(live.PartText, "torn")
 		pass(time.Second)
 		f.call("model", record.StatusFailed, func(r *record.Record) { r.WillRetry = true })
 		pass(time.Second)
-		second(core.PartBegin, "")
-		first(core.PartText, "late")
-		second(core.PartText, "whole")
+		second(live.PartBegin, "")
+		first(live.PartText, "late")
+		second(live.PartText, "whole")
 		pass(time.Second)
 		f.call("model", record.StatusFailed, func(r *record.Record) { r.WillRetry = true }) // of the first, late
 		pass(time.Second)
@@ -260,7 +260,7 @@ func TestAnotherAttemptReplacesWhatWasShown(t *testing.T) {
 			`model@1 begin`, `model@1 text "whole" whole`,
 		}, lines)
 
-		first(core.PartEnd, "")
+		first(live.PartEnd, "")
 		f.end(record.StatusInterrupted)
 		pass(time.Second)
 		lines, _ = deltas(t, v.frames())
@@ -274,10 +274,10 @@ func TestProgressIsTheLatestAlone(t *testing.T) {
 		newFeed("r", h.Publish).open()
 		v := watch(t, h, "/events?run=r&deltas=1", true)
 		emit := producer(h, "tool", 0)
-		emit(core.PartProgress, "10 %")
-		emit(core.PartProgress, "20 %")
+		emit(live.PartProgress, "10 %")
+		emit(live.PartProgress, "20 %")
 		pass(time.Second)
-		emit(core.PartProgress, "30 %")
+		emit(live.PartProgress, "30 %")
 		pass(time.Second)
 		lines, _ := deltas(t, v.frames())
 		assert.Equal(t, []string{`tool@0 begin`, `tool@0 progress "20 %" whole`, `tool@0 progress "30 %" whole`}, lines)
@@ -294,7 +294,7 @@ func TestAStalledClientLosesDeltasAndNoRecord(t *testing.T) {
 		emit := producer(h, "agent/model", 0)
 		before := time.Now()
 		for i := range 3000 {
-			emit(core.PartText, fmt.Sprintf("%09d ", i))
+			emit(live.PartText, fmt.Sprintf("%09d ", i))
 			if i%10 == 0 {
 				f.log(1)
 			}
@@ -320,13 +320,13 @@ func TestASecretThatLiesOverTwoDeltasIsNotSent(t *testing.T) {
 		f.open()
 		v := watch(t, h, "/events?run=r&deltas=true", true)
 		emit := producer(h, "agent/model", 0)
-		emit(core.PartBegin, "")
+		emit(live.PartBegin, "")
 		for _, text := range []string{"The key is sk-planted", "-0123456789", ", keep it.", strings.Repeat(" And on it goes.", 10)} {
-			emit(core.PartText, text)
+			emit(live.PartText, text)
 			pass(time.Second)
 		}
 		late := watch(t, h, "/events?run=r&deltas=true", true)
-		emit(core.PartEnd, "")
+		emit(live.PartEnd, "")
 		pass(time.Second)
 		for _, one := range []*viewer{v, late} {
 			frames := one.frames()
@@ -340,12 +340,12 @@ func TestDeltasAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
 		newFeed("r", h.Publish).open()
-		h.Delta(core.Delta{RunID: "unknown", Part: core.PartText, Text: "of a run that was not published"})
+		h.Delta(live.Delta{RunID: "unknown", Part: live.PartText, Text: "of a run that was not published"})
 		for i := range 100 {
 			a, err := record.ParseAddress(fmt.Sprintf("model#%d", i+2))
 			require.NoError(t, err)
 			for index := range 100 {
-				h.Delta(core.Delta{RunID: "r", Address: a, Part: core.PartToolCall, Index: index, Text: strings.Repeat("x", 1000)})
+				h.Delta(live.Delta{RunID: "r", Address: a, Part: live.PartToolCall, Index: index, Text: strings.Repeat("x", 1000)})
 			}
 		}
 		v := watch(t, h, "/events?run=r&deltas=true", true)
@@ -355,9 +355,9 @@ func TestDeltasAreBounded(t *testing.T) {
 			require.NoError(t, json.Unmarshal([]byte(f.data), &d))
 			bytes += len(d.Text)
 			switch d.Part {
-			case core.PartBegin:
+			case live.PartBegin:
 				calls++
-			case core.PartToolCall:
+			case live.PartToolCall:
 				texts++
 			}
 		}
@@ -386,7 +386,7 @@ func TestAClientThatAsksGetsDeltas(t *testing.T) {
 	f := newFeed("r", h.Publish)
 	f.open()
 	emit := producer(h, "model", 0)
-	emit(core.PartText, "Hello")
+	emit(live.PartText, "Hello")
 	client := streamer.Client{URL: server.URL, HTTPClient: through(t), Run: "r", Deltas: true, UntilEnd: true}
 	var got []string
 	for e, err := range client.Events(t.Context()) {
@@ -402,7 +402,7 @@ func TestAClientThatAsksGetsDeltas(t *testing.T) {
 			require.Error(t, err)
 			assert.Equal(t, "1-1", e.ID, "the cursor stays where it is")
 			got = append(got, fmt.Sprint(d.Part, " ", d.Text, " ", d.Whole))
-			if d.Part == core.PartText {
+			if d.Part == live.PartText {
 				f.end(record.StatusCompleted)
 			}
 		}
@@ -422,5 +422,5 @@ func TestDeltasAfterCloseAreDropped(t *testing.T) {
 	require.NoError(t, err)
 	newFeed("r", h.Publish).open()
 	require.NoError(t, h.Close(t.Context()))
-	producer(h, "model", 0)(core.PartText, "x")
+	producer(h, "model", 0)(live.PartText, "x")
 }

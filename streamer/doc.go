@@ -66,7 +66,7 @@
 // calls, and how far a tool is. There are some if the run is watched, in the
 // process that has the handler:
 //
-//	ctx = core.Watch(st.Context(ctx), dash.Delta)
+//	ctx = live.Watch(st.Context(ctx), dash.Delta)
 //
 // An event's data is a [Delta]. They have no ID and move no cursor. A client gets
 // at most ten a second of each text, and those in between as one; if it is slow,

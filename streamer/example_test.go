@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -78,14 +79,14 @@ func ExampleHandler_Delta() {
 
 	shown := make(chan struct{})
 	model := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
-		core.Emit(ctx, core.Delta{Part: core.PartText, Text: "It is 4 °C"}) // as openai.New does with what comes
+		live.Emit(ctx, live.Delta{Part: live.PartText, Text: "It is 4 °C"}) // as openai.New does with what comes
 		<-shown
 		return actors.Response{Message: actors.Assistant("It is 4 °C in Oslo.")}, nil
 	})
 	st := state.New(state.WithRunID("demo"), state.WithPublisher(dash))
 	ended := make(chan error)
 	go func() {
-		_, err := model.Call(core.Watch(st.Context(context.Background()), dash.Delta), actors.Request{})
+		_, err := model.Call(live.Watch(st.Context(context.Background()), dash.Delta), actors.Request{})
 		ended <- errors.Join(err, st.Close())
 	}()
 
@@ -99,7 +100,7 @@ func ExampleHandler_Delta() {
 			fmt.Println(event.Name)
 			continue
 		}
-		if delta.Part == core.PartText {
+		if delta.Part == live.PartText {
 			fmt.Println(delta.Address, "says:", delta.Text)
 			close(shown)
 		}

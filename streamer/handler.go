@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -140,7 +140,7 @@ type Handler struct {
 	generation uint64 // in the IDs of the stream of all runs
 	runs       *runs
 	all        *tape
-	delta      func(core.Delta) // addDelta, with the redaction before it
+	delta      func(live.Delta) // addDelta, with the redaction before it
 
 	buffers sync.Pool // of *bufio.Writer, for clients that are being sent something
 
@@ -196,7 +196,7 @@ func New(source Source, options Options) (*Handler, error) {
 	h.mux = h.routes()
 	h.delta = h.addDelta
 	if o.Redact != nil {
-		h.delta = core.RedactDeltas(o.Redact, h.addDelta)
+		h.delta = live.Redact(o.Redact, h.addDelta)
 	}
 	go h.notify()
 	return h, nil

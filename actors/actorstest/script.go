@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -28,7 +29,7 @@ type Step func(context.Context, actors.Request) (actors.Response, error)
 func Say(text string) Step {
 	return func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range strings.SplitAfter(text, " ") {
-			core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+			live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
 		}
 		return actors.Response{Message: actors.Assistant(text)}, nil
 	}

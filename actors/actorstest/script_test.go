@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -51,8 +52,8 @@ func TestAScriptPlaysAnAgent(t *testing.T) {
 	defer st.Close()
 	agent := actors.NewAgent("assistant", model.LLM("model", actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})), actors.WithTools(weather(1)))
 	words := 0
-	ctx := core.Watch(st.Context(t.Context()), func(d core.Delta) {
-		if d.Part == core.PartText {
+	ctx := live.Watch(st.Context(t.Context()), func(d live.Delta) {
+		if d.Part == live.PartText {
 			words++
 		}
 	})

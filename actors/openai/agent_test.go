@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -82,9 +82,9 @@ func TestStreamingLeavesTheSameRecords(t *testing.T) {
 		plain = inTrouble(t, func(ctx context.Context) context.Context { return ctx })
 	})
 	synctest.Test(t, func(t *testing.T) {
-		streamed = inTrouble(t, func(ctx context.Context) context.Context { return core.Watch(ctx, s.watch) })
+		streamed = inTrouble(t, func(ctx context.Context) context.Context { return live.Watch(ctx, s.watch) })
 	})
-	require.Equal(t, "Let me look.It is fine.", s.part(core.PartText, 1), "the second attempts of both calls")
+	require.Equal(t, "Let me look.It is fine.", s.part(live.PartText, 1), "the second attempts of both calls")
 	require.Equal(t, plain, streamed)
 }
 
@@ -101,7 +101,7 @@ func TestALoopThatIsLeftAtOnceLeavesNothing(t *testing.T) {
 			var answer actors.Answer
 			for d, err := range actors.Stream(st.Context(t.Context()), actors.NewAgent("assistant", model.LLM()), actors.Ask("?"), &answer) {
 				require.NoError(t, err)
-				require.Equal(t, core.PartBegin, d.Part)
+				require.Equal(t, live.PartBegin, d.Part)
 				break
 			}
 			require.Equal(t, "one two three", answer.Text)

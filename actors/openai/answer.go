@@ -7,12 +7,13 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 )
 
 // answer puts a model's answer together, of one reply or of the pieces of a
 // stream, and emits the pieces as deltas.
 type answer struct {
-	emit func(core.Delta) // nil without a watcher
+	emit func(live.Delta) // nil without a watcher
 
 	id, model  string
 	finish     string // as the service names it
@@ -37,7 +38,7 @@ type callParts struct {
 	extra           json.RawMessage // extra_content
 }
 
-func (a *answer) show(part core.Part, index int, name, text string) {
+func (a *answer) show(part live.Part, index int, name, text string) {
 	if name == "" && text == "" {
 		return
 	}
@@ -45,23 +46,23 @@ func (a *answer) show(part core.Part, index int, name, text string) {
 		a.started()
 	}
 	if a.emit != nil {
-		a.emit(core.Delta{Part: part, Index: index, Name: name, Text: text})
+		a.emit(live.Delta{Part: part, Index: index, Name: name, Text: text})
 	}
 }
 
 func (a *answer) say(text string) {
 	a.text.WriteString(text)
-	a.show(core.PartText, 0, "", text)
+	a.show(live.PartText, 0, "", text)
 }
 
 func (a *answer) think(text string) {
 	a.reasoning.WriteString(text)
-	a.show(core.PartReasoning, 0, "", text)
+	a.show(live.PartReasoning, 0, "", text)
 }
 
 func (a *answer) refuse(text string) {
 	a.refusal.WriteString(text)
-	a.show(core.PartText, 0, "", text)
+	a.show(live.PartText, 0, "", text)
 }
 
 // isEmpty reports whether the model has said nothing at all.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 )
 
 // caller asks a model. It does not change once it is made.
@@ -76,7 +77,7 @@ func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, 
 		formatTool = f.Name
 		req = withFormatTool(req)
 	}
-	emit := core.Emitter(ctx)
+	emit := live.Emitter(ctx)
 	x := &exchange{header: c.model.Header, stream: emit != nil || c.model.FirstToken > 0 || c.model.Idle > 0}
 	body, err := c.body(w, name, req, x.stream)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 )
 
 type chatReply struct {
@@ -219,7 +220,7 @@ func (a *answer) takeCall(c *chatCall, whole bool) {
 	if isSet(c.ExtraContent) {
 		call.extra = c.ExtraContent
 	}
-	a.show(core.PartToolCall, at, name, string(c.Function.Arguments))
+	a.show(live.PartToolCall, at, name, string(c.Function.Arguments))
 }
 
 // openCall finds the call that a piece belongs to, -1 for a new one.

@@ -31,7 +31,7 @@
 //
 // # Streams
 //
-// A reply is streamed if the call is watched (core.Watch, actors.Stream), or if
+// A reply is streamed if the call is watched (live.Watch, actors.Stream), or if
 // [Model] has a limit for the first token or for silence. The answer and the
 // records are the same. However a stream ends, the answer is whole or the
 // attempt has failed; a stream that broke off is retried from the beginning,

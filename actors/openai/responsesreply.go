@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 )
 
 type responsesReply struct {
@@ -137,18 +137,18 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 	}
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
-		a.show(core.PartText, 0, "", string(e.Delta))
+		a.show(live.PartText, 0, "", string(e.Delta))
 		a.said += len(e.Delta)
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		a.show(core.PartReasoning, 0, "", string(e.Delta))
+		a.show(live.PartReasoning, 0, "", string(e.Delta))
 		a.said += len(e.Delta)
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
-		a.show(core.PartToolCall, int(e.OutputIndex), "", string(e.Delta))
+		a.show(live.PartToolCall, int(e.OutputIndex), "", string(e.Delta))
 		a.said += len(e.Delta)
 	case "response.output_item.added":
 		var item outputItem
 		if json.Unmarshal(e.Item, &item) == nil && strings.HasSuffix(item.Type, "_call") {
-			a.show(core.PartToolCall, int(e.OutputIndex), string(item.Name), "")
+			a.show(live.PartToolCall, int(e.OutputIndex), string(item.Name), "")
 		}
 	case "response.output_item.done":
 		a.doneItems = append(a.doneItems, e.Item)

@@ -22,6 +22,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/filestore"
@@ -72,14 +73,14 @@ func TestAPlantedKeyIsNowhere(t *testing.T) {
 	dash, err := streamer.New(nil, streamer.Options{})
 	require.NoError(t, err)
 	site := httptest.NewServer(dash)
-	live := printer.New(&console, printer.WithTerminal(func() (columns, rows int) { return 200, 50 }))
+	screen := printer.New(&console, printer.WithTerminal(func() (columns, rows int) { return 200, 50 }))
 	lines := printer.NewLog(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	st, err := state.Open(t.Context(), store, "r", state.WithPublisher(each{dash, live, lines}), state.WithPayloads())
+	st, err := state.Open(t.Context(), store, "r", state.WithPublisher(each{dash, screen, lines}), state.WithPayloads())
 	require.NoError(t, err)
 
 	var mu sync.Mutex
-	var emitted []core.Delta
-	watched := core.Watch(core.Watch(core.Watch(st.Context(t.Context()), dash.Delta), live.Delta), func(d core.Delta) {
+	var emitted []live.Delta
+	watched := live.Watch(live.Watch(live.Watch(st.Context(t.Context()), dash.Delta), screen.Delta), func(d live.Delta) {
 		mu.Lock()
 		defer mu.Unlock()
 		emitted = append(emitted, d)
@@ -113,7 +114,7 @@ func TestAPlantedKeyIsNowhere(t *testing.T) {
 	require.NoError(t, err)
 	page, err := io.ReadAll(resp.Body)
 	require.NoError(t, errors.Join(err, resp.Body.Close()))
-	require.NoError(t, live.Close())
+	require.NoError(t, screen.Close())
 	require.NoError(t, dash.Close(t.Context()))
 	site.Close()
 	require.Contains(t, string(page), "[redacted]")

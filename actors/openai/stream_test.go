@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
@@ -26,10 +27,10 @@ import (
 type seen struct {
 	mu    sync.Mutex
 	parts map[string]string
-	all   []core.Delta
+	all   []live.Delta
 }
 
-func (s *seen) watch(d core.Delta) {
+func (s *seen) watch(d live.Delta) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parts == nil {
@@ -39,7 +40,7 @@ func (s *seen) watch(d core.Delta) {
 	s.all = append(s.all, d)
 }
 
-func (s *seen) part(part core.Part, attempt int) string {
+func (s *seen) part(part live.Part, attempt int) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.parts[fmt.Sprintf("%v@%d", part, attempt)]
@@ -83,7 +84,7 @@ func TestAStreamGivesTheSameAnswerAsAReply(t *testing.T) {
 		}
 		for i := range steps {
 			var s seen
-			got, err := llm.Call(core.Watch(t.Context(), s.watch), question)
+			got, err := llm.Call(live.Watch(t.Context(), s.watch), question)
 			require.NoError(t, err)
 			want := plain[i]
 			got.ID, want.ID = "", ""
@@ -92,15 +93,15 @@ func TestAStreamGivesTheSameAnswerAsAReply(t *testing.T) {
 				got.Message.ToolCalls[j].ID = want.Message.ToolCalls[j].ID
 			}
 			require.Equal(t, want, got)
-			require.Equal(t, want.Message.Text, s.part(core.PartText, 0))
-			require.Equal(t, want.Message.Reasoning, s.part(core.PartReasoning, 0))
+			require.Equal(t, want.Message.Text, s.part(live.PartText, 0))
+			require.Equal(t, want.Message.Reasoning, s.part(live.PartReasoning, 0))
 			calls := ""
 			for _, call := range want.Message.ToolCalls {
 				calls += call.Name + call.Arguments
 			}
-			require.Equal(t, calls, s.part(core.PartToolCall, 0))
-			require.Equal(t, core.PartBegin, s.all[0].Part)
-			require.Equal(t, core.PartEnd, s.all[len(s.all)-1].Part)
+			require.Equal(t, calls, s.part(live.PartToolCall, 0))
+			require.Equal(t, live.PartBegin, s.all[0].Part)
+			require.Equal(t, live.PartEnd, s.all[len(s.all)-1].Part)
 			require.True(t, srv.Requests()[len(steps)+i].Stream)
 		}
 	})
@@ -165,11 +166,11 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 				srv := openaitest.New(t, openaitest.Stream(tc.body).WithHeader("Content-Type", contentType))
 				var s seen
 				got, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{Disabled: true})).
-					Call(core.Watch(t.Context(), s.watch), question)
+					Call(live.Watch(t.Context(), s.watch), question)
 				if tc.fails == "" {
 					require.NoError(t, err)
 					require.Equal(t, "Fine.", got.Message.Text)
-					require.Equal(t, "Fine.", s.part(core.PartText, 0))
+					require.Equal(t, "Fine.", s.part(live.PartText, 0))
 					return
 				}
 				require.ErrorContains(t, err, tc.fails)
@@ -206,7 +207,7 @@ func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
 			srv := openaitest.New(t, openaitest.Stream(tc.body))
 			model := modelAt(t, srv.URL())
 			model.API = openai.Responses
-			got, err := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true})).Call(core.Watch(t.Context(), new(seen).watch), question)
+			got, err := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true})).Call(live.Watch(t.Context(), new(seen).watch), question)
 			if tc.fails == "" {
 				require.NoError(t, err)
 				require.Equal(t, "Fine.", got.Message.Text)
@@ -230,7 +231,7 @@ func TestAStreamOfAForeignClientIsWholeOrAnError(t *testing.T) {
 	} {
 		srv := openaitest.New(t, openaitest.Stream(body))
 		llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{Disabled: true}))
-		got, err := llm.Call(core.Watch(t.Context(), new(seen).watch), question)
+		got, err := llm.Call(live.Watch(t.Context(), new(seen).watch), question)
 		require.Equal(t, whole, err == nil, "%q: %v", body, err)
 		if whole {
 			require.Equal(t, "Fine.", got.Message.Text)
@@ -238,7 +239,7 @@ func TestAStreamOfAForeignClientIsWholeOrAnError(t *testing.T) {
 	}
 	srv := openaitest.New(t, openaitest.RateLimited(time.Second))
 	llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{Disabled: true}))
-	_, err := llm.Call(core.Watch(t.Context(), new(seen).watch), question)
+	_, err := llm.Call(live.Watch(t.Context(), new(seen).watch), question)
 	require.ErrorContains(t, err, "status 429")
 	require.ErrorContains(t, err, "shows no headers")
 }
@@ -250,11 +251,11 @@ func TestAStreamThatBreaksOffIsRetriedAndItsUsageEstimated(t *testing.T) {
 		openaitest.Text("one two three").WithUsage(9, 3),
 	}, atOnce)
 	var s seen
-	got, err := llm.Call(core.Watch(st.Context(t.Context()), s.watch), question)
+	got, err := llm.Call(live.Watch(st.Context(t.Context()), s.watch), question)
 	require.NoError(t, err)
 	require.Equal(t, "one two three", got.Message.Text)
 	require.Equal(t, []string{"one two ", "one ", "one two three"},
-		[]string{s.part(core.PartText, 0), s.part(core.PartText, 1), s.part(core.PartText, 2)})
+		[]string{s.part(live.PartText, 0), s.part(live.PartText, 1), s.part(live.PartText, 2)})
 	for _, rec := range records(t, st, record.StatusFailed) {
 		usage := rec.Detail.Usage
 		require.True(t, usage.Estimated && usage.InputTokens > 0 && usage.OutputTokens > 0, "%+v", usage)
@@ -287,7 +288,7 @@ func TestToolCallsOfAStreamArePutTogetherAsServicesSendThem(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			srv := openaitest.New(t, openaitest.Stream(tc.body+end))
-			got, err := llmAt(t, srv.URL()).Call(core.Watch(t.Context(), new(seen).watch), question)
+			got, err := llmAt(t, srv.URL()).Call(live.Watch(t.Context(), new(seen).watch), question)
 			require.NoError(t, err)
 			require.Equal(t, tc.want, got.Message)
 		})
@@ -301,7 +302,7 @@ func TestWhatAServiceWantsBackIsPutTogetherFromAStream(t *testing.T) {
 			`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]},"finish_reason":"tool_calls"}]}`+"\n\n"),
 		openaitest.Text("Fine."))
 	llm := llmAt(t, srv.URL())
-	got, err := llm.Call(core.Watch(t.Context(), new(seen).watch), question)
+	got, err := llm.Call(live.Watch(t.Context(), new(seen).watch), question)
 	require.NoError(t, err)
 	require.Equal(t, "Hm, hm.", got.Message.Reasoning)
 	_, err = llm.Call(t.Context(), actors.Request{Messages: []actors.Message{actors.User("?"), got.Message, actors.ToolResult("a", "1")}})
@@ -377,8 +378,8 @@ func TestAnInterruptEndsAStreamAtOnce(t *testing.T) {
 		st := state.New()
 		defer st.Close()
 		llm := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithHTTPClient(srv.Client()))
-		ctx := core.Watch(st.Context(t.Context()), func(d core.Delta) {
-			if d.Part == core.PartText {
+		ctx := live.Watch(st.Context(t.Context()), func(d live.Delta) {
+			if d.Part == live.PartText {
 				st.Interrupt(record.InterruptUser, "", "")
 			}
 		})
@@ -393,7 +394,7 @@ func TestTheKeyIsInNoErrorOfAStream(t *testing.T) {
 		"<p>no such key: " + secret, `{"error":{"message":"no such key: ` + secret + `","type":"t"}}`,
 	} {
 		srv := openaitest.New(t, openaitest.Stream(body))
-		_, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{Disabled: true})).Call(core.Watch(t.Context(), new(seen).watch), question)
+		_, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{Disabled: true})).Call(live.Watch(t.Context(), new(seen).watch), question)
 		require.ErrorContains(t, err, "[redacted]")
 		for e := err; e != nil; e = errors.Unwrap(e) {
 			require.NotContains(t, fmt.Sprintf("%v %+v", e, e), secret)
@@ -413,7 +414,7 @@ func FuzzStream(f *testing.F) {
 			})}
 			model := openai.Model{Name: "m", BaseURL: "http://service", HTTPClient: client, API: api}
 			llm := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true}))
-			for _, ctx := range []context.Context{t.Context(), core.Watch(t.Context(), func(core.Delta) {})} {
+			for _, ctx := range []context.Context{t.Context(), live.Watch(t.Context(), func(live.Delta) {})} {
 				if _, err := llm.Call(ctx, question); errors.Is(err, core.ErrPanic) {
 					t.Fatal(err)
 				}
@@ -433,7 +434,7 @@ func TestRetryAfterIsFoundAlsoWhereAStreamIsRefused(t *testing.T) {
 			st := state.New()
 			model := openai.Model{Name: "m", BaseURL: srv.URL(), HTTPClient: srv.Client(), API: api}
 			begin := time.Now()
-			got, err := model.LLM(atOnce).Call(core.Watch(st.Context(t.Context()), new(seen).watch), question)
+			got, err := model.LLM(atOnce).Call(live.Watch(st.Context(t.Context()), new(seen).watch), question)
 			require.NoError(t, err)
 			require.Equal(t, "Fine.", got.Message.Text)
 			require.Equal(t, 2*time.Minute, time.Since(begin))

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -97,7 +98,7 @@ func TestWatchTakesDeltasForWhatTheyAre(t *testing.T) {
 		st := state.New(state.WithRunID("r"), state.WithPublisher(dash))
 		asked := make(chan struct{})
 		model := define(t, record.KindLLM, "model", func(ctx context.Context, _ int) (string, error) {
-			core.Emit(ctx, core.Delta{Part: core.PartText, Text: "It is"})
+			live.Emit(ctx, live.Delta{Part: live.PartText, Text: "It is"})
 			close(asked)
 			for dash.Stats().Clients == 0 && ctx.Err() == nil { // until it is watched
 				runtime.Gosched()
@@ -105,7 +106,7 @@ func TestWatchTakesDeltasForWhatTheyAre(t *testing.T) {
 			return "It is 4 °C.", nil
 		})
 		go func() {
-			_, err := model.Event().Execute(core.Watch(st.Context(t.Context()), dash.Delta), 1)
+			_, err := model.Event().Execute(live.Watch(st.Context(t.Context()), dash.Delta), 1)
 			assert.NoError(t, err)
 			assert.NoError(t, st.Close())
 		}()

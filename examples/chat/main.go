@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/conversation"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
@@ -100,13 +101,13 @@ func read(in io.Reader, lines chan<- string) {
 // of its own.
 func show(ctx context.Context, out io.Writer, turn func(context.Context) (actors.Answer, error)) error {
 	shown := false
-	ctx = core.Watch(ctx, func(d core.Delta) {
+	ctx = live.Watch(ctx, func(d live.Delta) {
 		switch d.Part {
-		case core.PartBegin:
+		case live.PartBegin:
 			if d.Attempt > 0 {
 				fmt.Fprintln(out)
 			}
-		case core.PartText:
+		case live.PartText:
 			shown = true
 			fmt.Fprint(out, d.Text)
 		}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
@@ -139,7 +139,7 @@ func (f *fleet) run(ctx context.Context, id string, j job) error {
 	f.mu.Lock()
 	f.open++
 	f.mu.Unlock()
-	_ = j.call(core.Watch(st.Context(ctx), f.dash.Delta))
+	_ = j.call(live.Watch(st.Context(ctx), f.dash.Delta))
 	err = st.Close()
 	return errors.Join(err, f.closed(ctx, id, j, st.Status()))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/httperror"
+	"github.com/reprise-go/reprise/live"
 )
 
 // Ticket is what a customer writes.
@@ -98,7 +99,7 @@ func modelOf(w *world, name string) actors.LLM {
 			if err := wait(ctx, 150*time.Millisecond); err != nil {
 				return actors.Response{}, err
 			}
-			core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+			live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
 		}
 		return actors.Response{Model: name, FinishReason: "stop", Message: actors.Assistant(answer)}, nil
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 6, InitialDelay: 1500 * time.Millisecond, MaxDelay: 20 * time.Second}))

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit/process"
+	"github.com/reprise-go/reprise/live"
 )
 
 // longForm is set in the environment for as many kills as it takes to hit every
@@ -26,7 +26,7 @@ const longForm = "REPRISE_LONG"
 func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"write": func(args ...string) error {
 		f := flags{dir: args[0], answer: "y", subject: "tea", model: "m"}
-		ctx := core.Watch(context.Background(), func(core.Delta) {}) // replies are streamed, and cut in the middle
+		ctx := live.Watch(context.Background(), func(live.Delta) {}) // replies are streamed, and cut in the middle
 		return run(ctx, f, os.Stdin, os.Stdout, os.Stderr)
 	}})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// live checks that the page at the URL follows a run.
-func live(t *testing.T, s *site, url string) *tab {
+// following checks that the page at the URL follows a run.
+func following(t *testing.T, s *site, url string) *tab {
 	t.Helper()
 	st := begin(t, s.dash, "trip-1")
 	succeed(t, st, "get_map")
@@ -39,7 +39,7 @@ func stripPrefix(dash http.Handler) http.Handler {
 func TestThePageWorksUnderAPrefix(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, stripPrefix)
-	p := live(t, s, s.url()+"ops/runs") // the slash comes by a redirect
+	p := following(t, s, s.url()+"ops/runs") // the slash comes by a redirect
 	assert.Contains(t, eval[string](p, "location.href"), "/ops/runs/#run=trip-1")
 }
 
@@ -52,13 +52,13 @@ func TestThePageWorksBehindAReverseProxy(t *testing.T) {
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
 	}))
 	t.Cleanup(front.Close)
-	live(t, s, front.URL+"/proxied/here/")
+	following(t, s, front.URL+"/proxied/here/")
 }
 
 func TestThePageWorksBehindGzip(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, compressed)
-	live(t, s, s.url())
+	following(t, s, s.url())
 }
 
 // compressed is what gzip middlewares do: each flush of the handler flushes

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -25,7 +26,7 @@ func (s speaker) answer(ctx context.Context, _ actors.Request) (actors.Response,
 			core.AddUsage(ctx, core.Usage{InputTokens: 12, OutputTokens: 5, Estimated: true})
 			return actors.Response{}, core.Retryable(errors.New("cut off"))
 		}
-		core.Emit(ctx, core.Delta{Part: core.PartText, Text: word})
+		live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
 		said.WriteString(word)
 	}
 	return actors.Response{Message: actors.Assistant(said.String())}, nil
@@ -45,7 +46,7 @@ func converse(t *testing.T, dash *streamer.Handler, id string, s speaker) (end f
 		}
 	}
 	background(t, func() {
-		_, err := assistant.Call(core.Watch(st.Context(context.WithoutCancel(t.Context())), dash.Delta), actors.Ask("Hello"))
+		_, err := assistant.Call(live.Watch(st.Context(context.WithoutCancel(t.Context())), dash.Delta), actors.Ask("Hello"))
 		assert.NoError(t, err)
 		assert.NoError(t, st.Close())
 	})

@@ -1,0 +1,50 @@
+package live
+
+import (
+	"github.com/reprise-go/reprise/internal/enum"
+	"github.com/reprise-go/reprise/record"
+)
+
+// A Delta is a piece of what a call is producing, shown while it goes on: the
+// next words of a model's answer, or the progress of a tool. Deltas are not
+// records: they have no number, are not stored, and what they show is final
+// only once the call has its outcome.
+type Delta struct {
+	RunID   string         `json:"run_id,omitempty"`
+	Address record.Address `json:"address"` // of the call; zero outside a run
+	Attempt int            `json:"attempt"` // from 0; what a higher attempt emits replaces what lower ones did
+	Part    Part           `json:"part"`
+	Index   int            `json:"index,omitempty"` // of the tool call that the piece belongs to
+	Name    string         `json:"name,omitempty"`  // of the tool that is asked for; of what makes progress
+	Text    string         `json:"text,omitempty"`
+}
+
+// A Part says what a [Delta] is a piece of.
+type Part uint8
+
+// The parts of what a call produces.
+const (
+	PartBegin     Part = iota + 1 // an attempt begins: what was shown of earlier ones is void
+	PartText                      // the answer
+	PartReasoning                 // the model's thoughts
+	PartToolCall                  // the arguments of tool call Index, which asks for the tool Name
+	PartProgress                  // a tool's own words on how far it is
+	PartEnd                       // the attempt has produced all it will
+	partEnd
+)
+
+var partNames = [partEnd]string{
+	PartBegin: "begin", PartText: "text", PartReasoning: "reasoning",
+	PartToolCall: "tool_call", PartProgress: "progress", PartEnd: "end",
+}
+
+// String is the name on the wire, such as "tool_call".
+func (p Part) String() string { return enum.Name(partNames[:], uint8(p), "part") }
+
+// MarshalText writes the name on the wire.
+func (p Part) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText reads a name that MarshalText wrote.
+func (p *Part) UnmarshalText(text []byte) error {
+	return enum.Parse(partNames[:], text, "part", (*uint8)(p))
+}

@@ -1,0 +1,81 @@
+package live
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/reprise-go/reprise/core"
+)
+
+type watchKey struct{}
+
+// watcher is one function of Watch, and those around it.
+type watcher struct {
+	watch  func(Delta)
+	broken atomic.Bool
+	outer  *watcher
+}
+
+// Watch returns a context whose calls, at any depth, show f what they produce
+// while they go on. Records and results are the same as without it. A call
+// that is recalled from restored history emits nothing.
+//
+// f is called by the goroutines of the calls, several at a time, and they wait
+// for it: it must be safe for that, and quick. A function that panics is not
+// called again. Watching a context that is watched already adds f to the
+// others.
+func Watch(ctx context.Context, f func(Delta)) context.Context {
+	if f == nil {
+		return ctx
+	}
+	outer, _ := ctx.Value(watchKey{}).(*watcher)
+	return context.WithValue(ctx, watchKey{}, &watcher{watch: f, outer: outer})
+}
+
+// Emit passes d to every function that watches ctx. Run, address and attempt are
+// those of the attempt that ctx belongs to. Once the attempt is over, what it
+// emits is dropped.
+func Emit(ctx context.Context, d Delta) {
+	if emit := Emitter(ctx); emit != nil {
+		emit(d)
+	}
+}
+
+// Emitter returns what [Emit] does for ctx, for a handler that emits often;
+// nil if ctx is not watched.
+func Emitter(ctx context.Context) func(Delta) {
+	w, _ := ctx.Value(watchKey{}).(*watcher)
+	if w == nil {
+		return nil
+	}
+	s := core.ScopeOf(ctx)
+	if s == nil {
+		return w.emit
+	}
+	runID, address, attempt := s.Run().Settings().RunID, s.Address(), s.Attempt()
+	return func(d Delta) {
+		if s.Closed() {
+			return
+		}
+		d.RunID, d.Address, d.Attempt = runID, address, attempt
+		w.emit(d)
+	}
+}
+
+func (w *watcher) emit(d Delta) {
+	for ; w != nil; w = w.outer {
+		w.show(d)
+	}
+}
+
+func (w *watcher) show(d Delta) {
+	if w.broken.Load() {
+		return
+	}
+	defer func() {
+		if recover() != nil {
+			w.broken.Store(true)
+		}
+	}()
+	w.watch(d)
+}
