@@ -48,7 +48,7 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 		{"hang-up", openaitest.HangUp(), record.ClassConnection, ""},
 		{"truncated reply", openaitest.Truncated(), record.ClassEOF, "unexpected EOF"},
 		{"malformed reply", openaitest.MalformedJSON(), record.ClassUnknown, "openai: malformed reply: invalid character"},
-		{"reply of another shape", openaitest.Raw(200, `{"choices":"none"}`), record.ClassUnknown, "openai: malformed reply: json: cannot unmarshal string"},
+		{"reply of another shape", openaitest.Raw(200, `{"choices":"none"}`), record.ClassUnknown, "openai: malformed reply: "},
 		{"reply without a body", openaitest.Raw(200, ""), record.ClassUnknown, "openai: malformed reply: "},
 		{"reply without choices", openaitest.Raw(200, `{"choices":[]}`), record.ClassUnknown, "openai: the reply has no choices"},
 	} {
@@ -80,6 +80,22 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 				require.Len(t, srv.Requests(), len(steps), "each request is an attempt on record")
 			})
 		}
+	}
+}
+
+func TestAMalformedReplySaysWhereAndWhatIsWrong(t *testing.T) {
+	for _, tc := range []struct{ reply, want string }{
+		{`{"choices":"none"}`, "openai: malformed reply: choices: got a string, want an array"},
+		{`{"choices":[7]}`, "openai: malformed reply: choices: got a number, want an object"},
+		{`{"choices":[{"message":{"tool_calls":[{"function":[]}]}}]}`, "openai: malformed reply: choices: message: tool_calls: function: got an array, want an object"},
+		{`{"choices":[{"message":{"content":"Fine."}}],"usage":{"prompt_tokens":"many"}}`, `openai: malformed reply: usage: prompt_tokens: got "many", want a number`},
+		{`{"choices":[{"message":{"reasoning_content":true}}]}`, "openai: malformed reply: choices: message: reasoning_content: got a boolean, want a string"},
+	} {
+		t.Run(tc.reply, func(t *testing.T) {
+			_, _, llm := setup(t, []openaitest.Step{openaitest.Raw(200, tc.reply)}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
+			_, err := llm.Call(t.Context(), question)
+			require.ErrorContains(t, err, tc.want)
+		})
 	}
 }
 

@@ -3,10 +3,13 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // Services differ in the JSON types of what they send. These types read what
@@ -29,12 +32,14 @@ func (t *lenientText) UnmarshalJSON(data []byte) error {
 }
 
 // unquote reads a string. Those without an escape, as most are in a stream, need
-// no decoder of their own.
+// no decoder, and one that is there already no memory.
 func unquote(data []byte, into *string) error {
 	if bytes.IndexByte(data, '\\') >= 0 || !utf8.Valid(data) {
 		return json.Unmarshal(data, into)
 	}
-	*into = string(data[1 : len(data)-1])
+	if text := data[1 : len(data)-1]; string(text) != *into {
+		*into = string(text)
+	}
 	return nil
 }
 
@@ -51,7 +56,7 @@ func (n *lenientInt) UnmarshalJSON(data []byte) error {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(f) || math.Abs(f) > math.MaxInt32 {
-		return &json.UnmarshalTypeError{Value: "number " + text}
+		return fmt.Errorf("got %s, want a number of at most 2147483647", record.Truncate(string(data), 40))
 	}
 	*n = lenientInt(f)
 	return nil

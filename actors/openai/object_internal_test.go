@@ -1,0 +1,179 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// chatDocuments are replies and events as services send them, and odder ones.
+var chatDocuments = []string{
+	`{"id":"x","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"word "},"finish_reason":null}]}`,
+	`{"id":7,"model":null,"choices":[{"index":"0","delta":{"content":null,"reasoning_content":"Hm.","refusal":null}}],"usage":null}`,
+	`{"choices":[{"index":0.0,"delta":{"tool_calls":[{"index":1,"id":"c","type":"function","function":{"name":"f","arguments":"{\"n\":"}}]},"finish_reason":"tool_calls"}]}`,
+	`{"choices":[{"message":{"tool_calls":[{"index":null,"function":{"name":"f","arguments":{ "n" : [1, {"a":"}]"}] }},"extra_content":{"google":{"thought_signature":"s"}}}]}}]}`,
+	`{"choices":[{"message":{"tool_calls":[{"custom":{"name":"f","input":"x"}},null,{"function":null,"custom":null}],"function_call":{"name":"g","arguments":null}}}]}`,
+	`{"choices":[{"message":{"content":[{"type":"text","text":"a"},{"type":"thinking","thinking":[{"text":"b"}]},{"refusal":"c"}],"reasoning":[{"text":"d"}],"reasoning_details":[{"type":"reasoning.text","text":"e"}]}}]}`,
+	`{"choices":[],"usage":{"prompt_tokens":1e1,"completion_tokens":"5","prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":null},"completion_tokens_details":{"reasoning_tokens":2.0},"prompt_cache_hit_tokens":4,"cached_tokens":1,"cost":0.25}}`,
+	`{"error":{"message":"overloaded","code":529}}`,
+	`{"choices":[{"finish_reason":"error","error":"broken","usage":{"cost":null}}]}`,
+	" \t\r\n{ \"id\" : \"\\u00e4\\n\" , \"choices\" : [ { \"delta\" : { } } , { } ] } \n",
+	"{\"ID\":\"a\",\"choiceſ\":[{\"Delta\":{\"\\u0063ontent\":\"b\xff\"}}]}",
+	`{"choices":[[]]}`, `{"choices":{}}`, `{"choices":[{"delta":"x"}]}`, `{"usage":[]}`, `{"usage":{"prompt_tokens":"many"}}`,
+	`{"choices":[{"message":{"reasoning_content":1}}]}`, `{"choices":[{"message":{"content":{}}}]}`, `{"choices":[{"message":{"tool_calls":[{"custom":{"name":1}}]}}]}`,
+	`{"usage":{"cost":1e999}}`, `{"usage":{"cost":"1"}}`, `{"choices":[{"index":true}]}`,
+	`null`, ` null `, `[]`, `"x"`, `1`, `true`, ``, ` `, `{`, `{"a":}`, `{}x`, `[1,]`,
+}
+
+// responsesDocuments are events of the Responses API.
+var responsesDocuments = []string{
+	`{"type":"response.output_text.delta","delta":"word ","output_index":0,"sequence_number":4,"obfuscation":"xyz"}`,
+	`{"type":"response.function_call_arguments.delta","delta":{"n":1},"output_index":"2"}`,
+	`{"type":"response.output_item.done","item":{"type":"message","content":[]}}`,
+	`{"type":"response.completed","response":{"status":"completed","output":[]}}`,
+	`{"type":"error","code":429,"message":"slow","error":null}`, `{"type":null,"error":{"message":"x"}}`,
+	`{"type":1}`, `{"type":"x","delta":null,"output_index":null}`, `{"type":"x","output_index":{}}`, `{"\u0054ype":"x"}`,
+}
+
+func TestMembersAreReadAsEncodingJSONDoes(t *testing.T) {
+	for _, document := range chatDocuments {
+		t.Run(document, func(t *testing.T) { sameReply(t, []byte(document)) })
+	}
+	for _, document := range responsesDocuments {
+		t.Run(document, func(t *testing.T) { sameEvent(t, []byte(document)) })
+	}
+}
+
+func FuzzChatReply(f *testing.F) {
+	for _, document := range chatDocuments {
+		f.Add([]byte(document))
+	}
+	f.Fuzz(sameReply)
+}
+
+func FuzzResponsesEvent(f *testing.F) {
+	for _, document := range responsesDocuments {
+		f.Add([]byte(document))
+	}
+	f.Fuzz(sameEvent)
+}
+
+func sameReply(t *testing.T, data []byte) {
+	var got, want chatReply
+	if sameError(t, data, readJSON(data, got.member), json.Unmarshal(data, &want)) {
+		require.Equal(t, plainReply(want), plainReply(got))
+	}
+}
+
+func sameEvent(t *testing.T, data []byte) {
+	var got, want responsesEvent
+	if sameError(t, data, readJSON(data, got.member), json.Unmarshal(data, &want)) {
+		for _, e := range []*responsesEvent{&got, &want} {
+			plainRaw(&e.Item, &e.Response, &e.Error)
+		}
+		require.Equal(t, want, got)
+	}
+}
+
+// sameError reports whether both have read the document. Of a member that is
+// there twice, encoding/json merges the values; here the last one counts.
+func sameError(t *testing.T, data []byte, got, want error) bool {
+	if json.Valid(data) && namesTwice(json.NewDecoder(bytes.NewReader(data))) {
+		t.Skip("a member is there twice")
+	}
+	if got != nil {
+		_ = got.Error() // must not panic
+	}
+	require.Equal(t, want == nil, got == nil, "got %v, want %v", got, want)
+	return want == nil
+}
+
+// namesTwice reports whether an object of the document has a name twice.
+func namesTwice(dec *json.Decoder) bool {
+	type level struct {
+		names  map[string]bool // nil in an array
+		isName bool
+	}
+	var open []level
+	dec.UseNumber()
+	for {
+		token, err := dec.Token()
+		if err != nil {
+			return false // the end
+		}
+		var top *level
+		if len(open) > 0 {
+			top = &open[len(open)-1]
+		}
+		name, isString := token.(string)
+		switch {
+		case token == json.Delim('{'), token == json.Delim('['):
+		case token == json.Delim('}'), token == json.Delim(']'):
+			open = open[:len(open)-1]
+			continue
+		case top != nil && top.isName && isString:
+			quoted, _ := json.Marshal(name)
+			name = string(memberName(quoted))
+			if top.names[name] {
+				return true
+			}
+			top.names[name], top.isName = true, false
+			continue
+		}
+		if top != nil && top.names != nil {
+			top.isName = true
+		}
+		switch token {
+		case json.Delim('{'):
+			open = append(open, level{make(map[string]bool), true})
+		case json.Delim('['):
+			open = append(open, level{})
+		}
+	}
+}
+
+// plainReply is the reply with one form of what is not there: nil.
+func plainReply(r chatReply) chatReply {
+	plainRaw(&r.Error)
+	if len(r.Choices) == 0 {
+		r.Choices = nil
+	}
+	for i := range r.Choices {
+		c := &r.Choices[i]
+		plainRaw(&c.Error)
+		for _, m := range []*chatAnswer{c.Message, c.Delta} {
+			if m == nil {
+				continue
+			}
+			plainRaw(&m.ReasoningDetails, &m.ExtraContent)
+			if len(m.ToolCalls) == 0 {
+				m.ToolCalls = nil
+			}
+			for j := range m.ToolCalls {
+				plainRaw(&m.ToolCalls[j].ExtraContent)
+			}
+		}
+	}
+	return r
+}
+
+func plainRaw(raws ...*json.RawMessage) {
+	for _, raw := range raws {
+		if !isSet(*raw) {
+			*raw = nil
+		}
+	}
+}
+
+func BenchmarkChatEvent(b *testing.B) {
+	event := []byte(`{"id":"chatcmpl-123","object":"chat.completion.chunk","created":1700000000,"model":"gpt-4o-mini-2024-07-18","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}]}`)
+	b.ReportAllocs()
+	var a answer
+	for b.Loop() {
+		if _, err := (chatWire{}).event(&a, event); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
