@@ -116,19 +116,15 @@ func (a *answer) toolCalls(req actors.Request) []actors.ToolCall {
 	if len(a.calls) == 0 {
 		return nil
 	}
-	taken := make(map[string]bool)
-	for _, msg := range req.Messages {
-		for _, call := range msg.ToolCalls {
-			taken[call.ID] = true
-		}
-	}
-	for _, call := range a.calls {
-		taken[call.id] = true
-	}
-	n, seen := 0, make(map[string]bool)
 	out := make([]actors.ToolCall, len(a.calls))
+	seen := make(map[string]bool, len(a.calls))
+	var taken map[string]bool
+	n := 0
 	for i, call := range a.calls {
 		for call.id == "" || seen[call.id] {
+			if taken == nil {
+				taken = a.takenIDs(req)
+			}
 			n++
 			if id := fmt.Sprintf("call_%d", n); !taken[id] {
 				call.id = id
@@ -138,4 +134,18 @@ func (a *answer) toolCalls(req actors.Request) []actors.ToolCall {
 		out[i] = actors.ToolCall{ID: call.id, Name: call.name, Arguments: call.arguments.String()}
 	}
 	return out
+}
+
+// takenIDs are those of the calls in the conversation and in the answer.
+func (a *answer) takenIDs(req actors.Request) map[string]bool {
+	taken := make(map[string]bool)
+	for _, msg := range req.Messages {
+		for _, call := range msg.ToolCalls {
+			taken[call.ID] = true
+		}
+	}
+	for _, call := range a.calls {
+		taken[call.id] = true
+	}
+	return taken
 }

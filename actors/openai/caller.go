@@ -85,7 +85,10 @@ func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, 
 	}
 	reqCtx, silence := newSilence(ctx, c.model.FirstToken, c.model.Idle)
 	defer silence.stop()
-	a := &answer{emit: emit, started: silence.said}
+	a := &answer{emit: emit}
+	if silence != nil {
+		a.started = silence.said
+	}
 	err = silence.cause(reqCtx, c.send(reqCtx, x, w, a, name, body, silence))
 	if err != nil {
 		return actors.Response{Usage: x.spent(body, a)}, x.explain(ctx, err)
@@ -121,13 +124,13 @@ func (c *caller) send(ctx context.Context, x *exchange, w wire, a *answer, name 
 		_, err = c.client.CreateResponse(x.watch(ctx), goopenai.CreateResponseRequest{})
 	}
 	switch {
+	case err == nil: // a status that go-openai takes for a success
+		return errors.New("openai: the service redirects")
+	case !errors.Is(err, errReceived):
+		return err
 	case x.events != nil:
 		defer x.events.Close()
 		return x.readStream(w, a, silence)
-	case err != nil:
-		return err
-	case x.failure != nil: // a status that go-openai takes for a success
-		return errors.New("openai: the service redirects")
 	}
 	complete, err := w.read(a, x.reply)
 	if err == nil && !complete {

@@ -37,6 +37,8 @@ type chatMessage struct {
 	Content    any            `json:"content,omitempty"` // a text, or parts
 	ToolCalls  []chatToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string         `json:"tool_call_id,omitempty"`
+
+	text string // that Content points to
 }
 
 type chatToolCall struct {
@@ -100,6 +102,7 @@ func (w chatWire) body(model string, req actors.Request, stream bool) ([]byte, e
 // those that tools returned follow their results as a message of the user.
 func (w chatWire) messages(all []actors.Message) ([]any, error) {
 	out := make([]any, 0, len(all))
+	messages := make([]chatMessage, len(all))
 	var pictures []any
 	for i, msg := range all {
 		if msg.Role != actors.RoleTool && pictures != nil {
@@ -114,7 +117,7 @@ func (w chatWire) messages(all []actors.Message) ([]any, error) {
 			pictures = append(pictures, parts...)
 			parts = nil
 		}
-		message, err := w.message(msg, parts)
+		message, err := w.message(&messages[i], msg, parts)
 		if err != nil {
 			return nil, fmt.Errorf("openai: message %d: %w", i+1, err)
 		}
@@ -126,13 +129,12 @@ func (w chatWire) messages(all []actors.Message) ([]any, error) {
 	return out, nil
 }
 
-func (w chatWire) message(msg actors.Message, parts []any) (any, error) {
-	out := chatMessage{Role: string(msg.Role), ToolCallID: msg.ToolCallID}
-	var opaque chatOpaque
-	if o := msg.Opaque; o != nil && o.Wire == w.origin {
-		if err := json.Unmarshal(o.Data, &opaque); err != nil {
-			return nil, fmt.Errorf("opaque data: %w", err)
-		}
+// message translates one into out, and returns what is sent of it.
+func (w chatWire) message(out *chatMessage, msg actors.Message, parts []any) (any, error) {
+	*out = chatMessage{Role: string(msg.Role), ToolCallID: msg.ToolCallID, text: errorText(msg)}
+	opaque, err := w.opaque(msg.Opaque)
+	if err != nil {
+		return nil, err
 	}
 	for _, call := range msg.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, chatToolCall{
@@ -140,20 +142,36 @@ func (w chatWire) message(msg actors.Message, parts []any) (any, error) {
 			ExtraContent: w.sendable("extra_content", opaque.Calls[call.ID]),
 		})
 	}
-	switch text := errorText(msg); {
-	case len(parts) > 0 && text != "":
-		out.Content = append([]any{textPart(text)}, parts...)
+	switch {
+	case len(parts) > 0 && out.text != "":
+		out.Content = append([]any{textPart(out.text)}, parts...)
 	case len(parts) > 0:
 		out.Content = parts
-	case text != "":
-		out.Content = text
+	case out.text != "":
+		out.Content = &out.text
 	case len(out.ToolCalls) == 0:
 		out.Content = noText
 	}
 	return w.withOpaque(out, opaque.Message)
 }
 
-func (w chatWire) withOpaque(msg chatMessage, fields map[string]json.RawMessage) (any, error) {
+// opaque reads what the wire keeps in a message. What came from elsewhere does
+// not go back here.
+func (w chatWire) opaque(o *actors.Opaque) (chatOpaque, error) {
+	if o == nil || o.Wire != w.origin {
+		return chatOpaque{}, nil
+	}
+	var opaque chatOpaque
+	if err := json.Unmarshal(o.Data, &opaque); err != nil {
+		return chatOpaque{}, fmt.Errorf("opaque data: %w", err)
+	}
+	return opaque, nil
+}
+
+func (w chatWire) withOpaque(msg *chatMessage, fields map[string]json.RawMessage) (any, error) {
+	if len(fields) == 0 {
+		return msg, nil
+	}
 	extra := make(map[string]any, len(fields))
 	for field, value := range fields {
 		if value := w.sendable(field, value); value != nil {

@@ -43,8 +43,10 @@ type exchange struct {
 	events  io.ReadCloser // of a success that is streamed
 	blind   bool          // the headers of a failure were not shown
 
+	trace     httptrace.ClientTrace
 	connected atomic.Bool
 
+	sent    http.Header // whose secrets are not in secrets yet
 	mu      sync.Mutex
 	secrets []string
 }
@@ -54,14 +56,16 @@ type exchangeKey struct{}
 // watch returns ctx for the request. Where go-openai sends it by a client of
 // the user's own, net/http has to tell what is in its headers.
 func (x *exchange) watch(ctx context.Context) context.Context {
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { x.connected.Store(true) }}
+	x.trace.GotConn = x.gotConn
 	if x.body == nil {
-		trace.WroteHeaderField = x.wrote
+		x.trace.WroteHeaderField = x.wrote
 	} else {
 		ctx = context.WithValue(ctx, exchangeKey{}, x)
 	}
-	return httptrace.WithClientTrace(ctx, trace)
+	return httptrace.WithClientTrace(ctx, &x.trace)
 }
+
+func (x *exchange) gotConn(httptrace.GotConnInfo) { x.connected.Store(true) }
 
 // wrote remembers what must not be shown. Services quote the key in the error
 // about it.
@@ -89,6 +93,10 @@ func (x *exchange) wrote(name string, values []string) {
 const minSecret = 8
 
 func (x *exchange) redact(text string) string {
+	for name, values := range x.sent {
+		x.wrote(name, values)
+	}
+	x.sent = nil
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, secret := range x.secrets {
@@ -100,8 +108,12 @@ func (x *exchange) redact(text string) string {
 // doer is the HTTP client of the go-openai clients that this package makes.
 type doer struct{ next goopenai.HTTPDoer }
 
+// errReceived ends go-openai's part in a request that succeeded: the wire reads
+// the reply.
+var errReceived = errors.New("received")
+
 // Do sends the body of the exchange and keeps what comes back. go-openai gets
-// an empty object in place of a success, and of a failure what may be shown.
+// errReceived in place of a success, and of a failure what may be shown.
 func (d doer) Do(req *http.Request) (*http.Response, error) {
 	x, _ := req.Context().Value(exchangeKey{}).(*exchange)
 	x.prepare(req)
@@ -112,18 +124,16 @@ func (d doer) Do(req *http.Request) (*http.Response, error) {
 	if err := x.receive(req, resp); err != nil {
 		return nil, err
 	}
-	shown := x.failure
-	if shown == nil {
-		shown = []byte("{}")
+	if x.failure == nil {
+		return nil, errReceived
 	}
-	quoted := *resp
-	quoted.Body = io.NopCloser(bytes.NewReader(shown))
-	return &quoted, nil
+	resp.Body = io.NopCloser(bytes.NewReader(x.failure))
+	return resp, nil
 }
 
 func (x *exchange) prepare(req *http.Request) {
-	req.Body = io.NopCloser(bytes.NewReader(x.body))
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+	req.Body, _ = req.GetBody()
 	req.ContentLength = int64(len(x.body))
 	req.Header.Set("Content-Type", "application/json")
 	if x.stream {
@@ -133,9 +143,7 @@ func (x *exchange) prepare(req *http.Request) {
 	for name, values := range x.header {
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
-	for name, values := range req.Header {
-		x.wrote(name, values)
-	}
+	x.sent = req.Header
 }
 
 // receive reads the response, unless it is a stream.

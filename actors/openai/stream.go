@@ -127,8 +127,11 @@ func (s *silence) stop() {
 
 // cause is err, or the silence that it comes from.
 func (s *silence) cause(ctx context.Context, err error) error {
+	if s == nil || err == nil {
+		return err
+	}
 	var e *silenceError
-	if s != nil && err != nil && errors.As(context.Cause(ctx), &e) {
+	if errors.As(context.Cause(ctx), &e) {
 		return e
 	}
 	return err

@@ -93,8 +93,7 @@ func errorText(msg actors.Message) string {
 // arguments is what goes back of a call's arguments: services refuse what is
 // not an object.
 func arguments(text string) string {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &object) != nil || object == nil {
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") || !json.Valid([]byte(text)) {
 		return "{}"
 	}
 	return text
