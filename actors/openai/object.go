@@ -61,7 +61,16 @@ func eachElement(array []byte, element func(value []byte) error) error {
 	return nil
 }
 
-func skipSpace(data []byte) []byte { return bytes.TrimLeft(data, " \t\r\n") }
+func skipSpace(data []byte) []byte {
+	for len(data) > 0 && isSpace(data[0]) {
+		data = data[1:]
+	}
+	return data
+}
+
+// isSpace reports whether b is a space between values: no smaller byte stands
+// there.
+func isSpace(b byte) bool { return b <= ' ' }
 
 func skipComma(data []byte) []byte {
 	data = skipSpace(data)
@@ -78,10 +87,11 @@ func valueEnd(data []byte) int {
 		return stringEnd(data)
 	case '{', '[':
 	default:
-		if end := bytes.IndexAny(data, ",]} \t\r\n"); end >= 0 {
-			return end
+		end := 0
+		for end < len(data) && data[end] != ',' && data[end] != ']' && data[end] != '}' && !isSpace(data[end]) {
+			end++
 		}
-		return len(data)
+		return end
 	}
 	depth := 0
 	for i := 0; ; i++ {
