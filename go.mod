@@ -1,12 +1,13 @@
 module github.com/reprise-go/reprise
 
-go 1.25.0
+go 1.26
 
 require (
 	github.com/adhocore/gronx v1.20.4
 	github.com/creack/pty v1.1.24
 	github.com/expr-lang/expr v1.17.8
 	github.com/fsnotify/fsnotify v1.10.1
+	github.com/go-json-experiment/json v1.27.2
 	github.com/google/jsonschema-go v0.4.3
 	github.com/hinshun/vt10x v0.0.0-20220301184237-5011da428d02
 	github.com/mattn/go-runewidth v0.0.31

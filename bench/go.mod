@@ -1,6 +1,6 @@
 module github.com/reprise-go/reprise/bench
 
-go 1.25.0
+go 1.26
 
 require (
 	github.com/avast/retry-go/v5 v5.1.1
@@ -33,6 +33,7 @@ require (
 	github.com/eino-contrib/jsonschema v1.0.3 // indirect
 	github.com/evanphx/json-patch v0.5.2 // indirect
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
+	github.com/go-json-experiment/json v1.27.2 // indirect
 	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/goph/emperror v0.17.2 // indirect

@@ -1,6 +1,6 @@
 module github.com/reprise-go/reprise/otel
 
-go 1.25.0
+go 1.26
 
 require (
 	github.com/reprise-go/reprise v0.0.0-00010101000000-000000000000

@@ -8,8 +8,6 @@ import (
 	"github.com/reprise-go/reprise/live"
 )
 
-// chatReply and what is in it are read by their methods member; the tags say
-// the same, and a test compares.
 type chatReply struct {
 	ID      lenientText     `json:"id"`
 	Model   lenientText     `json:"model"`
@@ -72,143 +70,6 @@ type usageTail struct {
 	Reasoning  lenientInt `json:"reasoning_tokens"`
 }
 
-func (r *chatReply) member(name, value []byte) error {
-	switch string(name) {
-	case "id":
-		return r.ID.UnmarshalJSON(value)
-	case "model":
-		return r.Model.UnmarshalJSON(value)
-	case "choices":
-		return readList(value, &r.Choices, (*chatChoice).member)
-	case "usage":
-		return readPointer(value, &r.Usage, (*usage).member)
-	case "error":
-		r.Error = readRaw(value)
-	}
-	return nil
-}
-
-func (c *chatChoice) member(name, value []byte) error {
-	switch string(name) {
-	case "index":
-		return c.Index.UnmarshalJSON(value)
-	case "message":
-		return readPointer(value, &c.Message, (*chatAnswer).member)
-	case "delta":
-		return readPointer(value, &c.Delta, (*chatAnswer).member)
-	case "finish_reason":
-		return c.FinishReason.UnmarshalJSON(value)
-	case "usage":
-		return readPointer(value, &c.Usage, (*usage).member)
-	case "error":
-		c.Error = readRaw(value)
-	}
-	return nil
-}
-
-func (m *chatAnswer) member(name, value []byte) error {
-	switch string(name) {
-	case "content":
-		return m.Content.UnmarshalJSON(value)
-	case "refusal":
-		return m.Refusal.UnmarshalJSON(value)
-	case "reasoning_content":
-		m.ReasoningContent = nil
-		if string(value) != "null" {
-			m.ReasoningContent = new(string)
-			return readText(value, m.ReasoningContent)
-		}
-	case "reasoning":
-		m.Reasoning = nil
-		if string(value) != "null" {
-			m.Reasoning = new(content)
-			return m.Reasoning.UnmarshalJSON(value)
-		}
-	case "reasoning_details":
-		m.ReasoningDetails = readRaw(value)
-	case "extra_content":
-		m.ExtraContent = readRaw(value)
-	case "tool_calls":
-		return readList(value, &m.ToolCalls, (*chatCall).member)
-	case "function_call":
-		return readPointer(value, &m.FunctionCall, (*chatFunction).member)
-	}
-	return nil
-}
-
-func (c *chatCall) member(name, value []byte) error {
-	switch string(name) {
-	case "index":
-		c.Index = nil
-		if string(value) != "null" {
-			c.Index = new(lenientInt)
-			return c.Index.UnmarshalJSON(value)
-		}
-	case "id":
-		return c.ID.UnmarshalJSON(value)
-	case "function":
-		return eachMember(value, c.Function.member)
-	case "custom":
-		return readPointer(value, &c.Custom, (*chatCustom).member)
-	case "extra_content":
-		c.ExtraContent = readRaw(value)
-	}
-	return nil
-}
-
-func (f *chatFunction) member(name, value []byte) error {
-	switch string(name) {
-	case "name":
-		return f.Name.UnmarshalJSON(value)
-	case "arguments":
-		return f.Arguments.UnmarshalJSON(value)
-	}
-	return nil
-}
-
-func (c *chatCustom) member(name, value []byte) error {
-	switch string(name) {
-	case "name":
-		return readText(value, &c.Name)
-	case "input":
-		return c.Input.UnmarshalJSON(value)
-	}
-	return nil
-}
-
-func (u *usage) member(name, value []byte) error {
-	switch string(name) {
-	case "prompt_tokens":
-		return u.Input.UnmarshalJSON(value)
-	case "completion_tokens":
-		return u.Output.UnmarshalJSON(value)
-	case "prompt_tokens_details":
-		return readPointer(value, &u.InputDetails, (*usageTail).member)
-	case "completion_tokens_details":
-		return readPointer(value, &u.OutputDetails, (*usageTail).member)
-	case "prompt_cache_hit_tokens":
-		return u.CacheHit.UnmarshalJSON(value)
-	case "cached_tokens":
-		return u.Cached.UnmarshalJSON(value)
-	case "cost":
-		u.Cost = nil
-		return json.Unmarshal(value, &u.Cost)
-	}
-	return nil
-}
-
-func (t *usageTail) member(name, value []byte) error {
-	switch string(name) {
-	case "cached_tokens":
-		return t.Cached.UnmarshalJSON(value)
-	case "cache_write_tokens":
-		return t.CacheWrite.UnmarshalJSON(value)
-	case "reasoning_tokens":
-		return t.Reasoning.UnmarshalJSON(value)
-	}
-	return nil
-}
-
 func (u *usage) core() core.Usage {
 	out := core.Usage{
 		InputTokens: int(u.Input), OutputTokens: int(u.Output),
@@ -230,7 +91,7 @@ func (u *usage) core() core.Usage {
 // read takes a whole reply.
 func (w chatWire) read(a *answer, data []byte) (complete bool, err error) {
 	var reply chatReply
-	if err := readJSON(data, reply.member); err != nil {
+	if err := readJSON(data, &reply); err != nil {
 		return false, malformed(err)
 	}
 	a.takeHead(&reply)
@@ -249,7 +110,7 @@ func (w chatWire) event(a *answer, data []byte) (complete bool, err error) {
 		return !a.isEmpty() || a.finish != "", errDone
 	}
 	reply := chatReply{ID: lenientText(a.id), Model: lenientText(a.model)} // mostly the same in all events
-	if err := readJSON(data, reply.member); err != nil {
+	if err := readJSON(data, &reply); err != nil {
 		return false, malformed(err)
 	}
 	a.takeHead(&reply)

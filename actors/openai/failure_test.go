@@ -85,11 +85,12 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 
 func TestAMalformedReplySaysWhereAndWhatIsWrong(t *testing.T) {
 	for _, tc := range []struct{ reply, want string }{
-		{`{"choices":"none"}`, "openai: malformed reply: choices: got a string, want an array"},
-		{`{"choices":[7]}`, "openai: malformed reply: choices: got a number, want an object"},
-		{`{"choices":[{"message":{"tool_calls":[{"function":[]}]}}]}`, "openai: malformed reply: choices: message: tool_calls: function: got an array, want an object"},
-		{`{"choices":[{"message":{"content":"Fine."}}],"usage":{"prompt_tokens":"many"}}`, `openai: malformed reply: usage: prompt_tokens: got "many", want a number`},
-		{`{"choices":[{"message":{"reasoning_content":true}}]}`, "openai: malformed reply: choices: message: reasoning_content: got a boolean, want a string"},
+		{`{"choices":"none"}`, "openai: malformed reply: choices: got string, want an array"},
+		{`[]`, "openai: malformed reply: the document: got array, want an object"},
+		{`{"choices":[7]}`, "openai: malformed reply: choices.0: got number, want an object"},
+		{`{"choices":[{"message":{"tool_calls":[{"function":[]}]}}]}`, "openai: malformed reply: choices.0.message.tool_calls.0.function: got array, want an object"},
+		{`{"choices":[{"message":{"content":"Fine."}}],"usage":{"prompt_tokens":"many"}}`, `openai: malformed reply: got "many", want a number`},
+		{`{"choices":[{"message":{"reasoning_content":true}}]}`, "openai: malformed reply: choices.0.message.reasoning_content: got bool, want a string"},
 	} {
 		t.Run(tc.reply, func(t *testing.T) {
 			_, _, llm := setup(t, []openaitest.Step{openaitest.Raw(200, tc.reply)}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))

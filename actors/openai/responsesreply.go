@@ -114,8 +114,6 @@ func (a *answer) takeItem(item *outputItem, raw json.RawMessage) {
 	}
 }
 
-// responsesEvent is read by its method member; the tags say the same, and a
-// test compares.
 type responsesEvent struct {
 	Type        string           `json:"type"`
 	Delta       lenientArguments `json:"delta"`
@@ -127,28 +125,6 @@ type responsesEvent struct {
 	Message     lenientText      `json:"message"`
 }
 
-func (e *responsesEvent) member(name, value []byte) error {
-	switch string(name) {
-	case "type":
-		return readText(value, &e.Type)
-	case "delta":
-		return e.Delta.UnmarshalJSON(value)
-	case "output_index":
-		return e.OutputIndex.UnmarshalJSON(value)
-	case "item":
-		e.Item = readRaw(value)
-	case "response":
-		e.Response = readRaw(value)
-	case "error":
-		e.Error = readRaw(value)
-	case "code":
-		return e.Code.UnmarshalJSON(value)
-	case "message":
-		return e.Message.UnmarshalJSON(value)
-	}
-	return nil
-}
-
 // event takes one event of a stream. What is said in pieces is shown; the
 // answer is that of the last event, which has all of it.
 func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) {
@@ -156,7 +132,7 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 		return a.finish != "", errDone
 	}
 	var e responsesEvent
-	if err := readJSON(data, e.member); err != nil {
+	if err := readJSON(data, &e); err != nil {
 		return false, malformed(err)
 	}
 	switch e.Type {

@@ -1,6 +1,6 @@
 module github.com/reprise-go/reprise/tests/clients
 
-go 1.25.0
+go 1.26
 
 require (
 	github.com/r3labs/sse/v2 v2.10.0
