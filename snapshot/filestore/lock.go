@@ -102,12 +102,15 @@ func (l *fileLock) sign() {
 	}
 }
 
-// release releases the lock.
+// release releases the lock. Closing the file is not enough: a process that is
+// started at the same time has its descriptors for a moment, and with them the
+// lock.
 func (l *fileLock) release() {
 	if l.signed {
 		_ = l.f.Truncate(0)
 	}
-	_ = l.f.Close() // which unlocks: nobody else has this descriptor
+	_ = flock(l.f, lockNone) // without it the lock goes with the descriptors
+	_ = l.f.Close()
 }
 
 // isHeld reports whether somebody has the lock of the file exclusively.

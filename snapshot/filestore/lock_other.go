@@ -12,6 +12,7 @@ import (
 const (
 	lockExclusive = iota
 	lockShared
+	lockNone
 )
 
 // flock is not there: a file store without locks would lose what two writers

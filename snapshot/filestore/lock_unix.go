@@ -12,9 +12,10 @@ import (
 const (
 	lockExclusive = syscall.LOCK_EX
 	lockShared    = syscall.LOCK_SH
+	lockNone      = syscall.LOCK_UN
 )
 
-// flock takes the lock of an open file, without waiting. The lock belongs to
+// flock takes or gives back the lock of an open file, without waiting. The lock belongs to
 // this opening of the file: two in one process exclude each other too.
 func flock(f *os.File, how int) error {
 	for {

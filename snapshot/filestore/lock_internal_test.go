@@ -1,0 +1,28 @@
+//go:build darwin || dragonfly || freebsd || illumos || linux || netbsd || openbsd
+
+package filestore
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestALockIsReleasedWhileAnotherProcessIsStarted: which has the descriptor of the
+// lock from its fork until it runs its program.
+func TestALockIsReleasedWhileAnotherProcessIsStarted(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lock")
+	prepare := func() error { return nil }
+	first, err := exclusive(t.Context(), name, false, prepare)
+	require.NoError(t, err)
+	inherited, err := syscall.Dup(int(first.f.Fd()))
+	require.NoError(t, err)
+	defer func() { _ = syscall.Close(inherited) }()
+	first.release()
+
+	second, err := exclusive(t.Context(), name, false, prepare)
+	require.NoError(t, err)
+	second.release()
+}
