@@ -213,7 +213,7 @@ func group(ctx context.Context, g Group, n int, run func(context.Context) error)
 	spec := core.Spec{Kind: record.KindGroup, Name: g.Name, Branches: n}
 	d, err := core.NewDefinition(spec, func(ctx context.Context, _ struct{}) (struct{}, error) {
 		if g.Timeout > 0 {
-			over := time.AfterFunc(g.Timeout, func() { core.FailGroup(ctx, core.ErrGroupTimeout) })
+			over := time.AfterFunc(g.Timeout, func() { core.EndGroup(ctx, core.ErrGroupTimeout) })
 			defer over.Stop()
 		}
 		return struct{}{}, run(ctx)
@@ -270,14 +270,14 @@ func (b *branches[In, Out]) run(ctx context.Context) error {
 	}
 	b.make(ctx, recorded, func(error) {})
 	if b.failed {
-		core.FailGroup(ctx, b.first())
+		core.EndGroup(ctx, b.first())
 	}
 	if b.closed || core.GroupRecorded(ctx) {
 		for _, i := range open {
 			b.ended(i, nil, nil)
 		}
 	} else {
-		b.make(ctx, open, func(err error) { core.FailGroup(ctx, err) })
+		b.make(ctx, open, func(err error) { core.EndGroup(ctx, err) })
 	}
 	return b.err(ctx)
 }

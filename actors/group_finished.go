@@ -88,7 +88,7 @@ func (f *finishing[In, Out]) run(yield func(Finished[Out], error) bool) error {
 	left := true // by a panic or runtime.Goexit of the caller's loop
 	defer func() {
 		if left {
-			core.EndGroup(f.ctx)
+			core.EndGroup(f.ctx, nil)
 			wg.Wait()
 		}
 	}()
@@ -96,9 +96,9 @@ func (f *finishing[In, Out]) run(yield func(Finished[Out], error) bool) error {
 	left = false
 	switch {
 	case failure != nil:
-		core.FailGroup(f.ctx, failure)
+		core.EndGroup(f.ctx, failure)
 	case enough:
-		core.EndGroup(f.ctx)
+		core.EndGroup(f.ctx, nil)
 	}
 	wg.Wait()
 	if enough {

@@ -66,7 +66,7 @@ func (f *first[T]) succeeded(i int) {
 	}
 	f.winner = i
 	if _, f.err = f.choice.Execute(f.ctx); f.err == nil {
-		core.EndGroup(f.ctx)
+		core.EndGroup(f.ctx, nil)
 	}
 }
 

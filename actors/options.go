@@ -37,7 +37,7 @@ func WithAttemptTimeout(d time.Duration) Option {
 // effect. Defaults to [core.InDoubtRetry]. For what must not happen twice and has
 // no idempotency key, [core.InDoubtFail] makes the call fail with
 // core.ErrInDoubt, and [core.InDoubtAsk] pauses the run with a question that is
-// answered with a [core.InDoubtAnswer].
+// answered with a state.InDoubtAnswer.
 func WithInDoubt(d core.InDoubt) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }

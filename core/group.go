@@ -12,7 +12,7 @@ import (
 // group is the end that an attempt of a group has of its own.
 type group struct {
 	cancel   context.CancelCauseFunc
-	end      atomic.Pointer[groupEnd] // nil before FailGroup or EndGroup
+	end      atomic.Pointer[groupEnd] // nil before EndGroup
 	recorded bool                     // its outcome is
 }
 
@@ -64,23 +64,21 @@ func (s *Scope) beginGroup() {
 // endGroup frees what beginGroup took.
 func (s *Scope) endGroup() { s.group.cancel(nil) }
 
-// FailGroup ends the group whose handler ctx was given to, because cause
-// happened to one of its branches, or because its time is over, which is the
-// cause [ErrGroupTimeout]: its other branches are interrupted. The group fails with
-// what the handler returns then, and with cause if that is nil. Only the first
-// cause counts. Anywhere else, and with a nil cause, it does nothing.
-func FailGroup(ctx context.Context, cause error) {
+// EndGroup ends the group whose handler ctx was given to, and interrupts its
+// other branches. With a cause, which is what happened to one of the branches, or
+// [ErrGroupTimeout], the group fails: with what its handler returns then, and with
+// the cause if that is nil. Without a cause it has what it needs, and ends as its
+// handler does. Only the first call counts. Anywhere else it does nothing.
+func EndGroup(ctx context.Context, cause error) {
+	if cause == nil {
+		cause = errEnough
+	}
 	s := ScopeOf(ctx)
-	if s == nil || s.group == nil || cause == nil || !s.group.end.CompareAndSwap(nil, &groupEnd{cause}) {
+	if s == nil || s.group == nil || !s.group.end.CompareAndSwap(nil, &groupEnd{cause}) {
 		return
 	}
 	s.group.cancel(&InterruptedError{Reason: record.InterruptGroup, Cause: cause, Origin: s})
 }
-
-// EndGroup ends the group whose handler ctx was given to, because what its
-// other branches have to say is not needed any more: they are interrupted. The
-// group ends as its handler does.
-func EndGroup(ctx context.Context) { FailGroup(ctx, errEnough) }
 
 var errEnough = errors.New("the group has what it needs")
 

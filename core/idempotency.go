@@ -48,8 +48,3 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 	h.Write(hash[:])
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
-
-// ReceiptToken is [IdempotencyKey] by the name that it has in Argyll: the same
-// across retries, restarts and takeovers, so that a service which is called with
-// it does not repeat what it has done.
-func ReceiptToken(ctx context.Context) (string, error) { return IdempotencyKey(ctx) }

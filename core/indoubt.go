@@ -22,50 +22,21 @@ type InDoubt uint8
 const (
 	InDoubtRetry InDoubt = iota // the attempt counts, and the next one is made if there is one
 	InDoubtFail                 // it fails with ErrInDoubt, for somebody to look
-	InDoubtAsk                  // it waits for an InDoubtAnswer
+	InDoubtAsk                  // it waits for an answer, such as state.InDoubtRunAgain
 )
 
-// An InDoubtAnswer answers the question about a call in doubt (see
-// [InDoubtAsk] and [Question.InDoubt]). In JSON it is one of
-//
-//	{"decision": "completed", "output": …}
-//	{"decision": "run_again"}
-//	{"decision": "failed", "message": "why"}
-type InDoubtAnswer struct {
-	Decision string `json:"decision"`
-	Output   any    `json:"output"` // of a call that completed
-	Message  string `json:"message"`
-}
-
-// The decisions.
+// The decisions of an answer about a call in doubt: see state.InDoubtAnswer.
 const (
 	decidedCompleted = "completed"
 	decidedRunAgain  = "run_again"
 	decidedFailed    = "failed"
 )
 
-// InDoubtCompleted answers that the call took effect: it completes with this
-// output, which must have the type of the call's. Neither handler nor
-// postconditions run.
-func InDoubtCompleted(output any) InDoubtAnswer {
-	return InDoubtAnswer{Decision: decidedCompleted, Output: output}
-}
-
-// InDoubtRunAgain answers that the attempt is to be made again. It does not
-// count as another one, also where it was the last.
-func InDoubtRunAgain() InDoubtAnswer { return InDoubtAnswer{Decision: decidedRunAgain} }
-
-// InDoubtFailed answers that the call is to fail, with [ErrInDoubt] and the
-// message.
-func InDoubtFailed(message string) InDoubtAnswer {
-	return InDoubtAnswer{Decision: decidedFailed, Message: message}
-}
-
 // inDoubtMark stands before the number of the question in its ID.
 const inDoubtMark = "?in-doubt"
 
 // InDoubt reports whether the question is that of a call in doubt, and to be
-// answered with an [InDoubtAnswer].
+// answered with a state.InDoubtAnswer.
 func (q Question) InDoubt() bool { return strings.Contains(q.ID, inDoubtMark) }
 
 // ErrUnfit is found in the error of an answer that does not fit its question.
@@ -113,7 +84,7 @@ func inJSON(value any) (text []byte, ok bool) {
 
 // Check reports what keeps an encoded value from being an answer to the question,
 // by its Schema: what is missing, unknown or of the wrong type. One about a call
-// in doubt must be an [InDoubtAnswer], and its output fit the call. The error is
+// in doubt must be a state.InDoubtAnswer, and its output fit the call. The error is
 // [ErrUnfit], and names the field.
 func (q Question) Check(encoded []byte) error {
 	if !q.InDoubt() {
@@ -154,7 +125,7 @@ func (q Question) checkSchema(encoded []byte) error {
 	return nil
 }
 
-// answeredInDoubt is an InDoubtAnswer that was read: the output is still
+// answeredInDoubt is an answer that was read: the output is still
 // encoded, for only the call knows its type.
 type answeredInDoubt struct {
 	decision, message string

@@ -9,7 +9,10 @@ import (
 // FuzzInDoubtAnswer feeds what somebody may have given as an answer.
 func FuzzInDoubtAnswer(f *testing.F) {
 	for _, v := range []any{
-		InDoubtRunAgain(), InDoubtFailed("why"), InDoubtCompleted(map[string]any{"id": 7}), InDoubtCompleted(nil),
+		map[string]any{"decision": "run_again", "output": nil, "message": ""},
+		map[string]any{"decision": "failed", "message": "why"},
+		map[string]any{"decision": "completed", "output": map[string]any{"id": 7}},
+		map[string]any{"decision": "completed", "output": nil},
 		map[string]any{"decision": "completed"},
 		map[string]any{"decision": 7, "more": []any{1}},
 		"run_again", nil,

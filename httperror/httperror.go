@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -29,7 +28,7 @@ func Check(resp *http.Response) error {
 		return nil
 	}
 	e := &Error{Code: resp.StatusCode}
-	e.After, _ = core.ParseRetryAfter(resp.Header.Get, time.Now())
+	e.After, _ = RetryAfter(resp.Header, time.Now())
 	if resp.Body != nil {
 		// A body that breaks off is still an excerpt, and the status is known.
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, excerptLimit))

@@ -157,7 +157,7 @@ func TestAQuestionInDoubtSaysWhatTheCallWas(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrUnfit)
 		require.ErrorContains(t, err, want)
 	}
-	require.NoError(t, state.Answer(t.Context(), s, askedRun, open[0].ID, core.InDoubtCompleted(7)))
+	require.NoError(t, state.Answer(t.Context(), s, askedRun, open[0].ID, state.InDoubtCompleted(7)))
 	st := openRun(t, s)
 	out, err := agent.Call(st.Context(t.Context()), struct{}{})
 	require.NoError(t, err)

@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/httperror"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -319,7 +320,7 @@ func (f *follower) check(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, http.StatusInternalServerError,
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		if after, ok := core.ParseRetryAfter(resp.Header.Get, time.Now()); ok {
+		if after, ok := httperror.RetryAfter(resp.Header, time.Now()); ok {
 			return core.WithRetryAfter(err, after)
 		}
 		return err

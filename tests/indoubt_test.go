@@ -136,7 +136,7 @@ func TestCallInDoubtWaitsForSomebodyToDecide(t *testing.T) {
 			assert.Contains(t, q.Text, `"pay" had begun (attempt 1)`)
 		}
 		assert.Equal(t, 1, d.ran)
-		answer(t, s, core.InDoubtRunAgain())
+		answer(t, s, state.InDoubtRunAgain())
 		got, err := again()
 		require.NoError(t, err)
 		assert.Equal(t, receipt{1, true}, got)
@@ -150,7 +150,7 @@ func TestCallInDoubtWaitsForSomebodyToDecide(t *testing.T) {
 func TestCallInDoubtFailsAsAnswered(t *testing.T) {
 	eachDoubt(t, func(t *testing.T, d *doubtful, s snapshot.Store, again func() (receipt, error)) {
 		again()
-		answer(t, s, core.InDoubtFailed("the bank knows nothing of it"))
+		answer(t, s, state.InDoubtFailed("the bank knows nothing of it"))
 		for range 2 {
 			_, err := again()
 			require.ErrorIs(t, err, core.ErrInDoubt)
@@ -200,7 +200,7 @@ func atBank(t *testing.T, out *receipt) (s snapshot.Store, again func() error) {
 
 func TestCallInDoubtCompletesWithTheOutputOfTheAnswer(t *testing.T) {
 	for name, value := range map[string]any{
-		"in Go":      core.InDoubtCompleted(receipt{ID: 7}),
+		"in Go":      state.InDoubtCompleted(receipt{ID: 7}),
 		"as of JSON": map[string]any{"decision": "completed", "output": map[string]any{"id": int64(7), "again": false}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -227,8 +227,8 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 		value any
 		want  string
 	}{
-		"another type": {core.InDoubtCompleted("paid"), `the output is not that of "pay": got a string, want an object`},
-		"null":         {core.InDoubtCompleted(nil), "got null, want an object"},
+		"another type": {state.InDoubtCompleted("paid"), `the output is not that of "pay": got a string, want an object`},
+		"null":         {state.InDoubtCompleted(nil), "got null, want an object"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got receipt
@@ -246,7 +246,7 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 			q := question(t, s)
 			assert.Equal(t, before.ID, q.ID)
 			assert.Contains(t, q.Refused, c.want)
-			answer(t, s, core.InDoubtCompleted(receipt{ID: 7}))
+			answer(t, s, state.InDoubtCompleted(receipt{ID: 7}))
 			require.NoError(t, again())
 			assert.Equal(t, receipt{ID: 7}, got)
 		})
@@ -272,7 +272,7 @@ func TestAnswerAboutACallInDoubtThatDecidesNothingIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrUnfit)
 		require.ErrorContains(t, err, want)
 	}
-	answer(t, s, core.InDoubtCompleted(receipt{ID: 7}))
+	answer(t, s, state.InDoubtCompleted(receipt{ID: 7}))
 	require.NoError(t, again())
 	assert.Equal(t, receipt{ID: 7}, got)
 }
@@ -284,7 +284,7 @@ func TestLaterDoubtIsAnotherQuestion(t *testing.T) {
 	p := around(d.calls()["tool"], &got, &failed)
 	s := d.stopped(t, "crash", p)
 	run(t, s, p)
-	answer(t, s, core.InDoubtRunAgain())
+	answer(t, s, state.InDoubtRunAgain())
 	d.stop = func(ctx context.Context) { interrupt(state.From(ctx)) }
 	run(t, s, p)
 	d.stop = nil
@@ -292,7 +292,7 @@ func TestLaterDoubtIsAnotherQuestion(t *testing.T) {
 	run(t, s, p)
 	require.Equal(t, 2, d.ran, "the answer was to the first doubt")
 	assert.Equal(t, "a/pay?in-doubt2", question(t, s).ID)
-	answer(t, s, core.InDoubtCompleted(receipt{ID: 2}))
+	answer(t, s, state.InDoubtCompleted(receipt{ID: 2}))
 	run(t, s, p)
 	require.NoError(t, failed)
 	assert.Equal(t, receipt{ID: 2}, got)
@@ -388,7 +388,7 @@ func TestLargeOutputOfAnAnswerIsAnArtifact(t *testing.T) {
 	p := func(ctx context.Context) (string, error) { return execute(ctx, d) }
 	run(t, s, p)
 	run(t, left, p)
-	answer(t, left, core.InDoubtCompleted(large))
+	answer(t, left, state.InDoubtCompleted(large))
 	for range 2 {
 		out, err := run(t, left, p, state.WithArtifacts(store))
 		require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 // Their fields are flow_id (the run), step_id (the actor's name), token, error,
 // and, of what is scheduled, retry_count and next_retry_at. The token names the
 // work item and is the same for all its attempts; it is not that of
-// core.ReceiptToken, which depends on the input too.
+// core.IdempotencyKey, which depends on the input too.
 //
 // Compensations have the same events under compensation_: Argyll's document
 // names compensation_failed, the others follow its pattern. What Argyll has no

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/httperror"
 )
 
 // retryAfter is the delay that a failure asks for: by Retry-After, by its
 // body, and of a 429 by when a limit is lifted.
 func retryAfter(e *Error, header http.Header, now time.Time) (time.Duration, bool) {
-	if d, ok := core.ParseRetryAfter(header.Get, now); ok {
+	if d, ok := httperror.RetryAfter(header, now); ok {
 		return d, true
 	}
 	switch {

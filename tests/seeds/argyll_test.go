@@ -212,7 +212,7 @@ func TestArgyllReceiptToken(t *testing.T) {
 		_, ctx := testkit.Run(t)
 		var tokens []string
 		step := testkit.Tool(t, "step", core.RetryConfig{MaxAttempts: 3}, func(ctx context.Context, _ string) (string, error) {
-			token, err := core.ReceiptToken(ctx)
+			token, err := core.IdempotencyKey(ctx)
 			require.NoError(t, err)
 			tokens = append(tokens, token)
 			if len(tokens)%3 != 0 {
@@ -228,7 +228,7 @@ func TestArgyllReceiptToken(t *testing.T) {
 		assert.Equal(t, []string{tokens[0], tokens[0], tokens[0], tokens[3], tokens[3], tokens[3]}, tokens)
 		assert.NotEqual(t, tokens[0], tokens[3])
 	})
-	_, err := core.ReceiptToken(t.Context())
+	_, err := core.IdempotencyKey(t.Context())
 	assert.ErrorIs(t, err, core.ErrNoRun)
 }
 

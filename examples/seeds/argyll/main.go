@@ -46,7 +46,7 @@ func run(ctx context.Context) error {
 	service := flaky.Start(2)
 	defer service.Close()
 	charge := decorators.Tool("charge-card", "Charge a card.", func(ctx context.Context, in flaky.Request) (string, error) {
-		token, err := core.ReceiptToken(ctx)
+		token, err := core.IdempotencyKey(ctx)
 		if err != nil {
 			return "", err
 		}

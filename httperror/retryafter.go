@@ -1,0 +1,55 @@
+package httperror
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// RetryAfter reads the delay that a response asks for from its headers.
+// Retry-After-Ms (milliseconds, as some LLM services send it) is read first, then
+// Retry-After: seconds, with a fraction if need be, or an HTTP date, which is
+// taken relative to now. Nothing, or what is malformed, negative or past, is
+// false.
+//
+// Source: RFC 9110, sections 10.2.3 and 5.6.7.
+func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
+	if d, ok := parseNumber(header.Get("Retry-After-Ms"), time.Millisecond); ok {
+		return d, true
+	}
+	value := header.Get("Retry-After")
+	if d, ok := parseNumber(value, time.Second); ok {
+		return d, true
+	}
+	for _, layout := range []string{time.RFC1123, time.RFC850, time.ANSIC} {
+		if at, err := time.Parse(layout, strings.TrimSpace(value)); err == nil {
+			d := at.Sub(now)
+			return max(d, 0), d > 0
+		}
+	}
+	return 0, false
+}
+
+// parseNumber reads a decimal number of units, saturating.
+func parseNumber(s string, unit time.Duration) (time.Duration, bool) {
+	s = strings.TrimSpace(s)
+	if s == "" || strings.Trim(s, "0123456789.") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil && !math.IsInf(n, 1) || n <= 0 {
+		return 0, false
+	}
+	d := saturate(n * float64(unit))
+	return d, d > 0
+}
+
+// saturate keeps a number of nanoseconds within a Duration.
+func saturate(ns float64) time.Duration {
+	if ns >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(ns)
+}
