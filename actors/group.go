@@ -80,7 +80,10 @@ type BranchError struct {
 
 // Error lists the failures, as the text of the *[core.CallError] that names the
 // group. A branch whose error begins with its address is not numbered.
-func (e *GroupError) Error() string {
+func (e *GroupError) Error() string { return e.text((*BranchError).line) }
+
+// text lists the failures, each by its line.
+func (e *GroupError) text(line func(*BranchError) string) string {
 	var b strings.Builder
 	if e.Err != nil {
 		fmt.Fprintf(&b, "%v, %d of %d branches not finished", e.Err, len(e.NotFinished), e.Branches)
@@ -92,7 +95,7 @@ func (e *GroupError) Error() string {
 		fmt.Fprintf(&b, "%d of %d branches failed", len(e.Failed), e.Branches)
 	}
 	for i := range e.Failed {
-		b.WriteString("; " + e.Failed[i].line())
+		b.WriteString("; " + line(&e.Failed[i]))
 	}
 	return b.String()
 }

@@ -231,13 +231,26 @@ func (l *loop) fatal(err error) error {
 	return nil
 }
 
-// errorResult says what went wrong in the words of the tool:
-// addresses and attempts are not its business.
+// errorResult says what went wrong in the words of the tool.
 func errorResult(callID string, err error) Message {
-	for failed := (*core.CallError)(nil); errors.As(err, &failed); {
-		err = failed.Err
-	}
-	m := ToolResult(callID, "error: "+err.Error())
+	m := ToolResult(callID, "error: "+record.Truncate(plainText(err), record.MessageLimit))
 	m.IsError = true
 	return m
+}
+
+// plainText is the text of an error for a model: addresses and attempts are not
+// its business, but it learns of each branch of a group that failed. It is the
+// same for an error that was recorded: there, too, an error with words of its own
+// around that of a call has another text than that call's.
+func plainText(err error) string {
+	text := fmt.Sprint(err)
+	var call *core.CallError
+	if errors.As(err, &call) && call.Err != nil && fmt.Sprint(call) == text {
+		return plainText(call.Err)
+	}
+	var group *GroupError
+	if errors.As(err, &group) && fmt.Sprint(group) == text {
+		return group.text(func(b *BranchError) string { return fmt.Sprintf("branch %d: %s", b.Branch, plainText(b.Err)) })
+	}
+	return text
 }

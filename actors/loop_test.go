@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/state"
 )
 
 func TestAgentAnswersWithoutTools(t *testing.T) {
@@ -598,4 +600,49 @@ func TestRetriedAgentMakesItsCallsAnew(t *testing.T) {
 
 	require.NoError(t, err)
 	assert.Equal(t, []string{"assistant", "assistant/echo", "assistant@2/echo", "assistant@2/group:again", "assistant@2/group:again/1"}, addresses(t, st))
+}
+
+func TestAModelLearnsAllThatWentWrongInATool(t *testing.T) {
+	weather := testkit.Tool(t, "weather", core.RetryConfig{Disabled: true}, testkit.Fail(errBoom))
+	flaky := testkit.Tool(t, "flaky", core.RetryConfig{InitialDelay: core.NoDelay}, testkit.Fail(core.Retryable(errors.New("busy"))))
+	calls := func(d *testkit.Definition) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) { return testkit.Call(ctx, d) }
+	}
+	group := func(branches ...func(context.Context) (string, error)) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) {
+			_, err := actors.Parallel(ctx, actors.Group{Name: "g", CollectAll: true}, branches...)
+			return "", err
+		}
+	}
+	for name, tc := range map[string]struct {
+		handler func(context.Context) (string, error)
+		want    string
+	}{
+		"its own error":      {failWith("no"), "no"},
+		"an error of a call": {calls(flaky), "busy"},
+		"a group":            {group(calls(weather), failWith("no"), calls(flaky)), "3 of 3 branches failed; branch 1: boom; branch 2: no; branch 3: busy"},
+		"a group in a group": {group(group(calls(weather), calls(flaky))), "1 of 1 branches failed; branch 1: 2 of 2 branches failed; branch 1: boom; branch 2: busy"},
+		"an error of a call, and words around it": {func(ctx context.Context) (string, error) {
+			_, err := testkit.Call(ctx, flaky)
+			return "", fmt.Errorf("the flight is booked, the hotel is not: %w", err)
+		}, "the flight is booked, the hotel is not: assistant/book/flaky: exhausted after 3 attempts: busy"},
+		"errors of two calls": {func(ctx context.Context) (string, error) {
+			_, first := testkit.Call(ctx, weather)
+			_, second := testkit.Call(ctx, flaky)
+			return "", errors.Join(first, second)
+		}, "assistant/book/weather: permanent: boom\nassistant/book/flaky: exhausted after 3 attempts: busy"},
+		"an error without end": {failWith(strings.Repeat("no ", 1<<20)), record.Truncate(strings.Repeat("no ", 1<<20), record.MessageLimit)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			book := decorators.Tool("book", "", func(ctx context.Context, _ struct{}) (string, error) { return tc.handler(ctx) },
+				actors.WithRetry(core.RetryConfig{Disabled: true}))
+			for _, opts := range [][]state.Option{nil, {state.WithRoundTrip()}} {
+				_, ctx := testkit.Run(t, opts...)
+				model := newScript(asks(call("book", `{}`)), says("sorry"))
+				_, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(book)).Call(ctx, actors.Ask("?"))
+				require.NoError(t, err)
+				assert.Equal(t, []actors.Message{errorResult("1", tc.want)}, model.results(), "through its recorded form: %v", opts != nil)
+			}
+		})
+	}
 }
