@@ -15,7 +15,9 @@ import (
 	"github.com/reprise-go/reprise/jetstream/jstest"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/snapshot/storetest"
+	"github.com/reprise-go/reprise/state"
 )
 
 // The servers of benchmarks are in their process, and share its cores.
@@ -218,4 +220,43 @@ func BenchmarkTakeover(b *testing.B) {
 	}
 	b.ReportMetric(longest.Seconds()*1000, "ms-longest")
 	b.ReportMetric((longest-lease).Seconds()*1000, "ms-after-lease")
+}
+
+// BenchmarkDurableCall makes calls whose outcomes are synced, in a run in a
+// directory and in one on a server that syncs always.
+func BenchmarkDurableCall(b *testing.B) {
+	for _, parallel := range []int{1, 16} {
+		b.Run(fmt.Sprintf("directory/parallel=%d", parallel), func(b *testing.B) {
+			s, err := filestore.New(b.TempDir())
+			require.NoError(b, err)
+			benchmarkCalls(b, s, parallel)
+		})
+		b.Run(fmt.Sprintf("server/parallel=%d", parallel), func(b *testing.B) {
+			benchmarkCalls(b, benchStore(b, []jstest.Option{jstest.WithSyncAlways()}), parallel)
+		})
+	}
+}
+
+func benchmarkCalls(b *testing.B, s snapshot.Store, parallel int) {
+	st, err := state.Open(b.Context(), s, "run", state.WithSync(state.SyncOutcomes))
+	require.NoError(b, err)
+	ctx := st.Context(b.Context())
+	tool := decorators.Tool("trivial", "", func(context.Context, word) (string, error) { return "", nil })
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	b.ResetTimer()
+	var wait sync.WaitGroup
+	for range parallel {
+		wait.Go(func() {
+			for left.Add(-1) >= 0 {
+				if _, err := tool.Call(ctx, word{}); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+	require.NoError(b, st.Close())
 }
