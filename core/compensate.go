@@ -27,7 +27,8 @@ type completed struct {
 // Completed is a call that was recorded as completed and compensable.
 type Completed struct {
 	Address record.Address
-	Key     CompensationKey // its actor
+	Kind    record.Kind // of its actor
+	Name    string
 
 	// By is the innermost of the calls around it that failed for good, and so
 	// has it compensated; zero for none.
@@ -52,19 +53,18 @@ type completedCall struct {
 	done bool       // its compensation has an outcome, and was reported
 }
 
-// UseCompensations says that the run has recorded calls that can be
-// compensated.
-func (r *Root) UseCompensations() { r.completed.used.Store(true) }
-
 // MayCompensate reports whether there may be something for Compensate to do.
-func (r *Root) MayCompensate() bool { return r.completed.used.Load() && !r.settings.Replays }
+func (r *Root) MayCompensate() bool { return r.hasCompleted() && !r.settings.Replays }
+
+// hasCompleted reports whether there may be calls that can be compensated.
+func (r *Root) hasCompleted() bool { return r.completed.used.Load() || r.settings.Undoable }
 
 // checkCompensation refuses a call that could not be compensated after a
 // restart. The run is not told that it failed: it goes on once it is opened
 // with the compensation.
 func (c *call) checkCompensation() error {
 	settings := c.root.settings
-	if !settings.Outputs || settings.Replays || settings.Compensations[CompensationKey{c.spec.Kind, c.spec.Name}] != nil {
+	if !settings.Outputs || settings.Replays || settings.compensation(c.spec.Kind, c.spec.Name) != nil {
 		return nil
 	}
 	e := c.interruptionBy(fmt.Errorf("core: %q has a compensation, which a stored run must know when it is opened: "+
@@ -97,7 +97,7 @@ func (c *call) appendCompensable(p *record.Progress, s *Scope, rec *record.Recor
 // where there are none.
 func (c *call) completed() *completed {
 	if !c.root.isOutside() {
-		if c.root.completed.used.Load() {
+		if c.root.hasCompleted() {
 			return &c.root.completed
 		}
 		return nil
@@ -144,7 +144,7 @@ func (all *completed) add(c *call) *completedCall {
 		delete(all.before, c.address)
 	}
 	done := &completedCall{
-		Completed: Completed{Address: c.address, Key: CompensationKey{c.spec.Kind, c.spec.Name}, Nth: nth},
+		Completed: Completed{Address: c.address, Kind: c.spec.Kind, Name: c.spec.Name, Nth: nth},
 		call:      c, appended: make(chan struct{}),
 	}
 	all.calls = append(all.calls, done)
@@ -328,7 +328,7 @@ func (all *completed) undo(outer context.Context, top *Scope, calls []*completed
 		case e != nil:
 			return failed, e
 		case err != nil:
-			failed = append(failed, FailedCompensation{c.Address, c.Key.Name, err.Error()})
+			failed = append(failed, FailedCompensation{c.Address, c.Name, err.Error()})
 		}
 	}
 	return failed, nil
@@ -342,7 +342,7 @@ func (c *completedCall) undo(ctx context.Context, top *Scope) error {
 	if c.done || c.Found != nil && c.Found.Phase == record.PhaseSucceeded {
 		return nil
 	}
-	stub := &call{spec: &Spec{Kind: c.Key.Kind, Name: c.Key.Name}, root: top.root, parent: top, scope: top, address: c.Address}
+	stub := &call{spec: &Spec{Kind: c.Kind, Name: c.Name}, root: top.root, parent: top, scope: top, address: c.Address}
 	at := &Scope{outer: ctx, root: top.root, call: stub, attempt: record.Compensations}
 	err := c.compensate(at)
 	if e := (*CallError)(nil); err == nil || errors.As(err, &e) && !IsSuspension(err) {
@@ -355,7 +355,7 @@ func (c *completedCall) compensate(at *Scope) error {
 	if c.call != nil {
 		return c.call.typed.compensate(at, c.Nth, c.Found)
 	}
-	known := at.root.settings.Compensations[c.Key]
+	known := at.root.settings.compensation(c.Kind, c.Name)
 	if known == nil {
 		return at.halt(fmt.Errorf("core: %s is to be compensated, and the run does not know how: pass the actor to state.WithCompensations", c.Address))
 	}

@@ -11,21 +11,26 @@ import (
 // A Compensation undoes completed calls of one actor. See
 // [Definition.Compensate].
 type Compensation struct {
-	key CompensationKey
+	kind record.Kind // of the actor
+	name string
 
 	// restored makes the call that compensates one of which only what was
 	// recorded is known.
 	restored func(at *Scope, nth int, found *record.Progress, in, out []byte) error
 }
 
-// A CompensationKey is the actor that a compensation is of.
-type CompensationKey struct {
-	Kind record.Kind
-	Name string
-}
+// Actor returns the kind and the name of the actor that it is of.
+func (c *Compensation) Actor() (record.Kind, string) { return c.kind, c.name }
 
-// Key is the actor that it is of.
-func (c *Compensation) Key() CompensationKey { return c.key }
+// compensation is that of the actor; nil if it has none.
+func (s *Settings) compensation(kind record.Kind, name string) *Compensation {
+	for _, c := range s.Compensations {
+		if c.kind == kind && c.name == name {
+			return c
+		}
+	}
+	return nil
+}
 
 // compensated is the input of a compensation: a call that completed.
 type compensated[In, Out any] struct {
@@ -78,7 +83,7 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 		return own.undoes(at, nth, found, compensated[In, Out]{in, out})
 	}
 	c.compensation = &Compensation{
-		key: CompensationKey{d.spec.Kind, d.spec.Name},
+		kind: d.spec.Kind, name: d.spec.Name,
 		restored: func(at *Scope, nth int, found *record.Progress, encodedIn, encodedOut []byte) error {
 			var in In
 			var out Out

@@ -41,9 +41,9 @@ type Run interface {
 	// Append gives the record its run ID, its generation and the next Seq, keeps
 	// it, and publishes it. A failed record with WillRetry is appended together
 	// with its promise (Record.Retrying), both or none. The record comes from s:
-	// the attempt that it is about, or where it was logged. What s no longer
-	// accepts (Scope.Accepts) is ErrAttemptOver; nothing is appended once the
-	// run is closed.
+	// the attempt that it is about, or where it was logged. It is ErrAttemptOver
+	// where that attempt is over (Scope.Closed), or for the record of a call the
+	// attempt around it. Nothing is appended once the run is closed.
 	Append(s *Scope, rec record.Record) error
 
 	// Ask asks a question of the call whose scope is s. Without an answer yet,
@@ -96,10 +96,10 @@ type Settings struct {
 	RetryByKind [record.KindAgent + 1]*Policy
 	Retry       *Policy
 
-	// Compensations are what a run that is resumed compensates with, by kind and
-	// name of the actor. Where Outputs says so, a call with a compensation that
-	// is none of them does not begin.
-	Compensations map[CompensationKey]*Compensation
+	// Compensations are what a run that is resumed compensates with, one for an
+	// actor. Where Outputs says so, a call with a compensation that is not among
+	// them does not begin.
+	Compensations []*Compensation
 
 	// Park is how long a [Sleep], or the delay before another attempt, may be
 	// that waits in the process: a longer one suspends the run. 0 for any.
@@ -115,6 +115,7 @@ type Settings struct {
 	RoundTrip bool   // outputs and errors are handed out as restored ones
 	Artifacts bool   // outputs above 64 KB go to PutArtifact
 	Restored  bool   // there is restored history: Claim is to be asked
+	Undoable  bool   // Completed is to be asked
 	Strict    bool   // nothing is executed, and nothing is waited for
 	Replays   bool   // it is only replayed: nothing is compensated, and no cache is asked
 	Polls     bool   // Poll is to be called

@@ -96,22 +96,12 @@ func (s *Scope) Parent() *Scope {
 	return s.call.parent
 }
 
-// An AttemptID identifies one attempt of one call within the process, or what
-// its preconditions did before the first. It is comparable.
-type AttemptID struct {
-	call    *call
-	attempt int32
-}
-
 // beforeFirst is the attempt number of the scope that preconditions run in.
 const beforeFirst = record.Preconditions
 
-// Preconditions identifies what the preconditions of the call did. It belongs
-// to all attempts.
-func (id AttemptID) Preconditions() AttemptID { return AttemptID{id.call, beforeFirst} }
-
-// ID identifies the attempt, or what the preconditions do.
-func (s *Scope) ID() AttemptID { return AttemptID{s.call, s.attempt} }
+// IsPreconditions reports whether the scope is that of what the preconditions of
+// the call do, before its first attempt.
+func (s *Scope) IsPreconditions() bool { return s.attempt == beforeFirst }
 
 // Attempt is the number of the attempt, from 0; 0 for a nil Scope.
 func (s *Scope) Attempt() int {
@@ -139,16 +129,6 @@ func (s *Scope) Closed() bool {
 		}
 	}
 	return false
-}
-
-// Accepts reports whether r, which comes from this scope, may still land: a
-// record about the attempt itself while the attempt around it goes on, any
-// other while this one does.
-func (s *Scope) Accepts(r *record.Record) bool {
-	if s != nil && r.Kind.IsCall() {
-		s = s.Parent()
-	}
-	return !s.Closed()
 }
 
 // Path is what stands before the names of calls made in this scope; empty for

@@ -34,15 +34,21 @@ func WithCompensations(actors ...Compensable) Option {
 				c.must(fmt.Errorf("state: WithCompensations: actor %d has none; its method Compensate gives it one", i+1))
 			}
 			known := actor.Compensation()
-			if c.settings.Compensations == nil {
-				c.settings.Compensations = make(map[core.CompensationKey]*core.Compensation)
+			if kind, name := known.Actor(); c.hasOther(known) {
+				c.must(fmt.Errorf("state: WithCompensations: there are two actors of kind %v named %q; want one", kind, name))
 			}
-			if other := c.settings.Compensations[known.Key()]; other != nil && other != known {
-				c.must(fmt.Errorf("state: WithCompensations: there are two actors of kind %v named %q; allowed is one", known.Key().Kind, known.Key().Name))
-			}
-			c.settings.Compensations[known.Key()] = known
+			c.settings.Compensations = append(c.settings.Compensations, known)
 		}
 	}
+}
+
+// hasOther reports whether there is another compensation of the same actor.
+func (c *config) hasOther(known *core.Compensation) bool {
+	kind, name := known.Actor()
+	return slices.ContainsFunc(c.settings.Compensations, func(other *core.Compensation) bool {
+		otherKind, otherName := other.Actor()
+		return other != known && otherKind == kind && otherName == name
+	})
 }
 
 // Completed implements core.Run.
@@ -105,7 +111,7 @@ func (r *restored) completed(rerunFailed bool) []core.Completed {
 			if !isLast && r.undone[undoAddress(a, c.name, nth)] {
 				continue
 			}
-			done := core.Completed{Address: a, Key: core.CompensationKey{Kind: c.kind, Name: c.name}, Nth: nth, Found: found}
+			done := core.Completed{Address: a, Kind: c.kind, Name: c.name, Nth: nth, Found: found}
 			if !rerunFailed {
 				done.By = r.failedAround(a)
 			}

@@ -130,9 +130,7 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	}
 	r.versions = r.restored.versions
 	r.report.Usage = r.restored.usage.all
-	if len(r.restored.compensable) > 0 {
-		r.root.UseCompensations()
-	}
+	r.settings.Undoable = len(r.restored.compensable) > 0
 	r.watchDivergence()
 	r.published = found.Len()
 	for _, seq := range r.restored.questions {

@@ -21,7 +21,7 @@ func (r *run) resume(s *core.Scope, rec *record.Record) error {
 	if err := r.restorePreconditions(s); err != nil {
 		return err
 	}
-	return r.takeValues(s, r.restored.valuesBefore(a, rec.Attempt), r.rerun.since[a], s.ID().Preconditions())
+	return r.takeValues(s, r.restored.valuesBefore(a, rec.Attempt), r.rerun.since[a], preconditionsOf(s))
 }
 
 // restorePreconditions gives the call whose scope is s what its preconditions
@@ -36,9 +36,9 @@ func (r *run) restorePreconditions(s *core.Scope) error {
 		return err
 	}
 	if r.values.pending == nil {
-		r.values.pending = make(map[core.AttemptID][]value)
+		r.values.pending = make(map[attemptID][]value)
 	}
-	r.values.pending[s.ID().Preconditions()] = written
+	r.values.pending[preconditionsOf(s)] = written
 	delete(r.restored.preconditions, a)
 	return nil
 }
@@ -46,7 +46,7 @@ func (r *run) restorePreconditions(s *core.Scope) error {
 // takeValues gives restored values to everyone, but for those from before the
 // divergence. They are newer than what the attempts of the IDs, and those
 // around s, have written. The lock is held.
-func (r *run) takeValues(s *core.Scope, numbers []uint64, since uint64, older ...core.AttemptID) error {
+func (r *run) takeValues(s *core.Scope, numbers []uint64, since uint64, older ...attemptID) error {
 	left, err := r.restored.decodeValues(slices.DeleteFunc(numbers, func(seq uint64) bool { return seq <= since }))
 	for _, v := range left {
 		for _, id := range older {

@@ -131,9 +131,9 @@ func (r *run) Append(s *core.Scope, appended record.Record) error {
 		r.mu.Unlock()
 		return ErrClosed
 	}
-	if !s.Accepts(rec) {
+	if !accepts(s, rec) {
 		if rec.Kind.IsCall() {
-			r.values.drop(s.ID())
+			r.values.drop(s)
 		}
 		r.mu.Unlock()
 		return core.ErrAttemptOver
@@ -225,6 +225,16 @@ func (r *run) store(s *core.Scope, rec *record.Record) error {
 	return nil
 }
 
+// accepts reports whether rec, which comes from s, may still land: a record about
+// the attempt itself while the attempt around it goes on, any other while this
+// one does.
+func accepts(s *core.Scope, rec *record.Record) bool {
+	if s != nil && rec.Kind.IsCall() {
+		s = s.Parent()
+	}
+	return !s.Closed()
+}
+
 // Claim implements core.Run. It publishes nothing: a publisher that makes a call
 // would wait for the one that is claimed.
 func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error)) (found *record.Progress, onRecord bool, err error) {
@@ -308,7 +318,7 @@ func (r *run) applyOutcome(s *core.Scope, outcome *record.Record) error {
 		}
 		r.recovered = append(r.recovered, recovered...)
 	}
-	r.values.drop(s.ID()) // of a handler that ran again: what it had written is on record
+	r.values.drop(s) // of a handler that ran again: what it had written is on record
 	if err := r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a]); err != nil {
 		return err
 	}

@@ -82,10 +82,27 @@ type value struct {
 	seq     uint64 // of its record, once it has one
 }
 
+// An attemptID identifies an attempt of a call, or what its preconditions do.
+type attemptID struct {
+	call    record.Address
+	attempt int
+}
+
+func idOf(s *core.Scope) attemptID {
+	if s.IsPreconditions() {
+		return preconditionsOf(s)
+	}
+	return attemptID{s.Address(), s.Attempt()}
+}
+
+// preconditionsOf identifies what the preconditions of the call did. It belongs
+// to all attempts.
+func preconditionsOf(s *core.Scope) attemptID { return attemptID{s.Address(), record.Preconditions} }
+
 // values are those of the run, and those of the attempts under way.
 type values struct {
 	common  map[string]value
-	pending map[core.AttemptID][]value // in the order of writing
+	pending map[attemptID][]value // in the order of writing
 }
 
 // attemptOf is s if it is an attempt, and nil outside every call.
@@ -109,9 +126,9 @@ func (r *run) put(s *core.Scope, v value) error {
 	case attempt != nil:
 		defer r.mu.Unlock()
 		if r.values.pending == nil {
-			r.values.pending = make(map[core.AttemptID][]value)
+			r.values.pending = make(map[attemptID][]value)
 		}
-		id := attempt.ID()
+		id := idOf(attempt)
 		r.values.pending[id] = append(r.values.pending[id], v)
 		return nil
 	}
@@ -128,8 +145,7 @@ func (r *run) get(s *core.Scope, key string) ([]byte, bool, error) {
 		if err := r.restorePreconditions(s); err != nil {
 			return nil, false, err
 		}
-		id := s.ID()
-		for _, id := range [...]core.AttemptID{id, id.Preconditions()} {
+		for _, id := range [...]attemptID{idOf(s), preconditionsOf(s)} {
 			if encoded, ok := r.values.latest(id, key); ok {
 				return encoded, true, nil
 			}
@@ -148,20 +164,20 @@ func (r *run) settleValues(s *core.Scope, rec *record.Record) {
 	if !rec.Kind.IsCall() {
 		return
 	}
-	id := s.ID()
+	id := idOf(s)
 	switch {
 	case rec.Status == record.StatusStarted:
 		r.keepPreconditions(s, rec.Address)
 	case rec.WillRetry:
 		delete(r.values.pending, id)
 	case rec.Status == record.StatusCompleted:
-		for _, v := range append(r.values.pending[id.Preconditions()], r.values.pending[id]...) {
+		for _, v := range append(r.values.pending[preconditionsOf(s)], r.values.pending[id]...) {
 			r.values.replace(s, v.key)
 			r.commit(rec.Address, v)
 		}
-		r.values.drop(id)
+		r.values.drop(s)
 	default:
-		r.values.drop(id)
+		r.values.drop(s)
 	}
 }
 
@@ -169,7 +185,7 @@ func (r *run) settleValues(s *core.Scope, rec *record.Record) {
 // recorded yet. It belongs to the call alone until that completes, and is then
 // recorded again: it is only then that others see it.
 func (r *run) keepPreconditions(s *core.Scope, a record.Address) {
-	written := r.values.pending[s.ID().Preconditions()]
+	written := r.values.pending[preconditionsOf(s)]
 	for i := range written {
 		if v := &written[i]; v.seq == 0 {
 			v.seq = uint64(r.len()) + 1
@@ -179,7 +195,7 @@ func (r *run) keepPreconditions(s *core.Scope, a record.Address) {
 }
 
 // latest is what the attempt has written there last.
-func (v *values) latest(id core.AttemptID, key string) ([]byte, bool) {
+func (v *values) latest(id attemptID, key string) ([]byte, bool) {
 	written := v.pending[id]
 	for i := len(written) - 1; i >= 0; i-- {
 		if written[i].key == key {
@@ -190,22 +206,22 @@ func (v *values) latest(id core.AttemptID, key string) ([]byte, bool) {
 }
 
 // drop forgets what the attempt and the preconditions of its call have written.
-func (v *values) drop(id core.AttemptID) {
-	delete(v.pending, id)
-	delete(v.pending, id.Preconditions())
+func (v *values) drop(s *core.Scope) {
+	delete(v.pending, idOf(s))
+	delete(v.pending, preconditionsOf(s))
 }
 
 // replace drops what the attempts around s, and the preconditions of their
 // calls, have written there: it is older than what s left.
 func (v *values) replace(s *core.Scope, key string) {
 	for around := s.Parent(); around != nil; around = around.Parent() {
-		v.forget(around.ID(), key)
-		v.forget(around.ID().Preconditions(), key)
+		v.forget(idOf(around), key)
+		v.forget(preconditionsOf(around), key)
 	}
 }
 
 // forget drops what the attempt has written there.
-func (v *values) forget(id core.AttemptID, key string) {
+func (v *values) forget(id attemptID, key string) {
 	if written := v.pending[id]; written != nil {
 		v.pending[id] = slices.DeleteFunc(written, func(w value) bool { return w.key == key })
 	}

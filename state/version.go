@@ -142,7 +142,7 @@ func (r *run) recordVersion(s *core.Scope, key versionKey, claimed, version int)
 		Time: now(), Address: s.Address(), Name: key.name, Kind: record.KindVersion, Status: record.StatusRecorded,
 		Attempt: s.Attempt(), Ordinal: claimed, Detail: &record.Detail{Output: encoded},
 	}
-	if s.ID() == s.ID().Preconditions() {
+	if s.IsPreconditions() {
 		rec.Stage = record.StagePrecondition
 	}
 	r.keep(&rec)
