@@ -59,15 +59,12 @@ func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	out := blocks.NewWriter(w)
 	m := codec.NewWriter(nil)
 	m.Map(infoPairs + ownPairs)
-	m.Text("format")
-	m.Text(magic)
-	m.Text("version")
-	m.Uint(FormatVersion)
+	m.Key("format").Text(magic)
+	m.Key("version").Uint(FormatVersion)
 	info := r.Info
 	info.LastSeq = r.last()
 	info.write(m)
-	m.Text("records")
-	m.Array(len(r.encoded))
+	m.Key("records").Array(len(r.encoded))
 	out.Block(m.Finish())
 	var records []byte
 	for _, rec := range r.encoded {

@@ -77,8 +77,7 @@ func (s *summary) references() []string { return slices.Sorted(maps.Keys(s.artif
 
 // write writes two pairs.
 func (s *summary) write(w *codec.Writer) {
-	w.Text("values")
-	writeValues(w, s.latest())
+	writeValues(w.Key("values"), s.latest())
 	w.Text("artifacts")
 	references := s.references()
 	w.Array(len(references))

@@ -95,6 +95,12 @@ func (w *Writer) Text(s string) {
 	w.out = append(w.out, s...)
 }
 
+// Key appends the key of a pair of a map, and returns w for the value.
+func (w *Writer) Key(key string) *Writer {
+	w.Text(key)
+	return w
+}
+
 // Bytes appends b as a bin, and nil as nil.
 func (w *Writer) Bytes(b []byte) {
 	if b == nil {
