@@ -170,12 +170,12 @@ func (c *call) precede(p *record.Progress, s *Scope) error {
 	}
 	switch {
 	case e != nil:
-		return c.suspend(p, s, r, e, record.StageEntry)
+		return c.suspend(p, s, attempted{result: r}, e, record.StageEntry)
 	case r.err == nil:
 		return c.checkpoint(p, s)
 	}
 	if e := c.parent.ending(); e != nil {
-		return c.suspend(p, s, r, e, record.StageEntry)
+		return c.suspend(p, s, attempted{result: r}, e, record.StageEntry)
 	}
 	if r.panicked {
 		return c.refuse(p, s, r, record.ReasonPanic)
@@ -187,7 +187,7 @@ func (c *call) precede(p *record.Progress, s *Scope) error {
 func (c *call) attempt(p *record.Progress, s *Scope) error {
 	if total := c.policy.config.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than it should
 		before := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt - 1}
-		return c.fail(p, before, classify(result{err: p.Err, stage: record.StageHandler}), record.ReasonRetryTimeout)
+		return c.fail(p, before, classify(attempted{result: result{err: p.Err, stage: record.StageHandler}}), record.ReasonRetryTimeout)
 	}
 	began := time.Now()
 	if err := c.appendStarted(p, s, began); err != nil {
@@ -201,16 +201,16 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 	defer func() {
 		if !returned { // runtime.Goexit: nobody gets the failure, but it is on record
 			s.close()
-			r := result{err: errGoexit, stage: record.StageHandler, panicked: true}
+			r := attempted{result: result{err: errGoexit, stage: record.StageHandler, panicked: true}}
 			r.end(began)
 			_ = c.settle(p, s, &r)
 		}
 	}()
-	var r result
+	var r attempted
 	if c.guard == nil {
-		r = c.pass(s, began, p.Spent)
+		r.result = c.pass(s, began, p.Spent)
 	} else {
-		r = c.passGuarded(s, began, p.Spent)
+		r.result = c.passGuarded(s, began, p.Spent)
 	}
 	returned = true
 	r.end(began)
@@ -219,8 +219,9 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 
 // pass is one pass through handler, postconditions and artifact storage.
 func (c *call) pass(s *Scope, began time.Time, spent time.Duration) result {
-	if limit := c.limitOf(began, spent); limit != nil {
-		return c.passWithin(s, limit)
+	timeout, total := c.policy.timeout(c.spec, c.custom), c.policy.config.RetryTimeout
+	if timeout != 0 || total != 0 {
+		return c.passWithin(s, newTimespan(began, timeout, total, spent))
 	}
 	r := c.typed.pass(s.context())
 	s.close()
@@ -228,8 +229,10 @@ func (c *call) pass(s *Scope, began time.Time, spent time.Duration) result {
 }
 
 // settle decides what the end of an attempt means, and appends it.
-func (c *call) settle(p *record.Progress, s *Scope, r *result) error {
-	c.overdue(s, r)
+func (c *call) settle(p *record.Progress, s *Scope, r *attempted) error {
+	if s.isDoomed() {
+		c.overdue(s, &r.result)
+	}
 	if r.err == nil && s.group != nil {
 		r.err = s.group.failure()
 	}
@@ -240,7 +243,9 @@ func (c *call) settle(p *record.Progress, s *Scope, r *result) error {
 		return c.suspend(p, s, *r, e, record.StageHandler)
 	}
 	if r.err == nil {
-		c.polled(s, r)
+		if c.policy.config.RetryWhen != nil {
+			c.polled(s, &r.result)
+		}
 	} else if IsSuspension(r.err) {
 		r.err = &settledError{r.err}
 	}
@@ -251,7 +256,7 @@ func (c *call) settle(p *record.Progress, s *Scope, r *result) error {
 	v := c.decide(p, s, &f)
 	switch {
 	case v.suspended != nil && !v.promised:
-		return c.suspend(p, s, f.result, v.suspended, record.StageHandler)
+		return c.suspend(p, s, f.attempted, v.suspended, record.StageHandler)
 	case v.reason != record.ReasonNone:
 		return c.fail(p, s, f, v.reason)
 	}
@@ -259,7 +264,7 @@ func (c *call) settle(p *record.Progress, s *Scope, r *result) error {
 		return err
 	}
 	promised := &Scope{outer: s.outer, root: c.root, call: c, attempt: p.Attempt}
-	return c.suspend(p, promised, result{}, v.suspended, record.StageWait)
+	return c.suspend(p, promised, attempted{}, v.suspended, record.StageWait)
 }
 
 // retrace runs the handler of an attempt again that has an outcome, and records
@@ -271,7 +276,9 @@ func (c *call) retrace(s *Scope) error {
 		defer s.endGroup()
 	}
 	r := c.pass(s, time.Now(), 0)
-	c.passOn(s)
+	if in := s.inside.Load(); in != nil {
+		c.passOn(in)
+	}
 	e := c.suspension(s, r.err)
 	if e == nil {
 		e = c.checkEnd(s)

@@ -10,7 +10,7 @@ import (
 
 // failure is a failed attempt with what retrying it depends on.
 type failure struct {
-	result
+	attempted
 	class  record.Class
 	marked bool          // Retryable
 	after  time.Duration // what the service asked for; 0 for nothing
@@ -29,8 +29,8 @@ type verdict struct {
 }
 
 // classify finds out what retrying a failure depends on.
-func classify(r result) failure {
-	f := failure{result: r}
+func classify(r attempted) failure {
+	f := failure{attempted: r}
 	traits := record.Inspect(r.err)
 	f.marked, f.after, f.class = traits.Retryable, traits.RetryAfter, traits.Class
 	switch {
@@ -125,7 +125,9 @@ func (c *call) retryable(s *Scope, f *failure) bool {
 	again, panicked := c.judge(c.attemptOf(s, f.err), f.class, byDefault)
 	if panicked != nil {
 		// The failure that was judged must not be lost by it.
-		*f = classify(result{err: after(panicked, f.err), stage: f.stage, panicked: true, ended: f.ended, took: f.took})
+		failed := f.attempted
+		failed.result = result{err: after(panicked, f.err), stage: f.stage, panicked: true}
+		*f = classify(failed)
 	}
 	return again
 }
@@ -157,9 +159,6 @@ func (c *call) judge(attempt Attempt, class record.Class, byDefault bool) (again
 // polled asks RetryWhen about a success whether another attempt is wanted, and
 // makes it a failure if so.
 func (c *call) polled(s *Scope, r *result) {
-	if c.policy.config.RetryWhen == nil {
-		return
-	}
 	if c.wantsMore(c.attemptOf(s, nil), r) {
 		r.err = errUnsatisfied
 	}

@@ -100,7 +100,15 @@ func (e *DivergenceError) Is(target error) bool { return target == ErrDivergence
 // checkEnd refuses the end of a handler that left out calls which were
 // recorded. It is nil if the handler did not end by itself.
 func (c *call) checkEnd(s *Scope) *InterruptedError {
-	if !c.root.settings.Restored || s.endedItself() || s.outer.Err() != nil || c.parent.context().Err() != nil {
+	if !c.root.settings.Restored {
+		return nil
+	}
+	return c.checkRecorded(s)
+}
+
+// checkRecorded is checkEnd where there is restored history.
+func (c *call) checkRecorded(s *Scope) *InterruptedError {
+	if s.endedItself() || s.outer.Err() != nil || c.parent.context().Err() != nil {
 		return nil
 	}
 	claimed := 0

@@ -20,17 +20,19 @@ func (c *call) record(status record.Status, attempt int32, at time.Time) record.
 }
 
 // endRecord is a record of how the attempt of s ended, with what it used.
-func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r *result) record.Record {
+func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r *attempted) record.Record {
 	at := r.ended
 	if at.IsZero() {
 		at = time.Now()
 	}
 	rec := c.record(status, s.attempt, at)
 	rec.Duration, rec.Elapsed = r.took, p.Spent+r.took
-	if used := c.takeUsed(s); used != nil {
-		rec.Detail = &record.Detail{Usage: *used}
+	if in := s.inside.Load(); in != nil {
+		if used := c.takeUsed(in); used != nil {
+			rec.Detail = &record.Detail{Usage: *used}
+		}
+		c.passOn(in)
 	}
-	c.passOn(s)
 	return rec
 }
 
@@ -135,7 +137,7 @@ func (c *call) hashInput() (record.Hash, error) {
 }
 
 // complete ends the call with its output.
-func (c *call) complete(p *record.Progress, s *Scope, r *result, message string) error {
+func (c *call) complete(p *record.Progress, s *Scope, r *attempted, message string) error {
 	rec := c.endRecord(record.StatusCompleted, p, s, r)
 	if r.kept != nil || message != "" || c.spec.NoStore {
 		d := detailOf(&rec)
@@ -155,7 +157,7 @@ func (c *call) complete(p *record.Progress, s *Scope, r *result, message string)
 
 // retry appends that the attempt failed, and when the next one may begin.
 func (c *call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
-	rec := c.endRecord(record.StatusFailed, p, s, &f.result)
+	rec := c.endRecord(record.StatusFailed, p, s, &f.attempted)
 	rec.Stage, rec.Class, rec.Err = f.stage, f.class, c.keptError(f.err)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec)
@@ -166,9 +168,9 @@ func (c *call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
 // fail ends the call for good.
 func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reason) error {
 	if f.class == record.ClassUnknown {
-		f = classify(f.result)
+		f = classify(f.attempted)
 	}
-	rec := c.endRecord(record.StatusFailed, p, s, &f.result)
+	rec := c.endRecord(record.StatusFailed, p, s, &f.attempted)
 	rec.Stage, rec.Class, rec.Reason, rec.Err = f.stage, f.class, reason, f.err
 	if limit := c.explain(p, s, f, reason); limit != "" {
 		detailOf(&rec).Message = limit
@@ -209,8 +211,7 @@ func (c *call) keptInterrupt(e *InterruptedError) *InterruptedError {
 
 // refuse ends a call for good that made no attempt.
 func (c *call) refuse(p *record.Progress, s *Scope, r result, reason record.Reason) error {
-	r.took, r.ended = 0, time.Time{}
-	return c.fail(p, s, classify(r), reason)
+	return c.fail(p, s, classify(attempted{result: r}), reason)
 }
 
 // explain says which limit a call ran into, where the reason is a limit, and how
@@ -247,7 +248,7 @@ func (c *call) explainDeadline(s *Scope, delay time.Duration) string {
 }
 
 // suspend stops the call without an outcome.
-func (c *call) suspend(p *record.Progress, s *Scope, r result, e *InterruptedError, stage record.Stage) error {
+func (c *call) suspend(p *record.Progress, s *Scope, r attempted, e *InterruptedError, stage record.Stage) error {
 	c.stopParent(e)
 	status := record.StatusInterrupted
 	if e.Reason == record.InterruptAwait {

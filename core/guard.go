@@ -124,7 +124,7 @@ func (c *call) passGuarded(s *Scope, began time.Time, spent time.Duration) resul
 		ended = nil
 	case r.err == nil:
 	case !r.panicked && c.suspension(s, r.err) == nil:
-		ended = &classedError{r.err, classify(r).class}
+		ended = &classedError{r.err, classify(attempted{result: r}).class}
 	}
 	return r
 }

@@ -208,7 +208,7 @@ func (c *call) askInDoubt(p *record.Progress, s *Scope) error {
 	case err != nil:
 		return c.notRecorded(s, record.StatusAwaiting, err)
 	case e != nil:
-		return c.suspend(p, s, result{}, e, record.StageEntry)
+		return c.suspend(p, s, attempted{}, e, record.StageEntry)
 	case answer.decision == decidedRunAgain:
 		return c.attempt(p, s)
 	case answer.decision == decidedFailed:
@@ -222,5 +222,5 @@ func (c *call) askInDoubt(p *record.Progress, s *Scope) error {
 	if r.err != nil {
 		return c.halt(r.err) // the answer stays, for when it can be kept
 	}
-	return c.complete(p, s, &r, "as answered to "+q.ID)
+	return c.complete(p, s, &attempted{result: r}, "as answered to "+q.ID)
 }

@@ -180,10 +180,13 @@ func (s *Scope) inner() *inside {
 // close ends the scope: its handler returned, or was abandoned.
 func (s *Scope) close() {
 	s.closed.Store(true)
-	in := s.inside.Load()
-	if in == nil {
-		return
+	if in := s.inside.Load(); in != nil {
+		in.close()
 	}
+}
+
+// close ends the contexts that were derived for the attempt.
+func (in *inside) close() {
 	in.mu.Lock()
 	stops := in.stops
 	in.stops, in.closed = nil, true
@@ -243,7 +246,7 @@ func (a *attemptContext) Deadline() (time.Time, bool) {
 // ended.
 func (a *attemptContext) Done() <-chan struct{} {
 	if a.limit != nil {
-		return a.limit.Done()
+		return a.limit.done
 	}
 	return a.outer.Done()
 }

@@ -42,11 +42,14 @@ func (c *call) suspension(s *Scope, err error) *InterruptedError {
 // outcome. What that means is decided where that attempt ends.
 func (c *call) stopParent(e *InterruptedError) { c.parent.stop(e) }
 
-// stop lets the attempt know that a call inside it has no outcome.
+// stop lets the attempt know that a call inside it has no outcome. An attempt
+// that is over had ended without that call, which its handler left behind.
 func (s *Scope) stop(e *InterruptedError) {
-	if e.Origin == s {
+	switch {
+	case s.closed.Load():
+	case e.Origin == s:
 		s.inner().doomed.Store(true)
-	} else {
+	default:
 		s.Suspend(e)
 	}
 }
@@ -72,11 +75,11 @@ func (s *Scope) offPath() *InterruptedError {
 	return nil
 }
 
-// overdue makes the result of an attempt a failure if a call inside it has no
-// outcome because of the attempt's own deadline, come or near: without that
-// outcome there is no success.
+// overdue makes the result of an attempt that is doomed a failure: a call inside
+// it has no outcome because of the attempt's own deadline, come or near, and
+// without that outcome there is no success.
 func (c *call) overdue(s *Scope, r *result) {
-	if !s.isDoomed() || s.endedItself() || s.suspended() != nil {
+	if s.endedItself() || s.suspended() != nil {
 		return
 	}
 	outer, hasOuter := s.outer.Deadline()

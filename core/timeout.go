@@ -15,26 +15,34 @@ import (
 // enough that an interrupt is answered within 100 ms.
 const grace = 50 * time.Millisecond
 
-// limitOf is the end in time of the attempt that began at that time, nil if it
-// has none: the earlier of its own timeout and what is left of RetryTimeout.
-func (c *call) limitOf(began time.Time, spent time.Duration) *limit {
-	timeout, total := c.policy.timeout(c.spec, c.custom), c.policy.config.RetryTimeout
-	if timeout == 0 && total == 0 {
-		return nil
-	}
-	l := &limit{start: began, length: timeout}
+// timespan is how long an attempt may take.
+type timespan struct {
+	start  time.Time // of the attempt
+	length time.Duration
+	total  bool // it is what is left of RetryTimeout
+}
+
+// newTimespan is that of an attempt that began at that time: the earlier of its own
+// timeout and what is left of RetryTimeout. One of them is not 0.
+func newTimespan(began time.Time, timeout, total, spent time.Duration) timespan {
+	t := timespan{start: began, length: timeout}
 	if left := total - spent; total > 0 && (timeout == 0 || left <= timeout) {
-		l.length, l.total = left, true
+		t.length, t.total = left, true
 	}
-	return l
+	return t
 }
 
 // passWithin makes a pass that has an end in time: on a goroutine of its own,
 // since only so can it be abandoned.
-func (c *call) passWithin(s *Scope, l *limit) result {
-	s.limit = l
-	p := c.typed.passAsync(s.context(), &c.root.settings.Late.Returned)
-	if !s.await(p) {
+func (c *call) passWithin(s *Scope, t timespan) result {
+	p := c.typed.passAsync(s, t)
+	l := s.limit
+	if c.root.isOutside() {
+		defer time.AfterFunc(l.left(), l.expire).Stop()
+	} else {
+		defer c.root.alarms.set(l).release()
+	}
+	if !l.await(s) {
 		c.root.settings.Late.Abandoned.Add(1)
 		r := result{err: l.Err(), stage: record.StageHandler}
 		if l.expired() {
@@ -42,55 +50,51 @@ func (c *call) passWithin(s *Scope, l *limit) result {
 		}
 		return r
 	}
-	s.close()
 	r := p.take()
 	// After the attempt's own time even a success is too late; after an
 	// interrupt it is kept.
 	if l.expired() && !r.panicked {
 		r = result{err: &TimeoutError{Limit: l.length, Err: r.err}, stage: r.stage}
 	}
-	l.end(endedCanceled) // frees what was derived from the context
 	return r
 }
 
-// await waits until the pass comes back. It reports false if the pass did not
-// return when its context had ended, and was abandoned.
-func (s *Scope) await(p asyncPass) bool {
-	timer := time.NewTimer(s.limit.left())
+// await waits until the handler has returned. It reports false if the handler
+// did not return when its context had ended, and was abandoned.
+func (l *limit) await(s *Scope) bool {
+	select {
+	case <-l.done:
+	case <-s.outer.Done():
+		l.endWith(s.outer.Err())
+	}
+	late := l.returnLate()
+	if late == nil {
+		return true
+	}
+	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {
-	case <-p.done():
-		return true
-	case <-timer.C:
-		s.limit.end(endedExpired)
-	case <-s.outer.Done():
-		s.limit.endWith(s.outer.Err())
-	}
-	timer.Reset(grace)
-	select {
-	case <-p.done():
+	case <-late:
 		return true
 	case <-timer.C:
 	}
 	s.close()
-	return !p.abandon()
+	return !l.abandon()
 }
 
-// limit is the end of one attempt in time. It has no timer: who waits for the
-// attempt ends it, either when the time is over or when the context around the
-// attempt ended. It makes what a handler may ask of a context, the channel and
-// the callbacks, only when it is asked.
+// limit is the end of one attempt in time, and of what was derived from its
+// context. It ends when the time is over, when the context around the attempt
+// ends, or when the handler returns.
 type limit struct {
-	start  time.Time // of the attempt
-	length time.Duration
-	total  bool // it is RetryTimeout's
-
+	timespan
+	done    chan struct{} // closed at the end
 	ended   atomic.Uint32 // how it ended
 	overdue atomic.Bool   // the attempt counts as expired, although it ended before
 
 	mu        sync.Mutex
-	channel   chan struct{} // nil until somebody asks
-	callbacks map[*func()]struct{}
+	callbacks map[*func()]struct{} // at the end
+	handler   uint8                // what became of it
+	late      chan struct{}        // closed when the handler returns after the end; nil unless somebody waits for it
 }
 
 // How a limit ends.
@@ -98,7 +102,14 @@ const (
 	endedNot      = iota
 	endedExpired  // its own time is over
 	endedDeadline // the context around it is past its deadline
-	endedCanceled // the context around it was cancelled, or the attempt is over
+	endedCanceled // the context around it was cancelled, or the handler returned
+)
+
+// What became of the handler of a limited attempt.
+const (
+	handlerRuns = iota
+	handlerReturned
+	handlerAbandoned
 )
 
 // left is how long it is until then.
@@ -108,55 +119,90 @@ func (l *limit) expired() bool { return l.ended.Load() == endedExpired || l.over
 
 func (l *limit) Deadline() time.Time { return l.start.Add(l.length) }
 
+// Err is nil until done is closed.
 func (l *limit) Err() error {
-	switch l.ended.Load() {
-	case endedNot:
+	how := l.ended.Load()
+	if how == endedNot {
 		return nil
-	case endedCanceled:
+	}
+	<-l.done
+	if how == endedCanceled {
 		return context.Canceled
 	}
 	return context.DeadlineExceeded
 }
 
-func (l *limit) Done() <-chan struct{} {
+// returned ends it because the handler has returned. It reports false if the
+// handler was abandoned.
+func (l *limit) returned() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.channel == nil {
-		l.channel = make(chan struct{})
-		if l.Err() != nil {
-			close(l.channel)
-		}
+	if l.handler == handlerAbandoned {
+		return false
 	}
-	return l.channel
+	l.handler = handlerReturned
+	l.end(endedCanceled)
+	if l.late != nil {
+		close(l.late)
+	}
+	return true
 }
 
-// end closes Done and calls what was registered. Only the first counts.
-func (l *limit) end(how uint32) {
+// returnLate is closed when the handler returns. It is nil if that is done.
+func (l *limit) returnLate() <-chan struct{} {
 	l.mu.Lock()
-	if !l.ended.CompareAndSwap(endedNot, how) {
-		l.mu.Unlock()
-		return
+	defer l.mu.Unlock()
+	if l.handler == handlerReturned {
+		return nil
 	}
-	if l.channel != nil {
-		close(l.channel)
+	l.late = make(chan struct{})
+	return l.late
+}
+
+// abandon drops what the handler will return. It reports false if it has
+// returned after all.
+func (l *limit) abandon() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.handler == handlerReturned {
+		return false
 	}
-	callbacks := l.callbacks
-	l.callbacks = nil
-	l.mu.Unlock()
-	for f := range callbacks {
-		// As context.AfterFunc: each in a goroutine of its own. The callbacks
-		// of contexts derived from this one only cancel them.
-		go (*f)()
-	}
+	l.handler = handlerAbandoned
+	return true
+}
+
+// expire ends it because its own time is over.
+func (l *limit) expire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end(endedExpired)
 }
 
 // endWith ends it because the context around it ended with err.
 func (l *limit) endWith(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if errors.Is(err, context.DeadlineExceeded) {
 		l.end(endedDeadline)
 	} else {
 		l.end(endedCanceled)
 	}
+}
+
+// end closes done and calls what was registered. Only the first counts. The lock
+// is held.
+func (l *limit) end(how uint32) {
+	if l.ended.Load() != endedNot {
+		return
+	}
+	l.ended.Store(how)
+	close(l.done)
+	for f := range l.callbacks {
+		// As context.AfterFunc: each in a goroutine of its own. The callbacks
+		// of contexts derived from this one only cancel them.
+		go (*f)()
+	}
+	l.callbacks = nil
 }
 
 func (l *limit) afterFunc(f func()) (stop func() bool) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/reprise-go/reprise/internal/codec"
@@ -18,8 +17,8 @@ import (
 // typed is the generic side of a call, as the engine sees it.
 type typed interface {
 	require(ctx context.Context) result
-	pass(ctx context.Context) result                             // handler, postconditions, artifact storage
-	passAsync(ctx context.Context, late *atomic.Int64) asyncPass // the same on a goroutine of its own
+	pass(ctx context.Context) result          // handler, postconditions, artifact storage
+	passAsync(s *Scope, t timespan) asyncPass // the same on a goroutine of its own, within a limit that s gets
 	output() any
 	encodeInput() ([]byte, error)
 	identity() (record.Hash, error) // of the input
@@ -30,11 +29,9 @@ type typed interface {
 	keepOutput(ctx context.Context) result // of the call, as the run keeps it
 }
 
-// asyncPass is a pass on a goroutine of its own.
+// asyncPass is a pass on a goroutine of its own that has come back.
 type asyncPass interface {
-	done() <-chan struct{}
-	abandon() bool // false if it has come back after all
-	take() result  // its output becomes that of the call; only once it is done
+	take() result // its output becomes that of the call
 }
 
 // result is how a stage of an attempt ended.
@@ -44,16 +41,21 @@ type result struct {
 	panicked bool
 	cached   bool // the output is that of a cache
 	kept     *keptOutput
-	ended    time.Time // of the attempt; zero where there was none
-	took     time.Duration
 }
 
-// end makes r the end, now, of an attempt that began then. By the clock on the
+// attempted is how an attempt ended, or what came instead of one.
+type attempted struct {
+	result
+	ended time.Time // zero where there was no attempt
+	took  time.Duration
+}
+
+// end makes a the end, now, of an attempt that began then. By the clock on the
 // wall, too, the two are as far apart as the attempt took, whatever happened to that
 // clock meanwhile.
-func (r *result) end(began time.Time) {
-	r.took = time.Since(began)
-	r.ended = began.Add(r.took)
+func (a *attempted) end(began time.Time) {
+	a.took = time.Since(began)
+	a.ended = began.Add(a.took)
 }
 
 // keptOutput is an output as the run keeps it.
@@ -256,45 +258,29 @@ func (t *typedCall[In, Out]) outputSchema() json.RawMessage {
 // typedPass is an asyncPass. It has an output of its own: once it is
 // abandoned, the next attempt writes to the call's.
 type typedPass[In, Out any] struct {
+	limit limit
 	call  *typedCall[In, Out]
-	late  *atomic.Int64
-	state atomic.Int32
-	back  chan struct{}
+	scope *Scope
 	r     result
 	out   Out
 }
 
-// The states of an asyncPass.
-const (
-	passUnderWay = iota
-	passBack
-	passAbandoned
-)
-
-func (t *typedCall[In, Out]) passAsync(ctx context.Context, late *atomic.Int64) asyncPass {
-	p := &typedPass[In, Out]{
-		call: t, late: late, back: make(chan struct{}),
-		r: result{stage: record.StageHandler, err: errGoexit, panicked: true},
-	}
-	go p.run(ctx)
+func (t *typedCall[In, Out]) passAsync(s *Scope, within timespan) asyncPass {
+	p := &typedPass[In, Out]{call: t, scope: s, r: result{stage: record.StageHandler, err: errGoexit, panicked: true}}
+	p.limit.timespan, p.limit.done = within, make(chan struct{})
+	s.limit = &p.limit
+	go p.run()
 	return p
 }
 
-func (p *typedPass[In, Out]) run(ctx context.Context) {
+func (p *typedPass[In, Out]) run() {
 	defer func() {
-		if p.state.CompareAndSwap(passUnderWay, passBack) {
-			close(p.back)
-		} else {
-			p.late.Add(1)
+		p.scope.close()
+		if !p.limit.returned() {
+			p.call.root.settings.Late.Returned.Add(1)
 		}
 	}()
-	p.r = p.call.passInto(ctx, &p.out)
-}
-
-func (p *typedPass[In, Out]) done() <-chan struct{} { return p.back }
-
-func (p *typedPass[In, Out]) abandon() bool {
-	return p.state.CompareAndSwap(passUnderWay, passAbandoned)
+	p.r = p.call.passInto(p.scope.context(), &p.out)
 }
 
 func (p *typedPass[In, Out]) take() result {

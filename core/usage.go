@@ -47,11 +47,7 @@ func addUsage(to *atomic.Pointer[Usage], u Usage) {
 
 // takeUsed returns what the attempt consumed by itself, which counts for what is
 // around it. It does so once: afterwards it is nil, as it is for nothing.
-func (c *call) takeUsed(s *Scope) *Usage {
-	in := s.inside.Load()
-	if in == nil {
-		return nil
-	}
+func (c *call) takeUsed(in *inside) *Usage {
 	used := in.used.Swap(nil)
 	if used != nil {
 		c.spend(*used)
@@ -60,11 +56,7 @@ func (c *call) takeUsed(s *Scope) *Usage {
 }
 
 // passOn has what was consumed inside an attempt count for what is around it.
-func (c *call) passOn(s *Scope) {
-	in := s.inside.Load()
-	if in == nil {
-		return
-	}
+func (c *call) passOn(in *inside) {
 	if spent := in.spent.Swap(nil); spent != nil {
 		c.spend(*spent)
 	}

@@ -29,10 +29,10 @@ func (c *call) wait(p *record.Progress, s *Scope) error {
 		}
 	}
 	if e := c.stopping(); e != nil {
-		return c.suspend(p, s, result{}, e, record.StageWait)
+		return c.suspend(p, s, attempted{}, e, record.StageWait)
 	}
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)} // the last that was made
-	r := result{err: after(context.Cause(s.outer), p.Err), stage: record.StageHandler}
+	r := attempted{result: result{err: after(context.Cause(s.outer), p.Err), stage: record.StageHandler}}
 	return c.fail(p, before, classify(r), ownEnd(s.outer))
 }
 
@@ -78,7 +78,7 @@ func (c *call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 		Message: "the next attempt begins at " + due.Format(time.RFC3339),
 	}
 	c.stopParent(e)
-	rec := c.endRecord(record.StatusAwaiting, p, s, &result{})
+	rec := c.endRecord(record.StatusAwaiting, p, s, &attempted{})
 	rec.Stage, rec.Class, rec.Err = record.StageWait, record.ClassCanceled, e
 	rec.Delay, rec.Elapsed = delay, rec.Elapsed+delay
 	_ = c.append(p, s, &rec) // as in suspend
@@ -123,7 +123,7 @@ func (c *call) checkpoint(p *record.Progress, s *Scope) error {
 		return nil
 	}
 	if e := c.stopping(); e != nil {
-		return c.suspend(p, s, result{}, e, record.StageEntry)
+		return c.suspend(p, s, attempted{}, e, record.StageEntry)
 	}
 	return c.refuse(p, s, result{err: context.Cause(s.outer), stage: record.StageEntry}, ownEnd(s.outer))
 }

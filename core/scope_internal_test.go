@@ -1,0 +1,20 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// A call that a handler left behind is interrupted when its attempt is over: what
+// became of the attempt is decided by then, or just being decided.
+func TestAttemptThatIsOverIsNotStopped(t *testing.T) {
+	s := &Scope{root: outside}
+	s.close()
+	s.stop(&InterruptedError{Reason: record.InterruptParent})
+	s.stop(&InterruptedError{Reason: record.InterruptParent, Origin: s})
+	assert.Nil(t, s.suspended(), "suspended")
+	assert.False(t, s.isDoomed(), "doomed")
+}
