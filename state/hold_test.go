@@ -66,7 +66,7 @@ func journals(t *testing.T, dir string) (bytes int64) {
 	return bytes
 }
 
-func TestOpeningAPausedRunWithoutAnAnswerAddsNothingToItsJournal(t *testing.T) {
+func TestOpeningAPausedRunWithoutAnAnswerAddsNoRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		store, made := fileStore(t, dir), map[string]int{}
@@ -94,7 +94,9 @@ func TestOpeningAPausedRunWithoutAnAnswerAddsNothingToItsJournal(t *testing.T) {
 			shown := new(heard)
 			st := unanswered(state.WithPublisher(shown), state.WithSync(state.SyncAlways))
 			assert.Equal(t, facts(records), facts(testkit.LoadRun(t, store, "run-1").Records))
-			assert.Equal(t, size, journals(t, dir), "bytes")
+			now := journals(t, dir)
+			assert.Less(t, now-size, int64(700), "bytes that say when it was opened and closed")
+			size = now
 			assert.NotEmpty(t, shown.records, "who follows the run sees that it was opened")
 			all, err := st.Records(t.Context())
 			require.NoError(t, err)

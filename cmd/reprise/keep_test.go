@@ -151,9 +151,11 @@ func compact(t *testing.T, dir, runID string) {
 	s := newStore(t, dir)
 	run, err := s.Load(t.Context(), runID)
 	require.NoError(t, err)
-	require.NoError(t, s.Delete(t.Context(), runID))
-	_, err = s.Create(t.Context(), run)
+	data, err := run.Encode()
 	require.NoError(t, err)
+	journal := newest(t, dir, runID)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(journal), "00000000.snapshot"), data, 0o600))
+	require.NoError(t, os.Remove(journal))
 }
 
 // fromTheFuture makes a document, which docs/format.md describes, one of

@@ -145,13 +145,13 @@ func newStore(t testing.TB, dir string) *filestore.Store {
 	return store
 }
 
-// damage flips a bit in the middle of the newest file of a run.
+// damage flips a bit in the middle of what the newest file of a run holds.
 func damage(t testing.TB, dir, runID string) {
 	t.Helper()
 	name := newest(t, dir, runID)
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
-	data[len(data)/2] ^= 1
+	data[len(bytes.TrimRight(data, "\x00"))/2] ^= 1
 	require.NoError(t, os.WriteFile(name, data, 0o600))
 }
 

@@ -97,7 +97,7 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	old, number := j.file, j.number
 	j.sealed += j.size
 	j.file, j.number = next.file, number+1
-	j.size, j.allocated, j.syncedTo = next.size, next.size, next.size
+	j.size, j.allocated, j.syncedTo = next.size, next.allocated, next.size
 	info := j.info
 	info.LastSeq = j.appended
 	j.signal()

@@ -81,6 +81,19 @@ func (d *crashDisk) Create(name string) (filestore.DiskFile, error) {
 	return &crashFile{d, f, c, d.rel(name)}, nil
 }
 
+func (d *crashDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, err := d.step("open %s to write", d.rel(name)); err != nil {
+		return nil, err
+	}
+	f, err := fastDisk{filestore.OSDisk}.OpenToWrite(name)
+	if err != nil {
+		return nil, err
+	}
+	return &crashFile{d, f, d.now[d.rel(name)], d.rel(name)}, nil
+}
+
 func (d *crashDisk) Rename(from, to string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

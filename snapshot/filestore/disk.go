@@ -17,7 +17,8 @@ import (
 type disk interface {
 	Open(name string) (openFile, error) // a file, for reading; a link or a pipe is an error
 	ReadDir(name string) ([]fs.DirEntry, error)
-	Create(name string) (diskFile, error) // a new file, 0600, for writing; what had the name is removed
+	Create(name string) (diskFile, error)      // a new file, 0600, for writing; what had the name is removed
+	OpenToWrite(name string) (diskFile, error) // a file that exists
 	Rename(from, to string) error
 	Link(from, to string) error // another name, which must be free, for the same file
 	Remove(name string) error
@@ -68,7 +69,7 @@ func (osDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(na
 // Create never opens what is there: it could be a link, or a pipe that nobody
 // reads.
 func (osDisk) Create(name string) (diskFile, error) {
-	const how = os.O_CREATE | os.O_EXCL | os.O_WRONLY
+	const how = os.O_CREATE | os.O_EXCL | os.O_WRONLY | noFollow
 	f, err := os.OpenFile(name, how, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		if err := os.Remove(name); err != nil {
@@ -76,6 +77,14 @@ func (osDisk) Create(name string) (diskFile, error) {
 		}
 		f, err = os.OpenFile(name, how, 0o600)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osDisk) OpenToWrite(name string) (diskFile, error) {
+	f, err := openAs(name, os.O_WRONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +110,7 @@ func (osDisk) Mkdir(name string) error {
 }
 
 func (osDisk) SyncDir(name string) error {
-	d, err := os.Open(name)
+	d, err := os.OpenFile(name, os.O_RDONLY|noWait, 0)
 	if err != nil {
 		return err
 	}
@@ -219,11 +228,6 @@ func readable(f source, size int64) (upTo int64, all bool) {
 // is not. What it could not finish it removes.
 func writeSynced(d disk, name string, data []byte) error {
 	return write(d, name, data, diskFile.Sync)
-}
-
-// writeFile is writeSynced for a file that need not be durable.
-func writeFile(d disk, name string, data []byte) error {
-	return write(d, name, data, func(diskFile) error { return nil })
 }
 
 func write(d disk, name string, data []byte, sync func(diskFile) error) error {

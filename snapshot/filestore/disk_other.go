@@ -2,4 +2,4 @@
 
 package filestore
 
-const noFollow = 0
+const noFollow, noWait = 0, 0

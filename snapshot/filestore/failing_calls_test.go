@@ -51,13 +51,16 @@ func (l *ledger) live(ctx context.Context, t testing.TB, dir string, disk filest
 	l.created, l.tried, l.deleted = make(map[string]int), make(map[string]int), make(map[string]bool)
 	l.posted, l.removed = make(map[string]bool), make(map[string]bool)
 	l.artifacts, l.statuses = make(map[string][]byte), map[snapshot.Status]int{snapshot.StatusInterrupted: 1}
-	s, err := filestore.New(dir, filestore.WithDisk(disk), filestore.WithCompactFrom(1500))
+	s, err := filestore.New(dir, filestore.WithDisk(disk), filestore.WithCompactFrom(6<<10), filestore.WithCompactAtClose(8<<10))
 	if l.fails(err) {
 		return
 	}
 	for _, end := range []snapshot.Status{snapshot.StatusPaused, snapshot.StatusCompleted} {
 		l.generation(ctx, t, s, end)
 		l.beside(ctx, s)
+		if run, err := s.Load(ctx, "run"); end == snapshot.StatusPaused && !l.fails(err) {
+			l.create(ctx, t, s, "short", run)
+		}
 	}
 	if run, err := s.Load(ctx, "run"); !l.fails(err) {
 		l.create(ctx, t, s, "fork", run)
@@ -95,7 +98,7 @@ func (l *ledger) generation(ctx context.Context, t testing.TB, s *filestore.Stor
 	requireStored(t, j.Restored(), n)
 	l.appended, l.promised = n, n // they are on the disk again
 	for range 6 {
-		batch := storetest.Records(uint64(l.appended)+1, 3)
+		batch := storetest.Records(uint64(l.appended)+1, 15)
 		l.appended += len(batch)
 		if l.fails(j.Append(batch...)) {
 			break
@@ -252,9 +255,12 @@ func openFiles() int {
 func TestAnySystemCallMayFailAndNothingPromisedIsLost(t *testing.T) {
 	counting := &failingDisk{Disk: fastDisk{filestore.OSDisk}}
 	var whole ledger
-	whole.live(t.Context(), t, t.TempDir(), counting)
+	dir := t.TempDir()
+	whole.live(t.Context(), t, dir, counting)
+	require.FileExists(t, filepath.Join(dir, "runs", "short", "00000001.journal"))
+	require.FileExists(t, filepath.Join(dir, "runs", "fork", "00000000.snapshot"))
 	require.Empty(t, whole.errs)
-	require.Len(t, whole.created, 3)
+	require.Len(t, whole.created, 4)
 	for _, kind := range strings.Fields("open read stat readdir create write allocate truncate sync close rename link remove mkdir syncdir") {
 		require.Positive(t, counting.kinds[kind], kind)
 	}

@@ -65,6 +65,17 @@ func (d *failingDisk) Create(name string) (filestore.DiskFile, error) {
 	return failingFile{f, d, name}, nil
 }
 
+func (d *failingDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
+	if err := d.call("open to write", name); err != nil {
+		return nil, err
+	}
+	f, err := d.Disk.OpenToWrite(name)
+	if err != nil {
+		return nil, err
+	}
+	return failingFile{f, d, name}, nil
+}
+
 func (d *failingDisk) Rename(from, to string) error {
 	if err := d.call("rename", to); err != nil {
 		return err

@@ -36,6 +36,14 @@ func (d *faultyDisk) Create(name string) (filestore.DiskFile, error) {
 	return &faultyFile{f, d, strings.TrimSuffix(filepath.Base(name), ".tmp")}, err
 }
 
+func (d *faultyDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
+	if err := d.open(filepath.Base(name)); err != nil {
+		return nil, err
+	}
+	f, err := d.Disk.OpenToWrite(name)
+	return &faultyFile{f, d, filepath.Base(name)}, err
+}
+
 func (d *faultyDisk) Rename(from, to string) error {
 	if err := d.rename(filepath.Base(to)); err != nil {
 		return err

@@ -227,7 +227,15 @@ func (f *following) openJournal(n uint64) (file openFile, hasRecord bool, err er
 		_ = file.Close()
 		return nil, false, err
 	}
-	return file, first != nil && size > first.size, nil
+	if first == nil {
+		return file, false, nil
+	}
+	second, err := frameOf(file, first.size, size)
+	if err != nil {
+		_ = file.Close()
+		return nil, false, err
+	}
+	return file, second != nil, nil
 }
 
 // nextJournal is an open journal.

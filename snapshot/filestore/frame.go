@@ -47,16 +47,24 @@ type frameKind byte
 const (
 	frameHeader  frameKind = 1 // a header, as a map: the first frame of every file
 	frameRecords frameKind = 2 // records that were appended together, one after the other
-	frameEnd     frameKind = 3 // an info: a generation ended
+	frameInfo    frameKind = 3 // an info: a generation began, or ended
 )
 
-// header is the first frame of a file. Those of meta files and messages have
-// an info alone.
+// header is the first frame of a file. That of a message has an info alone.
 type header struct {
 	format  uint64
-	covers  uint64 // journals up to this number are in this file, or in the snapshot that was there when it was begun
-	carried uint64 // records up to this number were in the file before it got its name
+	covers  uint64 // of a journal: those up to this number are in it, or in the snapshot that was there when it was begun
+	carried uint64 // of a journal: records up to this number were in it before it got its name
+	closed  closed // of a meta file
+	pid     int    // of a meta file: the process that has the run open; 0 if that is not known
 	info    snapshot.Info
+}
+
+// closed says where the journal of a run ends that was closed: all before is on
+// the disk. It is zero while the run is open, and if that is not known.
+type closed struct {
+	journal uint64 // its number
+	end     int64
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -96,10 +104,13 @@ func endFrame(dst []byte, at int, offset, synced int64) ([]byte, error) {
 func appendHeader(dst []byte, h *header) ([]byte, error) {
 	at := len(dst)
 	w := codec.NewWriter(beginFrame(dst, frameHeader))
-	w.Map(4)
+	w.Map(7)
 	w.Key("format").Uint(snapshot.FormatVersion)
 	w.Key("covers").Uint(h.covers)
 	w.Key("carried").Uint(h.carried)
+	w.Key("journal").Uint(h.closed.journal)
+	w.Key("end").Uint(uint64(h.closed.end))
+	w.Key("pid").Uint(uint64(h.pid))
 	w.Text("info")
 	dst, err := snapshot.AppendInfo(w.Finish(), &h.info)
 	if err != nil {
@@ -252,7 +263,7 @@ const searchStep = 1 << 20
 // the payloads of what looks like frames, but not more of these than the file
 // is long: what holds more was made to hold us up.
 func (p *part) lookBehind(in source) error {
-	if p.end >= p.limit {
+	if p.end >= p.limit || int64(len(p.data)) == p.limit && isZero(p.data[p.end:]) {
 		return nil
 	}
 	buf := make([]byte, 0, min(searchStep, p.limit-p.end)+frameHead)
@@ -372,6 +383,12 @@ func (f *frame) header() (header, error) {
 			h.covers = in.Uint()
 		case "carried":
 			h.carried = in.Uint()
+		case "journal":
+			h.closed.journal = in.Uint()
+		case "end":
+			h.closed.end = int64(min(in.Uint(), math.MaxInt64))
+		case "pid":
+			h.pid = int(min(in.Uint(), math.MaxInt32))
 		case "info":
 			var err error
 			if h.info, err = snapshot.DecodeInfo(in.Skip()); err != nil && in.Err() == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 
@@ -88,7 +89,9 @@ func (j *Journal) begin(r *reading) error {
 	if r.unfinished {
 		s.removeLeftovers(id)
 	}
-
+	if r.last != nil {
+		return j.goOn(r)
+	}
 	w, err := j.createJournal(j.number, j.number-1)
 	if err != nil {
 		return err
@@ -115,7 +118,7 @@ func (j *Journal) begin(r *reading) error {
 			return w.abandon(err)
 		}
 	}
-	j.file, j.size, j.allocated, j.syncedTo = w.file, w.size, w.size, w.size
+	j.file, j.size, j.allocated, j.syncedTo = w.file, w.size, w.allocated, w.size
 	j.compactAt = max(s.compactFrom, 2*j.snapshotSize)
 	if r.covered {
 		s.removeCovered(id, j.number-1)
@@ -123,11 +126,58 @@ func (j *Journal) begin(r *reading) error {
 	return nil
 }
 
+// goOn begins the generation in the journal of the one before, which is on the
+// disk as it was read: a frame says so, and nothing gets another name. If that
+// fails, the frame is cut off, and the next Open writes another journal, because
+// the meta file does not say any more where this one ends.
+func (j *Journal) goOn(r *reading) error {
+	s, id := j.store, j.info.RunID
+	j.number = r.newest
+	j.oldest = j.number
+	f, err := s.disk.OpenToWrite(s.run(id, journalName(j.number)))
+	if err != nil {
+		return unavailable(err)
+	}
+	j.file, j.size, j.allocated, j.syncedTo = f, r.last.end, r.last.size, r.last.end
+	if err := j.beginAtEnd(&r.recorded); err != nil {
+		_ = f.Truncate(r.last.end)
+		_ = f.Close()
+		return unavailable(err)
+	}
+	j.compactAt = max(s.compactFrom, 2*j.snapshotSize)
+	if r.hasCovered() {
+		s.removeCovered(id, j.number-1)
+	}
+	return nil
+}
+
+// beginAtEnd appends the frame that begins the generation, and syncs.
+func (j *Journal) beginAtEnd(recorded *snapshot.Info) error {
+	if err := j.running(recorded); err != nil {
+		return err
+	}
+	buf, err := snapshot.AppendInfo(beginFrame(nil, frameInfo), &j.info)
+	if err != nil {
+		return err
+	}
+	if buf, err = endFrame(buf, 0, j.size, j.syncedTo); err != nil {
+		return err
+	}
+	if err := j.write(buf); err != nil {
+		return err
+	}
+	if err := j.file.Sync(); err != nil {
+		return err
+	}
+	j.syncedTo, j.buf = j.size, buf
+	return nil
+}
+
 // running has the meta file say that the generation runs. Recorded is what is on
 // the disk without it.
 func (j *Journal) running(recorded *snapshot.Info) error {
-	info, err := j.store.changeMeta(j.info.RunID, recorded, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
-		return withUpdates(j.info, meta, ok), nil
+	info, err := j.store.changeMeta(j.info.RunID, recorded, func(meta *metaFile) (header, error) {
+		return header{pid: os.Getpid(), info: meta.updates(j.info)}, nil
 	})
 	if err == nil {
 		j.info = info
@@ -135,11 +185,17 @@ func (j *Journal) running(recorded *snapshot.Info) error {
 	return err
 }
 
-// withUpdates is info with what Update may have changed since.
-func withUpdates(info, meta snapshot.Info, ok bool) snapshot.Info {
-	if ok {
-		info.Metadata, info.Pinned, info.Expires = meta.Metadata, meta.Pinned, meta.Expires
+// updates is info with what Update may have changed since.
+func (m *metaFile) updates(info snapshot.Info) snapshot.Info {
+	if m.ok {
+		return withUpdates(info, &m.info)
 	}
+	return info
+}
+
+// withUpdates is info with what Update changes at any time.
+func withUpdates(info snapshot.Info, meta *snapshot.Info) snapshot.Info {
+	info.Metadata, info.Pinned, info.Expires = meta.Metadata, meta.Pinned, meta.Expires
 	return info
 }
 
@@ -176,18 +232,13 @@ func (s *Store) removeCovered(runID string, upTo uint64) {
 
 // createJournal begins the file of a journal, under a temporary name.
 func (j *Journal) createJournal(number, covers uint64) (*frameWriter, error) {
-	w, err := createFrames(j.store.disk, j.store.run(j.info.RunID, journalName(number)))
-	if err != nil {
-		return nil, err
-	}
 	j.mu.Lock()
 	h := header{covers: covers, carried: j.appended, info: j.info}
 	j.mu.Unlock()
 	if number != j.oldest {
 		h.carried = 0 // the records are in the journals before it
 	}
-	w.buf, w.err = appendHeader(w.buf, &h)
-	return w, nil
+	return createFrames(j.store.disk, j.store.run(j.info.RunID, journalName(number)), &h)
 }
 
 // What is allocated at a time: as much as there is, within these bounds. A
@@ -365,8 +416,8 @@ func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 			j.store.warn(info.RunID, err)
 		}
 	}
-	_, err = j.store.changeMeta(info.RunID, &info, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
-		return withUpdates(info, meta, ok), nil
+	_, err = j.store.changeMeta(info.RunID, &info, func(meta *metaFile) (header, error) {
+		return header{closed: closed{j.number, j.size}, info: meta.updates(info)}, nil
 	})
 	if err != nil {
 		j.store.warn(info.RunID, err)
@@ -387,16 +438,16 @@ func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	if j.err != nil {
 		return info, j.err
 	}
-	buf, err := snapshot.AppendInfo(beginFrame(j.buf[:0], frameEnd), &info)
+	buf, err := snapshot.AppendInfo(beginFrame(j.buf[:0], frameInfo), &info)
 	if err != nil {
 		return info, j.breaks(err)
 	}
 	if buf, err = endFrame(buf, 0, j.size, j.syncedTo); err == nil {
 		err = j.write(buf)
 	}
-	if err == nil && j.allocated > j.size {
-		if err = j.file.Truncate(j.size); err == nil {
-			j.allocated = j.size
+	if used := wholeBlocks(j.size); err == nil && j.allocated > used {
+		if err = j.file.Truncate(used); err == nil {
+			j.allocated = used
 		}
 	}
 	if err != nil {
@@ -414,24 +465,27 @@ func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 
 // A frameWriter writes a file of frames under a temporary name.
 type frameWriter struct {
-	disk disk
-	name string
-	file diskFile
-	size int64 // of what was written
-	buf  []byte
-	open int // where in buf the frame of records begins that is not full; -1 if there is none
-	err  error
+	disk      disk
+	name      string
+	file      diskFile
+	size      int64 // of what was written
+	allocated int64 // of the file, once it was synced: zeros follow the frames
+	buf       []byte
+	open      int // where in buf the frame of records begins that is not full; -1 if there is none
+	err       error
 }
 
 // frameSize is from where on a frame that is put together is full.
 const frameSize = 128 << 10
 
-func createFrames(d disk, name string) (*frameWriter, error) {
+func createFrames(d disk, name string, h *header) (*frameWriter, error) {
 	f, err := d.Create(name + tmpSuffix)
 	if err != nil {
 		return nil, err
 	}
-	return &frameWriter{disk: d, name: name, file: f, open: -1}, nil
+	w := &frameWriter{disk: d, name: name, file: f, open: -1}
+	w.buf, w.err = appendHeader(w.buf, h)
+	return w, nil
 }
 
 // record adds an encoded record. Few become one frame: the file is valid as a
@@ -443,17 +497,22 @@ func (w *frameWriter) record(encoded []byte) {
 	}
 	w.buf = append(w.buf, encoded...)
 	if len(w.buf)-w.open >= frameSize {
-		w.flush()
+		w.endFrame()
+		w.write()
 	}
 }
 
-// flush writes what was added.
-func (w *frameWriter) flush() {
+// endFrame ends the frame that is not full.
+func (w *frameWriter) endFrame() {
 	if w.open >= 0 && w.err == nil {
 		at := w.size + int64(w.open)
 		w.buf, w.err = endFrame(w.buf, w.open, at, at)
 		w.open = -1
 	}
+}
+
+// write writes what was added.
+func (w *frameWriter) write() {
 	if w.err == nil && len(w.buf) > 0 {
 		w.err = writeAt(w.file, w.buf, w.size)
 		w.size += int64(len(w.buf))
@@ -461,12 +520,25 @@ func (w *frameWriter) flush() {
 	}
 }
 
-// sync writes what was added, durably.
+// sync writes what was added, durably. The file is filled with zeros to the end
+// of its block, and a frame that is written there later is cheaper to sync: it
+// changes neither the size of the file nor the blocks it has.
 func (w *frameWriter) sync() error {
-	if w.flush(); w.err == nil {
+	w.endFrame()
+	used := w.size + int64(len(w.buf))
+	w.allocated = wholeBlocks(used)
+	w.buf = append(w.buf, make([]byte, w.allocated-used)...)
+	w.write()
+	if w.size = used; w.err == nil {
 		w.err = w.file.Sync()
 	}
 	return w.err
+}
+
+// wholeBlocks is how long a file of that size is in whole blocks.
+func wholeBlocks(size int64) int64 {
+	const block = 4 << 10
+	return (size + block - 1) / block * block
 }
 
 // rename gives the file its name, which is durable after the next SyncDir.

@@ -374,3 +374,87 @@ func TestARunThatAnotherProcessWritesIsLockedAndItsDeathLosesNothing(t *testing.
 	t.Logf("%d records, %d promised, %d loads meanwhile, warnings %v", len(sn.Records), promised, loads, warnings)
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 }
+
+// reopened opens a run that was closed, and returns the files that it has then.
+func reopened(t *testing.T, s *filestore.Store, dir string) []string {
+	t.Helper()
+	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{})
+	require.NoError(t, err)
+	require.NoError(t, closeAs(j, snapshot.StatusPaused))
+	return runFiles(t, dir)
+}
+
+func TestAGenerationGoesOnInTheJournalThatWasClosed(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
+	j := begin(t, s)
+	require.NoError(t, j.Append(storetest.Records(1, 3)...))
+	require.NoError(t, closeAs(j, snapshot.StatusPaused))
+	require.Contains(t, reopened(t, s, dir), "00000001.journal")
+	require.NotContains(t, runFiles(t, dir), "00000002.journal")
+	run, err := s.Load(t.Context(), "run")
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), run.Generation)
+	require.Equal(t, snapshot.StatusPaused, run.Status)
+	requireStored(t, run, 3)
+
+	// What is not known to be on the disk is written again.
+	j = begin(t, s)
+	require.NoError(t, j.Append(storetest.Records(4, 1)...))
+	filestore.Abandon(j)
+	_, err = s.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Pinned = true; return nil })
+	require.NoError(t, err)
+	require.Contains(t, reopened(t, s, dir), "00000002.journal")
+	require.NotContains(t, runFiles(t, dir), "00000001.journal")
+	run, err = s.Load(t.Context(), "run")
+	require.NoError(t, err)
+	require.Equal(t, uint64(4), run.Generation)
+	requireStored(t, run, 4)
+}
+
+func TestARunWhoseLastSyncFailedIsWrittenAgain(t *testing.T) {
+	dir, disk := t.TempDir(), newFaultyDisk()
+	s := newFileStore(t, dir, filestore.WithDisk(disk), filestore.WithCompactAtClose(1<<20))
+	j := begin(t, s)
+	require.NoError(t, j.Append(storetest.Records(1, 3)...))
+	disk.sync = func(string) error { return syscall.EIO }
+	require.ErrorIs(t, closeAs(j, snapshot.StatusCompleted), syscall.EIO)
+	disk.sync = func(string) error { return nil }
+
+	// The system shows the end of the journal, and nobody knows whether the disk has it.
+	_, err := s.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Pinned = true; return nil })
+	require.NoError(t, err)
+	require.Contains(t, reopened(t, s, dir), "00000002.journal")
+}
+
+func TestAnOpenThatFailsLeavesTheRunAsItWas(t *testing.T) {
+	for _, kind := range []string{"write", "sync"} {
+		t.Run(kind, func(t *testing.T) {
+			dir, disk := t.TempDir(), newFaultyDisk()
+			s := newFileStore(t, dir, filestore.WithDisk(disk), filestore.WithCompactAtClose(1<<20))
+			j := begin(t, s)
+			require.NoError(t, j.Append(storetest.Records(1, 3)...))
+			require.NoError(t, closeAs(j, snapshot.StatusCompleted))
+			fault := func(name string) error {
+				if name == "00000001.journal" {
+					return syscall.EIO
+				}
+				return nil
+			}
+			if kind == "write" {
+				disk.write = fault
+			} else {
+				disk.sync = fault
+			}
+			_, err := s.Open(t.Context(), "run", snapshot.OpenOptions{})
+			require.ErrorIs(t, err, syscall.EIO)
+			require.ErrorIs(t, err, snapshot.ErrUnavailable)
+			run, err := s.Load(t.Context(), "run")
+			require.NoError(t, err)
+			require.Equal(t, snapshot.StatusCompleted, run.Status)
+			require.Equal(t, uint64(1), run.Generation)
+			requireStored(t, run, 3)
+			require.Contains(t, reopened(t, s, dir), "00000002.journal")
+		})
+	}
+}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -17,10 +15,7 @@ import (
 // A writer holds it exclusively. To find out whether there is one, the lock is
 // taken shared, for a moment, which must not look like a writer to one that
 // opens the run at that time: see tryExclusive.
-type fileLock struct {
-	f      *os.File
-	signed bool
-}
+type fileLock struct{ f *os.File }
 
 // errHeld is a lock that somebody else has.
 var errHeld = errors.New("held")
@@ -81,7 +76,7 @@ func tryExclusive(name string, prepare func() error) (*fileLock, error) {
 		_ = f.Close()
 		return nil, errRetry
 	}
-	return &fileLock{f: f}, nil
+	return &fileLock{f}, nil
 }
 
 // isNamed reports whether name is f still.
@@ -94,21 +89,10 @@ func isNamed(f *os.File, name string) bool {
 	return err == nil && os.SameFile(opened, named)
 }
 
-// sign writes the number of this process into the file, for LockedError.
-func (l *fileLock) sign() {
-	l.signed = true
-	if l.f.Truncate(0) == nil {
-		_, _ = l.f.WriteAt(strconv.AppendInt(nil, int64(os.Getpid()), 10), 0)
-	}
-}
-
 // release releases the lock. Closing the file is not enough: a process that is
 // started at the same time has its descriptors for a moment, and with them the
 // lock.
 func (l *fileLock) release() {
-	if l.signed {
-		_ = l.f.Truncate(0)
-	}
 	_ = flock(l.f, lockNone) // without it the lock goes with the descriptors
 	_ = l.f.Close()
 }
@@ -127,14 +111,4 @@ func isHeld(name string) (bool, error) {
 		return true, nil
 	}
 	return false, err
-}
-
-// holder is the process that signed the lock file, or 0.
-func holder(name string) int {
-	data, err := readFile(osDisk{}, name, 64)
-	if err != nil {
-		return 0
-	}
-	pid, _ := strconv.Atoi(strings.TrimSpace(string(data)))
-	return pid
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The meta file of a run is one frame with its Info. It is what List reads, and
-// the truth of what Update changes. What it says of the records holds at least:
+// The meta file of a run is one frame with its Info, and with where its journal
+// ends if it was closed. It is what List reads, and the truth of what Update changes. What it says of the records holds at least:
 // it is written when those up to LastSeq are on the disk. So a run with fewer
 // has lost some.
 
@@ -24,18 +24,38 @@ const metaMax = 16 << 20
 // meta reads the meta file of a run; ok is false if there is none that can be
 // trusted. An error says nothing about it.
 func (s *Store) meta(runID string) (info snapshot.Info, ok bool, err error) {
-	data, err := readFile(s.disk, s.run(runID, metaName), metaMax)
-	if err = unavailable(err); errors.Is(err, snapshot.ErrUnavailable) {
-		return snapshot.Info{}, false, fmt.Errorf("snapshot: run %s: %w", runID, err)
-	} else if err != nil {
-		return snapshot.Info{}, false, nil
+	m, err := s.readMeta(runID)
+	return m.info, m.ok, err
+}
+
+// A metaFile is what was read of one.
+type metaFile struct {
+	header
+	ok   bool // it can be trusted
+	size int64
+}
+
+// metaReads is how often a meta file is read that cannot be trusted: it may have
+// been read in the middle of a write.
+const metaReads = 3
+
+func (s *Store) readMeta(runID string) (m metaFile, err error) {
+	for range metaReads {
+		data, err := readFile(s.disk, s.run(runID, metaName), metaMax)
+		if err = unavailable(err); errors.Is(err, snapshot.ErrUnavailable) {
+			return metaFile{}, fmt.Errorf("snapshot: run %s: %w", runID, err)
+		} else if err != nil {
+			return metaFile{}, nil
+		}
+		p, err := readFrames(metaName, bytesSource(data), int64(len(data)))
+		if err != nil {
+			return metaFile{}, err
+		}
+		if h, err := p.header(runID); err == nil {
+			return metaFile{h, true, int64(len(data))}, nil
+		}
 	}
-	p, err := readFrames(metaName, bytesSource(data), int64(len(data)))
-	if err != nil {
-		return snapshot.Info{}, false, err
-	}
-	h, err := p.header(runID)
-	return h.info, err == nil, nil
+	return metaFile{}, nil
 }
 
 // header takes the header off the frames.
@@ -68,15 +88,16 @@ func holds(recorded, meta *snapshot.Info) bool {
 		recorded.Priority == meta.Priority && recorded.Restarts == meta.Restarts
 }
 
-// changeMeta replaces the meta file by what change makes of it; ok is false if
-// there is none that can be read. Several processes do so one after the other.
+// changeMeta changes the meta file to what change makes of it. Several processes
+// do so one after the other.
 //
 // The new file is on the disk when changeMeta returns, unless what recorded says
-// is there already and holds all of the old file. Then a loss of power may leave
-// the old file, the new one or one that cannot be read, and readers see to that:
-// the old one says that the run is running, so that they read the records. Nil
-// stands for nothing that is recorded.
-func (s *Store) changeMeta(runID string, recorded *snapshot.Info, change func(meta snapshot.Info, ok bool) (snapshot.Info, error)) (snapshot.Info, error) {
+// is there already and holds all of the old file. Then it is written in place,
+// and a loss of power may leave the old file, the new one or one that cannot be
+// read. Readers see to that: the old one says that the run is running, or has a
+// lower generation, so that they read the records. Nil stands for nothing that is
+// recorded.
+func (s *Store) changeMeta(runID string, recorded *snapshot.Info, change func(before *metaFile) (header, error)) (snapshot.Info, error) {
 	l, err := s.updateLock(context.Background(), runID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return snapshot.Info{}, noRun(runID) // it was deleted
@@ -84,37 +105,59 @@ func (s *Store) changeMeta(runID string, recorded *snapshot.Info, change func(me
 		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
 	}
 	defer l.release()
-	meta, ok, err := s.meta(runID)
+	before, err := s.readMeta(runID)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
-	info, err := change(meta, ok)
+	after, err := change(&before)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
-	data, err := appendHeader(nil, &header{info: info})
+	if err := s.writeMeta(runID, &before, &after, recorded); err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
+	}
+	return after.info, nil
+}
+
+// metaBlock is what the size of a meta file is a multiple of, so that it mostly
+// keeps its size. Zeros follow the frame.
+const metaBlock = 512
+
+func (s *Store) writeMeta(runID string, before *metaFile, after *header, recorded *snapshot.Info) error {
+	data, err := appendHeader(make([]byte, 0, 2*metaBlock), after)
 	if err != nil {
-		return snapshot.Info{}, err
+		return err
 	}
-	write := writeSynced
-	synced := recorded == nil || ok && !holds(recorded, &meta)
-	if !synced {
-		write = writeFile
-	}
+	data = append(data, make([]byte, -len(data)&(metaBlock-1))...)
 	name := s.run(runID, metaName)
-	if err := write(s.disk, name+tmpSuffix, data); err != nil {
-		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
+	switch {
+	case recorded == nil || before.ok && !holds(recorded, &before.info):
+		return replaceSynced(s.disk, name, data)
+	case before.ok && before.size <= int64(len(data)):
+		return overwrite(s.disk, name, data)
+	} // a reader may find less than all of it, and then reads the records
+	return write(s.disk, name, data, func(diskFile) error { return nil })
+}
+
+// overwrite writes the beginning of a file.
+func overwrite(d disk, name string, data []byte) error {
+	f, err := d.OpenToWrite(name)
+	if err != nil {
+		return err
 	}
-	if err := s.disk.Rename(name+tmpSuffix, name); err != nil {
-		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, errors.Join(err, remove(s.disk, name+tmpSuffix)))
+	return errors.Join(writeAt(f, data, 0), f.Close())
+}
+
+// replaceSynced writes a file that takes the place of another, if there is one,
+// and is on the disk when it returns.
+func replaceSynced(d disk, name string, data []byte) error {
+	if err := writeSynced(d, name+tmpSuffix, data); err != nil {
+		return err
 	}
-	if !synced {
-		return info, nil
+	if err := d.Rename(name+tmpSuffix, name); err != nil {
+		return errors.Join(err, remove(d, name+tmpSuffix))
 	}
-	if err := s.disk.SyncDir(filepath.Dir(name)); err != nil {
-		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
-	}
-	return info, nil
+	return d.SyncDir(filepath.Dir(name))
 }
 
 // Info implements [snapshot.Reader]. Of a run that is open it counts the records,

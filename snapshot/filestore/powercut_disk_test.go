@@ -104,6 +104,16 @@ func (d *powerDisk) Create(name string) (filestore.DiskFile, error) {
 	return &powerFile{f, d, node, d.rel(name)}, nil
 }
 
+func (d *powerDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
+	f, err := d.Disk.OpenToWrite(name)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return &powerFile{f, d, d.now[d.rel(name)], d.rel(name)}, nil
+}
+
 func (d *powerDisk) Rename(from, to string) error {
 	if err := d.Disk.Rename(from, to); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 
 	"github.com/reprise-go/reprise/record"
@@ -43,11 +44,15 @@ type reading struct {
 	damage   *snapshot.CorruptError // the first there is
 	damaged  []string               // the files that are, and those after it that have records
 	files    []string               // all that were read
+	journals int                    // how many of them are journals
+	all      int                    // how many journals and snapshots there are
 
 	unchecked bool // the checksums of the snapshot are gone, so its records are not known to be right
 
 	unfinished bool // there are files to remove before another is written
 	covered    bool // there are files to remove when it was
+
+	last *part // the journal that the next generation goes on in; nil if it begins another
 
 	newest       uint64 // the highest number that a file of the run has had
 	compacted    uint64 // the number of the last record in the snapshot
@@ -96,6 +101,20 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 			return nil, fmt.Errorf("snapshot: read run %s: its files changed %d times meanwhile", runID, n)
 		}
 	}
+}
+
+// readLocked is read for the one who has locked the run: nobody else changes the
+// files meanwhile.
+func (s *Store) readLocked(runID string) (*reading, error) {
+	l, err := s.listing(runID)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
+	}
+	in, err := s.readFiles(runID, l)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
+	}
+	return s.interpret(runID, in, math.MaxUint64)
 }
 
 // listing lists the files of a run; none if it does not exist.
@@ -163,11 +182,14 @@ func (s *Store) readSnapshot(name string) ([]byte, error) {
 	return readAll(f, upTo)
 }
 
+// hasCovered reports whether there are files that are not read any more.
+func (r *reading) hasCovered() bool { return r.all > len(r.files) }
+
 // interpret says what the files hold, in which there were known records before
 // they were read. Its error is ErrFormat.
 func (s *Store) interpret(runID string, in files, known uint64) (*reading, error) {
 	n := len(in.journals) + len(in.snapshots)
-	r := &reading{found: n > 0, newest: in.newest(), unfinished: in.unfinished, covered: len(in.journals) > 0 || n > 1}
+	r := &reading{found: n > 0, all: n, newest: in.newest(), unfinished: in.unfinished, covered: len(in.journals) > 0 || n > 1}
 	var err error
 	if r.run, err = snapshot.NewRun(snapshot.Info{RunID: runID}, nil); err != nil {
 		return nil, err
@@ -207,6 +229,7 @@ func (s *Store) addFiles(runID string, r *reading, in files) error {
 			continue
 		}
 		r.files = append(r.files, in.parts[i].name)
+		r.journals++
 		if err := r.addJournal(runID, &in.parts[i], &headers[i]); err != nil {
 			return err
 		}
@@ -248,7 +271,7 @@ func (r *reading) addJournal(runID string, p *part, h *header) error {
 		return nil
 	}
 	info := r.run.Info
-	if h.info.Generation > info.Generation { // what follows in a generation says no more, and its end may have come before
+	if h.info.Generation > info.Generation || info.Created.IsZero() { // what follows in a generation says no more, and its end may have come before
 		info = h.info
 	}
 	bodies, offsets := make([][]byte, 0, len(p.frames)), make([]int64, 0, len(p.frames))
@@ -257,7 +280,7 @@ func (r *reading) addJournal(runID string, p *part, h *header) error {
 		switch f.kind {
 		case frameRecords:
 			bodies, offsets = append(bodies, f.body), append(offsets, f.offset)
-		case frameEnd:
+		case frameInfo:
 			end, err := snapshot.DecodeInfo(f.body)
 			if err != nil {
 				r.isDamaged(runID, p.name, f.offset, err)
@@ -329,10 +352,12 @@ func (r *reading) setAside(file string) {
 // compareMeta takes over what the meta file knows better, and notices records
 // that are missing at the end.
 func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) error {
-	meta, ok, err := s.meta(runID)
-	if err != nil || !ok { // it is damaged, or a crash came before it: the files say the same
+	m, err := s.readMeta(runID)
+	if err != nil || !m.ok { // it is damaged, or a crash came before it: the files say the same
 		return err
 	}
+	r.mayGoOn(in, m.closed)
+	meta := m.info
 	switch last := uint64(r.run.Len()); {
 	case !r.found:
 		r.found = true
@@ -344,7 +369,7 @@ func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) er
 		} else if n := len(in.snapshots); n > 0 {
 			file, size = snapshotName(in.snapshots[n-1]), r.snapshotSize
 		}
-		r.isDamaged(runID, file, size, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, known))
+		r.isDamaged(runID, file, size, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, meta.LastSeq))
 	}
 	if meta.Generation < r.run.Generation {
 		return nil
@@ -357,11 +382,24 @@ func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) er
 	case ended.Generation == meta.Generation:
 		run.Status, run.Stop, run.Due = ended.Status, ended.Stop, ended.Due // it ended, and the process too before it wrote so here
 	case ended.Generation > 0 && r.damage == nil:
-		run.Info = withUpdates(ended, meta, true) // this generation has not begun
+		run.Info = withUpdates(ended, &meta) // this generation has not begun
 	}
 	run.LastSeq = uint64(run.Len())
 	r.run = &run
 	return nil
+}
+
+// mayGoOn finds out whether the next generation goes on in the last journal: it
+// is the only one that is read, and the one who closed it has synced it up to
+// where its frames end.
+func (r *reading) mayGoOn(in files, c closed) {
+	n := len(in.parts)
+	if n == 0 || in.journals[n-1] != c.journal || r.damage != nil || r.torn != nil || r.journals != 1 {
+		return
+	}
+	if p := &in.parts[n-1]; p.end == c.end {
+		r.last = p
+	}
 }
 
 // It is found in errors of calls that were recorded, too.

@@ -42,7 +42,7 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 		return report, err
 	}
 	defer l.release()
-	r, err := s.read(ctx, runID)
+	r, err := s.readLocked(runID)
 	switch {
 	case err != nil:
 		return report, err
@@ -120,7 +120,7 @@ func (s *Store) repair(r *reading, report *RepairReport) error {
 	if err := s.syncDirs(report.RunID); err != nil {
 		return err
 	}
-	_, err = s.changeMeta(report.RunID, nil, func(snapshot.Info, bool) (snapshot.Info, error) { return info, nil })
+	_, err = s.changeMeta(report.RunID, nil, func(*metaFile) (header, error) { return header{info: info}, nil })
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,6 @@ func (s *Store) lock(ctx context.Context, runID string, wait, create bool) (*fil
 	})
 	switch {
 	case err == nil:
-		l.sign()
 		return l, nil
 	case errors.Is(err, errHeld):
 		locked := s.locked(runID)
@@ -154,9 +153,9 @@ func (s *Store) lock(ctx context.Context, runID string, wait, create bool) (*fil
 }
 
 func (s *Store) locked(runID string) *snapshot.LockedError {
-	e := &snapshot.LockedError{RunID: runID, PID: holder(s.run(runID, lockName))}
-	if meta, ok, _ := s.meta(runID); ok {
-		e.Owner = meta.Owner
+	e := &snapshot.LockedError{RunID: runID}
+	if m, _ := s.readMeta(runID); m.ok {
+		e.Owner, e.PID = m.info.Owner, m.pid
 	}
 	return e
 }
@@ -173,7 +172,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	if err != nil {
 		return nil, err
 	}
-	j, err := s.open(ctx, runID, &o, l)
+	j, err := s.open(runID, &o, l)
 	if err != nil {
 		l.release()
 		return nil, err
@@ -185,8 +184,8 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 }
 
 // open begins a generation of a run that is locked.
-func (s *Store) open(ctx context.Context, runID string, o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
-	r, err := s.read(ctx, runID)
+func (s *Store) open(runID string, o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
+	r, err := s.readLocked(runID)
 	switch {
 	case err != nil:
 		return nil, err
@@ -275,7 +274,7 @@ func advise(err error) error {
 }
 
 // Create implements [snapshot.Store]. The run begins with the name of its
-// snapshot, which has all records.
+// journal, or of its snapshot, which has all records.
 func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
 	if err := s.check(ctx, run.RunID); err != nil {
 		return snapshot.Info{}, err
@@ -309,14 +308,54 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 }
 
 func (s *Store) create(run *snapshot.Run) error {
-	if _, err := s.writeSnapshot(run, 0); err != nil {
+	var end closed
+	var err error
+	if s.isShort(run) {
+		end, err = s.createAsJournal(run)
+	} else {
+		_, err = s.writeSnapshot(run, 0)
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.syncRuns(); err != nil {
 		return err
 	}
-	_, err := s.changeMeta(run.RunID, &run.Info, func(snapshot.Info, bool) (snapshot.Info, error) { return run.Info, nil })
+	_, err = s.changeMeta(run.RunID, &run.Info, func(*metaFile) (header, error) { return header{closed: end, info: run.Info}, nil })
 	return err
+}
+
+// isShort reports whether a run is as short as one of which the journal is not
+// compacted when it is closed.
+func (s *Store) isShort(run *snapshot.Run) bool {
+	size := int64(0)
+	for seq := range uint64(run.Len()) {
+		if size += int64(len(run.Encoded(seq + 1))); size > s.compactAtClose {
+			return false
+		}
+	}
+	return true
+}
+
+// createAsJournal writes a run as a journal, which its first generation goes on
+// in, and makes its name durable.
+func (s *Store) createAsJournal(run *snapshot.Run) (closed, error) {
+	const first = 1
+	w, err := createFrames(s.disk, s.run(run.RunID, journalName(first)), &header{carried: run.LastSeq, info: run.Info})
+	if err != nil {
+		return closed{}, err
+	}
+	for seq := range run.LastSeq {
+		w.record(run.Encoded(seq + 1))
+	}
+	if err := w.sync(); err != nil {
+		return closed{}, w.abandon(err)
+	}
+	if err := w.rename(); err != nil {
+		return closed{}, w.abandon(err)
+	}
+	_ = w.file.Close() // it was synced
+	return closed{first, w.size}, s.disk.SyncDir(s.run(run.RunID))
 }
 
 func exists(runID string) error {
@@ -355,13 +394,13 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	if err != nil {
 		return snapshot.Info{}, err
 	}
-	return s.changeMeta(runID, nil, func(meta snapshot.Info, ok bool) (snapshot.Info, error) {
-		if ok && !meta.Created.Equal(found.Created) {
-			return snapshot.Info{}, noRun(runID) // it was deleted, and this is another of its ID
+	return s.changeMeta(runID, nil, func(meta *metaFile) (header, error) {
+		if meta.ok && !meta.info.Created.Equal(found.Created) {
+			return header{}, noRun(runID) // it was deleted, and this is another of its ID
 		}
 		before := found
-		if ok && meta.Generation >= found.Generation {
-			before.Metadata, before.Pinned, before.Expires = meta.Metadata, meta.Pinned, meta.Expires
+		if meta.ok && meta.info.Generation >= found.Generation {
+			before = withUpdates(before, &meta.info)
 		}
 		before.Open = open
 		if !open && before.Status == snapshot.StatusRunning {
@@ -369,13 +408,13 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 		}
 		after := before.Clone()
 		if err := change(&after); err != nil {
-			return snapshot.Info{}, err
+			return header{}, err
 		}
 		if err := storekit.CheckUpdate(before, after); err != nil {
-			return snapshot.Info{}, err
+			return header{}, err
 		}
 		after.Updated = storekit.Later(before.Updated)
-		return after, nil
+		return header{closed: meta.closed, pid: meta.pid, info: after}, nil
 	})
 }
 

@@ -53,6 +53,11 @@ func (d fastDisk) Create(name string) (filestore.DiskFile, error) {
 	return fastFile{f}, err
 }
 
+func (d fastDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
+	f, err := d.Disk.OpenToWrite(name)
+	return fastFile{f}, err
+}
+
 func (fastDisk) SyncDir(string) error { return nil }
 
 type fastFile struct{ filestore.DiskFile }

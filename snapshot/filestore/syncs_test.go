@@ -25,6 +25,11 @@ func (d *syncCounter) Create(name string) (filestore.DiskFile, error) {
 	return &countedFile{f, d, filepath.Base(name)}, err
 }
 
+func (d *syncCounter) OpenToWrite(name string) (filestore.DiskFile, error) {
+	f, err := d.Disk.OpenToWrite(name)
+	return &countedFile{f, d, filepath.Base(name)}, err
+}
+
 func (d *syncCounter) SyncDir(name string) error {
 	d.dirs = append(d.dirs, filepath.Base(name))
 	return nil
@@ -51,15 +56,15 @@ func TestAShortRunIsSyncedNoMoreThanItMust(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Create(t.Context(), run)
 	require.NoError(t, err)
-	require.Equal(t, []string{"00000000.snapshot.tmp"}, d.files)
+	require.Equal(t, []string{"00000001.journal.tmp"}, d.files)
 	require.Equal(t, []string{"run", "runs"}, d.dirs)
 
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{})
 	require.NoError(t, err)
 	require.NoError(t, j.Append(storetest.Records(1, 4)...))
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
-	require.Equal(t, []string{"00000001.journal.tmp", "00000001.journal.tmp"}, d.files[1:], "when it is opened, and when it is closed")
-	require.Equal(t, []string{"run", "runs"}, d.dirs[2:])
+	require.Equal(t, []string{"00000001.journal", "00000001.journal"}, d.files[1:], "when it is opened, and when it is closed")
+	require.Empty(t, d.dirs[2:])
 
 	// What the meta file alone says is synced, also when it is written anew.
 	d.files, d.dirs = nil, nil

@@ -204,7 +204,7 @@ func (t *tailing) readJournal(ctx context.Context, number uint64, isLast bool) e
 			if err != nil || h.info.RunID != t.runID || !h.info.Created.Equal(t.created) {
 				return errUnclear
 			}
-			if carried = h.carried; h.info.Generation > t.info.Generation {
+			if carried = h.carried; h.info.Generation > t.info.Generation || t.info.RunID == "" {
 				t.info = h.info
 			}
 		case next.kind == frameRecords:
@@ -214,7 +214,7 @@ func (t *tailing) readJournal(ctx context.Context, number uint64, isLast bool) e
 			if err := t.records(next.body); err != nil {
 				return err
 			}
-		case next.kind == frameEnd:
+		case next.kind == frameInfo:
 			if t.info, err = snapshot.DecodeInfo(next.body); err != nil {
 				return errUnclear
 			}

@@ -23,8 +23,8 @@ const poll = 2 * time.Second
 
 // notifyAfter is how long a run is open before the system is asked to notify
 // of its inbox: to stop that costs 10 ms on some systems, which short runs are
-// spared.
-const notifyAfter = 50 * time.Millisecond
+// spared, also where many are open at once.
+const notifyAfter = 250 * time.Millisecond
 
 // A watcher waits for changes in directories.
 type watcher struct {
