@@ -124,7 +124,7 @@ func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 			return nil
 		}
 		select {
-		case <-closed:
+		case <-closed.announced:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -162,5 +162,5 @@ func (r *Runner) drop(runID string) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.announce(runID)
+	r.announce(runID, snapshot.Info{})
 }

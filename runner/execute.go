@@ -158,7 +158,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	}
 	answered = answered || o.again
 	refused, later := r.isRefused(&info), o.later
-	r.announce(o.runID)
+	r.announce(o.runID, info)
 	r.mu.Unlock()
 	r.give(ctx, lease, func() error {
 		switch due, goesOn := goesOnAt(&info, answered); {

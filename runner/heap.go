@@ -108,6 +108,15 @@ func (h *heapQueue) drop(runID string) {
 	h.queue.remove(runID)
 }
 
+// isAboutToBegin reports whether a run was just stored and begins with the next
+// slot.
+func (h *heapQueue) isAboutToBegin(runID string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.queue.entries[runID]
+	return e != nil && e.fresh && e.ready
+}
+
 // waiting counts the runs that are due, and those that are not.
 func (h *heapQueue) waiting() (queued, parked int) {
 	h.mu.Lock()

@@ -111,7 +111,7 @@ func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 	defer r.mu.Unlock()
 	for id := range r.ended {
 		if r.open[id] == nil {
-			r.announce(id) // another process may have ended it
+			r.announce(id, snapshot.Info{}) // another process may have ended it
 		}
 	}
 	return time.Since(began), nil

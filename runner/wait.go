@@ -16,13 +16,16 @@ import (
 // shows with the next sweep. Wait ends with an error when ctx does.
 func (r *Runner) Wait(ctx context.Context, runID string) (snapshot.Info, error) {
 	for {
-		ended := r.endOf(runID)
+		end := r.endOf(runID)
 		info, err := r.settled(ctx, runID)
 		if err != nil || info.RunID != "" {
 			return info, err
 		}
 		select {
-		case <-ended:
+		case <-end.announced:
+			if isSettled(&end.info) {
+				return end.info.Clone(), nil
+			}
 		case <-ctx.Done():
 			return snapshot.Info{}, fmt.Errorf("runner: wait for run %s: %w", runID, context.Cause(ctx))
 		}
@@ -35,30 +38,44 @@ func (r *Runner) settled(ctx context.Context, runID string) (snapshot.Info, erro
 	r.mu.Lock()
 	isOpen := r.open[runID] != nil
 	r.mu.Unlock()
-	if isOpen {
+	if isOpen || r.heap != nil && r.heap.isAboutToBegin(runID) {
 		return snapshot.Info{}, nil
 	}
 	info, err := r.Info(ctx, runID)
-	if err != nil || info.Open || info.Status == snapshot.StatusRunning || mayGoOn(&info) {
+	if err != nil || !isSettled(&info) {
 		return snapshot.Info{}, err
 	}
 	return info, nil
 }
 
-// endOf returns what is closed when the run may have ended.
-func (r *Runner) endOf(runID string) <-chan struct{} {
+// isSettled reports whether a run does not go on by itself, as far as info is
+// known.
+func isSettled(info *snapshot.Info) bool {
+	return info.RunID != "" && !info.Open && info.Status != snapshot.StatusRunning && !mayGoOn(info)
+}
+
+// An ending is waited for.
+type ending struct {
+	announced chan struct{} // closed when the run may have ended
+	info      snapshot.Info // how it stands then; zero if that is to be looked up
+}
+
+// endOf returns the next ending of the run.
+func (r *Runner) endOf(runID string) *ending {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended[runID] == nil {
-		r.ended[runID] = make(chan struct{})
+		r.ended[runID] = &ending{announced: make(chan struct{})}
 	}
 	return r.ended[runID]
 }
 
-// announce wakes those who wait for a run. The lock is held.
-func (r *Runner) announce(runID string) {
-	if c := r.ended[runID]; c != nil {
-		close(c)
+// announce wakes those who wait for a run, which stands so; the zero Info if that
+// is not known. The lock is held.
+func (r *Runner) announce(runID string, info snapshot.Info) {
+	if end := r.ended[runID]; end != nil {
+		end.info = info
+		close(end.announced)
 		delete(r.ended, runID)
 	}
 }
