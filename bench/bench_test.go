@@ -15,6 +15,7 @@ func BenchmarkPrint(b *testing.B)                { benchmark(b, "Print") }
 func BenchmarkDurable(b *testing.B)              { benchmark(b, "Durable") }
 func BenchmarkReplay1000(b *testing.B)           { benchmark(b, "Replay1000") }
 func BenchmarkReplay10000(b *testing.B)          { benchmark(b, "Replay10000") }
+func BenchmarkRuns(b *testing.B)                 { benchmark(b, runsName) }
 func BenchmarkGroup(b *testing.B)                { benchmark(b, groupName) }
 
 func BenchmarkLLM(b *testing.B)       { benchmark(b, "LLM") }
@@ -22,7 +23,7 @@ func BenchmarkLLMStream(b *testing.B) { benchmark(b, "LLMStream") }
 func BenchmarkLLMAgent(b *testing.B)  { benchmark(b, "LLMAgent") }
 
 func benchmark(b *testing.B, name string) {
-	for _, c := range find(b, name).contestants {
+	for _, c := range find(b, name).all() {
 		b.Run("lib="+c.lib, func(b *testing.B) {
 			in, _, cancel := c.begin()
 			defer cancel()

@@ -83,6 +83,21 @@
 //     each time after a garbage collection and 64 records that are not, and 16
 //     times in a round, in one run as long as it grows by less than a tenth.
 //
+// # What a service runs
+//
+//   - Runs: 2,000 runs of one call that returns its input are started by 64
+//     goroutines and run in 64 slots, until the last one has ended. All is synced:
+//     what was started, that it was begun, and what it returned. reprise is a
+//     runner on a directory; reprise-step runs an agent that calls a tool, whose
+//     outcome is synced, too. river is a client of River that inserts jobs and
+//     works on them, with the intervals of its own benchmark. dbos runs workflows
+//     of one step; each starter waits for the end of its workflow.
+//   - river, dbos, and the dbos of Durable, whose workflow makes one step after the
+//     other, use a PostgreSQL server that is started for them beside the other
+//     files, with its defaults: fsync and synchronous_commit are on. It is a
+//     process of its own: its allocations are not counted. A result of River is
+//     kept by River Pro only, and so are workflows of several steps.
+//
 // # What is made in parallel
 //
 //   - Group: 10,000 calls of a tool that succeeds at once, 50 at a time, in a run
@@ -241,10 +256,15 @@ func measureAll() error {
 	}
 	start := time.Now()
 	defer removeScratch()
+	defer func() { _ = stopPostgres() }()
 	printMachine()
 	results := make(map[string]result)
 	for _, s := range scenarios {
-		s.contestants = pick(s.name, s.contestants, contestant.String, selected)
+		all := s.all()
+		if left := len(s.contestants) + len(s.postgres) - len(all); left > 0 && len(pick(s.name, s.postgres, contestant.String, selected)) > 0 {
+			fmt.Printf("\n%s is without %v: %v.\n", s.name, s.postgres, errNoPostgres)
+		}
+		s.contestants = pick(s.name, all, contestant.String, selected)
 		if len(s.contestants) == 0 {
 			continue
 		}

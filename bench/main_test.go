@@ -22,14 +22,18 @@ func TestMain(m *testing.M) {
 		return
 	}
 	code := m.Run()
+	_ = stopPostgres()
 	removeScratch()
 	os.Exit(code)
 }
 
 func TestContestantsDoTheirWork(t *testing.T) {
-	const calls = 5
 	for _, s := range scenarios {
-		for _, c := range s.contestants {
+		calls := 5
+		if s.fixed == 1 && s.attempts > 1 {
+			calls = 1 // of very many
+		}
+		for _, c := range s.all() {
 			t.Run(s.name+"/lib="+c.lib, func(t *testing.T) {
 				in, w, cancel := c.begin()
 				defer cancel()

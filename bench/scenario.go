@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/printer"
@@ -18,6 +19,15 @@ type scenario struct {
 	fewer       int    // divides the rounds; 0 for all of them
 	unit        unit   // of the table
 	contestants []contestant
+	postgres    []contestant // that need PostgreSQL, and are left out where it is not found
+}
+
+// all are the contestants that this machine has what they need for.
+func (s scenario) all() []contestant {
+	if _, err := postgresBin(); err != nil {
+		return s.contestants
+	}
+	return slices.Concat(s.contestants, s.postgres)
 }
 
 // A unit is how times are shown.
@@ -27,6 +37,7 @@ const (
 	inNanoseconds unit = iota
 	inMilliseconds
 	perSecond
+	runsPerSecond
 )
 
 // A contestant is one way to do it.
@@ -178,6 +189,19 @@ var scenarios = []scenario{
 			{"bbolt", startKeeper(openBbolt, 1)},
 			{"bbolt-16", startKeeper(openBbolt, callers)},
 			{"bbolt-batch-16", startKeeper(openBboltBatch, callers)},
+		},
+		postgres: []contestant{{"dbos", startDBOSSteps}},
+	},
+	{
+		name: runsName, title: "2,000 runs of one call are started and finished, 64 at a time", peer: runsPeer, attempts: runsOfCall,
+		fixed: 1, fewer: 8, unit: runsPerSecond,
+		contestants: []contestant{
+			{"reprise", startService(openRunner(oneCall))},
+			{"reprise-step", startService(openRunner(oneStep))},
+		},
+		postgres: []contestant{
+			{runsPeer, startService(openRiver)},
+			{"dbos", startService(openDBOS)},
 		},
 	},
 	{

@@ -154,7 +154,7 @@ func formatRatios(ratios []float64) (ratio, spread string) {
 	return fmt.Sprintf("%.2f", quantile(ratios, 0.5)), fmt.Sprintf("%.2f–%.2f", quantile(ratios, 0.25), quantile(ratios, 0.75))
 }
 
-func (u unit) String() string { return [...]string{"ns/op", "ms/op", "ops/s"}[u] }
+func (u unit) String() string { return [...]string{"ns/op", "ms/op", "ops/s", "runs/s"}[u] }
 
 func (u unit) format(nanoseconds float64) string {
 	switch u {
@@ -162,12 +162,14 @@ func (u unit) format(nanoseconds float64) string {
 		return fmt.Sprintf("%.2f", nanoseconds/1e6)
 	case perSecond:
 		return fmt.Sprintf("%.0f", 1e9/nanoseconds)
+	case runsPerSecond:
+		return fmt.Sprintf("%.0f", runsOfCall*1e9/nanoseconds)
 	}
 	return fmt.Sprintf("%.1f", nanoseconds)
 }
 
 func (u unit) formatAllocations(n float64) string {
-	if u == inMilliseconds {
+	if u == inMilliseconds || u == runsPerSecond {
 		return fmt.Sprintf("%.0f", n)
 	}
 	return fmt.Sprintf("%.2f", n)

@@ -1,0 +1,51 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// serverUser is who runs the server: the user postgres, if we are root.
+func serverUser() (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	found, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL does not work for root: %w", err)
+	}
+	uid, err := strconv.ParseUint(found.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(found.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
+}
+
+// asPostgres has the command run as that user.
+func asPostgres(cmd *exec.Cmd) error {
+	who, err := serverUser()
+	if who != nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
+	}
+	return err
+}
+
+// ownedByPostgres gives that user a directory, which is in one of ours.
+func ownedByPostgres(dir string) error {
+	who, err := serverUser()
+	if who == nil || err != nil {
+		return err
+	}
+	if err := os.Chown(dir, int(who.Uid), int(who.Gid)); err != nil {
+		return err
+	}
+	return os.Chmod(filepath.Dir(dir), 0o711)
+}

@@ -1,0 +1,295 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dbos-inc/dbos-transact-golang/dbos"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+const (
+	runsName   = "Runs"
+	runsOfCall = 2000 // that are started and finished
+	runsAtOnce = 64   // who start, and slots
+	runsPeer   = "river"
+	waitMost   = time.Minute // for what is stuck
+)
+
+// A service starts runs, which it does by itself.
+type service struct {
+	start func(i int) error // returns when the run is stored
+	wait  func() error      // returns when all that were started have ended
+	close func() error
+}
+
+// startService is an instance that starts and finishes runs.
+func startService(open func(ctx context.Context, ended func()) (service, error)) func(context.Context, *work) instance {
+	return func(ctx context.Context, w *work) instance {
+		var handled atomic.Int64
+		s, err := open(ctx, func() { handled.Add(1) })
+		if err != nil {
+			return broken(err)
+		}
+		call := func() (int, error) {
+			before := handled.Load()
+			err := errors.Join(startAll(s.start), s.wait())
+			w.calls += int(handled.Load() - before)
+			return answer, err
+		}
+		return instance{call: call, stop: s.close}
+	}
+}
+
+// startAll starts the runs of a call, so many at a time.
+func startAll(start func(i int) error) error {
+	errs := make([]error, runsAtOnce)
+	var starters sync.WaitGroup
+	for s := range runsAtOnce {
+		starters.Go(func() {
+			for i := s; i < runsOfCall && errs[s] == nil; i += runsAtOnce {
+				errs[s] = start(i)
+			}
+		})
+	}
+	starters.Wait()
+	return errors.Join(errs...)
+}
+
+// A count waits until as many runs have ended as were started.
+type count struct {
+	left atomic.Int64
+	done chan struct{}
+}
+
+func newCount() *count {
+	c := &count{done: make(chan struct{}, 1)}
+	c.left.Store(runsOfCall)
+	return c
+}
+
+func (c *count) ended() {
+	if c.left.Add(-1) == 0 {
+		c.done <- struct{}{}
+	}
+}
+
+func (c *count) wait() error {
+	timeout := time.NewTimer(waitMost)
+	defer timeout.Stop()
+	select {
+	case <-c.done:
+		c.left.Store(runsOfCall)
+		return nil
+	case <-timeout.C:
+		return fmt.Errorf("%d of %d runs have not ended", c.left.Load(), runsOfCall)
+	}
+}
+
+// oneCall is an agent that calls nothing.
+func oneCall(handled func()) runner.Actor[int, int] {
+	return decorators.Agent("work", "Returns its input.", func(_ context.Context, in int) (int, error) {
+		handled()
+		return in, nil
+	})
+}
+
+// oneStep is an agent that calls a tool.
+func oneStep(handled func()) runner.Actor[int, int] {
+	tool := newTool(func(_ context.Context, in int) (int, error) {
+		handled()
+		return in, nil
+	}, atOnce, 0)
+	return decorators.Agent("agent", "Calls a tool.", func(ctx context.Context, in int) (int, error) {
+		return tool.Event().Execute(ctx, in)
+	})
+}
+
+// openRunner is a runner on a directory.
+func openRunner(agent func(handled func()) runner.Actor[int, int]) func(context.Context, func()) (service, error) {
+	return func(ctx context.Context, handled func()) (service, error) {
+		dir, err := tempDir()
+		if err != nil {
+			return service{}, err
+		}
+		store, err := filestore.New(dir)
+		if err != nil {
+			return service{}, err
+		}
+		all := newCount()
+		r, err := runner.New(store, runner.Options{Limit: runsAtOnce, Observe: func(e runner.Event) {
+			if e.Type == runner.EventEnded && e.Status == snapshot.StatusCompleted {
+				all.ended()
+			}
+		}})
+		if err != nil {
+			return service{}, err
+		}
+		p := runner.Register(r, agent(handled))
+		ctx, cancel := context.WithCancel(ctx)
+		served := make(chan error, 1)
+		go func() { served <- r.Serve(ctx) }()
+		start := func(i int) error {
+			_, err := p.Start(ctx, "", i, runner.StartOptions{})
+			return err
+		}
+		stop := func() error {
+			cancel()
+			return <-served
+		}
+		return service{start, all.wait, stop}, nil
+	}
+}
+
+// jobArgs are those of a job of River.
+type jobArgs struct {
+	Input int `json:"input"`
+}
+
+// Kind implements [river.JobArgs].
+func (jobArgs) Kind() string { return "job" }
+
+// openRiver is a client of River. It fetches as often as its own benchmark does,
+// and not ten times a second.
+func openRiver(ctx context.Context, handled func()) (service, error) {
+	pool, err := newDatabase(ctx)
+	if err != nil {
+		return service{}, err
+	}
+	driver := riverpgxv5.New(pool)
+	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: silent})
+	if err != nil {
+		return service{}, err
+	}
+	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
+		return service{}, err
+	}
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[jobArgs]) error {
+		handled()
+		return nil
+	}))
+	client, err := river.NewClient(driver, &river.Config{
+		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: runsAtOnce}},
+		Workers:       workers,
+		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
+		Logger: silent,
+	})
+	if err != nil {
+		return service{}, err
+	}
+	events, unsubscribe := client.SubscribeConfig(&river.SubscribeConfig{Kinds: []river.EventKind{river.EventKindJobCompleted}, ChanSize: runsOfCall})
+	all := newCount()
+	var counting sync.WaitGroup
+	counting.Go(func() {
+		for range events {
+			all.ended()
+		}
+	})
+	if err := client.Start(ctx); err != nil {
+		return service{}, err
+	}
+	start := func(i int) error {
+		_, err := client.Insert(ctx, jobArgs{i}, nil)
+		return err
+	}
+	stop := func() error {
+		err := client.Stop(context.WithoutCancel(ctx))
+		unsubscribe()
+		counting.Wait()
+		pool.Close()
+		return err
+	}
+	return service{start, all.wait, stop}, nil
+}
+
+var silent = slog.New(slog.DiscardHandler)
+
+// openDBOS has workflows of one step. Who starts one waits for its end, for they
+// are not queued.
+func openDBOS(ctx context.Context, handled func()) (service, error) {
+	workflow := func(c dbos.Context, in int) (int, error) {
+		return dbos.RunAsStep(c, func(context.Context) (int, error) {
+			handled()
+			return in, nil
+		})
+	}
+	c, stop, err := newDBOS(ctx, func(c dbos.Context) { dbos.RegisterWorkflow(c, workflow, dbos.WithWorkflowName("work")) })
+	if err != nil {
+		return service{}, err
+	}
+	start := func(i int) error {
+		handle, err := dbos.RunWorkflow(c, workflow, i)
+		if err != nil {
+			return err
+		}
+		_, err = handle.GetResult()
+		return err
+	}
+	return service{start, func() error { return nil }, stop}, nil
+}
+
+// newDBOS launches DBOS with what is registered.
+func newDBOS(ctx context.Context, register func(dbos.Context)) (dbos.Context, func() error, error) {
+	pool, err := newDatabase(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := dbos.NewContext(ctx, dbos.Config{AppName: "bench", SystemDBPool: pool, Logger: silent})
+	if err != nil {
+		return nil, nil, err
+	}
+	register(c)
+	if err := dbos.Launch(c); err != nil {
+		return nil, nil, err
+	}
+	return c, func() error {
+		err := dbos.Shutdown(c, waitMost)
+		pool.Close()
+		return err
+	}, nil
+}
+
+// startDBOSSteps makes steps of one workflow, one at a time.
+func startDBOSSteps(ctx context.Context, w *work) instance {
+	requests, outputs := make(chan struct{}), make(chan error)
+	workflow := func(c dbos.Context, _ int) (int, error) {
+		for range requests {
+			_, err := dbos.RunAsStep(c, func(context.Context) (string, error) {
+				w.calls++
+				return text, nil
+			})
+			outputs <- err
+		}
+		return answer, nil
+	}
+	c, stop, err := newDBOS(ctx, func(c dbos.Context) { dbos.RegisterWorkflow(c, workflow, dbos.WithWorkflowName("steps")) })
+	if err != nil {
+		return broken(err)
+	}
+	handle, err := dbos.RunWorkflow(c, workflow, 0)
+	if err != nil {
+		return broken(errors.Join(err, stop()))
+	}
+	call := func() (int, error) {
+		requests <- struct{}{}
+		return answer, <-outputs
+	}
+	return instance{call: call, stop: func() error {
+		close(requests)
+		_, err := handle.GetResult()
+		return errors.Join(err, stop())
+	}}
+}
