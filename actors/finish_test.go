@@ -59,10 +59,11 @@ func TestAnAnswerThatIsNotWholeIsAnErrorLiveAndOnReplay(t *testing.T) {
 func TestAnEmptyAnswerIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		model := newScript(says(""), says(" \n"), says("Fine."))
+		model := newScript(says(""), finished(actors.FinishToolCalls, says(" \n")), finished(actors.FinishToolCalls, says("Fine.")))
 		answer, err := actors.NewAgent("assistant", model.llm()).Call(ctx, actors.Ask("?"))
 		require.NoError(t, err)
 		assert.Equal(t, "Fine.", answer.Text)
+		assert.Equal(t, actors.FinishStop, answer.Finish)
 		assert.Equal(t, 1, answer.Turns)
 		assert.Equal(t, []string{"assistant", "assistant/model"}, addresses(t, st), "one call, three attempts")
 

@@ -133,6 +133,8 @@ const (
 // finish is that of the response, never empty.
 func (r Response) finish() Finish {
 	switch {
+	case r.Finish == FinishToolCalls && len(r.Message.ToolCalls) == 0: // it asks for none
+		return FinishStop
 	case r.Finish != "":
 		return r.Finish
 	case len(r.Message.ToolCalls) > 0:

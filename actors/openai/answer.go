@@ -17,6 +17,7 @@ type answer struct {
 
 	id, model  string
 	finish     string // as the service names it
+	deltas     bool   // a stream has sent some
 	usage      core.Usage
 	text       strings.Builder
 	reasoning  strings.Builder
@@ -88,6 +89,8 @@ func (a *answer) response(req actors.Request, wire string) actors.Response {
 		resp.Finish = actors.FinishRefusal
 	case len(message.ToolCalls) > 0 && resp.Finish == actors.FinishStop:
 		resp.Finish = actors.FinishToolCalls
+	case len(message.ToolCalls) == 0 && resp.Finish == actors.FinishToolCalls:
+		resp.Finish = actors.FinishStop // there is nothing to wait for
 	}
 	return resp
 }

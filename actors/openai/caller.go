@@ -117,6 +117,11 @@ func (c *caller) send(ctx context.Context, x *exchange, w wire, a *answer, name 
 		return x.sendForeign(x.watch(ctx), c.client, w, a, body, silence)
 	}
 	x.body = body
+	var end context.CancelFunc
+	if x.stream {
+		ctx, end = context.WithCancel(ctx)
+		defer end()
+	}
 	var err error
 	if _, ok := w.(chatWire); ok {
 		_, err = c.client.CreateChatCompletion(x.watch(ctx), goopenai.ChatCompletionRequest{Model: name})
@@ -130,13 +135,13 @@ func (c *caller) send(ctx context.Context, x *exchange, w wire, a *answer, name 
 		return err
 	case x.events != nil:
 		defer x.events.Close()
-		return x.readStream(w, a, silence)
+		err = x.readStream(w, a, silence)
+		if err == nil && end != nil {
+			drain(x.events, end)
+		}
+		return err
 	}
-	complete, err := w.read(a, x.reply)
-	if err == nil && !complete {
-		err = errCut
-	}
-	return err
+	return x.readWhole(w, a, x.reply, "JSON")
 }
 
 // wireFor is the API for a model.

@@ -138,7 +138,7 @@ func (w chatWire) message(out *chatMessage, msg actors.Message, parts []any) (an
 	}
 	for _, call := range msg.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, chatToolCall{
-			ID: call.ID, Type: "function", Function: chatCallee{call.Name, arguments(call.Arguments)},
+			ID: call.ID, Type: "function", Function: chatCallee{sentName(call.Name), arguments(call.Arguments)},
 			ExtraContent: w.sendable("extra_content", opaque.Calls[call.ID]),
 		})
 	}

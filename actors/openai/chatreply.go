@@ -14,6 +14,20 @@ type chatReply struct {
 	Choices []chatChoice    `json:"choices"`
 	Usage   *usage          `json:"usage"`
 	Error   json.RawMessage `json:"error"`
+
+	// What else says that something failed.
+	Object  objectKind      `json:"object"`
+	Message json.RawMessage `json:"message"`
+	Detail  json.RawMessage `json:"detail"`
+}
+
+// objectKind is what a reply calls itself, as far as it matters.
+type objectKind struct{ isError bool }
+
+// UnmarshalJSON reads anything.
+func (o *objectKind) UnmarshalJSON(data []byte) error {
+	o.isError = string(data) == `"error"`
+	return nil
 }
 
 type chatChoice struct {
@@ -95,7 +109,7 @@ func (w chatWire) read(a *answer, data []byte) (complete bool, err error) {
 		return false, malformed(err)
 	}
 	a.takeHead(&reply)
-	if err := errorIn(reply.Error); err != nil {
+	if err := reply.failure(data); err != nil {
 		return false, err
 	}
 	if len(reply.Choices) == 0 {
@@ -114,7 +128,7 @@ func (w chatWire) event(a *answer, data []byte) (complete bool, err error) {
 		return false, malformed(err)
 	}
 	a.takeHead(&reply)
-	if err := errorIn(reply.Error); err != nil {
+	if err := reply.failure(data); err != nil {
 		return false, err
 	}
 	for i := range reply.Choices {
@@ -123,7 +137,10 @@ func (w chatWire) event(a *answer, data []byte) (complete bool, err error) {
 			continue // one answer is used
 		}
 		piece := choice.Delta
-		if piece == nil {
+		switch {
+		case piece != nil:
+			a.deltas = true
+		case !a.deltas: // else the message repeats them
 			piece = choice.Message
 		}
 		if err := a.takeChoice(choice, piece); err != nil {
@@ -131,6 +148,21 @@ func (w chatWire) event(a *answer, data []byte) (complete bool, err error) {
 		}
 	}
 	return a.finish != "", nil
+}
+
+// failure is the error that the reply is in place of an answer; nil for none.
+// Services say it in many ways, and some end the stream then as if it were
+// whole.
+func (r *chatReply) failure(data []byte) error {
+	switch err := errorIn(r.Error); {
+	case err != nil:
+		return err
+	case r.Object.isError:
+		return errorIn(data)
+	case len(r.Choices) == 0 && r.Usage == nil && (isSet(r.Message) || isSet(r.Detail)):
+		return errorOfBody(data)
+	}
+	return nil
 }
 
 func (a *answer) takeHead(reply *chatReply) {
@@ -152,7 +184,7 @@ func (a *answer) takeChoice(choice *chatChoice, piece *chatAnswer) error {
 	if err := errorIn(choice.Error); err != nil {
 		return err
 	}
-	if choice.FinishReason != "" {
+	if choice.FinishReason != "" && choice.FinishReason != "null" {
 		a.finish = string(choice.FinishReason)
 	}
 	if a.finish == "error" {
@@ -206,7 +238,7 @@ func (a *answer) takeCall(c *chatCall, whole bool) {
 	}
 	at := -1
 	if !whole {
-		at = a.openCall(id, index)
+		at = a.openCall(id, index, string(c.Function.Name))
 	}
 	if at < 0 {
 		at = len(a.calls)
@@ -225,18 +257,25 @@ func (a *answer) takeCall(c *chatCall, whole bool) {
 	a.show(live.PartToolCall, at, name, string(c.Function.Arguments))
 }
 
-// openCall finds the call that a piece belongs to, -1 for a new one.
-func (a *answer) openCall(id, index string) int {
+// openCall finds the call that a piece belongs to, -1 for a new one. The index
+// counts more than the ID: some services make up an ID for each piece.
+func (a *answer) openCall(id, index, name string) int {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		call := a.calls[i]
 		switch {
-		case id != "" && call.id != "" && id != call.id:
-			continue
 		case index != "" && call.index != "" && index != call.index:
+			continue
+		case id != "" && call.id != "" && id != call.id && (index == "" || call.endsBefore(name)):
 			continue
 		case id == "" && index == "" || id != "" && id == call.id || index != "" && index == call.index:
 			return i
 		}
 	}
 	return -1
+}
+
+// endsBefore reports whether a piece with that name begins another call: some
+// services send all calls with one index.
+func (c *callParts) endsBefore(name string) bool {
+	return name != "" && (name != c.name || isObject(c.arguments.String()))
 }

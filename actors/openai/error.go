@@ -153,9 +153,11 @@ type wireError struct {
 	} `json:"metadata"` // OpenRouter's: the words of the service behind it
 }
 
-// errorIn reads the error object in a reply; nil if there is none.
+// errorIn reads the error object in a reply; nil if there is none. Some services
+// send an empty one with each success.
 func errorIn(raw json.RawMessage) error {
-	if !isSet(raw) {
+	switch string(raw) {
+	case "", "null", "false", "0", `""`, "{}", "[]":
 		return nil
 	}
 	var text string

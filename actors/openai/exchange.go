@@ -160,6 +160,9 @@ func (x *exchange) receive(req *http.Request, resp *http.Response) error {
 		x.failure = []byte(x.redact(string(body)))
 		return nil
 	}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		x.stream = true // some services always do
+	}
 	if x.stream {
 		x.events = resp.Body
 		return nil
@@ -172,7 +175,7 @@ func (x *exchange) receive(req *http.Request, resp *http.Response) error {
 	case len(body) > maxReply:
 		return core.Permanent(fmt.Errorf("openai: malformed reply: more than %d bytes", maxReply))
 	}
-	x.reply = body
+	x.reply = bytes.TrimPrefix(body, byteOrderMark)
 	return nil
 }
 

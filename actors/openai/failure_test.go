@@ -87,6 +87,11 @@ func TestAMalformedReplySaysWhereAndWhatIsWrong(t *testing.T) {
 	for _, tc := range []struct{ reply, want string }{
 		{`{"choices":"none"}`, "openai: malformed reply: choices: got string, want an array"},
 		{`[]`, "openai: malformed reply: the document: got array, want an object"},
+		{"<html>\n<b>Log in</b></html>", "openai: malformed reply: no JSON, but: <html> <b>Log in</b></html>"},
+		{"Your key is " + secret, "openai: malformed reply: no JSON, but: Your key is [redacted]"},
+		{`{"success":false,"reason":"key ` + secret + `"}`, `openai: the reply has no choices: {"success":false,"reason":"key [redacted]"}`},
+		{`{"success":false,"message":"no such deployment"}`, `openai: request req_1: {"success":false,"message":"no such deployment"}`},
+		{`{"object":"error","message":"no such model","code":404}`, "openai: status 404, request req_1: no such model"},
 		{`{"choices":[7]}`, "openai: malformed reply: choices.0: got number, want an object"},
 		{`{"choices":[{"message":{"tool_calls":[{"function":[]}]}}]}`, "openai: malformed reply: choices.0.message.tool_calls.0.function: got array, want an object"},
 		{`{"choices":[{"message":{"content":"Fine."}}],"usage":{"prompt_tokens":"many"}}`, `openai: malformed reply: got "many", want a number`},

@@ -89,7 +89,8 @@ func (a *lenientArguments) UnmarshalJSON(data []byte) error {
 }
 
 // content is what a message says: a text, or a list of parts. Thoughts may be
-// among the parts.
+// among the parts. Where a JSON document was asked for, some services send it
+// as it is.
 type content struct{ text, reasoning, refusal string }
 
 type contentPart struct {
@@ -109,7 +110,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	case '"':
 		return unquote(data, &c.text)
 	default:
-		return json.Unmarshal(data, &c.text) // which says what is wrong
+		return (*lenientArguments)(&c.text).UnmarshalJSON(data)
 	}
 	var parts []contentPart
 	if err := json.Unmarshal(data, &parts); err != nil {

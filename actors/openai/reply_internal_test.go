@@ -17,6 +17,7 @@ var chatDocuments = []string{
 	`{"choices":[{"message":{"content":[{"type":"text","text":"a"},{"type":"thinking","thinking":[{"text":"b"}]},{"refusal":"c"}],"reasoning":[{"text":"d"}],"reasoning_details":[{"type":"reasoning.text","text":"e"}]}}]}`,
 	`{"choices":[],"usage":{"prompt_tokens":1e1,"completion_tokens":"5","prompt_tokens_details":{"cached_tokens":3,"cache_write_tokens":null},"completion_tokens_details":{"reasoning_tokens":2.0},"prompt_cache_hit_tokens":4,"cached_tokens":1,"cost":0.25}}`,
 	`{"error":{"message":"overloaded","code":529}}`,
+	`{"object":"error","message":"oh no","detail":null}`, `{"object":null,"message":null,"detail":[{"msg":"x"}]}`, `{"object":7}`,
 	`{"choices":[{"finish_reason":"error","error":"broken","usage":{"cost":null}}]}`,
 	" \t\r\n{ \"id\" : \"\\u00e4\\n\" , \"choices\" : [ { \"delta\" : { } } , { } ] } \n",
 	"{\"ID\":\"a\",\"choiceſ\":[{\"Delta\":{\"\\u0063ontent\":\"b\xff\"}}]}",

@@ -50,6 +50,8 @@ func TestAReplyIsReadAsItIs(t *testing.T) {
 		{"thoughts in parts", `{"message":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm."}]},{"type":"text","text":"Fine."}]}}`, thought, actors.FinishStop, ""},
 		{"unknown finish reason", `{"message":{"content":"Fine."},"finish_reason":"bored"}`, actors.Assistant("Fine."), actors.FinishOther, "bored"},
 		{"no finish reason", `{"message":{"content":"Fine."},"finish_reason":null}`, actors.Assistant("Fine."), actors.FinishStop, ""},
+		{"content that is a document", `{"message":{"content":{ "city" : "Oslo" }}}`, actors.Assistant(`{"city":"Oslo"}`), actors.FinishStop, ""},
+		{"tool calls announced, and none", `{"message":{"content":"Fine.","tool_calls":[]},"finish_reason":"tool_calls"}`, actors.Assistant("Fine."), actors.FinishStop, "tool_calls"},
 		{"cut", `{"message":{"content":"Fi"},"finish_reason":"length"}`, actors.Assistant("Fi"), actors.FinishLength, "length"},
 		{"filtered", `{"message":{"content":""},"finish_reason":"content_filter"}`, actors.Assistant(""), actors.FinishFilter, "content_filter"},
 		{

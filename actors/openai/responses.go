@@ -127,7 +127,7 @@ func (w responsesWire) items(msg actors.Message) ([]any, error) {
 		items = append(items, inputMessage{"assistant", said})
 	}
 	for _, call := range msg.ToolCalls {
-		items = append(items, inputCall{"function_call", call.ID, call.Name, arguments(call.Arguments)})
+		items = append(items, inputCall{"function_call", call.ID, sentName(call.Name), arguments(call.Arguments)})
 	}
 	return items, nil
 }
@@ -150,7 +150,7 @@ func (w responsesWire) opaqueItems(msg actors.Message) ([]any, error) {
 		switch head.Type {
 		case "function_call":
 			if len(calls) > 0 && calls[0].Name == string(head.Name) {
-				items = append(items, inputCall{"function_call", calls[0].ID, calls[0].Name, arguments(calls[0].Arguments)})
+				items = append(items, inputCall{"function_call", calls[0].ID, sentName(calls[0].Name), arguments(calls[0].Arguments)})
 				calls = calls[1:]
 			}
 		case "reasoning":

@@ -155,10 +155,11 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 	case "response.completed", "response.incomplete", "response.failed":
 		return w.last(a, e.Response)
 	default:
-		if e.Type == "error" && !isSet(e.Error) {
-			return false, errorOf(wireError{Code: e.Code, Message: e.Message})
+		err := errorIn(e.Error)
+		if err == nil && e.Type == "error" {
+			err = errorOf(wireError{Code: e.Code, Message: e.Message})
 		}
-		return false, errorIn(e.Error)
+		return false, err
 	}
 	return false, nil
 }

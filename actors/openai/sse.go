@@ -21,9 +21,9 @@ const (
 // event whose last line has no end, and keeps lines that belong to no stream:
 // what they say is the only explanation of a service that did not stream.
 type eventReader struct {
-	lines   *bufio.Scanner
-	touched func() // called for each line: the connection is alive
+	lines *bufio.Scanner
 
+	begun   bool // a line has been read
 	skipLF  bool // the last line ended with a carriage return
 	name    []byte
 	data    []byte
@@ -33,8 +33,10 @@ type eventReader struct {
 	stray   []byte
 }
 
+// newEventReader reads from r. It calls touched whenever something came: the
+// connection is alive.
 func newEventReader(r io.Reader, touched func()) *eventReader {
-	e := &eventReader{lines: bufio.NewScanner(r), touched: touched}
+	e := &eventReader{lines: bufio.NewScanner(touchingReader{r, touched})}
 	e.lines.Buffer(make([]byte, 0, 4096), maxEvent)
 	e.lines.Split(e.splitLines)
 	return e
@@ -49,26 +51,45 @@ func (e *eventReader) next() (data []byte, isError bool, err error) {
 	}
 	e.name, e.data, e.lengths = e.name[:0], e.data[:0], e.lengths[:0]
 	for e.lines.Scan() {
-		e.touched()
 		line := e.lines.Bytes()
+		if !e.begun {
+			line, e.begun = bytes.TrimPrefix(line, byteOrderMark), true
+		}
 		if len(line) > 0 {
 			e.field(line)
 			continue
 		}
-		if len(e.lengths) > 0 {
+		if len(bytes.TrimSpace(e.data)) > 0 {
 			return e.dispatch(), string(e.name) == "error", nil
 		}
-		e.name = e.name[:0]
+		e.name, e.data, e.lengths = e.name[:0], e.data[:0], e.lengths[:0]
 	}
 	switch err := e.lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
 		return nil, false, fmt.Errorf("openai: malformed reply: an event of more than %d bytes", maxEvent)
 	case err != nil:
 		return nil, false, err
-	case len(e.lengths) > 0:
+	case len(bytes.TrimSpace(e.data)) > 0:
 		return e.dispatch(), string(e.name) == "error", nil
 	}
 	return nil, false, io.EOF
+}
+
+// byteOrderMark begins what some services send.
+var byteOrderMark = []byte("\ufeff")
+
+// touchingReader calls touched for each piece that it reads.
+type touchingReader struct {
+	r       io.Reader
+	touched func()
+}
+
+func (t touchingReader) Read(p []byte) (int, error) {
+	n, err := t.r.Read(p)
+	if n > 0 {
+		t.touched()
+	}
+	return n, err
 }
 
 func (e *eventReader) field(line []byte) {

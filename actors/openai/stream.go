@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -21,7 +23,7 @@ func (x *exchange) readStream(w wire, a *answer, silence *silence) error {
 		case errors.Is(err, io.EOF) && complete:
 			return nil
 		case errors.Is(err, io.EOF) && data == 0:
-			return x.readStray(w, a, events.stray)
+			return x.readWhole(w, a, events.stray, "stream")
 		case errors.Is(err, io.EOF):
 			return errCut
 		case err != nil:
@@ -43,6 +45,17 @@ func (x *exchange) readStream(w wire, a *answer, silence *silence) error {
 	}
 }
 
+// drainTime is how long a stream that has said its end may take to end.
+const drainTime = 50 * time.Millisecond
+
+// drain reads on until the response ends: then net/http uses the connection for
+// the next request. One that does not end soon is ended.
+func drain(events io.Reader, end context.CancelFunc) {
+	timer := time.AfterFunc(drainTime, end)
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, events, maxFailure) // what is there has no meaning
+}
+
 // eventError is the error of an event that is called so.
 func eventError(event []byte) error {
 	e := errorOfBody(event)
@@ -54,24 +67,34 @@ func eventError(event []byte) error {
 	return e
 }
 
-// readStray is for a reply that was to be a stream and is none: some services
-// answer in one piece, or with an error.
-func (x *exchange) readStray(w wire, a *answer, body []byte) error {
-	text := strings.TrimSpace(x.redact(string(body)))
+// readWhole takes a reply in one piece, which some services give in place of a
+// stream, too. want is what was to come.
+func (x *exchange) readWhole(w wire, a *answer, body []byte, want string) error {
+	body = bytes.TrimSpace(body)
 	switch {
-	case text == "":
-		return malformed(errors.New("the stream is empty"))
-	case !strings.HasPrefix(text, "{") && !strings.HasPrefix(text, "["):
-		return malformed(errors.New("no stream, but: " + record.Truncate(strings.Join(strings.Fields(text), " "), 200)))
+	case len(body) == 0:
+		return malformed(fmt.Errorf("the %s is empty", want))
+	case body[0] == '[':
+		if e := errorOfBody(body); e.Status != 0 || e.Code+e.Type != "" {
+			return e // Google's come in a list
+		}
+	case body[0] != '{':
+		return malformed(fmt.Errorf("no %s, but: %s", want, x.brief(body)))
 	}
-	if e := errorOfBody([]byte(text)); strings.HasPrefix(text, "[") || e.Code+e.Type != "" {
-		return e
-	}
-	complete, err := w.read(a, []byte(text))
-	if err == nil && !complete {
-		err = errCut
+	complete, err := w.read(a, body)
+	switch {
+	case errors.Is(err, errNoChoices):
+		return fmt.Errorf("%w: %s", err, x.brief(body))
+	case err == nil && !complete:
+		return errCut
 	}
 	return err
+}
+
+// brief is the beginning of a body, for a message.
+func (x *exchange) brief(body []byte) string {
+	text := x.redact(string(body[:min(len(body), maxFailure)]))
+	return record.Truncate(strings.Join(strings.Fields(text), " "), 200)
 }
 
 // silence ends a request that its service leaves without a word for too long.

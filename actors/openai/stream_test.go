@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -140,7 +143,18 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 		{"other choices", `data: {"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"stop"}]}` + "\n\n" + two + finish, "", 0},
 		{"one reply", `{"choices":[{"message":{"content":"Fine."},"finish_reason":"stop"}]}`, "", 0},
 		{"a message instead of a delta", `data: {"choices":[{"message":{"content":"Fine."},"finish_reason":"stop"}]}` + "\n\n", "", 0},
+		{"a byte order mark", "\ufeff" + two + finish + done, "", 0},
+		{"events without data", "data:\n\ndata: \n\n" + piece("Fi") + "data:\n\n" + piece("ne.") + finish + done, "", 0},
+		{"empty errors", strings.ReplaceAll(two, `"model"`, `"error":"","model"`) + strings.ReplaceAll(finish, `"delta"`, `"error":{},"delta"`) + `data: {"error":false,"choices":[]}` + "\n\n" + done, "", 0},
+		{"a message that repeats the deltas", two + `data: {"object":"chat.completion","choices":[{"message":{"content":"Fine."},"finish_reason":"stop"}]}` + "\n\n" + done, "", 0},
+		{"messages instead of deltas", strings.ReplaceAll(two, "delta", "message") + finish + done, "", 0},
+		{"a finish reason called null", strings.ReplaceAll(two, `"finish_reason":null`, `"finish_reason":"null"`) + finish, "", 0},
 
+		{"cut, after a finish reason called null", strings.ReplaceAll(two, `"finish_reason":null`, `"finish_reason":"null"`), "stream ended before the answer did", record.ClassEOF},
+		{"an object that is an error", piece("Fi") + `data: {"object":"error","message":"oh no","type":"server_error","code":null}` + "\n\n" + done, "type server_error, request req_1: oh no", record.ClassServer},
+		{"an object that is an error with status", piece("Fi") + `data: {"object":"error","message":"slow down","code":429}` + "\n\n" + done, "status 429, request req_1: slow down", record.ClassRateLimit},
+		{"a detail and no choices", piece("Fi") + `data: {"detail":"oh no"}` + "\n\n" + done, `{"detail":"oh no"}`, record.ClassServer},
+		{"a message and no choices", piece("Fi") + `data: {"success":false,"message":"oh no"}` + "\n\n" + done, "oh no", record.ClassServer},
 		{"cut after a piece", two, "stream ended before the answer did", record.ClassEOF},
 		{"cut in a piece", two + `data: {"choices":[{"del`, "malformed reply", record.ClassUnknown},
 		{"cut in a comment", two + ": keep", "stream ended before the answer did", record.ClassEOF},
@@ -180,6 +194,82 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 	}
 }
 
+func TestStreamsUseOneConnectionOneAfterTheOther(t *testing.T) {
+	var connections atomic.Int64
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, part := range []string{piece("Fine."), finish, done} { // the end of the response comes after [DONE]
+			_, _ = io.WriteString(w, part)
+			_ = http.NewResponseController(w).Flush()
+		}
+	}))
+	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	srv.Start()
+	defer srv.Close()
+	llm := llmAt(t, srv.URL)
+	for range 20 {
+		_, err := llm.Call(live.Watch(t.Context(), new(seen).watch), question)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 1, connections.Load())
+}
+
+func TestAStreamThatIsLeftOpenAfterItsEndHoldsUpNoCall(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, piece("Fine.")+finish+done)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer srv.Close()
+	got, err := llmAt(t, srv.URL).Call(live.Watch(t.Context(), new(seen).watch), question)
+	require.NoError(t, err)
+	require.Equal(t, "Fine.", got.Message.Text)
+}
+
+// slowBody is read a byte every 20 seconds.
+type slowBody struct{ strings.Reader }
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	time.Sleep(20 * time.Second) //nolint:forbidigo // under synctest's clock
+	return b.Reader.Read(p[:min(len(p), 1)])
+}
+
+func (*slowBody) Close() error { return nil }
+
+func TestALongLineThatComesSlowlyIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := openai.Model{Name: "m", APIKey: secret, Idle: 30 * time.Second, HTTPClient: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Body: &slowBody{*strings.NewReader(piece("Fine.") + finish)}, Request: r}, nil
+		})}}
+		got, err := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true}), actors.WithAttemptTimeout(core.NoTimeout)).Call(t.Context(), question)
+		require.NoError(t, err)
+		require.Equal(t, "Fine.", got.Message.Text)
+	})
+}
+
+func TestAReplyThatIsStreamedUnaskedIsRead(t *testing.T) {
+	for _, tc := range []struct{ body, fails string }{
+		{piece("Fi") + piece("ne.") + finish + done, ""},
+		{piece("Fi"), "stream ended before the answer did"},
+		{piece("Fi") + `data: {"error":{"message":"oh no"}}` + "\n\n" + done, "oh no"},
+	} {
+		srv := openaitest.New(t, openaitest.Raw(200, tc.body).WithHeader("Content-Type", "text/event-stream; charset=utf-8"))
+		got, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{Disabled: true})).Call(t.Context(), question)
+		require.False(t, srv.Requests()[0].Stream)
+		if tc.fails != "" {
+			require.ErrorContains(t, err, tc.fails)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, "Fine.", got.Message.Text)
+	}
+}
+
 func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
 	const (
 		delta     = "event: response.output_text.delta\n" + `data: {"type":"response.output_text.delta","delta":"Fine."}` + "\n\n"
@@ -200,6 +290,7 @@ func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
 		{"error event", delta + "event: error\n" + `data: {"type":"error","code":"rate_limit_exceeded","message":"slow","param":null}` + "\n\n", "slow", record.ClassRateLimit},
 		{"error event without a name", delta + `data: {"type":"error","code":"rate_limit_exceeded","message":"slow"}` + "\n\n", "slow", record.ClassRateLimit},
 		{"error event as in chat", delta + `data: {"type":"error","error":{"code":"server_error","message":"oh no"}}` + "\n\n", "oh no", record.ClassServer},
+		{"error event with an empty error", delta + `data: {"type":"error","code":"server_error","message":"oh no","error":{}}` + "\n\n" + done, "oh no", record.ClassServer},
 		{"cancelled", `data: {"type":"response.completed","response":{"status":"cancelled"}}` + "\n\n", `status "cancelled"`, record.ClassServer},
 		{"a whole response", `{"status":"completed","output":[` + item + `]}`, "", 0},
 	} {
@@ -284,6 +375,11 @@ func TestToolCallsOfAStreamArePutTogetherAsServicesSendThem(t *testing.T) {
 		{"no arguments", call(`"index":0,"id":"a","function":{"name":"f"}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":null}`), asked(callOf("a", "f", ""), callOf("b", "g", ""))},
 		{"legacy function call", `data: {"choices":[{"delta":{"function_call":{"name":"f","arguments":"{\"n\""}}}]}` + "\n\n" + `data: {"choices":[{"delta":{"function_call":{"arguments":":1}"}}}]}` + "\n\n", asked(callOf("call_1", "f", `{"n":1}`))},
 		{"custom tool call", call(`"index":0,"id":"a","type":"custom","custom":{"name":"f","input":"*** "}`) + call(`"index":0,"custom":{"input":"Begin"}`), asked(callOf("a", "f", `*** Begin`))},
+		{"another ID in each piece", call(`"index":0,"id":"a","function":{"name":"f","arguments":""}`) + call(`"index":0,"id":"x","function":{"arguments":"{\"n\":"}`) + call(`"index":0,"id":"y","function":{"name":null,"arguments":"1}"}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":"{}"}`), two},
+		{"another ID and the name in each piece", call(`"index":0,"id":"a","function":{"name":"f","arguments":""}`) + call(`"index":0,"id":"x","function":{"name":"f","arguments":"{\"n\":"}`) + call(`"index":0,"id":"y","function":{"name":"f","arguments":"1}"}`) + call(`"index":0,"id":"b","function":{"name":"g","arguments":"{}"}`), two},
+		{"one index for all, one function", call(`"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}`) + call(`"index":0,"id":"b","function":{"name":"f","arguments":"{\"n\":2}"}`), asked(callOf("a", "f", `{"n":1}`), callOf("b", "f", `{"n":2}`))},
+		{"one index for all, empty IDs between", call(`"index":0,"id":"a","function":{"name":"f","arguments":""}`) + call(`"index":0,"id":"","function":{"arguments":"{\"n\":1}"}`) + call(`"index":0,"id":"b","function":{"name":"g","arguments":""}`) + call(`"index":0,"id":"","function":{"arguments":"{}"}`), two},
+		{"ID and name apart", call(`"index":1,"id":"a"`) + call(`"index":1,"function":{"name":"f","arguments":"{\"n\":1}"}`) + call(`"index":2,"id":"b","function":{"name":"g"}`) + call(`"index":2,"function":{"arguments":"{}"}`), two},
 		{"arguments as an object", call(`"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":{}}`), two},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -1,8 +1,10 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/reprise-go/reprise/actors"
@@ -93,10 +95,27 @@ func errorText(msg actors.Message) string {
 // arguments is what goes back of a call's arguments: services refuse what is
 // not an object.
 func arguments(text string) string {
-	if !strings.HasPrefix(strings.TrimSpace(text), "{") || !json.Valid([]byte(text)) {
+	if !isObject(text) {
 		return "{}"
 	}
 	return text
+}
+
+func isObject(text string) bool {
+	return strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text))
+}
+
+var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+
+// sentName is the name of a function as it goes back. A model may have called
+// one that no service takes the name of, and would take no more of the
+// conversation then.
+func sentName(name string) string {
+	if actors.CheckFunctionName(name) == nil {
+		return name
+	}
+	name = notInNames.ReplaceAllString(name, "_")
+	return cmp.Or(name[:min(len(name), 64)], "_")
 }
 
 func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -341,3 +341,27 @@ func TestAClientOfTheUsersOwnSaysWhatItCannotSend(t *testing.T) {
 	require.Len(t, srv.Requests(), 1)
 	require.Contains(t, string(srv.Requests()[0].Body), `"title":"T"`)
 }
+
+func TestANameThatNoServiceTakesGoesBackAsOneThatAllTake(t *testing.T) {
+	onWires(t, func(t *testing.T, model func(*openaitest.Server) openai.Model) {
+		srv := openaitest.New(t, openaitest.Text("Fine."))
+		long := strings.Repeat("x", 70)
+		_, err := model(srv).LLM().Call(t.Context(), actors.Request{Messages: []actors.Message{
+			actors.User("?"),
+			asked(callOf("a", "functions.add<|channel|>json", "{}"), callOf("b", "", "{}"), callOf("c", "größe", "{}"), callOf("d", long, "{}"), callOf("e", "add-2_B", "{}")),
+			actors.ToolResult("a", "1"), actors.ToolResult("b", "2"), actors.ToolResult("c", "3"), actors.ToolResult("d", "4"), actors.ToolResult("e", "5"),
+		}})
+		require.NoError(t, err)
+		body := string(srv.Requests()[0].Body)
+		for _, want := range []string{"functions_add__channel__json", "_", "gr__e", long[:64], "add-2_B"} {
+			require.Contains(t, body, `"name":"`+want+`"`)
+		}
+	})
+}
+
+func TestAByteOrderMarkIsNoPartOfAReply(t *testing.T) {
+	_, _, llm := setup(t, []openaitest.Step{openaitest.Raw(200, "\ufeff"+`{"choices":[{"message":{"content":"Fine."}}]}`)})
+	got, err := llm.Call(t.Context(), question)
+	require.NoError(t, err)
+	require.Equal(t, "Fine.", got.Message.Text)
+}
