@@ -2,7 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/live"
@@ -51,7 +50,7 @@ type chatAnswer struct {
 }
 
 type chatCall struct {
-	Index        *lenientInt     `json:"index"`
+	Index        lenientIndex    `json:"index"`
 	ID           lenientText     `json:"id"`
 	Function     chatFunction    `json:"function"`
 	Custom       *chatCustom     `json:"custom"`
@@ -232,10 +231,7 @@ func (a *answer) takeCall(c *chatCall, whole bool) {
 	if c.Custom != nil {
 		c.Function = chatFunction{lenientText(c.Custom.Name), c.Custom.Input}
 	}
-	id, index := string(c.ID), ""
-	if c.Index != nil {
-		index = fmt.Sprint(int(*c.Index))
-	}
+	id, index := string(c.ID), string(c.Index)
 	at := -1
 	if !whole {
 		at = a.openCall(id, index, string(c.Function.Name))

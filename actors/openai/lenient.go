@@ -40,7 +40,7 @@ func (t *lenientText) UnmarshalJSON(data []byte) error {
 // no decoder, and one that is there already no memory.
 func unquote(data []byte, into *string) error {
 	if bytes.IndexByte(data, '\\') >= 0 || !utf8.Valid(data) {
-		return json.Unmarshal(data, into)
+		return jsonv1.Unmarshal(data, into)
 	}
 	if text := data[1 : len(data)-1]; string(text) != *into {
 		*into = string(text)
@@ -64,6 +64,23 @@ func (n *lenientInt) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("got %s, want a number of at most 2147483647", record.Truncate(string(data), 40))
 	}
 	*n = lenientInt(f)
+	return nil
+}
+
+// lenientIndex is an integer as text: it identifies something; null is empty.
+type lenientIndex string
+
+// UnmarshalJSON reads all that is a number.
+func (i *lenientIndex) UnmarshalJSON(data []byte) error {
+	*i = ""
+	if string(data) == "null" {
+		return nil
+	}
+	var n lenientInt
+	if err := n.UnmarshalJSON(data); err != nil {
+		return err
+	}
+	*i = lenientIndex(strconv.Itoa(int(n)))
 	return nil
 }
 
@@ -134,6 +151,9 @@ func (c *content) UnmarshalJSON(data []byte) error {
 // allocations. What has another shape is an error that says where.
 func readJSON(data []byte, into any) error {
 	err := jsonv1.Unmarshal(data, into)
+	if err == nil {
+		return nil
+	}
 	var shape *jsonv1.UnmarshalTypeError
 	if !errors.As(err, &shape) {
 		return err

@@ -20,6 +20,7 @@ var chatDocuments = []string{
 	`{"object":"error","message":"oh no","detail":null}`, `{"object":null,"message":null,"detail":[{"msg":"x"}]}`, `{"object":7}`,
 	`{"choices":[{"finish_reason":"error","error":"broken","usage":{"cost":null}}]}`,
 	" \t\r\n{ \"id\" : \"\\u00e4\\n\" , \"choices\" : [ { \"delta\" : { } } , { } ] } \n",
+	`{"id":"\"\\\/\b\f\n\r\t","model":"\\u0041\u0041\ud83d\ude00\ud83d","choices":[{"delta":{"content":"\\"}}]}`,
 	"{\"ID\":\"a\",\"choiceſ\":[{\"Delta\":{\"\\u0063ontent\":\"b\xff\"}}]}",
 	`{"choices":[[]]}`, `{"choices":{}}`, `{"choices":[{"delta":"x"}]}`, `{"usage":[]}`, `{"usage":{"prompt_tokens":"many"}}`,
 	`{"choices":[{"message":{"reasoning_content":1}}]}`, `{"choices":[{"message":{"content":{}}}]}`, `{"choices":[{"message":{"tool_calls":[{"custom":{"name":1}}]}}]}`,
@@ -78,15 +79,4 @@ func same(t *testing.T, got, want any, gotErr, wantErr error) {
 		return
 	}
 	require.Equal(t, want, got)
-}
-
-func BenchmarkChatEvent(b *testing.B) {
-	event := []byte(`{"id":"chatcmpl-123","object":"chat.completion.chunk","created":1700000000,"model":"gpt-4o-mini-2024-07-18","system_fingerprint":"fp_1","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}]}`)
-	b.ReportAllocs()
-	var a answer
-	for b.Loop() {
-		if _, err := (chatWire{}).event(&a, event); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
