@@ -85,15 +85,15 @@ func New(o Options) *Breaker {
 func (o *Options) check() {
 	must := func(ok bool, field string, value any, allowed string) {
 		if !ok {
-			panic(fmt.Sprintf("breaker: Options.%s is %v; allowed is %s", field, value, allowed))
+			panic(fmt.Sprintf("breaker: Options.%s is %v; want %s", field, value, allowed))
 		}
 	}
 	must(core.CheckName(o.Name) == nil, "Name", fmt.Sprintf("%q", o.Name), "1 to 128 bytes of printable text")
 	must(o.Failures >= 0 && o.Failures <= math.MaxInt32, "Failures", o.Failures, "1 or more, or 0 for the default of 5")
-	must(o.Ratio >= 0 && o.Ratio <= 1, "Ratio", o.Ratio, "above 0 and up to 1, or 0 for none")
+	must(o.Ratio >= 0 && o.Ratio <= 1, "Ratio", o.Ratio, "more than 0 and up to 1, or 0 for none")
 	must(o.MinAttempts >= 0 && o.MinAttempts <= math.MaxInt32, "MinAttempts", o.MinAttempts, "1 or more, or 0 for the default of 10")
 	must(o.Window == 0 || o.Window >= time.Millisecond, "Window", o.Window, "1ms or more, or 0 for the default of 1m0s")
-	must(o.OpenFor >= 0, "OpenFor", o.OpenFor, "above 0, or 0 for the default of 30s")
+	must(o.OpenFor >= 0, "OpenFor", o.OpenFor, "more than 0, or 0 for the default of 30s")
 	must(o.Probes >= 0 && o.Probes <= math.MaxInt32, "Probes", o.Probes, "1 or more, or 0 for the default of 1")
 	setDefault(&o.Window, time.Minute)
 	setDefault(&o.OpenFor, 30*time.Second)

@@ -35,7 +35,7 @@ func (k *kept) size() int { return len(k.value) + entryBytes }
 // was used longest ago is dropped. It panics if limit is not above 0.
 func NewMemory(limit int) *Memory {
 	if limit <= 0 {
-		panic(fmt.Sprintf("cache: NewMemory(%d): allowed is above 0, such as 64<<20", limit))
+		panic(fmt.Sprintf("cache: NewMemory(%d): want more than 0, such as 64<<20", limit))
 	}
 	return &Memory{limit: limit, byKey: make(map[string]*list.Element)}
 }

@@ -64,9 +64,9 @@ func (j Jitter) valid() bool {
 	return j >= 0 && j <= 1 || j == NoJitter || j == FullJitter || j == DecorrelatedJitter
 }
 
-// Delay is the delay before retry n, from 1, without jitter: within MaxDelay
+// delay is the delay before retry n, from 1, without jitter: within MaxDelay
 // for every n.
-func (p *Policy) Delay(n int) time.Duration {
+func (p *Policy) delay(n int) time.Duration {
 	c := &p.config
 	if c.InitialDelay == 0 {
 		return 0 // also where the factor has overflowed
@@ -99,7 +99,7 @@ func fibonacci(n int) float64 {
 // previous is the delay before the retry before, 0 if there was none.
 func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duration {
 	c := &p.config
-	plain := p.Delay(n)
+	plain := p.delay(n)
 	if !p.isJittered() {
 		return plain
 	}

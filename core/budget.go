@@ -54,19 +54,19 @@ func NewRetryBudget(c RetryBudgetConfig) *RetryBudget {
 	}
 	switch {
 	case c.Retries < 0:
-		panic(fmt.Sprintf("core: RetryBudgetConfig.Retries is %d; allowed is 0 or more", c.Retries))
+		panic(fmt.Sprintf("core: RetryBudgetConfig.Retries is %d; want 0 or more", c.Retries))
 	case c.Ratio < 0 || math.IsNaN(c.Ratio) || math.IsInf(c.Ratio, 1):
-		panic(fmt.Sprintf("core: RetryBudgetConfig.Ratio is %v; allowed is 0 or more, and finite", c.Ratio))
+		panic(fmt.Sprintf("core: RetryBudgetConfig.Ratio is %v; want 0 or more, and finite", c.Ratio))
 	case c.Retries == 0 && c.Ratio == 0:
 		panic("core: RetryBudgetConfig: Retries and Ratio are 0, which allows no retry at all; RetryConfig.Disabled says that")
 	case c.Window < time.Millisecond:
-		panic(fmt.Sprintf("core: RetryBudgetConfig.Window is %v; allowed is 1ms or more, or 0 for the default of 1m0s", c.Window))
+		panic(fmt.Sprintf("core: RetryBudgetConfig.Window is %v; want 1ms or more, or 0 for the default of 1m0s", c.Window))
 	}
 	return &RetryBudget{config: c, slot: c.Window / (budgetSlots - 1)}
 }
 
-// String is what the budget allows, such as "of 10 retries in 1m0s".
-func (b *RetryBudget) String() string {
+// text is what the budget allows, such as "of 10 retries in 1m0s".
+func (b *RetryBudget) text() string {
 	switch c := b.config; {
 	case c.Ratio == 0 && c.Retries == 1:
 		return fmt.Sprintf("of 1 retry in %v", c.Window)

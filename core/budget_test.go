@@ -116,11 +116,11 @@ func TestRetryBudgetIsThatOfTheProcess(t *testing.T) {
 
 func TestRetryBudgetRefusesWhatCannotWork(t *testing.T) {
 	for want, c := range map[string]core.RetryBudgetConfig{
-		"Retries and Ratio are 0":     {},
-		"Retries is -1":               {Retries: -1},
-		"Ratio is NaN":                {Ratio: math.NaN()},
-		"Ratio is -1":                 {Ratio: -1},
-		"Window is 1ns; allowed is 1": {Retries: 1, Window: 1},
+		"Retries and Ratio are 0": {},
+		"Retries is -1":           {Retries: -1},
+		"Ratio is NaN":            {Ratio: math.NaN()},
+		"Ratio is -1":             {Ratio: -1},
+		"Window is 1ns; want 1":   {Retries: 1, Window: 1},
 	} {
 		assert.Contains(t, testkit.PanicText(t, func() { core.NewRetryBudget(c) }), want)
 	}
@@ -133,6 +133,6 @@ func TestRetryBudgetSaysWhatItAllows(t *testing.T) {
 		"of 0.5 retries for each call in 1m0s":         {Ratio: 0.5},
 		"of 3 retries, and 0.1 for each call, in 1m0s": {Retries: 3, Ratio: 0.1},
 	} {
-		assert.Equal(t, want, core.NewRetryBudget(c).String())
+		assert.Equal(t, want, core.NewRetryBudget(c).Text())
 	}
 }

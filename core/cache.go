@@ -51,9 +51,9 @@ func (c *Caching) check(spec *Spec) error {
 	case c.Cache == nil:
 		return fmt.Errorf("core: the cache of %q is nil", spec.Name)
 	case c.TTL < 0:
-		return fmt.Errorf("core: Caching.TTL of %q is %v; allowed is above 0, or 0 for ever", spec.Name, c.TTL)
+		return fmt.Errorf("core: Caching.TTL of %q is %v; want more than 0, or 0 for ever", spec.Name, c.TTL)
 	case spec.NoStore:
-		return fmt.Errorf("core: %q is NoStore, so that its output is not kept, and it has a cache; allowed is one of them", spec.Name)
+		return fmt.Errorf("core: %q is NoStore, so that its output is not kept, and it has a cache; use one or the other", spec.Name)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ type compensated[In, Out any] struct {
 func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error) *Definition[In, Out] {
 	d.mustCondition("Compensate", f == nil)
 	if d.spec.NoStore {
-		panic(fmt.Sprintf("core: %q is NoStore, and its compensation needs the output; allowed is one of them", d.spec.Name))
+		panic(fmt.Sprintf("core: %q is NoStore, and its compensation needs the output; use one or the other", d.spec.Name))
 	}
 	own := &Definition[any, struct{}]{ // not of compensated: its own Compensate would be of another type, without end
 		spec: Spec{

@@ -104,18 +104,18 @@ func (c RetryConfig) Validate() error {
 	var problems []error
 	check := func(ok bool, field string, value any, allowed string) {
 		if !ok {
-			problems = append(problems, fmt.Errorf("core: RetryConfig.%s is %v; allowed is %s", field, value, allowed))
+			problems = append(problems, fmt.Errorf("core: RetryConfig.%s is %v; want %s", field, value, allowed))
 		}
 	}
 	check(c.MaxAttempts >= 0 || c.MaxAttempts == Unlimited, "MaxAttempts", c.MaxAttempts, "1 or more, 0 for the default of 3, or core.Unlimited")
 	check(c.Backoff <= Fibonacci, "Backoff", c.Backoff, "Constant, Linear, Exponential or Fibonacci")
-	check(c.InitialDelay >= 0 || c.InitialDelay == NoDelay, "InitialDelay", c.InitialDelay, "above 0, 0 for the default of 1s, or core.NoDelay")
-	check(c.MaxDelay >= 0, "MaxDelay", c.MaxDelay, "above 0, or 0 for the default of 1m0s (or InitialDelay, if longer)")
+	check(c.InitialDelay >= 0 || c.InitialDelay == NoDelay, "InitialDelay", c.InitialDelay, "more than 0, 0 for the default of 1s, or core.NoDelay")
+	check(c.MaxDelay >= 0, "MaxDelay", c.MaxDelay, "more than 0, or 0 for the default of 1m0s (or InitialDelay, if longer)")
 	check(c.Multiplier == 0 || c.Multiplier >= 1 && !math.IsInf(c.Multiplier, 1), "Multiplier", c.Multiplier, "1 or more and finite, or 0 for the default of 2")
-	check(c.Jitter.valid(), "Jitter", float64(c.Jitter), "a fraction above 0 and up to 1, NoJitter, FullJitter, DecorrelatedJitter, or 0 for the default of 0.25")
-	check(c.AttemptTimeout >= 0, "AttemptTimeout", c.AttemptTimeout, "above 0, or 0 for none")
-	check(c.RetryTimeout >= 0, "RetryTimeout", c.RetryTimeout, "above 0, or 0 for none")
-	check(c.MaxRetryAfter >= 0, "MaxRetryAfter", c.MaxRetryAfter, "above 0, or 0 for the default of 5m0s")
+	check(c.Jitter.valid(), "Jitter", float64(c.Jitter), "a fraction more than 0 and up to 1, NoJitter, FullJitter, DecorrelatedJitter, or 0 for the default of 0.25")
+	check(c.AttemptTimeout >= 0, "AttemptTimeout", c.AttemptTimeout, "more than 0, or 0 for none")
+	check(c.RetryTimeout >= 0, "RetryTimeout", c.RetryTimeout, "more than 0, or 0 for none")
+	check(c.MaxRetryAfter >= 0, "MaxRetryAfter", c.MaxRetryAfter, "more than 0, or 0 for the default of 5m0s")
 	check(!c.Disabled || c.MaxAttempts == 0 || c.MaxAttempts == 1, "MaxAttempts", fmt.Sprintf("%d, and Disabled is set, which is one attempt", c.MaxAttempts), "only one of them")
 	check(!hasNil(c.RetryOn), "RetryOn", "a list with a nil Matcher, as MatchIs(nil) is", "a list of Matchers, such as core.MatchIs(err)")
 	check(!hasNil(c.Exclude), "Exclude", "a list with a nil Matcher, as MatchIs(nil) is", "a list of Matchers, such as core.MatchIs(err)")

@@ -237,7 +237,7 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 // is the delay before the retry before.
 func (c *call) backoff(retry int, previous time.Duration) time.Duration {
 	if !c.policy.isJittered() {
-		return c.policy.Delay(retry)
+		return c.policy.delay(retry)
 	}
 	if c.root.isOutside() {
 		return c.policy.jittered(retry, previous, rand.Float64())

@@ -92,7 +92,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 		problems = append(problems, fmt.Errorf("core: %q has no handler: the function is nil", spec.Name))
 	}
 	if spec.AttemptTimeout < 0 && spec.AttemptTimeout != NoTimeout {
-		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; allowed is above 0, 0 for the default, or core.NoTimeout", spec.Name, spec.AttemptTimeout))
+		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; want more than 0, 0 for the default, or core.NoTimeout", spec.Name, spec.AttemptTimeout))
 	}
 	if err := codec.CheckType(reflect.TypeFor[Out]()); err != nil && !spec.NoStore && spec.Kind != record.KindGroup && spec.Kind != record.KindBranch {
 		problems = append(problems, fmt.Errorf("core: the output of %q could never be stored: %w; return something else, or mark the actor NoStore", spec.Name, err))
@@ -101,7 +101,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d, want InDoubtRetry, InDoubtFail or InDoubtAsk", spec.Name, spec.InDoubt))
 	}
 	if spec.NoStore && spec.InDoubt != InDoubtRetry {
-		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; allowed is one of them", spec.Name))
+		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; use one or the other", spec.Name))
 	}
 	if err := spec.Cache.check(&spec); err != nil {
 		problems = append(problems, err)

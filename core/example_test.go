@@ -70,6 +70,6 @@ func ExampleRetryConfig_Validate() {
 	err := core.RetryConfig{MaxAttempts: -3, Multiplier: 0.5}.Validate()
 	fmt.Println(err)
 	// Output:
-	// core: RetryConfig.MaxAttempts is -3; allowed is 1 or more, 0 for the default of 3, or core.Unlimited
-	// core: RetryConfig.Multiplier is 0.5; allowed is 1 or more and finite, or 0 for the default of 2
+	// core: RetryConfig.MaxAttempts is -3; want 1 or more, 0 for the default of 3, or core.Unlimited
+	// core: RetryConfig.Multiplier is 0.5; want 1 or more and finite, or 0 for the default of 2
 }

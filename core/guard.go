@@ -32,8 +32,8 @@ type BreakerChange struct {
 	For     time.Duration // how long it stays open
 }
 
-// String is a line such as `circuit breaker "payments" is open for 30s`.
-func (c BreakerChange) String() string {
+// text is a line such as `circuit breaker "payments" is open for 30s`.
+func (c BreakerChange) text() string {
 	switch c.State {
 	case "open":
 		return fmt.Sprintf("circuit breaker %q is open for %v", c.Breaker, c.For)
@@ -143,7 +143,7 @@ func (c *call) logChange(change BreakerChange) {
 	_ = c.root.run.Append(nil, record.Record{
 		Time: time.Now().Round(0).UTC(), Kind: record.KindLog, Status: record.StatusRecorded, Address: c.address,
 		Detail: &record.Detail{
-			Severity: level, Message: change.String(), Metadata: map[string]any{"breaker": change.Breaker, "state": change.State},
+			Severity: level, Message: change.text(), Metadata: map[string]any{"breaker": change.Breaker, "state": change.State},
 		},
 	})
 }
@@ -168,7 +168,7 @@ func (g *guard) mayRetry() bool {
 func (g *guard) usedUp() string {
 	for _, b := range g.budgets {
 		if b.left() < 1 {
-			return b.String() + " is used up"
+			return b.text() + " is used up"
 		}
 	}
 	return "was used up"

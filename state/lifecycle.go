@@ -230,7 +230,7 @@ func (r *run) takeContexts() []context.CancelCauseFunc {
 
 func (r *run) setTimeout(d time.Duration) error {
 	if d <= 0 {
-		return fmt.Errorf("state: SetTimeout(%v): allowed is above 0; CancelTimeout removes a timeout", d)
+		return fmt.Errorf("state: SetTimeout(%v): want more than 0; CancelTimeout removes a timeout", d)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -80,7 +80,7 @@ func TestCancelledTimeoutDoesNothing(t *testing.T) {
 func TestTimeoutMustBeAboveZero(t *testing.T) {
 	st, _ := testkit.Run(t)
 	for _, d := range []time.Duration{0, -1} {
-		if err := st.SetTimeout(d); err == nil || !strings.Contains(err.Error(), "above 0") {
+		if err := st.SetTimeout(d); err == nil || !strings.Contains(err.Error(), "want more than 0") {
 			t.Errorf("SetTimeout(%v): %v", d, err)
 		}
 	}

@@ -45,7 +45,7 @@ func (a *app) exportCommand() *cobra.Command {
 				return usagef("--format %q: want jsonl, json or msgpack", printable(format))
 			}
 			if format == formatMsgpack && redact.pattern != nil {
-				return usagef("--format msgpack has all of a run, and --redact would take values from it: allowed is one of them")
+				return usagef("--format msgpack has all of a run, and --redact would take values from it: use one or the other")
 			}
 			_, found, err := a.load(cmd.Context(), args[0])
 			if err != nil {

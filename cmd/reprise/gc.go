@@ -27,7 +27,7 @@ func (a *app) gcCommand() *cobra.Command {
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if grace < 0 {
-				return usagef("--grace %v: allowed is 0 and more", grace)
+				return usagef("--grace %v: want 0 or more", grace)
 			}
 			store, err := a.store()
 			if err != nil {

@@ -117,7 +117,7 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 	assert.JSONEq(t, `{"would_remove": ["`+strings.TrimSpace(dry.stdout)+`"]}`, call(t, dir, "gc", "--grace", "0s", "--dry-run", "--json").text(t))
 	assert.JSONEq(t, `{"would_remove": []}`, call(t, dir, "gc", "--dry-run", "--json").text(t))
 	assert.Equal(t, "{\n  \"removed\": 1\n}\n", call(t, dir, "gc", "--grace", "0s", "--json").text(t))
-	call(t, dir, "gc", "--grace", "-1s").failed(t, exitUsage, "--grace -1s: allowed is 0 and more")
+	call(t, dir, "gc", "--grace", "-1s").failed(t, exitUsage, "--grace -1s: want 0 or more")
 
 	damage(t, dir, weather(t, dir, "bad", false, snapshot.Metadata{}))
 	got := call(t, dir, "gc")

@@ -37,7 +37,7 @@ func (r *redaction) Set(pattern string) (err error) {
 		return err
 	}
 	if r.pattern.MatchString("") {
-		return errors.New("it matches the empty text, and so everywhere; allowed is what matches at least a character")
+		return errors.New("it matches the empty text, and so everywhere; want one that matches at least a character")
 	}
 	return nil
 }

@@ -89,9 +89,9 @@ func TestRedactMustMatchSomething(t *testing.T) {
 	call(t, dir, "show", "r", "--redact", "(").failed(t, exitUsage,
 		"invalid argument \"(\" for \"--redact\" flag: error parsing regexp: missing closing ): `(`; see reprise show --help")
 	call(t, dir, "show", "r", "--redact", "a*").failed(t, exitUsage,
-		`invalid argument "a*" for "--redact" flag: it matches the empty text, and so everywhere; allowed is what matches at least a character; see reprise show --help`)
+		`invalid argument "a*" for "--redact" flag: it matches the empty text, and so everywhere; want one that matches at least a character; see reprise show --help`)
 	call(t, dir, "export", "r", "--format", "msgpack", "--redact", "a").failed(t, exitUsage,
-		"--format msgpack has all of a run, and --redact would take values from it: allowed is one of them")
+		"--format msgpack has all of a run, and --redact would take values from it: use one or the other")
 }
 
 func TestServeBehindAProxyAnswersToItsHost(t *testing.T) {
