@@ -1,9 +1,11 @@
 package filestore_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/snapshot/storetest"
@@ -213,4 +216,72 @@ func TestNoRecordIsInAJournalBeforeThoseBeforeItAreOnTheDisk(t *testing.T) {
 	}
 	require.Equal(t, "sync runs/run/00000001.journal.tmp", last, "%v", order[sealed:])
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
+}
+
+// What Create leaves that was cut short is no run, and is in nobody's way.
+func TestARunWhoseCreationWasCutShortIsNone(t *testing.T) {
+	whole := createdFiles(t)
+	for cut := range len(whole) {
+		dir := t.TempDir()
+		s := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
+		require.NoError(t, os.Mkdir(filepath.Join(dir, "runs", "run"), 0o700))
+		name := filepath.Join(dir, "runs", "run", "00000001.journal")
+		require.NoError(t, os.WriteFile(name, append(slices.Clone(whole[:cut]), make([]byte, len(whole)-cut)...), 0o600))
+
+		_, err := s.Load(t.Context(), "run")
+		require.ErrorIs(t, err, snapshot.ErrNotFound, cut)
+		_, err = s.Open(t.Context(), "run", snapshot.OpenOptions{})
+		require.ErrorIs(t, err, snapshot.ErrNotFound)
+		require.ErrorIs(t, s.Post(t.Context(), "run", storetest.Answer("waiting", "true")), snapshot.ErrNotFound)
+		require.Empty(t, list(t, s, snapshot.Filter{}))
+		if cut%2 == 0 {
+			createShort(t, s)
+		} else {
+			require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))
+		}
+		_, err = s.Load(t.Context(), "run")
+		require.NoError(t, err)
+	}
+}
+
+// A file that has lost what was promised is damaged, and not taken for one that
+// was never finished.
+func TestACreatedRunThatLostItsEndIsDamaged(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
+	createShort(t, s)
+	name := filepath.Join(dir, "runs", "run", "00000001.journal")
+	whole, err := os.ReadFile(name)
+	require.NoError(t, err)
+	for _, at := range []int{0, 20, int(filestore.Frames(whole)[1])} {
+		require.NoError(t, os.WriteFile(name, append(slices.Clone(whole[:at]), make([]byte, len(whole)-at)...), 0o600))
+		_, err = s.Load(t.Context(), "run")
+		require.ErrorIs(t, err, snapshot.ErrCorrupt, at)
+	}
+}
+
+// createShort creates a run that is short enough for a journal.
+func createShort(t *testing.T, s *filestore.Store) {
+	t.Helper()
+	records := storetest.Records(1, 3)
+	run, err := snapshot.NewRun(snapshot.Info{RunID: "run", Status: snapshot.StatusQueued}, func(yield func(record.Record, error) bool) {
+		for i := range records {
+			if !yield(records[i], nil) {
+				return
+			}
+		}
+	})
+	require.NoError(t, err)
+	_, err = s.Create(t.Context(), run)
+	require.NoError(t, err)
+}
+
+// createdFiles is the journal of such a run, as far as it has bytes.
+func createdFiles(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	createShort(t, newFileStore(t, dir, filestore.WithCompactAtClose(1<<20)))
+	data, err := os.ReadFile(filepath.Join(dir, "runs", "run", "00000001.journal"))
+	require.NoError(t, err)
+	return bytes.TrimRight(data, "\x00")
 }

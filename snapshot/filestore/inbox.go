@@ -46,7 +46,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	if len(data) > messageMax {
 		return fmt.Errorf("snapshot: a message of %d bytes for run %s, want at most %d", len(data), runID, messageMax)
 	}
-	if err := s.mustBeThere(runID); err != nil {
+	if err := s.mustBeThere(ctx, runID); err != nil {
 		return err
 	}
 	switch err := s.post(runID, m.ID(), data); {
@@ -83,18 +83,15 @@ func (s *Store) post(runID, id string, data []byte) error {
 }
 
 // mustBeThere is ErrNotFound for a run that was never begun.
-func (s *Store) mustBeThere(runID string) error {
+func (s *Store) mustBeThere(ctx context.Context, runID string) error {
 	if _, err := os.Lstat(s.run(runID, metaName)); err == nil {
 		return nil
 	}
-	there, err := s.isThere(runID)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("snapshot: run %s: %w", runID, err)
-	}
-	if !there {
+	r, err := s.read(ctx, runID)
+	if err == nil && !r.found {
 		return noRun(runID)
 	}
-	return nil
+	return err
 }
 
 // Messages implements [snapshot.Inbox]. What is in the inbox and is not a
@@ -108,7 +105,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	}
 	entries, err := s.disk.ReadDir(s.run(runID, inboxName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, s.mustBeThere(runID)
+		return nil, s.mustBeThere(ctx, runID)
 	} else if err != nil {
 		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}

@@ -463,7 +463,7 @@ func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	return info, nil
 }
 
-// A frameWriter writes a file of frames under a temporary name.
+// A frameWriter writes a file of frames, mostly under a temporary name.
 type frameWriter struct {
 	disk      disk
 	name      string
@@ -471,7 +471,8 @@ type frameWriter struct {
 	size      int64 // of what was written
 	allocated int64 // of the file, once it was synced: zeros follow the frames
 	buf       []byte
-	open      int // where in buf the frame of records begins that is not full; -1 if there is none
+	open      int  // where in buf the frame of records begins that is not full; -1 if there is none
+	torn      bool // the file has its name from the beginning, and a crash may leave a part of it
 	err       error
 }
 
@@ -483,9 +484,24 @@ func createFrames(d disk, name string, h *header) (*frameWriter, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newFrameWriter(d, name, f, h), nil
+}
+
+// createNamed is createFrames for a file that has its name from the beginning.
+func createNamed(d disk, name string, h *header) (*frameWriter, error) {
+	f, err := d.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	w := newFrameWriter(d, name, f, h)
+	w.torn = true
+	return w, nil
+}
+
+func newFrameWriter(d disk, name string, f diskFile, h *header) *frameWriter {
 	w := &frameWriter{disk: d, name: name, file: f, open: -1}
 	w.buf, w.err = appendHeader(w.buf, h)
-	return w, nil
+	return w
 }
 
 // record adds an encoded record. Few become one frame: the file is valid as a
@@ -506,7 +522,11 @@ func (w *frameWriter) record(encoded []byte) {
 func (w *frameWriter) endFrame() {
 	if w.open >= 0 && w.err == nil {
 		at := w.size + int64(w.open)
-		w.buf, w.err = endFrame(w.buf, w.open, at, at)
+		synced := at
+		if w.torn {
+			synced = 0
+		}
+		w.buf, w.err = endFrame(w.buf, w.open, at, synced)
 		w.open = -1
 	}
 }
@@ -548,6 +568,9 @@ func (w *frameWriter) rename() error { return w.disk.Rename(w.name+tmpSuffix, w.
 // err, which it returns.
 func (w *frameWriter) abandon(err error) error {
 	_ = w.file.Close()
+	if w.torn {
+		return unavailable(errors.Join(err, remove(w.disk, w.name)))
+	}
 	if removed := remove(w.disk, w.name+tmpSuffix); removed != nil {
 		err = errors.Join(err, removed)
 	}

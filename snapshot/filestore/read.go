@@ -52,6 +52,8 @@ type reading struct {
 	unfinished bool // there are files to remove before another is written
 	covered    bool // there are files to remove when it was
 
+	cut bool // there is only what a crash has left of Create
+
 	last *part // the journal that the next generation goes on in; nil if it begins another
 
 	newest       uint64 // the highest number that a file of the run has had
@@ -198,7 +200,29 @@ func (s *Store) interpret(runID string, in files, known uint64) (*reading, error
 		return nil, err
 	}
 	r.recorded = r.run.Info
-	return r, s.compareMeta(runID, r, in, known)
+	m, err := s.readMeta(runID)
+	if err != nil {
+		return nil, err
+	}
+	if !m.ok && r.cut {
+		r.found, r.damage, r.torn = false, nil, nil
+		r.run, err = snapshot.NewRun(snapshot.Info{RunID: runID}, nil)
+		return r, err
+	}
+	r.compareMeta(runID, &m, in, known)
+	return r, nil
+}
+
+// firstJournal is the number of the journal that a short run is created as.
+const firstJournal = 1
+
+// isCut reports whether the only file is one that Create was writing when it was
+// cut short: it does not have all that was to be in it, and nothing that was
+// written to it later. If the meta file is missing too, which Create writes
+// last, there is no run.
+func (r *reading) isCut(in files, h header) bool {
+	p := &in.parts[0]
+	return in.journals[0] == firstJournal && !p.damage && (p.end == 0 || uint64(r.run.Len()) < h.carried)
 }
 
 // addFiles adds the snapshot and the journals that it does not cover.
@@ -237,6 +261,7 @@ func (s *Store) addFiles(runID string, r *reading, in files) error {
 	run := *r.run
 	run.RunID, run.LastSeq = runID, uint64(run.Len())
 	r.run = &run
+	r.cut = len(in.parts) == 1 && len(in.snapshots) == 0 && r.isCut(in, headers[0])
 	return nil
 }
 
@@ -351,10 +376,9 @@ func (r *reading) setAside(file string) {
 
 // compareMeta takes over what the meta file knows better, and notices records
 // that are missing at the end.
-func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) error {
-	m, err := s.readMeta(runID)
-	if err != nil || !m.ok { // it is damaged, or a crash came before it: the files say the same
-		return err
+func (r *reading) compareMeta(runID string, m *metaFile, in files, known uint64) {
+	if !m.ok { // it is damaged, or a crash came before it: the files say the same
+		return
 	}
 	r.mayGoOn(in, m.closed)
 	meta := m.info
@@ -372,7 +396,7 @@ func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) er
 		r.isDamaged(runID, file, size, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, meta.LastSeq))
 	}
 	if meta.Generation < r.run.Generation {
-		return nil
+		return
 	}
 	run := *r.run
 	ended := run.Info
@@ -386,7 +410,6 @@ func (s *Store) compareMeta(runID string, r *reading, in files, known uint64) er
 	}
 	run.LastSeq = uint64(run.Len())
 	r.run = &run
-	return nil
 }
 
 // mayGoOn finds out whether the next generation goes on in the last journal: it

@@ -296,9 +296,9 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 		return snapshot.Info{}, err
 	}
 	defer l.release()
-	if there, err := s.isThere(run.RunID); err != nil {
+	if r, err := s.readLocked(run.RunID); err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, err)
-	} else if there {
+	} else if r.found {
 		return snapshot.Info{}, exists(run.RunID)
 	}
 	if err := s.create(created); err != nil {
@@ -338,10 +338,11 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 }
 
 // createAsJournal writes a run as a journal, which its first generation goes on
-// in, and makes its name durable.
+// in. Its name and its bytes become durable together: what a crash leaves of it
+// is no run yet, see (*reading).isCut. A temporary name would cost one more
+// commit of the file system.
 func (s *Store) createAsJournal(run *snapshot.Run) (closed, error) {
-	const first = 1
-	w, err := createFrames(s.disk, s.run(run.RunID, journalName(first)), &header{carried: run.LastSeq, info: run.Info})
+	w, err := createNamed(s.disk, s.run(run.RunID, journalName(firstJournal)), &header{carried: run.LastSeq, info: run.Info})
 	if err != nil {
 		return closed{}, err
 	}
@@ -351,11 +352,8 @@ func (s *Store) createAsJournal(run *snapshot.Run) (closed, error) {
 	if err := w.sync(); err != nil {
 		return closed{}, w.abandon(err)
 	}
-	if err := w.rename(); err != nil {
-		return closed{}, w.abandon(err)
-	}
 	_ = w.file.Close() // it was synced
-	return closed{first, w.size}, s.disk.SyncDir(s.run(run.RunID))
+	return closed{firstJournal, w.size}, s.disk.SyncDir(s.run(run.RunID))
 }
 
 func exists(runID string) error {
@@ -448,7 +446,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	return nil
 }
 
-// isThere reports whether the run was begun, damaged or not.
+// isThere reports whether there is anything of the run, damaged or not.
 func (s *Store) isThere(runID string) (bool, error) {
 	entries, err := s.disk.ReadDir(s.run(runID))
 	for _, e := range entries {

@@ -56,7 +56,7 @@ func TestAShortRunIsSyncedNoMoreThanItMust(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Create(t.Context(), run)
 	require.NoError(t, err)
-	require.Equal(t, []string{"00000001.journal.tmp"}, d.files)
+	require.Equal(t, []string{"00000001.journal"}, d.files)
 	require.Equal(t, []string{"run", "runs"}, d.dirs)
 
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{})
