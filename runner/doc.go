@@ -2,7 +2,7 @@
 // those that wait for a slot, bounds how many run at once, goes on with all of
 // them after a restart, and stops without losing anything.
 //
-//	store, err := filestore.New("runs")
+//	store, err := filestore.New("reprise-data")
 //	r, err := runner.New(store, runner.Options{Limit: 50})
 //	support := runner.Register(r, supportAgent)
 //	go r.Serve(ctx) // until ctx ends

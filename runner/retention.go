@@ -44,7 +44,7 @@ func (p *Retention) check() error {
 
 // ArchiveTo returns a function that writes a run to a file <run ID>.reprise in
 // the directory, which is made if it does not exist: the document that `reprise
-// export` writes and `reprise import` reads. Outputs that are kept apart as
+// export --format msgpack` writes and `reprise import` reads. Outputs that are kept apart as
 // artifacts stay in the store.
 func ArchiveTo(dir string) func(context.Context, *snapshot.Run) error {
 	return func(_ context.Context, run *snapshot.Run) error {

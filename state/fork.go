@@ -12,10 +12,12 @@ import (
 )
 
 // Fork begins a new run from what an old one had recorded before the call at
-// the address first came up: the calls that had an outcome by then are kept,
-// and the calls around the address are entered again. Opened with [Open], the
-// new run makes the call at the address, and all that follows, anew. The old
-// run is never written to, and the new one is there as a whole or not at all.
+// the address first came up: the calls that had an outcome by then are kept, with
+// the answers to their questions, and the calls around the address are entered
+// again. Opened with [Open], the new run makes the call at the address, and all
+// that follows, anew; its idempotency keys are those of the new run. To be asked
+// again, fork at the call that asked: inside it, what was approved stays so. The
+// old run is never written to, and the new one is there as a whole or not at all.
 func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string) error {
 	if err := CheckRunID(newID); err != nil {
 		return err

@@ -5,14 +5,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A run that waits for an answer may be opened many times before there is one.
-// Such an opening repeats what is on record: handlers are entered again and
-// suspend at the same questions. Its records are published, and are held back
-// from the journal until one of them says something new. If none does by Close,
-// the journal stays as it was.
+// A run that waits for an answer may be opened many times before there is one, and
+// one that has ended may be opened for its result. Such an opening repeats what is
+// on record: handlers are entered again and suspend at the same questions, or all
+// is recalled. Its records are published, and are held back from the journal until
+// one of them says something new. If none does by Close, the journal stays as it
+// was.
 //
 // A crash meanwhile loses nothing else: the run is found interrupted, and what
 // the next opening records is not held back.
+
+// mayRepeat reports whether an opening of a run that is in that state may say
+// nothing new.
+func mayRepeat(s Status) bool { return s == StatusPaused || s == StatusCompleted || s == StatusFailed }
 
 // maxHeld is how many records are held back at most.
 const maxHeld = 1 << 13

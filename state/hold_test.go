@@ -208,3 +208,48 @@ func TestUsageOfAPausedRunIsRecorded(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 6, info.Usage.InputTokens)
 }
+
+func TestOpeningAnEndedRunAgainAddsNoRecords(t *testing.T) {
+	for name, fails := range map[string]error{"completed": nil, "failed": errBoom} {
+		t.Run(name, func(t *testing.T) {
+			s := fileStore(t, t.TempDir())
+			calls := 0
+			inner := testkit.Tool(t, "inner", once, func(context.Context, string) (string, error) {
+				calls++
+				return "result", fails
+			})
+			agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+				state.From(ctx).Log(slog.LevelInfo, "at work", nil)
+				return testkit.Call(ctx, inner)
+			})
+			open := func(further ...*testkit.Definition) error {
+				st, err := state.Open(t.Context(), s, "run-1", state.WithFurtherCalls())
+				require.NoError(t, err)
+				_, err = testkit.Call(st.Context(t.Context()), agent)
+				for _, d := range further {
+					_, err := testkit.Call(st.Context(t.Context()), d)
+					require.NoError(t, err)
+				}
+				require.NoError(t, st.Close())
+				return err
+			}
+			want := open()
+			ended := testkit.LoadRun(t, s, "run-1")
+			for range 3 {
+				err := open()
+				if fails == nil {
+					require.NoError(t, err)
+				} else {
+					require.EqualError(t, err, want.Error())
+				}
+				again := testkit.LoadRun(t, s, "run-1")
+				assert.Equal(t, ended.Records, again.Records)
+				assert.Equal(t, ended.Status, again.Status)
+			}
+			assert.Equal(t, 1, calls)
+
+			_ = open(testkit.Tool(t, "further", once, testkit.Succeed))
+			assert.Greater(t, len(testkit.LoadRun(t, s, "run-1").Records), len(ended.Records)+2, "what is new is recorded")
+		})
+	}
+}

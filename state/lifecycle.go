@@ -306,7 +306,7 @@ func (r *run) close() error {
 	}
 	r.keep(&last)
 	end := snapshot.End{Status: r.status(), Stop: r.whyStopped(), Usage: r.report.Usage}
-	r.held = r.held && end.Status == StatusPaused
+	r.held = r.held && end.Status == r.found.Status
 	err := r.write()
 	if end.Status == StatusPaused {
 		end.Due = r.due()

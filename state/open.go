@@ -66,7 +66,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	if err := r.restore(found); err != nil {
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), giveBack(ctx, journal))
 	}
-	r.held = cancelled == nil && r.restored != nil && r.found.Status == StatusPaused
+	r.held = cancelled == nil && r.restored != nil && mayRepeat(r.found.Status)
 	r.begin()
 	r.listen(ctx)
 	if cancelled != nil {

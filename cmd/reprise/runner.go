@@ -20,7 +20,10 @@ func (a *app) runnerCommand() *cobra.Command {
 		Long: "Run a program whose main function calls service.Main with its agents, on the runs\n" +
 			"of this directory, until Ctrl-C:\n\n" +
 			"  func main() {\n" +
-			"  \tservice.Main(func(r *runner.Runner) { runner.Register(r, support) })\n" +
+			"  \tservice.Main(func(r *runner.Runner) error {\n" +
+			"  \t\trunner.Register(r, support)\n" +
+			"  \t\treturn nil\n" +
+			"  \t})\n" +
 			"  }\n\n" +
 			"PROGRAM is the binary, or the folder of its main package, which is built first.\n" +
 			"The flags after it are those of service.Main: -addr, -limit and -grace; -h lists\n" +

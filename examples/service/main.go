@@ -31,10 +31,11 @@ func main() {
 }
 
 // register makes the agents known.
-func register(r *runner.Runner) {
+func register(r *runner.Runner) error {
 	runner.Register(r, report)
 	runner.Register(r, refund)
 	runner.Register(r, reminder)
+	return nil
 }
 
 // welcome has the lines that start runs.

@@ -2,7 +2,10 @@
 // watched and answered over HTTP, with the dashboard of package streamer.
 //
 //	func main() {
-//		service.Main(func(r *runner.Runner) { runner.Register(r, support) })
+//		service.Main(func(r *runner.Runner) error {
+//			runner.Register(r, support)
+//			return nil
+//		})
 //	}
 //
 // The program has the flags -dir, -addr, -limit, -grace and -h. It ends with an

@@ -25,7 +25,10 @@ func Example() {
 	err = service.Serve(ctx, service.Options{Dir: dir, Addr: "127.0.0.1:0", Ready: func(string) {
 		fmt.Println("ready")
 		stop() // here, a client would start runs
-	}}, func(r *runner.Runner) { runner.Register(r, support) })
+	}}, func(r *runner.Runner) error {
+		runner.Register(r, support)
+		return nil
+	})
 	fmt.Println(err)
 	// Output:
 	// ready

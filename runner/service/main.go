@@ -16,15 +16,15 @@ import (
 
 // Main is the main function of a program that serves the programs which register
 // registers. It does not return before the program is to end, and ends it with
-// status 1 after an error.
-func Main(register func(*runner.Runner)) {
+// status 1 after an error, such as that of register.
+func Main(register func(*runner.Runner) error) {
 	if status := run(os.Args, register); status != 0 {
 		os.Exit(status)
 	}
 }
 
 // run returns the status to end with.
-func run(args []string, register func(*runner.Runner)) int {
+func run(args []string, register func(*runner.Runner) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	o, err := parse(args, os.Stderr)
@@ -49,7 +49,7 @@ func parse(args []string, out io.Writer) (Options, error) {
 	var o Options
 	flags := flag.NewFlagSet(filepath.Base(args[0]), flag.ContinueOnError)
 	flags.SetOutput(out)
-	flags.StringVar(&o.Dir, "dir", "runs", "the `directory` where runs are kept")
+	flags.StringVar(&o.Dir, "dir", defaultDir, "the `directory` where runs are kept")
 	flags.StringVar(&o.Addr, "addr", "127.0.0.1:8080", "the `address` on this machine where HTTP is served")
 	flags.IntVar(&o.Runner.Limit, "limit", 100, "how many runs are open at once")
 	flags.DurationVar(&o.Runner.Grace, "grace", 0, "how long runs may go on when the program is to end (default 10s)")

@@ -21,7 +21,8 @@ import (
 
 // Options configure [Serve].
 type Options struct {
-	// Dir is where runs are kept. Defaults to "runs".
+	// Dir is where runs are kept. Defaults to "reprise-data", as that of
+	// the command reprise does.
 	Dir string
 
 	// Addr is where HTTP is served. Without Streamer.Authorize it must be a
@@ -47,11 +48,14 @@ const (
 	maxHeaderBytes    = 16 << 10
 )
 
+const defaultDir = "reprise-data"
+
 // Serve serves the programs that register registers, until ctx ends and its runs
-// have stopped. See [runner.Runner.Serve].
-func Serve(ctx context.Context, o Options, register func(*runner.Runner)) error {
+// have stopped. An error of register is returned before anything is served. See
+// [runner.Runner.Serve].
+func Serve(ctx context.Context, o Options, register func(*runner.Runner) error) error {
 	if o.Dir == "" {
-		o.Dir = "runs"
+		o.Dir = defaultDir
 	}
 	if o.Addr == "" {
 		o.Addr = "127.0.0.1:8080"
@@ -97,7 +101,7 @@ type service struct {
 	server    *http.Server
 }
 
-func newService(o *Options, register func(*runner.Runner)) (*service, error) {
+func newService(o *Options, register func(*runner.Runner) error) (*service, error) {
 	store, err := filestore.New(o.Dir)
 	if err != nil {
 		return nil, err
@@ -112,7 +116,9 @@ func newService(o *Options, register func(*runner.Runner)) (*service, error) {
 	if err != nil {
 		return nil, errors.Join(err, dashboard.Close(context.Background()))
 	}
-	register(r)
+	if err := register(r); err != nil {
+		return nil, errors.Join(err, dashboard.Close(context.Background()))
+	}
 	control.runner = r
 	mux := http.NewServeMux()
 	mux.Handle("/", dashboard)

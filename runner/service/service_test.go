@@ -26,7 +26,7 @@ type ticket struct {
 }
 
 // register registers programs that answer, ask and fail.
-func register(r *runner.Runner) {
+func register(r *runner.Runner) error {
 	runner.Register(r, decorators.Agent("echo", "", func(_ context.Context, in ticket) (ticket, error) { return in, nil }))
 	runner.Register(r, decorators.Agent("ask", "", func(ctx context.Context, _ ticket) (string, error) {
 		return core.Await[string](ctx, "who?")
@@ -38,6 +38,7 @@ func register(r *runner.Runner) {
 		<-ctx.Done()
 		return "", context.Cause(ctx)
 	}))
+	return nil
 }
 
 // begin serves the directory, and returns its URL and what stops it.
@@ -209,6 +210,14 @@ func TestAddressThatOthersReachIsRefused(t *testing.T) {
 		err := Serve(t.Context(), Options{Dir: t.TempDir(), Addr: addr}, register)
 		assert.ErrorContains(t, err, "want a", addr)
 	}
+}
+
+func TestAnErrorOfRegisterEndsTheService(t *testing.T) {
+	err := Serve(t.Context(), Options{Dir: t.TempDir(), Addr: "127.0.0.1:0"}, func(r *runner.Runner) error {
+		runner.Register(r, decorators.Agent("echo", "", func(_ context.Context, in ticket) (ticket, error) { return in, nil }))
+		return r.Schedule("echo", ticket{}, runner.Schedule{Name: "daily", Cron: "at dawn"})
+	})
+	assert.ErrorContains(t, err, "at dawn")
 }
 
 func TestFlags(t *testing.T) {

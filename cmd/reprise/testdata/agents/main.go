@@ -11,7 +11,10 @@ import (
 )
 
 func main() {
-	service.Main(func(r *runner.Runner) { runner.Register(r, greet) })
+	service.Main(func(r *runner.Runner) error {
+		runner.Register(r, greet)
+		return nil
+	})
 }
 
 type person struct {
