@@ -98,21 +98,6 @@ func previewText(encoded []byte) string {
 	return string(text)
 }
 
-// Differences returns the parts in which two encoded values differ, by their
-// paths: a few of them, with values that are cut. It is for error messages.
-func Differences(recorded, now []byte) []string {
-	const few = 5
-	parts, err := codec.Differences(recorded, now, few)
-	if err != nil {
-		return nil
-	}
-	var lines []string
-	for _, part := range parts {
-		lines = append(lines, part.String())
-	}
-	return lines
-}
-
 // Truncate cuts s to at most limit characters, the last of them "…" if
 // something was cut.
 func Truncate(s string, limit int) string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -181,7 +182,7 @@ func (r *restored) inputFields(first uint64, input func() ([]byte, error)) []str
 	if err != nil {
 		return nil
 	}
-	return record.Differences(rec.Detail.Input, now)
+	return differences(rec.Detail.Input, now)
 }
 
 // is reports whether the claim is the same call.
@@ -304,3 +305,18 @@ func (r *run) diverged(d *core.DivergenceError) error {
 }
 
 func (r *run) isReported(a record.Address) bool { return slices.Contains(r.report.Diverged, a) }
+
+// differences returns the parts in which two encoded values differ, by their
+// paths: a few of them, with values that are cut. It is for error messages.
+func differences(recorded, now []byte) []string {
+	const few = 5
+	parts, err := codec.Differences(recorded, now, few)
+	if err != nil {
+		return nil
+	}
+	var lines []string
+	for _, part := range parts {
+		lines = append(lines, part.String())
+	}
+	return lines
+}

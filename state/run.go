@@ -435,7 +435,7 @@ func (r *run) PutArtifact(ctx context.Context, encoded []byte) (string, error) {
 func (r *run) log(s *core.Scope, severity slog.Level, message string, metadata map[string]any) {
 	rec := record.Record{
 		Time: now(), Kind: record.KindLog, Status: record.StatusRecorded,
-		Detail: &record.Detail{Severity: severity, Message: message, Metadata: record.CloneMetadata(metadata)},
+		Detail: &record.Detail{Severity: severity, Message: message, Metadata: cloneMetadata(metadata)},
 	}
 	if s != nil {
 		rec.Address = s.Address()

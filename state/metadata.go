@@ -1,4 +1,4 @@
-package record
+package state
 
 import (
 	"reflect"
@@ -6,15 +6,15 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// CloneMetadata returns a copy of m that has maps and slices of its own, also
+// cloneMetadata returns a copy of m that has maps and slices of its own, also
 // inside of others.
-func CloneMetadata(m map[string]any) map[string]any {
+func cloneMetadata(m map[string]any) map[string]any {
 	if m == nil {
 		return nil
 	}
 	c := make(map[string]any, len(m))
 	for key, v := range m {
-		c[key] = clone(reflect.ValueOf(v), 0).Interface()
+		c[key] = cloneValue(reflect.ValueOf(v), 0).Interface()
 	}
 	return c
 }
@@ -23,7 +23,7 @@ func CloneMetadata(m map[string]any) map[string]any {
 // that is in itself, becomes what a store would give back.
 const maxCloned = 64
 
-func clone(v reflect.Value, depth int) reflect.Value {
+func cloneValue(v reflect.Value, depth int) reflect.Value {
 	switch {
 	case !v.IsValid():
 		return reflect.Zero(reflect.TypeFor[any]())
@@ -31,35 +31,35 @@ func clone(v reflect.Value, depth int) reflect.Value {
 		return v
 	case v.Kind() == reflect.Interface:
 		c := reflect.New(v.Type()).Elem()
-		c.Set(clone(v.Elem(), depth))
+		c.Set(cloneValue(v.Elem(), depth))
 		return c
 	case depth == maxCloned && v.CanInterface():
-		return restored(v)
+		return asStored(v)
 	case v.Kind() == reflect.Slice:
 		c := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
 		for i := range v.Len() {
-			set(c.Index(i), clone(v.Index(i), depth+1))
+			setValue(c.Index(i), cloneValue(v.Index(i), depth+1))
 		}
 		return c
 	}
 	c := reflect.MakeMapWithSize(v.Type(), v.Len())
 	for key, value := range v.Seq2() {
 		element := reflect.New(v.Type().Elem()).Elem()
-		set(element, clone(value, depth+1))
+		setValue(element, cloneValue(value, depth+1))
 		c.SetMapIndex(key, element)
 	}
 	return c
 }
 
-// set leaves to as it is where v became something that it cannot hold.
-func set(to, v reflect.Value) {
+// setValue leaves to as it is where v became something that it cannot hold.
+func setValue(to, v reflect.Value) {
 	if v.Type().AssignableTo(to.Type()) {
 		to.Set(v)
 	}
 }
 
-// restored is v as a store would give it back.
-func restored(v reflect.Value) reflect.Value {
+// asStored is v as a store would give it back.
+func asStored(v reflect.Value) reflect.Value {
 	in := codec.NewReader(codec.EncodeAny(v.Interface()))
 	defer in.Release()
 	return reflect.ValueOf(in.Any())
