@@ -182,7 +182,9 @@ func TestContextOfAnAttemptEndsWhileItIsUsed(t *testing.T) {
 	for range 50 {
 		var registered, called, stopped atomic.Int64
 		var users, callbacks sync.WaitGroup
+		returned := make(chan struct{}) // the handler, which the call leaves behind if it is late
 		d := testkit.Tool(t, "tool", core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Millisecond}, func(ctx context.Context, _ string) (string, error) {
+			defer close(returned)
 			for i := range 4 {
 				users.Go(func() {
 					for goesOn := true; goesOn; {
@@ -205,6 +207,7 @@ func TestContextOfAnAttemptEndsWhileItIsUsed(t *testing.T) {
 		})
 		_, err := testkit.Call(ctx, d)
 		testkit.Failed(t, err, record.ReasonExhausted)
+		<-returned
 		callbacks.Wait()
 		assert.Equal(t, registered.Load(), called.Load()+stopped.Load(), "callbacks")
 	}
