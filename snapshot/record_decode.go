@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 type decoding struct {
 	record    record.Record
 	addresses map[string]record.Address
+
+	shares bool           // the data never change: values are parts of them
+	detail *record.Detail // where that of each record goes; nil for a new one
 }
 
 // maxAddresses bounds what a pooled decoding keeps.
@@ -29,7 +33,7 @@ var decodings = sync.Pool{New: func() any {
 func newDecoding() *decoding { return decodings.Get().(*decoding) }
 
 func (d *decoding) release() {
-	d.record = record.Record{}
+	d.record, d.shares, d.detail = record.Record{}, false, nil
 	decodings.Put(d)
 }
 
@@ -153,13 +157,17 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	if in.Nil() {
 		return nil
 	}
-	into := new(record.Detail)
+	into := d.detail
+	if into == nil {
+		into = new(record.Detail)
+	}
+	*into = record.Detail{}
 	f := newFields(in)
 	if f.next() {
 		into.InputHash = readHash(&f)
 	}
-	into.Input = f.bytes()
-	into.Output = f.bytes()
+	into.Input = d.value(&f)
+	into.Output = d.value(&f)
 	into.Artifact = f.text()
 	if f.next() {
 		into.Usage = readUsage(in)
@@ -185,6 +193,17 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	into.Cached = f.bool()
 	f.end()
 	return into
+}
+
+// value is an encoded input or output.
+func (d *decoding) value(f *fields) []byte {
+	if !d.shares {
+		return f.bytes()
+	}
+	if !f.next() {
+		return nil
+	}
+	return slices.Clip(f.in.View())
 }
 
 func (d *decoding) readClaims(in *codec.Reader) []record.Claim {

@@ -11,7 +11,8 @@ import (
 
 // A Run is a run as it is stored: what is known of it, and its records, which
 // stay encoded until they are read. A Run never changes and is for many
-// goroutines.
+// goroutines. The inputs and outputs of the records that it decodes are parts of
+// the run: they must not be changed.
 type Run struct {
 	Info
 	encoded [][]byte
@@ -55,7 +56,10 @@ func (r *Run) Record(seq uint64) (record.Record, error) {
 	if seq < 1 || seq > uint64(len(r.encoded)) {
 		return record.Record{}, fmt.Errorf("snapshot: run %s has no record %d, it has %d", r.RunID, seq, len(r.encoded))
 	}
-	rec, err := DecodeRecord(r.encoded[seq-1])
+	d := newDecoding()
+	defer d.release()
+	d.shares = true
+	rec, err := d.decode(r.encoded[seq-1])
 	if err != nil {
 		return record.Record{}, fmt.Errorf("snapshot: run %s: record %d: %w", r.RunID, seq, err)
 	}
@@ -72,6 +76,7 @@ func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		d := newDecoding()
 		defer d.release()
+		d.shares = true
 		for n := seq; n < uint64(len(r.encoded)); n++ {
 			rec, err := d.decode(r.encoded[n])
 			if err != nil {
@@ -80,6 +85,26 @@ func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 			}
 			rec.RunID = r.RunID
 			if !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Scan is Records without an allocation for each: a record, and its Detail, are
+// valid until the next one comes, which is decoded into the same place.
+func (r *Run) Scan() iter.Seq2[*record.Record, error] {
+	return func(yield func(*record.Record, error) bool) {
+		d := newDecoding()
+		defer d.release()
+		d.shares, d.detail = true, new(record.Detail)
+		for n, encoded := range r.encoded {
+			if _, err := d.decode(encoded); err != nil {
+				yield(nil, fmt.Errorf("snapshot: run %s: record %d: %w", r.RunID, n+1, err))
+				return
+			}
+			d.record.RunID = r.RunID
+			if !yield(&d.record, nil) {
 				return
 			}
 		}

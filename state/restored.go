@@ -83,7 +83,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 	}
 	var last, generation uint64
 	r.refused = make(map[uint64]bool)
-	for rec, err := range found.Records() {
+	for rec, err := range found.Scan() {
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +97,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 			r.voidRefused(generation)
 			generation = rec.Generation
 		}
-		if isRefusal(&rec) {
+		if isRefusal(rec) {
 			r.refused[rec.Generation] = true
 		}
 		switch {
@@ -106,16 +106,16 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		case rec.Kind == record.KindRun:
 			r.closed = append(r.closed, closed{r.began, rec.Seq})
 		case rec.Kind.IsCall():
-			r.follow(&rec)
+			r.follow(rec)
 		case rec.Kind == record.KindValue:
-			r.followValue(&rec)
+			r.followValue(rec)
 		case rec.Kind == record.KindVersion:
-			r.versions.add(&rec)
+			r.versions.add(rec)
 		case rec.Kind == record.KindQuestion || rec.Kind == record.KindAnswer:
 			r.questions = append(r.questions, rec.Seq)
-			r.ordinals.addListed(&rec)
+			r.ordinals.addListed(rec)
 		case rec.Kind == record.KindLog && rec.Reason == record.ReasonDivergence && rec.Detail != nil && !rec.Detail.InputHash.IsZero():
-			r.followDivergence(&rec)
+			r.followDivergence(rec)
 		case rec.Kind == record.KindLog && rec.Reason == record.ReasonDivergence && rec.Ordinal > 0:
 			r.ordinals.at(rec.Name).unchecked = max(1, rec.Ordinal-1) // trusted from there on
 		}

@@ -1,0 +1,86 @@
+package snapshot_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// randomRun is a run with records in which anything may be anything.
+func randomRun(t *testing.T, seed uint64) (run *snapshot.Run, records []record.Record) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 3))
+	for seq := uint64(1); seq <= 50; seq++ {
+		records = append(records, randomRecord(t, rng, seq))
+	}
+	s := &snapshot.Snapshot{Info: snapshot.Info{RunID: "run"}, Records: records}
+	run, err := s.Run()
+	require.NoError(t, err)
+	for i := range records {
+		records[i].RunID = "run"
+	}
+	return run, records
+}
+
+func TestScanHasTheRecordsOneAfterTheOther(t *testing.T) {
+	for seed := range uint64(20) {
+		run, want := randomRun(t, seed)
+		seq := 0
+		for rec, err := range run.Scan() {
+			require.NoError(t, err)
+			assertSameRecord(t, want[seq], *rec)
+			seq++
+		}
+		assert.Len(t, want, seq)
+	}
+}
+
+func TestRecordsOfARunStayAsTheyWere(t *testing.T) {
+	run, want := randomRun(t, 1)
+	var kept []record.Record
+	for rec, err := range run.Records() {
+		require.NoError(t, err)
+		kept = append(kept, rec)
+	}
+	for range run.Scan() { // which uses its memory again
+	}
+	for i := range kept {
+		if d := kept[i].Detail; d != nil { // what is appended must go elsewhere
+			_, _ = append(d.Input, "xxxx"...), append(d.Output, "xxxx"...)
+		}
+		assertSameRecord(t, want[i], kept[i])
+		again, err := run.Record(uint64(i) + 1)
+		require.NoError(t, err)
+		assertSameRecord(t, want[i], again)
+	}
+}
+
+func TestScanEndsWithTheRecordThatIsDamaged(t *testing.T) {
+	var data []byte
+	for seq := uint64(1); seq <= 3; seq++ {
+		var err error
+		data, err = snapshot.AppendRecord(data, &record.Record{Seq: seq, Name: "a", Kind: record.KindTool, Status: record.StatusStarted})
+		require.NoError(t, err)
+	}
+	encoded, _, _, err := snapshot.CutRecord(data)
+	require.NoError(t, err)
+	data[len(encoded)+5] = 0xc3 // true, where the second has its time
+	run, _, err := new(snapshot.Run).Extend(data)
+	require.NoError(t, err, "it is only found when the record is decoded")
+	var numbers []uint64
+	for rec, err := range run.Scan() {
+		if err != nil {
+			assert.ErrorContains(t, err, "record 2")
+			assert.Nil(t, rec)
+			numbers = append(numbers, 0)
+			continue
+		}
+		numbers = append(numbers, rec.Seq)
+	}
+	assert.Equal(t, []uint64{1, 0}, numbers)
+}
