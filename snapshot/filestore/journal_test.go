@@ -3,6 +3,7 @@ package filestore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -457,4 +458,39 @@ func TestAnOpenThatFailsLeavesTheRunAsItWas(t *testing.T) {
 			require.Contains(t, reopened(t, s, dir), "00000002.journal")
 		})
 	}
+}
+
+// The meta file is written in place: a reader that finds a part of it reads the
+// records, and knows as much.
+func TestARunThatIsOpenedAndClosedAlwaysShowsHowItStands(t *testing.T) {
+	s := newFileStore(t, t.TempDir(), filestore.WithCompactAtClose(1<<20))
+	j := begin(t, s)
+	require.NoError(t, j.Append(storetest.Records(1, 3)...))
+	require.NoError(t, closeAs(j, snapshot.StatusPaused))
+	_, err := s.Update(t.Context(), "run", func(i *snapshot.Info) error {
+		i.Pinned, i.Metadata.Description = true, strings.Repeat("rain ", 100)
+		return nil
+	})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				info, err := s.Info(t.Context(), "run")
+				if err == nil && (!info.Pinned || info.Metadata.Description == "" || info.LastSeq != 3) {
+					err = fmt.Errorf("pinned %t, %d records", info.Pinned, info.LastSeq)
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 200 {
+		require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))
+	}
+	stop()
+	readers.Wait()
 }
