@@ -213,7 +213,6 @@ func TestContextOfAnAttemptEndsWhileItIsUsed(t *testing.T) {
 	}
 }
 
-// Attempts of a run that follow one another, and those beside, share timers.
 func TestEachAttemptOfARunHasItsOwnTime(t *testing.T) {
 	for seed := range uint64(20) {
 		testkit.Bubble(t, func(t *testing.T) {
@@ -223,7 +222,7 @@ func TestEachAttemptOfARunHasItsOwnTime(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, caller))
 				callers.Go(func() {
 					for i := range 20 {
-						// No two timers fire at the same time.
+						// No two end at the same time.
 						limit := time.Duration(1+random.IntN(20))*time.Second + time.Duration(caller)*time.Millisecond
 						takes := time.Duration(1+random.IntN(20))*time.Second + time.Duration(4+caller)*time.Millisecond
 						elapsed := testkit.Stopwatch()

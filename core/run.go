@@ -145,11 +145,10 @@ type Root struct {
 	idle   atomic.Pointer[chan<- struct{}] // nil until somebody waits
 
 	completed completed // calls that can be compensated
-	alarms    *alarms   // of limited attempts
 }
 
 // NewRoot returns the root of run.
-func NewRoot(run Run) *Root { return &Root{run: run, settings: run.Settings(), alarms: new(alarms)} }
+func NewRoot(run Run) *Root { return &Root{run: run, settings: run.Settings()} }
 
 // Interrupt sets why the contexts of the run end. It comes before these are
 // cancelled: calls that had to ask a context for the cause would all queue for

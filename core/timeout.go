@@ -37,11 +37,7 @@ func newTimespan(began time.Time, timeout, total, spent time.Duration) timespan 
 func (c *call) passWithin(s *Scope, t timespan) result {
 	p := c.typed.passAsync(s, t)
 	l := s.limit
-	if c.root.isOutside() {
-		defer time.AfterFunc(l.left(), l.expire).Stop()
-	} else {
-		defer c.root.alarms.set(l).release()
-	}
+	defer time.AfterFunc(l.left(), l.expire).Stop()
 	if !l.await(s) {
 		c.root.settings.Late.Abandoned.Add(1)
 		r := result{err: l.Err(), stage: record.StageHandler}
