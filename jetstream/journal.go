@@ -220,6 +220,7 @@ func (j *journal) broken() error {
 func (j *journal) Sync(ctx context.Context, seq uint64) error {
 	for {
 		j.mu.Lock()
+		seq = min(seq, j.queued)
 		err, stored, changed := j.err, j.stored, j.changed
 		j.mu.Unlock()
 		if err != nil || stored >= seq {
@@ -227,6 +228,10 @@ func (j *journal) Sync(ctx context.Context, seq uint64) error {
 		}
 		select {
 		case <-changed:
+		case <-j.ended: // nothing more is sent, unless Close sent it all
+			if j.endErr != nil {
+				return j.endErr
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

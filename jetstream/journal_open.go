@@ -48,8 +48,11 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 // had the run before can append nothing after the message, and everything before
 // it is there to be read.
 func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string, o *snapshot.OpenOptions) (snapshot.Journal, error) {
-	if h.info.Open || o.Takeover > 0 && o.Takeover != h.generation {
+	if h.info.Open {
 		return nil, &snapshot.LockedError{RunID: runID, Owner: h.info.Owner}
+	}
+	if err := storekit.CheckTakeover(runID, h.generation, o); err != nil {
+		return nil, err
 	}
 	if h.kind == "" { // it is begun
 		h.born = nuid.Next()

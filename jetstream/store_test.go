@@ -34,6 +34,23 @@ func TestStoreKeepsTheRulesOfSharedStores(t *testing.T) {
 	storetest.RunShared(t, shared(t))
 }
 
+// TestStoreKeepsTheRulesOfCrashes: the session of a store that is closed is over,
+// and its journals are not closed.
+func TestStoreKeepsTheRulesOfCrashes(t *testing.T) {
+	t.Parallel()
+	processes := shared(t)
+	storetest.RunCrash(t, func(t *testing.T) (snapshot.Store, func() snapshot.Store) {
+		another := processes(t)
+		first := another()
+		return first, func() snapshot.Store {
+			if err := first.(*jetstream.Store).Close(); err != nil {
+				t.Error(err)
+			}
+			return another()
+		}
+	})
+}
+
 func TestArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
 	t.Parallel()
 	open := stores(t)

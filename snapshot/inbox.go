@@ -18,8 +18,8 @@ type Inbox interface {
 	// one is the first.
 	Post(ctx context.Context, runID string, m Message) error
 
-	// Messages returns those that wait, in the order of their times. They stay
-	// until they are removed.
+	// Messages returns those that wait, in the order of their times, with
+	// Record.RunID set. They stay until they are removed.
 	Messages(ctx context.Context, runID string) ([]Message, error)
 
 	// Remove removes the messages with these IDs; those that do not exist are
@@ -47,7 +47,8 @@ type Message struct {
 
 // ID names the message among those of its run. Answers to one question have
 // the same ID, and so have interrupts of one generation, and cancels: the first
-// of them counts.
+// of them counts. An ID is at most 39 lower-case letters, digits and dashes,
+// and so fits for the name of a file.
 func (m *Message) ID() string {
 	if m.Record.Kind == record.KindAnswer {
 		sum := sha256.Sum256([]byte(m.Record.Name))

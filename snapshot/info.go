@@ -65,7 +65,7 @@ type Info struct {
 	// generations.
 	Usage record.Usage `json:"usage,omitzero"`
 
-	Open  bool   `json:"open,omitempty"`  // somebody has it open for writing
+	Open  bool   `json:"open,omitempty"`  // somebody has it open for writing; the store finds out, it is not encoded
 	Owner string `json:"owner,omitempty"` // who opened it last
 
 	Program  string `json:"program,omitempty"`         // that the run is of

@@ -19,7 +19,8 @@ type Run struct {
 }
 
 // NewRun returns a run with the records, which are numbered from 1 without
-// holes. LastSeq is taken from them.
+// holes; nil for none. LastSeq is taken from them. A store that has records
+// encoded calls NewRun(info, nil), and then [Run.Extend] with them.
 func NewRun(info Info, records iter.Seq2[record.Record, error]) (*Run, error) {
 	r := &Run{Info: info.Clone()}
 	if records != nil {

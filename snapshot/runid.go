@@ -9,7 +9,7 @@ import (
 
 // CheckRunID says what keeps a run from having that ID, which is 1 to 128 ASCII
 // letters, digits, dots, dashes and underscores, and does not begin with a dot.
-// So an ID is never a path.
+// So an ID is never a path. Stores return its error for such an ID.
 func CheckRunID(id string) error {
 	const want = "want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot"
 	switch {

@@ -11,7 +11,12 @@ import (
 
 // A Store keeps runs, the messages that wait for them, and their large
 // outputs. It is for many goroutines. Package storetest checks implementations
-// against these rules.
+// against these rules; the Example of package storekit shows how to write one.
+//
+// Every method, also those of Reader, Inbox and ArtifactStore, refuses a context
+// that has ended: it changes nothing, and its error is the cause of the context.
+// A run ID that is not allowed is the error of [CheckRunID]. An iterator yields
+// these errors.
 type Store interface {
 	Reader
 	Inbox
@@ -26,15 +31,20 @@ type Store interface {
 
 	// Open opens a run for writing and begins a generation of it. A run that
 	// does not exist is begun if o.Create is set, and ErrNotFound otherwise. A
-	// run that is open already is ErrLocked, or waited for if o.Wait is set,
-	// until ctx ends.
+	// run that is open already is ErrLocked. If o.Wait is set, Open waits for it
+	// until ctx ends; then the error is both ErrLocked and the cause of ctx.
+	//
+	// A run that is found running although nobody has it open was left by a
+	// process that crashed: Load, Info, List and Restored say that it is
+	// interrupted, with the reason crash.
 	Open(ctx context.Context, runID string, o OpenOptions) (Journal, error)
 
 	// Update changes what is known of a run, and returns it. Metadata, Pinned
 	// and Expires may change at any time; Status, Due, Program, Version,
 	// Priority and Restarts while the run is not open, else Update is
 	// ErrLocked; anything else does not change. Change may be called several
-	// times; its error is returned and nothing is changed.
+	// times; its error is returned and nothing is changed. The store sets
+	// Updated, later than it was.
 	Update(ctx context.Context, runID string, change func(*Info) error) (Info, error)
 
 	// Delete removes a run; one that is open is ErrLocked.
@@ -42,7 +52,8 @@ type Store interface {
 }
 
 // A Reader reads runs, whether or not they are open for writing, in this
-// process or another.
+// process or another. RunID is set in each record that it returns, although
+// it is not in the encoded form.
 type Reader interface {
 	// Load reads a run. Everything that was synced before Load was called is
 	// in it; in stores on one machine, everything that was appended.
@@ -69,8 +80,10 @@ type Reader interface {
 	Follow(ctx context.Context, runID string, after Cursor) iter.Seq2[record.Record, error]
 
 	// Watch yields an event for each run that there is, and then one whenever
-	// a run was begun, changed or deleted. It ends with an error, such as the
-	// cause of ctx. Several changes may be one event.
+	// a run was begun, changed or deleted. Records that were appended are a
+	// change only with o.Records. A run of o.RunID that does not exist is not an
+	// error: the first event comes when it is begun. Watch ends with an error,
+	// such as the cause of ctx. Several changes may be one event.
 	Watch(ctx context.Context, o WatchOptions) iter.Seq2[Event, error]
 }
 
@@ -105,7 +118,7 @@ type OpenOptions struct {
 	Retry retrylevel.Levels
 
 	Owner    string // who opens it, in Info and in errors that are ErrLocked; a lease where there is a queue
-	Takeover uint64 // fences this generation; ErrLocked if it is not the newest, or if its owner is known to live
+	Takeover uint64 // go on after this generation and no other: ErrLocked if it is not the newest, or if its owner is known to live; 0 for any
 }
 
 // A Journal is one run open for writing. Append is called by one goroutine at
@@ -126,9 +139,10 @@ type Journal interface {
 	// trip later. Without records it does nothing.
 	Append(records ...record.Record) error
 
-	// Sync returns when everything up to seq is durable. Callers that wait
-	// together share one write to the disk. The end of ctx ends the wait and
-	// breaks nothing.
+	// Sync returns when everything up to seq is durable; for a seq that was not
+	// appended, when everything is. Callers that wait together share one write
+	// to the disk. The end of ctx ends the wait and breaks nothing. After a Close
+	// without an error, all is durable, and Sync returns nil.
 	Sync(ctx context.Context, seq uint64) error
 
 	// Notify receives when there may be something new in the inbox of the run.

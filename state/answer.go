@@ -28,7 +28,7 @@ var (
 // any other is [ErrAnswered]. One that does not fit the type that is awaited, by
 // the Schema of the question, is [core.ErrUnfit], and nothing is recorded; the
 // error names each field that is missing, unknown or of the wrong type. So is one
-// about a call in doubt that is not a [InDoubtAnswer], or has an output that
+// about a call in doubt that is not an [InDoubtAnswer], or has an output that
 // is not that of the call. A value counts as its JSON where it does not fit as it
 // is, such as a *big.Int and a json.Number. Where the type has changed since, the
 // answer is set aside when the run goes on, and the question asked again. A question

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Artifacts is an [snapshot.ArtifactStore] in a directory: artifacts/ab/cdef… is
+// Artifacts is a [snapshot.ArtifactStore] in a directory: artifacts/ab/cdef… is
 // what has the SHA-256 abcdef…. It is for many goroutines and processes.
 type Artifacts struct {
 	dir  string

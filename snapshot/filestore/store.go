@@ -193,15 +193,13 @@ func (s *Store) open(runID string, o *snapshot.OpenOptions, l *fileLock) (*Journ
 		return nil, advise(r.damage)
 	case !r.found && !o.Create:
 		return nil, noRun(runID)
-	case o.Takeover != 0 && o.Takeover != r.run.Generation:
-		return nil, s.locked(runID)
+	}
+	if err := storekit.CheckTakeover(runID, r.run.Generation, o); err != nil {
+		return nil, err
 	}
 	info := r.run.Info
 	if !r.found {
 		info = storekit.Begun(runID, o)
-	}
-	if info.Status == snapshot.StatusRunning && r.found {
-		info = storekit.Crashed(info) // nobody has it
 	}
 	restored, now := storekit.Opened(info, o)
 	j := &Journal{store: s, lock: l, torn: r.torn, info: now, restored: r.run}

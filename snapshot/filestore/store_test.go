@@ -2,6 +2,7 @@ package filestore_test
 
 import (
 	"context"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -96,5 +97,19 @@ func TestFileStoreKeepsTheRulesOfSharedStores(t *testing.T) {
 	storetest.RunShared(t, func(t *testing.T) func() snapshot.Store {
 		dir := t.TempDir()
 		return func() snapshot.Store { return newFileStore(t, dir) }
+	})
+}
+
+// TestFileStoreKeepsTheRulesOfCrashes: a copy of the directory is what the next
+// process finds, with the locks gone.
+func TestFileStoreKeepsTheRulesOfCrashes(t *testing.T) {
+	t.Parallel()
+	storetest.RunCrash(t, func(t *testing.T) (snapshot.Store, func() snapshot.Store) {
+		dir := t.TempDir()
+		return newFileStore(t, dir), func() snapshot.Store {
+			next := t.TempDir()
+			require.NoError(t, os.CopyFS(next, os.DirFS(dir)))
+			return newFileStore(t, next)
+		}
 	})
 }

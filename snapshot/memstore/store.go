@@ -37,12 +37,18 @@ type run struct {
 	freed    chan struct{} // closed when nobody has it open any more; nil while nobody has
 	messages []snapshot.Message
 	notify   chan struct{} // of the journal that has it open
-	version  uint64        // counts the changes
+	version  uint64        // counts the changes but for records
 }
 
-// signal wakes those who follow and watch. The lock is held.
+// signal wakes those who follow and watch, because the run has changed. The lock
+// is held.
 func (s *Store) signal(r *run) {
 	r.version++
+	s.wake()
+}
+
+// wake wakes those who follow and watch. The lock is held.
+func (s *Store) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -166,15 +172,18 @@ func (s *Store) tryOpen(runID string, o snapshot.OpenOptions) (snapshot.Journal,
 		return nil, nil, noRun(runID)
 	case r == nil:
 		r = &run{known: storekit.Begun(runID, &o)}
-		s.runs[runID] = r
 	case r.freed != nil:
 		return nil, r.freed, &snapshot.LockedError{RunID: runID, Owner: r.known.Owner}
+	}
+	if err := storekit.CheckTakeover(runID, r.known.Generation, &o); err != nil {
+		return nil, nil, err
 	}
 	restored, err := r.load()
 	if err != nil {
 		return nil, nil, err
 	}
 	restored.Info, r.known = storekit.Opened(restored.Info, &o)
+	s.runs[runID] = r
 	r.freed, r.notify = make(chan struct{}), make(chan struct{}, 1)
 	s.signal(r)
 	return &journal{store: s, run: r, restored: restored, notify: r.notify, freed: r.freed}, nil, nil
@@ -310,7 +319,7 @@ func (j *journal) Append(records ...record.Record) error {
 		encoded = append(encoded, data)
 	}
 	j.run.encoded = encoded
-	j.store.signal(j.run)
+	j.store.wake()
 	return nil
 }
 

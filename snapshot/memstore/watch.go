@@ -156,7 +156,8 @@ func (w *watch) events(s *Store, first bool) (events []pendingEvent, changed <-c
 	for _, id := range slices.Sorted(maps.Keys(s.runs)) {
 		r := s.runs[id]
 		was, known := w.seen[id]
-		if w.options.RunID != "" && id != w.options.RunID || known && was.version == r.version {
+		isNews := !known || was.version != r.version || w.options.Records && was.last != r.last()
+		if w.options.RunID != "" && id != w.options.RunID || !isNews {
 			continue
 		}
 		now := seenRun{run: r, info: r.info(), version: r.version, last: r.last()}

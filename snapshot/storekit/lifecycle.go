@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/errkind"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -32,10 +33,15 @@ func Created(info snapshot.Info) (snapshot.Info, error) {
 	return info, nil
 }
 
-// Opened returns what Restored says of a run that was found and is opened now,
-// and what is known of it from now on.
+// Opened returns what Restored says of a run that was found, or that was begun,
+// and is opened now, and what is known of it from now on. Nobody else has it
+// open: one that was found running has crashed.
 func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info) {
 	now = found.Clone()
+	isBegun := found.Generation == 0
+	if found.Status == snapshot.StatusRunning && !isBegun {
+		now = Crashed(now)
+	}
 	switch {
 	case o.Retry == nil:
 	case len(o.Retry) == 0:
@@ -50,8 +56,18 @@ func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapsho
 	return restored, now
 }
 
+// CheckTakeover returns the error of Open for a run that nobody has open, if
+// o.Takeover is not its newest generation. It is [snapshot.ErrLocked].
+func CheckTakeover(runID string, newest uint64, o *snapshot.OpenOptions) error {
+	if o.Takeover == 0 || o.Takeover == newest {
+		return nil
+	}
+	return errkind.New(snapshot.ErrLocked, "snapshot: open run %s: generation %d is not the newest, which is %d", runID, o.Takeover, newest)
+}
+
 // Crashed is what is known of a run that is running although nobody has it
-// open: its process ended without closing it.
+// open: its process ended without closing it. Load, Info, List and Update see
+// the run so; [Opened] calls it.
 func Crashed(info snapshot.Info) snapshot.Info {
 	info.Status, info.Stop = snapshot.StatusInterrupted, snapshot.Stop{Reason: record.InterruptCrash}
 	return info

@@ -85,5 +85,12 @@ func RunArtifacts(t *testing.T, open func(t *testing.T) snapshot.ArtifactStore) 
 		if _, err := a.Put(ctx, []byte("x")); !errors.Is(err, context.Canceled) {
 			t.Errorf("Put: the error is %v", err)
 		}
+		ref, err := a.Put(t.Context(), []byte("y"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Get(ctx, ref); !errors.Is(err, context.Canceled) {
+			t.Errorf("Get: the error is %v", err)
+		}
 	})
 }

@@ -2,8 +2,12 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -40,15 +44,11 @@ func notFound(f *fixture) {
 
 func badRunIDs(f *fixture) {
 	for _, id := range []string{"", ".", "..", ".hidden", "a/b", "../a", `a\b`, "a b", "a\x00b", "größe", string(make([]byte, 129))} {
-		if j, err := f.store.Open(f.Context(), id, snapshot.OpenOptions{Create: true}); err == nil {
-			f.Errorf("a run %q was begun", id)
-			f.must(closeAs(j, snapshot.StatusCompleted))
-		}
-		if _, err := f.store.Load(f.Context(), id); err == nil {
-			f.Errorf("a run %q was loaded", id)
-		}
-		if err := f.store.Delete(f.Context(), id); err == nil {
-			f.Errorf("a run %q was deleted", id)
+		want := snapshot.CheckRunID(id).Error()
+		for method, err := range f.all(f.Context(), id) {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				f.Errorf("%s of run %q: the error is %v, want that of CheckRunID", method, id, err)
+			}
 		}
 	}
 	for _, id := range []string{"a", "A.b-c_9", "-", "_", fmt.Sprintf("%0128d", 1)} {
@@ -102,12 +102,95 @@ func ended(f *fixture) {
 	f.begin("run", 1, snapshot.StatusCompleted)
 	ctx, cancel := context.WithCancel(f.Context())
 	cancel()
-	_, err := f.store.Open(ctx, "run", snapshot.OpenOptions{})
-	f.is(err, context.Canceled, "Open")
-	_, err = f.store.Load(ctx, "run")
-	f.is(err, context.Canceled, "Load")
-	_, err = f.store.List(ctx, snapshot.Filter{})
+	for _, id := range []string{"run", "new"} {
+		for method, err := range f.all(ctx, id) {
+			f.is(err, context.Canceled, method)
+		}
+	}
+	_, err := f.store.List(ctx, snapshot.Filter{})
 	f.is(err, context.Canceled, "List")
-	f.is(f.store.Delete(ctx, "run"), context.Canceled, "Delete")
-	f.load("run")
+	if info := f.load("run").Info; info.Pinned || info.Generation != 1 {
+		f.Errorf("the run has changed: %+v", info)
+	}
+	if ids := f.list(snapshot.Filter{}); !slices.Equal(ids, []string{"run"}) {
+		f.Errorf("listed are %v", ids)
+	}
+	if all := f.messages("run"); len(all) > 0 {
+		f.Errorf("waiting are %+v", all)
+	}
+	because, end := context.WithCancelCause(f.Context())
+	why := errors.New("the server is drained")
+	end(why)
+	for method, err := range f.all(because, "run") {
+		f.is(err, why, method)
+	}
+}
+
+// all calls each method that takes the ID of a run, and yields its error.
+func (f *fixture) all(ctx context.Context, id string) iter.Seq2[string, error] {
+	s := f.store
+	return func(yield func(string, error) bool) {
+		for _, call := range []struct {
+			method string
+			err    func() error
+		}{
+			{"Create", func() error {
+				_, err := s.Create(ctx, f.run(snapshot.Info{RunID: id, Status: snapshot.StatusPaused}, 1))
+				return err
+			}},
+			{"Open", func() error {
+				j, err := s.Open(ctx, id, snapshot.OpenOptions{Create: true})
+				if err == nil {
+					f.must(closeAs(j, snapshot.StatusCompleted))
+				}
+				return err
+			}},
+			{"Update", func() error {
+				_, err := s.Update(ctx, id, func(i *snapshot.Info) error {
+					i.Pinned = true
+					return nil
+				})
+				return err
+			}},
+			{"Load", func() error {
+				_, err := s.Load(ctx, id)
+				return err
+			}},
+			{"Records", func() error { return firstError(s.Records(ctx, id, 0)) }},
+			{"Info", func() error {
+				_, err := s.Info(ctx, id)
+				return err
+			}},
+			{"Follow", func() error { return firstError(s.Follow(ctx, id, snapshot.Cursor{})) }},
+			{"Watch", func() error {
+				if id == "" { // which is all runs
+					return snapshot.CheckRunID(id)
+				}
+				return firstError(s.Watch(ctx, snapshot.WatchOptions{RunID: id}))
+			}},
+			{"Post", func() error { return s.Post(ctx, id, Answer("a?1", "yes")) }},
+			{"Messages", func() error {
+				_, err := s.Messages(ctx, id)
+				return err
+			}},
+			{"Remove", func() error {
+				m := Answer("a?1", "")
+				return s.Remove(ctx, id, m.ID())
+			}},
+			{"Delete", func() error { return s.Delete(ctx, id) }},
+		} {
+			if !yield(call.method, call.err()) {
+				return
+			}
+		}
+	}
+}
+
+// firstError is the error that an iterator yields first, or nil if it yields
+// something else, or nothing.
+func firstError[T any](all iter.Seq2[T, error]) error {
+	for _, err := range all {
+		return err
+	}
+	return nil
 }

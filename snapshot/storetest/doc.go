@@ -6,6 +6,7 @@
 //		storetest.Run(t, func(t *testing.T) snapshot.Store { return mystore.New(t.TempDir()) })
 //	}
 //
-// RunShared checks a store that several processes have open at once, RunArtifacts
-// an artifact store alone.
+// RunShared checks a store that several processes have open at once, RunCrash
+// what it says of runs whose process was killed, and RunArtifacts an artifact
+// store alone.
 package storetest

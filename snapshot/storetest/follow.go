@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -14,9 +15,12 @@ var followTests = []test{
 	{"AFollowerMissesNothing", follows},
 	{"AFollowerGoesOnAfterItsCursor", followsAfter},
 	{"FollowingEndsWithTheRun", followEnds},
+	{"ACursorOfAnotherGenerationIsRefused", followsGeneration},
 	{"AWatcherSeesEveryRun", watches},
 	{"AWatcherGetsTheRecords", watchesRecords},
 	{"AWatcherOfOneRunSeesItsMessages", watchesOne},
+	{"RecordsAloneAreNoEventWithoutRecords", watchesNoRecords},
+	{"ARunIsWatchedBeforeItIsThere", watchesLater},
 	{"WatchingEndsWithItsContext", watchEnds},
 }
 
@@ -66,6 +70,30 @@ func followsAfter(f *fixture) {
 	}
 }
 
+func followsGeneration(f *fixture) {
+	all := Records(1, 4)
+	for i := range all {
+		all[i].Generation = uint64(i/2) + 1
+	}
+	for _, two := range [][]record.Record{all[:2], all[2:]} {
+		j := f.open("run")
+		f.must(j.Append(two...))
+		f.must(closeAs(j, snapshot.StatusPaused))
+	}
+	for _, c := range []snapshot.Cursor{{Generation: 1, Seq: 2}, {Seq: 2}} {
+		for rec, err := range f.store.Follow(f.Context(), "run", c) {
+			f.must(err)
+			f.equal([]record.Record{rec}, all[2:3], "run")
+			break
+		}
+	}
+	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	defer cancel()
+	for _, c := range []snapshot.Cursor{{Generation: 2, Seq: 2}, {Generation: 1, Seq: 3}, {Generation: 3, Seq: 3}} {
+		f.is(firstError(f.store.Follow(ctx, "run", c)), snapshot.ErrReset, fmt.Sprintf("Follow from %+v", c))
+	}
+}
+
 func followEnds(f *fixture) {
 	for _, err := range f.store.Follow(f.Context(), "none", snapshot.Cursor{}) {
 		f.is(err, snapshot.ErrNotFound, "Follow")
@@ -93,6 +121,7 @@ func (f *fixture) watching(o snapshot.WatchOptions) (events <-chan snapshot.Even
 	all := make(chan snapshot.Event, 1000)
 	var wait sync.WaitGroup
 	wait.Go(func() {
+		defer close(all)
 		for e, err := range f.store.Watch(ctx, o) {
 			if err != nil {
 				f.is(err, context.Canceled, "Watch")
@@ -112,7 +141,10 @@ func (f *fixture) until(events <-chan snapshot.Event, what string, wanted func(s
 	f.Helper()
 	for limit := time.After(time.Minute); ; {
 		select {
-		case e := <-events:
+		case e, more := <-events:
+			if !more {
+				f.Fatalf("Watch has ended, want an event: %s", what)
+			}
 			if wanted(e) {
 				return
 			}
@@ -187,6 +219,48 @@ func watchesOne(f *fixture) {
 	f.until(events, "a message", func(e snapshot.Event) bool { return mine(e) && len(f.messages("run")) == 1 })
 	f.must(closeAs(j, snapshot.StatusPaused))
 	f.until(events, "the end", func(e snapshot.Event) bool { return mine(e) && e.Info.Status == snapshot.StatusPaused })
+}
+
+func watchesNoRecords(f *fixture) {
+	j := f.open("run")
+	events, stop := f.watching(snapshot.WatchOptions{})
+	defer stop()
+	f.until(events, "the run", func(e snapshot.Event) bool { return e.Info.RunID == "run" })
+	for seq := range uint64(4) {
+		f.must(j.Append(Records(seq+1, 1)...))
+		f.must(j.Sync(f.Context(), seq+1))
+		other := fmt.Sprint("other-", seq) // shows that the watcher has looked since
+		f.must(closeAs(f.open(other), snapshot.StatusCompleted))
+		f.until(events, other, func(e snapshot.Event) bool {
+			if e.Info.RunID == "run" || len(e.Records) > 0 {
+				f.Errorf("records were appended, and the event is %+v", e)
+			}
+			return e.Info.RunID == other
+		})
+	}
+	f.must(closeAs(j, snapshot.StatusCompleted))
+	f.until(events, "the end", func(e snapshot.Event) bool { return e.Info.RunID == "run" && e.Info.Status == snapshot.StatusCompleted })
+}
+
+func watchesLater(f *fixture) {
+	ctx, cancel := context.WithTimeout(f.Context(), 100*time.Millisecond)
+	defer cancel()
+	f.is(firstError(f.store.Watch(ctx, snapshot.WatchOptions{RunID: "run"})), context.DeadlineExceeded, "Watch of a run that does not exist")
+	events, stop := f.watching(snapshot.WatchOptions{RunID: "run"})
+	defer stop()
+	f.begin("other", 1, snapshot.StatusCompleted)
+	j := f.open("run")
+	f.until(events, "a run that was begun", func(e snapshot.Event) bool {
+		if e.Info.RunID != "run" || e.Deleted {
+			f.Errorf("the event is %+v", e)
+		}
+		return e.Info.Status == snapshot.StatusRunning
+	})
+	f.must(closeAs(j, snapshot.StatusCompleted))
+	f.must(f.store.Delete(f.Context(), "run"))
+	f.until(events, "a run that was deleted", func(e snapshot.Event) bool { return e.Deleted })
+	f.must(closeAs(f.open("run"), snapshot.StatusPaused))
+	f.until(events, "a run that was begun again", func(e snapshot.Event) bool { return e.Info.Status == snapshot.StatusPaused && !e.Deleted })
 }
 
 func watchEnds(f *fixture) {

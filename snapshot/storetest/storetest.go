@@ -44,6 +44,8 @@ var tests = []test{
 	{"ARunCanBeLoadedWhileItIsWritten", loadWhileWriting},
 	{"TheRecordsAfterOneAreReadWhileTheyAreWritten", recordsAfter},
 	{"WhatIsLoadedDoesNotChange", loadedIsACopy},
+	{"OnlyTheNewestGenerationIsTakenOver", takeover},
+	{"SyncReturnsAlsoAfterTheEnd", syncs},
 	{"NothingIsAppendedAfterClose", closed},
 	{"ClosingTwiceIsFine", closeTwice},
 	{"TheStatusIsThatOfTheLastClose", statuses},

@@ -3,6 +3,8 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -58,8 +60,8 @@ func waitEnds(f *fixture) {
 	}
 	timeout := 20 * time.Millisecond
 	err := open(timeout)
-	for !errors.Is(err, snapshot.ErrLocked) && timeout < 10*time.Second { // a server did not even say how the run is
-		timeout *= 2
+	for !errors.Is(err, snapshot.ErrLocked) && timeout < time.Second { // a server may not even have said how the run is
+		timeout *= 5
 		err = open(timeout)
 	}
 	f.is(err, context.DeadlineExceeded, "Open")
@@ -77,6 +79,53 @@ func closed(f *fixture) {
 	f.must(next.Append(Records(2, 1)...))
 	f.must(closeAs(next, snapshot.StatusCompleted))
 	f.equal(f.load("run").Records, Records(1, 2), "run")
+}
+
+func takeover(f *fixture) {
+	f.begin("run", 1, snapshot.StatusPaused)
+	f.must(closeAs(f.open("run"), snapshot.StatusPaused))
+	for _, generation := range []uint64{1, 7} {
+		_, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Create: true, Takeover: generation})
+		f.is(err, snapshot.ErrLocked, fmt.Sprint("Open after generation ", generation, ", when the newest is 2"))
+		var locked *snapshot.LockedError
+		if errors.As(err, &locked) {
+			f.Errorf("nobody has the run open, and the error is: %v", err)
+		}
+	}
+	_, err := f.store.Open(f.Context(), "new", snapshot.OpenOptions{Create: true, Takeover: 1})
+	f.is(err, snapshot.ErrLocked, "Open of a run that does not exist, after generation 1")
+	_, err = f.store.Info(f.Context(), "new")
+	f.is(err, snapshot.ErrNotFound, "Info of a run that could not be taken over")
+	j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Takeover: 2})
+	f.must(err)
+	if generation := j.Restored().Generation; generation != 3 {
+		f.Errorf("after generation 2, the generation is %d", generation)
+	}
+	_, err = f.store.Open(f.Context(), "run", snapshot.OpenOptions{Takeover: 3})
+	f.is(err, snapshot.ErrLocked, "Open after generation 3, which is open")
+	f.must(closeAs(j, snapshot.StatusCompleted))
+}
+
+func syncs(f *fixture) {
+	j := f.open("run")
+	f.must(j.Append(Records(1, 3)...))
+	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Second)
+	defer cancel()
+	sync := func(when string) {
+		f.Helper()
+		for _, seq := range []uint64{0, 2, 3, 4, math.MaxUint64} {
+			if err := j.Sync(ctx, seq); err != nil {
+				f.Errorf("%s, with records up to 3, Sync(%d): the error is %v", when, seq, err)
+			}
+		}
+	}
+	sync("open")
+	f.must(closeAs(j, snapshot.StatusPaused))
+	sync("closed")
+	next := f.open("run")
+	f.must(next.Append(Records(4, 1)...))
+	sync("open again")
+	f.must(closeAs(next, snapshot.StatusCompleted))
 }
 
 func closeTwice(f *fixture) {

@@ -1,0 +1,251 @@
+package storetest_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/snapshot/storetest"
+)
+
+// Each of these stores breaks one rule. It is checked in a process of its own,
+// since its test fails.
+
+type broken struct{ *memstore.Store }
+
+func newBroken() broken { return broken{memstore.New()} }
+
+// takesOverAny ignores Takeover.
+type takesOverAny struct{ broken }
+
+func (s takesOverAny) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	o.Takeover = 0
+	return s.broken.Open(ctx, runID, o)
+}
+
+// waitsInVain says only that the context has ended.
+type waitsInVain struct{ broken }
+
+func (s waitsInVain) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.broken.Open(ctx, runID, o)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return j, err
+}
+
+// anyGeneration ignores the generation of a cursor.
+type anyGeneration struct{ broken }
+
+func (s anyGeneration) Follow(ctx context.Context, runID string, after snapshot.Cursor) iter.Seq2[record.Record, error] {
+	return s.broken.Follow(ctx, runID, snapshot.Cursor{Seq: after.Seq})
+}
+
+// updatesAlways ignores its context in Update.
+type updatesAlways struct{ broken }
+
+func (s updatesAlways) Update(ctx context.Context, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	return s.broken.Update(context.WithoutCancel(ctx), runID, change)
+}
+
+// informsAlways ignores its context in Info.
+type informsAlways struct{ broken }
+
+func (s informsAlways) Info(ctx context.Context, runID string) (snapshot.Info, error) {
+	return s.broken.Info(context.WithoutCancel(ctx), runID)
+}
+
+// oneCause takes any end of a context for a cancel.
+type oneCause struct{ broken }
+
+func (s oneCause) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return s.broken.Load(ctx, runID)
+}
+
+// anyID says of an ID that is not allowed that there is no such run.
+type anyID struct{ broken }
+
+func (s anyID) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	if snapshot.CheckRunID(runID) != nil {
+		return nil, snapshot.ErrNotFound
+	}
+	return s.broken.Load(ctx, runID)
+}
+
+// watchesExisting refuses to watch a run that does not exist.
+type watchesExisting struct{ broken }
+
+func (s watchesExisting) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
+	if o.RunID != "" {
+		if _, err := s.Info(ctx, o.RunID); err != nil {
+			return func(yield func(snapshot.Event, error) bool) { yield(snapshot.Event{}, err) }
+		}
+	}
+	return s.broken.Watch(ctx, o)
+}
+
+// watchesRecords yields records that nobody wants.
+type watchesRecords struct{ broken }
+
+func (s watchesRecords) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Event, error] {
+	o.Records = true
+	return s.broken.Watch(ctx, o)
+}
+
+// syncsOpen refuses to sync after Close.
+type syncsOpen struct{ broken }
+
+func (s syncsOpen) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.broken.Open(ctx, runID, o)
+	if err != nil {
+		return nil, err
+	}
+	return &openJournal{Journal: j}, nil
+}
+
+type openJournal struct {
+	snapshot.Journal
+	closed bool
+}
+
+func (j *openJournal) Sync(ctx context.Context, seq uint64) error {
+	if j.closed {
+		return snapshot.ErrClosed
+	}
+	return j.Journal.Sync(ctx, seq)
+}
+
+func (j *openJournal) Close(ctx context.Context, end snapshot.End) error {
+	j.closed = true
+	return j.Journal.Close(ctx, end)
+}
+
+// afterCrash is a store that another process finds: memory does not survive a
+// crash, so it is a copy, in which Create makes what was running interrupted.
+func afterCrash(t *testing.T, s *memstore.Store) *memstore.Store {
+	t.Helper()
+	next := memstore.New()
+	for info, err := range snapshot.Runs(t.Context(), s, snapshot.Filter{}) {
+		require.NoError(t, err)
+		run, err := s.Load(t.Context(), info.RunID)
+		require.NoError(t, err)
+		_, err = next.Create(t.Context(), run)
+		require.NoError(t, err)
+		messages, err := s.Messages(t.Context(), info.RunID)
+		require.NoError(t, err)
+		for _, m := range messages {
+			require.NoError(t, next.Post(t.Context(), info.RunID, m))
+		}
+	}
+	return next
+}
+
+// forgetsCrash says that a run that has crashed is running.
+type forgetsCrash struct{ broken }
+
+func (s forgetsCrash) forget(info *snapshot.Info) {
+	if info.Stop.Reason == record.InterruptCrash {
+		info.Status, info.Stop = snapshot.StatusRunning, snapshot.Stop{}
+	}
+}
+
+func (s forgetsCrash) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	run, err := s.broken.Load(ctx, runID)
+	if err == nil {
+		s.forget(&run.Info)
+	}
+	return run, err
+}
+
+// restoresRunning leaves Crashed out when it opens a run.
+type restoresRunning struct{ forgetsCrash }
+
+func (s restoresRunning) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	return s.broken.Load(ctx, runID)
+}
+
+func (s restoresRunning) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.broken.Open(ctx, runID, o)
+	if err == nil {
+		s.forget(&j.Restored().Info)
+	}
+	return j, err
+}
+
+func TestStoreThatCrashesKeepsTheRulesOfCrashes(t *testing.T) {
+	storetest.RunCrash(t, func(t *testing.T) (snapshot.Store, func() snapshot.Store) {
+		s := memstore.New()
+		return s, func() snapshot.Store { return afterCrash(t, s) }
+	})
+}
+
+// brokenStores are by the test that finds what is wrong with them.
+var brokenStores = map[string]func() snapshot.Store{
+	"OnlyTheNewestGenerationIsTakenOver":   func() snapshot.Store { return takesOverAny{newBroken()} },
+	"WaitingEndsWithItsContext":            func() snapshot.Store { return waitsInVain{newBroken()} },
+	"ACursorOfAnotherGenerationIsRefused":  func() snapshot.Store { return anyGeneration{newBroken()} },
+	"AContextThatHasEndedIsAnError":        func() snapshot.Store { return updatesAlways{newBroken()} },
+	"AContextThatHasEndedIsAnError/Info":   func() snapshot.Store { return informsAlways{newBroken()} },
+	"AContextThatHasEndedIsAnError/cause":  func() snapshot.Store { return oneCause{newBroken()} },
+	"ARunIDThatIsNoNameIsRefused":          func() snapshot.Store { return anyID{newBroken()} },
+	"ARunIsWatchedBeforeItIsThere":         func() snapshot.Store { return watchesExisting{newBroken()} },
+	"RecordsAloneAreNoEventWithoutRecords": func() snapshot.Store { return watchesRecords{newBroken()} },
+	"SyncReturnsAlsoAfterTheEnd":           func() snapshot.Store { return syncsOpen{newBroken()} },
+}
+
+var brokenCrashes = map[string]func(*memstore.Store) snapshot.Store{
+	"ARunThatHasCrashedIsInterrupted": func(s *memstore.Store) snapshot.Store { return forgetsCrash{broken{s}} },
+	"ARunThatHasCrashedGoesOn":        func(s *memstore.Store) snapshot.Store { return restoresRunning{forgetsCrash{broken{s}}} },
+}
+
+const brokenEnv = "REPRISE_BROKEN_STORE"
+
+// TestBroken is what TestSuiteFindsWhatIsBroken runs.
+func TestBroken(t *testing.T) {
+	name := os.Getenv(brokenEnv)
+	if name == "" {
+		t.Skip("it fails in a process that TestSuiteFindsWhatIsBroken starts")
+	}
+	if open, ok := brokenStores[name]; ok {
+		storetest.Run(t, func(*testing.T) snapshot.Store { return open() })
+		return
+	}
+	storetest.RunCrash(t, func(t *testing.T) (snapshot.Store, func() snapshot.Store) {
+		s := memstore.New()
+		return s, func() snapshot.Store { return brokenCrashes[name](afterCrash(t, s)) }
+	})
+}
+
+func TestSuiteFindsWhatIsBroken(t *testing.T) {
+	var names []string
+	for name := range brokenStores {
+		names = append(names, name)
+	}
+	for name := range brokenCrashes {
+		names = append(names, name)
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test, _, _ := strings.Cut(name, "/")
+			run := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestBroken$/^"+test+"$")
+			run.Env = append(os.Environ(), brokenEnv+"="+name)
+			out, err := run.CombinedOutput()
+			require.Error(t, err, "it passes:\n%s", out)
+			assert.Contains(t, string(out), fmt.Sprintf("--- FAIL: TestBroken/%s ", test))
+		})
+	}
+}

@@ -1,0 +1,138 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// RunCrash checks what a store says of runs whose process was killed. It calls
+// open for an empty store in each of its tests. Crash drops the store with all
+// that it has open, as a killed process does: no journal is closed. It returns
+// the store as the next process opens it, such as one on a copy of the
+// directory, when no run counts as open any more.
+func RunCrash(t *testing.T, open func(t *testing.T) (store snapshot.Store, crash func() snapshot.Store)) {
+	for _, test := range []struct {
+		name string
+		run  func(*crashing)
+	}{
+		{"ARunThatHasCrashedIsInterrupted", crashedRun},
+		{"ARunThatHasCrashedGoesOn", crashedGoesOn},
+		{"ARunThatCrashedAtOnceIsInterrupted", crashedAtOnce},
+		{"ARunThatHasCrashedIsUpdatedAndDeleted", crashedChanges},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			store, crash := open(t)
+			test.run(&crashing{fixture{T: t, store: store}, crash})
+		})
+	}
+}
+
+// crashing is one test with a store that crashes.
+type crashing struct {
+	fixture
+	next func() snapshot.Store
+}
+
+// crash has the store crash, with the journals that are open.
+func (c *crashing) crash(open ...snapshot.Journal) {
+	c.store = c.next()
+	for _, j := range open {
+		c.Cleanup(func() { // the test ends its goroutines; what Close does is not looked at any more
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			_ = j.Close(ctx, snapshot.End{Status: snapshot.StatusFailed})
+		})
+	}
+}
+
+// begun makes a run that was closed once and is open, with 5 records.
+func (c *crashing) begun() snapshot.Journal {
+	c.begin("run", 2, snapshot.StatusPaused)
+	j := c.open("run")
+	c.must(j.Append(Records(3, 3)...))
+	c.must(j.Sync(c.Context(), 5))
+	return j
+}
+
+// interrupted requires that a run is one that has crashed.
+func (c *crashing) interrupted(where string, info *snapshot.Info, generation uint64) {
+	c.Helper()
+	if info.Status != snapshot.StatusInterrupted || info.Stop.Reason != record.InterruptCrash || info.Open || info.Generation != generation {
+		c.Errorf("%s: the status is %s, the stop %q, open %v, the generation %d; want interrupted by a crash, not open, generation %d",
+			where, info.Status, info.Stop, info.Open, info.Generation, generation)
+	}
+}
+
+func crashedRun(c *crashing) {
+	c.crash(c.begun())
+	loaded := c.load("run")
+	c.equal(loaded.Records, Records(1, 5), "run")
+	c.interrupted("Load", &loaded.Info, 2)
+	info := c.info("run")
+	c.interrupted("Info", &info, 2)
+	if info.LastSeq != 5 {
+		c.Errorf("Info: the last record is %d, want 5", info.LastSeq)
+	}
+	all := c.infos(snapshot.Filter{Status: []snapshot.Status{snapshot.StatusInterrupted}})
+	if len(all) != 1 {
+		c.Fatalf("%d runs that are interrupted are listed, want 1", len(all))
+	}
+	c.interrupted("List", &all[0], 2)
+}
+
+func crashedGoesOn(c *crashing) {
+	j := c.begun()
+	m := Answer("a?1", "yes")
+	c.must(c.store.Post(c.Context(), "run", m))
+	c.crash(j)
+	next := c.open("run")
+	restored := c.decoded(next.Restored())
+	c.interrupted("Restored", &restored.Info, 3)
+	c.equal(restored.Records, Records(1, 5), "run")
+	if info := c.info("run"); info.Status != snapshot.StatusRunning || info.Stop != (snapshot.Stop{}) || !info.Open {
+		c.Errorf("opened, the run is %+v", info)
+	}
+	if all := c.messages("run"); len(all) != 1 || valueOf(all[0]) != "yes" {
+		c.Errorf("waiting are %+v", all)
+	}
+	c.must(next.Append(Records(6, 2)...))
+	c.must(closeAs(next, snapshot.StatusCompleted))
+	c.equal(c.load("run").Records, Records(1, 7), "run")
+	if info := c.info("run"); info.Status != snapshot.StatusCompleted || info.Stop != (snapshot.Stop{}) {
+		c.Errorf("closed, the run is %+v", info)
+	}
+}
+
+func crashedAtOnce(c *crashing) {
+	c.crash(c.open("new"))
+	loaded, info := c.load("new"), c.info("new")
+	c.interrupted("Load", &loaded.Info, 1)
+	c.interrupted("Info", &info, 1)
+	next := c.open("new")
+	restored := c.decoded(next.Restored())
+	c.interrupted("Restored", &restored.Info, 2)
+	c.must(next.Append(Records(1, 2)...))
+	c.must(closeAs(next, snapshot.StatusCompleted))
+	c.equal(c.load("new").Records, Records(1, 2), "new")
+}
+
+func crashedChanges(c *crashing) {
+	c.crash(c.begun())
+	_, err := c.store.Update(c.Context(), "run", func(i *snapshot.Info) error {
+		c.interrupted("Update", i, 2)
+		i.Status, i.Restarts = snapshot.StatusCancelled, 1
+		return nil
+	})
+	c.must(err)
+	if info := c.info("run"); info.Status != snapshot.StatusCancelled || info.Restarts != 1 {
+		c.Errorf("updated, the run is %+v", info)
+	}
+	c.equal(c.load("run").Records, Records(1, 5), "run")
+	c.must(c.store.Delete(c.Context(), "run"))
+	_, err = c.store.Load(c.Context(), "run")
+	c.is(err, snapshot.ErrNotFound, "Load")
+}
