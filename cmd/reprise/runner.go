@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -83,6 +84,9 @@ func (a *app) buildProgram(ctx context.Context, folder, dir string) (string, err
 func (a *app) runProgram(ctx context.Context, program, binary string, args []string) error {
 	cmd := exec.CommandContext(ctx, binary, append([]string{"-dir", a.dir}, args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.stdin, a.stdout, a.stderr
+	endWithUs(cmd)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	cmd.Cancel = func() error {
 		_ = cmd.Process.Signal(syscall.SIGTERM) // not on Windows, where Ctrl-C reaches all processes of a console
 		return nil

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"io"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+func TestProgramEndsWithARunnerThatIsKilled(t *testing.T) {
+	reprise, dir := build(t), t.TempDir()
+	p := runnerOf(t, reprise, dir, "testdata/agents")
+	status, said := post(t, p.url+"/api/runs", `{"program":"greet","run_id":"r","input":{"name":"Ada"}}`)
+	require.Equal(t, 200, status, said)
+	p.until(t, "r", "run_paused")
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGKILL))
+	_, err := io.ReadAll(p.says) // until the program has ended, too
+	require.NoError(t, err)
+	_ = p.cmd.Wait()
+	s, err := filestore.New(dir)
+	require.NoError(t, err)
+	j, err := s.Open(t.Context(), "r", snapshot.OpenOptions{})
+	require.NoError(t, err, "nobody has the run open")
+	assert.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusPaused}))
+}
