@@ -11,7 +11,8 @@ import (
 
 // A Store keeps runs, the messages that wait for them, and their large
 // outputs. It is for many goroutines. Package storetest checks implementations
-// against these rules; the Example of package storekit shows how to write one.
+// against these rules; the Example WritingAStore of package storekit shows how
+// to write one.
 //
 // Every method, also those of Reader, Inbox and ArtifactStore, refuses a context
 // that has ended: it changes nothing, and its error is the cause of the context.
