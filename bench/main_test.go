@@ -145,7 +145,7 @@ func TestSleepersInProcessOfTheirOwn(t *testing.T) {
 func TestTargetsNameContestants(t *testing.T) {
 	libs := map[string][]string{}
 	for _, s := range scenarios {
-		for _, c := range s.contestants {
+		for _, c := range slices.Concat(s.contestants, s.postgres) {
 			libs[s.name] = append(libs[s.name], c.lib)
 		}
 		if !slices.Contains(libs[s.name], s.peer) {
