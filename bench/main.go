@@ -122,7 +122,12 @@
 //   - LLMAgent: ten turns, of which nine call a tool. reprise is an agent in a
 //     run without a store, go-openai the loop that one writes by hand, which
 //     checks nothing, records nothing and retries nothing. eino is the ReAct
-//     agent of cloudwego/eino with its own model for OpenAI.
+//     agent of cloudwego/eino with its own model for OpenAI. adk is an agent of
+//     google/adk-go with a runner and a function tool; each question has its own
+//     session in memory, which is deleted afterwards. ADK has models for Gemini
+//     and for OpenAI's Responses, not for chat completions, so its model here is
+//     an adapter of a hundred lines around go-openai, which encodes the tool's
+//     schema once. ADK adds the agent's name to the instructions.
 //
 // # What is streamed
 //

@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
+	"io"
+	"net/http"
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +62,70 @@ func TestContestantsDoTheirWork(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestAgentsSendTheResultsOfTheirTools(t *testing.T) {
+	for _, c := range find(t, "LLMAgent").contestants {
+		if _, listed := agents[c.lib]; !listed {
+			t.Errorf("no agent %s", c.lib)
+		}
+	}
+	for lib, agent := range agents {
+		t.Run("lib="+lib, func(t *testing.T) {
+			server := startLLMServer()
+			defer func() {
+				if err := server.stop(); err != nil {
+					t.Error(err)
+				}
+			}()
+			seen := &requests{}
+			defer seen.CloseIdleConnections()
+			call := agent(server.url, &http.Client{Transport: seen})
+			for range 2 { // what the first leaves behind must not be seen by the second
+				seen.results = nil
+				if err := call(); err != nil {
+					t.Fatal(err)
+				}
+				if want := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}; !slices.Equal(seen.results, want) {
+					t.Errorf("requests have %v results; want %v", seen.results, want)
+				}
+			}
+		})
+	}
+}
+
+var agents = map[string]func(url string, client *http.Client) func() error{
+	"reprise": agentReprise, "go-openai": agentGoOpenAI, "eino": agentEino, "adk": agentADK,
+}
+
+// requests notes how many different results of the tool each request has.
+type requests struct {
+	http.Transport
+	results []int
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (s *requests) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	var sent struct {
+		Messages []struct{ Role, Content string }
+	}
+	if err := json.Unmarshal(body, &sent); err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, m := range sent.Messages {
+		if m.Role == "tool" && strings.Contains(m.Content, strconv.Itoa(n+1)) {
+			n++
+		}
+	}
+	s.results = append(s.results, n)
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return s.Transport.RoundTrip(r)
 }
 
 // notifications is how often listeners are called for so many calls.

@@ -238,6 +238,7 @@ var scenarios = []scenario{
 			{"reprise", llmInstance(agentReprise)},
 			{"go-openai", llmInstance(agentGoOpenAI)},
 			{"eino", llmInstance(agentEino)},
+			{"adk", llmInstance(agentADK)},
 		},
 	},
 }
