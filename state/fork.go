@@ -90,9 +90,7 @@ func before(records []record.Record, address record.Address) ([]record.Record, e
 		case r.Seq >= first || r.Kind == record.KindRun || isRefusal(&r):
 			continue
 		case !ended[r.Address] && !isAround(r.Address, address):
-			if r.Kind.IsCall() && r.Ordinal > 0 {
-				leave(left, &r)
-			}
+			leave(left, &r)
 			continue
 		}
 		list(left, &r)
@@ -120,16 +118,26 @@ func withdrawClaims(r *record.Record) {
 	}
 }
 
-// leave takes in the first record of a call that is not kept.
+// leave takes in what a record that is not kept says about the order of claiming:
+// the claim of its call, and those that it lists, such as that of a question.
 func leave(left map[record.Address]record.Claim, r *record.Record) {
-	if _, known := left[r.Address]; known {
-		return
+	add := func(c record.Claim) {
+		if _, known := left[c.Address]; !known {
+			left[c.Address] = c
+		}
 	}
-	c := record.Claim{Address: r.Address, Ordinal: r.Ordinal, Kind: r.Kind, Name: r.Name}
+	if r.Kind.IsCall() && r.Ordinal > 0 {
+		c := record.Claim{Address: r.Address, Ordinal: r.Ordinal, Kind: r.Kind, Name: r.Name}
+		if r.Detail != nil {
+			c.Input = r.Detail.InputHash
+		}
+		add(c)
+	}
 	if r.Detail != nil {
-		c.Input = r.Detail.InputHash
+		for _, c := range r.Detail.Unrecorded {
+			add(c)
+		}
 	}
-	left[r.Address] = c
 }
 
 // list has r, which is kept, list the claims of its scope that came before it

@@ -3,9 +3,12 @@ package state_test
 import (
 	"context"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/stretchr/testify/assert"
@@ -198,4 +201,74 @@ func TestOutputOfAnotherTypeIsAnErrorThatNamesTheAddress(t *testing.T) {
 	var decoding *core.DecodeError
 	require.ErrorAs(t, err, &decoding)
 	require.ErrorContains(t, err, "tool: the recorded output does not fit")
+}
+
+// A branch beside the fork had got an answer and gone on. It has not ended, and so
+// it asks again; the calls that it made after the answer stay in their places.
+func TestForkBesideABranchThatHasItsAnswer(t *testing.T) {
+	s := memstore.New()
+	noted, begun := make(chan struct{}), make(chan struct{})
+	first := true
+	effects := map[string]int{}
+	var mu sync.Mutex
+	tool := func(name string, do func()) *testkit.Definition {
+		return testkit.Tool(t, name, once, func(context.Context, string) (string, error) {
+			mu.Lock()
+			effects[name]++
+			mu.Unlock()
+			if first {
+				do()
+			}
+			return name, nil
+		})
+	}
+	note, sent := tool("note", func() { close(noted) }), tool("send", func() { close(begun) })
+	after := tool("after", func() {})
+	branch := func(name, question string, calls ...*testkit.Definition) func(context.Context) (string, error) {
+		return calling(testkit.Agent(t, name, once, func(ctx context.Context, _ string) (string, error) {
+			if _, err := core.Await[string](ctx, question); err != nil {
+				return "", err
+			}
+			if first && name == "sender" {
+				<-noted
+			}
+			for i, call := range calls {
+				if first && i == 1 {
+					<-begun
+				}
+				if _, err := testkit.Call(ctx, call); err != nil {
+					return "", err
+				}
+			}
+			return name, nil
+		}))
+	}
+	agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+		out, err := actors.Parallel(ctx, actors.Group{Name: "g", Workers: 2}, branch("writer", "write?", note, after), branch("sender", "send?", sent))
+		return strings.Join(out, " "), err
+	})
+	finish := func(runID string) (out string) {
+		for range 3 {
+			st, err := state.Open(t.Context(), s, runID)
+			require.NoError(t, err)
+			out, err = testkit.Call(st.Context(t.Context()), agent)
+			require.NoError(t, st.Close())
+			if err == nil {
+				return out
+			}
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			open, err := state.Questions(t.Context(), s, runID)
+			require.NoError(t, err)
+			for _, q := range open {
+				require.NoError(t, state.Answer(t.Context(), s, runID, q.ID, "yes"))
+			}
+		}
+		require.FailNow(t, "it does not end")
+		return ""
+	}
+	want := finish("old")
+	first = false
+	require.NoError(t, state.Fork(t.Context(), s, "old", testkit.Address(t, "agent/group:g/2/sender/send"), "new"))
+	assert.Equal(t, want, finish("new"))
+	assert.Equal(t, map[string]int{"note": 1, "after": 2, "send": 2}, effects)
 }
