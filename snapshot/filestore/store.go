@@ -294,24 +294,27 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 		return snapshot.Info{}, err
 	}
 	defer l.release()
-	if r, err := s.readLocked(run.RunID); err != nil {
+	r, err := s.readLocked(run.RunID)
+	if err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, err)
 	} else if r.found {
 		return snapshot.Info{}, exists(run.RunID)
 	}
-	if err := s.create(created); err != nil {
+	if err := s.create(created, r.newest); err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, unavailable(err))
 	}
 	return info, nil
 }
 
-func (s *Store) create(run *snapshot.Run) error {
+// create writes a run. A crash may have left a journal of the number newest that
+// is no run, see (*reading).isCut: it is replaced, or covered by the snapshot.
+func (s *Store) create(run *snapshot.Run, newest uint64) error {
 	var end closed
 	var err error
 	if s.isShort(run) {
 		end, err = s.createAsJournal(run)
 	} else {
-		_, err = s.writeSnapshot(run, 0)
+		_, err = s.writeSnapshot(run, newest)
 	}
 	if err != nil {
 		return err
