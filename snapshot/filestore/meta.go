@@ -179,8 +179,8 @@ func (s *Store) info(ctx context.Context, runID string, locked bool) (snapshot.I
 	if held, err := isHeld(s.run(runID, lockName)); !locked && ok && err == nil && held {
 		t, err := s.tail(ctx, runID, time.Time{}, math.MaxUint64, nil)
 		meta.Open, meta.LastSeq = true, max(t.last, meta.LastSeq)
-		if t.info.Generation == meta.Generation { // it may have ended, and the meta file does not say so yet
-			meta.Status, meta.Stop, meta.Due = t.info.Status, t.info.Stop, t.info.Due
+		if t.info.Generation == meta.Generation {
+			meta = endedAs(meta, &t.info)
 		}
 		return meta, err
 	}
@@ -189,6 +189,18 @@ func (s *Store) info(ctx context.Context, runID string, locked bool) (snapshot.I
 		return snapshot.Info{}, err
 	}
 	return run.Info, nil
+}
+
+// endedAs is what is known of a run that may have ended as the journal says, and the
+// meta file does not say so: its process ended before, or the power went.
+func endedAs(meta snapshot.Info, journal *snapshot.Info) snapshot.Info {
+	if journal.Status != snapshot.StatusRunning {
+		meta.Status, meta.Stop, meta.Due, meta.Usage = journal.Status, journal.Stop, journal.Due, journal.Usage
+		if journal.Updated.After(meta.Updated) {
+			meta.Updated = journal.Updated
+		}
+	}
+	return meta
 }
 
 // glance is what the meta file says of a run. It is rough if that may not be

@@ -404,7 +404,7 @@ func (r *reading) compareMeta(runID string, m *metaFile, in files, known uint64)
 	switch {
 	case meta.Status != snapshot.StatusRunning:
 	case ended.Generation == meta.Generation:
-		run.Status, run.Stop, run.Due = ended.Status, ended.Stop, ended.Due // it ended, and the process too before it wrote so here
+		run.Info = endedAs(meta, &ended)
 	case ended.Generation > 0 && r.damage == nil:
 		run.Info = withUpdates(ended, &meta) // this generation has not begun
 	}

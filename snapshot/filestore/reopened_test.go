@@ -1,14 +1,47 @@
 package filestore_test
 
 import (
+	"context"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/storetest"
 )
+
+// everyWorld calls look with a store in each world that a cut of the power may
+// leave now.
+func everyWorld(t *testing.T, d *powerDisk, look func(s *filestore.Store)) {
+	t.Helper()
+	dir := filepath.Join(memoryDir(t), "world")
+	d.worlds(2000, rand.New(rand.NewPCG(1, 2)), func(w world) {
+		w.write(t, dir)
+		look(newFileStore(t, dir, filestore.WithWarnings(func(string, error) {})))
+	})
+}
+
+// What a run has consumed is promised with its end.
+func TestACutOfThePowerKeepsTheUsageOfARunThatWasClosed(t *testing.T) {
+	d := newPowerDisk(memoryDir(t), func(string) {})
+	s := newFileStore(t, d.root, filestore.WithDisk(d), filestore.WithCompactAtClose(1<<20))
+	j := begin(t, s)
+	require.NoError(t, j.Append(storetest.Records(1, 3)...))
+	end := snapshot.End{Status: snapshot.StatusPaused, Usage: record.Usage{InputTokens: 7}}
+	require.NoError(t, j.Close(context.Background(), end))
+	want, err := s.Info(t.Context(), "run")
+	require.NoError(t, err)
+	everyWorld(t, d, func(s *filestore.Store) {
+		run, err := s.Load(t.Context(), "run")
+		require.NoError(t, err)
+		require.Equal(t, want, run.Info)
+	})
+}
 
 // What a crash has left of a short run is in nobody's way.
 func TestALongRunIsCreatedWhereTheCreationOfAShortOneWasCutShort(t *testing.T) {
