@@ -26,6 +26,35 @@ func everyWorld(t *testing.T, d *powerDisk, look func(s *filestore.Store)) {
 	})
 }
 
+// The records that a run had when it was updated need not be on the disk.
+func TestAnUpdateBesideRecordsThatAreNotSyncedIsNoDamage(t *testing.T) {
+	for _, crashed := range []bool{false, true} {
+		d := newPowerDisk(memoryDir(t), func(string) {})
+		s := newFileStore(t, d.root, filestore.WithDisk(d))
+		j := begin(t, s)
+		require.NoError(t, j.Append(storetest.Records(1, 3)...))
+		if crashed {
+			filestore.Abandon(j)
+		}
+		info, err := s.Update(t.Context(), "run", func(info *snapshot.Info) error { info.Pinned = true; return nil })
+		require.NoError(t, err)
+		require.EqualValues(t, 3, info.LastSeq)
+		everyWorld(t, d, func(s *filestore.Store) {
+			run, err := s.Load(t.Context(), "run")
+			require.NoError(t, err)
+			require.True(t, run.Pinned)
+			require.Equal(t, snapshot.StatusInterrupted, run.Status)
+			info, err := s.Info(t.Context(), "run")
+			require.NoError(t, err)
+			require.Equal(t, run.Info, info)
+			require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))
+		})
+		if !crashed {
+			require.NoError(t, closeAs(j, snapshot.StatusPaused))
+		}
+	}
+}
+
 // What a run has consumed is promised with its end.
 func TestACutOfThePowerKeepsTheUsageOfARunThatWasClosed(t *testing.T) {
 	d := newPowerDisk(memoryDir(t), func(string) {})

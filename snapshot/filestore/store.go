@@ -393,7 +393,13 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	if err != nil {
 		return snapshot.Info{}, err
 	}
-	return s.changeMeta(runID, nil, func(meta *metaFile) (header, error) {
+	if !open && found.Status == snapshot.StatusRunning { // its process has ended, and may not have synced
+		if err := s.syncJournals(runID); err != nil {
+			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, unavailable(err))
+		}
+	}
+	var after snapshot.Info
+	_, err = s.changeMeta(runID, nil, func(meta *metaFile) (header, error) {
 		if meta.ok && !meta.info.Created.Equal(found.Created) {
 			return header{}, noRun(runID) // it was deleted, and this is another of its ID
 		}
@@ -405,7 +411,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 		if !open && before.Status == snapshot.StatusRunning {
 			before = storekit.Crashed(before) // the lock that Info has seen is ours
 		}
-		after := before.Clone()
+		after = before.Clone()
 		if err := change(&after); err != nil {
 			return header{}, err
 		}
@@ -413,8 +419,35 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 			return header{}, err
 		}
 		after.Updated = storekit.Later(before.Updated)
-		return header{closed: meta.closed, pid: meta.pid, info: after}, nil
+		stored := after
+		if open && meta.ok {
+			stored.LastSeq = meta.info.LastSeq // more need not be on the disk
+		}
+		return header{closed: meta.closed, pid: meta.pid, info: stored}, nil
 	})
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	return after, nil
+}
+
+// syncJournals syncs the journals of a run that is locked, so that the meta file may
+// say which records they have.
+func (s *Store) syncJournals(runID string) error {
+	l, err := s.listing(runID)
+	if err != nil {
+		return err
+	}
+	for _, n := range l.journals {
+		f, err := s.disk.OpenToWrite(s.run(runID, journalName(n)))
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Delete implements [snapshot.Store]. The run is gone at once, because it is
