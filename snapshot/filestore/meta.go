@@ -94,9 +94,10 @@ func holds(recorded, meta *snapshot.Info) bool {
 // The new file is on the disk when changeMeta returns, unless what recorded says
 // is there already and holds all of the old file. Then it is written in place,
 // and a loss of power may leave the old file, the new one or one that cannot be
-// read. Readers see to that: the old one says that the run is running, or has a
-// lower generation, so that they read the records. Nil stands for nothing that is
-// recorded.
+// read. Readers see to that: the old one says that the run is running, so that they
+// read the records. One that says how the run ended is believed; so the file that
+// says that the run is running again is synced, before the generation begins. Nil
+// stands for nothing that is recorded.
 func (s *Store) changeMeta(runID string, recorded *snapshot.Info, change func(before *metaFile) (header, error)) (snapshot.Info, error) {
 	l, err := s.updateLock(context.Background(), runID)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -133,19 +134,24 @@ func (s *Store) writeMeta(runID string, before *metaFile, after *header, recorde
 	switch {
 	case recorded == nil || before.ok && !holds(recorded, &before.info):
 		return replaceSynced(s.disk, name, data)
-	case before.ok && before.size <= int64(len(data)):
-		return overwrite(s.disk, name, data)
+	case before.ok:
+		data = append(data, make([]byte, max(0, before.size-int64(len(data))))...)
+		return overwrite(s.disk, name, data, after.info.Status == snapshot.StatusRunning)
 	} // a reader may find less than all of it, and then reads the records
 	return write(s.disk, name, data, func(diskFile) error { return nil })
 }
 
-// overwrite writes the beginning of a file.
-func overwrite(d disk, name string, data []byte) error {
+// overwrite writes the beginning of a file, durably with sync.
+func overwrite(d disk, name string, data []byte, sync bool) error {
 	f, err := d.OpenToWrite(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(writeAt(f, data, 0), f.Close())
+	err = writeAt(f, data, 0)
+	if err == nil && sync {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // replaceSynced writes a file that takes the place of another, if there is one,

@@ -114,6 +114,12 @@ func (tr *traced) check(dir string) {
 	if tr.pinned {
 		require.True(t, run.Pinned)
 	}
+	info, err := s.Info(t.Context(), "run")
+	require.NoError(t, err)
+	require.Equal(t, run.Info, info)
+	for _, listed := range list(t, s, snapshot.Filter{}) {
+		require.True(t, listed.RunID != "run" || listed.Status == run.Status, "%s, listed as %s", run.Status, listed.Status)
+	}
 	if tr.posted {
 		waiting, err := s.Messages(t.Context(), "run")
 		require.NoError(t, err)
@@ -204,7 +210,7 @@ func (tr *traced) beside(s *filestore.Store) {
 // Every world that a cut of the power may leave holds what was promised, and
 // opens. The short form looks at few worlds of one life.
 func TestNoCutOfThePowerLosesWhatWasPromised(t *testing.T) {
-	lives, most, cutAgain := 1, 20, 200
+	lives, most, cutAgain := 1, 20, 100
 	if *long {
 		lives, most, cutAgain = 30, 1500, 50
 	}
