@@ -1,12 +1,14 @@
 package filestore_test
 
 import (
-	"context"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/record"
@@ -62,7 +64,7 @@ func TestACutOfThePowerKeepsTheUsageOfARunThatWasClosed(t *testing.T) {
 	j := begin(t, s)
 	require.NoError(t, j.Append(storetest.Records(1, 3)...))
 	end := snapshot.End{Status: snapshot.StatusPaused, Usage: record.Usage{InputTokens: 7}}
-	require.NoError(t, j.Close(context.Background(), end))
+	require.NoError(t, j.Close(t.Context(), end))
 	want, err := s.Info(t.Context(), "run")
 	require.NoError(t, err)
 	everyWorld(t, d, func(s *filestore.Store) {
@@ -84,4 +86,68 @@ func TestALongRunIsCreatedWhereTheCreationOfAShortOneWasCutShort(t *testing.T) {
 		require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))
 		require.Len(t, load(t, s, "run").Records, 3)
 	}
+}
+
+// A coarseDisk has the times of files in steps, as many file systems do, and calls
+// read whenever a file was read.
+type coarseDisk struct {
+	filestore.Disk
+	read func(name string)
+}
+
+func (d coarseDisk) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := d.Disk.ReadDir(name)
+	for i, e := range entries {
+		entries[i] = coarseEntry{e}
+	}
+	return entries, err
+}
+
+type coarseEntry struct{ fs.DirEntry }
+
+func (e coarseEntry) Info() (fs.FileInfo, error) {
+	info, err := e.DirEntry.Info()
+	return coarseInfo{info}, err
+}
+
+type coarseInfo struct{ fs.FileInfo }
+
+func (i coarseInfo) ModTime() time.Time { return i.FileInfo.ModTime().Truncate(time.Hour) }
+
+func (d coarseDisk) Open(name string) (filestore.OpenFile, error) {
+	f, err := d.Disk.Open(name)
+	return readFile{f, func() { d.read(filepath.Base(name)) }}, err
+}
+
+type readFile struct {
+	filestore.OpenFile
+	read func()
+}
+
+func (f readFile) Close() error {
+	err := f.OpenFile.Close()
+	f.read()
+	return err
+}
+
+// A run that is closed after it was read, and before its lock is looked at, has
+// not crashed, whatever the times and sizes of its files say.
+func TestARunThatIsClosedWhileItIsReadIsNotInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	writer := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
+	require.NoError(t, closeAs(begin(t, writer), snapshot.StatusPaused))
+	j := begin(t, writer)
+	metas := 0
+	s := newFileStore(t, dir, filestore.WithDisk(coarseDisk{filestore.OSDisk, func(name string) {
+		if name != "meta" {
+			return
+		}
+		if metas++; metas == 2 { // after the journals
+			assert.NoError(t, closeAs(j, snapshot.StatusCompleted))
+		}
+	}}))
+	run, err := s.Load(t.Context(), "run")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, metas, 2)
+	require.Equal(t, snapshot.StatusCompleted, run.Status)
 }

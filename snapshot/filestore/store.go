@@ -230,11 +230,7 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 	if err := s.check(ctx, runID); err != nil {
 		return nil, nil, err
 	}
-	for {
-		before, err := s.fingerprint(runID)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fmt.Errorf("snapshot: run %s: %w", runID, err)
-		}
+	for seen := (snapshot.Info{}); ; {
 		r, err := s.read(ctx, runID)
 		switch {
 		case err != nil:
@@ -252,13 +248,13 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 		if held || r.run.Status != snapshot.StatusRunning {
 			return r.run, r.torn, nil
 		}
-		// Nobody has it. It may have been closed after it was read; only if its
-		// files are as they were before was it never closed.
-		after, err := s.fingerprint(runID)
-		if err == nil && after != "" && after == before {
+		// Nobody has it. It may have been closed after it was read; only if the same
+		// generation is found running once more was it never closed.
+		if seen.Generation == r.run.Generation && seen.Created.Equal(r.run.Created) {
 			r.run.Info = storekit.Crashed(r.run.Info)
 			return r.run, r.torn, nil
 		}
+		seen = r.run.Info
 	}
 }
 
