@@ -200,8 +200,14 @@ func withUpdates(info snapshot.Info, meta *snapshot.Info) snapshot.Info {
 }
 
 // removeLeftovers removes what a crash has left of files that were not
-// finished. The run is locked.
+// finished. The run is locked, and here also those who write the meta file are: what
+// they have not finished is none of a crash.
 func (s *Store) removeLeftovers(runID string) {
+	l, err := s.updateLock(context.Background(), runID)
+	if err != nil {
+		return
+	}
+	defer l.release()
 	entries, _ := s.disk.ReadDir(s.run(runID))
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == tmpSuffix {

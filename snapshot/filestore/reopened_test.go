@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -150,4 +151,38 @@ func TestARunThatIsClosedWhileItIsReadIsNotInterrupted(t *testing.T) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, metas, 2)
 	require.Equal(t, snapshot.StatusCompleted, run.Status)
+}
+
+// renamingDisk calls renaming before a file gets another name.
+type renamingDisk struct {
+	filestore.Disk
+	renaming func()
+}
+
+func (d *renamingDisk) Rename(from, to string) error {
+	if d.renaming != nil {
+		d.renaming()
+	}
+	return d.Disk.Rename(from, to)
+}
+
+// What an update is writing is no leftover of a crash.
+func TestAnUpdateIsNotDisturbedByTheOpeningOfTheRun(t *testing.T) {
+	dir, d := t.TempDir(), &renamingDisk{Disk: filestore.OSDisk}
+	polled := filestore.WithPolling(time.Second)
+	other, s := newFileStore(t, dir, polled), newFileStore(t, dir, polled, filestore.WithDisk(d))
+	require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))
+	synctest.Test(t, func(t *testing.T) {
+		j := begin(t, other)
+		opened := make(chan snapshot.Journal)
+		d.renaming = func() {
+			d.renaming = nil
+			filestore.Abandon(j)
+			go func() { opened <- begin(t, other) }()
+			synctest.Wait()
+		}
+		_, err := s.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Pinned = true; return nil })
+		require.NoError(t, err)
+		require.NoError(t, closeAs(<-opened, snapshot.StatusPaused))
+	})
 }
