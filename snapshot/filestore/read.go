@@ -81,7 +81,7 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 		}
 		// What the meta file knew before the files were read, they must have: a
 		// writer that closes the run meanwhile writes both anew.
-		meta, _, err := s.meta(runID)
+		meta, hadMeta, err := s.meta(runID)
 		if err != nil {
 			return nil, err
 		}
@@ -96,7 +96,11 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 		after, listErr := s.listing(runID)
 		switch same := listErr == nil && before.equal(after); {
 		case err == nil && same:
-			return s.interpret(runID, in, meta.LastSeq)
+			r, err := s.interpret(runID, in, meta.LastSeq)
+			if err == nil && r.cut && r.damage != nil && n < rereads && !(hadMeta && meta.Created.Equal(r.run.Created)) {
+				continue // it was being created when it was read, and is there now
+			}
+			return r, err
 		case err != nil && (same || !errors.Is(err, fs.ErrNotExist)):
 			return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
 		case n == rereads:

@@ -153,6 +153,23 @@ func TestARunThatIsClosedWhileItIsReadIsNotInterrupted(t *testing.T) {
 	require.Equal(t, snapshot.StatusCompleted, run.Status)
 }
 
+// A run of which a part was read, and which was then created, is not damaged.
+func TestARunThatIsCreatedWhileItIsReadIsNotDamaged(t *testing.T) {
+	dir := t.TempDir()
+	writer := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
+	journal := filepath.Join(dir, "runs", "run", "00000001.journal")
+	require.NoError(t, os.Mkdir(filepath.Dir(journal), 0o700))
+	require.NoError(t, os.WriteFile(journal, createdFiles(t)[:10], 0o600)) // which is being written
+	created := false
+	s := newFileStore(t, dir, filestore.WithDisk(coarseDisk{filestore.OSDisk, func(name string) {
+		if name == filepath.Base(journal) && !created {
+			created = true
+			createShort(t, writer)
+		}
+	}}))
+	require.Len(t, load(t, s, "run").Records, 3)
+}
+
 // renamingDisk calls renaming before a file gets another name.
 type renamingDisk struct {
 	filestore.Disk
