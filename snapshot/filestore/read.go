@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -54,6 +55,8 @@ type reading struct {
 
 	cut bool // there is only what a crash has left of Create
 
+	created time.Time // when the run was, as the meta file says; zero without one
+
 	last *part // the journal that the next generation goes on in; nil if it begins another
 
 	newest       uint64 // the highest number that a file of the run has had
@@ -97,7 +100,7 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 		switch same := listErr == nil && before.equal(after); {
 		case err == nil && same:
 			r, err := s.interpret(runID, in, meta.LastSeq)
-			if err == nil && r.cut && r.damage != nil && n < rereads && !(hadMeta && meta.Created.Equal(r.run.Created)) {
+			if err == nil && r.damage != nil && n < rereads && !r.created.IsZero() && (!hadMeta || !meta.Created.Equal(r.created)) {
 				continue // it was being created when it was read, and is there now
 			}
 			return r, err
@@ -386,6 +389,7 @@ func (r *reading) compareMeta(runID string, m *metaFile, in files, known uint64)
 	}
 	r.mayGoOn(in, m.closed)
 	meta := m.info
+	r.created = meta.Created
 	switch last := uint64(r.run.Len()); {
 	case !r.found:
 		r.found = true

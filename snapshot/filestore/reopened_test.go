@@ -195,11 +195,39 @@ func TestAnUpdateIsNotDisturbedByTheOpeningOfTheRun(t *testing.T) {
 		d.renaming = func() {
 			d.renaming = nil
 			filestore.Abandon(j)
-			go func() { opened <- begin(t, other) }()
+			go func() {
+				j, err := other.Open(t.Context(), "run", snapshot.OpenOptions{})
+				assert.NoError(t, err)
+				opened <- j
+			}()
 			synctest.Wait()
 		}
 		_, err := s.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Pinned = true; return nil })
 		require.NoError(t, err)
 		require.NoError(t, closeAs(<-opened, snapshot.StatusPaused))
 	})
+}
+
+// listedDisk calls listed after a directory was listed.
+type listedDisk struct {
+	filestore.Disk
+	listed func()
+}
+
+func (d *listedDisk) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := d.Disk.ReadDir(name)
+	d.listed()
+	return entries, err
+}
+
+// Nor is one of which nothing was there yet.
+func TestARunThatIsCreatedWhileItIsListedIsNotDamaged(t *testing.T) {
+	dir, times := t.TempDir(), 0
+	writer := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
+	s := newFileStore(t, dir, filestore.WithDisk(&listedDisk{filestore.OSDisk, func() {
+		if times++; times == 2 { // before the meta file is read
+			createShort(t, writer)
+		}
+	}}))
+	require.Len(t, load(t, s, "run").Records, 3)
 }
