@@ -1,0 +1,117 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/reprise-go/reprise/internal/errkind"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
+)
+
+// Create implements [snapshot.Store]. The run begins with the name of its
+// journal, or of its snapshot, which has all records.
+func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
+	if err := s.check(ctx, run.RunID); err != nil {
+		return snapshot.Info{}, err
+	}
+	info, err := storekit.Created(run.Info)
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	created, _, err := run.Extend()
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	info.LastSeq = created.LastSeq
+	created.Info = info
+	l, err := s.lock(ctx, run.RunID, false, true)
+	if errors.Is(err, snapshot.ErrLocked) {
+		return snapshot.Info{}, exists(run.RunID)
+	} else if err != nil {
+		return snapshot.Info{}, err
+	}
+	defer l.release()
+	r, err := s.readLocked(run.RunID)
+	if err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, err)
+	} else if r.found {
+		return snapshot.Info{}, exists(run.RunID)
+	}
+	if err := s.create(created, r.newest); err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, unavailable(err))
+	}
+	return info, nil
+}
+
+// create writes a run. A crash may have left a journal of the number newest that
+// is no run, see (*reading).isCut: it is replaced, or covered by the snapshot.
+func (s *Store) create(run *snapshot.Run, newest uint64) error {
+	var end closed
+	var err error
+	if s.isShort(run) {
+		end, err = s.createAsJournal(run)
+	} else {
+		_, err = s.writeSnapshot(run, newest)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.syncRuns(); err != nil {
+		return err
+	}
+	_, err = s.changeMeta(run.RunID, &run.Info, func(*metaFile) (header, error) { return header{closed: end, info: run.Info}, nil })
+	return err
+}
+
+// isShort reports whether a run is as short as one of which the journal is not
+// compacted when it is closed.
+func (s *Store) isShort(run *snapshot.Run) bool {
+	size := int64(0)
+	for seq := range uint64(run.Len()) {
+		if size += int64(len(run.Encoded(seq + 1))); size > s.compactAtClose {
+			return false
+		}
+	}
+	return true
+}
+
+// createAsJournal writes a run as a journal, which its first generation goes on
+// in. Its name and its bytes become durable together: what a crash leaves of it
+// is no run yet, see (*reading).isCut. A temporary name would cost one more
+// commit of the file system.
+func (s *Store) createAsJournal(run *snapshot.Run) (closed, error) {
+	w, err := createNamed(s.disk, s.run(run.RunID, journalName(firstJournal)), &header{carried: run.LastSeq, info: run.Info})
+	if err != nil {
+		return closed{}, err
+	}
+	for seq := range run.LastSeq {
+		w.record(run.Encoded(seq + 1))
+	}
+	if err := w.sync(); err != nil {
+		return closed{}, w.abandon(err)
+	}
+	_ = w.file.Close() // it was synced
+	return closed{firstJournal, w.size}, s.disk.SyncDir(s.run(run.RunID))
+}
+
+func exists(runID string) error {
+	return errkind.New(snapshot.ErrExists, "snapshot: run %s exists already", runID)
+}
+
+// syncDirs makes the names in a run durable, and its own. A crash may have left
+// names that were never synced, so it is done even where nothing was made.
+func (s *Store) syncDirs(runID string) error {
+	if err := s.disk.SyncDir(s.run(runID)); err != nil {
+		return err
+	}
+	return s.syncRuns()
+}
+
+// syncRuns makes the names of the runs durable. Those who come while a sync is
+// under way share the next one. New has synced the name of their directory.
+func (s *Store) syncRuns() error {
+	return s.runs.do(func() error { return s.disk.SyncDir(s.path("runs")) })
+}

@@ -1,0 +1,95 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Delete implements [snapshot.Store]. The run is gone at once, because it is
+// renamed into the trash; then its files are removed. If the process ends
+// before that, a later Delete does it.
+func (s *Store) Delete(ctx context.Context, runID string) error {
+	if err := s.check(ctx, runID); err != nil {
+		return err
+	}
+	l, err := s.lock(ctx, runID, false, false)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	if there, err := s.isThere(runID); err != nil {
+		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
+	} else if !there {
+		return noRun(runID)
+	}
+	// Who updates it writes to its directory, and has to come before or after.
+	// If that lock is not to be had, as it is no file, nobody updates the run.
+	if update, err := s.updateLock(ctx, runID); err == nil {
+		defer update.release()
+	} else if ctx.Err() != nil {
+		return fmt.Errorf("snapshot: delete run %s: %w", runID, context.Cause(ctx))
+	}
+	if err := s.discard(runID); err != nil {
+		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
+	}
+	return nil
+}
+
+// isThere reports whether there is anything of the run, damaged or not.
+func (s *Store) isThere(runID string) (bool, error) {
+	entries, err := s.disk.ReadDir(s.run(runID))
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == lockName, name == updateLockName, name == inboxName, filepath.Ext(name) == tmpSuffix: // which a crash has left
+		default:
+			return true, err
+		}
+	}
+	return false, err
+}
+
+// discard moves a run to the trash, into a directory of its own, and removes
+// it there. Others may do the same at the same time, so each removes its own,
+// and what is so old that its process must have ended.
+func (s *Store) discard(runID string) error {
+	trash := s.path("trash")
+	if err := mkdirSynced(s.disk, trash); err != nil {
+		return err
+	}
+	bin, err := os.MkdirTemp(trash, "")
+	if err != nil {
+		return err
+	}
+	if err := s.disk.Rename(s.run(runID), filepath.Join(bin, dirName(runID))); err != nil {
+		return errors.Join(err, os.Remove(bin))
+	}
+	if err := s.disk.SyncDir(s.path("runs")); err != nil {
+		return err
+	}
+	if entries, err := s.disk.ReadDir(trash); err == nil {
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > abandonedAfter {
+				_ = os.RemoveAll(filepath.Join(trash, e.Name()))
+			}
+		}
+	}
+	return removeAll(bin)
+}
+
+// removeAll removes a directory in the trash. A message that was being posted to the
+// run when it was moved is still added to it, one for each that posts.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	for range 100 {
+		if !errors.Is(err, syscall.ENOTEMPTY) {
+			break
+		}
+		err = os.RemoveAll(dir)
+	}
+	return err
+}

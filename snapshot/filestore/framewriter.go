@@ -1,0 +1,119 @@
+package filestore
+
+import (
+	"errors"
+)
+
+// A frameWriter writes a file of frames, mostly under a temporary name.
+type frameWriter struct {
+	disk      disk
+	name      string
+	file      diskFile
+	size      int64 // of what was written
+	allocated int64 // of the file, once it was synced: zeros follow the frames
+	buf       []byte
+	open      int  // where in buf the frame of records begins that is not full; -1 if there is none
+	torn      bool // the file has its name from the beginning, and a crash may leave a part of it
+	err       error
+}
+
+// frameSize is from where on a frame that is put together is full.
+const frameSize = 128 << 10
+
+func createFrames(d disk, name string, h *header) (*frameWriter, error) {
+	f, err := d.Create(name + tmpSuffix)
+	if err != nil {
+		return nil, err
+	}
+	return newFrameWriter(d, name, f, h), nil
+}
+
+// createNamed is createFrames for a file that has its name from the beginning.
+func createNamed(d disk, name string, h *header) (*frameWriter, error) {
+	f, err := d.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	w := newFrameWriter(d, name, f, h)
+	w.torn = true
+	return w, nil
+}
+
+func newFrameWriter(d disk, name string, f diskFile, h *header) *frameWriter {
+	w := &frameWriter{disk: d, name: name, file: f, open: -1}
+	w.buf, w.err = appendHeader(w.buf, h)
+	return w
+}
+
+// record adds an encoded record. Few become one frame: the file is valid as a
+// whole or not at all.
+func (w *frameWriter) record(encoded []byte) {
+	if w.open < 0 {
+		w.open = len(w.buf)
+		w.buf = beginFrame(w.buf, frameRecords)
+	}
+	w.buf = append(w.buf, encoded...)
+	if len(w.buf)-w.open >= frameSize {
+		w.endFrame()
+		w.write()
+	}
+}
+
+// endFrame ends the frame that is not full.
+func (w *frameWriter) endFrame() {
+	if w.open >= 0 && w.err == nil {
+		at := w.size + int64(w.open)
+		synced := at
+		if w.torn {
+			synced = 0
+		}
+		w.buf, w.err = endFrame(w.buf, w.open, at, synced)
+		w.open = -1
+	}
+}
+
+// write writes what was added.
+func (w *frameWriter) write() {
+	if w.err == nil && len(w.buf) > 0 {
+		w.err = writeAt(w.file, w.buf, w.size)
+		w.size += int64(len(w.buf))
+		w.buf = w.buf[:0]
+	}
+}
+
+// sync writes what was added, durably. The file is filled with zeros to the end
+// of its block, and a frame that is written there later is cheaper to sync: it
+// changes neither the size of the file nor the blocks it has.
+func (w *frameWriter) sync() error {
+	w.endFrame()
+	used := w.size + int64(len(w.buf))
+	w.allocated = wholeBlocks(used)
+	w.buf = append(w.buf, make([]byte, w.allocated-used)...)
+	w.write()
+	if w.size = used; w.err == nil {
+		w.err = w.file.Sync()
+	}
+	return w.err
+}
+
+// wholeBlocks is how long a file of that size is in whole blocks.
+func wholeBlocks(size int64) int64 {
+	const block = 4 << 10
+	return (size + block - 1) / block * block
+}
+
+// rename gives the file its name, which is durable after the next SyncDir.
+func (w *frameWriter) rename() error { return w.disk.Rename(w.name+tmpSuffix, w.name) }
+
+// abandon closes the file and removes it, if it has no name yet, because of
+// err, which it returns.
+func (w *frameWriter) abandon(err error) error {
+	_ = w.file.Close()
+	if w.torn {
+		return unavailable(errors.Join(err, remove(w.disk, w.name)))
+	}
+	if removed := remove(w.disk, w.name+tmpSuffix); removed != nil {
+		err = errors.Join(err, removed)
+	}
+	return unavailable(err)
+}

@@ -1,0 +1,192 @@
+package filestore
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// begin writes the journal of the new generation. It takes over all that the
+// snapshot does not have: the old journals are read for the last time here,
+// also one whose end a crash has torn, or whose last sync failed, so that
+// nobody knows which of what the system shows for it is on the disk. Now it
+// is written again and synced before anybody builds on it.
+//
+// The journal becomes valid by its renaming, and with it the old ones become
+// invalid, for its header covers them. Before that the run is as it was;
+// after it, whether the old journals are still there makes no difference.
+//
+// The meta file says that the run is running before the journal has its name,
+// so that List looks closer. If it says so too early, the run is found as it
+// was. That of a new run comes after the journal: a run with a meta file has
+// had a journal.
+func (j *Journal) begin(r *reading) error {
+	s, id := j.store, j.info.RunID
+	j.changed, j.notify = make(chan struct{}), make(chan struct{}, 1)
+	j.number = r.newest + 1
+	j.oldest = j.number
+	j.snapshotSize = r.snapshotSize
+	j.info.LastSeq = uint64(r.run.Len())
+	j.appended, j.synced = j.info.LastSeq, j.info.LastSeq
+	if r.unfinished {
+		s.removeLeftovers(id)
+	}
+	if r.last != nil {
+		return j.goOn(r)
+	}
+	w, err := j.createJournal(j.number, j.number-1)
+	if err != nil {
+		return err
+	}
+	for seq := r.compacted + 1; seq <= j.info.LastSeq; seq++ {
+		w.record(r.run.Encoded(seq))
+	}
+	if err := w.sync(); err != nil {
+		return w.abandon(err)
+	}
+	if r.found {
+		if err := j.running(&r.recorded); err != nil {
+			return w.abandon(err)
+		}
+	}
+	if err := w.rename(); err != nil {
+		return w.abandon(err)
+	}
+	if err := s.syncDirs(id); err != nil {
+		return w.abandon(err)
+	}
+	if !r.found {
+		if err := j.running(&j.info); err != nil {
+			return w.abandon(err)
+		}
+	}
+	j.file, j.size, j.allocated, j.syncedTo = w.file, w.size, w.allocated, w.size
+	j.compactAt = max(s.compactFrom, 2*j.snapshotSize)
+	if r.covered {
+		s.removeCovered(id, j.number-1)
+	}
+	return nil
+}
+
+// goOn begins the generation in the journal of the one before, which is on the
+// disk as it was read: a frame says so, and nothing gets another name. If that
+// fails, the frame is cut off, and the next Open writes another journal, because
+// the meta file does not say any more where this one ends.
+func (j *Journal) goOn(r *reading) error {
+	s, id := j.store, j.info.RunID
+	j.number = r.newest
+	j.oldest = j.number
+	f, err := s.disk.OpenToWrite(s.run(id, journalName(j.number)))
+	if err != nil {
+		return unavailable(err)
+	}
+	j.file, j.size, j.allocated, j.syncedTo = f, r.last.end, r.last.size, r.last.end
+	if err := j.beginAtEnd(&r.recorded); err != nil {
+		_ = f.Truncate(r.last.end)
+		_ = f.Close()
+		return unavailable(err)
+	}
+	j.compactAt = max(s.compactFrom, 2*j.snapshotSize)
+	if r.hasCovered() {
+		s.removeCovered(id, j.number-1)
+	}
+	return nil
+}
+
+// beginAtEnd appends the frame that begins the generation, and syncs.
+func (j *Journal) beginAtEnd(recorded *snapshot.Info) error {
+	if err := j.running(recorded); err != nil {
+		return err
+	}
+	buf, err := snapshot.AppendInfo(beginFrame(nil, frameInfo), &j.info)
+	if err != nil {
+		return err
+	}
+	if buf, err = endFrame(buf, 0, j.size, j.syncedTo); err != nil {
+		return err
+	}
+	if err := j.write(buf); err != nil {
+		return err
+	}
+	if err := j.file.Sync(); err != nil {
+		return err
+	}
+	j.syncedTo, j.buf = j.size, buf
+	return nil
+}
+
+// running has the meta file say that the generation runs. Recorded is what is on
+// the disk without it.
+func (j *Journal) running(recorded *snapshot.Info) error {
+	info, err := j.store.changeMeta(j.info.RunID, recorded, func(meta *metaFile) (header, error) {
+		return header{pid: os.Getpid(), info: meta.updates(j.info)}, nil
+	})
+	if err == nil {
+		j.info = info
+	}
+	return err
+}
+
+// updates is info with what Update may have changed since.
+func (m *metaFile) updates(info snapshot.Info) snapshot.Info {
+	if m.ok {
+		return withUpdates(info, &m.info)
+	}
+	return info
+}
+
+// withUpdates is info with what Update changes at any time.
+func withUpdates(info snapshot.Info, meta *snapshot.Info) snapshot.Info {
+	info.Metadata, info.Pinned, info.Expires = meta.Metadata, meta.Pinned, meta.Expires
+	return info
+}
+
+// removeLeftovers removes what a crash has left of files that were not
+// finished. The run is locked, and here also those who write the meta file are: what
+// they have not finished is none of a crash.
+func (s *Store) removeLeftovers(runID string) {
+	l, err := s.updateLock(context.Background(), runID)
+	if err != nil {
+		return
+	}
+	defer l.release()
+	entries, _ := s.disk.ReadDir(s.run(runID))
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == tmpSuffix {
+			_ = remove(s.disk, s.run(runID, e.Name()))
+		}
+	}
+}
+
+// removeCovered removes the journals up to a number, which another file
+// covers, and all snapshots but the newest. What stays is passed over by
+// readers and removed the next time.
+func (s *Store) removeCovered(runID string, upTo uint64) {
+	l, err := s.listing(runID)
+	if err != nil {
+		return
+	}
+	for _, n := range l.journals {
+		if n <= upTo {
+			_ = remove(s.disk, s.run(runID, journalName(n)))
+		}
+	}
+	for i, n := range l.snapshots {
+		if i < len(l.snapshots)-1 {
+			_ = remove(s.disk, s.run(runID, snapshotName(n)))
+		}
+	}
+}
+
+// createJournal begins the file of a journal, under a temporary name.
+func (j *Journal) createJournal(number, covers uint64) (*frameWriter, error) {
+	j.mu.Lock()
+	h := header{covers: covers, carried: j.appended, info: j.info}
+	j.mu.Unlock()
+	if number != j.oldest {
+		h.carried = 0 // the records are in the journals before it
+	}
+	return createFrames(j.store.disk, j.store.run(j.info.RunID, journalName(number)), &h)
+}
