@@ -36,11 +36,15 @@ func DeleteOnly(ctx context.Context, s *Store, runID string) error {
 // RemoveArtifacts removes all artifacts, as [Store.GC] does those that it may, and
 // calls f after it has looked and before it removes.
 func RemoveArtifacts(ctx context.Context, s *Store, f func()) error {
+	bucket, err := s.js.Stream(ctx, s.names.bucket())
+	if err != nil {
+		return err
+	}
 	objects, err := s.objects(ctx)
 	f()
 	for _, o := range objects {
 		if err == nil && !o.Deleted {
-			_, err = s.removeArtifact(ctx, &o)
+			_, err = s.removeArtifact(ctx, bucket, &o)
 		}
 	}
 	return err

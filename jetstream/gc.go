@@ -31,7 +31,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 		return 0, fmt.Errorf("snapshot: artifacts: %w", err)
 	}
 	for i := range g.artifacts {
-		gone, err := s.removeArtifact(ctx, &g.artifacts[i])
+		gone, err := s.removeArtifact(ctx, g.bucket, &g.artifacts[i])
 		if err != nil {
 			return removed, fmt.Errorf("snapshot: artifact %s: %w", g.artifacts[i].Name, err)
 		}
@@ -40,7 +40,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 		}
 	}
 	for _, subject := range g.data {
-		if err := s.purgeBucket(ctx, subject, 0); err != nil {
+		if err := s.purge(ctx, g.bucket, subject, 0); err != nil {
 			return removed, fmt.Errorf("snapshot: artifacts: %w", err)
 		}
 	}
@@ -62,6 +62,7 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 
 // garbage is what nothing refers to.
 type garbage struct {
+	bucket    jetstream.Stream
 	artifacts []object
 	data      []string // subjects with the data of a Put that did not end
 }
@@ -95,11 +96,11 @@ func (s *Store) garbage(ctx context.Context, grace time.Duration) (*garbage, err
 	if err != nil {
 		return nil, err
 	}
-	g := new(garbage)
-	for subject, o := range objects {
+	g := &garbage{bucket: bucket}
+	for _, o := range objects {
 		delete(data.State.Subjects, s.names.objectData(o.NUID))
 		if !o.Deleted && !named[o.Name] && o.put.Before(before) {
-			g.artifacts = append(g.artifacts, objects[subject])
+			g.artifacts = append(g.artifacts, o)
 		}
 	}
 	for subject := range data.State.Subjects {
@@ -206,7 +207,7 @@ func (s *Store) renew(ctx context.Context, ref string) (bool, error) {
 
 // removeArtifact removes an artifact, unless it was put again meanwhile. It
 // reports whether it did.
-func (s *Store) removeArtifact(ctx context.Context, o *object) (bool, error) {
+func (s *Store) removeArtifact(ctx context.Context, bucket jetstream.Stream, o *object) (bool, error) {
 	info := o.ObjectInfo
 	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, "" // as the client of the bucket says so
 	data, err := json.Marshal(info)
@@ -220,8 +221,8 @@ func (s *Store) removeArtifact(ctx context.Context, o *object) (bool, error) {
 		return false, err
 	}
 	return true, errors.Join(
-		s.purgeBucket(ctx, s.names.objectData(o.NUID), 0),
-		s.purgeBucket(ctx, s.names.object(o.Name), removal.seq+1),
+		s.purge(ctx, bucket, s.names.objectData(o.NUID), 0),
+		s.purge(ctx, bucket, s.names.object(o.Name), removal.seq+1),
 	)
 }
 
@@ -234,14 +235,4 @@ func (s *Store) putObject(ctx context.Context, o *object, data []byte) (err erro
 	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	o.seq, err = s.publish(ctx, s.names.bucket(), msg, o.seq)
 	return err
-}
-
-// purgeBucket removes what is on a subject of the bucket, below a sequence unless
-// that is 0.
-func (s *Store) purgeBucket(ctx context.Context, subject string, below uint64) error {
-	bucket, err := s.js.Stream(ctx, s.names.bucket())
-	if err != nil {
-		return err
-	}
-	return s.purge(ctx, bucket, subject, below)
 }

@@ -32,14 +32,20 @@ func endRun(t *testing.T, s *jetstream.Store, id string, preview string, artifac
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-func TestArtifactsGoWithTheRunsThatNameThem(t *testing.T) {
-	t.Parallel()
-	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: 2 * time.Second})
-	put := func(text string) string {
+// putText returns what puts a text as an artifact.
+func putText(t *testing.T, s *jetstream.Store) func(text string) string {
+	return func(text string) string {
+		t.Helper()
 		ref, err := s.Put(t.Context(), []byte(text))
 		require.NoError(t, err)
 		return ref
 	}
+}
+
+func TestArtifactsGoWithTheRunsThatNameThem(t *testing.T) {
+	t.Parallel()
+	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: 2 * time.Second})
+	put := putText(t, s)
 	kept, shared, gone, never := put("kept"), put("shared"), put("gone"), put("never named")
 	endRun(t, s, "one", "", kept, shared)
 	endRun(t, s, "two", "", gone, shared)
@@ -108,11 +114,7 @@ func TestGCRefusesWhatItCannotKnow(t *testing.T) {
 func TestWhatIsPutAgainIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: 2 * time.Second})
-	put := func(text string) string {
-		ref, err := s.Put(t.Context(), []byte(text))
-		require.NoError(t, err)
-		return ref
-	}
+	put := putText(t, s)
 	again, old := put("again"), put("old")
 	require.NoError(t, jetstream.RemoveArtifacts(t.Context(), s, func() { put("again") }))
 	_, err := s.Get(t.Context(), again)

@@ -294,7 +294,8 @@ func (s *Store) published(ctx context.Context, stream string, msg *nats.Msg, exp
 	return first.Seq, nil
 }
 
-// purge removes the messages on a subject below a sequence.
+// purge removes the messages on a subject below a sequence, or all of them if that
+// is 0.
 func (s *Store) purge(ctx context.Context, stream jetstream.Stream, subject string, below uint64) error {
 	err := s.retry(ctx, func(ctx context.Context) error {
 		return stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(below))

@@ -14,9 +14,9 @@ import (
 )
 
 // The meta file of a run is one frame with its Info, and with where its journal
-// ends if it was closed. It is what List reads, and the truth of what Update changes. What it says of the records holds at least:
-// it is written when those up to LastSeq are on the disk. So a run with fewer
-// has lost some.
+// ends if it was closed. It is what List reads, and the truth of what Update
+// changes. What it says of the records holds at least: it is written when those
+// up to LastSeq are on the disk. So a run with fewer has lost some.
 
 // metaMax is how long a meta file may be.
 const metaMax = 16 << 20
