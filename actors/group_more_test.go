@@ -316,18 +316,26 @@ func TestTenThousandItemsInFiftySlots(t *testing.T) {
 }
 
 func ExampleAsFinished() {
-	wait := decorators.Tool("wait", "Wait for n milliseconds.", func(ctx context.Context, in number) (string, error) {
-		return fmt.Sprintf("%d ms", in.N), testkit.Pause(ctx, time.Duration(in.N)*time.Millisecond)
+	ready := []chan struct{}{make(chan struct{}), make(chan struct{}), make(chan struct{})}
+	fetch := decorators.Tool("fetch", "Fetch the report n, when it is ready.", func(_ context.Context, in number) (string, error) {
+		<-ready[in.N]
+		return fmt.Sprint("report ", in.N), nil
 	})
-	for f, err := range actors.AsFinished(context.Background(), actors.Group{Name: "waits"}, wait, []number{{200}, {1}, {100}}) {
+	close(ready[0])
+	next := 1
+	for f, err := range actors.AsFinished(context.Background(), actors.Group{Name: "reports"}, fetch, []number{{2}, {0}, {1}}) {
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
 		fmt.Println(f.Branch, f.Output)
+		if next < len(ready) { // each is ready after the one before
+			close(ready[next])
+			next++
+		}
 	}
 	// Output:
-	// 2 1 ms
-	// 3 100 ms
-	// 1 200 ms
+	// 2 report 0
+	// 3 report 1
+	// 1 report 2
 }
