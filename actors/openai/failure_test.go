@@ -386,9 +386,13 @@ func TestGoOpenAIReturnsTheHeadersOfAFailure(t *testing.T) {
 	}
 }
 
+// untilFine is for tests in which a busy machine may let more than one attempt take
+// too long.
+var untilFine = actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay, MaxAttempts: core.Unlimited})
+
 func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
 	_, st, llm := setup(t, []openaitest.Step{openaitest.Stall(), openaitest.Forever(openaitest.Text("Fine."))},
-		atOnce, actors.WithAttemptTimeout(100*time.Millisecond))
+		untilFine, actors.WithAttemptTimeout(500*time.Millisecond))
 	_, err := llm.Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
 	require.Equal(t, record.ClassTimeout, records(t, st, record.StatusFailed)[0].Class)
@@ -399,10 +403,10 @@ func TestATimeoutOfTheHTTPClientIsRetried(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Stall(), openaitest.Forever(openaitest.Text("Fine.")))
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: 100 * time.Millisecond}
+	client := &http.Client{Transport: transport, Timeout: 500 * time.Millisecond}
 	st := state.New()
 	defer st.Close()
-	_, err := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithHTTPClient(client), atOnce).Call(st.Context(t.Context()), question)
+	_, err := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithHTTPClient(client), untilFine).Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
 	require.Equal(t, record.ClassTimeout, records(t, st, record.StatusFailed)[0].Class)
 }
@@ -424,7 +428,7 @@ func TestAnInterruptEndsARequestAtOnce(t *testing.T) {
 	select {
 	case err := <-done:
 		require.ErrorIs(t, err, core.ErrInterrupted)
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the request goes on")
 	}
 	require.Len(t, records(t, st, record.StatusInterrupted), 1)

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,28 +193,59 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 	}
 }
 
+// pipes is a listener in memory.
+type pipes struct {
+	accepted chan net.Conn
+	closed   chan struct{}
+}
+
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.accepted:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipes) Close() error {
+	close(l.closed)
+	return nil
+}
+
+func (*pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+// The end of a response may take 50 ms, which do not pass on the clock of a bubble
+// while it is under way.
 func TestStreamsUseOneConnectionOneAfterTheOther(t *testing.T) {
-	var connections atomic.Int64
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for _, part := range []string{piece("Fine."), finish, done} { // the end of the response comes after [DONE]
-			_, _ = io.WriteString(w, part)
-			_ = http.NewResponseController(w).Flush()
+	synctest.Test(t, func(t *testing.T) {
+		srv := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for _, part := range []string{piece("Fine."), finish, done} { // the end of the response comes after [DONE]
+				_, _ = io.WriteString(w, part)
+				_ = http.NewResponseController(w).Flush()
+			}
+		})}
+		listener := &pipes{make(chan net.Conn), make(chan struct{})}
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = srv.Serve(listener) })
+		connections := 0
+		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			connections++
+			client, server := net.Pipe()
+			listener.accepted <- server
+			return client, nil
+		}}
+		model := openai.Model{Name: "m", APIKey: secret, BaseURL: "http://service", HTTPClient: &http.Client{Transport: transport}}
+		for range 20 {
+			_, err := model.LLM().Call(live.Watch(t.Context(), new(seen).watch), question)
+			require.NoError(t, err)
 		}
-	}))
-	srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateNew {
-			connections.Add(1)
-		}
-	}
-	srv.Start()
-	defer srv.Close()
-	llm := llmAt(t, srv.URL)
-	for range 20 {
-		_, err := llm.Call(live.Watch(t.Context(), new(seen).watch), question)
-		require.NoError(t, err)
-	}
-	require.EqualValues(t, 1, connections.Load())
+		require.Equal(t, 1, connections)
+		transport.CloseIdleConnections()
+		require.NoError(t, srv.Close())
+		serving.Wait()
+	})
 }
 
 func TestAStreamThatIsLeftOpenAfterItsEndHoldsUpNoCall(t *testing.T) {
