@@ -3,11 +3,13 @@ package service
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,9 +31,14 @@ func TestMain(m *testing.M) {
 }
 
 // serve serves the directory until its standard input ends. It prints a line for
-// each effect, and for each run that has ended.
+// each effect, and for each run that has ended. After so many effects as the second
+// argument says it has no other.
 func serve(args ...string) error {
-	r, err := newRunner(args[0], func(e runner.Event) {
+	effects, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	r, err := newRunner(args[0], effects, func(e runner.Event) {
 		switch {
 		case e.Type == runner.EventEnded && e.Status == snapshot.StatusPaused:
 		case e.Type == runner.EventEnded:
@@ -54,7 +61,7 @@ type Work struct {
 	Steps int    `json:"steps"`
 }
 
-func newRunner(dir string, observe func(runner.Event)) (*runner.Runner, error) {
+func newRunner(dir string, effects int, observe func(runner.Event)) (*runner.Runner, error) {
 	store, err := filestore.New(dir)
 	if err != nil {
 		return nil, err
@@ -69,7 +76,12 @@ func newRunner(dir string, observe func(runner.Event)) (*runner.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	var had atomic.Int64
 	effect := decorators.Tool("effect", "", func(ctx context.Context, in Work) (string, error) {
+		if had.Add(1) > int64(effects) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
 		s := core.ScopeOf(ctx)
 		// One write of less than a page: it is there, or not.
 		_, err := fmt.Fprintf(ledger, "%s %s %d\n", in.Name, s.Address(), s.Attempt())
@@ -108,7 +120,7 @@ func of(t *testing.T, name string, def int) int {
 func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
 	runs, kills := of(t, "REPRISE_RUNS", 40), of(t, "REPRISE_KILLS", 5)
 	dir := t.TempDir()
-	r, err := newRunner(dir, nil)
+	r, err := newRunner(dir, 0, nil) // which serves nothing
 	require.NoError(t, err)
 	const steps = 6
 	for i := range runs {
@@ -118,13 +130,16 @@ func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(runs)))
 	for range kills {
-		service := begin(t, dir)
 		// At most half of the effects that there are to be, so that there are some
 		// left for each service.
-		awaitEffects(service, 1+rng.IntN(runs*steps/2/kills))
+		effects := 1 + rng.IntN(runs*steps/2/kills)
+		service := begin(t, dir, effects)
+		for range effects {
+			service.Await("effect")
+		}
 		service.Kill()
 	}
-	service := begin(t, dir)
+	service := begin(t, dir, math.MaxInt)
 	for i := 0; i < runs; {
 		info, err := r.Info(t.Context(), fmt.Sprint("run-", i))
 		require.NoError(t, err)
@@ -200,13 +215,6 @@ func checkRun(t *testing.T, run *snapshot.Run, effects map[string]map[int]int) {
 	}
 }
 
-func begin(t *testing.T, dir string) *process.Process {
-	return process.Start(t, process.Command(t, "serve", dir))
-}
-
-// awaitEffects returns when the service has had so many effects.
-func awaitEffects(p *process.Process, n int) {
-	for range n {
-		p.Await("effect")
-	}
+func begin(t *testing.T, dir string, effects int) *process.Process {
+	return process.Start(t, process.Command(t, "serve", dir, strconv.Itoa(effects)))
 }
