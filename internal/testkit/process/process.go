@@ -77,11 +77,16 @@ type Process struct {
 	t     testing.TB
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	lines *bufio.Scanner
+	lines chan string // closed when the process has closed its output
 }
 
+// unread is how many lines of a process are kept that the test has not read. With
+// more, the process waits.
+const unread = 1 << 16
+
 // Start starts the command. Its standard error is that of the test, unless it
-// has one.
+// has one. When the test ends, the process is killed, and has ended before the
+// directories are removed that the test has made before.
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	if cmd.Stderr == nil {
@@ -92,14 +97,25 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	return &Process{t, cmd, stdin, bufio.NewScanner(stdout)}
+	p := &Process{t, cmd, stdin, make(chan string, unread)}
+	go func() {
+		defer close(p.lines)
+		for scanner := bufio.NewScanner(stdout); scanner.Scan(); {
+			p.lines <- scanner.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		p.Wait()
+	})
+	return p
 }
 
 // Line returns the next line that the process printed, and false when it has
 // closed its output.
 func (p *Process) Line() (string, bool) {
-	ok := p.lines.Scan()
-	return p.lines.Text(), ok
+	line, ok := <-p.lines
+	return line, ok
 }
 
 // Await returns when the process has printed the lines, in any order, and fails
@@ -133,7 +149,7 @@ func (p *Process) Stop() {
 
 // Wait returns the exit code when the process has ended; -1 if it was killed.
 func (p *Process) Wait() int {
-	for p.lines.Scan() {
+	for range p.lines { // it does not end while nobody reads what it prints
 	}
 	_ = p.cmd.Wait()
 	return p.cmd.ProcessState.ExitCode()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	process.Main(m, process.Programs{"echo": echo, "serve": serve})
+	process.Main(m, process.Programs{"echo": echo, "serve": serve, "chatter": chatter, "write": write})
 }
 
 func echo(args ...string) error {
@@ -36,6 +37,28 @@ func serve(...string) error {
 	return nil
 }
 
+// chatter prints more than a pipe holds, before it is ready.
+func chatter(...string) error {
+	for n := range 10_000 {
+		fmt.Println("line", n)
+	}
+	fmt.Fprintln(os.Stderr, "ready")
+	ctx, cancel := process.UntilStdinEnds()
+	defer cancel()
+	<-ctx.Done()
+	return nil
+}
+
+// write makes files in a directory until it is killed.
+func write(args ...string) error {
+	fmt.Println("ready")
+	for n := 0; ; n++ {
+		if err := os.WriteFile(filepath.Join(args[0], fmt.Sprint(n%1000)), nil, 0o600); err != nil {
+			return err
+		}
+	}
+}
+
 func TestProgramsGetTheirArgumentsAndReturnTheirErrors(t *testing.T) {
 	out, err := process.Command(t, "echo", "-v", "a b").Output()
 	require.NoError(t, err)
@@ -47,6 +70,29 @@ func TestProgramsGetTheirArgumentsAndReturnTheirErrors(t *testing.T) {
 		assert.False(t, process.Killed(err))
 		assert.Contains(t, string(out), want)
 		assert.Equal(t, 1, cmd.ProcessState.ExitCode())
+	}
+}
+
+func TestProcessWhoseOutputIsNotReadGoesOn(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	cmd := process.Command(t, "chatter")
+	cmd.Stderr = w
+	p := process.Start(t, cmd)
+	require.NoError(t, w.Close())
+	lines := bufio.NewScanner(r)
+	require.True(t, lines.Scan())
+	assert.Equal(t, "ready", lines.Text())
+	line, ok := p.Line()
+	assert.True(t, ok)
+	assert.Equal(t, "line 0", line)
+	p.Stop()
+}
+
+func TestProcessHasEndedBeforeTheDirectoryOfItsTestIsRemoved(t *testing.T) {
+	for range 5 {
+		t.Run("", func(t *testing.T) { process.Start(t, process.Command(t, "write", t.TempDir())).Await("ready") })
 	}
 }
 
