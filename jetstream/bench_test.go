@@ -200,7 +200,7 @@ func BenchmarkTakeover(b *testing.B) {
 	url := jstest.Start(b).URL()
 	var longest time.Duration
 	for b.Loop() {
-		s := newSite(b, url, 1)
+		s := newSite(b, url, jetstream.Options{Lease: lease})
 		id := fmt.Sprint("run-", b.N, "-", time.Now().UnixNano())
 		first := s.worker("hold after")
 		s.start(id, 4)

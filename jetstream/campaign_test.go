@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/internal/testkit/process"
+	"github.com/reprise-go/reprise/jetstream"
 )
 
 // TestCampaign does random things to three workers and their server while runs
@@ -66,11 +66,10 @@ type campaigner struct {
 }
 
 func newCampaign(t *testing.T, rng *rand.Rand) *campaign {
-	c := &campaign{t: t, rng: rng, settings: serverSettings{Name: "one", Port: server.RANDOM_PORT, Dir: t.TempDir()}, done: map[string]int{}}
+	c := &campaign{t: t, rng: rng, settings: oneServer(t), done: map[string]int{}}
 	var url string
 	c.server, _, url = startServer(t, c.settings)
-	c.settings.Port = portOf(t, url)
-	c.site = newSite(t, url, 1)
+	c.site = newSite(t, url, jetstream.Options{Lease: lease})
 	for range 3 {
 		w := &campaigner{proxy: newProxy(t, url)}
 		c.begin(w)

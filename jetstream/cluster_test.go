@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -32,7 +31,7 @@ func TestStoreInAClusterKeepsTheRulesOfSharedStores(t *testing.T) {
 	n := 0
 	storetest.RunShared(t, func(t *testing.T) func() snapshot.Store {
 		n++
-		o := jetstream.Options{Name: fmt.Sprint("s", n), Lease: 3 * time.Second, Replicas: 3}
+		o := jetstream.Options{Name: fmt.Sprint("s", n), Lease: longLease, Replicas: 3}
 		return func() snapshot.Store { return open(t, jstest.Connect(t, g.url()), o) }
 	})
 }
@@ -63,19 +62,6 @@ func startGroup(t *testing.T) *group {
 	return g
 }
 
-func freePorts(t *testing.T, n int) (ports []int) {
-	var all []net.Listener
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		all, ports = append(all, l), append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	for _, l := range all {
-		require.NoError(t, l.Close())
-	}
-	return ports
-}
-
 func (g *group) start(i int) { g.servers[i], g.commands[i], _ = startServer(g.t, g.settings[i]) }
 
 // url is that of all servers.
@@ -100,7 +86,7 @@ func (g *group) await() {
 		defer cancel()
 		_, err := js.CreateOrUpdateStream(ctx, njs.StreamConfig{Name: "READY", Replicas: 3})
 		return err == nil
-	}, time.Minute, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 }
 
 // leaderOf is the server that leads the records.
@@ -115,7 +101,7 @@ func (g *group) leaderOf(conn *nats.Conn) int {
 		}
 		_, err = fmt.Sscanf(stream.CachedInfo().Cluster.Leader, "server-%d", &leader)
 		return err == nil
-	}, time.Minute, 20*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 	return leader
 }
 
@@ -127,7 +113,7 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
 	g.await()
-	s := newSite(t, g.url(), 3)
+	s := newSite(t, g.url(), jetstream.Options{Lease: lease, Replicas: 3})
 	workers := []*process.Process{s.worker(""), s.worker("")}
 	runs := 12
 	if os.Getenv("REPRISE_LONG") != "" {
@@ -136,7 +122,7 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	var following sync.WaitGroup
 	var going *time.Timer
 	defer func() { going.Stop() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for i := range runs {
 		id := fmt.Sprint("r", i)
@@ -169,7 +155,7 @@ func TestMessageThatWaitsForAMajorityIsNotTakenForAnother(t *testing.T) {
 	g := startGroup(t)
 	g.await()
 	conn := jstest.Connect(t, g.url())
-	o := jetstream.Options{Lease: 20 * lease, Replicas: 3}
+	o := jetstream.Options{Lease: longLease, Replicas: 3}
 	open(t, conn, o) // which makes the streams
 	leader := g.leaderOf(conn)
 	others := []*exec.Cmd{g.commands[(leader+1)%3], g.commands[(leader+2)%3]}
@@ -185,7 +171,7 @@ func TestMessageThatWaitsForAMajorityIsNotTakenForAnother(t *testing.T) {
 	require.NoError(t, j.Append(storetest.Records(2, 1)...))
 	synced := make(chan error, 1)
 	go func() { synced <- j.Sync(t.Context(), 2) }()
-	require.Eventually(t, func() bool { return direct.Stats().InMsgs >= answers+3 || len(synced) > 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return direct.Stats().InMsgs >= answers+3 || len(synced) > 0 }, patience, 10*time.Millisecond)
 	for _, other := range others {
 		require.NoError(t, other.Process.Signal(syscall.SIGCONT))
 	}
@@ -202,9 +188,9 @@ func TestMinorityOfAClusterWritesNothing(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
 	g.await()
-	all := newSite(t, g.url(), 3) // which makes the streams
+	all := newSite(t, g.url(), jetstream.Options{Lease: lease, Replicas: 3}) // which makes the streams
 	leader := g.leaderOf(all.conn)
-	s := newSite(t, g.urlOf((leader+1)%3)+","+g.urlOf((leader+2)%3), 3)
+	s := newSite(t, g.urlOf((leader+1)%3)+","+g.urlOf((leader+2)%3), jetstream.Options{Lease: lease, Replicas: 3})
 	s.checkAbsence(s.workerCommand("hold after", g.urlOf(leader)),
 		func() { g.part(leader, true) },
 		func() { g.part(leader, false) })
@@ -245,7 +231,7 @@ func TestOpenWaitsForALeader(t *testing.T) {
 		defer cancel()
 		_, err := js.AccountInfo(ctx)
 		return err != nil
-	}, time.Minute, 10*time.Millisecond, "it has noticed that it is alone")
+	}, patience, 10*time.Millisecond, "it has noticed that it is alone")
 	type result struct {
 		store *jetstream.Store
 		err   error
@@ -256,7 +242,7 @@ func TestOpenWaitsForALeader(t *testing.T) {
 		s, err := jetstream.Open(t.Context(), conn, jetstream.Options{Lease: lease, Replicas: 3})
 		opened <- result{s, err}
 	}()
-	require.Eventually(t, func() bool { return conn.Stats().OutMsgs >= asked+3 || len(opened) > 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return conn.Stats().OutMsgs >= asked+3 || len(opened) > 0 }, patience, 10*time.Millisecond)
 	for _, other := range g.commands[1:] {
 		require.NoError(t, other.Process.Signal(syscall.SIGCONT))
 	}

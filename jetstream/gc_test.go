@@ -44,7 +44,7 @@ func putText(t *testing.T, s *jetstream.Store) func(text string) string {
 
 func TestArtifactsGoWithTheRunsThatNameThem(t *testing.T) {
 	t.Parallel()
-	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: 2 * time.Second})
+	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: longLease})
 	put := putText(t, s)
 	kept, shared, gone, never := put("kept"), put("shared"), put("gone"), put("never named")
 	endRun(t, s, "one", "", kept, shared)
@@ -97,7 +97,7 @@ func TestArtifactsGoWithTheRunsThatNameThem(t *testing.T) {
 func TestGCRefusesWhatItCannotKnow(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
-	s := open(t, conn, jetstream.Options{Lease: 2 * time.Second})
+	s := open(t, conn, jetstream.Options{Lease: longLease})
 	_, err := s.GC(t.Context(), -time.Second)
 	require.ErrorContains(t, err, "the grace is -1s; want 0 or more")
 
@@ -113,7 +113,7 @@ func TestGCRefusesWhatItCannotKnow(t *testing.T) {
 
 func TestWhatIsPutAgainIsNotRemoved(t *testing.T) {
 	t.Parallel()
-	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: 2 * time.Second})
+	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: longLease})
 	put := putText(t, s)
 	again, old := put("again"), put("old")
 	require.NoError(t, jetstream.RemoveArtifacts(t.Context(), s, func() { put("again") }))
@@ -131,7 +131,7 @@ func TestPutAndRemovalAtOnceLeaveWholeArtifacts(t *testing.T) {
 	data := func(n int) []byte { return bytes.Repeat(fmt.Append(nil, "artifact ", n), 20_000) } // in two chunks
 	var putting, removing sync.WaitGroup
 	for range 3 {
-		s := open(t, server.Connect(), jetstream.Options{Lease: 10 * time.Second})
+		s := open(t, server.Connect(), jetstream.Options{Lease: longLease})
 		putting.Go(func() {
 			for i := range 60 {
 				if _, err := s.Put(t.Context(), data(i%4)); !assert.NoError(t, err) {
@@ -140,7 +140,7 @@ func TestPutAndRemovalAtOnceLeaveWholeArtifacts(t *testing.T) {
 			}
 		})
 	}
-	s := open(t, server.Connect(), jetstream.Options{Lease: 10 * time.Second})
+	s := open(t, server.Connect(), jetstream.Options{Lease: longLease})
 	done := make(chan struct{})
 	removing.Go(func() {
 		for {

@@ -99,7 +99,7 @@ func TestStreamOfSomebodyElseIsRefused(t *testing.T) {
 // TestStoreWithoutStorageFailsClearly: what was stored stays, and the run goes on
 // when there is storage again.
 func TestStoreWithoutStorageFailsClearly(t *testing.T) {
-	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: 2 * time.Second, MaxBytes: 64 << 10})
+	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: lease, MaxBytes: 64 << 10})
 	j := begin(t, s, snapshot.OpenOptions{Create: true})
 	var err error
 	stored := uint64(0)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -69,7 +68,7 @@ func TestPlaceOfEachRecordIsFound(t *testing.T) {
 	run, err := s.Load(t.Context(), "r")
 	require.NoError(t, err)
 	require.Equal(t, records, run.Len())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	afters := []uint64{0, 1, 2, 50}
 	for after := uint64(98); after <= records+1; after++ { // which are searched

@@ -26,6 +26,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/ports"
 	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/jetstream"
 	"github.com/reprise-go/reprise/jetstream/jstest"
@@ -85,6 +86,18 @@ type serverSettings struct {
 	Routes  []string // the URLs of others
 }
 
+// oneServer are the settings of a server that may be killed and started again.
+func oneServer(t *testing.T) serverSettings {
+	return serverSettings{Name: "one", Port: freePorts(t, 1)[0], Dir: t.TempDir()}
+}
+
+func freePorts(t *testing.T, n int) []int {
+	t.Helper()
+	free, err := ports.Free(n)
+	require.NoError(t, err)
+	return free
+}
+
 // startServer starts a server in a process of its own and returns its URL.
 func startServer(t *testing.T, set serverSettings) (*process.Process, *exec.Cmd, string) {
 	t.Helper()
@@ -120,7 +133,11 @@ func work(args ...string) error {
 	defer conn.Close()
 	ctx, cancel := process.UntilStdinEnds()
 	defer cancel()
-	store, err := jetstream.Open(ctx, conn, jetstream.Options{Lease: lease, Replicas: replicas(args)})
+	var o jetstream.Options
+	if err := json.Unmarshal([]byte(args[3]), &o); err != nil {
+		return err
+	}
+	store, err := jetstream.Open(ctx, conn, o)
 	if err != nil {
 		return err
 	}
@@ -137,7 +154,7 @@ func work(args ...string) error {
 
 func serveWork(ctx context.Context, store *jetstream.Store, queue *jetstream.Queue, dir, point string) error {
 	r, err := runner.New(store, runner.Options{
-		Queue: queue, Grace: -1, MaxRestarts: 1000, SweepEvery: lease, ParkAfter: time.Millisecond,
+		Queue: queue, Grace: -1, MaxRestarts: 1000, SweepEvery: time.Second, ParkAfter: time.Millisecond,
 		Observe: func(e runner.Event) {
 			if point != "quiet" {
 				fmt.Println(e)
@@ -149,14 +166,6 @@ func serveWork(ctx context.Context, store *jetstream.Store, queue *jetstream.Que
 	}
 	registerWork(r, dir, point)
 	return r.Serve(ctx)
-}
-
-func replicas(args []string) int {
-	if len(args) > 3 {
-		n, _ := strconv.Atoi(args[3])
-		return n
-	}
-	return 1
 }
 
 func registerWork(r *runner.Runner, dir, point string) {
@@ -221,13 +230,13 @@ type site struct {
 	client *runner.Runner
 	queue  *jetstream.Queue
 
-	replicas int
+	options jetstream.Options // of the store, here and in workers
 }
 
-func newSite(t testing.TB, url string, replicas int) *site {
+func newSite(t testing.TB, url string, o jetstream.Options) *site {
 	t.Helper()
-	s := &site{t: t, url: url, dir: t.TempDir(), conn: jstest.Connect(t, url), replicas: replicas}
-	store := open(t, s.conn, jetstream.Options{Lease: lease, Replicas: replicas})
+	s := &site{t: t, url: url, dir: t.TempDir(), conn: jstest.Connect(t, url), options: o}
+	store := open(t, s.conn, o)
 	var err error
 	s.queue, err = jetstream.OpenQueue(t.Context(), store)
 	require.NoError(t, err)
@@ -246,7 +255,9 @@ func (s *site) worker(point string, url ...string) *process.Process {
 }
 
 func (s *site) workerCommand(point string, url ...string) *exec.Cmd {
-	return process.Command(s.t, "work", append(url, s.url)[0], s.dir, point, strconv.Itoa(s.replicas))
+	o, err := json.Marshal(s.options)
+	require.NoError(s.t, err)
+	return process.Command(s.t, "work", append(url, s.url)[0], s.dir, point, string(o))
 }
 
 // start starts a run. Where no server answers, it is started again, which makes no
@@ -262,7 +273,7 @@ func (s *site) start(id string, steps int) {
 // patiently does something until a server answers.
 func (s *site) patiently(what string, do func(context.Context) error) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
 	for {
 		err := do(ctx)
@@ -398,7 +409,7 @@ func (s *site) next(subject string, seq uint64, end bool) (msg *njs.RawStreamMsg
 	js, err := njs.New(s.conn)
 	require.NoError(s.t, err)
 	require.Eventually(s.t, func() bool {
-		ctx, cancel := context.WithTimeout(s.t.Context(), lease)
+		ctx, cancel := context.WithTimeout(s.t.Context(), 10*time.Second)
 		defer cancel()
 		stream, err := js.Stream(ctx, "RP_reprise")
 		if err == nil {
@@ -406,7 +417,7 @@ func (s *site) next(subject string, seq uint64, end bool) (msg *njs.RawStreamMsg
 		}
 		ok = err == nil
 		return ok || end && errors.Is(err, njs.ErrMsgNotFound)
-	}, time.Minute, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	return msg, ok
 }
 
@@ -415,7 +426,7 @@ func TestRunOfAKilledWorkerGoesOnInAnother(t *testing.T) {
 	server := jstest.Start(t)
 	for point, times := range map[string]int{"before": 1, "after": 2, "recorded": 1} {
 		t.Run(point, func(t *testing.T) {
-			s := newSite(t, server.URL(), 1)
+			s := newSite(t, server.URL(), jetstream.Options{Lease: lease})
 			id := "killed-" + point
 			first := s.worker(point)
 			s.start(id, 4)
@@ -441,7 +452,7 @@ func TestRunOfAKilledWorkerGoesOnInAnother(t *testing.T) {
 
 func TestStoppedWorkerWritesNothingWhenItGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, jstest.Start(t).URL(), 1)
+	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: lease})
 	first := s.workerCommand("hold after")
 	s.checkAbsence(first,
 		func() { require.NoError(t, first.Process.Signal(syscall.SIGSTOP)) },
@@ -451,7 +462,7 @@ func TestStoppedWorkerWritesNothingWhenItGoesOn(t *testing.T) {
 func TestWorkerThatWasCutOffWritesNothingWhenItIsBack(t *testing.T) {
 	t.Parallel()
 	url := jstest.Start(t).URL()
-	s := newSite(t, url, 1)
+	s := newSite(t, url, jetstream.Options{Lease: lease})
 	between := newProxy(t, url)
 	s.checkAbsence(s.workerCommand("hold after", between.url()),
 		func() { between.set(true, false) },
@@ -501,7 +512,7 @@ func (s *site) checkAbsence(first *exec.Cmd, away, back func()) {
 
 func TestDuplicateStartsAreOneRun(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, jstest.Start(t).URL(), 1)
+	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: longLease})
 	w := s.worker("")
 	for range 5 {
 		s.start("r", 3)

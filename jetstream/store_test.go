@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -20,7 +19,7 @@ func stores(t *testing.T, o ...jstest.Option) func(t *testing.T) snapshot.Store 
 	var n atomic.Int32
 	return func(t *testing.T) snapshot.Store {
 		t.Helper()
-		return open(t, conn, jetstream.Options{Name: fmt.Sprint("s", n.Add(1)), Lease: 2 * time.Second})
+		return open(t, conn, jetstream.Options{Name: fmt.Sprint("s", n.Add(1)), Lease: longLease})
 	}
 }
 
@@ -65,7 +64,7 @@ func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
 	return func(t *testing.T) func() snapshot.Store {
 		name := fmt.Sprint("s", n.Add(1))
 		return func() snapshot.Store {
-			return open(t, server.Connect(), jetstream.Options{Name: name, Lease: 2 * time.Second})
+			return open(t, server.Connect(), jetstream.Options{Name: name, Lease: longLease})
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -23,7 +22,7 @@ import (
 // URL.
 func dashboard(t *testing.T, url string) string {
 	t.Helper()
-	runs := stored.New(open(t, jstest.Connect(t, url), jetstream.Options{Lease: lease}))
+	runs := stored.New(open(t, jstest.Connect(t, url), jetstream.Options{Lease: longLease}))
 	handler, err := streamer.New(runs, streamer.Options{})
 	require.NoError(t, err)
 	served := httptest.NewServer(handler)
@@ -55,10 +54,9 @@ func dashboard(t *testing.T, url string) string {
 // at another node half-way.
 func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 	t.Parallel()
-	set := serverSettings{Name: "one", Port: server.RANDOM_PORT, Dir: t.TempDir()}
+	set := oneServer(t)
 	running, _, url := startServer(t, set)
-	set.Port = portOf(t, url)
-	s := newSite(t, url, 1)
+	s := newSite(t, url, jetstream.Options{Lease: lease})
 	nodes := []string{dashboard(t, url), dashboard(t, url)}
 	restart := func() {
 		running.Kill()
@@ -68,7 +66,7 @@ func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 	first = s.worker("hold after")
 	s.start("r", 12)
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	ids := []string{}
 	follow := func(node string, until func() bool) {
@@ -77,7 +75,7 @@ func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 		if len(ids) > 0 {
 			after = ids[len(ids)-1]
 		}
-		client := streamer.Client{URL: node, Run: "r", After: after, UntilEnd: true, MaxDelay: 10 * time.Millisecond, Absence: time.Minute}
+		client := streamer.Client{URL: node, Run: "r", After: after, UntilEnd: true, MaxDelay: 10 * time.Millisecond, Absence: patience}
 		for e, err := range client.Events(ctx) {
 			require.NoError(t, err)
 			require.NotContains(t, []string{"gap", "reset", "unreadable"}, e.Name)

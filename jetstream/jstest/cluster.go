@@ -2,7 +2,6 @@ package jstest
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/reprise-go/reprise/internal/ports"
 )
 
 // A Cluster is three servers that replicate their streams.
@@ -22,15 +23,15 @@ type Cluster struct {
 func StartCluster(t testing.TB, options ...Option) *Cluster {
 	t.Helper()
 	const size = 3
-	ports := freePorts(t, size)
+	routePorts := freePorts(t, size)
 	routes := make([]*url.URL, size)
-	for i, port := range ports {
+	for i, port := range routePorts {
 		routes[i] = &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", port)}
 	}
 	c := &Cluster{t: t}
 	dir := t.TempDir()
-	for i, port := range ports {
-		o := optionsIn(dir, fmt.Sprintf("jstest-%d", i+1), options)
+	for i, port := range routePorts {
+		o := optionsIn(t, dir, fmt.Sprintf("jstest-%d", i+1), options)
 		o.Cluster = server.ClusterOpts{Name: "jstest", Host: "127.0.0.1", Port: port}
 		o.Routes = routes
 		c.Servers = append(c.Servers, start(t, o))
@@ -53,20 +54,11 @@ func StartCluster(t testing.TB, options ...Option) *Cluster {
 // freePorts are ports that nobody listens to now.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
-	ports, listeners := make([]int, n), make([]net.Listener, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatalf("jstest: %v", err)
-		}
-		ports[i], listeners[i] = l.Addr().(*net.TCPAddr).Port, l
+	free, err := ports.Free(n)
+	if err != nil {
+		t.Fatalf("jstest: %v", err)
 	}
-	for _, l := range listeners {
-		if err := l.Close(); err != nil {
-			t.Fatalf("jstest: %v", err)
-		}
-	}
-	return ports
+	return free
 }
 
 // URL is what clients connect to: all servers.

@@ -3,7 +3,6 @@ package jstest
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"testing"
 	"time"
@@ -42,12 +41,13 @@ type Server struct {
 // Start starts a server.
 func Start(t testing.TB, options ...Option) *Server {
 	t.Helper()
-	return start(t, optionsIn(t.TempDir(), "jstest", options))
+	return start(t, optionsIn(t, t.TempDir(), "jstest", options))
 }
 
-func optionsIn(dir, name string, options []Option) server.Options {
+func optionsIn(t testing.TB, dir, name string, options []Option) server.Options {
+	t.Helper()
 	o := server.Options{
-		ServerName: name, Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true,
+		ServerName: name, Host: "127.0.0.1", Port: freePorts(t, 1)[0], NoLog: true, NoSigs: true,
 		JetStream: true, StoreDir: filepath.Join(dir, name),
 	}
 	for _, option := range options {
@@ -76,9 +76,6 @@ func (s *Server) run() error {
 	s.server = running
 	if !running.ReadyForConnections(ready) {
 		return errors.New("jstest: the server takes no connections")
-	}
-	if addr, err := url.Parse(running.ClientURL()); err == nil { // the port stays after a restart
-		_, _ = fmt.Sscan(addr.Port(), &s.options.Port)
 	}
 	return nil
 }
