@@ -50,6 +50,9 @@ func (s *Store) consumeFrom(ctx context.Context, subjects []string, from uint64,
 	defer cancel()
 	consumer, err := s.records.OrderedConsumer(making, jetstream.OrderedConsumerConfig{
 		FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: consumerIdle,
+		// When the consumer is made anew, the client knows nothing of ctx, and would
+		// try for ever. Once takes it 10 seconds at most.
+		MaxResetAttempts: 1,
 	})
 	if err != nil {
 		return from, true

@@ -39,11 +39,18 @@ func newProxy(t *testing.T, url string) *proxy {
 
 func (p *proxy) url() string { return "nats://" + p.listener.Addr().String() }
 
-// deafAfter loses what the server says from when a client has sent the text.
+// deafAfter lets everything pass, and loses what the server says from when a client
+// has sent the text.
 func (p *proxy) deafAfter(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.upTo = []byte(text)
+	p.cut, p.upTo = false, []byte(text)
+}
+
+func (p *proxy) isDeaf() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.deaf
 }
 
 // set says what passes. Connections end when the proxy is cut, and when it is not

@@ -1,0 +1,43 @@
+package jetstream_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// TestWatcherEndsWhileTheServerDoesNotAnswer: its connection came back, and the
+// answer to what makes its consumer anew is lost.
+func TestWatcherEndsWhileTheServerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	here, there, between := hereAndThere(t, longLease)
+	ctx, cancel := context.WithCancel(t.Context())
+	begun := make(chan struct{})
+	ended := make(chan error)
+	go func() {
+		var last error
+		for _, err := range here.Watch(ctx, snapshot.WatchOptions{}) {
+			if last = err; err == nil {
+				close(begun)
+			}
+		}
+		ended <- last
+	}()
+	j := begin(t, there, snapshot.OpenOptions{Create: true})
+	<-begun
+	between.set(true, false)
+	between.deafAfter(".CONSUMER.CREATE.")
+	require.Eventually(t, between.isDeaf, patience, 10*time.Millisecond)
+	cancel()
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, context.Canceled)
+	case <-time.After(patience):
+		t.Fatal("it goes on")
+	}
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+}
