@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/ports"
 	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -159,10 +160,9 @@ func (p *process) interrupt(t *testing.T) {
 // freeAddress is an address that a server can come back on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := ports.Free(1)
 	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
+	return fmt.Sprint("127.0.0.1:", free[0])
 }
 
 // TestWatchGoesOnOverARestartOfTheServer has a process that serves a directory,

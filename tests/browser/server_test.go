@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/internal/ports"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -18,7 +20,7 @@ import (
 // port.
 type site struct {
 	t    *testing.T
-	addr string // empty until the first start
+	addr string
 	dash *streamer.Handler
 	stop func()
 }
@@ -27,7 +29,9 @@ type site struct {
 // around it.
 func newSite(t *testing.T, source streamer.Source, options streamer.Options, wrap func(http.Handler) http.Handler) *site {
 	t.Helper()
-	s := &site{t: t}
+	free, err := ports.Free(1)
+	require.NoError(t, err)
+	s := &site{t: t, addr: fmt.Sprint("127.0.0.1:", free[0])}
 	s.start(source, options, wrap)
 	t.Cleanup(func() { s.stop() })
 	return s
@@ -40,11 +44,7 @@ func (s *site) start(source streamer.Source, options streamer.Options, wrap func
 	}
 	dash, err := streamer.New(source, options)
 	require.NoError(s.t, err)
-	addr := s.addr
-	if addr == "" {
-		addr = "127.0.0.1:0"
-	}
-	listener, err := new(net.ListenConfig).Listen(s.t.Context(), "tcp", addr)
+	listener, err := new(net.ListenConfig).Listen(s.t.Context(), "tcp", s.addr)
 	require.NoError(s.t, err)
 	var handler http.Handler = dash
 	if wrap != nil {
@@ -56,7 +56,7 @@ func (s *site) start(source streamer.Source, options streamer.Options, wrap func
 		defer close(served)
 		_ = server.Serve(listener)
 	}()
-	s.addr, s.dash = listener.Addr().String(), dash
+	s.dash = dash
 	s.stop = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
