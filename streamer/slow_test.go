@@ -78,11 +78,13 @@ func TestClientThatNeverReadsHarmsNobody(t *testing.T) {
 	assert.EqualValues(t, clients*events, read.Load())
 	t.Logf("the longest publish took %v", longest)
 
-	// It is cut off, for which it has a time, and what it got is whole events.
-	for h.Stats().SlowDisconnects == 0 {
+	// It is cut off, for which it has a time, and what it got is whole events. Those
+	// that read may have been cut off too, by a busy machine, and have come back.
+	for h.Stats().Clients > 0 {
 		runtime.Gosched()
 		require.NoError(t, t.Context().Err())
 	}
+	assert.Positive(t, h.Stats().SlowDisconnects)
 	resp, err := http.ReadResponse(bufio.NewReader(stalled), nil)
 	require.NoError(t, err)
 	defer resp.Body.Close()

@@ -38,7 +38,7 @@ func TestClientThatStalledIsEndedAndTheOthersGoOn(t *testing.T) {
 	server := newServer()
 	subscribed := make(chan struct{}, 2)
 	server.OnSubscribe = func(string, *sse.Subscriber) { subscribed <- struct{}{} }
-	guard := r3labs.Guard(server, 200*time.Millisecond)
+	guard := r3labs.Guard(server, 2*time.Second) // longer than a busy machine keeps the other from reading
 	site := httptest.NewServer(guard)
 	defer site.Close()
 	defer server.Close()
