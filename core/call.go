@@ -332,8 +332,7 @@ func (c *call) decode(outcome *record.Record) error {
 	}
 	d := &DivergenceError{
 		RunID: c.root.settings.RunID, How: "output", Address: c.address, Scope: c.scope.Path(), Ordinal: c.ordinal,
-		Recorded: "with fields that its type does not have any more", Asked: "without them", Fields: lost,
-		Hint: "a field that was removed on purpose can stay, with omitempty",
+		Recorded: "with these fields", Asked: "without them", Fields: lost,
 	}
 	if err := c.root.run.Refuse(c.scope, d); err != nil {
 		return c.halt(err)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -15,71 +16,78 @@ import (
 // one deploy to the next. It must be a value that [record.Encode] takes.
 type Identifier interface{ Identity() any }
 
-// A DivergenceError says that a program which resumes a run makes other calls
-// than those that were recorded. The run has stopped, and is interrupted and not
-// failed: nothing was executed in place of what was recorded, and with the
-// program of before, or a mended one, it goes on. It is [ErrDivergence].
+// A DivergenceError reports that the program which resumes a run does something
+// else than was recorded. Nothing ran in place of what was recorded. The run is
+// interrupted, not failed: it goes on with the previous program, or with one that
+// makes the recorded calls again. A DivergenceError matches [ErrDivergence].
 type DivergenceError struct {
 	RunID    string
 	How      string         // "order", "input", "kind", "end", "output", "value", "question" or "version"
-	Address  record.Address // of the call that was asked for; at an end, of the call that ended
+	Address  record.Address // of the call that the program makes; at an end, of the call that ended
 	Was      record.Address // of the call that was recorded in its place; zero if that is the same, or none
-	Scope    string         // the path of what makes the call
-	Ordinal  int            // its number among all that the scope makes, from 1; 0 where it does not matter
-	Recorded string         // what the records have
-	Asked    string         // what the program asks for
-	Fields   []string
-	Hint     string // the likely edit, or what else helps
+	Scope    string         // the path of the attempt or branch that makes the call; empty for the run itself
+	Ordinal  int            // the number of the call among all that the scope makes, from 1; 0 where it does not matter
+	Recorded string         // what is on record; of an input, its hash
+	Asked    string         // what the program asks for; of an input, its hash
+	Fields   []string       // the parts that differ, where their values are on record
+	Hint     string         // the likely reason
 
-	Fork record.Address // where to begin anew instead, if that is not the call itself: zero for it
+	Fork record.Address // the call before which to fork the run, if that is neither Was nor Address
 }
 
-// Error says where the program differs, in what, and the ways out.
+// Error returns what differs, and then what to do.
 func (e *DivergenceError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "run %s: the program differs from what it recorded", e.RunID)
-	where := e.Scope
-	if where == "" {
-		where = "the run itself"
+	return fmt.Sprintf("run %s: the program differs from its records: %s. Nothing of it ran. %s", e.RunID, e.Difference(), e.advice())
+}
+
+// Difference returns in one line where the program differs from the records, what
+// is recorded there, what the program does now, and the likely reason. It has no
+// hashes: Recorded and Asked have those.
+func (e *DivergenceError) Difference() string {
+	scope := e.Scope
+	if scope == "" {
+		scope = "the run"
 	}
+	var text string
 	switch e.How {
-	case "order":
-		fmt.Fprintf(&b, ": in %s, call %d was %s and is now %s", where, e.Ordinal, e.Recorded, e.Asked)
-	case "version":
-		fmt.Fprintf(&b, ": in %s, version %s was recorded, and it has %s (%s). Nothing of it ran. Ways out: run a program that has it; or %s",
-			where, e.Recorded, e.Asked, e.Hint, e.fork())
-		return b.String()
+	case "order", "kind":
+		text = fmt.Sprintf("call %d of %s: recorded %s, now %s", e.Ordinal, scope, e.Recorded, e.Asked)
 	case "end":
-		fmt.Fprintf(&b, ": %s ended before its call %d, which was %s", where, e.Ordinal, e.Recorded)
+		text = fmt.Sprintf("%s ended without its recorded call %d, %s", scope, e.Ordinal, e.Recorded)
+	case "version":
+		text = fmt.Sprintf("%s has recorded version %s, the program has %s", scope, e.Recorded, e.Asked)
+	case "input":
+		text = fmt.Sprintf("the input of %s: %s", e.Address, cmp.Or(strings.Join(e.Fields, "; "), "not the recorded one"))
+	case "output":
+		text = fmt.Sprintf("the recorded output of %s has fields that its type lacks: %s", e.Address, strings.Join(e.Fields, "; "))
 	case "value":
-		fmt.Fprintf(&b, ": %s has %s", where, e.Recorded)
+		text = fmt.Sprintf("%s has fields that the type it is read as lacks: %s", e.Recorded, strings.Join(e.Fields, "; "))
 	default:
-		fmt.Fprintf(&b, ": the %s of %s was %s and is now %s", e.How, e.Address, e.Recorded, e.Asked)
-	}
-	for _, field := range e.Fields {
-		b.WriteString("; " + field)
+		text = fmt.Sprintf("the %s of %s: recorded %s, now %s", e.How, e.Address, e.Recorded, e.Asked)
 	}
 	if e.Hint != "" {
-		b.WriteString(" (" + e.Hint + ")")
+		text += " (" + e.Hint + ")"
 	}
-	fmt.Fprintf(&b, ". Nothing of it ran. Ways out: run the program of before; %s"+
-		"state.WithDivergence to trust the records or to run again from here; or %s", e.mend(), e.fork())
-	return b.String()
+	return text
 }
 
-// mend says what can be changed in the program.
-func (e *DivergenceError) mend() string {
-	switch e.How {
-	case "order", "end", "kind":
-		return "core.Version for code that changes while runs are under way; mend the order " +
-			"(actors.Map, actors.Parallel or Prepare for parallel calls, core.Step for what is not a call); "
-	case "input", "question":
-		return "core.Version for code that changes while runs are under way; core.Step for what differs from run to run; "
+// advice says how the run can go on.
+func (e *DivergenceError) advice() string {
+	mend := "core.Version for changed code"
+	switch {
+	case e.How == "version":
+		return "Run a program that has that version, or " + e.fork()
+	case e.How == "input" && e.Scope == "":
+		return "Use a new run ID for another input"
+	case e.How == "output" || e.How == "value":
+		mend = "keep the field with omitempty"
+	case e.How == "input" || e.How == "question":
+		mend += ", core.Step or core.Identifier for what differs from run to run"
 	}
-	return ""
+	return fmt.Sprintf("Run the previous program, or change this one (%s); or %s, or see state.WithDivergence", mend, e.fork())
 }
 
-// fork is the command that begins a new run from before the call.
+// fork says how to begin a new run that makes the call anew.
 func (e *DivergenceError) fork() string {
 	at := e.Address
 	switch {
@@ -89,9 +97,9 @@ func (e *DivergenceError) fork() string {
 		at = e.Was
 	}
 	if at.IsZero() {
-		return "a new run"
+		return "begin a new run"
 	}
-	return fmt.Sprintf("reprise fork %s '%s' NEW", e.RunID, at)
+	return fmt.Sprintf("fork the run: reprise --dir DIR fork %s '%s' NEW", e.RunID, at)
 }
 
 // Is matches [ErrDivergence].

@@ -62,11 +62,11 @@ func TestQuestionsHaveTheirPlaceInTheOrder(t *testing.T) {
 		now  []string
 		want string
 	}{
-		"removed":  {[]string{"search", "book"}, "call 2 was clerk/?1 (question) and is now clerk/book (tool)"},
-		"inserted": {[]string{"search", "price", "?which one", "book"}, "call 2 was clerk/?1 (question) and is now clerk/price (tool)"},
-		"shorter":  {[]string{"search"}, "clerk ended before its call 2, which was clerk/?1 (question)"},
-		"earlier":  {[]string{"?which one", "search", "book"}, "call 1 was clerk/search (tool) and is now clerk/?1 (question)"},
-		"replaced": {[]string{"search", "?how many", "book"}, `the question of clerk was "which one" and is now "how many"`},
+		"removed":  {[]string{"search", "book"}, "call 2 of clerk: recorded clerk/?1 (question), now clerk/book (tool)"},
+		"inserted": {[]string{"search", "price", "?which one", "book"}, "call 2 of clerk: recorded clerk/?1 (question), now clerk/price (tool)"},
+		"shorter":  {[]string{"search"}, "clerk ended without its recorded call 2, clerk/?1 (question)"},
+		"earlier":  {[]string{"?which one", "search", "book"}, "call 1 of clerk: recorded clerk/search (tool), now clerk/?1 (question)"},
+		"replaced": {[]string{"search", "?how many", "book"}, `the question of clerk: recorded "which one", now "how many"`},
 	} {
 		for _, answered := range []bool{false, true} {
 			s, ran := memstore.New(), make(map[string]int)
@@ -104,7 +104,7 @@ func TestQuestionOfALaterAttemptHasItsPlaceToo(t *testing.T) {
 
 	_, err = opened(t, s, clerk(t, ran, "price", "?which one", "!", "book", "?how many"))
 	require.ErrorIs(t, err, core.ErrDivergence)
-	assert.ErrorContains(t, err, "in clerk@2, call 1 was clerk@2/?1 (question) and is now clerk@2/price (tool)")
+	assert.ErrorContains(t, err, "call 1 of clerk@2: recorded clerk@2/?1 (question), now clerk@2/price (tool)")
 	out, err := opened(t, s, clerk(t, ran, recorded...))
 	require.NoError(t, err)
 	assert.Equal(t, "red;of book;two;", out)

@@ -110,11 +110,11 @@ func TestChangedOrderIsRefusedWithWhatWasRecordedAndTheLikelyEdit(t *testing.T) 
 		now  []string
 		want []string
 	}{
-		"renamed":  {[]string{"search", "reserve", "pay"}, []string{"call 2 was agent/book (tool) and is now agent/reserve (tool)", "inserted or renamed"}},
-		"removed":  {[]string{"search", "pay"}, []string{"call 2 was agent/book (tool) and is now agent/pay (tool)", "was removed"}},
-		"inserted": {[]string{"search", "check", "book", "pay"}, []string{"call 2 was agent/book (tool) and is now agent/check (tool)", "inserted or renamed"}},
-		"same":     {[]string{"search", "search", "pay"}, []string{"call 2 was agent/book (tool) and is now agent/search#2 (tool)"}},
-		"shorter":  {[]string{"search", "book"}, []string{"agent ended before its call 3, which was agent/pay (tool)"}},
+		"renamed":  {[]string{"search", "reserve", "pay"}, []string{"call 2 of agent: recorded agent/book (tool), now agent/reserve (tool)", "inserted or renamed"}},
+		"removed":  {[]string{"search", "pay"}, []string{"call 2 of agent: recorded agent/book (tool), now agent/pay (tool)", "was removed", "Prepare"}},
+		"inserted": {[]string{"search", "check", "book", "pay"}, []string{"call 2 of agent: recorded agent/book (tool), now agent/check (tool)", "inserted or renamed"}},
+		"same":     {[]string{"search", "search", "pay"}, []string{"call 2 of agent: recorded agent/book (tool), now agent/search#2 (tool)"}},
+		"shorter":  {[]string{"search", "book"}, []string{"agent ended without its recorded call 3, agent/pay (tool)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fileStore(t, t.TempDir())
@@ -126,7 +126,7 @@ func TestChangedOrderIsRefusedWithWhatWasRecordedAndTheLikelyEdit(t *testing.T) 
 			var d *core.DivergenceError
 			require.ErrorAs(t, err, &d)
 			require.ErrorIs(t, err, core.ErrInterrupted, "it is no failure")
-			for _, want := range append(tc.want, "reprise fork run-1 'agent/", "state.WithDivergence", "core.Version", "Prepare") {
+			for _, want := range append(tc.want, "reprise --dir DIR fork run-1 'agent/", "state.WithDivergence", "core.Version") {
 				assert.ErrorContains(t, err, want)
 			}
 			info, err := s.Load(t.Context(), "run-1")
@@ -185,7 +185,7 @@ func TestRunOfAnotherQuestionIsRefused(t *testing.T) {
 	require.NoError(t, ask("Oslo"))
 	err := ask("Bergen")
 	require.ErrorIs(t, err, core.ErrDivergence)
-	require.ErrorContains(t, err, "use a new run ID for another question")
+	require.ErrorContains(t, err, "Use a new run ID for another input")
 
 	info, err := s.Info(t.Context(), "run-1")
 	require.NoError(t, err)

@@ -72,7 +72,7 @@ func (r *run) claimed(s *core.Scope, c record.Claim) {
 		r.rerun.from(s, since)
 	}
 	if r.divergence == DivergenceRerun && t.isSince(since) && t.differs(c.Input) {
-		since = r.diverge(c.Address, t, c.Input)
+		since = r.diverge(c.Address, c.Input)
 		r.rerun.from(s, since)
 	}
 	if t.isOther(c) {
@@ -91,14 +91,14 @@ func (r *run) claimed(s *core.Scope, c record.Claim) {
 
 // diverge records that the call has another input, and returns the number of
 // that record. The lock is held.
-func (r *run) diverge(a record.Address, t *track, input record.Hash) uint64 {
+func (r *run) diverge(a record.Address, input record.Hash) uint64 {
 	r.restored.ordinals.after(a, r.restored.calls)
 	r.report.Diverged = append(r.report.Diverged, a)
 	r.keep(&record.Record{
 		Time: now(), Address: a, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,
 		Detail: &record.Detail{
 			Severity: slog.LevelWarn, InputHash: input,
-			Message: fmt.Sprintf("the input of the call is %v, and was %v: it is made again, and what is called after it", input, t.Input),
+			Message: "the input of the call differs from the recorded one: it is made again, and so is what is called after it",
 		},
 	})
 	return uint64(r.len())

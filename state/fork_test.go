@@ -168,7 +168,7 @@ func TestChangedInputIsTrustedAndReportedOrFails(t *testing.T) {
 	_, _, err = run(5)
 	require.ErrorIs(t, err, core.ErrDivergence)
 	require.ErrorIs(t, err, core.ErrInterrupted)
-	require.ErrorContains(t, err, "use a new run ID for another question")
+	require.ErrorContains(t, err, "Use a new run ID for another input")
 	out, report, err = run(1)
 	require.NoError(t, err)
 	assert.Equal(t, 2, out)

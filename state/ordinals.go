@@ -149,10 +149,6 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 	if t := r.calls[c.Address]; t != nil && !anew && t.differs(c.Input) {
 		d := asked()
 		d.How, d.Recorded, d.Asked = "input", t.Input.String(), c.Input.String()
-		d.Hint = "use a new run ID for another question; what changes from run to run belongs into core.Step, or out of the identity of the input"
-		if scope == "" {
-			d.Hint = "the run was begun with another input: use a new run ID for another question"
-		}
 		return d
 	}
 	if !checked || s.recorded(c.Ordinal) != nil {
@@ -167,10 +163,10 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 	return nil
 }
 
-// inputFields are the parts in which an input differs from the one that the record
-// has, where that was kept. It encodes the input, with methods of the user's: the
-// lock of the run is not held.
-func (r *restored) inputFields(first uint64, input func() ([]byte, error)) []string {
+// inputDifferences returns a few parts in which an input differs from the one that
+// the record has, and none where that was not kept. It encodes the input, with
+// methods of the user's: the lock of the run is not held.
+func (r *restored) inputDifferences(first uint64, input func() ([]byte, error)) []codec.Difference {
 	if first == 0 {
 		return nil
 	}
@@ -182,7 +178,12 @@ func (r *restored) inputFields(first uint64, input func() ([]byte, error)) []str
 	if err != nil {
 		return nil
 	}
-	return differences(rec.Detail.Input, now)
+	const few = 5
+	differences, err := codec.Differences(rec.Detail.Input, now, few)
+	if err != nil {
+		return nil // the hashes say that it differs
+	}
+	return differences
 }
 
 // is reports whether the claim is the same call.
@@ -230,17 +231,15 @@ func isBranch(a record.Address) bool {
 // the place of the claim, nil if that is not known.
 func (r *restored) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim) string {
 	if was.isAskedFor(c) {
-		return "a model is asked where a call was recorded: if a model asked for " + was.name +
-			", it was renamed or taken from the agent, or its schema does not allow the recorded arguments any more; " +
-			"otherwise it was removed, or a call inserted"
+		return "if a model called " + was.name + ": it was renamed, taken from the agent, or refuses the recorded arguments now"
 	}
 	for i := range s.claims {
 		if s.claims[i].is(c) {
-			return "the call comes later in the records: one before it was removed, or they were swapped, or goroutines of the " +
-				"program's own made them, for which there are actors.Map, actors.Parallel and Prepare"
+			return "the call is recorded later: one before it was removed, they were swapped, or " +
+				"goroutines made them: see actors.Parallel and Prepare"
 		}
 	}
-	return "the call is nowhere in the records: it was inserted or renamed"
+	return "the call is not on record: it was inserted or renamed"
 }
 
 func describe(kind record.Kind, a record.Address, name string) string {
@@ -263,7 +262,7 @@ func (r *run) Ended(s *core.Scope, claimed int) error {
 	missing := recorded.claims[claimed]
 	d := &core.DivergenceError{
 		RunID: r.settings.RunID, How: "end", Address: s.Address(), Was: missing.call(scope), Scope: scope, Ordinal: claimed + 1,
-		Recorded: describe(missing.kind, missing.address, missing.name), Asked: "its end", Hint: "a call was removed",
+		Recorded: describe(missing.kind, missing.address, missing.name), Asked: "its end",
 	}
 	return r.diverged(d) // which unlocks
 }
@@ -297,7 +296,7 @@ func (r *run) diverged(d *core.DivergenceError) error {
 	}
 	r.keep(&record.Record{
 		Time: now(), Address: d.Address, Ordinal: d.Ordinal, Name: d.Scope, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,
-		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "trusted although " + strings.TrimPrefix(d.Error(), "run "+d.RunID+": ")},
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "the records are trusted, although the program differs: " + d.Difference()},
 	})
 	_ = r.write() // a journal that is broken says so when the next call begins
 	r.mu.Unlock() // it is published with the next record, as nothing is while a call is claimed
@@ -305,18 +304,3 @@ func (r *run) diverged(d *core.DivergenceError) error {
 }
 
 func (r *run) isReported(a record.Address) bool { return slices.Contains(r.report.Diverged, a) }
-
-// differences returns the parts in which two encoded values differ, by their
-// paths: a few of them, with values that are cut. It is for error messages.
-func differences(recorded, now []byte) []string {
-	const few = 5
-	parts, err := codec.Differences(recorded, now, few)
-	if err != nil {
-		return nil
-	}
-	var lines []string
-	for _, part := range parts {
-		lines = append(lines, part.String())
-	}
-	return lines
-}

@@ -24,7 +24,7 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 		d := &core.DivergenceError{
 			RunID: r.settings.RunID, How: "question", Address: s.Address(), Scope: s.Path(),
 			Recorded: strconv.Quote(before.text), Asked: strconv.Quote(q.Text),
-			Hint: "an answer to one question must not be taken for that to another",
+			Hint: "the answer to one question is not taken for that to another",
 		}
 		if err := r.diverged(d); err != nil { // which unlocks
 			return core.Asked{}, err

@@ -69,12 +69,6 @@ type track struct {
 // refused leaves none.
 func (t *track) isClaimed() bool { return t != nil && t.claimed }
 
-// diverges reports whether the call was recorded with another input.
-func (r *restored) diverges(a record.Address, input record.Hash) bool {
-	t := r.calls[a]
-	return t != nil && t.differs(input)
-}
-
 // newRestored refuses what no run has written.
 func newRestored(found *snapshot.Run) (*restored, error) {
 	r := &restored{

@@ -71,7 +71,7 @@ func (r *run) reword(s *core.Scope, a record.Address) {
 	r.keep(&record.Record{
 		Time: now(), Address: s.Address(), Kind: record.KindLog, Status: record.StatusRecorded,
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("%s has its recorded answer, although instructions, texts of tools, "+
-			"tools or options are others now; to ask anew: reprise fork %s '%s' NEW. Further calls of this attempt are only counted", a, r.settings.RunID, a)},
+			"tools or options are others now; to ask anew: reprise --dir DIR fork %s '%s' NEW. Further calls of this attempt are only counted", a, r.settings.RunID, a)},
 	})
 	_ = r.write() // a journal that is broken says so when the next call begins
 }

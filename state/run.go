@@ -258,6 +258,7 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 	if r.validation != nil {
 		found = r.validation.claim(c, found)
 		r.mu.Unlock()
+		r.compareInput(c, found, input)
 		r.compareRequest(s, c, found, input)
 		return found, false, nil
 	}
@@ -267,7 +268,9 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 			if d.How == "input" {
 				first := r.restored.calls[c.Address].first
 				r.mu.Unlock()
-				d.Fields = r.restored.inputFields(first, input)
+				for _, part := range r.restored.inputDifferences(first, input) {
+					d.Fields = append(d.Fields, part.String())
+				}
 				r.mu.Lock()
 			}
 			return found, false, r.diverged(d) // which unlocks

@@ -20,7 +20,7 @@ type Difference struct {
 	Now      string
 }
 
-// String is a line such as `agent/fetch: input: recorded 1f…, now 2e…`.
+// String is a line such as `agent/fetch: output: recorded "4 °C", now "5 °C"`.
 func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: recorded %s, now %s", d.Address, d.Field, d.Recorded, d.Now)
 }
@@ -83,9 +83,6 @@ func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progr
 		v.differ(c.Address, "call", "none", c.Kind.String())
 		return nil
 	}
-	if v.restored.diverges(c.Address, c.Input) {
-		v.differ(c.Address, "input", v.restored.calls[c.Address].Input.String(), c.Input.String())
-	}
 	switch {
 	case v.executes && !isEntered(c.Kind):
 		return nil
@@ -95,6 +92,31 @@ func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progr
 		found.Retrace = true
 	}
 	return found
+}
+
+// compareInput notes the parts in which the input of a call differs from the
+// recorded one, and the hashes of both where the record does not have the input. It
+// encodes the input, with methods of the user's: the lock of the run is not held.
+func (r *run) compareInput(c record.Claim, found *record.Progress, input func() ([]byte, error)) {
+	r.mu.Lock()
+	t := r.restored.calls[c.Address]
+	if found == nil || t == nil || !t.differs(c.Input) {
+		r.mu.Unlock()
+		return
+	}
+	hash, first := t.Input, t.first
+	r.mu.Unlock()
+	var recorded, now []string
+	for _, d := range r.restored.inputDifferences(first, input) {
+		was, is := d.Values()
+		recorded, now = append(recorded, was), append(now, is)
+	}
+	if len(recorded) == 0 {
+		recorded, now = []string{hash.String()}, []string{c.Input.String()}
+	}
+	r.mu.Lock()
+	r.validation.differ(c.Address, "input", strings.Join(recorded, "; "), strings.Join(now, "; "))
+	r.mu.Unlock()
 }
 
 // isEntered reports whether handlers of the kind only make other calls.

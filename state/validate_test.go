@@ -13,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -48,6 +49,29 @@ func TestValidateListsWhatAChangedProgramDoesOtherwise(t *testing.T) {
 		lines, _ = validate(program(leaf("a")))
 		assert.Equal(t, []string{"agent output", "agent/b call"}, lines)
 	})
+}
+
+func TestValidateShowsThePartsOfAnInputThatDiffer(t *testing.T) {
+	type trip struct {
+		City string `json:"city"`
+		Days int    `json:"days"`
+		Note string `json:"note"`
+	}
+	store := memstore.New()
+	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "plan"}, func(context.Context, trip) (string, error) { return "planned", nil })
+	require.NoError(t, err)
+	st, err := state.Open(t.Context(), store, "run-1")
+	require.NoError(t, err)
+	_, err = d.Event().Execute(st.Context(t.Context()), trip{"Oslo", 2, "by train"})
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	differences, err := state.Validate(t.Context(), store, "run-1", func(ctx context.Context) error {
+		_, err := d.Event().Execute(ctx, trip{"Rome", 3, "by train"})
+		return err
+	})
+	require.NoError(t, err)
+	require.Len(t, differences, 1)
+	assert.Equal(t, `plan: input: recorded city: "Oslo"; days: 2, now city: "Rome"; days: 3`, differences[0].String())
 }
 
 func TestRoundTripHandsOutWhatAResumedRunWould(t *testing.T) {

@@ -67,8 +67,8 @@ func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 func (r *run) refuseValue(s *core.Scope, key string, lost []string) error {
 	err := r.Refuse(s, &core.DivergenceError{
 		RunID: r.settings.RunID, How: "value", Address: s.Address(), Scope: s.Path(),
-		Recorded: fmt.Sprintf("the value %q, with fields that the type it is read as does not have", key), Asked: "read without them", Fields: lost,
-		Hint: "a field that was removed on purpose can stay, with omitempty; a part of a value is read as a map",
+		Recorded: fmt.Sprintf("the value %q", key), Asked: "read without them", Fields: lost,
+		Hint: "to read a part of a value, read it as a map",
 	})
 	if e := (*core.InterruptedError)(nil); errors.As(err, &e) {
 		s.Suspend(e)

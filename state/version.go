@@ -91,7 +91,6 @@ func (r *run) Version(s *core.Scope, q core.VersionQuestion) (int, error) {
 		return 0, r.refuse(&core.DivergenceError{
 			RunID: r.settings.RunID, How: "version", Address: s.Address(), Scope: key.scope,
 			Recorded: fmt.Sprintf("%d of %q", was.version, q.Name), Asked: fmt.Sprintf("%d at most", q.Highest),
-			Hint: "the code that the run began with is missing",
 		})
 	case known && !r.restored.isRefused(was.generation):
 		r.mu.Unlock()

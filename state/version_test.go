@@ -167,7 +167,7 @@ func TestVersionThatTheProgramLacksStopsTheRun(t *testing.T) {
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), bookkeeper(t, 2, "open", "tax", "close"))
 		require.ErrorIs(t, err, core.ErrDivergence)
-		assert.ErrorContains(t, err, `in bookkeeper, version 3 of "tax rules" was recorded, and it has 2 at most`)
+		assert.ErrorContains(t, err, `bookkeeper has recorded version 3 of "tax rules", the program has 2 at most`)
 		require.NoError(t, st.Close())
 		assert.Equal(t, state.StatusInterrupted, st.Status())
 	}

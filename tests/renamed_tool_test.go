@@ -34,9 +34,9 @@ func TestADivergenceNamesTheToolThatAModelAskedForAndTheAgentHasNoMore(t *testin
 	var d *core.DivergenceError
 	require.ErrorAs(t, err, &d)
 	require.Equal(t, "agent/book (tool)", d.Recorded)
-	require.Contains(t, d.Hint, "if a model asked for book, it was renamed")
+	require.Contains(t, d.Hint, "if a model called book: it was renamed")
 
-	require.ErrorContains(t, err, "reprise fork run-1 'agent/model' NEW", "from the answer that asks for the tool")
+	require.ErrorContains(t, err, "reprise --dir DIR fork run-1 'agent/model' NEW", "from the answer that asks for the tool")
 	require.NoError(t, state.Fork(t.Context(), store, "run-1", d.Fork, "run-2"))
 	st, err := state.Open(t.Context(), store, "run-2")
 	require.NoError(t, err)

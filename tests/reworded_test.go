@@ -115,11 +115,11 @@ func TestRewordedPromptsAndNewToolsAreTrustedAndReported(t *testing.T) {
 			for _, r := range testkit.Records(t, st) {
 				if r.Kind == record.KindLog && r.Detail.Severity == slog.LevelWarn {
 					warnings++
-					assert.Contains(t, r.Message(), "reprise fork run-1 'assistant/model' NEW")
+					assert.Contains(t, r.Message(), "reprise --dir DIR fork run-1 'assistant/model' NEW")
 				}
 			}
 			assert.Equal(t, min(len(tt.want), 1), warnings, "one for all of the attempt")
-			assert.Equal(t, warnings, strings.Count(console.String(), "reprise fork run-1 'assistant/model' NEW"), "%s", &console)
+			assert.Equal(t, warnings, strings.Count(console.String(), "reprise --dir DIR fork run-1 'assistant/model' NEW"), "%s", &console)
 
 			_, err = run()
 			require.NoError(t, err, "a finished agent is recalled as a whole")

@@ -75,6 +75,16 @@ func unionOfKeys(a, b map[string]any) []string {
 	return keys
 }
 
+// Values returns what was and what is now, each with its path, such as `price: 12`
+// and `price: 13`.
+func (d Difference) Values() (was, now string) {
+	path := d.Path
+	if path != "" {
+		path += ": "
+	}
+	return path + short(d.Was), path + short(d.Now)
+}
+
 // String is a line such as `price: recorded 12, now 13`.
 func (d Difference) String() string {
 	text := fmt.Sprintf("recorded %s, now %s", short(d.Was), short(d.Now))

@@ -131,7 +131,7 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 	for _, text := range []string{
 		`circuit breaker "payments" is open for 2s`, `circuit breaker "payments" is half open`, `circuit breaker "payments" is closed`, "(circuit breaker)",
 		" · from the cache", "overloaded · retry budget after", "the retry budget of 1 retry in 1m0s is used up",
-		"trip/planner has its recorded answer, although instructions, texts of tools, tools or options are others now; to ask anew: reprise fork trip-1",
+		"trip/planner has its recorded answer, although instructions, texts of tools, tools or options are others now; to ask anew: reprise --dir DIR fork trip-1",
 	} {
 		assert.Contains(t, records, text)
 	}
