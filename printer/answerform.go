@@ -14,9 +14,9 @@ type answerForm struct {
 	Required   []string               `json:"required"`
 }
 
-// howToAnswer returns in words what a schema allows, and an answer as JSON that is
+// describeAnswer returns in words what a schema allows, and an answer as JSON that is
 // an example. Both are empty where the schema does not say it in a few words.
-func howToAnswer(schema json.RawMessage) (words, example string) {
+func describeAnswer(schema json.RawMessage) (words, example string) {
 	var f answerForm
 	if len(schema) == 0 || json.Unmarshal(schema, &f) != nil {
 		return "", ""
@@ -127,16 +127,4 @@ func (f *answerForm) object() string {
 		fields[i] = string(quoted) + ": " + value
 	}
 	return "{" + strings.Join(fields, ", ") + "}"
-}
-
-// jsonWord quotes JSON as one argument, empty if not every shell would read it the
-// same.
-func jsonWord(text string) string {
-	if len(text) > 2*maxName || strings.ContainsFunc(text, func(c rune) bool { return isAwkward(c) && c != '"' }) {
-		return ""
-	}
-	if !strings.ContainsFunc(text, func(c rune) bool { return isSpecial(c) || c == '"' }) {
-		return text
-	}
-	return "'" + text + "'"
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -43,7 +44,7 @@ func (t *text) call(r *record.Record) {
 	case r.IsOutcome() && r.IsRetry():
 		t.total(r)
 	case question != "" && !t.asked:
-		t.hint(r.RunID, question, "", "")
+		t.hint(r.RunID, core.Question{ID: question})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/live"
 	"github.com/reprise-go/reprise/printer"
@@ -189,4 +190,16 @@ func ExampleNewLog() {
 	}
 	// Output:
 	// level=WARN msg="tool call failed" run_id=weather-42 address=fetch_data name=fetch_data event_type=tool_call execution_status=failed retry_attempt=0 will_retry=true execution_time=0.5 original_error="Connection timeout"
+}
+
+func ExampleHowToAnswer() {
+	words, arguments := printer.HowToAnswer("refund-7", core.Question{
+		ID:     "agent/refund?1",
+		Schema: []byte(`{"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}`),
+	})
+	fmt.Println(words)
+	fmt.Println("reprise", arguments)
+	// Output:
+	// an object with approved (true or false)
+	// reprise answer refund-7 'agent/refund?1' '{"approved": true}'
 }

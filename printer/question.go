@@ -1,9 +1,7 @@
 package printer
 
 import (
-	"strings"
-	"unicode"
-
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -16,25 +14,22 @@ func (t *text) question(r *record.Record) {
 	t.message(": ", r.Message())
 	t.cause(r.Err)
 	t.finish(r)
-	words, example := "", ""
-	if r.Detail != nil && r.Detail.InDoubt != nil {
-		t.preview("input: ", record.Preview(r.Detail.InDoubt.Input))
-		words, example = "completed with the output, run_again, or failed", `{"decision": "run_again"}`
-	} else if r.Detail != nil {
-		words, example = howToAnswer(r.Detail.Schema)
+	q := core.Question{ID: r.Name}
+	if r.Detail != nil {
+		q.Schema, q.Call = r.Detail.Schema, r.Detail.InDoubt
 	}
-	t.hint(r.RunID, r.Name, words, example)
+	if q.InDoubt() {
+		t.preview("input: ", record.Preview(q.Call.Input))
+	}
+	t.hint(r.RunID, q)
 }
 
 // hint writes the command that answers a question, below the question, and before
-// it in words what may be answered. Without words the example is not known.
-func (t *text) hint(runID, question, words, example string) {
-	run, id, answer := shellWord(runID), shellWord(question), jsonWord(example)
-	if run == "" || id == "" || t.command == "" {
-		return // it could not be typed
-	}
-	if words == "" || answer == "" {
-		words, answer = "", "JSON"
+// it in words what may be answered.
+func (t *text) hint(runID string, q core.Question) {
+	words, arguments := HowToAnswer(runID, q)
+	if arguments == "" || t.command == "" {
+		return
 	}
 	t.beginBelow(mark{t.note, faint})
 	if words != "" {
@@ -42,7 +37,7 @@ func (t *text) hint(runID, question, words, example string) {
 		t.clean(words, maxMessage)
 		t.add(": ")
 	}
-	t.paint(faint, t.command, " answer ", run, " ", id, " ", answer)
+	t.paint(faint, t.command, " ", arguments)
 	t.end()
 }
 
@@ -99,26 +94,6 @@ func (q *questions) remember(run, id string) {
 	}
 	q.written[run][id] = true
 	q.n++
-}
-
-// shellWord quotes s as one argument, empty if not every shell would read it
-// the same.
-func shellWord(s string) string {
-	if s == "" || len(s) > 2*maxName || s[0] == '-' || strings.ContainsFunc(s, isAwkward) {
-		return ""
-	}
-	if strings.ContainsFunc(s, isSpecial) {
-		return "'" + s + "'"
-	}
-	return s
-}
-
-func isAwkward(c rune) bool {
-	return c < ' ' || c >= 0x7f && !unicode.IsLetter(c) && !unicode.IsDigit(c) || strings.ContainsRune("'\"\\`$!", c)
-}
-
-func isSpecial(c rune) bool {
-	return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("._/:-", c)
 }
 
 // answer writes that a question was answered.

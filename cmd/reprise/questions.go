@@ -1,16 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
@@ -26,41 +25,6 @@ type question struct {
 
 	Schema json.RawMessage     `json:"schema,omitempty"`
 	Call   *record.CallInDoubt `json:"in_doubt,omitempty"`
-}
-
-// expects says in short what an answer is.
-func expects(q *core.Question) string {
-	if q.InDoubt() {
-		return "a decision"
-	}
-	var schema struct {
-		Type       any
-		Enum       []any
-		Properties map[string]any
-		Required   []string
-	}
-	if len(q.Schema) == 0 || json.Unmarshal(q.Schema, &schema) != nil {
-		return "any JSON"
-	}
-	switch {
-	case len(schema.Enum) > 0:
-		data, _ := json.Marshal(schema.Enum)
-		return "one of " + strings.Trim(string(data), "[]")
-	case schema.Type == "boolean":
-		return "true or false"
-	case schema.Type == "object" && len(schema.Properties) > 0:
-		names := slices.Sorted(maps.Keys(schema.Properties))
-		for i, name := range names {
-			if !slices.Contains(schema.Required, name) {
-				names[i] = "[" + name + "]"
-			}
-		}
-		return "object: " + strings.Join(names, ", ")
-	}
-	if name, ok := schema.Type.(string); ok {
-		return name
-	}
-	return "any JSON"
 }
 
 func (a *app) questionsCommand() *cobra.Command {
@@ -125,14 +89,19 @@ func (a *app) questions(runID string, open []core.Question) error {
 			}
 			text += ")"
 		}
-		rows = append(rows, []string{q.ID, expects(&q), text})
+		words, _ := printer.HowToAnswer(runID, q)
+		rows = append(rows, []string{q.ID, cmp.Or(words, "any JSON"), text})
 	}
 	if err := a.table(rows); err != nil {
 		return err
 	}
 	a.printf("\nto answer:\n")
 	for _, q := range open {
-		a.printf("  %s answer %s %s JSON\n", a.command, runID, printable(shellWord(q.ID)))
+		_, arguments := printer.HowToAnswer(runID, q)
+		if arguments == "" { // an ID that shells read in different ways: this is for those of POSIX
+			arguments = "answer " + runID + " " + printable(shellWord(q.ID)) + " JSON"
+		}
+		a.printf("  %s %s\n", a.command, arguments)
 	}
 	return nil
 }

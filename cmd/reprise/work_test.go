@@ -21,7 +21,7 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	_, err := refund(t, dir, "r7")
 	require.ErrorIs(t, err, core.ErrAwaiting)
 
-	assert.Equal(t, "QUESTION  ANSWER         TEXT\nrefund?1  true or false  refund \\x1b[31mit\\x1b[0m?\n\nto answer:\n  reprise answer r7 'refund?1' JSON\n",
+	assert.Equal(t, "QUESTION  ANSWER         TEXT\nrefund?1  true or false  refund \\x1b[31mit\\x1b[0m?\n\nto answer:\n  reprise answer r7 'refund?1' true\n",
 		call(t, dir, "questions", "r7").text(t))
 	var open []question
 	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "questions", "r7", "--json").text(t)), &open))
@@ -57,7 +57,7 @@ func TestWhatIsToBeTypedHasTheDirectory(t *testing.T) {
 			require.ErrorIs(t, err, core.ErrAwaiting)
 			command := "reprise --dir " + typed
 			assert.Contains(t, call(t, "", "--dir", name, "show", "r7").text(t), " "+command+" answer r7 'refund?1' true\n")
-			assert.Contains(t, call(t, "", "questions", "r7", "--dir="+name).text(t), " "+command+" answer r7 'refund?1' JSON\n")
+			assert.Contains(t, call(t, "", "questions", "r7", "--dir="+name).text(t), " "+command+" answer r7 'refund?1' true\n")
 			assert.Contains(t, call(t, "", "show", "r8", "--dir", name).stderr, "; `"+command+" runs` lists")
 			assert.Contains(t, call(t, name, "show", "r7").text(t), " reprise answer r7 ", "REPRISE_DIR is still set then")
 		})
