@@ -15,7 +15,7 @@ import (
 // A Scope is what the sender of a request may do. The zero Scope may see
 // every run and change none.
 type Scope struct {
-	Principal string                  // who it is: for limits, and as who interrupted a run
+	Principal string                  // who it is: for limits, and recorded as who interrupted or cancelled a run
 	Runs      func(runID string) bool // which runs it may see; nil for all
 	Control   bool                    // it may interrupt the runs that it sees, and answer their questions
 

@@ -302,7 +302,7 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 	status, _ := post("r/interrupt", `{"message":"enough"}`)
 	assert.Equal(t, 200, status)
 	assert.Equal(t, "r by admin: enough", c.interrupted)
-	status, _ = post("r/cancel", `{"message":"for good"}`)
+	status, _ = post("r/cancel", `{"by":"admin","message":"for good"}`)
 	assert.Equal(t, 200, status)
 	assert.Equal(t, "r by admin: for good", c.cancelled)
 	status, _ = post("r/answer", `{"question":"a?1","value":{"ok":true}}`, header("Sec-Fetch-Site", "same-origin"))
@@ -327,6 +327,7 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 		"a form":               {"r/interrupt", `message=x`, header("Content-Type", "application/x-www-form-urlencoded"), 415},
 		"a form as text":       {"r/interrupt", `{}`, header("Content-Type", "text/plain"), 415},
 		"no permission":        {"r/interrupt", `{}`, header("Authorization", "Bearer r"), 403},
+		"in another's name":    {"r/cancel", `{"by":"ann"}`, nil, 403},
 		"no such run":          {"nope/interrupt", `{}`, nil, 404},
 		"no JSON":              {"r/interrupt", `{`, nil, 400},
 		"unknown fields":       {"r/interrupt", `{"mesage":"x"}`, nil, 400},

@@ -148,16 +148,18 @@ func (c *Client) Answer(ctx context.Context, runID, questionID string, value any
 	return c.post(ctx, runID, "answer", answerBody{Question: questionID, Value: data})
 }
 
-// Interrupt asks for a run to be interrupted. A run that is not going on is
-// ErrConflict.
-func (c *Client) Interrupt(ctx context.Context, runID, message string) error {
-	return c.post(ctx, runID, "interrupt", stopBody{Message: message})
+// Interrupt asks for a run to be interrupted. By says who asks, and message why;
+// both may be empty. A server that knows who sends the request records that name,
+// and refuses another. A run that is not going on is ErrConflict.
+func (c *Client) Interrupt(ctx context.Context, runID, by, message string) error {
+	return c.post(ctx, runID, "interrupt", stopBody{by, message})
 }
 
-// Cancel asks for a run to be ended for good, whether or not it is going on. A
-// run that has completed or failed is ErrConflict.
-func (c *Client) Cancel(ctx context.Context, runID, message string) error {
-	return c.post(ctx, runID, "cancel", stopBody{Message: message})
+// Cancel asks for a run to be ended for good, whether or not it is going on. By and
+// message are those of [Client.Interrupt]. A run that has completed or failed is
+// ErrConflict.
+func (c *Client) Cancel(ctx context.Context, runID, by, message string) error {
+	return c.post(ctx, runID, "cancel", stopBody{by, message})
 }
 
 // Programs returns the names of what can be started, where the server has a

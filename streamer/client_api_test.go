@@ -121,17 +121,17 @@ func TestClientAnswersInterruptsAndCancels(t *testing.T) {
 	newFeed("r", h.Publish).open()
 	c := &streamer.Client{URL: server.URL}
 	require.NoError(t, c.Answer(t.Context(), "r", "agent/refund?1", map[string]any{"ok": true}))
-	require.NoError(t, c.Interrupt(t.Context(), "r", "enough"))
-	require.NoError(t, c.Cancel(t.Context(), "r", "for good"))
-	assert.Equal(t, []string{`answer r agent/refund?1 {"ok":true}`, "interrupt r by dashboard: enough", "cancel r by dashboard: for good"}, control.said)
+	require.NoError(t, c.Interrupt(t.Context(), "r", "ann", "enough"))
+	require.NoError(t, c.Cancel(t.Context(), "r", "", "for good"))
+	assert.Equal(t, []string{`answer r agent/refund?1 {"ok":true}`, "interrupt r by ann: enough", "cancel r by dashboard: for good"}, control.said)
 	control.err = fmt.Errorf("%w: it was answered before", streamer.ErrConflict)
 	err := c.Answer(t.Context(), "r", "agent/refund?1", 1)
 	require.ErrorIs(t, err, streamer.ErrConflict)
 	assert.ErrorContains(t, err, "it was answered before")
-	require.ErrorIs(t, c.Interrupt(t.Context(), "nobody", ""), streamer.ErrNotFound)
+	require.ErrorIs(t, c.Interrupt(t.Context(), "nobody", "", ""), streamer.ErrNotFound)
 	assert.ErrorContains(t, c.Answer(t.Context(), "r", "q", func() {}), "streamer: the answer: json:")
 	for _, bad := range []string{"", "localhost:80", "ftp://x/", "http:///x", "http://a b/"} {
-		assert.ErrorContains(t, (&streamer.Client{URL: bad}).Interrupt(t.Context(), "r", ""), "Client.URL is", bad)
+		assert.ErrorContains(t, (&streamer.Client{URL: bad}).Interrupt(t.Context(), "r", "", ""), "Client.URL is", bad)
 		for _, err := range (&streamer.Client{URL: bad, MaxDelay: time.Nanosecond}).Events(t.Context()) {
 			assert.ErrorContains(t, err, "Client.URL is", bad)
 		}

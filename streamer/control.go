@@ -19,7 +19,8 @@ func (h *Handler) can(scope *Scope) Permissions {
 
 // stopBody is what is posted to interrupt or cancel a run.
 type stopBody struct {
-	Message string `json:"message"`
+	By      string `json:"by,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 func (h *Handler) serveInterrupt(w http.ResponseWriter, req *http.Request, scope *Scope) {
@@ -36,7 +37,11 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Sco
 	if !ok {
 		return
 	}
-	err := stop(h.options.Control, req.Context(), id, cmp.Or(scope.Principal, "dashboard"), body.Message)
+	if scope.Principal != "" && body.By != "" && body.By != scope.Principal {
+		h.refuse(w, http.StatusForbidden, "forbidden", "by is "+strconv.Quote(body.By)+": want "+strconv.Quote(scope.Principal)+", who you are, or nothing")
+		return
+	}
+	err := stop(h.options.Control, req.Context(), id, cmp.Or(scope.Principal, body.By, "dashboard"), body.Message)
 	h.answerControl(w, err, "there is no run "+strconv.Quote(id))
 }
 

@@ -30,7 +30,7 @@
 //
 // What is posted is JSON, and so is what comes back:
 //
-//	{"message": "why"}                              to interrupt or cancel
+//	{"by": "ann", "message": "why"}                 to interrupt or cancel; both may be left out
 //	{"question": "agent/refund?1", "value": true}   to answer
 //	{"program": "support", "input": {…}}            to start: a Start
 //	{}                                              to resume

@@ -44,7 +44,8 @@ type Start struct {
 	Tags        []string        `json:"tags,omitempty"`
 }
 
-// A Result is what a run has come to: its output, or its error.
+// A Result is what a run has come to: its output, or its error. That of a
+// cancelled run says who cancelled it, and why.
 type Result struct {
 	RunID  string          `json:"run_id"`
 	Status string          `json:"status"`

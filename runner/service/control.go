@@ -56,13 +56,16 @@ func (c *Control) Resume(ctx context.Context, runID string) error {
 // Result implements [streamer.Starter].
 func (c *Control) Result(ctx context.Context, runID string) (streamer.Result, error) {
 	output, err := c.runner.Result(ctx, runID)
-	var failed *core.CallError
+	var (
+		failed    *core.CallError
+		cancelled *state.CancelledError
+	)
 	switch {
 	case err == nil:
 		encoded, err := json.Marshal(output)
 		return streamer.Result{RunID: runID, Status: string(snapshot.StatusCompleted), Output: encoded}, err
-	case errors.Is(err, state.ErrCancelled):
-		return streamer.Result{RunID: runID, Status: string(snapshot.StatusCancelled)}, nil
+	case errors.As(err, &cancelled):
+		return streamer.Result{RunID: runID, Status: string(snapshot.StatusCancelled), Error: cancelled.Error()}, nil
 	case errors.As(err, &failed) || errors.Is(err, runner.ErrCrashLoop):
 		return streamer.Result{RunID: runID, Status: string(snapshot.StatusFailed), Error: err.Error()}, nil
 	}
