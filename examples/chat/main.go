@@ -24,6 +24,10 @@ func main() {
 	id := flag.String("id", "chat", "the `name` of the conversation")
 	model := flag.String("model", "gpt-4o-mini", "the model to use where OPENAI_API_KEY is set")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "chat: unexpected argument %q; it takes flags only, see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *dir, *id, *model, os.Stdin, os.Stdout); err != nil {

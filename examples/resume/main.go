@@ -20,6 +20,10 @@ func main() {
 	dir := flag.String("dir", "", "the `directory` to keep the run in (default: a new temporary one)")
 	worker := flag.Bool("worker", false, "be the process that runs the agent; the example starts it by itself")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "resume: unexpected argument %q; it takes flags only, see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	if err := start(*dir, *worker); err != nil {
 		fmt.Fprintln(os.Stderr, "resume:", err)
 		os.Exit(1)

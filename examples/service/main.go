@@ -20,6 +20,10 @@ func main() {
 	flag.StringVar(&o.Dir, "dir", filepath.Join(os.TempDir(), "reprise-service"), "the `directory` where runs are kept")
 	flag.StringVar(&o.Addr, "addr", "127.0.0.1:8080", "the `address` where HTTP is served")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "service: unexpected argument %q; it takes flags only, see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	o.Log = os.Stderr
 	o.Ready = func(url string) { fmt.Print(welcome(url, o.Dir)) }
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 	"log"
+	"os"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/bus"
@@ -22,6 +23,9 @@ var step []byte
 
 func main() {
 	log.SetFlags(0)
+	if len(os.Args) > 1 {
+		log.Fatalf("noetl: unexpected argument %q; it takes none", os.Args[1])
+	}
 	if err := run(context.Background()); err != nil {
 		log.Fatal(err)
 	}

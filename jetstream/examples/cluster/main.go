@@ -41,6 +41,9 @@ func run(ctx context.Context, role string, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q; it takes flags only, see -help", flags.Arg(0))
+	}
 	switch role {
 	case "server":
 		return c.serveNATS(ctx)
