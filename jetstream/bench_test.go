@@ -38,27 +38,16 @@ func benchStore(b *testing.B, o []jstest.Option) *jetstream.Store {
 	return s
 }
 
-func benchmarkOneRun(b *testing.B, o []jstest.Option, parallel int) {
-	j, err := benchStore(b, o).Open(b.Context(), "run", snapshot.OpenOptions{Create: true})
-	require.NoError(b, err)
-	var mu sync.Mutex
-	var last uint64
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	b.ResetTimer()
+// each calls do with every number below n, on as many goroutines as parallel says.
+// A goroutine stops at its first error, which fails the benchmark.
+func each(b *testing.B, n, parallel int, do func(i int) error) {
+	b.Helper()
+	var begun atomic.Int64
 	var wait sync.WaitGroup
 	for range parallel {
 		wait.Go(func() {
-			for left.Add(-1) >= 0 {
-				mu.Lock()
-				last++
-				seq := last
-				err := j.Append(storetest.Records(seq, 1)...)
-				mu.Unlock()
-				if err == nil {
-					err = j.Sync(b.Context(), seq)
-				}
-				if err != nil {
+			for i := begun.Add(1) - 1; i < int64(n); i = begun.Add(1) - 1 {
+				if err := do(int(i)); err != nil {
 					b.Error(err)
 					return
 				}
@@ -66,6 +55,25 @@ func benchmarkOneRun(b *testing.B, o []jstest.Option, parallel int) {
 		})
 	}
 	wait.Wait()
+}
+
+func benchmarkOneRun(b *testing.B, o []jstest.Option, parallel int) {
+	j, err := benchStore(b, o).Open(b.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.NoError(b, err)
+	var mu sync.Mutex
+	var last uint64
+	b.ResetTimer()
+	each(b, b.N, parallel, func(int) error {
+		mu.Lock()
+		last++
+		seq := last
+		err := j.Append(storetest.Records(seq, 1)...)
+		mu.Unlock()
+		if err != nil {
+			return err
+		}
+		return j.Sync(b.Context(), seq)
+	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
 	require.NoError(b, j.Close(b.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
@@ -83,11 +91,11 @@ func benchmarkRuns(b *testing.B, o []jstest.Option, runs int) {
 	for _, j := range journals {
 		wait.Go(func() {
 			for seq := uint64(1); seq <= uint64(b.N/runs)+1; seq++ {
-				if err := j.Append(storetest.Records(seq, 1)...); err != nil {
-					b.Error(err)
-					return
+				err := j.Append(storetest.Records(seq, 1)...)
+				if err == nil {
+					err = j.Sync(b.Context(), seq)
 				}
-				if err := j.Sync(b.Context(), seq); err != nil {
+				if err != nil {
 					b.Error(err)
 					return
 				}
@@ -119,17 +127,10 @@ func BenchmarkTrivialRun(b *testing.B) {
 			served := make(chan error, 1)
 			go func() { served <- r.Serve(ctx) }()
 			b.ResetTimer()
-			var wait sync.WaitGroup
-			for part := range 16 {
-				wait.Go(func() {
-					for i := part; i < b.N; i += 16 {
-						if _, err := p.Start(b.Context(), fmt.Sprint("r", i), word{}, runner.StartOptions{}); err != nil {
-							b.Error(err)
-						}
-					}
-				})
-			}
-			wait.Wait()
+			each(b, b.N, 16, func(i int) error {
+				_, err := p.Start(b.Context(), fmt.Sprint("r", i), word{}, runner.StartOptions{})
+				return err
+			})
 			<-done
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "runs/s")
 			cancel()
@@ -142,22 +143,14 @@ func BenchmarkTrivialRun(b *testing.B) {
 func BenchmarkList(b *testing.B) {
 	const runs = 10_000
 	s := benchStore(b, nil)
-	var wait sync.WaitGroup
-	for part := range 16 {
-		wait.Go(func() {
-			for i := part; i < runs; i += 16 {
-				run, err := snapshot.NewRun(snapshot.Info{RunID: fmt.Sprint("r", i), Status: snapshot.StatusCompleted, Created: time.Now()}, nil)
-				if err == nil {
-					_, err = s.Create(b.Context(), run)
-				}
-				if err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wait.Wait()
+	each(b, runs, 16, func(i int) error {
+		run, err := snapshot.NewRun(snapshot.Info{RunID: fmt.Sprint("r", i), Status: snapshot.StatusCompleted, Created: time.Now()}, nil)
+		if err != nil {
+			return err
+		}
+		_, err = s.Create(b.Context(), run)
+		return err
+	})
 	b.Run("newest=50", func(b *testing.B) {
 		for b.Loop() {
 			page, err := s.List(b.Context(), snapshot.Filter{Limit: 50})
@@ -242,21 +235,11 @@ func benchmarkCalls(b *testing.B, s snapshot.Store, parallel int) {
 	require.NoError(b, err)
 	ctx := st.Context(b.Context())
 	tool := decorators.Tool("trivial", "", func(context.Context, word) (string, error) { return "", nil })
-	var left atomic.Int64
-	left.Store(int64(b.N))
 	b.ResetTimer()
-	var wait sync.WaitGroup
-	for range parallel {
-		wait.Go(func() {
-			for left.Add(-1) >= 0 {
-				if _, err := tool.Call(ctx, word{}); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wait.Wait()
+	each(b, b.N, parallel, func(int) error {
+		_, err := tool.Call(ctx, word{})
+		return err
+	})
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 	require.NoError(b, st.Close())
 }
