@@ -32,7 +32,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 			if errors.Is(err, errConflict) {
 				continue
 			}
-			if !errors.Is(err, snapshot.ErrLocked) || !o.Wait || o.Takeover > 0 {
+			if !errors.Is(err, snapshot.ErrLocked) || !o.Wait {
 				return j, err
 			}
 			if waited := s.awaitClosed(ctx, h); waited != nil {
@@ -50,9 +50,6 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string, o *snapshot.OpenOptions) (snapshot.Journal, error) {
 	if h.info.Open {
 		return nil, &snapshot.LockedError{RunID: runID, Owner: h.info.Owner}
-	}
-	if err := storekit.CheckTakeover(runID, h.generation, o); err != nil {
-		return nil, err
 	}
 	if h.kind == "" { // it is begun
 		h.born = nuid.Next()

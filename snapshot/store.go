@@ -118,8 +118,7 @@ type OpenOptions struct {
 	// was kept before. Nil leaves that alone.
 	Retry retrylevel.Levels
 
-	Owner    string // who opens it, in Info and in errors that are ErrLocked; a lease where there is a queue
-	Takeover uint64 // go on after this generation and no other: ErrLocked if it is not the newest, or if its owner is known to live; 0 for any
+	Owner string // who opens it, in Info and in errors that are ErrLocked; a lease where there is a queue
 }
 
 // A Journal is one run open for writing. Append is called by one goroutine at

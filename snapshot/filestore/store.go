@@ -160,8 +160,7 @@ func (s *Store) locked(runID string) *snapshot.LockedError {
 
 // Open implements [snapshot.Store]. The journal is a *[Journal]. A run that is
 // damaged is not opened: the error is a *snapshot.CorruptError, and
-// [Store.Repair] keeps what comes before the damage. Takeover needs no
-// fencing: the lock of a process that has ended is free.
+// [Store.Repair] keeps what comes before the damage.
 func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
 	if err := s.check(ctx, runID); err != nil {
 		return nil, err
@@ -191,9 +190,6 @@ func (s *Store) open(runID string, o *snapshot.OpenOptions, l *fileLock) (*Journ
 		return nil, advise(r.damage)
 	case !r.found && !o.Create:
 		return nil, noRun(runID)
-	}
-	if err := storekit.CheckTakeover(runID, r.run.Generation, o); err != nil {
-		return nil, err
 	}
 	info := r.run.Info
 	if !r.found {

@@ -175,9 +175,6 @@ func (s *Store) tryOpen(runID string, o snapshot.OpenOptions) (snapshot.Journal,
 	case r.freed != nil:
 		return nil, r.freed, &snapshot.LockedError{RunID: runID, Owner: r.known.Owner}
 	}
-	if err := storekit.CheckTakeover(runID, r.known.Generation, &o); err != nil {
-		return nil, nil, err
-	}
 	restored, err := r.load()
 	if err != nil {
 		return nil, nil, err

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/reprise-go/reprise/internal/errkind"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -54,15 +53,6 @@ func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapsho
 	restored = now.Clone()
 	now.Status, now.Stop, now.Due, now.Updated, now.Open = snapshot.StatusRunning, snapshot.Stop{}, time.Time{}, Later(found.Updated), true
 	return restored, now
-}
-
-// CheckTakeover returns the error of Open for a run that nobody has open, if
-// o.Takeover is not its newest generation. It is [snapshot.ErrLocked].
-func CheckTakeover(runID string, newest uint64, o *snapshot.OpenOptions) error {
-	if o.Takeover == 0 || o.Takeover == newest {
-		return nil
-	}
-	return errkind.New(snapshot.ErrLocked, "snapshot: open run %s: generation %d is not the newest, which is %d", runID, o.Takeover, newest)
 }
 
 // Crashed is what is known of a run that is running although nobody has it

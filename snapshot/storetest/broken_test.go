@@ -25,14 +25,6 @@ type broken struct{ *memstore.Store }
 
 func newBroken() broken { return broken{memstore.New()} }
 
-// takesOverAny ignores Takeover.
-type takesOverAny struct{ broken }
-
-func (s takesOverAny) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
-	o.Takeover = 0
-	return s.broken.Open(ctx, runID, o)
-}
-
 // waitsInVain says only that the context has ended.
 type waitsInVain struct{ broken }
 
@@ -194,7 +186,6 @@ func TestStoreThatCrashesKeepsTheRulesOfCrashes(t *testing.T) {
 
 // brokenStores are by the test that finds what is wrong with them.
 var brokenStores = map[string]func() snapshot.Store{
-	"OnlyTheNewestGenerationIsTakenOver":   func() snapshot.Store { return takesOverAny{newBroken()} },
 	"WaitingEndsWithItsContext":            func() snapshot.Store { return waitsInVain{newBroken()} },
 	"ACursorOfAnotherGenerationIsRefused":  func() snapshot.Store { return anyGeneration{newBroken()} },
 	"AContextThatHasEndedIsAnError":        func() snapshot.Store { return updatesAlways{newBroken()} },

@@ -29,7 +29,7 @@ func RunShared(t *testing.T, open func(t *testing.T) (another func() snapshot.St
 		{"AFollowerInAnotherProcessMissesNothing", sharedFollow},
 		{"AWatcherInAnotherProcessSeesEveryRun", sharedWatch},
 		{"WhatOneProcessDeletesIsGoneForAnother", sharedDelete},
-		{"ARunWhoseOwnerLivesIsNotTakenOver", sharedTakeover},
+		{"AnOpenThatIsRefusedLeavesTheRunToItsWriter", sharedRefused},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			another := open(t)
@@ -256,11 +256,11 @@ func sharedDelete(here, there *fixture) {
 	there.equal(there.load("run").Records, Records(1, 1), "run")
 }
 
-func sharedTakeover(here, there *fixture) {
+func sharedRefused(here, there *fixture) {
 	j := here.open("run")
 	here.must(j.Append(Records(1, 1)...))
-	_, err := there.store.Open(there.Context(), "run", snapshot.OpenOptions{Takeover: 1})
-	there.is(err, snapshot.ErrLocked, "Open to take over")
+	_, err := there.store.Open(there.Context(), "run", snapshot.OpenOptions{})
+	there.is(err, snapshot.ErrLocked, "Open")
 	here.must(j.Append(Records(2, 1)...))
 	here.must(j.Sync(here.Context(), 2))
 	here.must(closeAs(j, snapshot.StatusCompleted))

@@ -44,7 +44,6 @@ var tests = []test{
 	{"ARunCanBeLoadedWhileItIsWritten", loadWhileWriting},
 	{"TheRecordsAfterOneAreReadWhileTheyAreWritten", recordsAfter},
 	{"WhatIsLoadedDoesNotChange", loadedIsACopy},
-	{"OnlyTheNewestGenerationIsTakenOver", takeover},
 	{"SyncReturnsAlsoAfterTheEnd", syncs},
 	{"NothingIsAppendedAfterClose", closed},
 	{"ClosingTwiceIsFine", closeTwice},

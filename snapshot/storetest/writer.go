@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -79,31 +78,6 @@ func closed(f *fixture) {
 	f.must(next.Append(Records(2, 1)...))
 	f.must(closeAs(next, snapshot.StatusCompleted))
 	f.equal(f.load("run").Records, Records(1, 2), "run")
-}
-
-func takeover(f *fixture) {
-	f.begin("run", 1, snapshot.StatusPaused)
-	f.must(closeAs(f.open("run"), snapshot.StatusPaused))
-	for _, generation := range []uint64{1, 7} {
-		_, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Create: true, Takeover: generation})
-		f.is(err, snapshot.ErrLocked, fmt.Sprint("Open after generation ", generation, ", when the newest is 2"))
-		var locked *snapshot.LockedError
-		if errors.As(err, &locked) {
-			f.Errorf("nobody has the run open, and the error is: %v", err)
-		}
-	}
-	_, err := f.store.Open(f.Context(), "new", snapshot.OpenOptions{Create: true, Takeover: 1})
-	f.is(err, snapshot.ErrLocked, "Open of a run that does not exist, after generation 1")
-	_, err = f.store.Info(f.Context(), "new")
-	f.is(err, snapshot.ErrNotFound, "Info of a run that could not be taken over")
-	j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Takeover: 2})
-	f.must(err)
-	if generation := j.Restored().Generation; generation != 3 {
-		f.Errorf("after generation 2, the generation is %d", generation)
-	}
-	_, err = f.store.Open(f.Context(), "run", snapshot.OpenOptions{Takeover: 3})
-	f.is(err, snapshot.ErrLocked, "Open after generation 3, which is open")
-	f.must(closeAs(j, snapshot.StatusCompleted))
 }
 
 func syncs(f *fixture) {
