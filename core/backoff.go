@@ -99,14 +99,17 @@ func fibonacci(n int) float64 {
 // previous is the delay before the retry before, 0 if there was none.
 func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duration {
 	c := &p.config
-	plain := p.delay(n)
-	if !p.isJittered() {
-		return plain
-	}
-	low, high := c.Jitter.spread(float64(plain), float64(c.InitialDelay), float64(previous))
-	high = min(high, float64(c.MaxDelay))
-	if c.Jitter == DecorrelatedJitter { // whose range may begin at MaxDelay, or above
-		low = min(low, high*float64(1-defaultJitter))
+	plain, longest := float64(p.delay(n)), float64(c.MaxDelay)
+	var low, high float64
+	switch c.Jitter {
+	case FullJitter:
+		low, high = 0, plain
+	case DecorrelatedJitter:
+		first := float64(c.InitialDelay)
+		high = min(3*max(float64(previous), first), longest)
+		low = min(first, high*float64(1-defaultJitter)) // below MaxDelay, too
+	default:
+		low, high = plain*float64(1-c.Jitter), min(plain*float64(1+c.Jitter), longest)
 	}
 	if d := low + u*(high-low); d < float64(c.MaxDelay) { // else it was rounded up
 		return time.Duration(d)
@@ -116,18 +119,6 @@ func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duratio
 
 // isJittered reports whether delays depend on chance.
 func (p *Policy) isJittered() bool { return p.config.Jitter != NoJitter && p.config.InitialDelay > 0 }
-
-// spread is the range that the delay d is drawn from; first is that of the first
-// retry, and previous that before.
-func (j Jitter) spread(d, first, previous float64) (low, high float64) {
-	switch j {
-	case FullJitter:
-		return 0, d
-	case DecorrelatedJitter:
-		return first, 3 * max(previous, first)
-	}
-	return d * float64(1-j), d * float64(1+j)
-}
 
 // unit is a random number in [0, 1) that depends on nothing but the seed, the
 // address and n. Calls side by side so have the same delays in every run with

@@ -47,7 +47,7 @@ func (c *call) execute(first *Scope) error {
 	defer c.leaveDirect()
 	defer c.rejoin(first)()
 	if c.parent.call == nil && !c.root.isOutside() {
-		c.root.enter()
+		c.root.active.Add(1)
 		defer c.root.leave()
 	}
 	if err := c.mayBegin(); err != nil {
@@ -61,7 +61,7 @@ func (c *call) execute(first *Scope) error {
 		}
 	}
 	for s := first; ; s = nil {
-		step := next(&p, c.rules())
+		step := c.next(&p)
 		if step.do == doReturn {
 			return c.undo(&p, first, c.replay(first))
 		}
@@ -116,7 +116,7 @@ func (c *call) mayBegin() error {
 		if c.parent.call == nil {
 			c.root.refused.CompareAndSwap(nil, c.off)
 		}
-		c.stopParent(c.off)
+		c.parent.stop(c.off)
 		return c.off
 	case c.recall != nil && c.recall.refused != nil:
 		return c.halt(c.recall.refused)
@@ -124,15 +124,6 @@ func (c *call) mayBegin() error {
 		return c.checkCompensation()
 	}
 	return nil
-}
-
-func (c *call) rules() rules {
-	settings := c.root.settings
-	r := rules{kind: c.spec.Kind, inDoubt: c.spec.InDoubt, maxEntries: settings.MaxEntries, strict: settings.Strict}
-	if c.policy != nil {
-		r.maxAttempts = c.policy.config.MaxAttempts
-	}
-	return r
 }
 
 // precede runs the preconditions, in a scope of their own: they do not run
@@ -284,7 +275,7 @@ func (c *call) retrace(s *Scope) error {
 		e = c.checkEnd(s)
 	}
 	if e != nil {
-		c.stopParent(e)
+		c.parent.stop(e)
 		return e
 	}
 	traced := c.record(record.StatusCompleted, s.attempt, time.Now())
@@ -351,8 +342,8 @@ func recordedFailure(r *record.Record) *CallError {
 // halt suspends the call and what is around it: resuming went wrong, which is
 // not a failure of the program and must not become one on record.
 func (c *call) halt(err error) error {
-	e := c.interruptionBy(err)
-	c.stopParent(e)
+	e := c.parent.interruptionBy(err)
+	c.parent.stop(e)
 	return e
 }
 

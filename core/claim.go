@@ -1,10 +1,12 @@
 package core
 
 import (
+	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -108,7 +110,7 @@ func (c *call) claim(segment string, branch int) {
 	if settings.Restored {
 		c.recall.found, onRecord, c.recall.refused = c.root.run.Claim(c.parent, claim, c.typed.encodeInput)
 		if c.recall.refused != nil {
-			c.stopParent(c.interruptionBy(c.recall.refused))
+			c.parent.stop(c.parent.interruptionBy(c.recall.refused))
 		}
 	}
 	if !onRecord && branch == 0 {
@@ -153,4 +155,83 @@ func (c *call) recorded() {
 			return
 		}
 	}
+}
+
+// checkOverlap counts a call that is claimed and made at once. Another one that
+// is under way in the same scope is made by another goroutine. What they claim
+// comes in an order that no resumed run can be held to, so that is recorded as a
+// warning, once for each scope. Calls that are recalled are not made: whether they
+// overlap is chance, and it was recorded when they were made.
+func (c *call) checkOverlap() {
+	in := c.scope.claims()
+	if in.direct.Add(1) == 1 || c.off != nil || c.recall.found != nil && c.recall.found.HasOutcome() {
+		return
+	}
+	in.mu.Lock()
+	reported := in.overlapped
+	in.overlapped = true
+	in.mu.Unlock()
+	if reported {
+		return
+	}
+	rec := record.Record{
+		Time: time.Now().Round(0).UTC(), Address: c.scope.Address(), Kind: record.KindLog, Status: record.StatusRecorded,
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "calls overlap: " + c.address.String() + " began while another call of the same " +
+			"attempt was under way. Goroutines of the program's own make calls in no certain order: a run that is resumed can refuse them, or give " +
+			"one the result of another. Use actors.Map or actors.Parallel for calls in parallel, or Prepare each call before its goroutine begins; " +
+			"core.Step is for what is not a call"},
+	}
+	_ = c.root.run.Append(c.scope, rec) // a warning that comes too late has nobody to read it
+}
+
+// leaveDirect takes back what checkOverlap counted.
+func (c *call) leaveDirect() {
+	if c.direct {
+		c.scope.claims().direct.Add(-1)
+	}
+}
+
+// questionMark stands before the number of a question in its ID, sleepMark before
+// that of a sleep, which is a question that time answers.
+const (
+	questionMark = "?"
+	sleepMark    = "?sleep"
+)
+
+// claimQuestion gives a question of the attempt its ID and the next ordinal. It
+// returns the suspension to stop with where no question is asked any more: the
+// attempt has stopped, or was recorded with something else in this place.
+func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, stopped *InterruptedError) {
+	inside := s.inner()
+	in := &inside.claims
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if e := s.offPath(); e != nil {
+		s.stop(e)
+		return "", nil, e
+	}
+	inside.questions++
+	in.ordinal++
+	segment := record.QuestionSegment(inside.questions)
+	if s.attempt == beforeFirst {
+		mark += "pre"
+	}
+	id = s.call.address.String() + mark + strconv.Itoa(inside.questions)
+	if settings := s.root.settings; !settings.Outputs && !settings.Payloads {
+		return id, nil, nil
+	}
+	claimed = &record.Claim{Address: record.Site(s.Path(), segment).Address(1), Ordinal: in.ordinal, Kind: record.KindQuestion}
+	if s.root.settings.Restored {
+		_, onRecord, err := s.root.run.Claim(s, *claimed, nil)
+		if err != nil {
+			e := s.interruptionBy(err)
+			s.Suspend(e)
+			return id, nil, e
+		}
+		if onRecord {
+			return id, nil, nil
+		}
+	}
+	in.take(*claimed)
+	return id, claimed, nil
 }

@@ -67,12 +67,12 @@ func (c *call) checkCompensation() error {
 	if !settings.Outputs || settings.Replays || settings.compensation(c.spec.Kind, c.spec.Name) != nil {
 		return nil
 	}
-	e := c.interruptionBy(fmt.Errorf("core: %q has a compensation, which a stored run must know when it is opened: "+
+	e := c.parent.interruptionBy(fmt.Errorf("core: %q has a compensation, which a stored run must know when it is opened: "+
 		"pass the actor to state.WithCompensations", c.spec.Name))
 	if c.parent.call == nil {
 		c.root.refused.CompareAndSwap(nil, e)
 	}
-	c.stopParent(e)
+	c.parent.stop(e)
 	return e
 }
 
@@ -275,7 +275,7 @@ func (c *call) undo(p *record.Progress, first *Scope, err error) error {
 	not, e := all.undo(first.outer, c.parent.top(), inside, c.address)
 	switch {
 	case e != nil:
-		c.stopParent(e)
+		c.parent.stop(e)
 		return e
 	case len(not) > 0 && failed:
 		own.Err = &withCompensation{own.Err, &CompensationError{not}}
@@ -357,15 +357,11 @@ func (c *completedCall) compensate(at *Scope) error {
 	}
 	known := at.root.settings.compensation(c.Kind, c.Name)
 	if known == nil {
-		return at.halt(fmt.Errorf("core: %s is to be compensated, and the run does not know how: pass the actor to state.WithCompensations", c.Address))
+		return at.interruptionBy(fmt.Errorf("core: %s is to be compensated, and the run does not know how: pass the actor to state.WithCompensations", c.Address))
 	}
 	in, out, err := at.root.run.Values(at.outer, c.Address, c.Nth)
 	if err != nil {
-		return at.halt(fmt.Errorf("core: compensate %s: %w", c.Address, err))
+		return at.interruptionBy(fmt.Errorf("core: compensate %s: %w", c.Address, err))
 	}
 	return known.restored(at, c.Nth, c.Found, in, out)
 }
-
-// halt stops what is inside the scope: going on went wrong, which is not a
-// failure of the program.
-func (s *Scope) halt(err error) error { return s.interruptionBy(err) }

@@ -88,10 +88,10 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 			var in In
 			var out Out
 			if err := record.Decode(encodedIn, &in); err != nil {
-				return at.halt(fmt.Errorf("core: compensate %s: its recorded input: %w", at.Address(), err))
+				return at.interruptionBy(fmt.Errorf("core: compensate %s: its recorded input: %w", at.Address(), err))
 			}
 			if err := record.Decode(encodedOut, &out); err != nil {
-				return at.halt(fmt.Errorf("core: compensate %s: its recorded output: %w", at.Address(), err))
+				return at.interruptionBy(fmt.Errorf("core: compensate %s: its recorded output: %w", at.Address(), err))
 			}
 			return c.compensate(at, nth, found, in, out)
 		},

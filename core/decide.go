@@ -159,15 +159,11 @@ func (c *call) judge(attempt Attempt, class record.Class, byDefault bool) (again
 // polled asks RetryWhen about a success whether another attempt is wanted, and
 // makes it a failure if so.
 func (c *call) polled(s *Scope, r *result) {
-	if c.wantsMore(c.attemptOf(s, nil), r) {
+	defer r.recoverPanic()
+	config, attempt := &c.policy.config, c.attemptOf(s, nil)
+	if (config.StopWhen == nil || !config.StopWhen(attempt)) && config.RetryWhen(attempt) {
 		r.err = errUnsatisfied
 	}
-}
-
-func (c *call) wantsMore(attempt Attempt, r *result) bool {
-	defer r.recoverPanic()
-	config := &c.policy.config
-	return (config.StopWhen == nil || !config.StopWhen(attempt)) && config.RetryWhen(attempt)
 }
 
 // planRetry chooses the delay before the next attempt. If that attempt could
@@ -198,7 +194,7 @@ func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	}
 	deadline, ok := s.outer.Deadline()
 	if !ok || v.delay < time.Until(deadline) {
-		if !c.guard.mayRetry() {
+		if c.guard != nil && !c.guard.mayRetry() {
 			return verdict{reason: record.ReasonBudget}
 		}
 		return v

@@ -108,15 +108,7 @@ func (e *DivergenceError) Is(target error) bool { return target == ErrDivergence
 // checkEnd refuses the end of a handler that left out calls which were
 // recorded. It is nil if the handler did not end by itself.
 func (c *call) checkEnd(s *Scope) *InterruptedError {
-	if !c.root.settings.Restored {
-		return nil
-	}
-	return c.checkRecorded(s)
-}
-
-// checkRecorded is checkEnd where there is restored history.
-func (c *call) checkRecorded(s *Scope) *InterruptedError {
-	if s.endedItself() || s.outer.Err() != nil || c.parent.context().Err() != nil {
+	if !c.root.settings.Restored || s.endedItself() || s.outer.Err() != nil || c.parent.context().Err() != nil {
 		return nil
 	}
 	claimed := 0
@@ -129,14 +121,11 @@ func (c *call) checkRecorded(s *Scope) *InterruptedError {
 	if err == nil {
 		return nil
 	}
-	return c.interruptionBy(err)
+	return c.parent.interruptionBy(err)
 }
 
-// interruptionBy is the suspension that an error of the run means.
-func (c *call) interruptionBy(err error) *InterruptedError { return c.parent.interruptionBy(err) }
-
-// interruptionBy is the suspension that an error of the run means for what is
-// inside the scope.
+// interruptionBy is the suspension that an error of the run means for the calls
+// inside the scope: resuming went wrong, which is not a failure of the program.
 func (s *Scope) interruptionBy(err error) *InterruptedError {
 	if e, ok := err.(*InterruptedError); ok { //nolint:errorlint // the run's own, which has stopped it
 		return e

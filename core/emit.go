@@ -15,7 +15,7 @@ import (
 func (c *call) record(status record.Status, attempt int32, at time.Time) record.Record {
 	return record.Record{
 		Time: at.Round(0).UTC(), Address: c.address, Name: c.spec.Name, Ordinal: c.ordinal,
-		Kind: c.spec.Kind, Status: status, Attempt: int(attempt), MaxAttempts: c.rules().maxAttempts,
+		Kind: c.spec.Kind, Status: status, Attempt: int(attempt), MaxAttempts: c.policy.config.MaxAttempts,
 	}
 }
 
@@ -28,8 +28,9 @@ func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r *
 	rec := c.record(status, s.attempt, at)
 	rec.Duration, rec.Elapsed = r.took, p.Spent+r.took
 	if in := s.inside.Load(); in != nil {
-		if used := c.takeUsed(in); used != nil {
+		if used := in.used.Swap(nil); used != nil { // it counts once
 			rec.Detail = &record.Detail{Usage: *used}
+			c.spend(*used)
 		}
 		c.passOn(in)
 	}
@@ -41,7 +42,8 @@ func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r *
 func (c *call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 	first := c.claimed
 	if first {
-		c.describe(rec)
+		d := detailOf(rec)
+		d.InputHash, d.Unrecorded = c.recall.input, c.unrecordedBelow()
 	}
 	if err := c.root.run.Append(s, *rec); err != nil {
 		if errors.Is(err, ErrAttemptOver) {
@@ -54,14 +56,6 @@ func (c *call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 	}
 	p.Add(rec)
 	return nil
-}
-
-// describe adds to the first record of the call what it was claimed as, and the
-// claims that are in no record yet.
-func (c *call) describe(rec *record.Record) {
-	d := detailOf(rec)
-	d.InputHash = c.recall.input
-	d.Unrecorded = c.unrecordedBelow()
 }
 
 // detailOf is the record's detail, made if there is none.
@@ -185,13 +179,13 @@ func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reaso
 	return e
 }
 
-// keptError is the error as a record keeps it. A run that is stored keeps a copy
-// by itself.
+// keptError is err as a record in memory keeps it: its text does not change any
+// more. A run that is stored makes a copy of its own.
 func (c *call) keptError(err error) error {
-	if c.root.settings.Outputs || c.root.isOutside() {
+	if err == nil || c.root.settings.Outputs || c.root.isOutside() || isConstant(err) {
 		return err
 	}
-	return frozen(err)
+	return &frozenError{fmt.Sprint(err), err}
 }
 
 // keptInterrupt is the suspension as a record keeps it: the text of its cause does
@@ -249,7 +243,7 @@ func (c *call) explainDeadline(s *Scope, delay time.Duration) string {
 
 // suspend stops the call without an outcome.
 func (c *call) suspend(p *record.Progress, s *Scope, r attempted, e *InterruptedError, stage record.Stage) error {
-	c.stopParent(e)
+	c.parent.stop(e)
 	status := record.StatusInterrupted
 	if e.Reason == record.InterruptAwait {
 		status = record.StatusAwaiting

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/internal/mark"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -146,26 +145,6 @@ type afterError struct{ err, before error }
 func (e *afterError) Error() string { return fmt.Sprintf("%v; before that: %v", e.err, e.before) }
 
 func (e *afterError) Unwrap() []error { return []error{e.err, e.before} }
-
-// Permanent marks err so that it is never retried, whatever the retry
-// configuration says. Callers still find err with errors.Is and errors.As,
-// and read its own text. Permanent(nil) is nil.
-func Permanent(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &mark.Permanent{Err: err}
-}
-
-// Retryable marks err so that it is retried where the retry configuration
-// does not say otherwise, although its class would not be. Retryable(nil) is
-// nil.
-func Retryable(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &mark.Retryable{Err: err}
-}
 
 // A PanicError is a panic of a handler or a condition, made an error. It is
 // never retried.

@@ -85,9 +85,11 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 		var zero Out
 		return zero, errUndefined
 	}
-	if err := e.checkBranch(ctx); err != nil {
-		var zero Out
-		return zero, err
+	if e.inBranch {
+		if err := e.takeBranch(ctx); err != nil {
+			var zero Out
+			return zero, err
+		}
 	}
 	return e.prepare(ctx, in, true).execute()
 }
@@ -104,11 +106,8 @@ func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
 	return e
 }
 
-// checkBranch takes the branch that the call is, if it is one.
-func (e *ExecutionEvent[In, Out]) checkBranch(ctx context.Context) error {
-	if !e.inBranch {
-		return nil
-	}
+// takeBranch takes the branch that the call is, which can be done once.
+func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
 	if err := ScopeOf(ctx).takeBranch(e.branch); err != nil {
 		return fmt.Errorf("core: InBranch(%d) of %q: %w", e.branch, e.definition.spec.Name, err)
 	}
@@ -121,11 +120,16 @@ func (e *ExecutionEvent[In, Out]) checkBranch(ctx context.Context) error {
 // by any goroutine.
 func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
 	p := new(PreparedCall[In, Out])
-	if e.definition == nil {
+	switch {
+	case e.definition == nil:
 		p.wrong = errUndefined
-	} else if p.wrong = e.checkBranch(ctx); p.wrong == nil {
-		p.call = e.prepare(ctx, in, false)
+		return p
+	case e.inBranch:
+		if p.wrong = e.takeBranch(ctx); p.wrong != nil {
+			return p
+		}
 	}
+	p.call = e.prepare(ctx, in, false)
 	return p
 }
 

@@ -150,9 +150,6 @@ func (c *call) logChange(change BreakerChange) {
 
 // mayRetry takes a retry from each budget, if all have one left.
 func (g *guard) mayRetry() bool {
-	if g == nil {
-		return true
-	}
 	for i, b := range g.budgets {
 		if !b.take() {
 			for _, taken := range g.budgets[:i] {

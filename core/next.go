@@ -17,20 +17,6 @@ var ErrNotRecorded = errors.New("core: the call has no recorded outcome, and a s
 // what it returned.
 var ErrNotStored = errors.New("core: the call completed, but its output was not stored (NoStore); a strict replay executes nothing and cannot prove it")
 
-// rules are what decides, beside its records, how a call goes on.
-type rules struct {
-	kind        record.Kind
-	inDoubt     InDoubt
-	maxAttempts int
-	maxEntries  int
-	strict      bool // nothing is executed, and nothing is waited for
-}
-
-// entriesUsed reports whether the attempt of an agent is not to be entered again.
-func (r *rules) entriesUsed(p *record.Progress) bool {
-	return r.maxEntries != Unlimited && int(p.Entries) >= cmp.Or(r.maxEntries, defaultMaxEntries)
-}
-
 // step is what a call does next.
 type step struct {
 	do      action
@@ -52,7 +38,7 @@ const (
 )
 
 // defaultMaxEntries is how often an attempt of an agent is entered without an
-// outcome inside it. After that it is taken for what ends the process.
+// outcome inside it. After that, it is assumed to crash the process.
 const defaultMaxEntries = 5
 
 var (
@@ -61,16 +47,18 @@ var (
 	errLeftBehind = errors.New("the process ended during the last attempt; whether the call took effect is not known")
 )
 
-// next is the one place that says how a call goes on, whether it begins, was
-// restored, or has just failed an attempt.
-func next(p *record.Progress, r rules) step {
+// next returns how the call goes on: when it begins, when it was restored, and
+// after a failed attempt. It depends on p and on what does not change during
+// the call, and on nothing else.
+func (c *call) next(p *record.Progress) step {
+	kind := c.spec.Kind
 	if p.Phase == record.PhaseSucceeded && (!p.NoStore || p.Retrace) || p.Phase == record.PhaseFailed {
-		if p.Retrace || r.kind == record.KindGroup || r.kind == record.KindBranch && p.Phase == record.PhaseSucceeded {
+		if p.Retrace || kind == record.KindGroup || kind == record.KindBranch && p.Phase == record.PhaseSucceeded {
 			return step{do: doRetrace, attempt: p.Attempt}
 		}
 		return step{do: doReturn, attempt: p.Attempt}
 	}
-	if r.strict && !isEntered(r.kind) {
+	if c.root.settings.Strict && !isEntered(kind) {
 		if p.Phase == record.PhaseSucceeded {
 			return step{do: doRefuse, err: ErrNotStored}
 		}
@@ -80,33 +68,33 @@ func next(p *record.Progress, r rules) step {
 	case record.PhaseNew:
 		return step{do: doBegin}
 	case record.PhaseSucceeded: // its output was not kept
-		if isEntered(r.kind) {
+		if isEntered(kind) {
 			return step{do: doMake, attempt: p.Attempt}
 		}
 		return step{do: doMake}
 	case record.PhaseRunning, record.PhaseStopped:
-		return inDoubt(p, r)
+		return c.nextInDoubt(p)
 	}
 	return step{do: doMake, attempt: p.Attempt}
 }
 
-// inDoubt is the step of a call of which nobody knows whether its attempt took
+// nextInDoubt is the next step of a call whose attempt may or may not have taken
 // effect.
-func inDoubt(p *record.Progress, r rules) step {
+func (c *call) nextInDoubt(p *record.Progress) step {
 	same := step{do: doMake, attempt: p.Attempt}
+	maxAttempts, maxEntries := c.policy.config.MaxAttempts, cmp.Or(c.root.settings.MaxEntries, defaultMaxEntries)
 	switch {
-	case isEntered(r.kind):
-		if r.kind == record.KindAgent && p.Phase == record.PhaseRunning && r.entriesUsed(p) {
-			return step{do: doFail, attempt: p.Attempt, err: fmt.Errorf("%w (%d times)", errEntries, p.Entries)}
-		}
+	case c.spec.Kind == record.KindAgent && p.Phase == record.PhaseRunning && maxEntries != Unlimited && int(p.Entries) >= maxEntries:
+		return step{do: doFail, attempt: p.Attempt, err: fmt.Errorf("%w (%d times)", errEntries, p.Entries)}
+	case isEntered(c.spec.Kind):
 		return same
-	case r.inDoubt == InDoubtAsk:
+	case c.spec.InDoubt == InDoubtAsk:
 		return step{do: doAsk, attempt: p.Attempt}
-	case r.inDoubt == InDoubtFail:
+	case c.spec.InDoubt == InDoubtFail:
 		return step{do: doFail, attempt: p.Attempt, err: errMayHaveRun}
 	case p.Phase == record.PhaseStopped:
 		return same // an interrupt does not count
-	case r.maxAttempts != Unlimited && int(p.Attempt)+1 >= r.maxAttempts:
+	case maxAttempts != Unlimited && int(p.Attempt)+1 >= maxAttempts:
 		return step{do: doFail, attempt: p.Attempt, err: errLeftBehind}
 	}
 	return step{do: doMake, attempt: p.Attempt + 1}

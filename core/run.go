@@ -198,8 +198,6 @@ func (r *Root) Idle() <-chan struct{} {
 	return idle
 }
 
-func (r *Root) enter() { r.active.Add(1) }
-
 func (r *Root) leave() {
 	if r.active.Add(-1) == 0 {
 		r.notifyIdle()

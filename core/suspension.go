@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -11,17 +10,17 @@ import (
 // the contexts around it and of the calls inside it, never by which error its
 // handler returned.
 
+// ErrInterrupted is found by errors.Is in every [InterruptedError].
+var ErrInterrupted = record.ErrInterrupted
+
+// An InterruptedError is returned by a call that stopped without an outcome,
+// and goes on when its run is resumed. It is not a failure: it is not retried.
+type InterruptedError = record.InterruptedError
+
 // IsSuspension reports whether err is that of a call that stopped without an
 // outcome, rather than of one that failed. It is errors.Is for
 // [ErrInterrupted], and false for an error whose own methods panic.
 func IsSuspension(err error) bool { return is(err, ErrInterrupted) }
-
-// is is errors.Is for errors of users: one with a nil pointer in it, whose
-// methods panic, must cost its call and not the process.
-func is(err, target error) (found bool) {
-	defer func() { _ = recover() }()
-	return errors.Is(err, target)
-}
 
 // suspension is why the attempt of s, which ended with err, stopped without an
 // outcome; nil if it ended by itself.
@@ -38,12 +37,9 @@ func (c *call) suspension(s *Scope, err error) *InterruptedError {
 	return c.parent.ending()
 }
 
-// stopParent lets the attempt around the call know that the call has no
-// outcome. What that means is decided where that attempt ends.
-func (c *call) stopParent(e *InterruptedError) { c.parent.stop(e) }
-
-// stop lets the attempt know that a call inside it has no outcome. An attempt
-// that is over had ended without that call, which its handler left behind.
+// stop records in the scope that a call inside it has no outcome. What that means
+// is decided when the attempt ends. An attempt that is over is not changed: its
+// handler had returned without that call.
 func (s *Scope) stop(e *InterruptedError) {
 	switch {
 	case s.closed.Load():

@@ -105,7 +105,12 @@ func (t *typedCall[In, Out]) pass(ctx context.Context) result { return t.passInt
 
 // passInto is one pass through handler, postconditions and artifact storage.
 func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) result {
-	r := t.handle(ctx, out)
+	var r result
+	if t.spec.Cache != nil && !t.root.settings.Replays {
+		r = t.throughCache(ctx, out)
+	} else {
+		r = t.make(ctx, out)
+	}
 	if r.err == nil && t.keepsOutput() {
 		cached := r.cached
 		r = t.keep(ctx, out)
@@ -117,15 +122,6 @@ func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) result {
 		*out = zero
 	}
 	return r
-}
-
-// handle runs the handler and the postconditions once, or has the output of a
-// cache.
-func (t *typedCall[In, Out]) handle(ctx context.Context, out *Out) (r result) {
-	if t.spec.Cache != nil && !t.root.settings.Replays {
-		return t.throughCache(ctx, out)
-	}
-	return t.make(ctx, out)
 }
 
 // make runs the handler and the postconditions once.

@@ -3,7 +3,12 @@ package core
 import (
 	"context"
 	"sync/atomic"
+
+	"github.com/reprise-go/reprise/record"
 )
+
+// Usage is what a call consumed at a metered service.
+type Usage = record.Usage
 
 // AddUsage counts u for the attempt that ctx belongs to; it is in the record
 // that ends the attempt, also when it fails. Outside a run it does nothing.
@@ -43,16 +48,6 @@ func addUsage(to *atomic.Pointer[Usage], u Usage) {
 			return
 		}
 	}
-}
-
-// takeUsed returns what the attempt consumed by itself, which counts for what is
-// around it. It does so once: afterwards it is nil, as it is for nothing.
-func (c *call) takeUsed(in *inside) *Usage {
-	used := in.used.Swap(nil)
-	if used != nil {
-		c.spend(*used)
-	}
-	return used
 }
 
 // passOn has what was consumed inside an attempt count for what is around it.

@@ -77,7 +77,7 @@ func (c *call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 		Reason:  record.InterruptAwait,
 		Message: "the next attempt begins at " + due.Format(time.RFC3339),
 	}
-	c.stopParent(e)
+	c.parent.stop(e)
 	rec := c.endRecord(record.StatusAwaiting, p, s, &attempted{})
 	rec.Stage, rec.Class, rec.Err = record.StageWait, record.ClassCanceled, e
 	rec.Delay, rec.Elapsed = delay, rec.Elapsed+delay

@@ -47,23 +47,19 @@ func (r *Report) count(rec *record.Record) {
 		if rec.Detail != nil && rec.Detail.Cached {
 			r.Cached++
 		}
-		r.countCompensation(rec)
+		switch {
+		case rec.Kind != record.KindCompensation:
+		case rec.Status == record.StatusCompleted:
+			r.Compensated++
+		default:
+			r.Uncompensated++
+		}
 		if rec.Reason.IsExhaustion() {
 			r.Exhausted++
 		}
 	case rec.WillRetry:
 		r.Retries++
 		r.Waited += rec.Delay
-	}
-}
-
-func (r *Report) countCompensation(rec *record.Record) {
-	switch {
-	case rec.Kind != record.KindCompensation:
-	case rec.Status == record.StatusCompleted:
-		r.Compensated++
-	default:
-		r.Uncompensated++
 	}
 }
 

@@ -3,8 +3,29 @@ package core
 import (
 	"time"
 
+	"github.com/reprise-go/reprise/internal/mark"
 	"github.com/reprise-go/reprise/record"
 )
+
+// Permanent marks err so that it is never retried, whatever the retry
+// configuration says. Callers still find err with errors.Is and errors.As,
+// and read its own text. Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &mark.Permanent{Err: err}
+}
+
+// Retryable marks err so that it is retried where the retry configuration
+// does not say otherwise, although its class would not be. Retryable(nil) is
+// nil.
+func Retryable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &mark.Retryable{Err: err}
+}
 
 // WithRetryAfter gives err the time that a service asked to be left alone
 // for: a floor under the delay before the next attempt, neither jittered nor
