@@ -14,50 +14,49 @@ import (
 )
 
 // ErrAwaiting is found by errors.Is in the [InterruptedError] of a call that
-// waits for an answer. Such a call is suspended, as an interrupted one is.
+// waits for an answer. Such a call is suspended, like an interrupted one.
 var ErrAwaiting = errors.New("awaiting an answer")
 
-// A Question is what a call waits to have answered.
+// A Question is a question that a call asks of somebody outside the run.
 type Question struct {
 	ID   string // the address of the call, "?" and a number: "assistant/refund?1"
 	Text string
 
-	// Due is when the question is answered by itself, because it has a default;
-	// zero if it has none.
+	// Due is when the default answers the question; zero if it has no default.
 	Due time.Time
 
-	// Refused is why the answer that was given before does not fit. The
-	// question is open again then, under the same ID. Empty otherwise.
+	// Refused is why the previous answer does not fit. The question is then
+	// open again, under the same ID. It is empty otherwise.
 	Refused string
 
-	// Schema is the JSON schema of the answer, and of a question about a call in
-	// doubt that of the call's output. It is empty where that is not known.
+	// Schema is the JSON schema of the answer; of a question about a call in
+	// doubt, that of the output of the call. It is empty if it is not known.
 	Schema json.RawMessage
 
-	// Call is the call that a question in doubt is about, nil for any other.
+	// Call is the call in doubt that the question is about; nil for other
+	// questions.
 	Call *record.CallInDoubt
 }
 
-// Await returns the answer to a question to somebody outside the run, such as
-// a human. Without one the call is suspended: Await returns an
-// *[InterruptedError], which the handler returns in turn, and the run is
-// paused. When it is resumed with an answer, the handler is entered again and
-// Await returns that. What comes before in the handler runs again, unless it
-// is a call or a step.
+// Await asks a question of somebody outside the run, such as a human, and
+// returns the answer. Without an answer the call is suspended: Await returns an
+// *[InterruptedError], the handler returns that, and the run is paused. When it
+// is resumed with an answer, the handler is entered again and Await returns the
+// answer. Code before Await runs again, unless it is a call or a step.
 //
-// What is open is listed by state.Questions and "reprise questions", and
+// Open questions are listed by state.Questions and "reprise questions", and
 // answered by state.Answer, "reprise answer" and the dashboard.
 //
 // Questions are numbered within an attempt, and within each branch of a group,
-// so that a retry does not ask again. The question has the JSON schema of T,
-// which answers are checked against before they are recorded, as the arguments of
-// a tool are: a type that has none is an error. An answer that does not fit T, of a
-// program that has changed, is set aside: the question is asked again, with the reason, and the call stays
-// suspended. Waiting counts against no timeout. Outside a run it is
-// [ErrNoRun].
+// so a retry does not ask again. The question has the JSON schema of T, against
+// which answers are checked before they are recorded, as the arguments of a
+// tool are: a type without a schema is an error. An answer that does not fit T,
+// because the program has changed, is discarded: the question is asked again,
+// with the reason, and the call stays suspended. The time of waiting counts
+// against no timeout. Outside a run, the error is [ErrNoRun].
 //
-// With [Default], the question is answered by itself when its time is over and
-// the run goes on, which a runner sees to.
+// With [Default], the question is answered by a default when its time is over
+// and the run is resumed. A runner resumes it then.
 func Await[T any](ctx context.Context, question string, options ...AwaitOption[T]) (T, error) {
 	var answer T
 	s := inRun(ctx)
@@ -95,19 +94,19 @@ type AwaitOption[T any] struct {
 	answer T
 }
 
-// Default answers a question when nobody else has for so long, counted from when
-// it was asked first. An answer that comes later counts if the run has not gone
-// on yet. After must be above zero.
+// Default answers a question that nobody has answered within the time after,
+// counted from when it was first asked. A later answer counts if the run has
+// not continued yet. After must be above zero.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.Default(24*time.Hour, false))
 func Default[T any](after time.Duration, answer T) AwaitOption[T] {
 	return AwaitOption[T]{after, answer}
 }
 
-// A DefaultAnswer is what a question is answered with by itself. The zero value is
-// none.
+// A DefaultAnswer is the answer to a question that nobody has answered in time.
+// The zero value is none.
 type DefaultAnswer struct {
-	After   time.Duration // since it was asked
+	After   time.Duration // since the question was asked
 	Encoded []byte
 }
 
@@ -126,9 +125,9 @@ func defaultOf[T any](q Question, options []AwaitOption[T]) (DefaultAnswer, erro
 	return DefaultAnswer{o.after, encoded}, nil
 }
 
-// decodeAnswer reads what somebody outside gave for a T, also where it was JSON
-// before it was encoded: a time is a text there. Answers is the schema of T, nil
-// where it has none.
+// decodeAnswer decodes an answer for a T. If the answer was JSON before it was
+// encoded, in which a time is a string, it is read as JSON. Answers is the
+// schema of T, nil if it has none.
 func decodeAnswer[T any](answers *schema.Schema, encoded []byte) (T, error) {
 	var zero, answer T
 	text, err := codec.AppendJSON(nil, encoded, 0)
@@ -159,9 +158,9 @@ func unmarshal(text []byte, v any) (err error) {
 	return json.Unmarshal(text, v)
 }
 
-// ask hands the answer to the question to take, which says whether it fits.
-// Without an answer that does, it returns the suspension to stop with. Claimed is
-// the question as a claim, nil for one that is not the handler's.
+// ask passes the answer to take, which returns an error if it does not fit.
+// Without an answer that fits, ask returns the suspension to stop with. Claimed
+// is the claim of the question, nil if the handler does not ask it.
 func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
 	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Cause: ErrAwaiting}
 	for {

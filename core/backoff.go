@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Backoff is how the delay before retry n (from 1) grows from the initial
-// delay d.
+// Backoff is how the delay before retry n, from 1, grows from the initial delay
+// d.
 type Backoff uint8
 
 // The backoff strategies.
@@ -21,7 +21,7 @@ const (
 	Fibonacci                      // d·F(n), with F = 1, 1, 2, 3, 5, 8, …
 )
 
-// String is the name in configuration documents, such as "exponential".
+// String returns the name in configuration documents, such as "exponential".
 func (b Backoff) String() string {
 	switch b {
 	case 0:
@@ -38,23 +38,23 @@ func (b Backoff) String() string {
 	return fmt.Sprintf("backoff(%d)", uint8(b))
 }
 
-// Jitter is how delays are spread, so that calls that failed together do not
-// come back together. A number above 0 and up to 1 is a fraction: 0.1 spreads
-// a delay over ±10 %. The zero value is 0.25. Jitter never lifts a delay above
-// MaxDelay: near it, a delay is drawn from the part of the range that is below,
-// so that calls which have reached MaxDelay are spread, too.
+// Jitter is how delays are spread, so that calls that failed together are not
+// retried together. A number above 0 and up to 1 is a fraction: 0.1 spreads a
+// delay over ±10 %. The zero value stands for 0.25. Jitter never raises a delay
+// above MaxDelay: near it, a delay is drawn from the part of the range below
+// it, so that calls which have reached MaxDelay are spread, too.
 type Jitter float64
 
 // Jitter that is not a fraction.
 const (
 	// NoJitter leaves delays as they are.
 	NoJitter Jitter = -1
-	// FullJitter takes anything between nothing and the delay.
+	// FullJitter draws from the range between 0 and the delay.
 	FullJitter Jitter = -2
-	// DecorrelatedJitter takes anything between the initial delay and three
-	// times the delay before, and knows no other growth: the Backoff does not
-	// matter. An initial delay near MaxDelay, or above, counts as three quarters
-	// of it. Source: "Exponential Backoff And Jitter", AWS Architecture Blog.
+	// DecorrelatedJitter draws from the range between the initial delay and
+	// three times the previous delay; the Backoff does not matter. An initial
+	// delay near MaxDelay, or above, counts as three quarters of it. Source:
+	// "Exponential Backoff And Jitter", AWS Architecture Blog.
 	DecorrelatedJitter Jitter = -3
 
 	defaultJitter Jitter = 0.25
@@ -64,8 +64,8 @@ func (j Jitter) valid() bool {
 	return j >= 0 && j <= 1 || j == NoJitter || j == FullJitter || j == DecorrelatedJitter
 }
 
-// delay is the delay before retry n, from 1, without jitter: within MaxDelay
-// for every n.
+// delay returns the delay before retry n, from 1, without jitter. It is within
+// MaxDelay for every n.
 func (p *Policy) delay(n int) time.Duration {
 	c := &p.config
 	if c.InitialDelay == 0 {
@@ -86,7 +86,8 @@ func (p *Policy) delay(n int) time.Duration {
 	return time.Duration(d)
 }
 
-// fibonacci is F(n), and from F(100), which is above every Duration, no more.
+// fibonacci returns F(n), and F(100), which is above every Duration, for all
+// greater n.
 func fibonacci(n int) float64 {
 	a, b := 1.0, 1.0
 	for range min(n, 100) - 1 {
@@ -95,8 +96,8 @@ func fibonacci(n int) float64 {
 	return a
 }
 
-// jittered is the delay before retry n spread by u, a random number in [0, 1);
-// previous is the delay before the retry before, 0 if there was none.
+// jittered returns the delay before retry n, spread by u, a random number in
+// [0, 1). Previous is the delay before the previous retry, 0 if there was none.
 func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duration {
 	c := &p.config
 	plain, longest := float64(p.delay(n)), float64(c.MaxDelay)
@@ -117,12 +118,12 @@ func (p *Policy) jittered(n int, previous time.Duration, u float64) time.Duratio
 	return c.MaxDelay
 }
 
-// isJittered reports whether delays depend on chance.
+// isJittered reports whether delays are random.
 func (p *Policy) isJittered() bool { return p.config.Jitter != NoJitter && p.config.InitialDelay > 0 }
 
-// unit is a random number in [0, 1) that depends on nothing but the seed, the
-// address and n. Calls side by side so have the same delays in every run with
-// the same seed, in whatever order they come to ask.
+// unit returns a random number in [0, 1) that depends only on the seed, the
+// address and n. So calls that run in parallel have the same delays in every
+// run with the same seed, in whatever order they ask.
 func unit(seed uint64, a record.Address, n int) float64 {
 	var stack [128]byte
 	h := uint64(n)

@@ -8,37 +8,38 @@ import (
 )
 
 // A RetryBudget limits the retries of many calls together, so that they do not
-// multiply the load of a service that is failing already. In any window of time
+// multiply the load on a service that is already failing. In any window of time
 // it allows a number of retries, a share of the calls that begin, or the sum of
-// both. Where it is used up, a call that would be retried fails with
+// both. When it is used up, a call that would be retried fails with
 // [ErrBudget].
 //
-// It is for many goroutines and runs, belongs to the process and is not stored:
-// a retry counts where it is promised, and a new process begins with a whole
-// budget. Make one with [NewRetryBudget].
+// It is safe for many goroutines and shared by many runs. It belongs to the
+// process and is not stored: a retry counts when it is promised, and a new
+// process begins with a whole budget. Make one with [NewRetryBudget].
 type RetryBudget struct {
 	config RetryBudgetConfig
 	slot   time.Duration
 
 	mu    sync.Mutex
-	slots [budgetSlots]budgetSlot // by the number of the slot, around
+	slots [budgetSlots]budgetSlot // a ring, by the number of the slot
 }
 
-// RetryBudgetConfig says how many retries a [RetryBudget] allows.
+// RetryBudgetConfig sets how many retries a [RetryBudget] allows.
 type RetryBudgetConfig struct {
-	// Retries is how many there may be in any window, whatever the calls.
-	// Defaults to none if Ratio is set, which must be one of both.
+	// Retries is how many retries are allowed in any window, however many calls
+	// begin. Defaults to none; one of Retries and Ratio must be set.
 	Retries int
 
 	// Ratio is how many retries each call that begins in the window adds, such
 	// as 0.1. Defaults to none.
 	Ratio float64
 
-	// Window is the time that counts. Defaults to 1 min.
+	// Window is the length of the window. Defaults to 1 min.
 	Window time.Duration
 }
 
-// budgetSlots divide the window; one more is the slot that is not over.
+// budgetSlots is the number of slots that the window is divided into, and one
+// more for the slot that is not over.
 const budgetSlots = 11
 
 type budgetSlot struct {
@@ -65,7 +66,7 @@ func NewRetryBudget(c RetryBudgetConfig) *RetryBudget {
 	return &RetryBudget{config: c, slot: c.Window / (budgetSlots - 1)}
 }
 
-// text is what the budget allows, such as "of 10 retries in 1m0s".
+// text returns what the budget allows, such as "of 10 retries in 1m0s".
 func (b *RetryBudget) text() string {
 	switch c := b.config; {
 	case c.Ratio == 0 && c.Retries == 1:
@@ -79,8 +80,8 @@ func (b *RetryBudget) text() string {
 	}
 }
 
-// now is the slot of the present, made empty if it is of an earlier round. The
-// lock is held.
+// now returns the slot of the present, and empties it if it is from an earlier
+// round. b.mu must be held.
 func (b *RetryBudget) now() *budgetSlot {
 	number := time.Now().UnixNano() / int64(b.slot)
 	s := &b.slots[number%budgetSlots]
@@ -90,7 +91,7 @@ func (b *RetryBudget) now() *budgetSlot {
 	return s
 }
 
-// rest is how many retries are left. The lock is held.
+// rest returns how many retries are left. b.mu must be held.
 func (b *RetryBudget) rest() float64 {
 	first := b.now().number - budgetSlots
 	calls, retries := 0, 0
@@ -109,7 +110,7 @@ func (b *RetryBudget) left() float64 {
 	return b.rest()
 }
 
-// count takes in that a call begins.
+// count counts a call that begins.
 func (b *RetryBudget) count() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -127,7 +128,7 @@ func (b *RetryBudget) take() bool {
 	return true
 }
 
-// giveBack takes back what take has just done.
+// giveBack undoes take.
 func (b *RetryBudget) giveBack() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

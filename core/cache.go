@@ -12,35 +12,37 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Cache keeps outputs of calls for later ones, by key. Package cache has some.
-// It is for many goroutines, and many runs. What goes wrong with it is no
-// failure of a call: then there is nothing kept.
+// A Cache keeps outputs of calls for later calls, by key. Package cache has
+// some. It is safe for many goroutines, and is shared by many runs. What goes
+// wrong with a cache does not fail a call: it then has no value for the call.
 type Cache interface {
-	// Do returns what is kept under the key. If nothing is, it calls produce, and
-	// keeps the result for that long, 0 for ever, unless produce fails or its context
-	// has ended. Of several that want the same key at once, one calls produce and the
-	// others wait for it, until ctx ends; a call that is made inside produce waits
-	// for nobody. The error is that of produce, or of ctx.
+	// Do returns the value under the key. If there is none, it calls produce
+	// and keeps the result for the time ttl, 0 for ever, unless produce fails
+	// or its context has ended. If several callers want the same key at once,
+	// one calls produce and the others wait for it until ctx ends; a call that
+	// is made inside produce does not wait. The error is that of produce, or of
+	// ctx.
 	Do(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) (encoded []byte, hit bool, err error)
 
-	// Forget drops what is kept under the key.
+	// Forget drops the value under the key.
 	Forget(ctx context.Context, key string)
 }
 
-// Caching says that calls of an actor are answered with the outputs of earlier
-// ones. What is the same call is decided by the kind and the name of the actor,
-// Version, and the input: by the function of [Definition.Identify], if there is
-// one, and else by all of it. (An [Identifier] leaves out what an answer may
-// depend on, and is not asked.)
+// Caching answers calls of an actor with the outputs of earlier ones. Calls are
+// the same if the kind and the name of the actor, the Version and the input are
+// the same. The input is compared by the function of [Definition.Identify], if
+// there is one, and otherwise as a whole. (The method of an [Identifier] is not
+// used, since it leaves out parts that an answer may depend on.)
 //
-// A hit is a completed call whose record says so (Detail.Cached). Postconditions
-// are checked of it; where they do not hold, or the output does not fit the type,
-// it is dropped and the handler runs. It is not compensated, emits no deltas and
-// uses nothing. Only what completed is kept. Calls that are recalled from records
-// ask no cache, nor does a run that is replayed or validated.
+// A hit is a completed call with Detail.Cached set in its record. Its
+// postconditions are checked. If they do not hold, or the output does not fit
+// the type, the value is dropped and the handler runs. A hit is not
+// compensated, emits no deltas and uses nothing. Only outputs of completed
+// calls are kept. Recalled calls do not ask the cache, nor do runs that are
+// replayed or validated.
 type Caching struct {
 	Cache   Cache
-	Version string        // of what the actor does
+	Version string        // to change when the actor does something else
 	TTL     time.Duration // how long an output counts; 0 for ever
 }
 
@@ -58,7 +60,7 @@ func (c *Caching) check(spec *Spec) error {
 	return nil
 }
 
-// throughCache has the output of the cache, or of the handler.
+// throughCache takes the output from the cache or from the handler.
 func (t *typedCall[In, Out]) throughCache(ctx context.Context, out *Out) (r result) {
 	r.stage = record.StageHandler
 	defer r.recoverPanic() // of the cache
@@ -94,7 +96,7 @@ func (t *typedCall[In, Out]) throughCache(ctx context.Context, out *Out) (r resu
 	return t.make(ctx, out)
 }
 
-// cacheKey is what the output is kept under: 64 hexadecimal digits.
+// cacheKey returns the key of the output: 64 hexadecimal digits.
 func (t *typedCall[In, Out]) cacheKey() (string, error) {
 	what := any(t.in)
 	if t.definition.identity != nil {

@@ -8,41 +8,40 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// call is one call, without its types. It does not change while the call is
-// made: what happens is in its Progress, and in the results that the steps
-// return.
+// call is one call, without its types. It does not change while the call runs:
+// what happens is in its Progress, and in the results that the steps return.
 type call struct {
-	typed       typed // what needs the types
+	typed       typed // the part that needs the types
 	spec        *Spec
 	policy      *Policy
 	custom      bool // the policy is the event's own
-	guarded     bool // it has preconditions
-	direct      bool // it is claimed when it is executed, and counted
-	claimed     bool // and it has no record yet
-	compensable bool // its actor has a compensation
+	guarded     bool // the actor has preconditions
+	direct      bool // claimed when executed, and counted as under way
+	claimed     bool // and without a record yet
+	compensable bool // the actor has a compensation
 	root        *Root
-	parent      *Scope // around the call
-	scope       *Scope // that numbered it; parent, or around that
+	parent      *Scope // the scope around the call
+	scope       *Scope // the scope that numbered it: parent, or one around parent
 	address     record.Address
 	ordinal     int
 
-	recall *recall           // nil where nothing is to be recalled
-	guard  *guard            // what its attempts wait for, and what may refuse them; nil for nothing
-	off    *InterruptedError // the scope around it had stopped or ended when it was claimed
+	recall *recall           // nil if nothing can be recalled
+	guard  *guard            // what attempts wait for and what may refuse them; nil for none
+	off    *InterruptedError // why the call must not begin: its scope had stopped when it was claimed
 }
 
 // recall is what is known of a call when it is claimed, in a run whose records
-// are kept to be resumed.
+// are kept so that it can be resumed.
 type recall struct {
 	input    record.Hash      // the identity of the input
-	inputErr error            // why there is none
-	found    *record.Progress // what was recorded; nil for nothing
+	inputErr error            // why input is not set
+	found    *record.Progress // what was recorded of the call; nil for nothing
 	refused  error            // why the call must not begin
 }
 
-// execute makes the call: one step after the other until it has an outcome or
-// is suspended. What comes next depends on nothing but what its records come
-// to, so that a call which is resumed goes on like one that never stopped.
+// execute makes the call, one step after the other, until it has an outcome or
+// is suspended. Each step depends only on the records of the call so far, so a
+// resumed call continues like one that never stopped.
 func (c *call) execute(first *Scope) error {
 	defer c.leaveDirect()
 	defer c.rejoin(first)()
@@ -75,7 +74,7 @@ func (c *call) execute(first *Scope) error {
 	}
 }
 
-// take takes one step. The call has ended when it returns an error or p has an
+// take takes one step. The call has ended if take returns an error or p has an
 // outcome.
 func (c *call) take(p *record.Progress, s *Scope, step step) error {
 	switch step.do {
@@ -101,13 +100,13 @@ func (c *call) take(p *record.Progress, s *Scope, step step) error {
 			return err
 		}
 	}
-	if p.Phase == record.PhaseSucceeded { // its output was not kept: it is made anew
+	if p.Phase == record.PhaseSucceeded { // the output was not kept: make it again
 		p.Spent, p.Delay, p.Err = 0, 0, nil
 	}
 	return c.attempt(p, s)
 }
 
-// mayBegin returns the error of a call that must not.
+// mayBegin returns an error if the call must not begin.
 func (c *call) mayBegin() error {
 	switch {
 	case c.parent.Closed():
@@ -126,9 +125,9 @@ func (c *call) mayBegin() error {
 	return nil
 }
 
-// precede runs the preconditions, in a scope of their own: they do not run
-// again when the call is resumed, and so must number no call of its handler.
-// What they left behind may still use that scope when the attempt begins.
+// precede runs the preconditions in a scope of their own. They do not run again
+// when the call is resumed, so they must not number any call of the handler.
+// Goroutines that they started may still use that scope while the attempt runs.
 func (c *call) precede(p *record.Progress, s *Scope) error {
 	if c.policy.err != nil {
 		return c.refuse(p, s, result{err: c.policy.err, stage: record.StageDefinition}, record.ReasonPermanent)
@@ -174,9 +173,9 @@ func (c *call) precede(p *record.Progress, s *Scope) error {
 	return c.refuse(p, s, r, record.ReasonPrecondition)
 }
 
-// attempt makes one attempt and appends what became of it.
+// attempt makes one attempt and appends its end.
 func (c *call) attempt(p *record.Progress, s *Scope) error {
-	if total := c.policy.config.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than it should
+	if total := c.policy.config.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than planned
 		before := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt - 1}
 		return c.fail(p, before, classify(attempted{result: result{err: p.Err, stage: record.StageHandler}}), record.ReasonRetryTimeout)
 	}
@@ -186,11 +185,11 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 	}
 	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()
-		defer s.endGroup() // after settle, to which an ended context means something
+		defer s.endGroup() // after settle, which reads the state of the context
 	}
 	returned := false
 	defer func() {
-		if !returned { // runtime.Goexit: nobody gets the failure, but it is on record
+		if !returned { // runtime.Goexit: nobody receives the failure, but it is recorded
 			s.close()
 			r := attempted{result: result{err: errGoexit, stage: record.StageHandler, panicked: true}}
 			r.end(began)
@@ -208,7 +207,7 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 	return c.settle(p, s, &r)
 }
 
-// pass is one pass through handler, postconditions and artifact storage.
+// pass runs the handler, the postconditions and artifact storage once.
 func (c *call) pass(s *Scope, began time.Time, spent time.Duration) result {
 	timeout, total := c.policy.timeout(c.spec, c.custom), c.policy.config.RetryTimeout
 	if timeout != 0 || total != 0 {
@@ -219,7 +218,7 @@ func (c *call) pass(s *Scope, began time.Time, spent time.Duration) result {
 	return r
 }
 
-// settle decides what the end of an attempt means, and appends it.
+// settle decides what the end of the attempt means and appends it.
 func (c *call) settle(p *record.Progress, s *Scope, r *attempted) error {
 	if s.isDoomed() {
 		c.overdue(s, &r.result)
@@ -258,8 +257,8 @@ func (c *call) settle(p *record.Progress, s *Scope, r *attempted) error {
 	return c.suspend(p, promised, attempted{}, v.suspended, record.StageWait)
 }
 
-// retrace runs the handler of an attempt again that has an outcome, and records
-// nothing: its results come from the calls inside.
+// retrace runs the handler of an attempt again that already has an outcome, and
+// records nothing: its results come from the calls inside it.
 func (c *call) retrace(s *Scope) error {
 	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()
@@ -291,7 +290,7 @@ func (c *call) retrace(s *Scope) error {
 	case outcome.Status == record.StatusFailed:
 		e := recordedFailure(&outcome)
 		if c.spec.Kind == record.KindGroup && r.err != nil {
-			e.Err = r.err // with what the branches really returned
+			e.Err = r.err // the errors that the branches returned
 		}
 		return e
 	case c.spec.Kind == record.KindGroup || c.spec.Kind == record.KindBranch || c.spec.NoStore:
@@ -300,7 +299,7 @@ func (c *call) retrace(s *Scope) error {
 	return c.decode(&outcome)
 }
 
-// replay returns the recorded outcome: nothing runs and nothing waits.
+// replay returns the recorded outcome. Nothing runs and nothing waits.
 func (c *call) replay(s *Scope) error {
 	outcome, err := c.root.run.Replay(s, nil)
 	if err != nil {
@@ -312,7 +311,7 @@ func (c *call) replay(s *Scope) error {
 	return c.decode(&outcome)
 }
 
-// decode makes the recorded output that of the call.
+// decode makes the recorded output the output of the call.
 func (c *call) decode(outcome *record.Record) error {
 	lost, err := c.typed.decodeOutput(outcome.Encoded())
 	if err != nil {
@@ -331,7 +330,7 @@ func (c *call) decode(outcome *record.Record) error {
 	return nil
 }
 
-// recordedFailure is the error of a call as it was when the record was made.
+// recordedFailure returns the error of a call from the record of its failure.
 func recordedFailure(r *record.Record) *CallError {
 	return &CallError{
 		Address: r.Address, Name: r.Name, Stage: r.Stage,
@@ -339,16 +338,16 @@ func recordedFailure(r *record.Record) *CallError {
 	}
 }
 
-// halt suspends the call and what is around it: resuming went wrong, which is
-// not a failure of the program and must not become one on record.
+// halt suspends the call and everything around it because resuming went wrong.
+// That is not a failure of the program and must not be recorded as one.
 func (c *call) halt(err error) error {
 	e := c.parent.interruptionBy(err)
 	c.parent.stop(e)
 	return e
 }
 
-// ownEnd is the reason that the end of the context given to a call is,
-// ReasonNone while it goes on.
+// ownEnd returns the reason why a call fails whose own context has ended, and
+// ReasonNone while the context has not ended.
 func ownEnd(ctx context.Context) record.Reason {
 	switch err := ctx.Err(); {
 	case err == nil:

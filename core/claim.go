@@ -11,46 +11,47 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// claims numbers what one scope is asked for: calls, groups, steps and
-// questions. The calls of each name have a number among themselves, which is a
-// part of their address, and all together have an ordinal.
+// claims numbers the calls, groups, steps and questions of one scope. The calls
+// of each name are numbered among themselves, which is part of their address,
+// and all claims together have an ordinal.
 type claims struct {
 	mu      sync.Mutex
 	ordinal int
 	sites   map[string]*siteCounter // by the escaped segment
 
-	// unrecorded are those that are in no record yet, in the order of their ordinals,
-	// questions included. It is kept where what is recorded is to be
-	// resumed. Branches of groups are not among them: the number of a branch says
-	// where it belongs.
+	// unrecorded are the claims that are in no record yet, in the order of
+	// their ordinals and with questions. They are kept only if the records are
+	// kept to be resumed. Branches of groups are not among them: the number of
+	// a branch says where it belongs.
 	unrecorded []record.Claim
 
-	branches []bool // of a group: those that were made; nil for none
+	branches []bool // of a group: which branches were made; nil for none
 
-	// direct is how many calls are under way that were claimed when they were
-	// executed, and so in no order if there is more than one.
+	// direct counts the calls under way that were claimed when they were
+	// executed. If there is more than one, their order is not certain.
 	direct     atomic.Int32
-	overlapped bool // it was reported
+	overlapped bool // overlapping calls were reported
 }
 
-// take keeps the claim until it is in a record. The lock is held.
+// take keeps the claim until it is in a record. in.mu must be held.
 func (in *claims) take(c record.Claim) { in.unrecorded = append(in.unrecorded, c) }
 
-// upTo returns those up to the ordinal that are in no record yet.
+// upTo returns the unrecorded claims up to the ordinal.
 func (in *claims) upTo(ordinal int) []record.Claim {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return append([]record.Claim(nil), in.unrecorded[:in.count(ordinal)]...) // nil for none
 }
 
-// drop forgets those up to the ordinal: they are in a record.
+// drop removes the claims up to the ordinal, which are now in a record.
 func (in *claims) drop(ordinal int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.unrecorded = in.unrecorded[in.count(ordinal):]
 }
 
-// count is the number of those up to the ordinal. The lock is held.
+// count returns the number of unrecorded claims up to the ordinal. in.mu must
+// be held.
 func (in *claims) count(ordinal int) int {
 	n, _ := slices.BinarySearchFunc(in.unrecorded, ordinal+1, func(c record.Claim, ordinal int) int { return c.Ordinal - ordinal })
 	return n
@@ -62,8 +63,8 @@ type siteCounter struct {
 	n    int
 }
 
-// claims numbers the calls made in the scope: those of all contexts of a run
-// are numbered together.
+// claims returns what numbers the calls made in the scope. Root calls in all
+// contexts of a run are numbered together.
 func (s *Scope) claims() *claims {
 	if s.call == nil {
 		return &s.root.claims
@@ -71,9 +72,9 @@ func (s *Scope) claims() *claims {
 	return &s.inner().claims
 }
 
-// claim gives the call the next address in the scope around it. A segment is
+// claim gives the call the next address in the scope around it. The segment is
 // escaped; branch is the number of the branch that the call is, 0 for none. In
-// a run that was restored it returns what is recorded of the call.
+// a run that was restored, claim also looks up what is recorded of the call.
 func (c *call) claim(segment string, branch int) {
 	c.scope = c.parent
 	if c.direct = c.direct && c.root.settings.Outputs && c.parent.call != nil; c.direct {
@@ -118,7 +119,7 @@ func (c *call) claim(segment string, branch int) {
 	}
 }
 
-// next is the address of the next call of the segment.
+// next returns the address of the next call of the segment.
 func (in *claims) next(s *Scope, segment string) record.Address {
 	counter := in.sites[segment]
 	if counter == nil {
@@ -132,9 +133,9 @@ func (in *claims) next(s *Scope, segment string) record.Address {
 	return counter.site.Address(counter.n)
 }
 
-// unrecordedBelow returns the claims with lower ordinals that are in no record,
-// and those around the scope where the call whose preconditions it is of has no
-// record itself.
+// unrecordedBelow returns the claims with lower ordinals that are in no record.
+// If the call is made by preconditions of a call that has no record itself, the
+// claims around that call are included.
 func (c *call) unrecordedBelow() []record.Claim {
 	all := c.scope.claims().upTo(c.ordinal - 1)
 	for claimed := c; claimed.scope.attempt == beforeFirst; {
@@ -144,9 +145,9 @@ func (c *call) unrecordedBelow() []record.Claim {
 	return all
 }
 
-// recorded says that the first record of the claim was appended, with all that
-// were unrecorded below. It comes after that: if another record lists one of
-// them meanwhile, it says nothing wrong.
+// recorded drops the claims that the first record of the call has listed. It is
+// called after that record was appended: if another record lists one of them
+// meanwhile, that is not wrong.
 func (c *call) recorded() {
 	c.claimed = false
 	for claimed := c; claimed != nil; claimed = claimed.scope.call {
@@ -157,11 +158,11 @@ func (c *call) recorded() {
 	}
 }
 
-// checkOverlap counts a call that is claimed and made at once. Another one that
-// is under way in the same scope is made by another goroutine. What they claim
-// comes in an order that no resumed run can be held to, so that is recorded as a
-// warning, once for each scope. Calls that are recalled are not made: whether they
-// overlap is chance, and it was recorded when they were made.
+// checkOverlap counts a call that is claimed and executed at once. If another
+// such call is under way in the same scope, another goroutine makes it, and the
+// order of their claims is not the same in every run. That is recorded as a
+// warning, once for each scope. Recalled calls are not executed: whether they
+// overlap is chance, and it was recorded when they ran.
 func (c *call) checkOverlap() {
 	in := c.scope.claims()
 	if in.direct.Add(1) == 1 || c.off != nil || c.recall.found != nil && c.recall.found.HasOutcome() {
@@ -181,26 +182,26 @@ func (c *call) checkOverlap() {
 			"one the result of another. Use actors.Map or actors.Parallel for calls in parallel, or Prepare each call before its goroutine begins; " +
 			"core.Step is for what is not a call"},
 	}
-	_ = c.root.run.Append(c.scope, rec) // a warning that comes too late has nobody to read it
+	_ = c.root.run.Append(c.scope, rec) // the warning is lost if the attempt is over
 }
 
-// leaveDirect takes back what checkOverlap counted.
+// leaveDirect undoes the counting of checkOverlap.
 func (c *call) leaveDirect() {
 	if c.direct {
 		c.scope.claims().direct.Add(-1)
 	}
 }
 
-// questionMark stands before the number of a question in its ID, sleepMark before
-// that of a sleep, which is a question that time answers.
+// questionMark stands before the number of a question in its ID, and sleepMark
+// before the number of a sleep, which is a question that time answers.
 const (
 	questionMark = "?"
 	sleepMark    = "?sleep"
 )
 
 // claimQuestion gives a question of the attempt its ID and the next ordinal. It
-// returns the suspension to stop with where no question is asked any more: the
-// attempt has stopped, or was recorded with something else in this place.
+// returns a suspension if the question must not be asked: the attempt has
+// stopped, or something else was recorded in its place.
 func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, stopped *InterruptedError) {
 	inside := s.inner()
 	in := &inside.claims

@@ -13,14 +13,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// completed are the calls of a run that completed and can be compensated.
+// completed holds the calls of a run that completed and can be compensated.
 type completed struct {
-	// used says that there may be some: mostly it is all that is looked at.
+	// used is set once there may be some. Most calls look at nothing else.
 	used atomic.Bool
 
 	mu     sync.Mutex
 	calls  []*completedCall // in the order of completion
-	loaded bool             // those that were recorded are among them
+	loaded bool             // the recorded calls are among them
 	before map[record.Address]*completedCall
 }
 
@@ -30,13 +30,13 @@ type Completed struct {
 	Kind    record.Kind // of its actor
 	Name    string
 
-	// By is the innermost of the calls around it that failed for good, and so
-	// has it compensated; zero for none.
+	// By is the innermost call around it that failed for good, and so causes
+	// its compensation; zero for none.
 	By record.Address
 
-	// Nth is which completion of the call it is, from 1, and so the number of its
-	// compensation: a call may have been made, and completed, again. Found is what
-	// is recorded of that compensation, nil for nothing.
+	// Nth is the number of this completion of the call, from 1, and the number
+	// of its compensation: a call may have been made and completed again. Found
+	// is what is recorded of that compensation, nil for nothing.
 	Nth   int
 	Found *record.Progress
 }
@@ -46,8 +46,8 @@ type completedCall struct {
 	Completed
 	call *call // nil if an earlier opening of the run made it
 
-	appended chan struct{} // closed when its outcome was appended, or could not be; nil if that was before
-	lost     bool          // it could not
+	appended chan struct{} // closed when its outcome was appended or was lost; nil if it was restored
+	lost     bool          // the outcome could not be appended
 
 	mu   sync.Mutex // held while it is compensated
 	done bool       // its compensation has an outcome, and was reported
@@ -60,8 +60,8 @@ func (r *Root) MayCompensate() bool { return r.hasCompleted() && !r.settings.Rep
 func (r *Root) hasCompleted() bool { return r.completed.used.Load() || r.settings.Undoable }
 
 // checkCompensation refuses a call that could not be compensated after a
-// restart. The run is not told that it failed: it goes on once it is opened
-// with the compensation.
+// restart. The call is suspended and does not fail: it continues once the run
+// is opened with the compensation.
 func (c *call) checkCompensation() error {
 	settings := c.root.settings
 	if !settings.Outputs || settings.Replays || settings.compensation(c.spec.Kind, c.spec.Name) != nil {
@@ -80,12 +80,12 @@ func (c *call) checkCompensation() error {
 func (c *call) appendCompensable(p *record.Progress, s *Scope, rec *record.Record) error {
 	for around := c.parent; around.call != nil; around = around.call.parent {
 		if around.call.spec.Kind == record.KindCompensation {
-			return c.append(p, s, rec) // what undoes is not undone
+			return c.append(p, s, rec) // a compensation is not compensated
 		}
 	}
 	detailOf(rec).Compensable = true
-	// It is known before its outcome is on record, so that nothing that completed
-	// in an attempt which is over is left out.
+	// It is added before its outcome is recorded, so that no call that completed in
+	// an attempt which is over is left out.
 	done := c.makeCompleted().add(c)
 	err := c.append(p, s, rec)
 	done.lost = err != nil
@@ -93,8 +93,8 @@ func (c *call) appendCompensable(p *record.Progress, s *Scope, rec *record.Recor
 	return err
 }
 
-// completed are those of the run; outside any, of the outermost call. It is nil
-// where there are none.
+// completed returns the completed calls of the run, or, outside any run, of the
+// outermost call. It returns nil if there are none.
 func (c *call) completed() *completed {
 	if !c.root.isOutside() {
 		if c.root.hasCompleted() {
@@ -108,7 +108,7 @@ func (c *call) completed() *completed {
 	return nil
 }
 
-// makeCompleted is completed, made where there are none.
+// makeCompleted is like completed, and makes what does not exist yet.
 func (c *call) makeCompleted() *completed {
 	if !c.root.isOutside() {
 		return &c.root.completed
@@ -118,7 +118,7 @@ func (c *call) makeCompleted() *completed {
 	return in.completed.Load()
 }
 
-// top is the outermost scope around.
+// top returns the outermost scope around s.
 func (s *Scope) top() *Scope {
 	for s.call != nil {
 		s = s.call.parent
@@ -126,9 +126,9 @@ func (s *Scope) top() *Scope {
 	return s
 }
 
-// add takes in a call that completes. If it had completed before, was compensated
-// and made again, that counts no more; if it was made again because its input is
-// another, both effects are to be compensated.
+// add adds a call that completes. If the call had completed before, was
+// compensated and made again, the earlier completion is removed. If it was made
+// again because its input changed, both effects are to be compensated.
 func (all *completed) add(c *call) *completedCall {
 	nth := 1
 	all.mu.Lock()
@@ -152,7 +152,7 @@ func (all *completed) add(c *call) *completedCall {
 	return done
 }
 
-// load takes in the calls that were recorded. The lock is held.
+// load adds the calls that were recorded. all.mu must be held.
 func (all *completed) load(root *Root) {
 	if all.loaded {
 		return
@@ -167,8 +167,9 @@ func (all *completed) load(root *Root) {
 	all.calls = append(before, all.calls...)
 }
 
-// pick returns the calls that choose picks, the latest first. What is inside a
-// call that is picked, and has a compensation of its own, is undone by that.
+// pick returns the calls that choose picks, the latest first. Calls inside a
+// picked call that has a compensation of its own are left out: that
+// compensation undoes them.
 func (all *completed) pick(root *Root, choose func(*completedCall) bool) []*completedCall {
 	all.mu.Lock()
 	all.load(root)
@@ -186,7 +187,7 @@ func (all *completed) pick(root *Root, choose func(*completedCall) bool) []*comp
 	}
 	return slices.DeleteFunc(picked, func(c *completedCall) bool {
 		if decided[c] {
-			return false // it is to be undone already
+			return false // its compensation was decided before
 		}
 		for around := range c.around() {
 			if has[around] {
@@ -197,7 +198,7 @@ func (all *completed) pick(root *Root, choose func(*completedCall) bool) []*comp
 	})
 }
 
-// isLost reports whether its outcome could not be appended.
+// isLost reports whether the outcome of the call could not be appended.
 func (c *completedCall) isLost() bool {
 	if c.appended == nil {
 		return false
@@ -206,7 +207,8 @@ func (c *completedCall) isLost() bool {
 	return c.lost
 }
 
-// key identifies the call: by its address, outside a run by itself.
+// key identifies the call: by its address, and outside a run by the call
+// itself.
 func (c *completedCall) key() any { return keyOf(c.Address, c.call) }
 
 func keyOf(a record.Address, c *call) any {
@@ -216,7 +218,7 @@ func keyOf(a record.Address, c *call) any {
 	return a.String()
 }
 
-// around are the keys of the calls around it, from the inside out.
+// around yields the keys of the calls around it, from the inside out.
 func (c *completedCall) around() iter.Seq[any] {
 	return func(yield func(any) bool) {
 		if c.Address.IsZero() {
@@ -246,9 +248,9 @@ func (c *completedCall) isInside(key any) bool {
 	return false
 }
 
-// undo compensates what completed inside the call, if that has failed for good.
-// Inside a root call that has an outcome it also makes the compensations that
-// an earlier failure has left. It returns what the call is to return.
+// undo compensates the calls that completed inside the call, if it has failed
+// for good. Inside a root call with an outcome it also makes the compensations
+// that an earlier failure has left. It returns what the call returns.
 func (c *call) undo(p *record.Progress, first *Scope, err error) error {
 	failed, isRoot := p.Phase == record.PhaseFailed, c.parent.call == nil
 	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.Replays {
@@ -283,8 +285,9 @@ func (c *call) undo(p *record.Progress, first *Scope, err error) error {
 	return err
 }
 
-// Compensate undoes all that completed in the run, which was cancelled. It
-// returns why it stopped before all was undone, nil if it did not.
+// Compensate compensates all calls that completed in the run, which was
+// cancelled. It returns why it stopped before all were compensated, nil if it
+// did not.
 func (r *Root) Compensate(ctx context.Context) *InterruptedError {
 	if !r.MayCompensate() {
 		return nil
@@ -294,9 +297,10 @@ func (r *Root) Compensate(ctx context.Context) *InterruptedError {
 	return e
 }
 
-// undo compensates the calls, in order, because the call at by has failed. The
-// values are those of outer, and nothing ends it but the end of top, the root
-// scope. It returns those that could not be compensated, or why it stopped.
+// undo compensates the calls in order, because the call at by has failed. The
+// context has the values of outer, and only the end of top, the root scope,
+// ends it. It returns the calls that could not be compensated, or why it
+// stopped.
 func (all *completed) undo(outer context.Context, top *Scope, calls []*completedCall, by record.Address) ([]FailedCompensation, *InterruptedError) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(outer))
 	defer cancel(nil)
@@ -304,7 +308,7 @@ func (all *completed) undo(outer context.Context, top *Scope, calls []*completed
 		defer context.AfterFunc(around, func() { cancel(context.Cause(around)) })()
 	}
 	all.mu.Lock()
-	reported := make([]bool, len(calls)) // by the call that had failed before
+	reported := make([]bool, len(calls)) // by a call that failed earlier
 	for i, c := range calls {
 		if c.By.IsZero() {
 			c.By = by
@@ -334,8 +338,8 @@ func (all *completed) undo(outer context.Context, top *Scope, calls []*completed
 	return failed, nil
 }
 
-// undo makes the compensation of the call. One that has an outcome returns it,
-// and its failure only once.
+// undo makes the compensation of the call. It returns the failure of the
+// compensation once, and nil from then on.
 func (c *completedCall) undo(ctx context.Context, top *Scope) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,15 +14,15 @@ type Compensation struct {
 	kind record.Kind // of the actor
 	name string
 
-	// restored makes the call that compensates one of which only what was
-	// recorded is known.
+	// restored makes the call that compensates a call of which only the records
+	// are known.
 	restored func(at *Scope, nth int, found *record.Progress, in, out []byte) error
 }
 
-// Actor returns the kind and the name of the actor that it is of.
+// Actor returns the kind and the name of the actor that it belongs to.
 func (c *Compensation) Actor() (record.Kind, string) { return c.kind, c.name }
 
-// compensation is that of the actor; nil if it has none.
+// compensation returns the compensation of the actor; nil if it has none.
 func (s *Settings) compensation(kind record.Kind, name string) *Compensation {
 	for _, c := range s.Compensations {
 		if c.kind == kind && c.name == name {
@@ -38,30 +38,30 @@ type compensated[In, Out any] struct {
 	Out Out `json:"output"`
 }
 
-// Compensate returns a copy whose completed calls f undoes when the call
+// Compensate returns a copy whose completed calls are undone by f when the call
 // around them fails for good, or their run is cancelled. Calls are compensated
-// in the reverse order of their completion, those of all attempts of the call
-// that failed. Groups and branches are no calls around them, unless a group is
-// the root call. A completed call that has no compensation is undone by those
-// of the calls inside it, and one that has a compensation by that alone.
+// in the reverse order of their completion, those of all attempts of the failed
+// call. Groups and branches do not count as calls around them, unless a group
+// is the root call. If a completed call has a compensation, that alone undoes
+// it; otherwise the compensations of the calls inside it do.
 //
-// Each compensation is a call on record, of kind [record.KindCompensation], with
-// the address of the call that it undoes and @undo behind it. It has the retry
-// configuration and the attempt timeout of the actor, and its own attempts. One
-// that fails for good does not stop the others: the error of the call that had
-// failed has a *[CompensationError] in it. A run that stops in between goes on
-// with those that have no outcome. What is compensated is out of reach of the
-// time limits of the calls around it; an interrupt of the run stops it. What f
-// calls is not compensated.
+// Each compensation is a recorded call of kind [record.KindCompensation]. Its
+// address is that of the call that it undoes, followed by @undo. It has the
+// retry configuration and the attempt timeout of the actor, and its own
+// attempts. A compensation that fails for good does not stop the others: the
+// error of the call that had failed then contains a *[CompensationError]. A run
+// that stops in between continues with the compensations that have no outcome.
+// The time limits of the calls around it do not apply to a compensation; an
+// interrupt of the run stops it. Calls made by f are not compensated.
 //
 // A compensation whose process ended while it ran is made again, or fails with
-// ErrInDoubt if the actor's InDoubt is not InDoubtRetry. Services should be
-// called with the [IdempotencyKey] of its context.
+// ErrInDoubt if the actor's InDoubt is not InDoubtRetry. Calls to services
+// should use the [IdempotencyKey] of its context.
 //
 // A run that is stored must know the compensations of its actors when it is
-// opened (see state.WithCompensations), for it may have to undo what an earlier
-// process did. Compensate panics for an actor whose output is not stored
-// (Spec.NoStore).
+// opened (see state.WithCompensations), since it may have to undo what an
+// earlier process did. Compensate panics for an actor whose output is not
+// stored (Spec.NoStore).
 func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error) *Definition[In, Out] {
 	d.mustCondition("Compensate", f == nil)
 	if d.spec.NoStore {
@@ -99,7 +99,7 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 	return &c
 }
 
-// Compensation is what undoes calls of the actor; nil for nothing.
+// Compensation returns what undoes calls of the actor; nil for none.
 func (d *Definition[In, Out]) Compensation() *Compensation {
 	if d == nil {
 		return nil
@@ -107,8 +107,8 @@ func (d *Definition[In, Out]) Compensation() *Compensation {
 	return d.compensation
 }
 
-// undoes makes compensation nth, from 1, of the call that at is a scope of. It is
-// claimed by nothing that the program does, and so has no ordinal.
+// undoes makes compensation nth, from 1, of the call whose scope is at. The
+// program does not claim it, so it has no ordinal.
 func (d *Definition[In, Out]) undoes(at *Scope, nth int, found *record.Progress, in In) error {
 	t := &typedCall[In, Out]{definition: d, in: in}
 	e := d.Event()
@@ -129,8 +129,8 @@ func (t *typedCall[In, Out]) compensate(at *Scope, nth int, found *record.Progre
 	return t.definition.compensate(at, nth, found, t.in, t.out)
 }
 
-// A CompensationError says which compensations failed for good. errors.As finds
-// it in the error of the call whose failure they follow.
+// A CompensationError lists the compensations that failed for good. errors.As
+// finds it in the error of the call whose failure caused them.
 type CompensationError struct {
 	Failed []FailedCompensation // in the order in which they were made
 }
@@ -158,8 +158,8 @@ func (e *CompensationError) Error() string {
 func init() { record.RegisterErrorType[*CompensationError]("core.CompensationError") }
 
 // withCompensation is the error of a call some of whose compensations failed.
-// Their errors are not looked into: whether the call is retried depends on its
-// own.
+// Whether the call is retried depends on its own error alone, so theirs are not
+// part of the tree.
 type withCompensation struct {
 	err    error
 	failed *CompensationError

@@ -10,19 +10,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// RetryConfig says how often, when and for which errors a call is tried
-// again. The zero value is three attempts with exponential backoff from one
-// second, ±25 % of jitter, for errors of a transient [record.Class].
+// RetryConfig sets how often, when and for which errors a call is retried. The
+// zero value is three attempts with exponential backoff from one second, ±25 %
+// of jitter, for errors of a transient [record.Class].
 //
 // Levels do not merge: the most specific configuration that is set decides
 // alone (see [ExecutionEvent.WithRetry]).
 type RetryConfig struct {
-	// Disabled means one attempt, and goes with no other MaxAttempts. Less
-	// specific levels are not asked.
+	// Disabled allows one attempt only; any other MaxAttempts is then an error.
+	// Less specific levels are not considered.
 	Disabled bool
 
 	// MaxAttempts counts all attempts, the first included. Defaults to 3;
-	// Unlimited never gives up.
+	// Unlimited sets no limit.
 	MaxAttempts int
 
 	// Backoff is how delays grow. Defaults to Exponential.
@@ -32,9 +32,9 @@ type RetryConfig struct {
 	// Defaults to 1 s; NoDelay retries at once.
 	InitialDelay time.Duration
 
-	// MaxDelay caps every delay, jitter included; what a service asks for by
-	// Retry-After is not capped by it. Defaults to 60 s, or to InitialDelay
-	// where that is longer.
+	// MaxDelay caps every delay, jitter included, except a delay that a service
+	// asks for by Retry-After. Defaults to 60 s, or to InitialDelay if that is
+	// longer.
 	MaxDelay time.Duration
 
 	// Multiplier is the factor between delays of the Exponential backoff, 1
@@ -44,47 +44,47 @@ type RetryConfig struct {
 	// Jitter spreads delays. Defaults to ±25 %.
 	Jitter Jitter
 
-	// AttemptTimeout bounds each attempt: its context ends then, and a
-	// handler that does not return within 50 ms is abandoned. Defaults to none. The
-	// actor's own attempt timeout wins, unless this configuration is the
-	// event's.
+	// AttemptTimeout bounds each attempt: the context of the attempt ends, and
+	// a handler that does not return within 50 ms is abandoned. Defaults to
+	// none. The actor's own attempt timeout takes precedence, unless this is
+	// the configuration of an event.
 	AttemptTimeout time.Duration
 
 	// RetryTimeout bounds all attempts and waits of a call together. A wait
-	// that would reach it is not begun. Defaults to none.
+	// that would reach it does not begin. Defaults to none.
 	RetryTimeout time.Duration
 
-	// MaxRetryAfter is the longest wait that a service may ask for; the call
+	// MaxRetryAfter is the longest delay that a service may ask for; the call
 	// fails at once if it asks for more. Defaults to 5 min.
 	MaxRetryAfter time.Duration
 
-	// CapRetryAfter cuts a longer wait that a service asks for to MaxRetryAfter,
-	// instead of failing the call.
+	// CapRetryAfter shortens a longer delay that a service asks for to
+	// MaxRetryAfter, instead of failing the call.
 	CapRetryAfter bool
 
-	// RetryOn, if not nil, picks the errors that are retried, whatever their
-	// class and marks, except those that are never retried: permanent ones,
-	// panics, and failures of preconditions, definitions and encodings.
+	// RetryOn, if not nil, selects the errors that are retried, whatever their
+	// class and marks. Permanent errors, panics, and failures of preconditions,
+	// definitions and encodings are never retried.
 	RetryOn []Matcher
 
-	// Exclude picks errors that are not retried.
+	// Exclude selects errors that are not retried.
 	Exclude []Matcher
 
 	// RetryWhen, if set, decides together with RetryOn: a failed attempt is
-	// retried only where it is true. It is also asked about successes, and
-	// true makes another attempt of them, for polling.
+	// retried only if it returns true. It is also called for successes, and
+	// true then makes another attempt, for polling.
 	RetryWhen func(Attempt) bool
 
-	// StopWhen is asked first: where it is true nothing is retried.
+	// StopWhen is called first: if it returns true, nothing is retried.
 	StopWhen func(Attempt) bool
 }
 
 const (
-	// Unlimited is a MaxAttempts without end.
+	// Unlimited is a MaxAttempts without a limit.
 	Unlimited = -1
-	// NoDelay is an InitialDelay of nothing.
+	// NoDelay is an InitialDelay of 0.
 	NoDelay time.Duration = -1
-	// NoTimeout is the AttemptTimeout of an LLM whose calls may take for ever.
+	// NoTimeout is the AttemptTimeout of an LLM whose calls have no limit.
 	NoTimeout time.Duration = -1
 )
 
@@ -98,8 +98,8 @@ type Attempt struct {
 	Address record.Address // of the call; zero outside a run
 }
 
-// Validate reports every field that is out of range, with its value and what
-// is allowed.
+// Validate returns an error that lists every field that is out of range, with
+// its value and what is allowed.
 func (c RetryConfig) Validate() error {
 	var problems []error
 	check := func(ok bool, field string, value any, allowed string) {
@@ -131,20 +131,20 @@ func hasNil(matchers []Matcher) bool {
 	return false
 }
 
-// A Policy is a [RetryConfig] that was validated and completed with its
-// defaults. It is immutable.
+// A Policy is a validated [RetryConfig] with its defaults filled in. It is
+// immutable.
 type Policy struct {
-	config RetryConfig // with no field left at "default"; MaxAttempts may be Unlimited
-	err    error       // of an event's configuration: why there is none
+	config RetryConfig // with all defaults filled in; MaxAttempts may be Unlimited
+	err    error       // why the configuration of an event is invalid
 }
 
-// NewPolicy validates c and completes it.
+// NewPolicy validates c and fills in its defaults.
 func NewPolicy(c RetryConfig) (*Policy, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	setDefault(&c.MaxAttempts, 3)
-	c.MaxAttempts = min(c.MaxAttempts, math.MaxInt32) // what records have room for
+	c.MaxAttempts = min(c.MaxAttempts, math.MaxInt32) // the largest that records can hold
 	setDefault(&c.Backoff, Exponential)
 	setDefault(&c.InitialDelay, time.Second)
 	setDefault(&c.MaxDelay, max(time.Minute, c.InitialDelay))
@@ -155,7 +155,7 @@ func NewPolicy(c RetryConfig) (*Policy, error) {
 		c.InitialDelay = 0
 	}
 	if c.Disabled {
-		// One attempt without a total to share; its own timeout still holds.
+		// RetryTimeout does not apply to the one attempt; AttemptTimeout does.
 		c.MaxAttempts, c.RetryTimeout = 1, 0
 		c.RetryOn, c.RetryWhen = nil, nil
 	}
@@ -163,16 +163,18 @@ func NewPolicy(c RetryConfig) (*Policy, error) {
 	return &Policy{config: c}, nil
 }
 
-// Config is the configuration that the policy was made of, with its defaults
-// filled in: an InitialDelay of 0 is no delay. Changing it changes nothing.
+// Config returns the configuration of the policy, with its defaults filled in:
+// an InitialDelay of 0 is no delay. Changing the result does not change the
+// policy.
 func (p *Policy) Config() RetryConfig {
 	c := p.config
 	c.RetryOn, c.Exclude = slices.Clone(c.RetryOn), slices.Clone(c.Exclude)
 	return c
 }
 
-// timeout is that of each attempt of an actor whose calls have the policy; 0 for
-// none. The actor's own wins, except over that of an event.
+// timeout returns the timeout of each attempt of the actor under the policy; 0
+// for none. The actor's own timeout takes precedence, except over that of an
+// event.
 func (p *Policy) timeout(actor *Spec, ofEvent bool) time.Duration {
 	timeout := actor.AttemptTimeout
 	if ofEvent && p.config.AttemptTimeout > 0 || timeout == 0 {
@@ -187,15 +189,14 @@ func (p *Policy) timeout(actor *Spec, ofEvent bool) time.Duration {
 	return timeout
 }
 
-// llmTimeout is that of LLMs for which nothing else is said: what the clients of
-// the large services have.
+// llmTimeout is the default timeout of attempts of LLMs. It is what the clients
+// of the large services use.
 const llmTimeout = 10 * time.Minute
 
-// isExplicit reports whether somebody asked for the policy.
+// isExplicit reports whether the policy was configured, and is not a default.
 func (p *Policy) isExplicit() bool { return p != builtInOnce && p != builtInRetry }
 
-// retriesByClass reports whether there are retries, and the class of an error
-// alone says which ones.
+// retriesByClass reports whether errors are retried by their class alone.
 func (c *RetryConfig) retriesByClass() bool {
 	return c.MaxAttempts != 1 && c.RetryOn == nil && c.RetryWhen == nil && c.StopWhen == nil && c.Exclude == nil
 }
@@ -207,8 +208,8 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// builtIn is what holds where no level says anything: tools and LLMs have
-// three attempts, agents, which handle their own logic, one.
+// builtIn returns the policy that applies if no level is set: tools and LLMs
+// have three attempts; agents, which handle failures themselves, have one.
 func builtIn(k record.Kind) *Policy {
 	if k == record.KindAgent {
 		return builtInOnce

@@ -8,18 +8,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// failure is a failed attempt with what retrying it depends on.
+// failure is a failed attempt and everything that decides whether it is
+// retried.
 type failure struct {
 	attempted
 	class  record.Class
-	marked bool          // Retryable
-	after  time.Duration // what the service asked for; 0 for nothing
-	delay  time.Duration // what was planned before the next attempt
+	marked bool          // with Retryable
+	after  time.Duration // the delay that the service asked for; 0 for none
+	delay  time.Duration // planned before the next attempt
 }
 
-// verdict is what becomes of a call after a failed attempt: it fails for a
-// reason, is suspended, or another attempt follows. One that is promised can
-// be suspended too: what is around the call ends before that attempt.
+// verdict is what follows a failed attempt: the call fails for a reason, is
+// suspended, or makes another attempt. A promised attempt can be suspended too,
+// if something around the call ends before that attempt.
 type verdict struct {
 	reason    record.Reason
 	suspended *InterruptedError
@@ -28,7 +29,7 @@ type verdict struct {
 	source    record.Source
 }
 
-// classify finds out what retrying a failure depends on.
+// classify returns the failure of an attempt with its class and marks.
 func classify(r attempted) failure {
 	f := failure{attempted: r}
 	traits := record.Inspect(r.err)
@@ -47,7 +48,7 @@ func classify(r attempted) failure {
 	return f
 }
 
-// decide says what becomes of the call after a failed attempt.
+// decide returns what follows a failed attempt.
 func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 	config := &c.policy.config
 	switch {
@@ -61,7 +62,7 @@ func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		return verdict{reason: record.ReasonGroupTimeout}
 	}
 	if reason := ownEnd(s.outer); reason != record.ReasonNone && !s.endedItself() {
-		// The context ended: did what is around the call end, if only just now?
+		// The context has ended. Did something around the call end, too, if only just now?
 		if e := c.parent.ending(); e != nil {
 			return verdict{suspended: e}
 		}
@@ -69,7 +70,7 @@ func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		return verdict{reason: reason}
 	}
 	if s.isDoomed() && !s.endedItself() {
-		return verdict{reason: record.ReasonDeadline} // it is near
+		return verdict{reason: record.ReasonDeadline} // which is near
 	}
 	if !c.retryable(s, f) {
 		if f.panicked { // by StopWhen, RetryWhen or a Matcher
@@ -86,8 +87,9 @@ func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 	return c.planRetry(p, s, f)
 }
 
-// reasonAt is the reason of a failure that has no retry, where the stage says
-// more than the error.
+// reasonAt returns the reason of a failure that is not retried: that of the
+// stage where the stage is more precise than the error, and otherwise the
+// reason given.
 func reasonAt(stage record.Stage, otherwise record.Reason) record.Reason {
 	switch stage {
 	case record.StagePostcondition:
@@ -98,23 +100,24 @@ func reasonAt(stage record.Stage, otherwise record.Reason) record.Reason {
 	return otherwise
 }
 
-// addLastError adds the error of the attempt before, where the handler of this
-// one had nothing to say but that its time was over: the last error of the
-// handler is always kept.
+// addLastError adds the error of the previous attempt to a failure that only
+// says that the time was over, so that the last error of the handler is always
+// kept.
 func (f *failure) addLastError(p *record.Progress) {
 	if p.Err != nil && (is(f.err, context.DeadlineExceeded) || is(f.err, context.Canceled)) {
 		f.err = &classedError{after(f.err, p.Err), f.class}
 	}
 }
 
-// retryable applies the order of decisions: never, Exclude, StopWhen, RetryOn
-// and RetryWhen, the mark Retryable, the class.
+// retryable reports whether the failure is retried. It decides in this order:
+// classes that are never retried, Exclude, StopWhen, RetryOn and RetryWhen, the
+// mark Retryable, the class.
 func (c *call) retryable(s *Scope, f *failure) bool {
 	switch f.class {
 	case record.ClassPermanent, record.ClassPanic, record.ClassInvalid:
 		return false
 	}
-	if f.err == errUnsatisfied { //nolint:errorlint // its own, not that of a call inside
+	if f.err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
 		return true
 	}
 	byDefault := f.marked || f.class.IsTransient()
@@ -124,7 +127,7 @@ func (c *call) retryable(s *Scope, f *failure) bool {
 	}
 	again, panicked := c.judge(c.attemptOf(s, f.err), f.class, byDefault)
 	if panicked != nil {
-		// The failure that was judged must not be lost by it.
+		// Keep the failure that was judged.
 		failed := f.attempted
 		failed.result = result{err: after(panicked, f.err), stage: f.stage, panicked: true}
 		*f = classify(failed)
@@ -132,12 +135,13 @@ func (c *call) retryable(s *Scope, f *failure) bool {
 	return again
 }
 
-// attemptOf is the attempt as the user's functions see it.
+// attemptOf returns the attempt as functions of the user see it.
 func (c *call) attemptOf(s *Scope, err error) Attempt {
 	return Attempt{Number: s.Attempt() + 1, Err: err, Output: c.typed.output(), RunID: c.root.settings.RunID, Address: c.address}
 }
 
-// judge asks the user's functions about a failure. A panic in one is returned.
+// judge asks the functions of the user about a failure. It returns a panic of
+// one of them.
 func (c *call) judge(attempt Attempt, class record.Class, byDefault bool) (again bool, panicked error) {
 	r := result{}
 	defer func() { panicked = r.err }()
@@ -156,8 +160,8 @@ func (c *call) judge(attempt Attempt, class record.Class, byDefault bool) (again
 	return config.RetryOn != nil || byDefault, nil
 }
 
-// polled asks RetryWhen about a success whether another attempt is wanted, and
-// makes it a failure if so.
+// polled asks RetryWhen whether another attempt follows a success. If so, the
+// result becomes a failure.
 func (c *call) polled(s *Scope, r *result) {
 	defer r.recoverPanic()
 	config, attempt := &c.policy.config, c.attemptOf(s, nil)
@@ -167,8 +171,8 @@ func (c *call) polled(s *Scope, r *result) {
 }
 
 // planRetry chooses the delay before the next attempt. If that attempt could
-// never begin, it gives the reason; or the suspension that follows, if what is
-// around the call ends before.
+// never begin, planRetry returns the reason of the failure, or the suspension
+// if something around the call ends first.
 func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	config, retry := &c.policy.config, s.Attempt()+1
 	v := verdict{promised: true, delay: c.backoff(retry, p.Delay), source: record.SourceBackoff}
@@ -205,11 +209,11 @@ func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	return v
 }
 
-// futile is the suspension of a call whose next attempt could not begin before
-// the deadline of its context. It is nil if that deadline is the call's own,
-// and not one of what is around it.
+// futile returns the suspension of a call whose next attempt could not begin
+// before the deadline of its context. It returns nil if the deadline is the
+// call's own and not one of a scope around it.
 func (c *call) futile(deadline time.Time) *InterruptedError {
-	var owner *Scope // the outermost that has it
+	var owner *Scope // the outermost scope with this deadline
 	for s := c.parent; s != nil; s = s.Parent() {
 		if s.call == nil && s.root.isOutside() {
 			break
@@ -229,8 +233,8 @@ func (c *call) futile(deadline time.Time) *InterruptedError {
 	return e
 }
 
-// backoff is the delay before the retry that the configuration has; previous
-// is the delay before the retry before.
+// backoff returns the delay before the retry, by the configuration. Previous is
+// the delay before the previous retry.
 func (c *call) backoff(retry int, previous time.Duration) time.Duration {
 	if !c.policy.isJittered() {
 		return c.policy.delay(retry)

@@ -15,42 +15,42 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Spec is the part of an actor that has no types: what it is and how its
-// calls are to be treated.
+// Spec is the part of an actor that has no types: what the actor is and how its
+// calls are treated.
 type Spec struct {
 	Kind        record.Kind
 	Name        string
 	Description string
 
-	// Retry is the actor's own level of retry configuration; nil leaves the
-	// decision to the run.
+	// Retry is the actor's own level of retry configuration; nil if the run
+	// decides.
 	Retry *RetryConfig
 
-	// AttemptTimeout bounds each attempt; 0 means none, and for LLMs 10 minutes,
-	// unless a retry configuration has one, or it is NoTimeout. It wins over that of
-	// every retry configuration but the event's.
+	// AttemptTimeout bounds each attempt. Defaults to none, and for LLMs to 10
+	// minutes if no retry configuration has an AttemptTimeout; NoTimeout
+	// removes that. It takes precedence over every retry configuration except
+	// that of the event.
 	AttemptTimeout time.Duration
 
-	// InDoubt says what becomes of a call whose process ended, or which was
-	// interrupted, while its handler ran. Agents are entered again whatever
-	// it says.
+	// InDoubt sets what happens to a call whose process ended, or which was
+	// interrupted, while its handler ran. Agents are always entered again.
 	InDoubt InDoubt
 
 	// Branches is the number of branches of a group.
 	Branches int
 
-	// Breaker refuses attempts while what the actor calls is failing; nil for
-	// none.
+	// Breaker refuses attempts while the service that the actor calls is
+	// failing; nil for none.
 	Breaker Breaker
 
-	// RetryBudget limits the retries of all calls that have it; nil for none.
+	// RetryBudget limits the retries of all calls that share it; nil for none.
 	RetryBudget *RetryBudget
 
 	// Cache answers calls with the outputs of earlier ones; nil for none.
 	Cache *Caching
 
-	// NoStore keeps the output out of records: the call runs again when its
-	// run is resumed, also if it had completed. An agent is entered again then,
+	// NoStore keeps the output out of the records: the call runs again when its
+	// run is resumed, even if it had completed. An agent is then entered again,
 	// and its own calls are recalled.
 	NoStore bool
 }
@@ -59,8 +59,8 @@ type Spec struct {
 // the scope of the attempt.
 type Handler[In, Out any] func(context.Context, In) (Out, error)
 
-// A Definition is an actor: a name, a kind, a typed handler, conditions. It
-// is what tools, LLMs and agents are made of. It never changes; Require and
+// A Definition is an actor: a name, a kind, a typed handler and conditions.
+// Tools, LLMs and agents are built from it. It never changes; Require and
 // Ensure return changed copies.
 type Definition[In, Out any] struct {
 	spec     Spec
@@ -74,12 +74,12 @@ type Definition[In, Out any] struct {
 	guard *guard // nil for none
 
 	compensation *Compensation                                      // nil for none
-	compensate   func(*Scope, int, *record.Progress, In, Out) error // makes the call that it is
-	compensates  record.Kind                                        // of a compensation: the kind of its actor
+	compensate   func(*Scope, int, *record.Progress, In, Out) error // makes the compensating call
+	compensates  record.Kind                                        // of a compensation: the kind of the actor that it is for
 }
 
-// NewDefinition checks the spec and the handler and makes a definition of
-// them. Every problem is in the error.
+// NewDefinition returns a definition of the spec and the handler. The error
+// lists every problem with them.
 func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definition[In, Out], error) {
 	var problems []error
 	if !spec.Kind.IsCall() {
@@ -113,7 +113,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	d := &Definition[In, Out]{spec: spec, segment: segment, handler: handler}
 	d.guard = d.guard.with(spec.Breaker, spec.RetryBudget)
 	if spec.Retry != nil {
-		own := *spec.Retry // the caller may go on changing theirs
+		own := *spec.Retry // the caller may change theirs later
 		d.spec.Retry = &own
 		policy, err := NewPolicy(own)
 		if err != nil {
@@ -127,12 +127,12 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	return d, nil
 }
 
-// isActor reports whether calls of the kind are those of a user's actor, and
-// retried as the levels of configuration say.
+// isActor reports whether calls of the kind are made by an actor of the user,
+// and retried by the levels of retry configuration.
 func isActor(k record.Kind) bool { return k >= record.KindTool && k <= record.KindAgent }
 
 // isEntered reports whether the handler of such a call only makes other calls,
-// so that it is run again on resume to get to where it stopped.
+// so that on resume it runs again up to where it stopped.
 func isEntered(k record.Kind) bool {
 	return k == record.KindAgent || k == record.KindGroup || k == record.KindBranch
 }
@@ -140,7 +140,7 @@ func isEntered(k record.Kind) bool {
 // maxName is the length of the longest name in bytes.
 const maxName = 128
 
-// CheckName reports what keeps name from being the name of an actor: it must
+// CheckName returns an error if name cannot be the name of an actor: it must
 // have 1 to 128 bytes of printable UTF-8 and no space at either end.
 func CheckName(name string) error {
 	switch {
@@ -158,8 +158,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Spec returns what was given to NewDefinition; the zero Spec for a nil
-// definition.
+// Spec returns the spec that was given to NewDefinition; it is the zero Spec
+// for a nil definition.
 func (d *Definition[In, Out]) Spec() Spec {
 	if d == nil {
 		return Spec{}
@@ -168,8 +168,8 @@ func (d *Definition[In, Out]) Spec() Spec {
 }
 
 // Require returns a copy with one more precondition. Preconditions run in
-// order, once for each call and before its first attempt; the first error
-// fails the call with [ErrPrecondition], and is not retried.
+// order, once for each call and before its first attempt. The first error fails
+// the call with [ErrPrecondition] and is not retried.
 func (d *Definition[In, Out]) Require(condition func(context.Context, In) error) *Definition[In, Out] {
 	d.mustCondition("Require", condition == nil)
 	c := *d
@@ -187,7 +187,7 @@ func (d *Definition[In, Out]) Ensure(condition func(context.Context, In, Out) er
 	return &c
 }
 
-// Identify returns a copy whose inputs have the identity that f returns, see
+// Identify returns a copy that takes the identity of its inputs from f, see
 // [Identifier].
 func (d *Definition[In, Out]) Identify(f func(In) any) *Definition[In, Out] {
 	d.mustCondition("Identify", f == nil)
@@ -205,8 +205,8 @@ func (d *Definition[In, Out]) mustCondition(method string, missing bool) {
 	}
 }
 
-// Event returns a call of the actor that is yet to be made. That of a nil
-// definition fails.
+// Event returns a call of the actor that has not been made yet. Executing the
+// event of a nil definition is an error.
 func (d *Definition[In, Out]) Event() ExecutionEvent[In, Out] {
 	return ExecutionEvent[In, Out]{definition: d}
 }

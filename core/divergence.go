@@ -8,12 +8,13 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Identifier is an input that says itself what makes it another input. By
-// default that is all of it but the fields that are zero.
+// An Identifier is an input that defines its own identity. By default the
+// identity is the whole input, without fields that are zero.
 //
-// The result is compared with what was recorded when a run is resumed, so it
-// has what the answer to a call depends on, and leaves out what may change from
-// one deploy to the next. It must be a value that [record.Encode] takes.
+// When a run is resumed, the result is compared with what was recorded. So it
+// must contain everything that the answer to a call depends on, and leave out
+// what may change from one deployment to the next. It must be a value that
+// [record.Encode] accepts.
 type Identifier interface{ Identity() any }
 
 // A DivergenceError reports that the program which resumes a run does something
@@ -105,8 +106,9 @@ func (e *DivergenceError) fork() string {
 // Is matches [ErrDivergence].
 func (e *DivergenceError) Is(target error) bool { return target == ErrDivergence }
 
-// checkEnd refuses the end of a handler that left out calls which were
-// recorded. It is nil if the handler did not end by itself.
+// checkEnd returns a suspension if a handler ended without making all calls
+// that were recorded in its scope. It returns nil if the handler did not end by
+// itself.
 func (c *call) checkEnd(s *Scope) *InterruptedError {
 	if !c.root.settings.Restored || s.endedItself() || s.outer.Err() != nil || c.parent.context().Err() != nil {
 		return nil

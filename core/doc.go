@@ -1,32 +1,33 @@
-// Package core holds what a call is and how it runs.
+// Package core defines calls and runs them.
 //
-// Users of actors need a dozen of its names:
+// Users of package actors need a dozen of its names:
 //
-//   - [RetryConfig] says what is tried again, how often and when; in a handler,
-//     [Permanent], [Retryable] and [WithRetryAfter] say it for one error.
-//   - [CallError] and [InterruptedError] say what became of a call. errors.Is
-//     and errors.As find the handler's own error in the first.
+//   - [RetryConfig] sets which errors are retried, how often and when. In a
+//     handler, [Permanent], [Retryable] and [WithRetryAfter] set it for one error.
+//   - A call returns a [CallError] if it failed and an [InterruptedError] if it was
+//     suspended. errors.Is and errors.As find the handler's own error in the first.
 //   - In a handler, [IdempotencyKey] makes an effect happen once, [Step] records
-//     what may come out differently the next time, [Await] asks somebody
-//     outside, [AddUsage] counts what the call consumed.
+//     a result that may differ the next time, [Await] asks a question of somebody
+//     outside the run, and [AddUsage] counts what the call consumed.
 //
-// What calls produce while they go on is shown by package live, and what is on
-// record about them is in package record. [NewDefinition],
-// [Definition] and [ExecutionEvent] are what actors are made of; [Run], [Root]
-// and [Scope] are how calls and their run, which package state implements,
-// meet.
+// Package live shows what calls produce while they run, and package record
+// defines what is recorded about them. Actors are built from [NewDefinition],
+// [Definition] and [ExecutionEvent]. [Run], [Root] and [Scope] connect calls to
+// their run, which package state implements.
 //
-// The way of one call, which call.go reads downward:
+// A call takes these steps, which call.go shows from top to bottom:
 //
 //  1. The call claims its [record.Address] from the scope in its context.
-//  2. Preconditions, once.
-//  3. Each attempt: a started record, the handler, postconditions, artifact
-//     storage.
-//  4. A completed record; or a failed one, and where it will be retried a
-//     retrying one, an interruptible wait, and 3 again; or a suspension.
+//  2. The preconditions run, once.
+//  3. Each attempt appends a started record, runs the handler and the
+//     postconditions, and stores a large output as an artifact.
+//  4. The attempt ends with a completed record, a failed record or a suspension.
+//     If it is retried, a retrying record and an interruptible wait follow, and
+//     then step 3 again.
 //
 // Every call ends in an outcome (completed, failed) or in a suspension
-// (interrupted), which has no outcome and goes on when its run is resumed.
+// (interrupted). A suspended call has no outcome and continues when its run is
+// resumed.
 //
-// Actors of the usual kinds are in package actors.
+// Package actors has the usual kinds of actors.
 package core

@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// The records of a call. Each function appends one fact; those that end the
-// call also return what the caller gets.
+// This file appends the records of a call. Each function appends one fact.
+// Those that end the call also return what the caller gets.
 
-// record is what every record of the call has.
+// record returns a record with the fields that all records of the call have.
 func (c *call) record(status record.Status, attempt int32, at time.Time) record.Record {
 	return record.Record{
 		Time: at.Round(0).UTC(), Address: c.address, Name: c.spec.Name, Ordinal: c.ordinal,
@@ -19,7 +19,8 @@ func (c *call) record(status record.Status, attempt int32, at time.Time) record.
 	}
 }
 
-// endRecord is a record of how the attempt of s ended, with what it used.
+// endRecord returns a record of how the attempt of s ended, with the usage of
+// the attempt.
 func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r *attempted) record.Record {
 	at := r.ended
 	if at.IsZero() {
@@ -37,8 +38,8 @@ func (c *call) endRecord(status record.Status, p *record.Progress, s *Scope, r *
 	return rec
 }
 
-// append hands a record of the call to its run, and adds it to p. A call whose
-// records cannot be kept has failed, whatever became of its handler.
+// append appends a record of the call to its run and adds it to p. If the
+// record cannot be kept, the call has failed, whatever its handler returned.
 func (c *call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 	first := c.claimed
 	if first {
@@ -58,7 +59,7 @@ func (c *call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 	return nil
 }
 
-// detailOf is the record's detail, made if there is none.
+// detailOf returns the detail of the record, and makes one if there is none.
 func detailOf(r *record.Record) *record.Detail {
 	if r.Detail == nil {
 		r.Detail = new(record.Detail)
@@ -77,7 +78,7 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 	rec := c.record(record.StatusStarted, s.attempt, began)
 	rec.Elapsed = p.Spent
 	if s.attempt > 0 && p.Err != nil {
-		rec.Err, rec.Delay = p.Err, p.Delay // why there is another attempt, and how long it waited
+		rec.Err, rec.Delay = p.Err, p.Delay // the reason for the retry, and the wait before it
 	}
 	if c.spec.Branches > 0 {
 		detailOf(&rec).Branches = c.spec.Branches
@@ -94,13 +95,14 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 	return c.append(p, s, &rec)
 }
 
-// isFirstStart reports whether no attempt began since the run was opened.
+// isFirstStart reports whether this is the first attempt since the run was
+// opened.
 func (c *call) isFirstStart(p *record.Progress) bool {
 	return c.recall.found == nil && p.Starts == 0 || c.recall.found != nil && p.Starts == c.recall.found.Starts
 }
 
-// describeInput adds the input to the record of a call that starts, where it is
-// kept, and for what asks a model the hash of all of it.
+// describeInput adds the input to a started record if it is to be kept. With
+// asks, for a call that asks a model, it also adds the hash of the whole input.
 func (c *call) describeInput(rec *record.Record, asks bool) error {
 	input, err := c.typed.encodeInput()
 	if err != nil {
@@ -117,11 +119,11 @@ func (c *call) describeInput(rec *record.Record, asks bool) error {
 	return err
 }
 
-// smallInput is the size in bytes of an input that is always kept: a run that is
-// resumed with another input can say then in what it differs.
+// smallInput is the size in bytes up to which an input is always kept. If the
+// run is resumed with another input, the error can then show the difference.
 const smallInput = 256
 
-// hashInput is the hash of the whole input.
+// hashInput returns the hash of the whole input.
 func (c *call) hashInput() (record.Hash, error) {
 	input, err := c.typed.encodeInput()
 	if err != nil {
@@ -143,19 +145,19 @@ func (c *call) complete(p *record.Progress, s *Scope, r *attempted, message stri
 	if r.cached {
 		detailOf(&rec).Cached = true
 	}
-	if c.compensable && !r.cached { // what took effect was another call
+	if c.compensable && !r.cached { // the effect is that of the call that filled the cache
 		return c.appendCompensable(p, s, &rec)
 	}
 	return c.append(p, s, &rec)
 }
 
-// retry appends that the attempt failed, and when the next one may begin.
+// retry appends that the attempt failed and when the next one may begin.
 func (c *call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
 	rec := c.endRecord(record.StatusFailed, p, s, &f.attempted)
 	rec.Stage, rec.Class, rec.Err = f.stage, f.class, c.keptError(f.err)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec)
-	p.Spent += time.Since(f.ended) // a publisher or a disk may have taken its time
+	p.Spent += time.Since(f.ended) // publishers and disks take time
 	return err
 }
 
@@ -188,8 +190,8 @@ func (c *call) keptError(err error) error {
 	return &frozenError{fmt.Sprint(err), err}
 }
 
-// keptInterrupt is the suspension as a record keeps it: the text of its cause does
-// not change any more.
+// keptInterrupt is e as a record keeps it: the text of its cause does not
+// change any more.
 func (c *call) keptInterrupt(e *InterruptedError) *InterruptedError {
 	if c.root.settings.Outputs {
 		return e.Recorded()
@@ -203,13 +205,13 @@ func (c *call) keptInterrupt(e *InterruptedError) *InterruptedError {
 	return &kept
 }
 
-// refuse ends a call for good that made no attempt.
+// refuse ends a call for good before its first attempt.
 func (c *call) refuse(p *record.Progress, s *Scope, r result, reason record.Reason) error {
 	return c.fail(p, s, classify(attempted{result: r}), reason)
 }
 
-// explain says which limit a call ran into, where the reason is a limit, and how
-// to have an error retried that is of no known class.
+// explain returns which limit the call reached, if the reason is a limit, and
+// how to retry an error of unknown class. It is empty for other reasons.
 func (c *call) explain(p *record.Progress, s *Scope, f failure, reason record.Reason) string {
 	config := &c.policy.config
 	elapsed := p.Spent + f.took
@@ -250,8 +252,8 @@ func (c *call) suspend(p *record.Progress, s *Scope, r attempted, e *Interrupted
 	}
 	rec := c.endRecord(status, p, s, &r)
 	rec.Stage, rec.Class, rec.Err = stage, record.ClassCanceled, c.keptInterrupt(e)
-	// Without its record the call has no outcome either, which is what a
-	// suspension is.
+	// If the record is lost, the call still has no outcome, which is what a
+	// suspension means.
 	_ = c.append(p, s, &rec)
 	return e
 }

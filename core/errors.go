@@ -11,27 +11,27 @@ import (
 )
 
 // A CallError is the failure of a call. errors.Is finds the sentinel of its
-// Reason (such as [ErrExhausted]) and everything that the handler's own last
-// error is; errors.As finds both.
+// Reason (such as [ErrExhausted]) in it, and everything that it finds in the
+// handler's own last error. The same holds for errors.As.
 //
-// Its text has at most 4,000 characters ([record.MessageLimit]) of that of Err,
-// live as after a resume. What is kept of Err itself is that text, and the value of
-// a type that was registered with [record.RegisterErrorType], if it takes no more
-// than 64 KB: a warning is recorded of one that does.
+// Its text contains at most 4,000 characters ([record.MessageLimit]) of the
+// text of Err, live and after a resume. Of Err itself, that text is recorded,
+// and the value of a type that was registered with [record.RegisterErrorType],
+// if it is not larger than 64 KB; otherwise a warning is recorded.
 type CallError struct {
 	Address  record.Address // zero outside a run
 	Name     string         // of the actor
 	Stage    record.Stage   // where the last attempt failed
-	Attempts int            // how many were made, 0 if none
+	Attempts int            // how many were made
 	Reason   record.Reason
-	Detail   string // the limit that the call ran into; mostly empty
+	Detail   string // the limit that the call reached; mostly empty
 	Err      error  // the last error of the handler, a condition or the storage; never nil
 }
 
-// Error is a line such as
-// `assistant/fetch: exhausted after 3 attempts: connection refused`. What the text
-// of Err says itself is not repeated: of a call that failed as a call inside it
-// did, the line is that of the call inside.
+// Error returns a line such as `assistant/fetch: exhausted after 3 attempts:
+// connection refused`. It does not repeat what the text of Err already says:
+// the line of a call that failed because a call inside it failed is the line of
+// the call inside.
 func (e *CallError) Error() string {
 	text := record.Truncate(fmt.Sprint(e.Err), record.MessageLimit)
 	reason := strings.ReplaceAll(e.Reason.String(), "_", " ")
@@ -51,7 +51,7 @@ func (e *CallError) Error() string {
 	if e.Attempts > 1 {
 		fmt.Fprintf(&b, " after %d attempts", e.Attempts)
 	}
-	if e.tellsStage() {
+	if e.namesStage() {
 		fmt.Fprintf(&b, " (%s)", e.Stage)
 	}
 	if e.Detail != "" {
@@ -61,32 +61,34 @@ func (e *CallError) Error() string {
 	return b.String()
 }
 
-// begins reports whether text is the words, or a sentence that they begin.
+// begins reports whether text is the words, or a sentence that begins with
+// them.
 func begins(text, words string) bool {
 	rest, ok := strings.CutPrefix(text, words)
 	return ok && (rest == "" || strings.ContainsRune(",:;", rune(rest[0])))
 }
 
-// isReasonInside reports whether a call that failed inside has the same reason,
-// which its text says.
+// isReasonInside reports whether a call that failed inside has the same reason.
+// Its text then says so.
 func (e *CallError) isReasonInside() (is bool) {
 	defer func() { _ = recover() }() // of methods of the user's errors
 	var inside *CallError
 	return errors.As(e.Err, &inside) && inside != nil && inside.Reason == e.Reason
 }
 
-// isCallInside reports whether text, that of Err, begins with the address of a call
-// inside this one, and there is nothing else to say of this one.
+// isCallInside reports whether text, the text of Err, begins with the address
+// of a call inside this one, and there is nothing to add about this one.
 func (e *CallError) isCallInside(text string) bool {
-	if e.Address.IsZero() || e.Attempts > 1 || e.tellsStage() || e.Detail != "" {
+	if e.Address.IsZero() || e.Attempts > 1 || e.namesStage() || e.Detail != "" {
 		return false
 	}
 	rest, ok := strings.CutPrefix(text, e.Address.String())
 	return ok && strings.HasPrefix(rest, "/")
 }
 
-// tellsStage reports whether the stage says more than the reason does.
-func (e *CallError) tellsStage() bool {
+// namesStage reports whether the text names the stage, since the reason does
+// not imply it.
+func (e *CallError) namesStage() bool {
 	switch e.Stage {
 	case record.StageNone, record.StageEntry, record.StageHandler:
 		return false
@@ -97,8 +99,8 @@ func (e *CallError) tellsStage() bool {
 // Unwrap returns the last error of the attempt.
 func (e *CallError) Unwrap() error { return e.Err }
 
-// Is matches the sentinel of the reason and of the stage, and the context
-// error that a deadline or a cancellation is.
+// Is matches the sentinels of the reason and of the stage, and the context
+// error that corresponds to a deadline or a cancellation.
 func (e *CallError) Is(target error) bool {
 	switch target {
 	case nil:
@@ -117,22 +119,23 @@ func (e *CallError) Is(target error) bool {
 	return false
 }
 
-// A DecodeError is a recorded output that does not fit the type of today.
+// A DecodeError says that a recorded output does not fit the present output
+// type of its actor.
 type DecodeError struct {
 	Address record.Address
 	Err     error // names the field where it is known
 }
 
-// Error names the address.
+// Error returns a line that names the address.
 func (e *DecodeError) Error() string {
 	return fmt.Sprintf("%s: the recorded output does not fit the type of today: %v", e.Address, e.Err)
 }
 
-// Unwrap returns what the decoder said.
+// Unwrap returns the error of the decoder.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// after is err, which came when before was what had gone wrong so far; that may
-// be nil. Both are found in it.
+// after returns err with before, the error that came first, which may be nil.
+// errors.Is and errors.As find both in it.
 func after(err, before error) error {
 	if before == nil {
 		return err
@@ -146,14 +149,14 @@ func (e *afterError) Error() string { return fmt.Sprintf("%v; before that: %v", 
 
 func (e *afterError) Unwrap() []error { return []error{e.err, e.before} }
 
-// A PanicError is a panic of a handler or a condition, made an error. It is
-// never retried.
+// A PanicError is a panic of a handler or a condition, turned into an error. It
+// is never retried.
 type PanicError struct {
-	Value any    // where it was recorded: its text, unless it is a number or a truth value
-	Stack []byte `json:"-"` // of the goroutine, from where the panic began; it is not recorded
+	Value any    // after a resume: its text, unless it is a number or a bool
+	Stack []byte `json:"-"` // of the goroutine, from the panic on; not recorded
 }
 
-// Error has the value, without the stack.
+// Error returns the value, without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Unwrap returns the value if it is an error.
@@ -162,19 +165,20 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Class is [record.ClassPanic].
+// Class returns [record.ClassPanic].
 func (e *PanicError) Class() record.Class { return record.ClassPanic }
 
 // Is matches [ErrPanic].
 func (e *PanicError) Is(target error) bool { return target == ErrPanic }
 
-// A TimeoutError ends an attempt that took longer than it may.
+// A TimeoutError ends an attempt that took longer than its limit.
 type TimeoutError struct {
-	Limit time.Duration // what the attempt was given
+	Limit time.Duration // of the attempt
 	Err   error         // what the handler returned, nil if it was abandoned
 }
 
-// Error names the limit and, if the handler had more to say, its error.
+// Error returns a line with the limit and, if the handler returned another
+// error than the end of its context, that error.
 func (e *TimeoutError) Error() string {
 	text := fmt.Sprintf("attempt timed out after %v", e.Limit)
 	if e.Err != nil && !errors.Is(e.Err, context.DeadlineExceeded) {
@@ -189,16 +193,15 @@ func (e *TimeoutError) Unwrap() error { return e.Err }
 // Is matches context.DeadlineExceeded.
 func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Class is [record.ClassTimeout].
+// Class returns [record.ClassTimeout].
 func (e *TimeoutError) Class() record.Class { return record.ClassTimeout }
 
-// Timeout is true, as net.Error has it.
+// Timeout returns true, as in net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
 // settledError is the error of a failed attempt whose handler returned the
-// suspension of a call inside it: one that ended with the attempt. It says the
-// same, but is not a suspension any more: ErrInterrupted is never found in a
-// failure.
+// suspension of a call inside it, which ended with the attempt. It has the same
+// text, but is not a suspension: ErrInterrupted is never found in a failure.
 type settledError struct{ err error }
 
 func (e *settledError) Error() string { return e.err.Error() }
@@ -212,7 +215,7 @@ func (e *settledError) As(target any) bool {
 	return !suspension && errors.As(e.err, target)
 }
 
-// classedError is an error whose class is known from more than the error.
+// classedError is an error whose class does not depend on the error alone.
 type classedError struct {
 	error
 	class record.Class
@@ -221,8 +224,8 @@ type classedError struct {
 func (e *classedError) Unwrap() error       { return e.error }
 func (e *classedError) Class() record.Class { return e.class }
 
-// encodeError is an input or an output that has no encoding. Trying again
-// would not change that.
+// encodeError says that an input or an output cannot be encoded. A retry would
+// not change that.
 type encodeError struct {
 	what, name string
 	err        error
@@ -232,12 +235,12 @@ func (e *encodeError) Error() string       { return fmt.Sprintf("%s of %q: %v", 
 func (e *encodeError) Unwrap() error       { return e.err }
 func (e *encodeError) Class() record.Class { return record.ClassInvalid }
 
-// ErrAttemptOver is returned to what still runs inside an attempt whose
+// ErrAttemptOver is returned to code that still runs inside an attempt whose
 // handler returned or was abandoned: it can no longer call, record or store
 // anything.
 var ErrAttemptOver = errors.New("core: the attempt that this belongs to is over")
 
-// ErrNoRun is returned where a run is needed and the context has none.
+// ErrNoRun is returned if a run is needed and the context has none.
 var ErrNoRun = errors.New("core: the context belongs to no run; begin one with st := state.New(), and use st.Context(ctx)")
 
 // errGoexit stands for a handler that left its goroutine by runtime.Goexit.

@@ -9,12 +9,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An ExecutionEvent is one call of an actor that is yet to be made. It is a
-// value: its methods return changed copies, and executing it twice is two
+// An ExecutionEvent is one call of an actor that has not been made yet. It is a
+// value: its methods return changed copies, and executing it twice makes two
 // calls.
 type ExecutionEvent[In, Out any] struct {
 	definition *Definition[In, Out]
-	policy     *Policy // the event's own level; nil leaves the decision to the actor
+	policy     *Policy // the event's own level; nil if the actor decides
 	tag        string
 	branch     int // from 1
 	inBranch   bool
@@ -22,9 +22,10 @@ type ExecutionEvent[In, Out any] struct {
 }
 
 // WithRetry sets the most specific level of retry configuration. The levels,
-// most specific first, are: event, actor by name (on the run), actor, actor kind
-// and global (both on the run), built-in by kind. They do not merge: the first that is set decides
-// alone. An invalid configuration is the error of Execute.
+// most specific first, are: event, actor by name (on the run), actor, actor
+// kind (on the run), all actors (on the run), built-in by kind. They do not
+// merge: the first level that is set decides alone. If c is invalid, Execute
+// returns the error.
 func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out] {
 	policy, err := NewPolicy(c)
 	if err != nil {
@@ -34,21 +35,21 @@ func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out
 	return e
 }
 
-// WithBreaker has the call guarded by b, beside the breaker of its actor. Nil
-// changes nothing.
+// WithBreaker guards the call by b, in addition to the breaker of its actor. A
+// nil b changes nothing.
 func (e ExecutionEvent[In, Out]) WithBreaker(b Breaker) ExecutionEvent[In, Out] {
 	e.guard = e.guards().with(b, nil)
 	return e
 }
 
-// WithRetryBudget has the retries of the call limited by b, beside the budget of
-// its actor. Nil changes nothing.
+// WithRetryBudget limits the retries of the call by b, in addition to the
+// budget of its actor. A nil b changes nothing.
 func (e ExecutionEvent[In, Out]) WithRetryBudget(b *RetryBudget) ExecutionEvent[In, Out] {
 	e.guard = e.guards().with(nil, b)
 	return e
 }
 
-// guards are those of the event, which has those of the actor among them.
+// guards returns the guard of the event, which includes that of the actor.
 func (e *ExecutionEvent[In, Out]) guards() *guard {
 	if e.guard == nil && e.definition != nil {
 		return e.definition.guard
@@ -56,30 +57,32 @@ func (e *ExecutionEvent[In, Out]) guards() *guard {
 	return e.guard
 }
 
-// WithTag names the call in its address by what it is for ("step:collect")
-// instead of by the actor. An empty tag is none.
+// WithTag puts a tag into the address of the call ("step:collect") in place of
+// the name of the actor. An empty tag changes nothing.
 func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 	e.tag = tag
 	return e
 }
 
-// Execute makes the call: preconditions once; then handler, postconditions
-// and artifact storage until they succeed or the retry configuration ends it.
+// Execute makes the call: it runs the preconditions once, and then the handler,
+// the postconditions and artifact storage until they succeed or the retry
+// configuration ends the call.
 //
-// In a run, everything that happens is recorded. The error is a *[CallError]
-// if the call failed, and an *[InterruptedError] if it stopped without an
-// outcome because what is around it ended: the run, the attempt or the group
-// that made the call. A context of the caller's own that ends is not an interrupt:
-// then the call has failed, with ReasonDeadline or ReasonCanceled.
+// In a run, everything that happens is recorded. The error is a *[CallError] if
+// the call failed, and an *[InterruptedError] if it was suspended because
+// something around it ended: the run, the attempt or the group that made the
+// call. If a context ends that the caller derived for this call, that is not an
+// interrupt: the call fails with ReasonDeadline or ReasonCanceled.
 //
 // Without a run in ctx, the call follows the same rules with the built-in
-// defaults and is not recorded. There a cancelled ctx is all that can be around
-// it, and an interrupt; its deadline is the call's own. Either way errors.Is
-// finds context.Canceled and context.DeadlineExceeded.
+// defaults and is not recorded. The end of a cancelled ctx is then an
+// interrupt, and its deadline is the call's own. In both cases errors.Is finds
+// context.Canceled and context.DeadlineExceeded.
 //
-// Without a timeout the handler runs on the caller's goroutine. With one it
-// runs on another, and a handler that does not return when its context ended
-// is abandoned: its scope is closed and its late result dropped.
+// Without a timeout, the handler runs on the goroutine of the caller. With a
+// timeout it runs on another one, and a handler that does not return when its
+// context ends is abandoned: its scope is closed and its late result is
+// dropped.
 func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error) {
 	if e.definition == nil {
 		var zero Out
@@ -94,19 +97,19 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 	return e.prepare(ctx, in, true).execute()
 }
 
-// errUndefined is the failure of an event whose actor is a zero value.
+// errUndefined is the error of an event whose actor is a zero value.
 var errUndefined = errors.New("core: the actor was never defined: it is a zero value; make it with a constructor, such as decorators.Tool")
 
 // InBranch makes the call branch i, from 1, of the group whose handler makes
-// it: its address ends in the number. A handler makes each branch once. Executing
-// such a call anywhere else, another time, or with a number above the group's
-// Branches, is an error, and nothing runs.
+// it: the address of the call ends in the number. A handler makes each branch
+// once. It is an error, and nothing runs, if such a call is executed outside a
+// group or a second time, or if its number is above the group's Branches.
 func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
 	e.branch, e.inBranch = i, true
 	return e
 }
 
-// takeBranch takes the branch that the call is, which can be done once.
+// takeBranch takes the branch that the call is. Each branch can be taken once.
 func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
 	if err := ScopeOf(ctx).takeBranch(e.branch); err != nil {
 		return fmt.Errorf("core: InBranch(%d) of %q: %w", e.branch, e.definition.spec.Name, err)
@@ -115,9 +118,9 @@ func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
 }
 
 // Prepare claims the address of the call now, for a call that is made later:
-// several that are prepared in order have the same addresses in every run,
-// however their execution interleaves. A prepared call must be executed once,
-// by any goroutine.
+// calls that are prepared in order have the same addresses in every run, in
+// whatever order they are executed. A prepared call must be executed once, by
+// any goroutine.
 func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
 	p := new(PreparedCall[In, Out])
 	switch {
@@ -133,14 +136,14 @@ func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCa
 	return p
 }
 
-// A PreparedCall is a call that has its address and was not yet made.
+// A PreparedCall is a call that has its address and has not been made yet.
 type PreparedCall[In, Out any] struct {
-	call  *typedCall[In, Out] // nil if it cannot be made
-	wrong error               // why not
+	call  *typedCall[In, Out] // nil if the call cannot be made
+	wrong error               // why it cannot
 	begun atomic.Bool
 }
 
-// Address is that of the call; zero outside a run.
+// Address returns the address of the call; it is zero outside a run.
 func (p *PreparedCall[In, Out]) Address() record.Address {
 	if p.call == nil {
 		return record.Address{}
@@ -148,8 +151,8 @@ func (p *PreparedCall[In, Out]) Address() record.Address {
 	return p.call.address
 }
 
-// Recorded is how the call ended according to what was restored:
-// StatusCompleted, StatusFailed, or 0 if it has no outcome on record.
+// Recorded returns how the call ended according to the restored records:
+// StatusCompleted, StatusFailed, or 0 if it has no recorded outcome.
 func (p *PreparedCall[In, Out]) Recorded() record.Status {
 	if p.call == nil || p.call.recall == nil || p.call.recall.found == nil {
 		return 0
@@ -163,8 +166,8 @@ func (p *PreparedCall[In, Out]) Recorded() record.Status {
 	return 0
 }
 
-// Execute makes the call, as [ExecutionEvent.Execute] does. ctx may be that of
-// Prepare or one derived from it.
+// Execute makes the call, as [ExecutionEvent.Execute] does. ctx may be the
+// context that was given to Prepare, or one derived from it.
 func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
 	if err := p.check(ctx); err != nil {
 		var zero Out
@@ -172,20 +175,20 @@ func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
 	}
 	p.call.first.outer = ctx
 	if s := ScopeOf(ctx); s != nil && s.isWithin(p.call.parent) {
-		p.call.parent = s // it is executed deeper inside than it was prepared
+		p.call.parent = s // it is executed in a branch of the attempt that prepared it
 	}
 	return p.call.execute()
 }
 
-// A Slot is a place among calls of which only some run at once. A call gives it
-// up while it waits for its next attempt.
+// A Slot is a place among calls of which only some run at a time. A call
+// releases its slot while it waits for its next attempt.
 type Slot interface {
 	Release()
-	// Acquire returns when there is a place again, or when ctx has ended.
+	// Acquire returns when a place is free again, or when ctx has ended.
 	Acquire(ctx context.Context)
 }
 
-// InSlot says that the call holds the slot when it is executed.
+// InSlot sets the slot that the call holds when it is executed.
 func (p *PreparedCall[In, Out]) InSlot(slot Slot) {
 	if p.call != nil {
 		var own guard
@@ -215,8 +218,8 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes a call, with its address where it is in a run. Direct is one
-// that is executed at once.
+// prepare returns the call. In a run it claims the address. A direct call is
+// executed at once.
 func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct bool) *typedCall[In, Out] {
 	d := e.definition
 	parent := ScopeOf(ctx)
@@ -247,7 +250,7 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct boo
 	return t
 }
 
-// level finds the retry configuration that decides.
+// level returns the policy of the most specific level that is set.
 func (e *ExecutionEvent[In, Out]) level(settings *Settings) *Policy {
 	d := e.definition
 	if e.policy != nil {

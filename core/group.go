@@ -9,24 +9,25 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// group is the end that an attempt of a group has of its own.
+// group is the state of an attempt of a group: it can be ended before its
+// handler returns.
 type group struct {
 	cancel   context.CancelCauseFunc
 	end      atomic.Pointer[groupEnd] // nil before EndGroup
-	recorded bool                     // its outcome is
+	recorded bool                     // the group has a recorded outcome
 }
 
-// groupEnd is why a group has ended before its handler returned.
+// groupEnd is why a group ended before its handler returned.
 type groupEnd struct{ cause error }
 
-// timedOut reports whether the group has ended because its time was over.
+// timedOut reports whether the group ended because its time was over.
 func (g *group) timedOut() bool {
 	end := g.end.Load()
 	return end != nil && end.cause == ErrGroupTimeout //nolint:errorlint // itself, not that of a group inside
 }
 
-// failure is what the group fails with although its handler returned no error,
-// nil for nothing.
+// failure returns the error of a group that failed although its handler
+// returned none; nil if it did not fail.
 func (g *group) failure() error {
 	if end := g.end.Load(); end != nil && end.cause != errEnough { //nolint:errorlint // of this package
 		return end.cause
@@ -34,7 +35,7 @@ func (g *group) failure() error {
 	return nil
 }
 
-// takeBranch gives the branch of the group to the caller, once.
+// takeBranch gives the caller branch i of the group, once.
 func (s *Scope) takeBranch(i int) error {
 	if s == nil || s.call == nil || s.call.spec.Kind != record.KindGroup {
 		return errors.New("it is made outside the handler of a group")
@@ -55,20 +56,21 @@ func (s *Scope) takeBranch(i int) error {
 	return nil
 }
 
-// beginGroup gives the scope of a group an end of its own.
+// beginGroup makes it possible to end the scope of a group.
 func (s *Scope) beginGroup() {
 	ctx, cancel := context.WithCancelCause(s.outer)
 	s.outer, s.group = ctx, &group{cancel: cancel}
 }
 
-// endGroup frees what beginGroup took.
+// endGroup frees the resources of beginGroup.
 func (s *Scope) endGroup() { s.group.cancel(nil) }
 
-// EndGroup ends the group whose handler ctx was given to, and interrupts its
-// other branches. With a cause, which is what happened to one of the branches, or
-// [ErrGroupTimeout], the group fails: with what its handler returns then, and with
-// the cause if that is nil. Without a cause it has what it needs, and ends as its
-// handler does. Only the first call counts. Anywhere else it does nothing.
+// EndGroup ends the group to whose handler ctx was given, and interrupts its
+// other branches. With a cause, which is the failure of one of the branches or
+// [ErrGroupTimeout], the group fails: with the error that its handler then
+// returns, or with the cause if that is nil. Without a cause, the group ends as
+// its handler does. Only the first call counts. Outside a group, EndGroup does
+// nothing.
 func EndGroup(ctx context.Context, cause error) {
 	if cause == nil {
 		cause = errEnough
@@ -82,9 +84,9 @@ func EndGroup(ctx context.Context, cause error) {
 
 var errEnough = errors.New("the group has what it needs")
 
-// GroupRecorded reports whether the group whose handler ctx was given to has its
-// outcome on record. Its branches that have none were interrupted when it ended,
-// and do not begin.
+// GroupRecorded reports whether the group to whose handler ctx was given has a
+// recorded outcome. Its branches without an outcome were interrupted when the
+// group ended, and do not begin.
 func GroupRecorded(ctx context.Context) bool {
 	s := ScopeOf(ctx)
 	return s != nil && s.group != nil && s.group.recorded

@@ -10,18 +10,20 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Breaker is a circuit breaker: it refuses attempts while what they call is
-// failing. Package breaker has one. It is for many goroutines, and many runs.
+// A Breaker is a circuit breaker: it refuses attempts while the service that
+// they call is failing. Package breaker has one. It is safe for many
+// goroutines, and is shared by many runs.
 //
-// A breaker belongs to the process and is not stored. Calls that are recalled do
-// not ask it, and in a new process it begins closed; a call that it had refused
-// waits for what is left of the delay that it was promised, all the same.
+// A breaker belongs to the process and is not stored. Recalled calls do not ask
+// it, and in a new process it begins closed. A call that it had refused still
+// waits for the rest of the delay that was promised.
 type Breaker interface {
-	// Allow asks for an attempt. The error refuses it and is a
-	// *[BreakerOpenError]. Otherwise done must be called once, with how the
-	// attempt ended: nil for a success, ErrNotMade if that says nothing about what
-	// it called, and else an error whose class [record.Classify] knows. Each
-	// change of state is passed to changed, before Allow or done returns.
+	// Allow asks for an attempt. An error refuses it and is a
+	// *[BreakerOpenError]. Otherwise done must be called once with the result
+	// of the attempt: nil for a success, ErrNotMade if the attempt says nothing
+	// about the service, and otherwise an error whose class [record.Classify]
+	// knows. Each change of state is passed to changed before Allow or done
+	// returns.
 	Allow(changed func(BreakerChange)) (done func(error), err error)
 }
 
@@ -32,7 +34,7 @@ type BreakerChange struct {
 	For     time.Duration // how long it stays open
 }
 
-// text is a line such as `circuit breaker "payments" is open for 30s`.
+// text returns a line such as `circuit breaker "payments" is open for 30s`.
 func (c BreakerChange) text() string {
 	switch c.State {
 	case "open":
@@ -43,8 +45,8 @@ func (c BreakerChange) text() string {
 	return fmt.Sprintf("circuit breaker %q is %s", c.Breaker, c.State)
 }
 
-// ErrNotMade is what a [Breaker] is given for an attempt that says nothing about
-// what it called: it was interrupted, or it panicked.
+// ErrNotMade is passed to a [Breaker] for an attempt that says nothing about
+// the service that it called: it was interrupted, or it panicked.
 var ErrNotMade = errors.New("core: the attempt was not made to its end")
 
 // A BreakerOpenError refuses an attempt: its handler does not run. Its class is
@@ -70,14 +72,16 @@ func (e *BreakerOpenError) RetryAfter() time.Duration { return e.After }
 
 func init() { record.RegisterErrorType[*BreakerOpenError]("core.BreakerOpenError") }
 
-// guard is what attempts wait for, and what may refuse them. It does not change.
+// guard holds what attempts wait for and what may refuse them. It does not
+// change.
 type guard struct {
 	slot     Slot // nil for none
 	breakers []Breaker
 	budgets  []*RetryBudget
 }
 
-// with is the guard with those added that are not nil; nil for nothing.
+// with returns the guard with b and budget added unless they are nil. The
+// result is nil if there is nothing in it.
 func (g *guard) with(b Breaker, budget *RetryBudget) *guard {
 	if b == nil && budget == nil {
 		return g
@@ -95,8 +99,8 @@ func (g *guard) with(b Breaker, budget *RetryBudget) *guard {
 	return &own
 }
 
-// passGuarded makes a pass if no breaker refuses it, and lets them know how it
-// ended.
+// passGuarded makes a pass if no breaker refuses it, and reports its result to
+// the breakers.
 func (c *call) passGuarded(s *Scope, began time.Time, spent time.Duration) result {
 	if s.attempt == 0 {
 		for _, b := range c.guard.budgets {
@@ -129,8 +133,8 @@ func (c *call) passGuarded(s *Scope, began time.Time, spent time.Duration) resul
 	return r
 }
 
-// logChange records that a breaker changed its state, with the call that had it
-// do so.
+// logChange records that a breaker changed its state, with the address of the
+// call that caused it.
 func (c *call) logChange(change BreakerChange) {
 	if c.root.isOutside() {
 		return
@@ -139,7 +143,7 @@ func (c *call) logChange(change BreakerChange) {
 	if change.State == "open" {
 		level = slog.LevelWarn
 	}
-	// A log line that comes too late has nobody to tell about it.
+	// The line is lost if the run is closed.
 	_ = c.root.run.Append(nil, record.Record{
 		Time: time.Now().Round(0).UTC(), Kind: record.KindLog, Status: record.StatusRecorded, Address: c.address,
 		Detail: &record.Detail{
@@ -148,7 +152,8 @@ func (c *call) logChange(change BreakerChange) {
 	})
 }
 
-// mayRetry takes a retry from each budget, if all have one left.
+// mayRetry takes a retry from each budget. It reports false, and takes none, if
+// a budget is used up.
 func (g *guard) mayRetry() bool {
 	for i, b := range g.budgets {
 		if !b.take() {
@@ -161,7 +166,7 @@ func (g *guard) mayRetry() bool {
 	return true
 }
 
-// usedUp says which budget is.
+// usedUp names the budget that is used up.
 func (g *guard) usedUp() string {
 	for _, b := range g.budgets {
 		if b.left() < 1 {

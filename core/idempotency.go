@@ -10,14 +10,15 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// IdempotencyKey returns a key for the effects of the call that ctx belongs
-// to, for handing to the services that the call uses: 32 hexadecimal digits,
-// made of the run, the address without attempt numbers, and the input. It is
-// the same for every attempt of the call, in every attempt of the calls around
-// it, before and after a crash; and for no other call of any run.
+// IdempotencyKey returns a key for the effects of the call that ctx belongs to,
+// to be passed to the services that the call uses: 32 hexadecimal digits,
+// computed from the run, the address without attempt numbers, and the input. It
+// is the same for every attempt of the call, in every attempt of the calls
+// around it, before and after a crash; and it differs for every other call of
+// any run.
 //
-// Outside a run it is [ErrNoRun]; an input that cannot be encoded is an error
-// that names the field.
+// Outside a run the error is [ErrNoRun]. For an input that cannot be encoded,
+// the error names the field.
 func IdempotencyKey(ctx context.Context) (string, error) {
 	s := inRun(ctx)
 	if s == nil {
@@ -29,7 +30,7 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 	place := s.call.address
 	for kind := s.call.spec.Kind; kind == record.KindBranch || kind == record.KindGroup; kind = s.call.spec.Kind {
 		if s = s.call.parent; s.call == nil {
-			break // branches of a group at the root have no input: their addresses differ
+			break // branches of a group at the root have no input; their addresses differ
 		}
 	}
 	var hash record.Hash

@@ -14,15 +14,15 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// InDoubt says what becomes of a call of which it is not known whether its
-// handler took effect.
+// InDoubt sets what happens to a call when it is not known whether its handler
+// took effect.
 type InDoubt uint8
 
-// What becomes of calls in doubt.
+// The choices for calls in doubt.
 const (
-	InDoubtRetry InDoubt = iota // the attempt counts, and the next one is made if there is one
-	InDoubtFail                 // it fails with ErrInDoubt, for somebody to look
-	InDoubtAsk                  // it waits for an answer, such as state.InDoubtRunAgain
+	InDoubtRetry InDoubt = iota // the attempt counts, and the next one is made if any is left
+	InDoubtFail                 // the call fails with ErrInDoubt
+	InDoubtAsk                  // the call waits for an answer, such as state.InDoubtRunAgain
 )
 
 // The decisions of an answer about a call in doubt: see state.InDoubtAnswer.
@@ -35,17 +35,17 @@ const (
 // inDoubtMark stands before the number of the question in its ID.
 const inDoubtMark = "?in-doubt"
 
-// InDoubt reports whether the question is that of a call in doubt, and to be
+// InDoubt reports whether the question is about a call in doubt, and has to be
 // answered with a state.InDoubtAnswer.
 func (q Question) InDoubt() bool { return strings.Contains(q.ID, inDoubtMark) }
 
 // ErrUnfit is found in the error of an answer that does not fit its question.
 var ErrUnfit = errors.New("the answer does not fit")
 
-// Encode encodes value as an answer to the question. A value that does not fit as
-// it is counts as its JSON: a *big.Int and a json.Number as a number, a
-// json.RawMessage as what it says. One that does not fit either is [ErrUnfit], as by
-// [Question.Check].
+// Encode encodes value as an answer to the question. If the value itself does
+// not fit, its JSON is taken: a *big.Int and a json.Number as a number, a
+// json.RawMessage as its content. If that does not fit either, the error is
+// [ErrUnfit], as from [Question.Check].
 func (q Question) Encode(value any) ([]byte, error) {
 	encoded, err := record.Encode(value)
 	if err != nil {
@@ -71,7 +71,7 @@ func (q Question) Encode(value any) ([]byte, error) {
 	return encoded, nil
 }
 
-// inJSON is the JSON of value. It is not ok for a value without.
+// inJSON returns the JSON of value. It is not ok if value has none.
 func inJSON(value any) (text []byte, ok bool) {
 	defer func() {
 		if recover() != nil { // of a method of the user's type
@@ -82,10 +82,11 @@ func inJSON(value any) (text []byte, ok bool) {
 	return text, err == nil
 }
 
-// Check reports what keeps an encoded value from being an answer to the question,
-// by its Schema: what is missing, unknown or of the wrong type. One about a call
-// in doubt must be a state.InDoubtAnswer, and its output fit the call. The error is
-// [ErrUnfit], and names the field.
+// Check returns an error if an encoded value cannot be the answer to the
+// question. It checks the value against the Schema: what is missing, unknown or
+// of the wrong type. The answer about a call in doubt must be a
+// state.InDoubtAnswer, with an output that fits the call. The error is
+// [ErrUnfit] and names the field.
 func (q Question) Check(encoded []byte) error {
 	if !q.InDoubt() {
 		return q.checkSchema(encoded)
@@ -125,8 +126,8 @@ func (q Question) checkSchema(encoded []byte) error {
 	return nil
 }
 
-// answeredInDoubt is an answer that was read: the output is still
-// encoded, for only the call knows its type.
+// answeredInDoubt is a decoded answer about a call in doubt. Its output is
+// still encoded, since only the call knows its type.
 type answeredInDoubt struct {
 	decision, message string
 	output            []byte // nil if there is none
@@ -170,10 +171,11 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 	return a, fmt.Errorf(`decision: got %q, want one of "completed", "run_again", "failed"`, a.decision)
 }
 
-// errAnsweredFailed is the failure of a call in doubt that somebody let fail.
+// errAnsweredFailed is the failure of a call in doubt that was answered to have
+// failed.
 var errAnsweredFailed = errors.New("it was in doubt, and answered to have failed")
 
-// failInDoubt ends a call of which nobody knows whether it took effect.
+// failInDoubt fails a call in doubt.
 func (c *call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 	stage := record.StageHandler
 	if errors.Is(err, errEntries) {
@@ -182,9 +184,10 @@ func (c *call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 	return c.refuse(p, s, result{err: err, stage: stage}, record.ReasonInDoubt)
 }
 
-// askInDoubt has somebody decide about the attempt of s, and goes on as they
-// say. The question has the number of the start that it is about: while it is
-// open it stays the same, and a later doubt is another question.
+// askInDoubt asks somebody whether the attempt of s took effect, and continues
+// as the answer says. The question has the number of the start that it is
+// about: while it is open it stays the same, and a later doubt is another
+// question.
 func (c *call) askInDoubt(p *record.Progress, s *Scope) error {
 	q := Question{
 		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts),

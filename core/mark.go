@@ -8,8 +8,8 @@ import (
 )
 
 // Permanent marks err so that it is never retried, whatever the retry
-// configuration says. Callers still find err with errors.Is and errors.As,
-// and read its own text. Permanent(nil) is nil.
+// configuration says. errors.Is and errors.As still find err, and the text is
+// that of err. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -17,9 +17,8 @@ func Permanent(err error) error {
 	return &mark.Permanent{Err: err}
 }
 
-// Retryable marks err so that it is retried where the retry configuration
-// does not say otherwise, although its class would not be. Retryable(nil) is
-// nil.
+// Retryable marks err so that it is retried whatever its class, unless the
+// retry configuration says otherwise. Retryable(nil) is nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil
@@ -27,9 +26,9 @@ func Retryable(err error) error {
 	return &mark.Retryable{Err: err}
 }
 
-// WithRetryAfter gives err the time that a service asked to be left alone
-// for: a floor under the delay before the next attempt, neither jittered nor
-// clipped to MaxDelay. It does not make err retryable. A nil err stays nil.
+// WithRetryAfter adds to err the delay that a service asked for: the shortest
+// delay before the next attempt, which is neither jittered nor capped at
+// MaxDelay. It does not make err retryable. A nil err stays nil.
 func WithRetryAfter(err error, d time.Duration) error {
 	if err == nil || d <= 0 {
 		return err
@@ -45,9 +44,9 @@ type retryAfterError struct {
 func (e *retryAfterError) Unwrap() error             { return e.error }
 func (e *retryAfterError) RetryAfter() time.Duration { return e.after }
 
-// RetryAfter finds the delay that a service asked for in an error: the first
-// in its chain that has a method RetryAfter() time.Duration. What is not
-// above zero counts as nothing asked.
+// RetryAfter returns the delay that a service asked for: that of the first
+// error in the tree of err that has a method RetryAfter() time.Duration. It is
+// not ok if that is zero or less.
 func RetryAfter(err error) (time.Duration, bool) {
 	after := record.Inspect(err).RetryAfter
 	return after, after > 0

@@ -6,11 +6,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Matcher picks errors, for RetryOn and Exclude.
+// A Matcher selects errors, for RetryOn and Exclude.
 type Matcher func(error) bool
 
-// MatchIs matches errors that errors.Is finds target in. Without a target it is
-// no Matcher but nil, which [RetryConfig.Validate] refuses.
+// MatchIs matches errors in which errors.Is finds target. MatchIs(nil) is nil,
+// which [RetryConfig.Validate] refuses.
 func MatchIs(target error) Matcher {
 	if target == nil {
 		return nil
@@ -18,7 +18,7 @@ func MatchIs(target error) Matcher {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-// MatchAs matches errors that errors.As finds an E in.
+// MatchAs matches errors in which errors.As finds an E.
 func MatchAs[E error]() Matcher {
 	return func(err error) bool {
 		var target E

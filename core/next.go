@@ -8,20 +8,20 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrNotRecorded is found in the error of a call that a strict replay would
-// have had to execute.
+// ErrNotRecorded is found in the error of a call that has no recorded outcome
+// and that a strict replay would have to execute.
 var ErrNotRecorded = errors.New("core: the call has no recorded outcome, and a strict replay executes nothing")
 
-// ErrNotStored is found in the error of a call that completed, and whose actor
-// is marked NoStore: a strict replay does not execute it, and so cannot prove
-// what it returned.
+// ErrNotStored is found in the error of a call that completed and whose actor
+// is marked NoStore. A strict replay does not execute such a call, so it cannot
+// prove what the call returned.
 var ErrNotStored = errors.New("core: the call completed, but its output was not stored (NoStore); a strict replay executes nothing and cannot prove it")
 
 // step is what a call does next.
 type step struct {
 	do      action
 	attempt int32
-	err     error // why the call fails or is refused
+	err     error // doFail, doRefuse: why
 }
 
 // action is the kind of a step.
@@ -31,10 +31,10 @@ const (
 	doBegin   action = iota // run the preconditions and make the first attempt
 	doMake                  // make the attempt
 	doReturn                // return the recorded outcome
-	doRetrace               // run the handler to have its results again, and record nothing
-	doAsk                   // ask somebody what became of the attempt
+	doRetrace               // run the handler again for its results, and record nothing
+	doAsk                   // ask somebody whether the attempt took effect
 	doFail                  // fail: the call is in doubt
-	doRefuse                // refuse to run
+	doRefuse                // refuse to run the call
 )
 
 // defaultMaxEntries is how often an attempt of an agent is entered without an

@@ -8,48 +8,51 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Run is what a call needs from the run that it belongs to. Package state
-// implements it, and nothing else has to.
+// Run is what a call needs from the run that it belongs to. Only package state
+// implements it.
 type Run interface {
-	// Settings returns what holds for every call of the run: the same pointer
-	// each time, behind which only the counters change.
+	// Settings returns the settings of all calls of the run. It returns the
+	// same pointer each time, and only the counters behind it change.
 	Settings() *Settings
 
-	// Claim returns what was recorded of a call or question that is claimed in s, nil for
-	// nothing, and whether the claim itself is on record. It is called where Settings.Restored says so, in the order of
-	// claiming. An *InterruptedError has interrupted the run, and the call
-	// does not begin. Input encodes the input, for an error to show it.
+	// Claim returns what was recorded of a call or question that is claimed in
+	// s, nil for nothing, and whether the claim itself is recorded. It is
+	// called if Settings.Restored is set, in the order of claiming. If err is
+	// an *InterruptedError, it has interrupted the run, and the call does not
+	// begin. Input encodes the input, so that an error can show it.
 	Claim(s *Scope, c record.Claim, input func() ([]byte, error)) (found *record.Progress, onRecord bool, err error)
 
-	// Ended is asked when a handler or the preconditions of s returned by
-	// themselves, in a run where Claim is asked: it refuses, as Claim does, an
-	// end before all that was recorded in s was claimed again. Claimed is how
-	// many claims there were.
+	// Ended is called when the handler or the preconditions of s returned by
+	// themselves, in a run for which Claim is called. It returns an error, as
+	// Claim does, if calls were recorded in s that were not claimed again.
+	// Claimed is the number of claims.
 	Ended(s *Scope, claimed int) error
 
 	// Refuse stops the run because the recorded output of the call whose scope
-	// is s, or a value that is read in s, has fields that the type of today
-	// lacks, and returns the suspension. It
-	// returns nil where the run trusts such outputs.
+	// is s, or a value that is read in s, has fields that its present type
+	// lacks, and returns the suspension. It returns nil if the run trusts such
+	// outputs.
 	Refuse(s *Scope, d *DivergenceError) error
 
-	// Replay returns the outcome that was recorded of the call whose scope is
-	// s, with its output, and takes over the values that came with it. Traced
-	// is how the handler ended if it ran again, nil if it did not.
+	// Replay returns the recorded outcome of the call whose scope is s, with
+	// its output, and restores the values that were stored with it. Traced is
+	// how the handler ended if it ran again, nil if it did not.
 	Replay(s *Scope, traced *record.Record) (record.Record, error)
 
-	// Append gives the record its run ID, its generation and the next Seq, keeps
-	// it, and publishes it. A failed record with WillRetry is appended together
-	// with its promise (Record.Retrying), both or none. The record comes from s:
-	// the attempt that it is about, or where it was logged. It is ErrAttemptOver
-	// where that attempt is over (Scope.Closed), or for the record of a call the
-	// attempt around it. Nothing is appended once the run is closed.
+	// Append gives the record its run ID, its generation and the next Seq,
+	// keeps it, and publishes it. A failed record with WillRetry is appended
+	// together with its retrying record (Record.Retrying), both or none. The
+	// record comes from s: the attempt that it is about, or the attempt that
+	// logged it. Append returns ErrAttemptOver if that attempt is over
+	// (Scope.Closed), or, for a record of a call, the attempt around it.
+	// Nothing is appended once the run is closed.
 	Append(s *Scope, rec record.Record) error
 
-	// Ask asks a question of the call whose scope is s. Without an answer yet,
-	// it records that the question is open; one whose time is over it answers
-	// with the default. A question that was refused sets aside the answer it
-	// had. Claims are listed in the record, if there is one.
+	// Ask asks a question of the call whose scope is s. If there is no answer
+	// yet, it records that the question is open. If the time of the question is
+	// over, it answers with the default. If q.Refused is set, it discards the
+	// answer that the question had. The record of the question lists the
+	// claims.
 	Ask(s *Scope, q Question, def DefaultAnswer, claims []record.Claim) (Asked, error)
 
 	// Version returns the version that was recorded for s, or records one. An
@@ -57,56 +60,57 @@ type Run interface {
 	Version(s *Scope, q VersionQuestion) (int, error)
 
 	// PutArtifact stores an encoded output that is too large for a record and
-	// returns a reference to it. If nothing can be stored now, it interrupts the
-	// run.
+	// returns a reference to it. If nothing can be stored at present, it
+	// interrupts the run.
 	PutArtifact(ctx context.Context, encoded []byte) (reference string, err error)
 
 	// Completed returns the calls that were recorded before this opening of the
-	// run as completed and compensable, in the order in which they completed. It
-	// is asked at most once, and returns nothing where nothing is compensated.
+	// run as completed and compensable, in the order in which they completed.
+	// It is called at most once, and returns nothing in a run that compensates
+	// nothing.
 	Completed() []Completed
 
 	// Values returns the recorded input and output of a call that Completed
-	// returned: those that it had at the completion that compensation nth is of.
+	// returned: those of the completion that compensation nth is for.
 	Values(ctx context.Context, a record.Address, nth int) (in, out []byte, err error)
 
-	// Poll asks an external checker whether to interrupt the run, and does so:
-	// afterwards the contexts say it. It is called where Settings.Polls says
-	// so, at the points where interrupts are noticed and every 100 ms during
-	// waits.
+	// Poll asks an external checker whether to interrupt the run, and
+	// interrupts it if so; the contexts of the run then end. It is called if
+	// Settings.Polls is set, where interrupts are noticed and every 100 ms
+	// during waits.
 	Poll(ctx context.Context)
 }
 
-// Asked is what became of a question.
+// Asked is the result of asking a question.
 type Asked struct {
-	Answer   []byte    // encoded; nil if there is none yet
-	Due      time.Time // when there is one by itself; zero for never
-	Recorded bool      // the question was recorded now
+	Answer   []byte    // encoded; nil for none yet
+	Due      time.Time // when the default answers it; zero for never
+	Recorded bool      // the question was recorded by this call
 }
 
-// Settings is what holds for every call of a run.
+// Settings holds for every call of a run.
 type Settings struct {
 	RunID string
 
-	// RetryByActor is the level above an actor's own configuration, by name.
+	// RetryByActor is the level above the actor's own configuration, by name.
 	RetryByActor map[string]*Policy
 
-	// RetryByKind and Retry are the two levels below an actor's own
-	// configuration; nil where a level says nothing.
+	// RetryByKind and Retry are the two levels below the actor's own
+	// configuration; nil if a level is not set.
 	RetryByKind [record.KindAgent + 1]*Policy
 	Retry       *Policy
 
-	// Compensations are what a run that is resumed compensates with, one for an
-	// actor. Where Outputs says so, a call with a compensation that is not among
-	// them does not begin.
+	// Compensations are used by a run that is resumed, one for each actor. If
+	// Outputs is set, a call that has a compensation which is not among them
+	// does not begin.
 	Compensations []*Compensation
 
-	// Park is how long a [Sleep], or the delay before another attempt, may be
-	// that waits in the process: a longer one suspends the run. 0 for any.
+	// Park is the longest [Sleep], or delay before another attempt, that waits
+	// in the process: a longer one suspends the run. 0 stands for no limit.
 	Park time.Duration
 
 	// MaxEntries is how often an attempt of an agent is entered without an
-	// outcome inside it: 5 if it is 0, or Unlimited.
+	// outcome inside it. Defaults to 5; Unlimited sets no limit.
 	MaxEntries int
 
 	Seed      uint64 // of jitter
@@ -114,14 +118,14 @@ type Settings struct {
 	Outputs   bool   // records keep what a later run needs to recall calls
 	RoundTrip bool   // outputs and errors are handed out as restored ones
 	Artifacts bool   // outputs above 64 KB go to PutArtifact
-	Restored  bool   // there is restored history: Claim is to be asked
-	Undoable  bool   // Completed is to be asked
+	Restored  bool   // there is restored history: Claim is called
+	Undoable  bool   // Completed is called
 	Strict    bool   // nothing is executed, and nothing is waited for
-	Replays   bool   // it is only replayed: nothing is compensated, and no cache is asked
-	Polls     bool   // Poll is to be called
+	Replays   bool   // the run is only replayed: nothing is compensated, and no cache is used
+	Polls     bool   // Poll is called
 
-	// Late counts attempts that were abandoned, and those of them that came
-	// back after all.
+	// Late counts the attempts that were abandoned, and those of them that
+	// returned later.
 	Late struct{ Abandoned, Returned atomic.Int64 }
 }
 
@@ -129,20 +133,20 @@ type Settings struct {
 // its record rather than as an artifact.
 const maxInline = 64 << 10
 
-// A Root is where the root calls of a run begin, in all of its contexts.
+// A Root is the root of the scopes of a run, in all contexts of the run.
 type Root struct {
 	run         Run
 	settings    *Settings // of the run
 	claims      claims    // of root calls
 	interrupted atomic.Pointer[InterruptedError]
 
-	refused atomic.Pointer[InterruptedError] // of the first root call that did not begin; nil if there is none
+	refused atomic.Pointer[InterruptedError] // the suspension of the first root call that did not begin; nil for none
 
-	draining atomic.Pointer[InterruptedError] // why nothing new begins; nil while it does
-	drained  atomic.Pointer[chan struct{}]    // closed by Drain; nil until somebody waits for it
+	draining atomic.Pointer[InterruptedError] // why nothing new begins; nil if calls may begin
+	drained  atomic.Pointer[chan struct{}]    // closed by Drain; nil until a call waits
 
 	active atomic.Int64                    // root calls under way
-	idle   atomic.Pointer[chan<- struct{}] // nil until somebody waits
+	idle   atomic.Pointer[chan<- struct{}] // nil until Idle is called
 
 	completed completed // calls that can be compensated
 }
@@ -150,14 +154,14 @@ type Root struct {
 // NewRoot returns the root of run.
 func NewRoot(run Run) *Root { return &Root{run: run, settings: run.Settings()} }
 
-// Interrupt sets why the contexts of the run end. It comes before these are
-// cancelled: calls that had to ask a context for the cause would all queue for
-// its lock. Only the first counts.
+// Interrupt sets why the contexts of the run end. It must be called before they
+// are cancelled: otherwise all calls would ask a context for its cause and
+// queue for its lock. Only the first call counts.
 func (r *Root) Interrupt(e *InterruptedError) { r.interrupted.CompareAndSwap(nil, e) }
 
-// Drain lets no further call or attempt begin, and wakes those that wait for
-// their next: they are suspended because of e. What runs goes on, and what is
-// recorded is still recalled. Only the first counts.
+// Drain lets no further call or attempt begin, and wakes calls that wait for
+// their next attempt: they are suspended because of e. Attempts that run
+// continue, and recorded calls are still recalled. Only the first call counts.
 func (r *Root) Drain(e *InterruptedError) {
 	if r.draining.CompareAndSwap(nil, e) {
 		close(*r.drain())
@@ -179,15 +183,16 @@ func (r *Root) Context(ctx context.Context) context.Context {
 	return (*attemptContext)(&Scope{outer: ctx, root: r})
 }
 
-// Refused is the suspension of the first root call that did not begin, and has
-// no record, because its context had ended. It is nil if there is none.
+// Refused returns the suspension of the first root call that did not begin
+// because its context had ended, and so has no record. It returns nil if there
+// is none.
 func (r *Root) Refused() *InterruptedError { return r.refused.Load() }
 
-// Active is the number of root calls under way.
+// Active returns the number of root calls under way.
 func (r *Root) Active() int { return int(r.active.Load()) }
 
-// Idle returns a channel on which one value is sent once no root call is under
-// way. It is asked for once, when no further calls begin.
+// Idle returns a channel that receives one value when no root call is under
+// way. It must be called once, when no further calls begin.
 func (r *Root) Idle() <-chan struct{} {
 	idle := make(chan struct{}, 1)
 	send := (chan<- struct{})(idle)
@@ -237,8 +242,8 @@ func (nowhere) Values(context.Context, record.Address, int) ([]byte, []byte, err
 }
 func (nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }
 
-// outside is the root of all calls outside any run. Nothing in it changes but a
-// count of late attempts, which nobody reads.
+// outside is the root of all calls outside any run. Nothing in it changes
+// except a count of late attempts, which nobody reads.
 var outside = NewRoot(nowhere{})
 
 // isOutside reports whether the root is that of calls outside any run.

@@ -9,29 +9,29 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Scope is one attempt of a call, seen from inside: what numbers the calls
-// that its handler makes. What the preconditions of a call do has a scope of
-// its own, and so has the root of a run.
+// A Scope is one attempt of a call as the calls of its handler see it: it
+// numbers them. The preconditions of a call have a scope of their own, and so
+// has the root of a run.
 //
-// It is for many goroutines. Nothing that is done in it lands once it is
+// A Scope is safe for many goroutines. Nothing is recorded in it once it is
 // closed.
 type Scope struct {
-	outer   context.Context // what the attempt was called with
+	outer   context.Context // the context that the call was given
 	root    *Root
 	call    *call  // whose attempt it is; nil for a root
-	limit   *limit // its own end in time; nil if it has none
+	limit   *limit // its own end in time; nil for none
 	group   *group // its own end by a failure; nil if it is not a group
 	attempt int32
 	closed  atomic.Bool
 	inside  atomic.Pointer[inside] // nil until something is done in the scope
 }
 
-// inside is what was done in a scope. Most attempts of tools have none.
+// inside holds what was done in a scope. Most attempts of tools have none.
 type inside struct {
 	claims    claims
-	questions int // asked by the attempt; guarded by the lock of its claims
+	questions int // asked by the attempt; guarded by claims.mu
 
-	// stopped is the suspension of a call inside: the attempt is suspended
+	// stopped is the suspension of a call inside. The attempt is then suspended
 	// too, whatever its handler makes of the error.
 	stopped atomic.Pointer[InterruptedError]
 
@@ -39,21 +39,21 @@ type inside struct {
 	// or was about to. The attempt counts as timed out.
 	doomed atomic.Bool
 
-	used  atomic.Pointer[Usage] // nil until something is
+	used  atomic.Pointer[Usage] // by the attempt itself; nil for nothing
 	spent atomic.Pointer[Usage] // by the calls inside; nil for nothing
 
-	completed atomic.Pointer[completed] // outside a run, around its outermost call; nil for nothing
+	completed atomic.Pointer[completed] // only around the outermost call outside a run; nil for nothing
 
 	mu     sync.Mutex
 	closed bool
-	stops  []func() bool // of contexts that were derived for the attempt
+	stops  []func() bool // cancel the contexts that were derived for the attempt
 }
 
 // scopeKey is the context key of the innermost scope.
 type scopeKey struct{}
 
-// ScopeOf returns the innermost scope of ctx, also that of a call outside any
-// run; nil where there is none.
+// ScopeOf returns the innermost scope of ctx, which may be the scope of a call
+// outside any run. It returns nil if there is none.
 func ScopeOf(ctx context.Context) *Scope {
 	s, _ := ctx.Value(scopeKey{}).(*Scope)
 	return s
@@ -68,11 +68,11 @@ func inRun(ctx context.Context) *Scope {
 	return s
 }
 
-// Run is the run that the scope belongs to.
+// Run returns the run that the scope belongs to.
 func (s *Scope) Run() Run { return s.root.run }
 
-// Address is that of the call whose attempt the scope is; zero for a root, and
-// outside a run.
+// Address returns the address of the call whose attempt the scope is. It is
+// zero for a root, and outside a run.
 func (s *Scope) Address() record.Address {
 	if s == nil || s.call == nil {
 		return record.Address{}
@@ -80,7 +80,8 @@ func (s *Scope) Address() record.Address {
 	return s.call.address
 }
 
-// Spec is that of the actor whose attempt the scope is; nil for a root.
+// Spec returns the spec of the actor whose attempt the scope is; nil for a
+// root.
 func (s *Scope) Spec() *Spec {
 	if s.call == nil {
 		return nil
@@ -88,7 +89,7 @@ func (s *Scope) Spec() *Spec {
 	return s.call.spec
 }
 
-// Parent is the scope around this one, nil for a root.
+// Parent returns the scope around this one, nil for a root.
 func (s *Scope) Parent() *Scope {
 	if s.call == nil {
 		return nil
@@ -99,11 +100,11 @@ func (s *Scope) Parent() *Scope {
 // beforeFirst is the attempt number of the scope that preconditions run in.
 const beforeFirst = record.Preconditions
 
-// IsPreconditions reports whether the scope is that of what the preconditions of
-// the call do, before its first attempt.
+// IsPreconditions reports whether the scope is the one in which the
+// preconditions of the call run.
 func (s *Scope) IsPreconditions() bool { return s.attempt == beforeFirst }
 
-// Attempt is the number of the attempt, from 0; 0 for a nil Scope.
+// Attempt returns the number of the attempt, from 0. It is 0 for a nil Scope.
 func (s *Scope) Attempt() int {
 	if s == nil {
 		return 0
@@ -111,8 +112,8 @@ func (s *Scope) Attempt() int {
 	return max(int(s.attempt), 0)
 }
 
-// isWithin reports whether s is a part of the attempt around: it, or a branch
-// of a group in it.
+// isWithin reports whether s is part of the attempt around: the attempt itself,
+// or a branch of a group in it.
 func (s *Scope) isWithin(around *Scope) bool {
 	for s != around && s.call != nil && (s.call.spec.Kind == record.KindBranch || s.call.spec.Kind == record.KindGroup) {
 		s = s.call.parent
@@ -131,8 +132,8 @@ func (s *Scope) Closed() bool {
 	return false
 }
 
-// Path is what stands before the names of calls made in this scope; empty for
-// a root.
+// Path returns the part of an address that stands before the names of the calls
+// made in this scope. It is empty for a root.
 func (s *Scope) Path() string {
 	if s.call == nil {
 		return ""
@@ -143,13 +144,13 @@ func (s *Scope) Path() string {
 // expired reports whether the attempt's own time is over.
 func (s *Scope) expired() bool { return s.limit != nil && s.limit.expired() }
 
-// endedItself reports whether the attempt's end is its own failure: its time
-// is over, or it is a group of which a branch failed.
+// endedItself reports whether the end of the attempt is its own failure: its
+// time is over, or it is a group and one of its branches failed.
 func (s *Scope) endedItself() bool {
 	return s.expired() || s.group != nil && s.group.end.Load() != nil
 }
 
-// suspended is the suspension of a call inside, nil for none.
+// suspended returns the suspension of a call inside, nil for none.
 func (s *Scope) suspended() *InterruptedError {
 	if in := s.inside.Load(); in != nil {
 		return in.stopped.Load()
@@ -157,9 +158,10 @@ func (s *Scope) suspended() *InterruptedError {
 	return nil
 }
 
-// Suspend has the attempt end without an outcome because of e, whatever its
-// handler returns, and lets nothing new begin in it: a call inside has no outcome,
-// or what the handler was given is not what was recorded. Only the first counts.
+// Suspend ends the attempt without an outcome because of e, whatever its
+// handler returns, and lets nothing new begin in it. The reason is that a call
+// inside has no outcome, or that the handler was given something else than what
+// was recorded. Only the first call counts.
 func (s *Scope) Suspend(e *InterruptedError) { s.inner().stopped.CompareAndSwap(nil, e) }
 
 // isDoomed reports whether a call inside was suspended because of the deadline
@@ -169,7 +171,8 @@ func (s *Scope) isDoomed() bool {
 	return in != nil && in.doomed.Load()
 }
 
-// inner is what was done in the scope, made when it is needed first.
+// inner returns what was done in the scope, and makes it when it is needed
+// first.
 func (s *Scope) inner() *inside {
 	if s.inside.Load() == nil {
 		s.inside.CompareAndSwap(nil, new(inside))
@@ -196,9 +199,9 @@ func (in *inside) close() {
 	}
 }
 
-// Context returns ctx as a context of this scope: what is called with it
-// belongs to the attempt, and is interrupted when the attempt's own context
-// ends, or ctx. What it takes is freed when the attempt ends.
+// Context returns ctx as a context of this scope: calls with it belong to the
+// attempt, and are interrupted when the context of the attempt ends, or ctx.
+// Its resources are freed when the attempt ends.
 func (s *Scope) Context(ctx context.Context) context.Context {
 	if ScopeOf(ctx) == s {
 		return ctx
@@ -215,14 +218,15 @@ func (s *Scope) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, scopeKey{}, s)
 }
 
-// context is what the handler of the attempt gets.
+// context returns the context that the handler of the attempt gets.
 func (s *Scope) context() context.Context { return (*attemptContext)(s) }
 
 // attemptContext is a scope as a context. It is the same pointer, so that an
 // attempt needs no context of its own.
 type attemptContext Scope
 
-// Value answers for the scope itself, and else as the context around it.
+// Value returns the scope for scopeKey, and otherwise the value of the context
+// around it.
 func (a *attemptContext) Value(key any) any {
 	if key == (scopeKey{}) {
 		return (*Scope)(a)
@@ -230,8 +234,8 @@ func (a *attemptContext) Value(key any) any {
 	return a.outer.Value(key)
 }
 
-// Deadline is the attempt's own, where it has one: it is never later than
-// that of the context around it.
+// Deadline returns the attempt's own deadline, if it has one that is earlier
+// than that of the context around it.
 func (a *attemptContext) Deadline() (time.Time, bool) {
 	outer, ok := a.outer.Deadline()
 	if a.limit != nil {
@@ -242,8 +246,8 @@ func (a *attemptContext) Deadline() (time.Time, bool) {
 	return outer, ok
 }
 
-// Done is closed when the attempt's time is over or the context around it
-// ended.
+// Done returns a channel that is closed when the attempt's time is over or the
+// context around it ends.
 func (a *attemptContext) Done() <-chan struct{} {
 	if a.limit != nil {
 		return a.limit.done
@@ -251,7 +255,7 @@ func (a *attemptContext) Done() <-chan struct{} {
 	return a.outer.Done()
 }
 
-// Err is nil until Done is closed.
+// Err returns nil until Done is closed.
 func (a *attemptContext) Err() error {
 	err := a.outer.Err()
 	if a.limit == nil {
@@ -263,8 +267,8 @@ func (a *attemptContext) Err() error {
 	return a.limit.Err()
 }
 
-// AfterFunc registers f as context.AfterFunc would; package context asks for
-// it when it derives a context from this one.
+// AfterFunc registers f as context.AfterFunc does. Package context calls it
+// when it derives a context from this one.
 func (a *attemptContext) AfterFunc(f func()) (stop func() bool) {
 	if a.limit != nil {
 		return a.limit.afterFunc(f)

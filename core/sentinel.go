@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Each of these is found by errors.Is in the error of a call that failed for
-// the [record.Reason] of the same name.
+// errors.Is finds each of these in the error of a call that failed for the
+// [record.Reason] of the same name.
 var (
 	ErrPermanent         = errors.New("permanent error")
 	ErrExhausted         = errors.New("attempts exhausted")
@@ -25,7 +25,7 @@ var (
 	ErrGroupTimeout      = errors.New("group timeout")
 )
 
-// sentinels are the errors that errors.Is matches reasons with.
+// sentinels are the errors of reasons.
 var sentinels = []error{
 	record.ReasonPermanent:         ErrPermanent,
 	record.ReasonExhausted:         ErrExhausted,
@@ -43,7 +43,7 @@ var sentinels = []error{
 	record.ReasonGroupTimeout:      ErrGroupTimeout,
 }
 
-// sentinelOf is the error of the reason, nil if it has none.
+// sentinelOf returns the error of the reason, nil if it has none.
 func sentinelOf(r record.Reason) error {
 	if int(r) < len(sentinels) {
 		return sentinels[r]
@@ -51,7 +51,7 @@ func sentinelOf(r record.Reason) error {
 	return nil
 }
 
-// Errors of this package are found in recorded ones too.
+// errors.Is and errors.As find errors of this package in recorded ones too.
 func init() {
 	record.RegisterError("reprise.ErrAttemptOver", ErrAttemptOver)
 	record.RegisterError("reprise.ErrNoRun", ErrNoRun)

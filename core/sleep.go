@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Sleep returns when d has passed since it was called first, also if the run was
-// interrupted meanwhile or its process has ended: a run that is resumed sleeps
-// for the rest, and does not sleep again where it has slept. Runners park a run
-// that has long to sleep, and open it again when it goes on. Then the attempt is
-// suspended, as by [Await], and Sleep returns an *[InterruptedError], which the
-// handler returns in turn.
+// Sleep returns when d has passed since it was first called, even if the run
+// was interrupted meanwhile or its process ended: a run that is resumed sleeps
+// for the rest of d, and not again if d has passed. A runner parks a run that
+// sleeps for long, and opens it again when the time has passed. The attempt is
+// then suspended, as by [Await]: Sleep returns an *[InterruptedError], and the
+// handler returns that.
 //
-// Its error is otherwise that of the end of ctx. A d of zero or less returns at
-// once, and outside a run Sleep waits without any record.
+// Otherwise the error is the cause of the end of ctx. If d is zero or less,
+// Sleep returns at once. Outside a run it waits without a record.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)
@@ -44,21 +44,21 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return err
 }
 
-// encodedNil is what time answers.
+// encodedNil is the answer that time gives.
 var encodedNil = []byte{0xc0}
 
-// Sleeps reports whether the question is a [Sleep], which nobody is to answer.
+// Sleeps reports whether the question is a [Sleep], which nobody has to answer.
 func (q Question) Sleeps() bool { return strings.Contains(q.ID, sleepMark) }
 
-// sleepsHere reports whether the process waits until then.
+// sleepsHere reports whether the process itself waits until due.
 func (s *Scope) sleepsHere(due time.Time) bool {
 	park := s.root.settings.Park
 	return !s.root.settings.Strict && !due.IsZero() && (park == 0 || time.Until(due) <= park)
 }
 
-// sleep waits until then, or until ctx or the attempt has ended, or nothing new
-// may begin. It returns the suspension that this is, or the end of a context that
-// the handler has derived.
+// sleep waits until due, until ctx or the attempt ends, or until the run
+// drains. It returns the suspension if the attempt or the run ended, and an
+// error if a context ended that the handler has derived.
 func (s *Scope) sleep(ctx context.Context, due time.Time) (*InterruptedError, error) {
 	s.call.sleep(ctx, time.Until(due))
 	if e := s.ending(); e != nil {

@@ -8,11 +8,11 @@ import (
 )
 
 // Step runs f as a step of the handler that ctx belongs to, and records its
-// result: what is not a call but may come out differently the next time, such
-// as the time, a random number, the content of a file. On resume the recorded
-// result is returned and f does not run. A step is not retried: one that had
-// begun when its process ended fails with [ErrInDoubt], unless an option says
-// otherwise. Its address is that of a call tagged with the name.
+// result. Steps are for what is not a call but may have another result the next
+// time, such as the time, a random number, or the content of a file. On resume
+// the recorded result is returned and f does not run. A step is not retried:
+// one that had begun when its process ended fails with [ErrInDoubt], unless an
+// option says otherwise. Its address is that of a call tagged with the name.
 func Step[T any](ctx context.Context, name string, f func(context.Context) (T, error), options ...StepOption) (T, error) {
 	c := stepConfig{spec: Spec{Kind: record.KindStep, Name: name}, input: struct{}{}}
 	for _, option := range options {
@@ -33,21 +33,21 @@ func Step[T any](ctx context.Context, name string, f func(context.Context) (T, e
 // A StepOption configures a [Step].
 type StepOption func(*stepConfig)
 
-// stepConfig is what the options of a step say.
+// stepConfig holds the options of a step.
 type stepConfig struct {
 	spec  Spec
 	input any
 }
 
-// StepInput says what the step works on. A run that is resumed with another
-// input for the step is refused, as for any call, where steps without one that
-// have the same name cannot be distinguished. It must be a value that [record.Encode]
-// takes.
+// StepInput sets the input of the step. A run that is resumed with another
+// input for the step is refused, as for any call; steps of the same name
+// without an input cannot be told apart. v must be a value that [record.Encode]
+// accepts.
 func StepInput(v any) StepOption { return func(c *stepConfig) { c.input = v } }
 
-// StepInDoubt says what becomes of a step whose process ended while it ran.
-// Defaults to InDoubtRetry, and since a step has no second attempt that is a
-// failure; with [InDoubtAsk] it waits for somebody to decide.
+// StepInDoubt sets what happens to a step whose process ended while it ran.
+// Defaults to InDoubtRetry, which fails the step since it has no second
+// attempt; with [InDoubtAsk] it waits for somebody to decide.
 func StepInDoubt(d InDoubt) StepOption { return func(c *stepConfig) { c.spec.InDoubt = d } }
 
 // StepNoStore keeps the result of a step out of records: it runs again when its

@@ -6,24 +6,24 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Whether a call was stopped or has failed is decided here: by the state of
-// the contexts around it and of the calls inside it, never by which error its
-// handler returned.
+// This file decides whether a call was suspended or has failed: by the state of
+// the contexts around it and of the calls inside it, and never by which error
+// its handler returned.
 
 // ErrInterrupted is found by errors.Is in every [InterruptedError].
 var ErrInterrupted = record.ErrInterrupted
 
-// An InterruptedError is returned by a call that stopped without an outcome,
-// and goes on when its run is resumed. It is not a failure: it is not retried.
+// An InterruptedError is returned by a call that stopped without an outcome and
+// continues when its run is resumed. It is not a failure and is not retried.
 type InterruptedError = record.InterruptedError
 
-// IsSuspension reports whether err is that of a call that stopped without an
-// outcome, rather than of one that failed. It is errors.Is for
-// [ErrInterrupted], and false for an error whose own methods panic.
+// IsSuspension reports whether err comes from a call that stopped without an
+// outcome, rather than from one that failed. It is errors.Is for
+// [ErrInterrupted], and false for an error whose methods panic.
 func IsSuspension(err error) bool { return is(err, ErrInterrupted) }
 
-// suspension is why the attempt of s, which ended with err, stopped without an
-// outcome; nil if it ended by itself.
+// suspension returns why the attempt of s, which ended with err, stopped
+// without an outcome. It returns nil if the attempt ended by itself.
 func (c *call) suspension(s *Scope, err error) *InterruptedError {
 	if s.endedItself() {
 		return nil // which is its failure
@@ -50,10 +50,10 @@ func (s *Scope) stop(e *InterruptedError) {
 	}
 }
 
-// offPath is why nothing new begins in the scope, nil while it goes on: a call
+// offPath returns why nothing new may begin in the scope, nil if it may: a call
 // inside was suspended, or the attempt, or one around it, has ended or cannot
-// end in time. What a handler does after that is not repeated by the attempt that
-// the run is resumed with, so it has no place among what is recorded.
+// end in time. The attempt with which the run is resumed does not repeat what a
+// handler does after that, so it has no place among the records.
 func (s *Scope) offPath() *InterruptedError {
 	if s.call != nil {
 		if e := s.suspended(); e != nil {
@@ -71,9 +71,9 @@ func (s *Scope) offPath() *InterruptedError {
 	return nil
 }
 
-// overdue makes the result of an attempt that is doomed a failure: a call inside
-// it has no outcome because of the attempt's own deadline, come or near, and
-// without that outcome there is no success.
+// overdue makes the result of a doomed attempt a failure: a call inside it has
+// no outcome because the attempt's own deadline passed or was near, and without
+// that outcome the attempt did not succeed.
 func (c *call) overdue(s *Scope, r *result) {
 	if s.endedItself() || s.suspended() != nil {
 		return
@@ -90,9 +90,9 @@ func (c *call) overdue(s *Scope, r *result) {
 	}
 }
 
-// rejoin has the call end with what is around it, although it was given a
-// context that was cut off by context.WithoutCancel, or one with an end of its own
-// that may have been made of such a one. It returns what frees it.
+// rejoin makes the call end with what is around it, even if its context was cut
+// off by context.WithoutCancel or derived from such a context. The function
+// that it returns frees the resources.
 func (c *call) rejoin(first *Scope) (free func()) {
 	if _, own := first.outer.(*attemptContext); own || c.root.isOutside() {
 		return func() {}
@@ -110,8 +110,8 @@ func (c *call) rejoin(first *Scope) (free func()) {
 	}
 }
 
-// ending is why the scope has ended, nil while it has not. The outermost
-// scope that ended is the one that did it.
+// ending returns why the scope has ended, nil if it has not. The cause is the
+// outermost scope that has ended.
 func (s *Scope) ending() *InterruptedError {
 	if s.context().Err() == nil {
 		return nil
@@ -121,12 +121,13 @@ func (s *Scope) ending() *InterruptedError {
 		top = p
 	}
 	if top.call == nil && top.root.isOutside() && is(top.outer.Err(), context.DeadlineExceeded) {
-		return nil // the deadline of the caller is that of its call
+		return nil // the deadline of the caller is the call's own
 	}
 	return top.interruption()
 }
 
-// interruption is what the end of this scope means to the calls inside.
+// interruption returns the suspension that the end of this scope causes for the
+// calls inside.
 func (s *Scope) interruption() *InterruptedError {
 	if s.expired() {
 		return &InterruptedError{Reason: record.InterruptParent, Cause: context.DeadlineExceeded, Origin: s}
@@ -145,8 +146,9 @@ func (s *Scope) interruption() *InterruptedError {
 	return e
 }
 
-// interruption is what the end of a context means to the calls inside it: the
-// interrupt that was its cause, or else the end itself.
+// interruption returns the suspension that the end of a context causes for the
+// calls inside: the interrupt that was its cause, or one with the cause of its
+// end.
 func interruption(ctx context.Context) *InterruptedError {
 	cause := context.Cause(ctx)
 	if e, ok := cause.(*InterruptedError); ok { //nolint:errorlint // the cause itself

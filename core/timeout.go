@@ -10,20 +10,21 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// grace is how long a handler whose context ended may take to return before
-// it is abandoned. It keeps what such a handler has to say, and is short
-// enough that an interrupt is answered within 100 ms.
+// grace is how long a handler may take to return after its context ended,
+// before it is abandoned. It is long enough to keep the error of such a
+// handler, and short enough for an interrupt to be answered within 100 ms.
 const grace = 50 * time.Millisecond
 
 // timespan is how long an attempt may take.
 type timespan struct {
 	start  time.Time // of the attempt
 	length time.Duration
-	total  bool // it is what is left of RetryTimeout
+	total  bool // length is the rest of RetryTimeout
 }
 
-// newTimespan is that of an attempt that began at that time: the earlier of its own
-// timeout and what is left of RetryTimeout. One of them is not 0.
+// newTimespan returns the timespan of an attempt that began at that time: its
+// own timeout or the rest of RetryTimeout, whichever is shorter. One of them is
+// not 0.
 func newTimespan(began time.Time, timeout, total, spent time.Duration) timespan {
 	t := timespan{start: began, length: timeout}
 	if left := total - spent; total > 0 && (timeout == 0 || left <= timeout) {
@@ -32,8 +33,8 @@ func newTimespan(began time.Time, timeout, total, spent time.Duration) timespan 
 	return t
 }
 
-// passWithin makes a pass that has an end in time: on a goroutine of its own,
-// since only so can it be abandoned.
+// passWithin makes a pass with a time limit. The pass runs on a goroutine of
+// its own, so that it can be abandoned.
 func (c *call) passWithin(s *Scope, t timespan) result {
 	p := c.typed.passAsync(s, t)
 	l := s.limit
@@ -55,8 +56,8 @@ func (c *call) passWithin(s *Scope, t timespan) result {
 	return r
 }
 
-// await waits until the handler has returned. It reports false if the handler
-// did not return when its context had ended, and was abandoned.
+// await waits until the handler returns. It reports false if the handler did
+// not return after its context had ended, and was abandoned.
 func (l *limit) await(s *Scope) bool {
 	select {
 	case <-l.done:
@@ -78,19 +79,19 @@ func (l *limit) await(s *Scope) bool {
 	return !l.abandon()
 }
 
-// limit is the end of one attempt in time, and of what was derived from its
-// context. It ends when the time is over, when the context around the attempt
-// ends, or when the handler returns.
+// limit ends an attempt, and the contexts that were derived from its context,
+// when its time is over, when the context around the attempt ends, or when the
+// handler returns.
 type limit struct {
 	timespan
 	done    chan struct{} // closed at the end
-	ended   atomic.Uint32 // how it ended
+	ended   atomic.Uint32 // how the limit ended
 	overdue atomic.Bool   // the attempt counts as expired, although it ended before
 
 	mu        sync.Mutex
-	callbacks map[*func()]struct{} // at the end
-	handler   uint8                // what became of it
-	late      chan struct{}        // closed when the handler returns after the end; nil unless somebody waits for it
+	callbacks map[*func()]struct{} // to call at the end
+	handler   uint8                // its state
+	late      chan struct{}        // closed when the handler returns after the end; nil unless await waits for it
 }
 
 // How a limit ends.
@@ -101,21 +102,21 @@ const (
 	endedCanceled // the context around it was cancelled, or the handler returned
 )
 
-// What became of the handler of a limited attempt.
+// The states of the handler of an attempt with a limit.
 const (
 	handlerRuns = iota
 	handlerReturned
 	handlerAbandoned
 )
 
-// left is how long it is until then.
+// left returns the time until the deadline.
 func (l *limit) left() time.Duration { return l.length - time.Since(l.start) }
 
 func (l *limit) expired() bool { return l.ended.Load() == endedExpired || l.overdue.Load() }
 
 func (l *limit) Deadline() time.Time { return l.start.Add(l.length) }
 
-// Err is nil until done is closed.
+// Err returns nil until done is closed.
 func (l *limit) Err() error {
 	how := l.ended.Load()
 	if how == endedNot {
@@ -128,8 +129,8 @@ func (l *limit) Err() error {
 	return context.DeadlineExceeded
 }
 
-// returned ends it because the handler has returned. It reports false if the
-// handler was abandoned.
+// returned ends the limit because the handler has returned. It reports false if
+// the handler was abandoned.
 func (l *limit) returned() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,7 +145,8 @@ func (l *limit) returned() bool {
 	return true
 }
 
-// returnLate is closed when the handler returns. It is nil if that is done.
+// returnLate returns a channel that is closed when the handler returns; nil if
+// it has returned.
 func (l *limit) returnLate() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,7 +157,7 @@ func (l *limit) returnLate() <-chan struct{} {
 	return l.late
 }
 
-// abandon drops what the handler will return. It reports false if it has
+// abandon drops the result of the handler. It reports false if the handler has
 // returned after all.
 func (l *limit) abandon() bool {
 	l.mu.Lock()
@@ -167,14 +169,14 @@ func (l *limit) abandon() bool {
 	return true
 }
 
-// expire ends it because its own time is over.
+// expire ends the limit because its own time is over.
 func (l *limit) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end(endedExpired)
 }
 
-// endWith ends it because the context around it ended with err.
+// endWith ends the limit because the context around the attempt ended with err.
 func (l *limit) endWith(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,8 +187,8 @@ func (l *limit) endWith(err error) {
 	}
 }
 
-// end closes done and calls what was registered. Only the first counts. The lock
-// is held.
+// end closes done and starts the callbacks. Only the first call counts. l.mu
+// must be held.
 func (l *limit) end(how uint32) {
 	if l.ended.Load() != endedNot {
 		return

@@ -14,24 +14,25 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// typed is the generic side of a call, as the engine sees it.
+// typed is the part of a call that knows its types. Only typedCall implements
+// it.
 type typed interface {
 	require(ctx context.Context) result
 	pass(ctx context.Context) result          // handler, postconditions, artifact storage
-	passAsync(s *Scope, t timespan) asyncPass // the same on a goroutine of its own, within a limit that s gets
+	passAsync(s *Scope, t timespan) asyncPass // the same on a goroutine of its own; sets the limit of s
 	output() any
 	encodeInput() ([]byte, error)
 	identity() (record.Hash, error) // of the input
 	decodeOutput(encoded []byte) (lost []string, err error)
-	decodeAnswer(encoded []byte) error // for the output
+	decodeAnswer(encoded []byte) error // into the output
 	outputSchema() json.RawMessage
 	compensate(at *Scope, nth int, found *record.Progress) error
-	keepOutput(ctx context.Context) result // of the call, as the run keeps it
+	keepOutput(ctx context.Context) result // encodes the output, and stores it if it is large
 }
 
-// asyncPass is a pass on a goroutine of its own that has come back.
+// asyncPass is a pass on a goroutine of its own.
 type asyncPass interface {
-	take() result // its output becomes that of the call
+	take() result // after it returned: its output becomes the output of the call
 }
 
 // result is how a stage of an attempt ended.
@@ -39,20 +40,21 @@ type result struct {
 	err      error
 	stage    record.Stage
 	panicked bool
-	cached   bool // the output is that of a cache
+	cached   bool // the output comes from a cache
 	kept     *keptOutput
 }
 
-// attempted is how an attempt ended, or what came instead of one.
+// attempted is how an attempt ended, or what ended the call instead of an
+// attempt.
 type attempted struct {
 	result
-	ended time.Time // zero where there was no attempt
+	ended time.Time // zero if there was no attempt
 	took  time.Duration
 }
 
-// end makes a the end, now, of an attempt that began then. By the clock on the
-// wall, too, the two are as far apart as the attempt took, whatever happened to that
-// clock meanwhile.
+// end sets the end of an attempt to now. The end is computed from the monotonic
+// clock, so that it is as far from the beginning as the attempt took, even if
+// the wall clock was set meanwhile.
 func (a *attempted) end(began time.Time) {
 	a.took = time.Since(began)
 	a.ended = began.Add(a.took)
@@ -64,7 +66,7 @@ type keptOutput struct {
 	artifact string // the reference, if it was stored apart
 }
 
-// recoverPanic makes a panic the error of the stage. It must be deferred.
+// recoverPanic turns a panic into the error of the stage. It must be deferred.
 func (r *result) recoverPanic() {
 	if p := recover(); p != nil {
 		r.err, r.panicked = &PanicError{Value: p, Stack: debug.Stack()}, true
@@ -103,7 +105,7 @@ func (t *typedCall[In, Out]) require(ctx context.Context) (r result) {
 
 func (t *typedCall[In, Out]) pass(ctx context.Context) result { return t.passInto(ctx, &t.out) }
 
-// passInto is one pass through handler, postconditions and artifact storage.
+// passInto runs the handler, the postconditions and artifact storage once.
 func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) result {
 	var r result
 	if t.spec.Cache != nil && !t.root.settings.Replays {
@@ -124,7 +126,7 @@ func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) result {
 	return r
 }
 
-// make runs the handler and the postconditions once.
+// make runs the handler and the postconditions.
 func (t *typedCall[In, Out]) make(ctx context.Context, out *Out) (r result) {
 	r.stage = record.StageHandler
 	defer r.recoverPanic()
@@ -150,8 +152,8 @@ func (t *typedCall[In, Out]) ensure(ctx context.Context, out *Out) (r result) {
 	return r
 }
 
-// keepsOutput reports whether the run has any use for the output. Groups and
-// branches have theirs from the calls inside them.
+// keepsOutput reports whether the run needs the encoded output. Groups and
+// branches take theirs from the calls inside them.
 func (t *typedCall[In, Out]) keepsOutput() bool {
 	settings := t.root.settings
 	return (settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip) && !t.spec.NoStore &&
@@ -173,7 +175,7 @@ func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) (r result) {
 	if settings.Artifacts && len(encoded) > maxInline {
 		r.stage = record.StageArtifact
 		if ScopeOf(ctx).Closed() {
-			r.err = ErrAttemptOver // abandoned: nobody wants its output any more
+			r.err = ErrAttemptOver // abandoned: the output is dropped
 			return r
 		}
 		reference, err := t.root.run.PutArtifact(ctx, encoded)
@@ -207,7 +209,7 @@ func (t *typedCall[In, Out]) encodeInput() ([]byte, error) {
 	return encoded, nil
 }
 
-// identity is the hash of what makes the input another input.
+// identity returns the hash of the identity of the input, see Identifier.
 func (t *typedCall[In, Out]) identity() (h record.Hash, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -227,8 +229,8 @@ func (t *typedCall[In, Out]) identity() (h record.Hash, err error) {
 	return record.HashOfEncoded(encoded)
 }
 
-// decodeOutput makes a recorded output that of the call. Lost are the parts of
-// it that its type has no fields for.
+// decodeOutput makes a recorded output the output of the call. Lost are the
+// parts for which its type has no fields.
 func (t *typedCall[In, Out]) decodeOutput(encoded []byte) (lost []string, err error) {
 	if len(encoded) == 0 {
 		return nil, errors.New("no output was recorded")
@@ -242,7 +244,7 @@ func (t *typedCall[In, Out]) decodeAnswer(encoded []byte) (err error) {
 	return err
 }
 
-// outputSchema is the JSON schema of the output, nil if it has none.
+// outputSchema returns the JSON schema of the output, nil if it has none.
 func (t *typedCall[In, Out]) outputSchema() json.RawMessage {
 	answers, err := schema.ForValue(reflect.TypeFor[Out]())
 	if err != nil {
@@ -251,8 +253,8 @@ func (t *typedCall[In, Out]) outputSchema() json.RawMessage {
 	return answers.JSON()
 }
 
-// typedPass is an asyncPass. It has an output of its own: once it is
-// abandoned, the next attempt writes to the call's.
+// typedPass is an asyncPass. It has an output of its own: after it was
+// abandoned, the next attempt writes to the output of the call.
 type typedPass[In, Out any] struct {
 	limit limit
 	call  *typedCall[In, Out]

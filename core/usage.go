@@ -10,18 +10,19 @@ import (
 // Usage is what a call consumed at a metered service.
 type Usage = record.Usage
 
-// AddUsage counts u for the attempt that ctx belongs to; it is in the record
-// that ends the attempt, also when it fails. Outside a run it does nothing.
+// AddUsage counts u for the attempt that ctx belongs to. The record that ends
+// the attempt contains it, even if the attempt fails. Outside a run, AddUsage
+// does nothing.
 func AddUsage(ctx context.Context, u Usage) {
 	if s := ScopeOf(ctx); s != nil && s.call != nil {
 		addUsage(&s.inner().used, u)
 	}
 }
 
-// UsageInside is what the calls inside the attempt that ctx belongs to have
-// consumed so far, with those inside them: each counts once, where [AddUsage] was
-// called. What the attempt itself has added is not in it. In a run that was
-// resumed it has what was consumed before, too.
+// UsageInside returns what the calls inside the attempt that ctx belongs to
+// have consumed so far, at any depth: each counts once, for the attempt that
+// called [AddUsage]. What the attempt itself has added is not included. In a
+// run that was resumed, what was consumed before is included.
 func UsageInside(ctx context.Context) Usage {
 	s := ScopeOf(ctx)
 	if s == nil {
@@ -50,12 +51,13 @@ func addUsage(to *atomic.Pointer[Usage], u Usage) {
 	}
 }
 
-// passOn has what was consumed inside an attempt count for what is around it.
+// passOn counts what was consumed inside an attempt for what is around the
+// call.
 func (c *call) passOn(in *inside) {
 	if spent := in.spent.Swap(nil); spent != nil {
 		c.spend(*spent)
 	}
 }
 
-// spend counts u for what is around the call.
+// spend counts u for the attempt around the call.
 func (c *call) spend(u Usage) { addUsage(&c.parent.inner().spent, u) }

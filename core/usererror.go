@@ -21,11 +21,11 @@ func is(err, target error) (found bool) {
 	return errors.Is(err, target)
 }
 
-// maxWrapped is how deep errors may be wrapped.
+// maxWrapped is the number of levels to which errors may be wrapped.
 const maxWrapped = 10_000
 
-// finite returns err, and another error in its place if err wraps itself: looking
-// into such an error, as errors.Is does, never ends, or ends the process.
+// finite returns err, or another error in its place if err wraps itself:
+// errors.Is would never return for such an error, or end the process.
 func finite(err error) error {
 	if err == nil || endsWithin(err, maxWrapped) {
 		return err
@@ -33,8 +33,8 @@ func finite(err error) error {
 	return fmt.Errorf("the error, a %T, wraps itself, or others more than %d levels deep", err, maxWrapped)
 }
 
-// endsWithin reports whether err is wrapped in at most so many levels. An error
-// whose methods panic ends there, as it does wherever it is looked into.
+// endsWithin reports whether err wraps at most that many levels. An error whose
+// methods panic counts as the last level.
 func endsWithin(err error, levels int) (ends bool) {
 	defer func() {
 		if recover() != nil {
@@ -73,7 +73,7 @@ func (e *frozenError) Error() string { return e.text }
 func (e *frozenError) Unwrap() error { return e.err }
 
 // constantTypes are types of errors that nobody can change. Those that wrap
-// have the text that they were made with.
+// other errors keep the text that they were made with.
 var constantTypes = map[reflect.Type]bool{
 	reflect.TypeOf(errors.New("")):                        true,
 	reflect.TypeOf(fmt.Errorf("%w", errGone)):             true,

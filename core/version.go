@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Version returns the version of a piece of code that is to be run, for code
-// that changes while runs are under way:
+// Version returns which version of a piece of code to run, for code that
+// changes while runs are under way:
 //
 //	if core.Version(ctx, "use-new-tax-rules", 2) >= 2 {
 //		…
@@ -14,19 +14,19 @@ import (
 //
 // N is the highest version that the program has, from 1 up. The first time that
 // an attempt asks for a name, the answer is recorded: n, or 0 in a run whose
-// records say that this attempt has passed the place before, when the program
-// did not ask yet. From then on the attempt keeps that answer, in a loop as well
-// as after a resume, whatever n is by then. So a run goes on as it began, and
-// what begins later uses the new code. A branch for a version can be deleted
-// once no run needs it any more, and the whole question after that.
+// records show that this attempt passed the place before the program asked
+// there. From then on the attempt keeps that answer, in a loop as well as after
+// a resume, whatever n is by then. So a run continues as it began, and runs
+// that begin later use the new code. A branch for a version can be deleted when
+// no run needs it any more, and the whole call of Version after that.
 //
-// Asking is not a call: it may be added and deleted at any time. Attempts, and
-// branches of a group, ask for themselves.
+// Version is not a call of an actor: it may be added and deleted at any time.
+// Each attempt, and each branch of a group, asks for itself.
 //
-// A recorded version above n stops the run, as a program does that makes other
-// calls than were recorded (see [DivergenceError]), and so does an n below 1 or
-// a name that [CheckName] refuses: whatever the handler calls then is
-// interrupted, and the result does not matter. Outside every call n is returned.
+// A recorded version above n stops the run, as a diverging call does (see
+// [DivergenceError]), and so does an n below 1 or a name that [CheckName]
+// refuses: whatever the handler calls then is interrupted, and the result does
+// not matter. Outside every call, Version returns n.
 func Version(ctx context.Context, name string, n int) int {
 	s := ScopeOf(ctx)
 	if s == nil {
@@ -46,14 +46,14 @@ func Version(ctx context.Context, name string, n int) int {
 	return v
 }
 
-// A VersionQuestion is what [Version] is asked in a scope.
+// A VersionQuestion is a call of [Version] in a scope.
 type VersionQuestion struct {
 	Name    string
 	Highest int // the version that the program has
 	Claimed int // claims of the scope so far
 }
 
-// Check reports what is wrong with a question, whatever was recorded.
+// Check returns an error if the question is invalid, whatever was recorded.
 func (q VersionQuestion) Check() error {
 	if err := CheckName(q.Name); err != nil {
 		return fmt.Errorf("core: Version(%q, %d): %w", q.Name, q.Highest, err)

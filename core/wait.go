@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// wait lets what is left of the delay before the next attempt pass: the time
-// that no process waited counts as waited. Its error ends the call: the
-// suspension or the failure that the end of the context is, or the suspension of
-// a run that is parked until then.
+// wait waits for the rest of the delay before the next attempt. Time in which
+// no process ran counts as waited. An error ends the call: it is the suspension
+// or the failure that the end of the context causes, or the suspension of a run
+// that is parked.
 func (c *call) wait(p *record.Progress, s *Scope) error {
 	rest := c.rest(p)
 	if !c.ended(s.outer) {
@@ -31,13 +31,14 @@ func (c *call) wait(p *record.Progress, s *Scope) error {
 	if e := c.stopping(); e != nil {
 		return c.suspend(p, s, attempted{}, e, record.StageWait)
 	}
-	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)} // the last that was made
+	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)} // the last attempt that was made
 	r := attempted{result: result{err: after(context.Cause(s.outer), p.Err), stage: record.StageHandler}}
 	return c.fail(p, before, classify(r), ownEnd(s.outer))
 }
 
-// rest is what is left of the delay before the next attempt. Where all of it
-// was counted as spent, because the run was parked, the rest is not any more.
+// rest returns what is left of the delay before the next attempt. If the run
+// was parked, the whole delay was counted as spent, and the rest is subtracted
+// again.
 func (c *call) rest(p *record.Progress) time.Duration {
 	if p.Delay == 0 || c.root.settings.Strict {
 		return 0
@@ -49,7 +50,7 @@ func (c *call) rest(p *record.Progress) time.Duration {
 	return rest
 }
 
-// sleepInSlot sleeps, and gives up the slot of the call meanwhile.
+// sleepInSlot sleeps, and releases the slot of the call meanwhile.
 func (c *call) sleepInSlot(ctx context.Context, d time.Duration) {
 	if c.guard != nil && c.guard.slot != nil {
 		c.guard.slot.Release()
@@ -58,8 +59,8 @@ func (c *call) sleepInSlot(ctx context.Context, d time.Duration) {
 	c.sleep(ctx, d)
 }
 
-// parks reports whether the run is parked for the time of the delay. A wait that
-// something around it limits is not: that time passes in the process.
+// parks reports whether the run is parked during the delay. It is not if
+// something around the call limits the wait: that time passes in the process.
 func (c *call) parks(ctx context.Context, delay time.Duration) bool {
 	threshold := c.root.settings.Park
 	if threshold == 0 || delay <= threshold {
@@ -69,8 +70,8 @@ func (c *call) parks(ctx context.Context, delay time.Duration) bool {
 	return !limited
 }
 
-// park suspends the call until the next attempt is due. The whole delay counts as
-// time of the call, whether or not a process is there meanwhile.
+// park suspends the call until the next attempt is due. The whole delay counts
+// as time of the call, even if no process runs meanwhile.
 func (c *call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	due := time.Now().Add(delay).UTC()
 	e := &InterruptedError{
@@ -85,13 +86,14 @@ func (c *call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	return e
 }
 
-// errDeadlineAhead is the cause of a suspension that came before its time.
+// errDeadlineAhead is the cause of a suspension that came before the deadline.
 var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", context.DeadlineExceeded)
 
-// checkEvery is how often an external checker is asked during a wait.
+// checkEvery is the interval in which an external checker is asked during a
+// wait.
 const checkEvery = 100 * time.Millisecond
 
-// sleep returns after d, or when ctx has ended or nothing new may begin.
+// sleep returns after d, when ctx ends or when the run drains.
 func (c *call) sleep(ctx context.Context, d time.Duration) {
 	if !c.root.settings.Polls {
 		c.root.sleep(ctx, d)
@@ -117,7 +119,7 @@ func (r *Root) sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// checkpoint returns the error that ends the call where it must not go on.
+// checkpoint returns the error that ends the call if it must not continue.
 func (c *call) checkpoint(p *record.Progress, s *Scope) error {
 	if !c.ended(s.outer) {
 		return nil
@@ -128,8 +130,9 @@ func (c *call) checkpoint(p *record.Progress, s *Scope) error {
 	return c.refuse(p, s, result{err: context.Cause(s.outer), stage: record.StageEntry}, ownEnd(s.outer))
 }
 
-// stopping is why the call must not go on, although its own context may: what is
-// around it has ended, or nothing new may begin. It is nil otherwise.
+// stopping returns why the call must not continue although its own context has
+// not ended: something around it has ended, or the run drains. It returns nil
+// otherwise.
 func (c *call) stopping() *InterruptedError {
 	if e := c.parent.ending(); e != nil {
 		return e
@@ -137,8 +140,8 @@ func (c *call) stopping() *InterruptedError {
 	return c.root.draining.Load()
 }
 
-// ended asks the external checker, and then whether the context or what is
-// around the call has ended, or nothing new may begin.
+// ended asks the external checker, and reports whether the context or something
+// around the call has ended, or the run drains.
 func (c *call) ended(ctx context.Context) bool {
 	if c.root.settings.Polls {
 		c.root.run.Poll(ctx)
