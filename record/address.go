@@ -21,45 +21,45 @@ import (
 //	assistant/group:collect/3/get_weather  a call by that branch
 //	assistant/?2                         its second question, as a claim alone
 //
-// Names and tags are escaped, so two different calls of a run never share an
-// address. Addresses are comparable; the zero Address is the run itself.
+// Names and tags are escaped, so two calls of a run never share an address.
+// Addresses are comparable. The zero Address is the run itself.
 type Address struct {
-	site unique.Handle[site] // interned: a record is half as large for it
+	site unique.Handle[site] // interned: this halves the size of a record
 	nth  int                 // the number among the calls of that site, from 1; 0 for the zero Address
 }
 
-// site is what the calls of one name in one scope share.
+// site is the part of an address that the calls of one name in one scope share.
 type site struct {
 	scope string // the path of the scope that numbers the calls; empty at the root
 	name  string // the escaped segment, with its prefix if it is a tag or a group
 }
 
-// A CallSite is an [Address] without its number: what the calls of one name
-// in one scope share. It is comparable and as small as a pointer.
+// A CallSite is an [Address] without its number: the part that the calls of one
+// name in one scope share. It is comparable and as small as a pointer.
 type CallSite struct{ handle unique.Handle[site] }
 
 // Site splits the address into its call site and the number among the calls
 // of that site, from 1; 0 for the zero Address.
 func (a Address) Site() (CallSite, int) { return CallSite{a.site}, a.nth }
 
-// Address is the address of call nth of the site.
+// Address returns the address of call nth of the site.
 func (s CallSite) Address(nth int) Address { return Address{s.handle, nth} }
 
-// Site is the call site of the calls with this segment in the scope with this
-// path. The segment is that of [Segment], [TagSegment] or [GroupSegment], or the
-// number of a branch.
+// Site returns the call site of the calls with this segment in the scope with
+// this path. The segment is that of [Segment], [TagSegment] or [GroupSegment],
+// or the number of a branch.
 func Site(path, segment string) CallSite { return CallSite{unique.Make(site{path, segment})} }
 
-// Segment is the part of an address that calls of the name have.
+// Segment returns the segment of an address for calls of an actor of that name.
 func Segment(name string) string { return escape(name) }
 
-// TagSegment is the part of an address that calls with the tag have.
+// TagSegment returns the segment of an address for calls with the tag.
 func TagSegment(tag string) string { return tagPrefix + escape(tag) }
 
-// QuestionSegment is the part of an address that question n, from 1, has.
+// QuestionSegment returns the segment of an address for question n, from 1.
 func QuestionSegment(n int) string { return questionMark + strconv.Itoa(n) }
 
-// GroupSegment is the part of an address that groups of the name have.
+// GroupSegment returns the segment of an address for groups of that name.
 func GroupSegment(name string) string { return groupPrefix + escape(name) }
 
 func (a Address) parts() site {
@@ -69,8 +69,8 @@ func (a Address) parts() site {
 	return a.site.Value()
 }
 
-// ParseAddress reads what [Address.String] wrote. The error names the segment
-// that is not a name, a number or a tag.
+// ParseAddress parses an address in the form of [Address.String]. The error
+// names the segment that is not valid.
 func ParseAddress(s string) (Address, error) {
 	if s == "" {
 		return Address{}, nil
@@ -90,7 +90,7 @@ func ParseAddress(s string) (Address, error) {
 	name, number, numbered := strings.Cut(last, "#")
 	nth := 1
 	if numbered {
-		nth, _ = strconv.Atoi(number) // checkSegment has seen it
+		nth, _ = strconv.Atoi(number) // checkSegment has checked it
 	}
 	return Site(strings.Clone(scope), strings.Clone(name)).Address(nth), nil
 }
@@ -129,7 +129,7 @@ func isOrdinal(s string) bool {
 // IsZero reports whether a is the address of the run itself.
 func (a Address) IsZero() bool { return a.nth == 0 }
 
-// String is the path, in the form that [ParseAddress] reads.
+// String returns the path, in the form that [ParseAddress] parses.
 func (a Address) String() string {
 	at := a.parts()
 	if at.scope == "" && a.nth <= 1 {
@@ -138,7 +138,7 @@ func (a Address) String() string {
 	return string(a.AppendTo(make([]byte, 0, len(at.scope)+len(at.name)+8)))
 }
 
-// AppendTo appends the path to b and returns it.
+// AppendTo appends the path to b and returns the extended buffer.
 func (a Address) AppendTo(b []byte) []byte {
 	at := a.parts()
 	if at.scope != "" {
@@ -151,7 +151,7 @@ func (a Address) AppendTo(b []byte) []byte {
 	return b
 }
 
-// Depth is the number of calls around the call: 0 for a root call.
+// Depth returns the number of calls around the call: 0 for a root call.
 func (a Address) Depth() int {
 	scope := a.Scope()
 	if scope == "" {
@@ -160,11 +160,12 @@ func (a Address) Depth() int {
 	return 1 + strings.Count(scope, "/")
 }
 
-// Scope is the path of what numbered the call, with the attempt where it was
-// not the first: "assistant@2" for assistant@2/get_weather. Empty at the root.
+// Scope returns the path of the scope that numbered the call, with the number
+// of the attempt unless it was the first: "assistant@2" for
+// assistant@2/get_weather. It is empty for a root call.
 func (a Address) Scope() string { return a.parts().scope }
 
-// Tag is the tag of a call that was given one, and else empty.
+// Tag returns the tag of the call, empty if it has none.
 func (a Address) Tag() string {
 	tag, ok := strings.CutPrefix(a.parts().name, tagPrefix)
 	if !ok {
@@ -174,16 +175,16 @@ func (a Address) Tag() string {
 	return tag
 }
 
-// Preconditions is the number of an attempt that stands for what the
-// preconditions of the call do.
+// Preconditions is the attempt number that stands for the preconditions of a
+// call.
 const Preconditions = -1
 
-// Compensations is the number of an attempt that stands for what undoes the
-// call after it has completed.
+// Compensations is the attempt number that stands for the compensations of a
+// call.
 const Compensations = -2
 
-// Path is what stands before the names of the calls that the attempt, from 0,
-// makes: "assistant", or "assistant@2" for the second.
+// Path returns the part of an address that stands before the names of the calls
+// of the attempt, from 0: "assistant", or "assistant@2" for the second.
 func (a Address) Path(attempt int) string {
 	if attempt == 0 {
 		return a.String()
@@ -198,10 +199,10 @@ func (a Address) Path(attempt int) string {
 	return string(strconv.AppendInt(b, int64(attempt)+1, 10))
 }
 
-// MarshalText writes the path.
+// MarshalText returns the path.
 func (a Address) MarshalText() ([]byte, error) { return a.AppendTo(nil), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses what MarshalText returned.
 func (a *Address) UnmarshalText(text []byte) (err error) {
 	*a, err = ParseAddress(string(text))
 	return err
@@ -216,8 +217,8 @@ const (
 	reserved      = "/#@:?%"
 )
 
-// WithoutAttempts is the path without the attempt numbers of the calls around
-// it: the same in every attempt of a retried parent.
+// WithoutAttempts returns the path without the attempt numbers of the calls
+// around the call: the same in every attempt of a retried parent.
 func (a Address) WithoutAttempts() string {
 	path := a.String()
 	var b strings.Builder
@@ -234,8 +235,8 @@ func (a Address) WithoutAttempts() string {
 	}
 }
 
-// escape percent-encodes the characters that addresses are made of, and
-// control characters, which would spoil a line that shows one.
+// escape percent-encodes the characters that have a meaning in addresses, and
+// control characters, which would break a line that shows an address.
 func escape(name string) string {
 	if !strings.ContainsFunc(name, mustEscape) {
 		return name

@@ -2,7 +2,7 @@ package record
 
 import "github.com/reprise-go/reprise/internal/enum"
 
-// Class is the kind of an error as far as retrying it is concerned.
+// Class is the kind of an error, which decides whether it is retried.
 type Class uint8
 
 // The classes of errors. Those marked transient are retried by default.
@@ -18,10 +18,10 @@ const (
 	ClassCondition               // transient: a postcondition does not hold
 	ClassArtifact                // transient: a large output could not be stored
 	ClassClient                  // every other HTTP 4xx
-	ClassCanceled                // an operation was cancelled, although nothing around the call was
+	ClassCanceled                // an operation was cancelled, but nothing around the call was
 	ClassPermanent               // marked with core.Permanent
 	ClassPanic                   // a panic
-	ClassInvalid                 // a precondition, an invalid definition, a value that has no encoding
+	ClassInvalid                 // a precondition, an invalid definition, a value that cannot be encoded
 	ClassBreaker                 // transient: refused by an open circuit breaker
 	classEnd
 )
@@ -34,13 +34,13 @@ var classNames = [classEnd]string{
 	ClassBreaker: "breaker",
 }
 
-// String is the name on the wire, such as "rate_limit".
+// String returns the name on the wire, such as "rate_limit".
 func (c Class) String() string { return enum.Name(classNames[:], uint8(c), "class") }
 
-// MarshalText writes the name on the wire.
+// MarshalText returns the name on the wire.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText reads a name that MarshalText wrote.
+// UnmarshalText parses a name that MarshalText returned.
 func (c *Class) UnmarshalText(text []byte) error {
 	return enum.Parse(classNames[:], text, "class", (*uint8)(c))
 }
@@ -50,17 +50,18 @@ func (c Class) IsTransient() bool {
 	return c >= ClassTimeout && c <= ClassArtifact || c == ClassBreaker
 }
 
-// Classify returns the class of an error: by the marks of package core, by a
-// method Class() Class, by an HTTP status (a method HTTPStatusCode or
-// StatusCode that returns int), by what packages net, syscall, io and os
-// return; each anywhere in the error's tree. An error that none of these
-// explains is ClassUnknown. Classify(nil) is ClassUnknown.
+// Classify returns the class of an error. It considers the marks of package
+// core, a method Class() Class, an HTTP status (a method HTTPStatusCode or
+// StatusCode that returns int), and the errors of packages net, syscall, io and
+// os, each anywhere in the tree of the error. Any other error, and nil, is
+// ClassUnknown.
 func Classify(err error) Class {
 	return Inspect(err).Class
 }
 
-// HTTPStatus finds the status code of an HTTP response in an error: the first
-// in its tree that has a method HTTPStatusCode() int or StatusCode() int.
+// HTTPStatus returns the status code of an HTTP response in an error: that of
+// the first error in its tree with a method HTTPStatusCode() int or
+// StatusCode() int.
 func HTTPStatus(err error) (code int, ok bool) {
 	code = Inspect(err).HTTPStatus
 	return code, code != 0

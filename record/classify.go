@@ -14,9 +14,8 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// traits are everything about an error that retrying depends on, found in one
-// walk over its tree. errors.As would allocate for each question, and a retry
-// asks a dozen.
+// traits holds everything about an error that retrying depends on, found in one
+// walk over its tree. errors.As would allocate for each of the dozen questions.
 type traits struct {
 	permanent, retryable, panicked                bool          // marks of package core
 	connection, eof, canceled, timeout, temporary bool          // what the standard library returns
@@ -49,16 +48,17 @@ func (t *traits) class() Class {
 	return ClassUnknown
 }
 
-// Traits are what retrying an error depends on.
+// Traits holds what retrying an error depends on.
 type Traits struct {
 	Class      Class
 	Retryable  bool          // marked with core.Retryable
 	HTTPStatus int           // 0 for none
-	RetryAfter time.Duration // what the service asked for, 0 for nothing
+	RetryAfter time.Duration // the delay that the service asked for, 0 for none
 }
 
-// Inspect finds the traits of err, and of all it wraps. A method of err that
-// panics, as those of a nil pointer in an error often do, ends the search.
+// Inspect returns the traits of err and of all errors that it wraps. A method
+// of err that panics, such as one of a nil pointer in an error, ends the
+// search.
 func Inspect(err error) (found Traits) {
 	var t traits
 	defer func() {
@@ -69,7 +69,7 @@ func Inspect(err error) (found Traits) {
 	return found
 }
 
-// walk visits err and all it wraps, in the order of errors.Is.
+// walk visits err and all errors that it wraps, in the order of errors.Is.
 func (t *traits) walk(err error) {
 	for err != nil {
 		switch e := err.(type) { // these wrap, and are nothing else
@@ -99,7 +99,7 @@ func (t *traits) walk(err error) {
 	}
 }
 
-// marks sees what says its class itself.
+// marks takes the traits of an error that has methods for them.
 func (t *traits) marks(err error) {
 	if e, ok := err.(*Error); ok {
 		t.classed = e.Class
@@ -117,7 +117,7 @@ func (t *traits) marks(err error) {
 	}
 }
 
-// foreign sees what clients and the standard library return.
+// foreign takes the traits of errors of clients and of the standard library.
 func (t *traits) foreign(err error) {
 	if t.status == 0 {
 		switch e := err.(type) {
@@ -148,9 +148,8 @@ func (t *traits) foreign(err error) {
 	}
 }
 
-// network sees the numbers of the operating system that say that a host or a
-// network cannot be reached now. Those of Windows' sockets mean nothing else
-// elsewhere: numbers there end far below.
+// network takes the traits of error numbers of the operating system. Those of
+// Windows' sockets mean nothing else elsewhere: numbers there end far below.
 func (t *traits) network(err error) {
 	e, ok := err.(syscall.Errno)
 	if !ok {
@@ -171,9 +170,9 @@ func (t *traits) network(err error) {
 	}
 }
 
-// isBrokenHTTP2 reports whether an error of net/http, whose types are not
-// exported, or of golang.org/x/net/http2, says that a stream was reset or its
-// connection lost.
+// isBrokenHTTP2 reports whether err says that an HTTP/2 stream was reset or its
+// connection was lost. It is an error of net/http, whose types are not
+// exported, or of golang.org/x/net/http2.
 func isBrokenHTTP2(err error) bool {
 	switch reflect.TypeOf(err).String() {
 	case "http.http2StreamError", "http2.StreamError", "http.http2GoAwayError", "http2.GoAwayError",
@@ -188,13 +187,13 @@ func isBrokenHTTP2(err error) bool {
 	return false
 }
 
-// node is one error of a tree, to be compared with several others.
+// node is one error of a tree, which is compared with several others.
 type node struct {
 	err   error
 	asked interface{ Is(error) bool } // nil for an error without that method
 }
 
-// is compares as errors.Is does, and looks no deeper.
+// is compares as errors.Is does, without unwrapping.
 func (n node) is(target error) bool {
 	if n.asked != nil && n.asked.Is(target) {
 		return true
@@ -202,7 +201,7 @@ func (n node) is(target error) bool {
 	return n.err == target // the targets have comparable types: this cannot panic
 }
 
-// ask puts the questions to an error that answers errors.As by a method.
+// ask takes the traits of an error that has a method As.
 func (t *traits) ask(err error) {
 	var (
 		permanent *mark.Permanent

@@ -11,8 +11,8 @@ import (
 // error of a value that cannot be encoded names the path to it.
 func Encode(v any) ([]byte, error) { return codec.Encode(v) }
 
-// Decode reads what [Encode] wrote into v, a pointer. A value of a record that
-// was redacted is [ErrRedacted].
+// Decode decodes data, which [Encode] returned, into the pointer v. For a value
+// of a redacted record, the error is [ErrRedacted].
 func Decode(data []byte, v any) error {
 	err := codec.Decode(data, v)
 	if err != nil {
@@ -23,8 +23,9 @@ func Decode(data []byte, v any) error {
 	return err
 }
 
-// DecodeAll is [Decode], and returns the parts of data that the type of v has no
-// fields for, as lines such as "items[2].price: 12". What is zero is not lost.
+// DecodeAll is like [Decode], and returns the parts of data for which the type
+// of v has no fields, as lines such as "items[2].price: 12". Zero values do not
+// count as lost.
 func DecodeAll(data []byte, v any) (lost []string, err error) {
 	err = codec.DecodeKnown(data, v)
 	if err == nil {
@@ -40,8 +41,8 @@ func DecodeAll(data []byte, v any) (lost []string, err error) {
 	return lost, err
 }
 
-// Hash identifies an input: the first 16 bytes of the SHA-256 of its
-// canonical encoding, in which equal values are equal bytes. The zero Hash
+// Hash identifies an input: it is the first 16 bytes of the SHA-256 of its
+// canonical encoding, in which equal values have equal bytes. The zero Hash
 // stands for none.
 type Hash [16]byte
 
@@ -54,8 +55,8 @@ func HashOf(v any) (Hash, error) {
 	return HashOfEncoded(data)
 }
 
-// HashOfEncoded returns the hash of the value that [Encode] wrote as data. It
-// may reorder the maps in data.
+// HashOfEncoded returns the hash of a value encoded by [Encode]. It may reorder
+// the maps in data.
 func HashOfEncoded(data []byte) (Hash, error) {
 	data, err := codec.Canonical(data)
 	if err != nil {
@@ -68,16 +69,16 @@ func HashOfEncoded(data []byte) (Hash, error) {
 // IsZero reports whether h stands for none.
 func (h Hash) IsZero() bool { return h == Hash{} }
 
-// String is h in hexadecimal.
+// String returns h in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 // PreviewLimit is the length of a preview in characters.
 const PreviewLimit = 500
 
-// Preview renders an encoded value as JSON, cut at [PreviewLimit] characters
-// on a rune boundary with "…" where something was cut. Bytes are shown as what
-// they are, JSON or text, and in base64 if they are neither. Nothing encoded is "".
-// Bytes that are not msgpack are "(unreadable)".
+// Preview returns an encoded value as JSON, cut to [PreviewLimit] characters
+// with "…" at the end if something was cut. Bytes are shown as JSON or text if
+// they are that, and otherwise in base64. The preview of nothing is empty. The
+// preview of bytes that are not msgpack is "(unreadable)".
 func Preview(encoded []byte) string {
 	if len(encoded) == 0 {
 		return ""
@@ -85,12 +86,12 @@ func Preview(encoded []byte) string {
 	return Truncate(previewText(encoded), PreviewLimit)
 }
 
-// previewText is a preview before it is cut.
+// previewText returns a preview before it is cut.
 func previewText(encoded []byte) string {
 	if preview, ok := redacted(encoded); ok {
 		return preview
 	}
-	// Four bytes a character at the most, and the quotes of the deepest string.
+	// At most four bytes for each character, and the quotes of the deepest string.
 	text, err := codec.AppendReadable(nil, encoded, 4*PreviewLimit+64)
 	if err != nil {
 		return "(unreadable)"
@@ -98,8 +99,8 @@ func previewText(encoded []byte) string {
 	return string(text)
 }
 
-// Truncate cuts s to at most limit characters, the last of them "…" if
-// something was cut.
+// Truncate returns s cut to at most limit characters. The last of them is "…"
+// if something was cut.
 func Truncate(s string, limit int) string {
 	if len(s) <= limit {
 		return s

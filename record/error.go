@@ -16,11 +16,11 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// An Error is an error as a record keeps it. It reads as the error it
-// was made of, has its class, status code and Retry-After, and errors.Is and
-// errors.As find in it what they found in that error, for the sentinels of the
-// standard library, those of package core, and what was registered with
-// [RegisterError] and [RegisterErrorType].
+// An Error is an error as a record keeps it. It has the text, class, status
+// code and Retry-After of the error that it was made from. errors.Is and
+// errors.As find in it what they found in that error, as far as it is a
+// sentinel of the standard library or of package core, or was registered with
+// [RegisterError] or [RegisterErrorType].
 type Error struct {
 	Message   string // cut at MessageLimit
 	Type      string // Go type of the error
@@ -33,9 +33,9 @@ type Error struct {
 	tooLarge []string // registered types whose values are not kept
 }
 
-// TooLarge returns the names of the registered types that errors.As found in the
-// error which e was made of, and does not find in e, for their values take more
-// than 64 KB. It is not recorded.
+// TooLarge returns the names of the registered types that errors.As found in
+// the original error and does not find in e, because their values are larger
+// than 64 KB. The names are not recorded.
 func (e *Error) TooLarge() []string { return e.tooLarge }
 
 // A TypedError is an error of a registered type, encoded.
@@ -44,10 +44,10 @@ type TypedError struct {
 	Value []byte
 }
 
-// ErrorOf returns err as a record keeps it; nil for nil.
+// ErrorOf returns err as a record keeps it. ErrorOf(nil) is nil.
 func ErrorOf(err error) *Error { return errorOf(err, 0) }
 
-// errorOf is ErrorOf for an error that is so deep inside others.
+// errorOf is ErrorOf for an error at that depth inside others.
 func errorOf(err error, depth int) *Error {
 	if err == nil {
 		return nil
@@ -64,16 +64,16 @@ func errorOf(err error, depth int) *Error {
 	return e
 }
 
-// MessageLimit is the length in characters of the longest text that is kept of an
-// error.
+// MessageLimit is the number of characters to which the text of an error is
+// cut.
 const MessageLimit = 4000
 
-// maxTyped is the size in bytes of the largest value of a registered type that is
-// kept.
+// maxTyped is the size in bytes of the largest value of a registered type that
+// is kept.
 const maxTyped = 64 << 10
 
-// Brief returns the error without what only errors.As needs, and its text cut:
-// for records that repeat what another one has.
+// Brief returns the error without what only errors.As needs and with a short
+// text, for records that repeat the error of another record.
 func (e *Error) Brief() *Error {
 	if e == nil || len(e.Message) <= briefMessage && len(e.Typed) == 0 {
 		return e
@@ -85,16 +85,16 @@ func (e *Error) Brief() *Error {
 
 const briefMessage = 200
 
-// Error is the text of the error that was recorded.
+// Error returns the text of the error that was recorded.
 func (e *Error) Error() string { return e.Message }
 
-// HTTPStatusCode is the status code that the error had, 0 for none.
+// HTTPStatusCode returns the status code of the original error, 0 for none.
 func (e *Error) HTTPStatusCode() int { return e.Status }
 
-// RetryAfter is the delay that the service had asked for, 0 for none.
+// RetryAfter returns the delay that the service had asked for, 0 for none.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
-// Is matches the registered errors that the recorded error was.
+// Is matches the registered errors that errors.Is found in the original error.
 func (e *Error) Is(target error) bool {
 	name := registry.nameOf(target)
 	for _, s := range e.Sentinels {
@@ -116,9 +116,9 @@ func (e *Error) As(target any) bool {
 }
 
 // RegisterError makes errors.Is find err in errors that were recorded and
-// restored, under a name that must stay the same from release to release. It
-// is for package initialization, and panics if the name or the error is taken
-// by another, or either is missing.
+// restored, under a name that must stay the same from release to release. It is
+// for package initialization, and panics if the name or the error is already
+// registered with another, or if one is missing.
 func RegisterError(name string, err error) {
 	if name == "" || err == nil {
 		panic("record: RegisterError needs a name and an error")
@@ -127,8 +127,8 @@ func RegisterError(name string, err error) {
 }
 
 // RegisterErrorType makes errors.As find an E in errors that were recorded and
-// restored. The value of E is kept encoded, by its exported fields, those that
-// are errors included. It panics as [RegisterError] does.
+// restored. The value of E is encoded by its exported fields, including those
+// that hold errors. It panics as [RegisterError] does.
 func RegisterErrorType[E error](name string) {
 	if name == "" {
 		panic("record: RegisterErrorType needs a name")
@@ -139,13 +139,13 @@ func RegisterErrorType[E error](name string) {
 // errorType is a registered type without its type parameter.
 type errorType struct {
 	name    string
-	target  reflect.Type // what errors.As is given
+	target  reflect.Type // the type of the target of errors.As
 	find    func(err error, depth int) ([]byte, bool)
 	restore func([]byte, any) bool
 }
 
-// errorRegistry is filled when packages are initialized, as those of
-// encoding/gob and database/sql are.
+// errorRegistry is filled when packages are initialized, like the registries of
+// encoding/gob and database/sql.
 type errorRegistry struct {
 	mu        sync.RWMutex
 	sentinels map[string]error
@@ -225,8 +225,9 @@ func (r *errorRegistry) addType(name string, t errorType) {
 	r.types[name] = t
 }
 
-// describe notes everything registered that err is. Methods of the error run
-// without the lock: they may ask the registry too. One that panics ends it.
+// describe sets the sentinels and types of e to those registered ones that err
+// is. Methods of err run without the lock, since they may use the registry. If
+// one panics, describe ends.
 func (r *errorRegistry) describe(e *Error, err error, depth int) {
 	defer func() { _ = recover() }()
 	r.mu.RLock()
@@ -255,14 +256,14 @@ func (r *errorRegistry) describe(e *Error, err error, depth int) {
 	}
 }
 
-// errorTree is an error and all that it wraps, in the order of errors.Is, for what
-// asks it about everything that is registered.
+// errorTree is an error and all errors that it wraps, in the order of
+// errors.Is. It is used to compare them with everything that is registered.
 type errorTree struct {
 	errs      []error
 	answersAs bool // one of them has a method As
 }
 
-// treeOf is the tree of err, up to where a method Unwrap panics.
+// treeOf returns the tree of err, up to where a method Unwrap panics.
 func treeOf(err error) (t errorTree) {
 	defer func() { _ = recover() }()
 	t.add(err)
@@ -312,14 +313,14 @@ func (t *errorTree) mayBe(wanted reflect.Type) bool {
 	return t.answersAs
 }
 
-// nameOf is the name that err was registered under, empty if it was not.
+// nameOf returns the name under which err was registered, empty if it was not.
 func (r *errorRegistry) nameOf(err error) (name string) {
 	if err == nil || !reflect.TypeOf(err).Comparable() {
 		return ""
 	}
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	defer func() { _ = recover() }() // a comparable struct with something in it that is not
+	defer func() { _ = recover() }() // a comparable struct may contain a value that is not
 	return r.names[err]
 }
 

@@ -6,20 +6,21 @@ import (
 	"reflect"
 )
 
-// A registered error is kept encoded by its exported fields. Those that hold
-// errors are kept as each would be by itself, and those of type any as text,
-// unless they hold a number, a truth value or text: so that what was wrapped is
-// found in the restored error, too.
+// A registered error is encoded by its exported fields. Fields that hold errors
+// are kept as [ErrorOf] keeps them, and fields of type any as text unless they
+// hold a number, a bool or a string. So wrapped errors are found in the
+// restored error, too.
 
-// errorValue is how the values of one type are kept: as values of another type,
-// which can be encoded.
+// errorValue describes how the values of one type are kept: as values of
+// another type, which can be encoded.
 type errorValue struct {
 	kept reflect.Type
-	keep func(into, v reflect.Value, depth int) // nil where it is the same type
+	keep func(into, v reflect.Value, depth int) // nil if it is the same type
 	give func(into, kept reflect.Value)
 }
 
-// maxErrorDepth is how deep errors inside of errors keep what errors.As needs.
+// maxErrorDepth is the depth to which errors inside errors keep what errors.As
+// needs.
 const maxErrorDepth = 4
 
 var (
@@ -67,7 +68,7 @@ func keepAny(into, v reflect.Value, _ int) {
 	}
 }
 
-// structValueOf leaves a struct as it is that has no errors in it.
+// structValueOf keeps a struct as it is if it contains no errors.
 func structValueOf(t reflect.Type, depth int) errorValue {
 	var (
 		fields []reflect.StructField

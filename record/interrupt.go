@@ -10,10 +10,10 @@ import (
 // ErrInterrupted is found by errors.Is in every [InterruptedError].
 var ErrInterrupted = errors.New("interrupted")
 
-// InterruptReason says why a call was interrupted.
+// InterruptReason is why a call was interrupted.
 type InterruptReason string
 
-// The reasons for an interrupt that Reprise itself gives. Users may have more.
+// The reasons that Reprise itself sets. Users may define more.
 const (
 	InterruptUser      InterruptReason = "user"           // somebody asked for it
 	InterruptCancel    InterruptReason = "cancel"         // somebody ended the run for good: it is not resumed
@@ -26,43 +26,44 @@ const (
 	InterruptGroup     InterruptReason = "group"          // another branch of the group failed
 	InterruptClosed    InterruptReason = "closed"         // the run was closed
 	InterruptAwait     InterruptReason = "awaiting"       // a call waits for an answer
-	InterruptReplay    InterruptReason = "replay"         // what was recorded cannot be used
+	InterruptReplay    InterruptReason = "replay"         // the records cannot be used
 	InterruptDiverge   InterruptReason = "divergence"     // the program differs from what it recorded
 	InterruptStore     InterruptReason = "store"          // the run could not be stored any more
 
 	InterruptLeaseLost InterruptReason = "lease_lost" // the process may not own the run any more
 )
 
-// An InterruptedError is returned by a call that stopped without an outcome,
-// and goes on when its run is resumed. It is not a failure: it is not retried.
+// An InterruptedError is returned by a call that stopped without an outcome and
+// continues when its run is resumed. It is not a failure and is not retried.
 type InterruptedError struct {
 	Reason  InterruptReason
-	Message string // why, as the one who interrupted put it
-	By      string // who that was; empty for Reprise itself
+	Message string // why, in the words of By
+	By      string // who interrupted; empty for Reprise itself
 	Cause   error  // what ended the context, nil for an interrupt
 
 	Question string // the ID of the question that is waited for; empty otherwise
 
-	// Origin is what ended, where only a part of the run was interrupted: the
-	// inside of an attempt that timed out, or of a group that failed fast. What
-	// is around it goes on. Nil if the whole run was interrupted.
+	// Origin is the part of the run that ended, if not the whole run was
+	// interrupted: an attempt that timed out, or a group that failed fast. The
+	// calls around it continue. It is nil if the whole run was interrupted.
 	Origin Origin
 }
 
-// An Origin is a part of a run. Its path is the address of a group, or an
-// attempt as it stands before the calls it made ("assistant@2"); it is empty
-// where that was not recorded.
+// An Origin is a part of a run. Its path is the address of a group, or of an
+// attempt as it stands before the calls that it made ("assistant@2"). The path
+// is empty if it was not recorded.
 type Origin interface{ Path() string }
 
-// A RestoredOrigin is the [Origin] of an interrupt that was restored, by its
-// path.
+// A RestoredOrigin is the path of the [Origin] of an interrupt that was
+// restored.
 type RestoredOrigin string
 
-// Path is the origin itself.
+// Path returns the path.
 func (o RestoredOrigin) Path() string { return string(o) }
 
-// Error is a line such as `interrupted (user) by ops: deploy`, with the ID of
-// the question that is waited for: `interrupted (awaiting agent/refund?1): …`.
+// Error returns a line such as `interrupted (user) by ops: deploy`, with the ID
+// of the question that the call waits for: `interrupted (awaiting
+// agent/refund?1): …`.
 func (e *InterruptedError) Error() string {
 	text := "interrupted"
 	switch {
@@ -95,8 +96,8 @@ func (e *InterruptedError) Is(target error) bool {
 	return false
 }
 
-// Recorded returns e as a record keeps it: with a cause whose text does not change
-// any more, as [ErrorOf] makes it.
+// Recorded returns e as a record keeps it: with a cause whose text does not
+// change any more, as [ErrorOf] returns it.
 func (e *InterruptedError) Recorded() *InterruptedError {
 	if e == nil || e.Cause == nil || unchanging[reflect.TypeOf(e.Cause)] {
 		return e
@@ -106,7 +107,7 @@ func (e *InterruptedError) Recorded() *InterruptedError {
 	return &kept
 }
 
-// unchanging are types of errors whose texts nobody can change.
+// unchanging holds the types of errors whose text cannot change.
 var unchanging = map[reflect.Type]bool{
 	reflect.TypeOf(errors.New("")):                            true,
 	reflect.TypeOf(context.DeadlineExceeded):                  true,

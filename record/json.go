@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// recordJSON holds the names that a record has on wires and in exports.
+// recordJSON holds the names of the fields of a record on wires and in exports.
 // Durations are seconds, as numbers.
 type recordJSON struct {
 	RunID         string         `json:"run_id"`
@@ -65,14 +65,14 @@ type callInDoubtJSON struct {
 	Input   string    `json:"input,omitempty"`
 }
 
-// MarshalJSON writes the call as records on wires have it, with a preview of its
-// input.
+// MarshalJSON returns the call as it is in records on wires, with a preview of
+// its input.
 func (c *CallInDoubt) MarshalJSON() ([]byte, error) {
 	return json.Marshal(&callInDoubtJSON{c.Kind, c.Name, c.Attempt, c.Starts, c.Began, Preview(c.Input)})
 }
 
-// MarshalJSON writes the record under the names that consoles and dashboards
-// know: run_id, seq, address, event_type, execution_status, retry_attempt, …
+// MarshalJSON returns the record with the names that consoles and dashboards
+// use: run_id, seq, address, event_type, execution_status, retry_attempt, …
 // Durations are seconds; inputs and outputs are previews.
 func (r Record) MarshalJSON() ([]byte, error) {
 	out := recordJSON{
@@ -89,7 +89,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if r.Err != nil {
 		out.OriginalError, out.ErrorClass = fmt.Sprint(r.Err), r.Class.String()
 		if r.Status == StatusStarted {
-			out.ErrorClass = "" // it is that of the attempt before
+			out.ErrorClass = "" // it is the class of the previous attempt
 		}
 	}
 	if r.Detail != nil {
@@ -103,14 +103,15 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	}
 	data, err := marshalSafely(out)
 	if err != nil {
-		// Metadata is the user's: what JSON cannot say must not lose the record.
+		// Metadata comes from the user: the record must not be lost because of it.
 		out.Metadata = map[string]any{"error": "metadata cannot be written as JSON: " + err.Error()}
 		data, err = marshalSafely(out)
 	}
 	return data, err
 }
 
-// marshalSafely keeps a panic of a user's MarshalJSON an error.
+// marshalSafely is json.Marshal. It returns a panic of a MarshalJSON method as
+// an error.
 func marshalSafely(v any) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -143,8 +144,8 @@ func (r *Record) callJSON(out *recordJSON) {
 	}
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, but for the preview of the input,
-// which no input can be made of.
+// UnmarshalJSON parses what MarshalJSON returned, except the preview of the
+// input, from which the input cannot be restored.
 func (c *CallInDoubt) UnmarshalJSON(data []byte) error {
 	var in callInDoubtJSON
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -157,7 +158,7 @@ func (c *CallInDoubt) UnmarshalJSON(data []byte) error {
 func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Metadata, out.Artifact = d.Message, d.Metadata, d.Artifact
 	out.NoStore, out.Branches, out.Cached, out.Compensable = d.NoStore, d.Branches, d.Cached, d.Compensable
-	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may have anything
+	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may return anything
 		out.Schema = d.Schema
 	}
 	if c := d.InDoubt; c != nil {
@@ -172,7 +173,7 @@ func (d *Detail) intoJSON(out *recordJSON) {
 	}
 	if u := d.Usage; !u.IsZero() {
 		if math.IsNaN(u.Cost) || math.IsInf(u.Cost, 0) {
-			u.Cost = 0 // JSON has no word for it
+			u.Cost = 0 // JSON cannot express it
 		}
 		out.Usage = &u
 	}

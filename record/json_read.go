@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// UnmarshalJSON reads what MarshalJSON wrote. Not everything was written: of
-// inputs and outputs there are previews alone, which are left out; an error has
-// its text and class; and an interrupt has its reason, message and author.
+// UnmarshalJSON parses what MarshalJSON returned, which is not the whole
+// record: it has only previews of inputs and outputs, which are left out; of an
+// error its text and class; and of an interrupt its reason, message and author.
 func (r *Record) UnmarshalJSON(data []byte) error {
 	var in recordJSON
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -68,7 +68,7 @@ func (in *recordJSON) record() (r Record, err error) {
 	return r, err
 }
 
-// detail is nil if there is nothing for it.
+// detail returns the detail of the record, nil if it has none.
 func (in *recordJSON) detail() (*Detail, error) {
 	d := Detail{Artifact: in.Artifact, Message: in.Message, Metadata: in.Metadata, NoStore: in.NoStore, Branches: in.Branches, Cached: in.Cached, Compensable: in.Compensable, Schema: in.Schema}
 	if c := in.InDoubt; c != nil {
@@ -109,7 +109,7 @@ func readHash(field, text string) (h Hash, err error) {
 	return Hash(sum), nil
 }
 
-// named is the value of a kind of names; the zero value for none.
+// named returns the value of a name; the zero value for an empty name.
 func named[T interface {
 	~uint8
 	String() string
@@ -125,7 +125,7 @@ func named[T interface {
 	return 0, fmt.Errorf("%s %q is not known", field, text)
 }
 
-// duration is seconds as a duration, as near as it can be.
+// duration returns seconds as the nearest Duration.
 func duration(seconds *float64) time.Duration {
 	if seconds == nil {
 		return 0

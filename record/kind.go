@@ -15,7 +15,7 @@ const (
 	KindRun                          // the beginning or the end of a run
 	KindLog                          // a log line
 	KindValue                        // a value stored by key
-	KindStep                         // a call of a step: what a handler does that is not a call, recorded
+	KindStep                         // a call of a step: a recorded result of code in a handler
 	KindQuestion                     // a question to somebody outside
 	KindAnswer                       // the answer to a question
 	KindGroup                        // a call of a group: calls made in parallel
@@ -32,7 +32,7 @@ var kindNames = [kindEnd]string{
 	KindVersion: "version", KindCompensation: "compensation",
 }
 
-// String is the name on the wire, such as "tool_call".
+// String returns the name on the wire, such as "tool_call".
 func (k Kind) String() string { return enum.Name(kindNames[:], uint8(k), "kind") }
 
 // IsCall reports whether records of this kind are about an execution event.
@@ -44,9 +44,8 @@ func (k Kind) IsCall() bool {
 	return false
 }
 
-// IsParallel reports whether records of this kind are about a group, or a branch
-// of one. Where calls are counted, these are not: they hold the calls that
-// somebody wrote.
+// IsParallel reports whether records of this kind are about a group or a branch
+// of one. They are left out where calls are counted: they only contain calls.
 func (k Kind) IsParallel() bool { return k == KindGroup || k == KindBranch }
 
 // MarshalText writes the name on the wire.
@@ -57,12 +56,12 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return enum.Parse(kindNames[:], text, "kind", (*uint8)(k))
 }
 
-// Status says how far a call had come when a [Record] was made.
+// Status is the state of a call, or of a run, when a [Record] was made.
 type Status uint8
 
-// The statuses. Completed, and failed without a retry to follow, are
-// outcomes; interrupted is a suspension: the call goes on when the run is
-// resumed.
+// The statuses. Completed, and failed without a retry that follows, are
+// outcomes. Interrupted and awaiting are suspensions: the call continues when
+// the run is resumed.
 const (
 	StatusStarted     Status = iota + 1 // an attempt began
 	StatusCompleted                     // the call returned its output
@@ -71,8 +70,8 @@ const (
 	StatusRecovered                     // an outcome was recalled from restored history
 	StatusInterrupted                   // the call stopped without an outcome
 	StatusAwaiting                      // the call waits for an answer from outside
-	StatusRecorded                      // a log, a value: a fact without a course
-	StatusCancelled                     // the run was ended for good, and does not go on
+	StatusRecorded                      // a log line, a value: a fact that does not change
+	StatusCancelled                     // the run was ended for good and is not resumed
 	statusEnd
 )
 
@@ -82,7 +81,7 @@ var statusNames = [statusEnd]string{
 	StatusAwaiting: "awaiting", StatusRecorded: "recorded", StatusCancelled: "cancelled",
 }
 
-// String is the name on the wire, such as "retrying".
+// String returns the name on the wire, such as "retrying".
 func (s Status) String() string { return enum.Name(statusNames[:], uint8(s), "status") }
 
 // MarshalText writes the name on the wire.
@@ -93,7 +92,7 @@ func (s *Status) UnmarshalText(text []byte) error {
 	return enum.Parse(statusNames[:], text, "status", (*uint8)(s))
 }
 
-// Stage is the part of a call that an error came from.
+// Stage is the part of a call in which it failed or stopped.
 type Stage uint8
 
 // The stages of a call, in their order.
@@ -104,9 +103,9 @@ const (
 	StagePrecondition        // a condition of Require
 	StageHandler             // the user's function
 	StagePostcondition       // a condition of Ensure
-	StageEncode              // turning the output into bytes
+	StageEncode              // encoding the output
 	StageArtifact            // storing a large output
-	StageRecord              // keeping the record of what happened
+	StageRecord              // appending a record of the call
 	StageWait                // between two attempts
 	stageEnd
 )
@@ -117,5 +116,5 @@ var stageNames = [stageEnd]string{
 	StageArtifact: "artifact", StageRecord: "record", StageWait: "wait",
 }
 
-// String is the stage in one word; empty for StageNone.
+// String returns the stage in one word; empty for StageNone.
 func (s Stage) String() string { return enum.Name(stageNames[:], uint8(s), "stage") }

@@ -2,32 +2,32 @@ package record
 
 import "time"
 
-// Progress is what the records of one call come to. The zero Progress is that
-// of a call without records.
+// Progress is the state of one call according to its records. The zero Progress
+// is the state of a call without records.
 //
-// A call that is running keeps one of itself, and a run that was restored has
-// one for each call; both add records in the order in which they were
+// A call that is running has a Progress of its own, and a run that was restored
+// has one for each call. Both add records in the order in which they were
 // appended.
 type Progress struct {
 	Phase   Phase
 	NoStore bool // succeeded, and its output was not kept
-	Retrace bool // it has an outcome, and its handler is to run again to compare
-	Parked  bool // the run was parked until Attempt is due; all of Delay counts in Spent
+	Retrace bool // the call has an outcome, and its handler runs again to compare
+	Parked  bool // the run was parked until Attempt is due; Spent includes the whole Delay
 
-	Attempt int32 // the attempt that the call is at, or goes on with
+	Attempt int32 // the attempt that the call is at, or continues with
 	Starts  int32 // attempts that began, over all openings of the run
 	Entries int32 // how often Attempt began since an outcome was recorded inside it
-	Ordinal int32 // of its claim
+	Ordinal int32 // of the claim of the call
 
 	Spent time.Duration // on attempts and waits before Attempt
-	Delay time.Duration // promised before Attempt
-	Since time.Time     // when it was promised
+	Delay time.Duration // planned before Attempt
+	Since time.Time     // when Delay began
 
-	// Used is what was consumed before by the call, and inside it as far as that
-	// is not recalled again. Nil for nothing.
+	// Used is what was consumed before by the call, and by the calls inside it
+	// that are not recalled again. Nil for nothing.
 	Used *Usage
 
-	Input Hash   // the identity of its input; zero if it was not recorded
+	Input Hash   // the identity of the input; zero if it was not recorded
 	Err   error  // of the attempt before Attempt
 	Last  uint64 // the number of the latest record
 }
@@ -39,7 +39,7 @@ type Phase uint8
 const (
 	PhaseNew       Phase = iota // no attempt began
 	PhaseRunning                // an attempt began, and no record says how it ended
-	PhaseWaiting                // another attempt was promised
+	PhaseWaiting                // another attempt is planned
 	PhaseStopped                // the attempt was interrupted while its handler ran
 	PhaseAsking                 // the handler of the attempt waits for an answer
 	PhaseSucceeded              // the call completed
@@ -49,7 +49,7 @@ const (
 // HasOutcome reports whether the call has ended.
 func (p *Progress) HasOutcome() bool { return p.Phase >= PhaseSucceeded }
 
-// Add takes in the next record of the call.
+// Add adds the next record of the call.
 func (p *Progress) Add(r *Record) {
 	p.Last = r.Seq
 	if r.Ordinal > 0 {
@@ -77,7 +77,7 @@ func (p *Progress) Add(r *Record) {
 	case StatusRetrying:
 		before := p.Err
 		if p.promise(r, r.Attempt); before != nil {
-			p.Err = before // this record may have less of it
+			p.Err = before // the failed record has more of the error
 		}
 	case StatusInterrupted, StatusAwaiting:
 		p.stop(r)
@@ -89,8 +89,9 @@ func (p *Progress) promise(r *Record, attempt int) {
 	p.Spent, p.Delay, p.Since, p.Err, p.Parked = r.Elapsed, r.Delay, r.Time, r.Err, false
 }
 
-// stop takes in a suspension. What stopped before an attempt, or in the wait
-// for one, is where it was before: a doubt stays, and so does a promise.
+// stop adds a suspension. A call that stopped before an attempt, or while it
+// waited for one, keeps its phase: it may still be in doubt or have another
+// attempt planned.
 func (p *Progress) stop(r *Record) {
 	switch r.Stage {
 	case StageWait:

@@ -2,30 +2,29 @@ package record
 
 import "github.com/reprise-go/reprise/internal/enum"
 
-// Reason says why a call failed for good. Each has an error of the same name in
-// package core, such as core.ErrExhausted, that errors.Is finds in what the
-// call returns. In the record of a call
-// that was started, ReasonDivergence says that it begins anew, although it was
-// recorded, because it or a call before it has another input.
+// Reason is why a call failed for good. Each reason has an error of the same
+// name in package core, such as core.ErrExhausted, which errors.Is finds in the
+// error of the call. In a started record, ReasonDivergence says that a recorded
+// call begins anew because its input, or that of a call before it, has changed.
 type Reason uint8
 
 // The reasons.
 const (
 	ReasonNone              Reason = iota
-	ReasonPermanent                // the error is not of the kind that is retried
+	ReasonPermanent                // the error is not one that is retried
 	ReasonExhausted                // the last attempt that the configuration allows failed
-	ReasonRetryTimeout             // RetryTimeout is used up, or would be by the next wait
+	ReasonRetryTimeout             // RetryTimeout is over, or would be after the next wait
 	ReasonDeadline                 // the deadline of the context given to this call
 	ReasonCanceled                 // the caller cancelled the context given to this call
-	ReasonRetryAfterTooLong        // the service asked for a longer wait than is allowed
-	ReasonCondition                // a postcondition does not hold, and no retry is left or wanted
+	ReasonRetryAfterTooLong        // the service asked for a longer delay than is allowed
+	ReasonCondition                // a postcondition does not hold, and the call is not retried
 	ReasonPrecondition             // a precondition does not hold
 	ReasonPanic                    // a handler or a condition panicked
-	ReasonBudget                   // a budget is used up
-	ReasonInDoubt                  // a crash left it unknown whether the call took place
+	ReasonBudget                   // a retry budget is used up
+	ReasonInDoubt                  // after a crash it is not known whether the call took effect
 	ReasonDivergence               // the code made another call than the one recorded
 	ReasonStorage                  // the result could not be stored
-	ReasonGroupTimeout             // the time of a group passed before all its branches had ended
+	ReasonGroupTimeout             // the time of a group was over before all its branches had ended
 	reasonEnd
 )
 
@@ -37,7 +36,7 @@ var reasonNames = [reasonEnd]string{
 	ReasonGroupTimeout: "group_timeout",
 }
 
-// String is the name on the wire, such as "retry_timeout"; empty for
+// String returns the name on the wire, such as "retry_timeout"; empty for
 // ReasonNone.
 func (r Reason) String() string {
 	return enum.Name(reasonNames[:], uint8(r), "reason")
@@ -49,10 +48,10 @@ func (r Reason) IsExhaustion() bool {
 	return r == ReasonExhausted || r == ReasonRetryTimeout || r == ReasonBudget
 }
 
-// MarshalText writes the name on the wire.
+// MarshalText returns the name on the wire.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads a name that MarshalText wrote.
+// UnmarshalText parses a name that MarshalText returned.
 func (r *Reason) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*r = ReasonNone

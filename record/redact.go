@@ -14,16 +14,16 @@ import (
 // [Record.Redacted].
 var ErrRedacted = errors.New("record: the value was redacted; what the run's store keeps is not")
 
-// Redacted returns a copy of r for consoles, wires and logs, in which redact
-// has seen to every text that came from a call: errors, messages, metadata,
-// and the previews of inputs and outputs, whose values cannot be decoded from
-// the copy any more. Names, addresses, usage, hashes and references of
-// artifacts stay. What redact panics on becomes "(redacted)".
+// Redacted returns a copy of r for consoles, wires and logs. Redact was applied
+// to every text in it that came from a call: errors, messages, metadata, and
+// the previews of inputs and outputs, whose values cannot be decoded from the
+// copy any more. Names, addresses, usage, hashes and references of artifacts
+// stay. A text on which redact panics becomes "(redacted)".
 //
-// Whatever shows records honours that, since [Preview], the errors and
-// [Record.MarshalJSON] of the copy give the redacted text. An error of the copy
-// is a *[Error] or an *[InterruptedError]: errors.Is finds in it what
-// is registered, errors.As no error of the call.
+// Everything that shows records shows the redacted texts, since [Preview], the
+// errors and [Record.MarshalJSON] of the copy return them. An error of the copy
+// is a *[Error] or an *[InterruptedError]: errors.Is finds registered errors in
+// it, errors.As finds no error of the call.
 func (r Record) Redacted(redact func(string) string) Record {
 	if redact == nil {
 		return r
@@ -38,7 +38,7 @@ type redaction func(string) string
 
 func (x redaction) text(text string) string { return RedactText(x, text) }
 
-// RedactText returns redact(text), or "(redacted)" where redact panics. An empty
+// RedactText returns redact(text), or "(redacted)" if redact panics. An empty
 // text stays empty.
 func RedactText(redact func(string) string, text string) (redacted string) {
 	if text == "" {
@@ -89,8 +89,8 @@ func (x redaction) detail(d *Detail) *Detail {
 	return &redacted
 }
 
-// value redacts the texts in a value of the user's. What is not JSON becomes
-// text.
+// value redacts the texts in a value of the user. A value that JSON cannot
+// express becomes text.
 func (x redaction) value(v any) any {
 	switch v := v.(type) {
 	case nil, bool, int, int64, uint64, float64:
@@ -106,7 +106,7 @@ func (x redaction) value(v any) any {
 	}
 	data, err := marshalSafely(v)
 	if err != nil {
-		return x.previewText(codec.EncodeAny(v)) // which knows what does not end
+		return x.previewText(codec.EncodeAny(v)) // which detects values that contain themselves
 	}
 	switch v.(type) {
 	case map[string]any, []any:
@@ -119,7 +119,8 @@ func (x redaction) value(v any) any {
 	return plain
 }
 
-// nested redacts what is known to end, bytes before JSON writes them in base64.
+// nested redacts a value that does not contain itself. It redacts bytes before
+// JSON encodes them in base64.
 func (x redaction) nested(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -134,7 +135,7 @@ func (x redaction) nested(v any) any {
 	return x.value(v)
 }
 
-// marshaled redacts a text that JSON has, which may be bytes in base64.
+// marshaled redacts a string of JSON, which may be bytes in base64.
 func (x redaction) marshaled(text string) string {
 	redacted := x.text(text)
 	if redacted != text || len(text) < 8 {
@@ -150,7 +151,7 @@ func (x redaction) marshaled(text string) string {
 	return text
 }
 
-// textOf is fmt.Sprint, which a method of the user's may make panic.
+// textOf is fmt.Sprint. It returns the type if a method of the value panics.
 func textOf(v any) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -161,14 +162,14 @@ func textOf(v any) (text string) {
 }
 
 // redactedType is the msgpack extension that holds a preview in place of a
-// value; its body begins with redactedMark.
+// value. Its body begins with redactedMark.
 const (
 	redactedType = 'R'
 	redactedMark = "reprise redacted "
 )
 
-// preview is what stands for an encoded value: bytes of which Preview gives the
-// redacted text.
+// preview returns bytes that replace an encoded value: Preview returns the
+// redacted text of them.
 func (x redaction) preview(encoded []byte) []byte {
 	if len(encoded) == 0 {
 		return encoded
@@ -182,10 +183,10 @@ func (x redaction) preview(encoded []byte) []byte {
 	return codec.AppendExt(nil, redactedType, []byte(redactedMark+Truncate(text, PreviewLimit)))
 }
 
-// previewText is a redacted preview before it is cut. Each text in the value is
-// redacted by itself, as it is before JSON escapes it, and then all of it, for
-// what is known by the key before it. A part of a secret may be left at the end,
-// far behind what is shown.
+// previewText returns a redacted preview before it is cut. It redacts each text
+// in the value before JSON escapes it, and then the whole preview, for secrets
+// that are recognised by the key before them. A part of a secret may be left at
+// the end, far behind what is shown.
 func (x redaction) previewText(encoded []byte) string {
 	const enough = 2 * 4 * PreviewLimit // of four bytes a character
 	for limit := 2 * enough; ; limit *= 8 {
@@ -199,7 +200,7 @@ func (x redaction) previewText(encoded []byte) string {
 	}
 }
 
-// redacted is the preview that stands for a value.
+// redacted returns the preview that replaces a value.
 func redacted(encoded []byte) (preview string, ok bool) {
 	body, ok := codec.Ext(encoded, redactedType)
 	if !ok {

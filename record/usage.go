@@ -11,21 +11,21 @@ type Usage struct {
 	// Parts of the above that services price differently.
 	CachedInputTokens int `json:"cached_input_tokens,omitempty"` // input read from the service's cache
 	CacheWriteTokens  int `json:"cache_write_tokens,omitempty"`  // input written to the service's cache
-	ReasoningTokens   int `json:"reasoning_tokens,omitempty"`    // output that was thought, not said
+	ReasoningTokens   int `json:"reasoning_tokens,omitempty"`    // output that is reasoning and not part of the answer
 
-	// Estimated says that a part was estimated, since the service did not
-	// report it: a stream that broke off has no usage.
+	// Estimated is set if a part was estimated because the service did not
+	// report it, as when a stream broke off.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// TotalTokens is input and output together.
+// TotalTokens returns the sum of input and output.
 func (u Usage) TotalTokens() int { return u.InputTokens + u.OutputTokens }
 
 // IsZero reports whether nothing was consumed.
 func (u Usage) IsZero() bool { return u == Usage{} }
 
-// Plus is the sum of both. It is estimated if one of them is. A Cost that is
-// infinite, or not a number, counts as none.
+// Plus returns the sum of both. It is estimated if one of them is. A Cost that
+// is infinite or not a number counts as 0.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		InputTokens:       u.InputTokens + v.InputTokens,
