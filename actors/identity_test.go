@@ -83,7 +83,7 @@ func TestIdentityIsWhatTheActorSays(t *testing.T) {
 			require.ErrorIs(t, err, core.ErrAwaiting, name)
 		}
 		if err := run(parcel{"7", "b"}); err != nil { // what a human was shown is another question
-			require.ErrorContains(t, err, "the question of approve_send was", name)
+			require.ErrorContains(t, err, "the question of approve_send: recorded", name)
 		}
 		require.ErrorIs(t, run(parcel{"8", "a"}), core.ErrDivergence, name)
 	}
