@@ -33,7 +33,7 @@ type DivergenceError struct {
 	Fields   []string       // the parts that differ, where their values are on record
 	Hint     string         // the likely reason
 
-	Fork record.Address // the call before which to fork the run, if that is neither Was nor Address
+	Fork record.Address // the call before which to fork the run, if that is neither Was nor Address; see ForkAddress
 }
 
 // Error returns what differs, and then what to do.
@@ -88,15 +88,24 @@ func (e *DivergenceError) advice() string {
 	return fmt.Sprintf("Run the previous program, or change this one (%s); or %s, or see state.WithDivergence", mend, e.fork())
 }
 
+// ForkAddress returns the address of the call before which the run can be forked, so
+// that a new run goes on with the program as it is now. It is zero where only a run
+// that begins anew can.
+func (e *DivergenceError) ForkAddress() record.Address {
+	switch {
+	case e.How == "input" && e.Scope == "": // a fork has the input of the run
+		return record.Address{}
+	case !e.Fork.IsZero():
+		return e.Fork
+	case !e.Was.IsZero():
+		return e.Was
+	}
+	return e.Address
+}
+
 // fork says how to begin a new run that makes the call anew.
 func (e *DivergenceError) fork() string {
-	at := e.Address
-	switch {
-	case !e.Fork.IsZero():
-		at = e.Fork
-	case !e.Was.IsZero():
-		at = e.Was
-	}
+	at := e.ForkAddress()
 	if at.IsZero() {
 		return "begin a new run"
 	}

@@ -24,7 +24,7 @@ func HowToAnswer(runID string, q core.Question) (words, arguments string) {
 	if words = "completed with the output, run_again, or failed"; !q.InDoubt() {
 		words, example = describeAnswer(q.Schema)
 	}
-	run, id, answer := word(runID), word(q.ID), jsonWord(example)
+	run, id, answer := shellWord(runID), shellWord(q.ID), jsonWord(example)
 	if run == "" || id == "" {
 		return "", ""
 	}
@@ -34,8 +34,8 @@ func HowToAnswer(runID string, q core.Question) (words, arguments string) {
 	return words, "answer " + run + " " + id + " " + answer
 }
 
-// word quotes s as one argument, empty if not every shell would read it the same.
-func word(s string) string {
+// shellWord quotes s as one argument, empty if not every shell would read it the same.
+func shellWord(s string) string {
 	if s == "" || len(s) > maxWord || s[0] == '-' || strings.ContainsFunc(s, isAwkward) {
 		return ""
 	}
@@ -45,7 +45,7 @@ func word(s string) string {
 	return s
 }
 
-// jsonWord is word for JSON, whose double quotes are safe within single ones.
+// jsonWord is shellWord for JSON, whose double quotes are safe within single ones.
 func jsonWord(text string) string {
 	if len(text) > maxWord || strings.ContainsFunc(text, func(c rune) bool { return isAwkward(c) && c != '"' }) {
 		return ""

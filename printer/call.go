@@ -1,6 +1,7 @@
 package printer
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -44,7 +45,7 @@ func (t *text) call(r *record.Record) {
 	case r.IsOutcome() && r.IsRetry():
 		t.total(r)
 	case question != "" && !t.asked:
-		t.hint(r.RunID, core.Question{ID: question})
+		t.listHint(r.RunID)
 	}
 }
 
@@ -169,7 +170,11 @@ func (t *text) interrupt(r *record.Record) {
 	t.message(" ", strings.ReplaceAll(string(e.Reason), "_", " "))
 	t.message(" by ", e.By)
 	t.message(": ", e.Message)
-	if e.Cause != nil {
+	var d *core.DivergenceError
+	switch {
+	case errors.As(e.Cause, &d):
+		t.message(": ", d.Difference())
+	case e.Cause != nil:
 		t.message(": ", fmt.Sprint(e.Cause))
 	}
 }

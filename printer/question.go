@@ -41,6 +41,18 @@ func (t *text) hint(runID string, q core.Question) {
 	t.end()
 }
 
+// listHint writes the command that lists the questions of a run, and how to answer
+// them: what a question takes is known only where it was asked first.
+func (t *text) listHint(runID string) {
+	run := shellWord(runID)
+	if run == "" || t.command == "" {
+		return
+	}
+	t.beginBelow(mark{t.note, faint})
+	t.paint(faint, "how to answer: ", t.command, " questions ", run)
+	t.end()
+}
+
 // awaited is the question that a call waits for, empty if it waits for none.
 func awaited(r *record.Record) string {
 	if e := r.Interrupt(); e != nil && r.Status == record.StatusAwaiting && r.Kind.IsCall() {

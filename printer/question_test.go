@@ -42,7 +42,7 @@ func asking(t *testing.T, store snapshot.Store, options ...printer.Option) strin
 
 const (
 	howToAnswer      = "· answer true or false: reprise answer r1 'clerk/refund?1' true\n"
-	howToAnswerAgain = "· reprise answer r1 'clerk/refund?1' JSON\n" // where the question was asked before
+	howToAnswerAgain = "· how to answer: reprise questions r1\n" // where the question was asked before
 )
 
 func TestRunThatWaitsAgainWritesAgainHowItIsAnswered(t *testing.T) {
@@ -69,7 +69,7 @@ func TestTextOfAQuestionIsToldOnceInAPause(t *testing.T) {
 	again := `🤖 clerk [STARTED]
   🔧 refund [STARTED]
   ⏸ refund [AWAITING] clerk/refund?1: refund it?
-    · reprise answer r1 'clerk/refund?1' JSON
+    · how to answer: reprise questions r1
 ⏸ clerk [AWAITING] clerk/refund?1
 ⏸ run r1 [AWAITING]
 `

@@ -1,8 +1,10 @@
 package printer
 
 import (
+	"errors"
 	"strings"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -35,6 +37,7 @@ func (t *text) run(r *record.Record) {
 		t.tag(paused, strings.ToUpper(r.Status.String()))
 		t.interrupt(r)
 		t.finish(r)
+		t.wayOut(r)
 		return
 	default:
 		t.state(r)
@@ -47,6 +50,26 @@ func (t *text) run(r *record.Record) {
 	t.usage(r)
 	t.cause(r.Err)
 	t.finish(r)
+}
+
+// wayOut writes what to do about a run that stopped because its program has changed.
+func (t *text) wayOut(r *record.Record) {
+	var d *core.DivergenceError
+	if e := r.Interrupt(); e == nil || !errors.As(e.Cause, &d) {
+		return
+	}
+	t.beginBelow(mark{t.note, faint})
+	run, at := shellWord(r.RunID), shellWord(d.ForkAddress().String())
+	switch {
+	case d.ForkAddress().IsZero():
+		t.add("use a new run ID for another input")
+	case run == "" || at == "" || t.command == "":
+		t.add("run the previous program, or fork the run")
+	default:
+		t.add("run the previous program, or fork the run: ")
+		t.paint(faint, t.command, " fork ", run, " ", at, " NEW")
+	}
+	t.end()
 }
 
 // runLabel is "nightly (run 42)", or "run 42" without a name.

@@ -81,7 +81,7 @@ type Info struct {
 type Stop struct {
 	Reason  record.InterruptReason `json:"reason"`            // such as user, shutdown or crash
 	By      string                 `json:"by,omitempty"`      // the person who asked for it; empty for Reprise itself
-	Message string                 `json:"message,omitempty"` // in their words
+	Message string                 `json:"message,omitempty"` // in their words; of a divergence, what differs
 }
 
 // String is a text such as "shutdown" or "by ops: a new version".

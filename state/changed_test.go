@@ -132,6 +132,7 @@ func TestChangedOrderIsRefusedWithWhatWasRecordedAndTheLikelyEdit(t *testing.T) 
 			info, err := s.Load(t.Context(), "run-1")
 			require.NoError(t, err)
 			assert.Equal(t, state.StatusInterrupted, info.Status)
+			assert.Equal(t, snapshot.Stop{Reason: record.InterruptDiverge, Message: d.Difference()}, info.Stop)
 
 			st, err = state.Open(t.Context(), s, "run-1") // the program of before
 			require.NoError(t, err)

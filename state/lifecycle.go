@@ -133,7 +133,11 @@ func stopOf(e *record.InterruptedError) snapshot.Stop {
 	if e == nil {
 		return snapshot.Stop{}
 	}
-	return snapshot.Stop{Reason: e.Reason, By: e.By, Message: e.Message}
+	stop := snapshot.Stop{Reason: e.Reason, By: e.By, Message: e.Message}
+	if d := (*core.DivergenceError)(nil); errors.As(e.Cause, &d) {
+		stop.Message = d.Difference()
+	}
+	return stop
 }
 
 // interruption is what stopped the run, or the last of its calls that stopped;

@@ -52,7 +52,7 @@ type RunInfo struct {
 type Stop struct {
 	Reason  string `json:"reason"`            // such as user, shutdown or crash
 	By      string `json:"by,omitempty"`      // the person who asked for it; empty for Reprise itself
-	Message string `json:"message,omitempty"` // in their words
+	Message string `json:"message,omitempty"` // in their words; of a divergence, what differs
 }
 
 // redactedSource shows no text of a source as it is.

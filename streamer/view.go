@@ -3,6 +3,7 @@ package streamer
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -206,7 +207,11 @@ func stopOf(r *record.Record) *Stop {
 	if e == nil || r.Status == record.StatusAwaiting {
 		return nil
 	}
-	return &Stop{Reason: string(e.Reason), By: e.By, Message: e.Message}
+	stop := &Stop{Reason: string(e.Reason), By: e.By, Message: e.Message}
+	if d := (*core.DivergenceError)(nil); errors.As(e.Cause, &d) {
+		stop.Message = d.Difference()
+	}
+	return stop
 }
 
 func (v *view) call(r *record.Record) {

@@ -64,7 +64,8 @@ func (a *app) answer(ctx context.Context, runID, questionID, text string) error 
 	switch {
 	case errors.Is(err, core.ErrUnfit):
 		_, why, _ := strings.Cut(err.Error(), core.ErrUnfit.Error())
-		return fmt.Errorf("%w%s; nothing was recorded, and question %s is still open", core.ErrUnfit, why, questionID)
+		return fmt.Errorf("%w%s; nothing was recorded, and question %s is still open: `%s questions %s` shows how to answer it",
+			core.ErrUnfit, why, questionID, a.command, runID)
 	case errors.Is(err, state.ErrNotAsked):
 		return a.notAsked(ctx, store, runID, questionID)
 	case errors.Is(err, state.ErrAnswered):

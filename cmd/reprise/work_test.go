@@ -68,7 +68,7 @@ func TestAnswerThatDoesNotFitIsAskedForAgain(t *testing.T) {
 	dir := t.TempDir()
 	refund(t, dir, "r7")
 	call(t, dir, "answer", "r7", "refund?1", `"perhaps"`).failed(t, exitFailure,
-		"the answer does not fit: got a string, want a boolean; nothing was recorded, and question refund?1 is still open")
+		"the answer does not fit: got a string, want a boolean; nothing was recorded, and question refund?1 is still open: `reprise questions r7` shows how to answer it")
 	perhaps, err := record.Encode("perhaps") // as an answer to what an older program asked
 	require.NoError(t, err)
 	require.NoError(t, newStore(t, dir).Post(t.Context(), "r7", snapshot.Message{Record: record.Record{
