@@ -167,7 +167,9 @@ func (t *text) interrupt(r *record.Record) {
 		t.cause(r.Err)
 		return
 	}
-	t.message(" ", strings.ReplaceAll(string(e.Reason), "_", " "))
+	if r.Status != record.StatusCancelled || e.Reason != record.InterruptCancel { // which says so
+		t.message(" ", strings.ReplaceAll(string(e.Reason), "_", " "))
+	}
 	t.message(" by ", e.By)
 	t.message(": ", e.Message)
 	var d *core.DivergenceError

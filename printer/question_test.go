@@ -149,3 +149,10 @@ func TestQuestionAboutACallInDoubtShowsItsInput(t *testing.T) {
   · answer completed with the output, run_again, or failed: reprise answer r1 'pay?in-doubt1' '{"decision": "run_again"}'
 `, printed([]record.Record{r}))
 }
+
+func TestCancelledRunSaysByWhomAndWhy(t *testing.T) {
+	cancelled := record.Record{RunID: "r1", Kind: record.KindRun, Status: record.StatusCancelled, Err: &record.InterruptedError{
+		Reason: record.InterruptCancel, By: "ann", Message: "wrong customer",
+	}}
+	assert.Equal(t, "⏸ run r1 [CANCELLED] by ann: wrong customer\n", printed([]record.Record{cancelled}))
+}

@@ -353,6 +353,9 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 	status, said := post("r/answer", `{"question":"a?1","value":1}`)
 	assert.Equal(t, 409, status)
 	assert.Contains(t, said.Error.Message, "answered before")
+	c.err = streamer.ErrNotFound
+	_, said = post("r/answer", `{"question":"b?7","value":1}`)
+	assert.Equal(t, `run "r" has no question "b?7"; GET api/runs/r lists its questions`, said.Error.Message)
 	c.err = errors.New("/secret/path is not readable")
 	status, said = post("r/answer", `{"question":"a?1","value":1}`)
 	assert.Equal(t, 500, status)

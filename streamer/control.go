@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 )
 
@@ -88,7 +89,7 @@ func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *S
 		return
 	}
 	err := h.options.Control.Answer(req.Context(), id, body.Question, body.Value)
-	h.answerControl(w, err, "run "+strconv.Quote(id)+" has no question "+strconv.Quote(body.Question))
+	h.answerControl(w, err, "run "+strconv.Quote(id)+" has no question "+strconv.Quote(body.Question)+"; GET api/runs/"+url.PathEscape(id)+" lists its questions")
 }
 
 // maxBody is how long what is posted may be.

@@ -54,7 +54,8 @@ func run(ctx context.Context, f flags, in io.Reader, out, progress io.Writer) er
 	researcher := newResearcher(model.llm, f.dir)
 	input := bufio.NewReader(in)
 	for {
-		report, err := attempt(ctx, store, researcher, Topic{f.subject}, progress)
+		console := printer.New(progress, printer.WithCommand("reprise --dir "+f.dir))
+		report, err := attempt(ctx, store, researcher, Topic{f.subject}, console)
 		var waiting *core.InterruptedError
 		if errors.As(err, &waiting) && waiting.Question != "" {
 			if err := decide(ctx, store, waiting, f.answer, input, progress); err != nil {
@@ -70,8 +71,7 @@ func run(ctx context.Context, f flags, in io.Reader, out, progress io.Writer) er
 }
 
 // attempt begins the run or resumes it.
-func attempt(ctx context.Context, store snapshot.Store, researcher actors.Agent[Topic, Report], topic Topic, progress io.Writer) (Report, error) {
-	console := printer.New(progress)
+func attempt(ctx context.Context, store snapshot.Store, researcher actors.Agent[Topic, Report], topic Topic, console *printer.Printer) (Report, error) {
 	st, err := state.Open(ctx, store, runID, state.WithPublisher(console))
 	if err != nil {
 		return Report{}, err

@@ -62,7 +62,7 @@ func welcome(url, dir string) string {
 	b.WriteString(get("api/runs/reminder-1/result"))
 	b.WriteString("\nAll runs, an end for one, and the numbers of the service:\n")
 	b.WriteString(get("api/runs"))
-	b.WriteString(post("api/runs/reminder-1/cancel", `{"message": "no more tea"}`))
+	b.WriteString(post("api/runs/reminder-1/cancel", `{"by": "you", "message": "no more tea"}`))
 	b.WriteString(get("debug/vars"))
 	return b.String() + "\n"
 }
