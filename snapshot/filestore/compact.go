@@ -134,6 +134,10 @@ func (j *Journal) compact(number uint64, info snapshot.Info) error {
 	if err != nil {
 		return fmt.Errorf("snapshot: compact run %s: %w", info.RunID, err)
 	}
+	// One that says that the run is queued is not believed while its journal is there.
+	if err := j.store.syncMeta(info.RunID); err != nil {
+		return fmt.Errorf("snapshot: compact run %s: %w", info.RunID, err)
+	}
 	j.store.removeCovered(info.RunID, number)
 	j.mu.Lock()
 	defer j.mu.Unlock()

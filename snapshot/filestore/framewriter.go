@@ -13,7 +13,7 @@ type frameWriter struct {
 	allocated int64 // of the file, once it was synced: zeros follow the frames
 	buf       []byte
 	open      int  // where in buf the frame of records begins that is not full; -1 if there is none
-	torn      bool // the file has its name from the beginning, and a crash may leave a part of it
+	named     bool // the file has its name; a crash before it was synced may leave a part of it
 	err       error
 }
 
@@ -35,7 +35,7 @@ func createNamed(d disk, name string, h *header) (*frameWriter, error) {
 		return nil, err
 	}
 	w := newFrameWriter(d, name, f, h)
-	w.torn = true
+	w.named = true
 	return w, nil
 }
 
@@ -64,7 +64,7 @@ func (w *frameWriter) endFrame() {
 	if w.open >= 0 && w.err == nil {
 		at := w.size + int64(w.open)
 		synced := at
-		if w.torn {
+		if w.named {
 			synced = 0
 		}
 		w.buf, w.err = endFrame(w.buf, w.open, at, synced)
@@ -103,13 +103,16 @@ func wholeBlocks(size int64) int64 {
 }
 
 // rename gives the file its name, which is durable after the next SyncDir.
-func (w *frameWriter) rename() error { return w.disk.Rename(w.name+tmpSuffix, w.name) }
+func (w *frameWriter) rename() error {
+	err := w.disk.Rename(w.name+tmpSuffix, w.name)
+	w.named = err == nil
+	return err
+}
 
-// abandon closes the file and removes it, if it has no name yet, because of
-// err, which it returns.
+// abandon closes the file and removes it because of err, which it returns.
 func (w *frameWriter) abandon(err error) error {
 	_ = w.file.Close()
-	if w.torn {
+	if w.named {
 		return unavailable(errors.Join(err, remove(w.disk, w.name)))
 	}
 	if removed := remove(w.disk, w.name+tmpSuffix); removed != nil {

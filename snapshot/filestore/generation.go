@@ -8,7 +8,25 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// begin writes the journal of the new generation. It takes over all that the
+// begin begins the generation in a journal, and then has the meta file say that
+// the run is running. A crash between the two leaves the run as it was, or as
+// interrupted if it was queued; see compareMeta.
+func (j *Journal) begin(r *reading) error {
+	j.changed, j.notify = make(chan struct{}), make(chan struct{}, 1)
+	j.snapshotSize = r.snapshotSize
+	j.compactAt = max(j.store.compactFrom, 2*j.snapshotSize)
+	j.info.LastSeq = uint64(r.run.Len())
+	j.appended, j.synced = j.info.LastSeq, j.info.LastSeq
+	if r.unfinished {
+		j.store.removeLeftovers(j.info.RunID)
+	}
+	if r.last != nil {
+		return j.goOn(r)
+	}
+	return j.beginAnother(r)
+}
+
+// beginAnother begins the generation in a new journal. It takes over all that the
 // snapshot does not have: the old journals are read for the last time here,
 // also one whose end a crash has torn, or whose last sync failed, so that
 // nobody knows which of what the system shows for it is on the disk. Now it
@@ -17,25 +35,10 @@ import (
 // The journal becomes valid by its renaming, and with it the old ones become
 // invalid, for its header covers them. Before that the run is as it was;
 // after it, whether the old journals are still there makes no difference.
-//
-// The meta file says that the run is running before the journal has its name,
-// so that List looks closer. If it says so too early, the run is found as it
-// was. That of a new run comes after the journal: a run with a meta file has
-// had a journal.
-func (j *Journal) begin(r *reading) error {
+func (j *Journal) beginAnother(r *reading) error {
 	s, id := j.store, j.info.RunID
-	j.changed, j.notify = make(chan struct{}), make(chan struct{}, 1)
 	j.number = r.newest + 1
 	j.oldest = j.number
-	j.snapshotSize = r.snapshotSize
-	j.info.LastSeq = uint64(r.run.Len())
-	j.appended, j.synced = j.info.LastSeq, j.info.LastSeq
-	if r.unfinished {
-		s.removeLeftovers(id)
-	}
-	if r.last != nil {
-		return j.goOn(r)
-	}
 	w, err := j.createJournal(j.number, j.number-1)
 	if err != nil {
 		return err
@@ -46,24 +49,18 @@ func (j *Journal) begin(r *reading) error {
 	if err := w.sync(); err != nil {
 		return w.abandon(err)
 	}
-	if r.found {
-		if err := j.running(&r.recorded); err != nil {
-			return w.abandon(err)
-		}
-	}
 	if err := w.rename(); err != nil {
 		return w.abandon(err)
 	}
 	if err := s.syncDirs(id); err != nil {
 		return w.abandon(err)
 	}
-	if !r.found {
-		if err := j.running(&j.info); err != nil {
-			return w.abandon(err)
-		}
+	if err := j.running(r); err != nil {
+		err = w.abandon(err)
+		s.restoreMeta(id, r)
+		return err
 	}
 	j.file, j.size, j.allocated, j.syncedTo = w.file, w.size, w.allocated, w.size
-	j.compactAt = max(s.compactFrom, 2*j.snapshotSize)
 	if r.covered {
 		s.removeCovered(id, j.number-1)
 	}
@@ -72,8 +69,7 @@ func (j *Journal) begin(r *reading) error {
 
 // goOn begins the generation in the journal of the one before, which is on the
 // disk as it was read: a frame says so, and nothing gets another name. If that
-// fails, the frame is cut off, and the next Open writes another journal, because
-// the meta file does not say any more where this one ends.
+// fails, the frame is cut off, and the next Open begins another journal.
 func (j *Journal) goOn(r *reading) error {
 	s, id := j.store, j.info.RunID
 	j.number = r.newest
@@ -83,12 +79,15 @@ func (j *Journal) goOn(r *reading) error {
 		return unavailable(err)
 	}
 	j.file, j.size, j.allocated, j.syncedTo = f, r.last.end, r.last.size, r.last.end
-	if err := j.beginAtEnd(&r.recorded); err != nil {
+	if err = j.beginAtEnd(); err == nil {
+		err = j.running(r)
+	}
+	if err != nil {
 		_ = f.Truncate(r.last.end)
 		_ = f.Close()
+		s.restoreMeta(id, r)
 		return unavailable(err)
 	}
-	j.compactAt = max(s.compactFrom, 2*j.snapshotSize)
 	if r.hasCovered() {
 		s.removeCovered(id, j.number-1)
 	}
@@ -96,10 +95,7 @@ func (j *Journal) goOn(r *reading) error {
 }
 
 // beginAtEnd appends the frame that begins the generation, and syncs.
-func (j *Journal) beginAtEnd(recorded *snapshot.Info) error {
-	if err := j.running(recorded); err != nil {
-		return err
-	}
+func (j *Journal) beginAtEnd() error {
 	buf, err := snapshot.AppendInfo(beginFrame(nil, frameInfo), &j.info)
 	if err != nil {
 		return err
@@ -117,16 +113,32 @@ func (j *Journal) beginAtEnd(recorded *snapshot.Info) error {
 	return nil
 }
 
-// running has the meta file say that the generation runs. Recorded is what is on
-// the disk without it.
-func (j *Journal) running(recorded *snapshot.Info) error {
-	info, err := j.store.changeMeta(j.info.RunID, recorded, func(meta *metaFile) (header, error) {
+// running has the meta file say that the generation runs, as the journal does.
+// An older file, which a loss of power may bring back, would be believed if it
+// says how the run ended: so the new one is synced.
+func (j *Journal) running(r *reading) error {
+	s, id := j.store, j.info.RunID
+	info, err := s.changeMeta(id, &j.info, func(meta *metaFile) (header, error) {
 		return header{pid: os.Getpid(), info: meta.updates(j.info)}, nil
 	})
-	if err == nil {
-		j.info = info
+	if err != nil {
+		return err
 	}
-	return err
+	j.info = info
+	if !r.found || r.waits() {
+		return nil
+	}
+	return s.syncMeta(id)
+}
+
+// restoreMeta has the meta file say again how the run stood before a generation
+// that could not begin, but not where its journal ends.
+func (s *Store) restoreMeta(runID string, r *reading) {
+	if r.meta.ok {
+		_, _ = s.changeMeta(runID, &r.recorded, func(meta *metaFile) (header, error) {
+			return header{info: meta.updates(r.meta.info)}, nil
+		})
+	}
 }
 
 // updates is info with what Update may have changed since.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -25,7 +27,30 @@ const metaMax = 16 << 20
 // trusted. An error says nothing about it.
 func (s *Store) meta(runID string) (info snapshot.Info, ok bool, err error) {
 	m, err := s.readMeta(runID)
+	if err == nil && m.ok && m.waits() {
+		var begun bool
+		if begun, err = s.goesOn(runID, m.closed); begun || err != nil {
+			return snapshot.Info{}, false, err
+		}
+	}
 	return m.info, m.ok, err
+}
+
+// goesOn reports whether anything was written to a journal after it was closed.
+func (s *Store) goesOn(runID string, c closed) (bool, error) {
+	f, err := s.disk.Open(s.run(runID, journalName(c.journal)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // it is in the snapshot
+	} else if err != nil {
+		return false, fmt.Errorf("snapshot: run %s: %w", runID, unavailable(err))
+	}
+	defer func() { _ = f.Close() }()
+	head := make([]byte, frameHead)
+	n, err := f.ReadAt(head, c.end)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("snapshot: run %s: %w", runID, unavailable(err))
+	}
+	return slices.ContainsFunc(head[:n], func(b byte) bool { return b != 0 }), nil
 }
 
 // A metaFile is what was read of one.
@@ -33,6 +58,13 @@ type metaFile struct {
 	header
 	ok   bool // it can be trusted
 	size int64
+}
+
+// waits reports whether the run is queued, and it is known where its journal ends.
+// The file that says so may still be found when the run has begun, so its journal
+// is looked at too.
+func (h *header) waits() bool {
+	return h.info.Status == snapshot.StatusQueued && h.closed.journal > 0
 }
 
 // metaReads is how often a meta file is read that cannot be trusted: it may have
@@ -80,7 +112,7 @@ func (s *Store) updateLock(ctx context.Context, runID string) (*fileLock, error)
 // disk, says all that the meta file does: nothing is lost with that file.
 func holds(recorded, meta *snapshot.Info) bool {
 	updated := recorded.Pinned == meta.Pinned && recorded.Expires.Equal(meta.Expires) && reflect.DeepEqual(recorded.Metadata, meta.Metadata)
-	if meta.Status == snapshot.StatusRunning {
+	if meta.Status == snapshot.StatusRunning || meta.Generation < recorded.Generation {
 		return updated // the rest changes only while nobody has the run
 	}
 	return updated && recorded.Status == meta.Status && recorded.Stop == meta.Stop && recorded.Due.Equal(meta.Due) &&
@@ -94,10 +126,9 @@ func holds(recorded, meta *snapshot.Info) bool {
 // The new file is on the disk when changeMeta returns, unless what recorded says
 // is there already and holds all of the old file. Then it is written in place,
 // and a loss of power may leave the old file, the new one or one that cannot be
-// read. Readers see to that: the old one says that the run is running, so that they
-// read the records. One that says how the run ended is believed; so the file that
-// says that the run is running again is synced, before the generation begins. Nil
-// stands for nothing that is recorded.
+// read. If the old one says that the run is running, readers read the records; if
+// it says that the run is queued, they look whether its journal goes on; any other
+// is believed, see syncMeta. Nil stands for nothing that is recorded.
 func (s *Store) changeMeta(runID string, recorded *snapshot.Info, change func(before *metaFile) (header, error)) (snapshot.Info, error) {
 	l, err := s.updateLock(context.Background(), runID)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,22 +167,27 @@ func (s *Store) writeMeta(runID string, before *metaFile, after *header, recorde
 		return replaceSynced(s.disk, name, data)
 	case before.ok:
 		data = append(data, make([]byte, max(0, before.size-int64(len(data))))...)
-		return overwrite(s.disk, name, data, after.info.Status == snapshot.StatusRunning)
+		return overwrite(s.disk, name, data)
 	} // a reader may find less than all of it, and then reads the records
 	return write(s.disk, name, data, func(diskFile) error { return nil })
 }
 
-// overwrite writes the beginning of a file, durably with sync.
-func overwrite(d disk, name string, data []byte, sync bool) error {
+// overwrite writes the beginning of a file.
+func overwrite(d disk, name string, data []byte) error {
 	f, err := d.OpenToWrite(name)
 	if err != nil {
 		return err
 	}
-	err = writeAt(f, data, 0)
-	if err == nil && sync {
-		err = f.Sync()
+	return errors.Join(writeAt(f, data, 0), f.Close())
+}
+
+// syncMeta has the meta file on the disk as it is.
+func (s *Store) syncMeta(runID string) error {
+	f, err := s.disk.OpenToWrite(s.run(runID, metaName))
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, f.Close())
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // replaceSynced writes a file that takes the place of another, if there is one,

@@ -31,6 +31,8 @@ type traced struct {
 	fork               int  // records of a fork; 0 before it was tried
 	forked             bool // it was promised
 	posted, pinned     bool // were promised
+	queued             bool // it begins so, and is queued again
+	created            bool // that was promised
 	last               string
 	cutAgain           int  // one of so many worlds is opened with the power cut again
 	again              bool // the power is cut a second time
@@ -40,7 +42,7 @@ type traced struct {
 // seenWorld is a world, with what was promised in it.
 type seenWorld struct {
 	world  uint64
-	ledger [6]int
+	ledger [7]int
 }
 
 func (tr *traced) cut(what string) {
@@ -50,7 +52,7 @@ func (tr *traced) cut(what string) {
 
 func (tr *traced) look(w world) {
 	bit := map[bool]int{true: 1}
-	key := seenWorld{w.key(), [6]int{tr.appended, tr.promised, len(tr.status), bit[tr.forked], bit[tr.posted], bit[tr.pinned]}}
+	key := seenWorld{w.key(), [7]int{tr.appended, tr.promised, len(tr.status), bit[tr.forked], bit[tr.posted], bit[tr.pinned], bit[tr.created]}}
 	if tr.seen[key] {
 		return
 	}
@@ -103,7 +105,7 @@ func (tr *traced) check(dir string) {
 	t := tr.t
 	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
 	run, err := s.Load(t.Context(), "run")
-	if tr.promised == 0 && errors.Is(err, snapshot.ErrNotFound) {
+	if tr.promised == 0 && !tr.created && errors.Is(err, snapshot.ErrNotFound) {
 		return
 	}
 	require.NoError(t, err)
@@ -154,6 +156,14 @@ func (tr *traced) live() {
 	tr.status = map[snapshot.Status]bool{snapshot.StatusInterrupted: true}
 	s := newFileStore(t, tr.disk.root, filestore.WithDisk(tr.disk), filestore.WithCompactFrom(int64(1000+tr.random.IntN(3000))), filestore.WithCompactAtClose(int64(tr.random.IntN(2)*1<<20)))
 	before := snapshot.StatusInterrupted
+	if tr.queued {
+		run, err := snapshot.NewRun(snapshot.Info{RunID: "run", Status: snapshot.StatusQueued}, nil)
+		require.NoError(t, err)
+		tr.is("before it is created", snapshot.StatusQueued)
+		_, err = s.Create(t.Context(), run)
+		require.NoError(t, err)
+		tr.created, before = true, snapshot.StatusQueued
+	}
 	for _, end := range []snapshot.Status{snapshot.StatusPaused, snapshot.StatusCompleted, snapshot.StatusFailed} {
 		tr.is("before it is opened", before, snapshot.StatusInterrupted)
 		j := begin(t, s)
@@ -179,6 +189,13 @@ func (tr *traced) live() {
 		tr.is("closed", end)
 		before = end
 		tr.beside(s)
+		if tr.queued && end == snapshot.StatusPaused {
+			before = snapshot.StatusQueued
+			tr.is("before it is queued", end, before)
+			_, err := s.Update(t.Context(), "run", func(info *snapshot.Info) error { info.Status = before; return nil })
+			require.NoError(t, err)
+			tr.is("queued again", before)
+		}
 	}
 }
 
@@ -208,9 +225,9 @@ func (tr *traced) beside(s *filestore.Store) {
 }
 
 // Every world that a cut of the power may leave holds what was promised, and
-// opens. The short form looks at few worlds of one life.
+// opens. The short form looks at few worlds of two lives.
 func TestNoCutOfThePowerLosesWhatWasPromised(t *testing.T) {
-	lives, most, cutAgain := 1, 20, 100
+	lives, most, cutAgain := 2, 15, 100
 	if *long {
 		lives, most, cutAgain = 30, 1500, 50
 	}
@@ -218,7 +235,7 @@ func TestNoCutOfThePowerLosesWhatWasPromised(t *testing.T) {
 		t.Run(fmt.Sprint("life ", life), func(t *testing.T) {
 			t.Parallel()
 			tr := &traced{
-				t: t, dir: filepath.Join(memoryDir(t), "world"), most: most, cutAgain: cutAgain, seen: make(map[seenWorld]bool),
+				t: t, queued: life%2 == 0, dir: filepath.Join(memoryDir(t), "world"), most: most, cutAgain: cutAgain, seen: make(map[seenWorld]bool),
 				random: rand.New(rand.NewPCG(uint64(life), 7)),
 			}
 			tr.disk = newPowerDisk(memoryDir(t), tr.cut)

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -55,7 +54,7 @@ type reading struct {
 
 	cut bool // there is only what a crash has left of Create
 
-	created time.Time // when the run was, as the meta file says; zero without one
+	meta metaFile
 
 	last *part // the journal that the next generation goes on in; nil if it begins another
 
@@ -100,7 +99,7 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 		switch same := listErr == nil && before.equal(after); {
 		case err == nil && same:
 			r, err := s.interpret(runID, in, meta.LastSeq)
-			if err == nil && r.damage != nil && n < rereads && !r.created.IsZero() && (!hadMeta || !meta.Created.Equal(r.created)) {
+			if err == nil && r.damage != nil && n < rereads && r.meta.ok && (!hadMeta || !meta.Created.Equal(r.meta.info.Created)) {
 				continue // it was being created when it was read, and is there now
 			}
 			return r, err
@@ -207,16 +206,15 @@ func (s *Store) interpret(runID string, in files, known uint64) (*reading, error
 		return nil, err
 	}
 	r.recorded = r.run.Info
-	m, err := s.readMeta(runID)
-	if err != nil {
+	if r.meta, err = s.readMeta(runID); err != nil {
 		return nil, err
 	}
-	if !m.ok && r.cut {
+	if !r.meta.ok && r.cut {
 		r.found, r.damage, r.torn = false, nil, nil
 		r.run, err = snapshot.NewRun(snapshot.Info{RunID: runID}, nil)
 		return r, err
 	}
-	r.compareMeta(runID, &m, in, known)
+	r.compareMeta(runID, in, known)
 	return r, nil
 }
 
@@ -383,13 +381,13 @@ func (r *reading) setAside(file string) {
 
 // compareMeta takes over what the meta file knows better, and notices records
 // that are missing at the end.
-func (r *reading) compareMeta(runID string, m *metaFile, in files, known uint64) {
+func (r *reading) compareMeta(runID string, in files, known uint64) {
+	m := &r.meta
 	if !m.ok { // it is damaged, or a crash came before it: the files say the same
 		return
 	}
-	r.mayGoOn(in, m.closed)
+	r.mayGoOn(in)
 	meta := m.info
-	r.created = meta.Created
 	switch last := uint64(r.run.Len()); {
 	case !r.found:
 		r.found = true
@@ -403,8 +401,8 @@ func (r *reading) compareMeta(runID string, m *metaFile, in files, known uint64)
 		}
 		r.isDamaged(runID, file, size, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, meta.LastSeq))
 	}
-	if meta.Generation < r.run.Generation {
-		return
+	if meta.Generation < r.run.Generation && (m.waits() || uint64(r.run.Len()) > meta.LastSeq) {
+		return // it is not on the disk that the run is running, and need not be
 	}
 	run := *r.run
 	ended := run.Info
@@ -423,15 +421,19 @@ func (r *reading) compareMeta(runID string, m *metaFile, in files, known uint64)
 // mayGoOn finds out whether the next generation goes on in the last journal: it
 // is the only one that is read, and the one who closed it has synced it up to
 // where its frames end.
-func (r *reading) mayGoOn(in files, c closed) {
-	n := len(in.parts)
-	if n == 0 || in.journals[n-1] != c.journal || r.damage != nil || r.torn != nil || r.journals != 1 {
+func (r *reading) mayGoOn(in files) {
+	n, closed := len(in.parts), r.meta.closed
+	if n == 0 || in.journals[n-1] != closed.journal || r.damage != nil || r.torn != nil || r.journals != 1 {
 		return
 	}
-	if p := &in.parts[n-1]; p.end == c.end {
+	if p := &in.parts[n-1]; p.end == closed.end {
 		r.last = p
 	}
 }
+
+// waits reports whether the run is queued, and the next generation goes on where the
+// meta file says that its journal ends. So a reader notices that it has begun.
+func (r *reading) waits() bool { return r.last != nil && r.meta.waits() }
 
 // It is found in errors of calls that were recorded, too.
 func init() {
