@@ -162,6 +162,12 @@ func (s *Store) readFiles(runID string, l listing) (files, error) {
 	return in, nil
 }
 
+// goOn reports whether frames follow where a journal was closed.
+func (in *files) goOn(c closed) bool {
+	i := slices.Index(in.journals, c.journal)
+	return i >= 0 && in.parts[i].end > c.end
+}
+
 func (s *Store) readJournal(runID string, n uint64) (part, error) {
 	f, size, err := openSized(s.disk, s.run(runID, journalName(n)))
 	if err != nil {
@@ -401,8 +407,8 @@ func (r *reading) compareMeta(runID string, in files, known uint64) {
 		}
 		r.isDamaged(runID, file, size, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, meta.LastSeq))
 	}
-	if meta.Generation < r.run.Generation && (m.waits() || uint64(r.run.Len()) > meta.LastSeq) {
-		return // it is not on the disk that the run is running, and need not be
+	if meta.Generation < r.run.Generation && (m.waits() && in.goOn(m.closed) || uint64(r.run.Len()) > meta.LastSeq) {
+		return // a meta file that says that the run is running need not be on the disk
 	}
 	run := *r.run
 	ended := run.Info
