@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"testing"
 
@@ -27,6 +28,11 @@ type Programs map[string]func(args ...string) error
 func Main(m *testing.M, programs Programs) {
 	name, set := os.LookupEnv(programVariable)
 	if !set {
+		// A shell starts programs in the background with Ctrl-C ignored, and they would
+		// pass that on to programs that tests interrupt.
+		if signal.Ignored(os.Interrupt) {
+			signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+		}
 		os.Exit(m.Run())
 	}
 	program, ok := programs[name]

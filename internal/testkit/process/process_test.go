@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -114,4 +115,20 @@ func TestProcessIsStoppedOrKilled(t *testing.T) {
 	require.True(t, bufio.NewScanner(out).Scan())
 	require.NoError(t, cmd.Process.Signal(os.Kill))
 	assert.True(t, process.Killed(cmd.Wait()))
+}
+
+// TestProcessCanBeInterrupted also where the tests run in the background of a shell,
+// with Ctrl-C ignored.
+func TestProcessCanBeInterrupted(t *testing.T) {
+	cmd := process.Command(t, "serve")
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", `trap '' INT; exec "$0" -test.run '^TestProcessThatIsInterruptedEnds$' -test.count 1`, cmd.Path).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+func TestProcessThatIsInterruptedEnds(t *testing.T) {
+	cmd := process.Command(t, "serve")
+	p := process.Start(t, cmd)
+	p.Await("ready")
+	require.NoError(t, cmd.Process.Signal(os.Interrupt))
+	assert.Equal(t, -1, p.Wait())
 }
