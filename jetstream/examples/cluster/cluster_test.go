@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/internal/ports"
 )
 
 // TestRunsOutliveEveryProcess: of the processes that it prints, a worker and the
@@ -23,7 +26,9 @@ func TestRunsOutliveEveryProcess(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "cluster")
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	cmd := exec.Command(program, "-dir", t.TempDir(), "-addr", "127.0.0.1:0")
+	free, err := ports.Free(2) // where the server and the dashboard come back
+	require.NoError(t, err)
+	cmd := exec.Command(program, "-dir", t.TempDir(), "-port", strconv.Itoa(free[0]), "-addr", fmt.Sprint("127.0.0.1:", free[1]))
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
