@@ -21,7 +21,7 @@ test: ## Vet and test every module, with the race detector
 	@$(if $(RACE),,echo "test: no race detector$(if $(filter 0,$(shell go env CGO_ENABLED)), (cgo is off: is there a C compiler?))")
 	@failed=0; for m in . $(NESTED); do \
 		echo "--- go vet $$m"; ( cd $$m && go vet ./... ) || failed=1; \
-		echo "--- go test $$m"; ( cd $$m && go test $(RACE) -shuffle=on ./... ) || failed=1; \
+		echo "--- go test $$m"; ( cd $$m && go test $(RACE) -shuffle=on -timeout 30m ./... ) || failed=1; \
 	done; exit $$failed
 
 lint: $(LINT) ## Formatting, tidy modules and golangci-lint in every module
