@@ -25,6 +25,10 @@ type Options struct {
 	// the command reprise does.
 	Dir string
 
+	// Store keeps the runs in place of Dir, such as one on JetStream, whose queue is
+	// Runner.Queue. Nil for a file store in Dir. Serve does not close it.
+	Store snapshot.Store
+
 	// Addr is where HTTP is served. Without Streamer.Authorize it must be a
 	// loopback address. Defaults to 127.0.0.1:8080; port 0 is any that is free.
 	Addr string
@@ -102,9 +106,13 @@ type service struct {
 }
 
 func newService(o *Options, register func(*runner.Runner) error) (*service, error) {
-	store, err := filestore.New(o.Dir)
-	if err != nil {
-		return nil, err
+	store := o.Store
+	if store == nil {
+		files, err := filestore.New(o.Dir)
+		if err != nil {
+			return nil, err
+		}
+		store = files
 	}
 	control := new(Control) // which has the runner before anything is served
 	o.Streamer.Control, o.Streamer.Starter = control, control

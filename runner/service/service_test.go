@@ -18,6 +18,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -232,4 +234,23 @@ func TestFlags(t *testing.T) {
 	_, err = parse([]string{"agents", "-limit", "many"}, &out)
 	assert.Error(t, err)
 	assert.Contains(t, out.String(), "-limit")
+}
+
+func TestRunsAreKeptInTheStoreThatIsGiven(t *testing.T) {
+	store := memstore.New()
+	ctx, cancel := context.WithCancel(t.Context())
+	ready := make(chan string, 1)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		assert.NoError(t, Serve(ctx, Options{Store: store, Addr: "127.0.0.1:0", Ready: func(url string) { ready <- url }}, register))
+	})
+	defer serving.Wait()
+	defer cancel()
+	url := <-ready
+	status, body := do(t, "POST", url+"api/runs", `{"program":"echo","run_id":"e","input":{"text":"hi"}}`)
+	require.Equal(t, 200, status, body)
+	until(t, url, "e", "run_completed")
+	info, err := store.Info(t.Context(), "e")
+	require.NoError(t, err)
+	assert.Equal(t, snapshot.StatusCompleted, info.Status)
 }
