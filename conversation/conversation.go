@@ -14,11 +14,12 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// ErrPending is the failure of asking anew while the last turn has not ended.
+// ErrPending is returned by [Conversation.Ask] and [Conversation.Send] if the last
+// turn has not ended.
 var ErrPending = errors.New("conversation: the last turn has not ended; Continue it")
 
-// ErrNothingPending is the failure of continuing a conversation whose last
-// turn has ended.
+// ErrNothingPending is returned by [Conversation.Continue] if the last turn has
+// ended.
 var ErrNothingPending = errors.New("conversation: no turn is pending")
 
 // Agent is what a conversation is with; [actors.NewAgent] makes one.
@@ -45,10 +46,10 @@ type options struct {
 	run         []state.Option
 }
 
-// WithMaxMessages bounds the history: the model is sent at most n messages of
-// the turns before, the latest. The first of them is one of the user, so that
-// every tool call has its result. Defaults to 100. Instructions are not part
-// of the history. Open panics if n is below 1.
+// WithMaxMessages bounds the history: the model gets at most the last n messages of
+// earlier turns. The first of them is a message of the user, so that every tool
+// call has its result. Defaults to 100. Instructions are not part of the history.
+// Open panics if n is below 1.
 func WithMaxMessages(n int) Option { return func(o *options) { o.maxMessages = n } }
 
 // WithRunOptions gives options to the run of each turn, such as
@@ -59,9 +60,9 @@ func WithRunOptions(opts ...state.Option) Option {
 
 const defaultMaxMessages = 100
 
-// Open begins the conversation of that ID, or restores it. The run of turn n is
-// called ID-n, with four digits or more, so that the ID must be valid as the
-// begin of a run ID.
+// Open begins the conversation with that ID, or restores it. The run of turn n has
+// the ID id-n, with n in four digits or more, so id must be a valid beginning of a
+// run ID.
 func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opts ...Option) (*Conversation, error) {
 	c := &Conversation{store: store, id: id, agent: agent, options: options{maxMessages: defaultMaxMessages}}
 	for _, option := range opts {
@@ -86,8 +87,8 @@ func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opt
 // tag is that of the runs of the conversation.
 func (c *Conversation) tag() string { return "conversation:" + c.id }
 
-// RunID is the run of the last turn; empty before the first. While the turn is
-// pending, its questions are answered there, see state.Answer.
+// RunID returns the ID of the run of the last turn; it is empty before the first.
+// While the turn is pending, its questions are answered there, see state.Answer.
 func (c *Conversation) RunID() string {
 	if c.turns == 0 {
 		return ""
@@ -162,15 +163,15 @@ func hasEnded(records []record.Record, call record.Address) bool {
 	return false
 }
 
-// History returns the messages of the turns that have ended, within the
-// bound: what the next turn is sent before its own.
+// History returns the messages of the turns that have ended, within the bound. They
+// are sent to the model before those of the next turn.
 func (c *Conversation) History() []actors.Message { return append([]actors.Message(nil), c.history...) }
 
-// Turns is how many turns have begun.
+// Turns returns the number of turns that have begun.
 func (c *Conversation) Turns() int { return c.turns }
 
-// Pending returns what the last turn was asked, if it has not ended: its
-// process ended, it was interrupted, or it waits for an answer.
+// Pending returns the prompt of the last turn if that has not ended: its process
+// ended, it was interrupted, or it waits for an answer.
 func (c *Conversation) Pending() (actors.Prompt, bool) {
 	if c.pending == nil {
 		return actors.Prompt{}, false
@@ -188,8 +189,8 @@ func (c *Conversation) Ask(ctx context.Context, text string, parts ...actors.Par
 	return c.Send(ctx, actors.Ask(text, parts...))
 }
 
-// Send is Ask with a prompt that has options. Its history is that of the
-// conversation, whatever it says.
+// Send is Ask with a whole prompt, which may have options. A history in the prompt
+// is replaced by that of the conversation.
 func (c *Conversation) Send(ctx context.Context, prompt actors.Prompt) (actors.Answer, error) {
 	if c.pending != nil {
 		return actors.Answer{}, ErrPending

@@ -38,7 +38,7 @@ var partNames = [partEnd]string{
 	PartToolCall: "tool_call", PartProgress: "progress", PartEnd: "end",
 }
 
-// String is the name on the wire, such as "tool_call".
+// String returns the name on the wire, such as "tool_call".
 func (p Part) String() string { return enum.Name(partNames[:], uint8(p), "part") }
 
 // MarshalText writes the name on the wire.

@@ -14,11 +14,11 @@ import (
 // come: a secret that has only begun is not known to be one.
 const heldBack = 64
 
-// Redact returns a function for [Watch] that shows next the deltas with
-// their texts redacted. A secret is recognized across deltas: redact sees the
-// text so far, and the last 64 characters of a text are shown only when more
-// has come or the attempt has ended. A secret that redact recognizes later
-// than that may have been shown in part; then no more of that text is.
+// Redact returns a function for [Watch] that shows next the deltas with their texts
+// redacted. A secret is recognized across deltas: redact sees the text so far, and
+// the last 64 characters of a text are shown only when more has come or the attempt
+// has ended. A secret that redact recognizes only later may have been shown in
+// part; the rest of that text is then not shown.
 func Redact(redact func(string) string, next func(Delta)) func(Delta) {
 	r := &deltaRedaction{redact: redact, next: next, texts: make(map[textKey]*redactedText)}
 	return r.show

@@ -20,10 +20,9 @@ type watcher struct {
 // while they go on. Records and results are the same as without it. A call
 // that is recalled from restored history emits nothing.
 //
-// f is called by the goroutines of the calls, several at a time, and they wait
-// for it: it must be safe for that, and quick. A function that panics is not
-// called again. Watching a context that is watched already adds f to the
-// others.
+// The goroutines of the calls call f, several at a time, and wait for it: f must be
+// safe for concurrent use, and fast. If f panics, it is not called again. Watching
+// a context that is watched already adds f to the other functions.
 func Watch(ctx context.Context, f func(Delta)) context.Context {
 	if f == nil {
 		return ctx

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// What stores return, found by errors.Is.
+// The errors of stores, for errors.Is.
 var (
 	ErrNotFound    = errors.New("snapshot: not found")
 	ErrExists      = errors.New("snapshot: the run exists already")
@@ -25,14 +25,15 @@ var (
 	ErrLease   = errors.New("snapshot: the lease of the run is over")
 )
 
-// LockedError is a run that is open for writing elsewhere. It is ErrLocked.
+// A LockedError reports that a run is open for writing elsewhere. It matches
+// ErrLocked.
 type LockedError struct {
 	RunID string
 	Owner string // as it was given to Open; empty if unknown
 	PID   int    // of the process that has it; 0 if unknown
 }
 
-// Error names the run, and who has it open if that is known.
+// Error names the run, and who has it open where that is known.
 func (e *LockedError) Error() string {
 	var who string
 	if e.PID > 0 {
@@ -50,8 +51,8 @@ func (e *LockedError) Error() string {
 // Unwrap returns ErrLocked.
 func (e *LockedError) Unwrap() error { return ErrLocked }
 
-// CorruptError is stored data that is not what was written, or not all of it.
-// It is ErrCorrupt.
+// A CorruptError reports stored data that is not what was written, or is
+// incomplete. It matches ErrCorrupt.
 type CorruptError struct {
 	RunID   string // empty if it is unknown
 	File    string // of the run; empty for data that is not in a file

@@ -9,21 +9,22 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Inbox takes messages for runs, from any process and whether or not the
-// run is open: for the process that has it open, or opens it next.
+// An Inbox takes messages for runs, from any process, whether or not the run is
+// open. The process that has the run open reads them, or the one that opens it
+// next.
 type Inbox interface {
-	// Post leaves a message for a run that exists, and is ErrNotFound for any
-	// other. When it returns, the message is durable. While a message with the
-	// same ID waits, another is ErrPosted: of those posted at the same time,
-	// one is the first.
+	// Post leaves a message for a run; if the run does not exist, the error is
+	// ErrNotFound. When Post returns, the message is durable. While a message with the
+	// same ID waits, Post returns ErrPosted; of several posted at the same time, one
+	// succeeds.
 	Post(ctx context.Context, runID string, m Message) error
 
-	// Messages returns those that wait, in the order of their times, with
+	// Messages returns the waiting messages, in the order of their times, with
 	// Record.RunID set. They stay until they are removed.
 	Messages(ctx context.Context, runID string) ([]Message, error)
 
-	// Remove removes the messages with these IDs; those that do not exist are
-	// passed over. A message is removed when its effect is durable.
+	// Remove removes the messages with these IDs; IDs that do not exist are ignored. A
+	// message is removed when its effect is durable.
 	Remove(ctx context.Context, runID string, ids ...string) error
 }
 
@@ -65,7 +66,7 @@ func (m *Message) IsCancel() bool {
 	return m.Record.Kind == record.KindRun && m.Record.Status == record.StatusCancelled
 }
 
-// check says what keeps m from being a message.
+// check returns an error if m is not a message.
 func (m *Message) check() error {
 	r := &m.Record
 	switch {
@@ -95,7 +96,7 @@ func (m *Message) check() error {
 	return nil
 }
 
-// Check says what keeps m from being a message for the run.
+// Check returns an error if m is not a message for the run.
 func (m *Message) Check(runID string) error {
 	if err := m.check(); err != nil {
 		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)

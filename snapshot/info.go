@@ -45,7 +45,7 @@ func (m Metadata) Clone() Metadata {
 	return m
 }
 
-// Info is what is known of a run without reading its records.
+// Info describes a run without its records.
 type Info struct {
 	RunID    string   `json:"run_id"`
 	ParentID string   `json:"parent_run_id,omitempty"` // the run that it was forked from
@@ -105,8 +105,8 @@ func (i Info) Clone() Info {
 	return i
 }
 
-// Check says what no store can keep of i: another status, or a time outside the
-// years 1678 to 2261.
+// Check returns an error if no store can keep i: its status is unknown, or a time
+// is outside the years 1678 to 2261.
 func (i *Info) Check() error {
 	err := i.checkTimes()
 	if !slices.Contains(statuses, i.Status) {

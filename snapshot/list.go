@@ -19,9 +19,9 @@ type Filter struct {
 	Limit    int       // at most so many, 0 for all
 }
 
-// A Page is a part of a list. It may have fewer runs than Filter.Limit, even
-// none, and others may follow: the work for a page is bounded, and who filters
-// looks at runs that are not picked.
+// A Page is a part of a list. It may have fewer runs than Filter.Limit, even none,
+// and other pages may follow: the work for a page is bounded, and looking at a run
+// that the filter does not pick is work, too.
 type Page struct {
 	Runs []Info
 	Next string // the Filter.Before of the next page; empty after the last

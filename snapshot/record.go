@@ -10,10 +10,11 @@ import (
 )
 
 // AppendRecord appends r to dst in the form that docs/format.md describes and
-// returns it. The run ID is not in it: what holds records knows their run. An
-// error that was not recorded yet is, by [record.ErrorOf]; metadata that cannot
-// be encoded becomes its text. It fails, and returns dst, if a time is outside
-// the years 1678 to 2261, which 64 bits of nanoseconds are good for.
+// returns it. The run ID is not part of it: it is kept with the records as a whole.
+// An error that was not recorded before is converted by [record.ErrorOf], and
+// metadata that cannot be encoded is kept as its text. AppendRecord fails, and
+// returns dst unchanged, if a time is outside the years 1678 to 2261, the range of
+// 64 bits of nanoseconds.
 func AppendRecord(dst []byte, r *record.Record) ([]byte, error) {
 	w := codec.NewWriter(dst)
 	err := (*writable)(r).write(w)
@@ -57,9 +58,8 @@ func DecodeRecords(data []byte) iter.Seq2[record.Record, error] {
 	}
 }
 
-// CutRecord cuts the record that data begins with from what follows it, and
-// returns its number, without decoding it. Its errors are those of
-// [DecodeRecord].
+// CutRecord splits data after its first record and returns the number of that
+// record, without decoding it. Its errors are those of [DecodeRecord].
 func CutRecord(data []byte) (encoded []byte, seq uint64, rest []byte, err error) {
 	in := codec.NewReader(data)
 	defer in.Release()

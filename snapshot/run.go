@@ -9,10 +9,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Run is a run as it is stored: what is known of it, and its records, which
-// stay encoded until they are read. A Run never changes and is for many
-// goroutines. The inputs and outputs of the records that it decodes are parts of
-// the run: they must not be changed.
+// A Run is a stored run: its Info, and its records, which stay encoded until they
+// are read. A Run never changes and is safe for concurrent use. The inputs and
+// outputs of decoded records share memory with the run and must not be changed.
 type Run struct {
 	Info
 	encoded [][]byte
@@ -72,7 +71,7 @@ func (r *Run) Record(seq uint64) (record.Record, error) {
 // more.
 func (r *Run) Records() iter.Seq2[record.Record, error] { return r.RecordsAfter(0) }
 
-// RecordsAfter is Records from the one after a number on.
+// RecordsAfter decodes the records whose numbers are above seq.
 func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		d := newDecoding()
@@ -92,8 +91,8 @@ func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	}
 }
 
-// Scan is Records without an allocation for each: a record, and its Detail, are
-// valid until the next one comes, which is decoded into the same place.
+// Scan is Records without an allocation for each record: a record and its Detail
+// are valid until the next one is yielded, which is decoded into the same memory.
 func (r *Run) Scan() iter.Seq2[*record.Record, error] {
 	return func(yield func(*record.Record, error) bool) {
 		d := newDecoding()
@@ -112,14 +111,14 @@ func (r *Run) Scan() iter.Seq2[*record.Record, error] {
 	}
 }
 
-// Encoded is the record with that number, from 1 to Len, in the form of
+// Encoded returns the record with that number, from 1 to Len, in the form of
 // [AppendRecord]. It must not be changed.
 func (r *Run) Encoded(seq uint64) []byte { return r.encoded[seq-1] }
 
-// Extend returns the run with more records, encoded one after the other in
-// each of the parts, which it keeps: they must not change. Records that the run
-// has already are passed over. Only the version, the number and the length of a
-// record are checked; the rest is when it is decoded.
+// Extend returns the run with more records, encoded one after the other in each of
+// the parts, which it keeps: they must not change. Records that the run has already
+// are skipped. Only the version, the number and the length of a record are checked
+// here; the rest is checked when it is decoded.
 //
 // With an error, the run has the records before it, and taken is the number of
 // parts that were whole. A record of a newer version is ErrFormat; anything

@@ -15,40 +15,40 @@ import (
 // to write one.
 //
 // Every method, also those of Reader, Inbox and ArtifactStore, refuses a context
-// that has ended: it changes nothing, and its error is the cause of the context.
-// A run ID that is not allowed is the error of [CheckRunID]. An iterator yields
-// these errors.
+// that has ended: it changes nothing, and returns the cause of the context. For an
+// invalid run ID it returns the error of [CheckRunID]. Iterators yield these
+// errors.
 type Store interface {
 	Reader
 	Inbox
 	ArtifactStore
 
-	// Create stores a run that is not open, such as one that was forked,
-	// imported or queued, under run.RunID. It is atomic: afterwards the whole
-	// run is there, durably, or none of it. A run of that ID is ErrExists.
-	// Info.Status is kept; running is stored as interrupted. Open, Owner and
-	// LastSeq are set by the store.
+	// Create stores a run that is not open, such as one that was forked, imported or
+	// queued, under run.RunID. It is atomic: afterwards the whole run is durably
+	// stored, or nothing of it. If a run of that ID exists, the error is ErrExists.
+	// Info.Status is kept, except that running is stored as interrupted. Open, Owner
+	// and LastSeq are set by the store.
 	Create(ctx context.Context, run *Run) (Info, error)
 
-	// Open opens a run for writing and begins a generation of it. A run that
-	// does not exist is begun if o.Create is set, and ErrNotFound otherwise. A
-	// run that is open already is ErrLocked. If o.Wait is set, Open waits for it
-	// until ctx ends; then the error is both ErrLocked and the cause of ctx.
+	// Open opens a run for writing and begins a generation of it. A run that does not
+	// exist is created if o.Create is set; otherwise the error is ErrNotFound. If the
+	// run is open already, the error is ErrLocked. With o.Wait, Open waits until the
+	// run is closed or ctx ends; at the end of ctx the error matches both ErrLocked
+	// and the cause of ctx.
 	//
-	// A run that is found running although nobody has it open was left by a
-	// process that crashed: Load, Info, List and Restored say that it is
-	// interrupted, with the reason crash.
+	// A run that is stored as running although no process has it open was left by a
+	// crash: Load, Info, List and Restored report it as interrupted, with the reason
+	// crash.
 	Open(ctx context.Context, runID string, o OpenOptions) (Journal, error)
 
-	// Update changes what is known of a run, and returns it. Metadata, Pinned
-	// and Expires may change at any time; Status, Due, Program, Version,
-	// Priority and Restarts while the run is not open, else Update is
-	// ErrLocked; anything else does not change. Change may be called several
-	// times; its error is returned and nothing is changed. The store sets
-	// Updated, later than it was.
+	// Update changes the Info of a run, and returns it. Metadata, Pinned and Expires
+	// may change at any time; Status, Due, Program, Version, Priority and Restarts
+	// only while the run is not open, otherwise Update returns ErrLocked. Other fields
+	// do not change. Update may call change several times; if change returns an error,
+	// Update returns it and changes nothing. The store sets Updated to a later time.
 	Update(ctx context.Context, runID string, change func(*Info) error) (Info, error)
 
-	// Delete removes a run; one that is open is ErrLocked.
+	// Delete removes a run. It returns ErrLocked for an open one.
 	Delete(ctx context.Context, runID string) error
 }
 
@@ -60,9 +60,9 @@ type Reader interface {
 	// in it; in stores on one machine, everything that was appended.
 	Load(ctx context.Context, runID string) (*Run, error)
 
-	// Records yields the records of a run whose numbers are above after, in
-	// order and without holes: those that Load would have, without reading what
-	// comes before them as far as the store can. An error ends it.
+	// Records yields the records of a run whose numbers are above after, in order and
+	// without holes: the same ones as in Load, without reading those before them if
+	// the store can do that. An error ends it.
 	Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error]
 
 	// Info returns what is known of a run. LastSeq of a run that is open is at
@@ -73,23 +73,23 @@ type Reader interface {
 	// reading their records. It may lag behind Info and Load.
 	List(ctx context.Context, f Filter) (Page, error)
 
-	// Follow yields the records of a run after the cursor: those there are, and
-	// then each that is appended, in order and without holes. It ends with an
-	// error: the cause of ctx; ErrNotFound when the run does not exist, was
-	// deleted, or was replaced by another of its ID; ErrReset when the cursor is
-	// not in the history of the run; ErrCorrupt when the run is damaged.
+	// Follow yields the records of a run after the cursor: first the existing ones,
+	// and then each one that is appended, in order and without holes. It ends with an
+	// error: the cause of ctx; ErrNotFound when the run does not exist, was deleted,
+	// or was replaced by another of its ID; ErrReset when the cursor is not in the
+	// history of the run; ErrCorrupt when the run is damaged.
 	Follow(ctx context.Context, runID string, after Cursor) iter.Seq2[record.Record, error]
 
-	// Watch yields an event for each run that there is, and then one whenever
-	// a run was begun, changed or deleted. Records that were appended are a
-	// change only with o.Records. A run of o.RunID that does not exist is not an
-	// error: the first event comes when it is begun. Watch ends with an error,
-	// such as the cause of ctx. Several changes may be one event.
+	// Watch yields an event for each existing run, and then one whenever a run is
+	// created, changed or deleted. Records that were appended are a change only with
+	// o.Records. It is not an error if the run o.RunID does not exist: the first event
+	// then comes when it is created. Several changes may be combined into one event.
+	// Watch ends with an error, such as the cause of ctx.
 	Watch(ctx context.Context, o WatchOptions) iter.Seq2[Event, error]
 }
 
-// A Cursor is a position in the history of a run: after the record with that
-// number, which that generation has written; 0 for any. The zero Cursor is the
+// A Cursor is a position in the history of a run: after the record with the number
+// Seq, written by Generation. A Generation of 0 matches any. The zero Cursor is the
 // beginning.
 type Cursor struct{ Generation, Seq uint64 }
 
@@ -121,16 +121,16 @@ type OpenOptions struct {
 	Owner string // who opens it, in Info and in errors that are ErrLocked; a lease where there is a queue
 }
 
-// A Journal is one run open for writing. Append is called by one goroutine at
-// a time, the other methods by many. Once Append or Sync has returned another
-// error than that of its context, the journal is broken and returns that error
-// for ever.
+// A Journal is one run open for writing. Append is called by one goroutine at a
+// time, the other methods by many. Once Append or Sync has returned an error other
+// than that of its context, the journal is broken and returns that error from then
+// on.
 //
 // A store on a server may lose the right to the run: the errors are then
 // ErrFenced, ErrUnknown or ErrLease, and Close changes nothing.
 type Journal interface {
-	// Restored returns the run as it was found, with the new generation; one
-	// that was begun has no records.
+	// Restored returns the run as it was found, with the new generation; a new run has
+	// no records.
 	Restored() *Run
 
 	// Append appends records, whose numbers follow those before, from 1; all of

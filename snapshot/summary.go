@@ -29,8 +29,8 @@ type Value struct {
 	Artifact string
 }
 
-// Values are the values of the run by key: the last of each that is there for
-// everyone.
+// Values returns the values of the run by key: the last one stored under each key
+// for the whole run.
 func (s *Snapshot) Values() map[string]Value { return s.summary().latest() }
 
 // Artifacts are the references of the artifacts that the records name, each
