@@ -185,7 +185,7 @@ func (b *Breaker) take() []core.BreakerChange {
 	return changes
 }
 
-// State is "closed", "half_open" or "open".
+// State returns "closed", "half_open" or "open".
 func (b *Breaker) State() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -198,5 +198,5 @@ func (b *Breaker) State() string {
 	return "closed"
 }
 
-// Name is that of the options.
+// Name returns the name from the options.
 func (b *Breaker) Name() string { return b.name }

@@ -1,8 +1,7 @@
-// Package breaker has circuit breakers for actors: they refuse attempts while
-// what an actor calls is failing, and let single ones through later to find out
-// whether it still is. They are those of github.com/sony/gobreaker, with what
-// a call needs of them: how long a refused attempt is to wait, and a record of
-// each change.
+// Package breaker has circuit breakers for actors: they refuse attempts while what
+// an actor calls is failing, and let single ones through later to find out whether
+// it still is. They wrap those of github.com/sony/gobreaker, and add what a call
+// needs: how long a refused attempt has to wait, and a record of each change.
 //
 //	payments := breaker.New(breaker.Options{Name: "payments", OpenFor: 30 * time.Second})
 //	pay := decorators.Tool("pay", "", call, actors.WithBreaker(payments))

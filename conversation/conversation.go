@@ -22,7 +22,8 @@ var ErrPending = errors.New("conversation: the last turn has not ended; Continue
 // ended.
 var ErrNothingPending = errors.New("conversation: no turn is pending")
 
-// Agent is what a conversation is with; [actors.NewAgent] makes one.
+// Agent is the kind of agent that a conversation is with; [actors.NewAgent] makes
+// one.
 type Agent = actors.Agent[actors.Prompt, actors.Answer]
 
 // A Conversation is a sequence of turns. It is for one goroutine. Make one
@@ -200,8 +201,8 @@ func (c *Conversation) Send(ctx context.Context, prompt actors.Prompt) (actors.A
 	return c.turn(ctx, prompt)
 }
 
-// Continue goes on with the turn that is pending, in the run that it has. What
-// has an outcome there is not done again. Without such a turn it fails with
+// Continue goes on with the pending turn, in its run. Calls that have an outcome
+// there are not made again. If no turn is pending, it fails with
 // [ErrNothingPending].
 func (c *Conversation) Continue(ctx context.Context) (actors.Answer, error) {
 	if c.pending == nil {

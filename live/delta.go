@@ -19,7 +19,7 @@ type Delta struct {
 	Text    string         `json:"text,omitempty"`
 }
 
-// A Part says what a [Delta] is a piece of.
+// A Part is the kind of a [Delta].
 type Part uint8
 
 // The parts of what a call produces.

@@ -79,10 +79,10 @@
 //
 // # Questions
 //
-// A question is written once until its run pauses, with the command that
-// answers it ([WithCommand]); the calls that wait for it have its ID. A run
-// that is resumed without the answer writes it again. A question that is asked
-// again has the reason: why the answer did not fit.
+// A question is written once until its run pauses, with the command that answers it
+// ([WithCommand]); the calls that wait for it have its ID. A run that is resumed
+// without the answer writes it again, with the command that lists how to answer. A
+// question that is asked again has the reason: why the answer did not fit.
 //
 // # Logs
 //

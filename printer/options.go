@@ -38,10 +38,11 @@ func WithPreviews() Option { return func(c *config) { c.previews = true } }
 // consoles without emoji. Names and messages stay as they are.
 func WithASCII() Option { return func(c *config) { c.symbols = &ascii } }
 
-// WithCommand sets the command in the line below a question, which answers it,
-// such as "reprise --dir /var/lib/agents" for runs in another directory than
-// the command's own. It is cut to one line. Defaults to "reprise"; an empty
-// command writes no such line.
+// WithCommand sets the command in the lines that say what to type, below a question
+// and below a run whose program has changed, such as "reprise --dir
+// /var/lib/agents" for runs in another directory than the command's own. It is cut
+// to one line. Defaults to "reprise"; with an empty command these lines are left
+// out.
 func WithCommand(command string) Option { return func(c *config) { c.command = command } }
 
 // WithTerminal says that the writer is a terminal, for writers other than

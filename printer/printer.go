@@ -111,7 +111,7 @@ func (p *Printer) endPartial() {
 	}
 }
 
-// Err is the first error of the writer, nil if there was none. The printer
+// Err returns the first error of the writer, nil if there was none. The printer
 // goes on writing after an error.
 func (p *Printer) Err() error {
 	p.mu.Lock()

@@ -41,7 +41,7 @@ type Executions struct {
 	GoingOn     int
 }
 
-// Calls is their number.
+// Calls returns the number of all.
 func (e Executions) Calls() int {
 	return e.Completed + e.Failed + e.Interrupted + e.Awaiting + e.Recovered + e.GoingOn
 }

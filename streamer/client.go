@@ -33,9 +33,9 @@ type Client struct {
 	After    string          // the ID of the event to go on after; empty to begin
 
 	// Deltas asks for events "delta", too, which show what the calls of Run are
-	// producing: see [Event.Delta]. They are no part of what the cursor counts:
-	// none is missed that a later one does not make up for, and there are none
-	// of a run in another process than the server's.
+	// producing: see [Event.Delta]. The cursor does not count them: a later one makes
+	// up for any that was missed. There are none for a run in another process than the
+	// server's.
 	Deltas bool
 
 	// UntilEnd ends the events of Run after the one that it completed, failed or
@@ -47,18 +47,17 @@ type Client struct {
 	// lost; the server sends a heartbeat every 15 s. Defaults to 45 s.
 	Silence time.Duration
 
-	// MaxDelay bounds the wait between two tries, which begins at what the
-	// server asks for and doubles while no event comes. Defaults to 30 s. What
-	// a refusal asks for with Retry-After is waited for all the same, up to a
-	// day.
+	// MaxDelay bounds the wait between two tries, which begins at what the server asks
+	// for and doubles while no event comes. Defaults to 30 s. A Retry-After of a
+	// refusal is always honoured, up to a day.
 	MaxDelay time.Duration
 
 	// MaxEvent is how many bytes an event may have. Defaults to 4 MB.
 	MaxEvent int
 
-	// Absence is how long a run that the server does not know may stay unknown
-	// before that ends the events: a server that was started anew without a
-	// source learns of a run when that goes on. Defaults to no time at all.
+	// Absence is how long the client waits for a run that the server does not know,
+	// before the events end: a server that was restarted without a source learns of a
+	// run when that goes on. Defaults to 0, no wait.
 	Absence time.Duration
 
 	// Disconnected, if it is set, is called when a connection ended or was not
@@ -89,7 +88,7 @@ func (e Event) IsRecord() bool {
 	return true
 }
 
-// Delta is that of an event "delta".
+// Delta decodes the data of an event "delta".
 func (e Event) Delta() (Delta, error) {
 	var d Delta
 	if e.Name != eventDelta {
@@ -99,7 +98,7 @@ func (e Event) Delta() (Delta, error) {
 	return d, err
 }
 
-// Record is the record of the event, as record.Record.UnmarshalJSON reads it.
+// Record returns the record of the event, as record.Record.UnmarshalJSON reads it.
 func (e Event) Record() (record.Record, error) {
 	if !e.IsRecord() {
 		return record.Record{}, fmt.Errorf("streamer: an event %q has no record", e.Name)
@@ -115,12 +114,12 @@ type StatusError struct {
 	Message string // what the server said
 }
 
-// Error is what the server said, and the status.
+// Error returns what the server said, and the status.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("streamer: %d %s: %s", e.Code, http.StatusText(e.Code), e.Message)
 }
 
-// StatusCode is the status of the answer.
+// StatusCode returns the HTTP status of the answer.
 func (e *StatusError) StatusCode() int { return e.Code }
 
 // Events yields the events of the stream: every one after the cursor, and none

@@ -256,7 +256,7 @@ func refused(resp *http.Response) *StatusError {
 	return &StatusError{resp.StatusCode, messageOf(resp.Body)}
 }
 
-// Is makes errors.Is find what a [Control] returned at the server.
+// Is matches the error that a [Control] returned at the server.
 func (e *StatusError) Is(target error) bool {
 	return target == ErrNotFound && e.Code == http.StatusNotFound || target == ErrConflict && e.Code == http.StatusConflict ||
 		target == ErrInvalid && e.Code == http.StatusBadRequest || target == ErrUnauthenticated && e.Code == http.StatusUnauthorized

@@ -6,14 +6,14 @@
 //	st := state.New(state.WithPublisher(dash))
 //	http.Handle("/runs/", http.StripPrefix("/runs", dash))
 //
-// A [Handler] is a publisher of any number of runs. It keeps the newest events
-// in memory and reads older ones, and runs that are over, from a [Source];
-// package streamer/stored is one over a store of runs. [Client] follows runs from
+// A [Handler] is a publisher of any number of runs. It keeps the newest events in
+// memory and reads older ones, and runs that are over, from a [Source]; package
+// streamer/stored makes one from a store of runs. [Client] follows runs from
 // another Go program, answers their questions, and starts them.
 //
 // # Paths
 //
-// Below wherever the handler is mounted:
+// Paths are relative to where the handler is mounted:
 //
 //	GET  /                              the dashboard
 //	GET  /events                        the event stream
@@ -38,10 +38,10 @@
 // # Events
 //
 // An event's data is a record as JSON; see [record.Record.MarshalJSON] for the
-// names. Its name is the record's status ("started", "failed", "retrying", …),
-// so that addEventListener("retrying", …) works; for a run itself it is
-// "run_started" and then "run_completed", "run_failed", "run_interrupted" or
-// "run_paused".
+// names. Its name is the record's status ("started", "failed", "retrying", …), so
+// that addEventListener("retrying", …) works; for a run itself it is "run_started"
+// and then "run_completed", "run_failed", "run_interrupted", "run_paused" or
+// "run_cancelled".
 //
 // /events?run=ID streams one run from its first record on, and /events all
 // runs from now on. Both go on after the cursor in the Last-Event-ID header,
@@ -51,29 +51,28 @@
 // nothing in it, at the next heartbeat.
 //
 // The ID of an event is a number, a hyphen and a number. In the stream of a run
-// they are the generation and the number of the record, so that a cursor
-// outlives the process. In the stream of all runs both belong to the handler.
-// Two events say what could not be had: "gap", with the number of events that
-// are no longer kept, and "reset", after a cursor that is not of this run or
-// this handler, or is of records that a crash has taken: a client that gets it
-// begins anew from /api. A third, "unreadable", ends a stream whose older
-// records the source cannot read.
+// they are the generation and the number of the record, so that a cursor outlives
+// the process. In the stream of all runs both belong to the handler. Two events
+// report what is missing: "gap" has the number of events that are no longer kept,
+// and "reset" follows a cursor that does not belong to this run or this handler, or
+// to records that a crash has lost: a client that gets it starts again from /api. A
+// third, "unreadable", ends a stream whose older records the source cannot read.
 //
 // # Deltas
 //
-// /events?run=ID&deltas=true also has events "delta", which show what the calls
-// of the run are producing while they go on: a model's text, thoughts and tool
-// calls, and how far a tool is. There are some if the run is watched, in the
-// process that has the handler:
+// /events?run=ID&deltas=true also has events "delta", which show what the calls of
+// the run are producing while they go on: a model's text, thoughts and tool calls,
+// and how far a tool is. The run must be watched in the process that has the
+// handler:
 //
 //	ctx = live.Watch(st.Context(ctx), dash.Delta)
 //
-// An event's data is a [Delta]. They have no ID and move no cursor. A client gets
-// at most ten a second of each text, and those in between as one; if it is slow,
-// or comes late, the text so far in one piece, or its last 8 KB. "begin" says
-// that an attempt of a call begins, and "end" that it has ended, or is no longer
-// shown: what was produced is in the record of its outcome. A run shows 64 calls
-// at a time.
+// An event's data is a [Delta]. They have no ID and do not move the cursor. A
+// client gets at most ten a second for each text, each with everything since the
+// one before; a client that is slow, or connects late, gets the text so far in one
+// piece, or its last 8 KB. "begin" says that an attempt of a call begins, and "end"
+// that it has ended, or is no longer shown: what was produced is in the record of
+// its outcome. A run shows 64 calls at a time.
 //
 // An event that comes after a quiet time is sent after a millisecond, with those
 // that came in it. While events keep coming they are gathered for longer, so
@@ -82,10 +81,10 @@
 //
 // # Other clients
 //
-// A browser's EventSource follows a stream, and so does every client that keeps
-// to the HTML standard. The data comes first in an event and the ID last, and
-// nothing but an event ends with an empty line, for those that do not quite.
-// Two that many people have need care:
+// A browser's EventSource follows a stream, and so does every client that keeps to
+// the HTML standard. The data comes first in an event and the ID last, and only
+// events end with an empty line, for clients that do not keep to the standard
+// exactly. Two widely used clients need care:
 //
 //   - The client of r3labs/sse delivers events that were cut off. The example of
 //     package streamer/r3labs has the loop around it that it needs.
@@ -97,22 +96,21 @@
 // # Vocabularies
 //
 // With [Options.Vocabularies], a client can have the events in the words of another
-// system, as /events?vocabulary=NAME. A record of which that says nothing is no
-// event, and one of which it says several things is as many; type and status still
-// pick records. Resuming and the events of the stream itself, such as "gap" and
-// "reset", are the same. An event "unsaid" stands for what a vocabulary that
-// panicked could not say.
+// system, as /events?vocabulary=NAME. A record becomes as many events as the
+// vocabulary makes of it, or none; type and status still pick records. Resuming and
+// the events of the stream itself, such as "gap" and "reset", are the same. An
+// event "unsaid" stands for a record on which the vocabulary panicked.
 //
 // # Slow clients
 //
-// A client is served from what the handler keeps and has no queue of its own.
-// One that falls behind that, or takes next to nothing for a time, is cut off,
-// and resumes; it never slows a run or another client.
+// A client is served from what the handler keeps and has no queue of its own. A
+// client that falls behind that, or reads almost nothing for a time, is
+// disconnected, and resumes; it never slows down a run or another client.
 //
 // # Permission
 //
-// Without [Options.Authorize] the handler serves clients on this machine only.
-// It is asked at each request; [Scope.TTL] ends event streams, so that it is asked
-// again for those. What a browser asks for in the name of another site's page is
+// Without [Options.Authorize] the handler serves clients on this machine only. It
+// is asked at each request; [Scope.TTL] ends event streams, so that it is asked
+// again for those. Requests that a browser sends for a page of another site are
 // refused, unless [Options.Origins] has its origin.
 package streamer

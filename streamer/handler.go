@@ -16,17 +16,16 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Options are the settings of a [Handler]. The zero Options serve clients on
-// this machine, which may look and not touch.
+// Options are the settings of a [Handler]. The zero Options serve clients on this
+// machine, which may read and change nothing.
 type Options struct {
-	// Authorize says who a request comes from and what it may see. The page's
-	// own requests carry cookies and no headers: people sign in by a cookie, or
-	// at a proxy. An error is
-	// answered before any stream begins: 401 for one that is
-	// ErrUnauthenticated, 403 for every other. If it is nil, only requests
-	// from and to a loopback address are served, and none that a proxy says it
-	// forwards. A reverse proxy on the same machine that does not say so would
-	// let everybody in: set Authorize there.
+	// Authorize says who a request comes from and what it may see. The page's own
+	// requests carry cookies and no headers: people sign in by a cookie, or at a
+	// proxy. An error is answered before any stream begins: with 401 for one that is
+	// ErrUnauthenticated, and 403 for every other. If it is nil, only requests from
+	// and to a loopback address are served, and none that a proxy says it forwards. A
+	// reverse proxy on the same machine that does not say so would let everybody in:
+	// set Authorize there.
 	Authorize func(*http.Request) (Scope, error)
 
 	// Control lets those whose Scope allows it interrupt and cancel runs and answer
@@ -38,17 +37,17 @@ type Options struct {
 	// see a run read its result. If it is nil, nothing is started.
 	Starter Starter
 
-	// Redact sees to every text that is shown of what calls got and gave, as
-	// record.Record.Redacted says, of what is published and what the source has.
-	// A store keeps texts as they were, also of runs with state.WithRedaction:
-	// give both the same function. Names of tools, pipelines and tags stay. It is
-	// called by the goroutine that publishes. Nil leaves texts as they are.
+	// Redact is applied to every text of inputs, outputs and errors that is shown, see
+	// record.Record.Redacted: of published records, and of those from the source. A
+	// store keeps texts as they were, also of runs with state.WithRedaction: give both
+	// the same function. Names of tools, pipelines and tags stay. It is called by the
+	// goroutine that publishes. Nil leaves texts as they are.
 	Redact func(text string) string
 
-	// Vocabularies let clients have the events in the words of other systems:
-	// those of /events?vocabulary=noetl are what the vocabulary says that has the
-	// name "noetl" here, such as vocabulary.NoETL. A vocabulary is called once for
-	// each record that is streamed, by the goroutine that streams it first.
+	// Vocabularies let clients have the events in the words of other systems, by name:
+	// /events?vocabulary=noetl uses the vocabulary with the name "noetl", such as
+	// vocabulary.NoETL. A vocabulary is called once for each record that is streamed,
+	// by the goroutine that streams it first.
 	Vocabularies Vocabularies
 
 	History int // events kept in memory, of all runs together and of each. Defaults to 16,384
@@ -128,8 +127,8 @@ func (o Options) withDefaults() (Options, error) {
 }
 
 // A Handler streams the records that are published to it, and serves a page that
-// shows them. It is a publisher of runs and an http.Handler, for many
-// goroutines; Close frees what it has.
+// shows them. It is a publisher of runs and an http.Handler, and safe for
+// concurrent use. Close releases its resources.
 type Handler struct {
 	options Options
 	source  Source // nil without one
@@ -302,8 +301,8 @@ func (h *Handler) rest(timer *time.Timer, d time.Duration) bool {
 	}
 }
 
-// Close refuses new requests, ends the streams there are and waits until they
-// have ended, or until ctx does, with its error. Closing twice is fine.
+// Close refuses new requests, ends all streams, and waits until they have ended or
+// ctx ends, whose error it returns. Closing twice is fine.
 func (h *Handler) Close(ctx context.Context) error {
 	h.mu.Lock()
 	if h.open.Err() == nil {

@@ -100,14 +100,14 @@ func (s redactedSource) Records(ctx context.Context, runID string, after uint64)
 	}
 }
 
-// A Control does for the dashboard what changes a run. It is for many
-// goroutines. The methods return ErrNotFound for a run or a question that
-// is not there, and ErrConflict for what cannot be done now and ErrInvalid for
-// an answer that no question could have, both wrapped with a text for the
-// person.
+// A Control carries out the requests that change a run. It is for many goroutines.
+// The methods return ErrNotFound for a run or a question that does not exist,
+// ErrConflict for what cannot be done now, and ErrInvalid for an answer that no
+// question could have; the last two are wrapped with a text for the user.
 type Control interface {
-	// Interrupt asks the process that has the run open to stop it. By is the principal of
-	// the request's Scope, "dashboard" where that has none.
+	// Interrupt asks the process that has the run open to stop it. By is the principal
+	// of the request's Scope; where that has none, the name in the request, or
+	// "dashboard".
 	Interrupt(ctx context.Context, runID, by, message string) error
 
 	// Cancel ends the run for good, whether or not some process has it open.
@@ -117,7 +117,7 @@ type Control interface {
 	Answer(ctx context.Context, runID, questionID string, value json.RawMessage) error
 }
 
-// What a [Source] and a [Control] return, found by errors.Is.
+// The errors of a [Source] and a [Control], for errors.Is.
 var (
 	ErrNotFound = errors.New("streamer: not found")
 	ErrConflict = errors.New("streamer: not possible now")

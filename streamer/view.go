@@ -81,7 +81,7 @@ type CallError struct {
 	Time    time.Time      `json:"time"`
 }
 
-// QuestionState is a question that the run waits for the answer of.
+// QuestionState is an open question of a run.
 type QuestionState struct {
 	ID      string         `json:"id"`
 	Text    string         `json:"message"`

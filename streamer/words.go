@@ -12,8 +12,7 @@ import (
 	"github.com/reprise-go/reprise/vocabulary"
 )
 
-// Vocabularies are in whose words a client can have the events, by the name that
-// it asks with.
+// Vocabularies are the vocabularies that a client can ask for, by name.
 type Vocabularies map[string]vocabulary.Vocabulary
 
 // check refuses what no client could ask for.
