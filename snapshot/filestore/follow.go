@@ -33,11 +33,12 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 	w := s.watcher()
 	defer w.close()
-	if err := s.mustHave(ctx, runID, after); err != nil {
+	created, err := s.mustHave(ctx, runID, after)
+	if err != nil {
 		return err
 	}
 	w.add(s.run(runID))
-	f := &following{store: s, runID: runID, last: after.Seq}
+	f := &following{store: s, runID: runID, created: created, last: after.Seq, generation: after.Generation}
 	defer f.close()
 	for {
 		if err := f.advance(ctx, yield); err != nil {
@@ -49,8 +50,9 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 }
 
-// mustHave is ErrReset if the cursor is not in the history of the run.
-func (s *Store) mustHave(ctx context.Context, runID string, c snapshot.Cursor) error {
+// mustHave is ErrReset if the cursor is not in the history of the run. It returns
+// when the run was created.
+func (s *Store) mustHave(ctx context.Context, runID string, c snapshot.Cursor) (created time.Time, err error) {
 	generation := c.Generation
 	t, err := s.tail(ctx, runID, time.Time{}, max(c.Seq, 1)-1, func(rec record.Record) error {
 		if rec.Seq == c.Seq {
@@ -60,13 +62,13 @@ func (s *Store) mustHave(ctx context.Context, runID string, c snapshot.Cursor) e
 	})
 	switch {
 	case err != nil && !errors.Is(err, errStopped):
-		return err
+		return time.Time{}, err
 	case err == nil && t.last < c.Seq:
-		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", runID, c.Seq, t.last)
+		return time.Time{}, errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", runID, c.Seq, t.last)
 	case c.Seq > 0 && c.Generation > 0 && generation != c.Generation:
-		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d", runID, c.Seq, c.Generation, generation)
+		return time.Time{}, errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d", runID, c.Seq, c.Generation, generation)
 	}
-	return nil
+	return t.created, nil
 }
 
 // following reads a run while it is written, by this process or another.
@@ -82,7 +84,8 @@ type following struct {
 	runID string
 	last  uint64 // the number of the newest record that was yielded
 
-	created time.Time // when the run was; zero until it was loaded
+	generation uint64    // it is of this one, or of an older one; 0 if that is not known
+	created    time.Time // when the run was; zero until that is known
 
 	file     openFile    // the journal that is read; nil if there is none
 	number   uint64      // of the journal
@@ -92,12 +95,12 @@ type following struct {
 
 // skip passes over the records that are there, as info says.
 func (f *following) skip(ctx context.Context, info *snapshot.Info) {
-	f.last, f.created = info.LastSeq, info.Created
+	f.last, f.generation = info.LastSeq, info.Generation
 	if !info.Open {
 		return
 	}
-	if t, err := f.store.tail(ctx, f.runID, time.Time{}, math.MaxUint64, nil); err == nil {
-		f.last, f.created = t.last, t.created
+	if t, err := f.store.tail(ctx, f.runID, f.created, math.MaxUint64, nil); err == nil {
+		f.last = t.last
 	}
 }
 
@@ -164,7 +167,8 @@ func (f *following) isIdle() bool {
 		return false
 	}
 	info, err := os.Lstat(f.store.run(f.runID, snapshotName(l.newest())))
-	return err == nil && os.SameFile(info, f.snapshot)
+	// Not only the file: another may have its number, once that is free.
+	return err == nil && os.SameFile(info, f.snapshot) && info.ModTime().Equal(f.snapshot.ModTime())
 }
 
 // load yields what is new in the run as a whole, and begins to read the journal
@@ -182,18 +186,32 @@ func (f *following) load(ctx context.Context, yield func(record.Record, error) b
 			return fmt.Errorf("snapshot: follow run %s: %w", f.runID, err)
 		}
 	}
-	t, err := f.store.tail(ctx, f.runID, f.created, f.last, func(rec record.Record) error { return f.yield(rec, yield) })
+	t, err := f.store.tail(ctx, f.runID, f.created, max(f.last, 1)-1, func(rec record.Record) error {
+		switch {
+		case rec.Seq != f.last:
+			return f.yield(rec, yield)
+		case f.generation != 0 && rec.Generation > f.generation: // those after a repair are above all before
+			return f.isGone()
+		}
+		return nil
+	})
 	if err != nil {
 		return err // ErrNotFound if the one that is followed was deleted, and has a namesake
 	}
 	f.created = t.created
 	if t.last < f.last {
-		return errkind.New(snapshot.ErrReset, "snapshot: run %s: record %d is not there any more", f.runID, f.last)
+		return f.isGone()
 	}
 	if f.file != nil && f.number == t.journal {
 		f.offset = t.end
 	}
 	return nil
+}
+
+// isGone is the error for a history that the newest record is not in any more: a
+// repair has cut it off.
+func (f *following) isGone() error {
+	return errkind.New(snapshot.ErrReset, "snapshot: run %s: record %d is not there any more", f.runID, f.last)
 }
 
 // open opens the journal that is written to. That is the newest, but not if it
@@ -216,7 +234,7 @@ func (f *following) open(journals []uint64) error {
 }
 
 // openJournal opens a journal, and reports whether it was appended to since it
-// has its name.
+// has its name. That of a namesake does not exist for those who follow this run.
 func (f *following) openJournal(n uint64) (file openFile, hasRecord bool, err error) {
 	file, size, err := openSized(f.store.disk, f.store.run(f.runID, journalName(n)))
 	if err != nil {
@@ -229,6 +247,10 @@ func (f *following) openJournal(n uint64) (file openFile, hasRecord bool, err er
 	}
 	if first == nil {
 		return file, false, nil
+	}
+	if h, err := first.header(); err == nil && !f.created.IsZero() && !h.info.Created.Equal(f.created) {
+		_ = file.Close()
+		return nil, false, fs.ErrNotExist
 	}
 	second, err := frameOf(file, first.size, size)
 	if err != nil {
@@ -386,7 +408,7 @@ func (f *following) yield(rec record.Record, yield func(record.Record, error) bo
 			Err: fmt.Errorf("record %d follows record %d", rec.Seq, f.last),
 		}
 	}
-	f.last = rec.Seq
+	f.last, f.generation = rec.Seq, rec.Generation
 	if !yield(rec, nil) {
 		return errStopped
 	}

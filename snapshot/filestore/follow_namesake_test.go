@@ -37,3 +37,26 @@ func TestFollowDoesNotTakeANamesakeForTheRun(t *testing.T) {
 	assert.Len(t, got, 5)
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 }
+
+// The file of a namesake may have the number that the system gave to the one before.
+func TestFollowSeesThatARunIsReplacedByOneThatIsCompactedLikeIt(t *testing.T) {
+	r := &reader{dir: t.TempDir()}
+	writer := newFileStore(t, r.dir)
+	d := &instantDisk{Disk: fastDisk{filestore.OSDisk}, do: func() {
+		assert.NoError(t, writer.Delete(t.Context(), "run"))
+		r.goOn(t, writer, "new", 5, snapshot.StatusCompleted)
+	}}
+	store := newFileStore(t, r.dir, filestore.WithDisk(d), filestore.WithPolling(time.Millisecond))
+	r.goOn(t, writer, "old", 5, snapshot.StatusCompleted)
+	for range 20 {
+		for rec, err := range store.Follow(t.Context(), "run", snapshot.Cursor{}) {
+			if err != nil {
+				require.ErrorIs(t, err, snapshot.ErrNotFound)
+				break
+			}
+			if rec.Seq == 5 {
+				d.at = d.steps + 1 // when its files are read no more
+			}
+		}
+	}
+}

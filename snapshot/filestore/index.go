@@ -133,11 +133,12 @@ func (s *Store) lookAt(runID string, before *indexed) *indexed {
 	if before != nil && before.settled && before.time.Equal(e.time) && before.size == e.size {
 		return before
 	}
-	info, ok, err := s.meta(runID)
-	if err != nil || !ok {
+	m, err := s.meta(runID)
+	if err != nil || !m.ok {
 		e.settled = false
 		return e
 	}
+	info := &m.info
 	e.Updated, e.status, e.marks = info.Updated, info.Status, marksOf(info.Metadata.Tags, info.Metadata.Pipeline, info.Program)
 	return e
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
-	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -23,17 +22,16 @@ import (
 // metaMax is how long a meta file may be.
 const metaMax = 16 << 20
 
-// meta reads the meta file of a run; ok is false if there is none that can be
-// trusted. An error says nothing about it.
-func (s *Store) meta(runID string) (info snapshot.Info, ok bool, err error) {
+// meta is readMeta for those who want to know how the run stands. If it says that
+// the run is queued, and the journal goes on, it cannot be trusted.
+func (s *Store) meta(runID string) (metaFile, error) {
 	m, err := s.readMeta(runID)
-	if err == nil && m.ok && m.waits() {
-		var begun bool
-		if begun, err = s.goesOn(runID, m.closed); begun || err != nil {
-			return snapshot.Info{}, false, err
-		}
+	if err != nil || !m.waits() {
+		return m, err
 	}
-	return m.info, m.ok, err
+	m.begun, err = s.goesOn(runID, m.closed)
+	m.ok = err == nil && !m.begun
+	return m, err
 }
 
 // goesOn reports whether anything was written to a journal after it was closed.
@@ -56,8 +54,9 @@ func (s *Store) goesOn(runID string, c closed) (bool, error) {
 // A metaFile is what was read of one.
 type metaFile struct {
 	header
-	ok   bool // it can be trusted
-	size int64
+	ok    bool // it can be trusted
+	begun bool // it cannot: it says that the run is queued, which has begun
+	size  int64
 }
 
 // waits reports whether the run is queued, and it is known where its journal ends.
@@ -67,10 +66,20 @@ func (h *header) waits() bool {
 	return h.info.Status == snapshot.StatusQueued && h.closed.journal > 0
 }
 
+// isAs reports whether both are of one run, and of one stretch of its life: of a
+// generation that runs, or of the time after it.
+func (m *metaFile) isAs(other *metaFile) bool {
+	running := snapshot.StatusRunning
+	return m.ok == other.ok && m.begun == other.begun && m.info.Created.Equal(other.info.Created) && m.info.Generation == other.info.Generation &&
+		(m.info.Status == running) == (other.info.Status == running)
+}
+
 // metaReads is how often a meta file is read that cannot be trusted: it may have
 // been read in the middle of a write.
 const metaReads = 3
 
+// readMeta reads the meta file of a run. It is not ok if there is none, or none that
+// is whole. An error says nothing about it.
 func (s *Store) readMeta(runID string) (m metaFile, err error) {
 	for range metaReads {
 		data, err := readFile(s.disk, s.run(runID, metaName), metaMax)
@@ -84,7 +93,7 @@ func (s *Store) readMeta(runID string) (m metaFile, err error) {
 			return metaFile{}, err
 		}
 		if h, err := p.header(runID); err == nil {
-			return metaFile{h, true, int64(len(data))}, nil
+			return metaFile{header: h, ok: true, size: int64(len(data))}, nil
 		}
 	}
 	return metaFile{}, nil
@@ -212,19 +221,34 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 }
 
 // info is Info. Locked says that the caller holds the lock of the run, so that
-// nobody has it open.
+// nobody has it open. What is counted is of the generation that the meta file has
+// before and after.
 func (s *Store) info(ctx context.Context, runID string, locked bool) (snapshot.Info, error) {
-	meta, ok, err := s.meta(runID)
-	if err != nil || ok && meta.Status != snapshot.StatusRunning {
-		return meta, err
-	}
-	if held, err := isHeld(s.run(runID, lockName)); !locked && ok && err == nil && held {
-		t, err := s.tail(ctx, runID, time.Time{}, math.MaxUint64, nil)
-		meta.Open, meta.LastSeq = true, max(t.last, meta.LastSeq)
-		if t.info.Generation == meta.Generation {
-			meta = endedAs(meta, &t.info)
+	before, err := s.meta(runID)
+	for err == nil && before.ok {
+		if before.info.Status != snapshot.StatusRunning {
+			return before.info, nil
 		}
-		return meta, err
+		if held, err := isHeld(s.run(runID, lockName)); locked || err != nil || !held {
+			break
+		}
+		t, tailErr := s.tail(ctx, runID, before.info.Created, math.MaxUint64, nil)
+		meta, err := s.meta(runID)
+		if err != nil {
+			return snapshot.Info{}, err
+		}
+		if meta.isAs(&before) {
+			info := meta.info
+			info.Open, info.LastSeq = true, max(t.last, info.LastSeq)
+			if t.info.Generation == info.Generation {
+				info = endedAs(info, &t.info)
+			}
+			return info, tailErr
+		}
+		before = meta
+	}
+	if err != nil {
+		return snapshot.Info{}, err
 	}
 	run, err := s.Load(ctx, runID)
 	if err != nil {
@@ -248,17 +272,24 @@ func endedAs(meta snapshot.Info, journal *snapshot.Info) snapshot.Info {
 // glance is what the meta file says of a run. It is rough if that may not be
 // how the run stands now, for nobody has closed it.
 func (s *Store) glance(runID string) (info snapshot.Info, rough bool, err error) {
-	info, ok, err := s.meta(runID)
+	m, err := s.meta(runID)
+	for err == nil && m.ok && m.info.Status == snapshot.StatusRunning {
+		before := m
+		if m.info.Open, err = isHeld(s.run(runID, lockName)); err != nil || !m.info.Open {
+			return m.info, true, err // it was closed since, or its process has ended
+		}
+		open := m.info
+		if m, err = s.meta(runID); err == nil && m.isAs(&before) {
+			return open, false, nil
+		} // somebody has opened it since, or a namesake
+	}
 	switch {
 	case err != nil:
 		return snapshot.Info{}, false, err
-	case !ok:
+	case !m.ok:
 		return snapshot.Info{RunID: runID}, true, nil
-	case info.Status == snapshot.StatusRunning:
-		info.Open, err = isHeld(s.run(runID, lockName))
-		return info, !info.Open, err // it was closed since, or its process has ended
 	}
-	return info, false, nil
+	return m.info, false, nil
 }
 
 // about is what is known of a run, without reading its records if it was

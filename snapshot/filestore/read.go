@@ -52,9 +52,11 @@ type reading struct {
 	unfinished bool // there are files to remove before another is written
 	covered    bool // there are files to remove when it was
 
-	cut bool // there is only what a crash has left of Create
+	held bool // somebody had the run open when its files had been read
 
 	meta metaFile
+
+	cut bool // there is only what a crash has left of Create
 
 	last *part // the journal that the next generation goes on in; nil if it begins another
 
@@ -76,31 +78,42 @@ const rereads = 100
 
 // read reads the files of a run; there need not be any. Damage is in the
 // reading, not in the error.
+//
+// It reads the meta file before and after the others, and after it was looked
+// whether somebody has the run open. A run that is closed, opened or replaced
+// meanwhile is read again: the records of one instant never come with the Info
+// of another. What the meta file knew before, the others must have.
 func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
+	before, err := s.meta(runID)
+	if err != nil {
+		return nil, err
+	}
 	for n := 1; ; n++ {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		// What the meta file knew before the files were read, they must have: a
-		// writer that closes the run meanwhile writes both anew.
-		meta, hadMeta, err := s.meta(runID)
-		if err != nil {
-			return nil, err
-		}
-		before, err := s.listing(runID)
+		l, err := s.listing(runID)
 		if err != nil {
 			return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
 		}
-		in, err := s.readFiles(runID, before)
+		in, err := s.readFiles(runID, l)
 		// A compaction makes the new file before it removes the old ones, but a
 		// directory that changes while it is listed may show neither. So it is
 		// listed again, now that what is new is there for certain.
 		after, listErr := s.listing(runID)
-		switch same := listErr == nil && before.equal(after); {
+		held, heldErr := isHeld(s.run(runID, lockName))
+		if heldErr != nil {
+			return nil, fmt.Errorf("snapshot: run %s: %w", runID, heldErr)
+		}
+		meta, metaErr := s.meta(runID)
+		if metaErr != nil {
+			return nil, metaErr
+		}
+		switch same := listErr == nil && l.equal(after) && meta.isAs(&before); {
 		case err == nil && same:
-			r, err := s.interpret(runID, in, meta.LastSeq)
-			if err == nil && r.damage != nil && n < rereads && r.meta.ok && (!hadMeta || !meta.Created.Equal(r.meta.info.Created)) {
-				continue // it was being created when it was read, and is there now
+			r, err := s.interpret(runID, in, meta, before.info.LastSeq)
+			if err == nil {
+				r.held = held
 			}
 			return r, err
 		case err != nil && (same || !errors.Is(err, fs.ErrNotExist)):
@@ -108,6 +121,7 @@ func (s *Store) read(ctx context.Context, runID string) (*reading, error) {
 		case n == rereads:
 			return nil, fmt.Errorf("snapshot: read run %s: its files changed %d times meanwhile", runID, n)
 		}
+		before = meta
 	}
 }
 
@@ -122,7 +136,11 @@ func (s *Store) readLocked(runID string) (*reading, error) {
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: read run %s: %w", runID, err)
 	}
-	return s.interpret(runID, in, math.MaxUint64)
+	meta, err := s.meta(runID)
+	if err != nil {
+		return nil, err
+	}
+	return s.interpret(runID, in, meta, math.MaxUint64)
 }
 
 // listing lists the files of a run; none if it does not exist.
@@ -201,9 +219,9 @@ func (r *reading) hasCovered() bool { return r.all > len(r.files) }
 
 // interpret says what the files hold, in which there were known records before
 // they were read. Its error is ErrFormat.
-func (s *Store) interpret(runID string, in files, known uint64) (*reading, error) {
+func (s *Store) interpret(runID string, in files, meta metaFile, known uint64) (*reading, error) {
 	n := len(in.journals) + len(in.snapshots)
-	r := &reading{found: n > 0, all: n, newest: in.newest(), unfinished: in.unfinished, covered: len(in.journals) > 0 || n > 1}
+	r := &reading{found: n > 0, all: n, meta: meta, newest: in.newest(), unfinished: in.unfinished, covered: len(in.journals) > 0 || n > 1}
 	var err error
 	if r.run, err = snapshot.NewRun(snapshot.Info{RunID: runID}, nil); err != nil {
 		return nil, err
@@ -212,10 +230,7 @@ func (s *Store) interpret(runID string, in files, known uint64) (*reading, error
 		return nil, err
 	}
 	r.recorded = r.run.Info
-	if r.meta, err = s.readMeta(runID); err != nil {
-		return nil, err
-	}
-	if !r.meta.ok && r.cut {
+	if !r.meta.ok && !r.meta.begun && r.cut {
 		r.found, r.damage, r.torn = false, nil, nil
 		r.run, err = snapshot.NewRun(snapshot.Info{RunID: runID}, nil)
 		return r, err
@@ -389,7 +404,8 @@ func (r *reading) setAside(file string) {
 // that are missing at the end.
 func (r *reading) compareMeta(runID string, in files, known uint64) {
 	m := &r.meta
-	if !m.ok { // it is damaged, or a crash came before it: the files say the same
+	m.ok = m.ok || m.begun && !in.goOn(m.closed) // what follows there is torn
+	if !m.ok {                                   // it is damaged, or a crash came before it: the files say the same
 		return
 	}
 	r.mayGoOn(in)
@@ -407,8 +423,8 @@ func (r *reading) compareMeta(runID string, in files, known uint64) {
 		}
 		r.isDamaged(runID, file, size, fmt.Errorf("records %d to %d, which were there when the run was closed, are missing", last+1, meta.LastSeq))
 	}
-	if meta.Generation < r.run.Generation && (m.waits() && in.goOn(m.closed) || uint64(r.run.Len()) > meta.LastSeq) {
-		return // a meta file that says that the run is running need not be on the disk
+	if meta.Generation < r.run.Generation && uint64(r.run.Len()) > meta.LastSeq {
+		return // the meta file is an older copy
 	}
 	run := *r.run
 	ended := run.Info

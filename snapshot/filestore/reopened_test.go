@@ -131,26 +131,34 @@ func (f readFile) Close() error {
 	return err
 }
 
-// A run that is closed after it was read, and before its lock is looked at, has
-// not crashed, whatever the times and sizes of its files say.
+// A run that is closed after a part of it was read has not crashed, whatever the
+// times and sizes of its files say. If it was read as a whole before, it was open.
 func TestARunThatIsClosedWhileItIsReadIsNotInterrupted(t *testing.T) {
-	dir := t.TempDir()
-	writer := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
-	require.NoError(t, closeAs(begin(t, writer), snapshot.StatusPaused))
-	j := begin(t, writer)
-	metas := 0
-	s := newFileStore(t, dir, filestore.WithDisk(coarseDisk{filestore.OSDisk, func(name string) {
-		if name != "meta" {
-			return
-		}
-		if metas++; metas == 2 { // after the journals
-			assert.NoError(t, closeAs(j, snapshot.StatusCompleted))
-		}
-	}}))
-	run, err := s.Load(t.Context(), "run")
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, metas, 2)
-	require.Equal(t, snapshot.StatusCompleted, run.Status)
+	for after, wasOpen := range map[string]bool{"the first meta": false, "a journal": false, "the second meta": true} {
+		t.Run(after, func(t *testing.T) {
+			dir := t.TempDir()
+			writer := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
+			require.NoError(t, closeAs(begin(t, writer), snapshot.StatusPaused))
+			j := begin(t, writer)
+			metas, closed := 0, false
+			s := newFileStore(t, dir, filestore.WithDisk(coarseDisk{filestore.OSDisk, func(name string) {
+				what := "a journal"
+				if name == "meta" {
+					metas++
+					what = map[int]string{1: "the first meta", 2: "the second meta"}[metas]
+				}
+				if what == after && !closed {
+					closed = true
+					assert.NoError(t, closeAs(j, snapshot.StatusCompleted))
+				}
+			}}))
+			run, err := s.Load(t.Context(), "run")
+			require.NoError(t, err)
+			require.True(t, closed)
+			require.Equal(t, wasOpen, run.Open)
+			require.Equal(t, map[bool]snapshot.Status{true: snapshot.StatusRunning, false: snapshot.StatusCompleted}[wasOpen], run.Status)
+		})
+	}
 }
 
 // A run of which a part was read, and which was then created, is not damaged.

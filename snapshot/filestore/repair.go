@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
@@ -28,6 +29,11 @@ type RepairReport struct {
 // again when the run is resumed, also those that were to happen only once. So
 // look at RepairReport.Lost before the run is opened. A run that lost records,
 // or may have, is interrupted.
+//
+// The next generation of the run has a number that none has had, so that whoever
+// followed the records that are lost gets ErrReset. If the meta file of the run is
+// lost, too, nobody knows how many generations there were: the number is then that
+// of the milliseconds since 1970.
 //
 // Copies of the damaged files, and of those with records that come after, stay
 // beside the others, as *.damaged. A run that
@@ -93,10 +99,7 @@ func (s *Store) repair(r *reading, report *RepairReport) error {
 	info := r.run.Info
 	info.RunID, info.LastSeq = report.RunID, uint64(r.run.Len())
 	report.Kept = info.LastSeq
-	meta, ok, err := s.meta(report.RunID)
-	if err != nil {
-		return err
-	}
+	meta, ok := r.meta.info, r.meta.ok
 	if ok && meta.LastSeq > report.Kept {
 		report.Lost = meta.LastSeq - report.Kept
 	}
@@ -108,6 +111,9 @@ func (s *Store) repair(r *reading, report *RepairReport) error {
 		info.Status, info.Stop, info.Due = meta.Status, meta.Stop, meta.Due
 	}
 	info.Updated = storekit.Later(info.Updated)
+	if !ok {
+		info.Generation = unusedGeneration(info.Generation)
+	}
 	info.Generation = max(info.Generation, 1)
 	run := *r.run
 	run.Info = info
@@ -120,12 +126,20 @@ func (s *Store) repair(r *reading, report *RepairReport) error {
 	if err := s.syncDirs(report.RunID); err != nil {
 		return err
 	}
-	_, err = s.changeMeta(report.RunID, nil, func(*metaFile) (header, error) { return header{info: info}, nil })
+	_, err := s.changeMeta(report.RunID, nil, func(*metaFile) (header, error) { return header{info: info}, nil })
 	if err != nil {
 		return err
 	}
 	s.removeCovered(report.RunID, r.newest)
 	return nil
+}
+
+// unusedGeneration is above the number of every generation of a run that is known
+// up to one of them. How many came after the damage only the meta file says. With a
+// number that was used before, one who had followed what is lost would take what
+// comes now for the rest of it. Nobody opens a run once in a millisecond.
+func unusedGeneration(known uint64) uint64 {
+	return max(known, uint64(max(0, time.Now().UnixMilli())))
 }
 
 // setAside copies the damaged files under names that are free.

@@ -234,12 +234,8 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 		case !r.found:
 			return nil, nil, noRun(runID)
 		}
-		held, err := isHeld(s.run(runID, lockName))
-		if err != nil {
-			return nil, nil, fmt.Errorf("snapshot: run %s: %w", runID, err)
-		}
-		r.run.Open = held
-		if held || r.run.Status != snapshot.StatusRunning {
+		r.run.Open = r.held
+		if r.held || r.run.Status != snapshot.StatusRunning {
 			return r.run, r.torn, nil
 		}
 		// Nobody has it. It may have been closed after it was read; only if the same

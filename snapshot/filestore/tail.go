@@ -40,14 +40,14 @@ type tailed struct {
 }
 
 // tail yields the records of a run after a number: those there are. A run that
-// was not created then is ErrNotFound, unless that is zero. Whatever is not as a
-// writer leaves it, is left to Load to judge.
+// was not created then is ErrNotFound, unless that is zero; and so is one that is
+// replaced by another of its ID while it is read. Whatever is not as a writer
+// leaves it, is left to Load to judge.
 func (s *Store) tail(ctx context.Context, runID string, created time.Time, after uint64, yield func(record.Record) error) (tailed, error) {
 	if err := s.check(ctx, runID); err != nil {
 		return tailed{}, err
 	}
-	isOther := func(c time.Time) bool { return !created.IsZero() && !c.Equal(created) }
-	t := &tailing{store: s, runID: runID, isOther: isOther, passed: after, yield: yield}
+	t := &tailing{store: s, runID: runID, of: created, passed: after, yield: yield}
 	for range 3 { // a compaction may replace the files meanwhile
 		if err := context.Cause(ctx); err != nil {
 			return tailed{}, err
@@ -61,7 +61,7 @@ func (s *Store) tail(ctx context.Context, runID string, created time.Time, after
 	if err != nil {
 		return tailed{}, err
 	}
-	if isOther(run.Created) {
+	if t.isOther(run.Created) {
 		return tailed{}, noRun(runID)
 	}
 	for rec, err := range run.RecordsAfter(t.passed) {
@@ -78,23 +78,27 @@ func (s *Store) tail(ctx context.Context, runID string, created time.Time, after
 // tailing reads the files of a run from the oldest on.
 type tailing struct {
 	tailed
-	store   *Store
-	runID   string
-	isOther func(created time.Time) bool
-	passed  uint64 // up to here the records were yielded, or are not wanted
-	yield   func(record.Record) error
-	err     error // of yield, of ctx, or that it is another run
+	store  *Store
+	runID  string
+	of     time.Time // when the run that is read was created; zero until that is known
+	passed uint64    // up to here the records were yielded, or are not wanted
+	yield  func(record.Record) error
+	err    error // of yield, of ctx, or that it is another run
 }
+
+// isOther reports whether a run that was created then is another one.
+func (t *tailing) isOther(created time.Time) bool { return !t.of.IsZero() && !created.Equal(t.of) }
 
 // errUnclear is a run that is not as a writer leaves it, or that changes.
 var errUnclear = errors.New("snapshot: the run has to be read as a whole")
 
 func (t *tailing) read(ctx context.Context) error {
 	s := t.store
-	meta, ok, err := s.meta(t.runID)
-	if err != nil || !ok {
+	m, err := s.meta(t.runID)
+	if err != nil || !m.ok {
 		return errors.Join(err, errUnclear)
 	}
+	meta := &m.info
 	l, err := s.listing(t.runID)
 	if err != nil {
 		return err
@@ -103,6 +107,7 @@ func (t *tailing) read(ctx context.Context) error {
 		t.err = noRun(t.runID)
 		return t.err
 	}
+	t.of = meta.Created
 	covers := uint64(0)
 	if n := len(l.snapshots); n > 0 {
 		covers = l.snapshots[n-1]

@@ -310,7 +310,7 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 		r = &watchedRun{}
 		w.runs[info.RunID] = r
 		if w.options.Records {
-			r.following = &following{store: w.store, runID: info.RunID}
+			r.following = &following{store: w.store, runID: info.RunID, created: info.Created}
 			if !w.looked {
 				r.following.skip(ctx, info)
 			}
@@ -350,13 +350,23 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 	return nil
 }
 
-// news are the records that were appended since the last time. What is wrong
-// with the run shows when it is loaded; here it has no news.
+// news are the records that were appended since the last time. After a repair
+// that has cut off some of those before, they are those of the generations since.
+// What is wrong with the run shows when it is loaded; here it has no news.
 func (r *watchedRun) news(ctx context.Context) (records []record.Record) {
-	err := r.following.advance(ctx, func(rec record.Record, _ error) bool {
-		records = append(records, rec)
+	known := uint64(0) // the generation that has none
+	yield := func(rec record.Record, _ error) bool {
+		if known == 0 || rec.Generation > known {
+			records = append(records, rec)
+		}
 		return true
-	})
+	}
+	err := r.following.advance(ctx, yield)
+	if errors.Is(err, snapshot.ErrReset) {
+		r.following.close()
+		known, r.following.last = r.following.generation, 0
+		err = r.following.advance(ctx, yield)
+	}
 	if err != nil {
 		r.following.close()
 	}

@@ -1,0 +1,300 @@
+package filestore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// An instantDisk calls do before one of the steps of those who read.
+type instantDisk struct {
+	filestore.Disk
+	steps, at int
+	do        func()
+}
+
+func (d *instantDisk) step() {
+	if d.steps++; d.steps == d.at {
+		d.do()
+	}
+}
+
+func (d *instantDisk) ReadDir(name string) ([]fs.DirEntry, error) {
+	d.step()
+	return d.Disk.ReadDir(name)
+}
+
+func (d *instantDisk) Open(name string) (filestore.OpenFile, error) {
+	d.step()
+	f, err := d.Disk.Open(name)
+	return instantFile{f, d}, err
+}
+
+type instantFile struct {
+	filestore.OpenFile
+	disk *instantDisk
+}
+
+func (f instantFile) ReadAt(data []byte, offset int64) (int, error) {
+	f.disk.step()
+	return f.OpenFile.ReadAt(data, offset)
+}
+
+// A reader has a run changed before one of its steps.
+type reader struct {
+	dir     string
+	open    snapshot.Journal // by the one who writes; nil if nobody does
+	reached func()           // is called after each change; nil while the run is built
+}
+
+// shapes are what the files of a run may be.
+var shapes = map[string]func(t *testing.T, r *reader, whose string, end snapshot.Status){
+	"a journal": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
+		r.goOn(t, keeping(t, r.dir), whose, 5, end)
+	},
+	"two generations in a journal": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
+		r.goOn(t, keeping(t, r.dir), whose, 3, snapshot.StatusPaused)
+		r.goOn(t, keeping(t, r.dir), whose, 4, end)
+	},
+	"a snapshot": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
+		r.goOn(t, newFileStore(t, r.dir), whose, 6, end)
+	},
+	"a snapshot and a journal": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
+		r.goOn(t, newFileStore(t, r.dir), whose, 5, snapshot.StatusPaused)
+		r.goOn(t, keeping(t, r.dir), whose, 2, end)
+	},
+	"an open journal": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
+		r.goOn(t, keeping(t, r.dir), whose, 5, "")
+	},
+	"an open journal of two generations": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
+		r.goOn(t, keeping(t, r.dir), whose, 3, snapshot.StatusPaused)
+		r.goOn(t, keeping(t, r.dir), whose, 4, "")
+	},
+	"a snapshot and an open journal": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
+		r.goOn(t, newFileStore(t, r.dir), whose, 5, snapshot.StatusPaused)
+		r.goOn(t, keeping(t, r.dir), whose, 2, "")
+	},
+	"a journal that was not closed": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
+		r.goOn(t, keeping(t, r.dir), whose, 5, "")
+		r.crash()
+	},
+}
+
+// keeping is a store that compacts nothing when a run is closed.
+func keeping(t *testing.T, dir string) *filestore.Store {
+	return newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
+}
+
+// goOn opens the run, unless it is open, appends n records that say whose they
+// are, and closes it, unless end is empty.
+func (r *reader) goOn(t *testing.T, s *filestore.Store, whose string, n int, end snapshot.Status) {
+	t.Helper()
+	if r.open == nil {
+		j := begin(t, s)
+		r.open = j
+		t.Cleanup(func() { filestore.Abandon(j) })
+		r.changed()
+	}
+	run, err := s.Load(t.Context(), "run")
+	require.NoError(t, err)
+	for i := range n {
+		require.NoError(t, r.open.Append(record.Record{
+			Seq: run.LastSeq + uint64(i) + 1, Kind: record.KindLog, Status: record.StatusRecorded, Generation: run.Generation,
+			Detail: &record.Detail{Message: whose},
+		}))
+	}
+	r.changed()
+	if end != "" {
+		require.NoError(t, closeAs(r.open, end))
+		r.open = nil
+		r.changed()
+	}
+}
+
+func (r *reader) changed() {
+	if r.reached != nil {
+		r.reached()
+	}
+}
+
+// crash ends the one who writes.
+func (r *reader) crash() {
+	filestore.Abandon(r.open)
+	r.open = nil
+	r.changed()
+}
+
+// changes are what may happen to a run while it is read.
+var changes = map[string]func(t *testing.T, r *reader){
+	"it goes on": func(t *testing.T, r *reader) {
+		r.goOn(t, keeping(t, r.dir), "old", 2, snapshot.StatusCompleted)
+	},
+	"it goes on and is compacted": func(t *testing.T, r *reader) {
+		r.goOn(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
+		r.goOn(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusCompleted)
+	},
+	"it goes on and is compacted twice": func(t *testing.T, r *reader) {
+		r.goOn(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
+		r.goOn(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusPaused)
+		r.goOn(t, newFileStore(t, r.dir), "old", 2, snapshot.StatusCompleted)
+	},
+	"it crashes": func(t *testing.T, r *reader) {
+		r.goOn(t, keeping(t, r.dir), "old", 2, "")
+		r.crash()
+	},
+	"it crashes and goes on": func(t *testing.T, r *reader) {
+		r.goOn(t, keeping(t, r.dir), "old", 2, "")
+		r.crash()
+		r.goOn(t, keeping(t, r.dir), "old", 2, snapshot.StatusCompleted)
+	},
+	"it is replaced by a journal":                      replacedBy("a journal"),
+	"it is replaced by two generations in a journal":   replacedBy("two generations in a journal"),
+	"it is replaced by a snapshot":                     replacedBy("a snapshot"),
+	"it is replaced by a snapshot and a journal":       replacedBy("a snapshot and a journal"),
+	"it is replaced by an open journal":                replacedBy("an open journal"),
+	"it is replaced by a snapshot and an open journal": replacedBy("a snapshot and an open journal"),
+	"it is replaced by a journal that was not closed":  replacedBy("a journal that was not closed"),
+}
+
+func replacedBy(shape string) func(t *testing.T, r *reader) {
+	return func(t *testing.T, r *reader) {
+		if r.open != nil {
+			require.NoError(t, closeAs(r.open, snapshot.StatusPaused))
+			r.open = nil
+			r.changed()
+		}
+		require.NoError(t, newFileStore(t, r.dir).Delete(t.Context(), "run"))
+		shapes[shape](t, r, "new", snapshot.StatusCompleted)
+	}
+}
+
+// described is a run as it was read, record by record.
+func described(info *snapshot.Info, records []string) string {
+	return fmt.Sprint(info.Status, " ", info.Generation, info.LastSeq, info.Created.UnixNano(), info.Updated.UnixNano(), info.Open, " ", strings.Join(records, " "))
+}
+
+func describedRecord(rec *record.Record) string {
+	return fmt.Sprintf("%d-%d-%s", rec.Generation, rec.Seq, rec.Message())
+}
+
+// looks are the ways to look at a run once. What they return is how the run
+// stood at one instant.
+var looks = map[string]func(ctx context.Context, s *filestore.Store) (string, error){
+	"Load": func(ctx context.Context, s *filestore.Store) (string, error) {
+		run, err := s.Load(ctx, "run")
+		if err != nil {
+			return "", err
+		}
+		var records []string
+		for rec, err := range run.Records() {
+			if err != nil {
+				return "", err
+			}
+			records = append(records, describedRecord(&rec))
+		}
+		return described(&run.Info, records), nil
+	},
+	"Info": func(ctx context.Context, s *filestore.Store) (string, error) {
+		info, err := s.Info(ctx, "run")
+		return described(&info, nil), err
+	},
+	"List": func(ctx context.Context, s *filestore.Store) (string, error) {
+		page, err := s.List(ctx, snapshot.Filter{})
+		if err != nil || len(page.Runs) == 0 {
+			return "", errors.Join(err, snapshot.ErrNotFound)
+		}
+		if page.Runs[0].Open {
+			page.Runs[0].LastSeq = 0 // or more, up to what it has
+		}
+		return described(&page.Runs[0], nil), nil
+	},
+	"Records": func(ctx context.Context, s *filestore.Store) (string, error) {
+		var records []string
+		for rec, err := range s.Records(ctx, "run", 0) {
+			if err != nil {
+				return "", err
+			}
+			records = append(records, describedRecord(&rec))
+		}
+		return described(&snapshot.Info{}, records), nil
+	},
+	"Records after some": func(ctx context.Context, s *filestore.Store) (string, error) {
+		var records []string
+		for rec, err := range s.Records(ctx, "run", 4) {
+			if err != nil {
+				return "", err
+			}
+			records = append(records, describedRecord(&rec))
+		}
+		return described(&snapshot.Info{}, records), nil
+	},
+}
+
+// everyInstant has a run changed before each step of one who reads it, or before
+// most of them. The short form leaves out most combinations.
+func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk)) {
+	for shape, build := range shapes {
+		for name, change := range changes {
+			t.Run(shape+", "+name, func(t *testing.T) {
+				t.Parallel()
+				if !*long && crc32.ChecksumIEEE([]byte(t.Name()))%10 > 0 {
+					return
+				}
+				for at, passed := 1, false; !passed && at <= most; at++ {
+					r := &reader{dir: memoryDir(t)}
+					build(t, r, "old", snapshot.StatusPaused)
+					d := &instantDisk{Disk: fastDisk{filestore.OSDisk}, at: at, do: func() { change(t, r) }}
+					s := newFileStore(t, r.dir, filestore.WithDisk(d), filestore.WithPolling(time.Millisecond))
+					d.steps = 0
+					read(t, s, r, d)
+					passed = d.steps < at
+					if r.open != nil {
+						filestore.Abandon(r.open)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Whatever happens to a run while it is read, it is found as it was before or as
+// it is after. Who reads records one by one may get those in between, too.
+func TestARunThatChangesWhileItIsReadIsTheOldOneOrTheNewOne(t *testing.T) {
+	for name, look := range looks {
+		t.Run(name, func(t *testing.T) {
+			everyInstant(t, math.MaxInt, func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk) {
+				var states []string // one after the other
+				r.reached = func() {
+					state, err := look(t.Context(), keeping(t, r.dir))
+					require.NoError(t, err)
+					states = append(states, state)
+				}
+				r.reached()
+				got, err := look(t.Context(), s)
+				if errors.Is(err, snapshot.ErrNotFound) && strings.Contains(t.Name(), "replaced") {
+					return
+				}
+				require.NoError(t, err, "step %d", d.at)
+				for i, state := range states {
+					isBetween := i > 0 && strings.HasPrefix(name, "Records") && strings.HasPrefix(got, states[i-1]) && strings.HasPrefix(state, got)
+					if got == state || isBetween {
+						return
+					}
+				}
+				require.Failf(t, "a mixture", "step %d: got\n%s\nwant one of\n%s", d.at, got, strings.Join(states, "\n"))
+			})
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package filestore_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// damagedLate is a run of three generations, of 3 records each. What comes after
+// record 4 is damaged; with lost, its meta file is gone, too.
+func damagedLate(t *testing.T, lost bool) (r *reader, s *filestore.Store, damage func()) {
+	t.Helper()
+	r = &reader{dir: t.TempDir()}
+	s = keeping(t, r.dir)
+	for range 3 {
+		r.goOn(t, s, "old", 3, snapshot.StatusPaused)
+	}
+	return r, s, func() {
+		t.Helper()
+		run := filepath.Join(r.dir, "runs", "run")
+		journal := filepath.Join(run, "00000001.journal")
+		data, err := os.ReadFile(journal)
+		require.NoError(t, err)
+		frames := filestore.Frames(data)
+		data[frames[7]+20]++ // the header, 3 records, the end, the next begin, record 4: record 5
+		require.NoError(t, os.WriteFile(journal, data, 0o600))
+		if lost {
+			require.NoError(t, os.Remove(filepath.Join(run, "meta")))
+		}
+		report, err := s.Repair(t.Context(), "run")
+		require.NoError(t, err)
+		require.EqualValues(t, 4, report.Kept)
+	}
+}
+
+// What is appended after a repair is not the rest of what was lost by it, whether
+// or not it is known how many generations there were.
+func TestNobodyTakesWhatComesAfterARepairForWhatWasLost(t *testing.T) {
+	for name, lost := range map[string]bool{"with its meta file": false, "without it": true} {
+		t.Run(name, func(t *testing.T) {
+			r, s, damage := damagedLate(t, lost)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			watched := make(chan []record.Record, 100)
+			go func() {
+				defer close(watched)
+				for event := range s.Watch(ctx, snapshot.WatchOptions{Records: true}) {
+					watched <- event.Records
+				}
+			}()
+			require.Empty(t, <-watched)
+			var last error
+			var got []string
+			for rec, err := range keepingPolled(t, r.dir).Follow(t.Context(), "run", snapshot.Cursor{}) {
+				if last = err; err != nil {
+					break
+				}
+				if got = append(got, describedRecord(&rec)); rec.Seq == 9 {
+					damage()
+					r.goOn(t, s, "new", 3, snapshot.StatusPaused) // up to record 7
+					r.goOn(t, s, "new", 3, snapshot.StatusPaused)
+				}
+			}
+			require.ErrorIs(t, last, snapshot.ErrReset)
+			require.Len(t, got, 9)
+
+			run, records := stood(t, r.dir)
+			require.Len(t, records, 10)
+			require.Greater(t, run.Generation, uint64(3))
+			for seq := uint64(5); seq <= 9; seq++ { // the cursors of those who had what is lost
+				c := snapshot.Cursor{Generation: (seq + 2) / 3, Seq: seq}
+				for _, err := range s.Follow(t.Context(), "run", c) {
+					require.ErrorIs(t, err, snapshot.ErrReset)
+				}
+			}
+			var news []record.Record
+			for len(news) < 6 {
+				news = append(news, <-watched...)
+			}
+			require.EqualValues(t, 5, news[0].Seq)
+			for _, rec := range news {
+				require.Equal(t, "new", rec.Message())
+			}
+			cancel()
+			for range watched { // until it has ended
+			}
+		})
+	}
+}
+
+func keepingPolled(t *testing.T, dir string) *filestore.Store {
+	t.Helper()
+	return newFileStore(t, dir, filestore.WithPolling(time.Millisecond))
+}
