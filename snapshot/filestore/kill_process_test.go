@@ -28,6 +28,7 @@ func live(args ...string) error {
 	if err != nil {
 		return err
 	}
+	fmt.Println("ready")
 	for n := 0; ; n++ {
 		j, err := s.Open(ctx, "run", snapshot.OpenOptions{Create: true, Wait: true})
 		if err != nil {
@@ -82,10 +83,19 @@ func TestAKillAtAnyInstantLosesNothingThatWasPromised(t *testing.T) {
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
-		kill := time.AfterFunc(10*time.Millisecond+time.Duration(random.Int64N(int64(40*time.Millisecond))), func() { _ = cmd.Process.Kill() })
+		// A busy machine may not let it open the run in this time. Every second process
+		// is killed that long after it has.
+		var kill *time.Timer
+		after, from := time.Duration(random.Int64N(int64(40*time.Millisecond))), []string{"ready", "opened"}[n%2]
 		status := ""
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			f := strings.Fields(lines.Text())
+			if kill == nil && f[0] == from {
+				kill = time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
+			}
+			if f[0] == "ready" {
+				continue
+			}
 			var g, l uint64
 			_, err := fmt.Sscan(f[1]+" "+f[2], &g, &l)
 			require.NoError(t, err)
@@ -104,6 +114,7 @@ func TestAKillAtAnyInstantLosesNothingThatWasPromised(t *testing.T) {
 			}
 		}
 		_ = cmd.Wait()
+		require.NotNil(t, kill, "it ended by itself")
 		kill.Stop()
 		if generation == 0 {
 			continue
@@ -128,7 +139,7 @@ func TestAKillAtAnyInstantLosesNothingThatWasPromised(t *testing.T) {
 	stop()
 	require.ErrorIs(t, <-read, context.Canceled)
 	t.Logf("%d generations, %d records", generation, last)
-	require.Greater(t, generation, uint64(kills))
+	require.GreaterOrEqual(t, generation, uint64(kills/2))
 }
 
 // readAsItGrows looks at the run in every way until ctx ends: it never has less
