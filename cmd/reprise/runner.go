@@ -54,6 +54,9 @@ func (a *app) runner(ctx context.Context, program string, args []string) error {
 			return err
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // what is left is in the folder for temporary files
+		if !a.json {
+			fmt.Fprintf(a.stderr, "reprise: building %s\n", program)
+		}
 		if binary, err = a.buildProgram(ctx, program, dir); err != nil {
 			return err
 		}

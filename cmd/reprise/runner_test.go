@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,11 @@ func runnerOf(t *testing.T, reprise, dir, program string) *programServed {
 	p := &programServed{cmd: cmd, says: bufio.NewReader(stderr)}
 	line, err := p.says.ReadString('\n')
 	require.NoError(t, err)
+	if stat, err := os.Stat(program); err == nil && stat.IsDir() {
+		require.Equal(t, "reprise: building "+program+"\n", line)
+		line, err = p.says.ReadString('\n')
+		require.NoError(t, err)
+	}
 	_, rest, ok := strings.Cut(line, "runs of "+dir+" are at ")
 	require.True(t, ok, line)
 	p.url, _, _ = strings.Cut(rest, "/ ")
