@@ -305,6 +305,9 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 	status, _ = post("r/cancel", `{"by":"admin","message":"for good"}`)
 	assert.Equal(t, 200, status)
 	assert.Equal(t, "r by admin: for good", c.cancelled)
+	status, _ = post("r/interrupt", "")
+	assert.Equal(t, 200, status)
+	assert.Equal(t, "r by admin: ", c.interrupted)
 	status, _ = post("r/answer", `{"question":"a?1","value":{"ok":true}}`, header("Sec-Fetch-Site", "same-origin"))
 	assert.Equal(t, 200, status)
 	assert.Equal(t, `r a?1 {"ok":true}`, c.answered)
@@ -332,6 +335,7 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 		"no JSON":              {"r/interrupt", `{`, nil, 400},
 		"unknown fields":       {"r/interrupt", `{"mesage":"x"}`, nil, 400},
 		"two values":           {"r/interrupt", `{} {}`, nil, 400},
+		"nothing":              {"r/answer", "", nil, 400},
 		"no question":          {"r/answer", `{"value":1}`, nil, 400},
 		"no value":             {"r/answer", `{"question":"a?1"}`, nil, 400},
 		"too deep":             {"r/answer", `{"question":"a?1","value":` + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + `}`, nil, 400},

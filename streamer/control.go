@@ -108,10 +108,14 @@ func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *
 	return req.PathValue("run"), true
 }
 
+// decodeBody decodes what was posted. Nothing at all leaves body as it is.
 func decodeBody(r io.Reader, body any) error {
 	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
 	err := d.Decode(body)
+	if errors.Is(err, io.EOF) { // nothing was posted, which is what {} means
+		return nil
+	}
 	if err == nil && d.More() {
 		err = errors.New("more than one value")
 	}

@@ -33,7 +33,7 @@
 //	{"by": "ann", "message": "why"}                 to interrupt or cancel; both may be left out
 //	{"question": "agent/refund?1", "value": true}   to answer
 //	{"program": "support", "input": {…}}            to start: a Start
-//	{}                                              to resume
+//	{}                                              to resume; it may be left out
 //
 // # Events
 //
