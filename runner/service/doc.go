@@ -1,5 +1,5 @@
-// Package service makes a program out of a [runner.Runner]: agents that are
-// started, watched and answered over HTTP, with the dashboard of package streamer.
+// Package service makes a program of a [runner.Runner]: agents that are started,
+// watched and answered over HTTP, with the dashboard of package streamer.
 //
 //	func main() {
 //		service.Main(func(r *runner.Runner) error {
@@ -8,10 +8,10 @@
 //		})
 //	}
 //
-// The program has the flags -dir, -addr, -limit, -grace and -h. An interrupt or
-// SIGTERM ends it, after its runs have stopped; started again, it goes on with all
-// runs that have not ended.
+// The program has the flags -dir, -addr, -limit, -grace and -h. It ends with an
+// interrupt or SIGTERM, after its runs; started again, it goes on with all that
+// has not ended.
 //
-// In addition to what package streamer serves, /debug/vars has the numbers of the
-// runner, as "reprise".
+// Beside what package streamer serves, there is /debug/vars with the numbers of
+// the runner, as "reprise".
 package service

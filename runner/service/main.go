@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// Main is the main function of a service. Register registers its programs. Main
-// returns when the service has been stopped by a signal, and exits with status 1
-// after an error, such as one that register returns, and with 2 after wrong flags.
+// Main is the main function of a program that serves the programs which register
+// registers. It does not return before the program is to end, and ends it with
+// status 1 after an error, such as that of register.
 func Main(register func(*runner.Runner) error) {
 	if status := run(os.Args, register); status != 0 {
 		os.Exit(status)

@@ -21,26 +21,27 @@ import (
 
 // Options configure [Serve].
 type Options struct {
-	// Dir is the directory where runs are kept. Defaults to "reprise-data", which is
-	// also the default of the command reprise.
+	// Dir is where runs are kept. Defaults to "reprise-data", as that of
+	// the command reprise does.
 	Dir string
 
 	// Store keeps the runs in place of Dir, such as one on JetStream, whose queue is
 	// Runner.Queue. Nil for a file store in Dir. Serve does not close it.
 	Store snapshot.Store
 
-	// Addr is the address where HTTP is served. Without Streamer.Authorize it must be
-	// a loopback address. Defaults to 127.0.0.1:8080; port 0 takes any free one.
+	// Addr is where HTTP is served. Without Streamer.Authorize it must be a
+	// loopback address. Defaults to 127.0.0.1:8080; port 0 is any that is free.
 	Addr string
 
 	Runner   runner.Options
 	Streamer streamer.Options // its Control and Starter are those of the runner
 
-	// Ready is called with the URL of the dashboard once it is served. It may be nil.
+	// Ready is called with the URL of the dashboard when it is served. Nil for
+	// nothing.
 	Ready func(url string)
 
-	// Log gets a line for each event of the runner that has an error, and for each
-	// crash. It may be nil.
+	// Log is where what goes wrong with runs is written, a line for each. Nil for
+	// nowhere.
 	Log io.Writer
 }
 
@@ -53,9 +54,9 @@ const (
 
 const defaultDir = "reprise-data"
 
-// Serve calls register, which registers the programs, and serves them until ctx
-// ends and its runs have stopped. It returns an error of register before it serves
-// anything. See [runner.Runner.Serve].
+// Serve serves the programs that register registers, until ctx ends and its runs
+// have stopped. An error of register is returned before anything is served. See
+// [runner.Runner.Serve].
 func Serve(ctx context.Context, o Options, register func(*runner.Runner) error) error {
 	if o.Dir == "" {
 		o.Dir = defaultDir
