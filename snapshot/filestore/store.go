@@ -24,6 +24,12 @@ import (
 //	artifacts/ab/cdef…               see Artifacts
 //	trash/                           runs that are being deleted
 //
+// A copy of the directory of a run that is being written, file by file, is not a
+// copy of the run: it may be damaged, have fewer records than were synced, and be
+// listed as it was before, such as paused, until it is opened. Copy runs that
+// nobody has open, or let the file system take a snapshot of the whole directory,
+// or store what Load returns, as reprise export does.
+//
 // Files are readable by their owner alone. The directory may be used by many
 // processes of one machine; network file systems are fine if their locks and
 // renames are. A Store is for many goroutines and needs no closing.

@@ -1,0 +1,93 @@
+package filestore_test
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// filesOf are the files of the run, by name.
+func filesOf(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := make(map[string][]byte)
+	for _, name := range runFiles(t, dir) {
+		data, err := os.ReadFile(filepath.Join(dir, "runs", "run", name))
+		require.NoError(t, err)
+		files[name] = data
+	}
+	return files
+}
+
+// A copy of a run that was taken while it was written has some files as they were
+// before a change, and others as they were after it. It is damaged, or it has what
+// the run had at some time: fewer records, perhaps, but none of them otherwise, and
+// no status that they do not go with. List and Info may show an older status.
+func TestACopyOfARunThatWasBeingWrittenIsAnOlderOneOrDamaged(t *testing.T) {
+	whole, damaged, stale := 0, 0, 0
+	for shape, build := range shapes {
+		for _, name := range []string{"it goes on", "it goes on and is compacted", "it crashes", "it crashes and goes on"} {
+			r := &reader{dir: memoryDir(t)}
+			build(t, r, "old", snapshot.StatusPaused)
+			before := filesOf(t, r.dir)
+			changes[name](t, r)
+			after := filesOf(t, r.dir)
+			_, last := stood(t, r.dir)
+			for _, files := range mixtures(before, after) {
+				dir := memoryDir(t)
+				require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "run"), 0o700))
+				for name, data := range files {
+					require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "run", name), data, 0o600))
+				}
+				s := keeping(t, dir)
+				run, err := s.Load(t.Context(), "run")
+				if errors.Is(err, snapshot.ErrCorrupt) || errors.Is(err, snapshot.ErrNotFound) {
+					damaged++
+					continue
+				}
+				require.NoError(t, err)
+				whole++
+				_, records := stood(t, dir)
+				require.Equal(t, last[:min(len(records), len(last))], records)
+				require.True(t, run.Status != snapshot.StatusCompleted || len(records) == len(last), "%s, %s: it is completed with %v", shape, name, records)
+				info, err := s.Info(t.Context(), "run")
+				require.NoError(t, err)
+				if info.Status != run.Status {
+					require.Less(t, info.Generation, run.Generation)
+					stale++
+				}
+			}
+		}
+	}
+	t.Logf("%d copies are whole, of which %d show an older status, and %d are damaged", whole, stale, damaged)
+	require.Positive(t, stale)
+	require.Positive(t, damaged)
+}
+
+// mixtures are all ways to have some files as they were before, and the others
+// as they were after; one that was not there is not in it.
+func mixtures(before, after map[string][]byte) (all []map[string][]byte) {
+	both := maps.Clone(before)
+	maps.Copy(both, after)
+	names := slices.Sorted(maps.Keys(both))
+	for set := range 1 << len(names) {
+		files := make(map[string][]byte)
+		for i, name := range names {
+			from := after
+			if set>>i&1 > 0 {
+				from = before
+			}
+			if data, ok := from[name]; ok {
+				files[name] = data
+			}
+		}
+		all = append(all, files)
+	}
+	return all
+}
