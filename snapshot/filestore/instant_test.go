@@ -271,7 +271,7 @@ func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.S
 
 // Whatever happens to a run while it is read, it is found as it was before or as
 // it is after. Who reads records one by one may get those in between, too.
-func TestARunThatChangesWhileItIsReadIsTheOldOneOrTheNewOne(t *testing.T) {
+func TestARunIsTheOldOneOrTheNewOneWhateverHappensToItMeanwhile(t *testing.T) {
 	for name, look := range looks {
 		t.Run(name, func(t *testing.T) {
 			everyInstant(t, math.MaxInt, func(t *testing.T, s *filestore.Store, r *reader, d *instantDisk) {
