@@ -100,7 +100,7 @@ func (f *following) skip(ctx context.Context, info *snapshot.Info) {
 		return
 	}
 	if t, err := f.store.tail(ctx, f.runID, f.created, math.MaxUint64, nil); err == nil {
-		f.last = t.last
+		f.last, f.generation = t.last, max(f.generation, t.info.Generation)
 	}
 }
 

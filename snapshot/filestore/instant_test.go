@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +87,10 @@ var shapes = map[string]func(t *testing.T, r *reader, whose string, end snapshot
 	"a snapshot and an open journal": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
 		r.goOn(t, newFileStore(t, r.dir), whose, 5, snapshot.StatusPaused)
 		r.goOn(t, keeping(t, r.dir), whose, 2, "")
+	},
+	"a journal without a meta file": func(t *testing.T, r *reader, whose string, end snapshot.Status) {
+		r.goOn(t, keeping(t, r.dir), whose, 5, end)
+		require.NoError(t, os.Remove(filepath.Join(r.dir, "runs", "run", "meta")))
 	},
 	"a journal that was not closed": func(t *testing.T, r *reader, whose string, _ snapshot.Status) {
 		r.goOn(t, keeping(t, r.dir), whose, 5, "")

@@ -69,7 +69,7 @@ func (s *Store) tail(ctx context.Context, runID string, created time.Time, after
 			err = yield(rec)
 		}
 		if err != nil {
-			return tailed{}, err
+			return tailed{created: run.Created}, err
 		}
 	}
 	return tailed{created: run.Created, info: run.Info, last: run.LastSeq}, nil
