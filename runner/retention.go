@@ -150,17 +150,32 @@ func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[stri
 	return size, nil
 }
 
-// removeRun archives a run and removes it.
+// removeRun archives a run and removes it, if it stands as it was listed: it may
+// have been pinned or resumed since, or replaced by another of its ID.
 func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info) {
 	event := Event{Type: EventRemoved, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status}
 	if err := r.archive(ctx, info.RunID); err != nil {
 		event.Type, event.Err = EventTrouble, err
+	} else if same, err := r.isAsListed(ctx, info); err != nil {
+		event.Type, event.Err = EventTrouble, err
+	} else if !same {
+		return
 	} else if err := r.store.Delete(ctx, info.RunID); errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrLocked) {
 		return // another process was first, or somebody looks into it
 	} else if err != nil {
 		event.Type, event.Err = EventTrouble, err
 	}
 	r.observe(event)
+}
+
+func (r *Runner) isAsListed(ctx context.Context, listed *snapshot.Info) (bool, error) {
+	now, err := r.store.Info(ctx, listed.RunID)
+	if errors.Is(err, snapshot.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("runner: retention: run %s: %w", listed.RunID, err)
+	}
+	return now.Created.Equal(listed.Created) && now.Updated.Equal(listed.Updated) && !now.Open, nil
 }
 
 func (r *Runner) archive(ctx context.Context, runID string) error {

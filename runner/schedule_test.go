@@ -235,3 +235,45 @@ func TestArchivedRunIsWrittenBeforeItIsRemoved(t *testing.T) {
 		assert.Len(t, left, 6)
 	})
 }
+
+// What is listed may be out of date when its turn comes.
+func TestRunThatChangesWhileItIsArchivedIsNotRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var r *runner.Runner
+		var program *runner.Program[word, string]
+		var archived atomic.Int32
+		r = newRunner(t, store, runner.Options{SweepEvery: time.Hour, Retention: runner.Retention{
+			Runs: 1, Every: 1000 * time.Hour, Archive: func(ctx context.Context, run *snapshot.Run) error {
+				archived.Add(1)
+				switch run.RunID {
+				case "pinned":
+					return r.Pin(ctx, run.RunID, true)
+				case "replaced":
+					if err := store.Delete(ctx, run.RunID); err != nil {
+						return err
+					}
+					_, err := program.Start(ctx, run.RunID, word{"new"}, runner.StartOptions{At: time.Now().Add(time.Hour)})
+					return err
+				}
+				return nil
+			},
+		}})
+		program = runner.Register(r, echo)
+		defer serve(t, r)()
+		for _, id := range []string{"pinned", "replaced", "removed", "kept"} {
+			_, err := program.Start(t.Context(), id, word{"old"}, runner.StartOptions{})
+			require.NoError(t, err)
+			sleep(time.Second)
+		}
+		sleep(2 * time.Minute)
+		require.EqualValues(t, 3, archived.Load())
+		for id, want := range map[string]snapshot.Status{"pinned": snapshot.StatusCompleted, "replaced": snapshot.StatusQueued, "kept": snapshot.StatusCompleted} {
+			info, err := r.Info(t.Context(), id)
+			require.NoError(t, err, id)
+			assert.Equal(t, want, info.Status, id)
+		}
+		_, err := r.Info(t.Context(), "removed")
+		require.ErrorIs(t, err, snapshot.ErrNotFound)
+	})
+}
