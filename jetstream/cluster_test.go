@@ -120,8 +120,6 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 		runs = 40
 	}
 	var following sync.WaitGroup
-	var going *time.Timer
-	defer func() { going.Stop() }()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for i := range runs {
@@ -136,7 +134,8 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 		case runs / 2:
 			leader := g.leaderOf(s.conn)
 			require.NoError(t, g.commands[leader].Process.Signal(syscall.SIGSTOP))
-			going = time.AfterFunc(5*time.Second, func() { _ = g.commands[leader].Process.Signal(syscall.SIGCONT) })
+			going := time.AfterFunc(5*time.Second, func() { _ = g.commands[leader].Process.Signal(syscall.SIGCONT) })
+			t.Cleanup(func() { going.Stop() })
 		}
 	}
 	for i := range runs {
