@@ -293,7 +293,7 @@ func (c *call) retrace(s *Scope) error {
 			e.Err = r.err // the errors that the branches returned
 		}
 		return e
-	case c.spec.Kind == record.KindGroup || c.spec.Kind == record.KindBranch || c.spec.NoStore:
+	case c.spec.Kind.IsParallel() || c.spec.NoStore:
 		return r.err
 	}
 	return c.decode(&outcome)

@@ -260,7 +260,7 @@ func (c *call) undo(p *record.Progress, first *Scope, err error) error {
 	if failed && own == nil {
 		return err
 	}
-	if isContainer := c.spec.Kind != record.KindGroup && c.spec.Kind != record.KindBranch; !isContainer && !isRoot {
+	if c.spec.Kind.IsParallel() && !isRoot {
 		return err
 	}
 	all := c.completed()

@@ -94,7 +94,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.AttemptTimeout < 0 && spec.AttemptTimeout != NoTimeout {
 		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; want more than 0, 0 for the default, or core.NoTimeout", spec.Name, spec.AttemptTimeout))
 	}
-	if err := codec.CheckType(reflect.TypeFor[Out]()); err != nil && !spec.NoStore && spec.Kind != record.KindGroup && spec.Kind != record.KindBranch {
+	if err := codec.CheckType(reflect.TypeFor[Out]()); err != nil && !spec.NoStore && !spec.Kind.IsParallel() {
 		problems = append(problems, fmt.Errorf("core: the output of %q could never be stored: %w; return something else, or mark the actor NoStore", spec.Name, err))
 	}
 	if spec.InDoubt > InDoubtAsk {
@@ -130,12 +130,6 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 // isActor reports whether calls of the kind are made by an actor of the user,
 // and retried by the levels of retry configuration.
 func isActor(k record.Kind) bool { return k >= record.KindTool && k <= record.KindAgent }
-
-// isEntered reports whether the handler of such a call only makes other calls,
-// so that on resume it runs again up to where it stopped.
-func isEntered(k record.Kind) bool {
-	return k == record.KindAgent || k == record.KindGroup || k == record.KindBranch
-}
 
 // maxName is the length of the longest name in bytes.
 const maxName = 128

@@ -28,7 +28,7 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("core: an idempotency key belongs to a call; this context is that of the run itself")
 	}
 	place := s.call.address
-	for kind := s.call.spec.Kind; kind == record.KindBranch || kind == record.KindGroup; kind = s.call.spec.Kind {
+	for s.call.spec.Kind.IsParallel() {
 		if s = s.call.parent; s.call == nil {
 			break // branches of a group at the root have no input; their addresses differ
 		}

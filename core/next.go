@@ -58,7 +58,7 @@ func (c *call) next(p *record.Progress) step {
 		}
 		return step{do: doReturn, attempt: p.Attempt}
 	}
-	if c.root.settings.Strict && !isEntered(kind) {
+	if c.root.settings.Strict && !kind.IsEntered() {
 		if p.Phase == record.PhaseSucceeded {
 			return step{do: doRefuse, err: ErrNotStored}
 		}
@@ -68,7 +68,7 @@ func (c *call) next(p *record.Progress) step {
 	case record.PhaseNew:
 		return step{do: doBegin}
 	case record.PhaseSucceeded: // its output was not kept
-		if isEntered(kind) {
+		if kind.IsEntered() {
 			return step{do: doMake, attempt: p.Attempt}
 		}
 		return step{do: doMake}
@@ -86,7 +86,7 @@ func (c *call) nextInDoubt(p *record.Progress) step {
 	switch {
 	case c.spec.Kind == record.KindAgent && p.Phase == record.PhaseRunning && maxEntries != Unlimited && int(p.Entries) >= maxEntries:
 		return step{do: doFail, attempt: p.Attempt, err: fmt.Errorf("%w (%d times)", errEntries, p.Entries)}
-	case isEntered(c.spec.Kind):
+	case c.spec.Kind.IsEntered():
 		return same
 	case c.spec.InDoubt == InDoubtAsk:
 		return step{do: doAsk, attempt: p.Attempt}

@@ -192,7 +192,8 @@ func (r *Root) Refused() *InterruptedError { return r.refused.Load() }
 func (r *Root) Active() int { return int(r.active.Load()) }
 
 // Idle returns a channel that receives one value when no root call is under
-// way. It must be called once, when no further calls begin.
+// way. It is for when no further calls begin. If Idle is called again, only the
+// new channel receives.
 func (r *Root) Idle() <-chan struct{} {
 	idle := make(chan struct{}, 1)
 	send := (chan<- struct{})(idle)

@@ -115,7 +115,7 @@ func (s *Scope) Attempt() int {
 // isWithin reports whether s is part of the attempt around: the attempt itself,
 // or a branch of a group in it.
 func (s *Scope) isWithin(around *Scope) bool {
-	for s != around && s.call != nil && (s.call.spec.Kind == record.KindBranch || s.call.spec.Kind == record.KindGroup) {
+	for s != around && s.call != nil && s.call.spec.Kind.IsParallel() {
 		s = s.call.parent
 	}
 	return s == around

@@ -157,7 +157,7 @@ func (t *typedCall[In, Out]) ensure(ctx context.Context, out *Out) (r result) {
 func (t *typedCall[In, Out]) keepsOutput() bool {
 	settings := t.root.settings
 	return (settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip) && !t.spec.NoStore &&
-		t.spec.Kind != record.KindGroup && t.spec.Kind != record.KindBranch
+		!t.spec.Kind.IsParallel()
 }
 
 func (t *typedCall[In, Out]) keepOutput(ctx context.Context) result { return t.keep(ctx, &t.out) }

@@ -48,7 +48,12 @@ func (k Kind) IsCall() bool {
 // of one. They are left out where calls are counted: they only contain calls.
 func (k Kind) IsParallel() bool { return k == KindGroup || k == KindBranch }
 
-// MarshalText writes the name on the wire.
+// IsEntered reports whether the handler of such a call only makes other calls, so
+// that on resume it runs again up to where it stopped: agents, groups and
+// branches.
+func (k Kind) IsEntered() bool { return k == KindAgent || k.IsParallel() }
+
+// MarshalText returns the name on the wire.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads a name that MarshalText wrote.

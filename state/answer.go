@@ -9,31 +9,33 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// What answering returns, found by errors.Is.
+// Errors of [Answer], found by errors.Is.
 var (
 	ErrNotAsked = errors.New("state: nobody asked this question")
 	ErrAnswered = errors.New("state: the question was answered before")
 )
 
 // Answer answers a question of a stored run, by its ID, from any process. The
-// answer is posted to the run: the process that has it open records it at once,
-// or else the next one that opens it. When Answer returns, the answer is
-// durable. The call that asked goes on when the run is resumed.
+// answer is posted to the run: it is recorded at once by the process that has
+// the run open, or by the next one that opens it. When Answer returns, the
+// answer is durable. The call that asked continues when the run is resumed.
 //
-// The first answer wins, also among processes that answer at the same time:
-// any other is [ErrAnswered]. One that does not fit the type that is awaited, by
-// the Schema of the question, is [core.ErrUnfit], and nothing is recorded; the
-// error names each field that is missing, unknown or of the wrong type. So is one
-// about a call in doubt that is not an [InDoubtAnswer], or has an output that
-// is not that of the call. A value counts as its JSON where it does not fit as it
-// is, such as a *big.Int and a json.Number. Where the type has changed since, the
-// answer is set aside when the run goes on, and the question asked again. A question
-// that was not asked is [ErrNotAsked], with those that were; a run that was cancelled
-// is [ErrCancelled].
+// The first answer wins, also among processes that answer at the same time: any
+// later one is [ErrAnswered]. If value does not fit the Schema of the question,
+// the error is [core.ErrUnfit] and nothing is recorded; the error names each
+// field that is missing, unknown or of the wrong type. The same holds for an
+// answer about a call in doubt that is not an [InDoubtAnswer], or has an output
+// that does not fit the call. A value that does not fit as it is, such as a
+// *big.Int or a json.Number, is taken as its JSON. If the type of the answer
+// has changed since, the answer is discarded when the run continues, and the
+// question is asked again. For a question that was not asked the error is
+// [ErrNotAsked], with the open questions; for a run that was cancelled it is
+// [ErrCancelled].
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
 	err := answer(ctx, store, runID, questionID, value)
 	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {
@@ -42,7 +44,40 @@ func Answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 	return fmt.Errorf("state: answer to %s in run %s: %w", questionID, runID, err)
 }
 
-// answeredBefore is ErrAnswered for a question.
+// JSONAnswer returns an answer written as JSON as a value for [Answer]. Whole
+// numbers become integers, so that they fit integer types.
+func JSONAnswer(data []byte) (any, error) { return codec.FromJSON(data) }
+
+// An InDoubtAnswer answers the question about a call in doubt (see
+// [core.InDoubtAsk] and [core.Question.InDoubt]). In JSON it is one of
+//
+//	{"decision": "completed", "output": …}
+//	{"decision": "run_again"}
+//	{"decision": "failed", "message": "why"}
+type InDoubtAnswer struct {
+	Decision string `json:"decision"`
+	Output   any    `json:"output"` // of a call that completed
+	Message  string `json:"message"`
+}
+
+// InDoubtCompleted answers that the call took effect: it completes with this
+// output, which must have the output type of the call. Neither the handler nor
+// the postconditions run.
+func InDoubtCompleted(output any) InDoubtAnswer {
+	return InDoubtAnswer{Decision: "completed", Output: output}
+}
+
+// InDoubtRunAgain answers that the attempt is made again. It does not count
+// against MaxAttempts, even if it was the last one.
+func InDoubtRunAgain() InDoubtAnswer { return InDoubtAnswer{Decision: "run_again"} }
+
+// InDoubtFailed answers that the call fails, with [core.ErrInDoubt] and the
+// message.
+func InDoubtFailed(message string) InDoubtAnswer {
+	return InDoubtAnswer{Decision: "failed", Message: message}
+}
+
+// answeredBefore returns ErrAnswered for a question.
 func answeredBefore(id string) error { return fmt.Errorf("%w: %s", ErrAnswered, id) }
 
 func answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
@@ -51,7 +86,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 		return err
 	}
 	if found.Status == StatusCancelled {
-		return cancelledError(&found.Info)
+		return cancelledError(found.RunID, found.Stop)
 	}
 	rec, err := answerTo(found.Records, questionID, value)
 	if err != nil {
@@ -60,7 +95,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 	return post(ctx, store, runID, rec)
 }
 
-// answerTo makes the record that answers a question, if it was asked and not
+// answerTo returns the record that answers a question, if it was asked and not
 // answered since.
 func answerTo(records []record.Record, id string, value any) (record.Record, error) {
 	question, since := lastAsked(records, id)
@@ -77,7 +112,7 @@ func answerTo(records []record.Record, id string, value any) (record.Record, err
 	return answerRecord(now(), question.Address, id, encoded), nil
 }
 
-// describeOpen names the questions that can be answered.
+// describeOpen lists the questions that can be answered.
 func describeOpen(open []core.Question) string {
 	if len(open) == 0 {
 		return "none is open"
@@ -89,8 +124,9 @@ func describeOpen(open []core.Question) string {
 	return "open: " + strings.Join(ids, ", ")
 }
 
-// lastAsked returns the record of the question, nil if it was never asked, and
-// what follows it. It is asked again when its answer did not fit.
+// lastAsked returns the latest record of the question, nil if it was never
+// asked, and the records after it. A question is asked again if its answer did
+// not fit.
 func lastAsked(records []record.Record, id string) (question *record.Record, since []record.Record) {
 	for i := len(records) - 1; i >= 0; i-- {
 		if r := &records[i]; r.Kind == record.KindQuestion && r.Name == id {
@@ -116,11 +152,11 @@ func answerRecord(at time.Time, asker record.Address, id string, encoded []byte)
 	}
 }
 
-// post leaves the answer in the inbox of the run.
+// post puts the answer into the inbox of the run.
 //
-// Another may have been recorded and removed from the inbox before this one
-// was posted, but after the run was loaded. Then it is recorded by now, so the
-// run is loaded once more: without it, this answer is the first.
+// Another answer may have been recorded and removed from the inbox after the
+// run was loaded and before this one was posted. That answer is recorded by
+// now, so the run is loaded again: if there is none, this answer is the first.
 func post(ctx context.Context, store snapshot.Store, runID string, rec record.Record) error {
 	m := snapshot.Message{Record: rec}
 	if err := store.Post(ctx, runID, m); errors.Is(err, snapshot.ErrPosted) {
@@ -138,7 +174,7 @@ func post(ctx context.Context, store snapshot.Store, runID string, rec record.Re
 	return errors.Join(answeredBefore(rec.Name), store.Remove(ctx, runID, m.ID()))
 }
 
-// isFirst reports whether there is no other answer to the question.
+// isFirst reports whether no other answer to the question was recorded.
 func isFirst(records []record.Record, rec *record.Record) bool {
 	_, since := lastAsked(records, rec.Name)
 	first := firstAnswer(since, rec.Name)

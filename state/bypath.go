@@ -8,24 +8,24 @@ import (
 	"strings"
 )
 
-// byPath finds what was recorded inside a call without looking at anything
-// else. It is sorted by path: what is inside the call at a path are the paths
-// that go on from it with a slash and, for attempts after the first, with an @.
+// byPath finds the records inside a call without a scan. It is sorted by path:
+// the records inside the call at a path are those whose path continues that
+// path with a slash or, for attempts after the first, with an @.
 type byPath []placed
 
-// placed is a record by the path of its address.
+// placed is the number of a record, with the path of its address.
 type placed struct {
 	path string
-	seq  uint64 // 0 once it was taken
+	seq  uint64 // 0 after take
 }
 
-// sort keeps the order of those with the same path.
+// sort sorts by path, and keeps the order of records with the same path.
 func (b byPath) sort() {
 	slices.SortStableFunc(b, func(x, y placed) int { return strings.Compare(x.path, y.path) })
 }
 
-// within are the records of the call at the path and of those inside it; for
-// the empty path, those of no call.
+// within yields the records of the call at the path and of those inside it; for
+// the empty path, those that belong to no call.
 func (b byPath) within(path string) iter.Seq[*placed] {
 	return func(yield func(*placed) bool) {
 		for i := b.search(path); i < len(b) && b[i].path == path; i++ {
@@ -39,14 +39,14 @@ func (b byPath) within(path string) iter.Seq[*placed] {
 	}
 }
 
-// inside are the records of the calls in the scope of the path, and of those
+// inside yields the records of the calls in the scope of the path, and of those
 // inside them.
 func (b byPath) inside(scope string) iter.Seq[*placed] {
 	return func(yield func(*placed) bool) { b.under(scope + "/").each(yield) }
 }
 
-// before are the records of the calls that the preconditions of the call at the
-// path made, and its attempts before that of the number.
+// before yields the records of the calls made by the preconditions of the call
+// at the path, and by its attempts before that of the number.
 func (b byPath) before(path string, attempt int) iter.Seq[*placed] {
 	return func(yield func(*placed) bool) {
 		if attempt > 0 && !b.under(path+"/").each(yield) {
@@ -61,7 +61,7 @@ func (b byPath) before(path string, attempt int) iter.Seq[*placed] {
 	}
 }
 
-// each yields all, and reports whether it may go on.
+// each yields all, and reports whether the loop continues.
 func (b byPath) each(yield func(*placed) bool) bool {
 	for i := range b {
 		if !yield(&b[i]) {
@@ -82,13 +82,13 @@ func take(records iter.Seq[*placed]) (numbers []uint64) {
 	return numbers
 }
 
-// under is the part that begins with the prefix.
+// under returns the part whose paths begin with the prefix.
 func (b byPath) under(prefix string) byPath {
 	b = b[b.search(prefix):]
 	return b[:sort.Search(len(b), func(i int) bool { return !strings.HasPrefix(b[i].path, prefix) })]
 }
 
-// search is where the path is, or would be.
+// search returns the index of the path, or where it would be inserted.
 func (b byPath) search(path string) int {
 	i, _ := slices.BinarySearchFunc(b, path, func(p placed, path string) int { return strings.Compare(p.path, path) })
 	return i

@@ -10,11 +10,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// What cancelling a run, and going on with one that was cancelled, return, found
-// by errors.Is.
+// Errors of cancelling a run, and of resuming a cancelled one, found by
+// errors.Is.
 var (
-	// ErrCancelled is found in the error of what would go on with a run that was
-	// cancelled. errors.As finds the *[CancelledError].
+	// ErrCancelled is found in the error of functions that would continue a run
+	// that was cancelled. errors.As finds the *[CancelledError].
 	ErrCancelled = errors.New("state: the run was cancelled")
 
 	// ErrEnded is found in the error of cancelling a run that has completed or
@@ -22,14 +22,14 @@ var (
 	ErrEnded = errors.New("it has ended")
 )
 
-// A CancelledError is a run that was cancelled. It is [ErrCancelled].
+// A CancelledError says that a run was cancelled. It is [ErrCancelled].
 type CancelledError struct {
 	RunID   string
 	By      string // who cancelled it; empty if nobody said
 	Message string // why; empty if nobody said
 }
 
-// Error is a line such as `run r was cancelled by ops: wrong customer`.
+// Error returns a line such as `run r was cancelled by ops: wrong customer`.
 func (e *CancelledError) Error() string {
 	text := "run " + e.RunID + " was cancelled"
 	if e.By != "" {
@@ -44,41 +44,40 @@ func (e *CancelledError) Error() string {
 // Unwrap returns ErrCancelled.
 func (e *CancelledError) Unwrap() error { return ErrCancelled }
 
-// cancelCause is a CancelledError as the cause of an interrupt, which says by whom
-// and why.
+// cancelCause is a CancelledError as the cause of an interrupt, whose text
+// already says by whom and why.
 type cancelCause struct{ of CancelledError }
 
 func (e *cancelCause) Error() string { return "the run was cancelled" }
 func (e *cancelCause) Unwrap() error { return &e.of }
 
-func cancelledError(found *snapshot.Info) error {
-	return &CancelledError{RunID: found.RunID, By: found.Stop.By, Message: found.Stop.Message}
+func cancelledError(runID string, stop snapshot.Stop) *CancelledError {
+	return &CancelledError{RunID: runID, By: stop.By, Message: stop.Message}
 }
 
 // Cancel ends the run for good. It interrupts the run as
-// [ExecutionState.Interrupt] does, with the reason [record.InterruptCancel], also
-// where it was interrupted before; the error of its calls is [ErrCancelled], too,
-// also where another process cancelled the run. At Close its status is cancelled,
-// and [Open] refuses it from then on. What was recorded stays, and Close
-// compensates what the run has completed, as [core.Definition.Compensate] says.
-// Cancel reports whether it was the first to cancel the run, and came before
-// Close.
+// [ExecutionState.Interrupt] does, with the reason [record.InterruptCancel],
+// even if it was interrupted before. The error of its calls is [ErrCancelled],
+// too, also if another process cancelled the run. After Close the status is
+// cancelled, and [Open] refuses the run. Its records stay, and Close
+// compensates the completed calls, see [core.Definition.Compensate]. Cancel
+// reports whether it was the first to cancel the run, and came before Close.
 func (st *ExecutionState) Cancel(by, message string) bool {
 	return st.Interrupt(record.InterruptCancel, by, message)
 }
 
 // Cancel ends a stored run for good, from any process: its status is cancelled,
-// and [Open] refuses it with [ErrCancelled] from then on. By says who asks, and
-// message why. A process that has the run open stops it as it would by
-// [Interrupt], and the run is cancelled when that process closes it, or its next
-// opening is refused. Cancel returns when the request is durable. Cancelling
-// twice is fine, and the first counts.
+// and [Open] refuses it with [ErrCancelled] from then on. By is who cancels the
+// run, and message is why. If a process has the run open, it stops the run as
+// for [Interrupt], and the run is cancelled when that process closes it, or its
+// next opening is refused. Cancel returns when the request is durable.
+// Cancelling twice is allowed; the first counts.
 //
 // A run with completed calls that have compensations stays interrupted until a
-// process opens it that knows them (see [WithCompensations]), or a runner does.
+// process that knows them opens it (see [WithCompensations]), or a runner does.
 //
-// A run that has completed or failed is [ErrEnded] with its status, and stays as
-// it is.
+// For a run that has completed or failed the error is [ErrEnded] with its
+// status, and the run does not change.
 func Cancel(ctx context.Context, store snapshot.Store, runID, by, message string) error {
 	if err := cancel(ctx, store, runID, by, message); err != nil {
 		return fmt.Errorf("state: cancel run %s: %w", runID, err)
@@ -105,7 +104,7 @@ func cancel(ctx context.Context, store snapshot.Store, runID, by, message string
 	return settleCancel(ctx, store, runID)
 }
 
-// mayCancel refuses a run that has its outcome.
+// mayCancel returns an error for a run that has an outcome.
 func mayCancel(found *snapshot.Info) error {
 	if found.Status == StatusCompleted || found.Status == StatusFailed {
 		return fmt.Errorf("%w: it is %s", ErrEnded, found.Status)
@@ -113,9 +112,9 @@ func mayCancel(found *snapshot.Info) error {
 	return nil
 }
 
-// settleCancel makes a run cancelled for which a cancel was posted, if nobody has
-// it open. Otherwise its owner does: when it reads its inbox, or after it has
-// closed the run.
+// settleCancel marks a run as cancelled for which a cancel was posted, if no
+// process has it open. Otherwise its owner does: when it reads its inbox, or
+// after it has closed the run.
 func settleCancel(ctx context.Context, store snapshot.Store, runID string) error {
 	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{})
 	if errors.Is(err, snapshot.ErrLocked) {
@@ -127,7 +126,7 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	err = refuseCancelled(ctx, store, journal)
 	var cancelled *CancelledError
 	switch {
-	case errors.Is(err, errUncompensated): // who knows the actors does that
+	case errors.Is(err, errUncompensated): // a process that knows the actors cancels it
 		return journal.Close(ctx, snapshot.End{Status: StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptCancel}})
 	case errors.As(err, &cancelled):
 		return nil
@@ -138,13 +137,13 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 }
 
 // refuseCancelled closes the journal of a run that is cancelled, or for which a
-// cancel waits, and returns the *CancelledError. One that came too late, after
-// the outcome of the run, is removed.
+// cancel waits, and returns the *CancelledError. A cancel that came after the
+// outcome of the run is removed.
 func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Journal) error {
 	found := journal.Restored()
 	waiting, err := store.Messages(ctx, found.RunID)
 	if err != nil {
-		waiting = nil // the run goes on without its inbox, and reads it later
+		waiting = nil // the run opens without its inbox, and reads it later
 	}
 	var cancel *snapshot.Message
 	for i := range waiting {
@@ -154,7 +153,7 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 	}
 	switch {
 	case found.Status == StatusCancelled:
-		err = errors.Join(cancelledError(&found.Info), giveBack(ctx, journal))
+		err = errors.Join(cancelledError(found.RunID, found.Stop), giveBack(ctx, journal))
 	case cancel == nil:
 		return nil
 	case mayCancel(&found.Info) == nil:
@@ -166,8 +165,7 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 		if err := endCancelled(ctx, journal, cancel); err != nil {
 			return err
 		}
-		stop := stopOf(cancel.Record.Interrupt())
-		err = &CancelledError{RunID: found.RunID, By: stop.By, Message: stop.Message}
+		err = cancelledError(found.RunID, stopOf(cancel.Record.Interrupt()))
 	}
 	if cancel != nil {
 		err = errors.Join(err, store.Remove(ctx, found.RunID, cancel.ID()))
@@ -185,15 +183,15 @@ func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Mes
 		return errors.Join(err, giveBack(ctx, journal))
 	}
 	usage := found.Usage
-	if whole, err := found.Snapshot(); err == nil { // after a crash, the records know more
+	if whole, err := found.Snapshot(); err == nil { // after a crash, the records are more complete
 		usage = consumed(whole.Records)
 	}
 	return journal.Close(ctx, snapshot.End{Status: StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage})
 }
 
-// settleCancel acts on a cancel that came too late for the inbox of the run,
-// which has been closed with this status. What goes wrong leaves the cancel
-// where it is, for the next opening.
+// settleCancel handles a cancel that came too late for the inbox of the run,
+// which has been closed with this status. After an error the cancel stays, for
+// the next opening.
 func (r *run) settleCancel(status Status) {
 	ctx := context.Background()
 	waiting, err := r.stored.Messages(ctx, r.settings.RunID)
@@ -212,7 +210,7 @@ func (r *run) settleCancel(status Status) {
 	}
 }
 
-// They are found in errors of calls that were recorded, too.
+// errors.Is finds these in recorded errors of calls, too.
 func init() {
 	record.RegisterError("state.ErrCancelled", ErrCancelled)
 	record.RegisterError("state.ErrEnded", ErrEnded)

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// checker asks the user's Checker for all calls of the run together.
+// checker calls the user's Checker for all calls of the run together.
 type checker struct {
 	ask     Checker
 	run     *run
@@ -20,11 +20,11 @@ type checker struct {
 	failing bool
 }
 
-// checkEvery is how long an answer is good for.
+// checkEvery is the shortest time between two calls of the Checker.
 const checkEvery = 100 * time.Millisecond
 
-// check interrupts the run if the checker says so. Calls that come while
-// another asks, or soon after, have their answer from the context.
+// check interrupts the run if the Checker returns an interrupt. Calls that come
+// while another asks, or soon after, learn of an interrupt from their context.
 func (c *checker) check(ctx context.Context) {
 	if !c.busy.TryLock() {
 		return

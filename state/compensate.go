@@ -13,20 +13,20 @@ import (
 )
 
 // Compensable is an actor whose completed calls can be undone: an actors.Tool,
-// LLM or Agent with a method Compensate that was called.
+// LLM or Agent whose method Compensate was called.
 type Compensable interface {
-	// Compensation is nil if there is none.
+	// Compensation returns nil if there is none.
 	Compensation() *core.Compensation
 }
 
-// WithCompensations makes the compensations of actors known to the run. A run
-// that is resumed may have to undo calls that an earlier process made, without
-// the program coming to them again, so a stored run must know every actor with
-// a compensation that it calls: a call of one that is missing here suspends the
-// run. [New], whose runs end with the process, needs none.
+// WithCompensations tells the run the compensations of actors. A run that is
+// resumed may have to undo calls that an earlier process made and that the
+// program does not make again. So a stored run must know every actor with a
+// compensation that it calls: a call of an actor that is missing here suspends
+// the run. Runs of [New] end with the process and need no WithCompensations.
 //
-// The option panics for an actor without a compensation, and for two of one kind
-// and name.
+// The option panics for an actor without a compensation, and for two actors of
+// one kind and name.
 func WithCompensations(actors ...Compensable) Option {
 	return func(c *config) {
 		for i, actor := range actors {
@@ -42,7 +42,7 @@ func WithCompensations(actors ...Compensable) Option {
 	}
 }
 
-// hasOther reports whether there is another compensation of the same actor.
+// hasOther reports whether there is another compensation for the same actor.
 func (c *config) hasOther(known *core.Compensation) bool {
 	kind, name := known.Actor()
 	return slices.ContainsFunc(c.settings.Compensations, func(other *core.Compensation) bool {
@@ -73,12 +73,8 @@ func (r *run) Values(ctx context.Context, a record.Address, nth int) (in, out []
 		return nil, nil, err
 	}
 	if d := outcome.Detail; d != nil && d.Artifact != "" && len(d.Output) == 0 {
-		reader, ok := r.artifacts.(ArtifactReader)
-		if !ok {
-			return nil, nil, fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifacts that have it (state.WithArtifacts)", a, d.Artifact)
-		}
-		if out, err = reader.Get(ctx, d.Artifact); err != nil {
-			return nil, nil, fmt.Errorf("state: %s: its output: %w", a, err)
+		if out, err = r.readArtifact(ctx, a, d.Artifact); err != nil {
+			return nil, nil, err
 		}
 	} else {
 		out = outcome.Encoded()
@@ -89,7 +85,7 @@ func (r *run) Values(ctx context.Context, a record.Address, nth int) (in, out []
 	return began.Detail.Input, out, nil
 }
 
-// A completion is one time that a call completed which can be compensated. Its
+// A completion is one completion of a call that can be compensated. Its
 // compensation has the number of the completion, from 1.
 type completion struct {
 	began, ended uint64 // the records with its input and its output
@@ -97,10 +93,10 @@ type completion struct {
 	name         string
 }
 
-// completed are the calls that completed and can be compensated, in the order in
-// which they did: the last completion of each, and those before it that were not
-// compensated when the call was made again. Where failed calls are tried again,
-// none has decided anything.
+// completed returns the calls that completed and can be compensated, in the
+// order in which they completed: the last completion of each, and earlier ones
+// that were not compensated when the call was made again. If failed calls are
+// tried again, none of them has decided anything.
 func (r *restored) completed(rerunFailed bool) []core.Completed {
 	var all []core.Completed
 	for a, completions := range r.compensable {
@@ -128,14 +124,14 @@ func undoAddress(a record.Address, name string, nth int) record.Address {
 	return record.Site(a.Path(record.Compensations), record.Segment(name)).Address(nth)
 }
 
-// compensation is what is recorded of the compensation of a completion, nil for
-// nothing.
+// compensation returns what is recorded of the compensation of a completion,
+// nil for nothing.
 func (r *restored) compensation(a record.Address, name string, nth int) *record.Progress {
 	return r.progress(undoAddress(a, name, nth), false)
 }
 
-// failedAround is the innermost call around the one at a that failed for good
-// and has it compensated; zero for none.
+// failedAround returns the innermost call around the one at a that failed for
+// good and causes its compensation; zero for none.
 func (r *restored) failedAround(a record.Address) record.Address {
 	for scope := a.Scope(); scope != ""; scope = outer(scope) {
 		around, err := record.ParseAddress(callOf(scope))
@@ -146,16 +142,16 @@ func (r *restored) failedAround(a record.Address) record.Address {
 		if t == nil || t.Phase != record.PhaseFailed {
 			continue
 		}
-		if t.kind != record.KindGroup && t.kind != record.KindBranch || around.Scope() == "" {
+		if !t.kind.IsParallel() || around.Scope() == "" {
 			return around
 		}
 	}
 	return record.Address{}
 }
 
-// undone has a call made again that completed and was compensated since, which
-// only happens where the calls around it are tried again. Its calls have the
-// scope of another attempt. The lock is held.
+// undone changes p so that a call is made again that completed and was
+// compensated since. That only happens if the calls around it are tried again.
+// Its calls get the scope of another attempt. r.mu must be held.
 func (r *run) undone(a record.Address, p *record.Progress) {
 	if p == nil || p.Phase != record.PhaseSucceeded || len(r.restored.compensable) == 0 || r.validation != nil || r.strict {
 		return
@@ -166,18 +162,18 @@ func (r *run) undone(a record.Address, p *record.Progress) {
 	}
 	t := r.restored.calls[a]
 	p.Phase, p.Attempt = record.PhaseWaiting, 0
-	if isEntered(t.kind) {
+	if t.kind.IsEntered() {
 		p.Attempt = t.Attempt + 1
 	}
 	p.Spent, p.Delay, p.Err = 0, 0, nil
 }
 
-// errUncompensated is a run for which a cancel waits, and that has calls to be
-// compensated first.
+// errUncompensated is returned for a run for which a cancel waits and that has
+// calls to be compensated first.
 var errUncompensated = errors.New("it is cancelled, and has calls to be compensated")
 
-// isCompensated reports whether all that completed in a run was compensated, or
-// has no compensation.
+// isCompensated reports whether all completed calls of a run were compensated
+// or have no compensation.
 func isCompensated(found *snapshot.Run) (bool, error) {
 	r, err := newRestored(found)
 	if err != nil {
@@ -191,9 +187,9 @@ func isCompensated(found *snapshot.Run) (bool, error) {
 	return true, nil
 }
 
-// compensate undoes what a run has completed that is cancelled. That it is
-// cancelled is durable before: a process that ends meanwhile leaves the rest to
-// the next opening.
+// compensate compensates the completed calls of a cancelled run. The cancel is
+// made durable first: if the process ends meanwhile, the next opening
+// compensates the rest.
 func (r *run) compensate() {
 	r.mu.Lock()
 	e := r.interrupted
@@ -212,13 +208,12 @@ func (r *run) compensate() {
 	r.uncompensated = r.root.Compensate(context.Background())
 }
 
-// endCancelled compensates what a run has completed that was opened after it was
-// cancelled, and closes it. It returns the *[CancelledError], joined with what
-// went wrong.
+// endCancelled compensates the completed calls of a run that was opened after
+// it was cancelled, and closes the run. It returns the *[CancelledError],
+// joined with errors on the way.
 func (r *run) endCancelled() error {
 	err := r.close()
-	stop := stopOf(r.interrupted)
-	cancelled := &CancelledError{RunID: r.settings.RunID, By: stop.By, Message: stop.Message}
+	cancelled := cancelledError(r.settings.RunID, stopOf(r.interrupted))
 	switch {
 	case r.uncompensated != nil:
 		return fmt.Errorf("%w, and not all of its calls are compensated yet: %w", cancelled, r.uncompensated)

@@ -1,18 +1,16 @@
-// Package state is the memory of one run: its history in sequence order, its
-// interrupts and its time limit, the levels of retry configuration, values and
-// step results.
+// Package state implements runs: the history of a run in sequence order, its
+// interrupts and time limit, its levels of retry configuration, and its values.
 //
 // [New] begins a run in memory, with all of its history. [Open] begins or
-// resumes one in a store: its history is there, and in memory is no more of it
-// than is under way and what resuming needs to find it. The context of [ExecutionState.Context] makes
-// every call under it part of the run; [From] gives a handler its run back, to
-// log, to store values or to interrupt.
+// resumes a run in a store: its history is in the store, and memory holds only
+// what is under way and what resuming needs. Every call with the context of
+// [ExecutionState.Context], or one derived from it, is part of the run. In a
+// handler, [From] returns the run, to log, to store values or to interrupt.
 //
 //	st := state.New(state.WithPublisher(printer.New(os.Stdout)))
 //	defer st.Close()
 //	answer, err := assistant.Call(st.Context(ctx), actors.Ask("How warm is it in Oslo?"))
 //
-// [Open] begins a run in a store or resumes it. While it is open, and when it
-// waits for a human, other processes reach it: [Questions], [Answer],
-// [Interrupt] and [AwaitAnswers].
+// While a stored run is open, and while it waits for a human, other processes
+// reach it by [Questions], [Answer], [Interrupt] and [AwaitAnswers].
 package state

@@ -8,20 +8,20 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrFinished is found in the error of a root call that a run does not have, and
-// is made in the run after it has completed or failed.
+// ErrFinished is found in the error of a root call that is not in the records
+// of a run, and is made after the run has completed or failed.
 var ErrFinished = errors.New("state: the run has finished")
 
-// WithFurtherCalls lets a run that has completed or failed go on with root calls
-// that it did not make before. Without it such a call is refused with
-// [ErrFinished]: mostly the program should begin a new run.
+// WithFurtherCalls allows further root calls in a run that has completed or
+// failed. Without it such a call is refused with [ErrFinished], since a program
+// mostly should begin a new run.
 func WithFurtherCalls() Option {
 	return func(c *config) { c.further = true; c.isFor("WithFurtherCalls", inOpen) }
 }
 
-// refuseFurther refuses a root call that a finished run does not have. Where a
-// recorded one was made again, the run goes on and has room for others. The lock
-// is held.
+// refuseFurther returns an error for a root call that a finished run does not
+// have. If a recorded call was made again, the run has not finished any more.
+// r.mu must be held.
 func (r *run) refuseFurther(s *core.Scope, c record.Claim) error {
 	finished := r.found.Status == StatusCompleted || r.found.Status == StatusFailed
 	if !finished || r.further || r.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {

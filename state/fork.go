@@ -11,13 +11,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Fork begins a new run from what an old one had recorded before the call at
-// the address first came up: the calls that had an outcome by then are kept, with
-// the answers to their questions, and the calls around the address are entered
-// again. Opened with [Open], the new run makes the call at the address, and all
-// that follows, anew; its idempotency keys are those of the new run. To be asked
-// again, fork at the call that asked: inside it, what was approved stays so. The
-// old run is never written to, and the new one is there as a whole or not at all.
+// Fork begins a new run with what an old run had recorded before the first
+// record of the call at the address: calls that had an outcome by then are
+// kept, with the answers to their questions, and the calls around the address
+// are entered again. Opened with [Open], the new run makes the call at the
+// address again, and all that follows; its idempotency keys are those of the
+// new run. To have a question asked again, fork at the call that asked it:
+// calls inside that call keep their answers. Fork never writes to the old run,
+// and creates the new one as a whole or not at all.
 func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string) error {
 	if err := CheckRunID(newID); err != nil {
 		return err
@@ -55,8 +56,8 @@ func load(ctx context.Context, store snapshot.Reader, runID string) (*snapshot.S
 	return run.Snapshot()
 }
 
-// before returns the records to keep of a run that is forked at the address,
-// numbered anew.
+// before returns the records of a run that is forked at the address, numbered
+// anew.
 func before(records []record.Record, address record.Address) ([]record.Record, error) {
 	first := uint64(0)
 	for i := range records {
@@ -101,14 +102,14 @@ func before(records []record.Record, address record.Address) ([]record.Record, e
 }
 
 // isRefusal reports whether r says that its opening of the run was refused
-// because the program differed. That opening is none of the fork.
+// because the program differed. A fork leaves out such an opening.
 func isRefusal(r *record.Record) bool {
 	e := r.Interrupt()
-	return e != nil && e.Reason == record.InterruptDiverge && e.Cause != nil // else somebody gave that reason
+	return e != nil && e.Reason == record.InterruptDiverge && e.Cause != nil // else a user gave that reason
 }
 
-// withdrawClaims takes from a record what it says about the order of claiming: its
-// opening was refused, and no other is to keep to that order.
+// withdrawClaims removes the order of claiming from a record: its opening was
+// refused, and no other has to keep to that order.
 func withdrawClaims(r *record.Record) {
 	r.Ordinal = 0
 	if r.Detail != nil && len(r.Detail.Unrecorded) > 0 {
@@ -118,8 +119,8 @@ func withdrawClaims(r *record.Record) {
 	}
 }
 
-// leave takes in what a record that is not kept says about the order of claiming:
-// the claim of its call, and those that it lists, such as that of a question.
+// leave adds the claims of a record that is not kept: that of its call, and
+// those that it lists, such as that of a question.
 func leave(left map[record.Address]record.Claim, r *record.Record) {
 	add := func(c record.Claim) {
 		if _, known := left[c.Address]; !known {
@@ -140,8 +141,8 @@ func leave(left map[record.Address]record.Claim, r *record.Record) {
 	}
 }
 
-// list has r, which is kept, list the claims of its scope that came before it
-// and are not kept: so it stays known what was claimed.
+// list adds to r, which is kept, the claims of its scope that came before it
+// and are not kept, so that the order of claiming stays known.
 func list(left map[record.Address]record.Claim, r *record.Record) {
 	if r.Ordinal == 0 || !r.Kind.IsCall() || len(left) == 0 {
 		return
@@ -162,8 +163,8 @@ func list(left map[record.Address]record.Claim, r *record.Record) {
 	}
 }
 
-// isAround reports whether the call at a is one of those around the call at
-// inner, or a is the run itself.
+// isAround reports whether the call at a is around the call at inner, or a is
+// the run itself.
 func isAround(a, inner record.Address) bool {
 	rest, ok := strings.CutPrefix(inner.String(), a.String())
 	return a.IsZero() || ok && rest != "" && (rest[0] == '/' || rest[0] == '@')

@@ -8,11 +8,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Handle is a run as a handler in it sees it: enough to log and to interrupt,
-// and nothing that belongs to the owner of the run.
+// A Handle is a run as seen by a handler in it: it can log and interrupt, but
+// has no methods that are for the owner of the run.
 //
-// The methods of a nil *Handle, which [From] returns outside a run, do nothing,
-// so that a handler can be tested without a run.
+// [From] returns a nil *Handle outside a run. Its methods do nothing, so that a
+// handler can be tested without a run.
 type Handle struct {
 	run   *run
 	scope *core.Scope
@@ -31,7 +31,7 @@ func From(ctx context.Context) *Handle {
 	return &Handle{run: r, scope: s}
 }
 
-// RunID identifies the run; empty outside one.
+// RunID returns the ID of the run; it is empty outside a run.
 func (h *Handle) RunID() string {
 	if h == nil {
 		return ""
@@ -39,7 +39,7 @@ func (h *Handle) RunID() string {
 	return h.run.settings.RunID
 }
 
-// Metadata describes the run, see [WithMetadata].
+// Metadata returns the metadata of the run, see [WithMetadata].
 func (h *Handle) Metadata() Metadata {
 	if h == nil {
 		return Metadata{}
@@ -47,9 +47,9 @@ func (h *Handle) Metadata() Metadata {
 	return h.run.metadata.Clone()
 }
 
-// Context returns ctx as a context of the attempt that the handle was made in:
-// what is called with it belongs to that attempt, and is interrupted when the
-// attempt ends, or ctx. What it takes is freed when the attempt ends.
+// Context returns ctx as a context of the attempt in which the handle was made:
+// calls with it belong to that attempt, and are interrupted when the attempt
+// ends, or ctx. Its resources are freed when the attempt ends.
 func (h *Handle) Context(ctx context.Context) context.Context {
 	if h == nil {
 		return ctx
@@ -57,9 +57,9 @@ func (h *Handle) Context(ctx context.Context) context.Context {
 	return h.scope.Context(ctx)
 }
 
-// Log records a line with the address of the call that it is logged from.
-// Metadata may be nil; it is copied. From an attempt that is over the line is
-// dropped. See [NewLogHandler] for package slog.
+// Log records a line with the address of the call that logs it. Metadata may be
+// nil; it is copied. A line from an attempt that is over is dropped. See
+// [NewLogHandler] for package slog.
 func (h *Handle) Log(severity slog.Level, message string, metadata map[string]any) {
 	if h == nil {
 		return
@@ -75,7 +75,7 @@ func (h *Handle) Interrupt(reason record.InterruptReason, by, message string) bo
 	return h.run.interrupt(&core.InterruptedError{Reason: reason, Message: message, By: by})
 }
 
-// Interrupted returns the interrupt of the run, nil while there was none.
+// Interrupted returns the interrupt of the run, nil if there was none.
 func (h *Handle) Interrupted() *core.InterruptedError {
 	if h == nil {
 		return nil

@@ -9,20 +9,20 @@ import (
 )
 
 // history keeps the records of a run in memory, in sequence order. It grows by
-// chunks, so that the millionth record costs what the first did and none is
-// copied again. Records are packed: what most of them have fits 64 bytes
-// without a pointer, which the garbage collector need not look into. The
-// beginning of an attempt, its end, and the promise of the next one are packed
-// as one; the beginning only where no other record came after it.
+// chunks, so that the millionth record costs as much as the first and no record
+// is copied again. Records are packed: what most of them have fits into 64
+// bytes without a pointer, which the garbage collector need not scan. The start
+// of an attempt, its end and the following retrying record are packed as one;
+// the start only if no other record came in between.
 type history struct {
 	runID      string
 	generation uint64
-	restored   *snapshot.Run // the first of them; nil for a run that is new
-	n          int           // of those that are not restored
+	restored   *snapshot.Run // the restored records, which come first; nil for a new run
+	n          int           // the number of records that are not restored
 
 	chunks []*[chunkSize]packed
 	firsts []int // the number of records before each chunk
-	packs  int   // in the chunks
+	packs  int   // the number of packs in the chunks
 	latest *packed
 
 	sites     []site
@@ -40,7 +40,7 @@ const (
 )
 
 // packed is one record, or up to three that follow one another, without what
-// they share with others of their site.
+// all records of their site share.
 type packed struct {
 	time        int64 // Unix, in nanoseconds
 	duration    time.Duration
@@ -61,12 +61,12 @@ type packed struct {
 }
 
 const (
-	flagWillRetry = 1 << iota // the promise of the next attempt follows
+	flagWillRetry = 1 << iota // the retrying record follows
 	flagReplayed
-	flagBegun // it comes after the record that its attempt started
+	flagBegun // the started record of its attempt comes before it
 )
 
-// site is what the records of one actor called from one place share.
+// site is what the records of one actor that is called from one place share.
 type site struct {
 	kind record.Kind
 	name string
@@ -78,8 +78,8 @@ type rare struct {
 	detail *record.Detail
 }
 
-// append keeps rec, which has the next Seq. One that will be retried is two
-// records: its promise of the next attempt is Record.Retrying.
+// append adds rec, which has the next Seq. A record with WillRetry is followed
+// by its retrying record.
 func (h *history) append(rec *record.Record) {
 	site, nth := h.siteOf(rec)
 	p := h.latest
@@ -109,14 +109,14 @@ func (h *history) append(rec *record.Record) {
 	}
 }
 
-// isStartOf reports whether p is the start of the attempt whose end rec is, and
-// can be derived from it.
+// isStartOf reports whether p is the started record of the attempt that rec
+// ends, and can be derived from rec.
 func (p *packed) isStartOf(rec *record.Record, site, nth int32) bool {
 	return p.status == record.StatusStarted && rec.Status != record.StatusStarted && !rec.Replayed &&
 		*p == start(rec.Time.UnixNano()-int64(rec.Duration), site, nth, rec.Ordinal, int32(rec.Attempt), int32(rec.MaxAttempts))
 }
 
-// next makes room for a record.
+// next returns room for a record.
 func (h *history) next() *packed {
 	i := h.packs % chunkSize
 	if i == 0 {
@@ -163,10 +163,10 @@ func (h *history) keepRare(rec *record.Record) int32 {
 	return h.rn
 }
 
-// len is the number of records, those restored included.
+// len returns the number of records, including the restored ones.
 func (h *history) len() int { return h.begin() + h.n }
 
-// begin is the number of those restored.
+// begin returns the number of restored records.
 func (h *history) begin() int {
 	if h.restored == nil {
 		return 0
@@ -174,7 +174,7 @@ func (h *history) begin() int {
 	return h.restored.Len()
 }
 
-// at returns the record with Seq i+1, which was not restored.
+// at returns the record with Seq i+1, which must not be a restored one.
 func (h *history) at(i int) record.Record {
 	own := i - h.begin()
 	chunk := sort.SearchInts(h.firsts, own+1) - 1
@@ -188,7 +188,7 @@ func (h *history) at(i int) record.Record {
 	return rec
 }
 
-// records is how many were packed as one.
+// records returns how many records were packed as one.
 func (p *packed) records() int {
 	n := 1
 	if p.flags&flagBegun != 0 {
@@ -200,8 +200,8 @@ func (p *packed) records() int {
 	return n
 }
 
-// unpack returns one of the records that are packed there, from 0, without its
-// number.
+// unpack returns record i, from 0, of the records that are packed there,
+// without its Seq.
 func (h *history) unpack(p *packed, i int) record.Record {
 	if p.flags&flagBegun == 0 {
 		return h.unpackEnd(p, i)
@@ -213,15 +213,15 @@ func (h *history) unpack(p *packed, i int) record.Record {
 	return h.unpackEnd(&begun, 0)
 }
 
-// start is the record that an attempt started.
+// start returns the started record of an attempt.
 func start(at int64, site, nth int32, ordinal int, attempt, maxAttempts int32) packed {
 	return packed{
 		time: at, site: site, nth: nth, ordinal: int32(ordinal), attempt: attempt, maxAttempts: maxAttempts, status: record.StatusStarted,
 	}
 }
 
-// unpackEnd returns the end of an attempt, or whatever else p is, and as 1 the
-// promise of the next attempt.
+// unpackEnd returns the end of an attempt, or whatever else p is. With i = 1 it
+// returns the retrying record that follows.
 func (h *history) unpackEnd(p *packed, i int) record.Record {
 	s := &h.sites[p.site]
 	rec := record.Record{
@@ -242,7 +242,7 @@ func (h *history) unpackEnd(p *packed, i int) record.Record {
 	return rec
 }
 
-// own are the records that were not restored.
+// own returns the records that were not restored.
 func (h *history) own() []record.Record {
 	own := make([]record.Record, 0, h.n)
 	for i := range h.packs {

@@ -5,32 +5,32 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A run that waits for an answer may be opened many times before there is one, and
-// one that has ended may be opened for its result. Such an opening repeats what is
-// on record: handlers are entered again and suspend at the same questions, or all
-// is recalled. Its records are published, and are held back from the journal until
-// one of them says something new. If none does by Close, the journal stays as it
-// was.
+// A run that waits for an answer may be opened many times before there is one,
+// and one that has ended may be opened for its result. Such an opening repeats
+// what is recorded: handlers are entered again and suspend at the same
+// questions, or all calls are recalled. Its records are published, but they are
+// held back from the journal until one of them is new. If none is by Close, the
+// journal stays as it was.
 //
-// A crash meanwhile loses nothing else: the run is found interrupted, and what
-// the next opening records is not held back.
+// A crash meanwhile loses nothing else: the run is then found interrupted, and
+// the records of the next opening are not held back.
 
-// mayRepeat reports whether an opening of a run that is in that state may say
+// mayRepeat reports whether an opening of a run with that status may record
 // nothing new.
 func mayRepeat(s Status) bool { return s == StatusPaused || s == StatusCompleted || s == StatusFailed }
 
-// maxHeld is how many records are held back at most.
+// maxHeld is the largest number of records that are held back.
 const maxHeld = 1 << 13
 
-// release ends the holding back if rec is news. The lock is held.
+// release ends the holding back if rec is news. r.mu must be held.
 func (r *run) release(rec *record.Record) {
 	if r.held && (r.isNews(rec) || r.tail.n-r.tail.written >= maxHeld) {
 		r.held = false
 	}
 }
 
-// isNews reports whether rec says more than the run's records did when it was
-// opened.
+// isNews reports whether rec says more than the records of the run did when it
+// was opened.
 func (r *run) isNews(rec *record.Record) bool {
 	switch {
 	case rec.Kind == record.KindRun:
@@ -55,8 +55,8 @@ func (r *run) isNews(rec *record.Record) bool {
 	return true
 }
 
-// mustNotRepeat reports whether rec, which comes from s, begins a call that must
-// not be repeated unnoticed. It is never held back.
+// mustNotRepeat reports whether rec, which comes from s, begins a call that
+// must not be repeated unnoticed. Such a record is never held back.
 func mustNotRepeat(s *core.Scope, rec *record.Record) bool {
 	return rec.Status == record.StatusStarted && s.Spec() != nil && s.Spec().InDoubt != core.InDoubtRetry
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// inbox is where an open run receives messages from other processes.
+// inbox receives messages from other processes for an open run.
 type inbox struct {
 	run        *run
 	generation uint64
@@ -21,8 +21,8 @@ type inbox struct {
 	failing    bool
 }
 
-// listen acts on the messages that wait for the run, and then on those that
-// come until close.
+// listen handles the messages that wait for the run, and then those that come
+// until close.
 func (r *run) listen(ctx context.Context) {
 	b := &inbox{run: r, generation: r.journal.Restored().Generation}
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // which is for opening
@@ -43,8 +43,8 @@ func (r *run) listen(ctx context.Context) {
 	})
 }
 
-// lose stops a run that another process may own by now: nothing is recorded
-// any more.
+// lose stops a run that another process may own by now. Nothing is recorded any
+// more.
 func (r *run) lose() {
 	err := fmt.Errorf("%w: %w", ErrStore, snapshot.ErrLease)
 	r.mu.Lock()
@@ -60,8 +60,8 @@ func isLost(err error) bool {
 	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrUnknown) || errors.Is(err, snapshot.ErrLease)
 }
 
-// close stops listening. What comes later waits for the next opening. The
-// close of a nil inbox does nothing.
+// close stops listening. Later messages wait for the next opening. Closing a
+// nil inbox does nothing.
 func (b *inbox) close() {
 	if b == nil {
 		return
@@ -70,8 +70,9 @@ func (b *inbox) close() {
 	b.wait.Wait()
 }
 
-// takeIn acts on the messages that wait, and removes each when its effect is
-// durable. One whose effect a crash has left beside it is found out by that.
+// takeIn handles the waiting messages, and removes each when its effect is
+// durable. If a crash came before the removal, the message is recognised by its
+// effect.
 func (b *inbox) takeIn(ctx context.Context) {
 	runID := b.run.settings.RunID
 	waiting, err := b.run.stored.Messages(ctx, runID)
@@ -88,7 +89,7 @@ func (b *inbox) takeIn(ctx context.Context) {
 	b.report(ctx, err)
 }
 
-// take acts on a message. It reports whether there is nothing left to do: a
+// take handles a message. It reports whether the message can be removed: a
 // cancel stays until the run has ended by it.
 func (b *inbox) take(m *snapshot.Message) bool {
 	e := m.Record.Interrupt()
@@ -99,13 +100,13 @@ func (b *inbox) take(m *snapshot.Message) bool {
 		b.run.interrupt(e)
 		return false
 	}
-	if m.Generation == b.generation { // any other is over
+	if m.Generation == b.generation { // other generations have ended
 		b.run.interrupt(&core.InterruptedError{Reason: record.InterruptUser, Message: e.Message, By: e.By})
 	}
 	return true
 }
 
-// report logs once what goes wrong with the inbox. The run goes on without.
+// report logs once that the inbox fails. The run continues without it.
 func (b *inbox) report(ctx context.Context, err error) {
 	if err != nil && !b.failing && ctx.Err() == nil {
 		b.run.log(nil, slog.LevelWarn, fmt.Sprint("the inbox of the run failed, so that answers and interrupts from outside may come late: ", err), nil)
@@ -113,9 +114,9 @@ func (b *inbox) report(ctx context.Context, err error) {
 	b.failing = err != nil
 }
 
-// takeAnswer records an answer that was posted, unless there is one. It
-// reports whether the message is of no more use: one that answers what nobody
-// has asked yet waits for the question.
+// takeAnswer records an answer that was posted, unless there is one. It reports
+// whether the message can be removed: an answer to a question that was not
+// asked yet waits for the question.
 func (r *run) takeAnswer(posted *record.Record) bool {
 	r.mu.Lock()
 	_, answered := r.answers[posted.Name]

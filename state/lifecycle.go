@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Status says how a run stands.
+// Status is the status of a run.
 type Status = snapshot.Status
 
 // The statuses of a run.
@@ -25,24 +25,24 @@ const (
 	StatusCancelled   = snapshot.StatusCancelled
 )
 
-// rootCalls follows the root calls of a run, which its status depends on.
+// rootCalls follows the root calls of a run, on which its status depends.
 type rootCalls struct {
-	made      bool           // there was one
-	begun     bool           // one did something in this opening, beyond being recalled
+	made      bool           // a root call was made or recalled
+	begun     bool           // one did more in this opening than being recalled
 	suspended int            // that stopped without an outcome
 	awaiting  int            // that wait for an answer
-	failure   *record.Record // the last that ended failed with this; nil if it did not
+	failure   *record.Record // the failure of the last that ended; nil if it did not fail
 
 	stopped *core.InterruptedError // of the last that stopped without an outcome; nil if none did
 }
 
-// isRootCall reports whether s is an attempt of a call that no other made.
+// isRootCall reports whether s is an attempt of a root call.
 func isRootCall(s *core.Scope) bool {
 	around := s.Parent()
 	return around != nil && around.Parent() == nil
 }
 
-// follow takes in one record of a call, which comes from the attempt s.
+// follow adds a record of a call, which comes from the attempt s.
 func (c *rootCalls) follow(s *core.Scope, rec *record.Record) {
 	if rec.Kind == record.KindCompensation && rec.IsSuspension() && s.Spec() != nil {
 		c.stopUndoing(rec)
@@ -60,9 +60,9 @@ func (c *rootCalls) follow(s *core.Scope, rec *record.Record) {
 	}
 }
 
-// stopUndoing takes in that a compensation was suspended. The call whose
-// failure it follows may be a root call, which has its outcome and yet goes on
-// when the run is resumed.
+// stopUndoing adds that a compensation was suspended. The call whose failure it
+// follows may be a root call, which has its outcome and still continues when
+// the run is resumed.
 func (c *rootCalls) stopUndoing(rec *record.Record) {
 	if rec.Status == record.StatusAwaiting {
 		c.awaiting++
@@ -72,7 +72,7 @@ func (c *rootCalls) stopUndoing(rec *record.Record) {
 	c.stopped = rec.Interrupt()
 }
 
-// judge takes in how the call of s ended, also where that was recalled.
+// judge adds how the call of s ended, live or recalled.
 func (c *rootCalls) judge(s *core.Scope, rec *record.Record) {
 	if !isRootCall(s) {
 		return
@@ -92,7 +92,7 @@ func (c *rootCalls) judge(s *core.Scope, rec *record.Record) {
 	}
 }
 
-// status is how the run stands. The lock is held.
+// status returns the status of the run. r.mu must be held.
 func (r *run) status() Status {
 	switch {
 	case !r.closed:
@@ -102,11 +102,11 @@ func (r *run) status() Status {
 	case r.isCancelled() && r.uncompensated.Reason == record.InterruptAwait:
 		return StatusPaused
 	case !r.rootCalls.begun && (r.found.Status == StatusCompleted || r.found.Status == StatusFailed):
-		return r.found.Status // what a run finished with is final, also where a replay of it was stopped
+		return r.found.Status // the outcome of a run is final, even if a replay of it was stopped
 	case r.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Refused() != nil || r.root.Active() > 0:
 		return StatusInterrupted
 	case !r.rootCalls.made && r.found.Status != "":
-		return r.found.Status // nothing was done to change it
+		return r.found.Status // nothing has changed it
 	case r.rootCalls.awaiting > 0:
 		return StatusPaused
 	case r.rootCalls.failure != nil:
@@ -117,8 +117,8 @@ func (r *run) status() Status {
 	return StatusCompleted
 }
 
-// whyStopped is why the run is interrupted or cancelled, once it is closed. The lock
-// is held.
+// whyStopped returns why the run is interrupted or cancelled, once it is
+// closed. r.mu must be held.
 func (r *run) whyStopped() snapshot.Stop {
 	switch r.status() {
 	case StatusInterrupted, StatusCancelled:
@@ -128,7 +128,7 @@ func (r *run) whyStopped() snapshot.Stop {
 	return stopOf(r.interruption())
 }
 
-// stopOf returns why an interrupt stops a run; nil stands for none.
+// stopOf returns why an interrupt stopped a run. The interrupt may be nil.
 func stopOf(e *record.InterruptedError) snapshot.Stop {
 	if e == nil {
 		return snapshot.Stop{}
@@ -140,9 +140,9 @@ func stopOf(e *record.InterruptedError) snapshot.Stop {
 	return stop
 }
 
-// interruption is what stopped the run, or the last of its calls that stopped;
-// where nothing was called, what had stopped it before. It is nil for nothing.
-// The lock is held.
+// interruption returns the interrupt that stopped the run, or the last of its
+// calls that stopped, or, if no call was made, what had stopped the run before.
+// It returns nil if there is none. r.mu must be held.
 func (r *run) interruption() *core.InterruptedError {
 	switch {
 	case r.uncompensated != nil && r.uncompensated.Reason != record.InterruptAwait:
@@ -163,12 +163,12 @@ func (r *run) interruption() *core.InterruptedError {
 	return nil
 }
 
-// isCancelled reports whether the run was ended for good. The lock is held.
+// isCancelled reports whether the run was cancelled. r.mu must be held.
 func (r *run) isCancelled() bool {
 	return r.interrupted != nil && r.interrupted.Reason == record.InterruptCancel
 }
 
-// context derives a context of the run from ctx.
+// context returns a context of the run derived from ctx.
 func (r *run) context(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -182,7 +182,7 @@ func (r *run) context(ctx context.Context) context.Context {
 		id := r.nextContext
 		r.nextContext++
 		r.contexts[id] = cancel
-		// A long run whose contexts come and go keeps none that ended.
+		// A long run does not keep contexts that have ended.
 		context.AfterFunc(ctx, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -192,14 +192,14 @@ func (r *run) context(ctx context.Context) context.Context {
 	return r.root.Context(ctx)
 }
 
-// errClosing is why contexts end at Close.
+// errClosing is the cause with which contexts end at Close.
 var errClosing = &core.InterruptedError{Reason: record.InterruptClosed, Cause: ErrClosed}
 
-// errNothingCalled is why a run is interrupted in which no call was made.
+// errNothingCalled is the interrupt of a run in which no call was made.
 var errNothingCalled = &core.InterruptedError{Reason: record.InterruptClosed, Message: "before a call was made"}
 
 // interrupt cancels every context of the run because of e. Only the first
-// counts, and the first cancel.
+// interrupt counts, and the first cancel.
 func (r *run) interrupt(e *core.InterruptedError) bool {
 	if e.Reason == record.InterruptCancel && e.Cause == nil {
 		cancelled := *e
@@ -221,8 +221,8 @@ func (r *run) interrupt(e *core.InterruptedError) bool {
 	return true
 }
 
-// takeContexts returns what cancels the contexts. The lock is held; it must
-// not be while they are called.
+// takeContexts removes and returns the functions that cancel the contexts. r.mu
+// must be held; it must not be held when they are called.
 func (r *run) takeContexts() []context.CancelCauseFunc {
 	cancels := make([]context.CancelCauseFunc, 0, len(r.contexts))
 	for id, cancel := range r.contexts {
@@ -298,7 +298,7 @@ func (r *run) close() error {
 	stopped := r.interruption()
 	if r.journal != nil {
 		r.mu.Unlock()
-		stopped = stopped.Recorded() // with methods of the user's errors
+		stopped = stopped.Recorded() // calls methods of the user's errors
 		r.mu.Lock()
 	}
 	if r.validation != nil {
@@ -306,7 +306,7 @@ func (r *run) close() error {
 	}
 	last := r.lastRecord(stopped)
 	if r.journal != nil && last.Err != nil && last.Interrupt() == nil {
-		last.Err = record.ErrorOf(last.Err) // of what is recorded already
+		last.Err = record.ErrorOf(last.Err) // the error in it is recorded already
 	}
 	r.keep(&last)
 	end := snapshot.End{Status: r.status(), Stop: r.whyStopped(), Usage: r.report.Usage}
@@ -328,8 +328,8 @@ func (r *run) close() error {
 	return err
 }
 
-// awaitCalls waits until every root call has ended, within bounds: a handler
-// that does not listen may not hold up Close.
+// awaitCalls waits until every root call has ended, but not for long: a handler
+// that ignores its context must not delay Close.
 func (r *run) awaitCalls() {
 	timer := time.NewTimer(closeGrace)
 	defer timer.Stop()
@@ -339,11 +339,11 @@ func (r *run) awaitCalls() {
 	}
 }
 
-// explain makes rec, the last record of a run that failed, say why it did.
+// explain sets the error of rec, the last record of a failed run.
 func (c *rootCalls) explain(rec *record.Record) {
 	f := c.failure
 	if f == nil || f.Err == nil {
-		return // nothing was done, and the run had failed before
+		return // nothing was called, and the run had failed before
 	}
 	rec.Reason, rec.Class = f.Reason, f.Class
 	rec.Err = &core.CallError{
@@ -351,7 +351,8 @@ func (c *rootCalls) explain(rec *record.Record) {
 	}
 }
 
-// lastRecord says how the run ended, and what interrupted it if it was.
+// lastRecord returns the record of how the run ended, with the interrupt if
+// there was one.
 func (r *run) lastRecord(stopped *core.InterruptedError) record.Record {
 	rec := record.Record{
 		Time: now(), Kind: record.KindRun, Name: r.metadata.Pipeline, Status: record.StatusCompleted,

@@ -7,16 +7,16 @@ import (
 )
 
 // NewLogHandler returns a handler for package slog that records each line in
-// the run that its context belongs to, with the address of the call that it is
-// logged from and its attributes as metadata. Next gets every line too, also
-// those outside any run; nil stands for none. Lines below next's level are not
-// recorded; without next all are.
+// the run that its context belongs to, with the address of the call that logs
+// it and its attributes as metadata. Next gets every line too, including those
+// outside any run; it may be nil. Lines below the level of next are not
+// recorded; if next is nil, all are.
 //
 //	log := slog.New(state.NewLogHandler(slog.Default().Handler()))
 //	log.InfoContext(ctx, "precondition holds", "path", path)
 func NewLogHandler(next slog.Handler) slog.Handler { return &logHandler{next: next} }
 
-// logHandler keeps what WithGroup and WithAttrs were given, in their order.
+// logHandler keeps the arguments of WithGroup and WithAttrs in their order.
 type logHandler struct {
 	next  slog.Handler // nil for none
 	given []given
@@ -66,7 +66,7 @@ func (h *logHandler) Handle(ctx context.Context, line slog.Record) error {
 	return h.next.Handle(ctx, line)
 }
 
-// metadata has the attributes by their keys, those of groups in maps.
+// metadata returns the attributes by their keys, those of groups in maps.
 func (h *logHandler) metadata(line slog.Record) map[string]any {
 	var attrs []slog.Attr
 	line.Attrs(func(a slog.Attr) bool {

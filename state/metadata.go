@@ -6,8 +6,7 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// cloneMetadata returns a copy of m that has maps and slices of its own, also
-// inside of others.
+// cloneMetadata returns a deep copy of m: maps and slices in it are copied.
 func cloneMetadata(m map[string]any) map[string]any {
 	if m == nil {
 		return nil
@@ -19,8 +18,9 @@ func cloneMetadata(m map[string]any) map[string]any {
 	return c
 }
 
-// maxCloned is how deep maps and slices are copied. What is deeper, such as a map
-// that is in itself, becomes what a store would give back.
+// maxCloned is the depth to which maps and slices are copied. Deeper values,
+// such as those of a map that contains itself, become what a store would
+// return.
 const maxCloned = 64
 
 func cloneValue(v reflect.Value, depth int) reflect.Value {
@@ -51,14 +51,14 @@ func cloneValue(v reflect.Value, depth int) reflect.Value {
 	return c
 }
 
-// setValue leaves to as it is where v became something that it cannot hold.
+// setValue sets to to v, unless v has become of a type that to cannot hold.
 func setValue(to, v reflect.Value) {
 	if v.Type().AssignableTo(to.Type()) {
 		to.Set(v)
 	}
 }
 
-// asStored is v as a store would give it back.
+// asStored returns v as a store would return it.
 func asStored(v reflect.Value) reflect.Value {
 	in := codec.NewReader(codec.EncodeAny(v.Interface()))
 	defer in.Release()

@@ -12,22 +12,24 @@ import (
 )
 
 // ErrStore is found in the error of a call whose outcome could not be stored:
-// it may have taken effect, but nobody will know. The run is interrupted.
+// it may have taken effect, but that is not recorded. The run is interrupted.
 var ErrStore = errors.New("state: the run could not be stored")
 
-// Open begins the run in the store, or resumes it: calls that have a recorded
-// outcome are answered from it without running, retrying or waiting, and the
-// others go on where they stopped. The run is locked until Close; while it is
-// open elsewhere, Open is snapshot.ErrLocked, or waits (see [WithWait]).
+// Open begins the run in the store, or resumes it: calls with a recorded
+// outcome return it without running, retrying or waiting, and the others
+// continue where they stopped. The run is locked until Close. While it is open
+// elsewhere, Open returns snapshot.ErrLocked, or waits (see [WithWait]).
 //
 // Answers that were posted meanwhile are recorded before anything runs. Until
-// Close, the run receives [Answer] and [Interrupt] from any process. A paused run
-// that has no answer and suspends at the same questions again gets no records.
+// Close, the run receives [Answer] and [Interrupt] from any process. If a
+// paused run has no answer and suspends at the same questions again, nothing is
+// recorded.
 //
-// What a run finished with is final: opening it again replays it, and a root call
-// that it did not make is [ErrFinished] (see [WithFurtherCalls]). One that was
-// cancelled is not opened: the error is [ErrCancelled]; if it has calls that are
-// to be compensated, Open does that first (see [WithCompensations]).
+// The outcome of a run is final: opening it again replays it, and a root call
+// that it did not make is [ErrFinished] (see [WithFurtherCalls]). A run that
+// was cancelled cannot be opened: the error is [ErrCancelled]. If it has calls
+// that are to be compensated, Open compensates them first (see
+// [WithCompensations]).
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := CheckRunID(runID); err != nil {
 		return nil, err
@@ -54,7 +56,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	if !c.described {
 		c.metadata = found.Metadata.Clone()
 	}
-	r := prepareRun(c)
+	r := newRun(c)
 	r.stored, r.journal, r.generation = store, journal, found.Generation
 	cancelled := refuseCancelled(ctx, store, journal)
 	if cancelled != nil && !errors.Is(cancelled, errUncompensated) {
@@ -75,16 +77,16 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	return &ExecutionState{run: r}, nil
 }
 
-// giveBack closes a journal and leaves the run as it was found.
+// giveBack closes a journal and leaves the run as it was.
 func giveBack(ctx context.Context, journal snapshot.Journal) error {
 	found := journal.Restored()
 	return journal.Close(ctx, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due, Usage: found.Usage})
 }
 
-// Replay reads the run from the store and runs nothing that it has no outcome
-// for: agents without one are entered again, and a tool, an LLM or a step
-// without one is core.ErrNotRecorded. Nothing is written. A replay that ends
-// has proved that it executed nothing and waited for nothing.
+// Replay reads the run from the store and executes no tool, LLM or step: one
+// without a recorded outcome is core.ErrNotRecorded. Agents without an outcome
+// are entered again. Nothing is written. A replay that ends has proved that it
+// executed nothing and waited for nothing.
 func Replay(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	found, err := store.Load(ctx, runID)
 	if err != nil {
@@ -102,7 +104,7 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 		c.metadata = found.Metadata.Clone()
 	}
 	c.strict, c.settings.Strict, c.settings.Replays = true, true, true
-	r := prepareRun(c)
+	r := newRun(c)
 	if err := r.restore(found); err != nil {
 		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
 	}
@@ -110,7 +112,7 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 	return &ExecutionState{run: r}, nil
 }
 
-// restore takes over what was recorded.
+// restore restores the state of the run from its records.
 func (r *run) restore(found *snapshot.Run) (err error) {
 	r.settings.Outputs = true
 	if found.Len() == 0 && !r.strict {
@@ -147,8 +149,8 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	return err
 }
 
-// readRecords returns the history so far, from the store where the run has
-// one. If that fails, it returns what the store has not been given yet.
+// readRecords returns the history so far, from the store if the run has one. If
+// that fails, it returns the records that were not stored yet.
 func (r *run) readRecords(ctx context.Context) ([]record.Record, error) {
 	r.mu.Lock()
 	if r.journal == nil {
@@ -176,8 +178,8 @@ func (r *run) readRecords(ctx context.Context) ([]record.Record, error) {
 	return append(found.Records[:written:written], rest...), nil
 }
 
-// write hands what was kept since the last time to the journal, unless it is
-// held back. The lock is held.
+// write appends to the journal what was kept since the last write, unless it is
+// held back. r.mu must be held.
 func (r *run) write() error {
 	if r.journal == nil || r.broken != nil || r.held {
 		return r.broken
@@ -191,14 +193,14 @@ func (r *run) write() error {
 	return nil
 }
 
-// Sync says which records must have survived a loss of power before their call
-// goes on. All of them have survived the process by then.
+// Sync is which records must survive a loss of power before their call
+// continues. All of them survive the end of the process by then.
 type Sync uint8
 
 // The sync policies.
 const (
-	// SyncOutcomes: outcomes, promises of another attempt, questions and
-	// answers; and the beginning of calls that must not be repeated. It is
+	// SyncOutcomes syncs outcomes, failed attempts that are retried, questions
+	// and answers, and the beginning of calls that must not be repeated. It is
 	// the default.
 	SyncOutcomes Sync = iota
 	SyncAlways        // every record
@@ -216,17 +218,17 @@ func WithSync(policy Sync) Option {
 	}
 }
 
-// WithRootsAtClose leaves the ends of root calls, their outcomes and suspensions,
-// to the sync at the end of the run: they are on the disk when Close has returned
-// without an error, and not before. It spares a sync to those who make one call and
-// close the run before they use its result, as a runner does. It is for
-// SyncOutcomes, the default.
+// WithRootsAtClose leaves the outcomes and suspensions of root calls to the
+// sync at the end of the run: they are on the disk when Close has returned
+// without an error, and not before. It saves a sync for a program that makes
+// one call and closes the run before it uses the result, as a runner does. It
+// applies to SyncOutcomes, the default.
 func WithRootsAtClose() Option {
 	return func(c *config) { c.rootsAtClose = true; c.isFor("WithRootsAtClose", inOpen) }
 }
 
 // durable reports whether rec, which comes from s, must be on the disk before
-// its call goes on.
+// its call continues.
 func (r *run) durable(s *core.Scope, rec *record.Record) bool {
 	switch {
 	case r.policy != SyncOutcomes:
@@ -239,7 +241,7 @@ func (r *run) durable(s *core.Scope, rec *record.Record) bool {
 	return rec.IsOutcome() || rec.WillRetry || rec.Status == record.StatusAwaiting
 }
 
-// sync returns when everything up to seq is on the disk.
+// sync returns when everything up to seq is durable.
 func (r *run) sync(seq uint64) error {
 	err := r.journal.Sync(context.Background(), seq)
 	if err == nil {
@@ -252,7 +254,8 @@ func (r *run) sync(seq uint64) error {
 	return err
 }
 
-// stop interrupts the run because it cannot be stored any more.
+// stop interrupts the run because it cannot be stored any more, and returns
+// err.
 func (r *run) stop(err error) error {
 	reason := record.InterruptStore
 	if isLost(err) {

@@ -16,30 +16,30 @@ import (
 // An Option configures a run.
 type Option func(*config)
 
-// A Publisher is called with every record of a run that was stored, if the run has
-// a store, and with that of its end, in sequence order and by one goroutine at a
-// time: that of some call, which may have to publish the records
-// of others too and is held up for as long. It must be fast, therefore;
-// package bus has one that holds up nothing. It may use the run, but not close
-// it. Its panics are counted and ignored.
+// A Publisher is called with every record of a run, in sequence order and by
+// one goroutine at a time, after the record was stored if the run has a store.
+// That goroutine belongs to some call, which may have to publish the records of
+// other calls too and waits meanwhile. So Publish must be fast; package bus has
+// a publisher that delays no call. It may use the run, but not close it. Its
+// panics are counted and ignored.
 type Publisher interface {
 	Publish(record.Record)
 }
 
 // Artifacts stores outputs that are too large for a record. Put returns a
-// reference to encoded, and is called by many goroutines. An error that is
-// [snapshot.ErrUnavailable] says that nothing can be stored now: the run is
-// interrupted. With any other the attempt has failed.
+// reference to encoded, and is called by many goroutines. If the error is
+// [snapshot.ErrUnavailable], nothing can be stored at present and the run is
+// interrupted. Any other error fails the attempt.
 type Artifacts interface {
 	Put(ctx context.Context, encoded []byte) (reference string, err error)
 }
 
-// A Checker asks, outside the process, whether a run is to be interrupted: a
-// nil interrupt is a no. An error is logged once and changes nothing.
+// A Checker asks something outside the process whether to interrupt the run. It
+// returns nil if not. An error is logged once and changes nothing.
 type Checker func(context.Context) (interrupt *core.InterruptedError, err error)
 
-// An ArtifactReader also finds what it stored; a run that is resumed needs it.
-// snapshot.ArtifactStore is one.
+// An ArtifactReader returns stored artifacts; a run that is resumed needs one.
+// Every snapshot.ArtifactStore is one.
 type ArtifactReader interface {
 	Get(ctx context.Context, reference string) ([]byte, error)
 }
@@ -47,40 +47,28 @@ type ArtifactReader interface {
 // Metadata describes a run.
 type Metadata = snapshot.Metadata
 
-// WithRepublish makes calls that are recalled publish their old records and
-// those of what is inside them, marked as replayed. Otherwise each publishes
-// one recovered record.
+// WithRepublish makes recalled calls publish their old records and those of the
+// calls inside them, marked as replayed. Without it, each recalled call
+// publishes one recovered record.
 func WithRepublish() Option {
 	return func(c *config) { c.republish = true; c.isFor("WithRepublish", inOpen|inReplay) }
 }
 
-// WithRoundTrip hands out outputs and errors as a resumed run would: encoded
-// and decoded again. It is for tests, which find with it what would differ.
+// WithRoundTrip returns outputs and errors from calls as a resumed run does:
+// encoded and decoded again. Tests use it to find what would differ.
 func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = true } }
 
-// WithRerunFailed makes a resumed run try again what failed for good, for when
-// what was wrong was mended outside: failed tools, LLMs and steps run with a
-// fresh budget, and failed agents around them are entered again as their last
-// attempt, so that their finished calls stay restored.
-func WithRerunFailed() Option {
-	return func(c *config) { c.rerunFailed = true; c.isFor("WithRerunFailed", inOpen) }
-}
-
-// WithWait makes [Open] wait while another has the run open, until its context
-// ends. Without it, Open is snapshot.ErrLocked then.
-func WithWait() Option { return func(c *config) { c.wait = true; c.isFor("WithWait", inOpen) } }
-
-// WithRedaction has redact see to every text that the run shows: to what
+// WithRedaction applies redact to every text that the run shows: to what
 // publishers get, and so to consoles and wires, and to what
-// [ExecutionState.Records] returns. See [record.Record.Redacted] for what it
-// applies to. It is called by the goroutine that publishes, with the text of
-// one error, message or preview at a time.
+// [ExecutionState.Records] returns. See [record.Record.Redacted] for the texts.
+// Redact is called by the goroutine that publishes, with the text of one error,
+// message or preview at a time.
 //
-// The store keeps everything as it was: replay needs it, and errors and
-// messages are what a resumed program sees. Whoever reads records from there,
-// such as the command reprise or a dashboard (but see streamer.Options.Redact),
-// sees them without redaction; what must not be written at all is for actors
-// marked NoStore.
+// The store keeps everything unredacted: replay needs it, and a resumed program
+// sees the errors and messages. Programs that read records from the store, such
+// as the command reprise or a dashboard (but see streamer.Options.Redact), see
+// them without redaction. Mark actors NoStore whose outputs must not be stored
+// at all.
 func WithRedaction(redact func(text string) string) Option {
 	return func(c *config) {
 		if redact == nil {
@@ -90,9 +78,9 @@ func WithRedaction(redact func(text string) string) Option {
 	}
 }
 
-// WithRunID names the run: 1 to 128 letters, digits, dots, dashes and
-// underscores, not beginning with a dot. Defaults to a random name. It is for
-// [New]: the run of [Open] is named by its argument.
+// WithRunID sets the ID of the run: 1 to 128 letters, digits, dots, dashes and
+// underscores, not beginning with a dot. Defaults to a random ID. It is for
+// [New]; [Open] gets the ID as an argument.
 func WithRunID(id string) Option {
 	return func(c *config) { c.must(CheckRunID(id)); c.settings.RunID = id; c.isFor("WithRunID", inNew) }
 }
@@ -105,17 +93,17 @@ func WithPublisher(p Publisher) Option {
 	}
 }
 
-// WithRetry sets the retry configuration of all calls for which nothing more
-// specific is set. That includes agents, which otherwise have one attempt: an
-// agent that is tried again makes all its calls again, each with its own
-// retries. WithRetryFor(record.KindAgent, core.RetryConfig{Disabled: true})
-// leaves them out.
+// WithRetry sets the retry configuration of all calls for which no more
+// specific level is set. That includes agents, which have one attempt by
+// default: an agent that is retried makes all its calls again, each with its
+// own retries. WithRetryFor(record.KindAgent, core.RetryConfig{Disabled: true})
+// excludes them.
 func WithRetry(cfg core.RetryConfig) Option {
 	return func(c *config) { c.settings.Retry = c.policy(cfg) }
 }
 
-// WithRetryFor sets the retry configuration of the calls of one kind, for
-// which neither event nor actor has one.
+// WithRetryFor sets the retry configuration of calls of one kind for which
+// neither the event nor the actor has one.
 func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if !kind.IsCall() || kind == record.KindStep {
@@ -125,9 +113,9 @@ func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	}
 }
 
-// WithRetryForActor sets the retry configuration of the calls of the actors of
-// that name, instead of their own: it is for configuration that comes from
-// outside the program, such as that of package config.
+// WithRetryForActor sets the retry configuration of calls of the actors with
+// that name, in place of their own. It is for configuration from outside the
+// program, such as that of package config.
 func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if err := core.CheckName(name); err != nil {
@@ -144,16 +132,16 @@ func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 // same call has the same delays. Defaults to a random seed.
 func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = seed } }
 
-// WithPayloads keeps inputs and outputs in the records, for those who watch.
-// Inputs and outputs that cannot be encoded fail their calls. The input of a
-// call of an LLM is the whole conversation so far, so that what is kept grows
-// with the square of its length: a conversation of 100 turns with 2 KB each
-// takes 10 MB, and one of 1,000 turns takes 1 GB. Without WithPayloads it grows
-// with its length, unless each turn is a root call: their inputs are always kept.
+// WithPayloads keeps inputs and outputs in the records, to be shown. An input
+// or output that cannot be encoded fails its call. The input of a call of an
+// LLM is the whole conversation so far, so the records grow with the square of
+// its length: a conversation of 100 turns of 2 KB takes 10 MB, and one of 1,000
+// turns takes 1 GB. Without WithPayloads they grow linearly, unless each turn
+// is a root call: the inputs of root calls are always kept.
 func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
 
-// WithArtifacts stores outputs above 64 KiB, encoded, apart. Storing is
-// a part of the attempt, and retried with it.
+// WithArtifacts stores encoded outputs above 64 KiB as artifacts. Storing is
+// part of the attempt, and is retried with it.
 func WithArtifacts(a Artifacts) Option {
 	return func(c *config) {
 		c.mustNotBeNil("WithArtifacts", a)
@@ -161,9 +149,9 @@ func WithArtifacts(a Artifacts) Option {
 	}
 }
 
-// WithInterruptChecker asks check before each call, after its preconditions,
-// and before, during (every 100 ms) and after each wait; no more often than
-// every 100 ms for the whole run.
+// WithInterruptChecker calls check before each call, after its preconditions,
+// and before, during (every 100 ms) and after each wait, but at most every 100
+// ms for the whole run.
 func WithInterruptChecker(check Checker) Option {
 	return func(c *config) {
 		if check == nil {
@@ -173,40 +161,39 @@ func WithInterruptChecker(check Checker) Option {
 	}
 }
 
-// WithMetadata describes the run.
+// WithMetadata sets the metadata of the run.
 //
-// A run that is resumed without it has the metadata that it began with.
+// A run that is resumed without it keeps the metadata that it began with.
 func WithMetadata(m Metadata) Option {
 	return func(c *config) { c.metadata, c.described = m.Clone(), true }
 }
 
-// CheckRunID reports what keeps id from being a run ID; it is
-// snapshot.CheckRunID.
+// CheckRunID returns an error if id is not a run ID. It is snapshot.CheckRunID.
 func CheckRunID(id string) error { return snapshot.CheckRunID(id) }
 
-// config is what the options say.
+// config holds what the options set.
 type config struct {
 	settings   *core.Settings
 	publishers []Publisher
 	artifacts  Artifacts
 	checker    Checker
 	metadata   Metadata
-	described  bool // there was WithMetadata
+	described  bool // WithMetadata was given
 	redact     func(string) string
 	limited    []limited
 
 	strict, rerunFailed bool
-	further             bool // a finished run may go on
+	further             bool // a finished run may have further root calls
 	divergence          Divergence
 	sync                Sync
 	rootsAtClose        bool
 	republish           bool
 	wait                bool
 	owner               string
-	existing            func(*snapshot.Run) error // nil if the run may be begun
+	existing            func(*snapshot.Run) error // nil if the run need not exist
 }
 
-// place is where an option has an effect.
+// place is a set of functions in which an option has an effect.
 type place uint8
 
 const (
@@ -215,7 +202,7 @@ const (
 	inReplay // and Validate
 )
 
-// String names the functions.
+// String returns the names of the functions.
 func (p place) String() string {
 	var names []string
 	for i, name := range []string{"New", "Open", "Replay and Validate"} {
@@ -226,7 +213,7 @@ func (p place) String() string {
 	return strings.Join(names, ", ")
 }
 
-// limited is an option that has an effect in some places only.
+// limited is an option that has an effect only in some functions.
 type limited struct {
 	option string
 	places place
@@ -236,7 +223,7 @@ func (c *config) isFor(option string, places place) {
 	c.limited = append(c.limited, limited{option, places})
 }
 
-// check refuses options that would do nothing.
+// check returns an error if an option has no effect here.
 func (c *config) check(here place) error {
 	for _, o := range c.limited {
 		if o.places&here == 0 {
@@ -257,15 +244,16 @@ func configure(options []Option) *config {
 	return c
 }
 
-// must panics: what is wrong here is the program, and New cannot fail.
+// must panics if err is not nil: the program is wrong, and New returns no
+// error.
 func (c *config) must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// mustNotBeNil refuses nil, also that of a pointer in an interface, which is
-// what an error that was not looked at mostly leaves.
+// mustNotBeNil panics if v is nil, or an interface with a nil pointer in it,
+// which often remains of an error that was not checked.
 func (c *config) mustNotBeNil(option string, v any) {
 	if v == nil {
 		c.must(fmt.Errorf("state: %s got nil", option))

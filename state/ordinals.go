@@ -11,12 +11,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ordinals are the claims that were recorded, by the path of their scope and in
-// the order of claiming. They say whether a program that resumes the run makes
-// the same calls.
+// ordinals holds the recorded claims, by the path of their scope and in the
+// order of claiming. They show whether a program that resumes the run makes the
+// same calls.
 type ordinals map[string]*scopeClaims
 
-// scopeClaims are those of one scope.
+// scopeClaims holds the recorded claims of one scope.
 type scopeClaims struct {
 	claims []recordedClaim // by ordinal, from 1
 
@@ -32,7 +32,7 @@ type recordedClaim struct {
 	name    string
 	input   record.Hash
 
-	generation uint64 // that recorded it
+	generation uint64 // the generation that recorded it
 }
 
 func (o ordinals) at(scope string) *scopeClaims {
@@ -44,7 +44,7 @@ func (o ordinals) at(scope string) *scopeClaims {
 	return c
 }
 
-// add takes in a record of a call, the first since its claim was not on record.
+// add adds the claim of a record of a call, the first with it.
 func (o ordinals) add(rec *record.Record) {
 	c := recordedClaim{address: rec.Address, kind: rec.Kind, name: rec.Name, generation: rec.Generation}
 	if rec.Detail != nil {
@@ -53,7 +53,7 @@ func (o ordinals) add(rec *record.Record) {
 	o.at(rec.Address.Scope()).set(rec.Ordinal, c)
 }
 
-// addListed takes in the claims that a record lists.
+// addListed adds the claims that a record lists.
 func (o ordinals) addListed(rec *record.Record) {
 	if rec.Detail == nil {
 		return
@@ -63,10 +63,11 @@ func (o ordinals) addListed(rec *record.Record) {
 	}
 }
 
-// voidRefused forgets what an opening of the run claimed that was refused because
-// the program differed: some branches may have run ahead of the one that did. What
-// it recorded stays, and may come up in any place of its scope. It is called when
-// the opening ends, so that the next one can claim the same places.
+// voidRefused removes the claims of an opening of the run that was refused
+// because the program differed: some branches may have run ahead of the one
+// that differed. The records of that opening stay, and may be found in any
+// place of their scope. It is called when the opening ends, so that the next
+// one can claim the same places.
 func (r *restored) voidRefused(generation uint64) {
 	if !r.refused[generation] {
 		return

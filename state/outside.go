@@ -11,19 +11,19 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrNotRunning is found in the error of interrupting a run that nobody has
+// ErrNotRunning is found in the error of interrupting a run that no process has
 // open.
 var ErrNotRunning = errors.New("nobody is running it")
 
-// Interrupt asks the process that has a stored run open to stop it: there it
-// is [ExecutionState.Interrupt] with the reason user. By says who asks, and
-// message why. It returns when the request is durable, which reaches the owner
-// within a tenth of a second, also in the middle of a wait; calls end as soon
-// as their handlers honour their context. Interrupting twice is fine, and the
-// first counts.
+// Interrupt asks the process that has a stored run open to interrupt it, as by
+// [ExecutionState.Interrupt] with the reason user. By is who interrupts, and
+// message is why. Interrupt returns when the request is durable. The request
+// reaches the owner within a tenth of a second, also during a wait; calls end
+// as soon as their handlers honour their context. Interrupting twice is
+// allowed; the first counts.
 //
-// A run that nobody has open is [ErrNotRunning] with its status, and stays as
-// it is: its next opening is not interrupted.
+// For a run that no process has open the error is [ErrNotRunning] with its
+// status, and its next opening is not interrupted.
 func Interrupt(ctx context.Context, store snapshot.Store, runID, by, message string) error {
 	if err := interrupt(ctx, store, runID, by, message); err != nil {
 		return fmt.Errorf("state: interrupt run %s: %w", runID, err)
@@ -57,7 +57,7 @@ func interrupt(ctx context.Context, store snapshot.Store, runID, by, message str
 	return takeBack(ctx, store, now, m.ID())
 }
 
-// takeBack removes an interrupt that nobody has read.
+// takeBack removes an interrupt that was not read.
 func takeBack(ctx context.Context, store snapshot.Store, found snapshot.Info, id string) error {
 	waiting, err := store.Messages(ctx, found.RunID)
 	if err != nil {
@@ -75,9 +75,9 @@ func notRunning(found snapshot.Info) error {
 	return fmt.Errorf("%w: it is %s", ErrNotRunning, found.Status)
 }
 
-// AwaitAnswers returns when a stored run can go on: nobody has it open, and
-// every question that it asked has an answer. It is for a program that opens a
-// run again when it was answered:
+// AwaitAnswers returns when a stored run can continue: no process has it open,
+// and every question that it asked has an answer. It is for a program that
+// opens a run again when it was answered:
 //
 //	for {
 //		st, err := state.Open(ctx, store, runID, state.WithWait())
@@ -90,9 +90,9 @@ func notRunning(found snapshot.Info) error {
 //		}
 //	}
 //
-// A run that sleeps can go on when it has slept, and one with a question that
-// has a default when that is due. AwaitAnswers ends with an error when ctx does,
-// and with [ErrCancelled] when the run was cancelled.
+// A run that sleeps can continue when the time has passed, and a run with a
+// question that has a default when the default is due. AwaitAnswers returns an
+// error when ctx ends, and [ErrCancelled] when the run was cancelled.
 func AwaitAnswers(ctx context.Context, store snapshot.Store, runID string) error {
 	if err := awaitAnswers(ctx, store, runID); err != nil {
 		return fmt.Errorf("state: await answers to run %s: %w", runID, err)
@@ -112,10 +112,11 @@ func awaitAnswers(ctx context.Context, store snapshot.Store, runID string) error
 	}
 }
 
-// errDue is that the time for which a run waits has come.
+// errDue is the cause of the end of a wait when the run is due.
 var errDue = errors.New("state: the run is due")
 
-// awaitChange returns when the run can go on, has another due time, or is due.
+// awaitChange returns when the run can continue, has another due time, or is
+// due.
 func awaitChange(ctx context.Context, store snapshot.Store, runID string, due time.Time) error {
 	watch, cancel := ctx, context.CancelFunc(func() {})
 	if !due.IsZero() {
@@ -136,14 +137,15 @@ func awaitChange(ctx context.Context, store snapshot.Store, runID string, due ti
 	return context.Cause(ctx)
 }
 
-// canGoOn also returns when the run can go on by itself.
+// canGoOn reports whether the run can continue, and when it can without an
+// answer.
 func canGoOn(ctx context.Context, store snapshot.Store, runID string) (bool, time.Time, error) {
 	found, err := load(ctx, store, runID)
 	switch {
 	case err != nil || found.Open:
 		return false, time.Time{}, err
 	case found.Status == StatusCancelled:
-		return false, time.Time{}, cancelledError(&found.Info)
+		return false, time.Time{}, cancelledError(found.RunID, found.Stop)
 	case !found.Due.IsZero() && !time.Now().Before(found.Due):
 		return true, found.Due, nil
 	}

@@ -6,22 +6,23 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Publishing is in order, may call back into the run, and never holds its
-// lock. One goroutine at a time does it, and the others leave their records to
-// it. Mostly there are no others, and then its turn ends without the lock.
+// Records are published in order and without the lock of the run, since
+// publishers may call the run. One goroutine at a time publishes; others leave
+// their records to it. Mostly there are no others, and the turn then ends
+// without taking the lock again.
 
-// turn says whether a goroutine publishes: the last that took the turn has not
-// left it. It is taken under the run's lock, and left without the lock if no
-// other goroutine came.
+// turn is the right to publish: a goroutine publishes if the last that took the
+// turn has not left it. It is taken under the lock of the run, and left without
+// the lock if no other goroutine came meanwhile.
 type turn struct {
 	taken int64        // how often; written under the lock
-	left  atomic.Int64 // how often; awaited if there is more for the last
+	left  atomic.Int64 // how often; or awaited if the last has more to publish
 }
 
 const awaited = -1
 
-// take reports whether the turn is the caller's. If it is another's, that one
-// will look for more before it ends. The lock is held.
+// take takes the turn and reports true, unless another goroutine has it: that
+// one then looks for more before it ends its turn. The lock must be held.
 func (t *turn) take() bool {
 	for {
 		switch left := t.left.Load(); {
@@ -34,13 +35,14 @@ func (t *turn) take() bool {
 	}
 }
 
-// leave reports whether the turn is over: nobody has come meanwhile.
+// leave ends the turn and reports true, unless another goroutine came
+// meanwhile.
 func (t *turn) leave() bool { return t.left.CompareAndSwap(t.taken-1, t.taken) }
 
-// end ends the turn. The lock is held.
+// end ends the turn. The lock must be held.
 func (t *turn) end() { t.left.Store(t.taken) }
 
-// publish publishes what is new, and unlocks.
+// publish publishes all new records. r.mu must be held, and is released.
 func (r *run) publish() {
 	if len(r.publishers) == 0 || !r.turn.take() {
 		r.mu.Unlock()
@@ -49,15 +51,15 @@ func (r *run) publish() {
 	r.drain()
 }
 
-// publishLatest is publish for where the record that was kept last is at hand:
-// mostly it is all that is new, and need not be unpacked.
+// publishLatest is publish for a caller that has the record that was kept last:
+// mostly it is the only new one, and need not be unpacked.
 func (r *run) publishLatest(rec *record.Record) {
 	if len(r.publishers) == 0 || r.published != int(rec.Seq)-1 || len(r.recovered) > 0 || !r.turn.take() {
 		r.publish()
 		return
 	}
 	r.published = r.len()
-	if !rec.WillRetry { // else its promise may have to be published by another
+	if !rec.WillRetry { // else another goroutine may have to publish its retrying record
 		r.forget()
 	}
 	r.mu.Unlock()
@@ -89,11 +91,11 @@ func (r *run) showRedacted(rec *record.Record) {
 	}
 }
 
-// redacted is what may be shown of rec.
+// redacted returns rec with redacted texts.
 func (r *run) redacted(rec *record.Record) record.Record {
 	returned := false
 	defer func() {
-		if !returned { // runtime.Goexit, in a function of the user's
+		if !returned { // runtime.Goexit in the user's function
 			r.abandonTurn(rec)
 		}
 	}()
@@ -102,7 +104,7 @@ func (r *run) redacted(rec *record.Record) record.Record {
 	return shown
 }
 
-// drain publishes until nothing is new, and unlocks.
+// drain publishes until nothing is new. r.mu must be held, and is released.
 func (r *run) drain() {
 	for r.published < r.len() || len(r.recovered) > 0 {
 		r.drainOne()
@@ -132,15 +134,16 @@ func (r *run) drainOne() {
 	r.mu.Lock()
 }
 
-// isLost reports whether the record could not be stored: whoever follows the run
-// must not see a call completed that runs again when the run is resumed. The end
-// of the run is shown, which tells that it has stopped. The lock is held.
+// isLost reports whether the record could not be stored: a call that will run
+// again when the run is resumed must not be shown as completed. The end of the
+// run is shown, so that publishers know that it has stopped. r.mu must be held.
 func (r *run) isLost(rec *record.Record) bool {
 	return r.broken != nil && rec.Seq > uint64(r.tail.written) && (!r.closed || rec.Kind != record.KindRun)
 }
 
-// awaitPublished returns when no goroutine publishes. The lock is held, and the
-// run ends: the goroutine that publishes signals when it is done.
+// awaitPublished returns when no goroutine publishes. r.mu must be held, and
+// the run must be ending: the goroutine that publishes then signals when it is
+// done.
 func (r *run) awaitPublished() {
 	for !r.turn.take() {
 		r.quiet.Wait()
@@ -148,8 +151,9 @@ func (r *run) awaitPublished() {
 	r.turn.end()
 }
 
-// publishTo keeps a publisher's panic from the call that the record is about. One
-// that leaves its goroutine takes the call with it, but not the publishing.
+// publishTo calls a publisher and recovers its panics. If the publisher ends
+// its goroutine, the call on that goroutine ends with it, but publishing
+// continues.
 func (r *run) publishTo(p Publisher, rec *record.Record) {
 	returned := false
 	defer func() {
@@ -166,12 +170,12 @@ func (r *run) publishTo(p Publisher, rec *record.Record) {
 }
 
 // abandonTurn ends the turn of a goroutine that ended while it published rec.
-// The next one that publishes goes on from there.
+// The next goroutine continues from there.
 func (r *run) abandonTurn(rec *record.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !rec.Replayed {
-		r.published = int(rec.Seq) // not yet what was appended with it
+		r.published = int(rec.Seq) // the retrying record after it comes next
 	}
 	r.turn.end()
 	r.quiet.Broadcast()

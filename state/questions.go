@@ -30,7 +30,7 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 			return core.Asked{}, err
 		}
 	} else {
-		delete(r.waits, q.ID) // what there is now, the call gets
+		delete(r.waits, q.ID) // the call gets the answer if there is one by now
 		r.mu.Unlock()
 	}
 	switch {
@@ -48,7 +48,7 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 	r.describeInDoubt(q.Call, s.Address())
 	if q.Refused != "" {
 		rec.Err, rec.Class = errors.New(q.Refused), record.ClassInvalid
-		if asked && !before.due.IsZero() { // as long as is left
+		if asked && !before.due.IsZero() { // the rest of the time
 			rec.Delay = max(before.due.Sub(rec.Time), 1)
 		}
 	}
@@ -58,7 +58,7 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 	return r.waitFor(q.ID, true), nil
 }
 
-// waitFor remembers that the run waits for an answer.
+// waitFor notes that the run waits for an answer.
 func (r *run) waitFor(id string, recorded bool) core.Asked {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,7 @@ func (r *run) waitFor(id string, recorded bool) core.Asked {
 }
 
 // answerByDefault records the default as the answer to a question whose time is
-// over, unless another came first.
+// over, unless another answer came first.
 func (r *run) answerByDefault(s *core.Scope, id string, def core.DefaultAnswer) (core.Asked, error) {
 	if err := r.Append(s, answerRecord(now(), s.Address(), id, def.Encoded)); err != nil {
 		return core.Asked{}, err
@@ -80,13 +80,13 @@ func (r *run) answerByDefault(s *core.Scope, id string, def core.DefaultAnswer) 
 	return core.Asked{Answer: r.answers[id]}, nil
 }
 
-// due is when a run that is paused goes on by itself: at once if what it waits
-// for came after its calls had stopped, when the first of its questions has a
-// default, or when a call that was parked has its next attempt. It is zero if
-// somebody has to answer. The lock is held.
+// due returns when a paused run can continue without an answer: at once if the
+// answer that it waits for came after its calls had stopped, when the default
+// of the first of its questions is due, or when the next attempt of a parked
+// call is due. It is zero if somebody has to answer. r.mu must be held.
 func (r *run) due() time.Time {
 	if !r.rootCalls.made {
-		return r.found.Due // nothing was done to change it
+		return r.found.Due // nothing has changed it
 	}
 	due := r.parked
 	for id := range r.waits {
@@ -101,8 +101,8 @@ func (r *run) due() time.Time {
 	return due
 }
 
-// describeInDoubt adds what is on record of the call: when it began last, and its
-// input, where that was kept. What cannot be read stays unknown.
+// describeInDoubt adds what is recorded of the call: when it last began, and
+// its input if that was kept. What cannot be read is left out.
 func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 	if c == nil || r.restored == nil {
 		return
@@ -121,7 +121,7 @@ func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 	}
 }
 
-// questionOf is the question that a record asks.
+// questionOf returns the question in a record.
 func questionOf(r *record.Record) core.Question {
 	q := core.Question{ID: r.Name, Text: r.Message(), Due: dueOf(r)}
 	if r.Err != nil {
@@ -133,17 +133,17 @@ func questionOf(r *record.Record) core.Question {
 	return q
 }
 
-// askedQuestion is a question as it was asked last.
+// askedQuestion is a question as it was last asked.
 type askedQuestion struct {
 	seq  uint64
 	text string
-	due  time.Time // when it has its default as the answer; zero if it has none
+	due  time.Time // when the default answers it; zero if it has none
 }
 
 func (q *askedQuestion) isDue() bool { return !q.due.IsZero() && !time.Now().Before(q.due) }
 
-// questions takes in the record with that number, if it is about a question.
-// The lock is held. The first answer counts.
+// questions adds the record with that number if it is a question or an answer.
+// The first answer counts. r.mu must be held.
 func (r *run) questions(rec *record.Record, seq uint64) {
 	switch rec.Kind {
 	case record.KindQuestion:
@@ -151,7 +151,7 @@ func (r *run) questions(rec *record.Record, seq uint64) {
 			r.asked = make(map[string]askedQuestion)
 		}
 		r.asked[rec.Name] = askedQuestion{seq, rec.Message(), dueOf(rec)}
-		delete(r.answers, rec.Name) // which was set aside, if there was one
+		delete(r.answers, rec.Name) // it did not fit, if there was one
 	case record.KindAnswer:
 		if r.answers == nil {
 			r.answers = make(map[string][]byte)
@@ -162,7 +162,7 @@ func (r *run) questions(rec *record.Record, seq uint64) {
 	}
 }
 
-// dueOf is when a question is answered by itself, zero for never.
+// dueOf returns when the default answers a question; zero for never.
 func dueOf(rec *record.Record) time.Time {
 	if rec.Delay <= 0 {
 		return time.Time{}
@@ -170,9 +170,9 @@ func dueOf(rec *record.Record) time.Time {
 	return rec.Time.Add(rec.Delay)
 }
 
-// Questions returns the open questions of the run, in the order of asking.
-// They are for those who answer, and not redacted. The error is that of the store,
-// where it cannot be read.
+// Questions returns the open questions of the run, in the order in which they
+// were asked. They are not redacted, since they are for those who answer. It
+// returns an error if the store cannot be read.
 func (st *ExecutionState) Questions(ctx context.Context) ([]core.Question, error) {
 	records, err := st.run.readRecords(ctx)
 	if err != nil {
@@ -181,8 +181,9 @@ func (st *ExecutionState) Questions(ctx context.Context) ([]core.Question, error
 	return openQuestions(records), nil
 }
 
-// Questions returns the open questions of a stored run, in the order of
-// asking. Answers that wait to be taken in count.
+// Questions returns the open questions of a stored run, in the order in which
+// they were asked. Questions whose answer was posted and is not recorded yet
+// are not open.
 func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.Question, error) {
 	found, err := load(ctx, store, runID)
 	if err != nil {
@@ -196,7 +197,7 @@ func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.
 }
 
 // unanswered returns the questions of a run that have no answer, neither
-// recorded nor waiting to be. A run that was cancelled waits for none.
+// recorded nor posted. A run that was cancelled has none.
 func unanswered(ctx context.Context, store snapshot.Store, found *snapshot.Snapshot) ([]core.Question, error) {
 	open := openQuestions(found.Records)
 	if len(open) == 0 || found.Status == StatusCancelled {
@@ -213,7 +214,8 @@ func unanswered(ctx context.Context, store snapshot.Store, found *snapshot.Snaps
 	}), nil
 }
 
-// openQuestions are those that were not answered since they were asked last.
+// openQuestions returns the questions that were not answered since they were
+// last asked.
 func openQuestions(records []record.Record) []core.Question {
 	last := make(map[string]int)
 	for i := range records {

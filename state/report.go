@@ -7,30 +7,31 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Report says what a run did itself, and what it had from its records. Groups
-// and their branches do not count: they hold the calls that do.
+// A Report counts what a run executed and what it recalled. Groups and their
+// branches do not count, only the calls inside them.
 type Report struct {
 	Restored  int           // calls answered from recorded outcomes
-	Executed  int           // calls that ended here
-	Attempts  int           // that were begun here: claimed, whatever became of them
-	Cached    int           // of Executed: calls that a cache answered
-	Retries   int           // that were promised here after a failure
-	Exhausted int           // calls that failed here because no attempt, no time or no retry budget was left
-	Waited    time.Duration // promised before retries here
+	Executed  int           // calls that ended in this opening of the run
+	Attempts  int           // attempts that began in this opening
+	Cached    int           // of Executed: calls answered by a cache
+	Retries   int           // failed attempts in this opening that are retried
+	Exhausted int           // calls that failed in this opening because no attempt, no time or no retry budget was left
+	Waited    time.Duration // the delays before those Retries
 
-	// Usage is what the calls of the run have consumed, also before it was
-	// opened: it is in the Info of the run, too, once that is closed.
+	// Usage is what the calls of the run have consumed, including before this
+	// opening. The Info of the run has it, too, once the run is closed.
 	Usage record.Usage
 
-	Compensated   int // calls that were undone here
-	Uncompensated int // calls whose compensation failed here
+	Compensated   int // calls that were undone in this opening
+	Uncompensated int // calls whose compensation failed in this opening
 
-	// Diverged are the calls that were recorded with another input than they
+	// Diverged lists the calls that were recorded with another input than they
 	// have now.
 	Diverged []record.Address
 
-	// Reworded are the calls of models that were answered from their records
-	// although instructions, texts of tools, tools or options are others now.
+	// Reworded lists the calls of models that were answered from their records
+	// although instructions, descriptions of tools, tools or options have
+	// changed.
 	Reworded []record.Address
 }
 
@@ -63,7 +64,7 @@ func (r *Report) count(rec *record.Record) {
 	}
 }
 
-// Report returns what the run did so far.
+// Report returns the counts so far.
 func (st *ExecutionState) Report() Report {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()

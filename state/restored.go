@@ -11,25 +11,25 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// restored is what earlier generations of the run recorded, by call: what its
-// records come to, and where its outcome is.
+// restored is what earlier generations of the run recorded: the state of each
+// call according to its records, and where its outcome is.
 type restored struct {
 	found    *snapshot.Run
 	calls    map[record.Address]*track
 	inside   map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
 	ordinals ordinals
-	refused  map[uint64]bool // generations that were, because the program differed
+	refused  map[uint64]bool // generations that were refused because the program differed
 	versions versions
 	usage    usage
 	values   byPath // by the call that wrote them
-	all      byPath // every record; nil until somebody asks for what is inside a call
+	all      byPath // every record; nil until the records inside a call are needed
 
-	compensable map[record.Address][]completion // calls that completed and can be compensated, each time that they did
-	undone      map[record.Address]bool         // compensations that have an outcome, also where it counts no more
+	compensable map[record.Address][]completion // of calls that can be compensated, in order
+	undone      map[record.Address]bool         // compensations that have had an outcome, even if it does not count any more
 
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // and answers
-	tracks        []track                     // room for the next
+	tracks        []track                     // room for more
 
 	began  uint64   // the record with which the latest opening began
 	closed []closed // openings that were closed, in order
@@ -37,36 +37,36 @@ type restored struct {
 	unclaimed bool // calls are on record, and their claims are not
 
 	diverged bool  // calls had other inputs, and were made again
-	anew     begun // calls that count from there on, with what is inside them
-	again    begun // calls that write their values again from there on
+	anew     begun // calls that began anew; earlier values in them do not count
+	again    begun // completed calls that began again; their earlier values do not count
 }
 
-// closed are the numbers of the first and the last record of an opening that
+// closed holds the numbers of the first and the last record of an opening that
 // was closed.
 type closed struct{ first, last uint64 }
 
-// inClosed reports whether the record is of an opening that was closed: no crash
-// has ended what it is about.
+// inClosed reports whether the record belongs to an opening that was closed,
+// and was not ended by a crash.
 func (r *restored) inClosed(seq uint64) bool {
 	i, _ := slices.BinarySearchFunc(r.closed, seq, func(c closed, seq uint64) int { return cmp.Compare(c.last, seq) })
 	return i < len(r.closed) && r.closed[i].first <= seq
 }
 
-// track is what became of one call. Records are known by their numbers; 0
-// stands for none.
+// track is the state of one call. Records are given by their numbers; 0 stands
+// for none.
 type track struct {
 	record.Progress
-	first    uint64 // the record that it began with
-	entered  uint64 // the latest record that its handler began
+	first    uint64 // the first started record
+	entered  uint64 // the latest started record
 	whole    uint64 // the latest record with the hash of its whole input
-	diverged uint64 // the latest record that it had another input
+	diverged uint64 // the latest record that its input had changed
 	kind     record.Kind
-	claimed  bool // its claim is on record
-	resumed  bool // by this opening of the run
+	claimed  bool // its claim is recorded
+	resumed  bool // in this opening of the run
 }
 
-// isClaimed reports whether the claim of the call is on record; an opening that was
-// refused leaves none.
+// isClaimed reports whether the claim of the call is recorded; the claims of an
+// opening that was refused do not count.
 func (t *track) isClaimed() bool { return t != nil && t.claimed }
 
 // newRestored refuses what no run has written.
@@ -129,7 +129,7 @@ func (r *restored) follow(rec *record.Record) {
 	case rec.Ordinal > 0:
 		r.ordinals.add(rec)
 		t.claimed = true
-	default: // of an opening that was refused, in the run that this one is a fork of
+	default: // from an opening that was refused, in the run that this one was forked from
 		r.unclaimed = true
 	}
 	r.ordinals.addListed(rec)
@@ -171,15 +171,15 @@ func (r *restored) follow(rec *record.Record) {
 	}
 }
 
-// dropEntries forgets how often the attempt of an agent was entered, if an
-// outcome was recorded inside it since.
+// dropEntries resets the number of entries of the attempt of an agent if an
+// outcome was recorded inside it since it was last entered.
 func (r *restored) dropEntries(t *track, a record.Address) {
 	if t.kind == record.KindAgent && t.Entries > 0 && r.inside[scopePath(a, int(t.Attempt))] > t.entered {
 		t.Entries = 0
 	}
 }
 
-// track is that of the call.
+// track returns the track of the call, and makes one if there is none.
 func (r *restored) track(a record.Address) *track {
 	t := r.calls[a]
 	if t == nil {
@@ -192,8 +192,8 @@ func (r *restored) track(a record.Address) *track {
 	return t
 }
 
-// progress is what is known of the call at the address, nil for nothing. It is
-// a copy.
+// progress returns a copy of the progress of the call at the address, nil for
+// none.
 func (r *restored) progress(a record.Address, rerunFailed bool) *record.Progress {
 	t := r.calls[a]
 	if t == nil || t.Last == 0 {
@@ -211,21 +211,22 @@ func (r *restored) progress(a record.Address, rerunFailed bool) *record.Progress
 	return &p
 }
 
-// again sets up a call that failed for good to try once more: what calls
-// others is entered again as its last attempt, everything else begins anew.
+// again lets a call that failed for good be tried again: a call that makes
+// other calls is entered again as its last attempt, any other begins anew.
 func (t *track) again(p *record.Progress) {
 	p.Err, p.Spent, p.Delay = nil, 0, 0
 	switch {
 	case t.first == 0:
 		p.Phase = record.PhaseNew
-	case t.kind == record.KindAgent || t.kind == record.KindGroup || t.kind == record.KindBranch:
+	case t.kind.IsEntered():
 		p.Phase, p.Entries = record.PhaseRunning, 0
 	default:
 		p.Phase, p.Attempt = record.PhaseWaiting, 0
 	}
 }
 
-// recordsOf are the records of the call and those inside it, in order.
+// recordsOf returns the records of the call and of the calls inside it, in
+// order.
 func (r *restored) recordsOf(a record.Address) ([]record.Record, error) {
 	if r.all == nil {
 		for rec, err := range r.found.Records() {
@@ -251,8 +252,7 @@ func (r *restored) recordsOf(a record.Address) ([]record.Record, error) {
 	return records, nil
 }
 
-// scopePath is what stands before the names of calls made by an attempt of the
-// call at a.
+// scopePath returns the path of the scope of an attempt of the call at a.
 func scopePath(a record.Address, attempt int) string {
 	if attempt == 0 {
 		return a.String()
@@ -260,12 +260,11 @@ func scopePath(a record.Address, attempt int) string {
 	return fmt.Sprintf("%s@%d", a, attempt+1)
 }
 
-// outer is the path of the scope around the call or branch that the scope is
-// of; empty for the run itself.
+// outer returns the path of the scope around the call or branch that the scope
+// belongs to; empty for the run itself.
 func outer(scope string) string { return scope[:max(strings.LastIndexByte(scope, '/'), 0)] }
 
-// callOf is the path of the call that the scope is an attempt of, or of the
-// branch that it is.
+// callOf returns the path of the call or branch that the scope belongs to.
 func callOf(scope string) string {
 	if at := strings.LastIndexByte(scope, '@'); at > strings.LastIndexByte(scope, '/') {
 		return scope[:at]

@@ -5,7 +5,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// usage is what was consumed: by all calls, by each, and inside each
+// usage is what was consumed: by all calls, by each call, and inside each
 // attempt, by the path of its scope.
 type usage struct {
 	all    core.Usage
@@ -28,7 +28,7 @@ func (u *usage) add(rec *record.Record) {
 	}
 }
 
-// consumed is what the records say that calls have consumed.
+// consumed returns what calls have consumed according to the records.
 func consumed(records []record.Record) (all record.Usage) {
 	for i := range records {
 		all = all.Plus(records[i].Used())
@@ -36,9 +36,9 @@ func consumed(records []record.Record) (all record.Usage) {
 	return all
 }
 
-// of is what the call has consumed, and what was inside it but for the attempt
-// that is entered again, where the calls are recalled one by one. It is nil for
-// nothing.
+// of returns what the call has consumed, and the calls inside it, except those
+// of the attempt that is entered again, which are recalled one by one. It
+// returns nil for nothing.
 func (u *usage) of(a record.Address, t *track, p *record.Progress) *core.Usage {
 	if u.own == nil {
 		return nil
@@ -55,8 +55,8 @@ func (u *usage) of(a record.Address, t *track, p *record.Progress) *core.Usage {
 	return &sum
 }
 
-// isEnteredAgain reports whether the handler of such a call is run once more to
-// make the calls of an attempt that was begun.
+// isEnteredAgain reports whether the handler of such a call runs again to make
+// the calls of an attempt that had begun.
 func isEnteredAgain(kind record.Kind, p *record.Progress) bool {
 	switch kind {
 	case record.KindGroup:

@@ -7,10 +7,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// resume prepares a call that goes on and appends its first record, rec. What
-// its preconditions wrote is there for it, and what the calls of its
-// preconditions and of its earlier attempts wrote for everyone. The lock is
-// held.
+// resume restores values for a call that continues and appends its first
+// record, rec. The values of its preconditions are restored for the call, and
+// those of the calls of its preconditions and earlier attempts for everyone.
+// r.mu must be held.
 func (r *run) resume(s *core.Scope, rec *record.Record) error {
 	a := rec.Address
 	t := r.restored.calls[a]
@@ -24,8 +24,8 @@ func (r *run) resume(s *core.Scope, rec *record.Record) error {
 	return r.takeValues(s, r.restored.valuesBefore(a, rec.Attempt), r.rerun.since[a], preconditionsOf(s))
 }
 
-// restorePreconditions gives the call whose scope is s what its preconditions
-// wrote before. The lock is held.
+// restorePreconditions restores the values that the preconditions of the call
+// of s wrote before. r.mu must be held.
 func (r *run) restorePreconditions(s *core.Scope) error {
 	a := s.Address()
 	if r.restored == nil || len(r.restored.preconditions[a]) == 0 || r.rerun.isAnew(a) {
@@ -43,9 +43,9 @@ func (r *run) restorePreconditions(s *core.Scope) error {
 	return nil
 }
 
-// takeValues gives restored values to everyone, but for those from before the
-// divergence. They are newer than what the attempts of the IDs, and those
-// around s, have written. The lock is held.
+// takeValues makes restored values common, except those from before the
+// divergence. They replace what the attempts of the IDs, and those around s,
+// have written. r.mu must be held.
 func (r *run) takeValues(s *core.Scope, numbers []uint64, since uint64, older ...attemptID) error {
 	left, err := r.restored.decodeValues(slices.DeleteFunc(numbers, func(seq uint64) bool { return seq <= since }))
 	for _, v := range left {
@@ -58,8 +58,8 @@ func (r *run) takeValues(s *core.Scope, numbers []uint64, since uint64, older ..
 	return err
 }
 
-// followValue takes in the record of a value: it counts once its call has
-// completed, and one of a precondition only for the call itself.
+// followValue adds the record of a value: it counts once its call has
+// completed; a value of a precondition counts only for the call itself.
 func (r *restored) followValue(rec *record.Record) {
 	if rec.Stage != record.StagePrecondition {
 		r.values = append(r.values, placed{rec.Address.String(), rec.Seq})
@@ -71,8 +71,8 @@ func (r *restored) followValue(rec *record.Record) {
 	r.preconditions[rec.Address] = append(r.preconditions[rec.Address], rec.Seq)
 }
 
-// valuesOf takes the values that the call and those inside it wrote; those
-// written outside every call for the zero address.
+// valuesOf takes the values that the call and the calls inside it wrote; for
+// the zero address, those written outside every call.
 func (r *restored) valuesOf(a record.Address) []uint64 {
 	if len(r.values) == 0 {
 		return nil
@@ -80,8 +80,8 @@ func (r *restored) valuesOf(a record.Address) []uint64 {
 	return take(r.values.within(a.String()))
 }
 
-// valuesBefore takes the values that calls wrote which were made by the
-// preconditions and by the attempts before that of the number.
+// valuesBefore takes the values of the calls that the preconditions and the
+// attempts before that of the number have made.
 func (r *restored) valuesBefore(a record.Address, attempt int) []uint64 {
 	if len(r.values) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func (r *restored) valuesBefore(a record.Address, attempt int) []uint64 {
 	return take(r.values.before(a.String(), attempt))
 }
 
-// decodeValues reads the records with the numbers.
+// decodeValues reads the records with these numbers.
 func (r *restored) decodeValues(numbers []uint64) ([]value, error) {
 	values := make([]value, len(numbers))
 	for i, seq := range numbers {
@@ -102,7 +102,8 @@ func (r *restored) decodeValues(numbers []uint64) ([]value, error) {
 	return values, nil
 }
 
-// begun has the record with which a call began again, by the path of the call.
+// begun holds the number of the record with which a call began again, by the
+// path of the call.
 type begun map[string]uint64
 
 func (b *begun) at(rec *record.Record) {

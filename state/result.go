@@ -14,12 +14,12 @@ import (
 // has no outcome yet.
 var ErrNotEnded = errors.New("state: the run has not ended")
 
-// Result returns what the last root call of a stored run came to: its output,
-// or its error as the call returned it. A run that goes on, or waits, is
-// [ErrNotEnded], one that was cancelled [ErrCancelled]; an output that is not a
-// T is an error that names the field. Nothing is executed. The run may be open
-// elsewhere: what counts is what is on record, so that the result is there as
-// soon as a publisher has seen the end of the run.
+// Result returns the outcome of the last root call of a stored run: its output,
+// or its error as the call returned it. For a run that runs or waits the error
+// is [ErrNotEnded], for one that was cancelled [ErrCancelled]. For an output
+// that does not fit T, the error names the field. Nothing is executed. The run
+// may be open elsewhere: the records decide, so the result is there as soon as
+// a publisher has got the end of the run.
 func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, error) {
 	var output T
 	found, last, err := lastRootCall(ctx, store, runID)
@@ -39,7 +39,7 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 		}
 	}
 	encoded := last.Encoded()
-	if ref := artifact(last); ref != "" {
+	if ref := last.Artifact(); ref != "" {
 		reader, ok := store.(ArtifactReader)
 		if !ok {
 			return output, fmt.Errorf("state: result of run %s: it is artifact %s, and a %T keeps no artifacts", runID, ref, store)
@@ -81,11 +81,11 @@ func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, e
 	return input, fmt.Errorf("state: input of run %s: %s has none on record", runID, last.Address)
 }
 
-// cancellation returns the [CancelledError] of a run that was cancelled, nil for
-// any other. The last record says so before the journal is closed.
+// cancellation returns the [CancelledError] of a run that was cancelled, nil
+// for any other. The last record shows it before the journal is closed.
 func cancellation(found *snapshot.Run) error {
 	if found.Status == StatusCancelled {
-		return cancelledError(&found.Info)
+		return cancelledError(found.RunID, found.Stop)
 	}
 	if found.Len() == 0 {
 		return nil
@@ -95,7 +95,7 @@ func cancellation(found *snapshot.Run) error {
 	if err != nil || last.Kind != record.KindRun || last.Status != record.StatusCancelled || !errors.As(last.Err, &stopped) {
 		return err
 	}
-	return &CancelledError{RunID: found.RunID, By: stopped.By, Message: stopped.Message}
+	return cancelledError(found.RunID, stopOf(stopped))
 }
 
 // lastRootCall returns the latest record of the last root call, nil if there

@@ -8,12 +8,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// reworded are calls of models that have the recorded answer although their
-// request is another one now, in what is not its identity. The lock of the run
-// guards it.
+// reworded holds the calls of models that were answered from their records
+// although their request has changed, in parts that are not in its identity.
+// run.mu guards it.
 type reworded struct {
 	calls  map[record.Address]bool
-	warned map[string]bool // scopes that have a warning on record
+	warned map[string]bool // scopes with a recorded warning
 }
 
 // compareRequest reports a call of a model that is recalled with another request.
@@ -35,9 +35,9 @@ func (r *run) compareRequest(s *core.Scope, c record.Claim, found *record.Progre
 	r.mu.Unlock() // it is published with the next record, as nothing is while a call is claimed
 }
 
-// isReworded reports whether the request of a call is another than the one that
-// was recorded with the number, in what is not its identity. It encodes the input,
-// with methods of the user's: the lock is not held.
+// isReworded reports whether the request of a call differs from the one that
+// was recorded with the number, in parts that are not in its identity. It
+// encodes the input, which calls methods of the user: r.mu must not be held.
 func (r *run) isReworded(number uint64, input func() ([]byte, error)) bool {
 	was, err := r.restored.found.Record(number)
 	if err != nil || was.Detail == nil {
@@ -51,8 +51,9 @@ func (r *run) isReworded(number uint64, input func() ([]byte, error)) bool {
 	return err == nil && now != was.Detail.WholeInput
 }
 
-// reword reports a call that is answered from its records although it is reworded:
-// in the Report, and with a warning for the first of each attempt. The lock is held.
+// reword reports a call that is answered from its records although it is
+// reworded: in the Report, and with a warning for the first call of each
+// attempt. r.mu must be held.
 func (r *run) reword(s *core.Scope, a record.Address) {
 	if r.validation != nil {
 		r.validation.differ(a, "request", "other instructions, texts of tools, tools or options", "these")
@@ -73,5 +74,5 @@ func (r *run) reword(s *core.Scope, a record.Address) {
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("%s has its recorded answer, although instructions, texts of tools, "+
 			"tools or options are others now; to ask anew: reprise --dir DIR fork %s '%s' NEW. Further calls of this attempt are only counted", a, r.settings.RunID, a)},
 	})
-	_ = r.write() // a journal that is broken says so when the next call begins
+	_ = r.write() // an error is returned again when the next call begins
 }

@@ -27,30 +27,30 @@ type run struct {
 	redact     func(string) string // nil for none
 	began      time.Time
 
-	stored      snapshot.Store   // that has the run; nil in memory
-	journal     snapshot.Journal // nil in memory
-	restored    *restored        // nil for a run that is new
+	stored      snapshot.Store   // nil for a run in memory
+	journal     snapshot.Journal // nil for a run in memory
+	restored    *restored        // nil for a new run
 	generation  uint64           // this opening of the run, from 1
-	found       snapshot.Info    // what the run was left with; zero for one that is new
+	found       snapshot.Info    // as the run was left; zero for a new run
 	strict      bool             // nothing is executed
 	rerunFailed bool
-	further     bool // calls, in a run that has finished
+	further     bool // further root calls are allowed in a finished run
 	divergence  Divergence
 	rerun       rerun    // guarded by mu
 	reworded    reworded // guarded by mu
 	policy      Sync
 
-	rootsAtClose bool // the ends of root calls are synced at the end of the run
+	rootsAtClose bool // the ends of root calls are synced at Close
 	republish    bool
 	validation   *validation // nil unless the run is one
 	inbox        *inbox      // nil if the store has none
 
-	mu            sync.Mutex // guards what follows; never held while others' code runs
+	mu            sync.Mutex // guards what follows; never held while code of users runs
 	quiet         *sync.Cond // signalled when a call ends and when publishing pauses
 	history       history    // of a run in memory
 	tail          tail       // of a run with a journal
-	published     int        // records, from the first
-	turn          turn       // of those who publish
+	published     int        // the number of published records
+	turn          turn       // of the goroutine that publishes
 	ending        bool       // Close has begun
 	closed        bool       // the last record is in the history
 	done          chan struct{}
@@ -62,28 +62,22 @@ type run struct {
 	values        values
 	versions      versions
 	rootCalls     rootCalls
-	uncompensated *core.InterruptedError // why a cancelled run could not undo all; nil if it did
+	uncompensated *core.InterruptedError // why a cancelled run could not compensate all its calls; nil if it did
 
-	broken    error           // why nothing can be stored any more
-	held      bool            // the journal gets nothing until there is news
-	recovered []record.Record // recalled, and not yet published
+	broken    error           // why nothing can be stored any more; nil if it can
+	held      bool            // nothing is appended to the journal until there is news
+	recovered []record.Record // of recalled calls, not yet published
 	report    Report
 	asked     map[string]askedQuestion // by ID
 	answers   map[string][]byte        // to questions, by ID
 	waits     map[string]bool          // for answers, in this opening of the run
-	parked    time.Time                // when the first call is due that was parked in this opening
+	parked    time.Time                // when the first call that was parked in this opening is due
 
 	panics atomic.Int64 // of publishers
 }
 
-// newRun is a run in memory.
+// newRun returns a run that has not begun.
 func newRun(c *config) *run {
-	r := prepareRun(c)
-	r.begin()
-	return r
-}
-
-func prepareRun(c *config) *run {
 	r := &run{
 		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata, redact: c.redact,
 		strict: c.strict, rerunFailed: c.rerunFailed, further: c.further, divergence: c.divergence, policy: c.sync, rootsAtClose: c.rootsAtClose, republish: c.republish, began: time.Now(),
@@ -100,7 +94,7 @@ func prepareRun(c *config) *run {
 	return r
 }
 
-// begin records that the run begins, or goes on.
+// begin records that the run begins or is resumed.
 func (r *run) begin() {
 	rec := record.Record{Time: r.began.UTC().Round(0), Kind: record.KindRun, Status: record.StatusStarted, Name: r.metadata.Pipeline}
 	if r.metadata.Description != "" {
@@ -108,18 +102,18 @@ func (r *run) begin() {
 	}
 	r.mu.Lock()
 	r.keep(&rec)
-	_ = r.write() // a journal that is broken already says so at the first call
+	_ = r.write() // an error is returned again by the first call
 	r.publish()
 }
 
-// now is the time as records have it.
+// now returns the time in the form of records.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
 // Settings implements core.Run.
 func (r *run) Settings() *core.Settings { return r.settings }
 
-// Append implements core.Run. Numbering and keeping are one step; publishing
-// follows in the same order.
+// Append implements core.Run. The record is numbered and kept in one step;
+// records are published in the same order.
 func (r *run) Append(s *core.Scope, appended record.Record) error {
 	rec := &appended
 	var tooLarge []string // parts of its error that are not kept
@@ -169,7 +163,7 @@ func (r *run) Append(s *core.Scope, appended record.Record) error {
 	if err := r.store(s, rec); err != nil || len(tooLarge) == 0 {
 		return err
 	}
-	_ = r.Append(s.Parent(), record.Record{ // a warning that comes too late has nobody to read it
+	_ = r.Append(s.Parent(), record.Record{ // the warning is lost if that attempt is over
 		Time: now(), Address: rec.Address, Kind: record.KindLog, Status: record.StatusRecorded,
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("the error has more than 64 KB of %s: errors.As finds it now, "+
 			"and not after a resume", strings.Join(tooLarge, ", "))},
@@ -177,11 +171,12 @@ func (r *run) Append(s *core.Scope, appended record.Record) error {
 	return nil
 }
 
-// recordError replaces the error of the record by its recorded form: the methods
-// of the error are the user's, and must not run under the lock. A start that
-// repeats the error of a failed attempt has it in brief.
+// recordError replaces the error of the record by its recorded form: methods of
+// the error are code of users, which must not run under the lock. A started
+// record that repeats the error of a failed attempt gets a brief form.
 //
-// It returns the parts of the error that are too large to be kept.
+// It returns the registered types in the error whose values are too large to be
+// kept.
 func recordError(rec *record.Record) (tooLarge []string) {
 	if rec.Err == nil || rec.Interrupt() != nil {
 		return nil
@@ -195,8 +190,8 @@ func recordError(rec *record.Record) (tooLarge []string) {
 	return tooLarge
 }
 
-// promise is the record that goes with rec, a failed one that is kept and will be
-// retried.
+// promise returns the retrying record that follows rec, a failed record with
+// WillRetry.
 func (r *run) promise(rec *record.Record) record.Record {
 	next := rec.Retrying()
 	next.Seq++
@@ -206,8 +201,8 @@ func (r *run) promise(rec *record.Record) record.Record {
 	return next
 }
 
-// store writes what was kept to the journal, publishes it and, where it must
-// be, waits until it is on the disk. The lock is held, and released.
+// store appends what was kept to the journal, publishes it and, if necessary,
+// waits until it is durable. r.mu must be held, and is released.
 func (r *run) store(s *core.Scope, rec *record.Record) error {
 	err := r.write()
 	seq, must := uint64(r.len()), r.durable(s, rec)
@@ -225,9 +220,9 @@ func (r *run) store(s *core.Scope, rec *record.Record) error {
 	return nil
 }
 
-// accepts reports whether rec, which comes from s, may still land: a record about
-// the attempt itself while the attempt around it goes on, any other while this
-// one does.
+// accepts reports whether rec, which comes from s, may still be appended: a
+// record about the attempt itself while the attempt around it runs, any other
+// while the attempt itself runs.
 func accepts(s *core.Scope, rec *record.Record) bool {
 	if s != nil && rec.Kind.IsCall() {
 		s = s.Parent()
@@ -235,8 +230,8 @@ func accepts(s *core.Scope, rec *record.Record) bool {
 	return !s.Closed()
 }
 
-// Claim implements core.Run. It publishes nothing: a publisher that makes a call
-// would wait for the one that is claimed.
+// Claim implements core.Run. It publishes nothing: a publisher that makes a
+// call would wait for the lock under which the call is claimed.
 func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error)) (found *record.Progress, onRecord bool, err error) {
 	r.mu.Lock()
 	if s.Closed() || r.closed {
@@ -311,7 +306,8 @@ func (r *run) Replay(s *core.Scope, traced *record.Record) (record.Record, error
 	return outcome, err
 }
 
-// applyOutcome takes over what comes with a recalled outcome. The lock is held.
+// applyOutcome restores what was stored with a recalled outcome. r.mu must be
+// held.
 func (r *run) applyOutcome(s *core.Scope, outcome *record.Record) error {
 	a := outcome.Address
 	if len(r.publishers) > 0 {
@@ -321,7 +317,7 @@ func (r *run) applyOutcome(s *core.Scope, outcome *record.Record) error {
 		}
 		r.recovered = append(r.recovered, recovered...)
 	}
-	r.values.drop(s) // of a handler that ran again: what it had written is on record
+	r.values.drop(s) // of a handler that ran again: the values are restored below
 	if err := r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a]); err != nil {
 		return err
 	}
@@ -332,8 +328,8 @@ func (r *run) applyOutcome(s *core.Scope, outcome *record.Record) error {
 	return nil
 }
 
-// keep gives rec the next number and puts it into the history, together with the
-// promise of another attempt that goes with it. The lock is held.
+// keep gives rec the next number and adds it to the history, with the retrying
+// record that follows it. r.mu must be held.
 func (r *run) keep(rec *record.Record) {
 	rec.RunID, rec.Seq, rec.Generation = r.settings.RunID, uint64(r.len())+1, r.generation
 	if r.journal == nil {
@@ -348,7 +344,7 @@ func (r *run) keep(rec *record.Record) {
 	r.questions(rec, rec.Seq)
 }
 
-// len is the number of records that the run has. The lock is held.
+// len returns the number of records of the run. r.mu must be held.
 func (r *run) len() int {
 	if r.journal != nil {
 		return r.tail.n
@@ -356,7 +352,8 @@ func (r *run) len() int {
 	return r.history.len()
 }
 
-// at is the record with Seq i+1, which was not published. The lock is held.
+// at returns the record with Seq i+1, which was not published. r.mu must be
+// held.
 func (r *run) at(i int) record.Record {
 	if r.journal != nil {
 		return r.tail.after(i)[0]
@@ -364,7 +361,8 @@ func (r *run) at(i int) record.Record {
 	return r.history.at(i)
 }
 
-// forget drops what is in the store and was published. The lock is held.
+// forget drops from memory what is in the store and was published. r.mu must be
+// held.
 func (r *run) forget() {
 	if r.journal == nil {
 		return
@@ -376,8 +374,8 @@ func (r *run) forget() {
 	r.tail.forget(published)
 }
 
-// toPublish is what is published of a call that was recalled: that it
-// was, or the old records of it and of what is inside it.
+// toPublish returns what is published of a recalled call: one recovered record,
+// or the old records of the call and of the calls inside it.
 func (r *run) toPublish(outcome *record.Record, diverges bool) ([]record.Record, error) {
 	if !r.republish {
 		rec := *outcome
@@ -397,20 +395,15 @@ func (r *run) toPublish(outcome *record.Record, diverges bool) ([]record.Record,
 	return old, err
 }
 
-// load adds the output of a recalled call that is kept apart.
+// load adds the output of a recalled call if it is stored as an artifact.
 func (r *run) load(s *core.Scope, outcome *record.Record) error {
 	d := outcome.Detail
 	if d == nil || d.Artifact == "" || len(d.Output) > 0 {
 		return nil
 	}
-	reader, ok := r.artifacts.(ArtifactReader)
-	if !ok {
-		return fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifacts that have it (state.WithArtifacts)", outcome.Address, d.Artifact)
-	}
-	data, err := reader.Get(s.Context(context.Background()), d.Artifact)
+	data, err := r.readArtifact(s.Context(context.Background()), outcome.Address, d.Artifact)
 	if err != nil {
-		return fmt.Errorf("state: %s: its output cannot be had: %w; put the artifact %s back, or fork the run before that call (state.Fork), so that it is made again",
-			outcome.Address, err, d.Artifact)
+		return err
 	}
 	loaded := *d
 	loaded.Output = data
@@ -418,9 +411,23 @@ func (r *run) load(s *core.Scope, outcome *record.Record) error {
 	return nil
 }
 
-// PutArtifact implements core.Run. A store that cannot write at all, because the
-// disk is full say, says nothing about the call: as with an output that its
-// record cannot keep, the run is interrupted and the call has no outcome.
+// readArtifact returns the output of the call at a.
+func (r *run) readArtifact(ctx context.Context, a record.Address, reference string) ([]byte, error) {
+	reader, ok := r.artifacts.(ArtifactReader)
+	if !ok {
+		return nil, fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifacts that have it (state.WithArtifacts)", a, reference)
+	}
+	data, err := reader.Get(ctx, reference)
+	if err != nil {
+		return nil, fmt.Errorf("state: %s: its output cannot be read: %w; put the artifact %s back, or fork the run before that call (state.Fork), so that it is made again",
+			a, err, reference)
+	}
+	return data, nil
+}
+
+// PutArtifact implements core.Run. If the store cannot write at all, such as
+// when the disk is full, that is not a failure of the call: the run is
+// interrupted and the call has no outcome, as when a record cannot be stored.
 func (r *run) PutArtifact(ctx context.Context, encoded []byte) (string, error) {
 	if r.strict || r.validation != nil { // nothing is written; the reference is what it would be
 		return fmt.Sprintf("%x", sha256.Sum256(encoded)), nil

@@ -13,44 +13,47 @@ import (
 
 // An ExecutionState is one run: the execution of its root calls, with their
 // history. It is safe for many goroutines. Make one with [New] or [Open], and
-// close it. A handler has its run from [From].
+// close it. In a handler, [From] returns the run.
 type ExecutionState struct{ run *run }
 
-// ErrClosed is returned for what comes after Close.
+// ErrClosed is returned by calls and methods after Close.
 var ErrClosed = errors.New("state: the run is closed")
 
-// New begins a run in memory. It panics if an option is invalid, and says what
-// is allowed.
+// New begins a run in memory. It panics if an option is invalid; the message
+// says what is allowed.
 func New(options ...Option) *ExecutionState {
 	c := configure(options)
 	c.must(c.check(inNew))
-	return &ExecutionState{run: newRun(c)}
+	r := newRun(c)
+	r.begin()
+	return &ExecutionState{run: r}
 }
 
-// Context returns ctx with the run in it: calls that get the result, or what
-// is derived from it, belong to the run. When ctx ends, for whatever reason,
-// its calls are interrupted, not failed. Root calls are numbered over all
-// contexts of the run. After an interrupt or Close the result has ended.
+// Context returns ctx with the run in it: calls with the result, or with a
+// context derived from it, belong to the run. When ctx ends, for whatever
+// reason, its calls are interrupted and do not fail. Root calls are numbered
+// over all contexts of the run. After an interrupt or Close, the result has
+// ended.
 //
-// It is for the program around the run; a handler makes its calls with the
+// It is for the program around the run. A handler makes its calls with the
 // context that it was given.
 func (st *ExecutionState) Context(ctx context.Context) context.Context { return st.run.context(ctx) }
 
-// RunID identifies the run.
+// RunID returns the ID of the run.
 func (st *ExecutionState) RunID() string {
 	return st.run.settings.RunID
 }
 
-// Metadata is what the run was given by [WithMetadata].
+// Metadata returns the metadata of the run, see [WithMetadata].
 func (st *ExecutionState) Metadata() Metadata {
 	return st.run.metadata.Clone()
 }
 
 // Records returns the history so far, in sequence order, as publishers get it
 // (see [WithRedaction]). A run with a store keeps little of it in memory and
-// reads it from there, also after Close, for as long as the store has the run.
-// Where that fails, it returns the records that the store was not given yet, and
-// the error.
+// reads it from the store, also after Close, as long as the store has the run.
+// If that fails, Records returns the records that were not stored yet, and the
+// error.
 func (st *ExecutionState) Records(ctx context.Context) ([]record.Record, error) {
 	all, err := st.run.readRecords(ctx)
 	if redact := st.run.redact; redact != nil {
@@ -62,15 +65,15 @@ func (st *ExecutionState) Records(ctx context.Context) ([]record.Record, error) 
 	return all, err
 }
 
-// Status says how the run stands: running until Close, and then what became
-// of it.
+// Status returns the status of the run: running until Close, and then how it
+// ended.
 func (st *ExecutionState) Status() Status {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
 	return st.run.status()
 }
 
-// Stats counts what is not in the records.
+// Stats returns counts of what is not in the records.
 func (st *ExecutionState) Stats() Stats {
 	return st.run.stats()
 }
@@ -79,7 +82,7 @@ func (st *ExecutionState) Stats() Stats {
 type Stats struct {
 	Records         uint64 // the Seq of the last record
 	Abandoned       int64  // attempts that did not return when their time was over
-	LateReturns     int64  // those of them that returned after all, to nobody
+	LateReturns     int64  // abandoned attempts that returned later
 	PublisherPanics int64  // panics of publishers, which the run ignores
 }
 
@@ -91,15 +94,14 @@ func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[
 }
 
 // Interrupt stops the run: it cancels the contexts of running handlers, with
-// the interrupt as their cause, and wakes every waiting retry. Calls return a
-// *[core.InterruptedError] with what is given here: the reason, who asks, and
-// why in their words. It reports whether it was the first to interrupt; later
-// ones change nothing.
+// the interrupt as the cause, and ends the waits for retries. Calls return a
+// *[core.InterruptedError] with the reason, who interrupts, and why. Interrupt
+// reports whether it was the first; later interrupts change nothing.
 func (st *ExecutionState) Interrupt(reason record.InterruptReason, by, message string) bool {
 	return st.run.interrupt(&core.InterruptedError{Reason: reason, Message: message, By: by})
 }
 
-// Interrupted returns the interrupt of the run, nil while there was none.
+// Interrupted returns the interrupt of the run, nil if there was none.
 func (st *ExecutionState) Interrupted() *core.InterruptedError {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
@@ -107,22 +109,22 @@ func (st *ExecutionState) Interrupted() *core.InterruptedError {
 }
 
 // SetTimeout interrupts the run with reason [record.InterruptTimeout] after d,
-// counted from now. It replaces a timeout that was set before. d must be above
-// zero.
+// counted from now. It replaces an earlier timeout. d must be above zero.
 func (st *ExecutionState) SetTimeout(d time.Duration) error {
 	return st.run.setTimeout(d)
 }
 
-// CancelTimeout takes back SetTimeout. It reports whether it came in time.
+// CancelTimeout removes the timeout of SetTimeout. It reports whether the
+// timeout had not yet passed.
 func (st *ExecutionState) CancelTimeout() bool {
 	return st.run.cancelTimeout()
 }
 
-// Close ends what Context derived, gives calls that are still under way a
-// tenth of a second to end, records the end of the run, and returns when
-// everything is published. Later calls and records are refused with
-// [ErrClosed]. It leaves the publishers open. Closing twice is fine. It must
-// not be called by a publisher.
+// Close ends the contexts that Context returned, waits up to a tenth of a
+// second for calls that are still under way, records the end of the run, and
+// returns when everything is published. Later calls and records are refused
+// with [ErrClosed]. Close leaves the publishers open. Closing twice is allowed.
+// A publisher must not call Close.
 func (st *ExecutionState) Close() error {
 	return st.run.close()
 }

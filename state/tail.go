@@ -4,29 +4,31 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// tail is the history of a run with a journal as far as it is in memory: the
-// records that are not yet written, or not yet published. All others are in
-// the store. So one more record takes no more memory in the end, and no more
-// time the more of them there are.
+// tail is the part of the history of a run with a journal that is in memory:
+// the records that are not written yet, or not published yet. All others are in
+// the store. So the memory, and the time to append a record, do not grow with
+// the run.
 type tail struct {
-	records []record.Record // the last of the run
-	n       int             // all records of the run
-	written int             // of them, from the first
+	records []record.Record // the last records of the run
+	n       int             // the number of all records of the run
+	written int             // the number of written records
 }
 
-// maxIdle is the room for records that a tail keeps when it is empty.
+// maxIdle is the capacity that a tail keeps when it is empty.
 const maxIdle = 256
 
-// append keeps rec, which has the next Seq.
+// append adds rec, which has the next Seq.
 func (t *tail) append(rec record.Record) {
 	t.n++
 	t.records = append(t.records, rec)
 }
 
-// after are the records with a Seq above seq, which are not forgotten.
+// after returns the records with a Seq above seq, which must still be in
+// memory.
 func (t *tail) after(seq int) []record.Record { return t.records[len(t.records)-(t.n-seq):] }
 
-// forget drops what is written, and published up to the number.
+// forget drops the records that are both written and among the first published
+// ones.
 func (t *tail) forget(published int) {
 	waiting := t.after(min(t.written, published))
 	switch {

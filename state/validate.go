@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Difference is something that a program does otherwise than it was
+// A Difference is something that a program does differently from what was
 // recorded.
 type Difference struct {
 	Address  record.Address
@@ -25,24 +25,24 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: %s: recorded %s, now %s", d.Address, d.Field, d.Recorded, d.Now)
 }
 
-// Validate runs a program against a stored run to see whether it still does
-// what was recorded: every agent is entered, also finished ones, every tool,
-// LLM and step is recalled and nothing of them executed. It returns the
-// differences in addresses, inputs, agents' outputs and errors, and as "request"
-// those in what a model is asked that would not keep its recorded answer from being
-// used: instructions, texts of tools, tools and options. Nothing is
-// written: it is safe anywhere. The program gets the context of the run and
-// makes the root calls; its error is expected where the recorded run had one,
-// and is not returned.
+// Validate runs a program against a stored run and returns the differences.
+// Every agent is entered, including completed ones; every tool, LLM and step is
+// recalled and not executed. It compares addresses, inputs, and the outputs and
+// errors of agents. A difference in "request" is one in what a model is asked
+// that does not keep its recorded answer from being used: instructions,
+// descriptions of tools, tools and options. Nothing is written, so Validate is
+// safe anywhere. The program gets the context of the run and makes the root
+// calls. Its error is not returned, since the recorded run may have ended with
+// one.
 func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
 	return validate(ctx, store, runID, program, false, options)
 }
 
-// ValidateExecute is [Validate] with the tools, LLMs and steps executed too,
-// with their preconditions, retries and waits, and their outputs and errors
-// compared: for tests, in which they have no effects that matter. The run is
+// ValidateExecute is [Validate], but also executes tools, LLMs and steps, with
+// their preconditions, retries and waits, and compares their outputs and
+// errors. It is for tests in which they have no effects that matter. The run is
 // not written to, and no artifact is stored. Questions have their recorded
-// answers. What a call marked NoStore returned was not recorded, and is not
+// answers. Outputs of calls marked NoStore were not recorded and are not
 // compared. A step that returns the time or a random number differs each time.
 func ValidateExecute(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
 	return validate(ctx, store, runID, program, true, options)
@@ -63,12 +63,12 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 	return r.validation.differences, nil
 }
 
-// validation compares a run with what was recorded. The run's lock guards it.
+// validation compares a run with what was recorded. run.mu guards it.
 type validation struct {
 	restored    *restored
-	executes    bool                    // also what is not an agent
+	executes    bool                    // tools, LLMs and steps are executed
 	seen        map[record.Address]bool // claimed
-	made        map[record.Address]bool // of which the handler ran, or something was recorded
+	made        map[record.Address]bool // their handlers ran, or something was recorded
 	differences []Difference
 }
 
@@ -76,7 +76,7 @@ func (v *validation) differ(a record.Address, field, recorded, now string) {
 	v.differences = append(v.differences, Difference{a, field, recorded, now})
 }
 
-// claim has agents run again, and notes what is not as it was.
+// claim makes agents run again, and notes differences.
 func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progress {
 	v.seen[c.Address] = true
 	if found == nil {
@@ -127,7 +127,7 @@ func isEntered(kind record.Kind) bool {
 // compares reports whether calls of the kind are made again, and compared.
 func (v *validation) compares(kind record.Kind) bool { return v.executes || isEntered(kind) }
 
-// compareTraced looks at how a handler ended that ran again.
+// compareTraced compares how a handler ended that ran again.
 func (v *validation) compareTraced(was, now *record.Record) {
 	v.made[was.Address] = true
 	if now.Kind == record.KindAgent {
@@ -135,7 +135,7 @@ func (v *validation) compareTraced(was, now *record.Record) {
 	}
 }
 
-// compare looks at the outcome of a call that was made again.
+// compare compares the outcome of a call that was made again.
 func (v *validation) compare(rec *record.Record) {
 	v.made[rec.Address] = true
 	if !rec.IsOutcome() || !v.compares(rec.Kind) {
@@ -162,7 +162,7 @@ func (v *validation) compareOutcomes(was, rec *record.Record) {
 			v.differ(rec.Address, "error", before, now)
 		}
 	case isNoStore(was) || isNoStore(rec):
-	case artifact(was) != artifact(rec) || !sameValue(was.Encoded(), rec.Encoded()):
+	case was.Artifact() != rec.Artifact() || !sameValue(was.Encoded(), rec.Encoded()):
 		before, now := kept(was), kept(rec)
 		if before == now {
 			now += " (another where the preview is cut)"
@@ -171,7 +171,8 @@ func (v *validation) compareOutcomes(was, rec *record.Record) {
 	}
 }
 
-// sameValue compares values, which may be encoded in another order.
+// sameValue reports whether two encoded values are equal. Their maps may be in
+// different orders.
 func sameValue(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -193,23 +194,16 @@ func sameValue(a, b []byte) bool {
 
 func isNoStore(r *record.Record) bool { return r.Detail != nil && r.Detail.NoStore }
 
-func artifact(r *record.Record) string {
-	if r.Detail == nil {
-		return ""
-	}
-	return r.Detail.Artifact
-}
-
-// kept is an output as far as its record shows it.
+// kept returns the output in a record, for a Difference.
 func kept(r *record.Record) string {
-	if ref := artifact(r); ref != "" {
+	if ref := r.Artifact(); ref != "" {
 		return "artifact " + ref
 	}
 	return record.Preview(r.Encoded())
 }
 
-// end notes the calls that were recorded and not made. What is inside a failed
-// attempt, or inside a call that was not made, is not a difference of its own.
+// end notes the calls that were recorded and not made. Calls inside a failed
+// attempt, or inside a call that was not made, do not count.
 func (v *validation) end() {
 	var missing []record.Address
 	for a := range v.restored.calls {
@@ -223,14 +217,14 @@ func (v *validation) end() {
 	}
 }
 
-// expected reports whether the call at a is made by what was entered: by the
-// last attempt of a call that was.
+// expected reports whether the program must make the call at a: the calls
+// around it were entered, and it belongs to their last attempts.
 func (v *validation) expected(a record.Address) bool {
 	for scope := a.Scope(); scope != ""; scope = outer(scope) {
 		around, err := record.ParseAddress(callOf(scope))
 		t := v.restored.calls[around]
 		if err != nil || t == nil {
-			continue // what the preconditions of a call did
+			continue // made by preconditions of a call
 		}
 		if !v.made[around] || !v.compares(t.kind) || scope != scopePath(around, int(t.Attempt)) {
 			return false

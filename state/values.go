@@ -11,14 +11,15 @@ import (
 )
 
 // Put stores v under key in the run that ctx belongs to. The value belongs to
-// the attempt that writes it: that attempt and what it calls see it at once,
-// everyone else when its call completes. An attempt that fails, is abandoned
-// or does not finish leaves nothing; what a precondition writes belongs to all
-// attempts of its call, also after a restart, for preconditions do not run
-// again. Outside every call the value is there for everyone at once.
+// the attempt that writes it: that attempt and the calls inside it see it at
+// once, everyone else when its call completes. If the attempt fails, is
+// abandoned or does not finish, the value is dropped. A value that a
+// precondition writes belongs to all attempts of its call, also after a
+// restart, since preconditions do not run again. A value that is written
+// outside every call is there for everyone at once.
 //
-// v is kept encoded: changing it afterwards changes nothing. A value that
-// cannot be encoded is an error that names the field. Outside a run it is
+// v is kept encoded: changing it later has no effect. For a value that cannot
+// be encoded, the error names the field. Outside a run, the error is
 // [core.ErrNoRun].
 func Put[T any](ctx context.Context, key string, v T) error {
 	h := From(ctx)
@@ -36,12 +37,11 @@ func Put[T any](ctx context.Context, key string, v T) error {
 }
 
 // Get returns the value under key that ctx sees (see [Put]), and whether there
-// is one. A value that cannot be read as a T is an error that names the key.
-// Between structs, fields are matched by their json names. Those that the value
-// lacks are zero; one that T lacks stops the run, as a recorded output with such
-// a field does (see [core.DivergenceError]), also where the value was written a
-// moment ago: read a part of a value as a map, or leave out with omitempty what is
-// zero.
+// is one. For a value that cannot be read as a T, the error names the key.
+// Between structs, fields are matched by their json names. Fields that the
+// value lacks are zero. A field that T lacks stops the run, as for a recorded
+// output (see [core.DivergenceError]), even if the value was just written: read
+// a part of a value as a map, or leave out zero fields with omitempty.
 func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	h := From(ctx)
 	if h == nil {
@@ -62,8 +62,8 @@ func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	return v, true, nil
 }
 
-// refuseValue stops the run because a value has fields that the type it is read
-// as does not have. It returns nil where the run trusts such values.
+// refuseValue stops the run because a value has fields that the type as which
+// it is read does not have. It returns nil if the run trusts such values.
 func (r *run) refuseValue(s *core.Scope, key string, lost []string) error {
 	err := r.Refuse(s, &core.DivergenceError{
 		RunID: r.settings.RunID, How: "value", Address: s.Address(), Scope: s.Path(),
@@ -82,7 +82,7 @@ type value struct {
 	seq     uint64 // of its record, once it has one
 }
 
-// An attemptID identifies an attempt of a call, or what its preconditions do.
+// An attemptID identifies an attempt of a call, or the preconditions of a call.
 type attemptID struct {
 	call    record.Address
 	attempt int
@@ -95,17 +95,17 @@ func idOf(s *core.Scope) attemptID {
 	return attemptID{s.Address(), s.Attempt()}
 }
 
-// preconditionsOf identifies what the preconditions of the call did. It belongs
+// preconditionsOf identifies the preconditions of the call. Their values belong
 // to all attempts.
 func preconditionsOf(s *core.Scope) attemptID { return attemptID{s.Address(), record.Preconditions} }
 
-// values are those of the run, and those of the attempts under way.
+// values holds the values of the run, and those of the attempts under way.
 type values struct {
 	common  map[string]value
-	pending map[attemptID][]value // in the order of writing
+	pending map[attemptID][]value // in the order in which they were written
 }
 
-// attemptOf is s if it is an attempt, and nil outside every call.
+// attemptOf returns s if it is an attempt, and nil outside every call.
 func attemptOf(s *core.Scope) *core.Scope {
 	if s == nil || s.Parent() == nil {
 		return nil
@@ -155,11 +155,12 @@ func (r *run) get(s *core.Scope, key string) ([]byte, bool, error) {
 	return common.encoded, ok, nil
 }
 
-// settleValues decides what becomes of the values of the attempt s, which rec
-// begins or ends. With its first attempt, a call records what its preconditions
-// wrote: they do not run again when it is resumed. What an attempt wrote is
-// there for everyone if the call completed, and else gone; what the
-// preconditions wrote stays as long as there are attempts. The lock is held.
+// settleValues keeps or drops the values of the attempt s, which rec begins or
+// ends. The started record of the first attempt is preceded by the values of
+// the preconditions: those do not run again when the call is resumed. The
+// values of an attempt become common if the call completes, and are dropped
+// otherwise. The values of the preconditions stay as long as there are
+// attempts. r.mu must be held.
 func (r *run) settleValues(s *core.Scope, rec *record.Record) {
 	if !rec.Kind.IsCall() {
 		return
@@ -181,9 +182,9 @@ func (r *run) settleValues(s *core.Scope, rec *record.Record) {
 	}
 }
 
-// keepPreconditions records what the preconditions of a call wrote and was not
-// recorded yet. It belongs to the call alone until that completes, and is then
-// recorded again: it is only then that others see it.
+// keepPreconditions records the values of the preconditions of a call that are
+// not recorded yet. They belong to the call alone until it completes, and are
+// then recorded again, since only then do others see them.
 func (r *run) keepPreconditions(s *core.Scope, a record.Address) {
 	written := r.values.pending[preconditionsOf(s)]
 	for i := range written {
@@ -194,7 +195,7 @@ func (r *run) keepPreconditions(s *core.Scope, a record.Address) {
 	}
 }
 
-// latest is what the attempt has written there last.
+// latest returns the value that the attempt last wrote under key.
 func (v *values) latest(id attemptID, key string) ([]byte, bool) {
 	written := v.pending[id]
 	for i := len(written) - 1; i >= 0; i-- {
@@ -205,14 +206,14 @@ func (v *values) latest(id attemptID, key string) ([]byte, bool) {
 	return nil, false
 }
 
-// drop forgets what the attempt and the preconditions of its call have written.
+// drop removes the values of the attempt and of the preconditions of its call.
 func (v *values) drop(s *core.Scope) {
 	delete(v.pending, idOf(s))
 	delete(v.pending, preconditionsOf(s))
 }
 
-// replace drops what the attempts around s, and the preconditions of their
-// calls, have written there: it is older than what s left.
+// replace removes the values under key of the attempts around s, and of the
+// preconditions of their calls: they are older than the value of s.
 func (v *values) replace(s *core.Scope, key string) {
 	for around := s.Parent(); around != nil; around = around.Parent() {
 		v.forget(idOf(around), key)
@@ -220,14 +221,14 @@ func (v *values) replace(s *core.Scope, key string) {
 	}
 }
 
-// forget drops what the attempt has written there.
+// forget removes the values of the attempt under key.
 func (v *values) forget(id attemptID, key string) {
 	if written := v.pending[id]; written != nil {
 		v.pending[id] = slices.DeleteFunc(written, func(w value) bool { return w.key == key })
 	}
 }
 
-// set gives v to everyone.
+// set makes a value common.
 func (v *values) set(to value) {
 	if v.common == nil {
 		v.common = make(map[string]value)
@@ -237,7 +238,7 @@ func (v *values) set(to value) {
 	}
 }
 
-// commit gives v to everyone and records it. The lock is held.
+// commit makes v common and records it. r.mu must be held.
 func (r *run) commit(from record.Address, v value) {
 	v.seq = uint64(r.len()) + 1
 	r.values.set(v)

@@ -7,19 +7,20 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// versionKey is where a version holds: in one attempt, or one branch of a group.
+// versionKey identifies a version: it applies to one attempt, or one branch of
+// a group.
 type versionKey struct{ scope, name string }
 
-// recordedVersion is a version as it was recorded last.
+// recordedVersion is a version as it was last recorded.
 type recordedVersion struct {
 	version    int
 	err        error // why it cannot be read
-	claimed    int   // before it, in its scope
+	claimed    int   // claims before it in its scope
 	seq        uint64
 	generation uint64
 }
 
-// versions are those that were recorded.
+// versions holds the recorded versions.
 type versions map[versionKey]recordedVersion
 
 func (v *versions) add(rec *record.Record) {
@@ -33,7 +34,7 @@ func (v *versions) add(rec *record.Record) {
 	(*v)[versionKey{scopeOfRecord(rec), rec.Name}] = was
 }
 
-// scopeOfRecord is the path of the attempt that a record comes from.
+// scopeOfRecord returns the path of the attempt that a record comes from.
 func scopeOfRecord(rec *record.Record) string {
 	switch {
 	case rec.Address.IsZero():
@@ -44,8 +45,8 @@ func scopeOfRecord(rec *record.Record) string {
 	return scopePath(rec.Address, rec.Attempt)
 }
 
-// drop forgets the versions that a refused opening recorded, where a later one
-// has gone beyond that place: it did so without the version.
+// drop removes the versions that a refused opening recorded, if a later one has
+// passed that place without the version.
 func (v versions) drop(refused map[uint64]bool, claims ordinals) {
 	for key, was := range v {
 		s := claims[key.scope]
@@ -61,8 +62,8 @@ func (v versions) drop(refused map[uint64]bool, claims ordinals) {
 	}
 }
 
-// isRefused reports whether that opening of the run was, because the program
-// differed.
+// isRefused reports whether that opening of the run was refused because the
+// program differed.
 func (r *restored) isRefused(generation uint64) bool { return r != nil && r.refused[generation] }
 
 // Version implements core.Run.
@@ -95,7 +96,7 @@ func (r *run) Version(s *core.Scope, q core.VersionQuestion) (int, error) {
 	case known && !r.restored.isRefused(was.generation):
 		r.mu.Unlock()
 		return was.version, nil
-	case known: // by an opening that was refused: this one has it too
+	case known: // recorded by a refused opening: record it again
 	case r.hasPassed(s, key.scope, q.Claimed):
 		was.version = 0
 	default:
@@ -109,9 +110,9 @@ func (r *run) Version(s *core.Scope, q core.VersionQuestion) (int, error) {
 	return was.version, nil
 }
 
-// hasPassed reports whether the records say that the attempt was beyond the
-// place before: they have claims that come after it, or its end. The lock is
-// held.
+// hasPassed reports whether the attempt had passed the place according to the
+// records: they have claims that come after it, or the end of the attempt. r.mu
+// must be held.
 func (r *run) hasPassed(s *core.Scope, scope string, claimed int) bool {
 	if r.restored == nil {
 		return false
@@ -123,7 +124,7 @@ func (r *run) hasPassed(s *core.Scope, scope string, claimed int) bool {
 	return t != nil && t.Phase == record.PhaseSucceeded && int(t.Attempt) == s.Attempt() && !r.rerun.isAnew(s.Address())
 }
 
-// checked is the number of claims that the program is held to.
+// checked returns the number of claims that the program must repeat.
 func (s *scopeClaims) checked() int {
 	if s.unchecked > 0 {
 		return min(s.unchecked, len(s.claims))
@@ -131,7 +132,7 @@ func (s *scopeClaims) checked() int {
 	return len(s.claims)
 }
 
-// recordVersion keeps the version of a scope, and writes it. The lock is held.
+// recordVersion records the version of a scope. r.mu must be held.
 func (r *run) recordVersion(s *core.Scope, key versionKey, claimed, version int) error {
 	encoded, err := record.Encode(version)
 	if err != nil {
@@ -152,7 +153,7 @@ func (r *run) recordVersion(s *core.Scope, key versionKey, claimed, version int)
 	return r.write()
 }
 
-// refuse stops the run because the program cannot go on with it, and returns the
+// refuse stops the run because the program cannot continue it, and returns the
 // suspension.
 func (r *run) refuse(err error) *core.InterruptedError {
 	e := &core.InterruptedError{Reason: record.InterruptDiverge, Cause: err}

@@ -1,0 +1,110 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/retrylevel"
+)
+
+// WithExisting makes [Open] fail with snapshot.ErrNotFound if the run does not
+// exist, instead of beginning it. Check is called with the run before anything
+// is recorded. If it returns an error, the run stays as it is, and Open returns
+// the error.
+func WithExisting(check func(*snapshot.Run) error) Option {
+	return func(c *config) {
+		if check == nil {
+			c.must(errors.New("state: WithExisting got nil"))
+		}
+		c.existing = check
+		c.isFor("WithExisting", inOpen)
+	}
+}
+
+// WithRerunFailed makes a resumed run try again what failed for good, after the
+// cause was removed: failed tools, LLMs and steps run with all their attempts,
+// and failed agents around them are entered again as their last attempt, so
+// that the calls which have completed stay restored.
+func WithRerunFailed() Option {
+	return func(c *config) { c.rerunFailed = true; c.isFor("WithRerunFailed", inOpen) }
+}
+
+// WithWait makes [Open] wait while another process has the run open, until its
+// context ends. Without it, Open returns snapshot.ErrLocked.
+func WithWait() Option { return func(c *config) { c.wait = true; c.isFor("WithWait", inOpen) } }
+
+// WithOwner sets who opens the run, such as a host and a process. Others that
+// find the run open see it in the Info of the store and in
+// snapshot.LockedError.
+func WithOwner(owner string) Option {
+	return func(c *config) { c.owner = owner; c.isFor("WithOwner", inOpen) }
+}
+
+// openOptions returns the options for Open of the store.
+func (c *config) openOptions() snapshot.OpenOptions {
+	return snapshot.OpenOptions{
+		Create: c.existing == nil, Wait: c.wait, Metadata: c.metadata, Retry: c.retryLevels(), Owner: c.owner,
+	}
+}
+
+// checkExisting calls the function of WithExisting with the run.
+func (c *config) checkExisting(found *snapshot.Run) error {
+	if c.existing == nil {
+		return nil
+	}
+	if err := c.existing(found); err != nil {
+		return fmt.Errorf("state: open run %s: %w", found.RunID, err)
+	}
+	return nil
+}
+
+// WithMaxEntries sets how often the same attempt of an agent is entered,
+// because its process ended, without an outcome inside it. After that the agent
+// fails with [core.ErrInDoubt]. Defaults to 5. [core.Unlimited] is for a
+// program that itself limits how often it opens a run again, as a runner does.
+func WithMaxEntries(n int) Option {
+	return func(c *config) {
+		if n < 1 && n != core.Unlimited {
+			c.must(fmt.Errorf("state: WithMaxEntries(%d): want 1 or more, or core.Unlimited", n))
+		}
+		c.settings.MaxEntries = n
+		c.isFor("WithMaxEntries", inOpen)
+	}
+}
+
+// WithParking suspends the run for a [core.Sleep], or a delay before another
+// attempt, that is longer than threshold. The run is then paused, and the Info
+// of the store has the time at which it can continue: a program such as a
+// runner opens it then. Shorter waits take place in the process, as all do
+// without this option, and so do delays within a timeout or a deadline.
+func WithParking(threshold time.Duration) Option {
+	return func(c *config) {
+		if threshold <= 0 {
+			c.must(fmt.Errorf("state: WithParking(%v): want a time above zero", threshold))
+		}
+		c.settings.Park = threshold
+		c.isFor("WithParking", inOpen)
+	}
+}
+
+// retryLevels returns the levels of the run as its store keeps them. It is not
+// nil, even if there are none.
+func (c *config) retryLevels() retrylevel.Levels {
+	levels := make(retrylevel.Levels)
+	if p := c.settings.Retry; p != nil {
+		levels[retrylevel.All] = retrylevel.Of(p)
+	}
+	for kind, p := range c.settings.RetryByKind {
+		if p != nil {
+			levels[record.Kind(kind).String()] = retrylevel.Of(p)
+		}
+	}
+	for name, p := range c.settings.RetryByActor {
+		levels[retrylevel.ActorPrefix+name] = retrylevel.Of(p)
+	}
+	return levels
+}
