@@ -12,21 +12,21 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Agent is an actor that calls others. It is immutable and for many
+// An Agent is an actor that calls others. It is immutable and safe for many
 // goroutines. Make one with [NewAgent], decorators.Agent or [DefineAgent];
 // calling the zero Agent is an error.
 //
 // By default an agent is not retried: its calls are. An agent that is retried
-// makes its calls anew.
+// makes its calls again.
 type Agent[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
 }
 
-// DefineAgent makes an agent of a handler. The schema is what a model is sent
-// if the agent is given to another as a tool; it may be nil for one that is
-// not. It panics if the name is not one that LLM services accept, the handler
-// is nil or an option invalid.
+// DefineAgent returns an agent with a handler. The schema is sent to a model if
+// the agent is a tool of another agent, and may be nil otherwise. DefineAgent
+// panics if the name is not one that LLM services accept, the handler is nil or
+// an option is invalid.
 func DefineAgent[In, Out any](name, description string, schema Schema, handler core.Handler[In, Out], opts ...Option) Agent[In, Out] {
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
@@ -63,10 +63,10 @@ func (a Agent[In, Out]) Compensate(f func(context.Context, In, Out) error) Agent
 	return a
 }
 
-// Compensation is what undoes calls of the agent; nil for nothing.
+// Compensation returns what undoes calls of the agent; nil for none.
 func (a Agent[In, Out]) Compensation() *core.Compensation { return a.definition.Compensation() }
 
-// Name is that of the agent; empty for the zero Agent.
+// Name returns the name of the agent; empty for the zero Agent.
 func (a Agent[In, Out]) Name() string { return a.definition.Spec().Name }
 
 // Describe implements [Function].
@@ -77,22 +77,23 @@ func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (Prepared
 	return prepare(ctx, a.Name(), a.definition, a.schema, arguments)
 }
 
-// NewAgent makes an agent that answers a prompt by asking llm and calling the
-// tools that it asks for, until it answers without asking for one. It panics
-// as DefineAgent does, and if two tools have one name.
+// NewAgent returns an agent that answers a prompt: it asks llm and calls the
+// tools that the model asks for, until the model answers without asking for
+// one. It panics as DefineAgent does, and if two tools have the same name.
 //
-// An answer is whole: one that was cut off, withheld or broken off is an
-// *[UnfinishedError]. An empty one is asked for again, as after a failed
-// postcondition of the LLM.
+// The answer is complete: if the model was cut off, or the service withheld its
+// answer or failed in the middle, the agent fails with an *[UnfinishedError].
+// An empty answer is asked for again, as after a failed postcondition of the
+// LLM.
 //
-// The agent can be a tool of another: its model then sends {"text": …}, and
-// sees the text of the answer.
+// The agent can be a tool of another agent: the model of that one sends
+// {"text": …}, and gets the text of the answer.
 func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	l, o := newLoop(name, llm, opts)
 	return Agent[Prompt, Answer]{identified(must(core.NewDefinition(o.spec, l.run)), o.identity), promptSchema{}}
 }
 
-// newLoop makes the loop of an agent, and what the options say of the agent.
+// newLoop returns the loop of an agent, and its options.
 func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
@@ -126,8 +127,8 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
 	return l, o
 }
 
-// isSomething is the condition that an answer is not empty. One that was cut
-// off is found out later.
+// isSomething is the postcondition that an answer is not empty. Answers that
+// were cut off are checked later.
 func isSomething(_ context.Context, _ Request, resp Response) error {
 	switch resp.finish() {
 	case FinishStop, FinishOther:
@@ -138,8 +139,8 @@ func isSomething(_ context.Context, _ Request, resp Response) error {
 	return nil
 }
 
-// WithTools gives an agent tools, or other agents as tools. The order is that
-// in which they are sent to the model.
+// WithTools gives an agent tools, or other agents as tools. They are sent to
+// the model in this order.
 func WithTools(functions ...Function) Option {
 	return agentOption("WithTools", func(o *options) { o.functions = append(o.functions, functions...) })
 }
@@ -149,16 +150,16 @@ func WithInstructions(text string) Option {
 	return agentOption("WithInstructions", func(o *options) { o.instructions = instructions{text: text} })
 }
 
-// WithInstructionsFunc has the system message of an agent made for each of its
-// calls, such as one with today's date in it. An empty text is none. A call
-// makes it once: the text is recorded as the step "instructions", and is the
-// same when the call is resumed. An error fails the call.
+// WithInstructionsFunc builds the system message for each call of the agent,
+// such as one that contains the date. An empty text is no message. Build is
+// called once for each call: the text is recorded as the step "instructions",
+// and is the same when the call is resumed. An error fails the call.
 func WithInstructionsFunc(build func(context.Context, Prompt) (string, error)) Option {
 	return agentOption("WithInstructionsFunc", func(o *options) { o.instructions = instructions{build: build} })
 }
 
-// WithOptions says how the agent's model is to answer. A [Prompt] may say
-// otherwise.
+// WithOptions sets the options of the agent's model. The options of a [Prompt]
+// take precedence.
 func WithOptions(model Options) Option {
 	return agentOption("WithOptions", func(o *options) { o.model = model })
 }
@@ -191,7 +192,7 @@ func WithToolWorkers(n int) Option {
 }
 
 // WithStopOnToolError makes an agent fail when a tool has failed for good.
-// Without it the failure is sent to the model, which goes on.
+// Without it, the failure is sent to the model, and the agent continues.
 func WithStopOnToolError() Option {
 	return agentOption("WithStopOnToolError", func(o *options) { o.stopOnError = true })
 }
@@ -210,8 +211,8 @@ func agentOption(name string, set func(*options)) Option {
 	}
 }
 
-// promptSchema describes to a model the input of an agent that
-// NewAgent made: the text alone, no history.
+// promptSchema is the schema of the input of an agent that NewAgent made: the
+// text alone, without history.
 type promptSchema struct{}
 
 func (promptSchema) JSON() json.RawMessage {

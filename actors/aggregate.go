@@ -9,22 +9,22 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A CallResult is what one call of a function came to.
+// A CallResult is the result of one call of a function.
 type CallResult struct {
 	Call   ToolCall
 	Output ToolOutput // zero if it failed
 	Err    error      // nil if it succeeded
 }
 
-// CallResults are those of several calls, in the order of the calls. Its methods
-// bring them together, each in a way of its own.
+// CallResults are the results of several calls, in the order of the calls. Each
+// of its methods combines them in another way.
 type CallResults []CallResult
 
-// CallTools makes calls of the functions in parallel, each a branch of the group
-// as those of [Parallel] are, and returns what they came to. All of them are made
-// to their end: g.CollectAll makes no difference, and a call that failed, or of a
-// function that is not there, has its error in its result. The error of CallTools
-// is that of the group where it is not made, or not to its end.
+// CallTools makes calls of the functions in parallel, each as a branch of the
+// group like those of [Parallel], and returns their results. All calls are made
+// to their end, whatever g.CollectAll is. A call that failed, or of a function
+// that is not in tools, has its error in its result. CallTools itself returns
+// an error if the group was not made or did not finish.
 func CallTools(ctx context.Context, g Group, tools ToolSet, calls []ToolCall) (CallResults, error) {
 	g.CollectAll = true
 	branches := make([]func(context.Context) (ToolOutput, error), len(calls))
@@ -99,8 +99,8 @@ func (r CallResults) Concatenate(separator string) ToolOutput {
 }
 
 // FirstSuccess returns the output of the first call, in their order, that
-// succeeded, and the errors of all where none did. ([First] returns what succeeds
-// first in time, and interrupts the others.)
+// succeeded, or the errors of all calls if none did. ([First] returns the
+// branch that succeeds first in time, and interrupts the others.)
 func (r CallResults) FirstSuccess() (ToolOutput, error) {
 	for i := range r {
 		if r[i].Err == nil {
@@ -113,7 +113,7 @@ func (r CallResults) FirstSuccess() (ToolOutput, error) {
 	return ToolOutput{}, r.Err()
 }
 
-// Err joins the errors of the calls that failed; nil if none did.
+// Err returns the joined errors of the calls that failed; nil if none did.
 func (r CallResults) Err() error {
 	var errs []error
 	for i := range r {

@@ -16,32 +16,33 @@ var ErrNotApproved = errors.New("not approved")
 
 func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 
-// WithApproval has every call of a tool wait for approval by a human: the run
-// is paused with a question that shows the tool and the arguments, and goes on
-// once it is answered with an [Approval] (see state.Answer). Preconditions are
-// checked before the question is asked.
+// WithApproval makes every call of a tool wait for the approval of a human: the
+// run is paused with a question that shows the tool and the arguments, and
+// continues when it is answered with an [Approval] (see state.Answer).
+// Preconditions are checked before the question is asked.
 //
-// Asking is a call of its own around that of the tool, named approve_ and the
-// tool's name: what is approved runs with the tool's retries and time limits,
-// and has its conditions checked, with the arguments as they were approved.
-// It is approved once: a retry, or a resumed run, does not ask again. Whether
-// an approved call may be made twice, if its process ended while it ran, the
-// tool says as any does, by [WithInDoubt].
+// The question is asked by a call around that of the tool, whose name is
+// approve_ and the name of the tool. An approved call runs with the tool's
+// retries and time limits, and its conditions are checked, with the arguments
+// that were approved. It is approved once: a retry, or a resumed run, does not
+// ask again. [WithInDoubt] sets, as for any tool, whether an approved call may
+// be made twice if its process ended while it ran.
 //
-// A call outside a run fails with core.ErrNoRun: it cannot ask a question.
+// A call outside a run fails with core.ErrNoRun, since it cannot ask a
+// question.
 func WithApproval() Option { return func(o *options) { o.approval = true } }
 
-// An Approval answers whether a tool may be called.
+// An Approval is the answer to whether a tool may be called.
 type Approval struct {
 	Approved  bool            `json:"approved"`
-	Arguments json.RawMessage `json:"arguments,omitempty"` // instead of the model's; they are checked as these are
+	Arguments json.RawMessage `json:"arguments,omitempty"` // instead of those of the model; checked in the same way
 	Reason    string          `json:"reason,omitempty"`    // of a refusal, for the model to see
 }
 
 // Approve allows the call as it is.
 func Approve() Approval { return Approval{Approved: true} }
 
-// ApproveWith allows the call with other arguments, which JSON can say.
+// ApproveWith allows the call with other arguments, which are encoded as JSON.
 func ApproveWith(arguments any) (Approval, error) {
 	data, err := json.Marshal(arguments)
 	if err != nil {
@@ -53,7 +54,7 @@ func ApproveWith(arguments any) (Approval, error) {
 // Disapprove refuses the call. The model sees the reason.
 func Disapprove(reason string) Approval { return Approval{Reason: reason} }
 
-// approved is the definition around that of a tool which needs approval.
+// approved returns the definition around that of a tool that needs approval.
 func (t Tool[In, Out]) approved() *core.Definition[In, Out] {
 	spec := t.definition.Spec()
 	around := core.Spec{Kind: record.KindAgent, Name: "approve_" + spec.Name, Description: spec.Description, NoStore: spec.NoStore}
@@ -71,8 +72,8 @@ func (t Tool[In, Out]) approved() *core.Definition[In, Out] {
 	return identified(d, t.identity)
 }
 
-// ask returns the arguments that were approved. An approval with arguments
-// that do not fit is set aside: the question is asked again, with the problem.
+// ask returns the arguments that were approved. An approval with arguments that
+// do not fit is discarded: the question is asked again, with the problem.
 func ask[In any](ctx context.Context, name string, schema Schema, in In) (In, error) {
 	arguments, err := json.Marshal(in)
 	if err != nil {

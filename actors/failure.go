@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Why a model gives no answer, where trying again does not help. errors.Is
-// finds them in the failures of LLMs and agents, live and in what was
-// recorded, whatever the service; without comparing its codes.
+// Errors of models that a retry does not help against. errors.Is finds them in
+// the failures of LLMs and agents, live and recorded, independent of the
+// service and its codes.
 var (
 	ErrContextTooLong    = errors.New("the conversation is longer than the model's context")
 	ErrQuota             = errors.New("the quota is used up, or the account inactive")
@@ -22,10 +22,10 @@ var (
 // middle of an answer. It is never retried: the model would stop there again.
 type UnfinishedError struct {
 	Finish  Finish // FinishLength, FinishFilter, FinishRefusal or FinishError
-	Partial string // what the model had said
+	Partial string // the text before it stopped
 }
 
-// Error says why the model stopped, and what can be done.
+// Error returns why the model stopped, and what can be done.
 func (e *UnfinishedError) Error() string {
 	switch e.Finish {
 	case FinishLength:

@@ -79,7 +79,8 @@ func prepare[In, Out any](ctx context.Context, name string, d *core.Definition[I
 	}, nil
 }
 
-// decodeError is an error of encoding/json in the form of those of a Schema.
+// decodeError returns an error of encoding/json in the form of the errors of a
+// Schema.
 func decodeError(err error) error {
 	var typ *json.UnmarshalTypeError
 	if !errors.As(err, &typ) {
@@ -192,7 +193,8 @@ func (ts ToolSet) Lookup(name string) (Function, bool) {
 // Len returns the number of functions.
 func (ts ToolSet) Len() int { return len(ts.functions) }
 
-// names returns the names, for a model that asked for a function not among them.
+// names returns the names, for a model that asked for a function that is not in
+// the set.
 func (ts ToolSet) names() string {
 	names := make([]string, len(ts.specs))
 	for i, spec := range ts.specs {

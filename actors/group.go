@@ -13,62 +13,64 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Group says how independent calls are made in parallel by [Map] and
-// [Parallel]. Each is a branch with a scope of its own, numbered in the order
-// of submission, so its calls have the same addresses in every run.
+// A Group sets how [Map] and [Parallel] make independent calls in parallel.
+// Each call is a branch with a scope of its own. Branches are numbered in the
+// order of submission, so their calls have the same addresses in every run.
 type Group struct {
-	// Name is that of the group in addresses: assistant/group:name/3/weather.
-	// It is required.
+	// Name is the name of the group in addresses:
+	// assistant/group:name/3/weather. It is required.
 	Name string
 
 	// Workers is how many branches run at once. Defaults to all.
 	Workers int
 
 	// CollectAll lets every branch end, whatever happens to the others. By
-	// default the first failure interrupts the other branches, and those that
-	// wait for a worker are not started. That stays so when the run is resumed:
-	// branches that failed are recalled first, one after another, and so must
-	// not wait for others.
+	// default the first failure interrupts the other branches, and branches
+	// that wait for a worker are not started. The same holds when the run is
+	// resumed: branches that failed are recalled first, one after another, so
+	// they must not wait for others.
 	CollectAll bool
 
-	// Timeout bounds the group: when it is over, the branches that have not
-	// ended are interrupted, and the group fails with [core.ErrGroupTimeout]. A
-	// group that is resumed has all of it again. Defaults to none.
+	// Timeout bounds the group: when it is over, branches that have not ended
+	// are interrupted, and the group fails with [core.ErrGroupTimeout]. When
+	// the run is resumed, the timeout begins again. Defaults to none.
 	Timeout time.Duration
 
-	// YieldWaits makes work items of the branches of [Map]: one that waits for
-	// its next attempt lets the next begin, and goes on when a worker is free.
-	// So Workers limits the attempts that run at once, and not the branches that
-	// are under way.
+	// YieldWaits lets a branch of [Map] release its worker while it waits for
+	// its next attempt: another branch begins, and the waiting one continues
+	// when a worker is free. Workers then limits the attempts that run at once,
+	// and not the branches under way.
 	YieldWaits bool
 
-	// Breaker refuses attempts of the branches of [Map] while what they call is
-	// failing, beside that of their actor. Defaults to none.
+	// Breaker refuses attempts of the branches of [Map] while the service that
+	// they call is failing, in addition to the breaker of their actor. Defaults
+	// to none.
 	Breaker core.Breaker
 
-	// RetryBudget limits the retries of the branches of [Map] together, beside
-	// that of their actor. Defaults to none.
+	// RetryBudget limits the retries of the branches of [Map] together, in
+	// addition to the budget of their actor. Defaults to none.
 	RetryBudget *core.RetryBudget
 }
 
-// event is a call of the actor as branch i, from 0.
+// event returns a call of the actor as branch i, from 0.
 func event[In, Out any](g *Group, actor Actor[In, Out], i int) core.ExecutionEvent[In, Out] {
 	return actor.Event().InBranch(i + 1).WithBreaker(g.Breaker).WithRetryBudget(g.RetryBudget)
 }
 
-// A GroupError says which branches failed. errors.Is and errors.As look into
-// each of them.
+// A GroupError lists the branches that failed. errors.Is and errors.As look
+// into each of them.
 type GroupError struct {
 	Group    string
-	Branches int           // all there were
+	Branches int           // the number of all branches
 	Failed   []BranchError // in the order of submission
 
-	// NotFinished are the branches, from 1, that were stopped or not started
-	// because of a failure or the group's timeout. All others succeeded, and
-	// their results are valid.
+	// NotFinished lists the branches, from 1, that were interrupted or not
+	// started because of a failure or the group's timeout. All others
+	// succeeded, and their results are valid.
 	NotFinished []int
 
-	// Err is core.ErrGroupTimeout if the time of the group passed, else nil.
+	// Err is core.ErrGroupTimeout if the time of the group was over, and nil
+	// otherwise.
 	Err error
 }
 
@@ -78,8 +80,8 @@ type BranchError struct {
 	Err    error
 }
 
-// Error lists the failures, as the text of the *[core.CallError] that names the
-// group. A branch whose error begins with its address is not numbered.
+// Error lists the failures, for the text of the *[core.CallError] that names
+// the group. A branch whose error begins with its address is not numbered.
 func (e *GroupError) Error() string { return e.text((*BranchError).line) }
 
 // text lists the failures, each by its line.
@@ -122,19 +124,18 @@ func (e *GroupError) Unwrap() []error {
 	return errs
 }
 
-// An Actor is something that can be called: a [Tool], an [LLM], an [Agent].
+// An Actor can be called: it is a [Tool], an [LLM] or an [Agent].
 type Actor[In, Out any] interface {
 	Event() core.ExecutionEvent[In, Out]
 }
 
-// Map calls actor with each of the inputs, in parallel, and returns the
-// outputs in the order of the inputs; those of branches that did not succeed
-// are zero. The error is a *[core.CallError] that wraps a *[GroupError], or,
-// when the surroundings of the group ended before all of it was done, the
-// *[core.InterruptedError].
+// Map calls actor with each of the inputs in parallel, and returns the outputs
+// in the order of the inputs. The outputs of branches that did not succeed are
+// zero. The error is a *[core.CallError] that wraps a *[GroupError], or an
+// *[core.InterruptedError] if something around the group ended first.
 //
-// The group is a call of kind [record.KindGroup], and each call of the actor a
-// branch of it: assistant/group:name/3.
+// The group is a call of kind [record.KindGroup], and each call of the actor is
+// a branch of it: assistant/group:name/3.
 func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) ([]Out, error) {
 	if actor == nil {
 		return nil, fmt.Errorf("actors: Map in group %q: the actor is nil", g.Name)
@@ -144,9 +145,9 @@ func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs
 	})
 }
 
-// Parallel runs the branches in parallel and returns their results in the
-// order of submission, as [Map] does. Each is a call of kind
-// [record.KindBranch], and what it calls belongs to it.
+// Parallel runs the branches in parallel and returns their results in the order
+// of submission, as [Map] does. Each branch is a call of kind
+// [record.KindBranch], and its calls belong to it.
 func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) ([]T, error) {
 	prepare, err := branchesOf(g, branches)
 	if err != nil {
@@ -155,7 +156,7 @@ func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Cont
 	return parallel(ctx, g, len(branches), prepare)
 }
 
-// branchesOf makes definitions of functions.
+// branchesOf returns what prepares the branches of a group of functions.
 func branchesOf[T any](g Group, branches []func(context.Context) (T, error)) (preparing[struct{}, T], error) {
 	if g.Breaker != nil || g.RetryBudget != nil {
 		return nil, fmt.Errorf("actors: group %q: Group.Breaker and Group.RetryBudget are for the branches of Map; give them to the actors that these branches call", g.Name)
@@ -193,8 +194,8 @@ func (g Group) check() error {
 	return nil
 }
 
-// parallel makes a group of n branches. Its results outlive its failure: those
-// of the branches that succeeded are valid.
+// parallel makes a group of n branches. It returns results also if the group
+// fails: those of the branches that succeeded are valid.
 func parallel[In, Out any](ctx context.Context, g Group, n int, prepare preparing[In, Out]) ([]Out, error) {
 	if err := g.check(); err != nil {
 		return nil, err
@@ -208,7 +209,7 @@ func parallel[In, Out any](ctx context.Context, g Group, n int, prepare preparin
 	return results, err
 }
 
-// group makes the call that the group is; run makes its n branches.
+// group makes the call of the group. Run makes its n branches.
 func group(ctx context.Context, g Group, n int, run func(context.Context) error) error {
 	if err := g.check(); err != nil {
 		return err
@@ -228,7 +229,7 @@ func group(ctx context.Context, g Group, n int, run func(context.Context) error)
 	return err
 }
 
-// branches are those of a group that is made.
+// branches makes the branches of a group.
 type branches[In, Out any] struct {
 	group   Group
 	calls   []*core.PreparedCall[In, Out]
@@ -237,15 +238,15 @@ type branches[In, Out any] struct {
 	mu          sync.Mutex
 	errs        []error
 	notFinished []int // branches, from 1, in no order
-	suspended   error // of a branch that stopped although the group goes on
+	suspended   error // of a branch that was suspended although the group was not ended
 	failed      bool  // the group fails, because a branch did
 
-	closed       bool        // what has no outcome on record does not begin
-	succeeded    func(i int) // nil, or called by the goroutine of a branch that did
-	notSucceeded func(i int) // the same
+	closed       bool        // branches without a recorded outcome do not begin
+	succeeded    func(i int) // called by the goroutine of a branch that succeeded; may be nil
+	notSucceeded func(i int) // called for a branch that did not succeed; may be nil
 }
 
-// preparing claims the address of the branch of that number, from 0.
+// preparing claims the address of branch i, from 0.
 type preparing[In, Out any] func(context.Context, int) *core.PreparedCall[In, Out]
 
 // newBranches claims the addresses of all branches, in order, before any of
@@ -259,9 +260,9 @@ func newBranches[In, Out any](ctx context.Context, g Group, results []Out, prepa
 	return b
 }
 
-// run makes the branches: first those that have an outcome on record, which
-// are recalled, and then the others. If one of those failed, the group has
-// failed with it, and no other begins; nor does one where the group has ended.
+// run makes the branches: first those with a recorded outcome, which are
+// recalled, and then the others. If one of the recorded ones failed, the group
+// has failed and no other branch begins; nor does one if the group has ended.
 func (b *branches[In, Out]) run(ctx context.Context) error {
 	var recorded, open []int
 	for i, call := range b.calls {
@@ -318,8 +319,7 @@ func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(err
 	each(len(which), workers, one, func(n int, err error) { b.ended(which[n], err, fail) })
 }
 
-// ended takes in that a branch did not succeed; err is nil if it was not
-// started.
+// ended adds that a branch did not succeed. err is nil if it was not started.
 func (b *branches[In, Out]) ended(i int, err error, fail func(error)) {
 	if b.notSucceeded != nil {
 		defer b.notSucceeded(i)
@@ -341,7 +341,7 @@ func (b *branches[In, Out]) ended(i int, err error, fail func(error)) {
 	}
 }
 
-// first is the failure of the lowest number.
+// first returns the failure of the first branch, in their order, that failed.
 func (b *branches[In, Out]) first() error {
 	for _, err := range b.errs {
 		if err != nil {
@@ -351,7 +351,7 @@ func (b *branches[In, Out]) first() error {
 	return nil
 }
 
-// err is that of the group.
+// err returns the error of the group.
 func (b *branches[In, Out]) err(ctx context.Context) error {
 	failed := &GroupError{Group: b.group.Name, Branches: len(b.errs)}
 	for i, err := range b.errs {
@@ -369,13 +369,13 @@ func (b *branches[In, Out]) err(ctx context.Context) error {
 		return failed
 	case b.suspended != nil:
 		return b.suspended
-	case len(b.notFinished) > 0: // the surroundings of the group ended
+	case len(b.notFinished) > 0: // something around the group ended
 		return context.Cause(ctx)
 	}
 	return nil
 }
 
-// groupEnd is why the group itself was ended, nil if it was not.
+// groupEnd returns why the group itself was ended, nil if it was not.
 func groupEnd(ctx context.Context) error {
 	var e *core.InterruptedError
 	if errors.As(context.Cause(ctx), &e) && e.Reason == record.InterruptGroup {
@@ -384,5 +384,5 @@ func groupEnd(ctx context.Context) error {
 	return nil
 }
 
-// errLeft is the error of a function that left its goroutine.
+// errLeft is the error of a branch that ended its goroutine.
 var errLeft = errors.New("it ended its goroutine without returning (runtime.Goexit)")

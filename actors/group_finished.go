@@ -14,28 +14,29 @@ import (
 
 // A Finished is a branch that has ended.
 type Finished[T any] struct {
-	Branch int // from 1; 0 where the error is that of the group
+	Branch int // from 1; 0 with the error of the group
 	Output T   // zero if the branch failed
 }
 
-// AsFinished calls actor with each of the inputs, as [Map] does, and yields the
-// outputs as they come, each with the number of its branch, or its error. With
-// CollectAll, that goes on until all branches have ended; else the first failure
-// is the last that is yielded. Where the group ends otherwise before all its
-// branches have, the last pair has the error, and Branch is 0. Breaking off the
-// loop interrupts the branches that have not ended, and the group is complete.
+// AsFinished calls actor with each of the inputs, as [Map] does, and yields
+// each output, or its error, with the number of its branch when the branch
+// ends. With CollectAll it continues until all branches have ended; otherwise
+// the first failure is the last that it yields. If the group ends in another
+// way before all its branches have ended, the last pair has the error, and
+// Branch is 0. Breaking out of the loop interrupts the branches that have not
+// ended, and the group completes.
 //
-// The order is recorded, and on resume the same. The body of the loop belongs to
-// the caller: what it calls is called by the attempt that ctx is of, while the
-// group is under way.
+// The order is recorded, and is the same on resume. The body of the loop
+// belongs to the caller: its calls are made by the attempt that ctx belongs to,
+// while the group is under way.
 func AsFinished[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) iter.Seq2[Finished[Out], error] {
 	return func(yield func(Finished[Out], error) bool) {
 		if actor == nil {
 			yield(Finished[Out]{}, fmt.Errorf("actors: AsFinished in group %q: the actor is nil", g.Name))
 			return
 		}
-		failFast, over := !g.CollectAll, false // the caller wants no more
-		g.CollectAll = true                    // each ends the group
+		failFast, over := !g.CollectAll, false // over: the caller has left the loop
+		g.CollectAll = true                    // f.each ends the group
 		err := group(ctx, g, len(inputs), func(ctx context.Context) error {
 			f := &finishing[In, Out]{ctx: ctx, failFast: failFast, ended: make(chan int, len(inputs))}
 			f.branches = newBranches(ctx, g, make([]Out, len(inputs)), func(ctx context.Context, i int) *core.PreparedCall[In, Out] {
@@ -52,7 +53,8 @@ func AsFinished[In, Out any](ctx context.Context, g Group, actor Actor[In, Out],
 	}
 }
 
-// onlyBranches reports whether the error says nothing that the branches did not.
+// onlyBranches reports whether the error only has failures of branches, which
+// were yielded.
 func onlyBranches(err error) bool {
 	var failed *GroupError
 	return errors.As(err, &failed) && failed.Err == nil
@@ -64,7 +66,7 @@ type finishing[In, Out any] struct {
 	ctx      context.Context // of the group's handler
 	failFast bool
 	ended    chan int // branches that succeeded or failed, each once
-	arrived  []int    // those that were received of them, and not yielded
+	arrived  []int    // received from ended, and not yielded yet
 }
 
 func (f *finishing[In, Out]) run(yield func(Finished[Out], error) bool) error {
@@ -107,8 +109,8 @@ func (f *finishing[In, Out]) run(yield func(Finished[Out], error) bool) error {
 	return err
 }
 
-// each yields one branch after the other, until one fails that fails the group,
-// or the caller has enough.
+// each yields one branch after the other, until one fails the group, or the
+// caller leaves the loop.
 func (f *finishing[In, Out]) each(yield func(Finished[Out], error) bool) (failure error, enough bool) {
 	for range f.calls {
 		next := -1
@@ -120,7 +122,7 @@ func (f *finishing[In, Out]) each(yield func(Finished[Out], error) bool) (failur
 		}
 		i, err := choice.Execute(f.ctx)
 		if err != nil || !f.await(i) {
-			break // the group has ended, and says why
+			break // the group has ended, and returns why
 		}
 		failure = f.errOf(i)
 		more := yield(Finished[Out]{i + 1, f.results[i]}, failure)
@@ -134,8 +136,8 @@ func (f *finishing[In, Out]) each(yield func(Finished[Out], error) bool) (failur
 	return nil, false
 }
 
-// any returns a branch that has ended, once there is one; -1 if there is none any
-// more.
+// any waits for a branch that has ended and returns it; -1 if no more branches
+// end.
 func (f *finishing[In, Out]) any() int {
 	if len(f.arrived) == 0 && !f.receive() {
 		return -1
@@ -143,8 +145,8 @@ func (f *finishing[In, Out]) any() int {
 	return f.arrived[0]
 }
 
-// await returns when branch i has ended, and takes it. It is false if the branch
-// does not end.
+// await waits until branch i has ended, and removes it from arrived. It reports
+// false if the branch does not end.
 func (f *finishing[In, Out]) await(i int) bool {
 	for !slices.Contains(f.arrived, i) {
 		if !f.receive() {

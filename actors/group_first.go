@@ -9,11 +9,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// First runs the branches in parallel and returns the result of the one that
-// succeeds first; the others are interrupted. A branch that fails leaves the
-// others alone: the group fails when all have, with a *[core.CallError] that
-// wraps a *[GroupError]. The group is a call as that of [Parallel] is, and when
-// the run is resumed it has the same winner.
+// First runs the branches in parallel and returns the result of the branch that
+// succeeds first; the others are interrupted. A branch that fails does not
+// affect the others: the group fails when all branches have failed, with a
+// *[core.CallError] that wraps a *[GroupError]. The group is a call like that
+// of [Parallel], and has the same winner when the run is resumed.
 func First[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) (T, error) {
 	var won T
 	g.CollectAll = true
@@ -70,9 +70,9 @@ func (f *first[T]) succeeded(i int) {
 	}
 }
 
-// prepareChoice claims a step of the group's that records the number of a
-// branch. One that was begun when the process ended chooses again: nobody had
-// seen its choice.
+// prepareChoice claims a step of the group that records the number of a branch.
+// If the process ended while the step ran, it chooses again: nobody had seen
+// its choice.
 func prepareChoice(ctx context.Context, name string, choose func() (int, error)) *core.PreparedCall[struct{}, int] {
 	d := must(core.NewDefinition(core.Spec{Kind: record.KindStep, Name: name}, func(context.Context, struct{}) (int, error) { return choose() }))
 	again := core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: core.NoDelay}

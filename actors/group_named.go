@@ -7,8 +7,9 @@ import (
 )
 
 // MapNamed calls actor with each of the inputs, as [Map] does, and returns the
-// outputs by name; those of branches that did not succeed are missing only where
-// the group was not made. Branches are numbered in the order of their names.
+// outputs by name. Every name has one, zero for a branch that did not succeed,
+// unless the group was not made. Branches are numbered in the order of their
+// names.
 func MapNamed[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs map[string]In) (map[string]Out, error) {
 	names := slices.Sorted(maps.Keys(inputs))
 	ordered := make([]In, len(names))

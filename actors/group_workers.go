@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// eachLimited calls f for 0 … n-1, at most workers at once and begun in
-// order, and returns when all are done. Where f panics or leaves its
-// goroutine, broken is called instead of f returning.
+// eachLimited calls f for 0 … n-1, in order and at most workers at once, and
+// returns when all calls have returned. If f panics or ends its goroutine,
+// broken is called.
 func eachLimited(n, workers int, f func(i int, slot core.Slot), broken func(i int, err error)) {
 	var (
 		next atomic.Int64
@@ -21,7 +21,7 @@ func eachLimited(n, workers int, f func(i int, slot core.Slot), broken func(i in
 	work = func() {
 		for i := next.Add(1); i <= int64(n); i = next.Add(1) {
 			guarded(int(i-1), nil, f, broken, func() {
-				wg.Go(work) // this goroutine is ending; another takes its place
+				wg.Go(work) // this goroutine is ending; another replaces it
 			})
 		}
 	}
@@ -31,8 +31,8 @@ func eachLimited(n, workers int, f func(i int, slot core.Slot), broken func(i in
 	wg.Wait()
 }
 
-// eachYielding does as eachLimited, but that one which gives up its slot lets
-// the next begin.
+// eachYielding is like eachLimited, but a call that releases its slot lets the
+// next begin.
 func eachYielding(n, workers int, f func(i int, slot core.Slot), broken func(i int, err error)) {
 	var wg sync.WaitGroup
 	places := make(places, workers)
@@ -47,10 +47,10 @@ func eachYielding(n, workers int, f func(i int, slot core.Slot), broken func(i i
 	wg.Wait()
 }
 
-// places are those of calls that run at once.
+// places limits how many calls run at once.
 type places chan struct{}
 
-// slot is the place of one call, for its goroutine alone.
+// slot is the place of one call. Only its goroutine uses it.
 type slot struct {
 	places places
 	held   bool
@@ -65,7 +65,7 @@ func (s *slot) Acquire(ctx context.Context) {
 	}
 }
 
-// Release implements core.Slot. One that is not held stays so.
+// Release implements core.Slot. It does nothing if the slot is not held.
 func (s *slot) Release() {
 	if s.held {
 		s.held = false
@@ -73,7 +73,7 @@ func (s *slot) Release() {
 	}
 }
 
-// guarded calls f. Where it does not return, broken is called, and left if its
+// guarded calls f. If f does not return, it calls broken, and left if the
 // goroutine is ending.
 func guarded(i int, slot core.Slot, f func(i int, slot core.Slot), broken func(i int, err error), left func()) {
 	returned := false

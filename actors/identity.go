@@ -1,6 +1,6 @@
 package actors
 
-// turn is what of a message makes a conversation another one.
+// turn is the part of a message that belongs to the identity of a conversation.
 type turn struct {
 	Role       Role
 	Text       string // of users and of the model
@@ -10,14 +10,14 @@ type turn struct {
 	IsError    bool
 }
 
-// Identity implements core.Identifier: the conversation without instructions,
-// the texts of tools' results, the tools and the options. A reworded
-// instruction, a new tool or a field that a tool's output gains does not make
-// it another request: what the model answered before is trusted then.
+// Identity implements core.Identifier. It is the conversation without
+// instructions, texts of tool results, tools and options. So a reworded
+// instruction, a new tool or a new field in the output of a tool does not make
+// it another request: the recorded answer of the model is then used.
 func (r Request) Identity() any { return turns(r.Messages) }
 
-// Identity implements core.Identifier: the text and the history, as for a
-// [Request]; not the options.
+// Identity implements core.Identifier. It is the text and the history, as for a
+// [Request], without the options.
 func (p Prompt) Identity() any {
 	return struct {
 		Text    string
@@ -33,7 +33,7 @@ func turns(messages []Message) []turn {
 			continue
 		}
 		t := turn{Role: m.Role, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, IsError: m.IsError}
-		if m.Role != RoleTool { // else it is made of a recorded output, whose type may have gained a field
+		if m.Role != RoleTool { // the text of a tool is made from a recorded output, whose type may have gained a field
 			t.Text, t.Parts = m.Text, m.Parts
 		}
 		all = append(all, t)

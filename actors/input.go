@@ -4,16 +4,16 @@ import (
 	"encoding/json"
 )
 
-// DecodeInput reads an input of the agent that somebody wrote as JSON. What the
-// schema of the agent does not allow is an *[ArgumentsError] that names the
-// field; an agent without a schema takes what encoding/json does.
+// DecodeInput decodes an input of the agent from JSON. For an input that the
+// schema of the agent does not allow, the error is an *[ArgumentsError] that
+// names the field. An agent without a schema accepts what encoding/json does.
 func (a Agent[In, Out]) DecodeInput(input json.RawMessage) (In, error) {
 	return decodeInput[In](a.Name(), a.schema, input)
 }
 
-// DecodeInput reads an input of the tool that somebody wrote as JSON. What the
-// schema of the tool does not allow is an *[ArgumentsError] that names the
-// field.
+// DecodeInput decodes an input of the tool from JSON. For an input that the
+// schema of the tool does not allow, the error is an *[ArgumentsError] that
+// names the field.
 func (t Tool[In, Out]) DecodeInput(input json.RawMessage) (In, error) {
 	return decodeInput[In](t.Name(), t.schema, input)
 }

@@ -10,15 +10,16 @@ import (
 )
 
 // An LLM is a language model: it continues a conversation. It is immutable and
-// for many goroutines. Make one with openai.New, decorators.LLM or [NewLLM];
-// calling the zero LLM is an error.
+// safe for many goroutines. Make one with openai.New, decorators.LLM or
+// [NewLLM]; calling the zero LLM is an error.
 type LLM struct {
 	definition *core.Definition[Request, Response]
 }
 
-// NewLLM makes an LLM of a handler. The usage of each response is counted for
-// the call, but for that of a handler which asks another LLM: there it was
-// counted. It panics if the name or an option is invalid or the handler nil.
+// NewLLM returns an LLM with a handler. The usage of each response is counted
+// for the call, unless the handler asks another LLM, for which it was counted
+// already. NewLLM panics if the name or an option is invalid or the handler is
+// nil.
 func NewLLM(name, description string, handler core.Handler[Request, Response], opts ...Option) LLM {
 	observed := handler
 	if handler != nil {
@@ -33,8 +34,8 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 	return LLM{define(core.Spec{Kind: record.KindLLM, Name: name, Description: description}, observed, opts)}
 }
 
-// shown calls the handler of an LLM and emits deltas of its attempt:
-// that it begins and ends, and the answer, if the handler has not shown any.
+// shown calls the handler of an LLM and emits deltas of its attempt: that it
+// begins and ends, and the answer if the handler itself has emitted none.
 func shown(ctx context.Context, req Request, handler core.Handler[Request, Response]) (Response, error) {
 	emit := live.Emitter(ctx)
 	if emit == nil {
@@ -73,12 +74,12 @@ func (l LLM) Require(condition func(context.Context, Request) error) LLM {
 	return LLM{l.definition.Require(condition)}
 }
 
-// Ensure returns a copy with one more postcondition, such as that the answer
-// is of a certain form: the model is asked again if it is not. A response that
-// asks for tools is not the answer yet, and passes.
+// Ensure returns a copy with one more postcondition, such as one on the form of
+// the answer: if it does not hold, the model is asked again. It is not checked
+// for a response that asks for tools, which is not the answer yet.
 func (l LLM) Ensure(condition func(context.Context, Request, Response) error) LLM {
 	if condition == nil {
-		return LLM{l.definition.Ensure(nil)} // panics, and says why
+		return LLM{l.definition.Ensure(nil)} // panics with a message
 	}
 	return LLM{l.definition.Ensure(func(ctx context.Context, req Request, resp Response) error {
 		if len(resp.Message.ToolCalls) > 0 {
@@ -94,8 +95,8 @@ func (l LLM) Compensate(f func(context.Context, Request, Response) error) LLM {
 	return LLM{l.definition.Compensate(f)}
 }
 
-// Compensation is what undoes calls of the model; nil for nothing.
+// Compensation returns what undoes calls of the model; nil for none.
 func (l LLM) Compensation() *core.Compensation { return l.definition.Compensation() }
 
-// Name is that of the model; empty for the zero LLM.
+// Name returns the name of the model; empty for the zero LLM.
 func (l LLM) Name() string { return l.definition.Spec().Name }

@@ -13,10 +13,10 @@ import (
 )
 
 // ErrTurnLimit is found by errors.Is in the failure of an agent whose model
-// still asked for tools after the last turn it had.
+// still asked for tools in its last turn.
 var ErrTurnLimit = errors.New("turn limit reached")
 
-// loop is the handler of an agent that NewAgent or NewTypedAgent made.
+// loop is the handler of an agent made by NewAgent or NewTypedAgent.
 type loop struct {
 	llm            LLM
 	tools          ToolSet
@@ -29,7 +29,7 @@ type loop struct {
 	stopOnError    bool
 }
 
-// instructions are a system message, or what builds one.
+// instructions is a system message, or a function that builds one.
 type instructions struct {
 	text  string
 	build func(context.Context, Prompt) (string, error)
@@ -55,7 +55,7 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 	var answer Answer
 	corrections := 0
 	for answer.Turns < l.maxTurns {
-		// A copy: what was recorded of this turn must not change in the next.
+		// A copy, since later turns must not change what was recorded of this one.
 		resp, err := l.llm.Call(ctx, Request{Messages: slices.Clone(conversation), Tools: l.tools.Describe(), Options: options})
 		answer.Turns++
 		if err != nil && options.Format != nil && !options.Format.ByTool && errors.Is(err, ErrFormatUnsupported) {
@@ -70,17 +70,8 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 		calls := resp.Message.ToolCalls
 		conversation = append(conversation, presentable(resp.Message))
 		answer.Finish = resp.finish()
-		switch answer.Finish {
-		case FinishFilter, FinishError:
-			return Answer{}, unfinished(resp)
-		case FinishLength:
-			if len(calls) == 0 {
-				return Answer{}, unfinished(resp)
-			}
-		case FinishRefusal:
-			if l.check != nil {
-				return Answer{}, unfinished(resp)
-			}
+		if err := l.checkFinish(resp); err != nil {
+			return Answer{}, err
 		}
 		if len(calls) > 0 {
 			results, err := l.callTools(ctx, calls, answer.Finish == FinishLength)
@@ -89,7 +80,7 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 			}
 			conversation = append(conversation, results...)
 			if options.forcesTools() {
-				options.ToolChoice = "" // it has called them, and could never answer otherwise
+				options.ToolChoice = "" // it has called them; otherwise it could never answer
 			}
 			continue
 		}
@@ -122,7 +113,22 @@ func (l *loop) checkOptions(o Options) error {
 	return nil
 }
 
-func unfinished(resp Response) error {
+// checkFinish returns the failure of the agent if the response is neither an answer
+// nor asks for tools. A response that was cut off may have asked for some.
+func (l *loop) checkFinish(resp Response) error {
+	switch resp.finish() {
+	case FinishFilter, FinishError:
+	case FinishLength:
+		if len(resp.Message.ToolCalls) > 0 {
+			return nil
+		}
+	case FinishRefusal:
+		if l.check == nil {
+			return nil
+		}
+	default:
+		return nil
+	}
 	return core.Permanent(&UnfinishedError{Finish: resp.finish(), Partial: resp.Message.Text})
 }
 
@@ -139,8 +145,8 @@ func (l *loop) begin(ctx context.Context, prompt Prompt) ([]Message, error) {
 	return append(conversation, User(prompt.Text, prompt.Parts...)), nil
 }
 
-// presentable is a model's message as it can be sent back: services refuse
-// arguments that are not an object, also if they come from themselves.
+// presentable returns a message of the model in a form that can be sent back:
+// services refuse arguments that are not an object, even those that they sent.
 func presentable(msg Message) Message {
 	if !slices.ContainsFunc(msg.ToolCalls, func(c ToolCall) bool { return !isObject(c.Arguments) }) {
 		return msg
@@ -158,10 +164,10 @@ func isObject(text string) bool {
 	return strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text))
 }
 
-// callTools answers every tool call of one turn, in the order of the calls.
-// The addresses are claimed in that order too, before anything runs; so they
-// are the same in every run. Of a turn that was cut off, a call is answered
-// with an error if its arguments are torn.
+// callTools answers every tool call of one turn, in the order of the calls. The
+// addresses are claimed in that order before anything runs, so they are the
+// same in every run. If the turn was cut off, a call with incomplete arguments
+// is answered with an error.
 func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Message, error) {
 	results := make([]Message, len(calls))
 	prepared := make([]PreparedFunction, len(calls))
@@ -191,7 +197,7 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Mes
 		}
 		results[i] = ToolResult(calls[i].ID, out.Text, out.Parts...)
 	}, failed)
-	// A suspension goes first: it is not a failure of the agent.
+	// A suspension takes precedence: it is not a failure of the agent.
 	for _, err := range failures {
 		if core.IsSuspension(err) {
 			return nil, err
@@ -220,8 +226,8 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 	return prepared, err
 }
 
-// fatal returns err if it must not be sent to the model: a suspension is fed
-// back to no model, and a call that is not recorded did not take place.
+// fatal returns err if it must not be sent to the model: a suspension is not a
+// result, and a call without a record did not take place.
 func (l *loop) fatal(err error) error {
 	var failed *core.CallError
 	if l.stopOnError || core.IsSuspension(err) || errors.Is(err, core.ErrAttemptOver) ||
@@ -231,17 +237,17 @@ func (l *loop) fatal(err error) error {
 	return nil
 }
 
-// errorResult says what went wrong in the words of the tool.
+// errorResult returns the answer to a tool call that failed.
 func errorResult(callID string, err error) Message {
 	m := ToolResult(callID, "error: "+record.Truncate(plainText(err), record.MessageLimit))
 	m.IsError = true
 	return m
 }
 
-// plainText is the text of an error for a model: addresses and attempts are not
-// its business, but it learns of each branch of a group that failed. It is the
-// same for an error that was recorded: there, too, an error with words of its own
-// around that of a call has another text than that call's.
+// plainText returns the text of an error for a model, without addresses and
+// attempts, and with each branch of a group that failed. A recorded error has
+// the same text: an error that wraps the error of a call in words of its own is
+// shown in those words.
 func plainText(err error) string {
 	text := fmt.Sprint(err)
 	var call *core.CallError

@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// Role says who speaks in a [Message].
+// Role is the role of the speaker of a [Message].
 type Role string
 
 // The roles.
@@ -26,28 +26,27 @@ type Message struct {
 	// Parts are images, audio, files and further text.
 	Parts []Part `json:"parts,omitempty"`
 
-	// Reasoning is what an assistant thought, where the service shows it. It
-	// is for people; what a service wants back of it is in Opaque.
+	// Reasoning is the reasoning of an assistant, if the service shows it. It
+	// is for people; what the service needs back of it is in Opaque.
 	Reasoning string `json:"reasoning,omitempty"`
 
-	// Refusal says that Text is the model's refusal to answer.
+	// Refusal is set if Text is the model's refusal to answer.
 	Refusal bool `json:"refusal,omitempty"`
 
-	// ToolCalls are what an assistant asks for.
+	// ToolCalls are the calls that an assistant asks for.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 
-	// ToolCallID says which call a tool's message answers, and IsError that
-	// the answer is an error.
+	// ToolCallID is the ID of the call that a message of a tool answers.
+	// IsError is set if the answer is an error.
 	ToolCallID string `json:"tool_call_id,omitempty"`
 	IsError    bool   `json:"is_error,omitempty"`
 
-	// Opaque is what the service wants back as it came. Nil if there is
-	// nothing.
+	// Opaque is data that the service needs back unchanged. Nil for none.
 	Opaque *Opaque `json:"opaque,omitempty"`
 }
 
-// A Part is a piece of a message's content: text, or data of a MIME type, or a
-// URL where the service finds them. One of Text, Data and URL is set.
+// A Part is a piece of the content of a message: text, data of a MIME type, or
+// a URL from which the service fetches them. One of Text, Data and URL is set.
 type Part struct {
 	Text string `json:"text,omitempty"`
 	MIME string `json:"mime,omitempty"` // such as "image/png", "audio/wav", "application/pdf"
@@ -65,19 +64,19 @@ func ImageURL(url string) Part { return Part{MIME: "image/*", URL: url} }
 // File returns a part that is a file, such as a PDF document.
 func File(name, mime string, data []byte) Part { return Part{Name: name, MIME: mime, Data: data} }
 
-// Opaque is what a service said in a form of its own and wants back verbatim,
-// such as signed or encrypted reasoning. An LLM sends it back only to where
-// it came from.
+// Opaque is data of a service in its own form that it needs back verbatim, such
+// as signed or encrypted reasoning. An LLM sends it back only to the service
+// that it came from.
 type Opaque struct {
 	Wire string          `json:"wire"` // where it came from, in the words of the LLM
 	Data json.RawMessage `json:"data"`
 }
 
-// A ToolCall is a model's wish to have a function called.
+// A ToolCall is a call of a function that a model asks for.
 type ToolCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
-	Arguments string `json:"arguments"` // JSON, if the model got it right
+	Arguments string `json:"arguments"` // JSON, unless the model made a mistake
 }
 
 // System returns a message with instructions for the model.
@@ -96,16 +95,16 @@ func ToolResult(callID, text string, parts ...Part) Message {
 	return Message{Role: RoleTool, ToolCallID: callID, Text: text, Parts: parts}
 }
 
-// A Request is what an [LLM] is asked: the conversation so far, the functions
-// that the model may call, and how it is to answer. All of it is hashed with
-// the input of the call.
+// A Request is the input of an [LLM]: the conversation so far, the functions
+// that the model may call, and how to answer. All of it is hashed with the
+// input of the call.
 type Request struct {
 	Messages []Message      `json:"messages"`
 	Tools    []FunctionSpec `json:"tools,omitempty"`
 	Options  Options        `json:"options,omitzero"`
 }
 
-// A Response is what an [LLM] answers: the next message of the conversation.
+// A Response is the output of an [LLM]: the next message of the conversation.
 type Response struct {
 	Message      Message    `json:"message"`
 	Finish       Finish     `json:"finish,omitempty"`
@@ -115,22 +114,22 @@ type Response struct {
 	Usage        core.Usage `json:"usage,omitzero"`
 }
 
-// Finish says why a model stopped. Empty counts as FinishStop, or as
-// FinishToolCalls if it asks for tools.
+// Finish is why a model stopped. Empty counts as FinishStop, or as
+// FinishToolCalls if the model asks for tools.
 type Finish string
 
 // Why a model stopped.
 const (
-	FinishStop      Finish = "stop"       // it has said all it had to say
-	FinishLength    Finish = "length"     // it reached a limit on tokens: the text is torn
+	FinishStop      Finish = "stop"       // the answer is complete
+	FinishLength    Finish = "length"     // it reached a limit on tokens: the text is cut off
 	FinishToolCalls Finish = "tool_calls" // it asks for tools
 	FinishFilter    Finish = "filter"     // the service withheld the rest
 	FinishRefusal   Finish = "refusal"    // it refuses to answer
-	FinishError     Finish = "error"      // the service failed in the middle: the text is torn
+	FinishError     Finish = "error"      // the service failed in the middle: the text is cut off
 	FinishOther     Finish = "other"      // see Response.FinishReason
 )
 
-// finish is that of the response, never empty.
+// finish returns the Finish of the response; it is never empty.
 func (r Response) finish() Finish {
 	switch {
 	case r.Finish == FinishToolCalls && len(r.Message.ToolCalls) == 0: // it asks for none
@@ -148,9 +147,9 @@ func (r Response) finish() Finish {
 // A Prompt is the input of an agent that [NewAgent] made.
 type Prompt struct {
 	Text    string    `json:"text"`
-	Parts   []Part    `json:"parts,omitempty"`   // images and files beside the text
+	Parts   []Part    `json:"parts,omitempty"`   // images and files, in addition to the text
 	History []Message `json:"history,omitempty"` // what was said before
-	Options Options   `json:"options,omitzero"`  // win over those of the agent, field by field
+	Options Options   `json:"options,omitzero"`  // take precedence over those of the agent, field by field
 }
 
 // Ask returns a prompt without history.
@@ -165,6 +164,6 @@ type Answer struct {
 	Usage    core.Usage `json:"usage,omitzero"`     // of all turns, and of what the tools consumed
 }
 
-// ToolResult is the text: all that another agent's model gets to see of an
-// agent that it called.
+// ToolResult returns the text, which is all that the model of another agent
+// gets of the answer.
 func (a Answer) ToolResult() string { return a.Text }

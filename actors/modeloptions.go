@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// Options say how a model is to answer. Zero fields leave the decision to the
-// next level: those of a [Prompt] win over those of the agent ([WithOptions]),
-// and these over those of the model, field by field.
+// Options set how a model answers. For a zero field the next level decides: the
+// options of a [Prompt] take precedence over those of the agent
+// ([WithOptions]), and these over those of the model, field by field.
 //
 // ToolChoice is not sent without tools. An agent that must call a tool
-// ("required", or the name of one) may answer once it has called some.
+// ("required", or the name of one) may answer after it has called some.
 type Options struct {
 	Model           string   `json:"model,omitempty"`       // another model of the same service
 	MaxTokens       int      `json:"max_tokens,omitempty"`  // of one answer, reasoning included
@@ -26,20 +26,20 @@ type Options struct {
 	SequentialTools bool     `json:"sequential_tools,omitempty"` // at most one tool call in an answer
 	Format          *Format  `json:"format,omitempty"`           // of the answer
 
-	// Extra are fields of the request's body in the service's own form, for
-	// what the fields above cannot say. They win over what is sent otherwise,
-	// and nil takes a field out.
+	// Extra are fields of the body of the request in the service's own form,
+	// for what the fields above do not cover. They take precedence, and nil
+	// removes a field.
 	Extra map[string]any `json:"extra,omitempty"`
 }
 
-// A Format has the model answer with a JSON document.
+// A Format makes the model answer with a JSON document.
 type Format struct {
 	Name   string          `json:"name"`             // as a function's
 	Schema json.RawMessage `json:"schema"`           // JSON schema of an object
-	Strict bool            `json:"strict,omitempty"` // the service enforces the schema; it takes not every schema then
+	Strict bool            `json:"strict,omitempty"` // the service enforces the schema, of which not every one is allowed then
 
-	// ByTool has the model give its answer as the arguments of a tool of that
-	// name, for services that have tools and no formats.
+	// ByTool makes the model give its answer as the arguments of a tool of that
+	// name, for services that have tools but no formats.
 	ByTool bool `json:"by_tool,omitempty"`
 }
 
@@ -92,7 +92,8 @@ func (o Options) forcesTools() bool {
 	return o.ToolChoice != "" && o.ToolChoice != "auto" && o.ToolChoice != "none"
 }
 
-// Check reports the first field that no service takes, and what is allowed.
+// Check returns an error for the first field with a value that no service
+// accepts, with what is allowed.
 func (o Options) Check() error {
 	outside := func(v *float64, most float64) bool {
 		return v != nil && (math.IsNaN(*v) || *v < 0 || *v > most)

@@ -18,11 +18,11 @@ func WithRetry(c core.RetryConfig) Option {
 	return func(o *options) { o.spec.Retry = &c }
 }
 
-// WithAttemptTimeout bounds each attempt of the actor's calls: its context ends
-// then, and a handler that does not return within 50 ms is abandoned. It takes
-// precedence over the AttemptTimeout of every retry configuration but the event's.
-// Without any, an LLM has 10 minutes, and core.NoTimeout takes them away; for
-// other actors there is no limit.
+// WithAttemptTimeout bounds each attempt of the actor's calls: the context of
+// the attempt ends, and a handler that does not return within 50 ms is
+// abandoned. It takes precedence over the AttemptTimeout of every retry
+// configuration except that of the event. The default is 10 minutes for an LLM,
+// which core.NoTimeout removes, and none for other actors.
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 && d != core.NoTimeout {
@@ -32,21 +32,21 @@ func WithAttemptTimeout(d time.Duration) Option {
 	}
 }
 
-// WithInDoubt says what becomes of a call whose process ended, or whose run was
-// interrupted, while its handler ran, so that nobody knows whether it took
-// effect. Defaults to [core.InDoubtRetry]. For what must not happen twice and has
-// no idempotency key, [core.InDoubtFail] makes the call fail with
+// WithInDoubt sets what happens to a call whose process ended, or whose run was
+// interrupted, while its handler ran, so that it is not known whether it took
+// effect. Defaults to [core.InDoubtRetry]. For calls that must not happen twice
+// and have no idempotency key, [core.InDoubtFail] makes the call fail with
 // core.ErrInDoubt, and [core.InDoubtAsk] pauses the run with a question that is
 // answered with a state.InDoubtAnswer.
 func WithInDoubt(d core.InDoubt) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }
 
-// WithBreaker has b refuse attempts of the actor while what it calls is failing,
-// such as a breaker of package breaker. Several actors that call one service can
-// share one, and so can all runs of a process. A refused attempt fails with a
-// *[core.BreakerOpenError], of the class "breaker", which is retried by default
-// once the breaker lets an attempt through.
+// WithBreaker lets b, such as a breaker of package breaker, refuse attempts of
+// the actor while the service that it calls is failing. Several actors that
+// call one service can share a breaker, and so can all runs of a process. A
+// refused attempt fails with a *[core.BreakerOpenError] of the class "breaker",
+// which is retried by default when the breaker lets an attempt through.
 func WithBreaker(b core.Breaker) Option {
 	return func(o *options) {
 		if b == nil {
@@ -56,8 +56,9 @@ func WithBreaker(b core.Breaker) Option {
 	}
 }
 
-// WithRetryBudget limits the retries of all actors and runs that share b: where
-// it is used up, a call fails with [core.ErrBudget] in place of another attempt.
+// WithRetryBudget limits the retries of all actors and runs that share b: when
+// it is used up, a call fails with [core.ErrBudget] instead of making another
+// attempt.
 func WithRetryBudget(b *core.RetryBudget) Option {
 	return func(o *options) {
 		if b == nil {
@@ -67,10 +68,10 @@ func WithRetryBudget(b *core.RetryBudget) Option {
 	}
 }
 
-// WithCache answers calls of the actor with the outputs of earlier ones, of this
-// run or another, that completed with the same input no longer than ttl ago; 0
-// is for ever. Caches are in package cache. The version is a part of what must
-// be the same: change it with what the actor does. See [core.Caching].
+// WithCache answers calls of the actor with the outputs of earlier calls, of
+// this run or another, that completed with the same input and version at most
+// ttl ago; 0 stands for ever. Package cache has caches. Change the version when
+// the actor does something else. See [core.Caching].
 func WithCache(c core.Cache, version string, ttl time.Duration) Option {
 	return func(o *options) { o.spec.Cache = &core.Caching{Cache: c, Version: version, TTL: ttl} }
 }
@@ -82,15 +83,16 @@ func WithNoStore() Option {
 	return func(o *options) { o.spec.NoStore = true }
 }
 
-// WithIdentity says what makes an input another one: what f returns for it. By
-// default that is all of the input but its zero fields, and for an LLM the
-// conversation without instructions. When a run is resumed, a call that was
-// recorded with another identity is refused (see [core.DivergenceError]); what f
-// leaves out, such as a time or a trace, may differ. The result must be a value
-// that [record.Encode] takes: if it is not, or f panics, the call fails before
+// WithIdentity sets the identity of inputs to the result of f. By default it is
+// the whole input without zero fields, and for an LLM the conversation without
+// instructions. When a run is resumed, a call that was recorded with another
+// identity is refused (see [core.DivergenceError]); what f leaves out, such as
+// a time or a trace, may differ. The result must be a value that
+// [record.Encode] accepts: if it is not, or f panics, the call fails before
 // anything of it runs.
 //
-// The constructor panics if f is nil or not for the input type of the actor.
+// The constructor panics if f is nil, or not a function of the input type of
+// the actor.
 func WithIdentity[In any](f func(In) any) Option {
 	return func(o *options) {
 		if f == nil {
@@ -102,8 +104,8 @@ func WithIdentity[In any](f func(In) any) Option {
 
 // SettingOption returns an option that carries a setting of another package,
 // such as the API key of openai.New, through the options of an actor. The
-// constructor that knows the setting takes it out with [SplitSettings]; any
-// other panics, and calls the option by name.
+// constructor that knows the setting removes it with [SplitSettings]; any other
+// panics with the name of the option.
 func SettingOption[T any](name string, setting T) Option {
 	return func(o *options) { o.setting, o.settingName = setting, name }
 }
@@ -125,11 +127,11 @@ func SplitSettings[T any](opts []Option) (settings []T, rest []Option) {
 	return settings, rest
 }
 
-// options are what the constructors were given.
+// options holds the options of a constructor.
 type options struct {
 	spec core.Spec
 
-	// setting is that of another package, and settingName its option.
+	// setting is a setting of another package, and settingName is its option.
 	setting     any
 	settingName string
 
@@ -162,8 +164,8 @@ func apply(spec core.Spec, opts []Option) options {
 	return o
 }
 
-// define makes the definition behind every actor but NewAgent's. It panics if the
-// definition is invalid, since that is an error of the program.
+// define returns the definition of every actor except those of NewAgent. It
+// panics if the definition is invalid, since that is an error in the program.
 func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []Option) *core.Definition[In, Out] {
 	o := apply(spec, opts)
 	if o.agentOnly != "" {
@@ -175,8 +177,8 @@ func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []O
 	return identified(must(core.NewDefinition(o.spec, handler)), o.identity)
 }
 
-// identified is the definition with that identity of its inputs, a func(In) any,
-// or nil for the default.
+// identified returns the definition with that identity of its inputs, a
+// func(In) any, or nil for the default.
 func identified[In, Out any](d *core.Definition[In, Out], identity any) *core.Definition[In, Out] {
 	if identity == nil {
 		return d
@@ -195,7 +197,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// functionName is what OpenAI and Anthropic accept as the name of a function.
+// functionName matches the names of functions that OpenAI and Anthropic accept.
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // CheckFunctionName returns an error if LLM services refuse the name for a

@@ -8,7 +8,8 @@ import (
 )
 
 // A Schema describes the arguments of a function and checks them. Package
-// decorators infers one from a Go type; [ParseSchema] makes one of a document.
+// decorators infers one from a Go type; [ParseSchema] makes one from a
+// document.
 type Schema interface {
 	// JSON returns the JSON schema that is sent to a model.
 	JSON() json.RawMessage
@@ -17,9 +18,9 @@ type Schema interface {
 	Validate(arguments json.RawMessage) error
 }
 
-// ParseSchema returns the schema that a JSON document is: one that was written
-// by hand, or that another server sent for its tool. A model is sent the
-// document as it is, and the arguments that come back must match it:
+// ParseSchema returns a schema for a JSON document, which was written by hand
+// or sent by another server for its tool. The document is sent to models
+// unchanged, and the arguments that come back must match it:
 //
 //	parameters, err := actors.ParseSchema(document)
 //	…
@@ -27,8 +28,8 @@ type Schema interface {
 //		func(ctx context.Context, arguments json.RawMessage) (string, error) { … })
 //
 // The arguments are decoded into the input of the tool by encoding/json:
-// [encoding/json.RawMessage] and map[string]any take them all, a struct the
-// fields that it has.
+// [encoding/json.RawMessage] and map[string]any take all of them, a struct
+// takes those that it has fields for.
 //
 // Drafts 2020-12 and 7 are supported; format is not checked. The root must have
 // the type "object". ParseSchema returns an error for a document that is not a

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/live"
 )
 
-// Stream calls actor with in, and yields what it and the calls inside it
-// produce while they go on, as [live.Watch] shows it:
+// Stream calls actor with in, and yields the deltas that it and the calls
+// inside it emit meanwhile, as [live.Watch] does:
 //
 //	var answer actors.Answer
 //	for delta, err := range actors.Stream(ctx, assistant, actors.Ask("Hello"), &answer) {
@@ -22,13 +22,13 @@ import (
 //		}
 //	}
 //
-// out is set when the sequence ends. Deltas of a slow loop are joined where
-// they continue one text: the call never waits for the loop.
+// out is set when the sequence ends. The call never waits for the loop: if the
+// loop is slow, deltas of one text are joined.
 //
-// Leaving the loop early does not end the call, which would be recorded as
-// failed: the loop statement returns when the call has ended, and out is set.
-// To end it before, interrupt the run. Each time the sequence is ranged over
-// is a call.
+// Leaving the loop early does not end the call, since that would be recorded as
+// a failure: the loop statement returns when the call has ended, and out is
+// set. To end the call earlier, interrupt the run. Each range over the sequence
+// makes a call.
 func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *Out) iter.Seq2[live.Delta, error] {
 	return func(yield func(live.Delta, error) bool) {
 		q := &deltaQueue{news: make(chan struct{}, 1)}
@@ -38,7 +38,7 @@ func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *
 			defer close(done)
 			result, err = actor.Event().Execute(live.Watch(ctx, q.put), in)
 		}()
-		defer func() { <-done }() // also if the loop's body panics
+		defer func() { <-done }() // also if the body of the loop panics
 		for ended := false; !ended; {
 			select {
 			case <-q.news:
@@ -61,7 +61,7 @@ func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *
 	}
 }
 
-// errEnded stands for a call whose goroutine ended without a result.
+// errEnded is the error of a call whose goroutine ended without a result.
 var errEnded = errors.New("actors: the call ended its goroutine without returning")
 
 // deltaQueue holds deltas until the loop takes them.
@@ -76,7 +76,7 @@ type deltaQueue struct {
 // joinedDelta is a delta whose text may still grow.
 type joinedDelta struct {
 	live.Delta
-	text []byte // all of it, once it was joined
+	text []byte // the whole text if it was joined; nil otherwise
 }
 
 func (q *deltaQueue) put(d live.Delta) {
@@ -103,7 +103,7 @@ func (j *joinedDelta) join(text string) {
 	j.text = append(j.text, text...)
 }
 
-// continues reports whether d goes on with the text of last.
+// continues reports whether d continues the text of last.
 func continues(last, d *live.Delta) bool {
 	switch d.Part {
 	case live.PartText, live.PartReasoning, live.PartToolCall:

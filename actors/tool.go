@@ -9,24 +9,24 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Tool is a typed function that agents and models call. It does not change and
-// is safe for concurrent use. Make one with decorators.Tool or [NewTool]; calling
+// A Tool is a typed function that agents and models call. It is immutable and
+// safe for many goroutines. Make one with decorators.Tool or [NewTool]; calling
 // the zero Tool is an error.
 type Tool[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
 
-	// approval is the definition around it, if calls need approval, and
-	// requires what is checked before anybody is asked.
+	// approval is the definition of the call that asks for approval, if calls
+	// need it, and requires holds what is checked before the question.
 	approval *core.Definition[In, Out]
 	requires []func(context.Context, In) error
 	identity any
 }
 
-// NewTool makes a tool whose arguments the schema describes and checks, such as
-// one from [ParseSchema]; decorators.Tool infers it from In. It panics if the name is not one
-// that LLM services accept, if the schema or the handler is nil, or an option
-// is invalid.
+// NewTool returns a tool whose arguments the schema describes and checks.
+// [ParseSchema] makes a schema from a document; decorators.Tool infers it from
+// In. NewTool panics if the name is not one that LLM services accept, if the
+// schema or the handler is nil, or an option is invalid.
 func NewTool[In, Out any](name, description string, schema Schema, handler core.Handler[In, Out], opts ...Option) Tool[In, Out] {
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
@@ -43,7 +43,7 @@ func NewTool[In, Out any](name, description string, schema Schema, handler core.
 	return t
 }
 
-// outermost is what a call of the tool executes.
+// outermost returns the definition that a call of the tool executes.
 func (t Tool[In, Out]) outermost() *core.Definition[In, Out] {
 	if t.approval != nil {
 		return t.approval
@@ -91,7 +91,7 @@ func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[I
 	return t
 }
 
-// Compensation is what undoes calls of the tool; nil for nothing.
+// Compensation returns what undoes calls of the tool; nil for none.
 func (t Tool[In, Out]) Compensation() *core.Compensation { return t.definition.Compensation() }
 
 // Name returns the name of the tool; empty for the zero Tool.

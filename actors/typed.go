@@ -14,18 +14,18 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// NewTypedAgent makes an agent as [NewAgent] does, whose answer is an Out: the
-// model is given the JSON schema of Out, as the format of its answer where the
-// service has such formats, and as a tool where it has not. What it answers is
-// checked against the schema either way. An answer that does not fit is shown
-// to the model with what is wrong, and it is asked again, as often as
+// NewTypedAgent returns an agent like that of [NewAgent] whose answer is an
+// Out. The model gets the JSON schema of Out, as the format of its answer if
+// the service has such formats, and otherwise as a tool. Its answer is checked
+// against the schema either way. An answer that does not fit is sent back to
+// the model with what is wrong, and it is asked again, as often as
 // [WithMaxCorrections] allows; after that the agent fails with an
-// *[AnswerError]. Each time it is asked is a call on record.
+// *[AnswerError]. Each question to the model is a recorded call.
 //
-// Out is a struct, or a map with string keys. In is what the model is asked: a
-// [Prompt], a string, a type with a method Prompt() Prompt, or anything else
-// that JSON can say, which the model is then sent as JSON. An agent whose In
-// is a struct can be a tool of another.
+// Out is a struct, or a map with string keys. In is the question: a [Prompt], a
+// string, a type with a method Prompt() Prompt, or any other type that can be
+// encoded as JSON, which is then sent to the model. An agent whose In is a
+// struct can be a tool of another agent.
 //
 // It panics as NewAgent does, and if Out has no JSON schema.
 func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, Out] {
@@ -77,7 +77,7 @@ const (
 // answer of the type.
 type AnswerError struct {
 	Text    string // the last answer
-	Asked   int    // how often the model was asked for it
+	Asked   int    // how often the model was asked
 	Problem string // what is wrong with it
 }
 
@@ -96,8 +96,8 @@ func outSchema[Out any](name string) (Schema, error) {
 	return s, nil
 }
 
-// inSchema is what models are sent of an agent as a tool; nil if it cannot be
-// one.
+// inSchema returns the schema of the input of an agent as a tool; nil if it
+// cannot be one.
 func inSchema[In any]() Schema {
 	if reflect.TypeFor[In]() == reflect.TypeFor[Prompt]() {
 		return promptSchema{}
@@ -109,7 +109,7 @@ func inSchema[In any]() Schema {
 	return s
 }
 
-// promptOf is what a model is asked for an input.
+// promptOf returns the prompt for an input.
 func promptOf(in any) (Prompt, error) {
 	switch in := in.(type) {
 	case Prompt:
@@ -128,8 +128,8 @@ func promptOf(in any) (Prompt, error) {
 	return Ask(strings.TrimSuffix(b.String(), "\n")), nil
 }
 
-// isStrict reports whether services can enforce the schema: OpenAI wants every
-// property of every object required, and no others.
+// isStrict reports whether services can enforce the schema: OpenAI requires
+// that every property of every object is required, and no others are allowed.
 func isStrict(document json.RawMessage) bool {
 	return strictObject(document) == nil
 }

@@ -1,5 +1,5 @@
-// Package actorstest has what tests of agents need: a language model that
-// answers from a script, without HTTP, and checks on the records of a run.
+// Package actorstest helps to test agents: it has a language model that answers
+// from a script, without HTTP, and checks on the records of a run.
 //
 //	model := actorstest.NewScript(t,
 //		actorstest.Calls(actorstest.Call("get_weather", City{"Oslo"})),
@@ -16,5 +16,5 @@
 //		"assistant completed",
 //	)
 //
-// Where what goes over the wire matters, openaitest has a scripted server.
+// To test what is sent over HTTP, package openaitest has a scripted server.
 package actorstest

@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Endings lists how the calls of a run ended, in the order in which they did:
-// "address status", and the number of attempts if there were several. A call
-// that was suspended and went on later is listed for each time.
+// Endings lists how the calls of a run ended, in order: "address status", and
+// the number of attempts if there were several. A call that was suspended and
+// continued later is listed each time.
 func Endings(records []record.Record) []string {
 	var lines []string
 	for i := range records {
@@ -28,8 +28,9 @@ func Endings(records []record.Record) []string {
 	return lines
 }
 
-// CheckCalls reports to t unless the calls of a run ended so, in any order:
-// what runs in parallel ends in any. The form of a line is that of [Endings].
+// CheckCalls reports an error to t unless the calls of a run ended as in want,
+// in any order, since calls in parallel end in any order. The form of a line is
+// that of [Endings].
 func CheckCalls(t T, records []record.Record, want ...string) {
 	t.Helper()
 	got, want := Endings(records), slices.Clone(want)
@@ -40,8 +41,8 @@ func CheckCalls(t T, records []record.Record, want ...string) {
 	}
 }
 
-// Usage is what the attempts of a run consumed together, as they were
-// recorded.
+// Usage returns the sum of what the attempts of a run consumed, according to
+// the records.
 func Usage(records []record.Record) core.Usage {
 	var sum core.Usage
 	for i := range records {

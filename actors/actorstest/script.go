@@ -25,7 +25,7 @@ type T interface {
 // A Step answers one request of a [Script].
 type Step func(context.Context, actors.Request) (actors.Response, error)
 
-// Say answers with a text, word by word where the call is watched.
+// Say answers with a text, which it emits word by word.
 func Say(text string) Step {
 	return func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range strings.SplitAfter(text, " ") {
@@ -53,9 +53,9 @@ func Calls(calls ...actors.ToolCall) Step {
 	}
 }
 
-// Call is a call of the tool of that name. Arguments that are a string are
-// sent as they are, well-formed or not; any other value as JSON. Call panics
-// if it has none.
+// Call returns a call of the tool of that name. Arguments that are a string are
+// sent unchanged, well-formed or not; any other value as JSON. Call panics if
+// it cannot be encoded.
 func Call(name string, arguments any) actors.ToolCall {
 	if text, ok := arguments.(string); ok {
 		return actors.ToolCall{Name: name, Arguments: text}
@@ -72,7 +72,7 @@ func Fail(err error) Step {
 	return func(context.Context, actors.Request) (actors.Response, error) { return actors.Response{}, err }
 }
 
-// Using adds the usage to what the step answers.
+// Using adds the usage to the response of the step.
 func (s Step) Using(u core.Usage) Step {
 	return func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		resp, err := s(ctx, req)
@@ -81,11 +81,11 @@ func (s Step) Using(u core.Usage) Step {
 	}
 }
 
-// ErrScriptEnded is the failure of a request after the last step.
+// ErrScriptEnded is the error of a request after the last step.
 var ErrScriptEnded = errors.New("actorstest: the script has ended")
 
-// A Script is a language model that answers each request with its next step.
-// It is for many goroutines, which share the steps.
+// A Script is a language model that answers each request with its next step. It
+// is safe for many goroutines, which share the steps.
 type Script struct {
 	t T
 
@@ -95,13 +95,13 @@ type Script struct {
 	requests []actors.Request
 }
 
-// NewScript makes a script. A request after its last step fails for good, and
-// is reported to t; so are steps that are left over when the test ends.
+// NewScript returns a script. A request after its last step fails for good and
+// is reported to t; so are steps that are left when the test ends.
 //
-// Steps are taken in the order of the requests that arrive, whatever these
-// say. A resumed run makes no request that has a recorded outcome: a script for
-// it has the remaining steps only. One that begins with the first step again
-// has the agent call its tools again.
+// Steps are taken in the order in which requests arrive, whatever they contain.
+// A resumed run makes no request that has a recorded outcome, so a script for
+// it has only the remaining steps. One that begins with the first step again
+// makes the agent call its tools again.
 func NewScript(t T, steps ...Step) *Script {
 	t.Helper()
 	s := &Script{t: t, steps: slices.Clone(steps)}
@@ -148,7 +148,7 @@ func (s *Script) Requests() []actors.Request {
 	return slices.Clone(s.requests)
 }
 
-// They are found in errors of calls that were recorded, too.
+// errors.Is finds it in recorded errors of calls, too.
 func init() {
 	record.RegisterError("actorstest.ErrScriptEnded", ErrScriptEnded)
 }
