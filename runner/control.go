@@ -13,10 +13,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Interrupt stops a run: it keeps what it has, and does not go on until
-// somebody resumes it. By says who asks, and message why. A run that waits is
-// stopped where it is; one that another process has open is stopped there. A run
-// that has ended, or is interrupted, is state.ErrNotRunning.
+// Interrupt stops a run: it keeps its records, and does not continue until it
+// is resumed. By is who interrupts, and message is why. A run that waits is
+// stopped where it is; one that another process has open is stopped there. For
+// a run that has ended, or is interrupted, the error is state.ErrNotRunning.
 func (r *Runner) Interrupt(ctx context.Context, runID, by, message string) error {
 	if st := r.stateOf(runID); st != nil && st.Interrupt(record.InterruptUser, by, message) {
 		return nil
@@ -54,7 +54,7 @@ func (r *Runner) Cancel(ctx context.Context, runID, by, message string) error {
 }
 
 // Answer answers a question of a run, by its ID, see state.Answer. A run that
-// waits for it goes on.
+// waits for the answer continues.
 func (r *Runner) Answer(ctx context.Context, runID, questionID string, value any) error {
 	if err := state.Answer(ctx, r.store, runID, questionID, value); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (r *Runner) Answer(ctx context.Context, runID, questionID string, value any
 	return nil
 }
 
-// answered has a run go on that was answered.
+// answered continues a run that was answered.
 func (r *Runner) answered(ctx context.Context, runID string) {
 	r.mu.Lock()
 	o := r.open[runID]
@@ -86,9 +86,9 @@ func (r *Runner) Questions(ctx context.Context, runID string) ([]core.Question, 
 	return state.Questions(ctx, r.store, runID)
 }
 
-// Resume has an interrupted run go on, whatever it was interrupted for, and one
-// that was set aside after crashes, which are counted anew. It is queued. A run
-// that waits or runs stays as it is; one that has ended is [ErrEnded].
+// Resume continues a run that was interrupted for any reason, or set aside
+// after crashes, which are counted anew. The run is queued. A run that waits or
+// runs does not change; for a run that has ended the error is [ErrEnded].
 func (r *Runner) Resume(ctx context.Context, runID string) error {
 	if err := r.awaitStop(ctx, runID); err != nil {
 		return fmt.Errorf("runner: resume run %s: %w", runID, err)
@@ -116,7 +116,8 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 	return nil
 }
 
-// awaitStop returns when a run is closed that is being interrupted here.
+// awaitStop returns when a run that is being interrupted in this process is
+// closed.
 func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 	for {
 		closed := r.endOf(runID)
@@ -131,7 +132,7 @@ func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 	}
 }
 
-// Pin keeps a run from retention, or no longer.
+// Pin sets whether retention keeps a run.
 func (r *Runner) Pin(ctx context.Context, runID string, pinned bool) error {
 	_, err := r.store.Update(ctx, runID, func(i *snapshot.Info) error { i.Pinned = pinned; return nil })
 	if err != nil {
@@ -140,8 +141,8 @@ func (r *Runner) Pin(ctx context.Context, runID string, pinned bool) error {
 	return nil
 }
 
-// stateOf returns the state of a run that is open here, nil for any other. It
-// waits for one that is being opened.
+// stateOf returns the state of a run that is open in this process, nil for any
+// other. It waits for a run that is being opened.
 func (r *Runner) stateOf(runID string) *state.ExecutionState {
 	r.mu.Lock()
 	o := r.open[runID]
@@ -155,9 +156,9 @@ func (r *Runner) stateOf(runID string) *state.ExecutionState {
 	return o.st
 }
 
-// drop removes a run from the queue that does not go on.
+// drop removes a run that does not continue from the queue.
 func (r *Runner) drop(runID string) {
-	if r.heap != nil { // elsewhere, whoever takes it sees that it does not go on
+	if r.heap != nil { // a runner that takes it from another queue sees that it does not continue
 		r.heap.drop(runID)
 	}
 	r.mu.Lock()

@@ -8,25 +8,25 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// What runners return, found by errors.Is.
+// Errors of runners, found by errors.Is.
 var (
-	// ErrUnknown is a program or a version that is not registered. errors.As
-	// finds the *[UnknownError].
+	// ErrUnknown is returned for a program or a version that is not registered.
+	// errors.As finds the *[UnknownError].
 	ErrUnknown = errors.New("runner: the program is not registered")
 
-	// ErrInput is an input that does not fit its program. errors.As finds the
-	// *[InputError].
+	// ErrInput is returned for an input that does not fit its program.
+	// errors.As finds the *[InputError].
 	ErrInput = errors.New("runner: the input does not fit the program")
 
-	// ErrStarted is a run that was started before with another program or
-	// another input.
+	// ErrStarted is returned for a run ID that was started before with another
+	// program or another input.
 	ErrStarted = errors.New("runner: another run of that ID was started")
 
-	// ErrEnded is what cannot be done to a run that has ended.
+	// ErrEnded is returned for what cannot be done with a run that has ended.
 	ErrEnded = errors.New("runner: the run has ended")
 
 	// ErrCrashLoop is found in the error of the result of a run that was set
-	// aside, because its process ended each time that it ran.
+	// aside because its process ended each time that it ran.
 	ErrCrashLoop = errors.New("runner: the process ended each time that the run was started")
 
 	// ErrStopped is found in the error of Serve if runs did not stop when they
@@ -34,9 +34,9 @@ var (
 	ErrStopped = errors.New("runner: runs did not stop when they were interrupted")
 )
 
-// An UnknownError is a program that nobody has registered. It is ErrUnknown.
+// An UnknownError says that a program is not registered. It is ErrUnknown.
 type UnknownError struct {
-	Program, Version string   // no version stands for the current one
+	Program, Version string   // an empty version is the current one
 	Registered       []string // names and versions
 }
 
@@ -55,7 +55,7 @@ func (e *UnknownError) Error() string {
 // Unwrap returns ErrUnknown.
 func (e *UnknownError) Unwrap() error { return ErrUnknown }
 
-// An InputError is an input that does not fit its program. It is ErrInput.
+// An InputError says that an input does not fit its program. It is ErrInput.
 type InputError struct {
 	Program, Version string
 	Err              error // names the field where it is known
@@ -69,7 +69,7 @@ func (e *InputError) Error() string {
 // Unwrap returns ErrInput and what is wrong.
 func (e *InputError) Unwrap() []error { return []error{ErrInput, e.Err} }
 
-// They are found in errors of calls that were recorded, too.
+// errors.Is and errors.As find these in recorded errors of calls, too.
 func init() {
 	record.RegisterError("runner.ErrUnknown", ErrUnknown)
 	record.RegisterError("runner.ErrInput", ErrInput)

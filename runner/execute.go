@@ -13,19 +13,19 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// An openRun is a run that this process has open, or is opening. The lock of the
-// runner guards it.
+// An openRun is a run that this process has open, or is opening. Runner.mu
+// guards it.
 type openRun struct {
 	runID   string
 	program *program
 	opened  chan struct{}         // closed when st is set, or will not be
 	st      *state.ExecutionState // nil until then
-	again   bool                  // something came for the run that it may not have seen
-	stopped error                 // why it cannot go on as it is; nil if it can, or has ended
-	later   bool                  // it could not be opened, for a reason that may pass
+	again   bool                  // an answer came that the run may not have seen
+	stopped error                 // why the run cannot continue as it is; nil if it can, or has ended
+	later   bool                  // the run could not be opened, for a reason that may pass
 }
 
-// execute runs one run until it ends, stops or parks.
+// execute runs one run until it ends, stops or is parked.
 func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	began := time.Now()
 	defer func() { r.finish(ctx, o, lease, time.Since(began)) }() // also if a handler ends its goroutine
@@ -52,9 +52,9 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	o.stopped = stopOf(err)
 }
 
-// stopOf is the error of a call that stopped because its run cannot go on as it is:
-// with other code than it was recorded with, or without its store. It is nil for
-// any other: outcomes are in the run.
+// stopOf returns the error of a call that stopped because its run cannot
+// continue as it is: its code differs from the records, or the store fails. It
+// returns nil for any other error, which is in the records of the run.
 func stopOf(err error) error {
 	var stopped *core.InterruptedError
 	if !errors.As(err, &stopped) {
@@ -67,8 +67,8 @@ func stopOf(err error) error {
 	return nil
 }
 
-// errNotDue is a run that is not to be gone on with: it changed after it was
-// queued here.
+// errNotDue is returned for a run that must not continue: it changed after it
+// was queued here.
 var errNotDue = errors.New("it does not go on")
 
 // openState opens the run, and returns the input of its program.
@@ -86,8 +86,8 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 	}
 	options := slices.Concat(r.options.Run, []state.Option{
 		state.WithOwner(r.owner), state.WithExisting(check), state.WithPublisher(&r.counts),
-		state.WithMaxEntries(core.Unlimited), // MaxRestarts bounds them
-		state.WithRootsAtClose(),             // nobody gets the result before
+		state.WithMaxEntries(core.Unlimited), // MaxRestarts limits them
+		state.WithRootsAtClose(),             // the result is not used before Close
 	})
 	if r.options.ParkAfter > 0 {
 		options = append(options, state.WithParking(r.options.ParkAfter))
@@ -96,8 +96,8 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 	return st, input, err
 }
 
-// opened makes the state known. One that comes when all are interrupted is
-// interrupted too.
+// opened makes the state of the run known. If all runs were interrupted
+// meanwhile, it is interrupted too.
 func (r *Runner) opened(o *openRun, st *state.ExecutionState) {
 	r.mu.Lock()
 	o.st = st
@@ -110,9 +110,10 @@ func (r *Runner) opened(o *openRun, st *state.ExecutionState) {
 	r.observe(o.event(EventBegan, snapshot.StatusRunning, nil))
 }
 
-// refuse sees to a run that could not be opened. That it is open elsewhere, was
-// deleted, cancelled or has ended is fine; any other error is reported. The run is
-// left alone until it changes, unless the store could not be reached.
+// refuse handles a run that could not be opened. It is no problem if the run is
+// open elsewhere, was deleted or cancelled, or has ended; any other error is
+// reported. The run is not opened again until it changes, unless the store
+// could not be reached.
 func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	for _, fine := range []error{errNotDue, snapshot.ErrLocked, snapshot.ErrNotFound, state.ErrCancelled} {
 		if errors.Is(err, fine) {
@@ -133,7 +134,7 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	r.observe(o.event(EventTrouble, info.Status, err))
 }
 
-// mayPass reports whether err is of a store that may be reached again.
+// mayPass reports whether err is from a store that may be reached again later.
 func mayPass(err error) bool {
 	for _, passing := range []error{snapshot.ErrUnavailable, snapshot.ErrFenced, snapshot.ErrUnknown, snapshot.ErrLease} {
 		if errors.Is(err, passing) {
@@ -143,7 +144,7 @@ func mayPass(err error) bool {
 	return false
 }
 
-// finish gives the run back: to the queue, if it goes on by itself.
+// finish gives the run back: to the queue, if it continues by itself.
 func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.Duration) {
 	info, err := r.store.Info(ctx, o.runID)
 	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, o.runID)
@@ -177,7 +178,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		event := o.event(EventEnded, info.Status, nil)
 		switch {
 		case err != nil:
-			event.Status, event.Err = o.st.Status(), err // which is how the run stands as far as this process knows
+			event.Status, event.Err = o.st.Status(), err // the status as far as this process knows
 		case info.Status == snapshot.StatusInterrupted:
 			event.Err = o.stopped
 		}
@@ -186,7 +187,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	}
 }
 
-// give ends a lease, unless that is lost: then nothing is said to the queue.
+// give ends a lease. A lease that is lost is abandoned.
 func (r *Runner) give(ctx context.Context, lease Lease, end func() error) {
 	select {
 	case <-lease.Lost():
@@ -213,11 +214,12 @@ func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {
 	})
 }
 
-// resetRestarts is for a run that was closed as it should.
+// resetRestarts resets the count of crashes of a run that was closed in good
+// order.
 func (r *Runner) resetRestarts(ctx context.Context, info snapshot.Info) snapshot.Info {
 	now, err := r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error { i.Restarts = 0; return nil })
 	if err != nil {
-		return info // it is counted again, or somebody has it by now
+		return info // the count stays, or another process has the run by now
 	}
 	return now
 }

@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// An entry is a run that waits: for its time, or for a slot. It is small: there
-// may be very many.
+// An entry is a run that waits for its time, or for a slot. It is small, since
+// there may be very many.
 type entry struct {
 	runID    string
 	program  *ProgramID
 	due      int64 // Unix time in nanoseconds
 	priority int32
-	at       int32 // its place in the heap that it is in
-	ready    bool  // which one that is
+	at       int32 // its index in its heap
+	ready    bool  // its heap is queue.ready, not queue.timed
 	fresh    bool
 }
 
-// A heapQueue is a [Queue] in memory, filled from the store. The lock of a run in
-// the store is the lease, so nothing is kept for a run that was taken.
+// A heapQueue is a [Queue] in memory, filled from the store. The lock of a run
+// in the store is the lease, so the queue keeps nothing of a run that was
+// taken.
 type heapQueue struct {
 	mu       sync.Mutex
 	queue    queue
@@ -34,8 +35,8 @@ func newHeapQueue() *heapQueue {
 	return &heapQueue{queue: newQueue(), programs: make(map[ProgramID]*ProgramID), wake: make(chan struct{}, 1)}
 }
 
-// Add implements [Queue]. A run that is there already goes on earlier if the entry
-// says so.
+// Add implements [Queue]. If the run is there already, the earlier of both
+// times counts.
 func (h *heapQueue) Add(_ context.Context, e Entry) (added bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,7 +66,7 @@ func (h *heapQueue) Wake(ctx context.Context, e Entry) error {
 	return err
 }
 
-// Take implements [Queue]. What is in the queue is of registered programs.
+// Take implements [Queue]. All runs in the queue are of registered programs.
 func (h *heapQueue) Take(ctx context.Context, _ []ProgramID) (Lease, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -89,7 +90,8 @@ func (h *heapQueue) Take(ctx context.Context, _ []ProgramID) (Lease, error) {
 	}
 }
 
-// pop removes the entry that is to begin first, or returns when the next is due.
+// pop removes and returns the entry that begins first, or returns when the next
+// is due.
 func (h *heapQueue) pop(now time.Time) (*entry, time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,7 +103,7 @@ func (h *heapQueue) pop(now time.Time) (*entry, time.Time) {
 	return nil, next
 }
 
-// drop removes the entry of a run that does not go on.
+// drop removes the entry of a run that does not continue.
 func (h *heapQueue) drop(runID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,7 +127,7 @@ func (h *heapQueue) waiting() (queued, parked int) {
 	return len(h.queue.ready.entries), len(h.queue.timed.entries)
 }
 
-// ring has the taker look.
+// ring wakes Take.
 func (h *heapQueue) ring() {
 	select {
 	case h.wake <- struct{}{}:
@@ -150,8 +152,8 @@ func (l *heapLease) Park(ctx context.Context, due time.Time) error {
 	return err
 }
 
-// A queue is the runs that wait. Those that are due are ordered by priority, and
-// then by their time; the others by their time.
+// A queue holds the runs that wait. Those that are due are ordered by priority,
+// and then by their time; the others by their time.
 type queue struct {
 	entries map[string]*entry
 	ready   entryHeap
@@ -192,7 +194,7 @@ func (q *queue) remove(runID string) {
 	delete(q.entries, runID)
 }
 
-// advance makes ready what is due by now.
+// advance moves the entries that are due to ready.
 func (q *queue) advance(now time.Time) {
 	for len(q.timed.entries) > 0 && q.timed.entries[0].due <= now.UnixNano() {
 		e := heap.Pop(&q.timed).(*entry)
@@ -201,7 +203,7 @@ func (q *queue) advance(now time.Time) {
 	}
 }
 
-// pop removes the entry that is to begin first, nil if none is ready.
+// pop removes and returns the entry that begins first, nil if none is ready.
 func (q *queue) pop() *entry {
 	if len(q.ready.entries) == 0 {
 		return nil
@@ -211,7 +213,7 @@ func (q *queue) pop() *entry {
 	return e
 }
 
-// next is when an entry is due that is not yet.
+// next returns when the next entry that is not ready is due.
 func (q *queue) next() (time.Time, bool) {
 	if len(q.timed.entries) == 0 {
 		return time.Time{}, false

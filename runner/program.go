@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// An Actor is what a program runs as the root call of its runs: an agent or a
+// An Actor makes the root calls of the runs of a program: it is an agent or a
 // tool of package actors.
 type Actor[In, Out any] interface {
 	Name() string
@@ -32,7 +32,7 @@ type Program[In, Out any] struct {
 // record.Encode.
 type program struct {
 	programKey
-	encode func(input any) ([]byte, error) // an *InputError for what is no input
+	encode func(input any) ([]byte, error) // the error is an *InputError
 	call   func(ctx context.Context, encoded []byte) error
 	result func(ctx context.Context, store snapshot.Store, runID string) (any, error)
 }
@@ -42,16 +42,16 @@ type programKey struct{ name, version string }
 // A ProgramOption configures a program.
 type ProgramOption func(*program)
 
-// WithVersion names the version of a program: 1 to 64 letters, digits, dots,
+// WithVersion sets the version of a program: 1 to 64 letters, digits, dots,
 // dashes and underscores. Defaults to "1".
 func WithVersion(version string) ProgramOption {
 	return func(p *program) { p.version = version }
 }
 
-// Register makes an actor known by its name. Of the versions of one name, the
-// one that was registered last is that of new runs. Register panics if name or
-// version are not allowed, or registered already. It may be called at any time;
-// runs that wait for the program begin with the next sweep.
+// Register registers an actor under its name. New runs use the version of the
+// name that was registered last. Register panics if the name or version is not
+// valid, or is already registered. It may be called at any time; runs that wait
+// for the program begin with the next sweep.
 func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOption) *Program[In, Out] {
 	p := &program{
 		programKey: programKey{actor.Name(), "1"},
@@ -98,7 +98,7 @@ func encodeInput[In, Out any](actor Actor[In, Out], input any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var again In // what cannot be read again could never begin
+	var again In // a run with an input that cannot be decoded could never begin
 	if err := record.Decode(encoded, &again); err != nil {
 		return nil, fmt.Errorf("it cannot be read again: %w", err)
 	}
@@ -127,7 +127,7 @@ func isVersion(v string) bool {
 	})
 }
 
-// find returns a program; without a version, that of new runs.
+// find returns a program; without a version, the one of new runs.
 func (r *Runner) find(name, version string) (*program, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +141,7 @@ func (r *Runner) find(name, version string) (*program, error) {
 	return p, nil
 }
 
-// registered names the programs, sorted. The lock is held.
+// registered returns the names of the programs, sorted. r.mu must be held.
 func (r *Runner) registered() []string {
 	names := make([]string, 0, len(r.programs))
 	for k := range r.programs {

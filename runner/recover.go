@@ -10,19 +10,19 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// goesOn reports whether a run that stopped for that reason goes on by itself:
-// nobody has decided that it should stop.
+// goesOn reports whether a run that stopped for that reason continues by
+// itself: nobody has decided that it should stop.
 func goesOn(reason record.InterruptReason) bool {
 	switch reason {
 	case record.InterruptCrash, record.InterruptShutdown, record.InterruptClosed, record.InterruptContext,
 		record.InterruptStore, record.InterruptLeaseLost,
-		record.InterruptCancel: // with calls that are to be compensated first
+		record.InterruptCancel: // with calls that are compensated first
 		return true
 	}
 	return false
 }
 
-// mayGoOn reports whether a run that nobody has open can be gone on with.
+// mayGoOn reports whether a run that is not open can continue.
 func mayGoOn(info *snapshot.Info) bool {
 	switch info.Status {
 	case snapshot.StatusQueued, snapshot.StatusPaused:
@@ -33,8 +33,8 @@ func mayGoOn(info *snapshot.Info) bool {
 	return false
 }
 
-// consider queues a run that goes on by itself, at once if it was answered,
-// unless it is open here. Fresh is a run that was just stored.
+// consider queues a run that continues by itself, unless it is open in this
+// process: at once if it was answered. A fresh run was just stored.
 func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fresh bool) {
 	due, ok := goesOnAt(info, answered)
 	if !ok || !r.mayQueue(info) {
@@ -57,7 +57,7 @@ func entryOf(info *snapshot.Info) Entry {
 	return Entry{RunID: info.RunID, Program: ProgramID{info.Program, info.Version}, Priority: info.Priority}
 }
 
-// goesOnAt is when a run goes on by itself that nobody has open.
+// goesOnAt returns when a run that is not open continues by itself.
 func goesOnAt(info *snapshot.Info, answered bool) (time.Time, bool) {
 	switch {
 	case !mayGoOn(info):
@@ -72,8 +72,8 @@ func goesOnAt(info *snapshot.Info, answered bool) (time.Time, bool) {
 	return info.Updated, info.Status != snapshot.StatusPaused // which waits for an answer
 }
 
-// mayQueue reports whether a run is to be queued from here: its program is
-// registered, and nobody has it.
+// mayQueue reports whether this runner queues a run: its program is registered,
+// and no process has it open.
 func (r *Runner) mayQueue(info *snapshot.Info) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,15 +83,15 @@ func (r *Runner) mayQueue(info *snapshot.Info) bool {
 	return !r.isRefused(info)
 }
 
-// isRefused reports whether a run could not be opened, and has not changed since.
-// The lock is held.
+// isRefused reports whether a run could not be opened, and has not changed
+// since. r.mu must be held.
 func (r *Runner) isRefused(info *snapshot.Info) bool {
 	at, ok := r.refused[info.RunID]
 	return ok && (at.IsZero() || at.Equal(info.Updated))
 }
 
-// sweep looks through the store for runs to go on with, and returns how long
-// that took.
+// sweep searches the store for runs to continue, and returns how long that
+// took.
 func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
@@ -117,15 +117,15 @@ func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// isOurs reports whether the run is of a registered program and not at work
-// here.
+// isOurs reports whether the run is of a registered program and not open in
+// this process.
 func (r *Runner) isOurs(info *snapshot.Info) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !info.Open && r.open[info.RunID] == nil && r.programs[programKey{info.Program, info.Version}] != nil
 }
 
-// sweepOften sweeps until ctx ends. Took is how long the last one took.
+// sweepOften sweeps until ctx ends. Took is how long the last sweep took.
 func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -138,7 +138,7 @@ func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
 		}
 		var err error
 		if took, err = r.sweep(ctx); err != nil {
-			took = 0 // how long a store takes that is away says nothing
+			took = 0 // the time of a store that cannot be reached does not count
 			if ctx.Err() == nil {
 				r.observe(Event{Type: EventTrouble, Err: err})
 			}
@@ -146,8 +146,8 @@ func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
 	}
 }
 
-// inspect looks at a run that was taken from the queue, as it is now, and counts the
-// end of its process. It reports whether the run goes on.
+// inspect reads the present state of a run that was taken from the queue, and
+// counts a crash of its process. It reports whether the run continues.
 func (r *Runner) inspect(ctx context.Context, e Entry) (bool, error) {
 	info, err := r.store.Info(ctx, e.RunID)
 	if err != nil || info.Open || !mayGoOn(&info) {
@@ -159,11 +159,11 @@ func (r *Runner) inspect(ctx context.Context, e Entry) (bool, error) {
 	return r.countCrash(ctx, e, info)
 }
 
-// errCounted is a crash that another process counts.
+// errCounted is returned if another process counts the crash.
 var errCounted = errors.New("another process goes on with it")
 
-// countCrash counts that the process of a run has ended, and sets the run aside
-// if that was too often.
+// countCrash counts a crash of the process of a run, and sets the run aside if
+// there were too many.
 func (r *Runner) countCrash(ctx context.Context, e Entry, info snapshot.Info) (bool, error) {
 	restarts := info.Restarts + 1
 	if progressed, err := r.progressed(ctx, &info); err != nil {

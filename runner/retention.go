@@ -11,20 +11,21 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Retention says which runs are removed from the store: those that were started
-// by a runner, have completed or failed or were cancelled, and are not pinned. A
-// run is removed if any of the limits says so, or its own time has come
-// (snapshot.Info.Expires). The zero Retention removes only that.
+// Retention sets which runs are removed from the store. Only runs that were
+// started by a runner, have completed or failed or were cancelled, and are not
+// pinned are removed. A run is removed if it exceeds one of the limits, or its
+// own time is over (snapshot.Info.Expires). The zero Retention sets no limits.
 type Retention struct {
 	Age   time.Duration // since the run ended; 0 for any
-	Runs  int           // how many are kept, those that ended last; 0 for any number
-	Bytes int64         // how large the records of those that are kept are, together; 0 for any size
+	Runs  int           // the number of runs that are kept, the last that ended; 0 for any number
+	Bytes int64         // the size of the records of all runs that are kept; 0 for any size
 
-	// Archive is called with each run before it is removed. An error keeps the
-	// run. See [ArchiveTo]. Nil for nothing.
+	// Archive is called with each run before it is removed. If it returns an
+	// error, the run is kept. See [ArchiveTo]. Nil archives nothing.
 	Archive func(ctx context.Context, run *snapshot.Run) error
 
-	// Every is how often the store is looked through. Defaults to 10 minutes.
+	// Every is the interval in which the store is searched. Defaults to 10
+	// minutes.
 	Every time.Duration
 }
 
@@ -43,9 +44,9 @@ func (p *Retention) check() error {
 }
 
 // ArchiveTo returns a function that writes a run to a file <run ID>.reprise in
-// the directory, which is made if it does not exist: the document that `reprise
-// export --format msgpack` writes and `reprise import` reads. Outputs that are kept apart as
-// artifacts stay in the store.
+// the directory, which is created if it does not exist. The file is the
+// document that `reprise export --format msgpack` writes and `reprise import`
+// reads. Artifacts stay in the store.
 func ArchiveTo(dir string) func(context.Context, *snapshot.Run) error {
 	return func(_ context.Context, run *snapshot.Run) error {
 		document, err := run.Encode()
@@ -93,8 +94,8 @@ func (r *Runner) retainOften(ctx context.Context) {
 	}
 }
 
-// retain removes what is to be removed now. Sizes are those of runs that were
-// looked at before.
+// retain removes the runs that exceed a limit now. Sizes holds the sizes of
+// runs from earlier calls.
 func (r *Runner) retain(ctx context.Context, sizes map[string]int64) error {
 	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
 		snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
@@ -131,7 +132,7 @@ func isOver(info *snapshot.Info, p *Retention) bool {
 	return p.Age > 0 && now.Sub(info.Updated) >= p.Age || !info.Expires.IsZero() && !now.Before(info.Expires)
 }
 
-// sizeOf is how large the records of a run are, where that matters.
+// sizeOf returns the size of the records of a run, if a limit depends on it.
 func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[string]int64) (size int64, err error) {
 	if r.options.Retention.Bytes == 0 {
 		return 0, nil
@@ -161,7 +162,7 @@ func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info) {
 	} else if !same {
 		return
 	} else if err := r.store.Delete(ctx, info.RunID); errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrLocked) {
-		return // another process was first, or somebody looks into it
+		return // another process removed it, or has it open
 	} else if err != nil {
 		event.Type, event.Err = EventTrouble, err
 	}

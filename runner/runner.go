@@ -21,43 +21,44 @@ type Options struct {
 	// to 100.
 	Limit int
 
-	// Grace is how long runs may go on once the context of Serve has ended.
-	// Those that are left are interrupted then, with the reason shutdown, and go
-	// on at the next start. Defaults to 10 seconds; a negative one is none.
+	// Grace is how long runs may continue after the context of Serve has ended.
+	// The remaining ones are then interrupted, with the reason shutdown, and
+	// continue at the next start. Defaults to 10 seconds; a negative Grace is
+	// none.
 	Grace time.Duration
 
-	// MaxRestarts is how often in a row a run is started again whose process
-	// ended without closing it. A run that has recorded an outcome since is
-	// counted anew. Then it is set aside: failed, with the reason crash_loop,
-	// until somebody resumes it. Defaults to 5.
+	// MaxRestarts is how often in a row a run is started again after its
+	// process ended without closing it. The count begins anew when the run has
+	// recorded an outcome. After that the run is set aside: it fails with the
+	// reason crash_loop, until it is resumed. Defaults to 5.
 	MaxRestarts int
 
-	// SweepEvery is how often the store is searched for runs to go on with that
-	// this process does not know of, such as those of a process that was killed,
-	// and those that another process has started or answered. It takes a
-	// twentieth of the time at most: of a large store, sweeps are rarer. Defaults
-	// to 5 seconds, and to a minute where Queue is set.
+	// SweepEvery is the interval in which the store is searched for runs that
+	// this process does not know: those of a process that was killed, and those
+	// that another process has started or answered. Sweeps take at most a
+	// twentieth of the time, so in a large store they are rarer. Defaults to 5
+	// seconds, and to a minute if Queue is set.
 	SweepEvery time.Duration
 
-	// ParkAfter is how long a core.Sleep, or the delay before another attempt,
-	// may be that keeps its run open. A run with a longer one is parked: it is
-	// closed, takes no slot and next to no memory, and goes on when it is due.
+	// ParkAfter is the longest core.Sleep, or delay before another attempt,
+	// that keeps its run open. For a longer one the run is parked: it is
+	// closed, takes no slot and almost no memory, and continues when it is due.
 	// Delays within a timeout or a deadline keep the run open. Defaults to a
-	// minute; a negative one parks none.
+	// minute; a negative ParkAfter parks no run.
 	ParkAfter time.Duration
 
-	// Queue hands runs to the runners of several processes, which have one store.
+	// Queue hands runs to the runners of several processes that share a store.
 	// Nil for a queue of this process, filled from the store.
 	Queue Queue
 
 	Retention Retention // which runs are removed from the store
 
-	// Run are options of every run, such as state.WithPublisher. They must be
-	// fit for state.Open.
+	// Run holds options of every run, such as state.WithPublisher. They must be
+	// allowed in state.Open.
 	Run []state.Option
 
-	// Observe is called with each [Event], by the goroutine that it happened
-	// in: it must be fast. Nil for nothing.
+	// Observe is called with each [Event], by the goroutine in which it
+	// happened: it must be fast. It may be nil.
 	Observe func(Event)
 }
 
@@ -90,20 +91,21 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// A Runner runs programs by name. It is for many goroutines; make it with [New].
+// A Runner runs programs by name. It is safe for many goroutines. Make one with
+// [New].
 type Runner struct {
 	store   snapshot.Store
 	options Options
 	owner   string
 	counts  counts
 	queue   Queue
-	heap    *heapQueue // the queue, where it is that of this process
+	heap    *heapQueue // the queue, if it is that of this process; nil otherwise
 
-	mu        sync.Mutex // guards what follows; never held while others' code runs
+	mu        sync.Mutex // guards what follows; never held while code of users runs
 	programs  map[programKey]*program
 	current   map[string]*program  // the version that was registered last, by name
 	open      map[string]*openRun  // by this process
-	ended     map[string]*ending   // that are waited for
+	ended     map[string]*ending   // for which somebody waits
 	refused   map[string]time.Time // runs that cannot be opened, and their Updated
 	schedules []*scheduled         // not changed once it serves
 	serving   bool
@@ -113,7 +115,7 @@ type Runner struct {
 	runs sync.WaitGroup
 }
 
-// New returns a runner on a store, which runs nothing before [Runner.Serve].
+// New returns a runner on a store. It runs nothing before [Runner.Serve].
 func New(store snapshot.Store, o Options) (*Runner, error) {
 	if store == nil {
 		return nil, errors.New("runner: New needs a store, such as filestore.New(dir)")
@@ -136,10 +138,10 @@ func New(store snapshot.Store, o Options) (*Runner, error) {
 	return r, nil
 }
 
-// Store is what the runner keeps its runs in.
+// Store returns the store in which the runner keeps its runs.
 func (r *Runner) Store() snapshot.Store { return r.store }
 
-// Info returns what is known of a run. One that does not exist is
+// Info returns what is known of a run. If it does not exist, the error is
 // snapshot.ErrNotFound.
 func (r *Runner) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	info, err := r.store.Info(ctx, runID)
@@ -149,7 +151,7 @@ func (r *Runner) Info(ctx context.Context, runID string) (snapshot.Info, error) 
 	return info, nil
 }
 
-// List returns the runs of the store that f picks, the last updated first.
+// List returns the runs of the store that f selects, the last updated first.
 func (r *Runner) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	page, err := r.store.List(ctx, f)
 	if err != nil {

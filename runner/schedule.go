@@ -13,32 +13,33 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Schedule says when runs of a program are started by themselves. Exactly one
-// of At, Every and Cron is set.
+// A Schedule sets when runs of a program are started automatically. Exactly one
+// of At, Every and Cron must be set.
 //
-// The ID of a run is the name of the schedule and the instant that it is for,
-// such as "report-20260105T090000Z": so an instant has one run, however many
-// processes have the schedule, and however often they are started.
+// The ID of a run is the name of the schedule and its instant, such as
+// "report-20260105T090000Z". So each instant has one run, however many
+// processes have the schedule and however often they are started.
 type Schedule struct {
-	Name string // what run IDs begin with
+	Name string // the beginning of run IDs
 
 	At time.Time // once
 
-	// Every so often, counted from From, or from the beginning of 1970 in UTC: a
-	// duration of an hour is each full hour. At least a second.
+	// Every is an interval, counted from From, or from the beginning of 1970 in
+	// UTC: with an interval of one hour, runs start at each full hour. At least
+	// a second.
 	Every time.Duration
 	From  time.Time
 
 	// Cron is an expression of five fields (minute, hour, day of month, month,
 	// day of week) or six (with seconds first), or one such as @daily. In a
-	// Location with summer time, what is set for an hour that is left out does
-	// not happen on that day. Location defaults to UTC.
+	// Location with summer time, an instant within an hour that is skipped does
+	// not occur on that day. Location defaults to UTC.
 	Cron     string
 	Location *time.Location
 
 	// CatchUp is how long after an instant its run is still started, if no
-	// process was there to do it. Retention must keep runs for longer. Defaults
-	// to none: what is missed is missed.
+	// process was running at the instant. Retention must keep runs for longer.
+	// Defaults to none: missed instants are skipped.
 	CatchUp time.Duration
 
 	Options StartOptions // of the runs; At is not used
@@ -66,7 +67,7 @@ func (s *Schedule) check() error {
 	return snapshot.CheckRunID(s.runID(time.Unix(0, 0)))
 }
 
-// isCron takes no fields of years: with them, an expression can be over.
+// isCron does not accept fields of years: with them, an expression could end.
 func isCron(expr string) bool {
 	segments, err := gronx.Segments(expr)
 	if err != nil || len(segments) > 6 && segments[6] != "*" || len(strings.Fields(expr)) > 6 {
@@ -76,7 +77,7 @@ func isCron(expr string) bool {
 	return gronx.IsValid(expr) && err == nil
 }
 
-// next is the first instant after t; the zero Time if there is none.
+// next returns the first instant after t; the zero Time if there is none.
 func (s *Schedule) next(t time.Time) time.Time {
 	switch {
 	case !s.At.IsZero():
@@ -105,7 +106,7 @@ func (s *Schedule) next(t time.Time) time.Time {
 	return next
 }
 
-// runID is that of the run for an instant.
+// runID returns the ID of the run for an instant.
 func (s *Schedule) runID(at time.Time) string {
 	format := "20060102T150405Z"
 	if at.Nanosecond() != 0 {
@@ -121,9 +122,9 @@ type scheduled struct {
 	encoded []byte // the input
 }
 
-// Schedule has runs of a program started by themselves, all with one input, while
-// the runner serves. It is called before Serve. An input that does not fit is
-// [ErrInput].
+// Schedule starts runs of a program automatically while the runner serves, all
+// with the same input. It must be called before Serve. For an input that does
+// not fit, the error is [ErrInput].
 func (r *Runner) Schedule(name string, input any, s Schedule) error {
 	p, err := r.find(name, s.Options.Version)
 	if err != nil {
@@ -165,8 +166,8 @@ func (r *Runner) followSchedules(ctx context.Context) {
 	following.Wait()
 }
 
-// follow starts the runs of one schedule. Instants that passed while the process
-// was suspended are missed, unless they can be caught up.
+// follow starts the runs of one schedule. Instants that passed while the
+// process was suspended are skipped, unless CatchUp covers them.
 func (r *Runner) follow(ctx context.Context, s *scheduled) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -193,7 +194,7 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 
 func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time) {
 	_, err := r.startEncoded(ctx, s.program, s.runID(at), s.encoded, s.Options)
-	if err != nil && !errors.Is(err, ErrStarted) && ctx.Err() == nil { // with the input that the schedule had then
+	if err != nil && !errors.Is(err, ErrStarted) && ctx.Err() == nil { // ErrStarted: with the input that the schedule had then
 		r.observe(Event{Type: EventTrouble, RunID: s.runID(at), Program: s.program.name, Version: s.program.version, Err: err})
 	}
 }

@@ -212,6 +212,28 @@ func TestRunThatExpiresIsRemoved(t *testing.T) {
 	})
 }
 
+func TestRetentionKeepsWhatIsPinnedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, memstore.New(), runner.Options{Retention: runner.Retention{Age: time.Hour, Every: time.Hour}})
+		program := runner.Register(r, echo)
+		defer serve(t, r)()
+		for id, pinned := range map[string]bool{"kept": false, "removed": true} {
+			_, err := program.Start(t.Context(), id, word{"x"}, runner.StartOptions{Pinned: pinned})
+			require.NoError(t, err)
+			_, err = r.Wait(t.Context(), id)
+			require.NoError(t, err)
+		}
+		require.NoError(t, r.Pin(t.Context(), "kept", true))
+		require.NoError(t, r.Pin(t.Context(), "removed", false))
+		require.ErrorIs(t, r.Pin(t.Context(), "other", true), snapshot.ErrNotFound)
+		sleep(4 * time.Hour)
+		_, err := r.Info(t.Context(), "kept")
+		require.NoError(t, err)
+		_, err = r.Info(t.Context(), "removed")
+		require.ErrorIs(t, err, snapshot.ErrNotFound)
+	})
+}
+
 func TestArchivedRunIsWrittenBeforeItIsRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "archive")
 	synctest.Test(t, func(t *testing.T) {

@@ -17,10 +17,10 @@ import (
 // interrupted.
 const interruptedGrace = 5 * time.Second
 
-// Serve runs what is queued and goes on with what has not ended, until ctx
-// ends; then it stops, see Options.Grace. It returns once everything that it
-// began has ended, with nil after a graceful stop. Runs whose handlers do not
-// honour their context are closed without them, and named in an error that is
+// Serve runs queued runs and continues runs that have not ended, until ctx
+// ends; then it stops, see Options.Grace. It returns when everything that it
+// began has ended, with nil after a graceful stop. Runs whose handlers ignore
+// their context are closed without them, and are listed in an error that is
 // [ErrStopped]. An error of the store at the beginning is returned at once. A
 // runner serves once.
 func (r *Runner) Serve(ctx context.Context) error {
@@ -66,7 +66,7 @@ func (r *Runner) dispatch(ctx, own context.Context) {
 	r.mu.Unlock()
 }
 
-// takeAgain is how long to wait for a queue that failed.
+// takeAgain is the time to wait after an error of the queue.
 const takeAgain = time.Second
 
 // take waits for the next run. It returns nil when ctx ends.
@@ -93,7 +93,7 @@ func (r *Runner) take(ctx context.Context) Lease {
 	return nil
 }
 
-// programIDs are those of the registered programs.
+// programIDs returns the IDs of the registered programs.
 func (r *Runner) programIDs() []ProgramID {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 		defer free()
 		switch {
 		case o.program == nil:
-			lease.Abandon() // it is for others
+			lease.Abandon() // other runners may take it
 		case there != nil:
 			r.give(own, lease, func() error { return lease.Park(own, time.Now().Add(offeredAgain)) })
 		default:
@@ -130,12 +130,12 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 	})
 }
 
-// offeredAgain is how long a run waits that somebody has open, or that stopped
-// for a reason that may last.
+// offeredAgain is how long a run waits that another process has open, or that
+// stopped for a reason that may last.
 const offeredAgain = 5 * time.Second
 
-// stop waits for the runs, interrupts those that take too long, and closes those
-// that do not care.
+// stop waits for the runs, interrupts those that take too long, and closes
+// those that ignore it.
 func (r *Runner) stop() error {
 	done := make(chan struct{})
 	go func() {
@@ -176,7 +176,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// states are those of the runs that are open, by their IDs.
+// states returns the states of the runs that are open, by their IDs.
 func (r *Runner) states() map[string]*state.ExecutionState {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,24 +14,25 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// StartOptions say how a run is started.
+// StartOptions set how a run is started.
 type StartOptions struct {
 	Version  string    // of the program; defaults to the one that was registered last
-	Priority int       // of those that wait for a slot, the highest begins first
+	Priority int       // of the runs that wait for a slot, that with the highest begins first
 	At       time.Time // the earliest time to begin; zero for now
 	Pinned   bool      // retention keeps the run
 	Metadata snapshot.Metadata
 }
 
-// Start stores a run of a program, with its input, as queued, and returns what
-// is known of it: it begins when it is due and there is a slot. The input is of
-// the type that the actor takes, or JSON as a json.RawMessage. An empty run ID
-// stands for a random one.
+// Start stores a run of a program with its input and queues it, and returns
+// what is known of it. The run begins when it is due and a slot is free. The
+// input is of the type that the actor takes, or JSON as a json.RawMessage. An
+// empty run ID stands for a random one.
 //
-// Starting is idempotent by the run ID: if the run was started before, with the
-// same program and input, Start returns how it stands and changes nothing.
-// Otherwise it is [ErrStarted]. A program that is not registered is
-// [ErrUnknown], an input that does not fit is [ErrInput]; nothing is stored then.
+// Starting is idempotent by the run ID: if the run was started before with the
+// same program and input, Start changes nothing and returns what is known of
+// it. With another program or input the error is [ErrStarted]. For a program
+// that is not registered it is [ErrUnknown], for an input that does not fit
+// [ErrInput]; nothing is stored then.
 func (r *Runner) Start(ctx context.Context, name, runID string, input any, o StartOptions) (snapshot.Info, error) {
 	p, err := r.find(name, o.Version)
 	if err != nil {
@@ -74,7 +75,7 @@ func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, enc
 	return info, nil
 }
 
-// newRun is a queued run. Its first record keeps the input.
+// newRun returns a queued run. Its first record contains the input.
 func newRun(p *program, runID string, encoded []byte, o *StartOptions) (*snapshot.Run, error) {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func inputOf(run *snapshot.Run) ([]byte, error) {
 	return first.Detail.Input, nil
 }
 
-// startedBefore returns how a run stands that is started again.
+// startedBefore returns what is known of a run that is started again.
 func (r *Runner) startedBefore(ctx context.Context, p *program, runID string, encoded []byte) (snapshot.Info, error) {
 	run, err := r.store.Load(ctx, runID)
 	if err != nil {
@@ -124,6 +125,6 @@ func (r *Runner) startedBefore(ctx context.Context, p *program, runID string, en
 	if !bytes.Equal(input, encoded) {
 		return snapshot.Info{}, fmt.Errorf("%w: run %s has the input %s, not %s", ErrStarted, runID, record.Preview(input), record.Preview(encoded))
 	}
-	r.consider(ctx, &run.Info, false, false) // whoever stored it may have been killed before
+	r.consider(ctx, &run.Info, false, false) // the process that stored it may have been killed before it queued it
 	return run.Info, nil
 }

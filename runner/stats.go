@@ -11,17 +11,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// EventType says what an [Event] is about.
+// EventType is the kind of an [Event].
 type EventType string
 
 // The types of events.
 const (
 	EventStarted EventType = "started" // Start has stored a run
-	EventBegan   EventType = "began"   // a run was opened, for the first time or to go on
-	EventEnded   EventType = "ended"   // a run was closed; Status says how it stands
+	EventBegan   EventType = "began"   // a run was opened, for the first time or again
+	EventEnded   EventType = "ended"   // a run was closed; see Status
 	EventCrashed EventType = "crashed" // the process of a run has ended without closing it
 	EventRemoved EventType = "removed" // retention has removed a run
-	EventTrouble EventType = "trouble" // Err went wrong; without a RunID, with the store
+	EventTrouble EventType = "trouble" // there was an error; without a RunID, of the store
 )
 
 // An Event is something that a runner did.
@@ -31,16 +31,16 @@ type Event struct {
 	Program, Version string
 	Status           snapshot.Status // of the run, as far as it is known
 	Stop             snapshot.Stop   // why it is interrupted or cancelled
-	Due              time.Time       // when a paused run goes on by itself
+	Due              time.Time       // when a paused run continues by itself
 	Took             time.Duration   // ended: how long it was open
 	Restarts         int             // crashed: how often in a row
-	Err              error           // trouble; and ended: why the run cannot go on as it is, such as a divergence, or why the store cannot say how it stands
+	Err              error           // trouble; and ended: why the run cannot continue as it is, such as a divergence, or why its status cannot be read
 }
 
-// Stats count what a runner did and has.
+// Stats are the counts of a runner.
 type Stats struct {
-	Queued int `json:"queued"` // runs that are due and wait for a slot; 0 where Options.Queue is set
-	Parked int `json:"parked"` // runs that wait for their time; 0 where Options.Queue is set
+	Queued int `json:"queued"` // runs that are due and wait for a slot; 0 if Options.Queue is set
+	Parked int `json:"parked"` // runs that wait for their time; 0 if Options.Queue is set
 	Open   int `json:"open"`
 	Limit  int `json:"limit"`
 
@@ -56,12 +56,12 @@ type Stats struct {
 	Removed     int64 `json:"removed"`   // by retention
 	Troubles    int64 `json:"troubles"`
 
-	Calls     int64 `json:"calls"`     // attempts that were begun, without those of groups and their branches
+	Calls     int64 `json:"calls"`     // attempts that began, without those of groups and their branches
 	Retries   int64 `json:"retries"`   // waits before another attempt
 	Exhausted int64 `json:"exhausted"` // calls that failed because no attempt, no time or no retry budget was left
 }
 
-// Stats returns the counts since New, and what there is now.
+// Stats returns the counts since New, and the present numbers of runs.
 func (r *Runner) Stats() Stats {
 	s := r.counts.stats()
 	if r.heap != nil {
@@ -79,7 +79,7 @@ func (r *Runner) Publish(name string) {
 	expvar.Publish(name, expvar.Func(func() any { return r.Stats() }))
 }
 
-// counts are what stats come from. They are a publisher of every run.
+// counts collects the stats. It is a publisher of every run.
 type counts struct {
 	started, began, crashed, setAside, removed, troubles atomic.Int64
 	completed, failed, cancelled, interrupted, paused    atomic.Int64
@@ -149,7 +149,7 @@ func (c *counts) end(status snapshot.Status) {
 	}
 }
 
-// String is a line about the event.
+// String returns a line about the event.
 func (e Event) String() string {
 	text := string(e.Type)
 	if e.RunID != "" {

@@ -10,10 +10,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Wait returns when a run does not go on by itself any more: it has completed or
-// failed, or was cancelled or interrupted. It goes on waiting while the run is
-// queued, runs, or is paused, also for an answer. The end of a run in another process
-// shows with the next sweep. Wait ends with an error when ctx does.
+// Wait returns when a run does not continue by itself any more: it has
+// completed or failed, or was cancelled or interrupted. Wait continues to wait
+// while the run is queued, runs, or is paused, also for an answer. The end of a
+// run in another process is seen with the next sweep. Wait returns an error
+// when ctx ends.
 func (r *Runner) Wait(ctx context.Context, runID string) (snapshot.Info, error) {
 	for {
 		end := r.endOf(runID)
@@ -32,8 +33,8 @@ func (r *Runner) Wait(ctx context.Context, runID string) (snapshot.Info, error) 
 	}
 }
 
-// settled returns what is known of a run that does not go on by itself, and the
-// zero Info for any other.
+// settled returns what is known of a run that does not continue by itself, and
+// the zero Info for any other.
 func (r *Runner) settled(ctx context.Context, runID string) (snapshot.Info, error) {
 	r.mu.Lock()
 	isOpen := r.open[runID] != nil
@@ -48,16 +49,16 @@ func (r *Runner) settled(ctx context.Context, runID string) (snapshot.Info, erro
 	return info, nil
 }
 
-// isSettled reports whether a run does not go on by itself, as far as info is
+// isSettled reports whether a run does not continue by itself, if info is
 // known.
 func isSettled(info *snapshot.Info) bool {
 	return info.RunID != "" && !info.Open && info.Status != snapshot.StatusRunning && !mayGoOn(info)
 }
 
-// An ending is waited for.
+// An ending is the next end of a run, for those who wait.
 type ending struct {
 	announced chan struct{} // closed when the run may have ended
-	info      snapshot.Info // how it stands then; zero if that is to be looked up
+	info      snapshot.Info // of the run then; zero if it must be looked up
 }
 
 // endOf returns the next ending of the run.
@@ -70,8 +71,8 @@ func (r *Runner) endOf(runID string) *ending {
 	return r.ended[runID]
 }
 
-// announce wakes those who wait for a run, which stands so; the zero Info if that
-// is not known. The lock is held.
+// announce wakes those who wait for a run. Info is the zero Info if it is not
+// known. r.mu must be held.
 func (r *Runner) announce(runID string, info snapshot.Info) {
 	if end := r.ended[runID]; end != nil {
 		end.info = info
@@ -80,10 +81,11 @@ func (r *Runner) announce(runID string, info snapshot.Info) {
 	}
 }
 
-// Result returns the output of a run that has ended, of the type that its actor
-// returns, or the error that it failed with. For a run that goes on or waits it
-// is state.ErrNotEnded, for one that was set aside after crashes ErrCrashLoop. The
-// output of a program that is not registered here is of a basic type.
+// Result returns the output of a run that has ended, of the output type of its
+// actor, or the error with which the run failed. For a run that runs or waits
+// the error is state.ErrNotEnded, for one that was set aside after crashes
+// ErrCrashLoop. The output of a program that is not registered here is of a
+// basic type.
 func (r *Runner) Result(ctx context.Context, runID string) (any, error) {
 	info, err := r.Info(ctx, runID)
 	if err != nil {

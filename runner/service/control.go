@@ -17,7 +17,7 @@ import (
 )
 
 // A Control lets a streamer's handler start, stop and answer the runs of a
-// runner. It is for many goroutines.
+// runner. It is safe for many goroutines.
 type Control struct{ runner *runner.Runner }
 
 // NewControl returns the control over the runs of r.
@@ -88,13 +88,13 @@ func (c *Control) Answer(ctx context.Context, runID, questionID string, value js
 	if err != nil {
 		return fmt.Errorf("%w: the answer cannot be read: %w", streamer.ErrInvalid, err)
 	}
-	if _, err := record.Encode(v); err != nil { // it is nested too deeply to be stored
+	if _, err := record.Encode(v); err != nil { // such as a value that is nested too deeply
 		return fmt.Errorf("%w: the answer cannot be stored: %w", streamer.ErrInvalid, err)
 	}
 	return known(c.runner.Answer(ctx, runID, questionID, v))
 }
 
-// known makes the errors of a runner those of a control.
+// known converts the errors of a runner to those of a control.
 func known(err error) error {
 	kind := error(nil)
 	switch {
@@ -115,7 +115,7 @@ func isAny(err error, kinds ...error) bool {
 	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
-// text is that of an error without the name of its package.
+// text returns the text of an error without the name of its package.
 func text(err error) string {
 	s := err.Error()
 	for _, prefix := range []string{"runner: ", "state: ", "snapshot: "} {
