@@ -19,6 +19,9 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 	answer, answered := r.answers[q.ID]
 	before := r.asked[q.ID]
 	asked := before.seq > r.rerun.within(s)
+	if before.text != q.Text && r.restored.isRefused(before.generation) {
+		asked = false // by a changed program, of which a branch had run ahead
+	}
 	answered = answered && asked
 	if asked && before.text != q.Text && r.restored != nil && r.validation == nil && r.divergence != DivergenceRerun {
 		d := &core.DivergenceError{
@@ -135,9 +138,10 @@ func questionOf(r *record.Record) core.Question {
 
 // askedQuestion is a question as it was last asked.
 type askedQuestion struct {
-	seq  uint64
-	text string
-	due  time.Time // when the default answers it; zero if it has none
+	seq        uint64
+	generation uint64
+	text       string
+	due        time.Time // when the default answers it; zero if it has none
 }
 
 func (q *askedQuestion) isDue() bool { return !q.due.IsZero() && !time.Now().Before(q.due) }
@@ -150,7 +154,7 @@ func (r *run) questions(rec *record.Record, seq uint64) {
 		if r.asked == nil {
 			r.asked = make(map[string]askedQuestion)
 		}
-		r.asked[rec.Name] = askedQuestion{seq, rec.Message(), dueOf(rec)}
+		r.asked[rec.Name] = askedQuestion{seq, rec.Generation, rec.Message(), dueOf(rec)}
 		delete(r.answers, rec.Name) // it did not fit, if there was one
 	case record.KindAnswer:
 		if r.answers == nil {
