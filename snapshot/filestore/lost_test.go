@@ -102,6 +102,37 @@ func TestRepairOfALostEndSaysHowMuchWasLost(t *testing.T) {
 	}
 }
 
+// The power was lost before the meta file said that a queued run had begun, and the
+// beginning of its journal is damaged.
+func TestRepairOfARunThatHadBegunDoesNotTakeItForQueued(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(t, dir)
+	run, err := snapshot.NewRun(snapshot.Info{RunID: "run", Status: snapshot.StatusQueued}, nil)
+	require.NoError(t, err)
+	_, err = s.Create(t.Context(), run)
+	require.NoError(t, err)
+	meta, journal := filepath.Join(dir, "runs", "run", "meta"), filepath.Join(dir, "runs", "run", "00000001.journal")
+	queued, err := os.ReadFile(meta)
+	require.NoError(t, err)
+	j := begin(t, s)
+	require.NoError(t, j.Append(storetest.Records(1, 3)...))
+	require.NoError(t, j.Sync(t.Context(), 3))
+	filestore.Abandon(j)
+	require.NoError(t, os.WriteFile(meta, queued, 0o600))
+	whole, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	whole[30] ^= 1
+	require.NoError(t, os.WriteFile(journal, whole, 0o600))
+
+	report, err := s.Repair(t.Context(), "run")
+	require.NoError(t, err)
+	require.NotNil(t, report.Damage)
+	require.False(t, report.IsWhole)
+	run, err = s.Load(t.Context(), "run")
+	require.NoError(t, err)
+	require.Equal(t, snapshot.StatusInterrupted, run.Status)
+}
+
 func TestAFileOfACompletedRunThatIsGoneIsNoticed(t *testing.T) {
 	for _, gone := range [][]string{{"00000002.journal"}, {"00000001.snapshot"}, {"00000001.snapshot", "00000002.journal"}} {
 		s, journal := completedRun(t)

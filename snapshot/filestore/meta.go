@@ -258,7 +258,7 @@ func (s *Store) info(ctx context.Context, runID string, locked bool) (snapshot.I
 }
 
 // endedAs is what is known of a run that may have ended as the journal says, and the
-// meta file does not say so: its process ended before, or the power went.
+// meta file does not say so: its process ended before, or the power was lost.
 func endedAs(meta snapshot.Info, journal *snapshot.Info) snapshot.Info {
 	if journal.Status != snapshot.StatusRunning {
 		meta.Status, meta.Stop, meta.Due, meta.Usage = journal.Status, journal.Stop, journal.Due, journal.Usage

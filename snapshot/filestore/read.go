@@ -404,8 +404,10 @@ func (r *reading) setAside(file string) {
 // that are missing at the end.
 func (r *reading) compareMeta(runID string, in files, known uint64) {
 	m := &r.meta
-	m.ok = m.ok || m.begun && !in.goOn(m.closed) // what follows there is torn
-	if !m.ok {                                   // it is damaged, or a crash came before it: the files say the same
+	if m.begun && r.damage == nil && !in.goOn(m.closed) {
+		m.ok = true // what follows there is torn
+	}
+	if !m.ok { // it is damaged, or a crash came before it: the files say the same
 		return
 	}
 	r.mayGoOn(in)
