@@ -84,11 +84,11 @@ func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progr
 		return nil
 	}
 	switch {
-	case v.executes && !isEntered(c.Kind):
+	case v.executes && !c.Kind.IsEntered():
 		return nil
-	case found.NoStore && !isEntered(c.Kind):
+	case found.NoStore && !c.Kind.IsEntered():
 		v.differ(c.Address, "output", "none (NoStore)", "none: it is not executed")
-	case found.HasOutcome() && found.Starts > 0 && isEntered(c.Kind):
+	case found.HasOutcome() && found.Starts > 0 && c.Kind.IsEntered():
 		found.Retrace = true
 	}
 	return found
@@ -119,13 +119,8 @@ func (r *run) compareInput(c record.Claim, found *record.Progress, input func() 
 	r.mu.Unlock()
 }
 
-// isEntered reports whether handlers of the kind only make other calls.
-func isEntered(kind record.Kind) bool {
-	return kind == record.KindAgent || kind == record.KindGroup || kind == record.KindBranch
-}
-
 // compares reports whether calls of the kind are made again, and compared.
-func (v *validation) compares(kind record.Kind) bool { return v.executes || isEntered(kind) }
+func (v *validation) compares(kind record.Kind) bool { return v.executes || kind.IsEntered() }
 
 // compareTraced compares how a handler ended that ran again.
 func (v *validation) compareTraced(was, now *record.Record) {
