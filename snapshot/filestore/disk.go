@@ -44,9 +44,12 @@ type diskFile interface {
 
 // osDisk is the disk of the operating system. It follows no links but those in
 // the path of the store itself.
-type osDisk struct{}
+type osDisk struct{ syncs *sharedSync }
 
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	syncs *sharedSync
+}
 
 func (f osFile) dataAt(offset, size int64) int64 { return nextData(f.File, offset, size) }
 
@@ -54,21 +57,21 @@ func (f osFile) holeAt(offset, size int64) int64 { return nextHole(f.File, offse
 
 func (f osFile) Allocate(offset, size int64) error { return allocate(f.File, offset, size) }
 
-func (f osFile) Sync() error { return syncData(f.File) }
+func (f osFile) Sync() error { return f.syncs.sync(f.File, syncData) }
 
-func (osDisk) Open(name string) (openFile, error) {
+func (d osDisk) Open(name string) (openFile, error) {
 	f, err := openRegular(name)
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return osFile{f, d.syncs}, nil
 }
 
 func (osDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 
 // Create never opens what is there: it could be a link, or a pipe that nobody
 // reads.
-func (osDisk) Create(name string) (diskFile, error) {
+func (d osDisk) Create(name string) (diskFile, error) {
 	const how = os.O_CREATE | os.O_EXCL | os.O_WRONLY | noFollow
 	f, err := os.OpenFile(name, how, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -80,15 +83,15 @@ func (osDisk) Create(name string) (diskFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return osFile{f, d.syncs}, nil
 }
 
-func (osDisk) OpenToWrite(name string) (diskFile, error) {
+func (d osDisk) OpenToWrite(name string) (diskFile, error) {
 	f, err := openAs(name, os.O_WRONLY)
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return osFile{f, d.syncs}, nil
 }
 
 func (osDisk) Rename(from, to string) error { return os.Rename(from, to) }
@@ -109,12 +112,12 @@ func (osDisk) Mkdir(name string) error {
 	}
 }
 
-func (osDisk) SyncDir(name string) error {
-	d, err := os.OpenFile(name, os.O_RDONLY|noWait, 0)
+func (d osDisk) SyncDir(name string) error {
+	f, err := os.OpenFile(name, os.O_RDONLY|noWait, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(d.syncs.sync(f, (*os.File).Sync), f.Close())
 }
 
 // What does not belong into a store.

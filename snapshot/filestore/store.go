@@ -100,6 +100,9 @@ func New(dir string, opts ...Option) (*Store, error) {
 	if err := mkdirSynced(s.disk, s.path("runs")); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
+	if s.disk == (osDisk{}) {
+		s.disk = osDisk{newSharedSync(s.path("runs"))}
+	}
 	var err error
 	s.artifacts, err = newArtifacts(s.dir, s.disk)
 	return s, err

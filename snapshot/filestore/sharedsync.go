@@ -1,0 +1,66 @@
+package filestore
+
+import (
+	"errors"
+	"os"
+	"sync/atomic"
+)
+
+// A sharedSync makes files durable. When many are to be synced at the same time, it
+// syncs their file system once for all of them: the sync of a file has the disk
+// write its blocks and empty its cache, which the disk does only so often.
+//
+// A nil sharedSync syncs each file by itself.
+type sharedSync struct {
+	fs     fileSystem
+	active atomic.Int32 // syncs under way
+	rounds group
+	failed atomic.Bool // a sync of the file system failed
+}
+
+// A fileSystem can be synced as a whole.
+type fileSystem interface {
+	has(f *os.File) bool
+	dirty() int64 // how many bytes a sync has to write at most; of any program
+	sync() error  // what was written before the call is durable
+}
+
+const (
+	// syncsAlone is how many syncs at a time cost no more than a shared one.
+	syncsAlone = 4
+	// dirtyMost bounds how long those who share a sync wait for what other programs
+	// have written to the file system.
+	dirtyMost = 256 << 20
+)
+
+// errNotShared has each file synced by itself.
+var errNotShared = errors.New("the file system is not synced as a whole")
+
+// sync makes durable what was written to a file or a directory before the call.
+// Alone does so for that file.
+//
+// A failed sync of the file system may have been reported to another caller: the
+// system reports it once, possibly before all who wrote have called. So from then
+// on each file is synced by itself, which reports what happened to this file.
+func (s *sharedSync) sync(f *os.File, alone func(*os.File) error) error {
+	if s == nil {
+		return alone(f)
+	}
+	active := s.active.Add(1)
+	defer s.active.Add(-1)
+	if active > syncsAlone && s.fs.has(f) && s.rounds.do(s.syncAll) == nil {
+		return nil
+	}
+	return alone(f)
+}
+
+func (s *sharedSync) syncAll() error {
+	if s.failed.Load() || s.fs.dirty() > dirtyMost {
+		return errNotShared
+	}
+	err := s.fs.sync()
+	if err != nil {
+		s.failed.Store(true)
+	}
+	return err
+}

@@ -1,0 +1,198 @@
+package filestore
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A heldFS is a file system whose syncs wait.
+type heldFS struct {
+	begun chan struct{}
+	end   chan error
+	other *os.File // is not in it
+	size  int64    // to be written
+}
+
+func newHeldFS() *heldFS {
+	return &heldFS{begun: make(chan struct{}, 10), end: make(chan error)}
+}
+
+func (h *heldFS) has(f *os.File) bool { return f != h.other }
+func (h *heldFS) dirty() int64        { return h.size }
+func (h *heldFS) sync() error {
+	h.begun <- struct{}{}
+	return <-h.end
+}
+
+// A syncing is a file that is being synced.
+type syncing struct {
+	file  *os.File
+	alone chan error // receives the outcome when it is synced by itself
+	done  chan error
+}
+
+// begin syncs a file.
+func begin(s *sharedSync) syncing {
+	g := syncing{new(os.File), make(chan error), make(chan error, 1)}
+	go func() { g.done <- s.sync(g.file, func(*os.File) error { return <-g.alone }) }()
+	synctest.Wait()
+	return g
+}
+
+// isShared reports whether a file is not synced by itself.
+func (g syncing) isShared() bool {
+	synctest.Wait()
+	select {
+	case g.alone <- nil:
+		return false
+	default:
+		return true
+	}
+}
+
+// occupy begins as many syncs as are done by themselves.
+func occupy(t *testing.T, s *sharedSync) (release func()) {
+	var all []syncing
+	for range syncsAlone {
+		all = append(all, begin(s))
+	}
+	return func() {
+		for _, g := range all {
+			g.alone <- nil
+			require.NoError(t, <-g.done)
+		}
+	}
+}
+
+func TestFewFilesAreSyncedByThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newHeldFS()
+		s := &sharedSync{fs: fs}
+		occupy(t, s)()
+		occupy(t, s)() // they count no more when they have ended
+		require.Empty(t, fs.begun)
+	})
+}
+
+func TestThoseWhoComeDuringASharedSyncWaitForTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newHeldFS()
+		s := &sharedSync{fs: fs}
+		release := occupy(t, s)
+		first := begin(s)
+		<-fs.begun
+		second, third := begin(s), begin(s)
+		fs.end <- nil
+		require.NoError(t, <-first.done)
+		<-fs.begun // one for both
+		require.Empty(t, second.done)
+		require.Empty(t, third.done)
+		fs.end <- nil
+		require.NoError(t, <-second.done)
+		require.NoError(t, <-third.done)
+		require.Empty(t, fs.begun)
+		release()
+	})
+}
+
+func TestAfterASharedSyncThatFailedEachFileIsSyncedByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newHeldFS()
+		s := &sharedSync{fs: fs}
+		release := occupy(t, s)
+		first := begin(s)
+		<-fs.begun
+		second := begin(s)
+		fs.end <- errors.New("a write failed, of some file")
+		lost := errors.New("of this file")
+		first.alone <- lost
+		require.ErrorIs(t, <-first.done, lost)
+		second.alone <- nil
+		require.NoError(t, <-second.done)
+		third := begin(s)
+		require.False(t, third.isShared())
+		require.NoError(t, <-third.done)
+		require.Empty(t, fs.begun)
+		release()
+	})
+}
+
+func TestWhatOtherProgramsHaveToWriteIsNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newHeldFS()
+		s := &sharedSync{fs: fs}
+		release := occupy(t, s)
+		fs.size = dirtyMost + 1
+		require.False(t, begin(s).isShared())
+		fs.size = dirtyMost
+		g := begin(s)
+		require.True(t, g.isShared())
+		fs.end <- nil
+		require.NoError(t, <-g.done)
+		release()
+	})
+}
+
+func TestFilesOfAnotherFileSystemAreSyncedByThemselves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newHeldFS()
+		s := &sharedSync{fs: fs}
+		release := occupy(t, s)
+		fs.other = new(os.File)
+		alone := make(chan struct{})
+		go func() { _ = s.sync(fs.other, func(*os.File) error { close(alone); return nil }) }()
+		<-alone
+		release()
+	})
+}
+
+// The file system that tests run on is synced as a whole where that is possible.
+func TestAFileSystemIsSyncedAsAWhole(t *testing.T) {
+	dir := t.TempDir()
+	s := newSharedSync(dir)
+	if s == nil {
+		t.Skip("it is not known to be safe here")
+	}
+	f, err := os.Create(filepath.Join(dir, "file"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	require.True(t, s.fs.has(f))
+	proc, err := os.Open("/proc/self/status")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proc.Close() })
+	require.False(t, s.fs.has(proc))
+	_, err = f.Write(make([]byte, 1<<20))
+	require.NoError(t, err)
+	require.Positive(t, s.fs.dirty())
+	require.NoError(t, s.fs.sync())
+
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			_, err := f.WriteAt([]byte("x"), 0)
+			if err == nil {
+				err = s.sync(f, syncData)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	require.False(t, s.failed.Load())
+	require.NoError(t, f.Close())
+	for range 50 { // what is closed cannot be synced, shared or not
+		all.Go(func() {
+			if s.sync(f, syncData) == nil {
+				t.Error("a closed file was synced")
+			}
+		})
+	}
+	all.Wait()
+}

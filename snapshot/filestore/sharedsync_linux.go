@@ -1,0 +1,89 @@
+package filestore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// newSharedSync returns the sharedSync of the file system that a directory is in,
+// nil if that is not synced as a whole: syncfs(2) reports errors since Linux 5.8,
+// and on these file systems all is durable when it returns.
+func newSharedSync(dir string) *sharedSync {
+	var fs unix.Statfs_t
+	if !linuxIsSince(5, 8) || unix.Statfs(dir, &fs) != nil {
+		return nil
+	}
+	switch fs.Type {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC:
+	default:
+		return nil
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	device, err := deviceOf(f)
+	if err != nil {
+		_ = f.Close()
+		return nil
+	}
+	return &sharedSync{fs: &linuxFS{f, device}}
+}
+
+func linuxIsSince(major, minor int) bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	var isMajor, isMinor int
+	_, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &isMajor, &isMinor)
+	return err == nil && (isMajor > major || isMajor == major && isMinor >= minor)
+}
+
+func deviceOf(f *os.File) (uint64, error) {
+	var s unix.Stat_t
+	err := retryEINTR(func() error { return unix.Fstat(int(f.Fd()), &s) })
+	return uint64(s.Dev), err //nolint:unconvert // it has fewer bits on some machines
+}
+
+// A linuxFS is the file system that a directory is in.
+type linuxFS struct {
+	// dir is open from before the first write on: syncfs reports to it the errors
+	// since then, also those of writes in the background. It is closed when nobody
+	// refers to it any more.
+	dir    *os.File
+	device uint64
+}
+
+func (l *linuxFS) has(f *os.File) bool {
+	device, err := deviceOf(f)
+	return err == nil && device == l.device
+}
+
+// dirty is what the whole machine has to write.
+func (l *linuxFS) dirty() int64 {
+	info, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return math.MaxInt64
+	}
+	_, after, _ := bytes.Cut(info, []byte("\nDirty:"))
+	size, _, _ := bytes.Cut(after, []byte(" kB"))
+	kB, err := strconv.ParseInt(string(bytes.TrimSpace(size)), 10, 64)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return kB << 10
+}
+
+// sync syncs the directory after the file system, so that the disk empties its
+// cache: ext4 without a journal does that too early in syncfs.
+func (l *linuxFS) sync() error {
+	err := retryEINTR(func() error { return unix.Syncfs(int(l.dir.Fd())) })
+	return errors.Join(err, l.dir.Sync())
+}

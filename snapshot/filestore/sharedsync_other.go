@@ -1,0 +1,6 @@
+//go:build !linux
+
+package filestore
+
+// newSharedSync returns nil: each file is synced by itself.
+func newSharedSync(string) *sharedSync { return nil }
