@@ -20,6 +20,7 @@ func tempDir() (string, error) {
 		if err != nil {
 			return "", err
 		}
+		placeApart(dir)
 		scratch.dir = dir
 	}
 	return os.MkdirTemp(scratch.dir, "")

@@ -78,7 +78,7 @@ func (s *Store) fingerprint(runID string) (string, error) {
 	var b strings.Builder
 	for _, e := range entries {
 		switch name := e.Name(); name {
-		case lockName, updateLockName, inboxName:
+		case lockName, inboxName:
 		default:
 			info, err := e.Info()
 			if errors.Is(err, fs.ErrNotExist) {

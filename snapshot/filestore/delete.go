@@ -27,11 +27,11 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	} else if !there {
 		return noRun(runID)
 	}
-	// Who updates it writes to its directory, and has to come before or after.
-	// If that lock is not to be had, as it is no file, nobody updates the run.
-	if update, err := s.updateLock(ctx, runID); err == nil {
-		defer update.release()
-	} else if ctx.Err() != nil {
+	// An update writes to its directory, and has to come before or after. If what has
+	// the name of the meta file cannot be locked, nobody updates the run.
+	if meta, err := s.lockMeta(ctx, runID); meta != nil {
+		defer meta.release()
+	} else if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("snapshot: delete run %s: %w", runID, context.Cause(ctx))
 	}
 	if err := s.discard(runID); err != nil {
@@ -45,7 +45,7 @@ func (s *Store) isThere(runID string) (bool, error) {
 	entries, err := s.disk.ReadDir(s.run(runID))
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case name == lockName, name == updateLockName, name == inboxName, filepath.Ext(name) == tmpSuffix: // which a crash has left
+		case name == lockName, name == inboxName, filepath.Ext(name) == tmpSuffix: // which a crash has left
 		default:
 			return true, err
 		}

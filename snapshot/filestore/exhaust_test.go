@@ -142,7 +142,7 @@ func TestNoFileCanExhaustAReader(t *testing.T) {
 		"heads that reach far":       {8 * gigabyte, []stretch{{0, header}, {int64(len(header)), claims[len(header):]}}},
 		"heads that reach to an end": {int64(len(inside)), []stretch{{0, header}, {int64(len(header)), inside[len(header):]}}},
 	} {
-		for _, file := range []string{journalFile, snapshotFile, metaFile, "lock", "update.lock", "inbox/" + waitingID()} {
+		for _, file := range []string{journalFile, snapshotFile, metaFile, "lock", "inbox/" + waitingID()} {
 			t.Run(name+" as "+file, func(t *testing.T) {
 				p := place{dir: t.TempDir()} // memory may be small
 				disk := &countingDisk{Disk: fastDisk{filestore.OSDisk}}

@@ -159,11 +159,12 @@ func withUpdates(info snapshot.Info, meta *snapshot.Info) snapshot.Info {
 // finished. The run is locked, and here also those who write the meta file are: what
 // they have not finished is none of a crash.
 func (s *Store) removeLeftovers(runID string) {
-	l, err := s.updateLock(context.Background(), runID)
+	l, err := s.lockMeta(context.Background(), runID)
 	if err != nil {
 		return
+	} else if l != nil {
+		defer l.release()
 	}
-	defer l.release()
 	entries, _ := s.disk.ReadDir(s.run(runID))
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) == tmpSuffix {

@@ -81,7 +81,6 @@ func TestLinksAndPipesAreRefusedAndNothingOutsideIsTouched(t *testing.T) {
 		"00000001.snapshot":     {"load", "repair", "open"},
 		"00000002.journal":      {"load", "repair", "open"},
 		"lock":                  {"load", "repair", "open", "update", "delete"},
-		"update.lock":           {"update"},
 		"inbox":                 {"messages", "post", "remove"},
 		"inbox/" + waitingID():  nil,
 		"meta":                  nil,

@@ -20,21 +20,21 @@ type fileLock struct{ f *os.File }
 // errHeld is a lock that somebody else has.
 var errHeld = errors.New("held")
 
-// openLock opens the lock file, which may have to be created.
+// openLock opens a lock file, which may have to be created.
 func openLock(name string) (*os.File, error) {
 	return openAs(name, os.O_CREATE|os.O_RDWR)
 }
 
-// exclusive takes the lock of the file, or returns errHeld. With wait it
+// exclusive takes the lock of the file that open opens, or returns errHeld. With wait it
 // waits until ctx ends: the system has no wait that can be cancelled, so it
 // tries again and again, every 25 ms in the end.
 //
 // The file may be deleted, with all of its directory, between opening and
 // locking it: then what was locked is not what others would lock, and it
 // begins anew. prepare is called before each opening.
-func exclusive(ctx context.Context, name string, wait bool, prepare func() error) (*fileLock, error) {
+func exclusive(ctx context.Context, name string, wait bool, prepare func() error, open func(string) (*os.File, error)) (*fileLock, error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
-		l, err := tryExclusive(name, prepare)
+		l, err := tryExclusive(name, prepare, open)
 		switch {
 		case err == nil:
 			return l, nil
@@ -55,13 +55,13 @@ func exclusive(ctx context.Context, name string, wait bool, prepare func() error
 // errRetry is a lock that could not be had for a reason that passes at once.
 var errRetry = errors.New("busy")
 
-func tryExclusive(name string, prepare func() error) (*fileLock, error) {
+func tryExclusive(name string, prepare func() error, open func(string) (*os.File, error)) (*fileLock, error) {
 	if err := prepare(); err != nil {
 		return nil, err
 	}
-	f, err := openLock(name)
+	f, err := open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errRetry // its directory was deleted meanwhile
+		return nil, errRetry // it was deleted meanwhile
 	} else if err != nil {
 		return nil, err
 	}

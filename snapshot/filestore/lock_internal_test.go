@@ -15,14 +15,14 @@ import (
 func TestALockIsReleasedWhileAnotherProcessIsStarted(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	prepare := func() error { return nil }
-	first, err := exclusive(t.Context(), name, false, prepare)
+	first, err := exclusive(t.Context(), name, false, prepare, openLock)
 	require.NoError(t, err)
 	inherited, err := syscall.Dup(int(first.f.Fd()))
 	require.NoError(t, err)
 	defer func() { _ = syscall.Close(inherited) }()
 	first.release()
 
-	second, err := exclusive(t.Context(), name, false, prepare)
+	second, err := exclusive(t.Context(), name, false, prepare, openLock)
 	require.NoError(t, err)
 	second.release()
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -112,9 +113,20 @@ func (p *part) header(runID string) (header, error) {
 	return h, nil
 }
 
-// updateLock waits for the lock of those who write the meta file.
-func (s *Store) updateLock(ctx context.Context, runID string) (*fileLock, error) {
-	return exclusive(ctx, s.run(runID, updateLockName), true, func() error { return isDir(s.run(runID)) })
+// lockMeta waits for the lock of the meta file, without which nobody writes it. It
+// returns nil if there is no such file, or something else of its name: only the one
+// who has locked the run makes the file.
+func (s *Store) lockMeta(ctx context.Context, runID string) (*fileLock, error) {
+	name := s.run(runID, metaName)
+	exists := func() error {
+		_, err := os.Lstat(name)
+		return err
+	}
+	l, err := exclusive(ctx, name, true, exists, func(name string) (*os.File, error) { return openAs(name, os.O_RDWR) })
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errLink) || errors.Is(err, errNoFile) {
+		return nil, isDir(s.run(runID))
+	}
+	return l, err
 }
 
 // holds reports whether recorded, which the journals or the snapshot have on the
@@ -130,7 +142,7 @@ func holds(recorded, meta *snapshot.Info) bool {
 }
 
 // changeMeta changes the meta file to what change makes of it. Several processes
-// do so one after the other.
+// do so one after the other. The caller has locked the run, or the file is there.
 //
 // The new file is on the disk when changeMeta returns, unless what recorded says
 // is there already and holds all of the old file. Then it is written in place,
@@ -139,13 +151,15 @@ func holds(recorded, meta *snapshot.Info) bool {
 // it says that the run is queued, they look whether its journal goes on; any other
 // is believed, see syncMeta. Nil stands for nothing that is recorded.
 func (s *Store) changeMeta(runID string, recorded *snapshot.Info, change func(before *metaFile) (header, error)) (snapshot.Info, error) {
-	l, err := s.updateLock(context.Background(), runID)
+	l, err := s.lockMeta(context.Background(), runID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return snapshot.Info{}, noRun(runID) // it was deleted
 	} else if err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", runID, err)
 	}
-	defer l.release()
+	if l != nil {
+		defer l.release()
+	}
 	before, err := s.readMeta(runID)
 	if err != nil {
 		return snapshot.Info{}, err

@@ -18,7 +18,6 @@ const (
 	tmpSuffix      = ".tmp"
 	metaName       = "meta"
 	lockName       = "lock"
-	updateLockName = "update.lock"
 	inboxName      = "inbox"
 )
 

@@ -239,3 +239,47 @@ func TestARunThatIsCreatedWhileItIsListedIsNotDamaged(t *testing.T) {
 	}}))
 	require.Len(t, load(t, s, "run").Records, 3)
 }
+
+// An update of a run that is opened meanwhile is one of how the run stands then.
+func TestAnUpdateDoesNotUndoTheOpeningOfTheRun(t *testing.T) {
+	dir, metas := t.TempDir(), 0
+	other := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
+	j := begin(t, other)
+	require.NoError(t, j.Append(storetest.Records(1, 1)...))
+	s := newFileStore(t, dir, filestore.WithDisk(coarseDisk{filestore.OSDisk, func(name string) {
+		if name != "meta" {
+			return
+		}
+		if metas++; metas == 4 { // after it was found out how the run stands
+			assert.NoError(t, closeAs(j, snapshot.StatusPaused))
+			j = begin(t, other)
+		}
+	}}))
+	updated, err := s.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Pinned = true; return nil })
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, metas, 5)
+	require.Equal(t, uint64(2), updated.Generation)
+	filestore.Abandon(j)
+	info, err := other.Info(t.Context(), "run")
+	require.NoError(t, err)
+	require.Equal(t, uint64(2), info.Generation)
+	require.Equal(t, snapshot.StatusInterrupted, info.Status)
+	require.True(t, info.Pinned)
+}
+
+// Before the first meta file of a run is there, only who has locked the run writes it.
+func TestAnUpdateDoesNotMakeTheMetaFileOfAnOpenRun(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
+	j := begin(t, s)
+	meta := filepath.Join(dir, "runs", "run", "meta")
+	require.NoError(t, os.Remove(meta))
+	pin := func(i *snapshot.Info) error { i.Pinned = true; return nil }
+	_, err := s.Update(t.Context(), "run", pin)
+	require.ErrorIs(t, err, snapshot.ErrLocked)
+	require.NoFileExists(t, meta)
+	require.NoError(t, closeAs(j, snapshot.StatusPaused))
+	info, err := s.Update(t.Context(), "run", pin)
+	require.NoError(t, err)
+	require.True(t, info.Pinned)
+}

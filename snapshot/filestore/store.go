@@ -143,7 +143,7 @@ func (s *Store) lock(ctx context.Context, runID string, wait, create bool) (*fil
 			return s.disk.Mkdir(s.run(runID))
 		}
 		return isDir(s.run(runID))
-	})
+	}, openLock)
 	switch {
 	case err == nil:
 		return l, nil
@@ -294,7 +294,12 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 			return header{}, noRun(runID) // it was deleted, and this is another of its ID
 		}
 		before := found
-		if meta.ok && meta.info.Generation >= found.Generation {
+		switch {
+		case open && !meta.ok:
+			return header{}, s.locked(runID) // who opens it is writing the file
+		case open && meta.info.Generation > found.Generation:
+			before = meta.info // it was opened since
+		case meta.ok && meta.info.Generation >= found.Generation:
 			before = withUpdates(before, &meta.info)
 		}
 		before.Open = open
