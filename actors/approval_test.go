@@ -69,7 +69,7 @@ func (o *office) run() (string, []core.Question, error) {
 
 func (o *office) answer(id string, v any) {
 	o.t.Helper()
-	require.NoError(o.t, state.Answer(o.t.Context(), o.store, "r", id, v))
+	require.NoError(o.t, state.Answer(o.t.Context(), o.store, "r", id, "", v))
 }
 
 func TestAToolWaitsForApproval(t *testing.T) {

@@ -176,7 +176,7 @@ func ExampleWithApproval() {
 		var waiting *core.InterruptedError
 		if errors.As(err, &waiting) {
 			fmt.Println(waiting.Message)
-			fmt.Println(state.Answer(ctx, store, "r", waiting.Question, actors.Approve()))
+			fmt.Println(state.Answer(ctx, store, "r", waiting.Question, "", actors.Approve()))
 			continue
 		}
 		fmt.Println(out, err)

@@ -142,7 +142,7 @@ func TestATurnThatAsksAHumanGoesOnWithTheAnswer(t *testing.T) {
 	_, err = chat.Ask(t.Context(), "?")
 	var waiting *core.InterruptedError
 	require.ErrorAs(t, err, &waiting)
-	require.NoError(t, state.Answer(t.Context(), store, chat.RunID(), waiting.Question, "a cat"))
+	require.NoError(t, state.Answer(t.Context(), store, chat.RunID(), waiting.Question, "", "a cat"))
 	_, err = chat.Continue(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, "a cat", chat.History()[2].Text)

@@ -229,7 +229,7 @@ func TestRunsGoOnInAnyWorker(t *testing.T) {
 			questions, err := second.Questions(t.Context(), id)
 			return err == nil && len(questions) == 1
 		}, patience, 10*time.Millisecond)
-		require.NoError(t, second.Answer(t.Context(), id, "ask?1", "you"))
+		require.NoError(t, second.Answer(t.Context(), id, "ask?1", "", "you"))
 	}
 	for i := range 5 {
 		assert.Equal(t, "hello you", wait(fmt.Sprint("ask", i)))

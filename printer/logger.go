@@ -115,6 +115,9 @@ func details(r *record.Record) (attrs []slog.Attr) {
 	if d == nil {
 		return nil
 	}
+	if d.By != "" {
+		attrs = append(attrs, slog.String("answered_by", d.By))
+	}
 	if r.Kind != record.KindLog && d.Message != "" {
 		attrs = append(attrs, slog.String("message", d.Message))
 	}

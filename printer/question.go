@@ -113,6 +113,7 @@ func (t *text) answer(r *record.Record) {
 	t.begin(mark{t.note, faint})
 	t.paint(faint, "ANSWER")
 	t.message(" to ", r.Name)
+	t.message(" by ", r.AnsweredBy())
 	t.state(r)
 	t.finish(r)
 }

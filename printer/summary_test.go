@@ -251,7 +251,7 @@ func TestTotalTimeLeavesOutAPauseThatWasAnsweredInTheMiddle(t *testing.T) {
 		}
 		require.ErrorIs(t, run(), core.ErrAwaiting)
 		time.Sleep(time.Hour) //nolint:forbidigo // the clock of a bubble
-		require.NoError(t, state.Answer(t.Context(), store, "run-1", "refund?1", true))
+		require.NoError(t, state.Answer(t.Context(), store, "run-1", "refund?1", "", true))
 		time.Sleep(time.Hour) //nolint:forbidigo // the clock of a bubble
 		require.NoError(t, run())
 

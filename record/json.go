@@ -36,6 +36,7 @@ type recordJSON struct {
 	ExecutionTime *float64       `json:"execution_time,omitempty"`
 	TotalTime     *float64       `json:"total_time,omitempty"`
 	InterruptedBy string         `json:"interrupted_by,omitempty"`
+	AnsweredBy    string         `json:"answered_by,omitempty"`
 	Message       string         `json:"message,omitempty"`
 	Severity      string         `json:"severity,omitempty"`
 	Branches      int            `json:"branches,omitempty"`
@@ -156,7 +157,7 @@ func (c *CallInDoubt) UnmarshalJSON(data []byte) error {
 }
 
 func (d *Detail) intoJSON(out *recordJSON) {
-	out.Message, out.Metadata, out.Artifact = d.Message, d.Metadata, d.Artifact
+	out.Message, out.Metadata, out.Artifact, out.AnsweredBy = d.Message, d.Metadata, d.Artifact, d.By
 	out.NoStore, out.Branches, out.Cached, out.Compensable = d.NoStore, d.Branches, d.Cached, d.Compensable
 	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may return anything
 		out.Schema = d.Schema

@@ -31,6 +31,7 @@ func TestRecordReadsBackItsJSON(t *testing.T) {
 		"waits":    {Kind: record.KindTool, Status: record.StatusAwaiting, Err: &record.InterruptedError{Reason: record.InterruptAwait, Message: "refund?"}, Detail: &record.Detail{Message: "refund?"}},
 		"stopped":  {Kind: record.KindRun, Status: record.StatusInterrupted, Elapsed: time.Hour, Err: &record.InterruptedError{Reason: record.InterruptUser, By: "ops", Message: "enough"}, Detail: &record.Detail{Message: "enough"}},
 		"log":      {Kind: record.KindLog, Status: record.StatusRecorded, Detail: &record.Detail{Message: "m", Severity: slog.LevelWarn + 2, Metadata: map[string]any{"a": "b", "n": 1.5}}},
+		"answer":   {Kind: record.KindAnswer, Status: record.StatusRecorded, Detail: &record.Detail{By: "ann"}},
 		"recalled": {Kind: record.KindStep, Status: record.StatusRecovered, Replayed: true},
 	} {
 		r.RunID, r.Seq, r.Generation, r.Ordinal, r.Time, r.Name = "r", math.MaxUint64, 3, 4, at, "fetch"

@@ -74,6 +74,9 @@ type Detail struct {
 	// resume.
 	WholeInput Hash
 
+	// By is who gave an answer; empty if nobody said, and for a default.
+	By string
+
 	Schema  json.RawMessage // of a question: the JSON schema of its answer; of one about a call in doubt, that of the call's output
 	InDoubt *CallInDoubt    // of a question about a call in doubt
 
@@ -173,6 +176,14 @@ func (r *Record) Message() string {
 		return ""
 	}
 	return r.Detail.Message
+}
+
+// AnsweredBy returns who gave an answer, empty if nobody said.
+func (r *Record) AnsweredBy() string {
+	if r.Detail == nil {
+		return ""
+	}
+	return r.Detail.By
 }
 
 // IsRetry reports whether r is about an attempt after the first.

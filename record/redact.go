@@ -77,7 +77,7 @@ func (x redaction) detail(d *Detail) *Detail {
 	}
 	redacted := *d
 	redacted.Input, redacted.Output = x.preview(d.Input), x.preview(d.Output)
-	redacted.Message = x.text(d.Message)
+	redacted.Message, redacted.By = x.text(d.Message), x.text(d.By)
 	if d.InDoubt != nil {
 		call := *d.InDoubt
 		call.Input = x.preview(call.Input)

@@ -53,10 +53,10 @@ func (r *Runner) Cancel(ctx context.Context, runID, by, message string) error {
 	return nil
 }
 
-// Answer answers a question of a run, by its ID, see state.Answer. A run that
-// waits for the answer continues.
-func (r *Runner) Answer(ctx context.Context, runID, questionID string, value any) error {
-	if err := state.Answer(ctx, r.store, runID, questionID, value); err != nil {
+// Answer answers a question of a run, by its ID, see state.Answer. By is who
+// answers; it may be empty. A run that waits for the answer continues.
+func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value any) error {
+	if err := state.Answer(ctx, r.store, runID, questionID, by, value); err != nil {
 		return err
 	}
 	r.answered(ctx, runID)

@@ -125,7 +125,7 @@ func TestQuestionWithADefaultGoesOnByItself(t *testing.T) {
 			require.NoError(t, err)
 		}
 		synctest.Wait()
-		require.NoError(t, r.Answer(t.Context(), "answered", "ask?1", "Ada"))
+		require.NoError(t, r.Answer(t.Context(), "answered", "ask?1", "", "Ada"))
 		_, err := r.Wait(t.Context(), "answered")
 		require.NoError(t, err)
 		assert.Zero(t, time.Since(began))

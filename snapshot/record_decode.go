@@ -191,6 +191,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 		into.WholeInput = readHash(&f)
 	}
 	into.Cached = f.bool()
+	into.By = f.name()
 	f.end()
 	return into
 }

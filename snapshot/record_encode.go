@@ -50,9 +50,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != ""
 	if more {
-		w.Array(detailFields + 8)
+		w.Array(detailFields + 9)
 	} else {
 		w.Array(detailFields)
 	}
@@ -73,6 +73,7 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Bool(d.Compensable)
 		writeHash(w, d.WholeInput)
 		w.Bool(d.Cached)
+		w.Text(d.By)
 	}
 }
 

@@ -151,7 +151,7 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 		Severity: slog.Level(rng.IntN(20) - 8), NoStore: rng.IntN(2) == 0, Compensable: rng.IntN(2) == 0, Cached: rng.IntN(2) == 0,
 	}
 	if rng.IntN(4) == 0 {
-		d.Branches = rng.IntN(100)
+		d.Branches, d.By = rng.IntN(100), randomText(rng)
 		for range rng.IntN(3) {
 			d.Unrecorded = append(d.Unrecorded, record.Claim{
 				Ordinal: rng.IntN(9), Kind: record.Kind(1 + rng.IntN(int(record.KindBranch))), Name: randomText(rng),

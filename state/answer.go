@@ -20,8 +20,8 @@ var (
 	ErrAnswered = errors.New("state: the question was answered before")
 )
 
-// Answer answers a question of a stored run, by its ID, from any process. The
-// answer is posted to the run: it is recorded at once by the process that has
+// Answer answers a question of a stored run, by its ID, from any process. By is
+// who answers; it may be empty. The answer is posted to the run: it is recorded at once by the process that has
 // the run open, or by the next one that opens it. When Answer returns, the
 // answer is durable. The call that asked continues when the run is resumed.
 //
@@ -36,8 +36,8 @@ var (
 // question is asked again. For a question that was not asked the error is
 // [ErrNotAsked], with the open questions; for a run that was cancelled it is
 // [ErrCancelled].
-func Answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
-	err := answer(ctx, store, runID, questionID, value)
+func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by string, value any) error {
+	err := answer(ctx, store, runID, questionID, by, value)
 	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {
 		return err
 	}
@@ -80,7 +80,7 @@ func InDoubtFailed(message string) InDoubtAnswer {
 // answeredBefore returns ErrAnswered for a question.
 func answeredBefore(id string) error { return fmt.Errorf("%w: %s", ErrAnswered, id) }
 
-func answer(ctx context.Context, store snapshot.Store, runID, questionID string, value any) error {
+func answer(ctx context.Context, store snapshot.Store, runID, questionID, by string, value any) error {
 	found, err := load(ctx, store, runID)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 	if found.Status == StatusCancelled {
 		return cancelledError(found.RunID, found.Stop)
 	}
-	rec, err := answerTo(found.Records, questionID, value)
+	rec, err := answerTo(found.Records, questionID, by, value)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID string,
 
 // answerTo returns the record that answers a question, if it was asked and not
 // answered since.
-func answerTo(records []record.Record, id string, value any) (record.Record, error) {
+func answerTo(records []record.Record, id, by string, value any) (record.Record, error) {
 	question, since := lastAsked(records, id)
 	if question == nil || (core.Question{ID: id}).Sleeps() {
 		return record.Record{}, fmt.Errorf("%w: %s; %s", ErrNotAsked, id, describeOpen(openQuestions(records)))
@@ -109,7 +109,7 @@ func answerTo(records []record.Record, id string, value any) (record.Record, err
 	if err != nil {
 		return record.Record{}, err
 	}
-	return answerRecord(now(), question.Address, id, encoded), nil
+	return answerRecord(now(), question.Address, id, by, encoded), nil
 }
 
 // describeOpen lists the questions that can be answered.
@@ -145,10 +145,10 @@ func firstAnswer(records []record.Record, id string) *record.Record {
 	return nil
 }
 
-func answerRecord(at time.Time, asker record.Address, id string, encoded []byte) record.Record {
+func answerRecord(at time.Time, asker record.Address, id, by string, encoded []byte) record.Record {
 	return record.Record{
 		Time: at, Address: asker, Name: id, Kind: record.KindAnswer, Status: record.StatusRecorded,
-		Detail: &record.Detail{Output: encoded},
+		Detail: &record.Detail{Output: encoded, By: by},
 	}
 }
 
@@ -178,5 +178,5 @@ func post(ctx context.Context, store snapshot.Store, runID string, rec record.Re
 func isFirst(records []record.Record, rec *record.Record) bool {
 	_, since := lastAsked(records, rec.Name)
 	first := firstAnswer(since, rec.Name)
-	return first == nil || first.Time.Equal(rec.Time) && bytes.Equal(first.Encoded(), rec.Encoded())
+	return first == nil || first.Time.Equal(rec.Time) && first.AnsweredBy() == rec.AnsweredBy() && bytes.Equal(first.Encoded(), rec.Encoded())
 }

@@ -54,7 +54,7 @@ func assertCancelled(t testing.TB, s snapshot.Store) {
 	_, err = state.Result[string](t.Context(), s, askedRun)
 	require.ErrorIs(t, err, state.ErrCancelled)
 	require.EqualError(t, err, "state: result: "+why)
-	require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, question, "yes"), state.ErrCancelled)
+	require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, question, "", "yes"), state.ErrCancelled)
 	open, err := state.Questions(t.Context(), s, askedRun)
 	require.NoError(t, err)
 	assert.Empty(t, open)

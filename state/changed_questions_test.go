@@ -73,7 +73,7 @@ func TestQuestionsHaveTheirPlaceInTheOrder(t *testing.T) {
 			_, err := opened(t, s, clerk(t, ran, recorded...))
 			require.ErrorIs(t, err, core.ErrAwaiting)
 			if answered {
-				require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "the red one"))
+				require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "", "the red one"))
 			}
 			_, err = opened(t, s, clerk(t, ran, tc.now...))
 			require.ErrorIs(t, err, core.ErrDivergence, "%s, answered: %v", name, answered)
@@ -81,7 +81,7 @@ func TestQuestionsHaveTheirPlaceInTheOrder(t *testing.T) {
 			assert.NotContains(t, err.Error(), "fork run-1 'clerk/?1'", "there is no such call")
 			assert.Equal(t, map[string]int{"search": 1}, ran, name)
 			if !answered {
-				require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "the red one"))
+				require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "", "the red one"))
 			}
 			out, err := opened(t, s, clerk(t, ran, recorded...))
 			require.NoError(t, err, name)
@@ -97,10 +97,10 @@ func TestQuestionOfALaterAttemptHasItsPlaceToo(t *testing.T) {
 	recorded := []string{"?which one", "!", "book", "?how many"}
 	_, err := opened(t, s, clerk(t, ran, recorded...))
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "red"))
+	require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "", "red"))
 	_, err = opened(t, s, clerk(t, ran, recorded...))
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?2", "two"))
+	require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?2", "", "two"))
 
 	_, err = opened(t, s, clerk(t, ran, "price", "?which one", "!", "book", "?how many"))
 	require.ErrorIs(t, err, core.ErrDivergence)

@@ -708,7 +708,7 @@ func TestCancelledRunWaitsForTheAnswerOfACompensation(t *testing.T) {
 		open, err := state.Questions(t.Context(), store, askedRun)
 		require.NoError(t, err)
 		require.Len(t, open, 1)
-		require.NoError(t, state.Answer(t.Context(), store, askedRun, open[0].ID, "yes"))
+		require.NoError(t, state.Answer(t.Context(), store, askedRun, open[0].ID, "", "yes"))
 		_, err = state.Open(t.Context(), store, askedRun, known)
 		require.ErrorIs(t, err, state.ErrCancelled)
 		assertCancelled(t, store)

@@ -194,7 +194,7 @@ func TestQuestionOfACallWithAnotherInputIsAskedAnew(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, open, 1)
 			require.Equal(t, text, open[0].Text)
-			require.NoError(t, state.Answer(t.Context(), tape, "run-1", open[0].ID, approve))
+			require.NoError(t, state.Answer(t.Context(), tape, "run-1", open[0].ID, "", approve))
 		}
 	}
 	ask(true, "sure?", "refund 5?")

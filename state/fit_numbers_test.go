@@ -29,7 +29,7 @@ func answered[T any](t *testing.T, value any) (got T, err error) {
 	t.Helper()
 	s, goOn := askFor[T](t)
 	before := len(testkit.LoadRun(t, s, askedRun).Records)
-	if err := state.Answer(t.Context(), s, askedRun, question, value); err != nil {
+	if err := state.Answer(t.Context(), s, askedRun, question, "", value); err != nil {
 		assert.Len(t, testkit.LoadRun(t, s, askedRun).Records, before, "nothing is recorded")
 		waiting, postErr := s.Messages(t.Context(), askedRun)
 		require.NoError(t, postErr)

@@ -57,7 +57,7 @@ func assertFits[T any](t *testing.T, wrong map[string]string, right any, want T)
 	for text, message := range wrong {
 		value, err := state.JSONAnswer([]byte(text))
 		require.NoError(t, err)
-		err = state.Answer(t.Context(), s, askedRun, question, value)
+		err = state.Answer(t.Context(), s, askedRun, question, "", value)
 		require.ErrorIs(t, err, core.ErrUnfit, text)
 		require.EqualError(t, err, "state: answer to ask?1 in run run-1: the answer does not fit: "+message)
 	}
@@ -65,7 +65,7 @@ func assertFits[T any](t *testing.T, wrong map[string]string, right any, want T)
 	require.NoError(t, err)
 	assert.Empty(t, waiting)
 	assert.Len(t, testkit.LoadRun(t, s, askedRun).Records, before)
-	require.NoError(t, state.Answer(t.Context(), s, askedRun, question, right))
+	require.NoError(t, state.Answer(t.Context(), s, askedRun, question, "", right))
 	got, err := goOn()
 	require.NoError(t, err)
 	wanted, err := json.Marshal(want) // a time has a place of its own
@@ -153,11 +153,11 @@ func TestAQuestionInDoubtSaysWhatTheCallWas(t *testing.T) {
 	} {
 		value, err := state.JSONAnswer([]byte(text))
 		require.NoError(t, err)
-		err = state.Answer(t.Context(), s, askedRun, open[0].ID, value)
+		err = state.Answer(t.Context(), s, askedRun, open[0].ID, "", value)
 		require.ErrorIs(t, err, core.ErrUnfit)
 		require.ErrorContains(t, err, want)
 	}
-	require.NoError(t, state.Answer(t.Context(), s, askedRun, open[0].ID, state.InDoubtCompleted(7)))
+	require.NoError(t, state.Answer(t.Context(), s, askedRun, open[0].ID, "", state.InDoubtCompleted(7)))
 	st := openRun(t, s)
 	out, err := agent.Call(st.Context(t.Context()), struct{}{})
 	require.NoError(t, err)

@@ -262,7 +262,7 @@ func TestForkBesideABranchThatHasItsAnswer(t *testing.T) {
 			open, err := state.Questions(t.Context(), s, runID)
 			require.NoError(t, err)
 			for _, q := range open {
-				require.NoError(t, state.Answer(t.Context(), s, runID, q.ID, "yes"))
+				require.NoError(t, state.Answer(t.Context(), s, runID, q.ID, "", "yes"))
 			}
 		}
 		require.FailNow(t, "it does not end")

@@ -104,7 +104,7 @@ func TestOpeningAPausedRunWithoutAnAnswerAddsNoRecords(t *testing.T) {
 		}
 
 		// One of the answers is news; without the other, the run is paused again.
-		require.NoError(t, state.Answer(t.Context(), store, "run-1", "desk/group:both/2/refund?1", "yes"))
+		require.NoError(t, state.Answer(t.Context(), store, "run-1", "desk/group:both/2/refund?1", "", "yes"))
 		_, st, err := open()
 		require.ErrorIs(t, err, core.ErrAwaiting)
 		assert.Len(t, testkit.Questions(t, st), 1)
@@ -115,7 +115,7 @@ func TestOpeningAPausedRunWithoutAnAnswerAddsNoRecords(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrAwaiting)
 		assert.Equal(t, facts(answered), facts(testkit.LoadRun(t, store, "run-1").Records))
 
-		require.NoError(t, state.Answer(t.Context(), store, "run-1", "desk/group:both/3?1", "all"))
+		require.NoError(t, state.Answer(t.Context(), store, "run-1", "desk/group:both/3?1", "", "all"))
 		out, st, err := open()
 		require.NoError(t, err)
 		assert.Equal(t, "noted yes all", out)
@@ -168,7 +168,7 @@ func TestNewsOfAPausedRunIsRecorded(t *testing.T) {
 			assert.Equal(t, facts(all), facts(testkit.LoadRun(t, s, "run-1").Records))
 			assert.Equal(t, record.KindRun, all[len(before)].Kind, "from its beginning")
 
-			require.NoError(t, state.Answer(t.Context(), s, askedRun, question, "this"))
+			require.NoError(t, state.Answer(t.Context(), s, askedRun, question, "", "this"))
 			out, err := resume(t, s)
 			require.NoError(t, err)
 			assert.Equal(t, "this", out)

@@ -29,7 +29,7 @@ func TestRecordsWithoutTheirDetailDoNotPanic(t *testing.T) {
 			_ = testkit.Questions(t, st)
 			_, _ = d.Event().Execute(st.Context(t.Context()), 1)
 			require.NoError(t, st.Close())
-			_ = state.Answer(t.Context(), s, "run-1", "agent?1", true)
+			_ = state.Answer(t.Context(), s, "run-1", "agent?1", "", true)
 		}
 	}
 }

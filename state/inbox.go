@@ -125,7 +125,7 @@ func (r *run) takeAnswer(posted *record.Record) bool {
 	if answered || !asked {
 		return answered
 	}
-	rec := answerRecord(posted.Time, posted.Address, posted.Name, posted.Encoded())
+	rec := answerRecord(posted.Time, posted.Address, posted.Name, posted.AnsweredBy(), posted.Encoded())
 	if r.Append(nil, rec) != nil {
 		return false
 	}

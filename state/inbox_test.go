@@ -62,7 +62,7 @@ func resume(t testing.TB, s snapshot.Store) (string, error) {
 
 func answer(t testing.TB, s snapshot.Store, value string) error {
 	t.Helper()
-	return state.Answer(t.Context(), s, askedRun, question, value)
+	return state.Answer(t.Context(), s, askedRun, question, "", value)
 }
 
 // recordedAnswers are those in the store, and waiting how many messages wait.
@@ -97,16 +97,18 @@ func TestAnswerReachesARunThatIsOpen(t *testing.T) {
 		})
 		synctest.Wait()
 		const id = "group:g/2/ask?1"
-		require.NoError(t, state.Answer(t.Context(), s, askedRun, id, "this"))
+		require.NoError(t, state.Answer(t.Context(), s, askedRun, id, "ann", "this"))
 		synctest.Wait()
 		assert.Empty(t, testkit.Questions(t, st), "the owner has taken it in")
-		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, id, "that"), state.ErrAnswered)
-		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, "ask?9", "that"), state.ErrNotAsked)
+		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, id, "", "that"), state.ErrAnswered)
+		require.ErrorIs(t, state.Answer(t.Context(), s, askedRun, "ask?9", "", "that"), state.ErrNotAsked)
 		wait.Wait()
 		require.NoError(t, st.Close())
 		values, waiting := recordedAnswers(t, s)
 		assert.Equal(t, []string{"this"}, values)
 		assert.Zero(t, waiting)
+		given := testkit.LoadRun(t, s, askedRun).Records
+		assert.Equal(t, "ann", given[slices.IndexFunc(given, func(r record.Record) bool { return r.Kind == record.KindAnswer })].AnsweredBy())
 
 		st = openRun(t, s)
 		defer st.Close()

@@ -88,7 +88,7 @@ func finishWith(t *testing.T, s snapshot.Store, e *effects, program *node, n int
 			open, err := state.Questions(t.Context(), s, "run-1")
 			require.NoError(t, err)
 			for _, q := range open {
-				require.NoError(t, state.Answer(t.Context(), s, "run-1", q.ID, "the answer to "+q.ID))
+				require.NoError(t, state.Answer(t.Context(), s, "run-1", q.ID, "", "the answer to "+q.ID))
 			}
 		}
 	}

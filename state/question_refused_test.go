@@ -73,6 +73,6 @@ func TestAQuestionOfARefusedProgramIsNotOneOfTheOld(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, questions, 1)
 	require.Equal(t, "And then?", questions[0].Text)
-	require.NoError(t, state.Answer(t.Context(), s, "run-1", questions[0].ID, "home"))
+	require.NoError(t, state.Answer(t.Context(), s, "run-1", questions[0].ID, "", "home"))
 	require.NoError(t, open(s, "old", "And then?", free))
 }

@@ -75,7 +75,7 @@ func (r *run) waitFor(id string, recorded bool) core.Asked {
 // answerByDefault records the default as the answer to a question whose time is
 // over, unless another answer came first.
 func (r *run) answerByDefault(s *core.Scope, id string, def core.DefaultAnswer) (core.Asked, error) {
-	if err := r.Append(s, answerRecord(now(), s.Address(), id, def.Encoded)); err != nil {
+	if err := r.Append(s, answerRecord(now(), s.Address(), id, "", def.Encoded)); err != nil {
 		return core.Asked{}, err
 	}
 	r.mu.Lock()

@@ -71,11 +71,11 @@ func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, stored)
 
-		err = state.Answer(t.Context(), tape, "run-1", "agent/refund?2", true)
+		err = state.Answer(t.Context(), tape, "run-1", "agent/refund?2", "", true)
 		require.ErrorIs(t, err, state.ErrNotAsked)
 		require.ErrorContains(t, err, "agent/refund?2; open: agent/refund?1")
-		require.NoError(t, state.Answer(t.Context(), tape, "run-1", "agent/refund?1", true))
-		require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", "agent/refund?1", false), state.ErrAnswered)
+		require.NoError(t, state.Answer(t.Context(), tape, "run-1", "agent/refund?1", "", true))
+		require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", "agent/refund?1", "", false), state.ErrAnswered)
 
 		out, st, err := run()
 		require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestAnswerThatDoesNotFitIsSetAsideAndAskedForAgain(t *testing.T) {
 	const id = "agent/refund?1"
 	for _, unfit := range []any{"perhaps", 7} {
 		postAnswer(t, tape, "run-1", id, unfit)
-		require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", id, true), state.ErrAnswered, "nobody knows yet that it does not fit")
+		require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", id, "", true), state.ErrAnswered, "nobody knows yet that it does not fit")
 		for range 2 {
 			_, err = run()
 			require.ErrorIs(t, err, core.ErrAwaiting)
@@ -130,8 +130,8 @@ func TestAnswerThatDoesNotFitIsSetAsideAndAskedForAgain(t *testing.T) {
 			assert.Contains(t, open[0].Refused, fmt.Sprintf("the answer %s does not fit", record.Preview(encode(t, unfit))))
 		}
 	}
-	require.NoError(t, state.Answer(t.Context(), tape, "run-1", id, true))
-	require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", id, false), state.ErrAnswered)
+	require.NoError(t, state.Answer(t.Context(), tape, "run-1", id, "", true))
+	require.ErrorIs(t, state.Answer(t.Context(), tape, "run-1", id, "", false), state.ErrAnswered)
 	out, err := run()
 	require.NoError(t, err)
 	assert.Equal(t, "refunded", out)
@@ -182,7 +182,7 @@ func TestSeveralQuestionsAreOpenAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, open, 3)
 	for i, q := range open {
-		require.NoError(t, state.Answer(t.Context(), tape, "run-1", q.ID, string(rune('a'+i))))
+		require.NoError(t, state.Answer(t.Context(), tape, "run-1", q.ID, "", string(rune('a'+i))))
 	}
 	out, err := run()
 	require.NoError(t, err)

@@ -103,7 +103,7 @@ func TestParkedSleepPausesTheRunUntilItIsDue(t *testing.T) {
 		questions, err := state.Questions(t.Context(), store, "r")
 		require.NoError(t, err)
 		assert.Empty(t, questions)
-		require.ErrorIs(t, state.Answer(t.Context(), store, "r", "nap?sleep1", nil), state.ErrNotAsked)
+		require.ErrorIs(t, state.Answer(t.Context(), store, "r", "nap?sleep1", "", nil), state.ErrNotAsked)
 
 		<-time.After(30 * time.Minute) // opened too early: it is parked again
 		_, status, err = open()
@@ -225,7 +225,7 @@ func TestQuestionHasItsDefaultWhenItsTimeIsOver(t *testing.T) {
 				assert.True(t, began.Add(time.Hour).Equal(questions[0].Due))
 				if c.answered > 0 {
 					<-time.After(c.answered)
-					require.NoError(t, state.Answer(t.Context(), store, "r", questions[0].ID, "Ada"))
+					require.NoError(t, state.Answer(t.Context(), store, "r", questions[0].ID, "", "Ada"))
 				} else {
 					<-time.After(time.Minute)
 					_, err := open() // too early
@@ -238,7 +238,7 @@ func TestQuestionHasItsDefaultWhenItsTimeIsOver(t *testing.T) {
 				out, err := open()
 				require.NoError(t, err)
 				assert.Equal(t, c.want, out)
-				require.ErrorIs(t, state.Answer(t.Context(), store, "r", questions[0].ID, "Bob"), state.ErrAnswered)
+				require.ErrorIs(t, state.Answer(t.Context(), store, "r", questions[0].ID, "", "Bob"), state.ErrAnswered)
 			})
 		})
 	}
@@ -266,7 +266,7 @@ func TestAnswerThatComesAfterTheCallsHaveStoppedMakesTheRunDue(t *testing.T) {
 		})
 		_, err = agent.Call(st.Context(t.Context()), struct{}{})
 		require.ErrorIs(t, err, core.ErrAwaiting)
-		require.NoError(t, state.Answer(t.Context(), store, "r", "ask?1", "Ada"))
+		require.NoError(t, state.Answer(t.Context(), store, "r", "ask?1", "", "Ada"))
 		synctest.Wait() // the run has recorded it
 		require.NoError(t, st.Close())
 		info, err := store.Info(t.Context(), "r")

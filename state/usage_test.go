@@ -59,7 +59,7 @@ func TestUsageOfARunIsInItsReportAndItsInfo(t *testing.T) {
 	assert.Equal(t, spent(3), usageOf(t, store, "run"))
 
 	// What is recalled counts once, and what is made now is added.
-	require.NoError(t, state.Answer(t.Context(), store, "run", "agent?1", "yes"))
+	require.NoError(t, state.Answer(t.Context(), store, "run", "agent?1", "", "yes"))
 	st, err = state.Open(t.Context(), store, "run")
 	require.NoError(t, err)
 	assert.Equal(t, spent(3), st.Report().Usage, "when it was opened again")

@@ -278,8 +278,8 @@ func (c *control) Interrupt(_ context.Context, runID, by, message string) error 
 	return c.err
 }
 
-func (c *control) Answer(_ context.Context, runID, question string, value json.RawMessage) error {
-	c.answered = fmt.Sprint(runID, " ", question, " ", string(value))
+func (c *control) Answer(_ context.Context, runID, question, by string, value json.RawMessage) error {
+	c.answered = fmt.Sprint(runID, " ", question, " by ", by, ": ", string(value))
 	return c.err
 }
 
@@ -310,12 +310,15 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 	assert.Equal(t, "r by admin: ", c.interrupted)
 	status, _ = post("r/answer", `{"question":"a?1","value":{"ok":true}}`, header("Sec-Fetch-Site", "same-origin"))
 	assert.Equal(t, 200, status)
-	assert.Equal(t, `r a?1 {"ok":true}`, c.answered)
+	assert.Equal(t, `r a?1 by admin: {"ok":true}`, c.answered)
+	status, _ = post("r/answer", `{"question":"a?1","value":1,"by":"admin"}`)
+	assert.Equal(t, 200, status)
+	assert.Equal(t, "r a?1 by admin: 1", c.answered)
 
 	deep := strings.Repeat("[", 1000) + `"[[["` + strings.Repeat("]", 1000)
 	status, _ = post("r/answer", `{"question":"a?1","value":`+deep+`}`)
 	assert.Equal(t, 200, status)
-	assert.Equal(t, "r a?1 "+deep, c.answered)
+	assert.Equal(t, "r a?1 by admin: "+deep, c.answered)
 
 	*c = control{}
 	for name, try := range map[string]struct {
@@ -331,6 +334,7 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 		"a form as text":       {"r/interrupt", `{}`, header("Content-Type", "text/plain"), 415},
 		"no permission":        {"r/interrupt", `{}`, header("Authorization", "Bearer r"), 403},
 		"in another's name":    {"r/cancel", `{"by":"ann"}`, nil, 403},
+		"an answer in another": {"r/answer", `{"question":"a?1","value":1,"by":"ann"}`, nil, 403},
 		"no such run":          {"nope/interrupt", `{}`, nil, 404},
 		"no JSON":              {"r/interrupt", `{`, nil, 400},
 		"unknown fields":       {"r/interrupt", `{"mesage":"x"}`, nil, 400},

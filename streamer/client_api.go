@@ -137,15 +137,15 @@ func (c *Client) State(ctx context.Context, runID string) (state RunState, curso
 	return body.Run, body.Cursor, err
 }
 
-// Answer answers a question of a run. The value is encoded as JSON. An answer
-// that cannot be given now is ErrConflict, a question that is not there
-// ErrNotFound.
-func (c *Client) Answer(ctx context.Context, runID, questionID string, value any) error {
+// Answer answers a question of a run. By is that of [Client.Interrupt], and the
+// value is encoded as JSON. An answer that cannot be given now is ErrConflict, a
+// question that does not exist ErrNotFound.
+func (c *Client) Answer(ctx context.Context, runID, questionID, by string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("streamer: the answer: %w", err)
 	}
-	return c.post(ctx, runID, "answer", answerBody{Question: questionID, Value: data})
+	return c.post(ctx, runID, "answer", answerBody{questionID, data, by})
 }
 
 // Interrupt asks for a run to be interrupted. By says who asks, and message why;

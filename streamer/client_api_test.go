@@ -110,8 +110,8 @@ func (r *remembering) Cancel(_ context.Context, runID, by, message string) error
 	return r.err
 }
 
-func (r *remembering) Answer(_ context.Context, runID, question string, value json.RawMessage) error {
-	r.said = append(r.said, fmt.Sprintf("answer %s %s %s", runID, question, value))
+func (r *remembering) Answer(_ context.Context, runID, question, by string, value json.RawMessage) error {
+	r.said = append(r.said, fmt.Sprintf("answer %s %s by %s: %s", runID, question, by, value))
 	return r.err
 }
 
@@ -120,16 +120,16 @@ func TestClientAnswersInterruptsAndCancels(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{Control: control})
 	newFeed("r", h.Publish).open()
 	c := &streamer.Client{URL: server.URL}
-	require.NoError(t, c.Answer(t.Context(), "r", "agent/refund?1", map[string]any{"ok": true}))
+	require.NoError(t, c.Answer(t.Context(), "r", "agent/refund?1", "ann", map[string]any{"ok": true}))
 	require.NoError(t, c.Interrupt(t.Context(), "r", "ann", "enough"))
 	require.NoError(t, c.Cancel(t.Context(), "r", "", "for good"))
-	assert.Equal(t, []string{`answer r agent/refund?1 {"ok":true}`, "interrupt r by ann: enough", "cancel r by dashboard: for good"}, control.said)
+	assert.Equal(t, []string{`answer r agent/refund?1 by ann: {"ok":true}`, "interrupt r by ann: enough", "cancel r by dashboard: for good"}, control.said)
 	control.err = fmt.Errorf("%w: it was answered before", streamer.ErrConflict)
-	err := c.Answer(t.Context(), "r", "agent/refund?1", 1)
+	err := c.Answer(t.Context(), "r", "agent/refund?1", "", 1)
 	require.ErrorIs(t, err, streamer.ErrConflict)
 	assert.ErrorContains(t, err, "it was answered before")
 	require.ErrorIs(t, c.Interrupt(t.Context(), "nobody", "", ""), streamer.ErrNotFound)
-	assert.ErrorContains(t, c.Answer(t.Context(), "r", "q", func() {}), "streamer: the answer: json:")
+	assert.ErrorContains(t, c.Answer(t.Context(), "r", "q", "", func() {}), "streamer: the answer: json:")
 	for _, bad := range []string{"", "localhost:80", "ftp://x/", "http:///x", "http://a b/"} {
 		assert.ErrorContains(t, (&streamer.Client{URL: bad}).Interrupt(t.Context(), "r", "", ""), "Client.URL is", bad)
 		for _, err := range (&streamer.Client{URL: bad, MaxDelay: time.Nanosecond}).Events(t.Context()) {

@@ -38,18 +38,30 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Sco
 	if !ok {
 		return
 	}
-	if scope.Principal != "" && body.By != "" && body.By != scope.Principal {
-		h.refuse(w, http.StatusForbidden, "forbidden", "by is "+strconv.Quote(body.By)+": want "+strconv.Quote(scope.Principal)+", who you are, or nothing")
+	by, ok := h.admitName(w, scope, body.By)
+	if !ok {
 		return
 	}
-	err := stop(h.options.Control, req.Context(), id, cmp.Or(scope.Principal, body.By, "dashboard"), body.Message)
+	err := stop(h.options.Control, req.Context(), id, by, body.Message)
 	h.answerControl(w, err, "there is no run "+strconv.Quote(id))
+}
+
+// admitName returns the name under which a request changes a run: that of its
+// sender, or if that is not known, the name in the request. It refuses another
+// name than that of the sender.
+func (h *Handler) admitName(w http.ResponseWriter, scope *Scope, by string) (name string, ok bool) {
+	if scope.Principal != "" && by != "" && by != scope.Principal {
+		h.refuse(w, http.StatusForbidden, "forbidden", "by is "+strconv.Quote(by)+": want "+strconv.Quote(scope.Principal)+", who you are, or nothing")
+		return "", false
+	}
+	return cmp.Or(scope.Principal, by, "dashboard"), true
 }
 
 // answerBody is what is posted to answer a question.
 type answerBody struct {
 	Question string          `json:"question"` // its ID
 	Value    json.RawMessage `json:"value"`
+	By       string          `json:"by,omitempty"`
 }
 
 // maxDepth is how deeply an answer may be nested: no deeper value can be recorded.
@@ -88,7 +100,11 @@ func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *S
 		h.refuse(w, http.StatusBadRequest, "bad_request", "the value is nested deeper than "+strconv.Itoa(maxDepth)+" levels")
 		return
 	}
-	err := h.options.Control.Answer(req.Context(), id, body.Question, body.Value)
+	by, ok := h.admitName(w, scope, body.By)
+	if !ok {
+		return
+	}
+	err := h.options.Control.Answer(req.Context(), id, body.Question, by, body.Value)
 	h.answerControl(w, err, "run "+strconv.Quote(id)+" has no question "+strconv.Quote(body.Question)+"; GET api/runs/"+url.PathEscape(id)+" lists its questions")
 }
 

@@ -31,7 +31,7 @@
 // What is posted is JSON, and so is what comes back:
 //
 //	{"by": "ann", "message": "why"}                 to interrupt or cancel; both may be left out
-//	{"question": "agent/refund?1", "value": true}   to answer
+//	{"question": "agent/refund?1", "value": true}   to answer, with "by" as above
 //	{"program": "support", "input": {…}}            to start: a Start
 //	{}                                              to resume; it may be left out
 //

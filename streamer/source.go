@@ -106,15 +106,16 @@ func (s redactedSource) Records(ctx context.Context, runID string, after uint64)
 // question could have; the last two are wrapped with a text for the user.
 type Control interface {
 	// Interrupt asks the process that has the run open to stop it. By is the principal
-	// of the request's Scope; where that has none, the name in the request, or
+	// of the request's Scope; if that has none, the name in the request, or
 	// "dashboard".
 	Interrupt(ctx context.Context, runID, by, message string) error
 
 	// Cancel ends the run for good, whether or not some process has it open.
 	Cancel(ctx context.Context, runID, by, message string) error
 
-	// Answer answers a question of the run. The value is JSON.
-	Answer(ctx context.Context, runID, questionID string, value json.RawMessage) error
+	// Answer answers a question of the run. By is that of Interrupt, and the value is
+	// JSON.
+	Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error
 }
 
 // The errors of a [Source] and a [Control], for errors.Is.

@@ -219,7 +219,7 @@ func sample(t *testing.T) *snapshot.Snapshot {
 		Kind: record.KindAgent, Status: record.StatusAwaiting, Name: "assistant", Stage: record.StageHandler,
 		Err: &core.InterruptedError{Reason: record.InterruptAwait, Message: "send it?", Question: "assistant?1"},
 	})
-	add("assistant", record.Record{Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "assistant?1", Detail: &record.Detail{Output: encode(true)}})
+	add("assistant", record.Record{Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "assistant?1", Detail: &record.Detail{Output: encode(true), By: "ann"}})
 	add("assistant/group:all/1/fetch", record.Record{
 		Kind: record.KindTool, Status: record.StatusInterrupted, Name: "fetch", Stage: record.StageWait,
 		Err: &core.InterruptedError{Reason: record.InterruptGroup, Cause: errOutOfStock, Origin: record.RestoredOrigin("assistant/group:all")},
@@ -351,6 +351,9 @@ func exportedDetail(d *record.Detail) any {
 	}
 	if d.Compensable {
 		out["compensable"] = true
+	}
+	if d.By != "" {
+		out["answered_by"] = d.By
 	}
 	if d.Cached {
 		out["cached"] = true

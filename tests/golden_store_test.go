@@ -124,7 +124,7 @@ func TestAddGoldenStore(t *testing.T) {
 		questions, err := state.Questions(ctx, store, id)
 		require.NoError(t, err)
 		require.Len(t, questions, 1)
-		require.NoError(t, state.Answer(ctx, store, id, questions[0].ID, true))
+		require.NoError(t, state.Answer(ctx, store, id, questions[0].ID, "ann", true))
 	}
 
 	_, err = callTrip(ctx, store, "completed", &trip{})
@@ -267,7 +267,7 @@ func TestGoldenRunsGoOnWhereTheyWere(t *testing.T) {
 				questions, err := state.Questions(t.Context(), store, id)
 				require.NoError(t, err)
 				require.Len(t, questions, 1)
-				require.NoError(t, state.Answer(t.Context(), store, id, questions[0].ID, true))
+				require.NoError(t, state.Answer(t.Context(), store, id, questions[0].ID, "", true))
 				out, err = callTrip(t.Context(), store, id, p)
 				require.NoError(t, err)
 			} else {

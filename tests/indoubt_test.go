@@ -84,7 +84,7 @@ func question(t *testing.T, s snapshot.Store) core.Question {
 
 func answer(t *testing.T, s snapshot.Store, value any) {
 	t.Helper()
-	require.NoError(t, state.Answer(t.Context(), s, runID, question(t, s).ID, value))
+	require.NoError(t, state.Answer(t.Context(), s, runID, question(t, s).ID, "", value))
 }
 
 // stopped runs the program until its call is stopped as told, and returns what
@@ -235,7 +235,7 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 			s, again := atBank(t, &got)
 			again()
 			before := question(t, s)
-			require.ErrorIs(t, state.Answer(t.Context(), s, runID, before.ID, c.value), core.ErrUnfit)
+			require.ErrorIs(t, state.Answer(t.Context(), s, runID, before.ID, "", c.value), core.ErrUnfit)
 			assert.Equal(t, before, question(t, s), "nothing was recorded")
 			encoded, err := record.Encode(c.value) // as an answer to what an older program asked
 			require.NoError(t, err)
@@ -268,7 +268,7 @@ func TestAnswerAboutACallInDoubtThatDecidesNothingIsRefused(t *testing.T) {
 		`got a string, want an object such as`:                             "run_again",
 		`"1": unknown field; want one of "decision"`:                       map[int]int{1: 2},
 	} {
-		err := state.Answer(t.Context(), s, runID, question(t, s).ID, value)
+		err := state.Answer(t.Context(), s, runID, question(t, s).ID, "", value)
 		require.ErrorIs(t, err, core.ErrUnfit)
 		require.ErrorContains(t, err, want)
 	}

@@ -131,7 +131,7 @@ func answerAll(t *testing.T, s snapshot.Store) {
 	open, err := state.Questions(t.Context(), s, runID)
 	require.NoError(t, err)
 	for _, q := range open {
-		require.NoError(t, state.Answer(t.Context(), s, runID, q.ID, "to "+q.Text))
+		require.NoError(t, state.Answer(t.Context(), s, runID, q.ID, "", "to "+q.Text))
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 )
 
 func (a *app) answerCommand() *cobra.Command {
-	return &cobra.Command{
+	var by string
+	cmd := &cobra.Command{
 		Use:     "answer RUN QUESTION JSON-VALUE",
 		GroupID: groupWork,
 		Short:   "Answer a question that a run waits for",
@@ -41,13 +42,15 @@ func (a *app) answerCommand() *cobra.Command {
 			return exactly("RUN", "QUESTION", "JSON-VALUE")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.answer(cmd.Context(), args[0], args[1], args[2])
+			return a.answer(cmd.Context(), args[0], args[1], by, args[2])
 		},
 		ValidArgsFunction: a.completeQuestions,
 	}
+	a.byFlag(cmd, &by, "`who` answers")
+	return cmd
 }
 
-func (a *app) answer(ctx context.Context, runID, questionID, text string) error {
+func (a *app) answer(ctx context.Context, runID, questionID, by, text string) error {
 	value, err := state.JSONAnswer([]byte(text))
 	if err != nil {
 		return usagef("the answer is not JSON: %v; write a text in double quotes, inside single quotes of the shell: '\"yes\"'", err)
@@ -60,7 +63,7 @@ func (a *app) answer(ctx context.Context, runID, questionID, text string) error 
 	if err != nil {
 		return a.explain(runID, err)
 	}
-	err = state.Answer(ctx, store, runID, questionID, value)
+	err = state.Answer(ctx, store, runID, questionID, by, value)
 	switch {
 	case errors.Is(err, core.ErrUnfit):
 		_, why, _ := strings.Cut(err.Error(), core.ErrUnfit.Error())
@@ -78,7 +81,7 @@ func (a *app) answer(ctx context.Context, runID, questionID, text string) error 
 		return err
 	}
 	if a.json {
-		return a.writeJSON(map[string]any{"run_id": runID, "question": questionID, "resumed": next.resumed, "open_questions": next.open})
+		return a.writeJSON(map[string]any{"run_id": runID, "question": questionID, "by": by, "resumed": next.resumed, "open_questions": next.open})
 	}
 	a.printf("question %s of run %s is answered; %s\n", printable(questionID), runID, next)
 	return nil

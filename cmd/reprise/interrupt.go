@@ -34,10 +34,14 @@ func (a *app) interruptCommand() *cobra.Command {
 // stopFlags are those of commands that stop a run.
 func (a *app) stopFlags(cmd *cobra.Command, by, message *string) {
 	cmd.Flags().StringVar(message, "message", "", "why, as a `text` for people who look at the run")
-	cmd.Flags().StringVar(by, "by", a.user(), "`who` asks")
-	for _, name := range []string{"message", "by"} {
-		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
-	}
+	_ = cmd.RegisterFlagCompletionFunc("message", cobra.NoFileCompletions)
+	a.byFlag(cmd, by, "`who` asks")
+}
+
+// byFlag adds the flag for the name of the user.
+func (a *app) byFlag(cmd *cobra.Command, by *string, usage string) {
+	cmd.Flags().StringVar(by, "by", a.user(), usage)
+	_ = cmd.RegisterFlagCompletionFunc("by", cobra.NoFileCompletions)
 }
 
 // user is who uses the command, as far as the environment tells.

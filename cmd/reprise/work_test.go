@@ -33,7 +33,7 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	call(t, dir, "answer", "r7", "refund?2", "true").failed(t, exitFailure,
 		`run r7 has asked no question "refund?2"; it waits for refund?1`)
 	assert.Equal(t, "question refund?1 of run r7 is answered; no program has gone on with the run yet: resume it\n",
-		call(t, dir, "answer", "r7", "refund?1", "true").text(t))
+		call(t, dir, "answer", "r7", "refund?1", "true", "--by", "ann").text(t))
 	call(t, dir, "answer", "r7", "refund?1", "false").failed(t, exitFailure,
 		"question refund?1 of run r7 was answered before, and the first answer counts")
 	call(t, dir, "answer", "r7", "other", "true").failed(t, exitFailure,
@@ -44,6 +44,7 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	approved, err := refund(t, dir, "r7")
 	require.NoError(t, err)
 	assert.True(t, approved)
+	assert.Regexp(t, `ANSWER +to refund\?1 by ann\b`, call(t, dir, "show", "r7").text(t))
 }
 
 func TestWhatIsToBeTypedHasTheDirectory(t *testing.T) {

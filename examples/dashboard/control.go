@@ -14,8 +14,8 @@ type control struct {
 }
 
 // Answer answers a question of a run that waits, and lets the run go on.
-func (c control) Answer(ctx context.Context, runID, questionID string, value json.RawMessage) error {
-	if err := c.Control.Answer(ctx, runID, questionID, value); err != nil {
+func (c control) Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error {
+	if err := c.Control.Answer(ctx, runID, questionID, by, value); err != nil {
 		return err
 	}
 	c.agents.resume(runID)

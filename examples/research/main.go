@@ -92,7 +92,7 @@ func decide(ctx context.Context, store snapshot.Store, waiting *core.Interrupted
 			return fmt.Errorf("nobody has answered %q: run it again and answer, or give -answer", waiting.Question)
 		}
 	}
-	err := state.Answer(ctx, store, runID, waiting.Question, approval(answer))
+	err := state.Answer(ctx, store, runID, waiting.Question, "", approval(answer))
 	if errors.Is(err, state.ErrAnswered) {
 		return nil // by a process that was killed before it could go on
 	}

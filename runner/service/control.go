@@ -83,7 +83,7 @@ func (c *Control) Cancel(ctx context.Context, runID, by, message string) error {
 }
 
 // Answer implements [streamer.Control].
-func (c *Control) Answer(ctx context.Context, runID, questionID string, value json.RawMessage) error {
+func (c *Control) Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error {
 	v, err := state.JSONAnswer(value)
 	if err != nil {
 		return fmt.Errorf("%w: the answer cannot be read: %w", streamer.ErrInvalid, err)
@@ -91,7 +91,7 @@ func (c *Control) Answer(ctx context.Context, runID, questionID string, value js
 	if _, err := record.Encode(v); err != nil { // such as a value that is nested too deeply
 		return fmt.Errorf("%w: the answer cannot be stored: %w", streamer.ErrInvalid, err)
 	}
-	return known(c.runner.Answer(ctx, runID, questionID, v))
+	return known(c.runner.Answer(ctx, runID, questionID, by, v))
 }
 
 // known converts the errors of a runner to those of a control.

@@ -72,7 +72,7 @@ export class CallTree {
         call.questions.push({ id: record.name, text: record.message, time });
         return;
       case "answer":
-        for (const q of call.questions) if (q.id === record.name) Object.assign(q, { answer: record.detail, answered: time });
+        for (const q of call.questions) if (q.id === record.name) Object.assign(q, { answer: record.detail, answered: time, by: record.answered_by });
         return;
       case "value":
         return;

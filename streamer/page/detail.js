@@ -118,7 +118,7 @@ function waitLine(wait) {
 
 function questions(call) {
   return make("ul", { class: "asked" }, ...call.questions.map((q) =>
-    make("li", {}, icon("question"), make("span", {}, escaped(q.text)), make("p", { class: "muted" }, q.answered ? `answered ${clockTime(q.answered)}: ${escaped(q.answer)}` : "not answered"))));
+    make("li", {}, icon("question"), make("span", {}, escaped(q.text)), make("p", { class: "muted" }, q.answered ? `answered ${clockTime(q.answered)}${q.by ? " by " + escaped(q.by) : ""}: ${escaped(q.answer)}` : "not answered"))));
 }
 
 function logs(call) {

@@ -85,7 +85,7 @@ function sayOf(r) {
     case "question":
       return [escaped(r.message)];
     case "answer":
-      return [`${r.name} = ${escaped(r.detail)}`];
+      return [`${r.name} = ${escaped(r.detail)}${r.answered_by ? " by " + escaped(r.answered_by) : ""}`];
     case "value":
       return [`${r.name} = ${r.detail ?? ""}`];
     case "run":

@@ -62,7 +62,7 @@ func TestQuestionIsMarkedWhoseAnswerWaitsForTheRun(t *testing.T) {
 			const first, second = "ask/group:g/1?1", "ask/group:g/2?1"
 			askTwice(t, store)
 			shown(map[string]bool{first: false, second: false})
-			require.NoError(t, client.Answer(t.Context(), "r", second, "yes"))
+			require.NoError(t, client.Answer(t.Context(), "r", second, "", "yes"))
 			shown(map[string]bool{first: false, second: true})
 			askTwice(t, store) // takes the answer in
 			shown(map[string]bool{first: false})

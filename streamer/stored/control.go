@@ -34,7 +34,7 @@ func (c *Control) Cancel(ctx context.Context, runID, by, message string) error {
 }
 
 // Answer implements [streamer.Control].
-func (c *Control) Answer(ctx context.Context, runID, questionID string, value json.RawMessage) error {
+func (c *Control) Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error {
 	v, err := state.JSONAnswer(value)
 	if err != nil {
 		return fmt.Errorf("%w: the answer cannot be read: %w", streamer.ErrInvalid, err)
@@ -42,7 +42,7 @@ func (c *Control) Answer(ctx context.Context, runID, questionID string, value js
 	if _, err := record.Encode(v); err != nil { // it is nested too deeply to be stored
 		return fmt.Errorf("%w: the answer cannot be stored: %w", streamer.ErrInvalid, err)
 	}
-	return controlled(state.Answer(ctx, c.store, runID, questionID, v))
+	return controlled(state.Answer(ctx, c.store, runID, questionID, by, v))
 }
 
 // controlled makes the errors of a run those of a control.

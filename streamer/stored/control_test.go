@@ -33,12 +33,12 @@ func TestAnswerThatNoQuestionCouldHaveIsRefused(t *testing.T) {
 	client := &streamer.Client{URL: url}
 	for _, deep := range []int{3000, 9000, 20_000} {
 		value := json.RawMessage(strings.Repeat("[", deep) + strings.Repeat("]", deep))
-		err := stored.NewControl(store).Answer(t.Context(), "r", "ask?1", value)
+		err := stored.NewControl(store).Answer(t.Context(), "r", "ask?1", "", value)
 		require.ErrorIs(t, err, streamer.ErrInvalid)
 		if deep < 10_000 { // the client itself refuses more
-			require.ErrorIs(t, client.Answer(t.Context(), "r", "ask?1", value), streamer.ErrInvalid)
+			require.ErrorIs(t, client.Answer(t.Context(), "r", "ask?1", "", value), streamer.ErrInvalid)
 		}
 	}
-	require.NoError(t, client.Answer(t.Context(), "r", "ask?1", true))
-	require.ErrorIs(t, client.Answer(t.Context(), "r", "ask?1", true), streamer.ErrConflict)
+	require.NoError(t, client.Answer(t.Context(), "r", "ask?1", "", true))
+	require.ErrorIs(t, client.Answer(t.Context(), "r", "ask?1", "", true), streamer.ErrConflict)
 }

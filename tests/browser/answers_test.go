@@ -62,7 +62,7 @@ type door func(t *testing.T, dir, value string) (refused string)
 func throughGo(t *testing.T, dir, value string) string {
 	v, err := state.JSONAnswer([]byte(value))
 	require.NoError(t, err)
-	return textOf(state.Answer(t.Context(), newStore(t, dir), "r", "ask?1", v))
+	return textOf(state.Answer(t.Context(), newStore(t, dir), "r", "ask?1", "", v))
 }
 
 func textOf(err error) string {
@@ -75,7 +75,7 @@ func textOf(err error) string {
 // throughHTTP answers as a client of a server does.
 func throughHTTP(t *testing.T, dir, value string) string {
 	s := siteOf(t, dir)
-	return textOf((&streamer.Client{URL: s.url()}).Answer(t.Context(), "r", "ask?1", json.RawMessage(value)))
+	return textOf((&streamer.Client{URL: s.url()}).Answer(t.Context(), "r", "ask?1", "", json.RawMessage(value)))
 }
 
 // throughCommand answers by the command, in a process of its own.

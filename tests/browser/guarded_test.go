@@ -85,7 +85,7 @@ func guarded(t *testing.T, dash *streamer.Handler) {
 			instructions = "Be polite."
 			questions, err := state.Questions(t.Context(), store, "trip-1")
 			require.NoError(t, err)
-			require.NoError(t, state.Answer(t.Context(), store, "trip-1", questions[0].ID, true))
+			require.NoError(t, state.Answer(t.Context(), store, "trip-1", questions[0].ID, "ann", true))
 			continue
 		}
 		require.ErrorIs(t, err, core.ErrBudget)
@@ -130,7 +130,7 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 	records := eval[string](p, `document.querySelector("#record-rows").textContent`)
 	for _, text := range []string{
 		`circuit breaker "payments" is open for 2s`, `circuit breaker "payments" is half open`, `circuit breaker "payments" is closed`, "(circuit breaker)",
-		" · from the cache", "overloaded · retry budget after", "the retry budget of 1 retry in 1m0s is used up",
+		"trip?1 = true by ann", " · from the cache", "overloaded · retry budget after", "the retry budget of 1 retry in 1m0s is used up",
 		"trip/planner has its recorded answer, although instructions, texts of tools, tools or options are others now; to ask anew: reprise --dir DIR fork trip-1",
 	} {
 		assert.Contains(t, records, text)
@@ -140,6 +140,7 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 
 	for _, view := range []struct{ call, text string }{
 		{"trip/book_hotel@undo/book_hotel", "Kindcompensation"},
+		{"trip", " by ann: true"},
 		{"trip/get_weather#2", "Outputfrom the cache"},
 		{"trip/pay", "until the circuit breaker lets one through"},
 		{"trip/send_mail", "Endedretry budget"},

@@ -98,7 +98,7 @@ func (c *control) Cancel(_ context.Context, runID, _, message string) error {
 	return c.err
 }
 
-func (c *control) Answer(_ context.Context, runID, questionID string, value json.RawMessage) error {
+func (c *control) Answer(_ context.Context, runID, questionID, _ string, value json.RawMessage) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked = append(c.asked, "answer "+runID+" "+questionID+": "+string(value))

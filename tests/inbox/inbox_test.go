@@ -137,7 +137,7 @@ func answerAll(ctx context.Context, store *filestore.Store, name string) error {
 		for _, q := range open {
 			n++
 			value := fmt.Sprintf("%s-%d", name, n)
-			err := state.Answer(ctx, store, runID, q.ID, value)
+			err := state.Answer(ctx, store, runID, q.ID, "", value)
 			if err == nil {
 				fmt.Println(q.ID, value)
 			} else if !errors.Is(err, state.ErrAnswered) {
@@ -412,7 +412,7 @@ func TestAwaitAnswersReturnsWhenTheRunCanBeOpened(t *testing.T) {
 			}
 			opened <- err
 		}()
-		require.NoError(t, state.Answer(t.Context(), store, id, "ask?1", "yes"))
+		require.NoError(t, state.Answer(t.Context(), store, id, "ask?1", "", "yes"))
 		require.NoError(t, st.Close())
 		require.NoError(t, <-opened)
 	}
