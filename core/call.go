@@ -53,7 +53,7 @@ func (c *call) execute(first *Scope) error {
 		return err
 	}
 	var p record.Progress
-	if c.recall != nil && c.recall.found != nil {
+	if c.recall != nil && c.recall.found != nil && !c.recall.found.Repeat {
 		p = *c.recall.found
 		if p.Used != nil {
 			c.spend(*p.Used)

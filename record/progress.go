@@ -12,6 +12,7 @@ type Progress struct {
 	Phase   Phase
 	NoStore bool // succeeded, and its output was not kept
 	Retrace bool // the call has an outcome, and its handler runs again to compare
+	Repeat  bool // the call has an outcome, and is made from the beginning to compare
 	Parked  bool // the run was parked until Attempt is due; Spent includes the whole Delay
 
 	Attempt int32 // the attempt that the call is at, or continues with

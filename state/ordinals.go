@@ -29,7 +29,7 @@ type scopeClaims struct {
 type recordedClaim struct {
 	address record.Address
 	kind    record.Kind
-	name    string
+	name    string // of the actor; of a question its text
 	input   record.Hash
 
 	generation uint64 // the generation that recorded it
@@ -59,7 +59,11 @@ func (o ordinals) addListed(rec *record.Record) {
 		return
 	}
 	for _, c := range rec.Detail.Unrecorded {
-		o.at(c.Address.Scope()).set(c.Ordinal, recordedClaim{c.Address, c.Kind, c.Name, c.Input, rec.Generation})
+		name := c.Name
+		if c.Kind == record.KindQuestion && rec.Kind == record.KindQuestion { // its own claim
+			name = rec.Message()
+		}
+		o.at(c.Address.Scope()).set(c.Ordinal, recordedClaim{c.Address, c.Kind, name, c.Input, rec.Generation})
 	}
 }
 

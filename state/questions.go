@@ -23,6 +23,9 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 		asked = false // by a changed program, of which a branch had run ahead
 	}
 	answered = answered && asked
+	if r.validation != nil {
+		r.validation.compareQuestion(s.Address(), asked, before.text, q.Text)
+	}
 	if asked && before.text != q.Text && r.restored != nil && r.validation == nil && r.divergence != DivergenceRerun {
 		d := &core.DivergenceError{
 			RunID: r.settings.RunID, How: "question", Address: s.Address(), Scope: s.Path(),

@@ -240,6 +240,8 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 	}
 	if c.Kind == record.KindQuestion {
 		if r.validation != nil {
+			r.validation.seen[c.Address] = true
+			r.validation.compareClaim(s.Path(), c)
 			r.mu.Unlock()
 			return nil, false, nil
 		}
@@ -251,6 +253,7 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error))
 		r.undone(c.Address, found)
 	}
 	if r.validation != nil {
+		r.validation.compareClaim(s.Path(), c)
 		found = r.validation.claim(c, found)
 		r.mu.Unlock()
 		r.compareInput(c, found, input)

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/reprise-go/reprise/record"
@@ -15,7 +17,7 @@ import (
 // recorded.
 type Difference struct {
 	Address  record.Address
-	Field    string // "call", "input", "request", "output", "value", "error", "status" or "version"
+	Field    string // "call", "order", "question", "input", "request", "output", "value", "error", "status" or "version"
 	Recorded string
 	Now      string
 }
@@ -27,10 +29,10 @@ func (d Difference) String() string {
 
 // Validate runs a program against a stored run and returns the differences.
 // Every agent is entered, including completed ones; every tool, LLM and step is
-// recalled and not executed. It compares addresses, inputs, and the outputs and
-// errors of agents. A difference in "request" is one in what a model is asked
-// that does not keep its recorded answer from being used: instructions,
-// descriptions of tools, tools and options. Nothing is written, so Validate is
+// recalled and not executed. It compares addresses, the order of calls, questions,
+// inputs, and the outputs and errors of agents. A difference in "request" is one in
+// what a model is asked that does not keep its recorded answer from being used:
+// instructions, descriptions of tools, tools and options. Nothing is written, so Validate is
 // safe anywhere. The program gets the context of the run and makes the root
 // calls. Its error is not returned, since the recorded run may have ended with
 // one.
@@ -54,7 +56,10 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 		return nil, err
 	}
 	r := st.run
-	r.validation = &validation{restored: r.restored, executes: executes, seen: make(map[record.Address]bool), made: make(map[record.Address]bool)}
+	r.validation = &validation{
+		restored: r.restored, executes: executes,
+		seen: make(map[record.Address]bool), made: make(map[record.Address]bool), furthest: make(map[string]int),
+	}
 	r.strict, r.settings.Strict = !executes, !executes
 	_ = program(st.Context(ctx))
 	if err := st.Close(); err != nil {
@@ -69,6 +74,7 @@ type validation struct {
 	executes    bool                    // tools, LLMs and steps are executed
 	seen        map[record.Address]bool // claimed
 	made        map[record.Address]bool // their handlers ran, or something was recorded
+	furthest    map[string]int          // the highest recorded ordinal of what was claimed, by the path of its scope
 	differences []Difference
 }
 
@@ -76,7 +82,7 @@ func (v *validation) differ(a record.Address, field, recorded, now string) {
 	v.differences = append(v.differences, Difference{a, field, recorded, now})
 }
 
-// claim makes agents run again, and notes differences.
+// claim makes calls run again, and notes calls that are not on record.
 func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progress {
 	v.seen[c.Address] = true
 	if found == nil {
@@ -84,14 +90,60 @@ func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progr
 		return nil
 	}
 	switch {
-	case v.executes && !c.Kind.IsEntered():
-		return nil
+	case v.executes && !c.Kind.IsEntered() && !v.isChoice(c):
+		if !found.HasOutcome() {
+			return nil
+		}
+		return &record.Progress{Phase: found.Phase, Repeat: true}
 	case found.NoStore && !c.Kind.IsEntered():
 		v.differ(c.Address, "output", "none (NoStore)", "none: it is not executed")
 	case found.HasOutcome() && found.Starts > 0 && c.Kind.IsEntered():
 		found.Retrace = true
 	}
 	return found
+}
+
+// isChoice reports whether the call is a step that a group itself made, to record
+// which of its branches came first. It is not a step of the program.
+func (v *validation) isChoice(c record.Claim) bool {
+	around, err := record.ParseAddress(callOf(c.Address.Scope()))
+	if err != nil || c.Kind != record.KindStep {
+		return false
+	}
+	t := v.restored.calls[around]
+	return t != nil && t.kind == record.KindGroup
+}
+
+// compareClaim notes a call that is another than the recorded one at its address,
+// or that is made after one that it was recorded before.
+func (v *validation) compareClaim(scope string, c record.Claim) {
+	recorded := v.restored.ordinals[scope]
+	if recorded == nil {
+		return
+	}
+	i := slices.IndexFunc(recorded.claims, func(was recordedClaim) bool { return was.address == c.Address })
+	if i < 0 || i >= recorded.checked() {
+		return
+	}
+	if was := &recorded.claims[i]; !was.is(c) {
+		v.differ(c.Address, "call", strings.TrimSpace(was.kind.String()+" "+was.name), strings.TrimSpace(c.Kind.String()+" "+c.Name))
+	}
+	if before := v.furthest[scope]; i+1 < before {
+		a := recorded.claims[before-1].address.String()
+		v.differ(c.Address, "order", "before "+a, "after "+a)
+	}
+	v.furthest[scope] = max(v.furthest[scope], i+1)
+}
+
+// compareQuestion notes a question of the scope that was not asked, or had another
+// text.
+func (v *validation) compareQuestion(asker record.Address, asked bool, was, now string) {
+	switch {
+	case !asked:
+		v.differ(asker, "question", "none", strconv.Quote(now))
+	case was != now:
+		v.differ(asker, "question", strconv.Quote(was), strconv.Quote(now))
+	}
 }
 
 // compareInput notes the parts in which the input of a call differs from the
@@ -197,8 +249,9 @@ func kept(r *record.Record) string {
 	return record.Preview(r.Encoded())
 }
 
-// end notes the calls that were recorded and not made. Calls inside a failed
-// attempt, or inside a call that was not made, do not count.
+// end notes the calls that were recorded and not made, and the questions that were
+// recorded and not asked. What is inside a failed attempt, or inside a call that was
+// not made, does not count.
 func (v *validation) end() {
 	var missing []record.Address
 	for a := range v.restored.calls {
@@ -209,6 +262,13 @@ func (v *validation) end() {
 	slices.SortFunc(missing, func(a, b record.Address) int { return strings.Compare(a.String(), b.String()) })
 	for _, a := range missing {
 		v.differ(a, "call", v.restored.calls[a].kind.String(), "none")
+	}
+	for _, scope := range slices.Sorted(maps.Keys(v.restored.ordinals)) {
+		for _, c := range v.restored.ordinals[scope].claims {
+			if c.kind == record.KindQuestion && !v.seen[c.address] && v.expected(c.address) {
+				v.differ(c.call(scope), "question", strconv.Quote(c.name), "none")
+			}
+		}
 	}
 }
 
