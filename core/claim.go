@@ -199,9 +199,10 @@ const (
 	sleepMark    = "?sleep"
 )
 
-// claimQuestion gives a question of the attempt its ID and the next ordinal. It
-// returns a suspension if the question must not be asked: the attempt has
-// stopped, or something else was recorded in its place.
+// claimQuestion gives a question or a sleep of the attempt its ID and the next
+// ordinal. Both are numbered apart, so that a sleep is never taken for a question. It
+// returns a suspension if the question must not be asked: the attempt has stopped, or
+// something else was recorded in its place.
 func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, stopped *InterruptedError) {
 	inside := s.inner()
 	in := &inside.claims
@@ -211,17 +212,20 @@ func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, st
 		s.stop(e)
 		return "", nil, e
 	}
-	inside.questions++
+	number, segment := &inside.questions, record.QuestionSegment
+	if mark == sleepMark {
+		number, segment = &inside.sleeps, record.SleepSegment
+	}
+	*number++
 	in.ordinal++
-	segment := record.QuestionSegment(inside.questions)
 	if s.attempt == beforeFirst {
 		mark += "pre"
 	}
-	id = s.call.address.String() + mark + strconv.Itoa(inside.questions)
+	id = s.call.address.String() + mark + strconv.Itoa(*number)
 	if settings := s.root.settings; !settings.Outputs && !settings.Payloads {
 		return id, nil, nil
 	}
-	claimed = &record.Claim{Address: record.Site(s.Path(), segment).Address(1), Ordinal: in.ordinal, Kind: record.KindQuestion}
+	claimed = &record.Claim{Address: record.Site(s.Path(), segment(*number)).Address(1), Ordinal: in.ordinal, Kind: record.KindQuestion}
 	if s.root.settings.Restored {
 		_, onRecord, err := s.root.run.Claim(s, *claimed, nil)
 		if err != nil {

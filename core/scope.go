@@ -30,6 +30,7 @@ type Scope struct {
 type inside struct {
 	claims    claims
 	questions int // asked by the attempt; guarded by claims.mu
+	sleeps    int // of the attempt; guarded by claims.mu
 
 	// stopped is the suspension of a call inside. The attempt is then suspended
 	// too, whatever its handler makes of the error.

@@ -20,6 +20,7 @@ import (
 //	assistant/group:collect/3            branch 3 of a group
 //	assistant/group:collect/3/get_weather  a call by that branch
 //	assistant/?2                         its second question, as a claim alone
+//	assistant/?sleep1                    its first sleep, likewise
 //
 // Names and tags are escaped, so two calls of a run never share an address.
 // Addresses are comparable. The zero Address is the run itself.
@@ -59,6 +60,9 @@ func TagSegment(tag string) string { return tagPrefix + escape(tag) }
 // QuestionSegment returns the segment of an address for question n, from 1.
 func QuestionSegment(n int) string { return questionMark + strconv.Itoa(n) }
 
+// SleepSegment returns the segment of an address for sleep n, from 1.
+func SleepSegment(n int) string { return sleepMark + strconv.Itoa(n) }
+
 // GroupSegment returns the segment of an address for groups of that name.
 func GroupSegment(name string) string { return groupPrefix + escape(name) }
 
@@ -96,9 +100,13 @@ func ParseAddress(s string) (Address, error) {
 }
 
 // checkSegment accepts name, name#n, name@n, name#n@m, name@pre, name@undo,
-// step:name, group:name, ?n.
+// step:name, group:name, ?n, ?sleepn.
 func checkSegment(segment string) error {
-	if number, ok := strings.CutPrefix(segment, questionMark); ok && (number == "1" || isOrdinal(number)) {
+	number, asked := strings.CutPrefix(segment, sleepMark)
+	if !asked {
+		number, asked = strings.CutPrefix(segment, questionMark)
+	}
+	if asked && (number == "1" || isOrdinal(number)) {
 		return nil
 	}
 	rest, attempt, hasAttempt := strings.Cut(segment, "@")
@@ -212,6 +220,7 @@ const (
 	tagPrefix     = "step:"
 	groupPrefix   = "group:"
 	questionMark  = "?"
+	sleepMark     = "?sleep"
 	preconditions = "pre" // in the place of an attempt number
 	compensations = "undo"
 	reserved      = "/#@:?%"

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
@@ -16,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// clerk is an agent that does what is listed in order: "?text" asks, "!" fails
-// the first attempt, anything else is a tool. It counts the tools that ran.
+// clerk is an agent that does what is listed in order: "?text" asks, "~" sleeps, "!"
+// fails the first attempt, anything else is a tool. It counts the tools that ran.
 func clerk(t *testing.T, ran map[string]int, does ...string) *testkit.Definition {
 	return testkit.Agent(t, "clerk", core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}, func(ctx context.Context, _ string) (string, error) {
 		all := ""
@@ -29,6 +31,10 @@ func clerk(t *testing.T, ran map[string]int, does ...string) *testkit.Definition
 					return "", err
 				}
 				all += answer + ";"
+			case what == "~":
+				if err := core.Sleep(ctx, time.Minute); err != nil {
+					return "", err
+				}
 			case what == "!":
 				if core.ScopeOf(ctx).Attempt() == 0 {
 					return "", core.Retryable(errors.New("once more"))
@@ -66,6 +72,7 @@ func TestQuestionsHaveTheirPlaceInTheOrder(t *testing.T) {
 		"inserted": {[]string{"search", "price", "?which one", "book"}, "call 2 of clerk: recorded clerk/?1 (question), now clerk/price (tool)"},
 		"shorter":  {[]string{"search"}, "clerk ended without its recorded call 2, clerk/?1 (question)"},
 		"earlier":  {[]string{"?which one", "search", "book"}, "call 1 of clerk: recorded clerk/search (tool), now clerk/?1 (question)"},
+		"slept":    {[]string{"search", "~", "?which one", "book"}, "call 2 of clerk: recorded clerk/?1 (question), now clerk/?sleep1 (question)"},
 		"replaced": {[]string{"search", "?how many", "book"}, `the question of clerk: recorded "which one", now "how many"`},
 	} {
 		for _, answered := range []bool{false, true} {
@@ -89,6 +96,31 @@ func TestQuestionsHaveTheirPlaceInTheOrder(t *testing.T) {
 			assert.Equal(t, map[string]int{"search": 1, "book": 1}, ran, name)
 		}
 	}
+}
+
+func TestSleepIsNotTakenForAQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ran := memstore.New(), make(map[string]int)
+		recorded := []string{"~", "?which one", "~", "?how many"}
+		_, err := opened(t, s, clerk(t, ran, recorded...))
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?1", "", "red"))
+		_, err = opened(t, s, clerk(t, ran, recorded...))
+		require.ErrorIs(t, err, core.ErrAwaiting)
+
+		began := time.Now()
+		_, err = opened(t, s, clerk(t, ran, "?which one", "~", "?how many"))
+		require.ErrorIs(t, err, core.ErrDivergence)
+		require.ErrorContains(t, err, "call 1 of clerk: recorded clerk/?sleep1 (question), now clerk/?1 (question)")
+		_, err = opened(t, s, clerk(t, ran, "~", "?which one", "?how many", "~"))
+		require.ErrorContains(t, err, "call 3 of clerk: recorded clerk/?sleep2 (question), now clerk/?2 (question)")
+		assert.Zero(t, time.Since(began), "nothing slept")
+
+		require.NoError(t, state.Answer(t.Context(), s, "run-1", "clerk?2", "", "two"))
+		out, err := opened(t, s, clerk(t, ran, recorded...))
+		require.NoError(t, err)
+		assert.Equal(t, "red;two;", out)
+	})
 }
 
 // The answer is that of the first attempt, so the second records no question.
