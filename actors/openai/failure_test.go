@@ -154,6 +154,8 @@ func TestWhatCannotBeSentIsNotRetried(t *testing.T) {
 	lineBreak := goopenai.DefaultConfig(secret + "\n")
 	opts := func(opts ...actors.Option) []actors.Option { return append(opts, atOnce) }
 	at := openai.WithBaseURL
+	patient := &http.Client{Transport: &http.Transport{}} // a slow machine may need longer for a handshake than the default client waits
+	defer patient.CloseIdleConnections()
 	for _, tc := range []struct {
 		name  string
 		opts  []actors.Option
@@ -164,7 +166,7 @@ func TestWhatCannotBeSentIsNotRetried(t *testing.T) {
 		{"key with a line break, own client", opts(openai.WithClient(goopenai.NewClientWithConfig(lineBreak))), "m", `invalid header field value for "Authorization"`},
 		{"no such scheme", opts(at("htp://localhost/v1")), "m", "unsupported protocol scheme"},
 		{"no such scheme, own client", opts(openai.WithClient(newClient(t, "htp://localhost/v1"))), "m", "unsupported protocol scheme"},
-		{"untrusted certificate", opts(at(untrusted.URL)), "m", "certificate"},
+		{"untrusted certificate", opts(at(untrusted.URL), openai.WithHTTPClient(patient)), "m", "certificate"},
 		{"untrusted certificate, own client", opts(openai.WithClient(newClient(t, untrusted.URL))), "m", "certificate"},
 		{"model of another API", opts(at("http://localhost/v1")), "text-davinci-003", "not supported"},
 	} {
