@@ -9,41 +9,41 @@ import (
 )
 
 // An Identifier is an input that defines its own identity. By default the
-// identity is the whole input, without fields that are zero.
+// identity is the whole input without the fields that are zero.
 //
-// When a run is resumed, the result is compared with what was recorded. So it
-// must contain everything that the answer to a call depends on, and leave out
-// what may change from one deployment to the next. It must be a value that
-// [record.Encode] accepts.
+// When a run is resumed, the identity is compared with the recorded one. It must
+// contain everything that the result of the call depends on, and leave out what may
+// change from one deployment to the next. It must be a value that [record.Encode]
+// accepts.
 type Identifier interface{ Identity() any }
 
-// A DivergenceError reports that the program which resumes a run does something
-// else than was recorded. Nothing ran in place of what was recorded. The run is
-// interrupted, not failed: it goes on with the previous program, or with one that
-// makes the recorded calls again. A DivergenceError matches [ErrDivergence].
+// A DivergenceError reports that the program that resumes a run does not do what was
+// recorded. Nothing ran in place of what was recorded. The run is interrupted and has
+// not failed: it continues with the previous program, or with one that makes the
+// recorded calls. A DivergenceError matches [ErrDivergence].
 type DivergenceError struct {
 	RunID    string
 	How      string         // "order", "input", "kind", "end", "output", "value", "question" or "version"
 	Address  record.Address // of the call that the program makes; at an end, of the call that ended
-	Was      record.Address // of the call that was recorded in its place; zero if that is the same, or none
+	Was      record.Address // of the call that was recorded in its place; zero if there is none, or it has the same address
 	Scope    string         // the path of the attempt or branch that makes the call; empty for the run itself
-	Ordinal  int            // the number of the call among all that the scope makes, from 1; 0 where it does not matter
-	Recorded string         // what is on record; of an input, its hash
-	Asked    string         // what the program asks for; of an input, its hash
-	Fields   []string       // the parts that differ, where their values are on record
+	Ordinal  int            // the number of the call among all calls of the scope, from 1; 0 if it does not matter
+	Recorded string         // what is recorded; for an input, its hash
+	Asked    string         // what the program does; for an input, its hash
+	Fields   []string       // the parts that differ, if their values are recorded
 	Hint     string         // the likely reason
 
-	Fork record.Address // the call before which to fork the run, if that is neither Was nor Address; see ForkAddress
+	Fork record.Address // the call before which to fork the run, if it is neither Was nor Address; see ForkAddress
 }
 
 // Error returns what differs, and then what to do.
 func (e *DivergenceError) Error() string {
-	return fmt.Sprintf("run %s: the program differs from its records: %s. Nothing of it ran. %s", e.RunID, e.Difference(), e.advice())
+	return fmt.Sprintf("run %s: the program differs from its records: %s. None of it ran. %s", e.RunID, e.Difference(), e.advice())
 }
 
-// Difference returns in one line where the program differs from the records, what
-// is recorded there, what the program does now, and the likely reason. It has no
-// hashes: Recorded and Asked have those.
+// Difference returns in one line where the program differs from the records, what is
+// recorded there, what the program does now, and the likely reason. It contains no
+// hashes, which are in Recorded and Asked.
 func (e *DivergenceError) Difference() string {
 	scope := e.Scope
 	if scope == "" {
@@ -72,25 +72,25 @@ func (e *DivergenceError) Difference() string {
 	return text
 }
 
-// advice says how the run can go on.
+// advice returns how the run can continue.
 func (e *DivergenceError) advice() string {
-	mend := "core.Version for changed code"
+	fix := "core.Version for changed code"
 	switch {
 	case e.How == "version":
 		return "Run a program that has that version, or " + e.fork()
 	case e.How == "input" && e.Scope == "":
 		return "Use a new run ID for another input"
 	case e.How == "output" || e.How == "value":
-		mend = "keep the field with omitempty"
+		fix = "keep the field with omitempty"
 	case e.How == "input" || e.How == "question":
-		mend += ", core.Step or core.Identifier for what differs from run to run"
+		fix += ", core.Step or core.Identifier for what differs from run to run"
 	}
-	return fmt.Sprintf("Run the previous program, or change this one (%s); or %s, or see state.WithDivergence", mend, e.fork())
+	return fmt.Sprintf("Run the previous program, or change this one (%s); or %s, or see state.WithDivergence", fix, e.fork())
 }
 
 // ForkAddress returns the address of the call before which the run can be forked, so
-// that a new run goes on with the program as it is now. It is zero where only a run
-// that begins anew can.
+// that a new run continues with the program as it is now. It is zero if only a run that
+// begins anew can.
 func (e *DivergenceError) ForkAddress() record.Address {
 	switch {
 	case e.How == "input" && e.Scope == "": // a fork has the input of the run
@@ -103,7 +103,7 @@ func (e *DivergenceError) ForkAddress() record.Address {
 	return e.Address
 }
 
-// fork says how to begin a new run that makes the call anew.
+// fork returns how to begin a new run with the program as it is now.
 func (e *DivergenceError) fork() string {
 	at := e.ForkAddress()
 	if at.IsZero() {
@@ -135,8 +135,8 @@ func (c *call) checkEnd(s *Scope) *InterruptedError {
 	return c.parent.interruptionBy(err)
 }
 
-// interruptionBy is the suspension that an error of the run means for the calls
-// inside the scope: resuming went wrong, which is not a failure of the program.
+// interruptionBy returns the suspension that an error of the run causes for the calls
+// inside the scope: the run could not be resumed, which is not a failure of the program.
 func (s *Scope) interruptionBy(err error) *InterruptedError {
 	if e, ok := err.(*InterruptedError); ok { //nolint:errorlint // the run's own, which has stopped it
 		return e

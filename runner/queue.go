@@ -5,40 +5,40 @@ import (
 	"time"
 )
 
-// A Queue hands runs to runners, one runner at a time for each run. The store is
-// the truth: an entry too many does no harm, and one that is missing is added by
-// the next sweep. It is for many goroutines.
+// A Queue hands runs to runners: each run to one runner at a time. The store decides
+// what runs there are, so an extra entry does no harm, and the next sweep adds a missing
+// one. A Queue is safe for concurrent use.
 type Queue interface {
-	// Add adds an entry for a run, and reports whether it did: a run that has one
-	// keeps it.
+	// Add adds an entry for a run that has none, and reports whether it did.
 	Add(ctx context.Context, e Entry) (added bool, err error)
 
-	// Wake has a run offered now, also if it has an entry or somebody has it.
+	// Wake makes a run due now, even if it has an entry or was taken.
 	Wake(ctx context.Context, e Entry) error
 
-	// Take waits for a run of one of the programs that is due, and takes it. Of
-	// those that wait, one with a higher priority comes earlier. Its error is the
-	// cause of ctx, or that of a queue that cannot be reached.
+	// Take waits until a run of one of the programs is due, and takes it. Runs with
+	// a higher priority come first. The error is the cause of ctx, or why the queue
+	// cannot be reached.
 	Take(ctx context.Context, programs []ProgramID) (Lease, error)
 }
 
-// A Lease is a run that was taken from a [Queue]. Exactly one of Done, Park and
-// Abandon is called at its end.
+// A Lease is a run that was taken from a [Queue]. It ends with exactly one call of Done,
+// Park or Abandon.
 type Lease interface {
 	Entry() Entry
 
-	// Lost is closed when others may have the run; nil where that cannot happen.
+	// Lost returns a channel that is closed when another runner may have the run. It is
+	// nil if that cannot happen.
 	Lost() <-chan struct{}
 
 	// Done removes the run from the queue.
 	Done(ctx context.Context) error
 
-	// Park has the run offered again when it is due. It is called after the run
-	// was closed.
+	// Park puts the run back, to be taken again when it is due. It is called after the
+	// run was closed.
 	Park(ctx context.Context, due time.Time) error
 
-	// Abandon gives the lease up without a word: the run is offered again when
-	// the lease is over.
+	// Abandon gives up the lease without notifying the queue: the run can be taken
+	// again when the lease expires.
 	Abandon()
 }
 
@@ -49,8 +49,8 @@ type ProgramID struct{ Name, Version string }
 type Entry struct {
 	RunID    string
 	Program  ProgramID
-	Priority int       // of those that are due, the highest is taken first
-	Due      time.Time // when it shall be offered
+	Priority int       // of the runs that are due, the one with the highest is taken first
+	Due      time.Time // when the run can be taken
 
-	fresh bool // it was queued when the run was stored, and not found later
+	fresh bool // it was added when the run was stored, and not found by a sweep
 }

@@ -10,31 +10,29 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Divergence says what becomes of a run whose program makes other calls than
-// those that were recorded: another call in the place of one, another input, or
-// an end before all of them.
+// Divergence sets what happens to a run whose program does not make the recorded
+// calls: it makes another call in the place of one, gives it another input, or ends
+// before it has made all of them.
 type Divergence uint8
 
 const (
-	// DivergenceFail stops the run, before anything of the call that differs
-	// runs: the run is interrupted, and the error is a core.InterruptedError
-	// with a *core.DivergenceError in it. With the program of before, or a
-	// mended one, the run goes on. It is the default.
+	// DivergenceFail stops the run before any part of the call that differs runs.
+	// The run is interrupted, and the error is a *core.InterruptedError that wraps a
+	// *core.DivergenceError. The run continues with the previous program, or with a
+	// corrected one. It is the default.
 	DivergenceFail Divergence = iota
-	// DivergenceTrust lets the address decide: what was recorded there is used.
-	// A warning is recorded, the [Report] has the call, and its recovered
-	// record says "diverged" in its metadata.
+	// DivergenceTrust uses what was recorded at the address of the call. A warning
+	// is recorded, the [Report] lists the call, and the metadata of its recovered
+	// record has "diverged".
 	DivergenceTrust
-	// DivergenceRerun makes the call again, and with it all that is called
-	// later in its scope and in the scopes around it. Calls that came before
-	// it stay restored, and so do those in other branches of a group, and those
-	// that were prepared together and before it.
-	// A call with a compensation that is made again is undone for both effects.
+	// DivergenceRerun makes the call again, and with it every later call in its scope
+	// and in the scopes around it. Earlier calls stay restored, and so do calls in
+	// other branches of a group, and calls that were prepared before it. If a call
+	// that is made again has a compensation, both of its effects are compensated.
 	DivergenceRerun
 )
 
-// WithDivergence sets what becomes of a run whose program differs from its
-// records.
+// WithDivergence sets what happens to a run whose program differs from its records.
 func WithDivergence(d Divergence) Option {
 	return func(c *config) {
 		if d > DivergenceRerun {
@@ -45,17 +43,19 @@ func WithDivergence(d Divergence) Option {
 	}
 }
 
-// rerun is what is called again although it was recorded. A call with another
-// input is a fact of its own, the divergence: for what is claimed after it,
-// in its scope and those around it, only newer records count. So it goes on
-// also in a run that is stopped and resumed before all of it was made again.
+// rerun holds which recorded calls are made again. A call with another input is
+// recorded as a divergence. For every later claim in its scope, and in the scopes
+// around it, only records after the divergence count. Since it is recorded, this also
+// holds if the run is stopped and resumed before all of these calls were made again.
+//
+// Divergences are given by the numbers of their records; 0 stands for none.
 type rerun struct {
-	after map[*core.Scope]uint64      // the divergence that what is claimed now comes after, by scope
-	since map[record.Address]uint64   // the same for calls and groups that were claimed
-	anew  map[record.Address]struct{} // calls whose records do not count any more
+	after map[*core.Scope]uint64      // the latest divergence before the next claim, by scope
+	since map[record.Address]uint64   // the latest divergence before each call or group that was claimed
+	anew  map[record.Address]struct{} // calls whose records no longer count
 }
 
-// watchDivergence follows what is claimed, if that may be another call than the
+// watchDivergence begins to follow the claims, if a claim may be another call than the
 // one that was recorded at its address.
 func (r *run) watchDivergence() {
 	if r.divergence != DivergenceRerun && !r.restored.diverged && !r.restored.unclaimed {
@@ -64,7 +64,7 @@ func (r *run) watchDivergence() {
 	r.rerun = rerun{make(map[*core.Scope]uint64), make(map[record.Address]uint64), make(map[record.Address]struct{})}
 }
 
-// claimed takes in that a call is claimed. The lock is held.
+// claimed follows the claim of a call. r.mu must be held.
 func (r *run) claimed(s *core.Scope, c record.Claim) {
 	since, t := r.rerun.at(s), r.restored.calls[c.Address]
 	if t != nil && t.diverged > since {
@@ -85,12 +85,12 @@ func (r *run) claimed(s *core.Scope, c record.Claim) {
 		r.rerun.anew[c.Address] = struct{}{}
 	}
 	if r.journal != nil && r.tail.written < r.tail.n {
-		_ = r.write() // a journal that is broken says so when the call begins
+		_ = r.write() // an error is returned again when the call begins
 	}
 }
 
-// diverge records that the call has another input, and returns the number of
-// that record. The lock is held.
+// diverge records that the call has another input, and returns the number of the
+// record. r.mu must be held.
 func (r *run) diverge(a record.Address, input record.Hash) uint64 {
 	r.restored.ordinals.after(a, r.restored.calls)
 	r.report.Diverged = append(r.report.Diverged, a)
@@ -98,15 +98,15 @@ func (r *run) diverge(a record.Address, input record.Hash) uint64 {
 		Time: now(), Address: a, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,
 		Detail: &record.Detail{
 			Severity: slog.LevelWarn, InputHash: input,
-			Message: "the input of the call differs from the recorded one: it is made again, and so is what is called after it",
+			Message: "the input of the call differs from the recorded one: the call is made again, and so are the calls after it",
 		},
 	})
 	return uint64(r.len())
 }
 
-// mark has the record of a call that is recalled say that it has another input
-// now, or another request.
-func mark(rec *record.Record, as string) {
+// mark sets a key in the metadata of the record of a recalled call, which says that its
+// input or its request has changed.
+func mark(rec *record.Record, key string) {
 	detail := record.Detail{}
 	if rec.Detail != nil {
 		detail = *rec.Detail
@@ -115,11 +115,12 @@ func mark(rec *record.Record, as string) {
 	if detail.Metadata == nil {
 		detail.Metadata = make(map[string]any)
 	}
-	detail.Metadata[as] = true
+	detail.Metadata[key] = true
 	rec.Detail = &detail
 }
 
-// key stands for the scope: calls at the root are numbered over all contexts.
+// key returns the scope as a key of after. It is nil for every root scope, since the
+// root calls of all contexts are numbered together.
 func (*rerun) key(s *core.Scope) *core.Scope {
 	if s.Parent() == nil {
 		return nil
@@ -127,31 +128,28 @@ func (*rerun) key(s *core.Scope) *core.Scope {
 	return s
 }
 
-// at is the divergence that a call comes after which is claimed in s now.
+// at returns the latest divergence before a call that is claimed in s now.
 func (r *rerun) at(s *core.Scope) uint64 { return max(r.after[r.key(s)], r.within(s)) }
 
-// within is the divergence that everything in s comes after: that of the call
-// whose attempt it is.
-func (r *rerun) within(s *core.Scope) uint64 {
-	return r.since[s.Address()]
-}
+// within returns the latest divergence before the call whose attempt s is, and so
+// before everything in s.
+func (r *rerun) within(s *core.Scope) uint64 { return r.since[s.Address()] }
 
-// from has everything that is claimed from now on, in s and the scopes around
-// it, come after the divergence.
+// from puts the divergence before everything that is claimed from now on, in s and in
+// the scopes around it.
 func (r *rerun) from(s *core.Scope, divergence uint64) {
 	for ; s != nil; s = s.Parent() {
 		r.after[r.key(s)] = max(r.after[r.key(s)], divergence)
 	}
 }
 
-// isAnew reports whether the records of the call do not count any more.
+// isAnew reports whether the records of the call no longer count.
 func (r *rerun) isAnew(a record.Address) bool {
 	_, anew := r.anew[a]
 	return anew
 }
 
-// beginAnew has the record say that its call begins anew, and only once. The
-// lock is held.
+// beginAnew marks the first record of a call that begins anew. r.mu must be held.
 func (r *run) beginAnew(rec *record.Record) {
 	if r.rerun.isAnew(rec.Address) {
 		rec.Reason = record.ReasonDivergence
@@ -170,8 +168,8 @@ func (t *track) isSince(divergence uint64) bool {
 	return t.Last > divergence
 }
 
-// isOther reports whether the claim is another call than the recorded one, which
-// only an opening has made that was refused. It begins anew.
+// isOther reports whether the claim differs from the recorded call, and only an opening
+// that was refused has made that call. The call then begins anew.
 func (t *track) isOther(c record.Claim) bool {
 	return t != nil && t.Last > 0 && !t.claimed && (t.kind != c.Kind || t.differs(c.Input))
 }
@@ -181,8 +179,8 @@ func (t *track) differs(input record.Hash) bool {
 	return !t.Input.IsZero() && !input.IsZero() && t.Input != input
 }
 
-// followDivergence takes in that the call has another input: what it did, and
-// what is inside it, does not count any more.
+// followDivergence follows the record of a divergence: what the call did before, and
+// what is inside it, no longer counts.
 func (r *restored) followDivergence(rec *record.Record) {
 	t := r.track(rec.Address)
 	r.beginAnew(rec, t)
@@ -191,8 +189,8 @@ func (r *restored) followDivergence(rec *record.Record) {
 	r.diverged = true
 }
 
-// beginAnew forgets what the call did before the record, and the values that
-// are inside it, but for those that its preconditions have just written.
+// beginAnew discards what the call did before the record, and the values inside it,
+// except those that its preconditions have just written.
 func (r *restored) beginAnew(rec *record.Record, t *track) {
 	if written := r.preconditions[rec.Address]; len(written) > 0 {
 		i, _ := slices.BinarySearch(written, t.Last)

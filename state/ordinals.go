@@ -11,17 +11,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ordinals holds the recorded claims, by the path of their scope and in the
-// order of claiming. They show whether a program that resumes the run makes the
-// same calls.
+// ordinals holds the recorded claims by the path of their scope, in the order of
+// claiming. They show whether a program that resumes the run makes the same calls.
 type ordinals map[string]*scopeClaims
 
 // scopeClaims holds the recorded claims of one scope.
 type scopeClaims struct {
 	claims []recordedClaim // by ordinal, from 1
 
-	// unchecked is the ordinal after which the program may differ: a call with
-	// an outcome was made again, or the records were trusted. 0 stands for none.
+	// unchecked is the ordinal after which the program may differ, because a call
+	// with an outcome was made again, or because the records were trusted. 0 means
+	// that all claims are checked.
 	unchecked int
 }
 
@@ -44,7 +44,7 @@ func (o ordinals) at(scope string) *scopeClaims {
 	return c
 }
 
-// add adds the claim of a record of a call, the first with it.
+// add adds the claim of a call, from the first record of the call that has it.
 func (o ordinals) add(rec *record.Record) {
 	c := recordedClaim{address: rec.Address, kind: rec.Kind, name: rec.Name, generation: rec.Generation}
 	if rec.Detail != nil {
@@ -53,7 +53,7 @@ func (o ordinals) add(rec *record.Record) {
 	o.at(rec.Address.Scope()).set(rec.Ordinal, c)
 }
 
-// addListed adds the claims that a record lists.
+// addListed adds the claims that the record lists as unrecorded until then.
 func (o ordinals) addListed(rec *record.Record) {
 	if rec.Detail == nil {
 		return
@@ -67,11 +67,10 @@ func (o ordinals) addListed(rec *record.Record) {
 	}
 }
 
-// voidRefused removes the claims of an opening of the run that was refused
-// because the program differed: some branches may have run ahead of the one
-// that differed. The records of that opening stay, and may be found in any
-// place of their scope. It is called when the opening ends, so that the next
-// one can claim the same places.
+// voidRefused removes the claims of a generation, if that opening of the run was
+// refused because the program differed: other branches may have run ahead of the
+// branch that differed. The next opening can then claim the same ordinals. The calls
+// themselves stay recorded, and may come back anywhere in their scope.
 func (r *restored) voidRefused(generation uint64) {
 	if !r.refused[generation] {
 		return
@@ -101,7 +100,7 @@ func (s *scopeClaims) set(ordinal int, c recordedClaim) {
 	}
 }
 
-// recorded is the claim with that ordinal, nil if there is none.
+// recorded returns the claim with the ordinal, nil if there is none.
 func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
 	if s == nil || ordinal > len(s.claims) || s.claims[ordinal-1].address.IsZero() {
 		return nil
@@ -109,7 +108,7 @@ func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
 	return &s.claims[ordinal-1]
 }
 
-// after leaves what follows the call at a unchecked, in its scope and those
+// after marks what follows the call at a as unchecked, in its scope and in the scopes
 // around it.
 func (o ordinals) after(a record.Address, calls map[record.Address]*track) {
 	for {
@@ -131,8 +130,8 @@ func (o ordinals) after(a record.Address, calls map[record.Address]*track) {
 	}
 }
 
-// differs returns how a claim is another than what was recorded in its place,
-// nil if it is not. The records of a call that begins anew do not count.
+// differs returns how a claim differs from the recorded one in its place, nil if it
+// does not. With anew, the call begins anew, and its recorded input does not count.
 func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core.DivergenceError {
 	s := r.ordinals[scope]
 	asked := func() *core.DivergenceError {
@@ -168,9 +167,9 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 	return nil
 }
 
-// inputDifferences returns a few parts in which an input differs from the one that
-// the record has, and none where that was not kept. It encodes the input, with
-// methods of the user's: the lock of the run is not held.
+// inputDifferences returns a few parts in which an input differs from the recorded
+// one, and none if the recorded input was not kept. It encodes the input, which calls
+// methods of the user: r.mu must not be held.
 func (r *restored) inputDifferences(first uint64, input func() ([]byte, error)) []codec.Difference {
 	if first == 0 {
 		return nil
@@ -191,19 +190,19 @@ func (r *restored) inputDifferences(first uint64, input func() ([]byte, error)) 
 	return differences
 }
 
-// is reports whether the claim is the same call.
+// is reports whether the claim is the recorded one. Its input may differ.
 func (r *recordedClaim) is(c record.Claim) bool {
 	return r.address == c.Address && r.kind == c.Kind && (r.name == c.Name || !isBranch(c.Address))
 }
 
-// isAskedFor reports whether a model may have asked for the recorded call, in whose
-// place the claim asks a model.
+// isAskedFor reports whether a model may have asked for the recorded call, and the
+// claim in its place calls a model.
 func (r *recordedClaim) isAskedFor(c record.Claim) bool {
 	return r != nil && c.Kind == record.KindLLM && (r.kind == record.KindTool || r.kind == record.KindAgent)
 }
 
-// askedBefore is the call of a model that comes last before the ordinal: its answer
-// asks for what follows. It is zero if there is none.
+// askedBefore returns the last call of a model before the ordinal: its answer asks for
+// what follows. It returns the zero Address if there is none.
 func (s *scopeClaims) askedBefore(ordinal int) record.Address {
 	for i := ordinal - 2; i >= 0; i-- {
 		if s.claims[i].kind == record.KindLLM {
@@ -213,7 +212,8 @@ func (s *scopeClaims) askedBefore(ordinal int) record.Address {
 	return record.Address{}
 }
 
-// call is the address of the call; for a question, of the one that asked.
+// call returns the address of the call, or of the call that asks if the claim is a
+// question.
 func (r *recordedClaim) call(scope string) record.Address {
 	if r.kind != record.KindQuestion {
 		return r.address
@@ -232,15 +232,15 @@ func isBranch(a record.Address) bool {
 	return err == nil
 }
 
-// likelyEdit guesses what was done to the program. Was is what was recorded in
-// the place of the claim, nil if that is not known.
+// likelyEdit guesses how the program was edited. Was is the recorded claim in the
+// place of c, nil if it is not known.
 func (r *restored) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim) string {
 	if was.isAskedFor(c) {
-		return "if a model called " + was.name + ": it was renamed, taken from the agent, or refuses the recorded arguments now"
+		return "if a model called " + was.name + ": it was renamed, was removed from the agent, or refuses the recorded arguments now"
 	}
 	for i := range s.claims {
 		if s.claims[i].is(c) {
-			return "the call is recorded later: one before it was removed, they were swapped, or " +
+			return "the call is recorded later: an earlier call was removed, they were swapped, or " +
 				"goroutines made them: see actors.Parallel and Prepare"
 		}
 	}
@@ -283,9 +283,9 @@ func (r *run) Refuse(_ *core.Scope, d *core.DivergenceError) error {
 	return r.diverged(d)
 }
 
-// diverged does what the policy says about a program that differs: it stops
-// the run, or trusts the records from there on, with a warning on record. The
-// lock is held, and released.
+// diverged applies the policy to a program that differs: it stops the run, or trusts
+// the records from there on and records a warning. r.mu must be held, and is
+// released.
 func (r *run) diverged(d *core.DivergenceError) error {
 	if !r.isReported(d.Address) {
 		r.report.Diverged = append(r.report.Diverged, d.Address)
@@ -303,7 +303,7 @@ func (r *run) diverged(d *core.DivergenceError) error {
 		Time: now(), Address: d.Address, Ordinal: d.Ordinal, Name: d.Scope, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "the records are trusted, although the program differs: " + d.Difference()},
 	})
-	_ = r.write() // a journal that is broken says so when the next call begins
+	_ = r.write() // an error is returned again when the next call begins
 	r.mu.Unlock() // it is published with the next record, as nothing is while a call is claimed
 	return nil
 }
