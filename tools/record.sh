@@ -32,13 +32,13 @@ await '^the end' "$work/end"
 
 {
   echo '<!-- recording begins: tools/record.sh -->'
-  echo 'In the middle of it, a terminal shows this. The last three lines are redrawn as they change:'
+  echo 'While it runs, a terminal shows this. The last three lines are redrawn as they change:'
   echo
   echo '```text'
   sed -e '/^$/d' "$work/middle" | tail -n 7
   echo '```'
   echo
-  echo 'The whole of it:'
+  echo 'The whole output:'
   echo
   echo '```text'
   sed -e '/^the end/,$d' "$work/end"
