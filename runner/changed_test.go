@@ -2,6 +2,8 @@ package runner_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -78,5 +80,134 @@ func TestOtherCodeUnderTheSameVersionStopsTheRunAndRunsNothing(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusCompleted, info.Status)
 		assert.Equal(t, []string{"first", "last"}, made)
+	})
+}
+
+// A count is what the text of a word became, and a title is a word that lost it.
+type (
+	count struct {
+		Text int `json:"text"`
+	}
+	title struct {
+		Title string `json:"title"`
+	}
+)
+
+// events keeps what a runner observes.
+type events struct {
+	mu  sync.Mutex
+	all []runner.Event
+}
+
+func (e *events) observe(event runner.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.all = append(e.all, event)
+}
+
+func (e *events) of(kind runner.EventType) (found []runner.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, event := range e.all {
+		if event.Type == kind {
+			found = append(found, event)
+		}
+	}
+	return found
+}
+
+func TestInputThatDoesNotFitTheCodeOfToday(t *testing.T) {
+	never := errors.New("it is not called")
+	registers := map[string]func(r *runner.Runner){
+		"text: got a string, want int": func(r *runner.Runner) {
+			runner.Register(r, decorators.Agent("work", "", func(context.Context, count) (string, error) { return "", never }))
+		},
+		"has no field for text: x": func(r *runner.Runner) {
+			runner.Register(r, decorators.Agent("work", "", func(context.Context, title) (string, error) { return "", never }))
+		},
+	}
+	for want, register := range registers {
+		for _, begun := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				work := agent("work", func(ctx context.Context, in word) (string, error) { return in.Text, core.Sleep(ctx, time.Hour) })
+				r := newRunner(t, store, runner.Options{})
+				_, err := runner.Register(r, work).Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+				require.NoError(t, err)
+				if begun {
+					stop := serve(t, r)
+					synctest.Wait()
+					require.NoError(t, stop())
+				}
+
+				var seen events
+				other := newRunner(t, store, runner.Options{Observe: seen.observe})
+				register(other)
+				stop := serve(t, other)
+				info, err := other.Wait(t.Context(), "a")
+				require.NoError(t, err)
+				assert.Equal(t, snapshot.StatusInterrupted, info.Status)
+				assert.Equal(t, record.InterruptDiverge, info.Stop.Reason)
+				assert.Contains(t, info.Stop.Message, want)
+				sleep(24 * time.Hour) // it is not tried again
+				require.NoError(t, stop())
+				assert.Len(t, seen.of(runner.EventBegan), 1)
+				ended := seen.of(runner.EventEnded)
+				require.Len(t, ended, 1)
+				require.ErrorIs(t, ended[0].Err, runner.ErrInput, "which a service logs")
+				assert.Equal(t, `ended run a of work 1: interrupted (divergence): `+ended[0].Err.Error(), ended[0].String())
+
+				again := newRunner(t, store, runner.Options{})
+				program := runner.Register(again, work)
+				defer serve(t, again)()
+				require.NoError(t, again.Resume(t.Context(), "a"))
+				_, err = again.Wait(t.Context(), "a")
+				require.NoError(t, err)
+				out, err := program.Result(t.Context(), "a")
+				require.NoError(t, err)
+				assert.Equal(t, "x", out)
+			})
+		}
+	}
+}
+
+// An idler is no actor of package actors: it makes no call.
+type idler struct{}
+
+func (idler) Name() string                               { return "idle" }
+func (idler) Call(context.Context, word) (string, error) { return "", errors.New("away") }
+func (idler) DecodeInput(json.RawMessage) (word, error)  { return word{}, nil }
+
+// Processes that cannot continue a run must not open it again because another one
+// did.
+func TestRunThatCannotContinueIsOpenedOnceByEachProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		// Of the program, and without an input.
+		bad, err := snapshot.NewRun(snapshot.Info{RunID: "bad", Status: snapshot.StatusQueued, Program: "echo", Version: "1"}, nil)
+		require.NoError(t, err)
+		_, err = store.Create(t.Context(), bad)
+		require.NoError(t, err)
+		var seen events
+		for i := range 3 {
+			r := newRunner(t, store, runner.Options{Observe: seen.observe})
+			runner.Register(r, echo)
+			idle := runner.Register(r, idler{})
+			if i == 0 {
+				_, err = idle.Start(t.Context(), "idle", word{"x"}, runner.StartOptions{})
+				require.NoError(t, err)
+			}
+			serve(t, r)
+			sleep(time.Second)
+		}
+		sleep(time.Hour)
+		texts := make(map[string]int)
+		for _, e := range seen.of(runner.EventTrouble) {
+			texts[e.String()]++
+		}
+		assert.Equal(t, map[string]int{
+			"trouble run bad of echo 1: queued: state: open run bad: it has no record of its input":                                      3,
+			"trouble run idle of idle 1: queued: its program made no call: the actor must be an agent or a tool of package actors\naway": 3,
+		}, texts)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -46,9 +47,18 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 		if err := st.Close(); err != nil {
 			r.observe(o.event(EventTrouble, st.Status(), err))
 		}
+		if st.Status() == snapshot.StatusQueued { // as it was: it would be opened again and again
+			r.refuse(ctx, o, errors.Join(errNoCall, err))
+		}
 	}()
 	r.opened(o, st)
-	err = o.program.call(st.Context(ctx), input)
+	call, err := o.program.decode(input)
+	if err != nil { // other code has stored it
+		st.Interrupt(record.InterruptDiverge, "", strings.TrimPrefix(err.Error(), "runner: "))
+		o.stopped = err
+		return
+	}
+	err = call(st.Context(ctx))
 	o.stopped = stopOf(err)
 }
 
@@ -66,6 +76,9 @@ func stopOf(err error) error {
 	}
 	return nil
 }
+
+// errNoCall is returned for a run that was opened and made no call.
+var errNoCall = errors.New("its program made no call: the actor must be an agent or a tool of package actors")
 
 // errNotDue is returned for a run that must not continue: it changed after it
 // was queued here.
@@ -110,7 +123,7 @@ func (r *Runner) opened(o *openRun, st *state.ExecutionState) {
 	r.observe(o.event(EventBegan, snapshot.StatusRunning, nil))
 }
 
-// refuse handles a run that could not be opened. It is no problem if the run is
+// refuse handles a run that cannot continue. It is no problem if the run is
 // open elsewhere, was deleted or cancelled, or has ended; any other error is
 // reported. The run is not opened again until it changes, unless the store
 // could not be reached.
@@ -126,9 +139,9 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	case mayPass(err):
 		o.later = true
 	case infoErr == nil:
-		r.refused[o.runID] = info.Updated
+		r.refused[o.runID] = refusalOf(&info)
 	default:
-		r.refused[o.runID] = time.Time{}
+		r.refused[o.runID] = refusal{}
 	}
 	r.mu.Unlock()
 	r.observe(o.event(EventTrouble, info.Status, err))

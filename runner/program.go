@@ -32,8 +32,8 @@ type Program[In, Out any] struct {
 // record.Encode.
 type program struct {
 	programKey
-	encode func(input any) ([]byte, error) // the error is an *InputError
-	call   func(ctx context.Context, encoded []byte) error
+	encode func(input any) ([]byte, error)                               // the error is an *InputError
+	decode func(encoded []byte) (func(ctx context.Context) error, error) // the call with an input; the error is an *InputError
 	result func(ctx context.Context, store snapshot.Store, runID string) (any, error)
 }
 
@@ -52,17 +52,17 @@ func WithVersion(version string) ProgramOption {
 // name that was registered last. Register panics if the name or version is not
 // valid, or is already registered. It may be called at any time; runs that wait
 // for the program begin with the next sweep.
+//
+// Other code needs another version. A run that was started or begun by other
+// code under this version stops where the code differs, and at its beginning if
+// its input does not fit In: it is interrupted with the reason
+// record.InterruptDiverge, and can be resumed where its code is registered. If
+// the process is killed after one branch of a group has made a call of the
+// changed code, and before another branch is found to differ, the run stops in
+// both programs; state.Fork before that call makes one that continues.
 func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOption) *Program[In, Out] {
 	p := &program{
 		programKey: programKey{actor.Name(), "1"},
-		call: func(ctx context.Context, encoded []byte) error {
-			var in In
-			if err := record.Decode(encoded, &in); err != nil {
-				return err
-			}
-			_, err := actor.Call(ctx, in)
-			return err
-		},
 		result: func(ctx context.Context, store snapshot.Store, runID string) (any, error) {
 			return state.Result[Out](ctx, store, runID)
 		},
@@ -73,6 +73,16 @@ func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOp
 			return nil, &InputError{p.name, p.version, err}
 		}
 		return encoded, nil
+	}
+	p.decode = func(encoded []byte) (func(context.Context) error, error) {
+		in, err := decodeInput[In](encoded)
+		if err != nil {
+			return nil, &InputError{p.name, p.version, err}
+		}
+		return func(ctx context.Context) error {
+			_, err := actor.Call(ctx, in)
+			return err
+		}, nil
 	}
 	for _, option := range options {
 		option(p)
@@ -98,11 +108,20 @@ func encodeInput[In, Out any](actor Actor[In, Out], input any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var again In // a run with an input that cannot be decoded could never begin
-	if err := record.Decode(encoded, &again); err != nil {
+	if _, err := decodeInput[In](encoded); err != nil { // such a run could never begin
 		return nil, fmt.Errorf("it cannot be read again: %w", err)
 	}
 	return encoded, nil
+}
+
+// decodeInput decodes an input, all of it: one that another process has stored
+// may have fields that In lacks.
+func decodeInput[In any](encoded []byte) (in In, err error) {
+	lost, err := record.DecodeAll(encoded, &in)
+	if err == nil && len(lost) > 0 {
+		err = fmt.Errorf("%T has no field for %s", in, strings.Join(lost, ", "))
+	}
+	return in, err
 }
 
 func (r *Runner) register(p *program) error {

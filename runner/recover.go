@@ -83,11 +83,34 @@ func (r *Runner) mayQueue(info *snapshot.Info) bool {
 	return !r.isRefused(info)
 }
 
-// isRefused reports whether a run could not be opened, and has not changed
-// since. r.mu must be held.
+// A refusal is how a run stood that cannot continue in this process.
+type refusal struct {
+	created, updated, due time.Time
+	status                snapshot.Status
+	generation            uint64
+}
+
+func refusalOf(info *snapshot.Info) refusal {
+	return refusal{info.Created, info.Updated, info.Due, info.Status, info.Generation}
+}
+
+// isRefused reports whether a run could not continue, and has not changed since.
+// It has not if it was only opened and closed: another process refuses it, too.
+// r.mu must be held.
 func (r *Runner) isRefused(info *snapshot.Info) bool {
 	at, ok := r.refused[info.RunID]
-	return ok && (at.IsZero() || at.Equal(info.Updated))
+	switch {
+	case !ok:
+		return false
+	case at.created.IsZero(): // it was not known
+		return true
+	case !at.created.Equal(info.Created), !at.due.Equal(info.Due), at.status != info.Status:
+		return false
+	case at.generation < info.Generation:
+		r.refused[info.RunID] = refusalOf(info)
+		return true
+	}
+	return at.updated.Equal(info.Updated)
 }
 
 // sweep searches the store for runs to continue, and returns how long that

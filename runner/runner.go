@@ -103,11 +103,11 @@ type Runner struct {
 
 	mu        sync.Mutex // guards what follows; never held while code of users runs
 	programs  map[programKey]*program
-	current   map[string]*program  // the version that was registered last, by name
-	open      map[string]*openRun  // by this process
-	ended     map[string]*ending   // for which somebody waits
-	refused   map[string]time.Time // runs that cannot be opened, and their Updated
-	schedules []*scheduled         // not changed once it serves
+	current   map[string]*program // the version that was registered last, by name
+	open      map[string]*openRun // by this process
+	ended     map[string]*ending  // for which somebody waits
+	refused   map[string]refusal  // runs that cannot continue here
+	schedules []*scheduled        // not changed once it serves
 	serving   bool
 	stopping  bool // nothing new begins
 	stopped   bool // runs were interrupted
@@ -129,7 +129,7 @@ func New(store snapshot.Store, o Options) (*Runner, error) {
 		owner:    fmt.Sprintf("runner %s/%d/%s", cmp.Or(host, "?"), os.Getpid(), strings.ToLower(rand.Text()[:6])),
 		programs: make(map[programKey]*program), current: make(map[string]*program),
 		queue: o.Queue, open: make(map[string]*openRun), ended: make(map[string]*ending),
-		refused: make(map[string]time.Time),
+		refused: make(map[string]refusal),
 	}
 	if r.queue == nil {
 		r.heap = newHeapQueue()

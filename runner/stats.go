@@ -164,7 +164,7 @@ func (e Event) String() string {
 	if e.Stop.Reason != "" {
 		text += " (" + string(e.Stop.Reason) + ")"
 	}
-	if e.Stop.Message != "" {
+	if e.Stop.Message != "" && e.Err == nil { // which says more
 		text += ": " + e.Stop.Message
 	}
 	if e.Restarts > 1 {
