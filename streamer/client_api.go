@@ -259,5 +259,5 @@ func refused(resp *http.Response) *StatusError {
 // Is matches the error that a [Control] returned at the server.
 func (e *StatusError) Is(target error) bool {
 	return target == ErrNotFound && e.Code == http.StatusNotFound || target == ErrConflict && e.Code == http.StatusConflict ||
-		target == ErrInvalid && e.Code == http.StatusBadRequest || target == ErrUnauthenticated && e.Code == http.StatusUnauthorized
+		target == ErrInvalid && (e.Code == http.StatusBadRequest || e.Code == http.StatusRequestEntityTooLarge) || target == ErrUnauthenticated && e.Code == http.StatusUnauthorized
 }

@@ -1,16 +1,14 @@
 package streamer
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 func (h *Handler) can(scope *Scope) Permissions {
@@ -64,28 +62,6 @@ type answerBody struct {
 	By       string          `json:"by,omitempty"`
 }
 
-// maxDepth is how deeply an answer may be nested: no deeper value can be recorded.
-const maxDepth = 1000
-
-// isDeeper reports whether a JSON value is nested deeper than the limit.
-func isDeeper(value json.RawMessage, limit int) bool {
-	depth := 0
-	for d := json.NewDecoder(bytes.NewReader(value)); ; {
-		token, err := d.Token()
-		switch {
-		case err != nil:
-			return false
-		case token == json.Delim('['), token == json.Delim('{'):
-			depth++
-		case token == json.Delim(']'), token == json.Delim('}'):
-			depth--
-		}
-		if depth > limit {
-			return true
-		}
-	}
-}
-
 func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *Scope) {
 	var body answerBody
 	id, ok := h.admitControl(w, req, scope, &body)
@@ -96,20 +72,13 @@ func (h *Handler) serveAnswer(w http.ResponseWriter, req *http.Request, scope *S
 		h.refuse(w, http.StatusBadRequest, "bad_request", `question and value are needed: {"question": "agent/refund?1", "value": true}`)
 		return
 	}
-	if isDeeper(body.Value, maxDepth) {
-		h.refuse(w, http.StatusBadRequest, "bad_request", "the value is nested deeper than "+strconv.Itoa(maxDepth)+" levels")
-		return
-	}
 	by, ok := h.admitName(w, scope, body.By)
 	if !ok {
 		return
 	}
 	err := h.options.Control.Answer(req.Context(), id, body.Question, by, body.Value)
-	h.answerControl(w, err, "run "+strconv.Quote(id)+" has no question "+strconv.Quote(body.Question)+"; GET api/runs/"+url.PathEscape(id)+" lists its questions")
+	h.answerControl(w, err, "run "+strconv.Quote(id)+" has no question "+strconv.Quote(record.Truncate(body.Question, maxName))+"; GET api/runs/"+url.PathEscape(id)+" lists its questions")
 }
-
-// maxBody is how long what is posted may be.
-const maxBody = 1 << 20
 
 // admitControl checks that the sender may change the run, and reads what was
 // posted.
@@ -122,23 +91,6 @@ func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *
 		return "", false
 	}
 	return req.PathValue("run"), true
-}
-
-// decodeBody decodes what was posted. Nothing at all leaves body as it is.
-func decodeBody(r io.Reader, body any) error {
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	err := d.Decode(body)
-	if errors.Is(err, io.EOF) { // nothing was posted, which is what {} means
-		return nil
-	}
-	if err == nil && d.More() {
-		err = errors.New("more than one value")
-	}
-	if err != nil {
-		return fmt.Errorf("the body is not the JSON that is expected here: %w", err)
-	}
-	return nil
 }
 
 func (h *Handler) answerControl(w http.ResponseWriter, err error, missing string) {

@@ -35,6 +35,10 @@
 //	{"program": "support", "input": {…}}            to start: a Start
 //	{}                                              to resume; it may be left out
 //
+// It is read and checked as a whole before anything is done: one object of at most
+// 1 MB, with known names and none of them twice. It must come within 30 seconds,
+// unless the server has a ReadTimeout of its own.
+//
 // # Events
 //
 // An event's data is a record as JSON; see [record.Record.MarshalJSON] for the

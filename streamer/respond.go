@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -51,13 +52,15 @@ func (h *Handler) refuseError(w http.ResponseWriter, err error, missing string) 
 	}
 }
 
+// refuseMethod answers a request that nothing else serves.
 func (h *Handler) refuseMethod(w http.ResponseWriter, req *http.Request) {
-	if req.Method == http.MethodGet || req.Method == http.MethodHead {
+	methods := h.methodsOf(req)
+	if len(methods) == 0 || slices.Contains(methods, req.Method) {
 		h.refuse(w, http.StatusNotFound, "not_found", "there is nothing here; the dashboard is at the root")
 		return
 	}
-	w.Header().Set("Allow", "GET, HEAD")
-	h.refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", req.Method+" is not allowed here, only GET is")
+	w.Header().Set("Allow", strings.Join(methods, ", "))
+	h.refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", req.Method+" is not allowed here; want "+strings.Join(methods, " or "))
 }
 
 func (h *Handler) sendJSON(w http.ResponseWriter, body any) {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // A Starter starts runs for those whose Scope allows control. It is for many
@@ -166,19 +168,14 @@ func (h *Handler) admitPost(w http.ResponseWriter, req *http.Request) bool {
 	return true
 }
 
-func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) bool {
-	if err := decodeBody(http.MaxBytesReader(w, req.Body, maxBody), body); err != nil {
-		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
-		return false
-	}
-	return true
-}
+// maxName is how much of a name is repeated that nothing has.
+const maxName = 200
 
 // unknownProgram says what of a start is not known, and what is.
 func (h *Handler) unknownProgram(s *Start) string {
 	programs := h.options.Starter.Programs()
 	if s.Version != "" && slices.Contains(programs, s.Program) {
-		return fmt.Sprintf("there is no version %q of program %q here", s.Version, s.Program)
+		return fmt.Sprintf("there is no version %q of program %q here", record.Truncate(s.Version, maxName), s.Program)
 	}
-	return fmt.Sprintf("there is no program %q; want one of %v", s.Program, programs)
+	return fmt.Sprintf("there is no program %q; want one of %v", record.Truncate(s.Program, maxName), programs)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
@@ -37,6 +38,9 @@ func (c *Control) Start(ctx context.Context, s streamer.Start) (streamer.RunInfo
 		if err := snapshot.CheckRunID(s.RunID); err != nil {
 			return streamer.RunInfo{}, fmt.Errorf("%w: %s", streamer.ErrInvalid, text(err))
 		}
+	}
+	if err := (&snapshot.Info{Status: snapshot.StatusQueued, Due: s.At}).Check(); err != nil {
+		return streamer.RunInfo{}, fmt.Errorf("%w: at is %s; want a time from 1678 to 2261", streamer.ErrInvalid, s.At.Format(time.RFC3339))
 	}
 	info, err := c.runner.Start(ctx, s.Program, s.RunID, s.Input, runner.StartOptions{
 		Version: s.Version, Priority: s.Priority, At: s.At, Pinned: s.Pinned,

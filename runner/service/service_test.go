@@ -1,11 +1,14 @@
 package service
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -168,6 +171,47 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 	assert.Contains(t, body, "hi")
 }
 
+// nested is a JSON array that is nested that deeply.
+func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
+
+func TestRequestThatIsCutOffDoesNothing(t *testing.T) {
+	url, _ := begin(t, t.TempDir())
+	status, body := do(t, "POST", url+"api/runs", `{"program":"wait","run_id":"w","input":{"text":""}}`)
+	require.Equal(t, 200, status, body)
+	until(t, url, "w", "started")
+	start := `{"program":"echo","input":{"text":""}}`
+	for name, request := range map[string]string{
+		"in the middle":                  "api/runs\n" + fmt.Sprintf("Content-Length: %d\n\n%s", len(start), start[:20]),
+		"behind the object":              "api/runs\n" + fmt.Sprintf("Content-Length: %d\n\n%s", len(start)+1, start),
+		"in the middle of a chunk":       "api/runs\n" + fmt.Sprintf("Transfer-Encoding: chunked\n\n%x\n%s", len(start), start[:20]),
+		"between two chunks":             "api/runs\n" + fmt.Sprintf("Transfer-Encoding: chunked\n\n%x\n%s\n", len(start), start),
+		"a cancel, before its body":      "api/runs/w/cancel\nContent-Length: 2\n\n",
+		"a cancel, before its chunks":    "api/runs/w/cancel\nTransfer-Encoding: chunked\n\n",
+		"a cancel, behind its object":    "api/runs/w/cancel\nContent-Length: 3\n\n{}",
+		"an interrupt, behind its chunk": "api/runs/w/interrupt\nTransfer-Encoding: chunked\n\n2\n{}\n",
+	} {
+		conn, err := net.Dial("tcp", strings.Trim(strings.TrimPrefix(url, "http://"), "/"))
+		require.NoError(t, err)
+		path, rest, _ := strings.Cut(request, "\n")
+		_, err = io.WriteString(conn, strings.ReplaceAll("POST /"+path+" HTTP/1.1\nHost: localhost\nContent-Type: application/json\n"+rest, "\n", "\r\n"))
+		require.NoError(t, err)
+		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err, name)
+		said, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		assert.Equal(t, 400, resp.StatusCode, name)
+		assert.Contains(t, string(said), "cut off", name)
+		require.NoError(t, resp.Body.Close())
+		require.NoError(t, conn.Close())
+	}
+	var list streamer.RunList
+	_, body = do(t, "GET", url+"api/runs", "")
+	require.NoError(t, json.Unmarshal([]byte(body), &list))
+	require.Len(t, list.Runs, 1)
+	assert.Equal(t, "running", list.Runs[0].Status)
+}
+
 func TestBadRequestsStartNothing(t *testing.T) {
 	url, _ := begin(t, t.TempDir())
 	for body, want := range map[string]struct {
@@ -182,12 +226,31 @@ func TestBadRequestsStartNothing(t *testing.T) {
 		`{"input":{}}`:                                           {400, "program and input are needed"},
 		`{"program":"echo","input":{"text":""},"run_id":"../x"}`: {400, "not allowed"},
 		`{"program":"echo","input":{"text":""},"colour":"red"}`:  {400, "colour"},
-		`{"program":"echo","input":{"text":""},"at":"tomorrow"}`: {400, "body"},
+		`{"program":"echo","input":{"text":""},"at":"tomorrow"}`: {400, "2026-01-02T15:04:05Z"},
 		`nonsense`: {400, "body"},
+		`{"program":"echo","input":{"text":""},"at":"9999-01-01T00:00:00Z"}`:          {400, "want a time from 1678 to 2261"},
+		`{"program":"echo","input":{"text":""}}}`:                                     {400, "something after the object"},
+		`{"program":"echo","input":{"text":""}} {}`:                                   {400, "something after the object"},
+		`{"program":"echo","input":{"text":""}`:                                       {400, "not complete"},
+		`{"program":"wait","program":"echo","input":{"text":""}}`:                     {400, `\"program\" is given more than once`},
+		`{"program":"wait","Program":"echo","input":{"text":""}}`:                     {400, "is given more than once"},
+		`{"program":"echo","input":{"text":"a","text":"b"}}`:                          {400, `\"text\" is given more than once`},
+		`{"program":"echo","input":{"text":""},"priority":"high"}`:                    {400, "priority is a string; want an integer"},
+		`{"program":"echo","input":{"text":""},"tags":"a"}`:                           {400, "tags is a string; want an array of strings"},
+		`{"program":"echo","input":null}`:                                             {400, "got null, want an object"},
+		`[]`:                                                                          {400, "want an object"},
+		`{"program":"echo","input":` + nested(5000) + `}`:                             {400, "nested deeper than 1000 levels"},
+		`{"program":"echo","input":` + nested(50_000) + `}`:                           {400, "max depth"},
+		"{\"program\":\"echo\",\"input\":{\"text\":\"\xff\"}}":                        {400, "not UTF-8"},
+		`{"program":"echo","input":{"text":"` + strings.Repeat("x", 2<<20) + `"}}`:    {413, "more than 1048576 bytes"},
+		`{"program":"echo","input":{"text":""}}` + strings.Repeat(" ", 2<<20):         {413, "more than 1048576 bytes"},
+		`{"program":"` + strings.Repeat("x", 1<<19) + `","input":{}}`:                 {404, "want one of [ask echo fail wait]"},
+		`{"program":"echo","input":{},"run_id":"` + strings.Repeat("x", 1<<19) + `"}`: {400, "has 524288 bytes"},
 	} {
 		status, text := do(t, "POST", url+"api/runs", body)
-		assert.Equal(t, want.status, status, body)
-		assert.Contains(t, text, want.text, body)
+		assert.Equal(t, want.status, status, "%.100s", body)
+		assert.Contains(t, text, want.text, "%.100s", body)
+		assert.Less(t, len(text), 1000, "%.100s", body)
 	}
 	resp, err := http.Post(url+"api/runs", "text/plain", strings.NewReader(`{"program":"echo","input":{"text":""}}`))
 	require.NoError(t, err)

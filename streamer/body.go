@@ -1,0 +1,182 @@
+package streamer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	maxBody  = 1 << 20          // bytes that are posted
+	maxDepth = 1000             // of values in what is posted: no deeper value can be recorded
+	bodyTime = 30 * time.Second // for the body to come
+)
+
+// readBody reads what was posted: a JSON object with the fields of body, each at
+// most once. Nothing at all leaves body as it is. All of it is read and checked
+// before anything is done about it, so a request that is cut off does nothing.
+func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) bool {
+	data, err := receive(w, req)
+	if err == nil {
+		err = decodeBody(data, body)
+	}
+	var long *http.MaxBytesError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &long):
+		h.refuse(w, http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d bytes", maxBody))
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		h.refuse(w, http.StatusBadRequest, "bad_request", "the body was cut off")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		w.Header().Set("Connection", "close")
+		h.refuse(w, http.StatusRequestTimeout, "too_slow", fmt.Sprintf("the body did not come within %v", bodyTime))
+	default:
+		h.refuse(w, http.StatusBadRequest, "bad_request", "the body is not the JSON that is expected here: "+err.Error())
+	}
+	return false
+}
+
+// receive reads the whole body. A client that stops in the middle would hold the
+// connection for ever, unless the server limits how long it reads.
+func receive(w http.ResponseWriter, req *http.Request) ([]byte, error) {
+	control := http.NewResponseController(w)
+	server, _ := req.Context().Value(http.ServerContextKey).(*http.Server)
+	limited := server != nil && server.ReadTimeout > 0
+	if !limited {
+		_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // not every ResponseWriter can
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
+	if err == nil && !limited {
+		_ = control.SetReadDeadline(time.Time{})
+	}
+	return data, err
+}
+
+// decodeBody decodes what was posted into the struct that body points to.
+func decodeBody(data []byte, body any) error {
+	data = bytes.TrimSpace(data)
+	switch {
+	case len(data) == 0: // which is what {} means
+		return nil
+	case !utf8.Valid(data):
+		return errors.New("it is not UTF-8")
+	case data[0] != '{':
+		return errors.New("want an object")
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var (
+		misfit *json.UnmarshalTypeError
+		noTime *time.ParseError
+	)
+	switch err := d.Decode(body); {
+	case errors.As(err, &misfit):
+		return fmt.Errorf("%s is a %s; want %s", misfit.Field, misfit.Value, wanted(misfit.Type))
+	case errors.As(err, &noTime):
+		return fmt.Errorf("%s is no time; want one such as %q", noTime.Value, "2026-01-02T15:04:05Z")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it is not complete")
+	case err != nil:
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if rest := bytes.TrimSpace(data[d.InputOffset():]); len(rest) > 0 {
+		return errors.New("there is something after the object")
+	}
+	return checkValue(data)
+}
+
+// wanted describes the JSON values of a type of Go.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Int:
+		return "an integer of at most 64 bits"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "an array of strings"
+	default:
+		return "an object"
+	}
+}
+
+// checkValue refuses what would be read as something else than was written: an
+// object with a name that comes twice, and values that are nested too deeply. The
+// outermost object is a struct, for which case does not matter. It is valid JSON.
+func checkValue(data []byte) error {
+	type level struct {
+		names  map[string]bool // nil in an array
+		isName bool            // the next token of an object is a name
+	}
+	var levels []level
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		within := len(levels) - 1
+		switch {
+		case token == json.Delim(']'), token == json.Delim('}'):
+			levels = levels[:within]
+			continue
+		case within >= 0 && levels[within].isName:
+			name := token.(string)
+			if within == 0 {
+				name = fold(name, levels[0].names)
+			}
+			if levels[within].names[name] {
+				return fmt.Errorf("%s is given more than once", strconv.Quote(name))
+			}
+			levels[within].names[name], levels[within].isName = true, false
+			continue
+		case within >= 0 && levels[within].names != nil:
+			levels[within].isName = true
+		}
+		switch token {
+		case json.Delim('{'):
+			levels = append(levels, level{names: make(map[string]bool), isName: true})
+		case json.Delim('['):
+			levels = append(levels, level{})
+		}
+		if len(levels) > maxDepth+1 {
+			return fmt.Errorf("a value is nested deeper than %d levels", maxDepth)
+		}
+	}
+}
+
+// fold returns the one of the names that is the same but for case, or name.
+func fold(name string, names map[string]bool) string {
+	for other := range names { // they are those of fields
+		if strings.EqualFold(name, other) {
+			return other
+		}
+	}
+	return name
+}
+
+// methodsOf returns the methods with which the path of the request is served.
+func (h *Handler) methodsOf(req *http.Request) []string {
+	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost}
+	return slices.DeleteFunc(methods, func(method string) bool {
+		other := *req
+		other.Method = method
+		_, pattern := h.mux.Handler(&other)
+		return pattern == "/" || pattern == ""
+	})
+}
