@@ -22,7 +22,31 @@ func (r *Runner) Interrupt(ctx context.Context, runID, by, message string) error
 		return nil
 	}
 	stop := snapshot.Stop{Reason: record.InterruptUser, By: by, Message: message}
-	_, err := r.store.Update(ctx, runID, func(i *snapshot.Info) error {
+	changing, err := r.interruptStored(ctx, runID, stop)
+	if !changing {
+		return err
+	}
+	waiting, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	for _, failed := range r.store.Watch(waiting, snapshot.WatchOptions{RunID: runID}) {
+		if failed != nil {
+			break
+		}
+		if changing, err = r.interruptStored(ctx, runID, stop); !changing {
+			break
+		}
+	}
+	return err
+}
+
+// changeTime is the longest time that a run takes to be opened or closed.
+const changeTime = 2 * time.Second
+
+// interruptStored interrupts a run that is not open in this process. It reports
+// whether the run is just being opened or closed by another one, after which it
+// can be interrupted; the error is that it cannot be now.
+func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapshot.Stop) (changing bool, err error) {
+	_, err = r.store.Update(ctx, runID, func(i *snapshot.Info) error {
 		if i.Open {
 			return snapshot.ErrLocked
 		} else if !mayGoOn(i) {
@@ -33,12 +57,13 @@ func (r *Runner) Interrupt(ctx context.Context, runID, by, message string) error
 	})
 	switch {
 	case errors.Is(err, snapshot.ErrLocked):
-		return state.Interrupt(ctx, r.store, runID, by, message)
+		err = state.Interrupt(ctx, r.store, runID, stop.By, stop.Message)
+		return errors.Is(err, state.ErrNotRunning), err
 	case err != nil:
-		return fmt.Errorf("runner: interrupt run %s: %w", runID, err)
+		return false, fmt.Errorf("runner: interrupt run %s: %w", runID, err)
 	}
 	r.drop(runID)
-	return nil
+	return false, nil
 }
 
 // Cancel ends a run for good, see state.Cancel.

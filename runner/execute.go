@@ -220,10 +220,12 @@ func (r *Runner) isStopping() bool {
 	return r.stopping
 }
 
+// hasAnswer reports whether an answer waits for a run, or a cancel: one that its
+// process was asked for just before it ended.
 func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {
 	waiting, err := r.store.Messages(ctx, runID)
 	return err == nil && slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
-		return m.Record.Kind == record.KindAnswer
+		return m.Record.Kind == record.KindAnswer || m.IsCancel()
 	})
 }
 

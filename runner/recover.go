@@ -179,10 +179,43 @@ func (r *Runner) inspect(ctx context.Context, e Entry) (bool, error) {
 	if info.Status != snapshot.StatusInterrupted || info.Stop.Reason != record.InterruptCrash {
 		return true, nil
 	}
+	if interrupted, err := r.isInterrupted(ctx, &info); err != nil || interrupted {
+		return false, err
+	}
 	return r.countCrash(ctx, e, info)
 }
 
-// errCounted is returned if another process counts the crash.
+// isInterrupted reports whether somebody had interrupted the run before its
+// process ended, and then has it stay interrupted.
+func (r *Runner) isInterrupted(ctx context.Context, info *snapshot.Info) (bool, error) {
+	waiting, err := r.store.Messages(ctx, info.RunID)
+	if err != nil {
+		return false, err
+	}
+	for i := range waiting {
+		m := &waiting[i]
+		e := m.Record.Interrupt()
+		if e == nil || m.IsCancel() || m.Generation != info.Generation {
+			continue
+		}
+		_, err := r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error {
+			if i.Status != info.Status || i.Generation != info.Generation {
+				return errCounted
+			}
+			i.Status, i.Due, i.Stop = snapshot.StatusInterrupted, time.Time{}, snapshot.Stop{Reason: record.InterruptUser, By: e.By, Message: e.Message}
+			return nil
+		})
+		if errors.Is(err, errCounted) || errors.Is(err, snapshot.ErrLocked) { // another process has it
+			return true, nil
+		} else if err != nil {
+			return false, err
+		}
+		return true, r.store.Remove(ctx, info.RunID, m.ID())
+	}
+	return false, nil
+}
+
+// errCounted is returned if another process handles the crash.
 var errCounted = errors.New("another process goes on with it")
 
 // countCrash counts a crash of the process of a run, and sets the run aside if

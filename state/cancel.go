@@ -189,27 +189,6 @@ func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Mes
 	return journal.Close(ctx, snapshot.End{Status: StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage})
 }
 
-// settleCancel handles a cancel that came too late for the inbox of the run,
-// which has been closed with this status. After an error the cancel stays, for
-// the next opening.
-func (r *run) settleCancel(status Status) {
-	ctx := context.Background()
-	waiting, err := r.stored.Messages(ctx, r.settings.RunID)
-	if err != nil {
-		return
-	}
-	for i := range waiting {
-		if !waiting[i].IsCancel() {
-			continue
-		}
-		if status == StatusCancelled {
-			_ = r.stored.Remove(ctx, r.settings.RunID, waiting[i].ID())
-		} else {
-			_ = settleCancel(ctx, r.stored, r.settings.RunID)
-		}
-	}
-}
-
 // errors.Is finds these in recorded errors of calls, too.
 func init() {
 	record.RegisterError("state.ErrCancelled", ErrCancelled)

@@ -89,21 +89,23 @@ func (b *inbox) takeIn(ctx context.Context) {
 	b.report(ctx, err)
 }
 
-// take handles a message. It reports whether the message can be removed: a
-// cancel stays until the run has ended by it.
+// take handles a message. It reports whether the message can be removed: a cancel
+// or an interrupt stays until the run is closed, so that it counts even if the
+// process is killed before.
 func (b *inbox) take(m *snapshot.Message) bool {
 	e := m.Record.Interrupt()
 	if e == nil {
 		return b.run.takeAnswer(&m.Record)
 	}
-	if m.IsCancel() {
+	switch {
+	case m.IsCancel():
 		b.run.interrupt(e)
 		return false
-	}
-	if m.Generation == b.generation { // other generations have ended
+	case m.Generation == b.generation:
 		b.run.interrupt(&core.InterruptedError{Reason: record.InterruptUser, Message: e.Message, By: e.By})
+		return false
 	}
-	return true
+	return true // of a generation that has ended
 }
 
 // report logs once that the inbox fails. The run continues without it.
@@ -137,4 +139,25 @@ func (r *run) takeAnswer(posted *record.Record) bool {
 		return false
 	}
 	return true
+}
+
+// settle handles the cancel and the interrupt of the run, which has been closed
+// with this status: they may have come too late for its inbox. After an error they
+// stay, and the next opening takes the cancel.
+func (r *run) settle(status Status) {
+	ctx := context.Background()
+	waiting, err := r.stored.Messages(ctx, r.settings.RunID)
+	if err != nil {
+		return
+	}
+	for i := range waiting {
+		switch m := &waiting[i]; {
+		case m.IsCancel() && status == StatusCancelled:
+			_ = r.stored.Remove(ctx, r.settings.RunID, m.ID())
+		case m.IsCancel():
+			_ = settleCancel(ctx, r.stored, r.settings.RunID)
+		case m.Generation == r.generation && m.Record.Interrupt() != nil:
+			_ = settleInterrupt(ctx, r.stored, r.settings.RunID, m)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -20,7 +21,8 @@ var ErrNotRunning = errors.New("nobody is running it")
 // message is why. Interrupt returns when the request is durable. The request
 // reaches the owner within a tenth of a second, also during a wait; calls end
 // as soon as their handlers honour their context. Interrupting twice is
-// allowed; the first counts.
+// allowed; the first counts. A run that is closed before it has read the request
+// is interrupted where it is, unless it has ended.
 //
 // For a run that no process has open the error is [ErrNotRunning] with its
 // status, and its next opening is not interrupted.
@@ -46,29 +48,82 @@ func interrupt(ctx context.Context, store snapshot.Store, runID, by, message str
 	if err := store.Post(ctx, runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
 		return err
 	}
-	// It may have been closed in the meantime.
-	now, err := store.Info(ctx, runID)
-	if err != nil {
-		return fmt.Errorf("it was posted, but whether the run was still open is not known: %w", err)
-	}
-	if now.Status == StatusRunning && now.Generation == found.Generation {
-		return nil
-	}
-	return takeBack(ctx, store, now, m.ID())
+	return settleInterrupt(ctx, store, runID, &m) // it may have been closed in the meantime
 }
 
-// takeBack removes an interrupt that was not read.
-func takeBack(ctx context.Context, store snapshot.Store, found snapshot.Info, id string) error {
-	waiting, err := store.Messages(ctx, found.RunID)
-	if err != nil {
-		return err
-	}
-	for i := range waiting {
-		if waiting[i].ID() == id {
-			return errors.Join(notRunning(found), store.Remove(ctx, found.RunID, id))
+// errChanged is returned for a run that has changed since it was looked at.
+var errChanged = errors.New("the run is opened and closed all the time")
+
+// settleInterrupt removes the message from a run that is closed. If the run has not
+// read it and might continue by itself, it is interrupted. Who has posted the
+// message calls it, and who has closed the run, as neither knows whether the other
+// came first.
+func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
+	e := m.Record.Interrupt()
+	for range settleTries {
+		found, err := store.Info(ctx, runID)
+		if err != nil {
+			return fmt.Errorf("it was posted, but whether the run was still open is not known: %w", err)
+		}
+		if found.Status == StatusRunning && found.Generation == m.Generation {
+			return nil // it is read, and settled when the run is closed
+		}
+		switch {
+		case found.Status == StatusRunning: // opened again, by who does not know of it
+			return errors.Join(interrupt(ctx, store, runID, e.By, e.Message), store.Remove(ctx, runID, m.ID()))
+		case found.Generation == m.Generation:
+			if posted, err := isPosted(ctx, store, runID, m); err != nil || !posted {
+				return err // it is settled
+			}
+		}
+		if err = interruptClosed(ctx, store, &found, e); !errors.Is(err, errChanged) {
+			return errors.Join(err, store.Remove(ctx, runID, m.ID()))
 		}
 	}
-	return nil // it was read
+	return errChanged
+}
+
+// settleTries is more often than a run is opened and closed meanwhile.
+const settleTries = 100
+
+func isPosted(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) (bool, error) {
+	waiting, err := store.Messages(ctx, runID)
+	return slices.ContainsFunc(waiting, func(w snapshot.Message) bool { return w.ID() == m.ID() }), err
+}
+
+// interruptClosed interrupts a run as it was found, closed.
+func interruptClosed(ctx context.Context, store snapshot.Store, found *snapshot.Info, e *core.InterruptedError) error {
+	_, err := store.Update(ctx, found.RunID, func(i *snapshot.Info) error {
+		switch {
+		case i.Open || i.Generation != found.Generation || !i.Updated.Equal(found.Updated):
+			return errChanged
+		case i.Status == StatusInterrupted && i.Stop.Reason == record.InterruptUser:
+			return nil // it was read
+		case !mayContinue(i):
+			return notRunning(*i)
+		}
+		i.Status, i.Due, i.Stop = StatusInterrupted, time.Time{}, stopOf(e)
+		return nil
+	})
+	if errors.Is(err, snapshot.ErrLocked) {
+		return errChanged
+	}
+	return err
+}
+
+// mayContinue reports whether a run that is closed may be continued without
+// anybody's decision.
+func mayContinue(i *snapshot.Info) bool {
+	switch i.Status {
+	case StatusQueued, StatusPaused:
+		return true
+	case StatusInterrupted:
+		switch i.Stop.Reason {
+		case record.InterruptCrash, record.InterruptShutdown, record.InterruptContext, record.InterruptClosed, record.InterruptStore:
+			return true
+		}
+	}
+	return false
 }
 
 func notRunning(found snapshot.Info) error {

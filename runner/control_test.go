@@ -1,0 +1,88 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// awaitInfo returns what is known of a run when it is as it is wanted.
+func awaitInfo(t *testing.T, r *runner.Runner, runID string, want func(*snapshot.Info) bool) snapshot.Info {
+	t.Helper()
+	for e, err := range r.Store().Watch(t.Context(), snapshot.WatchOptions{RunID: runID}) {
+		require.NoError(t, err)
+		if want(&e.Info) {
+			return e.Info
+		}
+	}
+	return snapshot.Info{}
+}
+
+// The runs are parked between their attempts, so they are opened and closed all the
+// time. However an interrupt or a cancel of another process meets that, it counts.
+func TestControlOfRunsThatAreOpenedAndClosedAllTheTime(t *testing.T) {
+	r, dir := starter(t) // which does not serve
+	begin(t, dir)
+	for i := range 20 {
+		id := fmt.Sprint("run-", i)
+		_, err := r.Start(t.Context(), "late", id, word{id}, runner.StartOptions{})
+		require.NoError(t, err)
+		awaitInfo(t, r, id, func(i *snapshot.Info) bool { return i.Generation > 1 })
+		if i%2 == 0 {
+			require.NoError(t, r.Interrupt(t.Context(), id, "ann", "stop"))
+			info := awaitInfo(t, r, id, func(i *snapshot.Info) bool { return i.Status == snapshot.StatusInterrupted && !i.Open })
+			assert.Equal(t, snapshot.Stop{Reason: record.InterruptUser, By: "ann", Message: "stop"}, info.Stop)
+			require.ErrorIs(t, r.Interrupt(t.Context(), id, "ann", "again"), state.ErrNotRunning)
+		} else {
+			require.NoError(t, r.Cancel(t.Context(), id, "ann", "stop"))
+			info := awaitInfo(t, r, id, func(i *snapshot.Info) bool { return i.Status == snapshot.StatusCancelled && !i.Open })
+			assert.Equal(t, snapshot.Stop{Reason: record.InterruptCancel, By: "ann", Message: "stop"}, info.Stop)
+			require.ErrorIs(t, r.Interrupt(t.Context(), id, "ann", "again"), state.ErrNotRunning)
+			require.NoError(t, r.Cancel(t.Context(), id, "bob", "again"), "the first counts")
+		}
+	}
+	for i := range 20 { // none has continued
+		info, err := r.Info(t.Context(), fmt.Sprint("run-", i))
+		require.NoError(t, err)
+		assert.Equal(t, "ann", info.Stop.By)
+		waiting, err := r.Store().Messages(t.Context(), info.RunID)
+		require.NoError(t, err)
+		assert.Empty(t, waiting)
+	}
+}
+
+// A cancel waits for a run whose process was killed after it had closed the run and
+// before it looked for one.
+func TestCancelThatWaitsForAPausedRunIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		r := newRunner(t, store, runner.Options{})
+		program := runner.Register(r, agent("nap", func(ctx context.Context, in word) (string, error) {
+			return in.Text, core.Sleep(ctx, 24*time.Hour)
+		}))
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		defer serve(t, r)()
+		sleep(time.Minute)
+		require.NoError(t, store.Post(t.Context(), "a", snapshot.Message{Record: record.Record{
+			Time: time.Now(), Kind: record.KindRun, Status: record.StatusCancelled,
+			Err: &record.InterruptedError{Reason: record.InterruptCancel, By: "ann"},
+		}}))
+		info, err := r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCancelled, info.Status)
+		assert.Equal(t, "ann", info.Stop.By)
+	})
+}

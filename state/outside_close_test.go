@@ -1,0 +1,113 @@
+package state_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// lateCloser calls a function in the middle of closing a run: when its inbox is not
+// read any more and before it is closed.
+type lateCloser struct {
+	snapshot.Store
+	meanwhile func()
+}
+
+func (s *lateCloser) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.Store.Open(ctx, runID, o)
+	return &closingJournal{j, s}, err
+}
+
+type closingJournal struct {
+	snapshot.Journal
+	store *lateCloser
+}
+
+func (j *closingJournal) Close(ctx context.Context, end snapshot.End) error {
+	j.store.meanwhile()
+	return j.Journal.Close(ctx, end)
+}
+
+// posting calls a function right before a message is posted.
+type posting struct {
+	snapshot.Store
+	before func()
+}
+
+func (s posting) Post(ctx context.Context, runID string, m snapshot.Message) error {
+	s.before()
+	return s.Store.Post(ctx, runID, m)
+}
+
+// wantInterrupted checks that the run stays interrupted, with nothing in its inbox.
+func wantInterrupted(t *testing.T, s snapshot.Store) {
+	t.Helper()
+	info, err := s.Info(t.Context(), askedRun)
+	require.NoError(t, err)
+	assert.Equal(t, state.StatusInterrupted, info.Status)
+	assert.Equal(t, snapshot.Stop{Reason: record.InterruptUser, By: "ops", Message: "deploy"}, info.Stop)
+	assert.Zero(t, info.Due)
+	_, waiting := recordedAnswers(t, s)
+	assert.Zero(t, waiting)
+}
+
+func TestInterruptThatComesWhileTheRunIsClosedIsNotLost(t *testing.T) {
+	s := &lateCloser{Store: memstore.New()}
+	s.meanwhile = func() { assert.NoError(t, state.Interrupt(t.Context(), s, askedRun, "ops", "deploy")) }
+	_, err := resume(t, s)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	wantInterrupted(t, s)
+
+	require.NoError(t, answer(t, s, "this"))
+	out, err := resume(t, s) // as it ends, it is interrupted
+	require.NoError(t, err)
+	assert.Equal(t, "this", out)
+	info, err := s.Info(t.Context(), askedRun)
+	require.NoError(t, err)
+	assert.Equal(t, state.StatusCompleted, info.Status)
+	_, waiting := recordedAnswers(t, s)
+	assert.Zero(t, waiting)
+}
+
+func TestInterruptOfARunThatIsClosedBeforeItReadsItIsNotLost(t *testing.T) {
+	s := memstore.New()
+	st := openRun(t, s)
+	_, err := testkit.Call(st.Context(t.Context()), asking(t))
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, state.Interrupt(t.Context(), posting{s, func() { require.NoError(t, st.Close()) }}, askedRun, "ops", "deploy"))
+	wantInterrupted(t, s)
+
+	require.NoError(t, answer(t, s, "this"))
+	st = openRun(t, s)
+	_, err = testkit.Call(st.Context(t.Context()), asking(t))
+	require.NoError(t, err)
+	err = state.Interrupt(t.Context(), posting{s, func() { require.NoError(t, st.Close()) }}, askedRun, "ops", "deploy")
+	require.ErrorIs(t, err, state.ErrNotRunning)
+	require.ErrorContains(t, err, "it is completed")
+	_, waiting := recordedAnswers(t, s)
+	assert.Zero(t, waiting)
+}
+
+func TestInterruptOfARunThatIsClosedAndOpenedMeanwhileIsNotLost(t *testing.T) {
+	s := paused(t)
+	st := openRun(t, s)
+	var again *state.ExecutionState
+	require.NoError(t, state.Interrupt(t.Context(), posting{s, func() {
+		if again == nil {
+			require.NoError(t, st.Close())
+			again = openRun(t, s)
+		}
+	}}, askedRun, "ops", "deploy"))
+	<-again.Context(t.Context()).Done()
+	require.NoError(t, again.Close())
+	wantInterrupted(t, s)
+}
