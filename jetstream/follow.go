@@ -2,6 +2,7 @@ package jetstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -13,70 +14,116 @@ import (
 )
 
 // consume yields the messages of the records on some subjects, from a sequence
-// on: those there are, and then each that is stored. It goes on where it was when
-// the server was gone. It ends with the cause of ctx.
-func (s *Store) consume(ctx context.Context, subjects []string, from uint64) iter.Seq2[jetstream.Msg, error] {
+// on: the existing ones, and then each one that is stored. It continues where it
+// was after the server was away. It ends with the cause of ctx, or with an error if
+// the stream that was created then is not there any more.
+func (s *Store) consume(ctx context.Context, created time.Time, subjects []string, from uint64) iter.Seq2[jetstream.Msg, error] {
 	return func(yield func(jetstream.Msg, error) bool) {
 		pause := time.NewTimer(0)
 		defer pause.Stop()
 		for {
-			var more bool
-			from, more = s.consumeFrom(ctx, subjects, from, yield)
-			if !more {
+			next, err := s.consumeFrom(ctx, created, subjects, from, yield)
+			if err == nil {
+				err = s.verify(ctx, created)
+			}
+			switch {
+			case errors.Is(err, errEnough):
+				return
+			case ctx.Err() != nil:
+				yield(nil, context.Cause(ctx))
+				return
+			case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, snapshot.ErrReset):
+				yield(nil, err)
 				return
 			}
+			from = next
 			pause.Reset(retryPause)
 			select {
 			case <-pause.C:
 			case <-ctx.Done():
-				yield(nil, context.Cause(ctx))
-				return
 			}
 		}
 	}
 }
 
+// errEnough is returned if the caller wants no more messages.
+var errEnough = errors.New("jetstream: enough")
+
 // The server says every pullHeartbeat that it is there. If it does not say so
-// twice, the consumer is made again, on another server of a cluster.
+// twice, the consumer is created again, on another server of a cluster.
 const (
 	pullExpiry    = 10 * time.Second
 	pullHeartbeat = time.Second
 )
 
-// consumeFrom yields messages until the consumer cannot go on. It returns where
-// to begin again, and whether to.
-func (s *Store) consumeFrom(ctx context.Context, subjects []string, from uint64, yield func(jetstream.Msg, error) bool) (uint64, bool) {
-	making, cancel := context.WithTimeout(ctx, s.options.Lease) // the request is lost with the server that leads
+// consumeFrom yields messages until the consumer cannot continue, and returns from
+// which sequence on another has to. The error is nil if another may be created.
+func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []string, from uint64, yield func(jetstream.Msg, error) bool) (uint64, error) {
+	creating, cancel := context.WithTimeout(ctx, s.options.Lease) // the request is lost with the server that leads
 	defer cancel()
-	consumer, err := s.records.OrderedConsumer(making, jetstream.OrderedConsumerConfig{
+	consumer, err := s.records.OrderedConsumer(creating, jetstream.OrderedConsumerConfig{
 		FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: consumerIdle,
-		// When the consumer is made anew, the client knows nothing of ctx, and would
-		// try for ever. Once takes it 10 seconds at most.
+		// When the client creates the consumer again, it does not look at ctx, and would
+		// try for ever. One try takes 10 seconds at most.
 		MaxResetAttempts: 1,
 	})
 	if err != nil {
-		return from, true
+		return from, nil
 	}
 	messages, err := consumer.Messages(jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat))
 	if err != nil {
-		return from, true
+		return from, nil
 	}
 	defer messages.Stop()
+	verified := "" // the consumer that is known to read the right stream
 	for {
-		msg, err := messages.Next(jetstream.NextContext(ctx))
+		msg, err := s.nextOf(ctx, messages)
 		switch {
 		case ctx.Err() != nil:
-			yield(nil, context.Cause(ctx))
-			return from, false
+			return from, context.Cause(ctx)
+		case errors.Is(err, context.DeadlineExceeded): // the client may have created a consumer of another stream, which is silent
+			if err := s.verify(ctx, created); err != nil {
+				return from, err
+			}
+			continue
 		case err != nil: // such as a heartbeat that did not come
-			return from, true
+			return from, nil
 		}
 		meta, err := msg.Metadata()
-		if err != nil || !yield(msg, nil) {
-			return from, false
+		if err != nil {
+			return from, err
+		}
+		if meta.Consumer != verified {
+			if err := s.verify(ctx, created); err != nil {
+				return from, err
+			}
+			verified = meta.Consumer
+		}
+		if !yield(msg, nil) {
+			return from, errEnough
 		}
 		from = meta.Sequence.Stream + 1
 	}
+}
+
+// nextOf waits for the next message, for a lease at most.
+func (s *Store) nextOf(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Lease)
+	defer cancel()
+	return messages.Next(jetstream.NextContext(ctx))
+}
+
+// verify returns an error if the stream of the records is not the one that was
+// created then.
+func (s *Store) verify(ctx context.Context, created time.Time) error {
+	info, err := s.streamInfo(ctx)
+	if err != nil {
+		return err
+	}
+	if !info.Created.Equal(created) {
+		return fmt.Errorf("%w: the stream %s was deleted and created again", snapshot.ErrReset, s.names.records())
+	}
+	return nil
 }
 
 // messageOf reads a message of a run that was consumed.
@@ -92,12 +139,12 @@ func messageOf(msg jetstream.Msg) (*message, error) {
 func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		f := follower{store: s, runID: runID, after: after, last: after.Seq, yield: yield}
-		from, err := f.begin(ctx)
+		created, from, err := f.begin(ctx)
 		if err != nil {
 			yield(record.Record{}, err)
 			return
 		}
-		for msg, err := range s.consume(ctx, []string{s.names.run(runID)}, from) {
+		for msg, err := range s.consume(ctx, created, []string{s.names.run(runID)}, from) {
 			if err == nil {
 				err = f.take(ctx, msg)
 			}
@@ -122,21 +169,26 @@ type follower struct {
 	last    uint64 // the number of the record that was yielded last
 }
 
-// begin returns the sequence of the stream from which on messages are read: the
-// first has the record of the cursor.
-func (f *follower) begin(ctx context.Context) (uint64, error) {
+// begin returns when the stream was created, and its sequence from which on
+// messages are read: the first has the record of the cursor.
+func (f *follower) begin(ctx context.Context) (created time.Time, from uint64, err error) {
 	if err := check(ctx, f.runID); err != nil {
-		return 0, err
+		return created, 0, err
+	}
+	stream, err := f.store.streamInfo(ctx)
+	if err != nil {
+		return created, 0, err
 	}
 	h, err := f.store.head(ctx, f.runID)
 	if err != nil {
-		return 0, err
+		return created, 0, err
 	}
 	if f.after.Seq > h.last {
-		return 0, fmt.Errorf("%w: run %s: the cursor is at record %d, and the run has %d", snapshot.ErrReset, f.runID, f.after.Seq, h.last)
+		return created, 0, fmt.Errorf("%w: run %s: the cursor is at record %d, and the run has %d", snapshot.ErrReset, f.runID, f.after.Seq, h.last)
 	}
 	f.born = h.born
-	return f.store.place(ctx, h, f.after.Seq)
+	from, err = f.store.place(ctx, h, f.after.Seq)
+	return stream.Created, from, err
 }
 
 // take yields the records of a message. Where some are missing, the run is read

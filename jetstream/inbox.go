@@ -162,7 +162,7 @@ func (s *Store) note(ctx context.Context, runID string) error {
 	msg := nats.NewMsg(s.names.note(runID))
 	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	err := s.retry(ctx, func(ctx context.Context) error {
-		_, err := s.js.PublishMsg(ctx, msg, jetstream.WithMsgTTL(noteTTL), jetstream.WithRetryAttempts(0))
+		_, err := s.publishOnce(ctx, s.names.records(), msg, jetstream.WithMsgTTL(noteTTL))
 		return err
 	})
 	if err != nil {

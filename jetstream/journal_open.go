@@ -207,15 +207,19 @@ const consumerIdle = 30 * time.Second
 
 // awaitClosed returns when a run that is open may not be any more.
 func (s *Store) awaitClosed(ctx context.Context, h *head) error {
+	stream, err := s.streamInfo(ctx)
+	if err != nil {
+		return err
+	}
 	own, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel()
 	changed := make(chan struct{})
 	watching.Go(func() {
-		for msg, err := range s.consume(own, []string{s.names.run(h.info.RunID)}, h.seq+1) {
-			if err == nil && kind(msg.Headers().Get(headerKind)) != appended {
-				close(changed)
+		defer close(changed)
+		for msg, err := range s.consume(own, stream.Created, []string{s.names.run(h.info.RunID)}, h.seq+1) {
+			if err != nil || kind(msg.Headers().Get(headerKind)) != appended {
 				return
 			}
 		}

@@ -118,7 +118,6 @@ func (s *Store) makeStreams(ctx context.Context) (err error) {
 		}
 	}
 	s.records, s.index = found[s.names.records()], found[s.names.index()]
-	s.created = s.records.CachedInfo().Created
 	bucket := jetstream.ObjectStoreConfig{Bucket: s.names.artifacts(), Description: "Reprise: large outputs", Replicas: s.options.Replicas}
 	err = setUp(ctx, func(ctx context.Context) error {
 		s.bucket, err = s.js.ObjectStore(ctx, bucket.Bucket)

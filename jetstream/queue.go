@@ -30,6 +30,7 @@ type Queue struct {
 	takers  int             // who wait in Take
 	wanted  chan struct{}   // closed while there are takers
 	taken   [classes]chan *lease
+	failed  chan error // why no job can come, for one who waits
 }
 
 var _ runner.Queue = (*Queue)(nil)
@@ -37,7 +38,7 @@ var _ runner.Queue = (*Queue)(nil)
 // OpenQueue opens the queue of a store, and makes it if it does not exist. It
 // ends with the store.
 func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
-	q := &Queue{store: s, pullers: make(map[puller]bool), wanted: make(chan struct{})}
+	q := &Queue{store: s, pullers: make(map[puller]bool), wanted: make(chan struct{}), failed: make(chan error)}
 	for i := range q.taken {
 		q.taken[i] = make(chan *lease)
 	}
@@ -143,7 +144,7 @@ func (q *Queue) put(ctx context.Context, e *runner.Entry) error {
 		return err
 	}
 	err = q.store.retry(ctx, func(ctx context.Context) error {
-		_, err := q.store.js.PublishMsg(ctx, msg, jetstream.WithRetryAttempts(0))
+		_, err := q.store.publishOnce(ctx, q.config().Name, msg)
 		return err
 	})
 	if err != nil && context.Cause(ctx) != nil {
@@ -196,6 +197,8 @@ func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID) (runner.L
 		return l, nil
 	case l := <-q.taken[2]:
 		return l, nil
+	case err := <-q.failed:
+		return nil, unavailable(err)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-q.store.ctx.Done():
@@ -244,22 +247,36 @@ func (q *Queue) pull(p puller) {
 	}
 }
 
-// pullOften pulls until the store is closed.
+// pullOften pulls until the store is closed. Where the server refuses a consumer for
+// good, such as without the stream, those who wait for jobs get the error.
 func (q *Queue) pullOften(p puller) {
 	ctx := q.store.ctx
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for ctx.Err() == nil {
-		if consumer, err := q.consumer(ctx, p); err == nil {
+		consumer, err := q.consumer(ctx, p)
+		failed := q.failed
+		switch {
+		case err == nil:
+			failed = nil
 			q.pullFrom(ctx, consumer, p.class)
+			pause.Reset(retryPause)
+		case isPassing(err):
+			failed = nil
+			pause.Reset(retryPause)
+		default:
+			pause.Reset(refusedPause)
 		}
-		pause.Reset(retryPause)
 		select {
+		case failed <- err:
 		case <-pause.C:
 		case <-ctx.Done():
 		}
 	}
 }
+
+// refusedPause is how long a puller waits after the server has refused its consumer.
+const refusedPause = time.Second
 
 // consumer makes the consumer of a program and class, which all workers share.
 func (q *Queue) consumer(ctx context.Context, p puller) (jetstream.Consumer, error) {

@@ -173,7 +173,7 @@ func (s *session) sign(ctx context.Context) error {
 	msg := nats.NewMsg(s.store.names.sign(s.id))
 	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	msg.Header.Set(headerLease, o.Lease.String())
-	_, err := s.store.js.PublishMsg(ctx, msg, jetstream.WithMsgTTL(2*o.Lease+time.Second), jetstream.WithRetryAttempts(0))
+	_, err := s.store.publishOnce(ctx, s.store.names.records(), msg, jetstream.WithMsgTTL(2*o.Lease+time.Second))
 	return err
 }
 
@@ -243,10 +243,12 @@ func (s *session) listen(ctx context.Context) error {
 	}
 	subjects := []string{s.store.names.all("m"), s.store.names.all("s")}
 	s.store.running.Go(func() {
-		for msg, err := range s.store.consume(s.ctx, subjects, info.State.LastSeq+1) {
-			if err == nil {
-				s.hear(msg)
+		for msg, err := range s.store.consume(s.ctx, info.Created, subjects, info.State.LastSeq+1) {
+			if err != nil { // the session is over, or its stream was deleted
+				s.finish()
+				return
 			}
+			s.hear(msg)
 		}
 	})
 	return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -23,7 +22,6 @@ type Store struct {
 	options Options
 	names   names
 	records jetstream.Stream
-	created time.Time // when the stream of the records was
 	index   jetstream.Stream
 	bucket  jetstream.ObjectStore
 

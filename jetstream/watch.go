@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -27,7 +28,7 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 		if w.stopped {
 			return
 		}
-		for msg, err := range s.consume(ctx, w.subjects(), from) {
+		for msg, err := range s.consume(ctx, w.created, w.subjects(), from) {
 			var e snapshot.Event
 			isEvent := false
 			if err == nil {
@@ -48,6 +49,7 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 type watcher struct {
 	store   *Store
 	options snapshot.WatchOptions
+	created time.Time                // when the stream of the records was
 	open    map[string]snapshot.Info // runs whose records come
 	stopped bool                     // the caller wants no more
 }
@@ -75,6 +77,7 @@ func (w *watcher) begin(ctx context.Context, yield func(snapshot.Event, error) b
 	if err != nil {
 		return 0, err
 	}
+	w.created = info.Created
 	if w.options.After != "" {
 		return w.after(info)
 	}
@@ -102,7 +105,7 @@ func (w *watcher) after(info *jetstream.StreamInfo) (uint64, error) {
 	switch {
 	case !ok || err != nil:
 		return 0, fmt.Errorf("%w: After %.80q; want the Position of an event of this store", snapshot.ErrReset, w.options.After)
-	case stream != epoch(info):
+	case stream != epoch(info.Created):
 		return 0, fmt.Errorf("%w: After %.80q is of a stream that is not there any more", snapshot.ErrReset, w.options.After)
 	case seq > info.State.LastSeq:
 		return 0, fmt.Errorf("%w: After %.80q is beyond the end of the stream, which is at %d", snapshot.ErrReset, w.options.After, info.State.LastSeq)
@@ -111,7 +114,7 @@ func (w *watcher) after(info *jetstream.StreamInfo) (uint64, error) {
 }
 
 // epoch tells a stream from others of its name.
-func epoch(info *jetstream.StreamInfo) string { return strconv.FormatInt(info.Created.UnixNano(), 10) }
+func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
 // list yields the runs that there are. Their events have no positions: not all of
 // them were seen.
@@ -155,7 +158,7 @@ func (w *watcher) event(ctx context.Context, msg jetstream.Msg) (e snapshot.Even
 	} else if errors.Is(err, snapshot.ErrNotFound) {
 		err = nil
 	}
-	e.Position = strconv.FormatInt(w.store.created.UnixNano(), 10) + "-" + strconv.FormatUint(meta.Sequence.Stream, 10)
+	e.Position = epoch(w.created) + "-" + strconv.FormatUint(meta.Sequence.Stream, 10)
 	return e, isEvent, err
 }
 

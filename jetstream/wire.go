@@ -257,10 +257,7 @@ func sequenceOf(msg *nats.Msg) (uint64, error) {
 // seen by its ID.
 func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (seq uint64, err error) {
 	err = s.retry(ctx, func(ctx context.Context) error {
-		ack, err := s.js.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(expected), jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(stream))
-		if err == nil {
-			seq = ack.Sequence
-		}
+		seq, err = s.publishOnce(ctx, stream, msg, jetstream.WithExpectLastSequencePerSubject(expected))
 		return err
 	})
 	var api *jetstream.APIError
@@ -273,6 +270,20 @@ func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expec
 		return 0, context.Cause(ctx)
 	}
 	return 0, unavailable(err)
+}
+
+// publishOnce publishes a message to a stream, and returns its sequence.
+func (s *Store) publishOnce(ctx context.Context, stream string, msg *nats.Msg, o ...jetstream.PublishOpt) (seq uint64, err error) {
+	ack, err := s.js.PublishMsg(ctx, msg, append(o, jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(stream))...)
+	if errors.Is(err, jetstream.ErrNoStreamResponse) { // it has no leader now, or does not exist
+		if _, infoErr := s.js.Stream(ctx, stream); errors.Is(infoErr, jetstream.ErrStreamNotFound) {
+			return 0, infoErr
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
 }
 
 // published looks whether a message that was refused is there since an attempt
