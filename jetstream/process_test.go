@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -159,6 +160,9 @@ func serveWork(ctx context.Context, store *jetstream.Store, queue *jetstream.Que
 			if point != "quiet" {
 				fmt.Println(e)
 			}
+			if e.Type == runner.EventTrouble {
+				_ = appendTo(dir, "trouble", fmt.Sprintf("%s %d %s", time.Now().Format(time.TimeOnly), os.Getpid(), e))
+			}
 		},
 	})
 	if err != nil {
@@ -189,7 +193,7 @@ func registerWork(r *runner.Runner, dir, point string) {
 	note := decorators.Tool("note", "", func(_ context.Context, in step) (string, error) {
 		pass("before", in)
 		line := fmt.Sprintf("%s %d by %d/%d", in.Run, in.N, os.Getpid(), lines.Add(1))
-		err := appendLedger(dir, line)
+		err := appendTo(dir, "ledger", line)
 		pass("after", in)
 		return line, err
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited}))
@@ -212,8 +216,8 @@ func registerWork(r *runner.Runner, dir, point string) {
 	}))
 }
 
-func appendLedger(dir, line string) error {
-	f, err := os.OpenFile(filepath.Join(dir, "ledger"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+func appendTo(dir, file, line string) error {
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -312,10 +316,26 @@ func (s *site) ended(id string) []string {
 	return strings.Split(result.(string), "\n")
 }
 
-// explain logs how a run stands that has not ended, and its jobs.
+// explain logs how a run stands that has not ended, its jobs, and what went wrong in
+// workers last.
 func (s *site) explain(id string) {
 	info, err := s.client.Info(s.t.Context(), id)
 	s.t.Logf("run %s is %+v, %v", id, info, err)
+	run, err := s.client.Store().Load(s.t.Context(), id)
+	s.t.Logf("it is read with %v", err)
+	if err == nil {
+		for rec, err := range run.Records() {
+			s.t.Logf("%+v, %v", rec, err)
+		}
+	}
+	page, err := s.client.Store().List(s.t.Context(), snapshot.Filter{})
+	i := slices.IndexFunc(page.Runs, func(i snapshot.Info) bool { return i.RunID == id })
+	s.t.Logf("of %d runs in the list it is number %d, %v", len(page.Runs), i, err)
+	if i >= 0 {
+		s.t.Logf("in the list it is %+v", page.Runs[i])
+	}
+	trouble, err := os.ReadFile(filepath.Join(s.dir, "trouble"))
+	s.t.Logf("workers: %s, %v", trouble[max(0, len(trouble)-20_000):], err)
 	js, err := njs.New(s.conn)
 	require.NoError(s.t, err)
 	stream, err := js.Stream(s.t.Context(), "RQ_reprise")
