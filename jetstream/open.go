@@ -101,11 +101,19 @@ func (s *Store) streams() []jetstream.StreamConfig {
 	}
 }
 
+// bucketStream is the stream of the bucket, as the client of object stores makes it.
+func (s *Store) bucketStream() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: s.names.bucket(), Subjects: []string{s.names.objectData(">"), "$O." + s.names.artifacts() + ".M.>"},
+		Discard: jetstream.DiscardNew, AllowDirect: true, AllowRollup: true,
+	}
+}
+
 // makeStreams makes the streams of the store that do not exist. It looks at all
 // of those that do before it makes one.
 func (s *Store) makeStreams(ctx context.Context) (err error) {
 	found := make(map[string]jetstream.Stream)
-	for _, want := range s.streams() {
+	for _, want := range append(s.streams(), s.bucketStream()) {
 		if found[want.Name], err = s.stream(ctx, &want); err != nil {
 			return err
 		}

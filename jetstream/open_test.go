@@ -79,6 +79,10 @@ func TestStreamOfSomebodyElseIsRefused(t *testing.T) {
 		"max_msgs_per_subject is 0, want 1":        {Name: "RPI_reprise", Subjects: []string{"rpi.reprise.>"}},
 		"max_age is 1h0m0s, want 0s":               {Name: "RP_reprise", Subjects: []string{"rp.reprise.>"}, MaxAge: time.Hour},
 		"allow_rollup_hdrs is false, want true":    {Name: "RP_reprise", Subjects: []string{"rp.reprise.>"}},
+		"max_age is 24h0m0s, want 0s": { // artifacts would go by themselves
+			Name: "OBJ_RPA_reprise", Subjects: []string{"$O.RPA_reprise.C.>", "$O.RPA_reprise.M.>"}, MaxAge: 24 * time.Hour,
+			Discard: njs.DiscardNew, AllowRollup: true, AllowDirect: true,
+		},
 	} {
 		conn := jstest.Start(t).Connect()
 		js, err := njs.New(conn)

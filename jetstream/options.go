@@ -18,9 +18,11 @@ type Options struct {
 	// when the store is made. Defaults to 1; 3 survives the loss of a server.
 	Replicas int
 
-	// MaxBytes bounds what the records of all runs may take on a server. When it
-	// is reached, calls fail with snapshot.ErrUnavailable. It counts when the
-	// store is made. Zero is no bound but that of the server.
+	// MaxBytes limits what the records of all runs may take on a server. When it is
+	// reached, nothing can be stored: calls fail with snapshot.ErrUnavailable, runs
+	// are interrupted, and runs cannot be deleted either. Everything continues when
+	// the limit of the stream is raised. MaxBytes is used when the store is created.
+	// Zero means no limit but that of the server.
 	MaxBytes int64
 
 	// Lease is how long the runs of a process stay its own that the server does
