@@ -19,16 +19,15 @@ type Scope struct {
 	Runs      func(runID string) bool // which runs it may see; nil for all
 	Control   bool                    // it may interrupt the runs that it sees, and answer their questions
 
-	// TTL is how long an event stream lasts before it ends, so that the client
-	// comes back, with its cursor, and Authorize is asked again. 0 is as long as
-	// the connection does.
+	// TTL is how long an event stream lasts before it ends, so that the client reconnects
+	// with its cursor and Authorize is called again. 0 sets no limit.
 	TTL time.Duration
 }
 
 func (s *Scope) sees(runID string) bool { return s.Runs == nil || s.Runs(runID) }
 
-// ErrUnauthenticated is what [Options.Authorize] returns, or wraps, for a
-// request that does not say who it comes from.
+// ErrUnauthenticated is returned or wrapped by [Options.Authorize] for a request whose
+// sender is not known.
 var ErrUnauthenticated = errors.New("streamer: not authenticated")
 
 var (
@@ -36,7 +35,7 @@ var (
 	errForwarded = errors.New("a proxy forwards this request, which may be anybody's: without Options.Authorize only requests from this machine itself are served")
 )
 
-// admitted serves what Authorize lets in.
+// admitted serves the requests that Authorize admits.
 func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		secure(w.Header())
@@ -60,7 +59,7 @@ func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Scope)
 		case errors.Is(err, errNotLocal), errors.Is(err, errForwarded):
 			h.refuse(w, http.StatusForbidden, "forbidden", err.Error())
 		default:
-			// The error may have details that are not for the client.
+			// The error may contain details that are not for the client.
 			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this")
 		}
 	})
@@ -83,8 +82,8 @@ func (h *Handler) authorize(req *http.Request) (Scope, error) {
 	if h.options.Authorize != nil {
 		return h.options.Authorize(req)
 	}
-	// The Host header too: a page elsewhere whose name an attacker has pointed
-	// at this machine would otherwise read what is served here.
+	// The Host header is checked, too: otherwise a page on another host, whose name an
+	// attacker has pointed at this machine, could read what is served here.
 	if !isLoopback(req.RemoteAddr) || !isLoopback(req.Host) {
 		return Scope{}, errNotLocal
 	}
@@ -94,8 +93,8 @@ func (h *Handler) authorize(req *http.Request) (Scope, error) {
 	return Scope{Control: true}, nil
 }
 
-// isForwarded reports whether a proxy says that it forwards the request for
-// somebody else. A proxy that does not say so looks like a browser here.
+// isForwarded reports whether a header says that a proxy forwards the request. A proxy
+// that sets no such header looks like a browser here.
 func isForwarded(header http.Header) bool {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"} {
 		if len(header[name]) > 0 {
@@ -105,8 +104,7 @@ func isForwarded(header http.Header) bool {
 	return false
 }
 
-// isLoopback reports whether an address, with or without a port, is this
-// machine's own.
+// isLoopback reports whether an address, with or without a port, is a loopback address.
 func isLoopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -126,7 +124,7 @@ func trimBrackets(host string) string {
 	return host
 }
 
-// secure sets the headers of every answer.
+// secure sets the headers of every response.
 func secure(header http.Header) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
@@ -143,7 +141,7 @@ func checkOrigin(origin string) error {
 	return nil
 }
 
-// allowOrigin lets the pages of other origins read, if they are listed.
+// allowOrigin lets pages of other origins read responses, if the origin is listed.
 func (h *Handler) allowOrigin(w http.ResponseWriter, req *http.Request) {
 	if len(h.options.Origins) == 0 {
 		return
@@ -156,7 +154,7 @@ func (h *Handler) allowOrigin(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// clients counts those whose stream is open.
+// clients counts the clients with an open stream.
 type clients struct {
 	total       int
 	byPrincipal map[string]int
@@ -167,7 +165,7 @@ func newClients() clients {
 	return clients{byPrincipal: make(map[string]int), byAddress: make(map[string]int)}
 }
 
-// errTooMany is a limit that a client met.
+// errTooMany is a limit that a client would exceed.
 type errTooMany struct {
 	status  int
 	message string
@@ -175,8 +173,8 @@ type errTooMany struct {
 
 func (e *errTooMany) Error() string { return e.message }
 
-// enter counts a client that comes, within the limits. It calls leave when it
-// goes.
+// enter counts a new client, within the limits. The client calls leave when its stream
+// ends.
 func (h *Handler) enter(principal, address string) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -215,9 +213,8 @@ func countDown(counts map[string]int, key string) {
 	}
 }
 
-// addressOf is the IP address of a client, without its port; in version 6 the
-// network of 64 bits that it is in, for within that a client has as many as it
-// likes.
+// addressOf returns the IP address of a client without its port. For an IPv6 address it
+// returns the network of 64 bits, since a client can use any address within that.
 func addressOf(req *http.Request) string {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// RunList is how the runs of a [Handler] stand: /api/runs, and what [Client.Runs]
-// returns.
+// RunList holds the states of the runs of a [Handler]. It is the body of /api/runs, and
+// the result of [Client.Runs].
 type RunList struct {
-	Cursor string     `json:"cursor"` // of the stream of all runs; the runs may be further
-	Now    time.Time  `json:"now"`    // by the server's clock, which next_attempt_at is by
+	Cursor string     `json:"cursor"` // of the stream of all runs; the runs may have newer records
+	Now    time.Time  `json:"now"`    // by the clock of the server, as next_attempt_at
 	Runs   []RunState `json:"runs"`   // the last updated first
 
-	// Counts are how many runs there are of each status, with those that are
-	// not in Runs.
+	// Counts is the number of runs of each status, including those that are not in
+	// Runs.
 	Counts map[string]int `json:"counts"`
 	More   bool           `json:"more,omitempty"`
 	Can    Permissions    `json:"can"`
@@ -32,13 +32,13 @@ type Permissions struct {
 	Answer    bool `json:"answer"`
 }
 
-// runBody is /api/runs/{run}.
+// runBody is the body of /api/runs/{run}.
 type runBody struct {
-	Cursor  string            `json:"cursor"` // of the stream of the run, after the last of the records; empty if there is none
+	Cursor  string            `json:"cursor"` // of the stream of the run, after the last of the records; empty if there are none
 	Now     time.Time         `json:"now"`
 	Run     RunState          `json:"run"`
-	Records []json.RawMessage `json:"records"` // the newest, in their order
-	Omitted uint64            `json:"omitted"` // how many are before them
+	Records []json.RawMessage `json:"records"` // the newest, in order
+	Omitted uint64            `json:"omitted"` // the number of earlier ones
 	Can     Permissions       `json:"can"`
 }
 
@@ -55,8 +55,8 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Sco
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
 		return
 	}
-	// The cursor first: what comes while the runs are looked at is streamed
-	// again, and known by its number.
+	// The cursor is taken first: events that are published while the states are read are
+	// streamed again, and clients recognize them by their numbers.
 	_, next := h.all.span()
 	body := RunList{Cursor: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Runs: []RunState{}, Can: h.can(scope)}
 	states, err := h.states(req.Context(), scope)
@@ -72,11 +72,11 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Sco
 	h.sendJSON(w, body)
 }
 
-// maxRead is how many stored runs are read for the list. Those updated before
-// them are partial: what is known without reading them.
+// maxRead is how many stored runs are read for the list, the last updated first. The
+// others are partial: they have what is known without reading their records.
 const maxRead = 50
 
-// states returns how the runs stand, the last updated first.
+// states returns the states of the runs, the last updated first.
 func (h *Handler) states(ctx context.Context, scope *Scope) ([]RunState, error) {
 	var infos []RunInfo
 	if h.source != nil {
@@ -118,8 +118,8 @@ func (h *Handler) states(ctx context.Context, scope *Scope) ([]RunState, error) 
 	return states, nil
 }
 
-// markAnswered marks the questions whose answers wait for the run to be opened. Where
-// that cannot be read they stay open: a second answer is refused.
+// markAnswered marks the questions whose answers wait until the run is opened. If the
+// answers cannot be read, the questions stay open: a second answer is refused.
 func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
 	if h.source == nil || len(s.Questions) == 0 {
 		return
@@ -133,7 +133,7 @@ func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
 	}
 }
 
-// adopt takes over what only the source knows.
+// adopt adds what only the source knows.
 func (s *RunState) adopt(info RunInfo) {
 	s.ParentID, s.Tags = info.ParentID, info.Tags
 	s.Description, s.Pipeline = cmp.Or(s.Description, info.Description), cmp.Or(s.Pipeline, info.Pipeline)
@@ -144,7 +144,7 @@ func (s *RunState) adopt(info RunInfo) {
 		s.Updated = info.Updated
 	}
 	if info.LastSeq >= s.LastSeq && info.Status != "" {
-		// Also of a process that ended without a word.
+		// also if its process was killed
 		s.LastSeq, s.Status, s.Stop = info.LastSeq, info.Status, info.Stop
 		if s.Partial && info.Status != statusRunning {
 			s.Usage = info.Usage
@@ -201,8 +201,8 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	return body, nil
 }
 
-// newest returns the newest frames of a run that have an ID, and how many
-// were before them.
+// newest returns the newest frames of a run that have an ID, and the number of earlier
+// ones.
 func (h *Handler) newest(ctx context.Context, r *run, limit int, last uint64) (frames []*frame, ids []cursor, before uint64, err error) {
 	for _, e := range r.tape.all() {
 		if e.id.n > 0 {
@@ -224,8 +224,8 @@ func (h *Handler) newest(ctx context.Context, r *run, limit int, last uint64) (f
 	return frames, ids, before, nil
 }
 
-// isNewest reports whether these are limit frames, or all from the first on,
-// and none is missing between them: somebody else may have written it.
+// isNewest reports whether these are limit frames, or all frames from the first on, and
+// none is missing between them: another process may have written some.
 func isNewest(ids []cursor, limit int) bool {
 	if len(ids) == 0 {
 		return false
@@ -234,8 +234,8 @@ func isNewest(ids []cursor, limit int) bool {
 	return (len(ids) == limit || first == 1) && last-first == uint64(len(ids)-1)
 }
 
-// stored returns the newest frames that the source has of a run, whose newest
-// record has the number, or a higher one by now.
+// stored returns the newest frames of a run from the source. Last is the number of its
+// newest record, which may be higher by now.
 func (h *Handler) stored(ctx context.Context, runID string, limit int, last uint64) (frames []*frame, ids []cursor, err error) {
 	after := uint64(0)
 	if last > uint64(limit) {

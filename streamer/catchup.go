@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// catchUp sends what the tape does not have after the cursor, and returns the
-// position in the tape to go on from.
+// catchUp sends the events after the cursor that the tape does not have, and returns the
+// position in the tape from which to continue.
 func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err error) {
 	if s.handler.source == nil {
 		s.check(where)
@@ -17,8 +17,8 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 		if err := s.replay(ctx, where == placeOlder); err != nil {
 			return 0, err
 		}
-		// What was published meanwhile may have been in the source too, and is
-		// known by its number.
+		// Events that were published meanwhile may have been in the source, too, and are
+		// recognized by their numbers.
 		pos, next, kept := s.run.tape.after(s.at)
 		switch {
 		case !kept || next.n == s.at.n+1:
@@ -29,7 +29,7 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 	}
 }
 
-// check makes the client begin anew if its cursor is not of what was kept.
+// check resets the client if its cursor does not belong to the events.
 func (s *stream) check(where place) {
 	if s.at == (cursor{}) || where == placeOlder {
 		return
@@ -41,8 +41,8 @@ func (s *stream) check(where place) {
 	s.reset("the cursor is not of what is kept of this run; it begins anew")
 }
 
-// pass reports what is lost to the client, and returns the position in the tape
-// to go on from.
+// pass reports the lost events to the client, and returns the position in the tape from
+// which to continue.
 func (s *stream) pass() uint64 {
 	pos, next, kept := s.run.tape.after(s.at)
 	if !kept {
@@ -60,9 +60,9 @@ func (s *stream) pass() uint64 {
 	return pos
 }
 
-// replay sends what the source has after the cursor. To know whether the cursor
-// is of this run, it reads the cursor's own record too. If that is known, by
-// the tape, a source that is behind is no reason for a reset.
+// replay sends the events of the source after the cursor. It also reads the record of the
+// cursor itself, to find out whether the cursor belongs to this run. If the tape shows
+// that it does, a source that lags behind is not a reason for a reset.
 func (s *stream) replay(ctx context.Context, known bool) error {
 	found := s.at.n == 0
 	for rec, err := range s.handler.source.Records(ctx, s.run.id, max(s.at.n, 1)-1) {

@@ -19,9 +19,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Client follows the runs of a [Handler] from another program, answers their
-// questions, and starts them where the handler has a [Starter]. Its fields must not be changed while it is used; it is for
-// many goroutines, each with a cursor of its own.
+// A Client follows the runs of a [Handler] from another program, answers their questions,
+// and starts runs if the handler has a [Starter]. Its fields must not be changed while it
+// is used. It is safe for concurrent use; each call of Events has its own cursor.
 type Client struct {
 	URL        string       // of the handler, such as "http://localhost:8080/runs/"
 	HTTPClient *http.Client // must have no Timeout. Defaults to http.DefaultClient
@@ -32,36 +32,34 @@ type Client struct {
 	Statuses []record.Status // the statuses of records to get; empty for all
 	After    string          // the ID of the event to go on after; empty to begin
 
-	// Deltas asks for events "delta", too, which show what the calls of Run are
-	// producing: see [Event.Delta]. The cursor does not count them: a later one makes
-	// up for any that was missed. There are none for a run in another process than the
-	// server's.
+	// Deltas also requests events "delta", which show what the calls of Run produce: see
+	// [Event.Delta]. They do not move the cursor: a later one makes up for any that was
+	// missed. There are none for a run in another process than the server.
 	Deltas bool
 
-	// UntilEnd ends the events of Run after the one that it completed, failed or
-	// was cancelled.
-	// A run that is interrupted or paused may go on.
+	// UntilEnd ends the events of Run after the event that the run completed, failed or
+	// was cancelled. A run that is interrupted or paused may continue.
 	UntilEnd bool
 
-	// Silence is how long no byte may come before the connection counts as
-	// lost; the server sends a heartbeat every 15 s. Defaults to 45 s.
+	// Silence is how long a connection may receive nothing before it counts as lost; the
+	// server sends a heartbeat every 15 s. Defaults to 45 s.
 	Silence time.Duration
 
-	// MaxDelay bounds the wait between two tries, which begins at what the server asks
-	// for and doubles while no event comes. Defaults to 30 s. A Retry-After of a
+	// MaxDelay bounds the delay between two connections, which begins at what the server
+	// asks for and doubles while no event arrives. Defaults to 30 s. A Retry-After of a
 	// refusal is always honoured, up to a day.
 	MaxDelay time.Duration
 
-	// MaxEvent is how many bytes an event may have. Defaults to 4 MB.
+	// MaxEvent is the maximum size of an event in bytes. Defaults to 4 MB.
 	MaxEvent int
 
-	// Absence is how long the client waits for a run that the server does not know,
-	// before the events end: a server that was restarted without a source learns of a
-	// run when that goes on. Defaults to 0, no wait.
+	// Absence is how long the client waits for a run that the server does not know, before
+	// the events end: a server that was restarted without a source does not know a run
+	// until the run continues. Defaults to 0, no wait.
 	Absence time.Duration
 
-	// Disconnected, if it is set, is called when a connection ended or was not
-	// made, with the reason and how long the client waits before the next.
+	// Disconnected, if it is set, is called when a connection ended or could not be made,
+	// with the reason and the delay before the next.
 	Disconnected func(err error, wait time.Duration)
 
 	// Connected, if it is set, is called when a connection is made.
@@ -78,8 +76,8 @@ type Event struct {
 // Decode decodes the data of the event.
 func (e Event) Decode(into any) error { return json.Unmarshal(e.Data, into) }
 
-// IsRecord reports whether the event has a record: "gap", "reset",
-// "unreadable" and "delta" have none.
+// IsRecord reports whether the event has a record. The events "gap", "reset", "unreadable"
+// and "delta" have none.
 func (e Event) IsRecord() bool {
 	switch e.Name {
 	case "gap", "reset", "unreadable", eventDelta:
@@ -108,26 +106,26 @@ func (e Event) Record() (record.Record, error) {
 	return r, err
 }
 
-// A StatusError is an answer of the server that is not a success.
+// A StatusError is a response of the server that is not a success.
 type StatusError struct {
 	Code    int
 	Message string // what the server said
 }
 
-// Error returns what the server said, and the status.
+// Error returns the message of the server, and the status.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("streamer: %d %s: %s", e.Code, http.StatusText(e.Code), e.Message)
 }
 
-// StatusCode returns the HTTP status of the answer.
+// StatusCode returns the HTTP status of the response.
 func (e *StatusError) StatusCode() int { return e.Code }
 
-// Events yields the events of the stream: every one after the cursor, and none
-// twice, through any number of connections. It ends with an error when ctx
-// ends, when the server refuses for good (a *StatusError), or when an event is
-// longer than allowed, and without one after the end of the run, if UntilEnd
-// asks for that, or when the server answers 204, which says that there is no
-// more. A server that cannot be reached is tried again for ever.
+// Events yields the events of the stream: each event after the cursor once, over any
+// number of connections. It ends with an error when ctx ends, when the server refuses the
+// stream for good (a *StatusError), or when an event is too long. It ends without an error
+// after the end of the run if UntilEnd is set, or when the server responds with 204, which
+// means that there are no more events. If the server cannot be reached, the client tries
+// again without a limit.
 func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f, err := c.follower()
@@ -176,7 +174,7 @@ var (
 	errSilent  = errors.New("streamer: nothing came") // for too long
 )
 
-// final is an error that no retry will change.
+// final is an error that a retry does not change.
 type final struct{ error }
 
 func (e final) Unwrap() error        { return e.error }
@@ -217,8 +215,8 @@ func (c *Client) follower() (*follower, error) {
 // maxRetryAfter bounds what a server may ask for with Retry-After.
 const maxRetryAfter = 24 * time.Hour
 
-// delay is how long to wait after err: what the answer asks for, or twice as
-// long after each failure.
+// delay returns how long to wait after err: what the response asks for, or twice as long
+// after each failure.
 func (f *follower) delay(err error) time.Duration {
 	if after, ok := core.RetryAfter(err); ok {
 		return min(after, maxRetryAfter)
@@ -231,7 +229,7 @@ func (f *follower) delay(err error) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/4+1))
 }
 
-// connect makes one connection and yields what comes.
+// connect makes one connection and yields its events.
 func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -273,7 +271,7 @@ func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) e
 	}
 }
 
-// causeOf is why ctx ended, if it has, and err otherwise.
+// causeOf returns why ctx ended, if it has, and err otherwise.
 func (f *follower) causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -300,7 +298,7 @@ func (f *follower) request(ctx context.Context) (*http.Response, error) {
 	return f.http.Do(req)
 }
 
-// check returns an error for an answer that is not a stream.
+// check returns an error for a response that is not a stream.
 func (f *follower) check(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusOK:
@@ -327,7 +325,7 @@ func (f *follower) check(resp *http.Response) error {
 	return final{err}
 }
 
-// mayBeAbsent reports whether a run that is not there is worth waiting for.
+// mayBeAbsent reports whether to wait for a run that the server does not know.
 func (f *follower) mayBeAbsent(now time.Time) bool {
 	if f.absent.IsZero() {
 		f.absent = now
@@ -335,7 +333,7 @@ func (f *follower) mayBeAbsent(now time.Time) bool {
 	return now.Sub(f.absent) < f.client.Absence
 }
 
-// messageOf is what the body of a refusal says.
+// messageOf returns the message in the body of a refusal.
 func messageOf(body io.Reader) string {
 	data, _ := io.ReadAll(io.LimitReader(body, 4<<10))
 	var refusal struct {

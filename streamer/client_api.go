@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// address is the URL of a path of the handler.
+// address returns the URL of a path of the handler.
 func (c *Client) address(path ...string) (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
@@ -30,7 +30,7 @@ func (c *Client) address(path ...string) (*url.URL, error) {
 	return u.JoinPath(path...), nil
 }
 
-// events is the URL of the stream.
+// events returns the URL of the stream.
 func (c *Client) events() (string, error) {
 	u, err := c.address("events")
 	if err != nil {
@@ -72,12 +72,12 @@ func join[T fmt.Stringer](values []T) string {
 	return strings.Join(names, ",")
 }
 
-// filtersEnd reports whether events are asked for that the caller did not pick.
+// filtersEnd reports whether the client requests events that the caller did not select.
 func (c *Client) filtersEnd() bool {
 	return c.UntilEnd && c.Run != "" && (len(c.Types) > 0 || len(c.Statuses) > 0)
 }
 
-// picks reports whether the caller picked the event.
+// picks reports whether the caller selected the event.
 func (c *Client) picks(e Event) bool {
 	if !c.filtersEnd() || !e.IsRecord() {
 		return true
@@ -93,7 +93,7 @@ func (c *Client) picks(e Event) bool {
 		(len(c.Statuses) == 0 || slices.Contains(c.Statuses, rec.Status))
 }
 
-// ends reports whether the caller wants nothing after the event.
+// ends reports whether the event is the last that the caller wants.
 func (c *Client) ends(e Event) bool {
 	return c.UntilEnd && c.Run != "" && (e.Name == "run_completed" || e.Name == "run_failed" || e.Name == "run_cancelled")
 }
@@ -105,8 +105,8 @@ func (c *Client) http() *http.Client {
 	return c.HTTPClient
 }
 
-// Runs returns how the runs stand, the last updated first: at most limit, or
-// 100 if that is 0. After its cursor the events go on.
+// Runs returns the states of the runs, the last updated first: at most limit, or 100 if
+// limit is 0. The events continue after its cursor.
 func (c *Client) Runs(ctx context.Context, limit int) (RunList, error) {
 	u, err := c.address("api", "runs")
 	if err != nil {
@@ -122,8 +122,7 @@ func (c *Client) Runs(ctx context.Context, limit int) (RunList, error) {
 	return list, err
 }
 
-// State returns how one run stands, and the cursor after which its events go
-// on.
+// State returns the state of one run, and the cursor after which its events continue.
 func (c *Client) State(ctx context.Context, runID string) (state RunState, cursor string, err error) {
 	u, err := c.address("api", "runs", runID)
 	if err != nil {
@@ -137,9 +136,9 @@ func (c *Client) State(ctx context.Context, runID string) (state RunState, curso
 	return body.Run, body.Cursor, err
 }
 
-// Answer answers a question of a run. By is that of [Client.Interrupt], and the
-// value is encoded as JSON. An answer that cannot be given now is ErrConflict, a
-// question that does not exist ErrNotFound.
+// Answer answers a question of a run. By is as for [Client.Interrupt], and the value is
+// encoded as JSON. If the answer is not possible now, the error is ErrConflict, and if
+// the question does not exist, ErrNotFound.
 func (c *Client) Answer(ctx context.Context, runID, questionID, by string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -148,21 +147,22 @@ func (c *Client) Answer(ctx context.Context, runID, questionID, by string, value
 	return c.post(ctx, runID, "answer", answerBody{questionID, data, by})
 }
 
-// Interrupt asks for a run to be interrupted. By says who asks, and message why;
-// both may be empty. A server that knows who sends the request records that name,
-// and refuses another. A run that is not going on is ErrConflict.
+// Interrupt asks the server to interrupt a run. By is who interrupts it, and message is
+// why; both may be empty. A server that knows the sender of the request records the
+// name of the sender, and refuses any other. If the run is not running, the error is
+// ErrConflict.
 func (c *Client) Interrupt(ctx context.Context, runID, by, message string) error {
 	return c.post(ctx, runID, "interrupt", stopBody{by, message})
 }
 
-// Cancel asks for a run to be ended for good, whether or not it is going on. By and
-// message are those of [Client.Interrupt]. A run that has completed or failed is
-// ErrConflict.
+// Cancel asks the server to end a run for good, whether or not it is running. By and
+// message are as for [Client.Interrupt]. If the run has completed or failed, the error
+// is ErrConflict.
 func (c *Client) Cancel(ctx context.Context, runID, by, message string) error {
 	return c.post(ctx, runID, "cancel", stopBody{by, message})
 }
 
-// Programs returns the names of what can be started, where the server has a
+// Programs returns the names of the programs that can be started, if the server has a
 // [Starter].
 func (c *Client) Programs(ctx context.Context) ([]string, error) {
 	u, err := c.address("api", "programs")
@@ -174,11 +174,11 @@ func (c *Client) Programs(ctx context.Context) ([]string, error) {
 	return body.Programs, err
 }
 
-// Start starts a run, and returns its ID and status. With a RunID, starting it
-// again with the same program and input finds the run that was started before;
-// without one, a Start whose answer got lost may have started a run. The input
-// is JSON. A program that is not there is ErrNotFound, an input that does not fit
-// it ErrInvalid, a RunID that another run has ErrConflict.
+// Start starts a run, and returns its ID and status. With a RunID, a second Start with the
+// same program and input returns the run that was started before; without one, a Start
+// whose response was lost may have started a run. The input is JSON. The error is
+// ErrNotFound for a program that does not exist, ErrInvalid for an input that does not
+// fit it, and ErrConflict for the RunID of another run.
 func (c *Client) Start(ctx context.Context, s Start) (runID, status string, err error) {
 	u, err := c.address("api", "runs")
 	if err != nil {
@@ -189,13 +189,12 @@ func (c *Client) Start(ctx context.Context, s Start) (runID, status string, err 
 	return body.RunID, body.Status, err
 }
 
-// Resume has a run go on that was interrupted, where the server has a [Starter].
+// Resume continues a run that was interrupted, if the server has a [Starter].
 func (c *Client) Resume(ctx context.Context, runID string) error {
 	return c.post(ctx, runID, "resume", struct{}{})
 }
 
-// Result returns what a run has come to. One that goes on or waits is
-// ErrConflict.
+// Result returns the result of a run. If the run has not ended, the error is ErrConflict.
 func (c *Client) Result(ctx context.Context, runID string) (Result, error) {
 	u, err := c.address("api", "runs", runID, "result")
 	if err != nil {
@@ -222,7 +221,7 @@ func (c *Client) postTo(ctx context.Context, u *url.URL, body, into any) error {
 	return c.do(ctx, http.MethodPost, u, data, into)
 }
 
-// do sends a request, once, and decodes the answer.
+// do sends a request once and decodes the response.
 func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte, into any) error {
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
 	if err != nil {
@@ -256,7 +255,7 @@ func refused(resp *http.Response) *StatusError {
 	return &StatusError{resp.StatusCode, messageOf(resp.Body)}
 }
 
-// Is matches the error that a [Control] returned at the server.
+// Is matches the error that the [Control] of the server returned.
 func (e *StatusError) Is(target error) bool {
 	return target == ErrNotFound && e.Code == http.StatusNotFound || target == ErrConflict && e.Code == http.StatusConflict ||
 		target == ErrInvalid && (e.Code == http.StatusBadRequest || e.Code == http.StatusRequestEntityTooLarge) || target == ErrUnauthenticated && e.Code == http.StatusUnauthorized

@@ -17,23 +17,23 @@
 //
 //	GET  /                              the dashboard
 //	GET  /events                        the event stream
-//	GET  /api/runs                      what the runs are at now, as JSON
+//	GET  /api/runs                      the states of the runs, as JSON
 //	GET  /api/runs/{run}                one run and its newest records
 //	GET  /health                        counters
-//	POST /api/runs/{run}/interrupt      with a Control and permission only
-//	POST /api/runs/{run}/cancel         likewise
-//	POST /api/runs/{run}/answer         likewise
-//	GET  /api/programs                  what can be started, with a Starter and permission only
-//	POST /api/runs                      starts a run, likewise
-//	POST /api/runs/{run}/resume         has a run go on that was interrupted, likewise
-//	GET  /api/runs/{run}/result         what a run has come to, with a Starter
+//	POST /api/runs/{run}/interrupt      requires a Control and permission
+//	POST /api/runs/{run}/cancel         requires a Control and permission
+//	POST /api/runs/{run}/answer         requires a Control and permission
+//	GET  /api/programs                  the programs that can be started; requires a Starter and permission
+//	POST /api/runs                      starts a run; requires a Starter and permission
+//	POST /api/runs/{run}/resume         continues an interrupted run; requires a Starter and permission
+//	GET  /api/runs/{run}/result         the result of a run; requires a Starter
 //
-// What is posted is JSON, and so is what comes back:
+// The bodies of requests and responses are JSON:
 //
-//	{"by": "ann", "message": "why"}                 to interrupt or cancel; both may be left out
+//	{"by": "ann", "message": "why"}                 to interrupt or cancel; both are optional
 //	{"question": "agent/refund?1", "value": true}   to answer, with "by" as above
 //	{"program": "support", "input": {…}}            to start: a Start
-//	{}                                              to resume; it may be left out
+//	{}                                              to resume; the body may be empty
 //
 // It is read and checked as a whole before anything is done: one object of at most
 // 1 MB, with known names and none of them twice. It must come within 30 seconds,
@@ -47,74 +47,75 @@
 // and then "run_completed", "run_failed", "run_interrupted", "run_paused" or
 // "run_cancelled".
 //
-// /events?run=ID streams one run from its first record on, and /events all
-// runs from now on. Both go on after the cursor in the Last-Event-ID header,
-// or in the query as after=ID: no event is missed and none comes twice. The
-// query can pick events by type (tool_call, llm_call, …) and by status; what
-// is not sent still moves the cursor, by an event "cursor" with an ID and
-// nothing in it, at the next heartbeat.
+// /events?run=ID streams one run from its first record, and /events streams all
+// runs from now on. Both continue after the cursor in the Last-Event-ID header, or
+// in the query as after=ID: no event is lost or sent twice. The query can select
+// events by type (tool_call, llm_call, …) and by status. Events that are not
+// selected still move the cursor: at the next heartbeat, an event "cursor" with an ID
+// and no data is sent.
 //
-// The ID of an event is a number, a hyphen and a number. In the stream of a run
-// they are the generation and the number of the record, so that a cursor outlives
+// The ID of an event is two numbers with a hyphen between them. In the stream of a
+// run they are the generation and the number of the record, so that a cursor outlives
 // the process. In the stream of all runs both belong to the handler. Two events
-// report what is missing: "gap" has the number of events that are no longer kept,
-// and "reset" follows a cursor that does not belong to this run or this handler, or
-// to records that a crash has lost: a client that gets it starts again from /api. A
-// third, "unreadable", ends a stream whose older records the source cannot read.
+// report missing events: "gap" has the number of events that are no longer kept, and
+// "reset" follows a cursor that does not belong to this run or this handler, or that
+// belongs to records which a crash has lost. A client that receives "reset" starts
+// again from /api. A third event, "unreadable", ends a stream whose older records the
+// source cannot read.
 //
 // # Deltas
 //
-// /events?run=ID&deltas=true also has events "delta", which show what the calls of
-// the run are producing while they go on: a model's text, thoughts and tool calls,
-// and how far a tool is. The run must be watched in the process that has the
+// /events?run=ID&deltas=true also sends events "delta", which show what the calls of
+// the run produce while they run: the text, thoughts and tool calls of a model, and
+// the progress of a tool. The run must be watched in the process that has the
 // handler:
 //
 //	ctx = live.Watch(st.Context(ctx), dash.Delta)
 //
-// An event's data is a [Delta]. They have no ID and do not move the cursor. A
-// client gets at most ten a second for each text, each with everything since the
-// one before; a client that is slow, or connects late, gets the text so far in one
-// piece, or its last 8 KB. "begin" says that an attempt of a call begins, and "end"
-// that it has ended, or is no longer shown: what was produced is in the record of
-// its outcome. A run shows 64 calls at a time.
+// The data of such an event is a [Delta]. It has no ID and does not move the cursor.
+// A client receives at most ten a second for each text, each with everything since the
+// previous one; a client that is slow, or connects late, receives the text so far at
+// once, or its last 8 KB. "begin" reports that an attempt of a call begins, and "end"
+// that it has ended or is no longer shown: its output is in the record of its outcome.
+// At most 64 calls of a run are shown at a time.
 //
-// An event that comes after a quiet time is sent after a millisecond, with those
-// that came in it. While events keep coming they are gathered for longer, so
-// that many clients do not take the processor from the runs: for 5 ms, with more
-// than 100 clients for 50 µs each, and for 100 ms at most.
+// After a quiet period, an event is sent after a millisecond, together with those that
+// arrived in it. While events keep arriving they are gathered for longer, so that many
+// clients do not take the processor from the runs: for 5 ms, with more than 100 clients
+// for 50 µs for each client, and for 100 ms at most.
 //
 // # Other clients
 //
-// A browser's EventSource follows a stream, and so does every client that keeps to
-// the HTML standard. The data comes first in an event and the ID last, and only
-// events end with an empty line, for clients that do not keep to the standard
-// exactly. Two widely used clients need care:
+// The EventSource of a browser can follow a stream, and so can every client that
+// conforms to the HTML standard. For clients that do not conform exactly, an event has
+// its data first and its ID last, and only events end with an empty line. Two widely
+// used clients need care:
 //
-//   - The client of r3labs/sse delivers events that were cut off. The example of
-//     package streamer/r3labs has the loop around it that it needs.
+//   - The client of r3labs/sse delivers events that were truncated. The example of
+//     package streamer/r3labs has the loop that it needs around it.
 //   - @microsoft/fetch-event-source moves its cursor when it has read the ID,
 //     which may be a byte before the end of the event. Keep the ID of the last
-//     message, and give it a fetch that sends that:
+//     message, and pass it a fetch that sends this ID:
 //     (url, init) => fetch(url, {...init, headers: {...init.headers, "last-event-id": last}}).
 //
 // # Vocabularies
 //
-// With [Options.Vocabularies], a client can have the events in the words of another
-// system, as /events?vocabulary=NAME. A record becomes as many events as the
-// vocabulary makes of it, or none; type and status still pick records. Resuming and
-// the events of the stream itself, such as "gap" and "reset", are the same. An
-// event "unsaid" stands for a record on which the vocabulary panicked.
+// With [Options.Vocabularies], a client can request the events in the terms of another
+// system, as /events?vocabulary=NAME. A vocabulary makes any number of events of a
+// record, or none; type and status still select records. Resuming, and the events of
+// the stream itself such as "gap" and "reset", are the same. An event "unsaid" stands
+// for a record on which the vocabulary panicked.
 //
 // # Slow clients
 //
-// A client is served from what the handler keeps and has no queue of its own. A
-// client that falls behind that, or reads almost nothing for a time, is
-// disconnected, and resumes; it never slows down a run or another client.
+// Clients read from the events that the handler keeps and have no queues of their own.
+// A client that falls behind those, or reads almost nothing for a while, is
+// disconnected and can resume. It never slows down a run or another client.
 //
 // # Permission
 //
-// Without [Options.Authorize] the handler serves clients on this machine only. It
-// is asked at each request; [Scope.TTL] ends event streams, so that it is asked
-// again for those. Requests that a browser sends for a page of another site are
-// refused, unless [Options.Origins] has its origin.
+// Without [Options.Authorize], the handler serves only clients on this machine.
+// Authorize is called for each request; [Scope.TTL] ends event streams, so that it is
+// called again for these. Requests that a browser sends for a page of another site are
+// refused, unless [Options.Origins] contains its origin.
 package streamer

@@ -19,44 +19,44 @@ import (
 // Options are the settings of a [Handler]. The zero Options serve clients on this
 // machine, which may read and change nothing.
 type Options struct {
-	// Authorize says who a request comes from and what it may see. The page's own
-	// requests carry cookies and no headers: people sign in by a cookie, or at a
-	// proxy. An error is answered before any stream begins: with 401 for one that is
-	// ErrUnauthenticated, and 403 for every other. If it is nil, only requests from
-	// and to a loopback address are served, and none that a proxy says it forwards. A
-	// reverse proxy on the same machine that does not say so would let everybody in:
-	// set Authorize there.
+	// Authorize returns who sent a request and what the sender may do. The requests of
+	// the page itself carry cookies and no headers, so people sign in with a cookie, or
+	// at a proxy. An error is sent before any stream begins: with status 401 if it is
+	// ErrUnauthenticated, and 403 otherwise. If Authorize is nil, only requests from and
+	// to a loopback address are served, unless a header says that a proxy forwards them.
+	// A reverse proxy on the same machine that sets no such header would admit
+	// everybody: set Authorize there.
 	Authorize func(*http.Request) (Scope, error)
 
-	// Control lets those whose Scope allows it interrupt and cancel runs and answer
-	// questions. Without Authorize everybody on this machine may. If it is
-	// nil, nobody may.
+	// Control carries out requests that interrupt or cancel runs or answer questions,
+	// if the Scope of the sender allows it. Without Authorize, it is allowed to all
+	// clients on this machine. If Control is nil, it is allowed to none.
 	Control Control
 
-	// Starter lets those whose Scope allows control start runs, and those who may
-	// see a run read its result. If it is nil, nothing is started.
+	// Starter starts runs for senders whose Scope allows control, and returns the
+	// result of a run to senders that may see it. If it is nil, runs cannot be started.
 	Starter Starter
 
-	// Redact is applied to every text of inputs, outputs and errors that is shown, see
-	// record.Record.Redacted: of published records, and of those from the source. A
-	// store keeps texts as they were, also of runs with state.WithRedaction: give both
-	// the same function. Names of tools, pipelines and tags stay. It is called by the
-	// goroutine that publishes. Nil leaves texts as they are.
+	// Redact is applied to every text of inputs, outputs and errors that is shown, in
+	// published records and in those from the source; see record.Record.Redacted. A
+	// store keeps texts unchanged, even those of runs with state.WithRedaction: use the
+	// same function for both. Names of tools, pipelines and tags are not redacted. It is
+	// called by the goroutine that publishes. If it is nil, texts are not redacted.
 	Redact func(text string) string
 
-	// Vocabularies let clients have the events in the words of other systems, by name:
+	// Vocabularies translate the events into the terms of other systems, by name:
 	// /events?vocabulary=noetl uses the vocabulary with the name "noetl", such as
-	// vocabulary.NoETL. A vocabulary is called once for each record that is streamed,
-	// by the goroutine that streams it first.
+	// vocabulary.NoETL. A vocabulary is called once for each record that is streamed, by
+	// the goroutine that streams it first.
 	Vocabularies Vocabularies
 
 	History int // events kept in memory, of all runs together and of each. Defaults to 16,384
 	Runs    int // runs kept in memory. Defaults to 1,000
 
-	// Memory is about how many bytes of events are kept, whatever their number:
-	// of the stream of all runs, and as much of those of single runs together,
-	// which are mostly the same. Defaults to 256 MB. Events that a client
-	// missed and that are no longer kept come from the source.
+	// Memory is about how many bytes of events are kept, whatever their number, for the
+	// stream of all runs, and again for the streams of single runs together; most events
+	// are in both. Defaults to 256 MB. Events that a client has missed and that are no
+	// longer kept are read from the source.
 	Memory int64
 
 	Clients             int // event streams at a time. Defaults to 1,000
@@ -77,7 +77,7 @@ const (
 	leastMemory   = 1 << 20 // some of the largest events
 )
 
-// withDefaults checks o and fills in what it leaves out.
+// withDefaults checks o and returns it with the defaults.
 func (o Options) withDefaults() (Options, error) {
 	counts := []struct {
 		name string
@@ -167,8 +167,8 @@ type counters struct {
 	resets   atomic.Uint64
 }
 
-// New returns a handler that reads what it does not keep from the source,
-// which may be nil. The caller closes it.
+// New returns a handler. Events that it does not keep are read from the source, which
+// may be nil. The caller must close the handler.
 func New(source Source, options Options) (*Handler, error) {
 	o, err := options.withDefaults()
 	if err != nil {
@@ -201,15 +201,16 @@ func New(source Source, options Options) (*Handler, error) {
 	return h, nil
 }
 
-// randomGeneration is what no other handler has, nor the one before a restart.
+// randomGeneration returns a number that no other handler has, and that the handler
+// before a restart did not have.
 func randomGeneration() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // which never fails
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Publish takes in the next record of its run. It does not wait for clients,
-// and encodes nothing unless it must. After Close it does nothing.
+// Publish adds the next record of its run to the streams. It does not wait for clients,
+// and encodes the record only if it must. After Close it does nothing.
 func (h *Handler) Publish(rec record.Record) {
 	select {
 	case <-h.closing:
@@ -233,7 +234,7 @@ func (h *Handler) Publish(rec record.Record) {
 	}
 }
 
-// notifier is what has clients that wait.
+// A notifier has clients that wait.
 type notifier interface{ notify() }
 
 // notifyLater notifies the clients in the next round.
@@ -247,22 +248,22 @@ func (h *Handler) notifyLater(n notifier) {
 	}
 }
 
-// While events keep coming, clients are notified in rounds, and what has
-// come since the last one is a single write for each. A write takes about ten
-// microseconds, however little it is: the more clients, the longer a round, so
-// that all of them together cost a machine a fraction of one processor.
+// While events keep arriving, clients are notified in rounds, and the events since the
+// last round are a single write for each client. A write takes about ten microseconds,
+// however short it is. The more clients there are, the longer a round, so that all
+// clients together take a fraction of one processor.
 const (
 	shortestRound = 5 * time.Millisecond
 	longestRound  = 100 * time.Millisecond
 	roundForEach  = 50 * time.Microsecond // client
 
-	// together is how long the rest of what a run does at once may take to come
-	// after its first event.
+	// together is how long the other events that a run publishes at once may take to
+	// arrive after the first.
 	together = time.Millisecond
 )
 
-// notify notifies clients of events. A thousand of them are more than a run
-// should wait for.
+// notify notifies clients of events. It takes longer for a thousand clients than a run
+// should wait.
 func (h *Handler) notify() {
 	defer close(h.notified)
 	timer := time.NewTimer(together)
@@ -290,7 +291,7 @@ func (h *Handler) notify() {
 	}
 }
 
-// rest returns false if the handler is closed meanwhile.
+// rest returns false if the handler was closed meanwhile.
 func (h *Handler) rest(timer *time.Timer, d time.Duration) bool {
 	timer.Reset(d)
 	select {
@@ -321,8 +322,8 @@ func (h *Handler) Close(ctx context.Context) error {
 	}
 }
 
-// ServeHTTP serves the dashboard, the event stream and the JSON that the
-// dashboard begins with.
+// ServeHTTP serves the dashboard, the event stream, and the JSON that the dashboard
+// reads first.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.URL.Path == "" {
 		// Mounted with its prefix stripped: the page's own links are relative,

@@ -10,19 +10,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Source has the runs that are no longer, or never were, in the memory of a
-// [Handler]. It is for many goroutines. What was published to the handler
-// must be in the source by then, as it is in a store.
+// A Source has runs that are not, or no longer, in the memory of a [Handler]. It must be
+// safe for concurrent use. It must contain every record when the record is published to
+// the handler, as a store does.
 type Source interface {
 	// Runs returns the runs, the last updated first: at most limit, or all of
 	// them if limit is 0.
 	Runs(ctx context.Context, limit int) ([]RunInfo, error)
 
-	// Run returns what is known of one run; ErrNotFound if there is none.
+	// Run returns the info of one run, or ErrNotFound if it does not exist.
 	Run(ctx context.Context, runID string) (RunInfo, error)
 
-	// Records yields the records of a run whose numbers are above after, in
-	// their order. An error ends it.
+	// Records yields the records of a run with numbers above after, in order. It ends
+	// after the first error.
 	Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error]
 
 	// Answered returns the IDs of the questions of a run that were answered, and
@@ -43,19 +43,19 @@ type RunInfo struct {
 	Updated     time.Time `json:"updated_at"`
 	LastSeq     uint64    `json:"last_seq"`
 
-	// Usage is what the run had consumed when it was closed last. It is that of the
-	// RunState of a run whose records were not all read.
+	// Usage is what the run had consumed when it was last closed. A RunState of a run
+	// whose records were not all read has this usage.
 	Usage record.Usage `json:"-"`
 }
 
-// A Stop says why a run does not go on.
+// A Stop is why a run does not continue.
 type Stop struct {
 	Reason  string `json:"reason"`            // such as user, shutdown or crash
 	By      string `json:"by,omitempty"`      // the person who asked for it; empty for Reprise itself
 	Message string `json:"message,omitempty"` // in their words; of a divergence, what differs
 }
 
-// redactedSource shows no text of a source as it is.
+// A redactedSource redacts the texts of a source.
 type redactedSource struct {
 	Source
 	redact func(string) string
@@ -74,7 +74,8 @@ func (s redactedSource) Run(ctx context.Context, runID string) (RunInfo, error) 
 	return s.redacted(info), err
 }
 
-// redacted treats the description and the reason of a stop as the record does that begins the run.
+// redacted redacts the description and the reason of a stop as in the record that begins
+// the run.
 func (s redactedSource) redacted(info RunInfo) RunInfo {
 	info.Description = s.text(info.Description)
 	if info.Stop != nil {
@@ -100,20 +101,21 @@ func (s redactedSource) Records(ctx context.Context, runID string, after uint64)
 	}
 }
 
-// A Control carries out the requests that change a run. It is for many goroutines.
-// The methods return ErrNotFound for a run or a question that does not exist,
-// ErrConflict for what cannot be done now, and ErrInvalid for an answer that no
-// question could have; the last two are wrapped with a text for the user.
+// A Control carries out the requests that change a run. It must be safe for concurrent
+// use. Its methods return ErrNotFound for a run or a question that does not exist,
+// ErrConflict for a request that is not possible now, and ErrInvalid for a value that
+// cannot be an answer. The last two are wrapped with a text for the user.
 type Control interface {
 	// Interrupt asks the process that has the run open to stop it. By is the principal
 	// of the request's Scope; if that has none, the name in the request, or
 	// "dashboard".
 	Interrupt(ctx context.Context, runID, by, message string) error
 
-	// Cancel ends the run for good, whether or not some process has it open.
+	// Cancel ends the run for good, whether or not a process has it open. By is as for
+	// Interrupt.
 	Cancel(ctx context.Context, runID, by, message string) error
 
-	// Answer answers a question of the run. By is that of Interrupt, and the value is
+	// Answer answers a question of the run. By is as for Interrupt, and the value is
 	// JSON.
 	Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error
 }
@@ -125,7 +127,7 @@ var (
 	ErrInvalid  = errors.New("streamer: not valid")
 )
 
-// They are found in errors of calls that were recorded, too.
+// errors.Is finds these in recorded errors of calls, too.
 func init() {
 	record.RegisterError("streamer.ErrNotFound", ErrNotFound)
 	record.RegisterError("streamer.ErrConflict", ErrConflict)

@@ -13,26 +13,26 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Starter starts runs for those whose Scope allows control. It is for many
-// goroutines. Its errors are those of a [Control]: ErrNotFound also for a program
-// that is not there, ErrInvalid for an input that does not fit it, ErrConflict for
-// a run ID that another run has.
+// A Starter starts runs for senders whose Scope allows control. It must be safe for
+// concurrent use. Its errors are those of a [Control], and ErrNotFound for a program that
+// does not exist, ErrInvalid for an input that does not fit it, and ErrConflict for the
+// ID of another run.
 type Starter interface {
-	// Programs are the names of what can be started.
+	// Programs returns the names of the programs that can be started.
 	Programs() []string
 
-	// Start starts a run, or finds that it was started before.
+	// Start starts a run, or returns the run that was started before.
 	Start(ctx context.Context, s Start) (RunInfo, error)
 
-	// Resume has a run go on that was interrupted.
+	// Resume continues a run that was interrupted.
 	Resume(ctx context.Context, runID string) error
 
-	// Result returns what a run has come to. One that goes on or waits is
+	// Result returns the result of a run. If the run has not ended, the error is
 	// ErrConflict.
 	Result(ctx context.Context, runID string) (Result, error)
 }
 
-// A Start is what is posted to start a run.
+// A Start is a request to start a run.
 type Start struct {
 	Program     string          `json:"program"`
 	Version     string          `json:"version,omitempty"` // of the program; empty for the newest
@@ -46,8 +46,8 @@ type Start struct {
 	Tags        []string        `json:"tags,omitempty"`
 }
 
-// A Result is what a run has come to: its output, or its error. That of a
-// cancelled run says who cancelled it, and why.
+// A Result is the result of a run: its output or its error. The error of a cancelled run
+// says who cancelled it, and why.
 type Result struct {
 	RunID  string          `json:"run_id"`
 	Status string          `json:"status"`
@@ -55,13 +55,13 @@ type Result struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// started is the answer to a Start.
+// started is the response to a Start.
 type started struct {
 	RunID  string `json:"run_id"`
 	Status string `json:"status"`
 }
 
-// programs are the names of what can be started.
+// programs holds the names of the programs that can be started.
 type programs struct {
 	Programs []string `json:"programs"`
 }
@@ -109,7 +109,7 @@ func (h *Handler) serveResume(w http.ResponseWriter, req *http.Request, scope *S
 	h.answerControl(w, h.options.Starter.Resume(req.Context(), id), "there is no run "+strconv.Quote(id))
 }
 
-// serveResult is for everybody who may see the run.
+// serveResult sends the result to senders that may see the run.
 func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *Scope) {
 	id := req.PathValue("run")
 	if h.options.Starter == nil {
@@ -135,7 +135,7 @@ func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *S
 	h.sendJSON(w, result)
 }
 
-// admitStart is admitControl for what is not about one run.
+// admitStart is like admitControl, for requests that are not about one run.
 func (h *Handler) admitStart(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
 	if !h.mayStart(scope) {
 		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be started here")
@@ -144,7 +144,7 @@ func (h *Handler) admitStart(w http.ResponseWriter, req *http.Request, scope *Sc
 	return h.admitPost(w, req)
 }
 
-// admitRun checks that there is the run, and the sender may see it.
+// admitRun checks that the run exists and that the sender may see it.
 func (h *Handler) admitRun(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
 	id := req.PathValue("run")
 	if _, err := h.find(req.Context(), id, scope); err != nil {
@@ -154,8 +154,8 @@ func (h *Handler) admitRun(w http.ResponseWriter, req *http.Request, scope *Scop
 	return true
 }
 
-// admitPost refuses other sites: a form cannot send JSON, and a script is refused
-// by its origin.
+// admitPost refuses requests of other sites: a form cannot send JSON, and a script is
+// refused because of its origin.
 func (h *Handler) admitPost(w http.ResponseWriter, req *http.Request) bool {
 	if err := h.guard.Check(req); err != nil {
 		h.refuse(w, http.StatusForbidden, "cross_origin", "requests from the pages of other sites are refused")
@@ -171,7 +171,7 @@ func (h *Handler) admitPost(w http.ResponseWriter, req *http.Request) bool {
 // maxName is how much of a name is repeated that nothing has.
 const maxName = 200
 
-// unknownProgram says what of a start is not known, and what is.
+// unknownProgram returns what a Start names that is not known, and the names that are.
 func (h *Handler) unknownProgram(s *Start) string {
 	programs := h.options.Starter.Programs()
 	if s.Version != "" && slices.Contains(programs, s.Program) {

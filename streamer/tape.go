@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// tape is the newest events of one stream, in order, which all its clients
-// read from: it is what they have instead of queues of their own.
+// tape holds the newest events of one stream, in order. All clients of the stream read
+// from it, and have no queues of their own.
 type tape struct {
 	limit int   // how many events are kept
 	room  int64 // how many bytes of them, about
@@ -21,7 +21,7 @@ type tape struct {
 	before  cursor        // the ID of the newest that was forgotten and had one
 	next    uint64        // position of the one to come
 
-	// begun are the first IDs of each generation, as far as they are known.
+	// begun holds the first ID of each generation that is known.
 	begun []cursor
 	last  cursor // the newest ID
 
@@ -47,7 +47,7 @@ func (t *tape) append(f *frame, id cursor) (due bool) {
 	return t.becomesDue()
 }
 
-// number is append for a stream that numbers its events itself, from 1.
+// number is like append, for a stream that numbers its events itself, from 1.
 func (t *tape) number(f *frame, generation uint64) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -75,10 +75,10 @@ func (t *tape) put(e entry) {
 	}
 }
 
-// at is the entry of a position.
+// at returns the entry at a position.
 func (t *tape) at(pos uint64) *entry { return &t.entries[(pos-t.origin)%uint64(t.limit)] }
 
-// drop forgets the oldest event.
+// drop removes the oldest event.
 func (t *tape) drop() {
 	e := t.at(t.first)
 	t.count(-e.frame.size)
@@ -89,7 +89,7 @@ func (t *tape) drop() {
 	t.first++
 }
 
-// clear forgets all events.
+// clear removes all events.
 func (t *tape) clear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,8 +103,8 @@ func (t *tape) dropAll() {
 	t.entries, t.origin = nil, t.next // which take memory too
 }
 
-// retire forgets all events, and counts no more of them: the run is forgotten,
-// although somebody may be just about to publish one.
+// retire removes all events and counts no later ones: the run is removed, although a
+// record of it may be about to be published.
 func (t *tape) retire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,8 +119,8 @@ func (t *tape) count(bytes int64) {
 	}
 }
 
-// becomesDue reports whether the caller must schedule a notification: somebody
-// waits, there is something new, and none is scheduled.
+// becomesDue reports whether the caller must schedule a notification: a client waits,
+// there is a new event, and no notification is scheduled.
 func (t *tape) becomesDue() bool {
 	if t.due || t.changed == nil || t.notified == t.next {
 		return false
@@ -129,9 +129,9 @@ func (t *tape) becomesDue() bool {
 	return true
 }
 
-// rewind forgets the events from the number on, which a crash has taken. Those
-// before it are put at the end anew: a client that reads on from an old position
-// knows them by their numbers, and one that begins finds no others.
+// rewind removes the events from the number on, which a crash has lost. The earlier
+// ones are appended again: a client that continues from an old position recognizes
+// them by their numbers, and a new client finds no others.
 func (t *tape) rewind(number uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,8 +155,8 @@ func (t *tape) rewind(number uint64) {
 	}
 }
 
-// restart forgets all events, and ends the clients that have read them: the run
-// is another one with the same ID.
+// restart removes all events and ends the streams of the clients that have read them:
+// this is another run with the same ID.
 func (t *tape) restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,8 +178,7 @@ func (t *tape) find(c cursor) *frame {
 	return nil
 }
 
-// read copies events from the position on. It is not ok where they are no
-// longer kept.
+// read copies events from the position on. It is not ok if they are no longer kept.
 func (t *tape) read(pos uint64, into []entry) (n int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -193,7 +192,7 @@ func (t *tape) read(pos uint64, into []entry) (n int, ok bool) {
 	return n, true
 }
 
-// all copies the events that are kept.
+// all returns a copy of the events.
 func (t *tape) all() []entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -204,8 +203,8 @@ func (t *tape) all() []entry {
 	return all
 }
 
-// more returns a channel that is closed when clients are notified of an event at
-// the position; nil if they have been. If due, the caller must schedule a
+// more returns a channel that is closed when clients are notified of an event at the
+// position, nil if they were notified already. If due, the caller must schedule a
 // notification.
 func (t *tape) more(pos uint64) (changed <-chan struct{}, due bool) {
 	t.mu.Lock()
@@ -219,7 +218,7 @@ func (t *tape) more(pos uint64) (changed <-chan struct{}, due bool) {
 	return t.changed, pos < t.next && t.becomesDue()
 }
 
-// notify wakes the clients that wait.
+// notify wakes the waiting clients.
 func (t *tape) notify() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -230,14 +229,14 @@ func (t *tape) notify() {
 	}
 }
 
-// span is the positions that are kept: from first, before next.
+// span returns the positions of the events: from first, and below next.
 func (t *tape) span() (first, next uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.first, t.next
 }
 
-// place is where a cursor stands in a tape.
+// place is the place of a cursor in a tape.
 type place uint8
 
 const (
@@ -246,8 +245,8 @@ const (
 	placeUnknown              // the tape has not had its event
 )
 
-// locate finds the position after a cursor. Events without an ID that follow
-// the cursor's are passed over: the client may have had them.
+// locate finds the position after a cursor. It skips events without an ID that follow
+// the event of the cursor: the client may have received them.
 func (t *tape) locate(c cursor) (pos uint64, where place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -261,8 +260,8 @@ func (t *tape) locate(c cursor) (pos uint64, where place) {
 	return pos, placeFound
 }
 
-// had reports whether the event of the cursor was on the tape, or came before
-// it. A crash may have taken it since.
+// had reports whether the event of the cursor was on the tape, or came before the tape.
+// A crash may have lost it since.
 func (t *tape) had(c cursor) bool {
 	for i, begun := range t.begun {
 		if begun.generation != c.generation {
@@ -277,23 +276,23 @@ func (t *tape) had(c cursor) bool {
 	return false
 }
 
-// forgotten is the ID of the newest event that is no longer kept and had one.
+// forgotten returns the newest ID of the events that are no longer kept.
 func (t *tape) forgotten() cursor {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.before
 }
 
-// after finds the first event after the cursor. If none is kept, the position
-// is that of the one to come.
+// after finds the first event after the cursor. If there is none, the position is that
+// of the next event to come.
 func (t *tape) after(c cursor) (pos uint64, id cursor, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.following(c)
 }
 
-// following is after; t.mu is held. Numbers rise from event to event. Events of
-// an older generation than the cursor's are being taken back.
+// following is after; t.mu must be held. Numbers rise from event to event. Events of an
+// older generation than that of the cursor are being removed by rewind.
 func (t *tape) following(c cursor) (pos uint64, id cursor, kept bool) {
 	pos = t.next
 	for p := t.next; p > t.first; {
@@ -310,7 +309,7 @@ func (t *tape) following(c cursor) (pos uint64, id cursor, kept bool) {
 	return pos, id, kept
 }
 
-// oldest is the first event with an ID.
+// oldest returns the first event with an ID.
 func (t *tape) oldest() (e entry, pos uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

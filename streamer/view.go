@@ -26,7 +26,7 @@ const (
 	statusCancelled   = "cancelled"
 )
 
-// RunState is how a run stands after the record with number LastSeq.
+// RunState is the state of a run after the record with the number LastSeq.
 type RunState struct {
 	RunInfo
 
@@ -34,23 +34,23 @@ type RunState struct {
 	Usage     record.Usage    `json:"usage"`
 	Current   *CallState      `json:"current,omitempty"`    // the innermost call that runs, the latest of them
 	Around    []CallState     `json:"around,omitempty"`     // the calls around Current, the outermost first
-	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait to try again, the next first; at most 50
+	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait for another attempt, the next first; at most 50
 	LastError *CallError      `json:"last_error,omitempty"` // of the newest attempt that failed
-	Questions []QuestionState `json:"questions,omitempty"`  // that nobody has answered, in the order of asking
+	Questions []QuestionState `json:"questions,omitempty"`  // without a recorded answer, in the order of asking
 	Partial   bool            `json:"partial,omitempty"`    // not all of its records were read: calls and errors of the others are not known
 }
 
-// Calls counts calls and attempts, without groups and their branches: they hold
-// the calls that are counted.
+// Calls counts calls and attempts. Groups and branches are not counted, only the calls
+// in them.
 type Calls struct {
 	Started   int `json:"started"`
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`   // for good
-	Active    int `json:"active"`   // started and not ended: they run, wait or are asked about
-	Waiting   int `json:"waiting"`  // to try again
+	Active    int `json:"active"`   // started and not ended: running, waiting, or in a question
+	Waiting   int `json:"waiting"`  // for another attempt
 	Attempts  int `json:"attempts"` // of all calls
 	Retries   int `json:"retries"`  // attempts after the first
-	Restored  int `json:"restored"` // answered from what an earlier opening of the run had recorded
+	Restored  int `json:"restored"` // recalled from the records of an earlier opening of the run
 }
 
 // CallState is a call that has begun and not ended.
@@ -60,12 +60,12 @@ type CallState struct {
 	Kind          record.Kind    `json:"event_type"`
 	Status        record.Status  `json:"execution_status"` // started, failed, retrying or awaiting
 	Attempt       int            `json:"retry_attempt"`    // from 0
-	MaxAttempts   int            `json:"max_attempts"`     // below 0 if there is no end
+	MaxAttempts   int            `json:"max_attempts"`     // below 0 for no limit
 	Since         time.Time      `json:"since"`            // of this status
 	RetryDelay    float64        `json:"retry_delay,omitempty"`
 	DelaySource   string         `json:"delay_source,omitempty"`
 	NextAttemptAt *time.Time     `json:"next_attempt_at,omitempty"`
-	Error         string         `json:"original_error,omitempty"` // of the attempt before
+	Error         string         `json:"original_error,omitempty"` // of the previous attempt
 	ErrorClass    string         `json:"error_class,omitempty"`
 }
 
@@ -89,11 +89,11 @@ type QuestionState struct {
 	Asked   time.Time      `json:"asked_at"`
 	Refused string         `json:"refused,omitempty"` // why the answer before did not fit
 
-	// Answered says that there is an answer, which waits for the run to be opened.
+	// Answered is set if there is an answer, which waits until the run is opened.
 	Answered bool `json:"answered,omitempty"`
 
-	// Schema is the JSON schema of the answer, and of a question about a call in
-	// doubt that of the call's output.
+	// Schema is the JSON schema of the answer; for a question about a call in doubt,
+	// the schema of the call's output.
 	Schema  json.RawMessage     `json:"schema,omitempty"`
 	InDoubt *record.CallInDoubt `json:"in_doubt,omitempty"`
 }
@@ -130,7 +130,7 @@ func newView(runID string) view {
 // whole reports whether no record is missing before the newest.
 func (v *view) whole() bool { return v.firstSeq == 1 && !v.holes }
 
-// take takes in the next record of the run; it keeps a pointer to it.
+// take adds the next record of the run, and keeps a pointer to it.
 func (v *view) take(r *record.Record) {
 	if r.Status == record.StatusRecovered && !r.Kind.IsParallel() {
 		v.calls.Restored++
@@ -156,7 +156,7 @@ func (v *view) take(r *record.Record) {
 	}
 }
 
-// ask takes in a question; one that is asked again says why.
+// ask adds a question. A question that is asked again has the reason.
 func (v *view) ask(r *record.Record) {
 	if (core.Question{ID: r.Name}).Sleeps() {
 		return // nobody is to answer it
@@ -175,8 +175,8 @@ func (v *view) ask(r *record.Record) {
 	v.questions = append(v.questions, q)
 }
 
-// run takes in that the run began or ended. What calls were in the middle of
-// is over either way: they start again when the run goes on.
+// run adds the beginning or the end of the run. In both cases no call is active
+// afterwards: calls start again when the run continues.
 func (v *view) run(r *record.Record) {
 	for a := range v.active {
 		v.stopped[a] = true
@@ -201,7 +201,7 @@ func (v *view) run(r *record.Record) {
 	}
 }
 
-// stopOf is why r stops its run, nil if it does not say so.
+// stopOf returns why r stops its run, nil if r has no reason.
 func stopOf(r *record.Record) *Stop {
 	e := r.Interrupt()
 	if e == nil || r.Status == record.StatusAwaiting {
@@ -247,8 +247,8 @@ func (v *view) call(r *record.Record) {
 // endsCall reports whether the call of r is not active after it.
 func endsCall(r *record.Record) bool { return r.IsOutcome() || r.Status == record.StatusInterrupted }
 
-// count takes in the next record of a call, of which before is the one before
-// while the call is active. A call that stopped with the run goes on.
+// count adds the next record of a call. Before is the previous record while the call is
+// active. A call that stopped with the run continues.
 func (c *Calls) count(r, before *record.Record, stopped bool) {
 	if before != nil && before.Status == record.StatusRetrying {
 		c.Waiting--
@@ -278,21 +278,21 @@ func (c *Calls) count(r, before *record.Record, stopped bool) {
 	}
 }
 
-// clone is a view that goes on by itself.
+// clone returns a copy that can be changed independently.
 func (v *view) clone() view {
 	s := *v
 	s.active, s.stopped, s.questions = maps.Clone(v.active), maps.Clone(v.stopped), slices.Clone(v.questions)
 	return s
 }
 
-// snapshot is a view that stays as it is, for state.
+// snapshot returns a copy that does not change, for state.
 func (v *view) snapshot() view {
 	s := v.clone()
 	s.stopped = nil
 	return s
 }
 
-// state is the view as it is sent.
+// state returns the view in the form in which it is sent.
 func (v *view) state() RunState {
 	s := RunState{
 		RunInfo: v.RunInfo, Calls: v.calls, Usage: v.usage,
@@ -324,7 +324,7 @@ func (v *view) state() RunState {
 	return s
 }
 
-// around are the active calls around a call, the outermost first.
+// around returns the active calls around a call, the outermost first.
 func (v *view) around(inner record.Address) (calls []CallState) {
 	for address, r := range v.active {
 		rest, ok := strings.CutPrefix(inner.Scope(), address.String())

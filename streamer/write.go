@@ -11,12 +11,12 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// Events are framed for clients that are not strict. The data comes first and
-// the ID last: some move their cursor as soon as they read the ID, and some
-// deliver what was cut off, without its end. Nothing but an event ends with an
-// empty line: some make an event of every empty line.
+// Events are framed for clients that do not conform to the standard. The data comes first
+// and the ID last: some clients move their cursor as soon as they have read the ID, and
+// some deliver truncated events. Only events end with an empty line: some clients make an
+// event of every empty line.
 
-// send sends an event if the filter picks it, and moves the cursor.
+// send sends an event if the filter selects it, and moves the cursor.
 func (s *stream) send(f *frame, id cursor) error {
 	if id.n > 0 {
 		s.at = id
@@ -37,7 +37,7 @@ func (s *stream) send(f *frame, id cursor) error {
 	return s.write([]byte("\n"))
 }
 
-// endWithID ends an event, and with it moves the client's cursor.
+// endWithID ends an event with its ID, which moves the cursor of the client.
 func (s *stream) endWithID() error {
 	s.sent = s.at
 	line := append(s.buffer().AvailableBuffer(), "id: "...)
@@ -45,9 +45,9 @@ func (s *stream) endWithID() error {
 	return s.write(append(line, "\n\n"...))
 }
 
-// sendDeltas sends what the calls of the run have produced since the last time,
-// ten times a second at most. Where there is nothing to be sent now, it returns
-// what to wait for: a channel that is closed when there is, and a time.
+// sendDeltas sends what the calls of the run have produced since the last time, at most ten
+// times a second. If there is nothing to send now, it returns what to wait for: a channel
+// that is closed when there is, and a time.
 func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err error) {
 	if s.deltas == nil {
 		return nil, math.MaxInt64, nil
@@ -67,8 +67,8 @@ func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err er
 	return nil, deltaEvery, s.flush()
 }
 
-// heartbeat shows that the connection lives. If events were not picked since
-// the last one that was, an event of its own moves the client's cursor.
+// heartbeat shows that the connection is alive. If events were not selected since the last
+// one that was sent, an event "cursor" moves the cursor of the client.
 func (s *stream) heartbeat() error {
 	if s.at != s.sent && s.at.n > 0 {
 		s.event(eventCursor, struct{}{})
@@ -79,21 +79,20 @@ func (s *stream) heartbeat() error {
 	return s.flush()
 }
 
-// gap tells the client that events are no longer to be had, and moves its
-// cursor behind them.
+// gap reports to the client that events are no longer available, and moves its cursor
+// past them.
 func (s *stream) gap(missed uint64) {
 	s.handler.counters.gaps.Add(1)
 	s.moves++
 	s.event("gap", wire.Gap{RunID: s.runID(), Missed: missed})
 }
 
-// reset tells the client to forget what it has, and goes back to the
-// beginning.
+// reset makes the client discard what it has, and continues from the beginning.
 func (s *stream) reset(reason string) {
 	s.handler.counters.resets.Add(1)
 	s.moves++
 	if s.run != nil {
-		// A client that is cut off now must not go on after what it had.
+		// a client that is disconnected now must not continue after its old events
 		s.at = cursor{}
 	}
 	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})
@@ -112,29 +111,29 @@ type resetBody struct {
 	Reason string `json:"reason"`
 }
 
-// eventCursor is the name of the event that moves a client's cursor over events
-// that it did not pick.
+// eventCursor is the name of the event that moves the cursor of a client past events that
+// it did not select.
 const eventCursor = "cursor"
 
-// eventDelta is the name of the event that shows what a call is producing.
+// eventDelta is the name of the event that shows what a call produces.
 const eventDelta = "delta"
 
-// event sends an event of the stream itself, with the cursor. A connection that
-// is broken reports that when it is flushed.
+// event sends an event of the stream itself, with the cursor. If the connection is broken,
+// the next flush returns the error.
 func (s *stream) event(name string, body any) {
 	_ = s.write(fmt.Appendf(nil, "data: %s\nevent: %s\n", mustJSON(body), name))
 	_ = s.endWithID()
 }
 
-// gatherBytes is how much is gathered before it is handed to the server, which
-// writes as little at a time to the connection as it is handed. A client must
-// take that much within the write timeout, so that it is not more.
+// gatherBytes is how much is gathered before it is written to the server, which does not
+// gather writes to the connection. It is not more, since a client must read that much
+// within the write timeout.
 const gatherBytes = 16 << 10
 
 // newBuffer is for [Handler.buffers].
 func newBuffer() any { return bufio.NewWriterSize(nil, gatherBytes) }
 
-// buffer is what gathers. A client that waits has none, for most clients wait.
+// A buffer gathers writes. A client that waits has none, since most clients wait.
 func (s *stream) buffer() *bufio.Writer {
 	if s.out == nil {
 		s.out = s.handler.buffers.Get().(*bufio.Writer)
@@ -175,7 +174,7 @@ type timely struct{ *stream }
 func (s timely) Write(p []byte) (int, error) {
 	if now := time.Now(); s.deadline.Sub(now) < s.handler.options.WriteTimeout*3/4 {
 		s.deadline = now.Add(s.handler.options.WriteTimeout)
-		// Where the writer of a router or a test cannot, nothing is lost but that.
+		// the writer of a router or a test may have no deadlines
 		_ = s.control.SetWriteDeadline(s.deadline)
 		if s.handler.open.Err() != nil { // which may just have set a nearer one
 			return 0, http.ErrServerClosed
@@ -185,7 +184,7 @@ func (s timely) Write(p []byte) (int, error) {
 	return n, slowly(err)
 }
 
-// slowly says of an error of a write whether the client was too slow.
+// slowly reports whether a write failed because the client was too slow.
 func slowly(err error) error {
 	var timeout interface{ Timeout() bool }
 	if err != nil && errors.As(err, &timeout) && timeout.Timeout() {
