@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/adhocore/gronx"
 
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -18,7 +15,8 @@ import (
 //
 // The ID of a run is the name of the schedule and its instant, such as
 // "report-20260105T090000Z". So each instant has one run, however many
-// processes have the schedule and however often they are started.
+// processes have the schedule, however often they are started, and also if the
+// clock is set back, as long as that run is kept.
 type Schedule struct {
 	Name string // the beginning of run IDs
 
@@ -33,13 +31,17 @@ type Schedule struct {
 	// Cron is an expression of five fields (minute, hour, day of month, month,
 	// day of week) or six (with seconds first), or one such as @daily. In a
 	// Location with summer time, an instant within an hour that is skipped does
-	// not occur on that day. Location defaults to UTC.
+	// not occur on that day, and one within an hour that comes twice occurs in the
+	// first of them; in both, if the hours of the expression are * or */n.
+	// Location defaults to UTC.
 	Cron     string
 	Location *time.Location
 
 	// CatchUp is how long after an instant its run is still started, if no
 	// process was running at the instant. Retention must keep runs for longer.
-	// Defaults to none: missed instants are skipped.
+	// Defaults to none: missed instants are skipped. A process that was suspended,
+	// whose clock was set forward, or that could not reach the store starts the
+	// run up to a minute late in any case.
 	CatchUp time.Duration
 
 	Options StartOptions // of the runs; At is not used
@@ -67,16 +69,6 @@ func (s *Schedule) check() error {
 	return snapshot.CheckRunID(s.runID(time.Unix(0, 0)))
 }
 
-// isCron does not accept fields of years: with them, an expression could end.
-func isCron(expr string) bool {
-	segments, err := gronx.Segments(expr)
-	if err != nil || len(segments) > 6 && segments[6] != "*" || len(strings.Fields(expr)) > 6 {
-		return false
-	}
-	_, err = gronx.NextTickAfter(expr, time.Unix(0, 0).UTC(), false)
-	return gronx.IsValid(expr) && err == nil
-}
-
 // next returns the first instant after t; the zero Time if there is none.
 func (s *Schedule) next(t time.Time) time.Time {
 	switch {
@@ -99,11 +91,7 @@ func (s *Schedule) next(t time.Time) time.Time {
 	if location == nil {
 		location = time.UTC
 	}
-	next, err := gronx.NextTickAfter(s.Cron, t.In(location), false)
-	if err != nil || !next.After(t) {
-		return time.Time{}
-	}
-	return next
+	return nextOfCron(s.Cron, location, t)
 }
 
 // runID returns the ID of the run for an instant.
@@ -166,35 +154,75 @@ func (r *Runner) followSchedules(ctx context.Context) {
 	following.Wait()
 }
 
-// follow starts the runs of one schedule. Instants that passed while the
-// process was suspended are skipped, unless CatchUp covers them.
+// lookEvery is how often a schedule looks at the clock: it may be set to another
+// time, and timers do not notice.
+const lookEvery = time.Minute
+
+// follow starts the runs of one schedule.
 func (r *Runner) follow(ctx context.Context, s *scheduled) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for after := time.Now().Add(-s.CatchUp - 1); ; {
-		at := s.next(after)
-		if at.IsZero() {
-			return
+	var p position
+	for {
+		at, wait := p.due(&s.Schedule, time.Now().Round(0))
+		if !at.IsZero() {
+			if r.startScheduled(ctx, s, at) {
+				p.advance(&s.Schedule, at)
+				continue
+			}
+			wait = offeredAgain
 		}
-		timer.Reset(time.Until(at))
+		timer.Reset(wait)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			return
 		}
-		if now := time.Now(); now.Sub(at) <= max(s.CatchUp, time.Minute) {
-			r.startScheduled(ctx, s, at)
-		}
-		after = at
-		if oldest := time.Now().Add(-max(s.CatchUp, time.Minute)); after.Before(oldest) {
-			after = oldest
-		}
 	}
 }
 
-func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time) {
-	_, err := r.startEncoded(ctx, s.program, s.runID(at), s.encoded, s.Options)
-	if err != nil && !errors.Is(err, ErrStarted) && ctx.Err() == nil { // ErrStarted: with the input that the schedule had then
-		r.observe(Event{Type: EventTrouble, RunID: s.runID(at), Program: s.program.name, Version: s.program.version, Err: err})
+// A position is how far the runs of a schedule were started. The zero position is
+// that of a schedule that begins.
+type position struct {
+	next time.Time // the first instant that is not done with; zero for none
+	seen time.Time // the clock, when it was looked at last
+}
+
+// advance has all instants up to t done with.
+func (p *position) advance(s *Schedule, t time.Time) { p.next = s.next(t) }
+
+// due returns the instant whose run starts now, by the clock; if there is none, the
+// zero Time, and how long to wait. Instants that passed while nobody looked, as the
+// process was suspended or the clock was set forward, are skipped, unless CatchUp
+// covers them. When the clock was set back, instants come again: their runs have
+// started, and are not started twice, for they have the same IDs.
+func (p *position) due(s *Schedule, now time.Time) (at time.Time, wait time.Duration) {
+	late := max(s.CatchUp, time.Minute)
+	switch {
+	case p.seen.IsZero():
+		p.advance(s, now.Add(-s.CatchUp-1))
+	case now.Before(p.seen):
+		p.advance(s, now.Add(-1))
+	case !p.next.IsZero() && now.Sub(p.next) > late:
+		p.advance(s, now.Add(-late-1))
 	}
+	p.seen = now
+	switch {
+	case p.next.IsZero():
+		return time.Time{}, lookEvery
+	case p.next.After(now):
+		return time.Time{}, min(p.next.Sub(now), lookEvery)
+	}
+	return p.next, 0
+}
+
+// startScheduled starts the run of an instant. It reports whether that is done
+// with, which it is not while the store cannot be reached.
+func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time) bool {
+	_, err := r.startEncoded(ctx, s.program, s.runID(at), s.encoded, s.Options)
+	if err == nil || errors.Is(err, ErrStarted) || ctx.Err() != nil { // ErrStarted: with the input that the schedule had then
+		return ctx.Err() == nil
+	}
+	r.observe(Event{Type: EventTrouble, RunID: s.runID(at), Program: s.program.name, Version: s.program.version, Err: err})
+	return !mayPass(err)
 }

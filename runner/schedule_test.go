@@ -116,6 +116,42 @@ func TestSummerTimeStartsNoInstantTwice(t *testing.T) {
 	})
 }
 
+// fullStore cannot store what is new at first.
+type fullStore struct {
+	*memstore.Store
+	until time.Time
+}
+
+func (s *fullStore) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
+	if time.Now().Before(s.until) {
+		return snapshot.Info{}, fmt.Errorf("%w: the disk is full", snapshot.ErrUnavailable)
+	}
+	return s.Store.Create(ctx, run)
+}
+
+func TestInstantIsNotLostWhileTheStoreIsAway(t *testing.T) {
+	for _, c := range []struct {
+		away, catchUp time.Duration
+		want          int
+	}{{30 * time.Second, 0, 2}, {10 * time.Minute, 0, 1}, {10 * time.Minute, time.Hour, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			store := &fullStore{memstore.New(), begin.Add(time.Hour + c.away)}
+			var seen events
+			r := newRunner(t, store, runner.Options{Observe: seen.observe})
+			program := runner.Register(r, echo)
+			sleep(time.Minute)
+			require.NoError(t, program.Schedule(word{"x"}, runner.Schedule{Name: "s", Every: time.Hour, From: begin.Add(time.Hour), CatchUp: c.catchUp}))
+			defer serve(t, r)()
+			sleep(2 * time.Hour)
+			assert.Len(t, runIDs(t, store, begin), c.want)
+			require.NotEmpty(t, seen.of(runner.EventTrouble))
+			require.ErrorIs(t, seen.of(runner.EventTrouble)[0].Err, snapshot.ErrUnavailable)
+			assert.Equal(t, "s-20000101T010000Z", seen.of(runner.EventTrouble)[0].RunID)
+		})
+	}
+}
+
 func TestBadSchedulesAreRefused(t *testing.T) {
 	r := newRunner(t, memstore.New(), runner.Options{})
 	runner.Register(r, echo)

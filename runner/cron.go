@@ -1,0 +1,57 @@
+package runner
+
+import (
+	"strings"
+	"time"
+
+	"github.com/adhocore/gronx"
+)
+
+// isCron does not accept fields of years: with them, an expression could end.
+func isCron(expr string) bool {
+	segments, err := gronx.Segments(expr)
+	if err != nil || len(segments) > 6 && segments[6] != "*" || len(strings.Fields(expr)) > 6 {
+		return false
+	}
+	_, err = gronx.NextTickAfter(expr, time.Unix(0, 0).UTC(), false)
+	return gronx.IsValid(expr) && err == nil
+}
+
+// nextOfCron returns the first instant of an expression after t; the zero Time if
+// there is none. It searches one period after the other in which the location has
+// the same offset from UTC, with that offset: so it finds no instant in an hour that
+// is skipped. In an hour that comes twice it finds those of an expression for every
+// hour in both, and any other only in the first.
+func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
+	for range maxPeriods {
+		first := t.Add(1).In(location) // that it may be
+		_, offset := first.Zone()
+		_, end := first.ZoneBounds()
+		next, err := gronx.NextTickAfter(expr, t.In(time.FixedZone("", offset)), false)
+		switch {
+		case err != nil || !next.After(t):
+			return time.Time{}
+		case end.IsZero() || next.Before(end):
+			return next.In(location)
+		}
+		// No offset differs from another by more than a day: nothing is before that.
+		if near := next.Add(-26 * time.Hour); near.After(end) {
+			t = near
+			continue
+		}
+		t = end.Add(-1)
+		if _, after := end.In(location).Zone(); after < offset && !isHourly(expr) {
+			t = t.Add(time.Duration(offset-after) * time.Second)
+		}
+	}
+	return time.Time{}
+}
+
+// maxPeriods is a bound of the periods that are searched; a year has two of them.
+const maxPeriods = 200
+
+// isHourly reports whether the hours of an expression are *, or */n.
+func isHourly(expr string) bool {
+	segments, err := gronx.Segments(expr)
+	return err == nil && strings.HasPrefix(segments[2], "*")
+}
