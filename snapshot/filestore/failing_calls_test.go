@@ -303,6 +303,36 @@ func TestAnySystemCallMayFailAndNothingPromisedIsLost(t *testing.T) {
 	}
 }
 
+// A run that could not be begun is none, or one that can be opened.
+func TestARunThatCouldNotBeBegunIsNotDamaged(t *testing.T) {
+	begun := func(t *testing.T, disk *failingDisk) (dir string) {
+		dir = memoryDir(t)
+		s, err := filestore.New(dir, filestore.WithDisk(disk))
+		if err != nil {
+			return dir
+		}
+		if j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true}); err == nil {
+			filestore.Abandon(j)
+		}
+		return dir
+	}
+	counting := &failingDisk{Disk: fastDisk{filestore.OSDisk}}
+	begun(t, counting)
+	for from := 1; from <= counting.calls; from++ {
+		for times := 1; times <= 4; times++ {
+			t.Run(fmt.Sprintf("%d from call %d on", times, from), func(t *testing.T) {
+				disk := &failingDisk{Disk: fastDisk{filestore.OSDisk}, from: from, times: times, err: syscall.ENOSPC}
+				s := newFileStore(t, begun(t, disk))
+				_, err := s.Load(t.Context(), "run")
+				if !errors.Is(err, snapshot.ErrNotFound) {
+					require.NoError(t, err, "failed: %v", disk.failed)
+				}
+				require.NoError(t, closeAs(begin(t, s), snapshot.StatusCompleted))
+			})
+		}
+	}
+}
+
 func TestAMetaFileThatCannotBeReadNowIsNotTakenForNone(t *testing.T) {
 	s, journal := completedRun(t)
 	_, err := s.Update(t.Context(), "run", func(info *snapshot.Info) error { info.Pinned = true; return nil })

@@ -56,9 +56,11 @@ func (j *Journal) beginAnother(r *reading) error {
 		return w.abandon(err)
 	}
 	if err := j.running(r); err != nil {
-		err = w.abandon(err)
-		s.restoreMeta(id, r)
-		return err
+		if restored := s.restoreMeta(id, r); restored != nil && !r.found {
+			_ = w.file.Close() // a meta file without a journal would be a damaged run: this one is empty
+			return unavailable(err)
+		}
+		return w.abandon(err)
 	}
 	j.file, j.size, j.allocated, j.syncedTo = w.file, w.size, w.allocated, w.size
 	if r.covered {
@@ -85,7 +87,7 @@ func (j *Journal) goOn(r *reading) error {
 	if err != nil {
 		_ = f.Truncate(r.last.end)
 		_ = f.Close()
-		s.restoreMeta(id, r)
+		_ = s.restoreMeta(id, r)
 		return unavailable(err)
 	}
 	if r.hasCovered() {
@@ -133,12 +135,14 @@ func (j *Journal) running(r *reading) error {
 
 // restoreMeta has the meta file say again how the run stood before a generation
 // that could not begin, but not where its journal ends.
-func (s *Store) restoreMeta(runID string, r *reading) {
-	if r.meta.ok {
-		_, _ = s.changeMeta(runID, &r.recorded, func(meta *metaFile) (header, error) {
-			return header{info: meta.updates(r.meta.info)}, nil
-		})
+func (s *Store) restoreMeta(runID string, r *reading) error {
+	if !r.meta.ok {
+		return remove(s.disk, s.run(runID, metaName))
 	}
+	_, err := s.changeMeta(runID, &r.recorded, func(meta *metaFile) (header, error) {
+		return header{info: meta.updates(r.meta.info)}, nil
+	})
+	return err
 }
 
 // updates is info with what Update may have changed since.

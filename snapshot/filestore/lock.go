@@ -25,8 +25,8 @@ func openLock(name string) (*os.File, error) {
 	return openAs(name, os.O_CREATE|os.O_RDWR)
 }
 
-// exclusive takes the lock of the file that open opens, or returns errHeld. With wait it
-// waits until ctx ends: the system has no wait that can be cancelled, so it
+// exclusive takes the lock of the file that open opens, or returns errHeld. With
+// wait it waits until ctx ends: the system has no wait that can be cancelled, so it
 // tries again and again, every 25 ms in the end.
 //
 // The file may be deleted, with all of its directory, between opening and

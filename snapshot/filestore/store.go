@@ -32,7 +32,8 @@ import (
 //
 // Files are readable by their owner alone. The directory may be used by many
 // processes of one machine; network file systems are fine if their locks and
-// renames are. A Store is for many goroutines and needs no closing.
+// renames are. A Store is for many goroutines and needs no closing. On Linux it
+// keeps its directory open until it is garbage.
 type Store struct {
 	dir       string
 	disk      disk
