@@ -47,7 +47,7 @@ var (
 	errLeftBehind = errors.New("the process ended during the last attempt; whether the call took effect is not known")
 )
 
-// next returns how the call goes on: when it begins, when it was restored, and
+// next returns how the call continues: when it begins, when it was restored, and
 // after a failed attempt. It depends on p and on what does not change during
 // the call, and on nothing else.
 func (c *call) next(p *record.Progress) step {

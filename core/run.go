@@ -244,7 +244,7 @@ func (nowhere) Values(context.Context, record.Address, int) ([]byte, []byte, err
 func (nowhere) PutArtifact(context.Context, []byte) (string, error) { return "", ErrNoRun }
 
 // outside is the root of all calls outside any run. Nothing in it changes
-// except a count of late attempts, which nobody reads.
+// except a count of late attempts that is never read.
 var outside = NewRoot(nowhere{})
 
 // isOutside reports whether the root is that of calls outside any run.

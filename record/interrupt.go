@@ -15,22 +15,22 @@ type InterruptReason string
 
 // The reasons that Reprise itself sets. Users may define more.
 const (
-	InterruptUser      InterruptReason = "user"           // somebody asked for it
-	InterruptCancel    InterruptReason = "cancel"         // somebody ended the run for good: it is not resumed
+	InterruptUser      InterruptReason = "user"           // a person interrupted the run
+	InterruptCancel    InterruptReason = "cancel"         // a person ended the run for good: it is not resumed
 	InterruptCrash     InterruptReason = "crash"          // the process ended without closing the run
-	InterruptShutdown  InterruptReason = "shutdown"       // the process stops, and the run goes on in the next
+	InterruptShutdown  InterruptReason = "shutdown"       // the process stops, and the next one continues the run
 	InterruptCrashLoop InterruptReason = "crash_loop"     // the process ended each time that the run was started
-	InterruptTimeout   InterruptReason = "timeout"        // the run's own time is over
+	InterruptTimeout   InterruptReason = "timeout"        // the timeout of the run is over
 	InterruptContext   InterruptReason = "context"        // the context given to the run ended
 	InterruptParent    InterruptReason = "parent_timeout" // the attempt of the caller timed out
 	InterruptGroup     InterruptReason = "group"          // another branch of the group failed
 	InterruptClosed    InterruptReason = "closed"         // the run was closed
 	InterruptAwait     InterruptReason = "awaiting"       // a call waits for an answer
 	InterruptReplay    InterruptReason = "replay"         // the records cannot be used
-	InterruptDiverge   InterruptReason = "divergence"     // the program differs from what it recorded
-	InterruptStore     InterruptReason = "store"          // the run could not be stored any more
+	InterruptDiverge   InterruptReason = "divergence"     // the program differs from its records
+	InterruptStore     InterruptReason = "store"          // the run could no longer be stored
 
-	InterruptLeaseLost InterruptReason = "lease_lost" // the process may not own the run any more
+	InterruptLeaseLost InterruptReason = "lease_lost" // the process may no longer own the run
 )
 
 // An InterruptedError is returned by a call that stopped without an outcome and
@@ -84,8 +84,8 @@ func (e *InterruptedError) Error() string {
 	return text
 }
 
-// Is matches [ErrInterrupted], and [context.Canceled] where the context given
-// to the run or the call was cancelled, whatever the cause.
+// Is matches [ErrInterrupted], and [context.Canceled] if the context given to the run or
+// the call was cancelled, whatever the cause.
 func (e *InterruptedError) Is(target error) bool {
 	switch target {
 	case ErrInterrupted:
@@ -96,8 +96,8 @@ func (e *InterruptedError) Is(target error) bool {
 	return false
 }
 
-// Recorded returns e as a record keeps it: with a cause whose text does not
-// change any more, as [ErrorOf] returns it.
+// Recorded returns e in the form for a record: with a cause whose text can no longer
+// change, as [ErrorOf] returns it.
 func (e *InterruptedError) Recorded() *InterruptedError {
 	if e == nil || e.Cause == nil || unchanging[reflect.TypeOf(e.Cause)] {
 		return e

@@ -14,7 +14,7 @@ import (
 // points to.
 type Record struct {
 	RunID      string
-	Seq        uint64    // the position in the run, from 1 and without holes
+	Seq        uint64    // the position in the run, from 1 and without gaps
 	Generation uint64    // which opening of the run wrote it, from 1
 	Time       time.Time // in UTC, without a monotonic reading
 	Address    Address   // zero for facts about the run itself
@@ -74,7 +74,7 @@ type Detail struct {
 	// resume.
 	WholeInput Hash
 
-	// By is who gave an answer; empty if nobody said, and for a default.
+	// By is who gave an answer; empty if it is not known, and for a default.
 	By string
 
 	Schema  json.RawMessage // of a question: the JSON schema of its answer; of one about a call in doubt, that of the call's output
@@ -85,8 +85,8 @@ type Detail struct {
 	Unrecorded []Claim
 }
 
-// A CallInDoubt is a call that may or may not have taken effect. Its address is
-// that of the record, or of the question, that contains it.
+// A CallInDoubt is a call that may or may not have taken effect. It has the address of the
+// record, or of the question, that contains it.
 type CallInDoubt struct {
 	Kind    Kind
 	Name    string    // of the actor
@@ -178,7 +178,7 @@ func (r *Record) Message() string {
 	return r.Detail.Message
 }
 
-// AnsweredBy returns who gave an answer, empty if nobody said.
+// AnsweredBy returns who gave an answer, empty if it is not known.
 func (r *Record) AnsweredBy() string {
 	if r.Detail == nil {
 		return ""

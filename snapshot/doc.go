@@ -10,8 +10,8 @@
 // storekit is for authors of other stores, and package storetest checks them.
 // Package diff compares two runs.
 //
-// [Run.Encode] makes one document of a run, and [Decode] reads it: what is
-// exported from one store is created in another, and goes on there.
+// [Run.Encode] encodes a run as one document, and [Decode] reads it: a run that was
+// exported from one store can be created in another, and continues there.
 //
 // docs/format.md describes every byte.
 package snapshot

@@ -33,7 +33,7 @@ type LockedError struct {
 	PID   int    // of the process that has it; 0 if unknown
 }
 
-// Error names the run, and who has it open where that is known.
+// Error names the run, and who has it open if that is known.
 func (e *LockedError) Error() string {
 	var who string
 	if e.PID > 0 {
@@ -61,7 +61,7 @@ type CorruptError struct {
 	Err     error  // what is wrong there
 }
 
-// Error says where the damage is.
+// Error returns where the damage is.
 func (e *CorruptError) Error() string {
 	var where strings.Builder
 	where.WriteString("snapshot: ")

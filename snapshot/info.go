@@ -13,14 +13,14 @@ import (
 // FormatVersion is the version of the format that this package writes.
 const FormatVersion = 1
 
-// Status says how a run stands.
+// Status is the status of a run.
 type Status string
 
 // The statuses of a run.
 const (
 	StatusQueued      Status = "queued" // created, and not begun yet
 	StatusRunning     Status = "running"
-	StatusPaused      Status = "paused"      // goes on by itself when it is due, or waits for an answer
+	StatusPaused      Status = "paused"      // continues by itself when it is due, or waits for an answer
 	StatusInterrupted Status = "interrupted" // stopped with calls that have no outcome
 	StatusCompleted   Status = "completed"
 	StatusFailed      Status = "failed"    // its last root call failed
@@ -54,21 +54,21 @@ type Info struct {
 	Metadata Metadata `json:"metadata,omitzero"`
 
 	Created time.Time `json:"created_at"`
-	Updated time.Time `json:"updated_at"`          // when this changed last; records do not count
-	Due     time.Time `json:"due_at,omitzero"`     // when a paused or queued run shall go on
+	Updated time.Time `json:"updated_at"`          // when the Info last changed; records do not count
+	Due     time.Time `json:"due_at,omitzero"`     // when a paused or queued run continues
 	Expires time.Time `json:"expires_at,omitzero"` // when the run may be deleted
 
 	Generation uint64 `json:"generation"` // how often it was opened for writing
 	LastSeq    uint64 `json:"last_seq"`   // of its newest record
 
-	// Usage is what its calls had consumed when it was closed last, over all
+	// Usage is what its calls had consumed when it was last closed, over all
 	// generations.
 	Usage record.Usage `json:"usage,omitzero"`
 
-	Open  bool   `json:"open,omitempty"`  // somebody has it open for writing; the store finds out, it is not encoded
-	Owner string `json:"owner,omitempty"` // who opened it last
+	Open  bool   `json:"open,omitempty"`  // a process has it open for writing; set by the store and not encoded
+	Owner string `json:"owner,omitempty"` // who last opened it
 
-	Program  string `json:"program,omitempty"`         // that the run is of
+	Program  string `json:"program,omitempty"`         // the name of the program of the run
 	Version  string `json:"program_version,omitempty"` // of the program
 	Priority int    `json:"priority,omitempty"`
 	Restarts int    `json:"restarts,omitempty"` // after crashes
@@ -77,14 +77,14 @@ type Info struct {
 	Retry retrylevel.Levels `json:"retry,omitempty"` // nil if it had none
 }
 
-// A Stop says why a run does not go on. The zero Stop says nothing.
+// A Stop is why a run does not continue. The zero Stop is no reason.
 type Stop struct {
 	Reason  record.InterruptReason `json:"reason"`            // such as user, shutdown or crash
-	By      string                 `json:"by,omitempty"`      // the person who asked for it; empty for Reprise itself
-	Message string                 `json:"message,omitempty"` // in their words; of a divergence, what differs
+	By      string                 `json:"by,omitempty"`      // the person who stopped it; empty for Reprise itself
+	Message string                 `json:"message,omitempty"` // the reason that this person gave; for a divergence, what differs
 }
 
-// String is a text such as "shutdown" or "by ops: a new version".
+// String returns a text such as "shutdown" or "by ops: a new version".
 func (s Stop) String() string {
 	text := string(s.Reason)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Filter picks runs. The zero Filter picks all.
+// Filter selects runs. The zero Filter selects all.
 type Filter struct {
 	Status   []Status  // any of these
 	Tags     []string  // all of these
@@ -15,20 +15,19 @@ type Filter struct {
 	Program  string    // this one
 	Since    time.Time // updated then or later
 	Until    time.Time // updated before
-	Before   string    // the Next of a page: what follows it
-	Limit    int       // at most so many, 0 for all
+	Before   string    // the Next of a page, for the page that follows it
+	Limit    int       // the maximum number of runs, 0 for all
 }
 
 // A Page is a part of a list. It may have fewer runs than Filter.Limit, even none,
-// and other pages may follow: the work for a page is bounded, and looking at a run
-// that the filter does not pick is work, too.
+// and other pages may follow: the work for a page is bounded, and includes runs that the
+// filter does not select.
 type Page struct {
 	Runs []Info
 	Next string // the Filter.Before of the next page; empty after the last
 }
 
-// Matches reports whether the filter picks a run. Before and Limit do not
-// count.
+// Matches reports whether the filter selects a run. Before and Limit do not count.
 func (f Filter) Matches(i *Info) bool {
 	switch {
 	case len(f.Status) > 0 && !slices.Contains(f.Status, i.Status):

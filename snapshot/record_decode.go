@@ -19,7 +19,7 @@ type decoding struct {
 	addresses map[string]record.Address
 
 	shares bool           // the data never change: values are parts of them
-	detail *record.Detail // where that of each record goes; nil for a new one
+	detail *record.Detail // reused for the detail of each record; nil to allocate one
 }
 
 // maxAddresses bounds what a pooled decoding keeps.
@@ -132,9 +132,9 @@ func (f *fields) failAddress(path []byte) {
 	f.fail(err)
 }
 
-// cutNumber cuts a path into that of the first call of its site, and the number
-// among the calls there. It is 0, and nothing cut off, where there is none as
-// addresses have it: what is cut off would be parsed for each call of a loop.
+// cutNumber splits a path into the path of the first call of its site, and the number of
+// the call there. If the path does not end in a valid number, the number is 0 and the
+// path is not split. A number that is not split off is parsed for each call of a loop.
 func cutNumber(path []byte) (first []byte, nth int) {
 	i := bytes.LastIndexByte(path, '#')
 	digits := path[i+1:]
@@ -143,7 +143,7 @@ func cutNumber(path []byte) (first []byte, nth int) {
 	}
 	for _, c := range digits {
 		if c < '0' || c > '9' {
-			return path, 0 // that of a call around
+			return path, 0 // the number of a call around it
 		}
 		nth = nth*10 + int(c-'0')
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// writable writes a record. Numbers of kinds, statuses and the like are
-// those of package core, which never change.
+// writable writes a record. The numbers of kinds, statuses and the like are those of
+// package record, which never change.
 type writable record.Record
 
 func (r *writable) write(w *codec.Writer) error {

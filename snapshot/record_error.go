@@ -115,8 +115,8 @@ func readInterrupted(f *fields) *record.InterruptedError {
 	return e
 }
 
-// readCause reads what ended a context. It is of the first form: an interrupt
-// inside another would be as deep as somebody likes.
+// readCause reads the cause of an interrupt. It has the first form: interrupts inside
+// interrupts could be nested to any depth.
 func readCause(in *codec.Reader) error {
 	if in.Nil() {
 		return nil

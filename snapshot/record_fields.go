@@ -8,13 +8,13 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// fields reads an array field by field: one that is missing is zero, those
-// beyond are skipped. After an error of the reader it reads no more.
+// fields reads an array field by field. A missing field is zero; additional fields are
+// skipped. After an error of the reader it reads nothing more.
 type fields struct {
 	in    *codec.Reader
-	left  int // how many there are yet
-	index int // of the one that is read, from 0
-	begin int // where that one begins
+	left  int // the number of fields that were not read yet
+	index int // of the current field, from 0
+	begin int // where the current field begins
 }
 
 func newFields(in *codec.Reader) fields { return fields{in: in, left: in.Array(), index: -1} }
@@ -30,7 +30,7 @@ func (f *fields) next() bool {
 	return true
 }
 
-// end skips what a later version has added.
+// end skips fields that a later version has added.
 func (f *fields) end() {
 	for f.next() {
 		f.in.Skip()
@@ -39,7 +39,7 @@ func (f *fields) end() {
 
 func (f *fields) fail(err error) { f.in.Fail(f.begin, err) }
 
-// err is the error of the reader, with the field that it is about.
+// err returns the error of the reader, with the index of the field.
 func (f *fields) err() error {
 	if err := f.in.Err(); err != nil {
 		return fmt.Errorf("field %d: %w", max(f.index, 0), err)
@@ -61,8 +61,8 @@ func (f *fields) int() int64 {
 	return f.in.Int()
 }
 
-// byte is a number of a kind, a status and the like. Those that this version
-// does not know pass: they print as numbers.
+// byte reads the number of a kind, a status and the like. Numbers that this version does
+// not know are accepted, and are printed as numbers.
 func (f *fields) byte() uint8 {
 	n := f.uint()
 	if n > math.MaxUint8 {
@@ -98,7 +98,7 @@ func (f *fields) text() string {
 	return f.in.Text()
 }
 
-// name is a text that many records have in common.
+// name reads a text that many records have in common.
 func (f *fields) name() string {
 	if !f.next() {
 		return ""

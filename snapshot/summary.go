@@ -72,7 +72,7 @@ func (s *summary) latest() map[string]Value {
 	return values
 }
 
-// references are those of the artifacts that the records name, sorted.
+// references returns the references of the artifacts that the records have, sorted.
 func (s *summary) references() []string { return slices.Sorted(maps.Keys(s.artifacts)) }
 
 // write writes two pairs.
