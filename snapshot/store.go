@@ -63,8 +63,8 @@ type Reader interface {
 	// do that. It ends after the first error.
 	Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error]
 
-	// Info returns the info of a run. While a run is open, its LastSeq may be as old as
-	// its opening.
+	// Info returns the info of a run. The LastSeq of an open run is at least its value
+	// when the run was opened.
 	Info(ctx context.Context, runID string) (Info, error)
 
 	// List returns the runs that f selects, the last updated first, without reading their

@@ -16,8 +16,8 @@ import (
 
 // Errors of [Answer], found by errors.Is.
 var (
-	ErrNotAsked = errors.New("state: nobody asked this question")
-	ErrAnswered = errors.New("state: the question was answered before")
+	ErrNotAsked = errors.New("state: the question was not asked")
+	ErrAnswered = errors.New("state: the question was already answered")
 )
 
 // Answer answers a question of a stored run, by its ID, from any process. By is

@@ -14,7 +14,7 @@ import (
 
 // ErrNotRunning is found in the error of interrupting a run that no process has
 // open.
-var ErrNotRunning = errors.New("nobody is running it")
+var ErrNotRunning = errors.New("no process is running it")
 
 // Interrupt asks the process that has a stored run open to interrupt it, as by
 // [ExecutionState.Interrupt] with the reason user. By is who interrupts, and

@@ -43,7 +43,7 @@ func TestInterruptFromOutsideEndsAWait(t *testing.T) {
 
 		err := state.Interrupt(t.Context(), s, askedRun, "ops", "once more")
 		require.ErrorIs(t, err, state.ErrNotRunning)
-		assert.EqualError(t, err, "state: interrupt run run-1: nobody is running it: it is interrupted")
+		assert.EqualError(t, err, "state: interrupt run run-1: no process is running it: it is interrupted")
 		st = openRun(t, s)
 		defer st.Close()
 		synctest.Wait()

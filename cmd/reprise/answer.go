@@ -20,14 +20,13 @@ func (a *app) answerCommand() *cobra.Command {
 		Use:     "answer RUN QUESTION JSON-VALUE",
 		GroupID: groupWork,
 		Short:   "Answer a question that a run waits for",
-		Long: "Answer a question of a run, also while a program has it open. The value is JSON:\n" +
-			"true, 42, \"a text in quotes\", {\"approved\": true}. The call that asked goes on when\n" +
-			"the run is resumed, and the command says whether a program has resumed it by now.\n" +
-			"The first answer counts. One that does not fit what the call waits for is refused,\n" +
-			"with what is wrong with it, and nothing is recorded. Before a value that begins with\n" +
-			"a minus, write --.\n\n" +
+		Long: "Answer a question of a run, even while a program has the run open. The value is JSON:\n" +
+			"true, 42, \"a text in quotes\", {\"approved\": true}. The call that asked continues when\n" +
+			"the run is resumed, and the command reports whether a program has resumed it.\n" +
+			"The first answer counts. If an answer does not fit, the command says what is wrong\n" +
+			"with it, and nothing is recorded. Write -- before a value that begins with a minus.\n\n" +
 			"A question with ?in-doubt in its name is about a call that had begun when the run\n" +
-			"stopped and must not simply run again. It takes one of\n" +
+			"stopped and must not simply run again. The answer is one of\n" +
 			"  {\"decision\": \"completed\", \"output\": ...}     with the output of the call\n" +
 			"  {\"decision\": \"run_again\"}\n" +
 			"  {\"decision\": \"failed\", \"message\": \"why\"}",
@@ -72,7 +71,7 @@ func (a *app) answer(ctx context.Context, runID, questionID, by, text string) er
 	case errors.Is(err, state.ErrNotAsked):
 		return a.notAsked(ctx, store, runID, questionID)
 	case errors.Is(err, state.ErrAnswered):
-		return fmt.Errorf("question %s of run %s was answered before, and the first answer counts", questionID, runID)
+		return fmt.Errorf("question %s of run %s was already answered, and the first answer counts", questionID, runID)
 	case err != nil:
 		return a.explain(runID, err)
 	}
@@ -87,14 +86,14 @@ func (a *app) answer(ctx context.Context, runID, questionID, by, text string) er
 	return nil
 }
 
-// resumeWait is how long the command waits for a program to go on with a run
-// that was answered.
+// resumeWait is how long the command waits for a program to resume a run that was
+// answered.
 const resumeWait = time.Second
 
-// goesOn is what becomes of a run that was answered.
+// goesOn is what happens to a run that was answered.
 type goesOn struct {
 	open    int  // questions that have no answer yet
-	held    bool // a program had it open when it was answered, and has it still
+	held    bool // a program had it open when it was answered, and still has
 	resumed bool // a program has opened it since
 }
 
@@ -110,8 +109,8 @@ func (g goesOn) String() string {
 	return "no program has gone on with the run yet: resume it"
 }
 
-// awaitResumed looks whether a program goes on with the run, for a moment: one
-// that waits for answers does so at once.
+// awaitResumed waits for a moment whether a program resumes the run: a program that waits
+// for answers does so at once.
 func (a *app) awaitResumed(ctx context.Context, store snapshot.Store, before snapshot.Info) (g goesOn, err error) {
 	open, err := state.Questions(ctx, store, before.RunID)
 	if g.open = len(open); err != nil || g.open > 0 {

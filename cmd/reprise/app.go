@@ -59,8 +59,8 @@ func (a *app) root() *cobra.Command {
 	}
 	root := &cobra.Command{
 		Use:   "reprise",
-		Short: "Look at stored runs and work on them",
-		Long: "Reprise works on the runs that a program has stored with filestore.New:\n" +
+		Short: "Inspect and change stored runs",
+		Long: "Reprise works on the runs that a program stored with filestore.New:\n" +
 			"it lists and shows them, answers their questions, interrupts, cancels, compares,\n" +
 			"forks, exports, imports, verifies, repairs and deletes them.",
 		Example: "  reprise runs --status failed --since 24h\n" +
@@ -82,7 +82,7 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("reprise {{.Version}}\n")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.dir, "dir", dir, "the `directory` of the runs; REPRISE_DIR sets the default")
-	flags.BoolVar(&a.json, "json", false, "write JSON, errors too")
+	flags.BoolVar(&a.json, "json", false, "write JSON, including errors")
 	_ = root.MarkPersistentFlagDirname("dir") // the flag is there
 	root.AddGroup(
 		&cobra.Group{ID: groupLook, Title: "Look at runs:"},
@@ -110,7 +110,7 @@ const (
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND]",
-		Short:   "Tell about a command",
+		Short:   "Show help for a command",
 		Example: "  reprise help runs",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)

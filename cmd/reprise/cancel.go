@@ -18,9 +18,9 @@ func (a *app) cancelCommand() *cobra.Command {
 		GroupID: groupWork,
 		Short:   "End a run for good",
 		Long: "End a run for good, whether it is queued, paused, interrupted, or open in a program:\n" +
-			"that program stops it as for interrupt. Nothing resumes the run afterwards. What was\n" +
-			"recorded stays; a run that has completed or failed stays as it is, and the command\n" +
-			"fails.",
+			"that program stops it as for interrupt. The run cannot be resumed afterwards. Its\n" +
+			"records are kept. If the run has completed or failed, it does not change, and the\n" +
+			"command fails.",
 		Example: "  reprise cancel refund-7\n" +
 			"  reprise cancel refund-7 --message 'the customer has changed her mind'",
 		Args: exactly("RUN"),
@@ -44,7 +44,7 @@ func (a *app) cancel(ctx context.Context, runID, by, message string) error {
 	err = state.Cancel(ctx, store, runID, by, message)
 	switch {
 	case errors.Is(err, state.ErrEnded):
-		return fmt.Errorf("%w; what has ended cannot be cancelled", err)
+		return fmt.Errorf("%w; a run that has ended cannot be cancelled", err)
 	case err != nil:
 		return a.explain(runID, err)
 	}

@@ -19,7 +19,7 @@ func (a *app) configCommand() *cobra.Command {
 	parent := &cobra.Command{
 		Use:     "config",
 		Short:   "Check retry configuration",
-		Long:    "Work on documents of retry configuration, which programs read with config.ReadFile.",
+		Long:    "Check documents of retry configuration, which programs read with config.ReadFile.",
 		Example: "  reprise config check retry.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -28,10 +28,10 @@ func (a *app) configCommand() *cobra.Command {
 	}
 	parent.AddCommand(&cobra.Command{
 		Use:   "check FILE",
-		Short: "Tell what is wrong with a document, or what it says",
+		Short: "Report the problems of a document, or what it sets",
 		Long: "Read a YAML or JSON document of retry configuration and write every problem in it\n" +
-			"with its line and column; or, if there is none, what holds for which calls, with\n" +
-			"the defaults filled in. It exits with 1 if there is a problem.",
+			"with its line and column. If there is none, write the configuration of each kind of\n" +
+			"call, including the defaults. It exits with 1 if there is a problem.",
 		Example: "  reprise config check retry.yaml\n" +
 			"  reprise config check --json retry.json",
 		Args: exactly("FILE"),

@@ -19,8 +19,8 @@ func (a *app) deleteCommand() *cobra.Command {
 		GroupID: groupKeep,
 		Aliases: []string{"rm"},
 		Short:   "Delete a run",
-		Long: "Delete a run for ever. It asks first, unless --yes is given. Artifacts stay until\n" +
-			"`reprise gc`, for other runs may refer to them.",
+		Long: "Delete a run permanently. It asks first, unless --yes is given. Artifacts are kept until\n" +
+			"`reprise gc`, since other runs may refer to them.",
 		Example: "  reprise delete weather-42\n" +
 			"  reprise delete --yes weather-42",
 		Args: exactly("RUN"),

@@ -15,9 +15,9 @@ func (a *app) diffCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "diff A B",
 		GroupID: groupLook,
-		Short:   "Tell what differs between two runs",
-		Long: "Tell what run B has that run A has not (+), what it lacks (-) and what is not the\n" +
-			"same (~): calls, values, step results, artifacts, the status and the metadata.\n" +
+		Short:   "Show the differences between two runs",
+		Long: "Show what is only in run B (+), what is only in run A (-) and what differs\n" +
+			"(~): calls, values, step results, artifacts, the status and the metadata.\n" +
 			"Times, durations and sequence numbers do not count.",
 		Example: "  reprise diff weather-42 weather-43\n" +
 			"  reprise diff --exit-code weather-42 weather-42-again",

@@ -29,11 +29,11 @@ func (a *app) exportCommand() *cobra.Command {
 		Use:     "export RUN",
 		GroupID: groupLook,
 		Short:   "Write a run for other programs",
-		Long: "Write a run for other programs: its records as lines of JSON (jsonl), or all of\n" +
-			"it as one document (json, and msgpack, which import takes in). In JSON,\n" +
-			"inputs and outputs are previews of at most 500 characters; msgpack has all of\n" +
-			"them but artifacts. Texts are as they were recorded, also those that the program\n" +
-			"redacts where it shows them itself; --redact is for them.",
+		Long: "Write a run for other programs: its records as lines of JSON (jsonl), or the whole\n" +
+			"run as one document (json, or msgpack, which import reads). In JSON, inputs and\n" +
+			"outputs are previews of at most 500 characters; msgpack has them in full, except\n" +
+			"artifacts. Texts are written as they were recorded, even if the program redacts\n" +
+			"them when it shows them; use --redact for that.",
 		Example: "  reprise export weather-42 | jq 'select(.execution_status == \"failed\")'\n" +
 			"  reprise export weather-42 --format json -o weather-42.json\n" +
 			"  reprise export weather-42 --format msgpack -o weather-42.run",
@@ -57,7 +57,7 @@ func (a *app) exportCommand() *cobra.Command {
 		ValidArgsFunction: a.completeRuns(1),
 	}
 	cmd.Flags().StringVar(&format, "format", formatLines, "the `format`: jsonl, json or msgpack")
-	cmd.Flags().StringVarP(&file, "output", "o", "", "the `file` to write; a new one only its owner can read; - is stdout")
+	cmd.Flags().StringVarP(&file, "output", "o", "", "the `file` to write; only its owner can read a new one; - is stdout")
 	redact.flag(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{formatLines, formatDocument, formatMsgpack}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

@@ -18,10 +18,10 @@ func (a *app) forkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "fork RUN ADDRESS NEW",
 		GroupID: groupWork,
-		Short:   "Begin a new run from what another had before a call",
-		Long: "Begin the run NEW from what RUN had recorded before the call at ADDRESS. The\n" +
-			"program that opens NEW has the outcomes of the calls before it, and makes that\n" +
-			"call and all that follows anew. RUN stays as it is.",
+		Short:   "Begin a new run from the records of another before a call",
+		Long: "Begin the run NEW from the records of RUN before the call at ADDRESS. The program\n" +
+			"that opens NEW has the outcomes of the earlier calls, and makes that call and all\n" +
+			"later ones again. RUN does not change.",
 		Example: "  reprise fork weather-42 assistant/get_weather weather-42-again\n" +
 			"  reprise fork weather-42 'assistant/get_weather#2' second-try",
 		Args: exactly("RUN", "ADDRESS", "NEW"),

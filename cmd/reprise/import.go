@@ -16,12 +16,12 @@ func (a *app) importCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "import FILE [RUN]",
 		GroupID: groupWork,
-		Short:   "Put an exported run into this store",
-		Long: "Put a run that `reprise export --format msgpack` wrote into this store, under its\n" +
-			"own ID or as RUN. The program that opens it goes on where the run stopped. The\n" +
-			"run is there as a whole or not at all. A directory that does not exist becomes a\n" +
-			"store. Artifacts are not in the file: copy the directory artifacts of the other\n" +
-			"store, too. - reads stdin.",
+		Short:   "Import an exported run into this store",
+		Long: "Import a run that `reprise export --format msgpack` wrote into this store, under its\n" +
+			"own ID or as RUN. The program that opens it continues where the run stopped. The\n" +
+			"whole run is imported, or nothing. The directory is created if it does not exist.\n" +
+			"Artifacts are not in the file: copy the directory artifacts of the other store,\n" +
+			"too. - reads stdin.",
 		Example: "  reprise --dir old export weather-42 --format msgpack -o weather-42.run\n" +
 			"  reprise --dir new import weather-42.run",
 		Args: func(cmd *cobra.Command, args []string) error {

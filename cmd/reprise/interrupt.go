@@ -16,9 +16,9 @@ func (a *app) interruptCommand() *cobra.Command {
 		Use:     "interrupt RUN",
 		GroupID: groupWork,
 		Short:   "Ask the program that runs a run to stop",
-		Long: "Ask the program that has a run open to stop it, also in the middle of a wait. What\n" +
-			"the run was about to do goes on when it is resumed. A run that no program has open\n" +
-			"stays as it is, and the command fails.",
+		Long: "Ask the program that has a run open to stop it, even during a wait. The run continues\n" +
+			"where it was when it is resumed. If no program has the run open, it does not change,\n" +
+			"and the command fails.",
 		Example: "  reprise interrupt weather-42\n" +
 			"  reprise interrupt weather-42 --message 'a new version is rolled out'",
 		Args: exactly("RUN"),
@@ -31,9 +31,9 @@ func (a *app) interruptCommand() *cobra.Command {
 	return cmd
 }
 
-// stopFlags are those of commands that stop a run.
+// stopFlags adds the flags of commands that stop a run.
 func (a *app) stopFlags(cmd *cobra.Command, by, message *string) {
-	cmd.Flags().StringVar(message, "message", "", "why, as a `text` for people who look at the run")
+	cmd.Flags().StringVar(message, "message", "", "why, as a `text` that is shown with the run")
 	_ = cmd.RegisterFlagCompletionFunc("message", cobra.NoFileCompletions)
 	a.byFlag(cmd, by, "`who` asks")
 }
@@ -44,7 +44,7 @@ func (a *app) byFlag(cmd *cobra.Command, by *string, usage string) {
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.NoFileCompletions)
 }
 
-// user is who uses the command, as far as the environment tells.
+// user returns the name of the user from the environment, or "reprise".
 func (a *app) user() string {
 	if name := a.getenv("USER"); name != "" {
 		return name
@@ -63,12 +63,12 @@ func (a *app) interrupt(ctx context.Context, runID, by, message string) error {
 	err = state.Interrupt(ctx, store, runID, by, message)
 	switch {
 	case errors.Is(err, state.ErrNotRunning):
-		return fmt.Errorf("%w; `%s runs --status running` lists those that can be interrupted", err, a.command)
+		return fmt.Errorf("%w; `%s runs --status running` lists the runs that can be interrupted", err, a.command)
 	case err != nil:
 		return a.explain(runID, err)
 	case a.json:
 		return a.writeJSON(map[string]string{"run_id": runID, "by": by, "message": message})
 	}
-	a.printf("run %s was asked to stop; its calls end as soon as they listen\n", runID)
+	a.printf("run %s was asked to stop; its calls end when they notice\n", runID)
 	return nil
 }

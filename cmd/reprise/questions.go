@@ -33,8 +33,8 @@ func (a *app) questionsCommand() *cobra.Command {
 		Use:     "questions RUN",
 		GroupID: groupLook,
 		Short:   "List the open questions of a run",
-		Long: "List the questions that a run waits for, in the order of asking. One that had an\n" +
-			"answer that does not fit is asked again, with the reason.",
+		Long: "List the questions that a run waits for, in the order of asking. If an answer did not\n" +
+			"fit, the question is asked again, with the reason.",
 		Example: "  reprise questions refund-7\n" +
 			"  reprise questions refund-7 --json",
 		Args: exactly("RUN"),

@@ -26,12 +26,12 @@ func (a *app) repairCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "repair RUN",
 		GroupID: groupKeep,
-		Short:   "Make a damaged run one that can be opened",
-		Long: "Make a damaged run one that can be opened: it keeps the records before the first\n" +
-			"damage, which is a state that the run was in. The damaged files stay in the\n" +
-			"directory of the run, as *.damaged. A run that is whole stays as it is.\n\n" +
-			"Calls whose outcomes come after the damage run again when the run is resumed, also\n" +
-			"those that were to happen only once. The command warns of that, and exits with 1.",
+		Short:   "Repair a damaged run so that it can be opened",
+		Long: "Repair a damaged run so that it can be opened: it keeps the records before the first\n" +
+			"damage, which are an earlier state of the run. The damaged files stay in the\n" +
+			"directory of the run, as *.damaged. A run that is not damaged does not change.\n\n" +
+			"Calls whose outcomes come after the damage run again when the run is resumed, even\n" +
+			"those that must run only once. The command warns of that, and exits with 1.",
 		Example: "  reprise verify weather-42\n" +
 			"  reprise repair weather-42",
 		Args: exactly("RUN"),

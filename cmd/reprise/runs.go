@@ -37,12 +37,12 @@ func (a *app) runsCommand() *cobra.Command {
 		GroupID: groupLook,
 		Aliases: []string{"list", "ls"},
 		Short:   "List runs, the last updated first",
-		Long: "List runs, the last updated first. Filters are combined: a run is listed if all\n" +
-			"of them pick it. A time is RFC 3339 (2026-01-31T08:00:00Z) or how long ago\n" +
+		Long: "List runs, the last updated first. A run is listed if all filters\n" +
+			"match it. A time is RFC 3339 (2026-01-31T08:00:00Z) or how long ago\n" +
 			"(90s, 24h, 7d). A run that is damaged, or of a newer version, is unreadable; then\n" +
-			"the command lists the others, and exits with 1. TOKENS are those that the calls of\n" +
-			"a run had consumed when it was closed last, input and output. STOPPED says who or what stopped a\n" +
-			"run that is interrupted or cancelled: a person, a shutdown, a crash.",
+			"the command lists the others, and exits with 1. TOKENS is the number of input and\n" +
+			"output tokens that the run had consumed when it was last closed. STOPPED is who or\n" +
+			"what stopped an interrupted or cancelled run: a person, a shutdown, a crash.",
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
@@ -56,7 +56,7 @@ func (a *app) runsCommand() *cobra.Command {
 	flags.StringVar(&f.pipeline, "pipeline", "", "runs of this `pipeline`")
 	flags.StringVar(&f.since, "since", "", "runs updated at this `time` or later")
 	flags.StringVar(&f.until, "until", "", "runs updated before this `time`")
-	flags.IntVar(&f.limit, "limit", 0, "at most so many runs, 0 for all")
+	flags.IntVar(&f.limit, "limit", 0, "the maximum `number` of runs, 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(strings.Split(statusNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"tag", "pipeline", "since", "until", "limit"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)

@@ -32,12 +32,12 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:     "serve",
 		GroupID: groupLook,
 		Short:   "Show runs in a browser, live",
-		Long: "Serve a dashboard over all runs, those that other processes write while it is\n" +
-			"served among them, until Ctrl-C. It is served to this machine only, and not to\n" +
-			"what a proxy forwards; to show it to others, put a proxy that knows who they are\n" +
-			"on this machine and name its host with --behind-proxy, or mount streamer.New in\n" +
-			"a program of your own. Texts are as they were recorded, also those that the\n" +
-			"program redacts where it shows them itself; --redact is for them.",
+		Long: "Serve a dashboard of all runs until Ctrl-C, including the runs that other processes\n" +
+			"are writing. It is served only to this machine, and not to requests that a proxy\n" +
+			"forwards. To show it to others, put a proxy that authenticates them on this machine\n" +
+			"and pass its host as --behind-proxy, or mount streamer.New in a program of your own.\n" +
+			"Texts are shown as they were recorded, even if the program redacts them when it\n" +
+			"shows them; use --redact for that.",
 		Example: "  reprise serve\n" +
 			"  reprise serve --addr 127.0.0.1:0 --control\n" +
 			"  reprise --dir /var/lib/agents serve",
@@ -50,9 +50,9 @@ func (a *app) serveCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&s.address, "addr", s.address, "the loopback `address` to listen on; port 0 takes a free one")
 	flags.BoolVar(&s.control, "control", false, "let the page interrupt and cancel runs and answer their questions")
-	flags.StringVar(&s.proxied, "behind-proxy", "", "serve what a proxy on this machine forwards for this `host`, too: who may see it is for the proxy to know")
+	flags.StringVar(&s.proxied, "behind-proxy", "", "also serve requests that a proxy on this machine forwards for this `host`; the proxy must check who sends them")
 	s.redact.flag(cmd)
-	flags.IntVar(&s.clients, "clients", s.clients, "how many pages and programs may watch at a time")
+	flags.IntVar(&s.clients, "clients", s.clients, "the maximum `number` of pages and programs that watch at the same time")
 	return cmd
 }
 

@@ -114,7 +114,7 @@ func TestServeAnswersQuestionsIfItMay(t *testing.T) {
 	require.Equal(t, 200, status, said)
 	status, said = post(t, url+"/api/runs/r/answer", `{"question":"refund?1","value":false}`)
 	assert.Equal(t, 409, status)
-	assert.Contains(t, said, "answered before")
+	assert.Contains(t, said, "already answered")
 	approved, err := refund(t, dir, "r")
 	require.NoError(t, err)
 	assert.True(t, approved)

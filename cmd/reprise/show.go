@@ -16,10 +16,10 @@ func (a *app) showCommand() *cobra.Command {
 		Use:     "show RUN",
 		GroupID: groupLook,
 		Short:   "Show a run as it happened",
-		Long: "Show a run as the printer would have shown it while it happened, with every\n" +
-			"attempt, followed by a summary. With --json: what is known of the run, and its\n" +
-			"records. Texts are as they were recorded, also those that the program redacts\n" +
-			"where it shows them itself (state.WithRedaction); --redact is for them.",
+		Long: "Show a run as the printer shows it while it runs, with every attempt, followed by a\n" +
+			"summary. With --json: the info of the run and its records. Texts are shown as they\n" +
+			"were recorded, even if the program redacts them when it shows them\n" +
+			"(state.WithRedaction); use --redact for that.",
 		Example: "  reprise show weather-42\n" +
 			"  reprise show weather-42 --previews\n" +
 			"  reprise show weather-42 --redact 'tok_[a-z0-9]+'\n" +
@@ -45,7 +45,7 @@ func (a *app) showCommand() *cobra.Command {
 		},
 		ValidArgsFunction: a.completeRuns(1),
 	}
-	cmd.Flags().BoolVar(&previews, "previews", false, "show inputs and outputs where they were kept")
+	cmd.Flags().BoolVar(&previews, "previews", false, "show inputs and outputs, if they were kept")
 	cmd.Flags().BoolVar(&ascii, "ascii", false, "plain ASCII instead of symbols")
 	redact.flag(cmd)
 	return cmd

@@ -197,7 +197,7 @@ func TestShellsCompleteRunsAddressesAndQuestions(t *testing.T) {
 		{"runs --status %", "queued|running|paused|interrupted|completed|failed|cancelled"},
 		{"export oslo --format %", "jsonl|json|msgpack"},
 		{"--dir /nowhere show %", ""},
-		{"help re%", "repair\tMake a damaged run one that can be opened"},
+		{"help re%", "repair\tRepair a damaged run so that it can be opened"},
 	} {
 		args := append([]string{"__complete"}, strings.Fields(c.line)...)
 		args[len(args)-1] = strings.TrimSuffix(args[len(args)-1], "%")

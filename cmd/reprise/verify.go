@@ -16,7 +16,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "verify [RUN…]",
 		GroupID: groupKeep,
-		Short:   "Read everything and tell what is damaged",
+		Short:   "Read all data and report what is damaged",
 		Long: "Read runs, or all runs, to the last byte, and the artifacts that they refer to:\n" +
 			"checksums of the files, the order of the records, the hashes of the artifacts and\n" +
 			"of the inputs that were kept. Nothing is changed. It exits with 1 if anything is damaged.",

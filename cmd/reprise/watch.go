@@ -26,13 +26,13 @@ func (a *app) watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "watch URL [RUN]",
 		GroupID: groupLook,
-		Short:   "Show what happens at a server, live",
-		Long: "Show the runs of a server on the console as the printer would where they run: of\n" +
-			"\"reprise serve\", or of a program that serves a streamer.Handler. A run is shown\n" +
-			"from its first record until it has completed or failed; without one, all runs are\n" +
-			"shown from now on, until Ctrl-C. It comes back when the connection is lost or the\n" +
-			"server is started anew, and goes on where it was. On a terminal, what a model says\n" +
-			"in a run is shown while it comes, if the server's own program runs it. With --json,\n" +
+		Short:   "Show the runs of a server, live",
+		Long: "Show the runs of a server on the console, as the printer does where they run. The\n" +
+			"server is \"reprise serve\", or a program that serves a streamer.Handler. A run is\n" +
+			"shown from its first record until it has completed or failed; without RUN, all runs\n" +
+			"are shown from now on, until Ctrl-C. If the connection is lost or the server is\n" +
+			"restarted, the command reconnects and continues. On a terminal, the output of a\n" +
+			"model is shown as it arrives, if the program of the server runs it. With --json,\n" +
 			"each record is a line.",
 		Example: "  reprise watch http://localhost:8080/\n" +
 			"  reprise watch http://localhost:8080/ refund-7\n" +

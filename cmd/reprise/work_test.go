@@ -35,7 +35,7 @@ func TestAnswerLetsTheRunGoOn(t *testing.T) {
 	assert.Equal(t, "question refund?1 of run r7 is answered; no program has gone on with the run yet: resume it\n",
 		call(t, dir, "answer", "r7", "refund?1", "true", "--by", "ann").text(t))
 	call(t, dir, "answer", "r7", "refund?1", "false").failed(t, exitFailure,
-		"question refund?1 of run r7 was answered before, and the first answer counts")
+		"question refund?1 of run r7 was already answered, and the first answer counts")
 	call(t, dir, "answer", "r7", "other", "true").failed(t, exitFailure,
 		`run r7 has asked no question "other", and waits for no answer`)
 	assert.Equal(t, result{exitOK, "", "run r7 waits for no answer\n"}, call(t, dir, "questions", "r7"))
@@ -223,17 +223,17 @@ func TestAnswerAndInterruptReachARunThatIsOpen(t *testing.T) {
 	dir := t.TempDir()
 	refund(t, dir, "r7")
 	call(t, dir, "interrupt", "r7").failed(t, exitFailure,
-		"interrupt run r7: nobody is running it: it is paused; `reprise runs --status running` lists those that can be interrupted")
+		"interrupt run r7: no process is running it: it is paused; `reprise runs --status running` lists the runs that can be interrupted")
 	st, err := state.Open(t.Context(), newStore(t, dir), "r7")
 	require.NoError(t, err)
 	ctx := st.Context(t.Context())
 	assert.Equal(t, "question refund?1 of run r7 is answered; a program has the run open, and the call goes on when that resumes it\n",
 		call(t, dir, "answer", "r7", "refund?1", "true").text(t))
 	call(t, dir, "answer", "r7", "refund?1", "false").failed(t, exitFailure,
-		"question refund?1 of run r7 was answered before, and the first answer counts")
+		"question refund?1 of run r7 was already answered, and the first answer counts")
 	assert.Equal(t, result{exitOK, "", "run r7 waits for no answer\n"}, call(t, dir, "questions", "r7"))
 
-	assert.Equal(t, "run r7 was asked to stop; its calls end as soon as they listen\n",
+	assert.Equal(t, "run r7 was asked to stop; its calls end when they notice\n",
 		call(t, dir, "interrupt", "r7", "--message", "deploy", "--by", "ops").text(t))
 	<-ctx.Done()
 	assert.Equal(t, &record.InterruptedError{Reason: record.InterruptUser, By: "ops", Message: "deploy"}, st.Interrupted())
@@ -257,7 +257,7 @@ func TestCancelEndsARunForGood(t *testing.T) {
 	assert.Contains(t, call(t, dir, "show", "r7").text(t), "CANCELLED")
 
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
-	call(t, dir, "cancel", "oslo").failed(t, exitFailure, "cancel run oslo: it has ended: it is completed; what has ended cannot be cancelled")
+	call(t, dir, "cancel", "oslo").failed(t, exitFailure, "cancel run oslo: it has ended: it is completed; a run that has ended cannot be cancelled")
 
 	st, err := state.Open(t.Context(), newStore(t, dir), "r8")
 	require.NoError(t, err)
