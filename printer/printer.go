@@ -32,12 +32,11 @@ type Printer struct {
 	closed    bool
 }
 
-// New returns a printer that writes to w. Without options, and where w is a
-// terminal, calls that go on have live lines; everywhere else lines are
-// written as they happen. With a nil w the printer only counts.
+// New returns a printer that writes to w. Without options, running calls have live lines
+// if w is a terminal; otherwise lines are written when they happen. With a nil w the
+// printer only counts.
 //
-// Nothing else may write to w while a run is going on, unless it does so
-// through the printer's Write.
+// While a run is running, nothing else may write to w except through Write.
 func New(w io.Writer, options ...Option) *Printer {
 	if w == nil {
 		w = io.Discard
@@ -62,9 +61,8 @@ func New(w io.Writer, options ...Option) *Printer {
 	return p
 }
 
-// Publish shows r and counts it for the [Summary]. It returns when the writer
-// did; an error of the writer is kept for Err. After Close, lines are written as
-// they happen.
+// Publish shows r and counts it for the [Summary]. It returns when the writer has returned;
+// an error of the writer is kept for Err. After Close, lines are written when they happen.
 func (p *Printer) Publish(r record.Record) {
 	text := p.render(&r)
 	p.mu.Lock()
@@ -78,9 +76,9 @@ func (p *Printer) Publish(r record.Record) {
 	p.goLive()
 }
 
-// Write writes lines of the program itself between those of the printer, above
-// the live ones. An unfinished line is kept until it ends, or until Close. The
-// text is written unchanged. The error is that of the writer.
+// Write writes lines of the program between those of the printer, above the live lines.
+// An unfinished line is kept until it ends, or until Close. The text is written unchanged.
+// The error is the error of the writer.
 func (p *Printer) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,19 +109,18 @@ func (p *Printer) endPartial() {
 	}
 }
 
-// Err returns the first error of the writer, nil if there was none. The printer
-// goes on writing after an error.
+// Err returns the first error of the writer, nil if there was none. The printer continues
+// to write after an error.
 func (p *Printer) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// Close removes the live lines, writes the buffered lines of calls that have
-// not ended, and waits for the goroutine that draws. It returns Err. A program
-// that may end while calls go on has to close; where every call has ended, or
-// every run, there is nothing to close but an unfinished line of Write. Closing
-// twice is fine. It does not close the writer.
+// Close removes the live lines, writes the buffered lines of calls that have not ended, and
+// waits for the goroutine that draws. It returns Err. A program that may end while calls
+// run must call it. If every call or every run has ended, only an unfinished line of Write
+// is left to close. Closing twice is fine. Close does not close the writer.
 func (p *Printer) Close() error {
 	p.close()
 	p.redraws.Wait()

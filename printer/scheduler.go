@@ -6,17 +6,16 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// scheduler follows the calls that are going on and decides when lines are
-// written: as they come in the plain form; in the compact one, when it is
-// known how their call ends.
+// A scheduler follows the calls that run and decides when lines are written: at once in the
+// plain form, and when the end of their call is known in the compact form.
 //
-// In the compact form the lines of a call are buffered until it ends: of a
-// success its first and last are written, else all of them. Before anything
-// inside a call is written, its buffered lines are.
+// In the compact form the lines of a call are buffered until it ends. If it succeeds, its
+// first and last lines are written, otherwise all of them. Before anything inside a call is
+// written, the buffered lines of the call are.
 type scheduler struct {
 	tree    tree
 	compact bool
-	bars    bool // groups have bars, and no lines while they go on
+	bars    bool // groups have bars, and no lines while they run
 	out     text // to be written
 	asked   questions
 }
@@ -24,11 +23,11 @@ type scheduler struct {
 // rendered is a record as text. Lines are without indentation.
 type rendered struct {
 	lines []byte
-	label string // of a call that goes on; in the compact form only
+	label string // of a call that runs; only in the compact form
 	cause string // why the attempt failed
 
 	question string // that a call waits for, by its ID
-	again    []byte // instead of lines, where the question was written before
+	again    []byte // instead of lines, if the question was written before
 }
 
 // add takes the next record.
@@ -40,8 +39,8 @@ func (s *scheduler) add(r *record.Record, text *rendered) {
 	case r.Kind.IsCall():
 		s.call(r, text)
 	case r.Kind == record.KindRun:
-		// Nothing goes on after the end of a run, or when it begins again after
-		// a crash.
+		// No call runs after the end of a run, or when the run begins again after a
+		// crash.
 		if top := s.tree.runs[r.RunID]; top != nil {
 			s.endBelow(top)
 		}
@@ -87,7 +86,7 @@ func (s *scheduler) call(r *record.Record, text *rendered) {
 	}
 }
 
-// goesOn reports whether r is about a call that goes on.
+// goesOn reports whether the call of r runs after it.
 func goesOn(r *record.Record) bool {
 	return r.Status == record.StatusStarted || r.Status == record.StatusRetrying || r.WillRetry
 }

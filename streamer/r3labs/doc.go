@@ -1,5 +1,5 @@
-// Package r3labs publishes runs into a server of github.com/r3labs/sse/v2 that a
-// program already has, beside the program's own streams.
+// Package r3labs publishes runs on a github.com/r3labs/sse/v2 server that a program already
+// has, next to the streams of the program.
 //
 //	server := sse.New()
 //	server.AutoReplay = false
@@ -8,40 +8,38 @@
 //	st := state.New(state.WithPublisher(pub))
 //	http.Handle("/sse", guard) // GET /sse?stream=<run ID>, or ?stream=runs for all
 //
-// Names and data of the events are those of package streamer, and so are the IDs
-// of a run's events: <generation>-<seq>.
+// The events have the same names and data as in package streamer, and the events of a run
+// have the same IDs: <generation>-<seq>.
 //
 // # Publishing never waits
 //
-// Server.Publish waits when a client of the stream does not read. A [Publisher]
-// has a bounded queue for each stream instead, which a goroutine empties while
-// there is something in it. What does not fit is lost, and an event "gap" in its
-// place has the number of events. An event of more than 60 KB is cut to a
-// preview, and its metadata say so: the client of r3labs/sse reconnects for ever
-// when it gets more than 64 KB.
+// Server.Publish blocks if a client of the stream does not read. A [Publisher] therefore
+// has a bounded queue for each stream, which a goroutine empties. Events that do not fit
+// are lost, and an event "gap" in their place has their number. An event of more than 60 KB
+// is replaced by a preview, which its metadata show: the client of r3labs/sse reconnects
+// endlessly when it receives more than 64 KB.
 //
 // # Serve the guard
 //
-// Serve [Guard] in place of the server. It ends the connection of a client that
-// does not read, for whom all clients of the stream would wait; it takes the
-// Last-Event-ID from requests, which the server answers 400 unless it is an
-// integer, and browsers then never come back; and it knows who is connected, so
-// that the streams of runs that ended can be removed: the server leaks a
-// goroutine for each client that is connected to a stream when that is removed.
-// Without a guard no stream is removed.
+// Serve [Guard] instead of the server, for three reasons. It ends the connection of a
+// client that does not read, for which all clients of the stream would wait. It removes the
+// Last-Event-ID from requests: unless it is an integer, the server responds with 400, and
+// browsers then never reconnect. And it knows which clients are connected, so that the
+// streams of runs that have ended can be removed: the server leaks a goroutine for each
+// client that is connected to a stream when the stream is removed. Without a guard, no
+// stream is removed.
 //
 // # What it cannot do
 //
-// The server sends what happens while a client is connected. A client that comes
-// late, or comes back, misses what was before; there is no resume, within a
-// process or over a restart. There is no authorization for each run: a client
-// that reaches the server may read every stream. There is no dashboard, and no
-// heartbeat. [github.com/reprise-go/reprise/streamer.Handler] has all of that.
+// The server sends only events that are published while a client is connected. A client
+// that connects late, or reconnects, misses earlier events; it cannot resume, neither
+// within a process nor over a restart. There is no authorization for single runs: a client
+// that reaches the server can read every stream. There is no dashboard, and no heartbeat.
+// [github.com/reprise-go/reprise/streamer.Handler] has all of these.
 //
-// New refuses a server with EncodeBase64, which makes events unreadable for
-// everything but its own client, and a server with an EventTTL and without
-// AutoReplay, which sends nothing. AutoReplay, which sse.New turns on, is refused
-// unless [Options.AutoReplay] accepts it: such a server keeps every event for
-// ever, replaces the IDs by numbers that begin at 0 in each process, and sends a
-// client the event of its cursor once more.
+// New refuses a server with EncodeBase64, whose events only its own client can read, and a
+// server with an EventTTL but without AutoReplay, which sends nothing. It refuses
+// AutoReplay, which sse.New turns on, unless [Options.AutoReplay] accepts it: such a server
+// keeps every event for ever, replaces the IDs by numbers that begin at 0 in each process,
+// and sends the event of a client's cursor again.
 package r3labs

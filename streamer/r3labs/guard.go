@@ -23,10 +23,10 @@ type Guarded struct {
 
 var _ http.Handler = (*Guarded)(nil)
 
-// Guard returns a handler that serves the server, and ends the connection of a
-// client that does not take what it is sent within the write timeout: until
-// then all clients of its stream wait. Other middleware must let
-// http.ResponseController through. It panics if the timeout is not above 0.
+// Guard returns a handler that serves the server, and ends the connection of a client that
+// does not read what it is sent within the write timeout: until then, all clients of its
+// stream wait. Other middleware must support http.ResponseController. Guard panics if the
+// timeout is not above 0.
 func Guard(server *sse.Server, writeTimeout time.Duration) *Guarded {
 	if server == nil {
 		panic(errors.New("r3labs: Guard of a nil server"))
@@ -37,7 +37,7 @@ func Guard(server *sse.Server, writeTimeout time.Duration) *Guarded {
 	return &Guarded{server: server, timeout: writeTimeout, clients: make(map[string]int)}
 }
 
-// ServeHTTP serves the stream that the query names.
+// ServeHTTP serves the stream that is named in the query.
 func (g *Guarded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name := req.URL.Query().Get("stream")
 	g.enter(name)
@@ -76,14 +76,14 @@ func (g *Guarded) leave(name string) {
 	}
 }
 
-// add has f called when the last client of a stream has gone.
+// add adds a function that is called when the last client of a stream has left.
 func (g *Guarded) add(f func(stream string)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.left = append(g.left, f)
 }
 
-// remove removes a stream that nobody is connected to. Nobody can connect
+// remove removes a stream if no client is connected to it. No client can connect
 // meanwhile.
 func (g *Guarded) remove(name string) bool {
 	g.mu.Lock()
@@ -95,8 +95,8 @@ func (g *Guarded) remove(name string) bool {
 	return true
 }
 
-// timely writes within a deadline. The server does not look at errors of a
-// write, so that the first one ends the request.
+// timely writes within a deadline. The server ignores errors of a write, so the first one
+// ends the request here.
 type timely struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -113,7 +113,7 @@ func (t *timely) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Flush implements http.Flusher, which the server asks for.
+// Flush implements http.Flusher, which the server requires.
 func (t *timely) Flush() {
 	t.extend()
 	if err := t.control.Flush(); err != nil {
@@ -121,6 +121,6 @@ func (t *timely) Flush() {
 	}
 }
 
-// extend sets the deadline. Where the writer of a test or of a middleware
-// cannot, nothing is lost but that.
+// extend sets the deadline, if the writer supports that: the writer of a test or of a
+// middleware may not.
 func (t *timely) extend() { _ = t.control.SetWriteDeadline(time.Now().Add(t.timeout)) }

@@ -16,35 +16,36 @@ import (
 
 // Options are the settings of a [Publisher].
 type Options struct {
-	// Guard is the guard that serves the server. Streams of runs that ended are
-	// removed once nobody is connected to them. Without one, none is removed.
+	// Guard is the guard that serves the server. With it, the stream of a run that has
+	// ended is removed once no client is connected to it. Without one, no stream is
+	// removed.
 	Guard *Guarded
 
-	// All is the name of the stream of all runs. Defaults to "runs"; "-" is none.
+	// All is the name of the stream of all runs. Defaults to "runs"; "-" for none.
 	All string
 
-	// Stream is the name of the stream of a run; empty for a run without one.
-	// Defaults to the run's ID. A run whose stream has the name of All is in that
-	// alone. It is called by the goroutine that publishes.
+	// Stream returns the name of the stream of a run, or "" for a run without one.
+	// Defaults to the run ID. If it returns the name in All, the run is only in that
+	// stream. It is called by the goroutine that publishes.
 	Stream func(runID string) string
 
 	// Queue is how many events of a stream may wait for the server. Defaults to
 	// 1,024.
 	Queue int
 
-	// AutoReplay accepts a server that has AutoReplay on. The package
-	// documentation says what that costs.
+	// AutoReplay accepts a server with AutoReplay. The package documentation says what
+	// that means.
 	AutoReplay bool
 
-	// Redact is applied to every text of what calls got and returned, as
-	// record.Record.Redacted does. Nil leaves texts as they are.
+	// Redact is applied to every text of inputs, outputs and errors, see
+	// record.Record.Redacted. If it is nil, texts are not redacted.
 	Redact func(text string) string
 }
 
 const defaultQueue = 1024
 
-// A Publisher publishes records into streams of a server. It is a publisher of
-// runs, for many goroutines; Close ends it.
+// A Publisher publishes records on the streams of a server. It is a publisher of runs, and
+// safe for concurrent use. Close ends it.
 type Publisher struct {
 	server  *sse.Server
 	options Options
@@ -64,8 +65,8 @@ type counters struct {
 	refused atomic.Uint64
 }
 
-// New returns a publisher into the server. The server is the caller's: it is
-// closed after the publisher.
+// New returns a publisher for the server. The caller must close the server after the
+// publisher.
 func New(server *sse.Server, options Options) (*Publisher, error) {
 	switch {
 	case server == nil:
@@ -102,18 +103,18 @@ func New(server *sse.Server, options Options) (*Publisher, error) {
 	return p, nil
 }
 
-// randomGeneration is for IDs that no other process gives.
+// randomGeneration returns a number for IDs that no other process uses.
 func randomGeneration() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // which never fails
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// open makes the stream of the name, and its stream in the server. p.mu is held,
-// or nobody else has p.
+// open makes the stream with the name, and its stream in the server. p.mu must be held,
+// unless p is not shared yet.
 func (p *Publisher) open(name string) (*stream, error) {
 	s := &stream{name: name, limit: p.options.Queue, own: !p.server.StreamExists(name)}
-	// A stream that is there keeps what was set when it was created.
+	// A stream that exists keeps its settings.
 	if there := p.server.CreateStream(name); there.AutoReplay && !p.options.AutoReplay {
 		return nil, fmt.Errorf("r3labs: there is a stream %q with AutoReplay, created before: name another, or set Options.AutoReplay to accept it", name)
 	}
@@ -121,8 +122,8 @@ func (p *Publisher) open(name string) (*stream, error) {
 	return s, nil
 }
 
-// Publish puts the record into the queues of its run's stream and of that of all
-// runs. It never waits. After Close it does nothing.
+// Publish puts the record into the queue of the stream of its run, and into that of the
+// stream of all runs. It never waits. After Close it does nothing.
 func (p *Publisher) Publish(rec record.Record) {
 	rec = rec.Redacted(p.options.Redact)
 	name := rec.RunID
@@ -153,8 +154,8 @@ func (p *Publisher) Publish(rec record.Record) {
 	}
 }
 
-// create makes the stream of a run, unless it is there by now. A stream that
-// cannot be used is not tried again.
+// create makes the stream of a run, unless it exists by now. A stream that cannot be used
+// is not tried again.
 func (p *Publisher) create(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +167,7 @@ func (p *Publisher) create(name string) {
 	}
 }
 
-// push queues an event, and starts what empties the queue. p.mu is held.
+// push queues an event, and starts the goroutine that sends. p.mu must be held.
 func (p *Publisher) push(s *stream, e *event) {
 	starts, lost := s.push(e)
 	if lost {
@@ -177,15 +178,15 @@ func (p *Publisher) push(s *stream, e *event) {
 	}
 }
 
-// send sends what is in the queue, until it is empty.
+// send sends the events in the queue until it is empty.
 func (p *Publisher) send(s *stream) {
 	for {
 		q, more := s.pop()
 		if !more {
 			break
 		}
-		// A stream that the server no longer has is passed over: with AutoStream
-		// it goes with its last client, and with Close all of them do.
+		// A stream that the server no longer has is skipped: with AutoStream the server
+		// removes it with its last client, and Close removes all.
 		p.server.Publish(s.name, s.encode(q))
 		if q.event != nil {
 			p.counters.sent.Add(1)
@@ -204,8 +205,8 @@ func (p *Publisher) left(name string) {
 	}
 }
 
-// retire removes the stream of a run that ended, if all was sent and nobody is
-// connected.
+// retire removes the stream of a run that has ended, if all events were sent and no client
+// is connected.
 func (p *Publisher) retire(s *stream) {
 	if p.options.Guard == nil || !s.over() {
 		return
@@ -241,10 +242,10 @@ func (p *Publisher) Stats() Stats {
 	return Stats{Streams: n, Sent: p.counters.sent.Load(), Lost: p.counters.lost.Load(), Refused: p.counters.refused.Load()}
 }
 
-// Close sends what is queued, and with a guard removes the streams that this
-// publisher created and nobody is connected to. It waits until that is done, or
-// until ctx ends, with its error: then a client that does not read holds the
-// server up, until the server is closed. Closing twice is fine.
+// Close sends the queued events and, with a guard, removes the streams that this publisher
+// created and that have no clients. It waits until that is done, or until ctx ends, and
+// then returns its error: in that case a client that does not read blocks the server until
+// the server is closed. Closing twice is fine.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true

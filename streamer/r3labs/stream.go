@@ -15,8 +15,8 @@ import (
 // below the 64 KB that the client of r3labs/sse can read.
 const maxData = 60 << 10
 
-// event is a record that is encoded once for all its streams, by the goroutine
-// that sends it first.
+// An event is a record that is encoded once for all its streams, by the goroutine that
+// sends it first.
 type event struct {
 	once sync.Once
 	rec  *record.Record
@@ -46,8 +46,8 @@ type stream struct {
 	lastID []byte
 }
 
-// queued is an event and how many were lost before it. Without an event it is
-// the gap alone.
+// queued is an event and the number of events that were lost before it. Without an event
+// it is only the gap.
 type queued struct {
 	event *event
 	lost  uint64
@@ -92,14 +92,14 @@ func (s *stream) pop() (q queued, more bool) {
 	return q, true
 }
 
-// over reports whether the run ended and all of it was sent.
+// over reports whether the run has ended and all its events were sent.
 func (s *stream) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.own && s.generation == 0 && s.ended && !s.sending
 }
 
-// encode makes an event of the server. The server changes what it is given.
+// encode returns a new event for the server, which changes the events that it is given.
 func (s *stream) encode(q queued) *sse.Event {
 	if q.event == nil {
 		gap := wire.Gap{Missed: q.lost}
