@@ -1,17 +1,15 @@
-// Package actors holds what can be called: [Tool], [LLM] and [Agent], the
-// messages between them, the tool-calling loop that [NewAgent] runs, and
-// groups of parallel calls.
+// Package actors defines what can be called: [Tool], [LLM] and [Agent], the messages
+// between them, the tool-calling loop that [NewAgent] runs, and groups of parallel calls.
 //
-// An actor is a typed handler with a name, conditions and options. Calling it
-// with the context of a run (package state) records the call and retries it as
-// its configuration says. Tools and agents are also a [Function], the erased
-// side that a model's JSON meets.
+// An actor is a typed handler with a name, conditions and options. A call with the
+// context of a run (package state) is recorded, and is retried according to its
+// configuration. Tools and agents are also a [Function], the untyped form that a model
+// calls with JSON.
 //
-// [NewAgent] answers with text, [NewTypedAgent] with a value of a Go type.
-// [Stream] shows what is produced while a call goes on, and [WithApproval] has
-// a tool wait for approval by a human.
+// [NewAgent] answers with text, [NewTypedAgent] with a value of a Go type. [Stream] shows
+// what a call produces while it runs, and with [WithApproval] a tool waits for the
+// approval of a human.
 //
-// Package decorators makes actors of plain Go functions, with the JSON schema
-// of the arguments inferred; actors/openai has the LLM that talks to
-// OpenAI-compatible services.
+// Package decorators makes actors from plain Go functions and infers the JSON schema of
+// their arguments; actors/openai has the LLM for OpenAI-compatible services.
 package actors

@@ -25,7 +25,7 @@
 // # Closing
 //
 // [Bus.Close] delivers what is queued and returns when every subscriber is
-// done; [Bus.CloseContext] gives up on those that are stuck.
+// done; [Bus.CloseContext] does not wait for subscribers that are stuck.
 // [Subscription.Close] ends one subscription at once. They wait for subscribers,
 // so a subscriber must not call them.
 package bus

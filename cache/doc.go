@@ -1,9 +1,9 @@
-// Package cache keeps outputs of calls for later ones, over runs, in memory or in
-// a directory.
+// Package cache keeps the outputs of calls for later calls, over runs, in memory or in a
+// directory.
 //
 //	answers := cache.New(cache.NewMemory(64<<20), cache.Options{})
 //	lookUp := decorators.Tool("look_up", "", f, actors.WithCache(answers, "1", time.Hour))
 //
-// It makes no call twice at the same time within a process. See core.Caching for
-// what makes two calls the same, and for what a hit is.
+// Within a process, concurrent calls that are the same are made once. See core.Caching for
+// when two calls are the same, and what happens on a hit.
 package cache

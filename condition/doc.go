@@ -5,12 +5,12 @@
 //	cfg := core.RetryConfig{RetryWhen: flaky.Holds}
 //
 // A condition is an expression in the language of github.com/expr-lang/expr,
-// of which it may use literals, the names below, members (result.items[0].id),
+// restricted to literals, the names below, members (result.items[0].id),
 // comparisons, and, or, not, in, contains, startsWith, endsWith, matches with a
 // literal pattern, arithmetic, ??, ?:, and the functions len, lower and upper.
-// There are no loops, no calls of methods and no variables: its time grows with
-// its length and the length of the values alone, and it reaches nothing but
-// what it is asked about.
+// There are no loops, method calls or variables: the time of an evaluation depends only
+// on the length of the condition and of the values, and a condition can access only these
+// values.
 //
 //	result        the output of the attempt, by the names in its JSON
 //	data          the member data of the result, or the result if it has none
@@ -18,15 +18,15 @@
 //	error         the text of the error
 //	success       no error, and no member success of the result that is false
 //	attempt       the number of the attempt, from 1
-//	execution_id  the run's ID
+//	execution_id  the ID of the run
 //	node_id       the address of the call
 //
-// What an attempt does not have is missing. A comparison with a missing value is
-// false, and so is one of values that cannot be compared, such as a text with a
-// number; only with None (or nil) a missing value is equal. Arithmetic with a
-// missing value is missing.
+// A value that an attempt does not have is missing. A comparison with a missing value is
+// false, and so is a comparison of values that cannot be compared, such as a text with a
+// number; a missing value is equal only to None (or nil). Arithmetic with a missing value
+// is missing.
 //
-// The form of NoETL is accepted too: {{ … }} around the expression, None, True
+// The form of NoETL is accepted, too: {{ … }} around the expression, None, True
 // and False, and 'text' in error for error contains 'text'.
 //
 // [core.RetryConfig]: https://pkg.go.dev/github.com/reprise-go/reprise/core#RetryConfig

@@ -11,15 +11,15 @@
 //	    backoff: constant
 //	    retry_on: [timeout, rate_limit]
 //
-// [Document.Options] makes options of a run of it. The names are those in which
-// configuration is printed; docs/retry.schema.json describes them for editors.
-// Levels do not merge: the most specific one decides alone, and what it leaves
-// out has the default of [core.RetryConfig]. Anchors, aliases and merge keys
-// of YAML share parts between them.
+// [Document.Options] returns a document as options of a run. The names are the same as in
+// printed configuration; docs/retry.schema.json describes them for editors. Levels do not
+// merge: only the most specific one applies, and its missing fields have the defaults of
+// [core.RetryConfig]. Levels can share parts by the anchors, aliases and merge keys of
+// YAML.
 //
-// A document is read whole or not at all: unknown keys, wrong types and values
-// out of range are an [*Error] that lists each with its line and column.
+// A document is read as a whole or not at all: for unknown keys, wrong types and values
+// out of range, the error is an [*Error] that lists each with its line and column.
 //
-// [ReadArgyll], [ReadTasker] and [ReadNoETL] read what steps of these systems
-// have as their retry configuration, with the meaning that it has there.
+// [ReadArgyll], [ReadTasker] and [ReadNoETL] read the retry configuration of steps of
+// these systems, with the meaning that it has there.
 package config

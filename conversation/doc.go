@@ -1,12 +1,11 @@
-// Package conversation keeps a conversation with an agent over several runs: each
-// turn is a run of its own, and has the history of the turns before it. The
-// conversation is read from the store of the runs; nothing else is stored.
+// Package conversation keeps a conversation with an agent over several runs: each turn is
+// a separate run, with the history of the previous turns. The conversation is read from
+// the store of the runs; nothing else is stored.
 //
 //	chat, err := conversation.Open(ctx, store, "alice", assistant)
 //	answer, err := chat.Ask(ctx, "How warm is it in Oslo?")
 //	answer, err = chat.Ask(ctx, "And in Rome?")
 //
-// A program that ended, for any reason, opens the conversation again: a turn that
-// was finished is not asked again, and one that was not goes on with
-// [Conversation.Continue].
+// After a program has ended for any reason, it opens the conversation again: a finished
+// turn is not asked again, and [Conversation.Continue] continues an unfinished one.
 package conversation

@@ -1,7 +1,6 @@
-// Package live shows what calls produce while they go on: the words of a model's
-// answer as they come, and how far a tool is.
+// Package live shows what calls produce while they run: the words of a model's answer as
+// they arrive, and the progress of a tool.
 //
-// [Watch] shows it to the caller, and a handler produces it with [Emit]. The LLMs
-// of package actors emit their answers, and packages printer and streamer show
-// them.
+// [Watch] passes it to the caller, and a handler emits it with [Emit]. The LLMs of package
+// actors emit their answers, and packages printer and streamer show them.
 package live

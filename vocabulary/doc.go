@@ -1,10 +1,10 @@
-// Package vocabulary says what is on record in the words of other systems, so
-// that what reads their events can read those of Reprise: [NoETL] and [Argyll].
-// A [Vocabulary] is a function from a record to events; [Vocabulary.With] makes
-// one that says more, less or something else of some records.
+// Package vocabulary translates records into the events of other systems, [NoETL] and
+// [Argyll], so that programs that read those events can read the events of Reprise. A
+// [Vocabulary] is a function from a record to events; [Vocabulary.With] returns a
+// vocabulary that translates some records differently.
 //
 //	b := bus.New()
 //	b.Subscribe(vocabulary.Vocabulary(vocabulary.NoETL).Subscriber(func(e vocabulary.Event) { … }))
 //
-// streamer.Options.Vocabularies has event streams in such words.
+// streamer.Options.Vocabularies adds event streams in such a vocabulary.
 package vocabulary

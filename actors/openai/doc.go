@@ -1,16 +1,16 @@
-// Package openai is the LLM actor on OpenAI and on every service that is
-// compatible with it, by the client of github.com/sashabaranov/go-openai
-// (goopenai below, since both packages are called openai).
+// Package openai is the LLM actor for OpenAI and all compatible services. It uses the
+// client of github.com/sashabaranov/go-openai, which is called goopenai below, since both
+// packages have the name openai.
 //
 //	llm := openai.New("gpt-4o-mini")
 //
-// The API key is that of the environment variable OPENAI_API_KEY or of
-// [WithAPIKey], the base URL that of OPENAI_BASE_URL or [WithBaseURL]:
+// The API key is set by the environment variable OPENAI_API_KEY or by [WithAPIKey], the
+// base URL by OPENAI_BASE_URL or [WithBaseURL]:
 //
 //	llm := openai.New("llama3.2", openai.WithBaseURL("http://localhost:11434/v1"))
 //
-// A [Model] has more to set: Azure, headers, time limits, and the options of
-// each request.
+// A [Model] has more settings: Azure, headers, time limits, and the options of each
+// request.
 //
 //	llm := openai.Model{
 //		Name:       "gpt-4o-mini",
@@ -20,53 +20,50 @@
 //
 // # Two APIs
 //
-// Models are asked by the chat completions API, which every compatible service
-// has, or by the Responses API, which the newest models of OpenAI need for
-// tools: see [API]. Messages are the same for both. What a service wants back
-// as it came (signatures, encrypted reasoning) is in actors.Message.Opaque,
-// and goes back only to the API and the host that it came from.
+// Models are called by the chat completions API, which every compatible service has, or by
+// the Responses API, which the newest models of OpenAI need for tools: see [API]. Messages
+// are the same for both. Data that a service requires back unchanged (signatures, encrypted
+// reasoning) is in actors.Message.Opaque, and is sent only to the API and the host that it
+// came from.
 //
-// The limit on tokens is sent as max_completion_tokens to OpenAI and as
-// max_tokens to others: some ignore the former, and generate for ever.
+// The limit on tokens is sent as max_completion_tokens to OpenAI and as max_tokens to other
+// services, since some ignore the former and generate without a limit.
 //
 // # Streams
 //
 // A reply is streamed if the call is watched (live.Watch, actors.Stream), or if
-// [Model] has a limit for the first token or for silence. The answer and the
-// records are the same. However a stream ends, the answer is whole or the
-// attempt has failed; a stream that broke off is retried from the beginning,
-// and its usage is estimated.
+// [Model] has a limit for the first token or for silence. The answer and the records are
+// the same. However a stream ends, the answer is complete or the attempt has failed; a
+// stream that broke off is retried from the beginning, and its usage is estimated.
 //
 // # Failures
 //
-// What the service refuses is an [*Error]: its status decides whether it is
-// retried (408, 425, 429 and 5xx are), and its Retry-After or Retry-After-Ms
-// is a floor under the delay. Beyond that:
+// If the service refuses a request, the error is an [*Error]: its status decides whether it
+// is retried (408, 425, 429 and 5xx are), and its Retry-After or Retry-After-Ms is the
+// shortest delay. Beyond that:
 //
-//   - What it means is found by errors.Is: actors.ErrQuota,
-//     actors.ErrContextTooLong, actors.ErrFiltered and
-//     actors.ErrFormatUnsupported. These are permanent, whatever their status:
-//     no wait mends them.
-//   - The delay that it asks for may also be in the body (Google's RetryInfo)
-//     or, of a 429, in the headers that say when a limit is lifted.
-//   - An error that comes with a status of success, in a reply or in the
-//     middle of a stream, is an error. Its class is that of the status or the
-//     code in it.
-//   - The status of a failure counts also if its body is cut off; of a body,
-//     64 KB are read.
+//   - errors.Is finds its meaning: actors.ErrQuota, actors.ErrContextTooLong,
+//     actors.ErrFiltered and actors.ErrFormatUnsupported. These are permanent, whatever
+//     their status, since waiting does not help.
+//   - The delay may also be in the body (Google's RetryInfo) or, for a 429, in the headers
+//     that say when a limit is lifted.
+//   - An error that is sent with a status of success, in a reply or within a stream, is an
+//     error. Its class is determined by the status or the code in it.
+//   - The status of a failure counts even if its body is truncated; at most 64 KB of a body
+//     are read.
 //   - A redirect that turns the request into a GET is permanent.
 //   - The header X-Should-Retry is obeyed: "false" is permanent, "true" is
 //     retried whatever the status.
 //   - A broken connection, a truncated or malformed reply, and a reply
 //     without choices are retried.
-//   - A request that cannot be sent (an API key with a line break in it, an
-//     unknown host, parameters that go-openai refuses for the model) is not.
+//   - A request that cannot be sent (an API key with a line break in it, an unknown host,
+//     parameters that go-openai refuses for the model) is not retried.
 //
-// A model may take minutes, and go-openai's own HTTP client waits for ever:
-// bound the attempts with [actors.WithAttemptTimeout].
+// A model may take minutes, and the HTTP client of go-openai waits without a limit: bound
+// the attempts with [actors.WithAttemptTimeout].
 //
-// Each request to the service is an attempt on record. net/http repeats one
-// by itself only where the service has not taken it on, such as on a
-// connection that was closed before a byte was written. It would repeat more
-// if it saw an Idempotency-Key header, so none is sent.
+// Each request to the service is a recorded attempt. net/http repeats a request by itself
+// only if the service has not received it, such as on a connection that was closed before a
+// byte was written. It would repeat more requests if they had an Idempotency-Key header, so
+// none is sent.
 package openai

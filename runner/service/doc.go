@@ -1,5 +1,5 @@
-// Package service makes a program of a [runner.Runner]: agents that are started,
-// watched and answered over HTTP, with the dashboard of package streamer.
+// Package service serves a [runner.Runner] as a program: its agents are started, watched
+// and answered over HTTP, with the dashboard of package streamer.
 //
 //	func main() {
 //		service.Main(func(r *runner.Runner) error {
@@ -8,10 +8,10 @@
 //		})
 //	}
 //
-// The program has the flags -dir, -addr, -limit, -grace and -h. It ends with an
-// interrupt or SIGTERM, after its runs; started again, it goes on with all that
-// has not ended.
+// The program has the flags -dir, -addr, -limit, -grace and -h. On an interrupt or SIGTERM
+// it ends after its runs; when it is started again, it continues the runs that have not
+// ended.
 //
-// Beside what package streamer serves, there is /debug/vars with the numbers of
-// the runner, as "reprise".
+// In addition to the paths of package streamer, /debug/vars has the metrics of the runner,
+// as "reprise".
 package service

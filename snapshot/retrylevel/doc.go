@@ -1,6 +1,6 @@
-// Package retrylevel is the retry configuration of a run as it is kept with the
-// run and shown: with its defaults filled in, and without its functions.
+// Package retrylevel is the retry configuration of a run in the form in which it is stored
+// with the run and shown: with its defaults, and without its functions.
 //
-// It is for people. A run that is resumed goes on with the configuration of its
-// program, whatever [Levels] were kept before.
+// It is only shown. A run that is resumed uses the configuration of its program, whatever
+// [Levels] were stored before.
 package retrylevel

@@ -1,21 +1,21 @@
-// Package storekit is what stores of runs have in common, for those who write
-// one: how an Info changes in the life of a run, the pages of a list, and the
-// references of artifacts.
+// Package storekit is for authors of stores. It has what all stores of runs have in common:
+// how an Info changes in the life of a run, the pages of a list, and the references of
+// artifacts.
 //
-// A store implements [snapshot.Store], keeps what [snapshot.AppendInfo] and
-// [snapshot.AppendRecord] make, and passes the tests of package storetest. Who
-// sets what:
+// A store implements [snapshot.Store], stores the encoded forms of [snapshot.AppendInfo] and
+// [snapshot.AppendRecord], and passes the tests of package storetest. These fields are set
+// as follows:
 //
-//   - RunID of a record is not encoded: the store sets it in what Records,
-//     Follow, Watch and Messages return. A [snapshot.Run] sets it in its own.
-//   - Open of an Info is not encoded: the store finds out.
-//   - Updated is set by [Opened], [Closed] and [Created]; in Update the store sets
-//     it, to [Later] of what it was.
-//   - Generation, Owner, Status and Stop are set by [Opened], [Closed] and
-//     [Crashed]. What Load, Info, List and Update find running although nobody
-//     has it open goes through [Crashed] first; [Opened] does that itself.
-//   - LastSeq is set by [snapshot.NewRun] and [snapshot.Run.Extend], which make a
-//     run of encoded records; elsewhere the store sets it.
+//   - RunID of a record is not encoded: the store sets it in the results of Records,
+//     Follow, Watch and Messages. A [snapshot.Run] sets it in its own records.
+//   - Open of an Info is not encoded: the store determines it.
+//   - Updated is set by [Opened], [Closed] and [Created]; in Update the store sets it to
+//     [Later] of its previous value.
+//   - Generation, Owner, Status and Stop are set by [Opened], [Closed] and [Crashed]. If
+//     Load, Info, List or Update find a run that is running although no process has it
+//     open, they pass it through [Crashed] first; [Opened] does that itself.
+//   - LastSeq is set by [snapshot.NewRun] and [snapshot.Run.Extend], which make a run from
+//     encoded records; otherwise the store sets it.
 //
-// The Example WritingAStore has the methods that all others build on.
+// The Example WritingAStore has the methods on which all others build.
 package storekit

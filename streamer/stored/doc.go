@@ -1,10 +1,10 @@
-// Package stored shows the runs of a store on a dashboard: those that are
-// over, those that this process runs, and those that others write.
+// Package stored shows the runs of a store on a dashboard: runs that have ended, runs of
+// this process, and runs of other processes.
 //
 //	runs := stored.New(store)
 //	dash, err := streamer.New(runs, streamer.Options{})
 //	go runs.Follow(ctx, dash.Publish) // only for runs of other processes
 //
-// A process that publishes its own runs to the handler gives it the source
-// alone; Follow would publish them twice, which does no harm and costs.
+// A process that publishes its own runs to the handler must not call Follow, which would
+// publish them a second time: that is harmless, but costs time.
 package stored

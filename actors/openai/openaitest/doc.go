@@ -1,10 +1,10 @@
-// Package openaitest is a scripted OpenAI-compatible server for tests and
-// example programs: real HTTP on the loopback interface, no network, no key.
+// Package openaitest is a scripted OpenAI-compatible server for tests and example programs:
+// it uses real HTTP on the loopback interface, and needs no network and no key.
 //
 // A script is a list of [Step] values. Each request to
 // {URL}/chat/completions or {URL}/responses is answered by the next step: with
 // text, with tool calls, or with one of the ways in which a model provider
-// fails. A request that asks for a stream gets one, of the same content.
+// fails. A request for a stream is answered with a stream of the same content.
 //
 //	func TestAgentSurvivesARateLimit(t *testing.T) {
 //		srv := openaitest.New(t,
@@ -20,28 +20,27 @@
 //
 // # It fails loudly
 //
-// A request the script does not expect is answered with status 400 and an
-// error body that says what was unexpected. It is also reported through the
-// test, and through [Server.Err]. Unexpected is a request
+// A request that the script does not expect is answered with status 400 and an error body
+// that says why. It is also reported to the test, and by [Server.Err]. A request is
+// unexpected if it
 //
-//   - to another path or with another method,
-//   - that is malformed: no JSON, no model, no messages, an unknown role,
-//   - that leaves a tool call without its result, or brings the result of a
-//     call nobody made, as the real API refuses too,
-//   - that comes after the last step,
-//   - that does not meet a [Step.Expect] of its step,
-//   - that the script answers with [Refuse].
+//   - has another path or another method,
+//   - is malformed: it is not JSON, or has no model, no messages or an unknown role,
+//   - has a tool call without its result, or the result of a call that was not made, which
+//     the real API refuses, too,
+//   - comes after the last step,
+//   - does not meet a [Step.Expect] of its step,
+//   - is answered with [Refuse] by the script.
 //
-// A request that fails an expectation, or that a [Respond] function refuses,
-// has used up its step; all others are refused before they are given one.
-// Steps nobody asked for are reported when the server closes.
+// A request that fails an expectation, or that a [Respond] function refuses, uses up its
+// step; the others are refused before they are given one. Unused steps are reported when
+// the server closes.
 //
 // # Order and concurrency
 //
-// Steps are handed out in the order in which requests arrive. Where several
-// conversations run at once, or one program is run several times, that order
-// says little: use [Respond], which chooses the step by what was asked, with
-// [Repeat] or [Forever].
+// Steps are used in the order in which requests arrive. If several conversations run at
+// once, or one program runs several times, that order is not reliable: use [Respond], which
+// chooses the step by the request, with [Repeat] or [Forever].
 //
 // # Limits
 //
