@@ -20,8 +20,8 @@ func (a *app) gcCommand() *cobra.Command {
 		GroupID: groupKeep,
 		Short:   "Remove artifacts that no run refers to",
 		Long: "Remove artifacts that no run refers to and that are older than the grace. Runs\n" +
-			"may continue meanwhile; the grace is for runs that have stored an artifact and not\n" +
-			"yet recorded it. If any run cannot be read, nothing is removed.",
+			"may continue meanwhile: while a run is open, what was stored since it was opened is\n" +
+			"kept, because it may be recorded later. If any run cannot be read, nothing is removed.",
 		Example: "  reprise gc --dry-run\n" +
 			"  reprise gc --grace 24h",
 		Args: exactly(),

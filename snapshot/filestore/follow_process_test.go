@@ -35,7 +35,7 @@ func follow(ctx context.Context, s *filestore.Store, last uint64) error {
 }
 
 func TestMain(m *testing.M) {
-	process.Main(m, process.Programs{"live": live, "churn": churn, "follow": func(args ...string) error {
+	process.Main(m, process.Programs{"live": live, "churn": churn, "put": put, "follow": func(args ...string) error {
 		last, err := strconv.ParseUint(args[1], 10, 64)
 		if err != nil {
 			return err

@@ -8,25 +8,26 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // GC removes the artifacts that no run refers to and that are older than
-// grace, and returns how many. Runs may go on meanwhile. If a run cannot be
-// read, nothing is removed, for nobody knows what it refers to.
+// grace, and returns how many. Runs may continue meanwhile. If a run cannot be
+// read, nothing is removed, since it is not known what it refers to.
 //
-// Grace is how much later than Put a record that names the artifact may be
-// appended: an hour is plenty. It makes this safe. What is removed was put
-// for the last time more than grace before GC began to read the runs: Put
-// makes what is there already young, and its lock excludes removing it in that
-// moment. So a record that names it had been appended by the time GC began, to
-// a run that was there, and GC reads everything that was appended before it
-// began. The one who names artifacts without putting them is a fork; it must
-// not begin while the run that it is made from is deleted.
+// An artifact is put before the record that names it is appended. While a run is
+// open, GC keeps what was put since it was opened: its process may be suspended
+// between the two, for any time. What is removed was put for the last time before
+// that, and more than grace before GC began to read the runs: Put makes what is
+// there already young, and its lock excludes removing it in that moment. So a record
+// that names it had been appended by the time GC began, to a run that was there, and
+// GC reads everything that was appended before it began. Grace is for those who
+// have no run open: an hour is plenty. A fork names artifacts without putting
+// them; it must not begin while the run that it is made from is deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
-	before := time.Now().Add(-grace)
-	err = s.garbage(ctx, before, func(ref, name string) error {
+	err = s.garbage(ctx, grace, func(ref, name string, before time.Time) error {
 		gone, err := s.artifacts.removeOld(ctx, name, before)
 		if gone && storekit.IsReference(ref) {
 			removed++
@@ -39,7 +40,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 // Garbage returns the references of the artifacts that [Store.GC] with the
 // same grace would remove now.
 func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []string, err error) {
-	err = s.garbage(ctx, time.Now().Add(-grace), func(ref, _ string) error {
+	err = s.garbage(ctx, grace, func(ref, _ string, _ time.Time) error {
 		if storekit.IsReference(ref) {
 			references = append(references, ref)
 		}
@@ -49,11 +50,16 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 }
 
 // garbage calls f for every file of an artifact that no run refers to and that
-// is older than before, temporary files too.
-func (s *Store) garbage(ctx context.Context, before time.Time, f func(ref, name string) error) error {
-	named, err := s.references(ctx)
+// is older than grace, temporary files too, and with the time that it is older
+// than.
+func (s *Store) garbage(ctx context.Context, grace time.Duration, f func(ref, name string, before time.Time) error) error {
+	before := time.Now().Add(-grace)
+	named, opened, err := s.references(ctx)
 	if err != nil {
 		return err
+	}
+	if !opened.IsZero() && opened.Before(before) {
+		before = opened
 	}
 	dirs, err := s.disk.ReadDir(s.artifacts.dir)
 	if err != nil {
@@ -75,7 +81,7 @@ func (s *Store) garbage(ctx context.Context, before time.Time, f func(ref, name 
 			if err := context.Cause(ctx); err != nil {
 				return err
 			}
-			if err := f(ref, name); err != nil {
+			if err := f(ref, name, before); err != nil {
 				return err
 			}
 		}
@@ -88,38 +94,52 @@ func isOld(name string, before time.Time) bool {
 	return err == nil && stat.Mode().IsRegular() && stat.ModTime().Before(before)
 }
 
-// references are those of all runs.
-func (s *Store) references(ctx context.Context) (map[string]bool, error) {
+// references are those of all runs, and opened is when the first of those was opened
+// that are open; zero if none is.
+func (s *Store) references(ctx context.Context) (named map[string]bool, opened time.Time, err error) {
 	ids, err := s.runIDs()
 	if err != nil {
-		return nil, fmt.Errorf("snapshot: artifacts: %w", err)
+		return nil, time.Time{}, fmt.Errorf("snapshot: artifacts: %w", err)
 	}
-	named := make(map[string]bool)
+	named = make(map[string]bool)
 	for _, id := range ids {
 		run, err := s.Load(ctx, id)
 		if errors.Is(err, snapshot.ErrNotFound) {
 			continue // deleted meanwhile, or never begun
 		}
+		var at time.Time
 		if err == nil {
-			err = addReferences(named, run)
+			at, err = addReferences(named, run)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("snapshot: artifacts that are still referred to are not known: %w", err)
+			return nil, time.Time{}, fmt.Errorf("snapshot: artifacts that are still referred to are not known: %w", err)
+		}
+		if run.Open && (opened.IsZero() || at.Before(opened)) {
+			opened = at
 		}
 	}
-	return named, nil
+	return named, opened, nil
 }
 
-func addReferences(named map[string]bool, run *snapshot.Run) error {
+// coarse is more than the times of files lag behind the clock.
+const coarse = time.Second
+
+// addReferences adds the references of a run, and returns when it was opened, or
+// an earlier time.
+func addReferences(named map[string]bool, run *snapshot.Run) (opened time.Time, err error) {
+	opened = run.Created
 	for rec, err := range run.Records() {
 		if err != nil {
-			return err
+			return opened, err
+		}
+		if rec.Kind == record.KindRun && rec.Status == record.StatusStarted && rec.Generation == run.Generation {
+			opened = rec.Time
 		}
 		if rec.Detail != nil && rec.Detail.Artifact != "" {
 			named[rec.Detail.Artifact] = true
 		}
 	}
-	return nil
+	return opened.Add(-coarse), nil
 }
 
 // removeOld removes a file that is older than before.
