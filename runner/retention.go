@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,6 +16,9 @@ import (
 // started by a runner, have completed or failed or were cancelled, and are not
 // pinned are removed. A run is removed if it exceeds one of the limits, or its
 // own time is over (snapshot.Info.Expires). The zero Retention sets no limits.
+//
+// A run that was pinned, resumed or replaced after it was listed stays, unless that
+// happens in the moment in which it is removed.
 type Retention struct {
 	Age   time.Duration // since the run ended; 0 for any
 	Runs  int           // the number of runs that are kept, the last that ended; 0 for any number
@@ -79,7 +83,7 @@ func ArchiveTo(dir string) func(context.Context, *snapshot.Run) error {
 func (r *Runner) retainOften(ctx context.Context) {
 	timer := time.NewTimer(min(r.options.Retention.Every, time.Minute))
 	defer timer.Stop()
-	sizes := make(map[string]int64)
+	sizes := make(map[string]sizeAt)
 	for {
 		select {
 		case <-timer.C:
@@ -96,7 +100,7 @@ func (r *Runner) retainOften(ctx context.Context) {
 
 // retain removes the runs that exceed a limit now. Sizes holds the sizes of
 // runs from earlier calls.
-func (r *Runner) retain(ctx context.Context, sizes map[string]int64) error {
+func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) error {
 	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
 		snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
 	}})
@@ -104,26 +108,40 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]int64) error {
 		return err
 	}
 	p := &r.options.Retention
-	kept, bytes := 0, int64(0)
+	kept, bytes, there := 0, int64(0), make(map[string]bool)
 	for i := range page.Runs { // the last that ended first
 		info := &page.Runs[i]
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if info.Pinned || info.Program == "" || info.Open {
 			continue
 		}
 		size, err := r.sizeOf(ctx, info, sizes)
-		if err != nil {
-			r.observe(Event{Type: EventTrouble, RunID: info.RunID, Err: fmt.Errorf("runner: retention: %w", err)})
+		if errors.Is(err, snapshot.ErrNotFound) {
+			continue // another process has removed it
+		} else if err != nil {
+			if ctx.Err() == nil {
+				r.observe(Event{Type: EventTrouble, RunID: info.RunID, Err: fmt.Errorf("runner: retention: %w", err)})
+			}
 			continue
 		}
 		if isOver(info, p) || p.Runs > 0 && kept >= p.Runs || p.Bytes > 0 && bytes+size > p.Bytes {
 			r.removeRun(ctx, info)
-			delete(sizes, info.RunID)
 			continue
 		}
 		kept++
 		bytes += size
+		there[info.RunID] = true
 	}
+	maps.DeleteFunc(sizes, func(id string, _ sizeAt) bool { return !there[id] })
 	return nil
+}
+
+// A sizeAt is the size of the records of a run, and its Updated then.
+type sizeAt struct {
+	size    int64
+	updated time.Time
 }
 
 // isOver reports whether the time of the run is over.
@@ -133,12 +151,12 @@ func isOver(info *snapshot.Info, p *Retention) bool {
 }
 
 // sizeOf returns the size of the records of a run, if a limit depends on it.
-func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[string]int64) (size int64, err error) {
+func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[string]sizeAt) (size int64, err error) {
 	if r.options.Retention.Bytes == 0 {
 		return 0, nil
 	}
-	if size, ok := sizes[info.RunID]; ok {
-		return size, nil
+	if known, ok := sizes[info.RunID]; ok && known.updated.Equal(info.Updated) {
+		return known.size, nil
 	}
 	run, err := r.store.Load(ctx, info.RunID)
 	if err != nil {
@@ -147,7 +165,7 @@ func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[stri
 	for seq := uint64(1); seq <= uint64(run.Len()); seq++ {
 		size += int64(len(run.Encoded(seq)))
 	}
-	sizes[info.RunID] = size
+	sizes[info.RunID] = sizeAt{size, info.Updated}
 	return size, nil
 }
 
@@ -165,6 +183,9 @@ func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info) {
 		return // another process removed it, or has it open
 	} else if err != nil {
 		event.Type, event.Err = EventTrouble, err
+	}
+	if event.Err != nil && ctx.Err() != nil {
+		return // the runner stops
 	}
 	r.observe(event)
 }

@@ -1,0 +1,191 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// Others read, fork and pin runs of the directory that retention is removing.
+func TestRetentionBesideThoseWhoReadForkAndPin(t *testing.T) {
+	dir := t.TempDir()
+	mine, err := filestore.New(dir)
+	require.NoError(t, err)
+	theirs, err := filestore.New(dir)
+	require.NoError(t, err)
+	var seen events
+	archive := filepath.Join(t.TempDir(), "archive")
+	var once sync.Once
+	first := make(chan struct{}) // run was removed
+	observe := func(e runner.Event) {
+		if seen.observe(e); e.Type == runner.EventRemoved {
+			once.Do(func() { close(first) })
+		}
+	}
+	r := newRunner(t, mine, runner.Options{Observe: observe, Retention: runner.Retention{
+		Runs: 1, Every: time.Millisecond, Archive: runner.ArchiveTo(archive),
+	}})
+	program := runner.Register(r, agent("work", func(ctx context.Context, in word) (string, error) {
+		for _, name := range []string{"a", "b", "c"} {
+			if _, err := core.Step(ctx, name, func(context.Context) (string, error) { return in.Text, nil }); err != nil {
+				return "", err
+			}
+		}
+		return in.Text, nil
+	}))
+	stop := serve(t, r)
+	other := newRunner(t, theirs, runner.Options{})
+	const n = 36
+	gone := func(err error) bool { return errors.Is(err, snapshot.ErrNotFound) }
+	var pinned []string
+	var forks int
+	var others sync.WaitGroup
+	reading, done := context.WithCancel(t.Context())
+	defer others.Wait()
+	defer done()
+	others.Go(func() { // reads all that there is
+		for reading.Err() == nil {
+			page, err := theirs.List(t.Context(), snapshot.Filter{})
+			if !assert.NoError(t, err) {
+				return
+			}
+			for _, info := range page.Runs {
+				if run, err := theirs.Load(t.Context(), info.RunID); err == nil && run.Status == snapshot.StatusCompleted {
+					_, err = state.Result[string](t.Context(), theirs, info.RunID)
+					assert.True(t, err == nil || gone(err), "%v", err)
+				} else if err != nil {
+					assert.True(t, gone(err), "%v", err)
+				}
+				for _, err := range theirs.Records(t.Context(), info.RunID, 2) {
+					assert.True(t, err == nil || gone(err), "%v", err)
+				}
+			}
+		}
+	})
+	for i := range n {
+		id := fmt.Sprint("run-", i)
+		_, err := program.Start(t.Context(), id, word{id}, runner.StartOptions{})
+		require.NoError(t, err)
+		_, err = r.Wait(t.Context(), id)
+		if !gone(err) {
+			require.NoError(t, err)
+		}
+		switch i % 3 {
+		case 0:
+			if err := other.Pin(t.Context(), id, true); err == nil {
+				pinned = append(pinned, id)
+			} else {
+				require.ErrorIs(t, err, snapshot.ErrNotFound)
+			}
+		case 1:
+			if err := state.Fork(t.Context(), theirs, id, mustParse(t, "work/step:b"), "fork-"+id); err == nil {
+				forks++
+			} else {
+				require.ErrorIs(t, err, snapshot.ErrNotFound)
+			}
+		}
+	}
+	<-first
+	done()
+	others.Wait()
+	require.NoError(t, stop())
+	for _, e := range seen.of(runner.EventTrouble) {
+		t.Error(e)
+	}
+	removed := make(map[string]bool)
+	for _, e := range seen.of(runner.EventRemoved) {
+		assert.False(t, removed[e.RunID], "%s was removed twice", e.RunID)
+		removed[e.RunID] = true
+		assert.FileExists(t, filepath.Join(archive, e.RunID+".reprise"))
+	}
+	page, err := theirs.List(t.Context(), snapshot.Filter{})
+	require.NoError(t, err)
+	left := 0
+	for _, info := range page.Runs {
+		run, err := theirs.Load(t.Context(), info.RunID)
+		require.NoError(t, err, info.RunID)
+		if strings.HasPrefix(info.RunID, "fork-") {
+			left++
+			assert.Positive(t, run.Len())
+		}
+	}
+	t.Logf("%d removed, %d pinned, %d forked", len(removed), len(pinned), forks)
+	assert.Equal(t, forks, left)
+	for _, id := range pinned {
+		_, err := theirs.Info(t.Context(), id)
+		require.NoError(t, err, "it was pinned")
+	}
+}
+
+func mustParse(t *testing.T, address string) record.Address {
+	t.Helper()
+	a, err := record.ParseAddress(address)
+	require.NoError(t, err)
+	return a
+}
+
+// vanishing is a store in which another process removes a run when it is read.
+type vanishing struct{ *memstore.Store }
+
+func (s vanishing) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	if err := s.Store.Delete(ctx, runID); err != nil {
+		return nil, err
+	}
+	return s.Store.Load(ctx, runID)
+}
+
+func TestRunThatAnotherProcessRemovesIsNoTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen events
+		r := newRunner(t, vanishing{memstore.New()}, runner.Options{Observe: seen.observe, Retention: runner.Retention{Bytes: 1}})
+		program := runner.Register(r, echo)
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		sleep(time.Hour)
+		_, err = r.Info(t.Context(), "a")
+		require.ErrorIs(t, err, snapshot.ErrNotFound)
+		assert.Empty(t, seen.of(runner.EventTrouble))
+	})
+}
+
+func TestRetentionThatIsStoppedIsNoTrouble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen events
+		archiving := make(chan struct{})
+		r := newRunner(t, memstore.New(), runner.Options{Observe: seen.observe, Retention: runner.Retention{
+			Age: time.Minute, Archive: func(ctx context.Context, _ *snapshot.Run) error {
+				close(archiving) // once
+				<-ctx.Done()
+				return context.Cause(ctx)
+			},
+		}})
+		program := runner.Register(r, echo)
+		stop := serve(t, r)
+		for _, id := range []string{"a", "b"} {
+			_, err := program.Start(t.Context(), id, word{"x"}, runner.StartOptions{})
+			require.NoError(t, err)
+		}
+		<-archiving
+		require.NoError(t, stop())
+		assert.Empty(t, seen.of(runner.EventTrouble))
+		assert.Empty(t, seen.of(runner.EventRemoved))
+	})
+}
