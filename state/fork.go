@@ -88,7 +88,7 @@ func before(records []record.Record, address record.Address) ([]record.Record, e
 			withdrawClaims(&r)
 		}
 		switch {
-		case r.Seq >= first || r.Kind == record.KindRun || isRefusal(&r):
+		case r.Seq >= first || r.Kind == record.KindRun && !isInput(&r) || isRefusal(&r):
 			continue
 		case !ended[r.Address] && !isAround(r.Address, address):
 			leave(left, &r)
@@ -99,6 +99,12 @@ func before(records []record.Record, address record.Address) ([]record.Record, e
 		kept = append(kept, r)
 	}
 	return kept, nil
+}
+
+// isInput reports whether r holds the input with which a runner started the run.
+// The fork is of the same program, and a runner reads its input there.
+func isInput(r *record.Record) bool {
+	return r.Seq == 1 && r.Kind == record.KindRun && r.Status == record.StatusRecorded && r.Detail != nil && len(r.Detail.Input) > 0
 }
 
 // isRefusal reports whether r says that its opening of the run was refused
