@@ -56,7 +56,10 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 		h.info = storekit.Begun(runID, o)
 	}
 	found := *h
-	restored, now := storekit.Opened(h.info, o)
+	restored, now, err := storekit.Opened(h.info, o)
+	if err != nil {
+		return nil, err
+	}
 	m := &message{kind: opened, generation: now.Generation, last: h.last, session: own.id, born: h.born}
 	seq, err := s.append(ctx, runID, m, &now, h.seq)
 	if errors.Is(err, errConflict) {

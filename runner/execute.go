@@ -86,19 +86,22 @@ var errNotDue = errors.New("it does not go on")
 
 // openState opens the run, and returns the input of its program.
 func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionState, []byte, error) {
-	var input []byte
-	check := func(found *snapshot.Run) (err error) {
+	check := func(found snapshot.Info) error {
 		switch {
-		case !mayGoOn(&found.Info):
+		case !mayGoOn(&found):
 			return errNotDue
 		case programKey{found.Program, found.Version} != o.program.programKey:
 			return fmt.Errorf("it is of program %s %s, not %s", found.Program, found.Version, o.program)
 		}
+		return nil
+	}
+	var input []byte
+	readInput := func(found *snapshot.Run) (err error) {
 		input, err = inputOf(found)
 		return err
 	}
 	options := slices.Concat(r.options.Run, []state.Option{
-		state.WithOwner(r.owner), state.WithExisting(check), state.WithPublisher(&r.counts),
+		state.WithOwner(r.owner), state.WithCheck(check), state.WithExisting(readInput), state.WithPublisher(&r.counts),
 		state.WithMaxEntries(core.Unlimited), // MaxRestarts limits them
 		state.WithRootsAtClose(),             // the result is not used before Close
 	})

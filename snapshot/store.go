@@ -117,6 +117,11 @@ type OpenOptions struct {
 	Retry retrylevel.Levels
 
 	Owner string // who opens it, for Info and for errors that are ErrLocked; the lease if there is a queue
+
+	// Check is called with what is known of the run, before it is opened; several
+	// times if the run changes meanwhile. If it returns an error, Open returns that
+	// and changes nothing. Nil checks nothing.
+	Check func(Info) error
 }
 
 // A Journal is a run that is open for writing. Append must not be called concurrently; the

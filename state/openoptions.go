@@ -25,6 +25,19 @@ func WithExisting(check func(*snapshot.Run) error) Option {
 	}
 }
 
+// WithCheck makes [Open] call check with what the store knows of the run, before
+// it opens the run: nothing has happened to the run if check returns an error, and
+// Open returns the error. WithExisting is for a check that needs the records.
+func WithCheck(check func(snapshot.Info) error) Option {
+	return func(c *config) {
+		if check == nil {
+			c.must(errors.New("state: WithCheck got nil"))
+		}
+		c.mayOpen = check
+		c.isFor("WithCheck", inOpen)
+	}
+}
+
 // WithRerunFailed makes a resumed run try again what failed for good, after the
 // cause was removed: failed tools, LLMs and steps run with all their attempts,
 // and failed agents around them are entered again as their last attempt, so
@@ -47,7 +60,7 @@ func WithOwner(owner string) Option {
 // openOptions returns the options for Open of the store.
 func (c *config) openOptions() snapshot.OpenOptions {
 	return snapshot.OpenOptions{
-		Create: c.existing == nil, Wait: c.wait, Metadata: c.metadata, Retry: c.retryLevels(), Owner: c.owner,
+		Create: c.existing == nil, Wait: c.wait, Metadata: c.metadata, Retry: c.retryLevels(), Owner: c.owner, Check: c.mayOpen,
 	}
 }
 

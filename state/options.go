@@ -191,6 +191,7 @@ type config struct {
 	wait                bool
 	owner               string
 	existing            func(*snapshot.Run) error // nil if the run need not exist
+	mayOpen             func(snapshot.Info) error // nil if the run may be opened as it is
 }
 
 // place is a set of functions in which an option has an effect.

@@ -205,7 +205,10 @@ func (s *Store) open(runID string, o *snapshot.OpenOptions, l *fileLock) (*Journ
 	if !r.found {
 		info = storekit.Begun(runID, o)
 	}
-	restored, now := storekit.Opened(info, o)
+	restored, now, err := storekit.Opened(info, o)
+	if err != nil {
+		return nil, err
+	}
 	j := &Journal{store: s, lock: l, torn: r.torn, info: now, restored: r.run}
 	j.restored.Info = restored
 	if err := j.begin(r); err != nil {

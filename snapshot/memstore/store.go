@@ -179,7 +179,11 @@ func (s *Store) tryOpen(runID string, o snapshot.OpenOptions) (snapshot.Journal,
 	if err != nil {
 		return nil, nil, err
 	}
-	restored.Info, r.known = storekit.Opened(restored.Info, &o)
+	found, now, err := storekit.Opened(restored.Info, &o)
+	if err != nil {
+		return nil, nil, err
+	}
+	restored.Info, r.known = found, now
 	s.runs[runID] = r
 	r.freed, r.notify = make(chan struct{}), make(chan struct{}, 1)
 	s.signal(r)

@@ -68,7 +68,10 @@ func (t *table) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	if run.Open { // with o.Wait, wait for it until ctx ends
 		return nil, &snapshot.LockedError{RunID: runID, Owner: run.Owner}
 	}
-	restored, now := storekit.Opened(run.Info, &o)
+	restored, now, err := storekit.Opened(run.Info, &o)
+	if err != nil {
+		return nil, err
+	}
 	if t.infos[runID], err = snapshot.AppendInfo(nil, &now); err != nil {
 		return nil, err
 	}

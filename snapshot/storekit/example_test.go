@@ -11,13 +11,13 @@ import (
 func Example() {
 	info := storekit.Begun("weather-42", &snapshot.OpenOptions{Create: true})
 
-	_, info = storekit.Opened(info, &snapshot.OpenOptions{Owner: "host-1"})
+	_, info, _ = storekit.Opened(info, &snapshot.OpenOptions{Owner: "host-1"})
 	fmt.Println(info.Status, info.Generation, info.Open)
 
 	info = storekit.Crashed(info) // nobody has it open any more
 	fmt.Println(info.Status, info.Stop)
 
-	restored, info := storekit.Opened(info, &snapshot.OpenOptions{Owner: "host-2"})
+	restored, info, _ := storekit.Opened(info, &snapshot.OpenOptions{Owner: "host-2"})
 	fmt.Println(restored.Status, info.Status, info.Generation)
 
 	info = storekit.Closed(info, snapshot.End{Status: snapshot.StatusCompleted})

@@ -34,12 +34,18 @@ func Created(info snapshot.Info) (snapshot.Info, error) {
 
 // Opened returns what Restored says of a run that was found, or that was begun,
 // and is opened now, and what is known of it from now on. Nobody else has it
-// open: one that was found running has crashed.
-func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info) {
+// open: one that was found running has crashed. It fails with the error of
+// o.Check.
+func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info, err error) {
 	now = found.Clone()
 	isBegun := found.Generation == 0
 	if found.Status == snapshot.StatusRunning && !isBegun {
 		now = Crashed(now)
+	}
+	if o.Check != nil {
+		if err := o.Check(now.Clone()); err != nil {
+			return restored, now, err
+		}
 	}
 	switch {
 	case o.Retry == nil:
@@ -52,7 +58,7 @@ func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapsho
 	now.Owner = o.Owner
 	restored = now.Clone()
 	now.Status, now.Stop, now.Due, now.Updated, now.Open = snapshot.StatusRunning, snapshot.Stop{}, time.Time{}, Later(found.Updated), true
-	return restored, now
+	return restored, now, nil
 }
 
 // Crashed is what is known of a run that is running although nobody has it

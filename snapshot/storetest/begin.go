@@ -79,6 +79,28 @@ func generations(f *fixture) {
 	}
 }
 
+func refusedByCheck(f *fixture) {
+	why := errors.New("not this one")
+	refuse := snapshot.OpenOptions{Check: func(snapshot.Info) error { return why }}
+	_, err := f.store.Open(f.Context(), "run", refuse)
+	f.is(err, snapshot.ErrNotFound, "Open of a run that does not exist")
+	f.begin("run", 3, snapshot.StatusCompleted)
+	before := f.load("run")
+	_, err = f.store.Open(f.Context(), "run", refuse)
+	f.is(err, why, "Open")
+	now := f.load("run")
+	if !reflect.DeepEqual(before.Info, now.Info) || len(now.Records) != 3 {
+		f.Errorf("the run was %+v, and is %+v", before.Info, now.Info)
+	}
+	var seen snapshot.Info
+	j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Check: func(i snapshot.Info) error { seen = i; return nil }})
+	f.must(err)
+	f.must(j.Close(f.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	if !reflect.DeepEqual(before.Info, seen) {
+		f.Errorf("checked was %+v, not %+v", seen, before.Info)
+	}
+}
+
 func metadata(f *fixture) {
 	m := snapshot.Metadata{Description: "daily", Pipeline: "report", Tags: []string{"a", "b"}, Custom: map[string]string{"k": "v"}}
 	want := m.Clone()

@@ -36,6 +36,7 @@ var tests = []test{
 	{"RecordsAppendedTogetherKeepTheirOrder", order},
 	{"ARecordOutOfOrderBreaksTheJournal", outOfOrder},
 	{"EveryOpeningIsAGeneration", generations},
+	{"ARunThatIsRefusedByItsCheckIsNotOpened", refusedByCheck},
 	{"MetadataIsThatOfTheBeginning", metadata},
 	{"RetryLevelsAreThoseOfTheLastOpeningThatHasSome", retryLevels},
 	{"ARunHasOneWriter", locked},

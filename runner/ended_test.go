@@ -1,0 +1,53 @@
+package runner_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+)
+
+// An overtaken store has another process complete a run just before this one
+// opens it.
+type overtaken struct {
+	snapshot.Store
+	complete func()
+}
+
+func (s *overtaken) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	s.complete()
+	return s.Store.Open(ctx, runID, o)
+}
+
+// TestRunThatAnotherHasEndedIsNotOpened: if this process were killed then, the run
+// would be interrupted, and lists would show it as completed.
+func TestRunThatAnotherHasEndedIsNotOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		complete := func() {
+			j, err := store.Open(t.Context(), "a", snapshot.OpenOptions{})
+			require.NoError(t, err)
+			require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+		}
+		r := newRunner(t, &overtaken{store, complete}, runner.Options{Observe: func(e runner.Event) {
+			assert.NotEqual(t, runner.EventTrouble, e.Type, "%v", e)
+		}})
+		runner.Register(r, agent("never", func(context.Context, word) (string, error) {
+			t.Error("the program runs")
+			return "", nil
+		}))
+		defer serve(t, r)()
+		_, err := r.Start(t.Context(), "never", "a", word{}, runner.StartOptions{})
+		require.NoError(t, err)
+		info, err := r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCompleted, info.Status)
+		assert.EqualValues(t, 1, info.Generation, "this process has not opened it")
+	})
+}
