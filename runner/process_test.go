@@ -25,7 +25,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	process.Main(m, process.Programs{"service": service})
+	process.Main(m, process.Programs{"service": service, "release": release})
 }
 
 // service serves the programs of these tests until its standard input ends, and
