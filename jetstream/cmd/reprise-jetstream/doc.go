@@ -8,8 +8,9 @@
 //	reprise-jetstream import FILE...
 //	reprise-jetstream gc [GRACE]
 //
-// What export writes, `reprise import` takes in, and what `reprise export --format
-// msgpack` writes, import takes in. Artifacts are copied by copy-from and copy-to
-// alone. Gc removes the artifacts that no run refers to and that were put for the
-// last time more than GRACE ago, or an hour.
+// `reprise import` reads what export writes, and import reads what `reprise export
+// --format msgpack` writes. Only copy-from and copy-to copy artifacts, and messages
+// that wait for a run. Copying again what was interrupted continues it. Gc removes
+// the artifacts that no run refers to and that were put for the last time more than
+// GRACE ago, or an hour.
 package main

@@ -91,7 +91,7 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 	case name == "export" && len(rest) == 2:
 		return func(ctx context.Context, s *jetstream.Store) error { return export(ctx, s, rest[0], rest[1]) }, nil
 	case name == "import" && len(rest) > 0:
-		return func(ctx context.Context, s *jetstream.Store) error { return takeIn(ctx, s, rest, out) }, nil
+		return func(ctx context.Context, s *jetstream.Store) error { return importRuns(ctx, s, rest, out) }, nil
 	case name == "gc" && len(rest) <= 1:
 		grace := time.Hour
 		if len(rest) == 1 {
@@ -124,95 +124,4 @@ func list(ctx context.Context, s snapshot.Store, out io.Writer) error {
 		fmt.Fprintf(out, "%s\t%s\t%s\t%d records\n", info.RunID, info.Status, info.Updated.Format(time.RFC3339), info.LastSeq)
 	}
 	return err
-}
-
-// copyRuns copies runs, or all of them where none is named. One that cannot be
-// copied stops no other.
-func copyRuns(ctx context.Context, to, from snapshot.Store, ids []string, out io.Writer) error {
-	if len(ids) == 0 {
-		page, err := from.List(ctx, snapshot.Filter{})
-		if err != nil {
-			return err
-		}
-		for i := range page.Runs {
-			ids = append(ids, page.Runs[len(page.Runs)-1-i].RunID) // so that their order stays
-		}
-	}
-	var all error
-	for _, id := range ids {
-		if err := copyRun(ctx, to, from, id); err != nil {
-			all = errors.Join(all, fmt.Errorf("run %s is not copied: %w", id, err))
-			continue
-		}
-		fmt.Fprintf(out, "run %s is copied\n", id)
-	}
-	return all
-}
-
-// copyRun copies the artifacts of a run, the run, and the messages that wait for
-// it, in this order: a run that is there is whole.
-func copyRun(ctx context.Context, to, from snapshot.Store, id string) error {
-	run, err := from.Load(ctx, id)
-	if err != nil {
-		return err
-	}
-	if run.Open {
-		return &snapshot.LockedError{RunID: id, Owner: run.Owner}
-	}
-	sn, err := run.Snapshot()
-	if err != nil {
-		return err
-	}
-	for _, reference := range sn.Artifacts() {
-		data, err := from.Get(ctx, reference)
-		if err == nil {
-			_, err = to.Put(ctx, data)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	messages, err := from.Messages(ctx, id)
-	if err != nil {
-		return err
-	}
-	if _, err := to.Create(ctx, run); err != nil {
-		return err
-	}
-	for i := range messages {
-		err = errors.Join(err, to.Post(ctx, id, messages[i]))
-	}
-	return err
-}
-
-func export(ctx context.Context, s snapshot.Store, id, file string) error {
-	run, err := s.Load(ctx, id)
-	if err != nil {
-		return err
-	}
-	document, err := run.Encode()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, document, 0o600)
-}
-
-func takeIn(ctx context.Context, s snapshot.Store, files []string, out io.Writer) error {
-	var all error
-	for _, file := range files {
-		document, err := os.ReadFile(file)
-		var run *snapshot.Run
-		if err == nil {
-			run, err = snapshot.Decode(document)
-		}
-		if err == nil {
-			_, err = s.Create(ctx, run)
-		}
-		if err != nil {
-			all = errors.Join(all, fmt.Errorf("%s is not taken in: %w", file, err))
-			continue
-		}
-		fmt.Fprintf(out, "run %s is taken in\n", run.RunID)
-	}
-	return all
 }

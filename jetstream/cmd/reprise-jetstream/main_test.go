@@ -46,7 +46,7 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	var out bytes.Buffer
 	err = run(t.Context(), []string{"-url", url, "import", file}, &out, &out)
 	require.ErrorIs(t, err, snapshot.ErrExists)
-	assert.Equal(t, "run run-1 is taken in\n", do("-store", "second", "import", file))
+	assert.Equal(t, "run run-1 is imported\nrun run-1: 1 of its artifacts are not in this store; copy-from and copy-to copy them, too\n", do("-store", "second", "import", file))
 
 	assert.Equal(t, "0 artifacts are removed\n", do("gc"))
 	assert.Equal(t, "0 artifacts are removed\n", do("gc", "0s"), "a run refers to it")

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// copyRuns copies runs, or all of them where none is named. One that cannot be
+// copied stops no other.
+func copyRuns(ctx context.Context, to, from snapshot.Store, ids []string, out io.Writer) error {
+	if len(ids) == 0 {
+		page, err := from.List(ctx, snapshot.Filter{})
+		if err != nil {
+			return err
+		}
+		for i := range page.Runs {
+			ids = append(ids, page.Runs[len(page.Runs)-1-i].RunID) // so that their order stays
+		}
+	}
+	var all error
+	for _, id := range ids {
+		if err := copyRun(ctx, to, from, id); err != nil {
+			all = errors.Join(all, fmt.Errorf("run %s is not copied: %w", id, err))
+			continue
+		}
+		fmt.Fprintf(out, "run %s is copied\n", id)
+	}
+	return all
+}
+
+// copyRun copies the artifacts of a run, the run, and the messages that wait for
+// it, in this order: a run that is there is whole. Copying again what was
+// interrupted continues it.
+func copyRun(ctx context.Context, to, from snapshot.Store, id string) error {
+	run, err := from.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	if run.Open {
+		return &snapshot.LockedError{RunID: id, Owner: run.Owner}
+	}
+	references, err := artifactsOf(run)
+	if err != nil {
+		return err
+	}
+	for _, reference := range references {
+		data, err := from.Get(ctx, reference)
+		if err == nil {
+			_, err = to.Put(ctx, data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	messages, err := from.Messages(ctx, id)
+	if err != nil {
+		return err
+	}
+	_, err = to.Create(ctx, run)
+	if errors.Is(err, snapshot.ErrExists) {
+		err = checkCopy(ctx, to, run)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range messages {
+		if posted := to.Post(ctx, id, messages[i]); !errors.Is(posted, snapshot.ErrPosted) {
+			err = errors.Join(err, posted)
+		}
+	}
+	return err
+}
+
+// checkCopy returns an error that is ErrExists, unless the run of that ID in the
+// store is a copy of run that nobody has changed.
+func checkCopy(ctx context.Context, to snapshot.Store, run *snapshot.Run) error {
+	there, err := to.Load(ctx, run.RunID)
+	if err != nil {
+		return err
+	}
+	same := !there.Open && there.Created.Equal(run.Created) && there.Generation == run.Generation && there.Len() == run.Len()
+	for seq := uint64(1); same && seq <= uint64(run.Len()); seq++ {
+		same = bytes.Equal(there.Encoded(seq), run.Encoded(seq))
+	}
+	if !same {
+		return fmt.Errorf("%w, and is not the same: delete one of them", snapshot.ErrExists)
+	}
+	return nil
+}
+
+// artifactsOf returns the references of the artifacts of a run, whose records must
+// all be readable.
+func artifactsOf(run *snapshot.Run) ([]string, error) {
+	sn, err := run.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return sn.Artifacts(), nil
+}

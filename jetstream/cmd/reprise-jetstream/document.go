@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// export writes a run to a file, which is replaced when the new one is whole.
+func export(ctx context.Context, s snapshot.Store, id, file string) error {
+	run, err := s.Load(ctx, id)
+	if err != nil {
+		return err
+	}
+	document, err := run.Encode()
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(document)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// importRuns stores the runs of files. One that cannot be stored stops no other.
+func importRuns(ctx context.Context, s snapshot.Store, files []string, out io.Writer) error {
+	var all error
+	for _, file := range files {
+		run, missing, err := importRun(ctx, s, file)
+		if err != nil {
+			all = errors.Join(all, fmt.Errorf("%s is not imported: %w", file, err))
+			continue
+		}
+		fmt.Fprintf(out, "run %s is imported\n", run.RunID)
+		if missing > 0 {
+			fmt.Fprintf(out, "run %s: %d of its artifacts are not in this store; copy-from and copy-to copy them, too\n", run.RunID, missing)
+		}
+	}
+	return all
+}
+
+// importRun returns how many artifacts of the run the store does not have.
+func importRun(ctx context.Context, s snapshot.Store, file string) (run *snapshot.Run, missing int, err error) {
+	document, err := os.ReadFile(file)
+	if err != nil {
+		return nil, 0, err
+	}
+	if run, err = snapshot.Decode(document); err != nil {
+		return nil, 0, err
+	}
+	references, err := artifactsOf(run)
+	if err != nil {
+		return nil, 0, err
+	}
+	if _, err := s.Create(ctx, run); err != nil {
+		return nil, 0, err
+	}
+	for _, reference := range references {
+		_, err := s.Get(ctx, reference)
+		if errors.Is(err, snapshot.ErrNotFound) {
+			missing++
+		} else if err != nil {
+			return nil, 0, fmt.Errorf("run %s is stored, and its artifacts cannot be looked at: %w", run.RunID, err)
+		}
+	}
+	return run, missing, nil
+}
