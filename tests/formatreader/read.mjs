@@ -47,7 +47,7 @@ function error(fields) {
 
 function detail(fields) {
   if (fields === null) return null;
-  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , compensable, whole, cached] = fields;
+  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , compensable, whole, cached, answeredBy] = fields;
   return {
     input_hash: hash === null ? null : Buffer.from(hash).toString("hex"),
     input: base64(input), output: base64(output), artifact, usage, message, severity, metadata: portable(metadata),
@@ -55,6 +55,7 @@ function detail(fields) {
     ...(branches && { branches }),
     ...(compensable && { compensable: true }),
     ...(cached && { cached: true }),
+    ...(answeredBy && { answered_by: answeredBy }),
     ...(whole && { whole_input_hash: Buffer.from(whole).toString("hex") }),
     ...(unrecorded?.length && { unrecorded: unrecorded.map(([address, ordinal, kind, name, hash]) => [address, ordinal, kind, name, Buffer.from(hash ?? []).toString("hex")]) }),
   };
