@@ -20,13 +20,13 @@ var (
 
 	// ErrStarted is returned for a run ID that was started before with another
 	// program or another input.
-	ErrStarted = errors.New("runner: another run of that ID was started")
+	ErrStarted = errors.New("runner: another run with that ID was started")
 
-	// ErrEnded is returned for what cannot be done with a run that has ended.
+	// ErrEnded is returned for requests that are not possible for a run that has ended.
 	ErrEnded = errors.New("runner: the run has ended")
 
-	// ErrCrashLoop is found in the error of the result of a run that was set
-	// aside because its process ended each time that it ran.
+	// ErrCrashLoop is found in the error of the result of a run that was set aside
+	// because it crashed its process again and again.
 	ErrCrashLoop = errors.New("runner: the process ended each time that the run was started")
 
 	// ErrStopped is found in the error of Serve if runs did not stop when they
@@ -34,7 +34,7 @@ var (
 	ErrStopped = errors.New("runner: runs did not stop when they were interrupted")
 )
 
-// An UnknownError says that a program is not registered. It is ErrUnknown.
+// An UnknownError reports that a program is not registered. It matches ErrUnknown.
 type UnknownError struct {
 	Program, Version string   // an empty version is the current one
 	Registered       []string // names and versions

@@ -119,7 +119,7 @@ func (h *heapQueue) isAboutToBegin(runID string) bool {
 	return e != nil && e.fresh && e.ready
 }
 
-// waiting counts the runs that are due, and those that are not.
+// waiting returns the number of runs that are due, and of runs that are not.
 func (h *heapQueue) waiting() (queued, parked int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// goesOn reports whether a run that stopped for that reason continues by
-// itself: nobody has decided that it should stop.
+// goesOn reports whether a run that stopped for the reason continues by itself, since it
+// was not stopped by a decision.
 func goesOn(reason record.InterruptReason) bool {
 	switch reason {
 	case record.InterruptCrash, record.InterruptShutdown, record.InterruptClosed, record.InterruptContext,
@@ -185,8 +185,8 @@ func (r *Runner) inspect(ctx context.Context, e Entry) (bool, error) {
 	return r.countCrash(ctx, e, info)
 }
 
-// isInterrupted reports whether somebody had interrupted the run before its
-// process ended, and then has it stay interrupted.
+// isInterrupted reports whether the run was interrupted before its process ended. It then
+// stays interrupted.
 func (r *Runner) isInterrupted(ctx context.Context, info *snapshot.Info) (bool, error) {
 	waiting, err := r.store.Messages(ctx, info.RunID)
 	if err != nil {

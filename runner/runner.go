@@ -105,7 +105,7 @@ type Runner struct {
 	programs  map[programKey]*program
 	current   map[string]*program // the version that was registered last, by name
 	open      map[string]*openRun // by this process
-	ended     map[string]*ending  // for which somebody waits
+	ended     map[string]*ending  // the endings for which goroutines wait
 	refused   map[string]refusal  // runs that cannot continue here
 	schedules []*scheduled        // not changed once it serves
 	serving   bool

@@ -134,8 +134,8 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 // stopped for a reason that may last.
 const offeredAgain = 5 * time.Second
 
-// stop waits for the runs, interrupts those that take too long, and closes
-// those that ignore it.
+// stop waits for the runs, interrupts the runs that take too long, and closes the runs that
+// ignore the interrupt.
 func (r *Runner) stop() error {
 	done := make(chan struct{})
 	go func() {

@@ -10,11 +10,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Wait returns when a run does not continue by itself any more: it has
-// completed or failed, or was cancelled or interrupted. Wait continues to wait
-// while the run is queued, runs, or is paused, also for an answer. The end of a
-// run in another process is seen with the next sweep. Wait returns an error
-// when ctx ends.
+// Wait returns when a run no longer continues by itself: it has completed or failed, or
+// was cancelled or interrupted. Wait continues to wait while the run is queued, running or
+// paused, even for an answer. The next sweep finds the end of a run in another process.
+// Wait returns an error when ctx ends.
 func (r *Runner) Wait(ctx context.Context, runID string) (snapshot.Info, error) {
 	for {
 		end := r.endOf(runID)
@@ -55,7 +54,7 @@ func isSettled(info *snapshot.Info) bool {
 	return info.RunID != "" && !info.Open && info.Status != snapshot.StatusRunning && !mayGoOn(info)
 }
 
-// An ending is the next end of a run, for those who wait.
+// An ending is the next end of a run, for waiting goroutines.
 type ending struct {
 	announced chan struct{} // closed when the run may have ended
 	info      snapshot.Info // of the run then; zero if it must be looked up
@@ -71,7 +70,7 @@ func (r *Runner) endOf(runID string) *ending {
 	return r.ended[runID]
 }
 
-// announce wakes those who wait for a run. Info is the zero Info if it is not
+// announce wakes the goroutines that wait for a run. Info is the zero Info if it is not
 // known. r.mu must be held.
 func (r *Runner) announce(runID string, info snapshot.Info) {
 	if end := r.ended[runID]; end != nil {

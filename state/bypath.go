@@ -24,8 +24,8 @@ func (b byPath) sort() {
 	slices.SortStableFunc(b, func(x, y placed) int { return strings.Compare(x.path, y.path) })
 }
 
-// within yields the records of the call at the path and of those inside it; for
-// the empty path, those that belong to no call.
+// within yields the records of the call at the path and of the calls inside it; for the
+// empty path, the records that do not belong to a call.
 func (b byPath) within(path string) iter.Seq[*placed] {
 	return func(yield func(*placed) bool) {
 		for i := b.search(path); i < len(b) && b[i].path == path; i++ {

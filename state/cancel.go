@@ -25,8 +25,8 @@ var (
 // A CancelledError says that a run was cancelled. It is [ErrCancelled].
 type CancelledError struct {
 	RunID   string
-	By      string // who cancelled it; empty if nobody said
-	Message string // why; empty if nobody said
+	By      string // who cancelled it; empty if it is not known
+	Message string // why; empty if no reason was given
 }
 
 // Error returns a line such as `run r was cancelled by ops: wrong customer`.

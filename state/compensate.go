@@ -19,11 +19,11 @@ type Compensable interface {
 	Compensation() *core.Compensation
 }
 
-// WithCompensations tells the run the compensations of actors. A run that is
-// resumed may have to undo calls that an earlier process made and that the
-// program does not make again. So a stored run must know every actor with a
-// compensation that it calls: a call of an actor that is missing here suspends
-// the run. Runs of [New] end with the process and need no WithCompensations.
+// WithCompensations sets the compensations that the run can make. A run that is resumed may
+// have to undo calls that an earlier process made and that the program does not make
+// again. So every actor with a compensation that a stored run calls must be passed here:
+// a call of any other actor with a compensation suspends the run. Runs of [New] end with
+// the process and do not need WithCompensations.
 //
 // The option panics for an actor without a compensation, and for two actors of
 // one kind and name.

@@ -13,14 +13,14 @@ import (
 var ErrFinished = errors.New("state: the run has finished")
 
 // WithFurtherCalls allows further root calls in a run that has completed or
-// failed. Without it such a call is refused with [ErrFinished], since a program
-// mostly should begin a new run.
+// failed. Without it, such a call is refused with [ErrFinished], since in most cases a
+// program should begin a new run.
 func WithFurtherCalls() Option {
 	return func(c *config) { c.further = true; c.isFor("WithFurtherCalls", inOpen) }
 }
 
 // refuseFurther returns an error for a root call that a finished run does not
-// have. If a recorded call was made again, the run has not finished any more.
+// have. If a recorded call was made again, the run is no longer finished.
 // r.mu must be held.
 func (r *run) refuseFurther(s *core.Scope, c record.Claim) error {
 	finished := r.found.Status == StatusCompleted || r.found.Status == StatusFailed

@@ -11,14 +11,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Fork begins a new run with what an old run had recorded before the first
-// record of the call at the address: calls that had an outcome by then are
-// kept, with the answers to their questions, and the calls around the address
-// are entered again. Opened with [Open], the new run makes the call at the
-// address again, and all that follows; its idempotency keys are those of the
-// new run. To have a question asked again, fork at the call that asked it:
-// calls inside that call keep their answers. Fork never writes to the old run,
-// and creates the new one as a whole or not at all.
+// Fork begins a new run with the records of an old run before the first record of the call
+// at the address: calls that had an outcome by then are kept, with the answers to their
+// questions, and the calls around the address are entered again. When the new run is
+// opened with [Open], it makes the call at the address and all later calls again; it has
+// its own idempotency keys. To have a question asked again, fork at the call that asked
+// it: calls inside that call keep their answers. Fork does not write to the old run, and
+// creates the whole new run or nothing.
 func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string) error {
 	if err := CheckRunID(newID); err != nil {
 		return err
@@ -40,7 +39,7 @@ func Fork(ctx context.Context, store snapshot.Store, runID string, address recor
 	}
 	_, err = store.Create(ctx, forked)
 	if errors.Is(err, snapshot.ErrExists) {
-		return fmt.Errorf("state: fork run %s: there is a run %s already; name another: %w", runID, newID, err)
+		return fmt.Errorf("state: fork run %s: run %s exists already; choose another ID: %w", runID, newID, err)
 	} else if err != nil {
 		return fmt.Errorf("state: fork run %s: %w", runID, err)
 	}
@@ -56,8 +55,7 @@ func load(ctx context.Context, store snapshot.Reader, runID string) (*snapshot.S
 	return run.Snapshot()
 }
 
-// before returns the records of a run that is forked at the address, numbered
-// anew.
+// before returns the records of a run that is forked at the address, with new numbers.
 func before(records []record.Record, address record.Address) ([]record.Record, error) {
 	first := uint64(0)
 	for i := range records {
@@ -125,8 +123,8 @@ func withdrawClaims(r *record.Record) {
 	}
 }
 
-// leave adds the claims of a record that is not kept: that of its call, and
-// those that it lists, such as that of a question.
+// leave adds the claims of a record that is not kept: the claim of its call, and the claims
+// that it lists, such as that of a question.
 func leave(left map[record.Address]record.Claim, r *record.Record) {
 	add := func(c record.Claim) {
 		if _, known := left[c.Address]; !known {

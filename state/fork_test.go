@@ -82,7 +82,7 @@ func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
 		none, err := record.ParseAddress("agent/nobody")
 		require.NoError(t, err)
 		require.ErrorContains(t, state.Fork(t.Context(), store, "old", none, "third"), `no call at "agent/nobody"`)
-		require.ErrorContains(t, state.Fork(t.Context(), store, "old", at, "new"), "there is a run new already")
+		require.ErrorContains(t, state.Fork(t.Context(), store, "old", at, "new"), "run new exists already")
 		require.ErrorIs(t, state.Fork(t.Context(), store, "lost", at, "third"), snapshot.ErrNotFound)
 	})
 }

@@ -21,8 +21,7 @@ type inbox struct {
 	failing    bool
 }
 
-// listen handles the messages that wait for the run, and then those that come
-// until close.
+// listen handles the waiting messages of the run, and then new ones until close.
 func (r *run) listen(ctx context.Context) {
 	b := &inbox{run: r, generation: r.journal.Restored().Generation}
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // which is for opening

@@ -254,8 +254,7 @@ func (r *run) sync(seq uint64) error {
 	return err
 }
 
-// stop interrupts the run because it cannot be stored any more, and returns
-// err.
+// stop interrupts the run because it can no longer be stored, and returns err.
 func (r *run) stop(err error) error {
 	reason := record.InterruptStore
 	if isLost(err) {

@@ -113,9 +113,9 @@ func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	}
 }
 
-// WithRetryForActor sets the retry configuration of calls of the actors with
-// that name, in place of their own. It is for configuration from outside the
-// program, such as that of package config.
+// WithRetryForActor sets the retry configuration of calls of the actors with the name. It
+// replaces their own configuration, and is for configuration from outside the program,
+// such as that of package config.
 func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if err := core.CheckName(name); err != nil {

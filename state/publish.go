@@ -6,10 +6,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Records are published in order and without the lock of the run, since
-// publishers may call the run. One goroutine at a time publishes; others leave
-// their records to it. Mostly there are no others, and the turn then ends
-// without taking the lock again.
+// Records are published in order and without the lock of the run, since publishers may
+// call the run. One goroutine at a time publishes; other goroutines leave their records to
+// it. In most cases there are no others, and the turn then ends without taking the lock
+// again.
 
 // turn is the right to publish: a goroutine publishes if the last that took the
 // turn has not left it. It is taken under the lock of the run, and left without

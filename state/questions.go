@@ -89,7 +89,7 @@ func (r *run) answerByDefault(s *core.Scope, id string, def core.DefaultAnswer) 
 // due returns when a paused run can continue without an answer: at once if the
 // answer that it waits for came after its calls had stopped, when the default
 // of the first of its questions is due, or when the next attempt of a parked
-// call is due. It is zero if somebody has to answer. r.mu must be held.
+// call is due. It is zero if the run waits for an answer. r.mu must be held.
 func (r *run) due() time.Time {
 	if !r.rootCalls.made {
 		return r.found.Due // nothing has changed it
@@ -178,7 +178,7 @@ func dueOf(rec *record.Record) time.Time {
 }
 
 // Questions returns the open questions of the run, in the order in which they
-// were asked. They are not redacted, since they are for those who answer. It
+// were asked. They are not redacted, since they are shown to the people who answer. It
 // returns an error if the store cannot be read.
 func (st *ExecutionState) Questions(ctx context.Context) ([]core.Question, error) {
 	records, err := st.run.readRecords(ctx)

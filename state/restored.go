@@ -25,7 +25,7 @@ type restored struct {
 	all      byPath // every record; nil until the records inside a call are needed
 
 	compensable map[record.Address][]completion // of calls that can be compensated, in order
-	undone      map[record.Address]bool         // compensations that have had an outcome, even if it does not count any more
+	undone      map[record.Address]bool         // compensations that have had an outcome, even if it no longer counts
 
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // and answers

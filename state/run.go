@@ -64,7 +64,7 @@ type run struct {
 	rootCalls     rootCalls
 	uncompensated *core.InterruptedError // why a cancelled run could not compensate all its calls; nil if it did
 
-	broken    error           // why nothing can be stored any more; nil if it can
+	broken    error           // why the run can no longer be stored; nil if it can
 	held      bool            // nothing is appended to the journal until there is news
 	recovered []record.Record // of recalled calls, not yet published
 	report    Report

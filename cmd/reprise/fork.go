@@ -48,7 +48,7 @@ func (a *app) fork(ctx context.Context, runID, path, newID string) error {
 		return a.noCall(runID, address, addresses)
 	}
 	if err := state.Fork(ctx, store, runID, address, newID); errors.Is(err, snapshot.ErrExists) {
-		return fmt.Errorf("there is a run %s already; name another", newID)
+		return fmt.Errorf("run %s exists already; choose another ID", newID)
 	} else if err != nil {
 		return a.explain(runID, err)
 	}

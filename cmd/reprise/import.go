@@ -60,7 +60,7 @@ func (a *app) importRun(ctx context.Context, file, runID string) error {
 	}
 	info, err := store.Create(ctx, &imported)
 	if errors.Is(err, snapshot.ErrExists) {
-		return fmt.Errorf("there is a run %s already; name another: `%s import %s RUN`", imported.RunID, a.command, shellWord(file))
+		return fmt.Errorf("run %s exists already; choose another ID: `%s import %s RUN`", imported.RunID, a.command, shellWord(file))
 	} else if err != nil {
 		return a.explain(imported.RunID, err)
 	}

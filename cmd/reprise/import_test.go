@@ -97,7 +97,7 @@ func TestImportedIsWhatWasExported(t *testing.T) {
 	assert.Contains(t, call(t, other, "verify").text(t), "ok       oslo")
 
 	again := call(t, other, "import", file)
-	again.failed(t, exitFailure, "there is a run oslo already; name another: `reprise import "+file+" RUN`")
+	again.failed(t, exitFailure, "run oslo exists already; choose another ID: `reprise import "+file+" RUN`")
 	assert.Regexp(t, `^imported run bergen \(`, call(t, other, "import", file, "bergen").text(t))
 	assert.Contains(t, call(t, other, "import", file, "--json", "moss").text(t), `"run_id": "moss"`)
 

@@ -149,8 +149,8 @@ func TestForkBeginsBeforeTheCall(t *testing.T) {
 	assert.Contains(t, call(t, dir, "runs").text(t), "old", "the fork says what it is one of")
 	weather(t, dir, "new", false, snapshot.Metadata{}) // goes on: only agent/tell is made
 
-	call(t, dir, "fork", "old", "agent/tell", "new").failed(t, exitFailure, "there is a run new already; name another")
-	call(t, dir, "fork", "old", "agent/tell", "old").failed(t, exitFailure, "there is a run old already; name another")
+	call(t, dir, "fork", "old", "agent/tell", "new").failed(t, exitFailure, "run new exists already; choose another ID")
+	call(t, dir, "fork", "old", "agent/tell", "old").failed(t, exitFailure, "run old exists already; choose another ID")
 	call(t, dir, "fork", "old", "agent/nothing", "newer").failed(t, exitFailure,
 		"run old has no call at agent/nothing; its calls are agent, agent/look, agent/tell")
 	assert.Equal(t, exitUsage, call(t, dir, "fork", "old", "agent//x", "newer").code)

@@ -5,6 +5,6 @@
 //	dash, err := streamer.New(runs, streamer.Options{})
 //	go runs.Follow(ctx, dash.Publish) // only for runs of other processes
 //
-// A process that publishes its own runs to the handler must not call Follow, which would
+// A process that publishes its own runs to the handler does not need Follow, which would
 // publish them a second time: that is harmless, but costs time.
 package stored
