@@ -90,17 +90,22 @@ func (g *group) await() {
 }
 
 // leaderOf is the server that leads the records.
-func (g *group) leaderOf(conn *nats.Conn) int {
+func (g *group) leaderOf(conn *nats.Conn) int { return g.awaitAnother(conn, -1) }
+
+// awaitAnother waits until a server leads the records that is not the one given.
+func (g *group) awaitAnother(conn *nats.Conn, than int) int {
 	js, err := njs.New(conn)
 	require.NoError(g.t, err)
-	leader := -1
+	leader := than
 	require.Eventually(g.t, func() bool {
-		stream, err := js.Stream(g.t.Context(), "RP_reprise")
+		ctx, cancel := context.WithTimeout(g.t.Context(), time.Second)
+		defer cancel()
+		stream, err := js.Stream(ctx, "RP_reprise")
 		if err != nil || stream.CachedInfo().Cluster == nil {
 			return false
 		}
 		_, err = fmt.Sscanf(stream.CachedInfo().Cluster.Leader, "server-%d", &leader)
-		return err == nil
+		return err == nil && leader != than
 	}, patience, 20*time.Millisecond)
 	return leader
 }
@@ -130,12 +135,14 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 		case runs / 4:
 			leader := g.leaderOf(s.conn)
 			g.servers[leader].Kill()
+			g.awaitAnother(s.conn, leader)
 			g.start(leader)
 		case runs / 2:
 			leader := g.leaderOf(s.conn)
+			beside := jstest.Connect(t, g.urlOf((leader+1)%3)+","+g.urlOf((leader+2)%3)) // others may wait for it
 			require.NoError(t, g.commands[leader].Process.Signal(syscall.SIGSTOP))
-			going := time.AfterFunc(5*time.Second, func() { _ = g.commands[leader].Process.Signal(syscall.SIGCONT) })
-			t.Cleanup(func() { going.Stop() })
+			g.awaitAnother(beside, leader)
+			require.NoError(t, g.commands[leader].Process.Signal(syscall.SIGCONT))
 		}
 	}
 	for i := range runs {
@@ -190,7 +197,8 @@ func TestMinorityOfAClusterWritesNothing(t *testing.T) {
 	all := newSite(t, g.url(), jetstream.Options{Lease: lease, Replicas: 3}) // which makes the streams
 	leader := g.leaderOf(all.conn)
 	s := newSite(t, g.urlOf((leader+1)%3)+","+g.urlOf((leader+2)%3), jetstream.Options{Lease: lease, Replicas: 3})
-	s.checkAbsence(s.workerCommand("hold after", g.urlOf(leader)),
+	between := newProxy(t, g.urlOf(leader))
+	s.checkAbsence(s.workerCommand("hold after", between.url()), between,
 		func() { g.part(leader, true) },
 		func() { g.part(leader, false) })
 }

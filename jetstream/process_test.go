@@ -10,9 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -472,9 +474,11 @@ func TestRunOfAKilledWorkerGoesOnInAnother(t *testing.T) {
 
 func TestStoppedWorkerWritesNothingWhenItGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: lease})
-	first := s.workerCommand("hold after")
-	s.checkAbsence(first,
+	url := jstest.Start(t).URL()
+	s := newSite(t, url, jetstream.Options{Lease: lease})
+	between := newProxy(t, url)
+	first := s.workerCommand("hold after", between.url())
+	s.checkAbsence(first, between,
 		func() { require.NoError(t, first.Process.Signal(syscall.SIGSTOP)) },
 		func() { require.NoError(t, first.Process.Signal(syscall.SIGCONT)) })
 }
@@ -484,20 +488,22 @@ func TestWorkerThatWasCutOffWritesNothingWhenItIsBack(t *testing.T) {
 	url := jstest.Start(t).URL()
 	s := newSite(t, url, jetstream.Options{Lease: lease})
 	between := newProxy(t, url)
-	s.checkAbsence(s.workerCommand("hold after", between.url()),
+	s.checkAbsence(s.workerCommand("hold after", between.url()), between,
 		func() { between.set(true, false) },
 		func() { between.set(false, false) })
 }
 
 // checkAbsence starts a worker that is away from the middle of a step on, until
 // another has ended its run. When it is back, it has the outcome of the step, and
-// writes nothing.
-func (s *site) checkAbsence(first *exec.Cmd, away, back func()) {
+// writes nothing and acknowledges nothing. Between is its way to the server.
+func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) {
 	s.t.Helper()
 	p := process.Start(s.t, first)
 	p.Await("ready")
 	s.start("r", 4)
 	p.Await("holding")
+	ack := s.acknowledgement("r")
+	require.Eventually(s.t, func() bool { return ack.Match(between.hasSent()) }, patience, 10*time.Millisecond, "it renews its lease on the job")
 	second := s.worker("")
 	away()
 	since := time.Now()
@@ -507,6 +513,7 @@ func (s *site) checkAbsence(first *exec.Cmd, away, back func()) {
 	require.NoError(s.t, err)
 	before := s.ledger()
 
+	between.forget()
 	back()
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
 	for { // it finds out, and goes on to work
@@ -528,20 +535,54 @@ func (s *site) checkAbsence(first *exec.Cmd, away, back func()) {
 	s.check("r", 4, 0)
 	second.Stop()
 	p.Stop()
+	sent := between.hasSent()
+	assert.Contains(s.t, string(sent), "PUB ", "it was back")
+	assert.NotRegexp(s.t, ack, string(sent), "it said nothing about the job")
 }
 
+// acknowledgement is what a worker publishes to acknowledge the job of a run, or to
+// renew its lease on it.
+func (s *site) acknowledgement(id string) *regexp.Regexp {
+	s.t.Helper()
+	js, err := njs.New(s.conn)
+	require.NoError(s.t, err)
+	stream, err := js.Stream(s.t.Context(), "RQ_reprise")
+	require.NoError(s.t, err)
+	job, err := stream.GetLastMsgForSubject(s.t.Context(), "rq.reprise.j.1.work.1."+id)
+	require.NoError(s.t, err)
+	return regexp.MustCompile(fmt.Sprintf(`\$JS\.ACK\.(\w+\.)*RQ_reprise\.\w+\.\d+\.%d\.`, job.Sequence))
+}
+
+// TestDuplicateStartsAreOneRun: inside the time for which the server finds
+// duplicates by itself, and after it.
 func TestDuplicateStartsAreOneRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: longLease})
-	w := s.worker("")
-	for range 5 {
-		s.start("r", 3)
+	js, err := njs.New(s.conn)
+	require.NoError(t, err)
+	const window = 100 * time.Millisecond
+	for _, name := range []string{"RP_reprise", "RPI_reprise", "RQ_reprise"} {
+		stream, err := js.Stream(t.Context(), name)
+		require.NoError(t, err)
+		config := stream.CachedInfo().Config
+		config.Duplicates = window
+		_, err = js.UpdateStream(t.Context(), config)
+		require.NoError(t, err)
 	}
+	var starting sync.WaitGroup
+	for range 5 {
+		starting.Go(func() { s.start("r", 3) })
+	}
+	starting.Wait()
+	<-time.After(2 * window)
+	s.start("r", 3) // it waits
+	w := s.worker("")
 	s.check("r", 3, 0)
+	<-time.After(2 * window)
 	for range 5 { // it has ended
 		s.start("r", 3)
 	}
-	_, err := s.client.Start(t.Context(), "work", "r", task{"r", 9}, runner.StartOptions{})
+	_, err = s.client.Start(t.Context(), "work", "r", task{"r", 9}, runner.StartOptions{})
 	require.ErrorIs(t, err, runner.ErrStarted)
 	s.check("r", 3, 0)
 	w.Stop()

@@ -17,6 +17,7 @@ type proxy struct {
 	server   string
 
 	mu    sync.Mutex
+	sent  []byte // by clients, since forget
 	cut   bool   // nothing passes, and nobody is let in
 	deaf  bool   // what the server says is lost
 	upTo  []byte // it gets deaf when a client has sent this; nil for never
@@ -51,6 +52,19 @@ func (p *proxy) isDeaf() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.deaf
+}
+
+// forget forgets what clients have sent.
+func (p *proxy) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent = nil
+}
+
+func (p *proxy) hasSent() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return bytes.Clone(p.sent)
 }
 
 // set says what passes. Connections end when the proxy is cut, and when it is not
@@ -99,6 +113,9 @@ func (p *proxy) pass(to, from net.Conn, answers bool) {
 	}()
 	_, _ = io.Copy(writer(func(b []byte) (int, error) {
 		p.mu.Lock()
+		if !answers {
+			p.sent = append(p.sent, b...)
+		}
 		p.deaf = p.deaf || !answers && p.upTo != nil && bytes.Contains(b, p.upTo)
 		lost := answers && p.deaf
 		p.mu.Unlock()

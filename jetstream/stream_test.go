@@ -58,7 +58,9 @@ func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 	running, _, url := startServer(t, set)
 	s := newSite(t, url, jetstream.Options{Lease: lease})
 	nodes := []string{dashboard(t, url), dashboard(t, url)}
+	restarts := 0
 	restart := func() {
+		restarts++
 		running.Kill()
 		running, _, _ = startServer(t, set)
 	}
@@ -104,6 +106,7 @@ func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 		}
 		return false
 	})
+	assert.Equal(t, 2, restarts)
 	s.check("r", 12, 0)
 	run, err := s.client.Store().Load(t.Context(), "r")
 	require.NoError(t, err)
