@@ -111,8 +111,8 @@ func (g *group) awaitAnother(conn *nats.Conn, than int) int {
 }
 
 // TestClusterThatLosesItsLeaderLosesNothing: the leader of the records is killed
-// while runs work, and another is stopped for longer than an election takes. A
-// follower of each run sees every record once. With REPRISE_LONG there are more
+// while runs work, and another is stopped until there is a new one. A follower of
+// each run, and a client of a dashboard, see every record once. With REPRISE_LONG there are more
 // runs.
 func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	t.Parallel()
@@ -124,13 +124,16 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	if os.Getenv("REPRISE_LONG") != "" {
 		runs = 40
 	}
-	var following sync.WaitGroup
+	node := dashboard(t, g.url())
+	events := make([][]string, runs)
+	var following, shown sync.WaitGroup
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for i := range runs {
 		id := fmt.Sprint("r", i)
 		s.start(id, 5)
 		following.Go(func() { s.follow(ctx, id) })
+		shown.Go(func() { events[i] = eventsOf(ctx, t, node, id) })
 		switch i {
 		case runs / 4:
 			leader := g.leaderOf(s.conn)
@@ -149,6 +152,11 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 		s.check(fmt.Sprint("r", i), 5, 0)
 	}
 	following.Wait()
+	shown.Wait()
+	for i := range runs {
+		id := fmt.Sprint("r", i)
+		assert.Equal(t, s.eventIDs(id), events[i], "run %s, on the dashboard", id)
+	}
 	for _, w := range workers {
 		w.Stop()
 	}
