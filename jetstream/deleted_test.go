@@ -148,8 +148,8 @@ func TestReadersOfAStoreThatWasMadeAnewGetAnError(t *testing.T) {
 	}
 }
 
-// TestQueueThatIsDeletedIsAnError: somebody who waits for a job is told, and gets
-// one after the queue was opened again.
+// TestQueueThatIsDeletedIsAnError: Take returns an error, and a job after the queue
+// was opened again.
 func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The index has one message for each run, the last changed at its end. It is
-// made of what is on the subjects of the run, by whoever changed that, and says
-// of what: what is older never replaces what is newer.
+// The index has one message for each run; the run that changed last is at its end.
+// The process that changes a run writes its message, with the sequence of the
+// message of the run that it shows: an older one never replaces a newer one.
 
 // unknown stands for the sequence of a message of the index that was not read.
 const unknown = ^uint64(0)

@@ -44,9 +44,9 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	}
 }
 
-// tryOpen is errConflict if the run changed meanwhile. It fences first: whoever
-// had the run before can append nothing after the message, and everything before
-// it is there to be read.
+// tryOpen returns errConflict if the run changed meanwhile. It fences first: the
+// process that had the run before can append nothing after the message, and
+// everything before the message can be read.
 func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string, o *snapshot.OpenOptions) (snapshot.Journal, error) {
 	if h.info.Open {
 		return nil, &snapshot.LockedError{RunID: runID, Owner: h.info.Owner}
@@ -208,7 +208,7 @@ func (s *Store) ownJournal(runID string) *journal {
 // gone.
 const consumerIdle = 30 * time.Second
 
-// awaitClosed returns when a run that is open may not be any more.
+// awaitClosed returns when a run that was open may be closed.
 func (s *Store) awaitClosed(ctx context.Context, h *head) error {
 	stream, err := s.streamInfo(ctx)
 	if err != nil {

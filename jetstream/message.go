@@ -23,7 +23,7 @@ const (
 )
 
 // A message is one on the subject of a run. The last of them says all about the
-// run, and whoever appends the next by comparison with it has seen them all.
+// run, and a process that appends the next by comparison with it has seen them all.
 type message struct {
 	seq  uint64 // in the stream
 	kind kind
@@ -113,7 +113,7 @@ func decode(subject string, seq uint64, h nats.Header, data []byte) (*message, e
 		numbers.err = errors.New("it has no info")
 	}
 	if numbers.err != nil {
-		return nil, fmt.Errorf("%w: message %d on %s is none of Reprise: %w", snapshot.ErrCorrupt, seq, subject, numbers.err)
+		return nil, fmt.Errorf("%w: message %d on %s was not written by Reprise: %w", snapshot.ErrCorrupt, seq, subject, numbers.err)
 	}
 	m.info, m.records = data[:info:info], data[info:]
 	return m, nil

@@ -199,7 +199,7 @@ func compare(want, have *jetstream.StreamConfig) error {
 		wrong = append(wrong, "it copies another stream")
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("jetstream: the stream %s exists and is none of Reprise: %s; choose another Options.Name, or change the stream",
+		return fmt.Errorf("jetstream: the stream %s exists and does not fit: %s; choose another Options.Name, or change the stream",
 			want.Name, strings.Join(wrong, "; "))
 	}
 	return nil

@@ -90,7 +90,7 @@ func TestStreamOfSomebodyElseIsRefused(t *testing.T) {
 		_, err = js.CreateStream(t.Context(), config)
 		require.NoError(t, err)
 		_, err = jetstream.Open(t.Context(), conn, jetstream.Options{})
-		require.ErrorContains(t, err, "the stream "+config.Name+" exists and is none of Reprise")
+		require.ErrorContains(t, err, "the stream "+config.Name+" exists and does not fit")
 		require.ErrorContains(t, err, name)
 		var names []string
 		for name := range js.StreamNames(t.Context()).Name() {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Options configure a [Store]. The zero Options work. Every process that opens a
-// store must give the same Name and Lease.
+// Options configure a [Store]. The zero Options work. All processes that open a
+// store must use the same Name and Lease.
 type Options struct {
-	// Name is that of the store, as several may share a server: 1 to 32 letters,
-	// digits, dashes and underscores. Defaults to "reprise".
+	// Name is the name of the store; several stores may share a server. It has 1 to
+	// 32 letters, digits, dashes and underscores. Defaults to "reprise".
 	Name string
 
-	// Replicas is on how many servers of a cluster each message is. It counts
-	// when the store is made. Defaults to 1; 3 survives the loss of a server.
+	// Replicas is the number of servers of a cluster that keep each message. It is
+	// used when the store is created. Defaults to 1; 3 survives the loss of a server.
 	Replicas int
 
 	// MaxBytes limits what the records of all runs may take on a server. When it is
@@ -25,10 +25,10 @@ type Options struct {
 	// Zero means no limit but that of the server.
 	MaxBytes int64
 
-	// Lease is how long the runs of a process stay its own that the server does
-	// not hear of. Another process goes on with them at most that long after it
-	// was killed. A process stops writing at three quarters of it. At least a
-	// second; defaults to 10 seconds.
+	// Lease is how long a process keeps its runs without renewing its lease. After a
+	// process was killed, another continues its runs when the lease is over. A
+	// process that cannot renew its lease stops writing after three quarters of it.
+	// At least a second; defaults to 10 seconds.
 	Lease time.Duration
 }
 
@@ -64,10 +64,10 @@ func isName(name string) bool {
 // renewal is how often a process renews its lease.
 func (o *Options) renewal() time.Duration { return o.Lease / 4 }
 
-// trusted is how long a process trusts a lease that it has renewed, from before
-// it asked. The rest is for clocks that run at other speeds.
+// trusted is how long a process trusts a lease, from just before it sent the
+// renewal. The rest is for clocks that run at different speeds.
 func (o *Options) trusted() time.Duration { return o.Lease * 3 / 4 }
 
-// patience is how long the answer to one message is awaited before it is sent
-// again. Sending again does no harm.
+// patience is how long a process waits for the answer to a message before it sends
+// the message again, which does no harm.
 func (o *Options) patience() time.Duration { return max(o.Lease/8, 200*time.Millisecond) }

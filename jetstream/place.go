@@ -10,14 +10,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// worthSearching is how many records are rather read and passed over than
-// searched: one request returns many messages, and a search takes some.
+// worthSearching is the number of records up to which reading and skipping them is
+// faster than a search: one request returns many messages, and a search needs
+// several requests.
 const worthSearching = 100
 
-// place returns the sequence of the stream from which on the messages of a run
-// are to be read by who wants the record with that number and those after it.
-// The record must exist; 0 is for all. Messages before the place are not of the
-// run, or hold only earlier records.
+// place returns the sequence of the stream at which to begin reading the messages
+// of a run, to get the record with that number and those after it. The record must
+// exist; 0 means all. Messages before the place are not of the run, or hold only
+// earlier records.
 func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) {
 	if seq <= worthSearching {
 		seq = 0

@@ -124,9 +124,9 @@ type step struct {
 }
 
 // work runs tasks until its standard input ends. What a step does outside is a
-// line in the ledger, which it returns. It kills itself where it is told to:
-// before the effect of step 1, after it, or after its outcome was recorded; or it
-// holds there until there is a file "go".
+// line in the ledger, which it returns. It kills itself before the
+// effect of step 1, after it, or after its outcome was recorded, as the point says;
+// or it holds there until there is a file "go".
 func work(args ...string) error {
 	url, dir, point := args[0], args[1], args[2]
 	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))

@@ -17,10 +17,10 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A Queue is a [runner.Queue] beside a [Store]: a job for each run that waits. A
-// job that was taken is hidden while the process that has it gives signs of
-// life, and is offered again a lease after the last. It is for many goroutines;
-// make it with [OpenQueue].
+// A Queue is a [runner.Queue] beside a [Store], with a job for each run that waits.
+// A job that was taken is hidden while its process renews the lease, and is offered
+// again when the lease is over. A Queue is safe for many goroutines; make one with
+// [OpenQueue].
 type Queue struct {
 	store *Store
 	jobs  jetstream.Stream
@@ -75,7 +75,7 @@ func classOf(priority int) int {
 	return 2
 }
 
-// safe is a name as a part of a subject.
+// safe returns a name in a form that can be part of a subject.
 func safe(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -112,7 +112,7 @@ func encodeJob(e *runner.Entry) ([]byte, error) {
 func decodeJob(data []byte) (runner.Entry, error) {
 	var j job
 	if err := json.Unmarshal(data, &j); err != nil || j.RunID == "" {
-		return runner.Entry{}, fmt.Errorf("jetstream: a message of the queue is no job: %.100q", data)
+		return runner.Entry{}, fmt.Errorf("jetstream: a message of the queue is not a job: %.100q", data)
 	}
 	return runner.Entry{RunID: j.RunID, Program: runner.ProgramID{Name: j.Program, Version: j.Version}, Priority: j.Priority, Due: j.Due}, nil
 }
