@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/record"
@@ -22,7 +23,16 @@ func (r *Runner) Interrupt(ctx context.Context, runID, by, message string) error
 		return nil
 	}
 	stop := snapshot.Stop{Reason: record.InterruptUser, By: by, Message: message}
-	changing, err := r.interruptStored(ctx, runID, stop)
+	return r.whileChanging(ctx, runID, func() (bool, error) { return r.interruptStored(ctx, runID, stop) })
+}
+
+// changeTime is the longest time that a run takes to be opened or closed.
+const changeTime = 2 * time.Second
+
+// whileChanging tries what depends on whether a run is open, until the run is not
+// just being opened or closed by another process any more.
+func (r *Runner) whileChanging(ctx context.Context, runID string, try func() (changing bool, err error)) error {
+	changing, err := try()
 	if !changing {
 		return err
 	}
@@ -32,15 +42,12 @@ func (r *Runner) Interrupt(ctx context.Context, runID, by, message string) error
 		if failed != nil {
 			break
 		}
-		if changing, err = r.interruptStored(ctx, runID, stop); !changing {
+		if changing, err = try(); !changing {
 			break
 		}
 	}
 	return err
 }
-
-// changeTime is the longest time that a run takes to be opened or closed.
-const changeTime = 2 * time.Second
 
 // interruptStored interrupts a run that is not open in this process. It reports
 // whether the run is just being opened or closed by another one, after which it
@@ -112,24 +119,17 @@ func (r *Runner) Questions(ctx context.Context, runID string) ([]core.Question, 
 }
 
 // Resume continues a run that was interrupted for any reason, or set aside
-// after crashes, which are counted anew. The run is queued. A run that waits or
+// after crashes, which are counted anew. The run is queued; one that is just being
+// interrupted is queued when it has stopped. A run that waits or
 // runs does not change; for a run that has ended the error is [ErrEnded].
 func (r *Runner) Resume(ctx context.Context, runID string) error {
 	if err := r.awaitStop(ctx, runID); err != nil {
 		return fmt.Errorf("runner: resume run %s: %w", runID, err)
 	}
-	info, err := r.store.Update(ctx, runID, func(i *snapshot.Info) error {
-		isSetAside := i.Status == snapshot.StatusFailed && i.Stop.Reason == record.InterruptCrashLoop
-		switch {
-		case i.Open || i.Status == snapshot.StatusQueued || i.Status == snapshot.StatusPaused:
-			return nil
-		case i.Status != snapshot.StatusInterrupted && !isSetAside:
-			return fmt.Errorf("%w: it is %s", ErrEnded, i.Status)
-		case i.Program == "":
-			return errors.New("it was not started by a runner")
-		}
-		i.Status, i.Due, i.Stop, i.Restarts = snapshot.StatusQueued, time.Time{}, snapshot.Stop{}, 0
-		return nil
+	var info snapshot.Info
+	err := r.whileChanging(ctx, runID, func() (_ bool, err error) {
+		info, err = r.resumeStored(ctx, runID)
+		return errors.Is(err, snapshot.ErrLocked), err
 	})
 	if err != nil {
 		return fmt.Errorf("runner: resume run %s: %w", runID, err)
@@ -141,12 +141,33 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 	return nil
 }
 
-// awaitStop returns when a run that is being interrupted in this process is
-// closed.
+// resumeStored has a run that is not open continue when it is taken from the queue.
+func (r *Runner) resumeStored(ctx context.Context, runID string) (snapshot.Info, error) {
+	return r.store.Update(ctx, runID, func(i *snapshot.Info) error {
+		isSetAside := i.Status == snapshot.StatusFailed && i.Stop.Reason == record.InterruptCrashLoop
+		switch {
+		case i.Open && i.Status == snapshot.StatusInterrupted: // another process closes, opens or changes it
+			return snapshot.ErrLocked
+		case i.Open || i.Status == snapshot.StatusQueued || i.Status == snapshot.StatusPaused:
+			return nil
+		case i.Status != snapshot.StatusInterrupted && !isSetAside:
+			return fmt.Errorf("%w: it is %s", ErrEnded, i.Status)
+		case i.Program == "":
+			return errors.New("it was not started by a runner")
+		}
+		i.Status, i.Due, i.Stop, i.Restarts = snapshot.StatusQueued, time.Time{}, snapshot.Stop{}, 0
+		return nil
+	})
+}
+
+// awaitStop returns when a run that is being interrupted is closed.
 func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 	for {
 		closed := r.endOf(runID)
-		if st := r.stateOf(runID); st == nil || st.Interrupted() == nil {
+		st := r.stateOf(runID)
+		if st == nil {
+			return r.awaitStopElsewhere(ctx, runID)
+		} else if st.Interrupted() == nil {
 			return nil
 		}
 		select {
@@ -155,6 +176,28 @@ func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// awaitStopElsewhere is awaitStop for a run that another process has open and was
+// asked to interrupt.
+func (r *Runner) awaitStopElsewhere(ctx context.Context, runID string) error {
+	open, err := r.store.Info(ctx, runID)
+	if err != nil || !open.Open {
+		return err
+	}
+	waiting, err := r.store.Messages(ctx, runID)
+	isAsked := slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
+		return m.Record.Interrupt() != nil && m.Generation == open.Generation
+	})
+	if err != nil || !isAsked {
+		return err
+	}
+	for e, err := range r.store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
+		if err != nil || !e.Info.Open || e.Info.Generation != open.Generation {
+			return err
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // Pin sets whether retention keeps a run.

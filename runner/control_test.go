@@ -63,6 +63,22 @@ func TestControlOfRunsThatAreOpenedAndClosedAllTheTime(t *testing.T) {
 	}
 }
 
+// A run is resumed before the other process has stopped it.
+func TestRunThatIsBeingInterruptedElsewhereIsResumed(t *testing.T) {
+	r, dir := starter(t)
+	p := begin(t, dir)
+	_, err := r.Start(t.Context(), "hold", "a", word{"a"}, runner.StartOptions{})
+	require.NoError(t, err)
+	p.Await("holding a")
+	for range 4 {
+		require.NoError(t, r.Interrupt(t.Context(), "a", "ann", "stop"))
+		require.NoError(t, r.Resume(t.Context(), "a"))
+		p.Await("holding a")
+	}
+	require.NoError(t, r.Resume(t.Context(), "a"), "it runs")
+	p.Stop()
+}
+
 // A cancel waits for a run whose process was killed after it had closed the run and
 // before it looked for one.
 func TestCancelThatWaitsForAPausedRunIsFound(t *testing.T) {

@@ -71,6 +71,8 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 		switch {
 		case found.Status == StatusRunning: // opened again, by who does not know of it
 			return errors.Join(interrupt(ctx, store, runID, e.By, e.Message), store.Remove(ctx, runID, m.ID()))
+		case found.Status == StatusInterrupted && found.Stop.Reason == record.InterruptUser: // it was read
+			return store.Remove(ctx, runID, m.ID())
 		case found.Generation == m.Generation:
 			if posted, err := isPosted(ctx, store, runID, m); err != nil || !posted {
 				return err // it is settled
