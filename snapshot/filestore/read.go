@@ -435,8 +435,6 @@ func (r *reading) compareMeta(runID string, in files, known uint64) {
 	case meta.Status != snapshot.StatusRunning:
 	case ended.Generation == meta.Generation:
 		run.Info = endedAs(meta, &ended)
-	case ended.Generation > 0 && r.damage == nil:
-		run.Info = withUpdates(ended, &meta) // this generation has not begun
 	}
 	run.LastSeq = uint64(run.Len())
 	r.run = &run

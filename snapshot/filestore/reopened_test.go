@@ -283,3 +283,28 @@ func TestAnUpdateDoesNotMakeTheMetaFileOfAnOpenRun(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, info.Pinned)
 }
+
+// A journal that lost the generation which the meta file says runs is not one of a
+// run that nobody has opened.
+func TestARunWhoseLastGenerationIsLostIsInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	s := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
+	j := begin(t, s)
+	require.NoError(t, j.Append(storetest.Records(1, 3)...))
+	require.NoError(t, closeAs(j, snapshot.StatusPaused))
+	journal := filepath.Join(dir, "runs", "run", "00000001.journal")
+	paused, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	j = begin(t, s)
+	require.NoError(t, j.Append(storetest.Records(4, 1)...))
+	require.NoError(t, j.Sync(t.Context(), 4))
+	filestore.Abandon(j)
+	require.NoError(t, os.WriteFile(journal, paused, 0o600))
+
+	run, err := s.Load(t.Context(), "run")
+	require.NoError(t, err)
+	require.Equal(t, snapshot.StatusInterrupted, run.Status)
+	require.Equal(t, uint64(2), run.Generation, "the next is another")
+	listed := list(t, s, snapshot.Filter{})
+	require.Equal(t, snapshot.StatusInterrupted, listed[0].Status)
+}

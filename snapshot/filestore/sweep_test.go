@@ -3,6 +3,7 @@ package filestore_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -101,7 +102,12 @@ func TestNoDamageIsTakenForWhatWasWritten(t *testing.T) {
 				require.NoError(t, os.WriteFile(filepath.Join(dir, file), data, 0o600))
 			}
 			s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
-			n := 0
+			n, last := 0, ""
+			defer func() {
+				if t.Failed() {
+					t.Log(last)
+				}
+			}()
 			for file, whole := range run.files {
 				for at := range whole {
 					changes := [][]byte{whole[:at], with(whole, at, 0x01), with(whole, at, 0xff)}
@@ -109,13 +115,11 @@ func TestNoDamageIsTakenForWhatWasWritten(t *testing.T) {
 						changes = changes[at%3 : at%3+1]
 					}
 					for _, data := range changes {
+						last = fmt.Sprintf("%s, %d of %d bytes, byte %d", file, len(data), len(whole), at)
 						require.NoError(t, os.WriteFile(filepath.Join(dir, file), data, 0o600))
 						damaged := run.check(t, s, file)
 						if n++; damaged && n%repairs == 0 {
 							run.repair(t, dir, file, data)
-						}
-						if t.Failed() {
-							t.Fatalf("%s, %d bytes, byte %d", file, len(data), at)
 						}
 					}
 				}
