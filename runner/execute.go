@@ -126,9 +126,9 @@ func (r *Runner) opened(o *openRun, st *state.ExecutionState) {
 	r.observe(o.event(EventBegan, snapshot.StatusRunning, nil))
 }
 
-// refuse handles a run that cannot continue. It ignores a run that is open elsewhere, was
-// deleted or cancelled, or has ended; any other error is reported. The run is not opened again until it changes, unless the store
-// could not be reached.
+// refuse handles a run that cannot continue. It ignores a run that is open elsewhere,
+// was deleted or cancelled, or has ended; any other error is reported. The run is not
+// opened again until it changes, unless the store could not be reached.
 func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	for _, fine := range []error{errNotDue, snapshot.ErrLocked, snapshot.ErrNotFound, state.ErrCancelled} {
 		if errors.Is(err, fine) {
