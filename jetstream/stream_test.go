@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/jetstream"
 	"github.com/reprise-go/reprise/jetstream/jstest"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/stored"
 )
@@ -113,13 +114,18 @@ func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 	running.Stop()
 }
 
-// eventIDs are the IDs of the events of a run that a client of a dashboard gets.
+// eventIDs are the IDs of the events of a run that a client of a dashboard gets, to
+// the end of the run. If the worker that recorded the end could not close the run,
+// another opens it again, and records follow.
 func (s *site) eventIDs(run string) []string {
 	s.t.Helper()
 	ids := []string{}
 	for rec, err := range s.client.Store().Records(s.t.Context(), run, 0) {
 		require.NoError(s.t, err)
 		ids = append(ids, fmt.Sprintf("%d-%d", rec.Generation, rec.Seq))
+		if rec.Kind == record.KindRun && rec.Status == record.StatusCompleted {
+			break
+		}
 	}
 	return ids
 }
