@@ -140,10 +140,12 @@ func (r *run) takeAnswer(posted *record.Record) bool {
 	return true
 }
 
-// settle handles the cancel and the interrupt of the run, which has been closed
-// with this status: they may have come too late for its inbox. After an error they
-// stay, and the next opening takes the cancel.
-func (r *run) settle(status Status) {
+// settle handles the cancel and the interrupt of the run, which was closed by end, if
+// that is stored: they may have come too late for its inbox. After an error they
+// stay, and the next opening takes the cancel. An interrupt that the end is due to is
+// removed and no more: the run may have been resumed since it was closed.
+func (r *run) settle(end snapshot.End, isStored bool) {
+	isInterrupted := isStored && end.Status == StatusInterrupted && end.Stop.Reason == record.InterruptUser
 	ctx := context.Background()
 	waiting, err := r.stored.Messages(ctx, r.settings.RunID)
 	if err != nil {
@@ -151,11 +153,14 @@ func (r *run) settle(status Status) {
 	}
 	for i := range waiting {
 		switch m := &waiting[i]; {
-		case m.IsCancel() && status == StatusCancelled:
+		case m.IsCancel() && end.Status == StatusCancelled:
 			_ = r.stored.Remove(ctx, r.settings.RunID, m.ID())
 		case m.IsCancel():
 			_ = settleCancel(ctx, r.stored, r.settings.RunID)
-		case m.Generation == r.generation && m.Record.Interrupt() != nil:
+		case m.Generation != r.generation || m.Record.Interrupt() == nil:
+		case isInterrupted:
+			_ = r.stored.Remove(ctx, r.settings.RunID, m.ID())
+		default:
 			_ = settleInterrupt(ctx, r.stored, r.settings.RunID, m)
 		}
 	}

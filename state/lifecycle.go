@@ -321,7 +321,7 @@ func (r *run) close() error {
 	r.mu.Unlock()
 	if r.journal != nil {
 		err = errors.Join(err, r.journal.Close(context.Background(), end))
-		r.settle(end.Status)
+		r.settle(end, err == nil)
 	}
 	r.closeErr = err
 	close(r.done)

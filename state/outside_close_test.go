@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,11 +16,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// lateCloser calls a function in the middle of closing a run: when its inbox is not
-// read any more and before it is closed.
+// lateCloser calls functions while a run is closed: when its inbox is not read any
+// more and before it is closed, and right after that.
 type lateCloser struct {
 	snapshot.Store
-	meanwhile func()
+	meanwhile, after func()
 }
 
 func (s *lateCloser) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
@@ -33,8 +34,14 @@ type closingJournal struct {
 }
 
 func (j *closingJournal) Close(ctx context.Context, end snapshot.End) error {
-	j.store.meanwhile()
-	return j.Journal.Close(ctx, end)
+	if j.store.meanwhile != nil {
+		j.store.meanwhile()
+	}
+	err := j.Journal.Close(ctx, end)
+	if j.store.after != nil {
+		j.store.after()
+	}
+	return err
 }
 
 // posting calls a function right before a message is posted.
@@ -76,6 +83,32 @@ func TestInterruptThatComesWhileTheRunIsClosedIsNotLost(t *testing.T) {
 	assert.Equal(t, state.StatusCompleted, info.Status)
 	_, waiting := recordedAnswers(t, s)
 	assert.Zero(t, waiting)
+}
+
+// An interrupt that ended a run does not end it again after somebody has resumed it.
+func TestRunThatIsResumedWhenItWasInterruptedStaysResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &lateCloser{Store: memstore.New()}
+		s.after = func() {
+			_, err := s.Update(t.Context(), askedRun, func(i *snapshot.Info) error {
+				assert.Equal(t, state.StatusInterrupted, i.Status)
+				i.Status, i.Stop = state.StatusQueued, snapshot.Stop{}
+				return nil
+			})
+			assert.NoError(t, err)
+		}
+		st, err := state.Open(t.Context(), s, askedRun)
+		require.NoError(t, err)
+		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, "ops", "deploy"))
+		synctest.Wait()
+		require.Error(t, st.Interrupted(), "it was read")
+		require.NoError(t, st.Close())
+		info, err := s.Info(t.Context(), askedRun)
+		require.NoError(t, err)
+		assert.Equal(t, state.StatusQueued, info.Status)
+		_, waiting := recordedAnswers(t, s)
+		assert.Zero(t, waiting)
+	})
 }
 
 func TestInterruptOfARunThatIsClosedBeforeItReadsItIsNotLost(t *testing.T) {
