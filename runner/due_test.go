@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,12 +24,7 @@ import (
 // runs of its directory are due, queued ones and parked ones. REPRISE_DUE says how
 // many there are, and TMPDIR where.
 func TestRunsThatWereDueBeginInTheirOrder(t *testing.T) {
-	n := 300
-	if text := os.Getenv("REPRISE_DUE"); text != "" {
-		var err error
-		n, err = strconv.Atoi(text)
-		require.NoError(t, err)
-	}
+	n := numberFrom(t, "REPRISE_DUE", 300)
 	const limit = 10
 	store, err := filestore.New(t.TempDir())
 	require.NoError(t, err)

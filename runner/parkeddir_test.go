@@ -17,15 +17,22 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
+// numberFrom returns the number that is set in the environment, or the default.
+func numberFrom(t testing.TB, name string, byDefault int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return byDefault
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, name)
+	return n
+}
+
 // TestParkedRunsOfADirectoryWakeInTheirOrder begins with runs that a process has
 // left. REPRISE_PARKED says how many there are, and TMPDIR where.
 func TestParkedRunsOfADirectoryWakeInTheirOrder(t *testing.T) {
-	n := 100
-	if text := os.Getenv("REPRISE_PARKED"); text != "" {
-		var err error
-		n, err = strconv.Atoi(text)
-		require.NoError(t, err)
-	}
+	n := numberFrom(t, "REPRISE_PARKED", 100)
 	dir := t.TempDir()
 	store, err := filestore.New(dir)
 	require.NoError(t, err)

@@ -53,29 +53,10 @@ func (p *Retention) check() error {
 // reads. Artifacts stay in the store.
 func ArchiveTo(dir string) func(context.Context, *snapshot.Run) error {
 	return func(_ context.Context, run *snapshot.Run) error {
-		document, err := run.Encode()
-		if err != nil {
-			return err
-		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
-		f, err := os.CreateTemp(dir, "."+run.RunID+"-*")
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(document)
-		if err == nil {
-			err = f.Sync()
-		}
-		err = errors.Join(err, f.Close())
-		if err == nil {
-			err = os.Rename(f.Name(), filepath.Join(dir, run.RunID+".reprise"))
-		}
-		if err != nil {
-			return errors.Join(err, os.Remove(f.Name()))
-		}
-		return nil
+		return run.WriteFile(filepath.Join(dir, run.RunID+".reprise"))
 	}
 }
 

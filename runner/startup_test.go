@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -20,9 +19,7 @@ import (
 // directory is in memory where there is such a file system.
 func BenchmarkStartWithParkedRuns(b *testing.B) {
 	sizes := []int{1000, 10_000}
-	if text := os.Getenv("REPRISE_PARKED"); text != "" {
-		n, err := strconv.Atoi(text)
-		require.NoError(b, err)
+	if n := numberFrom(b, "REPRISE_PARKED", 0); n > 0 {
 		sizes = append(sizes, n)
 	}
 	for _, n := range sizes {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/snapshot/internal/blocks"
@@ -42,6 +44,31 @@ func (r *Run) Encode() ([]byte, error) {
 	out := bytes.NewBuffer(make([]byte, 0, size+blocks.Overhead(size)))
 	_, err := r.WriteTo(out)
 	return out.Bytes(), err
+}
+
+// WriteFile writes what Encode returns to a file that only its owner can read. A file
+// of that name is replaced when the new one is whole and synced.
+func (r *Run) WriteFile(name string) error {
+	document, err := r.Encode()
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(document)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }
 
 // WriteTo writes what Encode returns, a block at a time.

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -329,4 +332,25 @@ func TestSnapshotDoesNotDifferFromItsDecodedCopy(t *testing.T) {
 	d := diff.Compare(s, decode(t, data))
 	assert.True(t, d.IsEmpty(), d.String())
 	assert.Equal(t, "no difference", d.String())
+}
+
+func TestAFileIsReplacedByAWholeDocument(t *testing.T) {
+	run, err := snapshot.NewRun(snapshot.Info{RunID: "run", Status: snapshot.StatusQueued}, nil)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	name := filepath.Join(dir, "run.reprise")
+	require.NoError(t, os.WriteFile(name, []byte("of before"), 0o600))
+	require.NoError(t, run.WriteFile(name))
+	want, err := run.Encode()
+	require.NoError(t, err)
+	found, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, want, found)
+
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "taken"), 0o700))
+	require.Error(t, run.WriteFile(filepath.Join(dir, "taken")))
+	require.ErrorIs(t, run.WriteFile(filepath.Join(dir, "missing", "run")), fs.ErrNotExist)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 2, "what could not be finished is removed")
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -168,15 +167,4 @@ func fold(name string, names map[string]bool) string {
 		}
 	}
 	return name
-}
-
-// methodsOf returns the methods with which the path of the request is served.
-func (h *Handler) methodsOf(req *http.Request) []string {
-	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost}
-	return slices.DeleteFunc(methods, func(method string) bool {
-		other := *req
-		other.Method = method
-		_, pattern := h.mux.Handler(&other)
-		return pattern == "/" || pattern == ""
-	})
 }

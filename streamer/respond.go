@@ -63,6 +63,17 @@ func (h *Handler) refuseMethod(w http.ResponseWriter, req *http.Request) {
 	h.refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", req.Method+" is not allowed here; want "+strings.Join(methods, " or "))
 }
 
+// methodsOf returns the methods with which the path of the request is served.
+func (h *Handler) methodsOf(req *http.Request) []string {
+	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost}
+	return slices.DeleteFunc(methods, func(method string) bool {
+		other := *req
+		other.Method = method
+		_, pattern := h.mux.Handler(&other)
+		return pattern == "/" || pattern == ""
+	})
+}
+
 func (h *Handler) sendJSON(w http.ResponseWriter, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(mustJSON(body), '\n'))

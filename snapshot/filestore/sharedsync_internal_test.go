@@ -70,6 +70,17 @@ func occupy(t *testing.T, s *sharedSync) (release func()) {
 	}
 }
 
+// occupied calls test while as many syncs are under way as are done by themselves.
+func occupied(t *testing.T, test func(t *testing.T, fs *heldFS, s *sharedSync)) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newHeldFS()
+		s := &sharedSync{fs: fs}
+		release := occupy(t, s)
+		test(t, fs, s)
+		release()
+	})
+}
+
 func TestFewFilesAreSyncedByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := newHeldFS()
@@ -81,10 +92,7 @@ func TestFewFilesAreSyncedByThemselves(t *testing.T) {
 }
 
 func TestThoseWhoComeDuringASharedSyncWaitForTheNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fs := newHeldFS()
-		s := &sharedSync{fs: fs}
-		release := occupy(t, s)
+	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
 		first := begin(s)
 		<-fs.begun
 		second, third := begin(s), begin(s)
@@ -97,15 +105,11 @@ func TestThoseWhoComeDuringASharedSyncWaitForTheNext(t *testing.T) {
 		require.NoError(t, <-second.done)
 		require.NoError(t, <-third.done)
 		require.Empty(t, fs.begun)
-		release()
 	})
 }
 
 func TestAfterASharedSyncThatFailedEachFileIsSyncedByItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fs := newHeldFS()
-		s := &sharedSync{fs: fs}
-		release := occupy(t, s)
+	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
 		first := begin(s)
 		<-fs.begun
 		second := begin(s)
@@ -119,15 +123,11 @@ func TestAfterASharedSyncThatFailedEachFileIsSyncedByItself(t *testing.T) {
 		require.False(t, third.isShared())
 		require.NoError(t, <-third.done)
 		require.Empty(t, fs.begun)
-		release()
 	})
 }
 
 func TestWhatOtherProgramsHaveToWriteIsNotWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fs := newHeldFS()
-		s := &sharedSync{fs: fs}
-		release := occupy(t, s)
+	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
 		fs.size = dirtyMost + 1
 		require.False(t, begin(s).isShared())
 		fs.size = dirtyMost
@@ -135,20 +135,15 @@ func TestWhatOtherProgramsHaveToWriteIsNotWaitedFor(t *testing.T) {
 		require.True(t, g.isShared())
 		fs.end <- nil
 		require.NoError(t, <-g.done)
-		release()
 	})
 }
 
 func TestFilesOfAnotherFileSystemAreSyncedByThemselves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		fs := newHeldFS()
-		s := &sharedSync{fs: fs}
-		release := occupy(t, s)
+	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
 		fs.other = new(os.File)
 		alone := make(chan struct{})
 		go func() { _ = s.sync(fs.other, func(*os.File) error { close(alone); return nil }) }()
 		<-alone
-		release()
 	})
 }
 

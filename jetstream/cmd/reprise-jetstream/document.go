@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -17,26 +16,7 @@ func export(ctx context.Context, s snapshot.Store, id, file string) error {
 	if err != nil {
 		return err
 	}
-	document, err := run.Encode()
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(document)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return run.WriteFile(file)
 }
 
 // importRuns stores the runs of files. One that cannot be stored stops no other.
