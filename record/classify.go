@@ -82,6 +82,9 @@ func (t *traits) walk(err error) {
 		}
 		t.marks(err)
 		t.foreign(err)
+		if _, ok := err.(*Error); ok {
+			return // it has the traits itself
+		}
 		if _, ok := err.(interface{ As(any) bool }); ok {
 			t.ask(err)
 		}

@@ -1,14 +1,22 @@
 package record
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/csv"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -18,9 +26,18 @@ import (
 
 // An Error is an error as a record keeps it. It has the text, class, status
 // code and Retry-After of the error that it was made from. errors.Is and
-// errors.As find in it what they found in that error, as far as it is a
-// sentinel of the standard library or of package core, or was registered with
-// [RegisterError] or [RegisterErrorType].
+// errors.As find in it what they found in that error, as far as it was
+// registered with [RegisterError] or [RegisterErrorType], or is of package core
+// or of the standard library:
+//
+//   - The sentinels and the error types of bufio, bytes, context,
+//     encoding/base64, encoding/csv, encoding/hex, encoding/json, errors, io,
+//     io/fs, net, net/url, os, os/exec, strconv and time. An exec.ExitError is
+//     not found: it belongs to a process.
+//   - A syscall.Errno that has a name, also after a move to another operating
+//     system that has an error of the name.
+//   - Interfaces with methods Timeout and Temporary, such as net.Error, and
+//     those that registered types implement.
 type Error struct {
 	Message   string // cut at MessageLimit
 	Type      string // Go type of the error
@@ -35,7 +52,8 @@ type Error struct {
 
 // TooLarge returns the names of the registered types that errors.As found in
 // the original error and does not find in e, because their values are larger
-// than 64 KB. The names are not recorded.
+// than 64 KB; "errors of the standard library" stands for those. The names are
+// not recorded.
 func (e *Error) TooLarge() []string { return e.tooLarge }
 
 // A TypedError is an error of a registered type, encoded.
@@ -48,7 +66,11 @@ type TypedError struct {
 func ErrorOf(err error) *Error { return errorOf(err, 0) }
 
 // errorOf is ErrorOf for an error at that depth inside others.
-func errorOf(err error, depth int) *Error {
+func errorOf(err error, depth int) *Error { return describe(err, depth, true) }
+
+// describe is errorOf. If its methods of net.Error are kept elsewhere, whole is
+// false.
+func describe(err error, depth int, whole bool) *Error {
 	if err == nil {
 		return nil
 	}
@@ -60,7 +82,7 @@ func errorOf(err error, depth int) *Error {
 		Message: Truncate(fmt.Sprint(err), MessageLimit), Type: fmt.Sprintf("%T", err),
 		Class: traits.Class, Status: traits.HTTPStatus, After: traits.RetryAfter,
 	}
-	registry.describe(e, err, depth)
+	registry.describe(e, err, depth, whole)
 	return e
 }
 
@@ -94,21 +116,43 @@ func (e *Error) HTTPStatusCode() int { return e.Status }
 // RetryAfter returns the delay that the service had asked for, 0 for none.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
-// Is matches the registered errors that errors.Is found in the original error.
+// Is matches the registered errors, and those of the standard library, that
+// errors.Is found in the original error.
 func (e *Error) Is(target error) bool {
-	name := registry.nameOf(target)
-	for _, s := range e.Sentinels {
-		if name != "" && s == name {
+	if registry.nameOf(target) != "" {
+		for _, s := range e.Sentinels {
+			if registry.sentinel(s) == target { // by value: an error number may have several names
+				return true
+			}
+		}
+	}
+	return e.isStandard(target)
+}
+
+// As restores the registered type, the error of the standard library or the
+// interface that target asks for.
+func (e *Error) As(target any) bool {
+	pointer := reflect.TypeOf(target)
+	if pointer == nil || pointer.Kind() != reflect.Pointer {
+		return false
+	}
+	for _, typed := range e.Typed {
+		if registry.restore(typed, target) {
 			return true
 		}
 	}
-	return false
-}
-
-// As restores the registered type that target asks for.
-func (e *Error) As(target any) bool {
+	for _, err := range e.standard() {
+		if errors.As(err, target) {
+			return true
+		}
+	}
+	wanted := pointer.Elem()
+	if wanted.Kind() != reflect.Interface {
+		return false
+	}
 	for _, typed := range e.Typed {
-		if registry.restore(typed, target) {
+		if err := registry.restored(typed, wanted); err != nil {
+			reflect.ValueOf(target).Elem().Set(reflect.ValueOf(err))
 			return true
 		}
 	}
@@ -151,8 +195,10 @@ type errorRegistry struct {
 	sentinels map[string]error
 	names     map[error]string
 	order     []namedError
+	errnos    []namedErrno // which are not in order, as there are many
 	types     map[string]errorType
 	typeOrder []errorType
+	typeNames map[reflect.Type]string
 }
 
 type namedError struct {
@@ -163,7 +209,7 @@ type namedError struct {
 var registry = newErrorRegistry()
 
 func newErrorRegistry() *errorRegistry {
-	r := &errorRegistry{sentinels: map[string]error{}, names: map[error]string{}, types: map[string]errorType{}}
+	r := &errorRegistry{sentinels: map[string]error{}, names: map[error]string{}, types: map[string]errorType{}, typeNames: map[reflect.Type]string{}}
 	for _, known := range []namedError{
 		{"context.DeadlineExceeded", context.DeadlineExceeded},
 		{"context.Canceled", context.Canceled},
@@ -179,20 +225,50 @@ func newErrorRegistry() *errorRegistry {
 		{"fs.ErrClosed", fs.ErrClosed},
 		{"os.ErrDeadlineExceeded", os.ErrDeadlineExceeded},
 		{"os.ErrProcessDone", os.ErrProcessDone},
+		{"os.ErrNoDeadline", os.ErrNoDeadline},
+		{"exec.ErrNotFound", exec.ErrNotFound},
+		{"exec.ErrDot", exec.ErrDot},
+		{"exec.ErrWaitDelay", exec.ErrWaitDelay},
 		{"net.ErrClosed", net.ErrClosed},
+		{"net.ErrWriteToConnected", net.ErrWriteToConnected},
 		{"errors.ErrUnsupported", errors.ErrUnsupported},
-		{"syscall.ECONNREFUSED", syscall.ECONNREFUSED},
-		{"syscall.ECONNRESET", syscall.ECONNRESET},
-		{"syscall.ECONNABORTED", syscall.ECONNABORTED},
-		{"syscall.EPIPE", syscall.EPIPE},
-		{"syscall.ENOSPC", syscall.ENOSPC},
+		{"strconv.ErrRange", strconv.ErrRange},
+		{"strconv.ErrSyntax", strconv.ErrSyntax},
+		{"io.ErrShortBuffer", io.ErrShortBuffer},
+		{"fs.SkipDir", fs.SkipDir},
+		{"fs.SkipAll", fs.SkipAll},
+		{"os.ErrNoHandle", os.ErrNoHandle},
+		{"bufio.ErrTooLong", bufio.ErrTooLong},
+		{"bufio.ErrInvalidUnreadByte", bufio.ErrInvalidUnreadByte},
+		{"bufio.ErrInvalidUnreadRune", bufio.ErrInvalidUnreadRune},
+		{"bufio.ErrNegativeAdvance", bufio.ErrNegativeAdvance},
+		{"bufio.ErrAdvanceTooFar", bufio.ErrAdvanceTooFar},
+		{"bufio.ErrBadReadCount", bufio.ErrBadReadCount},
+		{"bufio.ErrBufferFull", bufio.ErrBufferFull},
+		{"bufio.ErrNegativeCount", bufio.ErrNegativeCount},
+		{"bytes.ErrTooLarge", bytes.ErrTooLarge},
+		{"csv.ErrBareQuote", csv.ErrBareQuote},
+		{"csv.ErrQuote", csv.ErrQuote},
+		{"csv.ErrFieldCount", csv.ErrFieldCount},
+		{"hex.ErrLength", hex.ErrLength},
 		{"reprise.ErrRedacted", ErrRedacted},
 		{"reprise.retryable", mark.ErrRetryable},
 	} {
 		r.addSentinel(known.name, known.err)
 	}
+	r.errnos = append(slices.Clone(commonErrnos), systemErrnos...)
+	for _, e := range r.errnos {
+		name := errnoPrefix + e.name
+		r.sentinels[name] = e.errno
+		if r.names[e.errno] == "" { // the first name is written, and all are read
+			r.names[e.errno] = name
+		}
+	}
 	return r
 }
+
+// errnoPrefix stands before the names of error numbers.
+const errnoPrefix = "syscall."
 
 func (r *errorRegistry) addSentinel(name string, err error) {
 	r.mu.Lock()
@@ -215,6 +291,9 @@ func (r *errorRegistry) addSentinel(name string, err error) {
 func (r *errorRegistry) addType(name string, t errorType) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if name == standardName {
+		panic(fmt.Sprintf("record: RegisterErrorType(%q): the name is taken by the errors of the standard library", name))
+	}
 	if taken, ok := r.types[name]; ok && taken.target != t.target {
 		panic(fmt.Sprintf("record: RegisterErrorType(%q): the name is taken by %v", name, taken.target.Elem()))
 	}
@@ -222,13 +301,13 @@ func (r *errorRegistry) addType(name string, t errorType) {
 		t.name = name
 		r.typeOrder = append(r.typeOrder, t)
 	}
-	r.types[name] = t
+	r.types[name], r.typeNames[t.target.Elem()] = t, name
 }
 
 // describe sets the sentinels and types of e to those registered ones that err
 // is. Methods of err run without the lock, since they may use the registry. If
 // one panics, describe ends.
-func (r *errorRegistry) describe(e *Error, err error, depth int) {
+func (r *errorRegistry) describe(e *Error, err error, depth int, whole bool) {
 	defer func() { _ = recover() }()
 	r.mu.RLock()
 	sentinels, types := r.order, r.typeOrder // only ever appended to
@@ -239,6 +318,7 @@ func (r *errorRegistry) describe(e *Error, err error, depth int) {
 			e.Sentinels = append(e.Sentinels, s.name)
 		}
 	}
+	e.Sentinels = r.appendErrnos(e.Sentinels, &tree)
 	if depth > maxErrorDepth {
 		return
 	}
@@ -254,13 +334,49 @@ func (r *errorRegistry) describe(e *Error, err error, depth int) {
 			e.Typed = append(e.Typed, TypedError{t.name, value})
 		}
 	}
+	switch value := r.keepStandard(&tree, depth, whole); {
+	case value == nil:
+	case len(value) > maxTyped:
+		e.tooLarge = append(e.tooLarge, "errors of the standard library")
+	default:
+		e.Typed = append(e.Typed, TypedError{standardName, value})
+	}
+}
+
+// appendErrnos appends the names of the error numbers that the tree is.
+func (r *errorRegistry) appendErrnos(names []string, tree *errorTree) []string {
+	add := func(name string) {
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, err := range tree.errs {
+		switch e := err.(type) {
+		case syscall.Errno:
+			add(r.nameOf(e))
+		case *Error:
+			for _, name := range e.Sentinels {
+				if strings.HasPrefix(name, errnoPrefix) {
+					add(name)
+				}
+			}
+		case interface{ Is(error) bool }:
+			for _, known := range r.errnos {
+				if e.Is(known.errno) {
+					add(r.nameOf(known.errno))
+				}
+			}
+		}
+	}
+	return names
 }
 
 // errorTree is an error and all errors that it wraps, in the order of
 // errors.Is. It is used to compare them with everything that is registered.
 type errorTree struct {
 	errs      []error
-	answersAs bool // one of them has a method As
+	asked     []interface{ Is(error) bool } // those of them with a method Is
+	answersAs bool                          // one of them has a method As
 }
 
 // treeOf returns the tree of err, up to where a method Unwrap panics.
@@ -275,6 +391,9 @@ func (t *errorTree) add(err error) {
 		t.errs = append(t.errs, err)
 		if _, ok := err.(interface{ As(any) bool }); ok {
 			t.answersAs = true
+		}
+		if asked, ok := err.(interface{ Is(error) bool }); ok {
+			t.asked = append(t.asked, asked)
 		}
 		switch wrapper := err.(type) {
 		case interface{ Unwrap() error }:
@@ -296,7 +415,9 @@ func (t *errorTree) is(target error) bool {
 		if err == target {
 			return true
 		}
-		if asked, ok := err.(interface{ Is(error) bool }); ok && asked.Is(target) {
+	}
+	for _, err := range t.asked {
+		if err.Is(target) {
 			return true
 		}
 	}
@@ -322,6 +443,38 @@ func (r *errorRegistry) nameOf(err error) (name string) {
 	defer r.mu.RUnlock()
 	defer func() { _ = recover() }() // a comparable struct may contain a value that is not
 	return r.names[err]
+}
+
+// sentinel returns the error that was registered under the name, nil for none.
+func (r *errorRegistry) sentinel(name string) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.sentinels[name]
+}
+
+// nameOfType returns the name under which errors of the type were registered,
+// empty if they were not.
+func (r *errorRegistry) nameOfType(t reflect.Type) string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.typeNames[t]
+}
+
+// restored returns the error of a registered type, nil if it does not implement
+// the interface.
+func (r *errorRegistry) restored(typed TypedError, wanted reflect.Type) error {
+	r.mu.RLock()
+	t, ok := r.types[typed.Name]
+	r.mu.RUnlock()
+	if !ok || !t.target.Elem().Implements(wanted) {
+		return nil
+	}
+	into := reflect.New(t.target.Elem())
+	if !t.restore(typed.Value, into.Interface()) {
+		return nil
+	}
+	err, _ := into.Elem().Interface().(error)
+	return err
 }
 
 func (r *errorRegistry) restore(typed TypedError, target any) bool {

@@ -8,10 +8,12 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -85,7 +87,7 @@ var exportedErrors = map[string]error{
 	"snapshot.CorruptError": &snapshot.CorruptError{RunID: "r", File: "journal", Offset: 7, LastSeq: 2, Err: errInner},
 	"snapshot.LockedError":  &snapshot.LockedError{RunID: "r", Owner: "host", PID: 7},
 
-	"state.ErrAnswered": state.ErrAnswered, "state.ErrCancelled": state.ErrCancelled, "state.ErrClosed": state.ErrClosed,
+	"state.ErrAnswered": state.ErrAnswered, "state.ErrCancelled": state.ErrCancelled, "state.ErrClosed": state.ErrClosed, "state.ErrCompensated": state.ErrCompensated,
 	"state.ErrEnded": state.ErrEnded, "state.ErrFinished": state.ErrFinished, "state.ErrNotAsked": state.ErrNotAsked, "state.ErrNotEnded": state.ErrNotEnded,
 	"state.ErrNotRunning": state.ErrNotRunning, "state.ErrStore": state.ErrStore,
 	"state.CancelledError": &state.CancelledError{RunID: "r", By: "ops", Message: "wrong customer"},
@@ -168,6 +170,42 @@ func TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive(t *testing.T) {
 			assert.Equal(t, live, call(state.New(state.WithRoundTrip())), "with WithRoundTrip")
 			assert.Equal(t, live, call(state.New()), "in memory")
 		})
+	}
+}
+
+func TestAgentTakesTheSameBranchOnErrorsOfTheStandardLibrary(t *testing.T) {
+	_, noFile := os.Open("no such file")
+	_, noNumber := strconv.Atoi("x")
+	timeout := &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	branch := func(err error) string {
+		var path *fs.PathError
+		var number *strconv.NumError
+		var network net.Error
+		switch {
+		case errors.As(err, &path) && errors.Is(path.Err, fs.ErrNotExist):
+			return "no file " + path.Path
+		case errors.As(err, &number) && number.Err == strconv.ErrSyntax: //nolint:errorlint // as some do
+			return "no number " + number.Num
+		case errors.As(err, &network) && network.Timeout():
+			return "timeout: " + network.Error()
+		}
+		return "unknown"
+	}
+	for want, err := range map[string]error{"no file no such file": noFile, "no number x": noNumber, "timeout: read tcp: i/o timeout": timeout} {
+		store, storeErr := filestore.New(t.TempDir())
+		require.NoError(t, storeErr)
+		ran := 0
+		tool := decorators.Tool("tool", "", func(context.Context, struct{}) (string, error) { ran++; return "", core.Permanent(err) })
+		call := func(options ...state.Option) string {
+			st, openErr := state.Open(t.Context(), store, "run-1", options...)
+			require.NoError(t, openErr)
+			_, got := tool.Call(st.Context(t.Context()), struct{}{})
+			require.NoError(t, st.Close())
+			return branch(got)
+		}
+		assert.Equal(t, want, call())
+		assert.Equal(t, want, call(), "after a resume")
+		assert.Equal(t, 1, ran)
 	}
 }
 

@@ -1,0 +1,435 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Errors of the standard library are kept by what they are made of, and are
+// made again from it: errors.As finds them in a recorded error with their
+// fields and their methods, and so do interfaces such as net.Error. They are one
+// value of [Error.Typed]: the first error of each type in the tree, each with
+// the errors that it wraps.
+
+// standardName is the name of that value.
+const standardName = "std"
+
+// keptError is an error as the value has it.
+type keptError struct {
+	Kind    string     `json:"kind"` // name of a standardType, or one of those below
+	Texts   []string   `json:"texts,omitempty"`
+	Numbers []int64    `json:"numbers,omitempty"`
+	Inner   *keptError `json:"inner,omitempty"` // what it wraps
+	Other   *Error     `json:"other,omitempty"` // of keptOther
+}
+
+// The other kinds of a keptError.
+const (
+	keptSentinel = "sentinel" // registered: its name and its text
+	keptTyped    = "typed"    // of a registered type: the name of another value of Error.Typed
+	keptOther    = "other"    // any other error: whether it timed out, and is temporary
+)
+
+// standardType is an error type of the standard library.
+type standardType struct {
+	name string
+	of   reflect.Type
+	// keep returns what an error of the type is made of; it is not ok if the
+	// error cannot be made again.
+	keep func(error) (parts, bool)
+	give func(parts) error
+	ask  func(asAsked func(any) bool) (error, bool) // what a method As finds
+}
+
+// parts is what an error of the standard library is made of.
+type parts struct {
+	texts   []string
+	numbers []int64
+	inner   error
+}
+
+// text is the text at i, empty if there is none.
+func (p *parts) text(i int) string {
+	if i < len(p.texts) {
+		return p.texts[i]
+	}
+	return ""
+}
+
+// number is the number at i, 0 if there is none.
+func (p *parts) number(i int) int64 {
+	if i < len(p.numbers) {
+		return p.numbers[i]
+	}
+	return 0
+}
+
+// wrapped is the inner error of a type whose text needs one.
+func (p *parts) wrapped() error {
+	if p.inner == nil {
+		return &Error{Message: "(unknown)"}
+	}
+	return p.inner
+}
+
+// standard returns the type E with what its errors are made of.
+func standard[E error](name string, keep func(E) (parts, bool), give func(parts) E) standardType {
+	return standardType{
+		name: name,
+		keep: func(err error) (parts, bool) { return keep(err.(E)) }, //nolint:errorlint // of this type itself
+		give: func(p parts) error { return give(p) },
+		ask: func(asAsked func(any) bool) (error, bool) {
+			var e E
+			ok := asAsked(&e)
+			return e, ok
+		},
+	}
+}
+
+var (
+	standardTypes  []*standardType
+	standardByType = make(map[reflect.Type]*standardType)
+	standardByName = make(map[string]*standardType)
+)
+
+// addStandard adds the type E. All its errors can be made again.
+func addStandard[E error](name string, keep func(E) parts, give func(parts) E) {
+	addStandardIf(name, func(e E) (parts, bool) { return keep(e), true }, give)
+}
+
+func addStandardIf[E error](name string, keep func(E) (parts, bool), give func(parts) E) {
+	t := standard(name, keep, give)
+	t.of = reflect.TypeFor[E]()
+	standardTypes = append(standardTypes, &t)
+	standardByType[t.of], standardByName[name] = &t, &t
+}
+
+// network says what an error tells by the methods of net.Error.
+type network struct {
+	hasTimeout, hasTemporary bool
+	timeout, temporary       bool
+}
+
+func networkOf(err error) (n network) {
+	if e, ok := err.(interface{ Timeout() bool }); ok {
+		n.hasTimeout, n.timeout = true, e.Timeout()
+	}
+	if e, ok := err.(interface{ Temporary() bool }); ok {
+		n.hasTemporary, n.temporary = true, e.Temporary()
+	}
+	return n
+}
+
+// collector collects the errors of the standard library in a tree.
+type collector struct {
+	registry *errorRegistry
+	depth    int
+	kept     []keptError
+
+	types                        map[reflect.Type]bool // of what was kept
+	hasNet, hasTimed, hasPassing bool                  // a net.Error, a method Timeout, a method Temporary
+}
+
+// keepStandard returns the encoded errors of the standard library in the tree,
+// nil if there are none. Unless whole, the root is kept elsewhere.
+func (r *errorRegistry) keepStandard(tree *errorTree, depth int, whole bool) []byte {
+	c := collector{registry: r, depth: depth}
+	c.add(tree, whole)
+	if len(c.kept) == 0 {
+		return nil
+	}
+	data, err := Encode(c.kept)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+func (c *collector) add(tree *errorTree, whole bool) {
+	for i, err := range tree.errs {
+		if i > 0 || whole {
+			c.keep(err)
+		}
+		switch e := err.(type) { //nolint:errorlint // each of the tree by itself
+		case *Error:
+			for _, restored := range e.standard() {
+				inside := treeOf(restored)
+				c.add(&inside, true)
+			}
+		case interface{ As(any) bool }:
+			c.askFor(e.As)
+		}
+	}
+}
+
+// askFor keeps the errors that only a method As finds.
+func (c *collector) askFor(as func(any) bool) {
+	var (
+		net     net.Error
+		timed   interface{ Timeout() bool }
+		passing interface{ Temporary() bool }
+	)
+	for _, target := range []any{&net, &timed, &passing} {
+		_ = as(target)
+	}
+	for _, found := range []any{timed, passing, net} { // a net.Error is not before the first with either method
+		if err, ok := found.(error); ok {
+			c.keep(err)
+		}
+	}
+	for _, t := range standardTypes {
+		if c.types[t.of] {
+			continue
+		}
+		if found, ok := t.ask(as); ok {
+			c.keep(found)
+		}
+	}
+}
+
+// keep keeps err with all that it wraps, if it is new.
+func (c *collector) keep(err error) {
+	if !c.isNew(err) {
+		return
+	}
+	tree := treeOf(err)
+	if name := c.registry.nameOfType(reflect.TypeOf(err)); name != "" {
+		c.kept = append(c.kept, keptError{Kind: keptTyped, Texts: []string{name}})
+		tree.errs = tree.errs[:1] // what it wraps may not be in its value
+	} else {
+		c.kept = append(c.kept, *keepInner(err, c.depth))
+	}
+	for _, e := range tree.errs {
+		if t := reflect.TypeOf(e); standardByType[t] != nil {
+			if c.types == nil {
+				c.types = make(map[reflect.Type]bool)
+			}
+			c.types[t] = true
+		}
+		n := networkOf(e)
+		c.hasNet = c.hasNet || n.hasTimeout && n.hasTemporary
+		c.hasTimed, c.hasPassing = c.hasTimed || n.hasTimeout, c.hasPassing || n.hasTemporary
+	}
+}
+
+// isNew reports whether err is of a type of the standard library, or of an
+// interface, of which nothing was kept yet.
+func (c *collector) isNew(err error) bool {
+	t := reflect.TypeOf(err)
+	if standardByType[t] != nil {
+		return !c.types[t]
+	}
+	n := networkOf(err)
+	return n.hasTimeout && n.hasTemporary && !c.hasNet || n.hasTimeout && !c.hasTimed || n.hasTemporary && !c.hasPassing
+}
+
+// maxStandardDepth is how many errors of the standard library wrap one another.
+const maxStandardDepth = 8
+
+// keepInner returns err as it is kept; nil for nil.
+func keepInner(err error, depth int) *keptError { return keepWithin(err, depth, maxStandardDepth) }
+
+func keepWithin(err error, depth, levels int) *keptError {
+	if err == nil {
+		return nil
+	}
+	if name := registry.nameOf(err); name != "" {
+		return &keptError{Kind: keptSentinel, Texts: []string{name, Truncate(fmt.Sprint(err), MessageLimit)}}
+	}
+	if t := standardByType[reflect.TypeOf(err)]; t != nil && levels > 0 {
+		if p, ok := t.keep(err); ok {
+			return &keptError{Kind: t.name, Texts: p.texts, Numbers: p.numbers, Inner: keepWithin(p.inner, depth, levels-1)}
+		}
+	}
+	k := &keptError{Kind: keptOther, Numbers: networkOf(err).numbers()}
+	if e, ok := err.(interface{ recorded() *Error }); ok {
+		k.Other = e.recorded()
+	} else {
+		k.Other = describe(err, depth+1, len(k.Numbers) == 0)
+	}
+	return k
+}
+
+// numbers are one for each method: -1 without it, else 0 or 1; none without both.
+func (n network) numbers() []int64 {
+	if !n.hasTimeout && !n.hasTemporary {
+		return nil
+	}
+	number := func(has, is bool) int64 {
+		switch {
+		case !has:
+			return -1
+		case is:
+			return 1
+		}
+		return 0
+	}
+	return []int64{number(n.hasTimeout, n.timeout), number(n.hasTemporary, n.temporary)}
+}
+
+// standard returns the errors of the standard library in e.
+func (e *Error) standard() (errs []error) {
+	for _, typed := range e.Typed {
+		if typed.Name != standardName {
+			continue
+		}
+		var kept []keptError
+		if Decode(typed.Value, &kept) != nil {
+			return nil
+		}
+		for i := range kept {
+			err := kept[i].give(maxStandardDepth)
+			if kept[i].Kind == keptTyped {
+				err = e.typed(kept[i].Texts)
+			}
+			if err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errs
+}
+
+// typed returns the error of a registered type by its name, nil if there is none.
+func (e *Error) typed(names []string) error {
+	for _, typed := range e.Typed {
+		if slices.Contains(names, typed.Name) {
+			return registry.restored(typed, typeOfError)
+		}
+	}
+	return nil
+}
+
+// give returns the error that was kept; nil for nil.
+func (k *keptError) give(levels int) error {
+	if k == nil {
+		return nil
+	}
+	p := parts{texts: k.Texts, numbers: k.Numbers}
+	switch {
+	case k.Kind == keptSentinel:
+		if err := registry.sentinel(p.text(0)); err != nil {
+			return err
+		}
+		return &Error{Message: p.text(1), Type: p.text(0)} // of another operating system, or release
+	case k.Kind == keptOther && k.Other != nil:
+		return k.other()
+	case standardByName[k.Kind] == nil || levels == 0:
+		return nil
+	}
+	p.inner = k.Inner.give(levels - 1)
+	return standardByName[k.Kind].give(p)
+}
+
+// other returns the error that is of no known type.
+func (k *keptError) other() error {
+	if len(k.Numbers) < 2 {
+		return k.Other
+	}
+	e := restoredError{k.Other}
+	timeout, temporary := k.Numbers[0], k.Numbers[1]
+	switch {
+	case timeout >= 0 && temporary >= 0:
+		return &restoredNetwork{restoredTimeout{e, timeout > 0}, temporary > 0}
+	case timeout >= 0:
+		return &restoredTimeout{e, timeout > 0}
+	case temporary >= 0:
+		return &restoredTemporary{e, temporary > 0}
+	}
+	return k.Other
+}
+
+// restoredError is an error with methods that an [Error] does not have: errors.As
+// finds them only where the original had them.
+type restoredError struct{ err *Error }
+
+func (e *restoredError) Error() string    { return e.err.Message }
+func (e *restoredError) Unwrap() error    { return e.err }
+func (e *restoredError) recorded() *Error { return e.err }
+
+type restoredTimeout struct {
+	restoredError
+	timeout bool
+}
+
+func (e *restoredTimeout) Timeout() bool { return e.timeout }
+
+type restoredTemporary struct {
+	restoredError
+	temporary bool
+}
+
+func (e *restoredTemporary) Temporary() bool { return e.temporary }
+
+// restoredNetwork is a net.Error.
+type restoredNetwork struct {
+	restoredTimeout
+	temporary bool
+}
+
+func (e *restoredNetwork) Temporary() bool { return e.temporary }
+
+// isStandard reports whether e is, by value, an error of the standard library
+// whose type is compared, such as a base64.CorruptInputError.
+func (e *Error) isStandard(target error) bool {
+	t := reflect.TypeOf(target)
+	if t == nil || standardByType[t] == nil || t.Kind() == reflect.Pointer || t == reflect.TypeFor[syscall.Errno]() {
+		return false
+	}
+	for _, err := range e.standard() {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// syntaxErrors are the beginnings of JSON documents after which one more byte is
+// an error: one for each text that package json has for it.
+var syntaxErrors = []string{
+	"", "{", `{"":0,`, `{""`, `{"":0`, "[0", "0 ", `"`, `"\`, `"\u`, `"\u0`, `"\u00`, `"\u000`, "-", "0.", "0e", "0e-",
+	"t", "tr", "tru", "f", "fa", "fal", "fals", "n", "nu", "nul",
+}
+
+// brokenJSON returns a document whose reading fails with the text; the texts of
+// a json.SyntaxError can be made in no other way.
+func brokenJSON(text string) (document string, ok bool) {
+	for _, begin := range syntaxErrors {
+		for _, document := range []string{begin, begin + brokenAt(text)} {
+			if e := syntaxErrorOf(document); e != nil && e.Error() == text {
+				return document, true
+			}
+		}
+	}
+	return "", false
+}
+
+// brokenAt returns the character that the text of a syntax error quotes.
+func brokenAt(text string) string {
+	quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(text, "invalid character "))
+	if err != nil {
+		return "" // the text is about the end
+	}
+	character, err := strconv.Unquote(quoted)
+	if r := []rune(character); err == nil && len(r) == 1 && r[0] <= 0xff {
+		return string([]byte{byte(r[0])}) // which package json takes for a character
+	}
+	return ""
+}
+
+// syntaxErrorOf returns the error of a JSON document.
+func syntaxErrorOf(document string) *json.SyntaxError {
+	var into any
+	var e *json.SyntaxError
+	if err := json.Unmarshal([]byte(document), &into); !errors.As(err, &e) {
+		return nil
+	}
+	return e
+}
