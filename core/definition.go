@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -50,8 +48,8 @@ type Spec struct {
 	Cache *Caching
 
 	// NoStore keeps the output out of the records: the call runs again when its
-	// run is resumed, even if it had completed. An agent is then entered again,
-	// and its own calls are recalled.
+	// run is resumed, even if it had completed. An agent or a branch is then
+	// entered again, and its own calls are recalled.
 	NoStore bool
 }
 
@@ -68,6 +66,7 @@ type Definition[In, Out any] struct {
 	policy   *Policy
 	handler  Handler[In, Out]
 	identity func(In) any // nil for the default
+	unknown  error        // why inputs cannot be told apart by their hashes; nil if they can
 	requires []func(context.Context, In) error
 	ensures  []func(context.Context, In, Out) error
 
@@ -94,8 +93,8 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.AttemptTimeout < 0 && spec.AttemptTimeout != NoTimeout {
 		problems = append(problems, fmt.Errorf("core: the attempt timeout of %q is %v; want more than 0, 0 for the default, or core.NoTimeout", spec.Name, spec.AttemptTimeout))
 	}
-	if err := codec.CheckType(reflect.TypeFor[Out]()); err != nil && !spec.NoStore && !spec.Kind.IsParallel() {
-		problems = append(problems, fmt.Errorf("core: the output of %q could never be stored: %w; return something else, or mark the actor NoStore", spec.Name, err))
+	if err := checkOutput[Out](&spec); err != nil {
+		problems = append(problems, err)
 	}
 	if spec.InDoubt > InDoubtAsk {
 		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d, want InDoubtRetry, InDoubtFail or InDoubtAsk", spec.Name, spec.InDoubt))
@@ -110,7 +109,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.Kind == record.KindGroup {
 		segment = record.GroupSegment(spec.Name)
 	}
-	d := &Definition[In, Out]{spec: spec, segment: segment, handler: handler}
+	d := &Definition[In, Out]{spec: spec, segment: segment, handler: handler, unknown: checkInput[In](&spec)}
 	d.guard = d.guard.with(spec.Breaker, spec.RetryBudget)
 	if spec.Retry != nil {
 		own := *spec.Retry // the caller may change theirs later
@@ -186,8 +185,19 @@ func (d *Definition[In, Out]) Ensure(condition func(context.Context, In, Out) er
 func (d *Definition[In, Out]) Identify(f func(In) any) *Definition[In, Out] {
 	d.mustCondition("Identify", f == nil)
 	c := *d
-	c.identity = f
+	c.identity, c.unknown = f, nil
 	return &c
+}
+
+// Check returns an error if inputs of the actor could not be told apart: a part
+// of the input type cannot be encoded, so that it is not in the hash, and neither
+// Identify nor an [Identifier] says what the input is. Calls return the error,
+// too. The constructors of package actors have called Check.
+func (d *Definition[In, Out]) Check() error {
+	if d == nil {
+		return errUndefined
+	}
+	return d.unknown
 }
 
 func (d *Definition[In, Out]) mustCondition(method string, missing bool) {

@@ -211,7 +211,7 @@ func sample(t *testing.T) *snapshot.Snapshot {
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "slow\nservice", Metadata: map[string]any{
 			"text": "größe", "n": 7, "negative": -7, "big": int64(math.MinInt64), "bigger": uint64(math.MaxUint64), "float": 1.5,
 			"yes": true, "nothing": nil, "bytes": []byte{0, 255}, "at": time.UnixMilli(1795163400123), "list": []any{1, []string{"x"}},
-			"map": map[int]string{1: "one"}, "error": io.EOF, "complex": complex(1, 2),
+			"map": map[int]string{1: "one"}, "error": io.EOF, "complex": complex(1, 2), "json": asJSON{`{"b":[1,"x"],"a":null}`},
 		}},
 	})
 	add("assistant", record.Record{Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "assistant?1", Detail: &record.Detail{Message: "send it?"}})

@@ -2,19 +2,60 @@ package codec
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 )
 
 // Canonical rewrites the msgpack value of data so that equal values are equal
 // bytes: the pairs of every map, also nested ones, in the order of their
-// encoded keys. The msgpack library sorts three map types only. Canonical works
-// in place and returns data.
+// encoded keys, times of one instant in UTC, and the members of JSON in the order
+// of their names. Canonical works in place if it can.
 func Canonical(data []byte) ([]byte, error) {
-	if _, err := Skip(data); err != nil {
+	_, extended, err := scan(data)
+	if err != nil {
 		return nil, err
+	}
+	if extended {
+		data, _ = appendPlain(make([]byte, 0, len(data)), data)
 	}
 	canonical(data)
 	return data, nil
+}
+
+// appendPlain appends the first value of data, which must be well formed, with
+// equal extensions for equal values, and returns what follows it.
+func appendPlain(dst, data []byte) (out, rest []byte) {
+	h, rest, _ := next(data)
+	inner := h.values()
+	w := NewWriter(dst)
+	switch t, ok := h.time(); {
+	case ok:
+		w.timestamp(t)
+	case h.isJSON():
+		w.json(canonicalJSON(h.body))
+	default:
+		w.Raw(data[:len(data)-len(rest)])
+	}
+	dst = w.Finish()
+	for range inner {
+		dst, rest = appendPlain(dst, rest)
+	}
+	return dst, rest
+}
+
+// canonicalJSON returns the JSON with sorted members. Numbers keep their digits.
+func canonicalJSON(text []byte) []byte {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var v any
+	if decoder.Decode(&v) != nil {
+		return text
+	}
+	sorted, err := json.Marshal(v)
+	if err != nil {
+		return text
+	}
+	return sorted
 }
 
 // canonical sorts the first value of data, which must be well formed, in place

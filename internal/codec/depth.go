@@ -61,7 +61,8 @@ func canRecurse(t reflect.Type, above map[reflect.Type]bool) bool {
 	return canRecurse(t.Elem(), above)
 }
 
-// deeperThan reports whether v is nested deeper than so many levels.
+// deeperThan reports whether what an encoder follows in v is nested deeper than so
+// many levels. What a method encodes is its own affair.
 func deeperThan(v reflect.Value, left int) bool {
 	if left == 0 {
 		return true
@@ -70,7 +71,7 @@ func deeperThan(v reflect.Value, left int) bool {
 	case reflect.Pointer, reflect.Interface:
 		return !v.IsNil() && deeperThan(v.Elem(), left-1)
 	case reflect.Struct:
-		for i := range v.NumField() {
+		for _, i := range followed.of(v.Type(), findFollowed) {
 			if deeperThan(v.Field(i), left-1) {
 				return true
 			}
@@ -95,3 +96,19 @@ func deeperThan(v reflect.Value, left int) bool {
 }
 
 func holdsNothing(k reflect.Kind) bool { return k <= reflect.Complex128 || k == reflect.String }
+
+// followed caches, by type, which fields of a struct an encoder follows.
+var followed perType[[]int]
+
+func findFollowed(t reflect.Type) (fields []int) {
+	if f := formOf(t); f != byKind && f != asRawJSON {
+		return nil
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if name, _ := tagOf(f); name != "-" && (f.IsExported() || f.Anonymous) {
+			fields = append(fields, i)
+		}
+	}
+	return fields
+}

@@ -10,8 +10,11 @@ func Describe(data []byte) string {
 }
 
 func (h head) describe() string {
-	if _, ok := timestamp(h); ok && h.kind == kindExt {
+	if _, ok := h.time(); ok {
 		return "a time"
+	}
+	if h.isJSON() {
+		return "JSON"
 	}
 	return [...]string{
 		kindNil: "null", kindBool: "a boolean", kindInt: "an integer", kindUint: "an integer",

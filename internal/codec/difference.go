@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // A Difference is a part in which two encoded values differ.
@@ -31,6 +32,10 @@ func differences(all []Difference, path string, was, now any, limit int) []Diffe
 		return all
 	}
 	switch a := was.(type) {
+	case time.Time:
+		if b, ok := now.(time.Time); ok && a.Equal(b) {
+			return all
+		}
 	case map[string]any:
 		if b, ok := now.(map[string]any); ok {
 			for _, key := range unionOfKeys(a, b) {
@@ -99,8 +104,11 @@ func short(v any) string {
 		return "nothing"
 	}
 	text := []rune(fmt.Sprintf("%#v", v))
-	if s, ok := v.(string); ok {
-		text = []rune(strconv.Quote(s))
+	switch v := v.(type) {
+	case string:
+		text = []rune(strconv.Quote(v))
+	case time.Time:
+		text = []rune(v.Format(time.RFC3339Nano))
 	}
 	if len(text) > 40 {
 		return string(text[:39]) + "…"

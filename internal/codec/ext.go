@@ -2,7 +2,16 @@ package codec
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
+)
+
+// The extensions of a value. Application types are free; 'R' is that of package
+// record.
+const (
+	timestampExt = -1  // the msgpack timestamp: a time in UTC
+	timeExt      = 'T' // a time with an offset from UTC
+	jsonExt      = 'J' // the JSON of a value
 )
 
 // AppendExt appends an extension value of the type to dst.
@@ -20,23 +29,78 @@ func Ext(data []byte, extType int8) (body []byte, ok bool) {
 	return h.body, true
 }
 
-// timestampExt is the extension type of the msgpack timestamp.
-const timestampExt = -1
+// json appends JSON as an extension.
+func (w *Writer) json(text []byte) {
+	w.Ext(jsonExt, len(text))
+	w.out = append(w.out, text...)
+}
 
-// timestamp reads the three forms of the timestamp extension.
+// isJSON reports whether h is the JSON of a value.
+func (h head) isJSON() bool { return h.kind == kindExt && h.ext == jsonExt }
+
+// time appends t with its offset; the name of its zone and the rules of daylight
+// saving are not kept. A time in UTC is a timestamp.
+func (w *Writer) time(t time.Time) {
+	_, offset := t.Zone()
+	if offset == 0 || int(int32(offset)) != offset {
+		w.timestamp(t)
+		return
+	}
+	w.Ext(timeExt, 16)
+	w.out = binary.BigEndian.AppendUint32(w.out, uint32(t.Nanosecond()))
+	w.out = binary.BigEndian.AppendUint64(w.out, uint64(t.Unix()))
+	w.out = binary.BigEndian.AppendUint32(w.out, uint32(int32(offset)))
+}
+
+// timestamp appends the instant of t in the shortest form of a timestamp.
 // Source: the msgpack specification, "Timestamp extension type".
-func timestamp(h head) (time.Time, bool) {
-	if h.ext != timestampExt {
+func (w *Writer) timestamp(t time.Time) {
+	s, ns := uint64(t.Unix()), uint64(t.Nanosecond())
+	switch {
+	case s>>34 != 0:
+		w.Ext(timestampExt, 12)
+		w.out = binary.BigEndian.AppendUint32(w.out, uint32(ns))
+		w.out = binary.BigEndian.AppendUint64(w.out, s)
+	case ns == 0 && s <= math.MaxUint32:
+		w.Ext(timestampExt, 4)
+		w.out = binary.BigEndian.AppendUint32(w.out, uint32(s))
+	default:
+		w.Ext(timestampExt, 8)
+		w.out = binary.BigEndian.AppendUint64(w.out, ns<<34|s)
+	}
+}
+
+// time reads a time with an offset, or one of the three forms of the timestamp,
+// which is in UTC.
+func (h head) time() (t time.Time, ok bool) {
+	if h.kind != kindExt {
 		return time.Time{}, false
 	}
-	switch len(h.body) {
-	case 4:
-		return time.Unix(int64(binary.BigEndian.Uint32(h.body)), 0), true
-	case 8:
+	switch n := len(h.body); {
+	case h.ext == timeExt && n == 16:
+		offset := int32(binary.BigEndian.Uint32(h.body[12:]))
+		return inZone(timestamp12(h.body), int(offset)), true
+	case h.ext != timestampExt:
+	case n == 4:
+		return time.Unix(int64(binary.BigEndian.Uint32(h.body)), 0).UTC(), true
+	case n == 8:
 		u := binary.BigEndian.Uint64(h.body)
-		return time.Unix(int64(u&(1<<34-1)), int64(u>>34)), true
-	case 12:
-		return time.Unix(int64(binary.BigEndian.Uint64(h.body[4:])), int64(binary.BigEndian.Uint32(h.body))), true
+		return time.Unix(int64(u&(1<<34-1)), int64(u>>34)).UTC(), true
+	case n == 12:
+		return timestamp12(h.body).UTC(), true
 	}
 	return time.Time{}, false
+}
+
+// timestamp12 reads nanoseconds and seconds.
+func timestamp12(b []byte) time.Time {
+	return time.Unix(int64(binary.BigEndian.Uint64(b[4:])), int64(binary.BigEndian.Uint32(b)))
+}
+
+// inZone returns t with an offset from UTC. The location has no name.
+func inZone(t time.Time, offset int) time.Time {
+	if offset == 0 {
+		return t.UTC()
+	}
+	return t.In(time.FixedZone("", offset))
 }

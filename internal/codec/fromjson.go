@@ -27,24 +27,41 @@ func FromJSON(data []byte) (any, error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the value")
 	}
-	return withNumbers(v)
+	return withNumbers(v, number)
+}
+
+// fromJSON is FromJSON for the JSON of a value: a whole number that has more than
+// 64 bits is rounded, as encoding/json rounds it.
+func fromJSON(data []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	var v any
+	if err := decoder.Decode(&v); err != nil {
+		return nil, err
+	}
+	return withNumbers(v, func(text string) (any, error) {
+		if n, err := number(text); err == nil {
+			return n, nil
+		}
+		return strconv.ParseFloat(text, 64)
+	})
 }
 
 // withNumbers makes numbers of what the decoder has left as text.
-func withNumbers(v any) (any, error) {
+func withNumbers(v any, number func(text string) (any, error)) (any, error) {
 	var err error
 	switch v := v.(type) {
 	case json.Number:
 		return number(string(v))
 	case []any:
 		for i := range v {
-			if v[i], err = withNumbers(v[i]); err != nil {
+			if v[i], err = withNumbers(v[i], number); err != nil {
 				return nil, err
 			}
 		}
 	case map[string]any:
 		for key := range v {
-			if v[key], err = withNumbers(v[key]); err != nil {
+			if v[key], err = withNumbers(v[key], number); err != nil {
 				return nil, err
 			}
 		}

@@ -38,6 +38,9 @@ func (h head) bool() bool     { return h.bits != 0 }
 func (h head) int() int64     { return int64(h.bits) }
 func (h head) float() float64 { return math.Float64frombits(h.bits) }
 
+// codeNil is the first byte of nil.
+const codeNil = 0xc0
+
 // values is how many values follow, of an array or a map.
 func (h head) values() int {
 	switch h.kind {
@@ -56,8 +59,8 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrMalformed, fmt.Errorf(format, args...))
 }
 
-// A form is what the first byte of a value says.
-type form struct {
+// A code is what the first byte of a value says.
+type code struct {
 	kind  kind  // kindUint for all unsigned numbers; none for a byte that begins nothing
 	width int8  // of the number or length that follows, in bytes
 	n     uint8 // the number or length itself, if none follows
@@ -66,40 +69,40 @@ type form struct {
 // none is the kind of no value.
 const none kind = 0xff
 
-var forms = func() (all [256]form) {
+var codes = func() (all [256]code) {
 	for c := range all {
 		switch {
 		case c <= 0x7f, c >= 0xe0:
-			all[c] = form{kind: kindInt, n: uint8(c)}
+			all[c] = code{kind: kindInt, n: uint8(c)}
 		case c <= 0x8f:
-			all[c] = form{kind: kindMap, n: uint8(c & 0x0f)}
+			all[c] = code{kind: kindMap, n: uint8(c & 0x0f)}
 		case c <= 0x9f:
-			all[c] = form{kind: kindArray, n: uint8(c & 0x0f)}
+			all[c] = code{kind: kindArray, n: uint8(c & 0x0f)}
 		case c <= 0xbf:
-			all[c] = form{kind: kindString, n: uint8(c & 0x1f)}
+			all[c] = code{kind: kindString, n: uint8(c & 0x1f)}
 		}
 	}
-	all[0xc0] = form{kind: kindNil}
-	all[0xc1] = form{kind: none}
-	all[0xc2] = form{kind: kindBool}
-	all[0xc3] = form{kind: kindBool, n: 1}
-	all[0xca] = form{kind: kindFloat, width: 4}
-	all[0xcb] = form{kind: kindFloat, width: 8}
+	all[codeNil] = code{kind: kindNil}
+	all[0xc1] = code{kind: none}
+	all[0xc2] = code{kind: kindBool}
+	all[0xc3] = code{kind: kindBool, n: 1}
+	all[0xca] = code{kind: kindFloat, width: 4}
+	all[0xcb] = code{kind: kindFloat, width: 8}
 	for i := range 4 {
-		all[0xcc+i] = form{kind: kindUint, width: 1 << i}
-		all[0xd0+i] = form{kind: kindInt, width: 1 << i}
+		all[0xcc+i] = code{kind: kindUint, width: 1 << i}
+		all[0xd0+i] = code{kind: kindInt, width: 1 << i}
 	}
 	for i := range 3 {
-		all[0xc4+i] = form{kind: kindBytes, width: 1 << i}
-		all[0xc7+i] = form{kind: kindExt, width: 1 << i}
-		all[0xd9+i] = form{kind: kindString, width: 1 << i}
+		all[0xc4+i] = code{kind: kindBytes, width: 1 << i}
+		all[0xc7+i] = code{kind: kindExt, width: 1 << i}
+		all[0xd9+i] = code{kind: kindString, width: 1 << i}
 	}
 	for i := range 5 {
-		all[0xd4+i] = form{kind: kindExt, n: 1 << i}
+		all[0xd4+i] = code{kind: kindExt, n: 1 << i}
 	}
 	for i := range 2 {
-		all[0xdc+i] = form{kind: kindArray, width: 2 << i}
-		all[0xde+i] = form{kind: kindMap, width: 2 << i}
+		all[0xdc+i] = code{kind: kindArray, width: 2 << i}
+		all[0xde+i] = code{kind: kindMap, width: 2 << i}
 	}
 	return all
 }()
@@ -120,7 +123,7 @@ func (h *head) read(data []byte) (size int, err error) {
 	if len(data) == 0 {
 		return 0, malformed("got the end, want a value")
 	}
-	f := forms[data[0]]
+	f := codes[data[0]]
 	h.kind, h.bits, h.n, h.body = f.kind, uint64(f.n), 0, nil
 	size = 1 + int(f.width)
 	if len(data) < size {
@@ -185,15 +188,21 @@ const maxNesting = 1000
 
 // Skip returns what follows the first value of data.
 func Skip(data []byte) ([]byte, error) {
-	rest, err := skip(data, 1, 0)
+	rest, _, err := scan(data)
+	return rest, err
+}
+
+// scan is Skip, and reports whether the value has extensions of our own in it.
+func scan(data []byte) (rest []byte, extended bool, err error) {
+	rest, err = skip(data, 1, 0, &extended)
 	if err != nil {
-		return nil, fmt.Errorf("codec: %w", err)
+		return nil, false, fmt.Errorf("codec: %w", err)
 	}
-	return rest, nil
+	return rest, extended, nil
 }
 
 // skip returns what follows the next values, which are so deep inside others.
-func skip(data []byte, values, depth int) ([]byte, error) {
+func skip(data []byte, values, depth int, extended *bool) ([]byte, error) {
 	if depth > maxNesting {
 		return nil, malformed("nested deeper than %d levels", maxNesting)
 	}
@@ -204,8 +213,11 @@ func skip(data []byte, values, depth int) ([]byte, error) {
 			return nil, err
 		}
 		data = data[size:]
+		if h.kind == kindExt && (h.ext == timeExt || h.ext == jsonExt) {
+			*extended = true
+		}
 		if inside := h.values(); inside > 0 {
-			if data, err = skip(data, inside, depth+1); err != nil {
+			if data, err = skip(data, inside, depth+1, extended); err != nil {
 				return nil, err
 			}
 		}

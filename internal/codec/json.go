@@ -12,8 +12,8 @@ import (
 )
 
 // AppendJSON appends the msgpack value of data to dst as JSON. Bytes become
-// base64, timestamps RFC 3339 in UTC, numbers that JSON lacks (NaN, Inf)
-// null, map keys strings. It stops early, with what fits so far, once it has
+// base64, times RFC 3339 with their offset, numbers that JSON lacks (NaN, Inf)
+// null, map keys strings. A value that was kept as JSON is that JSON. It stops early, with what fits so far, once it has
 // appended more than limit bytes; limit 0 means no limit.
 func AppendJSON(dst, data []byte, limit int) ([]byte, error) {
 	return appendLimited(dst, data, limit, &rendering{bytes: appendBase64})
@@ -121,9 +121,20 @@ func appendKey(dst, data []byte, end int, r *rendering) (out, rest []byte) {
 	if h, rest, _ := next(data); h.kind == kindString {
 		return appendString(dst, r.text(h.body), end), rest
 	}
+	h, _, _ := next(data)
 	var key []byte
 	key, rest = appendJSON(nil, data, end, r)
-	return appendString(dst, key, end), rest
+	return appendString(dst, []byte(keyOf(key, h)), end), rest
+}
+
+// keyOf is the key of a map whose JSON is text: of a string that was kept as
+// JSON, the string.
+func keyOf(text []byte, h head) string {
+	var s string
+	if h.isJSON() && json.Unmarshal(text, &s) == nil {
+		return s
+	}
+	return string(text)
 }
 
 func appendFloat(dst []byte, f float64) []byte {
@@ -159,14 +170,19 @@ func appendBase64(dst, b []byte, end int) []byte {
 func appendReadableBytes(dst, b []byte, end int) []byte {
 	switch {
 	case len(b) > 0 && json.Valid(b):
-		var compact bytes.Buffer
-		_ = json.Compact(&compact, b) // it is valid
-		room := max(end-len(dst), 0)
-		return append(dst, compact.Bytes()[:min(compact.Len(), room)]...)
+		return appendDocument(dst, b, end)
 	case isPrintable(b):
 		return appendString(dst, b, end)
 	}
 	return appendBase64(dst, b, end)
+}
+
+// appendDocument appends JSON.
+func appendDocument(dst, text []byte, end int) []byte {
+	var compact bytes.Buffer
+	_ = json.Compact(&compact, text) // it is valid
+	room := max(end-len(dst), 0)
+	return append(dst, compact.Bytes()[:min(compact.Len(), room)]...)
 }
 
 func isPrintable(b []byte) bool {
@@ -174,13 +190,28 @@ func isPrintable(b []byte) bool {
 }
 
 func appendExt(dst []byte, h head, end int, r *rendering) []byte {
-	if at, ok := timestamp(h); ok {
+	if at, ok := h.time(); ok {
 		dst = append(dst, '"')
-		dst = at.UTC().AppendFormat(dst, time.RFC3339Nano)
+		dst = showable(at).AppendFormat(dst, time.RFC3339Nano)
 		return append(dst, '"')
+	}
+	if h.isJSON() && json.Valid(h.body) {
+		text := h.body
+		if r.redact != nil {
+			text = r.document(text)
+		}
+		return appendDocument(dst, text, end)
 	}
 	dst = append(dst, `{"ext":`...)
 	dst = strconv.AppendInt(dst, int64(h.ext), 10)
 	dst = append(dst, `,"data":`...)
 	return append(appendBase64(dst, r.text(h.body), end), '}')
+}
+
+// showable returns t in UTC if RFC 3339 has no notation for its offset.
+func showable(t time.Time) time.Time {
+	if _, offset := t.Zone(); offset%60 != 0 || max(offset, -offset) >= 24*60*60 {
+		return t.UTC()
+	}
+	return t
 }

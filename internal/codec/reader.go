@@ -3,7 +3,6 @@ package codec
 import (
 	"fmt"
 	"iter"
-	"math"
 	"sync"
 )
 
@@ -247,7 +246,7 @@ func (r *Reader) Skip() []byte {
 		return nil
 	}
 	begin := r.off
-	rest, err := skip(r.data[begin:], 1, 0)
+	rest, err := skip(r.data[begin:], 1, 0, new(bool))
 	if err != nil {
 		r.fail(begin, err)
 		return nil
@@ -258,8 +257,8 @@ func (r *Reader) Skip() []byte {
 
 // Any reads any value: nil, bool, int64, uint64 above those, float64, string,
 // []byte, time.Time in UTC, []any, or map[string]any, with other keys than
-// strings as the JSON they would be. An extension that is not a timestamp is a
-// map of its "ext" and "data".
+// strings as the JSON they would be. A value that was kept as JSON is what the
+// JSON is. Any other extension is a map of its "ext" and "data".
 func (r *Reader) Any() any {
 	data := r.Skip()
 	if data == nil {
@@ -289,8 +288,13 @@ func decodeAny(data []byte) (v any, rest []byte) {
 	case kindBytes:
 		return append([]byte{}, h.body...), rest
 	case kindExt:
-		if at, ok := timestamp(h); ok {
+		if at, ok := h.time(); ok {
 			return at.UTC(), rest
+		}
+		if h.isJSON() {
+			if v, err := fromJSON(h.body); err == nil {
+				return v, rest
+			}
 		}
 		return map[string]any{"ext": int64(h.ext), "data": append([]byte{}, h.body...)}, rest
 	case kindArray:
@@ -307,13 +311,4 @@ func decodeAny(data []byte) (v any, rest []byte) {
 		m[key], rest = decodeAny(rest)
 	}
 	return m, rest
-}
-
-func decodeKey(data []byte) (key string, rest []byte) {
-	h, rest, _ := next(data)
-	if h.kind == kindString {
-		return string(h.body), rest
-	}
-	text, rest := appendJSON(nil, data, math.MaxInt, &rendering{bytes: appendBase64})
-	return string(text), rest
 }

@@ -1,33 +1,8 @@
 package codec
 
-import (
-	"github.com/vmihailenco/msgpack/v5"
-)
-
 // What is decoded into an interface has lost its type: a struct is a map with
 // texts for keys, bytes are a string, and every number with a fraction has 64
 // bits.
-
-// decodeMap decodes a map into an interface. Keys become the texts that JSON
-// has for them.
-func decodeMap(d *msgpack.Decoder) (any, error) {
-	n, err := d.DecodeMapLen()
-	if err != nil || n < 0 {
-		return nil, err
-	}
-	m := make(map[string]any, n)
-	for range n {
-		key, err := d.DecodeRaw()
-		if err != nil {
-			return nil, err
-		}
-		text, _ := decodeKey(key)
-		if m[text], err = d.DecodeInterfaceLoose(); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
-}
 
 // appendUntyped appends the first value of data as it would be encoded again
 // after it was decoded into an interface, and without what is zero in maps, where
@@ -77,7 +52,7 @@ func isOmitted(data []byte) bool {
 	h, _, _ := next(data)
 	switch h.kind {
 	case kindExt:
-		t, ok := timestamp(h)
+		t, ok := h.time()
 		return ok && t.IsZero()
 	case kindFloat:
 		return h.float() == 0

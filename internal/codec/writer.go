@@ -3,6 +3,8 @@ package codec
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
+	"slices"
 )
 
 // A Writer appends msgpack values to a slice, each in the shortest form. It is
@@ -83,6 +85,32 @@ func (w *Writer) Uint(n uint64) {
 // Float appends f as 64 bits.
 func (w *Writer) Float(f float64) {
 	w.out = binary.BigEndian.AppendUint64(append(w.out, 0xcb), math.Float64bits(f))
+}
+
+// Float32 appends f as 32 bits.
+func (w *Writer) Float32(f float32) {
+	w.out = binary.BigEndian.AppendUint32(append(w.out, 0xca), math.Float32bits(f))
+}
+
+// Ext begins an extension of the type, with a body of n bytes.
+func (w *Writer) Ext(extType int8, n int) {
+	switch {
+	case n == 1 || n == 2 || n == 4 || n == 8 || n == 16:
+		w.out = append(w.out, 0xd4+byte(bits.TrailingZeros(uint(n))))
+	case n <= math.MaxUint8:
+		w.out = append(w.out, 0xc7, byte(n))
+	default:
+		w.length(n, 0, -1, 0xc8)
+	}
+	w.out = append(w.out, byte(extType))
+}
+
+// insertMap makes the byte at the offset, which was left free, the beginning of
+// a map of the n pairs behind it.
+func (w *Writer) insertMap(begin, n int) {
+	head := Writer{out: make([]byte, 0, 5)}
+	head.Map(n)
+	w.out = slices.Replace(w.out, begin, begin+1, head.out...)
 }
 
 // Text appends s as a str.

@@ -1,18 +1,31 @@
-// Prints a run as JSON lines: what is known of the run, then its records.
+// Prints a run as JSON lines: what is known of the run, then its records. Or
+// prints one encoded value, such as an output.
 //
 //   npm ci && node read.mjs FILE
+//   npm ci && node read.mjs --value FILE
 //
 // Nanoseconds are printed as text, since a JavaScript number does not hold
 // them all.
 
 import { readFileSync } from "node:fs";
-import { decode } from "@msgpack/msgpack";
+import { ExtensionCodec, decode as decodeMsgpack } from "@msgpack/msgpack";
 
 const VERSION = 1;
 
-const snapshot = decode(readFileSync(process.argv[2]), { useBigInt64: true });
-if (snapshot?.format !== "reprise-run") throw new Error("this is not a run of Reprise");
-if (snapshot.version > VERSION) throw new Error(`version ${snapshot.version} is newer than ${VERSION}`);
+const extensionCodec = new ExtensionCodec();
+extensionCodec.register({ type: 0x4a, decode: (body) => JSON.parse(Buffer.from(body)) });
+extensionCodec.register({ type: 0x54, decode: zonedTime });
+const decode = (bytes) => decodeMsgpack(bytes, { useBigInt64: true, extensionCodec });
+
+// zonedTime is a time with its offset as text: a Date has none.
+function zonedTime(body) {
+  const view = new DataView(body.buffer, body.byteOffset, body.length);
+  const [nanoseconds, seconds, offset] = [view.getUint32(0), Number(view.getBigInt64(4)), view.getInt32(12)];
+  const local = new Date((seconds + offset) * 1000).toISOString().slice(0, 19);
+  const pad = (n) => String(n).padStart(2, "0");
+  const minutes = Math.abs(offset) / 60;
+  return `${local}.${String(nanoseconds).padStart(9, "0")}${offset < 0 ? "-" : "+"}${pad(Math.floor(minutes / 60))}:${pad(minutes % 60)}`;
+}
 
 const base64 = (bytes) => (bytes === null ? null : Buffer.from(bytes).toString("base64"));
 const nanoseconds = (n) => (n === null ? null : String(n));
@@ -31,6 +44,15 @@ function portable(v) {
   if (Array.isArray(v)) return v.map(portable);
   return mapValues(v, portable);
 }
+
+if (process.argv[2] === "--value") {
+  console.log(JSON.stringify(portable(decode(readFileSync(process.argv[3])))));
+  process.exit(0);
+}
+
+const snapshot = decode(readFileSync(process.argv[2]));
+if (snapshot?.format !== "reprise-run") throw new Error("this is not a run of Reprise");
+if (snapshot.version > VERSION) throw new Error(`version ${snapshot.version} is newer than ${VERSION}`);
 
 function error(fields) {
   if (fields === null) return null;

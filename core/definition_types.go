@@ -1,0 +1,45 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
+)
+
+// waysOut are what to do about a type that would lose something.
+const waysOut = "export the fields, give the type a pair of methods that encode and decode it (such as MarshalJSON and UnmarshalJSON), " +
+	`tag a field that is not needed with json:"-"`
+
+// checkOutput returns an error if outputs of the type could not come back from
+// the records of a run.
+func checkOutput[Out any](spec *Spec) error {
+	if spec.NoStore || spec.Kind == record.KindGroup {
+		return nil
+	}
+	err := codec.CheckType(reflect.TypeFor[Out]())
+	var loss *codec.LossError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &loss):
+		return fmt.Errorf("core: the output of %q would not come back as it was: %w; %s, return something else, or mark the actor NoStore", spec.Name, err, waysOut)
+	}
+	return fmt.Errorf("core: the output of %q could never be stored: %w; return something else, or mark the actor NoStore", spec.Name, err)
+}
+
+// checkInput returns an error if inputs of the type have equal hashes that are
+// not equal. A cache does not ask an Identifier.
+func checkInput[In any](spec *Spec) error {
+	t := reflect.TypeFor[In]()
+	if spec.Kind.IsParallel() || spec.Cache == nil && t.Implements(reflect.TypeFor[Identifier]()) {
+		return nil
+	}
+	if err := codec.CheckInput(t); err != nil {
+		return fmt.Errorf("core: inputs of %q could not be told apart: %w; %s, or say what the input is (actors.WithIdentity, Definition.Identify, or a method Identity() any of the type)",
+			spec.Name, err, waysOut)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package codec
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// encodeByMethod returns what encodes a type by a method of its own.
+func encodeByMethod(t reflect.Type, f form) encodeFunc {
+	call := map[form]func(e *encoder, v any) error{
+		asMsgpack: (*encoder).msgpack, asBinary: (*encoder).binary, asText: (*encoder).text, asJSON: (*encoder).json,
+	}[f]
+	canBeNil := nilable(t.Kind())
+	byValue := t.Kind() == reflect.Interface
+	return func(e *encoder, v reflect.Value) error {
+		if canBeNil && v.IsNil() {
+			e.w.Nil()
+			return nil
+		}
+		if !byValue {
+			v = addressed(v)
+		}
+		return safely(func() error { return call(e, v.Interface()) })
+	}
+}
+
+// addressed returns a pointer to v, or to a copy of it. A pointer has the methods
+// of the value, too.
+func addressed(v reflect.Value) reflect.Value {
+	if v.CanAddr() {
+		return v.Addr()
+	}
+	c := reflect.New(v.Type())
+	c.Elem().Set(v)
+	return c
+}
+
+func (e *encoder) binary(v any) error {
+	data, err := v.(encoding.BinaryMarshaler).MarshalBinary()
+	e.w.Bytes(data)
+	return err
+}
+
+func (e *encoder) text(v any) error {
+	data, err := v.(encoding.TextMarshaler).MarshalText()
+	e.w.Bytes(data)
+	return err
+}
+
+// msgpack appends what a method of the type's own writes.
+func (e *encoder) msgpack(v any) error {
+	if m, ok := v.(msgpack.CustomEncoder); ok {
+		l := libraryEncoders.Get().(*libraryEncoder)
+		l.buf.Reset()
+		l.enc.Reset(&l.buf)
+		l.enc.SetCustomStructTag("json")
+		l.enc.UseCompactInts(true)
+		l.enc.SetOmitEmpty(e.omitsZero)
+		if err := m.EncodeMsgpack(l.enc); err != nil { // l is not pooled again: it may be in any state
+			return err
+		}
+		e.w.Raw(l.buf.Bytes())
+		if l.buf.Cap() <= maxPooled {
+			libraryEncoders.Put(l)
+		}
+		return nil
+	}
+	data, err := v.(msgpack.Marshaler).MarshalMsgpack()
+	e.w.Raw(data)
+	return err
+}
+
+// libraryEncoder is the library's encoder with its buffer, for types that want
+// one.
+type libraryEncoder struct {
+	buf bytes.Buffer
+	enc *msgpack.Encoder
+}
+
+var libraryEncoders = sync.Pool{New: func() any { return &libraryEncoder{enc: msgpack.NewEncoder(nil)} }}
+
+// json appends the JSON of a value as an extension. In an interface it is decoded
+// to what the JSON is, and that is its identity there.
+func (e *encoder) json(v any) error {
+	text, err := v.(json.Marshaler).MarshalJSON()
+	if err != nil {
+		return err
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return fmt.Errorf("MarshalJSON of %s returned no JSON: %w", reflect.TypeOf(v).Elem(), err)
+	}
+	return e.document(compact.Bytes())
+}
+
+// document appends JSON, see json.
+func (e *encoder) document(text []byte) error {
+	if isNestedDeeply(text) {
+		return ErrTooDeep
+	}
+	if !e.omitsZero || !e.untyped {
+		e.w.json(text)
+		return nil
+	}
+	generic, err := fromJSON(text)
+	if err != nil {
+		return err
+	}
+	begin := len(e.w.out)
+	if err := e.any(generic); err != nil {
+		return err
+	}
+	typed := bytes.Clone(e.w.out[begin:])
+	e.w.out, _ = appendUntyped(e.w.out[:begin], typed)
+	return nil
+}
+
+// isNestedDeeply reports whether JSON is nested deeper than it could be decoded.
+func isNestedDeeply(text []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			if depth++; depth > maxNesting/2 {
+				return true
+			}
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return false
+}

@@ -1,0 +1,4 @@
+package codec
+
+// IsOpen is isOpen.
+var IsOpen = isOpen

@@ -1,0 +1,54 @@
+package codec
+
+import "reflect"
+
+// WantsJSON reports whether values of the type are kept as their JSON, or may
+// have such values in them.
+func WantsJSON(t reflect.Type) bool {
+	return t != nil && wantsJSON.of(t, func(t reflect.Type) bool { return findsJSON(t, make(map[reflect.Type]bool)) })
+}
+
+var wantsJSON perType[bool]
+
+func findsJSON(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch formOf(t) {
+	case asJSON, asRawJSON:
+		return true
+	case byKind:
+	default:
+		return false
+	}
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return findsJSON(t.Elem(), seen)
+	case reflect.Map:
+		return findsJSON(t.Key(), seen) || findsJSON(t.Elem(), seen)
+	case reflect.Struct:
+		for _, f := range layoutOf(t, false).fields {
+			if findsJSON(f.typ, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// HoldsJSON reports whether there is a value in data that was kept as its JSON.
+func HoldsJSON(data []byte) bool {
+	var h head
+	for len(data) > 0 {
+		n, err := h.read(data)
+		if err != nil {
+			return false
+		}
+		if h.isJSON() {
+			return true
+		}
+		data = data[n:]
+	}
+	return false
+}

@@ -1,0 +1,178 @@
+package codec
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+)
+
+// LossError is a type that would come back from its encoding without what its
+// values hold.
+type LossError struct {
+	Path string       // such as .Items[].Err; empty for the type itself
+	Type reflect.Type // what was found there
+	Why  string
+}
+
+// Error names the path, the type and the reason.
+func (e *LossError) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("codec: a %s would be lost: %s", e.Type, e.Why)
+	}
+	return fmt.Sprintf("codec: field %s: a %s would be lost: %s", e.Path, e.Type, e.Why)
+}
+
+// findLoss returns the first part of a type that would be lost, nil if there is
+// none. What can be written but not read is a loss, too, if the value is read.
+func findLoss(t reflect.Type, isRead bool) *LossError {
+	return (&lossFinder{isRead: isRead, seen: make(map[reflect.Type]bool)}).find(t)
+}
+
+type lossFinder struct {
+	isRead bool
+	seen   map[reflect.Type]bool
+}
+
+func (l *lossFinder) find(t reflect.Type) *LossError {
+	if l.seen[t] || contentless[t] {
+		return nil
+	}
+	l.seen[t] = true
+	switch f := formOf(t); {
+	case f == asJSON || f == asRawJSON || f == asTime:
+		return nil
+	case t.Kind() == reflect.Interface:
+		return lossOfInterface(t)
+	case f != byKind:
+		return l.inMethods(t, f)
+	case l.isRead && readFormOf(t) != byKind && !isText(t):
+		return &LossError{Type: t, Why: "it has " + readMethods[readFormOf(t)] + ", and no " + writeMethods[readFormOf(t)]}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return l.find(t.Elem())
+	case reflect.Slice, reflect.Array:
+		return below("[]", l.find(t.Elem()))
+	case reflect.Map:
+		if problem := l.find(t.Key()); problem != nil {
+			return below("[key]", problem)
+		}
+		return below("[]", l.find(t.Elem()))
+	case reflect.Struct:
+		return l.inStruct(t)
+	}
+	return nil
+}
+
+func below(path string, e *LossError) *LossError {
+	if e != nil {
+		e.Path = path + e.Path
+	}
+	return e
+}
+
+func lossOfInterface(t reflect.Type) *LossError {
+	if t.NumMethod() == 0 {
+		return nil
+	}
+	return &LossError{Type: t, Why: "it is an interface with methods, and which type was in it is not recorded"}
+}
+
+var (
+	writeMethods = map[form]string{asMsgpack: "EncodeMsgpack or MarshalMsgpack", asBinary: "MarshalBinary", asText: "MarshalText"}
+	readMethods  = map[form]string{asMsgpack: "DecodeMsgpack or UnmarshalMsgpack", asBinary: "UnmarshalBinary", asText: "UnmarshalText"}
+)
+
+// inMethods returns what is lost of a type that encodes itself: all of it, if
+// nothing decodes it, and the fields beside the embedded one that it has its
+// methods from.
+func (l *lossFinder) inMethods(t reflect.Type, f form) *LossError {
+	if l.isRead && readFormOf(t) != f && !isText(t) {
+		return &LossError{Type: t, Why: "it has " + writeMethods[f] + ", and no " + readMethods[f]}
+	}
+	from := map[form]reflect.Type{asBinary: binaryMarshaler, asText: textMarshaler}[f]
+	if from == nil || !isPromoted(t, from) {
+		return nil
+	}
+	var others []string
+	for i := range t.NumField() {
+		if field := t.Field(i); field.IsExported() && !field.Anonymous {
+			others = append(others, field.Name)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return &LossError{Type: t, Why: "its " + writeMethods[f] + " is that of an embedded type, and leaves out " + strings.Join(others, ", ")}
+}
+
+// isText reports whether values of the type are read from what a method made of
+// them as from any text.
+func isText(t reflect.Type) bool {
+	return t.Kind() == reflect.String || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
+}
+
+// inStruct returns what is lost of a struct that is written by its fields.
+func (l *lossFinder) inStruct(t reflect.Type) *LossError {
+	fields := layoutOf(t, false)
+	if fields.clash != nil {
+		return &LossError{Type: t, Why: fields.clash.Error()}
+	}
+	kept := 0
+	for _, f := range fields.fields {
+		path, problem := unset(t, f.index)
+		switch {
+		case problem != nil:
+			return below(path, problem)
+		case path == "":
+			kept++
+		}
+		if problem := l.find(f.typ); problem != nil {
+			return below(f.path, problem)
+		}
+	}
+	if kept > 0 || !hasHidden(t) {
+		return nil
+	}
+	return &LossError{Type: t, Why: "it has no exported field, and no methods that encode and decode it"}
+}
+
+// unset returns the path of a field that cannot be set, empty if it can be; and
+// the loss, if other fields are in it.
+func unset(t reflect.Type, index []int) (path string, problem *LossError) {
+	for i, at := range index {
+		if t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+		f := t.Field(at)
+		t, path = f.Type, path+"."+f.Name
+		switch isLast := i == len(index)-1; {
+		case f.IsExported():
+		case isLast && f.Type.Kind() != reflect.Struct:
+			return path, nil
+		case f.Type.Kind() == reflect.Pointer:
+			return path, &LossError{Type: f.Type, Why: "a pointer to an embedded struct that is not exported cannot be set"}
+		}
+	}
+	return "", nil
+}
+
+// hasHidden reports whether a struct has a field that is not written, holds
+// something, and was not left out on purpose.
+func hasHidden(t reflect.Type) bool {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if !f.IsExported() && f.Name != "_" && f.Type.Size() > 0 && !contentless[f.Type] {
+			return true
+		}
+	}
+	return false
+}
+
+// contentless are types whose state is that of a process, and means nothing to
+// another one.
+var contentless = map[reflect.Type]bool{
+	reflect.TypeFor[sync.Mutex](): true, reflect.TypeFor[sync.RWMutex](): true,
+	reflect.TypeFor[sync.Once](): true, reflect.TypeFor[sync.WaitGroup](): true,
+}
