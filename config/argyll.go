@@ -93,8 +93,9 @@ func argyllBackoff(i int) core.Backoff {
 // ReadArgyll reads the retry configuration of a step of Argyll, as YAML or JSON:
 // its work_config, and the timeout of its http in milliseconds. The other keys of
 // a step are not looked at. Network errors and HTTP 5xx are retried, whatever
-// else fails is permanent; max_retries of n are n+1 attempts; there is no jitter.
-// Warnings say what the documentation leaves open, and what is not kept.
+// else fails is permanent, except what a circuit breaker refuses; max_retries of
+// n are n+1 attempts; there is no jitter. What a service asks for by Retry-After
+// is cut to max_backoff. A list of steps is an error. Warnings say what the documentation leaves open, and what is not kept.
 func ReadArgyll(step []byte, version ArgyllVersion, defaults ArgyllDefaults) (r Retry, warnings []Problem, err error) {
 	if version != ArgyllV1 && version != ArgyllV2 {
 		return Retry{}, nil, fmt.Errorf("config: ReadArgyll: got version %d, want ArgyllV1 or ArgyllV2", version)
@@ -121,7 +122,7 @@ type argyll struct {
 }
 
 func (a *argyll) step(v value) Retry {
-	v.part("a step of Argyll: a mapping", map[string]func(value){
+	v.step("Argyll", "work_config", map[string]func(value){
 		"work_config": func(v value) { a.configured = true; a.workConfig(v) },
 		"http": func(v value) {
 			v.part("a mapping", map[string]func(value){"timeout": func(v value) { a.attemptTimeout = v.milliseconds() }})
@@ -165,7 +166,7 @@ func (a *argyll) workConfig(v value) {
 
 // retry is the configuration, with what is left out from the defaults.
 func (a *argyll) retry(v value) Retry {
-	r := Retry{Jitter: core.NoJitter, AttemptTimeout: a.attemptTimeout}
+	r := Retry{Jitter: core.NoJitter, AttemptTimeout: a.attemptTimeout, LossesCount: true}
 	retries := a.retries
 	if retries == nil {
 		retries = orDefault(v, a.defaults.MaxRetries, "max_retries", "RETRY_MAX_RETRIES", "3 attempts")
@@ -180,7 +181,7 @@ func (a *argyll) retry(v value) Retry {
 	default:
 		r.MaxAttempts = *retries + 1
 	}
-	r.RetryOn = []record.Class{record.ClassTimeout, record.ClassConnection, record.ClassEOF, record.ClassNetwork, record.ClassServer}
+	r.RetryOn = []record.Class{record.ClassTimeout, record.ClassConnection, record.ClassEOF, record.ClassNetwork, record.ClassServer, record.ClassBreaker}
 	r.StopWhen = clientErrors() // of which some, such as 408, have one of those classes
 	a.delays(v, &r)
 	return r
@@ -206,11 +207,10 @@ func (a *argyll) delays(v value, r *Retry) {
 	if backoff != nil {
 		r.InitialDelay = orNone(*backoff)
 	}
-	if most != nil && *most == 0 {
-		r.InitialDelay = core.NoDelay
-	} else if most != nil {
-		r.MaxDelay = *most
+	if most != nil {
+		r.MaxDelay = orNone(*most)
 	}
+	r.capRetryAfter()
 }
 
 // orNone is d, of which 0 is none and not the default.

@@ -71,6 +71,24 @@ actors:
 	assert.Len(t, d.Options(), 6)
 }
 
+// allClasses are the names of the classes of errors.
+func allClasses() (names []string) {
+	for c := record.ClassUnknown; c <= record.ClassBreaker; c++ {
+		names = append(names, c.String())
+	}
+	return names
+}
+
+func TestEveryClassOfErrorsCanBeNamed(t *testing.T) {
+	for i, name := range allClasses() {
+		r := all(t, "{retry_on: ["+name+"], exclude: ["+name+"]}")
+		assert.Equal(t, []record.Class{record.Class(i)}, r.RetryOn, name)
+		assert.Equal(t, []record.Class{record.Class(i)}, r.Exclude, name)
+	}
+	_, err := config.Parse([]byte("all: {retry_on: [none]}"))
+	require.ErrorContains(t, err, strings.Join(allClasses(), ", "), "the error names all")
+}
+
 func TestEmptyDocumentSaysNothing(t *testing.T) {
 	for _, text := range []string{"", "# nothing\n", "{}"} {
 		assert.Equal(t, &config.Document{}, parse(t, text), text)

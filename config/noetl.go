@@ -13,11 +13,13 @@ import (
 // or JSON: true, false, a number of attempts or a mapping at its key retry, and no
 // retries if there is none. The other keys of a step are not looked at. Every
 // failure but a permanent one is retried, or those of which retry_when is true;
-// stop_when is asked first. Successes are never made another attempt of.
+// stop_when is asked first. Successes are never made another attempt of. What a
+// service asks for by Retry-After is cut to max_delay. A whole playbook, or a
+// list of steps, is an error.
 func ReadNoETL(step []byte) (r Retry, warnings []Problem, err error) {
 	r.Disabled = true
 	warnings, err = readStep(step, func(v value) {
-		v.part("a step of NoETL: a mapping", map[string]func(value){"retry": func(v value) { r = v.noetl() }})
+		v.step("NoETL", "retry", map[string]func(value){"retry": func(v value) { r = v.noetl() }})
 	})
 	if err != nil {
 		return Retry{}, nil, err
@@ -27,6 +29,7 @@ func ReadNoETL(step []byte) (r Retry, warnings []Problem, err error) {
 
 func (v value) noetl() Retry {
 	r := Retry{MaxAttempts: 3, Backoff: core.Exponential, InitialDelay: time.Second, Multiplier: 2, MaxDelay: time.Minute, RetryOn: anyError()}
+	r.capRetryAfter()
 	switch {
 	case v.isBool():
 		if !v.bool(wantRetry) {
@@ -54,9 +57,7 @@ func (v value) noetl() Retry {
 		},
 		"stop_when": func(v value) { r.StopWhen = v.condition() },
 	})
-	if r.MaxDelay == core.NoDelay {
-		r.InitialDelay, r.MaxDelay = core.NoDelay, 0
-	}
+	r.capRetryAfter() // to the max_delay that was read
 	return r
 }
 

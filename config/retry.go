@@ -25,6 +25,8 @@ type Retry struct {
 	RetryTimeout   time.Duration
 	MaxRetryAfter  time.Duration
 	CapRetryAfter  bool
+	MaxLosses      int  // core.Unlimited for no limit
+	LossesCount    bool // a process that ends during an attempt ends the attempt
 
 	// RetryOn, if not nil, are the classes of errors that are retried, and
 	// Exclude those that are not.
@@ -40,6 +42,7 @@ func (r Retry) Config() core.RetryConfig {
 		Disabled: r.Disabled, MaxAttempts: r.MaxAttempts, Backoff: r.Backoff,
 		InitialDelay: r.InitialDelay, MaxDelay: r.MaxDelay, Multiplier: r.Multiplier, Jitter: r.Jitter,
 		AttemptTimeout: r.AttemptTimeout, RetryTimeout: r.RetryTimeout, MaxRetryAfter: r.MaxRetryAfter, CapRetryAfter: r.CapRetryAfter,
+		MaxLosses: r.MaxLosses, LossesCount: r.LossesCount,
 	}
 	if r.RetryOn != nil {
 		c.RetryOn = []core.Matcher{core.MatchClass(r.RetryOn...)}
@@ -59,6 +62,7 @@ func (r Retry) Config() core.RetryConfig {
 const (
 	wantRetry    = "true, false, a number of attempts, or a mapping such as {max_attempts: 5}"
 	wantAttempts = "1 to 2147483647, the first included, or unlimited"
+	wantLosses   = "1 to 2147483647, or unlimited"
 	wantJitter   = "true, false, a fraction above 0 and up to 1, none, full or decorrelated"
 	unlimited    = "unlimited"
 )
@@ -69,12 +73,15 @@ var (
 	jitters  = []string{"none", "full", "decorrelated"}
 )
 
-// classNames are those of the classes of errors, in their order.
+// classNames are those of all classes of errors, in their order.
 func classNames() (names []string) {
-	for c := record.ClassUnknown; c <= record.ClassInvalid; c++ {
-		names = append(names, c.String())
+	for c := record.ClassUnknown; ; c++ {
+		name := c.String()
+		if new(record.Class).UnmarshalText([]byte(name)) != nil { // after the last
+			return names
+		}
+		names = append(names, name)
 	}
-	return names
 }
 
 // retry reads a configuration: a truth value, a number of attempts, or a
@@ -84,7 +91,7 @@ func (v value) retry() (r Retry) {
 	case v.isBool():
 		r.Disabled = !v.bool(wantRetry)
 	case v.isNumber():
-		r.MaxAttempts = v.attempts()
+		r.MaxAttempts = v.attemptsOr(wantAttempts)
 	default:
 		r = v.retryFields()
 	}
@@ -99,7 +106,7 @@ func (v value) retryFields() (r Retry) {
 	}
 	v.fields(wantRetry, map[string]func(value){
 		"disabled":        func(v value) { r.Disabled = v.bool("true or false") },
-		"max_attempts":    func(v value) { r.MaxAttempts, attempts = v.attempts(), true },
+		"max_attempts":    func(v value) { r.MaxAttempts, attempts = v.attemptsOr(wantAttempts), true },
 		"backoff":         func(v value) { r.Backoff = core.Backoff(v.oneOf(backoffs) + 1) },
 		"initial_delay":   func(v value) { r.InitialDelay = v.delay() },
 		"max_delay":       func(v value) { r.MaxDelay = v.delay(); noDelay = r.MaxDelay == core.NoDelay },
@@ -109,6 +116,8 @@ func (v value) retryFields() (r Retry) {
 		"retry_timeout":   seconds(&r.RetryTimeout),
 		"max_retry_after": func(v value) { r.MaxRetryAfter = v.aboveZero() },
 		"cap_retry_after": func(v value) { r.CapRetryAfter = v.bool("true or false") },
+		"max_losses":      func(v value) { r.MaxLosses = v.attemptsOr(wantLosses) },
+		"losses_count":    func(v value) { r.LossesCount = v.bool("true or false") },
 		"retry_on":        func(v value) { r.RetryOn = v.classes() },
 		"exclude":         func(v value) { r.Exclude = v.classes() },
 		"retry_when":      func(v value) { r.RetryWhen = v.condition() },
@@ -120,17 +129,20 @@ func (v value) retryFields() (r Retry) {
 	if r.Disabled && attempts && r.MaxAttempts != 1 {
 		v.fail("disabled is one attempt, and max_attempts is %d; want only one of them", r.MaxAttempts)
 	}
+	if r.LossesCount && r.MaxLosses != 0 {
+		v.fail("losses_count makes losses count against max_attempts, and max_losses is set; want only one of them")
+	}
 	return r
 }
 
 const maxMultiplier = 1e6
 
-// attempts is a number of them, or that there is no end.
-func (v value) attempts() int {
+// attemptsOr is a number of attempts, or that there is no limit.
+func (v value) attemptsOr(want string) int {
 	if v.isText() && v.node.Value == unlimited {
 		return core.Unlimited
 	}
-	return int(v.integer(1, math.MaxInt32, wantAttempts))
+	return int(v.integer(1, math.MaxInt32, want))
 }
 
 // delay is a duration of which 0 is none, and not the default.

@@ -35,6 +35,9 @@ func TestSchemaTakesWhatTheReaderTakes(t *testing.T) {
 		`""`, `"1.5s"`, `"0"`, `"0s"`, `"-1s"`, `"1m30s"`, `".5h"`, `"1"`, `"s"`, `"1 s"`, `"unlimited"`, `"none"`, `"full"`, `"decorrelated"`, `"exponential"`,
 		`"constant"`, `"linear"`, `"fibonacci"`, `"default"`, `"success"`, `[]`, `["timeout"]`, `["timeout", "unknown", "invalid"]`, `["nothing"]`, `[1]`, `{}`, `{"a": 1}`,
 	}
+	for _, class := range allClasses() {
+		values = append(values, `["`+class+`"]`)
+	}
 	check := func(text string) {
 		t.Helper()
 		var v any

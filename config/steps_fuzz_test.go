@@ -17,6 +17,7 @@ func FuzzReadSteps(f *testing.F) {
 		"retry: {retryable: true, max_attempts: 0, backoff: exponential, backoff_base_ms: 0, max_backoff_ms: 99999999999999999999}",
 		"retry: {max_attempts: 1e300, retryable: no}", "retry: true", "retry: 3", "retry: -3", "retry: .nan", "retry: {max_attempts: &a 3, backoff_multiplier: *a}",
 		`{"retry": {"max_attempts": 5, "initial_delay": 1.0, "max_delay": 60, "jitter": true, "retry_when": "{{ status_code >= 500 or error != None }}", "stop_when": "success"}}`,
+		"workflow:\n- step: a\n  retry: 3", "steps: {a: {retry: 3}}", "a: {retry: 3}\nb: {retry: true}", "tasks: &a [*a]", "- retry: 3\n- retry: 4",
 		"retry: &a\n  <<: *a", "- 1", "", "\x00", "retry: {retry_when: \"{{\"}",
 	} {
 		f.Add([]byte(step))

@@ -10,10 +10,11 @@ import (
 // the mapping at its key retry. The other keys of a step are not looked at.
 // Every error but a permanent one is retried; there is no jitter; max_attempts
 // includes the first, which always runs; what a service asks for by Retry-After
-// is cut to max_backoff_ms. Warnings say what has another effect than it seems.
+// is cut to max_backoff_ms. A whole task, or a list of steps, is an error.
+// Warnings say what has another effect than it seems.
 func ReadTasker(step []byte) (r Retry, warnings []Problem, err error) {
 	warnings, err = readStep(step, func(v value) {
-		v.part("a step of Tasker: a mapping", map[string]func(value){"retry": func(v value) { r = v.tasker() }})
+		v.step("Tasker", "retry", map[string]func(value){"retry": func(v value) { r = v.tasker() }})
 	})
 	if err != nil {
 		return Retry{}, nil, err
@@ -26,7 +27,7 @@ func ReadTasker(step []byte) (r Retry, warnings []Problem, err error) {
 
 // taskerRetry is what Tasker does where nothing is said: retryable, 3 attempts.
 func taskerRetry() Retry {
-	return Retry{MaxAttempts: 3, Backoff: core.Exponential, Jitter: core.NoJitter, RetryOn: anyError(), CapRetryAfter: true}
+	return Retry{MaxAttempts: 3, Backoff: core.Exponential, Jitter: core.NoJitter, RetryOn: anyError(), CapRetryAfter: true, LossesCount: true}
 }
 
 func (v value) tasker() Retry {
@@ -47,12 +48,9 @@ func (v value) tasker() Retry {
 	if !retryable && counted && r.MaxAttempts > 1 {
 		v.warn("retryable is false, so that max_attempts of %d have no effect: there is one attempt", r.MaxAttempts)
 	}
-	if r.MaxDelay == core.NoDelay {
-		r.InitialDelay, r.MaxDelay = core.NoDelay, 0
-	}
-	r.MaxRetryAfter = r.MaxDelay
+	r.capRetryAfter()
 	if !retryable || r.MaxAttempts <= 1 {
-		return Retry{Disabled: true}
+		return Retry{Disabled: true, LossesCount: true}
 	}
 	return r
 }

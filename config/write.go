@@ -26,6 +26,8 @@ type written struct {
 	RetryTimeout   string    `json:"retry_timeout,omitempty" yaml:"retry_timeout,omitempty"`
 	MaxRetryAfter  string    `json:"max_retry_after,omitempty" yaml:"max_retry_after,omitempty"`
 	CapRetryAfter  bool      `json:"cap_retry_after,omitempty" yaml:"cap_retry_after,omitempty"`
+	MaxLosses      any       `json:"max_losses,omitempty" yaml:"max_losses,omitempty"`
+	LossesCount    bool      `json:"losses_count,omitempty" yaml:"losses_count,omitempty"`
 	RetryOn        *[]string `json:"retry_on,omitempty" yaml:"retry_on,omitempty"`
 	Exclude        *[]string `json:"exclude,omitempty" yaml:"exclude,omitempty"`
 	RetryWhen      string    `json:"retry_when,omitempty" yaml:"retry_when,omitempty"`
@@ -35,15 +37,10 @@ type written struct {
 func (r Retry) written() written {
 	w := written{
 		Disabled: r.Disabled, InitialDelay: durationText(r.InitialDelay), MaxDelay: durationText(r.MaxDelay), Multiplier: r.Multiplier,
-		AttemptTimeout: durationText(r.AttemptTimeout), RetryTimeout: durationText(r.RetryTimeout), MaxRetryAfter: durationText(r.MaxRetryAfter), CapRetryAfter: r.CapRetryAfter,
+		AttemptTimeout: durationText(r.AttemptTimeout), RetryTimeout: durationText(r.RetryTimeout), MaxRetryAfter: durationText(r.MaxRetryAfter), CapRetryAfter: r.CapRetryAfter, LossesCount: r.LossesCount,
 		RetryOn: namesOf(r.RetryOn), Exclude: namesOf(r.Exclude), RetryWhen: conditionText(r.RetryWhen), StopWhen: conditionText(r.StopWhen),
 	}
-	switch {
-	case r.MaxAttempts == core.Unlimited:
-		w.MaxAttempts = unlimited
-	case r.MaxAttempts != 0:
-		w.MaxAttempts = r.MaxAttempts
-	}
+	w.MaxAttempts, w.MaxLosses = limitText(r.MaxAttempts), limitText(r.MaxLosses)
 	if r.Backoff != 0 {
 		w.Backoff = r.Backoff.String()
 	}
@@ -126,3 +123,14 @@ func conditionText(c *condition.Condition) string {
 
 // readSome reads a little more than can be a document, so that it is refused.
 func readSome(in io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(in, MaxSize+1)) }
+
+// limitText is a number that may be core.Unlimited, nil for the default.
+func limitText(n int) any {
+	switch n {
+	case 0:
+		return nil
+	case core.Unlimited:
+		return unlimited
+	}
+	return n
+}

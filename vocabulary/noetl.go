@@ -7,7 +7,8 @@ import "github.com/reprise-go/reprise/record"
 // action_completed, step_completed and execution_failed. Their fields are
 // execution_id (the run), node_id (the address), node_name, node_type, status
 // and context. The context of step_retry_exhausted has as reason the limit that
-// was reached, such as exhausted or budget. That of step_retry has delay_source
+// was reached, such as exhausted or budget; a step that has one attempt, and so
+// no retries, has no such event, as in NoETL. That of step_retry has delay_source
 // where the service or a circuit breaker chose the delay.
 //
 // A compensation has the same events as a step, with compensation as its
@@ -62,7 +63,7 @@ func noetlFailure(r *record.Record, event func(name, status string, context map[
 	if r.WillRetry {
 		return said
 	}
-	if r.Reason.IsExhaustion() {
+	if r.Reason.IsExhaustion() && (r.MaxAttempts != 1 || r.Reason != record.ReasonExhausted) {
 		said = append(said, event("step_retry_exhausted", "FAILED", map[string]any{
 			"attempts": made, "max_attempts": limit, "last_error": errorText(r), "reason": r.Reason.String(),
 		}))

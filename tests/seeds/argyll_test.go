@@ -148,6 +148,28 @@ func TestArgyllBackoffIsFixedLinearOrExponential(t *testing.T) {
 	}
 }
 
+// Argyll does not read Retry-After, so that a service never delays a retry by
+// more than max_backoff.
+func TestArgyllCapsRetryAfter(t *testing.T) {
+	asked := []error{core.WithRetryAfter(errUnavailable, time.Hour), core.WithRetryAfter(errUnavailable, 300*time.Millisecond), errUnavailable}
+	v1 := argyll(t, config.ArgyllV1, `{"work_config": {"max_retries": 3, "backoff": 100, "max_backoff": 2000, "backoff_type": "fixed"}}`)
+	assert.Equal(t, milliseconds(2000, 300, 100), runStep(t, v1, asked...).delays)
+	v2 := argyll(t, config.ArgyllV2, `{"work_config": {"max_retries": 3, "init_backoff": 100, "max_backoff": 2000, "backoff_type": "fixed"}}`)
+	assert.Equal(t, milliseconds(2000, 300, 100), runStep(t, v2, asked...).delays)
+	assert.Equal(t, milliseconds(5000), runStep(t, argyll(t, config.ArgyllV2, `{}`), asked[0]).delays, "the engine's max_backoff")
+	none := argyll(t, config.ArgyllV1, `{"work_config": {"max_retries": 3, "backoff": 100, "max_backoff": 0, "backoff_type": "fixed"}}`)
+	assert.Less(t, runStep(t, none, asked[0]).delays[0], time.Millisecond, "a longest delay of 0 is at once")
+}
+
+// What an open circuit breaker refuses did not reach the step: it says nothing
+// permanent of the work item.
+func TestArgyllRetriesWhatABreakerRefuses(t *testing.T) {
+	r := argyll(t, config.ArgyllV2, `{"work_config": {"max_retries": 2, "init_backoff": 100, "max_backoff": 2000, "backoff_type": "fixed"}}`)
+	h := runStep(t, r, &core.BreakerOpenError{Breaker: "b", After: time.Second}, errUnavailable)
+	require.NoError(t, h.err)
+	assert.Equal(t, milliseconds(1000, 100), h.delays)
+}
+
 func TestArgyllVersionsDoNotReadEachOther(t *testing.T) {
 	_, _, err := config.ReadArgyll([]byte(`{"work_config": {"init_backoff": 1}}`), config.ArgyllV1, engine(t))
 	refused(t, err, `1:34: work_config.init_backoff: in version 1 of Argyll the key is "backoff"`)
@@ -169,7 +191,10 @@ func TestArgyllDocumentsWithMistakesAreRefused(t *testing.T) {
 		`{"work_config": 3}`:                        "1:17: work_config: got 3, want a mapping",
 		`{"work_confg": {}}`:                        `1:2: work_confg: unknown key; did you mean "work_config"?`,
 		`{"http": {"timeout": "5s"}}`:               `1:22: http.timeout: got "5s", want a number of milliseconds`,
-		`[]`:                                        "1:1: got a list, want a step of Argyll: a mapping",
+		`[]`:                                        "1:1: got a list of 0, want one step of Argyll: a mapping",
+		`{"goals": ["a"], "steps": [{"id": "a", "work_config": {"max_retries": 1}}]}`: `1:27: steps: got the steps of a whole document, want one step of Argyll: a mapping`,
+		`{"steps": {"a": {"work_config": {"max_retries": 1}}}}`:                       `1:11: steps: got the steps of a whole document`,
+		`{"a": {"work_config": {}}, "b": {"work_config": {}}}`:                        `1:33: b: got a second step with the key "work_config", after that at "a", want one step of Argyll: a mapping`,
 	} {
 		r, warnings, err := config.ReadArgyll([]byte(step), config.ArgyllV2, engine(t))
 		refused(t, err, want)

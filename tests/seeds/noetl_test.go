@@ -73,9 +73,28 @@ func TestNoETLDelaysAreCapped(t *testing.T) {
 	assert.Equal(t, milliseconds(0, 0), runStep(t, noetl(t, "retry: {initial_delay: 0}"), times(9, errUnavailable)...).delays)
 }
 
+// A service cannot delay a retry by more than max_delay.
+func TestNoETLCapsRetryAfter(t *testing.T) {
+	later := core.WithRetryAfter(errUnavailable, time.Hour)
+	for step, want := range map[string][]time.Duration{
+		"retry: true": milliseconds(60_000),
+		"retry: 5":    milliseconds(60_000),
+		"retry: {max_attempts: 2, max_delay: 2.5, jitter: false}": milliseconds(2500),
+		"retry: {max_delay: 0}":                                   {1},
+	} {
+		assert.Equal(t, want, runStep(t, noetl(t, step), later).delays, step)
+	}
+}
+
+// The document with the step beside others that are not steps is read.
+func TestNoETLStepWithMappingsOfItsOwnIsOneStep(t *testing.T) {
+	r := noetl(t, "step: a\nargs: {retry: 9}\ntask: {retry: 7}\ntasks: []\nretry: 2\n")
+	assert.Equal(t, 2, runStep(t, r, times(9, errUnavailable)...).attempts)
+}
+
 // Without retry_when every failure is retried.
 func TestNoETLRetriesEveryFailure(t *testing.T) {
-	for _, err := range []error{errUnavailable, errBusiness, status(404)} {
+	for _, err := range []error{errUnavailable, errBusiness, status(404), &core.BreakerOpenError{Breaker: "b"}} {
 		assert.Equal(t, 3, runStep(t, noetl(t, "retry: true"), times(9, err)...).attempts, err)
 	}
 }
@@ -119,17 +138,21 @@ func TestNoETLContextVariables(t *testing.T) {
 
 func TestNoETLDocumentsWithMistakesAreRefused(t *testing.T) {
 	for step, want := range map[string]string{
-		"retry: 0":                          "1:8: retry: got 0, want 1 to 2147483647, the first included",
-		"retry: -1":                         "1:8: retry: got -1, want",
-		"retry: often":                      `1:8: retry: got "often", want true, false, a number of attempts, or a mapping`,
-		"retry: {initial_delay: 1s}":        `1:24: retry.initial_delay: got "1s", want a number of seconds`,
-		"retry: {max_delay: -1}":            "1:20: retry.max_delay: got -1, want a number of seconds",
-		"retry: {backoff_multiplier: 0}":    "1:29: retry.backoff_multiplier: got 0, want a number of 1 to 1000000",
-		"retry: {jitter: 0.5}":              "1:17: retry.jitter: got 0.5, want true or false",
-		"retry: {retry_wen: x}":             `1:9: retry.retry_wen: unknown key; did you mean "retry_when"?`,
-		"retry: {retry_when: '{{ eror }}'}": `1:21: retry.retry_when: in the condition, at 1:4: unknown name "eror"; did you mean "error"?`,
-		"retry: {stop_when: '{{ error }}'}": `1:20: retry.stop_when: in the condition, at 1:1: the expression is not true or false`,
-		"rety: true":                        `1:1: rety: unknown key; did you mean "retry"?`,
+		"retry: 0":                               "1:8: retry: got 0, want 1 to 2147483647, the first included",
+		"retry: -1":                              "1:8: retry: got -1, want",
+		"retry: often":                           `1:8: retry: got "often", want true, false, a number of attempts, or a mapping`,
+		"retry: {initial_delay: 1s}":             `1:24: retry.initial_delay: got "1s", want a number of seconds`,
+		"retry: {max_delay: -1}":                 "1:20: retry.max_delay: got -1, want a number of seconds",
+		"retry: {backoff_multiplier: 0}":         "1:29: retry.backoff_multiplier: got 0, want a number of 1 to 1000000",
+		"retry: {jitter: 0.5}":                   "1:17: retry.jitter: got 0.5, want true or false",
+		"retry: {retry_wen: x}":                  `1:9: retry.retry_wen: unknown key; did you mean "retry_when"?`,
+		"retry: {retry_when: '{{ eror }}'}":      `1:21: retry.retry_when: in the condition, at 1:4: unknown name "eror"; did you mean "error"?`,
+		"retry: {stop_when: '{{ error }}'}":      `1:20: retry.stop_when: in the condition, at 1:1: the expression is not true or false`,
+		"rety: true":                             `1:1: rety: unknown key; did you mean "retry"?`,
+		"workflow:\n  - step: a\n    retry: 5\n": `2:3: workflow: got the steps of a whole document, want one step of NoETL: a mapping`,
+		"- step: a\n  retry: 5\n- step: b\n":     "1:1: got a list of 2, want one step of NoETL: a mapping",
+		"retry: 5\ntasks: {a: {retry: 3}}":       `2:8: tasks: got the steps of a whole document`,
+		"a: {retry: 5}\nb: {retry: 3}":           `2:4: b: got a second step with the key "retry", after that at "a"`,
 	} {
 		_, _, err := config.ReadNoETL([]byte(step))
 		refused(t, err, want)

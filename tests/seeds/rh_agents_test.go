@@ -74,9 +74,8 @@ func TestRHAgentsBackoffStrategies(t *testing.T) {
 	}
 }
 
-// "_fibonacci: Calculate nth fibonacci number (1-based)". Its loop gives 1, 2, 3,
-// 5 for it, its comment 1, 1, 2, 3, 5: the comment is what the table of
-// strategies says, too.
+// "_fibonacci: Calculate nth fibonacci number (1-based)". Its loop gives what its
+// comment says: 1, 1, 2, 3, 5.
 func TestRHAgentsFibonacciBeginsWithTwoOnes(t *testing.T) {
 	assert.Equal(t, milliseconds(10, 10, 20, 30, 50, 80, 130),
 		delaysOf(t, rhAgents(core.RetryConfig{Backoff: core.Fibonacci, InitialDelay: 10 * time.Millisecond}), 7))
@@ -168,6 +167,8 @@ func TestRHAgentsShouldRetry(t *testing.T) {
 		want    int
 	}{
 		{"whitelisted", core.RetryConfig{RetryOn: []core.Matcher{business}}, errBusiness, 3},
+		{"a whitelist beats the default exclusions", core.RetryConfig{RetryOn: []core.Matcher{core.MatchClass(record.ClassClient)}}, status(404), 3},
+		{"but not of what is permanent", core.RetryConfig{RetryOn: []core.Matcher{business}}, core.Permanent(errBusiness), 1},
 		{"a whitelist replaces the defaults", core.RetryConfig{RetryOn: []core.Matcher{business}}, errUnavailable, 1},
 		{"an empty whitelist retries nothing", core.RetryConfig{RetryOn: []core.Matcher{}}, errUnavailable, 1},
 		{"excluded", core.RetryConfig{Exclude: []core.Matcher{unavailable}}, errUnavailable, 1},

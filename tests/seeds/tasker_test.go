@@ -117,7 +117,7 @@ func TestTaskerDefaults(t *testing.T) {
 // Every failure is retried that is not marked as permanent.
 func TestTaskerRetriesWhatIsNotPermanent(t *testing.T) {
 	r := tasker(t, "retry: {max_attempts: 2, backoff_base_ms: 0}")
-	for _, err := range []error{errUnavailable, errBusiness, errRefused, status(404), status(429)} {
+	for _, err := range []error{errUnavailable, errBusiness, errRefused, status(404), status(429), &core.BreakerOpenError{Breaker: "b"}} {
 		assert.Equal(t, 2, runStep(t, r, err).attempts, err)
 	}
 	assert.Equal(t, 1, runStep(t, r, core.Permanent(errBusiness)).attempts)
@@ -129,6 +129,8 @@ func TestTaskerCapsRetryAfter(t *testing.T) {
 	h := runStep(t, r, core.WithRetryAfter(errUnavailable, time.Hour), core.WithRetryAfter(errUnavailable, time.Second), errUnavailable)
 	require.NoError(t, h.err)
 	assert.Equal(t, milliseconds(2000, 1000, 0), h.delays)
+	none := tasker(t, "retry: {max_attempts: 4, max_backoff_ms: 0}")
+	assert.Equal(t, []time.Duration{1}, runStep(t, none, core.WithRetryAfter(errUnavailable, time.Hour)).delays, "a longest delay of 0 is at once")
 }
 
 func TestTaskerDocumentsWithMistakesAreRefused(t *testing.T) {
@@ -142,6 +144,9 @@ func TestTaskerDocumentsWithMistakesAreRefused(t *testing.T) {
 		"retry: 3":                      "1:8: retry: got 3, want a mapping",
 		"retyr: {}":                     `1:1: retyr: unknown key; did you mean "retry"?`,
 		"retry: {max_attempts: 1e9}":    "1:23: retry.max_attempts: got 1e9, want",
+		"name: t\nsteps:\n- name: a\n  retry: {max_attempts: 1}": `3:1: steps: got the steps of a whole document, want one step of Tasker: a mapping`,
+		"step_templates: [{name: a}]":                            `1:17: step_templates: got the steps of a whole document`,
+		"[{name: a}]":                                            "1:1: got a list of 1, want one step of Tasker: a mapping",
 	} {
 		_, _, err := config.ReadTasker([]byte(step))
 		refused(t, err, want)

@@ -75,6 +75,8 @@ func TestNoETLTimeline(t *testing.T) {
 
 	got, _ = said(t, vocabulary.NoETL, 3, errBusiness)
 	assert.Equal(t, strings.Fields("action_started action_error step_failed_terminal execution_failed"), got, "a terminal failure")
+	got, _ = said(t, vocabulary.NoETL, 1, errUnavailable)
+	assert.Equal(t, strings.Fields("action_started action_error step_failed_terminal execution_failed"), got, "no retry configured")
 	_, events = said(t, vocabulary.NoETL, core.Unlimited, errUnavailable)
 	assert.Nil(t, events[2].Fields["context"].(map[string]any)["max_attempts"], "no limit")
 }
