@@ -147,7 +147,11 @@ func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs
 
 // Parallel runs the branches in parallel and returns their results in the order
 // of submission, as [Map] does. Each branch is a call of kind
-// [record.KindBranch], and its calls belong to it.
+// [record.KindBranch], and its calls belong to it. When the run is resumed, a
+// branch that has completed does not run again: its result is recalled. Only a
+// branch that called an actor marked NoStore runs again, since its result may be
+// what that actor returned. A T that cannot be stored is an error, and nothing
+// runs.
 func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) ([]T, error) {
 	prepare, err := branchesOf(g, branches)
 	if err != nil {

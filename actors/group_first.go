@@ -13,7 +13,8 @@ import (
 // succeeds first; the others are interrupted. A branch that fails does not
 // affect the others: the group fails when all branches have failed, with a
 // *[core.CallError] that wraps a *[GroupError]. The group is a call like that
-// of [Parallel], and has the same winner when the run is resumed.
+// of [Parallel], and has the same winner with the same result when the run is
+// resumed.
 func First[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) (T, error) {
 	var won T
 	g.CollectAll = true

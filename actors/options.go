@@ -178,10 +178,11 @@ func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []O
 }
 
 // identified returns the definition with that identity of its inputs, a
-// func(In) any, or nil for the default.
+// func(In) any, or nil for the default. It panics if inputs could not be told
+// apart.
 func identified[In, Out any](d *core.Definition[In, Out], identity any) *core.Definition[In, Out] {
 	if identity == nil {
-		return d
+		return must(d, d.Check())
 	}
 	f, ok := identity.(func(In) any)
 	if !ok {

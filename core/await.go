@@ -126,8 +126,8 @@ func defaultOf[T any](q Question, options []AwaitOption[T]) (DefaultAnswer, erro
 }
 
 // decodeAnswer decodes an answer for a T. If the answer was JSON before it was
-// encoded, in which a time is a string, it is read as JSON. Answers is the
-// schema of T, nil if it has none.
+// encoded, in which bytes are a string and some types are what their methods read,
+// it is read as JSON. Answers is the schema of T, nil if it has none.
 func decodeAnswer[T any](answers *schema.Schema, encoded []byte) (T, error) {
 	var zero, answer T
 	text, err := codec.AppendJSON(nil, encoded, 0)
@@ -139,23 +139,37 @@ func decodeAnswer[T any](answers *schema.Schema, encoded []byte) (T, error) {
 			return zero, err
 		}
 	}
+	if codec.WantsJSON(reflect.TypeFor[T]()) && !codec.HoldsJSON(encoded) {
+		if answer, err := readJSON[T](text); err == nil {
+			return answer, nil
+		}
+	}
 	if err = record.Decode(encoded, &answer); err == nil {
 		return answer, nil
 	}
-	answer = zero
-	if unmarshal(text, &answer) != nil {
+	answer, wrong := readJSON[T](text)
+	if wrong != nil {
 		return zero, err
 	}
 	return answer, nil
 }
 
-func unmarshal(text []byte, v any) (err error) {
+// readJSON reads a T as encoding/json does, and returns it as a record would.
+func readJSON[T any](text []byte) (answer T, err error) {
 	defer func() {
 		if p := recover(); p != nil { // of a method of the user's type
 			err = fmt.Errorf("panic: %v", p)
 		}
 	}()
-	return json.Unmarshal(text, v)
+	var read T
+	if err := json.Unmarshal(text, &read); err != nil {
+		return answer, err
+	}
+	encoded, err := record.Encode(read)
+	if err == nil {
+		err = record.Decode(encoded, &answer)
+	}
+	return answer, err
 }
 
 // ask passes the answer to take, which returns an error if it does not fit.

@@ -1,11 +1,13 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/reprise-go/reprise/internal/codec"
@@ -88,12 +90,30 @@ func (t *typedCall[In, Out]) throughCache(ctx context.Context, out *Out) (r resu
 		return result{err: err, stage: record.StageHandler}
 	}
 	var zero Out
-	if *out = zero; record.Decode(encoded, out) == nil && t.ensure(ctx, out).err == nil {
+	if *out = zero; record.Decode(encoded, out) == nil && isWhole(encoded, out) && t.ensure(ctx, out).err == nil {
 		return result{stage: record.StageHandler, cached: true}
 	}
 	caching.Cache.Forget(ctx, key)
 	*out = zero
 	return t.make(ctx, out)
+}
+
+// isWhole reports whether encoded has all of out. A cache may have outputs from
+// before some values were kept as JSON, which came back empty.
+func isWhole[Out any](encoded []byte, out *Out) bool {
+	if !codec.WantsJSON(reflect.TypeFor[Out]()) {
+		return true
+	}
+	again, err := codec.Encode(*out)
+	if err != nil {
+		return false
+	}
+	was, err := record.HashOfEncoded(bytes.Clone(encoded))
+	if err != nil {
+		return false
+	}
+	is, err := record.HashOfEncoded(again)
+	return err == nil && was == is
 }
 
 // cacheKey returns the key of the output: 64 hexadecimal digits.
@@ -102,7 +122,7 @@ func (t *typedCall[In, Out]) cacheKey() (string, error) {
 	if t.definition.identity != nil {
 		what = t.definition.identity(t.in)
 	}
-	encoded, err := codec.EncodeIdentity(what)
+	encoded, err := t.identityEncoder()(what)
 	if err != nil {
 		return "", &encodeError{"input", t.spec.Name, err}
 	}

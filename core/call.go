@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/reprise-go/reprise/record"
@@ -14,11 +15,12 @@ type call struct {
 	typed       typed // the part that needs the types
 	spec        *Spec
 	policy      *Policy
-	custom      bool // the policy is the event's own
-	guarded     bool // the actor has preconditions
-	direct      bool // claimed when executed, and counted as under way
-	claimed     bool // and without a record yet
-	compensable bool // the actor has a compensation
+	custom      bool        // the policy is the event's own
+	guarded     bool        // the actor has preconditions
+	direct      bool        // claimed when executed, and counted as under way
+	claimed     bool        // and without a record yet
+	keyed       atomic.Bool // its handler asked for its idempotency key
+	compensable bool        // the actor has a compensation
 	root        *Root
 	parent      *Scope // the scope around the call
 	scope       *Scope // the scope that numbered it: parent, or one around parent
@@ -34,6 +36,7 @@ type call struct {
 // are kept so that it can be resumed.
 type recall struct {
 	input    record.Hash      // the identity of the input
+	before   record.Hash      // what it was before some values were kept as JSON; zero if nobody asked
 	inputErr error            // why input is not set
 	found    *record.Progress // what was recorded of the call; nil for nothing
 	refused  error            // why the call must not begin
@@ -81,7 +84,7 @@ func (c *call) take(p *record.Progress, s *Scope, step step) error {
 	case doRefuse:
 		return Permanent(fmt.Errorf("%s: %w", c.address, step.err))
 	case doRetrace:
-		return c.retrace(s)
+		return c.retrace(p, s)
 	}
 	if p.Phase == record.PhaseWaiting && s.attempt > 0 {
 		if err := c.wait(p, s); err != nil {
@@ -95,6 +98,8 @@ func (c *call) take(p *record.Progress, s *Scope, step step) error {
 		return c.failInDoubt(p, s, step.err)
 	case doAsk:
 		return c.askInDoubt(p, s)
+	case doSetAside:
+		return c.setAside(p, s)
 	case doBegin:
 		if err := c.precede(p, s); err != nil {
 			return err
@@ -259,7 +264,7 @@ func (c *call) settle(p *record.Progress, s *Scope, r *attempted) error {
 
 // retrace runs the handler of an attempt again that already has an outcome, and
 // records nothing: its results come from the calls inside it.
-func (c *call) retrace(s *Scope) error {
+func (c *call) retrace(p *record.Progress, s *Scope) error {
 	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()
 		s.group.recorded = true
@@ -293,7 +298,7 @@ func (c *call) retrace(s *Scope) error {
 			e.Err = r.err // the errors that the branches returned
 		}
 		return e
-	case c.spec.Kind.IsParallel() || c.spec.NoStore:
+	case !p.HasOutput: // a group, a branch, or NoStore
 		return r.err
 	}
 	return c.decode(&outcome)
@@ -315,7 +320,7 @@ func (c *call) replay(s *Scope) error {
 func (c *call) decode(outcome *record.Record) error {
 	lost, err := c.typed.decodeOutput(outcome.Encoded())
 	if err != nil {
-		return c.halt(&DecodeError{c.address, err})
+		return c.halt(&DecodeError{c.root.settings.RunID, c.address, err})
 	}
 	if len(lost) == 0 {
 		return nil

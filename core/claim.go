@@ -109,7 +109,10 @@ func (c *call) claim(segment string, branch int) {
 	c.claimed = true
 	onRecord := false
 	if settings.Restored {
-		c.recall.found, onRecord, c.recall.refused = c.root.run.Claim(c.parent, claim, c.typed.encodeInput)
+		c.recall.found, onRecord, c.recall.refused = c.root.run.Claim(c.parent, claim, (*claimedInput)(c))
+		if c.isFromBefore() {
+			c.recall.input, claim.Input = c.recall.before, c.recall.before
+		}
 		if c.recall.refused != nil {
 			c.parent.stop(c.parent.interruptionBy(c.recall.refused))
 		}
@@ -117,6 +120,28 @@ func (c *call) claim(segment string, branch int) {
 	if !onRecord && branch == 0 {
 		in.take(claim)
 	}
+}
+
+// claimedInput is the input of a call, for its run.
+type claimedInput call
+
+func (c *claimedInput) Encode() ([]byte, error)       { return c.typed.encodeInput() }
+func (c *claimedInput) EncodeBefore() ([]byte, error) { return c.typed.encodeInputBefore() }
+
+func (c *claimedInput) HashBefore() (record.Hash, error) {
+	hash, err := c.typed.identityBefore()
+	if err == nil {
+		c.recall.before = hash
+	}
+	return hash, err
+}
+
+// isFromBefore reports whether the call was recorded with the hash that its input
+// had before some values were kept as JSON. It keeps that, and with it its
+// idempotency key.
+func (c *call) isFromBefore() bool {
+	r := c.recall
+	return r != nil && r.found != nil && !r.before.IsZero() && r.found.Input == r.before
 }
 
 // next returns the address of the next call of the segment.

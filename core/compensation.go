@@ -55,7 +55,9 @@ type compensated[In, Out any] struct {
 // interrupt of the run stops it. Calls made by f are not compensated.
 //
 // A compensation whose process ended while it ran is made again, or fails with
-// ErrInDoubt if the actor's InDoubt is not InDoubtRetry. Calls to services
+// ErrInDoubt if the actor's InDoubt is not InDoubtRetry. [RetryConfig.MaxLosses] limits
+// its losses, too: then the run is interrupted, and the compensations that are left wait
+// until it is resumed. Calls to services
 // should use the [IdempotencyKey] of its context.
 //
 // A run that is stored must know the compensations of its actors when it is

@@ -32,6 +32,21 @@ type RetryConfig struct {
 	// Defaults to 1 s; NoDelay retries at once.
 	InitialDelay time.Duration
 
+	// MaxLosses is how often in a row the process may end while the same attempt
+	// runs. Such an attempt is lost, which is no failure: it is made again, and
+	// neither MaxAttempts nor RetryTimeout counts it. After so many losses without an
+	// outcome inside the call, the run is interrupted with the reason crash_loop, and
+	// whoever resumes it allows as many again. Only the innermost calls that were
+	// under way count. Defaults to what the run sets (state.WithMaxLosses), which is
+	// 5; Unlimited sets no limit.
+	MaxLosses int
+
+	// LossesCount makes a lost attempt count as a failed one: the next attempt has
+	// the next number, and after the last one the call fails with [ErrInDoubt].
+	// MaxLosses must not be set then. Agents, groups and branches are entered again
+	// in any case.
+	LossesCount bool
+
 	// MaxDelay caps every delay, jitter included, except a delay that a service
 	// asks for by Retry-After. Defaults to 60 s, or to InitialDelay if that is
 	// longer.
@@ -108,6 +123,8 @@ func (c RetryConfig) Validate() error {
 		}
 	}
 	check(c.MaxAttempts >= 0 || c.MaxAttempts == Unlimited, "MaxAttempts", c.MaxAttempts, "1 or more, 0 for the default of 3, or core.Unlimited")
+	check(c.MaxLosses >= 0 || c.MaxLosses == Unlimited, "MaxLosses", c.MaxLosses, "1 or more, 0 for the default of the run, or core.Unlimited")
+	check(!c.LossesCount || c.MaxLosses == 0, "MaxLosses", fmt.Sprintf("%d, and LossesCount is set, with which MaxAttempts limits losses", c.MaxLosses), "only one of them")
 	check(c.Backoff <= Fibonacci, "Backoff", c.Backoff, "Constant, Linear, Exponential or Fibonacci")
 	check(c.InitialDelay >= 0 || c.InitialDelay == NoDelay, "InitialDelay", c.InitialDelay, "more than 0, 0 for the default of 1s, or core.NoDelay")
 	check(c.MaxDelay >= 0, "MaxDelay", c.MaxDelay, "more than 0, or 0 for the default of 1m0s (or InitialDelay, if longer)")

@@ -199,7 +199,10 @@ func TestOutputThatCouldNeverBeStoredIsRefused(t *testing.T) {
 		"left out if nil": returning[struct {
 			Done chan int `json:",omitempty"`
 		}](core.Spec{}),
-		"not exported":       returning[struct{ done chan int }](core.Spec{}),
+		"not exported": returning[struct {
+			Name string
+			done chan int
+		}](core.Spec{}),
 		"encoding itself":    returning[named](core.Spec{}),
 		"one that is within": returning[struct{ Inner named }](core.Spec{}),
 	} {
@@ -224,6 +227,7 @@ func returning[Out any](spec core.Spec) error {
 type named chan int
 
 func (named) MarshalText() ([]byte, error) { return []byte("named"), nil }
+func (*named) UnmarshalText([]byte) error  { return nil }
 
 func TestNilConditionsPanic(t *testing.T) {
 	d := testkit.Tool(t, "tool", steady, testkit.Succeed)

@@ -16,6 +16,7 @@ type failure struct {
 	marked bool          // with Retryable
 	after  time.Duration // the delay that the service asked for; 0 for none
 	delay  time.Duration // planned before the next attempt
+	source record.Source // of the planned delay
 }
 
 // verdict is what follows a failed attempt: the call fails for a reason, is
@@ -75,6 +76,9 @@ func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 	if !c.retryable(s, f) {
 		if f.panicked { // by StopWhen, RetryWhen or a Matcher
 			return verdict{reason: record.ReasonPanic}
+		}
+		if is(f.err, ErrInDoubt) { // of a call inside: this one is in doubt, too
+			return verdict{reason: reasonAt(f.stage, record.ReasonInDoubt)}
 		}
 		return verdict{reason: reasonAt(f.stage, record.ReasonPermanent)}
 	}
@@ -176,7 +180,6 @@ func (c *call) polled(s *Scope, r *result) {
 func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	config, retry := &c.policy.config, s.Attempt()+1
 	v := verdict{promised: true, delay: c.backoff(retry, p.Delay), source: record.SourceBackoff}
-	f.delay = v.delay
 	after, source := f.after, record.SourceServer
 	if f.class == record.ClassBreaker {
 		source = record.SourceBreaker
@@ -188,12 +191,9 @@ func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	}
 	if after > v.delay {
 		v.delay, v.source = after, source
-		f.delay = v.delay
 	}
+	f.delay, f.source = v.delay, v.source
 	if config.RetryTimeout > 0 && p.Spent+f.took >= config.RetryTimeout-v.delay {
-		if v.source == record.SourceServer {
-			return verdict{reason: record.ReasonRetryAfterTooLong}
-		}
 		return verdict{reason: record.ReasonRetryTimeout}
 	}
 	deadline, ok := s.outer.Deadline()

@@ -80,6 +80,9 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 	if s.attempt > 0 && p.Err != nil {
 		rec.Err, rec.Delay = p.Err, p.Delay // the reason for the retry, and the wait before it
 	}
+	if p.Phase == record.PhaseRunning {
+		rec.Reason = record.ReasonLost
+	}
 	if c.spec.Branches > 0 {
 		detailOf(&rec).Branches = c.spec.Branches
 	}
@@ -125,7 +128,11 @@ const smallInput = 256
 
 // hashInput returns the hash of the whole input.
 func (c *call) hashInput() (record.Hash, error) {
-	input, err := c.typed.encodeInput()
+	encode := c.typed.encodeInput
+	if c.isFromBefore() {
+		encode = c.typed.encodeInputBefore
+	}
+	input, err := encode()
 	if err != nil {
 		return record.Hash{}, err
 	}
@@ -142,13 +149,23 @@ func (c *call) complete(p *record.Progress, s *Scope, r *attempted, message stri
 			d.Output, d.Artifact = r.kept.encoded, r.kept.artifact
 		}
 	}
+	if c.spec.NoStore {
+		c.hideOutput()
+	}
 	if r.cached {
 		detailOf(&rec).Cached = true
 	}
-	if c.compensable && !r.cached { // the effect is that of the call that filled the cache
+	if c.compensable && !r.cached && !c.isParents() { // else the effect is that of another call
 		return c.appendCompensable(p, s, &rec)
 	}
 	return c.append(p, s, &rec)
+}
+
+// hideOutput has the branches around the call keep no output.
+func (c *call) hideOutput() {
+	for s := c.parent; s.call != nil && s.call.spec.Kind.IsParallel(); s = s.call.parent {
+		s.inner().unstored.Store(true)
+	}
 }
 
 // retry appends that the attempt failed and when the next one may begin.
@@ -163,9 +180,6 @@ func (c *call) retry(p *record.Progress, s *Scope, f failure, v verdict) error {
 
 // fail ends the call for good.
 func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reason) error {
-	if f.class == record.ClassUnknown {
-		f = classify(f.attempted)
-	}
 	rec := c.endRecord(record.StatusFailed, p, s, &f.attempted)
 	rec.Stage, rec.Class, rec.Reason, rec.Err = f.stage, f.class, reason, f.err
 	if limit := c.explain(p, s, f, reason); limit != "" {
@@ -214,16 +228,11 @@ func (c *call) refuse(p *record.Progress, s *Scope, r result, reason record.Reas
 // how to retry an error of unknown class. It is empty for other reasons.
 func (c *call) explain(p *record.Progress, s *Scope, f failure, reason record.Reason) string {
 	config := &c.policy.config
-	elapsed := p.Spent + f.took
 	switch {
-	case reason == record.ReasonRetryAfterTooLong && f.after > config.MaxRetryAfter:
-		return fmt.Sprintf("the service asked for %v, MaxRetryAfter is %v", f.after, config.MaxRetryAfter)
 	case reason == record.ReasonRetryAfterTooLong:
-		return fmt.Sprintf("the service asked for %v, %v of RetryTimeout are left", f.after, config.RetryTimeout-elapsed)
-	case reason == record.ReasonRetryTimeout && s.expired():
-		return fmt.Sprintf("RetryTimeout of %v is over", config.RetryTimeout)
+		return fmt.Sprintf("the service asked for %v, MaxRetryAfter is %v", f.after, config.MaxRetryAfter)
 	case reason == record.ReasonRetryTimeout:
-		return fmt.Sprintf("the next delay of %v does not fit into RetryTimeout of %v, %v of it used", f.delay, config.RetryTimeout, elapsed)
+		return c.explainRetryTimeout(p, s, f)
 	case reason == record.ReasonBudget:
 		return "the retry budget " + c.guard.usedUp()
 	case reason == record.ReasonDeadline:
@@ -232,6 +241,20 @@ func (c *call) explain(p *record.Progress, s *Scope, f failure, reason record.Re
 		return "not retried, since its class is unknown: core.Retryable marks an error, and RetryOn says which ones are retried"
 	}
 	return ""
+}
+
+func (c *call) explainRetryTimeout(p *record.Progress, s *Scope, f failure) string {
+	limit := c.policy.config.RetryTimeout
+	elapsed := p.Spent + f.took
+	switch {
+	case s.expired() && s.limit.total || elapsed >= limit: // the attempt, or the wait before it, took the rest
+		return fmt.Sprintf("RetryTimeout of %v is over", limit)
+	case f.source != record.SourceServer:
+		return fmt.Sprintf("the next delay of %v does not fit into RetryTimeout of %v, %v of it used", f.delay, limit, elapsed)
+	case f.after > f.delay:
+		return fmt.Sprintf("the service asked for %v, which MaxRetryAfter cuts to %v, and %v of RetryTimeout are left", f.after, f.delay, limit-elapsed)
+	}
+	return fmt.Sprintf("the service asked for %v, and %v of RetryTimeout are left", f.after, limit-elapsed)
 }
 
 func (c *call) explainDeadline(s *Scope, delay time.Duration) string {

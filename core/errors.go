@@ -16,8 +16,9 @@ import (
 //
 // Its text contains at most 4,000 characters ([record.MessageLimit]) of the
 // text of Err, live and after a resume. Of Err itself, that text is recorded,
-// and the value of a type that was registered with [record.RegisterErrorType],
-// if it is not larger than 64 KB; otherwise a warning is recorded.
+// and the value of a type of the standard library, or one that was registered
+// with [record.RegisterErrorType], if it is not larger than 64 KB; otherwise a
+// warning is recorded (see [record.Error]).
 type CallError struct {
 	Address  record.Address // zero outside a run
 	Name     string         // of the actor
@@ -35,7 +36,7 @@ type CallError struct {
 func (e *CallError) Error() string {
 	text := record.Truncate(fmt.Sprint(e.Err), record.MessageLimit)
 	reason := strings.ReplaceAll(e.Reason.String(), "_", " ")
-	said := e.Reason == record.ReasonPanic || begins(text, reason) || e.Attempts <= 1 && e.isReasonInside()
+	said := e.Reason == record.ReasonPanic || begins(text, reason) || e.Attempts <= 1 && e.isReasonInside() || e.isOpenInside()
 	if said && e.isCallInside(text) {
 		return text
 	}
@@ -74,6 +75,13 @@ func (e *CallError) isReasonInside() (is bool) {
 	defer func() { _ = recover() }() // of methods of the user's errors
 	var inside *CallError
 	return errors.As(e.Err, &inside) && inside != nil && inside.Reason == e.Reason
+}
+
+// isOpenInside reports whether the error that ended the call says of a call
+// inside that it is not known whether it took effect, or that it was not
+// executed. Neither is permanent.
+func (e *CallError) isOpenInside() bool {
+	return e.Reason == record.ReasonPermanent && (is(e.Err, ErrInDoubt) || is(e.Err, ErrNotRecorded) || is(e.Err, ErrNotStored))
 }
 
 // isCallInside reports whether text, the text of Err, begins with the address
@@ -121,14 +129,18 @@ func (e *CallError) Is(target error) bool {
 
 // A DecodeError says that a recorded output does not fit the present output
 // type of its actor.
+// Nothing ran in its place, and the run continues with the previous program, or
+// with one whose type fits.
 type DecodeError struct {
+	RunID   string
 	Address record.Address
 	Err     error // names the field where it is known
 }
 
-// Error returns a line that names the address.
+// Error returns what does not fit, and then what to do.
 func (e *DecodeError) Error() string {
-	return fmt.Sprintf("%s: the recorded output does not fit the type of today: %v", e.Address, e.Err)
+	return fmt.Sprintf("%s: the recorded output does not fit the type of today: %v. Run the previous program, or change this one (give the field "+
+		"its previous type, or a new name); or fork the run: reprise --dir DIR fork %s '%s' NEW", e.Address, e.Err, e.RunID, e.Address)
 }
 
 // Unwrap returns the error of the decoder.

@@ -84,9 +84,9 @@ func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 // context ends is abandoned: its scope is closed and its late result is
 // dropped.
 func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error) {
-	if e.definition == nil {
+	if err := e.definition.Check(); err != nil {
 		var zero Out
-		return zero, errUndefined
+		return zero, err
 	}
 	if e.inBranch {
 		if err := e.takeBranch(ctx); err != nil {
@@ -123,14 +123,11 @@ func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
 // any goroutine.
 func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
 	p := new(PreparedCall[In, Out])
-	switch {
-	case e.definition == nil:
-		p.wrong = errUndefined
+	if p.wrong = e.definition.Check(); p.wrong == nil && e.inBranch {
+		p.wrong = e.takeBranch(ctx)
+	}
+	if p.wrong != nil {
 		return p
-	case e.inBranch:
-		if p.wrong = e.takeBranch(ctx); p.wrong != nil {
-			return p
-		}
 	}
 	p.call = e.prepare(ctx, in, false)
 	return p

@@ -1,11 +1,13 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -15,7 +17,12 @@ import (
 // computed from the run, the address without attempt numbers, and the input. It
 // is the same for every attempt of the call, in every attempt of the calls
 // around it, before and after a crash; and it differs for every other call of
-// any run.
+// any run. A fork has the keys of the oldest of its parents, unless it was given
+// new ones (state.ForkOptions).
+//
+// A call that was compensated and is made again, after a retry of the run or in a
+// fork, has a new key: for the old one a service would return the result that was
+// undone.
 //
 // Outside a run the error is [ErrNoRun]. For an input that cannot be encoded,
 // the error names the field.
@@ -33,6 +40,8 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 			break // branches of a group at the root have no input; their addresses differ
 		}
 	}
+	s.call.keyed.Store(true)
+	undone := s.call.timesUndone()
 	var hash record.Hash
 	if s.call != nil {
 		var err error
@@ -41,11 +50,43 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 		}
 	}
 	h := sha256.New()
-	for _, part := range []string{s.root.settings.RunID, place.WithoutAttempts()} {
+	settings := s.root.settings
+	for _, part := range append([]string{cmp.Or(settings.KeysOf, settings.RunID), place.WithoutAttempts()}, undone...) {
 		// Lengths keep one part from running into the next.
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		h.Write([]byte(part))
 	}
 	h.Write(hash[:])
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+}
+
+// isParents reports whether the effect of the call, which completes in a fork, is that of
+// the same call of a parent: its handler used a key under which the parent had made it.
+func (c *call) isParents() bool {
+	made := c.root.settings.Made[c.address.WithoutAttempts()]
+	if len(made) == 0 || !c.keyed.Load() {
+		return false
+	}
+	input, err := c.hashInput()
+	return err == nil && slices.Contains(made, input)
+}
+
+// timesUndone returns which calls were compensated of the call and those around it, and
+// how often, as parts of a key. A compensation has the number of the completion that it
+// is for, so only what the parents of a fork undid makes its key another one.
+func (c *call) timesUndone() (parts []string) {
+	settings := c.root.settings
+	if len(settings.Undone) == 0 {
+		return nil
+	}
+	for times := settings.Undone; c != nil; c = c.parent.call {
+		place := c.address.WithoutAttempts()
+		if n := times[place]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s undone %d", place, n))
+		}
+		if c.spec.Kind == record.KindCompensation {
+			times = settings.UndoneByParents
+		}
+	}
+	return parts
 }

@@ -20,7 +20,7 @@ type InDoubt uint8
 
 // The choices for calls in doubt.
 const (
-	InDoubtRetry InDoubt = iota // the attempt counts, and the next one is made if any is left
+	InDoubtRetry InDoubt = iota // the attempt is made again
 	InDoubtFail                 // the call fails with ErrInDoubt
 	InDoubtAsk                  // the call waits for an answer, such as state.InDoubtRunAgain
 )
@@ -177,11 +177,18 @@ var errAnsweredFailed = errors.New("it was in doubt, and answered to have failed
 
 // failInDoubt fails a call in doubt.
 func (c *call) failInDoubt(p *record.Progress, s *Scope, err error) error {
-	stage := record.StageHandler
-	if errors.Is(err, errEntries) {
-		stage = record.StageEntry
-	}
-	return c.refuse(p, s, result{err: err, stage: stage}, record.ReasonInDoubt)
+	return c.refuse(p, s, result{err: err, stage: record.StageHandler}, record.ReasonInDoubt)
+}
+
+// setAside interrupts the run, because the process has ended too often while the
+// attempt of s ran. It is recorded as an interrupt of the attempt: if somebody
+// resumes the run, losses are counted anew.
+func (c *call) setAside(p *record.Progress, s *Scope) error {
+	return c.suspend(p, s, attempted{}, &InterruptedError{
+		Reason: record.InterruptCrashLoop,
+		Message: fmt.Sprintf("the process ended %d times in a row while %s (%s) was under way; the run continues when it is resumed",
+			p.Entries, c.address, strings.TrimSuffix(c.spec.Kind.String(), "_call")),
+	}, record.StageHandler)
 }
 
 // askInDoubt asks somebody whether the attempt of s took effect, and continues

@@ -90,31 +90,32 @@ func TestRetryAfterThatIsTooLongFailsTheCallAtOnce(t *testing.T) {
 		name  string
 		cfg   core.RetryConfig
 		after time.Duration
-		fails bool
+		want  record.Reason
 	}{
-		{"the default", steady, 5 * time.Minute, false},
-		{"above the default", steady, 5*time.Minute + 1, true},
-		{"the limit", limited, 10 * time.Second, false},
-		{"above the limit", limited, 10*time.Second + 1, true},
-		{"above the limit and below the backoff", long, 15 * time.Second, true},
-		{"for ever", steady, math.MaxInt64, true},
-		{"longer than the time left", total(30 * time.Second), 31 * time.Second, true},
-		{"the time left", total(30 * time.Second), 30 * time.Second, true},
-		{"less than the time left", total(30 * time.Second), 29 * time.Second, false},
+		{"the default", steady, 5 * time.Minute, record.ReasonNone},
+		{"above the default", steady, 5*time.Minute + 1, record.ReasonRetryAfterTooLong},
+		{"the limit", limited, 10 * time.Second, record.ReasonNone},
+		{"above the limit", limited, 10*time.Second + 1, record.ReasonRetryAfterTooLong},
+		{"above the limit and below the backoff", long, 15 * time.Second, record.ReasonRetryAfterTooLong},
+		{"for ever", steady, math.MaxInt64, record.ReasonRetryAfterTooLong},
+		{"above the limit and longer than the time left", total(30 * time.Second), 5*time.Minute + 1, record.ReasonRetryAfterTooLong},
+		{"longer than the time left", total(30 * time.Second), 31 * time.Second, record.ReasonRetryTimeout},
+		{"the time left", total(30 * time.Second), 30 * time.Second, record.ReasonRetryTimeout},
+		{"less than the time left", total(30 * time.Second), 29 * time.Second, record.ReasonNone},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				st, ctx := testkit.Run(t)
 				elapsed := testkit.Stopwatch()
 				out, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.cfg, testkit.Failing(1, core.WithRetryAfter(errFlaky, tt.after))))
-				if !tt.fails {
+				if tt.want == record.ReasonNone {
 					testkit.Completed(t, out, err)
 					return
 				}
-				testkit.Failed(t, err, record.ReasonRetryAfterTooLong)
-				assert.ErrorIs(t, err, core.ErrRetryAfterTooLong)
+				testkit.Failed(t, err, tt.want)
+				assert.ErrorIs(t, err, sentinels[tt.want])
 				assert.ErrorIs(t, err, errFlaky)
-				wantRecords(t, st, "started(0) failed(0,retry_after_too_long,connection)")
+				wantRecords(t, st, "started(0) failed(0,"+tt.want.String()+",connection)")
 				assert.Equal(t, time.Duration(0), elapsed(), "time")
 			})
 		})

@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"errors"
-	"fmt"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -28,21 +27,21 @@ type step struct {
 type action uint8
 
 const (
-	doBegin   action = iota // run the preconditions and make the first attempt
-	doMake                  // make the attempt
-	doReturn                // return the recorded outcome
-	doRetrace               // run the handler again for its results, and record nothing
-	doAsk                   // ask somebody whether the attempt took effect
-	doFail                  // fail: the call is in doubt
-	doRefuse                // refuse to run the call
+	doBegin    action = iota // run the preconditions and make the first attempt
+	doMake                   // make the attempt
+	doReturn                 // return the recorded outcome
+	doRetrace                // run the handler again for its results, and record nothing
+	doAsk                    // ask somebody whether the attempt took effect
+	doFail                   // fail: the call is in doubt
+	doSetAside               // interrupt the run: the call was lost too often
+	doRefuse                 // refuse to run the call
 )
 
-// defaultMaxEntries is how often an attempt of an agent is entered without an
-// outcome inside it. After that, it is assumed to crash the process.
-const defaultMaxEntries = 5
+// defaultMaxLosses is how often in a row an attempt may be lost. After that, it is
+// assumed to end its process.
+const defaultMaxLosses = 5
 
 var (
-	errEntries    = errors.New("the agent was entered again and again without getting any further")
 	errMayHaveRun = errors.New("its handler had begun when the run stopped; whether it took effect is not known, and it asks not to be run again")
 	errLeftBehind = errors.New("the process ended during the last attempt; whether the call took effect is not known")
 )
@@ -52,10 +51,11 @@ var (
 // the call, and on nothing else.
 func (c *call) next(p *record.Progress) step {
 	kind := c.spec.Kind
-	if p.Phase == record.PhaseSucceeded && (!p.NoStore || p.Retrace) || p.Phase == record.PhaseFailed {
-		if p.Retrace || kind == record.KindGroup || kind == record.KindBranch && p.Phase == record.PhaseSucceeded {
-			return step{do: doRetrace, attempt: p.Attempt}
-		}
+	switch {
+	case !p.HasOutcome():
+	case p.Retrace || kind == record.KindGroup || kind == record.KindBranch && p.Phase == record.PhaseSucceeded && !p.HasOutput:
+		return step{do: doRetrace, attempt: p.Attempt}
+	case p.Phase == record.PhaseFailed || !p.NoStore:
 		return step{do: doReturn, attempt: p.Attempt}
 	}
 	if c.root.settings.Strict && !kind.IsEntered() {
@@ -79,23 +79,33 @@ func (c *call) next(p *record.Progress) step {
 }
 
 // nextInDoubt is the next step of a call whose attempt may or may not have taken
-// effect.
+// effect: it was interrupted, or it was lost because the process ended. In both
+// cases the attempt is made again under its own number.
 func (c *call) nextInDoubt(p *record.Progress) step {
 	same := step{do: doMake, attempt: p.Attempt}
-	maxAttempts, maxEntries := c.policy.config.MaxAttempts, cmp.Or(c.root.settings.MaxEntries, defaultMaxEntries)
+	kind, config := c.spec.Kind, &c.policy.config
 	switch {
-	case c.spec.Kind == record.KindAgent && p.Phase == record.PhaseRunning && maxEntries != Unlimited && int(p.Entries) >= maxEntries:
-		return step{do: doFail, attempt: p.Attempt, err: fmt.Errorf("%w (%d times)", errEntries, p.Entries)}
-	case c.spec.Kind.IsEntered():
+	case kind.IsParallel():
 		return same
-	case c.spec.InDoubt == InDoubtAsk:
+	case c.spec.InDoubt == InDoubtAsk && !kind.IsEntered():
 		return step{do: doAsk, attempt: p.Attempt}
-	case c.spec.InDoubt == InDoubtFail:
+	case c.spec.InDoubt == InDoubtFail && !kind.IsEntered():
 		return step{do: doFail, attempt: p.Attempt, err: errMayHaveRun}
 	case p.Phase == record.PhaseStopped:
-		return same // an interrupt does not count
-	case maxAttempts != Unlimited && int(p.Attempt)+1 >= maxAttempts:
-		return step{do: doFail, attempt: p.Attempt, err: errLeftBehind}
+		return same
+	case config.LossesCount && !kind.IsEntered():
+		if config.MaxAttempts != Unlimited && int(p.Attempt)+1 >= config.MaxAttempts {
+			return step{do: doFail, attempt: p.Attempt, err: errLeftBehind}
+		}
+		return step{do: doMake, attempt: p.Attempt + 1}
 	}
-	return step{do: doMake, attempt: p.Attempt + 1}
+	if limit := c.maxLosses(); limit != Unlimited && int(p.Entries) >= limit && !c.root.settings.Replays {
+		return step{do: doSetAside, attempt: p.Attempt}
+	}
+	return same
+}
+
+// maxLosses returns how often in a row the call may be lost.
+func (c *call) maxLosses() int {
+	return cmp.Or(c.policy.config.MaxLosses, c.root.settings.MaxLosses, defaultMaxLosses)
 }

@@ -19,8 +19,8 @@ type Run interface {
 	// s, nil for nothing, and whether the claim itself is recorded. It is
 	// called if Settings.Restored is set, in the order of claiming. If err is
 	// an *InterruptedError, it has interrupted the run, and the call does not
-	// begin. Input encodes the input, so that an error can show it.
-	Claim(s *Scope, c record.Claim, input func() ([]byte, error)) (found *record.Progress, onRecord bool, err error)
+	// begin. Input is that of the call; nil for a question.
+	Claim(s *Scope, c record.Claim, input ClaimedInput) (found *record.Progress, onRecord bool, err error)
 
 	// Ended is called when the handler or the preconditions of s returned by
 	// themselves, in a run for which Claim is called. It returns an error, as
@@ -81,6 +81,20 @@ type Run interface {
 	Poll(ctx context.Context)
 }
 
+// A ClaimedInput is the input of a call that is claimed. Its methods call methods
+// of the user's types.
+type ClaimedInput interface {
+	// Encode encodes the input, so that an error can show it.
+	Encode() ([]byte, error)
+
+	// EncodeBefore encodes it as it was before some values were kept as JSON.
+	EncodeBefore() ([]byte, error)
+
+	// HashBefore is the identity that a call with this input had then. A record
+	// that has it is of the same input.
+	HashBefore() (record.Hash, error)
+}
+
 // Asked is the result of asking a question.
 type Asked struct {
 	Answer   []byte    // encoded; nil for none yet
@@ -109,9 +123,18 @@ type Settings struct {
 	// in the process: a longer one suspends the run. 0 stands for no limit.
 	Park time.Duration
 
-	// MaxEntries is how often an attempt of an agent is entered without an
-	// outcome inside it. Defaults to 5; Unlimited sets no limit.
-	MaxEntries int
+	// MaxLosses is the default of RetryConfig.MaxLosses. Defaults to 5; Unlimited
+	// sets no limit.
+	MaxLosses int
+
+	// KeysOf is the run to which idempotency keys belong: that of RunID if it is
+	// empty. Undone has how often calls were compensated, by their addresses without
+	// attempts, and UndoneByParents how often by the parents of a fork alone. Made has the hashes of the whole inputs of calls that parents of a fork
+	// made under these keys, by the same addresses: their effects are not the fork's.
+	KeysOf          string
+	Undone          map[string]int
+	UndoneByParents map[string]int
+	Made            map[string][]record.Hash
 
 	Seed      uint64 // of jitter
 	Payloads  bool   // records keep inputs and outputs
@@ -231,7 +254,7 @@ func (nowhere) Ask(*Scope, Question, DefaultAnswer, []record.Claim) (Asked, erro
 	return Asked{}, ErrNoRun
 }
 
-func (nowhere) Claim(*Scope, record.Claim, func() ([]byte, error)) (*record.Progress, bool, error) {
+func (nowhere) Claim(*Scope, record.Claim, ClaimedInput) (*record.Progress, bool, error) {
 	return nil, false, nil
 }
 

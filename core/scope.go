@@ -40,6 +40,10 @@ type inside struct {
 	// or was about to. The attempt counts as timed out.
 	doomed atomic.Bool
 
+	// unstored: a call inside completed whose output is not stored. A branch then
+	// keeps no output either, which may be the same.
+	unstored atomic.Bool
+
 	used  atomic.Pointer[Usage] // by the attempt itself; nil for nothing
 	spent atomic.Pointer[Usage] // by the calls inside; nil for nothing
 

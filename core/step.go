@@ -10,9 +10,10 @@ import (
 // Step runs f as a step of the handler that ctx belongs to, and records its
 // result. Steps are for what is not a call but may have another result the next
 // time, such as the time, a random number, or the content of a file. On resume
-// the recorded result is returned and f does not run. A step is not retried:
-// one that had begun when its process ended fails with [ErrInDoubt], unless an
-// option says otherwise. Its address is that of a call tagged with the name.
+// the recorded result is returned and f does not run. A step is not retried if it
+// fails. One whose process ended while it ran is made again, at least once like every
+// call; [StepInDoubt] is for steps with effects that must not be repeated. Its address
+// is that of a call tagged with the name.
 func Step[T any](ctx context.Context, name string, f func(context.Context) (T, error), options ...StepOption) (T, error) {
 	c := stepConfig{spec: Spec{Kind: record.KindStep, Name: name}, input: struct{}{}}
 	for _, option := range options {
@@ -45,9 +46,10 @@ type stepConfig struct {
 // accepts.
 func StepInput(v any) StepOption { return func(c *stepConfig) { c.input = v } }
 
-// StepInDoubt sets what happens to a step whose process ended while it ran.
-// Defaults to InDoubtRetry, which fails the step since it has no second
-// attempt; with [InDoubtAsk] it waits for somebody to decide.
+// StepInDoubt sets what happens to a step whose process ended, or whose run was
+// interrupted, while it ran. Defaults to [InDoubtRetry]: the step runs again. With
+// [InDoubtFail] it fails with [ErrInDoubt], and with [InDoubtAsk] it waits for somebody
+// to decide.
 func StepInDoubt(d InDoubt) StepOption { return func(c *stepConfig) { c.spec.InDoubt = d } }
 
 // StepNoStore keeps the result of a step out of records: it runs again when its

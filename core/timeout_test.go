@@ -380,6 +380,49 @@ func TestWaitThatWouldReachRetryTimeoutIsNotBegun(t *testing.T) {
 	}
 }
 
+func TestTextOfARetryTimeoutNamesTheDelayThatWasPlanned(t *testing.T) {
+	of := func(limit time.Duration, set func(*core.RetryConfig)) core.RetryConfig {
+		cfg := total(limit)
+		cfg.InitialDelay = 8 * time.Second
+		set(&cfg)
+		return cfg
+	}
+	anything := func(c *core.RetryConfig) { c.RetryOn = []core.Matcher{core.MatchAny()} }
+	for _, tt := range []struct {
+		name  string
+		cfg   core.RetryConfig
+		tries testkit.Handler
+		want  string
+	}{
+		{"backoff", of(5*time.Second, func(*core.RetryConfig) {}), testkit.Fail(errFlaky), "the next delay of 8s does not fit into RetryTimeout of 5s, 0s of it used"},
+		{"an error of unknown class", of(5*time.Second, anything), testkit.Fail(errBoom), "the next delay of 8s does not fit into RetryTimeout of 5s, 0s of it used"},
+		{"capped", of(5*time.Second, func(c *core.RetryConfig) { c.MaxDelay = 6 * time.Second }), testkit.Fail(errFlaky), "the next delay of 6s does not fit into RetryTimeout of 5s, 0s of it used"},
+		{"Retry-After", of(10*time.Second, func(*core.RetryConfig) {}), testkit.Fail(core.WithRetryAfter(errFlaky, 40*time.Second)), "the service asked for 40s, and 10s of RetryTimeout are left"},
+		{"Retry-After of an error of unknown class", of(10*time.Second, anything), testkit.Fail(core.WithRetryAfter(errBoom, 40*time.Second)), "the service asked for 40s, and 10s of RetryTimeout are left"},
+		{
+			"Retry-After that was cut", of(10*time.Second, func(c *core.RetryConfig) { c.MaxRetryAfter, c.CapRetryAfter = 20*time.Second, true }),
+			testkit.Fail(core.WithRetryAfter(errFlaky, time.Hour)), "the service asked for 1h0m0s, which MaxRetryAfter cuts to 20s, and 10s of RetryTimeout are left",
+		},
+		{
+			"Retry-After below the backoff", of(7*time.Second, func(*core.RetryConfig) {}), testkit.Fail(core.WithRetryAfter(errFlaky, time.Second)),
+			"the next delay of 8s does not fit into RetryTimeout of 7s, 0s of it used",
+		},
+		{
+			"after an attempt that timed out", of(15*time.Second, func(c *core.RetryConfig) { c.AttemptTimeout = 10 * time.Second }), testkit.Listening(time.Hour),
+			"the next delay of 8s does not fit into RetryTimeout of 15s, 10s of it used",
+		},
+		{"in an attempt", of(5*time.Second, func(*core.RetryConfig) {}), testkit.Listening(time.Hour), "RetryTimeout of 5s is over"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				_, ctx := testkit.Run(t)
+				_, err := testkit.Call(ctx, testkit.Tool(t, "tool", tt.cfg, tt.tries))
+				assert.Equal(t, tt.want, testkit.Failed(t, err, record.ReasonRetryTimeout).Detail)
+			})
+		})
+	}
+}
+
 func TestFailureByRetryTimeoutDoesNotSleepFirst(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)

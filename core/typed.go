@@ -22,7 +22,9 @@ type typed interface {
 	passAsync(s *Scope, t timespan) asyncPass // the same on a goroutine of its own; sets the limit of s
 	output() any
 	encodeInput() ([]byte, error)
-	identity() (record.Hash, error) // of the input
+	encodeInputBefore() ([]byte, error) // as it was before some values were kept as JSON
+	identity() (record.Hash, error)     // of the input
+	identityBefore() (record.Hash, error)
 	decodeOutput(encoded []byte) (lost []string, err error)
 	decodeAnswer(encoded []byte) error // into the output
 	outputSchema() json.RawMessage
@@ -113,7 +115,7 @@ func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) result {
 	} else {
 		r = t.make(ctx, out)
 	}
-	if r.err == nil && t.keepsOutput() {
+	if r.err == nil && t.keepsOutput() && !isUnstored(ctx) {
 		cached := r.cached
 		r = t.keep(ctx, out)
 		r.cached = cached
@@ -152,12 +154,20 @@ func (t *typedCall[In, Out]) ensure(ctx context.Context, out *Out) (r result) {
 	return r
 }
 
-// keepsOutput reports whether the run needs the encoded output. Groups and
-// branches take theirs from the calls inside them.
+// keepsOutput reports whether the run needs the encoded output. A group takes
+// its results from its branches.
 func (t *typedCall[In, Out]) keepsOutput() bool {
 	settings := t.root.settings
 	return (settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip) && !t.spec.NoStore &&
-		!t.spec.Kind.IsParallel()
+		t.spec.Kind != record.KindGroup
+}
+
+// isUnstored reports whether ctx belongs to a branch that must not keep its
+// output.
+func isUnstored(ctx context.Context) bool {
+	s := ScopeOf(ctx)
+	in := s.inside.Load()
+	return in != nil && in.unstored.Load() && s.call.spec.Kind == record.KindBranch
 }
 
 func (t *typedCall[In, Out]) keepOutput(ctx context.Context) result { return t.keep(ctx, &t.out) }
@@ -201,8 +211,14 @@ func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) (r result) {
 
 func (t *typedCall[In, Out]) output() any { return t.out }
 
-func (t *typedCall[In, Out]) encodeInput() ([]byte, error) {
-	encoded, err := record.Encode(t.in)
+func (t *typedCall[In, Out]) encodeInput() ([]byte, error) { return t.encodeInputBy(record.Encode) }
+
+func (t *typedCall[In, Out]) encodeInputBefore() ([]byte, error) {
+	return t.encodeInputBy(codec.EncodeBefore)
+}
+
+func (t *typedCall[In, Out]) encodeInputBy(encode func(v any) ([]byte, error)) ([]byte, error) {
+	encoded, err := encode(t.in)
 	if err != nil {
 		return nil, &encodeError{"input", t.spec.Name, err}
 	}
@@ -210,7 +226,15 @@ func (t *typedCall[In, Out]) encodeInput() ([]byte, error) {
 }
 
 // identity returns the hash of the identity of the input, see Identifier.
-func (t *typedCall[In, Out]) identity() (h record.Hash, err error) {
+func (t *typedCall[In, Out]) identity() (record.Hash, error) {
+	return t.identityBy(t.identityEncoder())
+}
+
+func (t *typedCall[In, Out]) identityBefore() (record.Hash, error) {
+	return t.identityBy(codec.EncodeIdentityBefore)
+}
+
+func (t *typedCall[In, Out]) identityBy(encode func(v any) ([]byte, error)) (h record.Hash, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &encodeError{"identity of the input", t.spec.Name, &PanicError{Value: p, Stack: debug.Stack()}}
@@ -222,11 +246,20 @@ func (t *typedCall[In, Out]) identity() (h record.Hash, err error) {
 	} else if i, ok := v.(Identifier); ok {
 		what, v = "identity of the input", i.Identity()
 	}
-	encoded, err := codec.EncodeIdentity(v)
+	encoded, err := encode(v)
 	if err != nil {
 		return record.Hash{}, &encodeError{what, t.spec.Name, err}
 	}
 	return record.HashOfEncoded(encoded)
+}
+
+// identityEncoder encodes an identity: that of an input which may be anything is
+// the same once the input was decoded to what it was then.
+func (t *typedCall[In, Out]) identityEncoder() func(v any) ([]byte, error) {
+	if t.definition.identity == nil && reflect.TypeFor[In]().Kind() == reflect.Interface {
+		return codec.EncodeIdentityOfAny
+	}
+	return codec.EncodeIdentity
 }
 
 // decodeOutput makes a recorded output the output of the call. Lost are the

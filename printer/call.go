@@ -27,6 +27,9 @@ func (t *text) call(r *record.Record) {
 		if r.Detail != nil && r.Detail.Branches > 0 {
 			t.add(" ", count(r.Detail.Branches, "branch", "branches"))
 		}
+		if r.Reason == record.ReasonLost {
+			t.add(" again: the process ended during it")
+		}
 	case record.StatusRetrying:
 		t.beginBelow(mark{t.retry, again})
 		t.retrying(r)

@@ -233,6 +233,12 @@ func TestRetryTellsWhoAskedForTheDelay(t *testing.T) {
 	assert.Equal(t, "  ↻ Retrying (attempt 2/3) at once...\n", printed([]record.Record{r}))
 }
 
+func TestAttemptThatIsMadeAgainTellsThatItsProcessEnded(t *testing.T) {
+	r := tool(t, record.StatusStarted, 1)
+	r.Reason = record.ReasonLost
+	assert.Equal(t, "🔧 fetch_data [STARTED] (retry 2/3) again: the process ended during it\n", printed([]record.Record{r}))
+}
+
 func TestUnlimitedAttemptsHaveNoTotal(t *testing.T) {
 	started := tool(t, record.StatusStarted, 41)
 	retrying := failing(t, 41, sec)[1]

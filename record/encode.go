@@ -7,12 +7,34 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// Encode returns v as msgpack, with struct fields under their json names. The
-// error of a value that cannot be encoded names the path to it.
+// Encode returns v as msgpack. The error of a value that cannot be encoded names
+// the path to it.
+//
+// A type is kept by its methods if it has a pair that encodes and decodes it:
+// EncodeMsgpack and DecodeMsgpack or MarshalMsgpack and UnmarshalMsgpack,
+// MarshalBinary and UnmarshalBinary, MarshalText and UnmarshalText, or else
+// MarshalJSON and UnmarshalJSON. Anything else is kept by its kind: a struct by
+// its exported fields, under their json names. Slices of bytes are kept as they
+// are, even if they have methods for JSON.
+//
+// What [Decode] returns is then equal to v, except that
+//   - unexported fields, and those tagged json:"-", are zero;
+//   - a pointer is another one, and so are two that were the same;
+//   - what was in an interface is what its encoding is: int64, uint64, float64,
+//     bool, string (for bytes, too), time.Time, []any, or map[string]any. It is
+//     what the JSON is of a value that is kept as its JSON;
+//   - what is left out by omitempty is zero, such as a slice that is empty;
+//   - a time has its offset from UTC, without the name of the zone, the rules of
+//     daylight saving and the monotonic reading. An offset of 0 is UTC.
+//
+// Values of a struct with nothing but unexported fields, or in an interface with
+// methods, would come back empty: actors that return such types are refused.
 func Encode(v any) ([]byte, error) { return codec.Encode(v) }
 
-// Decode decodes data, which [Encode] returned, into the pointer v. For a value
-// of a redacted record, the error is [ErrRedacted].
+// Decode decodes data, which [Encode] returned, into the pointer v. What the type
+// cannot hold is an error that names the field: a string where an integer is
+// wanted, or a number that is too large. Fields that the type does not have are
+// passed over. For a value of a redacted record, the error is [ErrRedacted].
 func Decode(data []byte, v any) error {
 	err := codec.Decode(data, v)
 	if err != nil {
@@ -42,7 +64,8 @@ func DecodeAll(data []byte, v any) (lost []string, err error) {
 }
 
 // Hash identifies an input: it is the first 16 bytes of the SHA-256 of its
-// canonical encoding, in which equal values have equal bytes. The zero Hash
+// canonical encoding, in which equal values have equal bytes: maps in any order,
+// times of one instant, and JSON with its members in any order. The zero Hash
 // stands for none.
 type Hash [16]byte
 

@@ -19,7 +19,7 @@ const (
 	InterruptCancel    InterruptReason = "cancel"         // a person ended the run for good: it is not resumed
 	InterruptCrash     InterruptReason = "crash"          // the process ended without closing the run
 	InterruptShutdown  InterruptReason = "shutdown"       // the process stops, and the next one continues the run
-	InterruptCrashLoop InterruptReason = "crash_loop"     // the process ended each time that the run was started
+	InterruptCrashLoop InterruptReason = "crash_loop"     // the process ended again and again while the same calls were under way
 	InterruptTimeout   InterruptReason = "timeout"        // the timeout of the run is over
 	InterruptContext   InterruptReason = "context"        // the context given to the run ended
 	InterruptParent    InterruptReason = "parent_timeout" // the attempt of the caller timed out
@@ -29,6 +29,8 @@ const (
 	InterruptReplay    InterruptReason = "replay"         // the records cannot be used
 	InterruptDiverge   InterruptReason = "divergence"     // the program differs from its records
 	InterruptStore     InterruptReason = "store"          // the run could no longer be stored
+
+	InterruptFork InterruptReason = "fork" // a fork begins with the records of its parent up to here
 
 	InterruptLeaseLost InterruptReason = "lease_lost" // the process may no longer own the run
 )

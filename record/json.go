@@ -48,6 +48,7 @@ type recordJSON struct {
 	NoStore       bool           `json:"no_store,omitempty"`
 	Cached        bool           `json:"cached,omitempty"`
 	Compensable   bool           `json:"compensable,omitempty"`
+	Fork          *Fork          `json:"fork,omitempty"`
 	Usage         *Usage         `json:"usage,omitempty"`
 	Metadata      map[string]any `json:"metadata,omitempty"`
 	Replayed      bool           `json:"replayed,omitempty"`
@@ -158,7 +159,7 @@ func (c *CallInDoubt) UnmarshalJSON(data []byte) error {
 
 func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Metadata, out.Artifact, out.AnsweredBy = d.Message, d.Metadata, d.Artifact, d.By
-	out.NoStore, out.Branches, out.Cached, out.Compensable = d.NoStore, d.Branches, d.Cached, d.Compensable
+	out.NoStore, out.Branches, out.Cached, out.Compensable, out.Fork = d.NoStore, d.Branches, d.Cached, d.Compensable, d.Fork
 	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may return anything
 		out.Schema = d.Schema
 	}

@@ -70,7 +70,7 @@ func (in *recordJSON) record() (r Record, err error) {
 
 // detail returns the detail of the record, nil if it has none.
 func (in *recordJSON) detail() (*Detail, error) {
-	d := Detail{Artifact: in.Artifact, Message: in.Message, Metadata: in.Metadata, NoStore: in.NoStore, Branches: in.Branches, Cached: in.Cached, Compensable: in.Compensable, By: in.AnsweredBy, Schema: in.Schema}
+	d := Detail{Artifact: in.Artifact, Message: in.Message, Metadata: in.Metadata, NoStore: in.NoStore, Branches: in.Branches, Cached: in.Cached, Compensable: in.Compensable, Fork: in.Fork, By: in.AnsweredBy, Schema: in.Schema}
 	if c := in.InDoubt; c != nil {
 		d.InDoubt = &CallInDoubt{Kind: c.Kind, Name: c.Name, Attempt: c.Attempt, Starts: c.Starts, Began: c.Began}
 	}
@@ -91,7 +91,7 @@ func (in *recordJSON) detail() (*Detail, error) {
 		}
 		d.Severity = level
 	}
-	if d.Artifact == "" && d.Message == "" && d.Metadata == nil && !d.NoStore && d.Branches == 0 && !d.Cached && !d.Compensable && d.By == "" && d.Schema == nil && d.InDoubt == nil &&
+	if d.Artifact == "" && d.Message == "" && d.Metadata == nil && !d.NoStore && d.Branches == 0 && !d.Cached && !d.Compensable && d.Fork == nil && d.By == "" && d.Schema == nil && d.InDoubt == nil &&
 		d.Usage == (Usage{}) && d.InputHash.IsZero() && d.WholeInput.IsZero() && in.Severity == "" {
 		return nil, nil
 	}

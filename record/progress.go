@@ -9,15 +9,16 @@ import "time"
 // has one for each call. Both add records in the order in which they were
 // appended.
 type Progress struct {
-	Phase   Phase
-	NoStore bool // succeeded, and its output was not kept
-	Retrace bool // the call has an outcome, and its handler runs again to compare
-	Repeat  bool // the call has an outcome, and is made from the beginning to compare
-	Parked  bool // the run was parked until Attempt is due; Spent includes the whole Delay
+	Phase     Phase
+	NoStore   bool // succeeded, and its output was not kept
+	HasOutput bool // succeeded, and its output is on record
+	Retrace   bool // the call has an outcome, and its handler runs again to compare
+	Repeat    bool // the call has an outcome, and is made from the beginning to compare
+	Parked    bool // the run was parked until Attempt is due; Spent includes the whole Delay
 
 	Attempt int32 // the attempt that the call is at, or continues with
 	Starts  int32 // attempts that began, over all openings of the run
-	Entries int32 // how often Attempt began since an outcome was recorded inside it
+	Entries int32 // how often in a row Attempt began and was lost, and the start that runs
 	Ordinal int32 // of the claim of the call
 
 	Spent time.Duration // on attempts and waits before Attempt
@@ -70,6 +71,7 @@ func (p *Progress) Add(r *Record) {
 	case StatusCompleted:
 		p.Phase, p.Attempt = PhaseSucceeded, int32(r.Attempt)
 		p.NoStore = r.Detail != nil && r.Detail.NoStore
+		p.HasOutput = r.Detail != nil && (len(r.Detail.Output) > 0 || r.Detail.Artifact != "")
 	case StatusFailed:
 		p.Phase, p.Attempt = PhaseFailed, int32(r.Attempt)
 		if r.WillRetry {

@@ -4,8 +4,9 @@ import "github.com/reprise-go/reprise/internal/enum"
 
 // Reason is why a call failed for good. Each reason has an error of the same
 // name in package core, such as core.ErrExhausted, which errors.Is finds in the
-// error of the call. In a started record, ReasonDivergence says that a recorded
-// call begins anew because its input, or that of a call before it, has changed.
+// error of the call. A started record has one of two reasons: ReasonLost, or
+// ReasonDivergence, which says that a recorded call begins anew because its input,
+// or that of a call before it, has changed.
 type Reason uint8
 
 // The reasons.
@@ -25,6 +26,7 @@ const (
 	ReasonDivergence               // the code made another call than the one recorded
 	ReasonStorage                  // the result could not be stored
 	ReasonGroupTimeout             // the time of a group was over before all its branches had ended
+	ReasonLost                     // of a started record: the process ended during this attempt, which is made again
 	reasonEnd
 )
 
@@ -33,7 +35,7 @@ var reasonNames = [reasonEnd]string{
 	ReasonDeadline: "deadline", ReasonCanceled: "canceled", ReasonRetryAfterTooLong: "retry_after_too_long",
 	ReasonCondition: "condition", ReasonPrecondition: "precondition", ReasonPanic: "panic", ReasonBudget: "budget",
 	ReasonInDoubt: "in_doubt", ReasonDivergence: "divergence", ReasonStorage: "storage",
-	ReasonGroupTimeout: "group_timeout",
+	ReasonGroupTimeout: "group_timeout", ReasonLost: "lost",
 }
 
 // String returns the name on the wire, such as "retry_timeout"; empty for

@@ -80,6 +80,9 @@ type Detail struct {
 	Schema  json.RawMessage // of a question: the JSON schema of its answer; of one about a call in doubt, that of the call's output
 	InDoubt *CallInDoubt    // of a question about a call in doubt
 
+	// Fork is set in the record that ends what a fork keeps of its parent.
+	Fork *Fork
+
 	// Unrecorded lists the claims with lower ordinals in the same scope, and
 	// around it, that have no record when this one is appended.
 	Unrecorded []Claim
@@ -94,6 +97,34 @@ type CallInDoubt struct {
 	Starts  int       // attempts that began, over all openings of the run
 	Began   time.Time // when the last attempt began; zero if it is not known
 	Input   []byte    // of the call, encoded; nil if it was not kept
+}
+
+// A Fork is what a forked run has to know of its parents, which may be deleted.
+type Fork struct {
+	// Keys is the run whose idempotency keys the calls of the fork have: the oldest
+	// of its parents. It is empty if the fork has its own.
+	Keys string `json:"keys,omitempty"`
+
+	// Undone lists the calls of the parents that were compensated.
+	Undone []Undone `json:"undone,omitempty"`
+
+	// Made lists the calls of the parents that have a compensation and were not
+	// compensated. If the fork makes one of them again under the same key, its effect
+	// is that of the parent.
+	Made []Made `json:"made,omitempty"`
+}
+
+// Undone says how often calls at a place were compensated. A place is an address
+// without attempts.
+type Undone struct {
+	Place string `json:"place"`
+	Times int    `json:"times"`
+}
+
+// Made is a call that was made at a place, with the hash of its whole input.
+type Made struct {
+	Place string `json:"place"`
+	Input Hash   `json:"input"`
 }
 
 // A Claim is the next call, group, step or question of a scope.

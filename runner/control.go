@@ -144,13 +144,12 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 // resumeStored has a run that is not open continue when it is taken from the queue.
 func (r *Runner) resumeStored(ctx context.Context, runID string) (snapshot.Info, error) {
 	return r.store.Update(ctx, runID, func(i *snapshot.Info) error {
-		isSetAside := i.Status == snapshot.StatusFailed && i.Stop.Reason == record.InterruptCrashLoop
 		switch {
 		case i.Open && i.Status == snapshot.StatusInterrupted: // another process closes, opens or changes it
 			return snapshot.ErrLocked
 		case i.Open || i.Status == snapshot.StatusQueued || i.Status == snapshot.StatusPaused:
 			return nil
-		case i.Status != snapshot.StatusInterrupted && !isSetAside:
+		case i.Status != snapshot.StatusInterrupted:
 			return fmt.Errorf("%w: it is %s", ErrEnded, i.Status)
 		case i.Program == "":
 			return errors.New("it was not started by a runner")

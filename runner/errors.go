@@ -25,9 +25,9 @@ var (
 	// ErrEnded is returned for requests that are not possible for a run that has ended.
 	ErrEnded = errors.New("runner: the run has ended")
 
-	// ErrCrashLoop is found in the error of the result of a run that was set aside
-	// because it crashed its process again and again.
-	ErrCrashLoop = errors.New("runner: the process ended each time that the run was started")
+	// ErrCrashLoop is found in the errors of Wait and Result for a run that was set
+	// aside because its process ended again and again. It continues when it is resumed.
+	ErrCrashLoop = errors.New("runner: the run was set aside after crashes")
 
 	// ErrStopped is found in the error of Serve if runs did not stop when they
 	// were interrupted.

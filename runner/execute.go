@@ -24,6 +24,7 @@ type openRun struct {
 	again   bool                  // an answer came that the run may not have seen
 	stopped error                 // why the run cannot continue as it is; nil if it can, or has ended
 	later   bool                  // the run could not be opened, for a reason that may pass
+	waits   bool                  // the run is a suspect, and it is not its turn
 }
 
 // execute runs one run until it ends, stops or is parked.
@@ -31,7 +32,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	began := time.Now()
 	defer func() { r.finish(ctx, o, lease, time.Since(began)) }() // also if a handler ends its goroutine
 	if e := lease.Entry(); !e.fresh {
-		if goesOn, err := r.inspect(ctx, e); err != nil {
+		if goesOn, err := r.inspect(ctx, o); err != nil {
 			r.refuse(ctx, o, err)
 			return
 		} else if !goesOn {
@@ -102,14 +103,24 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 	}
 	options := slices.Concat(r.options.Run, []state.Option{
 		state.WithOwner(r.owner), state.WithCheck(check), state.WithExisting(readInput), state.WithPublisher(&r.counts),
-		state.WithMaxEntries(core.Unlimited), // MaxRestarts limits them
-		state.WithRootsAtClose(),             // the result is not used before Close
+		state.WithMaxLosses(core.Unlimited), // MaxRestarts limits them
+		state.WithRootsAtClose(),            // the result is not used before Close
 	})
+	if r.isSuspect(o) {
+		options = append(options, r.untilOutcome(ctx, o))
+	}
 	if r.options.ParkAfter > 0 {
 		options = append(options, state.WithParking(r.options.ParkAfter))
 	}
 	st, err := state.Open(ctx, r.store, o.runID, options...)
 	return st, input, err
+}
+
+// isSuspect reports whether it is the turn of the run among the suspects.
+func (r *Runner) isSuspect(o *openRun) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.suspects.current == o
 }
 
 // opened makes the state of the run known. If all runs were interrupted
@@ -173,7 +184,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		close(o.opened)
 	}
 	answered = answered || o.again
-	refused, later := r.isRefused(&info), o.later
+	refused, later, waits := r.isRefused(&info), o.later, o.waits
 	r.announce(o.runID, info)
 	r.mu.Unlock()
 	r.give(ctx, lease, func() error {
@@ -183,12 +194,18 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		case err != nil:
 			lease.Abandon()
 			return nil
+		case waits:
+			return lease.Park(ctx, time.Now().Add(suspectsWait))
 		case info.Open, later, info.Status == snapshot.StatusInterrupted && !r.isStopping():
 			return lease.Park(ctx, time.Now().Add(offeredAgain))
 		default:
 			return lease.Park(ctx, due)
 		}
 	})
+	if waits {
+		r.await(ctx, lease.Entry())
+	}
+	r.clear(ctx, o)
 	if ran {
 		event := o.event(EventEnded, info.Status, nil)
 		switch {

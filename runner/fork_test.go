@@ -37,7 +37,7 @@ func TestForkOfAStartedRunIsResumed(t *testing.T) {
 		for rec, err := range store.Records(t.Context(), "a", 0) {
 			require.NoError(t, err)
 			if rec.Name == "last" {
-				require.NoError(t, state.Fork(t.Context(), store, "a", rec.Address, "b"))
+				require.NoError(t, state.Fork(t.Context(), store, "a", rec.Address, "b", state.ForkOptions{}))
 				break
 			}
 		}

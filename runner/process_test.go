@@ -38,7 +38,13 @@ func service(args ...string) error {
 	}
 	r, err := runner.New(store, runner.Options{
 		Limit: 2000, MaxRestarts: 3, SweepEvery: 50 * time.Millisecond, Grace: 50 * time.Millisecond, ParkAfter: time.Millisecond,
-		Observe: func(e runner.Event) { fmt.Println(e.Type, e.RunID, e.Status) },
+		Observe: func(e runner.Event) {
+			if e.Stop.Reason == record.InterruptCrashLoop {
+				fmt.Println("set aside", e.RunID)
+				return
+			}
+			fmt.Println(e.Type, e.RunID, e.Status)
+		},
 	})
 	if err != nil {
 		return err
@@ -58,6 +64,14 @@ func registerServices(r *runner.Runner, dir string) {
 		return "alive", nil
 	}))
 	runner.Register(r, echo)
+	// poison ends its process while the calls of slow are under way.
+	for name, do := range map[string]func(){
+		"poison": func() { <-time.After(30 * time.Millisecond); os.Exit(3) },
+		"slow":   func() { <-time.After(100 * time.Millisecond) },
+	} {
+		work := decorators.Tool("work", "", func(_ context.Context, in word) (string, error) { do(); return in.Text, nil })
+		runner.Register(r, agent(name, work.Call))
+	}
 	// hold makes a call, and then waits until there is a file "mended".
 	// late makes a call that is tried again, 20 ms later each time, until there is a
 	// file "mended".
@@ -158,16 +172,19 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	_, err = r.Start(t.Context(), "echo", "b", word{}, runner.StartOptions{})
 	require.NoError(t, err)
 	p := begin(t, dir)
-	p.Await("crashed a failed", "ended b completed")
-	info, err := r.Info(t.Context(), "a")
-	require.NoError(t, err)
-	assert.Equal(t, snapshot.StatusFailed, info.Status)
-	assert.Equal(t, record.InterruptCrashLoop, info.Stop.Reason)
+	p.Await("set aside a", "ended b completed")
+	info, err := newRunner(t, r.Store(), runner.Options{}).Wait(t.Context(), "a")
+	require.ErrorIs(t, err, runner.ErrCrashLoop)
+	assert.Equal(t, snapshot.StatusInterrupted, info.Status)
+	assert.Equal(t, snapshot.Stop{
+		Reason: record.InterruptCrashLoop, Message: "the process ended 4 times in a row without an outcome; under way was deadly",
+	}, info.Stop)
 	_, err = r.Result(t.Context(), "a")
 	require.ErrorIs(t, err, runner.ErrCrashLoop)
+	require.ErrorContains(t, err, "under way was deadly")
 	run, err := r.Store().Load(t.Context(), "a")
 	require.NoError(t, err)
-	assert.Equal(t, snapshot.StatusFailed, run.Status)
+	assert.Equal(t, snapshot.StatusInterrupted, run.Status)
 	p.Stop()
 	p = begin(t, dir) // it is left alone
 	_, err = r.Start(t.Context(), "echo", "c", word{}, runner.StartOptions{})
@@ -180,7 +197,7 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 		require.Equal(t, 3, begin(t, dir).Wait())
 	}
 	p = begin(t, dir)
-	p.Await("crashed a failed")
+	p.Await("set aside a")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "mended"), nil, 0o600))
 	require.NoError(t, r.Resume(t.Context(), "a"))
 	p.Await("ended a completed")
@@ -192,6 +209,53 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	out, err := state.Result[string](t.Context(), r.Store(), "a")
 	require.NoError(t, err)
 	assert.Equal(t, "alive", out)
+}
+
+func TestRunThatKillsItsProcessDoesNotSetItsNeighboursAside(t *testing.T) {
+	const neighbours = 49
+	r, dir := starter(t)
+	_, err := r.Start(t.Context(), "poison", "poison", word{}, runner.StartOptions{})
+	require.NoError(t, err)
+	for i := range neighbours {
+		_, err := r.Start(t.Context(), "slow", fmt.Sprint("slow-", i), word{}, runner.StartOptions{})
+		require.NoError(t, err)
+	}
+	completed, setAside := make(map[string]bool), ""
+	starts := 0
+	for len(completed) < neighbours || setAside == "" {
+		starts++
+		require.LessOrEqual(t, starts, 10, "it is started again and again")
+		for i := range neighbours { // a process may end before it has said so
+			info, err := r.Info(t.Context(), fmt.Sprint("slow-", i))
+			require.NoError(t, err)
+			if info.Status == snapshot.StatusCompleted {
+				completed[info.RunID] = true
+			}
+		}
+		p := begin(t, dir)
+		for len(completed) < neighbours || setAside == "" {
+			line, ok := p.Line()
+			if !ok {
+				break
+			}
+			if name, ok := strings.CutPrefix(line, "set aside "); ok {
+				assert.Empty(t, setAside)
+				setAside = name
+			} else if words := strings.Fields(line); words[0] == "ended" && words[2] == "completed" {
+				completed[words[1]] = true
+			}
+		}
+		if len(completed) == neighbours && setAside != "" {
+			p.Stop()
+		} else {
+			require.Equal(t, 3, p.Wait())
+		}
+	}
+	assert.Equal(t, "poison", setAside)
+	t.Logf("%d starts", starts)
+	info, err := newRunner(t, r.Store(), runner.Options{}).Wait(t.Context(), "poison")
+	require.ErrorIs(t, err, runner.ErrCrashLoop)
+	assert.Equal(t, "the process ended 4 times in a row without an outcome; under way was poison/work", info.Stop.Message)
 }
 
 func TestRunThatIsParkedBetweenAttemptsOutlivesItsProcess(t *testing.T) {

@@ -77,7 +77,7 @@ func goesOnAt(info *snapshot.Info, answered bool) (time.Time, bool) {
 func (r *Runner) mayQueue(info *snapshot.Info) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.programs[programKey{info.Program, info.Version}] == nil || info.Open || r.stopping || r.open[info.RunID] != nil {
+	if r.programs[programKey{info.Program, info.Version}] == nil || info.Open || r.stopping || r.open[info.RunID] != nil || r.suspects.waits(info.RunID) {
 		return false
 	}
 	return !r.isRefused(info)
@@ -171,8 +171,8 @@ func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
 
 // inspect reads the present state of a run that was taken from the queue, and
 // counts a crash of its process. It reports whether the run continues.
-func (r *Runner) inspect(ctx context.Context, e Entry) (bool, error) {
-	info, err := r.store.Info(ctx, e.RunID)
+func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
+	info, err := r.store.Info(ctx, o.runID)
 	if err != nil || info.Open || !mayGoOn(&info) {
 		return false, err
 	}
@@ -182,7 +182,7 @@ func (r *Runner) inspect(ctx context.Context, e Entry) (bool, error) {
 	if interrupted, err := r.isInterrupted(ctx, &info); err != nil || interrupted {
 		return false, err
 	}
-	return r.countCrash(ctx, e, info)
+	return r.countCrash(ctx, o, info)
 }
 
 // isInterrupted reports whether the run was interrupted before its process ended. It then
@@ -217,56 +217,3 @@ func (r *Runner) isInterrupted(ctx context.Context, info *snapshot.Info) (bool, 
 
 // errCounted is returned if another process handles the crash.
 var errCounted = errors.New("another process goes on with it")
-
-// countCrash counts a crash of the process of a run, and sets the run aside if
-// there were too many.
-func (r *Runner) countCrash(ctx context.Context, e Entry, info snapshot.Info) (bool, error) {
-	restarts := info.Restarts + 1
-	if progressed, err := r.progressed(ctx, &info); err != nil {
-		return false, err
-	} else if progressed {
-		restarts = 1
-	}
-	looping := restarts > r.options.MaxRestarts
-	_, err := r.store.Update(ctx, e.RunID, func(i *snapshot.Info) error {
-		if i.Status != snapshot.StatusInterrupted || i.Restarts != info.Restarts || i.Generation != info.Generation {
-			return errCounted
-		}
-		i.Restarts = restarts
-		if looping {
-			i.Status, i.Stop = snapshot.StatusFailed, snapshot.Stop{Reason: record.InterruptCrashLoop}
-		}
-		return nil
-	})
-	switch {
-	case errors.Is(err, errCounted), errors.Is(err, snapshot.ErrLocked):
-		return false, nil
-	case err != nil:
-		return false, err
-	}
-	event := Event{Type: EventCrashed, RunID: e.RunID, Program: info.Program, Version: info.Version, Status: info.Status, Restarts: restarts}
-	if looping {
-		event.Status, event.Stop = snapshot.StatusFailed, snapshot.Stop{Reason: record.InterruptCrashLoop}
-	}
-	r.observe(event)
-	return !looping, nil
-}
-
-// progressed reports whether the last opening of the run has recorded an
-// outcome.
-func (r *Runner) progressed(ctx context.Context, info *snapshot.Info) (bool, error) {
-	run, err := r.store.Load(ctx, info.RunID)
-	if err != nil {
-		return false, err
-	}
-	for seq := uint64(run.Len()); seq > 0; seq-- {
-		rec, err := run.Record(seq)
-		if err != nil || rec.Generation != info.Generation {
-			return false, err
-		}
-		if rec.IsOutcome() {
-			return true, nil
-		}
-	}
-	return false, nil
-}

@@ -95,7 +95,7 @@ func TestRetentionBesideThoseWhoReadForkAndPin(t *testing.T) {
 				require.ErrorIs(t, err, snapshot.ErrNotFound)
 			}
 		case 1:
-			if err := state.Fork(t.Context(), theirs, id, mustParse(t, "work/step:b"), "fork-"+id); err == nil {
+			if err := state.Fork(t.Context(), theirs, id, mustParse(t, "work/step:b"), "fork-"+id, state.ForkOptions{}); err == nil {
 				forks++
 			} else {
 				require.ErrorIs(t, err, snapshot.ErrNotFound)

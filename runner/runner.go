@@ -29,8 +29,11 @@ type Options struct {
 
 	// MaxRestarts is how often in a row a run is started again after its
 	// process ended without closing it. The count begins anew when the run has
-	// recorded an outcome. After that the run is set aside: it fails with the
-	// reason crash_loop, until it is resumed. Defaults to 5.
+	// recorded an outcome. After that the run is set aside: it stays interrupted
+	// with the reason crash_loop until somebody resumes it. A run whose last two
+	// openings were lost is continued alone, not beside others of which that is
+	// true, until it has recorded an outcome: so a run that ends its process does
+	// not have the others set aside. Defaults to 5.
 	MaxRestarts int
 
 	// SweepEvery is the interval in which the store is searched for runs that
@@ -107,7 +110,8 @@ type Runner struct {
 	open      map[string]*openRun // by this process
 	ended     map[string]*ending  // the endings for which goroutines wait
 	refused   map[string]refusal  // runs that cannot continue here
-	schedules []*scheduled        // not changed once it serves
+	suspects  suspects
+	schedules []*scheduled // not changed once it serves
 	serving   bool
 	stopping  bool // nothing new begins
 	stopped   bool // runs were interrupted

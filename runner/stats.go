@@ -115,6 +115,9 @@ func (r *Runner) observe(e Event) {
 }
 
 func (c *counts) add(e *Event) {
+	if e.Stop.Reason == record.InterruptCrashLoop {
+		c.setAside.Add(1)
+	}
 	switch e.Type {
 	case EventStarted:
 		c.started.Add(1)
@@ -124,9 +127,6 @@ func (c *counts) add(e *Event) {
 		c.end(e.Status)
 	case EventCrashed:
 		c.crashed.Add(1)
-		if e.Status == snapshot.StatusFailed {
-			c.setAside.Add(1)
-		}
 	case EventRemoved:
 		c.removed.Add(1)
 	case EventTrouble:

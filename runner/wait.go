@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -13,23 +12,32 @@ import (
 // Wait returns when a run no longer continues by itself: it has completed or failed, or
 // was cancelled or interrupted. Wait continues to wait while the run is queued, running or
 // paused, even for an answer. The next sweep finds the end of a run in another process.
+// For a run that was set aside after crashes, Wait returns its Info and [ErrCrashLoop].
 // Wait returns an error when ctx ends.
 func (r *Runner) Wait(ctx context.Context, runID string) (snapshot.Info, error) {
 	for {
 		end := r.endOf(runID)
 		info, err := r.settled(ctx, runID)
 		if err != nil || info.RunID != "" {
-			return info, err
+			return ended(info, err)
 		}
 		select {
 		case <-end.announced:
 			if isSettled(&end.info) {
-				return end.info.Clone(), nil
+				return ended(end.info.Clone(), nil)
 			}
 		case <-ctx.Done():
 			return snapshot.Info{}, fmt.Errorf("runner: wait for run %s: %w", runID, context.Cause(ctx))
 		}
 	}
+}
+
+// ended adds to the info of a run that it was set aside.
+func ended(info snapshot.Info, err error) (snapshot.Info, error) {
+	if err == nil && isSetAside(&info) {
+		err = crashLoop(&info)
+	}
+	return info, err
 }
 
 // settled returns what is known of a run that does not continue by itself, and
@@ -80,6 +88,11 @@ func (r *Runner) announce(runID string, info snapshot.Info) {
 	}
 }
 
+// crashLoop returns the error of a run that is set aside.
+func crashLoop(info *snapshot.Info) error {
+	return fmt.Errorf("%w: run %s: %s", ErrCrashLoop, info.RunID, info.Stop.Message)
+}
+
 // Result returns the output of a run that has ended, of the output type of its
 // actor, or the error with which the run failed. For a run that runs or waits
 // the error is state.ErrNotEnded, for one that was set aside after crashes
@@ -90,8 +103,8 @@ func (r *Runner) Result(ctx context.Context, runID string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Status == snapshot.StatusFailed && info.Stop.Reason == record.InterruptCrashLoop {
-		return nil, fmt.Errorf("%w: run %s, %d times", ErrCrashLoop, runID, info.Restarts)
+	if isSetAside(&info) {
+		return nil, crashLoop(&info)
 	}
 	p, err := r.find(info.Program, info.Version)
 	switch {

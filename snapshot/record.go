@@ -82,9 +82,12 @@ func recordError(err error) error {
 // many tiny ones cannot make a reader's memory many times as large as a file.
 const (
 	recordFields = 22
-	detailFields = 8 // and nine more where one of them is set
+	detailFields = 8 // and ten more where one of them is set
 	usageFields  = 3
 	claimFields  = 5
 
 	inDoubtFields = 6
+	forkFields    = 3
+	undoneFields  = 2
+	madeFields    = 2
 )

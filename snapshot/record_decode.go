@@ -192,6 +192,9 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	}
 	into.Cached = f.bool()
 	into.By = f.name()
+	if f.next() {
+		into.Fork = readFork(in)
+	}
 	f.end()
 	return into
 }
@@ -281,6 +284,34 @@ func readInDoubt(in *codec.Reader) *record.CallInDoubt {
 	c.Input = f.bytes()
 	f.end()
 	return c
+}
+
+func readFork(in *codec.Reader) *record.Fork {
+	if in.Nil() {
+		return nil
+	}
+	f := newFields(in)
+	fork := &record.Fork{Keys: f.text()}
+	if f.next() {
+		for n := in.Array(); n > 0 && in.Err() == nil; n-- {
+			u := newFields(in)
+			fork.Undone = append(fork.Undone, record.Undone{Place: u.text(), Times: u.number()})
+			u.end()
+		}
+	}
+	if f.next() {
+		for n := in.Array(); n > 0 && in.Err() == nil; n-- {
+			m := newFields(in)
+			made := record.Made{Place: m.text()}
+			if m.next() {
+				made.Input = readHash(&m)
+			}
+			m.end()
+			fork.Made = append(fork.Made, made)
+		}
+	}
+	f.end()
+	return fork
 }
 
 func readTime(in *codec.Reader) time.Time {

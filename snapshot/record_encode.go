@@ -50,9 +50,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != ""
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil
 	if more {
-		w.Array(detailFields + 9)
+		w.Array(detailFields + 10)
 	} else {
 		w.Array(detailFields)
 	}
@@ -74,6 +74,28 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		writeHash(w, d.WholeInput)
 		w.Bool(d.Cached)
 		w.Text(d.By)
+		writeFork(w, d.Fork)
+	}
+}
+
+func writeFork(w *codec.Writer, f *record.Fork) {
+	if f == nil {
+		w.Nil()
+		return
+	}
+	w.Array(forkFields)
+	w.Text(f.Keys)
+	w.Array(len(f.Undone))
+	for _, u := range f.Undone {
+		w.Array(undoneFields)
+		w.Text(u.Place)
+		w.Int(int64(u.Times))
+	}
+	w.Array(len(f.Made))
+	for _, m := range f.Made {
+		w.Array(madeFields)
+		w.Text(m.Place)
+		writeHash(w, m.Input)
 	}
 }
 

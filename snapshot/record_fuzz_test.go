@@ -1,7 +1,14 @@
 package snapshot_test
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"syscall"
 	"testing"
 
 	"github.com/reprise-go/reprise/snapshot/diff"
@@ -27,6 +34,10 @@ func FuzzDecodeRecord(f *testing.F) {
 	data, err := snapshot.AppendRecord(nil, &r)
 	require.NoError(f, err)
 	f.Add(data)
+	r.Err = fmt.Errorf("call: %w", &url.Error{Op: "Get", URL: "x", Err: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}})
+	data, err = snapshot.AppendRecord(nil, &r)
+	require.NoError(f, err)
+	f.Add(data)
 	f.Add([]byte{0x91, 0x01})
 	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff, 0x01})
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -34,6 +45,8 @@ func FuzzDecodeRecord(f *testing.F) {
 		if err != nil {
 			return
 		}
+		var refused net.Error
+		_, _ = errors.Is(first.Err, fs.ErrNotExist), errors.As(first.Err, &refused)
 		_ = first.Address.String()
 		once, err := snapshot.AppendRecord(nil, &first)
 		if err != nil {

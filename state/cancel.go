@@ -191,6 +191,7 @@ func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Mes
 
 // errors.Is finds these in recorded errors of calls, too.
 func init() {
+	record.RegisterError("state.ErrCompensated", ErrCompensated)
 	record.RegisterError("state.ErrCancelled", ErrCancelled)
 	record.RegisterError("state.ErrEnded", ErrEnded)
 	record.RegisterError("state.ErrNotAsked", ErrNotAsked)

@@ -149,23 +149,60 @@ func (r *restored) failedAround(a record.Address) record.Address {
 	return record.Address{}
 }
 
-// undone changes p so that a call is made again that completed and was
-// compensated since. That only happens if the calls around it are tried again.
-// Its calls get the scope of another attempt. r.mu must be held.
+// undone changes p so that a call is made again that completed and was compensated since,
+// or that contains such a call. That only happens if the calls around it are tried again.
+// r.mu must be held.
 func (r *run) undone(a record.Address, p *record.Progress) {
 	if p == nil || p.Phase != record.PhaseSucceeded || len(r.restored.compensable) == 0 || r.validation != nil || r.strict {
 		return
 	}
-	completions := r.restored.compensable[a]
-	if n := len(completions); n == 0 || r.restored.compensation(a, completions[n-1].name, n) == nil {
+	t := r.restored.calls[a]
+	switch {
+	case r.restored.isCompensated(a):
+		p.Attempt = 0
+		if t.kind.IsEntered() {
+			p.Attempt = t.Attempt + 1 // its calls get a scope of their own
+		}
+	case !r.restored.containsCompensated(a):
 		return
 	}
-	t := r.restored.calls[a]
-	p.Phase, p.Attempt = record.PhaseWaiting, 0
-	if t.kind.IsEntered() {
-		p.Attempt = t.Attempt + 1
+	p.Phase, p.Spent, p.Delay, p.Err = record.PhaseWaiting, 0, 0, nil
+}
+
+// isCompensated reports whether the last completion of the call was compensated.
+func (r *restored) isCompensated(a record.Address) bool {
+	completions := r.compensable[a]
+	n := len(completions)
+	return n > 0 && r.compensation(a, completions[n-1].name, n) != nil
+}
+
+// containsCompensated reports whether a call inside the one at a was compensated, because
+// a call around that one failed: a call that failed inside it has its outcome.
+func (r *restored) containsCompensated(a record.Address) bool {
+	if r.hollow == nil {
+		r.hollow = make(map[record.Address]bool)
+		for inner := range r.compensable {
+			if r.isCompensated(inner) {
+				r.markHollow(inner)
+			}
+		}
 	}
-	p.Spent, p.Delay, p.Err = 0, 0, nil
+	return r.hollow[a]
+}
+
+// markHollow marks the calls around the one at a, up to the one whose failure had it
+// compensated.
+func (r *restored) markHollow(a record.Address) {
+	for scope := a.Scope(); scope != ""; scope = outer(scope) {
+		around, err := record.ParseAddress(callOf(scope))
+		if err != nil {
+			return
+		}
+		if t := r.calls[around]; t != nil && t.Phase == record.PhaseFailed && !t.kind.IsParallel() {
+			return
+		}
+		r.hollow[around] = true
+	}
 }
 
 // errUncompensated is returned for a run for which a cancel waits and that has

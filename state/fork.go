@@ -11,39 +11,90 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
+// ForkOptions configure a [Fork]. The zero ForkOptions work.
+type ForkOptions struct {
+	// NewKeys gives the calls of the fork idempotency keys of their own. By default a
+	// call has the key that it has in the parent, if its address and its input are the
+	// same, so a service that knows the key does not repeat the effect. Two runs with
+	// the same keys that both go on share their effects.
+	NewKeys bool
+}
+
+// ErrCompensated is found in the error of a [Fork] that would keep calls which the old
+// run has compensated: what they did does not stand any more.
+var ErrCompensated = errors.New("state: the fork would keep calls that were compensated")
+
 // Fork begins a new run with the records of an old run before the first record of the call
 // at the address: calls that had an outcome by then are kept, with the answers to their
 // questions, and the calls around the address are entered again. When the new run is
-// opened with [Open], it makes the call at the address and all later calls again; it has
-// its own idempotency keys. To have a question asked again, fork at the call that asked
-// it: calls inside that call keep their answers. Fork does not write to the old run, and
-// creates the whole new run or nothing.
-func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string) error {
+// opened with [Open], it makes the call at the address and all later calls again. To have
+// a question asked again, fork at the call that asked it: calls inside that call keep their
+// answers. Fork does not write to the old run, and creates the whole new run or nothing.
+//
+// If the fork fails or is cancelled, it compensates only the calls that it made itself. A
+// call that used an idempotency key under which the old run had made it is not among them.
+// A call that the old run has compensated is never kept: the error is [ErrCompensated] and
+// names such calls, and the fork is possible at or before them. When they are made again
+// they have new idempotency keys.
+func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) error {
 	if err := CheckRunID(newID); err != nil {
 		return err
 	}
-	old, err := load(ctx, store, runID)
-	if err != nil {
-		return fmt.Errorf("state: fork run %s: %w", runID, err)
+	forked, err := forkOf(ctx, store, runID, address, newID, o)
+	if err == nil {
+		_, err = store.Create(ctx, forked)
 	}
-	kept, err := before(old.Records, address)
-	if err != nil {
-		return fmt.Errorf("state: fork run %s: %w", runID, err)
-	}
-	forked, err := (&snapshot.Snapshot{Info: snapshot.Info{
-		RunID: newID, ParentID: runID, Status: StatusInterrupted, Metadata: old.Metadata, Retry: old.Retry,
-		Generation: old.Generation, Program: old.Program, Version: old.Version, Usage: consumed(kept),
-	}, Records: kept}).Run()
-	if err != nil {
-		return fmt.Errorf("state: fork run %s: %w", runID, err)
-	}
-	_, err = store.Create(ctx, forked)
 	if errors.Is(err, snapshot.ErrExists) {
 		return fmt.Errorf("state: fork run %s: run %s exists already; choose another ID: %w", runID, newID, err)
 	} else if err != nil {
 		return fmt.Errorf("state: fork run %s: %w", runID, err)
 	}
 	return nil
+}
+
+// forkOf returns the new run.
+func forkOf(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) (*snapshot.Run, error) {
+	run, err := store.Load(ctx, runID)
+	if err != nil {
+		return nil, err
+	}
+	parent, err := newRestored(run)
+	if err != nil {
+		return nil, err
+	}
+	old, err := run.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	kept, first, err := before(old.Records, address)
+	if err != nil {
+		return nil, err
+	}
+	if err := parent.refuseCompensated(kept, address, first); err != nil {
+		return nil, err
+	}
+	end := endOfParent(runID, address, len(kept))
+	if !o.NewKeys {
+		keys, err := parent.keysOfForks(runID)
+		if err != nil {
+			return nil, err
+		}
+		end.Detail = &record.Detail{Fork: keys}
+	}
+	return (&snapshot.Snapshot{Info: snapshot.Info{
+		RunID: newID, ParentID: runID, Status: StatusInterrupted, Metadata: old.Metadata, Retry: old.Retry,
+		Generation: old.Generation, Program: old.Program, Version: old.Version, Usage: consumed(kept),
+	}, Records: append(kept, end)}).Run()
+}
+
+// endOfParent returns the record that ends the records which a fork keeps. They end
+// like an opening that was closed in order: the calls that are entered again were not
+// lost with a process.
+func endOfParent(runID string, address record.Address, kept int) record.Record {
+	return record.Record{
+		Seq: uint64(kept) + 1, Generation: 1, Time: now(), Kind: record.KindRun, Status: record.StatusInterrupted,
+		Err: &record.InterruptedError{Reason: record.InterruptFork, Message: fmt.Sprintf("this run was forked from run %s at %s", runID, address)},
+	}
 }
 
 // load reads a run and decodes its records.
@@ -55,9 +106,9 @@ func load(ctx context.Context, store snapshot.Reader, runID string) (*snapshot.S
 	return run.Snapshot()
 }
 
-// before returns the records of a run that is forked at the address, with new numbers.
-func before(records []record.Record, address record.Address) ([]record.Record, error) {
-	first := uint64(0)
+// before returns the records of a run that is forked at the address, with new numbers, and
+// the old number of the first record of the call there.
+func before(records []record.Record, address record.Address) (kept []record.Record, first uint64, err error) {
 	for i := range records {
 		if r := &records[i]; r.Address == address && r.Kind.IsCall() {
 			first = r.Seq
@@ -65,7 +116,7 @@ func before(records []record.Record, address record.Address) ([]record.Record, e
 		}
 	}
 	if first == 0 {
-		return nil, fmt.Errorf("it has no call at %q", address)
+		return nil, 0, fmt.Errorf("it has no call at %q", address)
 	}
 	ended := make(map[record.Address]bool)
 	refused := make(map[uint64]bool)
@@ -78,7 +129,6 @@ func before(records []record.Record, address record.Address) ([]record.Record, e
 			refused[r.Generation] = true
 		}
 	}
-	var kept []record.Record
 	left := make(map[record.Address]record.Claim) // claimed before, and not kept
 	for i := range records {
 		r := records[i]
@@ -93,10 +143,11 @@ func before(records []record.Record, address record.Address) ([]record.Record, e
 			continue
 		}
 		list(left, &r)
+		withdrawCompensation(&r)
 		r.Seq, r.Generation = uint64(len(kept))+1, 1
 		kept = append(kept, r)
 	}
-	return kept, nil
+	return kept, first, nil
 }
 
 // isInput reports whether r holds the input with which a runner started the run.
@@ -112,13 +163,26 @@ func isRefusal(r *record.Record) bool {
 	return e != nil && e.Reason == record.InterruptDiverge && e.Cause != nil // else a user gave that reason
 }
 
-// withdrawClaims removes the order of claiming from a record: its opening was
-// refused, and no other has to keep to that order.
+// withdrawClaims removes the order of claiming, and the result of a branch, from a
+// record: its opening was refused, and no other has to keep to them.
 func withdrawClaims(r *record.Record) {
 	r.Ordinal = 0
-	if r.Detail != nil && len(r.Detail.Unrecorded) > 0 {
+	if r.Detail != nil {
 		detail := *r.Detail
 		detail.Unrecorded = nil
+		if r.Kind == record.KindBranch {
+			detail.Output, detail.Artifact = nil, ""
+		}
+		r.Detail = &detail
+	}
+}
+
+// withdrawCompensation makes a completed call one that cannot be compensated: its effect
+// belongs to the old run.
+func withdrawCompensation(r *record.Record) {
+	if r.Detail != nil && r.Detail.Compensable {
+		detail := *r.Detail
+		detail.Compensable = false
 		r.Detail = &detail
 	}
 }

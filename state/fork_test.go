@@ -68,7 +68,7 @@ func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
 
 		at, err := record.ParseAddress("agent/inner/c")
 		require.NoError(t, err)
-		require.NoError(t, state.Fork(t.Context(), store, "old", at, "new"))
+		require.NoError(t, state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{}))
 		st, err := state.Open(t.Context(), store, "new")
 		require.NoError(t, err)
 		e := newEffects()
@@ -81,9 +81,9 @@ func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
 
 		none, err := record.ParseAddress("agent/nobody")
 		require.NoError(t, err)
-		require.ErrorContains(t, state.Fork(t.Context(), store, "old", none, "third"), `no call at "agent/nobody"`)
-		require.ErrorContains(t, state.Fork(t.Context(), store, "old", at, "new"), "run new exists already")
-		require.ErrorIs(t, state.Fork(t.Context(), store, "lost", at, "third"), snapshot.ErrNotFound)
+		require.ErrorContains(t, state.Fork(t.Context(), store, "old", none, "third", state.ForkOptions{}), `no call at "agent/nobody"`)
+		require.ErrorContains(t, state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{}), "run new exists already")
+		require.ErrorIs(t, state.Fork(t.Context(), store, "lost", at, "third", state.ForkOptions{}), snapshot.ErrNotFound)
 	})
 }
 
@@ -125,7 +125,7 @@ func TestForkKnowsWhatWasClaimedAndIsNotKept(t *testing.T) {
 	require.NoError(t, st.Close())
 	at, err := record.ParseAddress("agent/last")
 	require.NoError(t, err)
-	require.NoError(t, state.Fork(t.Context(), s, "run-1", at, "run-2"))
+	require.NoError(t, state.Fork(t.Context(), s, "run-1", at, "run-2", state.ForkOptions{}))
 	first = false
 	st, err = state.Open(t.Context(), s, "run-2")
 	require.NoError(t, err)
@@ -270,7 +270,7 @@ func TestForkBesideABranchThatHasItsAnswer(t *testing.T) {
 	}
 	want := finish("old")
 	first = false
-	require.NoError(t, state.Fork(t.Context(), s, "old", testkit.Address(t, "agent/group:g/2/sender/send"), "new"))
+	require.NoError(t, state.Fork(t.Context(), s, "old", testkit.Address(t, "agent/group:g/2/sender/send"), "new", state.ForkOptions{}))
 	assert.Equal(t, want, finish("new"))
 	assert.Equal(t, map[string]int{"note": 1, "after": 2, "send": 2}, effects)
 }

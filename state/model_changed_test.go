@@ -119,7 +119,7 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 // killed: some, and in an order of claiming.
 func modelCuts(rng *rand.Rand, records []record.Record, stride int, f func(prefix []record.Record)) {
 	for n := 1; n < len(records); n += 1 + rng.IntN(stride) {
-		if !records[n-1].WillRetry && !openStep(records[:n]) { // a step has no second attempt
+		if !records[n-1].WillRetry { // it and its retrying record are one
 			f(records[:n])
 		}
 	}
@@ -202,11 +202,10 @@ func (n *node) mutateInput(rng *rand.Rand) string {
 	return n.mutate(rng)
 }
 
-// finishedAgents reports whether an agent ended in the records. What it came to is
-// trusted, and may be that of another program: the branches of one that was refused
-// may have ended.
-func finishedAgents(records []record.Record) bool {
-	return slices.ContainsFunc(records, func(r record.Record) bool { return r.IsOutcome() && r.Kind == record.KindAgent })
+// finishedOf reports whether a call of one of the kinds ended in the records. What an
+// agent or a branch came to is trusted, and may be that of another program.
+func finishedOf(records []record.Record, kinds ...record.Kind) bool {
+	return slices.ContainsFunc(records, func(r record.Record) bool { return r.IsOutcome() && slices.Contains(kinds, r.Kind) })
 }
 
 // TestChangedProgramIsRefusedOrComesToTheSame is the model: a random program is cut
@@ -264,7 +263,7 @@ func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
 					continue
 				}
 				require.NoError(t, err, at)
-				if !finishedAgents(before) {
+				if !finishedOf(before, record.KindAgent, record.KindBranch) {
 					fresh, err := finish(t, new(tape), newEffects(), changed)
 					require.NoError(t, err)
 					require.Equal(t, fresh, got, at)
@@ -274,7 +273,7 @@ func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
 			old, refusedUpTo := newEffects(), len(testkit.LoadRun(t, s, "run-1").Records)
 			got, err := finish(t, s, old, program)
 			require.NoError(t, err, "seed %d, cut after record %d: the old program", seed, len(prefix))
-			if !finishedAgents(testkit.LoadRun(t, s, "run-1").Records[len(prefix):refusedUpTo]) {
+			if !finishedOf(testkit.LoadRun(t, s, "run-1").Records[len(prefix):refusedUpTo], record.KindAgent) { // a branch of a refused opening runs again
 				require.Equal(t, want, got, "seed %d, cut after record %d: the old program", seed, len(prefix))
 			}
 			for address := range done {

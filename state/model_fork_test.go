@@ -34,7 +34,7 @@ func TestForkOfAnyCallComesToTheSame(t *testing.T) {
 			came := slices.IndexFunc(prefix, func(r record.Record) bool { return r.Kind.IsCall() && r.Address == at })
 			store := &shelf{tapes: map[string]*tape{"old": {records: slices.Clip(prefix)}}}
 			what := fmt.Sprintf("seed %d, cut after record %d, forked at %s", seed, len(prefix), at)
-			require.NoError(t, state.Fork(t.Context(), store, "old", at, "new"), what)
+			require.NoError(t, state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{}), what)
 
 			again := newEffects()
 			got, err := finishWith(t, store.tapes["new"], again, program, 1+rng.IntN(20))

@@ -208,14 +208,14 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 	var all []string
 	for loop := range n.loops {
 		results := make([]string, len(n.children))
-		one := func(ctx context.Context, i int) {
+		one := func(ctx context.Context, i int) string {
 			out, err := e.callAt(t, ctx, n.children[i], fmt.Sprint(place, "/", loop, ".", i))
 			if errors.Is(err, errFatal) {
 				out = "fatal" // an agent that takes its branch by the error
 			} else if err != nil {
 				out = err.Error()
 			}
-			results[i] = out
+			return out
 		}
 		switch {
 		case n.failFast:
@@ -223,22 +223,20 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 		case n.loose:
 			var all sync.WaitGroup
 			for i := range n.children {
-				all.Go(func() { one(ctx, i) })
+				all.Go(func() { results[i] = one(ctx, i) })
 			}
 			all.Wait()
 		case !n.parallel:
 			for i := range n.children {
-				one(ctx, i)
+				results[i] = one(ctx, i)
 			}
 		default:
 			branches := make([]func(context.Context) (string, error), len(n.children))
 			for i := range branches {
-				branches[i] = func(ctx context.Context) (string, error) {
-					one(ctx, i)
-					return "", nil
-				}
+				branches[i] = func(ctx context.Context) (string, error) { return one(ctx, i), nil }
 			}
-			if _, err := actors.Parallel(ctx, actors.Group{Name: "g"}, branches...); err != nil {
+			var err error
+			if results, err = actors.Parallel(ctx, actors.Group{Name: "g"}, branches...); err != nil {
 				return "", err
 			}
 		}
@@ -280,9 +278,6 @@ func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 				for n := 1; n < len(whole.records); n++ {
 					if whole.records[n-1].WillRetry {
 						continue // it and its retrying record are one
-					}
-					if openStep(whole.records[:n]) {
-						continue // it has no second attempt, see TestStepCutInTheMiddleIsInDoubt
 					}
 					done := completedLeaves(whole.records[:n])
 					again := newEffects()

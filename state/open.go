@@ -133,6 +133,7 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	r.versions = r.restored.versions
 	r.report.Usage = r.restored.usage.all
 	r.settings.Undoable = len(r.restored.compensable) > 0
+	r.useKeys()
 	r.watchDivergence()
 	r.published = found.Len()
 	for _, seq := range r.restored.questions {

@@ -75,17 +75,17 @@ func (c *config) checkExisting(found *snapshot.Run) error {
 	return nil
 }
 
-// WithMaxEntries sets how often the same attempt of an agent is entered,
-// because its process ended, without an outcome inside it. After that the agent
-// fails with [core.ErrInDoubt]. Defaults to 5. [core.Unlimited] is for a
-// program that itself limits how often it opens a run again, as a runner does.
-func WithMaxEntries(n int) Option {
+// WithMaxLosses sets how often in a row the process may end during the same
+// attempt of a call whose own retry configuration does not say it: see
+// [core.RetryConfig]. Defaults to 5. [core.Unlimited] is for a program that itself
+// limits how often it opens a run again, as a runner does.
+func WithMaxLosses(n int) Option {
 	return func(c *config) {
 		if n < 1 && n != core.Unlimited {
-			c.must(fmt.Errorf("state: WithMaxEntries(%d): want 1 or more, or core.Unlimited", n))
+			c.must(fmt.Errorf("state: WithMaxLosses(%d): want 1 or more, or core.Unlimited", n))
 		}
-		c.settings.MaxEntries = n
-		c.isFor("WithMaxEntries", inOpen)
+		c.settings.MaxLosses = n
+		c.isFor("WithMaxLosses", inOpen)
 	}
 }
 

@@ -70,7 +70,9 @@ func (o ordinals) addListed(rec *record.Record) {
 // voidRefused removes the claims of a generation, if that opening of the run was
 // refused because the program differed: other branches may have run ahead of the
 // branch that differed. The next opening can then claim the same ordinals. The calls
-// themselves stay recorded, and may come back anywhere in their scope.
+// themselves stay recorded, and may come back anywhere in their scope. The result of
+// a branch, which has no input to compare, may be that of the other program: the
+// branch runs again for it.
 func (r *restored) voidRefused(generation uint64) {
 	if !r.refused[generation] {
 		return
@@ -87,6 +89,11 @@ func (r *restored) voidRefused(generation uint64) {
 		}
 		for len(s.claims) > 0 && s.claims[len(s.claims)-1].address.IsZero() {
 			s.claims = s.claims[:len(s.claims)-1]
+		}
+	}
+	for _, t := range r.calls {
+		if t.kind == record.KindBranch && t.Last > r.began {
+			t.HasOutput = false
 		}
 	}
 }
@@ -167,10 +174,28 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 	return nil
 }
 
+// hashAsRecorded returns the hash of a claimed input as the recorded one was made:
+// before some values were kept as JSON, equal inputs had other hashes. It encodes
+// the input, which calls methods of the user: r.mu must not be held.
+func (r *run) hashAsRecorded(c record.Claim, input core.ClaimedInput) record.Hash {
+	r.mu.Lock()
+	t := r.restored.calls[c.Address]
+	if t == nil || !t.differs(c.Input) {
+		r.mu.Unlock()
+		return c.Input
+	}
+	recorded := t.Input
+	r.mu.Unlock()
+	if before, err := input.HashBefore(); err == nil && before == recorded {
+		return recorded
+	}
+	return c.Input
+}
+
 // inputDifferences returns a few parts in which an input differs from the recorded
 // one, and none if the recorded input was not kept. It encodes the input, which calls
 // methods of the user: r.mu must not be held.
-func (r *restored) inputDifferences(first uint64, input func() ([]byte, error)) []codec.Difference {
+func (r *restored) inputDifferences(first uint64, input core.ClaimedInput) []codec.Difference {
 	if first == 0 {
 		return nil
 	}
@@ -178,7 +203,7 @@ func (r *restored) inputDifferences(first uint64, input func() ([]byte, error)) 
 	if err != nil || rec.Detail == nil || len(rec.Detail.Input) == 0 {
 		return nil
 	}
-	now, err := input()
+	now, err := input.Encode()
 	if err != nil {
 		return nil
 	}

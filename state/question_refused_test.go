@@ -21,9 +21,9 @@ func TestAQuestionOfARefusedProgramIsNotOneOfTheOld(t *testing.T) {
 	close(ready)
 	// open opens the run with a program that calls the tool in one branch and asks the
 	// question in another. Each waits for what is to happen before.
-	open := func(s *tape, tool, question string, gates func(asked, called chan struct{}) (beforeCall, afterCall, beforeAsk, afterAsk <-chan struct{})) error {
+	open := func(s *tape, tool, question string, gates func(begun, asked, called chan struct{}) (beforeCall, afterCall, beforeAsk, afterAsk <-chan struct{})) error {
 		begun, asked, called := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		beforeCall, afterCall, beforeAsk, afterAsk := gates(asked, called)
+		beforeCall, afterCall, beforeAsk, afterAsk := gates(begun, asked, called)
 		st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(testkit.Publisher(func(rec record.Record) {
 			if rec.Kind == record.KindQuestion {
 				close(asked)
@@ -43,7 +43,6 @@ func TestAQuestionOfARefusedProgramIsNotOneOfTheOld(t *testing.T) {
 					return out, err
 				},
 				func(ctx context.Context) (string, error) {
-					<-begun
 					<-beforeAsk
 					return core.Await[string](ctx, question)
 				})
@@ -57,17 +56,17 @@ func TestAQuestionOfARefusedProgramIsNotOneOfTheOld(t *testing.T) {
 		return err
 	}
 	whole := new(tape)
-	require.ErrorIs(t, open(whole, "old", "And then?", func(asked, called chan struct{}) (_, _, _, _ <-chan struct{}) {
+	require.ErrorIs(t, open(whole, "old", "And then?", func(_, asked, called chan struct{}) (_, _, _, _ <-chan struct{}) {
 		return ready, asked, called, ready
 	}), core.ErrAwaiting)
 	before := slices.IndexFunc(whole.records, func(r record.Record) bool { return r.Kind == record.KindQuestion })
 	s := &tape{records: slices.Clip(whole.records[:before])}
 
-	require.ErrorIs(t, open(s, "new", "What now?", func(asked, called chan struct{}) (_, _, _, _ <-chan struct{}) {
-		return asked, ready, ready, called
+	require.ErrorIs(t, open(s, "new", "What now?", func(begun, asked, called chan struct{}) (_, _, _, _ <-chan struct{}) {
+		return asked, ready, begun, called
 	}), core.ErrDivergence)
 
-	free := func(_, _ chan struct{}) (_, _, _, _ <-chan struct{}) { return ready, ready, ready, ready }
+	free := func(_, _, _ chan struct{}) (_, _, _, _ <-chan struct{}) { return ready, ready, ready, ready }
 	require.ErrorIs(t, open(s, "old", "And then?", free), core.ErrAwaiting)
 	questions, err := state.Questions(t.Context(), s, "run-1")
 	require.NoError(t, err)

@@ -93,7 +93,7 @@ func TestWhatARefusedProgramCalledIsNoCallOfTheProgramOfBefore(t *testing.T) {
 			assert.Contains(t, out, "pay 100 EUR")
 			assert.Equal(t, []string{changed.pay + " " + changed.amount, "pay 100 EUR"}, paid)
 
-			require.NoError(t, state.Fork(t.Context(), s, "run-1", testkit.Address(t, "agent/ship"), "run-2"))
+			require.NoError(t, state.Fork(t.Context(), s, "run-1", testkit.Address(t, "agent/ship"), "run-2", state.ForkOptions{}))
 			again, err := old.open(t, s, "run-2", false)
 			require.NoError(t, err)
 			assert.Equal(t, out, again)

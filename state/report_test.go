@@ -37,6 +37,6 @@ func TestReportCountsCallsAndNotTheGroupsThatHoldThem(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, program(st.Context(t.Context())))
 	require.NoError(t, st.Close())
-	assert.Equal(t, 2, st.Report().Restored, "the tool of the group, and the agent")
+	assert.Equal(t, 2, st.Report().Restored, "the branch of the group, and the agent")
 	assert.Zero(t, st.Report().Attempts)
 }

@@ -16,7 +16,7 @@ import (
 type restored struct {
 	found    *snapshot.Run
 	calls    map[record.Address]*track
-	inside   map[string]uint64 // the last outcome recorded inside an attempt, by the path of its scope
+	inside   map[string]uint64 // the last start or outcome of a call inside an attempt, by the path of its scope
 	ordinals ordinals
 	refused  map[uint64]bool // generations that were refused because the program differed
 	versions versions
@@ -26,6 +26,8 @@ type restored struct {
 
 	compensable map[record.Address][]completion // of calls that can be compensated, in order
 	undone      map[record.Address]bool         // compensations that have had an outcome, even if it no longer counts
+	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
+	fork        record.Fork                     // what the parents of a fork did
 
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // and answers
@@ -98,6 +100,9 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		case rec.Kind == record.KindRun && rec.Status == record.StatusStarted:
 			r.began = rec.Seq
 		case rec.Kind == record.KindRun:
+			if rec.Detail != nil && rec.Detail.Fork != nil {
+				r.fork = *rec.Detail.Fork
+			}
 			r.closed = append(r.closed, closed{r.began, rec.Seq})
 		case rec.Kind.IsCall():
 			r.follow(rec)
@@ -147,7 +152,7 @@ func (r *restored) follow(rec *record.Record) {
 		if t.Phase == record.PhaseSucceeded {
 			r.again.at(rec)
 		}
-		r.dropEntries(t, rec.Address)
+		t.Progress = r.atRest(t, rec.Address)
 		t.entered = rec.Seq
 		if rec.Detail != nil && !rec.Detail.WholeInput.IsZero() {
 			t.whole = rec.Seq
@@ -164,19 +169,28 @@ func (r *restored) follow(rec *record.Record) {
 	}
 	t.kind = rec.Kind
 	t.Add(rec)
-	if rec.IsOutcome() {
+	if rec.IsOutcome() || rec.Status == record.StatusStarted {
 		for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
 			r.inside[scope] = rec.Seq
 		}
 	}
 }
 
-// dropEntries resets the number of entries of the attempt of an agent if an
-// outcome was recorded inside it since it was last entered.
-func (r *restored) dropEntries(t *track, a record.Address) {
-	if t.kind == record.KindAgent && t.Entries > 0 && r.inside[scopePath(a, int(t.Attempt))] > t.entered {
-		t.Entries = 0
+// atRest returns the progress of a call between two openings. An attempt that was
+// still running when the run was closed in order was stopped, and not lost. An
+// attempt inside which a call began, or ended, is not what the process ended with:
+// its losses are counted anew.
+func (r *restored) atRest(t *track, a record.Address) record.Progress {
+	p := t.Progress
+	if p.Phase != record.PhaseRunning {
+		return p
 	}
+	if r.inClosed(t.Last) {
+		p.Phase, p.Entries = record.PhaseStopped, 0
+	} else if r.inside[scopePath(a, int(p.Attempt))] > t.entered {
+		p.Entries = 0
+	}
+	return p
 }
 
 // track returns the track of the call, and makes one if there is none.
@@ -199,11 +213,7 @@ func (r *restored) progress(a record.Address, rerunFailed bool) *record.Progress
 	if t == nil || t.Last == 0 {
 		return nil
 	}
-	r.dropEntries(t, a)
-	p := t.Progress
-	if p.Phase == record.PhaseRunning && r.inClosed(t.Last) {
-		p.Phase = record.PhaseStopped // its handler had not returned when the run was closed
-	}
+	p := r.atRest(t, a)
 	if rerunFailed && p.Phase == record.PhaseFailed {
 		t.again(&p)
 	}

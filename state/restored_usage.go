@@ -62,9 +62,9 @@ func isEnteredAgain(kind record.Kind, p *record.Progress) bool {
 	case record.KindGroup:
 		return true
 	case record.KindBranch:
-		return p.Phase != record.PhaseFailed
+		return !p.HasOutcome() || p.Phase == record.PhaseSucceeded && !p.HasOutput || p.Retrace
 	case record.KindAgent:
 		return !p.HasOutcome() || p.NoStore || p.Retrace
 	}
-	return false
+	return !p.HasOutcome() // in the attempt in which it stopped
 }

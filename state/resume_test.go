@@ -122,38 +122,6 @@ func resumedWithValues(t testing.TB, s *tape, e *effects, program *node, options
 	return out, values(t, ctx, s.records)
 }
 
-// openStep reports whether a step was begun and has not ended.
-func openStep(records []record.Record) bool {
-	open := make(map[record.Address]bool)
-	for i := range records {
-		if r := &records[i]; r.Kind == record.KindStep {
-			open[r.Address] = !r.IsOutcome()
-		}
-	}
-	for _, is := range open {
-		if is {
-			return true
-		}
-	}
-	return false
-}
-
-func TestStepCutInTheMiddleIsInDoubt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		program := &node{name: "step", kind: record.KindStep}
-		whole := new(tape)
-		resumed(t, whole, newEffects(), program)
-		n := slices.IndexFunc(whole.records, func(r record.Record) bool { return r.Status == record.StatusStarted && r.Kind == record.KindStep }) + 1
-		st, err := state.Open(t.Context(), whole.cut(n), "run-1")
-		require.NoError(t, err)
-		defer st.Close()
-		e := newEffects()
-		_, err = e.call(t, st.Context(t.Context()), program)
-		require.ErrorIs(t, err, core.ErrInDoubt)
-		assert.Empty(t, e.ran)
-	})
-}
-
 func completedLeaves(records []record.Record) map[string]bool {
 	done := make(map[string]bool)
 	for i := range records {
@@ -321,68 +289,6 @@ func TestRerunFailedKeepsFinishedCalls(t *testing.T) {
 		out, err = run()
 		require.NoError(t, err)
 		assert.Equal(t, "up", out)
-	})
-}
-
-func TestCallThatEndsItsProcessEachTimeFailsInDoubt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		program := &node{name: "tool", kind: record.KindTool}
-		whole := new(tape)
-		resumed(t, whole, newEffects(), program)
-		started := slices.IndexFunc(whole.records, func(r record.Record) bool { return r.Status == record.StatusStarted && r.Kind == record.KindTool }) + 1
-		tape := whole.cut(started)
-		for crash := range 5 {
-			before := len(tape.records)
-			st, err := state.Open(t.Context(), tape, "run-1")
-			require.NoError(t, err)
-			e := newEffects()
-			_, err = e.call(t, st.Context(t.Context()), program)
-			require.NoError(t, st.Close())
-			if crash == 4 {
-				require.ErrorIs(t, err, core.ErrInDoubt)
-				assert.Empty(t, e.ran)
-				return
-			}
-			require.NoError(t, err)
-			// The process ended in the attempt instead.
-			begun := slices.IndexFunc(tape.records[before:], func(r record.Record) bool { return r.Kind == record.KindTool })
-			tape = tape.cut(before + begun + 1)
-		}
-	})
-}
-
-// entries is how often an agent is entered that ends its process each time, at
-// most 20 times.
-func entries(t *testing.T, options ...state.Option) (n int) {
-	entered := 0
-	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(context.Context, int) (int, error) {
-		entered++
-		return 1, nil
-	})
-	require.NoError(t, err)
-	tape := new(tape)
-	for range 20 {
-		st, err := state.Open(t.Context(), tape, "run-1", options...)
-		require.NoError(t, err)
-		before := len(tape.records)
-		_, err = d.Event().Execute(st.Context(t.Context()), 1)
-		require.NoError(t, st.Close())
-		if err != nil {
-			require.ErrorIs(t, err, core.ErrInDoubt)
-			require.ErrorContains(t, err, fmt.Sprintf("(%d times)", entered))
-			return entered
-		}
-		tape = tape.cut(before + 1) // its started record
-	}
-	return entered
-}
-
-func TestAgentThatEndsItsProcessEachTimeFailsInDoubt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		assert.Equal(t, 5, entries(t))
-		assert.Equal(t, 2, entries(t, state.WithMaxEntries(2)))
-		assert.Equal(t, 20, entries(t, state.WithMaxEntries(core.Unlimited)), "somebody else bounds it")
-		assert.Panics(t, func() { entries(t, state.WithMaxEntries(0)) })
 	})
 }
 

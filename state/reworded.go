@@ -17,7 +17,7 @@ type reworded struct {
 }
 
 // compareRequest reports a call of a model that is recalled with another request.
-func (r *run) compareRequest(s *core.Scope, c record.Claim, found *record.Progress, input func() ([]byte, error)) {
+func (r *run) compareRequest(s *core.Scope, c record.Claim, found *record.Progress, input core.ClaimedInput) {
 	if c.Kind != record.KindLLM || r.validation == nil && (found == nil || !found.HasOutcome()) {
 		return
 	}
@@ -38,17 +38,21 @@ func (r *run) compareRequest(s *core.Scope, c record.Claim, found *record.Progre
 // isReworded reports whether the request of a call differs from the one that
 // was recorded with the number, in parts that are not in its identity. It
 // encodes the input, which calls methods of the user: r.mu must not be held.
-func (r *run) isReworded(number uint64, input func() ([]byte, error)) bool {
+func (r *run) isReworded(number uint64, input core.ClaimedInput) bool {
 	was, err := r.restored.found.Record(number)
 	if err != nil || was.Detail == nil {
 		return false
 	}
-	encoded, err := input()
-	if err != nil {
-		return false
+	for _, encode := range []func() ([]byte, error){input.Encode, input.EncodeBefore} {
+		encoded, err := encode()
+		if err != nil {
+			return false
+		}
+		if now, err := record.HashOfEncoded(encoded); err != nil || now == was.Detail.WholeInput {
+			return false
+		}
 	}
-	now, err := record.HashOfEncoded(encoded)
-	return err == nil && now != was.Detail.WholeInput
+	return true
 }
 
 // reword reports a call that is answered from its records although it is

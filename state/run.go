@@ -232,7 +232,8 @@ func accepts(s *core.Scope, rec *record.Record) bool {
 
 // Claim implements core.Run. It publishes nothing: a publisher that makes a
 // call would wait for the lock under which the call is claimed.
-func (r *run) Claim(s *core.Scope, c record.Claim, input func() ([]byte, error)) (found *record.Progress, onRecord bool, err error) {
+func (r *run) Claim(s *core.Scope, c record.Claim, input core.ClaimedInput) (found *record.Progress, onRecord bool, err error) {
+	c.Input = r.hashAsRecorded(c, input)
 	r.mu.Lock()
 	if s.Closed() || r.closed {
 		r.mu.Unlock()
@@ -304,6 +305,9 @@ func (r *run) Replay(s *core.Scope, traced *record.Record) (record.Record, error
 	if r.validation != nil && traced != nil {
 		r.validation.compareTraced(&outcome, traced)
 	}
+	if traced == nil || !outcome.Kind.IsParallel() { // else the calls inside count
+		r.report.Restored++
+	}
 	r.publish()
 	err = r.load(s, &outcome)
 	return outcome, err
@@ -325,9 +329,6 @@ func (r *run) applyOutcome(s *core.Scope, outcome *record.Record) error {
 		return err
 	}
 	r.rootCalls.judge(s, outcome)
-	if !outcome.Kind.IsParallel() {
-		r.report.Restored++
-	}
 	return nil
 }
 

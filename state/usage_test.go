@@ -81,7 +81,7 @@ func TestUsageOfARunIsInItsReportAndItsInfo(t *testing.T) {
 	require.NoError(t, replay.Close())
 	at, err := record.ParseAddress("agent/model#3")
 	require.NoError(t, err)
-	require.NoError(t, state.Fork(t.Context(), store, "run", at, "fork"))
+	require.NoError(t, state.Fork(t.Context(), store, "run", at, "fork", state.ForkOptions{}))
 	assert.Equal(t, spent(2), usageOf(t, store, "fork"))
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -149,7 +150,7 @@ func (v *validation) compareQuestion(asker record.Address, asked bool, was, now 
 // compareInput notes the parts in which the input of a call differs from the
 // recorded one, and the hashes of both where the record does not have the input. It
 // encodes the input, with methods of the user's: the lock of the run is not held.
-func (r *run) compareInput(c record.Claim, found *record.Progress, input func() ([]byte, error)) {
+func (r *run) compareInput(c record.Claim, found *record.Progress, input core.ClaimedInput) {
 	r.mu.Lock()
 	t := r.restored.calls[c.Address]
 	if found == nil || t == nil || !t.differs(c.Input) {

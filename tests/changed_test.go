@@ -221,7 +221,7 @@ func TestChangedProgramIsRefusedAndEachWayOutWorks(t *testing.T) {
 				require.NoError(t, err)
 				at, err := record.ParseAddress(tc.fork)
 				require.NoError(t, err)
-				require.NoError(t, state.Fork(t.Context(), store, "trip-1", at, id))
+				require.NoError(t, state.Fork(t.Context(), store, "trip-1", at, id, state.ForkOptions{}))
 			}
 			assert.Equal(t, "done, <nil>, completed, diverged: false", process(t, dir, id, release, "", ""), "fork, or another run")
 			assert.Equal(t, "done, <nil>, completed, diverged: false", process(t, dir, "trip-1", "old", "", ""), "the run itself")

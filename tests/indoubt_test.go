@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -182,6 +184,44 @@ func TestCallInDoubtFailsWhereItsActorSaysSo(t *testing.T) {
 			assert.Equal(t, state.StatusFailed, statusOf(t, s))
 		})
 	}
+}
+
+func TestFailureInDoubtIsCalledPermanentNowhere(t *testing.T) {
+	for _, retry := range []core.RetryConfig{tryOnce, atOnce} {
+		d := new(doubtful)
+		pay := decorators.Tool("pay", "", func(ctx context.Context, _ struct{}) (receipt, error) { return d.pay(ctx) },
+			actors.WithInDoubt(core.InDoubtFail))
+		p := func(ctx context.Context) (string, error) {
+			return execute(ctx, agentOf(retry, func(ctx context.Context) (string, error) {
+				_, err := actors.Parallel(ctx, actors.Group{Name: "g"}, func(ctx context.Context) (receipt, error) { return pay.Call(ctx, struct{}{}) })
+				return "", err
+			}))
+		}
+		s := d.stopped(t, "crash", p)
+		var out bytes.Buffer
+		for range 2 { // as it fails, and as it is recalled
+			_, err := run(t, s, p, state.WithPublisher(printer.New(&out)))
+			require.ErrorIs(t, err, core.ErrInDoubt)
+			require.NotErrorIs(t, err, core.ErrPermanent)
+			assert.NotContains(t, err.Error(), "permanent")
+		}
+		assert.NotContains(t, out.String(), "permanent")
+		assert.NotContains(t, out.String(), "core.Retryable", "nobody is advised to repeat it")
+	}
+}
+
+func TestReplayOfACallInDoubtDoesNotCallItPermanent(t *testing.T) {
+	d := new(doubtful)
+	var got receipt
+	var failed error
+	p := around(d.calls()["tool"], &got, &failed)
+	s := d.stopped(t, "crash", p)
+	st, err := state.Replay(t.Context(), s, runID)
+	require.NoError(t, err)
+	defer st.Close()
+	_, err = p(st.Context(t.Context()))
+	require.ErrorIs(t, err, core.ErrNotRecorded)
+	assert.NotContains(t, err.Error(), "permanent")
 }
 
 // atBank is a tool in doubt.

@@ -274,7 +274,7 @@ func TestStrictReplayOfAnEmptyForkExecutesNothing(t *testing.T) {
 	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, pay) })
 	at, err := record.ParseAddress("pay")
 	require.NoError(t, err)
-	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
+	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork", state.ForkOptions{}))
 	st, err := state.Replay(t.Context(), s, "fork")
 	require.NoError(t, err)
 	defer st.Close()
@@ -282,6 +282,26 @@ func TestStrictReplayOfAnEmptyForkExecutesNothing(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrNotRecorded)
 	require.ErrorContains(t, err, "pay: core: the call has no recorded outcome")
 	assert.Equal(t, 1, ran)
+}
+
+func TestRetryTimeoutThatIsOverAfterAResumeNamesNoDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		busy := func(limit time.Duration) program {
+			cfg := core.RetryConfig{Jitter: core.NoJitter, InitialDelay: time.Minute, RetryTimeout: limit}
+			return func(ctx context.Context) (string, error) { return execute(ctx, toolOf("t", cfg, beBusy)) }
+		}
+		_, err := run(t, s, func(ctx context.Context) (string, error) {
+			time.AfterFunc(10*time.Second, func() { interrupt(state.From(ctx)) })
+			return busy(time.Hour)(ctx)
+		})
+		requireInterruptedByOps(t, err)
+		_, err = run(t, s, busy(30*time.Second))
+		var failed *core.CallError
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, record.ReasonRetryTimeout, failed.Reason)
+		assert.Equal(t, "RetryTimeout of 30s is over", failed.Detail)
+	})
 }
 
 // requireReplayedAtOnce replays a call of the agent.
@@ -439,7 +459,7 @@ func TestForkInASecondAttemptRunsOnlyWhatFollows(t *testing.T) {
 	run(t, s, func(ctx context.Context) (string, error) { return execute(ctx, agent) })
 	at, err := record.ParseAddress("a@2/x")
 	require.NoError(t, err)
-	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
+	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork", state.ForkOptions{}))
 	ran = nil
 	st, err := state.Open(t.Context(), s, "fork")
 	require.NoError(t, err)
@@ -449,7 +469,7 @@ func TestForkInASecondAttemptRunsOnlyWhatFollows(t *testing.T) {
 	assert.Equal(t, []string{"a@2/x"}, ran)
 }
 
-func TestCrashesCountAgainstMaxAttempts(t *testing.T) {
+func TestCrashesDoNotCountAgainstMaxAttempts(t *testing.T) {
 	var s snapshot.Store = memstore.New()
 	ran := 0
 	for range 12 {
@@ -465,7 +485,7 @@ func TestCrashesCountAgainstMaxAttempts(t *testing.T) {
 		})
 		s = left
 	}
-	assert.Equal(t, 3, ran)
+	assert.Equal(t, 10, ran, "five losses, then it is set aside, and whoever resumes it allows five again")
 }
 
 func TestLastErrorIsKeptWhenAResumedWaitIsCancelled(t *testing.T) {

@@ -43,7 +43,7 @@ func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
 
 	at, err := record.ParseAddress("t")
 	require.NoError(t, err)
-	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
+	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork", state.ForkOptions{}))
 	fork := testkit.LoadRun(t, s, "fork")
 	assert.Equal(t, got, fork.Retry)
 

@@ -56,7 +56,7 @@ func TestForkLeavesTheFilesOfTheOldRunAsTheyWere(t *testing.T) {
 	before := contents(t, filepath.Join(dir, "runs", runID))
 	at, err := record.ParseAddress("a/second")
 	require.NoError(t, err)
-	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork"))
+	require.NoError(t, state.Fork(t.Context(), s, runID, at, "fork", state.ForkOptions{}))
 	st, err := state.Open(t.Context(), s, "fork")
 	require.NoError(t, err)
 	_, err = execute(st.Context(t.Context()), agent)

@@ -15,24 +15,28 @@ import (
 )
 
 func (a *app) forkCommand() *cobra.Command {
-	return &cobra.Command{
+	var options state.ForkOptions
+	cmd := &cobra.Command{
 		Use:     "fork RUN ADDRESS NEW",
 		GroupID: groupWork,
 		Short:   "Begin a new run from the records of another before a call",
 		Long: "Begin the run NEW from the records of RUN before the call at ADDRESS. The program\n" +
 			"that opens NEW has the outcomes of the earlier calls, and makes that call and all\n" +
-			"later ones again. RUN does not change.",
+			"later ones again, with the idempotency keys that they have in RUN. RUN does not change.\n" +
+			"Calls that RUN has compensated cannot be kept: NEW then begins at or before them.",
 		Example: "  reprise fork weather-42 assistant/get_weather weather-42-again\n" +
 			"  reprise fork weather-42 'assistant/get_weather#2' second-try",
 		Args: exactly("RUN", "ADDRESS", "NEW"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.fork(cmd.Context(), args[0], args[1], args[2])
+			return a.fork(cmd.Context(), args[0], args[1], args[2], options)
 		},
 		ValidArgsFunction: a.completeAddresses,
 	}
+	cmd.Flags().BoolVar(&options.NewKeys, "new-keys", false, "give the calls of NEW idempotency keys of their own")
+	return cmd
 }
 
-func (a *app) fork(ctx context.Context, runID, path, newID string) error {
+func (a *app) fork(ctx context.Context, runID, path, newID string, options state.ForkOptions) error {
 	address, err := record.ParseAddress(path)
 	if err != nil {
 		return usagef("%s", message(err))
@@ -47,7 +51,7 @@ func (a *app) fork(ctx context.Context, runID, path, newID string) error {
 	if addresses := addressesOf(found); !slices.Contains(addresses, address.String()) {
 		return a.noCall(runID, address, addresses)
 	}
-	if err := state.Fork(ctx, store, runID, address, newID); errors.Is(err, snapshot.ErrExists) {
+	if err := state.Fork(ctx, store, runID, address, newID, options); errors.Is(err, snapshot.ErrExists) {
 		return fmt.Errorf("run %s exists already; choose another ID", newID)
 	} else if err != nil {
 		return a.explain(runID, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"testing"
 	"time"
@@ -11,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -155,6 +158,47 @@ func TestForkBeginsBeforeTheCall(t *testing.T) {
 		"run old has no call at agent/nothing; its calls are agent, agent/look, agent/tell")
 	assert.Equal(t, exitUsage, call(t, dir, "fork", "old", "agent//x", "newer").code)
 	assert.Equal(t, exitUsage, call(t, dir, "fork", "old", "agent", "../newer").code)
+}
+
+func TestForkRefusesToKeepACompensatedCallAndMayHaveNewKeys(t *testing.T) {
+	dir := t.TempDir()
+	var keys []string
+	book := decorators.Tool("book", "", func(ctx context.Context, _ struct{}) (string, error) {
+		key, err := core.IdempotencyKey(ctx)
+		keys = append(keys, key)
+		return key, err
+	}).Compensate(func(context.Context, struct{}, string) error { return nil })
+	fails := true
+	trip := decorators.Agent("trip", "", func(ctx context.Context, _ struct{}) (string, error) {
+		if _, err := book.Call(ctx, struct{}{}); err != nil {
+			return "", err
+		}
+		if fails {
+			return "", errors.New("sold out")
+		}
+		return core.Step(ctx, "pack", func(context.Context) (string, error) { return "packed", nil })
+	})
+	travel := func(id string) {
+		store, err := filestore.New(dir)
+		require.NoError(t, err)
+		st, err := state.Open(t.Context(), store, id, state.WithCompensations(book))
+		require.NoError(t, err)
+		_, _ = trip.Call(st.Context(t.Context()), struct{}{})
+		require.NoError(t, st.Close())
+	}
+	travel("failed")
+	fails = false
+	travel("done")
+	call(t, dir, "fork", "done", "trip/step:pack", "kept").text(t)
+	call(t, dir, "fork", "done", "trip/book", "same").text(t)
+	call(t, dir, "fork", "done", "trip/book", "other", "--new-keys").text(t)
+	for _, id := range []string{"kept", "same", "other"} {
+		travel(id)
+	}
+	require.Len(t, keys, 4)
+	assert.Equal(t, keys[1], keys[2])
+	assert.NotEqual(t, keys[1], keys[3])
+	call(t, dir, "fork", "failed", "trip/book@undo/book", "new").failed(t, exitFailure, "fork run failed: state: the fork would keep calls that were compensated: trip/book; fork at trip/book or at a call before it")
 }
 
 func TestDeleteAsksFirst(t *testing.T) {

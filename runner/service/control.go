@@ -70,7 +70,9 @@ func (c *Control) Result(ctx context.Context, runID string) (streamer.Result, er
 		return streamer.Result{RunID: runID, Status: string(snapshot.StatusCompleted), Output: encoded}, err
 	case errors.As(err, &cancelled):
 		return streamer.Result{RunID: runID, Status: string(snapshot.StatusCancelled), Error: cancelled.Error()}, nil
-	case errors.As(err, &failed) || errors.Is(err, runner.ErrCrashLoop):
+	case errors.Is(err, runner.ErrCrashLoop):
+		return streamer.Result{RunID: runID, Status: string(snapshot.StatusInterrupted), Error: err.Error()}, nil
+	case errors.As(err, &failed):
 		return streamer.Result{RunID: runID, Status: string(snapshot.StatusFailed), Error: err.Error()}, nil
 	}
 	return streamer.Result{}, known(err)

@@ -55,7 +55,7 @@ export class CallTree {
       touch(call);
       const attempt = call.attempts.at(-1);
       if (!attempt) continue;
-      if (!attempt.end) Object.assign(attempt, { end: time, outcome: "stopped" });
+      if (!attempt.end) Object.assign(attempt, { end: time, outcome: outcome === "lost" ? "lost" : "stopped" });
       if (attempt.wait && !attempt.wait.end) Object.assign(attempt.wait, { end: time, cut: true });
     }
   }

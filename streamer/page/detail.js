@@ -106,7 +106,7 @@ function attempts(call) {
   return list;
 }
 
-const outcomes = { retried: "failed, tried again", failed: "failed for good", awaiting: "waits for an answer", stopped: "ended with the run" };
+const outcomes = { retried: "failed, tried again", failed: "failed for good", awaiting: "waits for an answer", stopped: "ended with the run", lost: "the process ended during it" };
 
 function waitLine(wait) {
   const line = make("p", { class: "wait-line " + wait.source }, icon(wait.source === "retry_after" ? "service" : "backoff"));

@@ -169,7 +169,7 @@ func (l *ledger) fill(t *testing.T, s snapshot.Store) (archive string) {
 	for rec, err := range s.Records(ctx, "completed", 0) {
 		require.NoError(t, err)
 		if rec.Name == "last" {
-			require.NoError(t, state.Fork(ctx, s, "completed", rec.Address, "forked"))
+			require.NoError(t, state.Fork(ctx, s, "completed", rec.Address, "forked", state.ForkOptions{}))
 			break
 		}
 	}

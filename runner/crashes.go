@@ -1,0 +1,203 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A run that ends its process takes all others with it, so a crash says little about
+// one of them. A run whose last openings were all lost, without an outcome on record, is
+// a suspect. Suspects are continued one at a time: the first that ends the process again
+// does it without the others, which are counted no further. So only a run that is alone
+// under suspicion reaches MaxRestarts.
+
+// suspectAfter is after how many losses in a row a run is a suspect, if MaxRestarts is
+// not smaller.
+const suspectAfter = 2
+
+// suspectsWait is how long a suspect waits for its turn before it is looked at again.
+// It is woken when the one before it is done with.
+const suspectsWait = time.Minute
+
+// suspects are the runs that are continued one at a time. Runner.mu guards them.
+type suspects struct {
+	current *openRun // nil if none runs
+	waiting []Entry
+}
+
+// countCrash counts a crash of the process of a run, and sets the run aside if there
+// were too many. It reports whether the run continues now. A suspect whose turn has not
+// come waits, and is not counted before.
+func (r *Runner) countCrash(ctx context.Context, o *openRun, info snapshot.Info) (bool, error) {
+	run, err := r.store.Load(ctx, info.RunID)
+	if err != nil {
+		return false, err
+	}
+	last, err := lastOpening(run, info.Generation)
+	if err != nil {
+		return false, err
+	}
+	restarts := info.Restarts + 1
+	if last.progressed {
+		restarts = 1
+	}
+	looping := restarts > r.options.MaxRestarts
+	if !looping && restarts >= min(suspectAfter, r.options.MaxRestarts) && !r.takeTurn(o) {
+		return false, nil
+	}
+	_, err = r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error {
+		if i.Status != snapshot.StatusInterrupted || i.Restarts != info.Restarts || i.Generation != info.Generation {
+			return errCounted
+		}
+		i.Restarts = restarts
+		if looping {
+			i.Due, i.Stop = time.Time{}, snapshot.Stop{Reason: record.InterruptCrashLoop, Message: last.explain(restarts)}
+		}
+		info = *i
+		return nil
+	})
+	switch {
+	case errors.Is(err, errCounted), errors.Is(err, snapshot.ErrLocked):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	r.observe(Event{
+		Type: EventCrashed, RunID: info.RunID, Program: info.Program, Version: info.Version,
+		Status: info.Status, Stop: info.Stop, Restarts: restarts,
+	})
+	return !looping, nil
+}
+
+// isSetAside reports whether a run is set aside after crashes, until somebody resumes
+// it.
+func isSetAside(info *snapshot.Info) bool {
+	return info.Status == snapshot.StatusInterrupted && info.Stop.Reason == record.InterruptCrashLoop
+}
+
+// lost is what an opening did whose process ended.
+type lost struct {
+	progressed bool     // it recorded an outcome
+	underWay   []string // the innermost calls that had begun and not ended
+}
+
+// lastOpening returns what the opening with the generation did.
+func lastOpening(run *snapshot.Run, generation uint64) (l lost, err error) {
+	seen := make(map[record.Address]bool)
+	for seq := uint64(run.Len()); seq > 0; seq-- {
+		rec, err := run.Record(seq)
+		if err != nil {
+			return l, err
+		} else if rec.Generation != generation {
+			break
+		}
+		l.progressed = l.progressed || rec.IsOutcome()
+		if !rec.Kind.IsCall() || seen[rec.Address] {
+			continue
+		}
+		seen[rec.Address] = true
+		if address := rec.Address.String(); rec.Status == record.StatusStarted && !l.isAround(address) {
+			l.underWay = append(l.underWay, address)
+		}
+	}
+	slices.Reverse(l.underWay)
+	return l, nil
+}
+
+// isAround reports whether one of the calls under way was made by the call at the
+// address.
+func (l *lost) isAround(address string) bool {
+	return slices.ContainsFunc(l.underWay, func(inside string) bool {
+		rest, ok := strings.CutPrefix(inside, address)
+		return ok && rest != "" && (rest[0] == '/' || rest[0] == '@')
+	})
+}
+
+// explain says which calls were under way.
+func (l *lost) explain(restarts int) string {
+	const most = 3
+	calls := "no call"
+	if n := len(l.underWay); n > 0 {
+		calls = strings.Join(l.underWay[:min(n, most)], ", ")
+		if n > most {
+			calls += fmt.Sprintf(" and %d more", n-most)
+		}
+	}
+	return fmt.Sprintf("the process ended %d times in a row without an outcome; under way was %s", restarts, calls)
+}
+
+// takeTurn reports whether it is the turn of a suspect. If not, the run is given back,
+// and woken when its turn may have come.
+func (r *Runner) takeTurn(o *openRun) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.suspects.current == nil {
+		r.suspects.current = o
+		r.suspects.waiting = slices.DeleteFunc(r.suspects.waiting, func(e Entry) bool { return e.RunID == o.runID })
+	}
+	o.waits = r.suspects.current != o
+	return !o.waits
+}
+
+// await adds a suspect that was given back to the queue.
+func (r *Runner) await(ctx context.Context, e Entry) {
+	r.mu.Lock()
+	if !r.suspects.waits(e.RunID) {
+		r.suspects.waiting = append(r.suspects.waiting, e)
+	}
+	r.mu.Unlock()
+	r.wakeSuspect(ctx)
+}
+
+func (s *suspects) waits(runID string) bool {
+	return slices.ContainsFunc(s.waiting, func(e Entry) bool { return e.RunID == runID })
+}
+
+// clear ends the turn of a suspect: it has recorded an outcome, or was closed. The next
+// one is woken even if o took no turn: it may have been woken for one.
+func (r *Runner) clear(ctx context.Context, o *openRun) {
+	r.mu.Lock()
+	if r.suspects.current == o {
+		r.suspects.current = nil
+	}
+	r.mu.Unlock()
+	r.wakeSuspect(ctx)
+}
+
+// wakeSuspect wakes the suspect that has waited longest, if it is nobody's turn.
+func (r *Runner) wakeSuspect(ctx context.Context) {
+	r.mu.Lock()
+	if r.suspects.current != nil || len(r.suspects.waiting) == 0 || r.stopping {
+		r.mu.Unlock()
+		return
+	}
+	next := r.suspects.waiting[0]
+	r.suspects.waiting = r.suspects.waiting[1:]
+	r.mu.Unlock()
+	if err := r.queue.Wake(ctx, next); err != nil && ctx.Err() == nil { // it is looked at again in any case
+		r.observe(Event{Type: EventTrouble, RunID: next.RunID, Program: next.Program.Name, Version: next.Program.Version, Err: err})
+	}
+}
+
+// untilOutcome returns the option with which a suspect is opened: its turn ends with its
+// first outcome.
+func (r *Runner) untilOutcome(ctx context.Context, o *openRun) state.Option {
+	return state.WithPublisher(publisher(func(rec record.Record) {
+		if !rec.Replayed && rec.IsOutcome() {
+			r.clear(ctx, o)
+		}
+	}))
+}
+
+// publisher is a function as a [state.Publisher].
+type publisher func(record.Record)
+
+func (p publisher) Publish(rec record.Record) { p(rec) }

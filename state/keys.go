@@ -1,0 +1,121 @@
+package state
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// This file is about what makes an idempotency key another one: the run that it belongs
+// to, and how often the call was compensated. A service that knows the key of a payment
+// which was refunded would answer with the old receipt, and pay nothing.
+
+// useKeys sets the keys of the calls of the run.
+func (r *run) useKeys() {
+	r.settings.KeysOf = cmp.Or(r.restored.fork.Keys, r.settings.RunID)
+	r.settings.UndoneByParents = r.restored.undoneByParents()
+	r.settings.Undone = r.restored.timesUndone()
+	r.settings.Made = make(map[string][]record.Hash)
+	for _, m := range r.restored.fork.Made {
+		r.settings.Made[m.Place] = append(r.settings.Made[m.Place], m.Input)
+	}
+}
+
+// undoneByParents returns how often the parents of a fork compensated calls.
+func (r *restored) undoneByParents() map[string]int {
+	times := make(map[string]int)
+	for _, u := range r.fork.Undone {
+		times[u.Place] += u.Times
+	}
+	return times
+}
+
+// timesUndone returns how often calls were compensated, in this run and in its parents,
+// by their addresses without attempts: the attempts of a call share one key. A
+// compensation counts as soon as it began.
+func (r *restored) timesUndone() map[string]int {
+	times := r.undoneByParents()
+	for a, t := range r.calls {
+		if t.kind != record.KindCompensation {
+			continue
+		}
+		if undone, err := record.ParseAddress(callOf(a.Scope())); err == nil {
+			times[undone.WithoutAttempts()]++
+		}
+	}
+	return times
+}
+
+// keysOfForks returns what a fork of the run has to know, so that its calls have the keys
+// of this run.
+func (r *restored) keysOfForks(runID string) (*record.Fork, error) {
+	made, err := r.made()
+	if err != nil {
+		return nil, err
+	}
+	fork := &record.Fork{Keys: cmp.Or(r.fork.Keys, runID), Made: append(slices.Clip(r.fork.Made), made...)}
+	times := r.timesUndone()
+	for _, place := range slices.Sorted(maps.Keys(times)) {
+		fork.Undone = append(fork.Undone, record.Undone{Place: place, Times: times[place]})
+	}
+	return fork, nil
+}
+
+// made returns the calls of the run that can be compensated and were not.
+func (r *restored) made() (all []record.Made, err error) {
+	for a, completions := range r.compensable {
+		last := len(completions)
+		if r.compensation(a, completions[last-1].name, last) != nil {
+			continue
+		}
+		began, err := r.found.Record(completions[last-1].began)
+		if err != nil {
+			return nil, err
+		}
+		m := record.Made{Place: a.WithoutAttempts()}
+		if began.Detail != nil && len(began.Detail.Input) > 0 {
+			if m.Input, err = record.HashOfEncoded(slices.Clone(began.Detail.Input)); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(x, y record.Made) int {
+		return cmp.Or(cmp.Compare(x.Place, y.Place), cmp.Compare(x.Input.String(), y.Input.String()))
+	})
+	return all, nil
+}
+
+// refuseCompensated returns an error if a fork at the address, whose first record has the
+// number first, would keep a call that was compensated, or one that was made inside such
+// a call.
+func (r *restored) refuseCompensated(kept []record.Record, address record.Address, first uint64) error {
+	var undone []record.Address
+	for a, completions := range r.compensable {
+		nth := 0 // the completion that is kept, or in whose course the fork begins
+		for nth < len(completions) && completions[nth].ended < first {
+			nth++
+		}
+		if isAround(a, address) && slices.ContainsFunc(kept, func(rec record.Record) bool {
+			return rec.Status == record.StatusCompleted && isAround(a, rec.Address)
+		}) {
+			nth++
+		}
+		if nth > 0 && nth <= len(completions) && r.compensation(a, completions[nth-1].name, nth) != nil {
+			undone = append(undone, a)
+		}
+	}
+	if len(undone) == 0 {
+		return nil
+	}
+	slices.SortFunc(undone, func(a, b record.Address) int { return cmp.Compare(r.calls[a].first, r.calls[b].first) })
+	names := make([]string, len(undone))
+	for i, a := range undone {
+		names[i] = a.String()
+	}
+	return fmt.Errorf("%w: %s; fork at %s or at a call before it", ErrCompensated, strings.Join(names, ", "), names[0])
+}
