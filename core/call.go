@@ -27,9 +27,10 @@ type call struct {
 	address     record.Address
 	ordinal     int
 
-	recall *recall           // nil if nothing can be recalled
-	guard  *guard            // what attempts wait for and what may refuse them; nil for none
-	off    *InterruptedError // why the call must not begin: its scope had stopped when it was claimed
+	recall     *recall                     // nil if nothing can be recalled
+	identified atomic.Pointer[record.Hash] // the identity of the input, if somebody asked for it
+	guard      *guard                      // what attempts wait for and what may refuse them; nil for none
+	off        *InterruptedError           // why the call must not begin: its scope had stopped when it was claimed
 }
 
 // recall is what is known of a call when it is claimed, in a run whose records

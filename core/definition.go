@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -61,14 +63,15 @@ type Handler[In, Out any] func(context.Context, In) (Out, error)
 // Tools, LLMs and agents are built from it. It never changes; Require and
 // Ensure return changed copies.
 type Definition[In, Out any] struct {
-	spec     Spec
-	segment  string // the name, escaped
-	policy   *Policy
-	handler  Handler[In, Out]
-	identity func(In) any // nil for the default
-	unknown  error        // why inputs cannot be told apart by their hashes; nil if they can
-	requires []func(context.Context, In) error
-	ensures  []func(context.Context, In, Out) error
+	spec      Spec
+	segment   string // the name, escaped
+	policy    *Policy
+	handler   Handler[In, Out]
+	identity  func(In) any // nil for the default
+	unknown   error        // why inputs cannot be told apart by their hashes; nil if they can
+	unchanged bool         // outputs are the same after they were encoded and decoded
+	requires  []func(context.Context, In) error
+	ensures   []func(context.Context, In, Out) error
 
 	guard *guard // nil for none
 
@@ -109,7 +112,10 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.Kind == record.KindGroup {
 		segment = record.GroupSegment(spec.Name)
 	}
-	d := &Definition[In, Out]{spec: spec, segment: segment, handler: handler, unknown: checkInput[In](&spec)}
+	d := &Definition[In, Out]{
+		spec: spec, segment: segment, handler: handler,
+		unknown: checkInput[In](&spec), unchanged: codec.Unchanged(reflect.TypeFor[Out]()),
+	}
 	d.guard = d.guard.with(spec.Breaker, spec.RetryBudget)
 	if spec.Retry != nil {
 		own := *spec.Retry // the caller may change theirs later

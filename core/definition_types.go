@@ -19,15 +19,19 @@ func checkOutput[Out any](spec *Spec) error {
 	if spec.NoStore || spec.Kind == record.KindGroup {
 		return nil
 	}
+	orNoStore := ", or mark the actor NoStore"
+	if spec.Kind == record.KindBranch {
+		orNoStore = ""
+	}
 	err := codec.CheckType(reflect.TypeFor[Out]())
 	var loss *codec.LossError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &loss):
-		return fmt.Errorf("core: the output of %q would not come back as it was: %w; %s, return something else, or mark the actor NoStore", spec.Name, err, waysOut)
+		return fmt.Errorf("core: the output of %q would not come back as it was: %w; %s, return something else%s", spec.Name, err, waysOut, orNoStore)
 	}
-	return fmt.Errorf("core: the output of %q could never be stored: %w; return something else, or mark the actor NoStore", spec.Name, err)
+	return fmt.Errorf("core: the output of %q could never be stored: %w; return something else%s", spec.Name, err, orNoStore)
 }
 
 // checkInput returns an error if inputs of the type have equal hashes that are

@@ -126,19 +126,6 @@ func (c *call) describeInput(rec *record.Record, asks bool) error {
 // run is resumed with another input, the error can then show the difference.
 const smallInput = 256
 
-// hashInput returns the hash of the whole input.
-func (c *call) hashInput() (record.Hash, error) {
-	encode := c.typed.encodeInput
-	if c.isFromBefore() {
-		encode = c.typed.encodeInputBefore
-	}
-	input, err := encode()
-	if err != nil {
-		return record.Hash{}, err
-	}
-	return record.HashOfEncoded(input)
-}
-
 // complete ends the call with its output.
 func (c *call) complete(p *record.Progress, s *Scope, r *attempted, message string) error {
 	rec := c.endRecord(record.StatusCompleted, p, s, r)

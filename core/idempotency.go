@@ -14,10 +14,10 @@ import (
 
 // IdempotencyKey returns a key for the effects of the call that ctx belongs to,
 // to be passed to the services that the call uses: 32 hexadecimal digits,
-// computed from the run, the address without attempt numbers, and the input. It
-// is the same for every attempt of the call, in every attempt of the calls
-// around it, before and after a crash; and it differs for every other call of
-// any run. A fork has the keys of the oldest of its parents, unless it was given
+// computed from the run, the address without attempt numbers, and the identity of
+// the input as the call was made, whatever the handler has done to it since. It is
+// the same for every attempt of the call, in every attempt of the calls around it,
+// before and after a crash; and it differs for every other call of any run. A fork has the keys of the oldest of its parents, unless it was given
 // new ones (state.ForkOptions).
 //
 // A call that was compensated and is made again, after a retry of the run or in a
@@ -45,7 +45,7 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 	var hash record.Hash
 	if s.call != nil {
 		var err error
-		if hash, err = s.call.hashInput(); err != nil {
+		if hash, err = s.call.inputIdentity(); err != nil {
 			return "", err
 		}
 	}
@@ -60,6 +60,23 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
+// inputIdentity returns the hash of the identity of the input. In a run that keeps
+// records, it was computed when the call was made. For a compensation, and in any other
+// run, it is computed when it is first asked for.
+func (c *call) inputIdentity() (record.Hash, error) {
+	if r := c.recall; r != nil && (r.inputErr != nil || !r.input.IsZero()) {
+		return r.input, r.inputErr
+	}
+	if known := c.identified.Load(); known != nil {
+		return *known, nil
+	}
+	hash, err := c.typed.identity()
+	if err == nil && !c.identified.CompareAndSwap(nil, &hash) {
+		hash = *c.identified.Load() // of an attempt that was abandoned, at the same time
+	}
+	return hash, err
+}
+
 // isParents reports whether the effect of the call, which completes in a fork, is that of
 // the same call of a parent: its handler used a key under which the parent had made it.
 func (c *call) isParents() bool {
@@ -67,7 +84,7 @@ func (c *call) isParents() bool {
 	if len(made) == 0 || !c.keyed.Load() {
 		return false
 	}
-	input, err := c.hashInput()
+	input, err := c.inputIdentity()
 	return err == nil && slices.Contains(made, input)
 }
 

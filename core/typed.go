@@ -172,7 +172,9 @@ func isUnstored(ctx context.Context) bool {
 
 func (t *typedCall[In, Out]) keepOutput(ctx context.Context) result { return t.keep(ctx, &t.out) }
 
-// keep encodes the output and stores it apart if it is large.
+// keep encodes the output and stores it apart if it is large. In a run that can be
+// resumed, the output of the call is then what comes back from its record: a program
+// sees the same before and after it was resumed.
 func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) (r result) {
 	settings := t.root.settings
 	r.stage = record.StageEncode
@@ -197,10 +199,10 @@ func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) (r result) {
 	} else if settings.Payloads || settings.Outputs {
 		r.kept = &keptOutput{encoded: encoded}
 	}
-	if settings.RoundTrip {
+	if (settings.Outputs || settings.RoundTrip) && !t.definition.unchanged {
 		var again Out
 		if err := record.Decode(encoded, &again); err != nil {
-			r.err = &encodeError{"output", t.spec.Name, fmt.Errorf("it cannot be read again: %w", err)}
+			r.err, r.kept = &encodeError{"output", t.spec.Name, fmt.Errorf("it cannot be read again: %w", err)}, nil
 			return r
 		}
 		*out = again

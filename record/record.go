@@ -121,7 +121,7 @@ type Undone struct {
 	Times int    `json:"times"`
 }
 
-// Made is a call that was made at a place, with the hash of its whole input.
+// Made is a call that was made at a place, with the identity of its input.
 type Made struct {
 	Place string `json:"place"`
 	Input Hash   `json:"input"`

@@ -188,7 +188,7 @@ func TestRunThatWasRecordedBeforeJSONWasGoesOnWithItsKeys(t *testing.T) {
 	resumed.during = nil
 	_, err = resumed.run(t, again, sealed{"a"})
 	require.NoError(t, err)
-	want := keyOf(t, codec.EncodeBefore)
+	want := keyOf(t, codec.EncodeIdentityBefore)
 	assert.Equal(t, []string{want, want}, resumed.keys, "an effect that was made before has the key that it had")
 }
 

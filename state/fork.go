@@ -75,11 +75,7 @@ func forkOf(ctx context.Context, store snapshot.Store, runID string, address rec
 	}
 	end := endOfParent(runID, address, len(kept))
 	if !o.NewKeys {
-		keys, err := parent.keysOfForks(runID)
-		if err != nil {
-			return nil, err
-		}
-		end.Detail = &record.Detail{Fork: keys}
+		end.Detail = &record.Detail{Fork: parent.keysOfForks(runID)}
 	}
 	return (&snapshot.Snapshot{Info: snapshot.Info{
 		RunID: newID, ParentID: runID, Status: StatusInterrupted, Metadata: old.Metadata, Retry: old.Retry,

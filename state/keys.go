@@ -52,42 +52,27 @@ func (r *restored) timesUndone() map[string]int {
 
 // keysOfForks returns what a fork of the run has to know, so that its calls have the keys
 // of this run.
-func (r *restored) keysOfForks(runID string) (*record.Fork, error) {
-	made, err := r.made()
-	if err != nil {
-		return nil, err
-	}
-	fork := &record.Fork{Keys: cmp.Or(r.fork.Keys, runID), Made: append(slices.Clip(r.fork.Made), made...)}
+func (r *restored) keysOfForks(runID string) *record.Fork {
+	fork := &record.Fork{Keys: cmp.Or(r.fork.Keys, runID), Made: append(slices.Clip(r.fork.Made), r.made()...)}
 	times := r.timesUndone()
 	for _, place := range slices.Sorted(maps.Keys(times)) {
 		fork.Undone = append(fork.Undone, record.Undone{Place: place, Times: times[place]})
 	}
-	return fork, nil
+	return fork
 }
 
 // made returns the calls of the run that can be compensated and were not.
-func (r *restored) made() (all []record.Made, err error) {
+func (r *restored) made() (all []record.Made) {
 	for a, completions := range r.compensable {
 		last := len(completions)
-		if r.compensation(a, completions[last-1].name, last) != nil {
-			continue
+		if r.compensation(a, completions[last-1].name, last) == nil {
+			all = append(all, record.Made{Place: a.WithoutAttempts(), Input: r.calls[a].Input})
 		}
-		began, err := r.found.Record(completions[last-1].began)
-		if err != nil {
-			return nil, err
-		}
-		m := record.Made{Place: a.WithoutAttempts()}
-		if began.Detail != nil && len(began.Detail.Input) > 0 {
-			if m.Input, err = record.HashOfEncoded(slices.Clone(began.Detail.Input)); err != nil {
-				return nil, err
-			}
-		}
-		all = append(all, m)
 	}
 	slices.SortFunc(all, func(x, y record.Made) int {
 		return cmp.Or(cmp.Compare(x.Place, y.Place), cmp.Compare(x.Input.String(), y.Input.String()))
 	})
-	return all, nil
+	return all
 }
 
 // refuseCompensated returns an error if a fork at the address, whose first record has the

@@ -55,7 +55,9 @@ func WithRepublish() Option {
 }
 
 // WithRoundTrip returns outputs and errors from calls as a resumed run does:
-// encoded and decoded again. Tests use it to find what would differ.
+// encoded and decoded again. A run that was opened with a store returns its outputs
+// so without it, and its errors as they are, so that errors.Is finds those of the
+// program. Tests of programs that run in memory use it to find what would differ.
 func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = true } }
 
 // WithRedaction applies redact to every text that the run shows: to what
