@@ -6,6 +6,7 @@
 //		actorstest.Say("It is 4 °C."),
 //	)
 //	assistant := actors.NewAgent("assistant", model.LLM("model"), actors.WithTools(weather))
+//	st := state.New(state.WithRoundTrip()) // as if each output came from a store
 //	…
 //	records, err := st.Records(ctx)
 //	…

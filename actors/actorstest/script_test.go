@@ -48,7 +48,7 @@ func TestAScriptPlaysAnAgent(t *testing.T) {
 		actorstest.Fail(core.Retryable(errors.New("overloaded"))),
 		actorstest.Say("It is 4 °C.").Using(core.Usage{InputTokens: 7, OutputTokens: 2}),
 	)
-	st := state.New()
+	st := state.New(state.WithRoundTrip())
 	defer st.Close()
 	agent := actors.NewAgent("assistant", model.LLM("model", actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})), actors.WithTools(weather(1)))
 	words := 0
@@ -90,7 +90,7 @@ func TestWhatTheScriptDoesNotExpectIsReported(t *testing.T) {
 }
 
 func TestCheckCallsSaysWhatIsDifferent(t *testing.T) {
-	st := state.New()
+	st := state.New(state.WithRoundTrip())
 	defer st.Close()
 	_, err := weather(0).Call(st.Context(t.Context()), city{"Oslo"})
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestCheckCallsSaysWhatIsDifferent(t *testing.T) {
 
 func Example() {
 	model := actorstest.NewScript(new(fakeT), actorstest.Say("Hello."))
-	st := state.New()
+	st := state.New(state.WithRoundTrip())
 	defer st.Close()
 	answer, err := actors.NewAgent("assistant", model.LLM("model")).Call(st.Context(context.Background()), actors.Ask("Hi"))
 	fmt.Println(answer.Text, err)
