@@ -29,6 +29,8 @@ const (
 	// and in the scopes around it. Earlier calls stay restored, and so do calls in
 	// other branches of a group, and calls that were prepared before it. If a call
 	// that is made again has a compensation, both of its effects are compensated.
+	// A warning is recorded, and the [Report] lists the call. Where the program ends
+	// before it has made all recorded calls, DivergenceRerun is DivergenceTrust.
 	DivergenceRerun
 )
 
@@ -71,9 +73,11 @@ func (r *run) claimed(s *core.Scope, c record.Claim) {
 		since = t.diverged
 		r.rerun.from(s, since)
 	}
-	if r.divergence == DivergenceRerun && t.isSince(since) && t.differs(c.Input) {
-		since = r.diverge(c.Address, c.Input)
-		r.rerun.from(s, since)
+	if r.divergence == DivergenceRerun && r.validation == nil {
+		if d := r.divergesNow(s, c, t, since); d != nil {
+			since = r.diverge(c, d)
+			r.rerun.from(s, since)
+		}
 	}
 	if t.isOther(c) {
 		since = uint64(r.len())
@@ -89,18 +93,31 @@ func (r *run) claimed(s *core.Scope, c record.Claim) {
 	}
 }
 
-// diverge records that the call has another input, and returns the number of the
-// record. r.mu must be held.
-func (r *run) diverge(a record.Address, input record.Hash) uint64 {
-	r.restored.ordinals.after(a, r.restored.calls)
-	r.report.Diverged = append(r.report.Diverged, a)
-	r.keep(&record.Record{
-		Time: now(), Address: a, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,
-		Detail: &record.Detail{
-			Severity: slog.LevelWarn, InputHash: input,
-			Message: "the input of the call differs from the recorded one: the call is made again, and so are the calls after it",
-		},
-	})
+// divergesNow returns how a claim differs from what is on record since the latest
+// divergence before it, nil if it does not. r.mu must be held.
+func (r *run) divergesNow(s *core.Scope, c record.Claim, t *track, since uint64) *core.DivergenceError {
+	anew := t != nil && !t.isSince(since)
+	if r.rerun.within(s) > 0 && (t == nil || anew) {
+		return nil // the call around it is made again, whatever it does
+	}
+	return r.restored.differs(r.settings.RunID, s.Path(), c, anew)
+}
+
+// diverge records that the call is made again, since it differs, and with it those
+// after it. It returns the number of the record. r.mu must be held.
+func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
+	message := "the input of the call differs from the recorded one: the call is made again, and so are the calls after it"
+	rec := record.Record{Time: now(), Address: c.Address, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence}
+	if d.How != "input" {
+		message = d.Difference() + ": the call is made, and the calls after it are made again"
+		rec.Ordinal, rec.Name = c.Ordinal, d.Scope
+		r.restored.ordinals.at(d.Scope).uncheck(c.Ordinal)
+	}
+	r.restored.ordinals.afterScope(d.Scope, r.restored.calls)
+	r.restored.ordinals.after(c.Address, r.restored.calls)
+	r.report.Diverged = append(r.report.Diverged, c.Address)
+	rec.Detail = &record.Detail{Severity: slog.LevelWarn, InputHash: c.Input, Message: message}
+	r.keep(&rec)
 	return uint64(r.len())
 }
 
@@ -184,6 +201,10 @@ func (t *track) differs(input record.Hash) bool {
 func (r *restored) followDivergence(rec *record.Record) {
 	t := r.track(rec.Address)
 	r.beginAnew(rec, t)
+	if rec.Ordinal > 0 { // it is another call than was recorded in its place
+		r.ordinals.at(rec.Name).uncheck(rec.Ordinal)
+		r.ordinals.afterScope(rec.Name, r.calls)
+	}
 	r.ordinals.after(rec.Address, r.calls)
 	t.Input, t.diverged = rec.Detail.InputHash, rec.Seq
 	r.diverged = true

@@ -19,7 +19,7 @@ type ordinals map[string]*scopeClaims
 type scopeClaims struct {
 	claims []recordedClaim // by ordinal, from 1
 
-	// unchecked is the ordinal after which the program may differ, because a call
+	// unchecked is the first ordinal at which the program may differ, because a call
 	// with an outcome was made again, or because the records were trusted. 0 means
 	// that all claims are checked.
 	unchecked int
@@ -118,22 +118,28 @@ func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
 // after marks what follows the call at a as unchecked, in its scope and in the scopes
 // around it.
 func (o ordinals) after(a record.Address, calls map[record.Address]*track) {
-	for {
-		scope := a.Scope()
-		if t := calls[a]; t != nil && t.Ordinal > 0 {
-			s := o.at(scope)
-			if s.unchecked == 0 || int(t.Ordinal) < s.unchecked {
-				s.unchecked = int(t.Ordinal)
-			}
-		}
-		if scope == "" {
-			return
-		}
-		around, err := record.ParseAddress(callOf(scope))
-		if err != nil {
-			return
-		}
-		a = around
+	scope := a.Scope()
+	if t := calls[a]; t != nil && t.Ordinal > 0 {
+		o.at(scope).uncheck(int(t.Ordinal) + 1)
+	}
+	o.afterScope(scope, calls)
+}
+
+// afterScope marks what follows the call that the scope belongs to as unchecked, in the
+// scopes around it.
+func (o ordinals) afterScope(scope string, calls map[record.Address]*track) {
+	if scope == "" {
+		return
+	}
+	if around, err := record.ParseAddress(callOf(scope)); err == nil {
+		o.after(around, calls)
+	}
+}
+
+// uncheck marks the claims from the ordinal on as unchecked.
+func (s *scopeClaims) uncheck(ordinal int) {
+	if s.unchecked == 0 || ordinal < s.unchecked {
+		s.unchecked = ordinal
 	}
 }
 
@@ -144,7 +150,7 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 	asked := func() *core.DivergenceError {
 		return &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
 	}
-	checked := s != nil && (s.unchecked == 0 || c.Ordinal <= s.unchecked)
+	checked := s != nil && (s.unchecked == 0 || c.Ordinal < s.unchecked)
 	if was := s.recorded(c.Ordinal); checked && was != nil && !was.is(c) {
 		d := asked()
 		d.How, d.Was, d.Recorded = "order", was.call(scope), describe(was.kind, was.address, was.name)
@@ -160,6 +166,11 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 	if t := r.calls[c.Address]; t != nil && !anew && t.differs(c.Input) {
 		d := asked()
 		d.How, d.Recorded, d.Asked = "input", t.Input.String(), c.Input.String()
+		return d
+	}
+	if was := s.recorded(c.Ordinal); checked && was != nil && was.differs(c.Input) && r.calls[c.Address] == nil {
+		d := asked() // it was prepared, and has no record of its own
+		d.How, d.Recorded, d.Asked = "input", was.input.String(), c.Input.String()
 		return d
 	}
 	if !checked || s.recorded(c.Ordinal) != nil {
@@ -218,6 +229,11 @@ func (r *restored) inputDifferences(first uint64, input core.ClaimedInput) []cod
 // is reports whether the claim is the recorded one. Its input may differ.
 func (r *recordedClaim) is(c record.Claim) bool {
 	return r.address == c.Address && r.kind == c.Kind && (r.name == c.Name || !isBranch(c.Address))
+}
+
+// differs reports whether the call was claimed with another input.
+func (r *recordedClaim) differs(input record.Hash) bool {
+	return !r.input.IsZero() && !input.IsZero() && r.input != input
 }
 
 // isAskedFor reports whether a model may have asked for the recorded call, and the
@@ -321,7 +337,7 @@ func (r *run) diverged(d *core.DivergenceError) error {
 	}
 	if d.Ordinal > 0 {
 		if at := r.restored.ordinals[d.Scope]; at != nil && at.unchecked == 0 {
-			at.unchecked = max(1, d.Ordinal-1)
+			at.uncheck(d.Ordinal)
 		}
 	}
 	r.keep(&record.Record{

@@ -116,7 +116,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		case rec.Kind == record.KindLog && rec.Reason == record.ReasonDivergence && rec.Detail != nil && !rec.Detail.InputHash.IsZero():
 			r.followDivergence(rec)
 		case rec.Kind == record.KindLog && rec.Reason == record.ReasonDivergence && rec.Ordinal > 0:
-			r.ordinals.at(rec.Name).unchecked = max(1, rec.Ordinal-1) // trusted from there on
+			r.ordinals.at(rec.Name).uncheck(rec.Ordinal) // trusted from there on
 		}
 	}
 	r.voidRefused(generation)

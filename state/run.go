@@ -264,8 +264,8 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input core.ClaimedInput) (fou
 	scope := s.Path()
 	if r.divergence != DivergenceRerun {
 		if d := r.restored.differs(r.settings.RunID, scope, c, r.rerun.isAnew(c.Address)); d != nil {
-			if d.How == "input" {
-				first := r.restored.calls[c.Address].first
+			if t := r.restored.calls[c.Address]; d.How == "input" && t != nil {
+				first := t.first
 				r.mu.Unlock()
 				for _, part := range r.restored.inputDifferences(first, input) {
 					d.Fields = append(d.Fields, part.String())

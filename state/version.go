@@ -127,7 +127,7 @@ func (r *run) hasPassed(s *core.Scope, scope string, claimed int) bool {
 // checked returns the number of claims that the program must repeat.
 func (s *scopeClaims) checked() int {
 	if s.unchecked > 0 {
-		return min(s.unchecked, len(s.claims))
+		return min(s.unchecked-1, len(s.claims))
 	}
 	return len(s.claims)
 }
