@@ -78,7 +78,10 @@ func WithCache(c core.Cache, version string, ttl time.Duration) Option {
 
 // WithNoStore keeps outputs out of records and artifacts, for outputs that must
 // not be stored. A completed call then runs again whenever its run is resumed; an
-// agent is entered again, and its own calls are recalled.
+// agent is entered again, and its own calls are recalled. What follows must be what
+// was recorded, except that other calls may be made if the output is another one this
+// time; the call around it is refused if it then ends without a call that has an
+// outcome.
 func WithNoStore() Option {
 	return func(o *options) { o.spec.NoStore = true }
 }

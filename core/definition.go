@@ -51,7 +51,9 @@ type Spec struct {
 
 	// NoStore keeps the output out of the records: the call runs again when its
 	// run is resumed, even if it had completed. An agent or a branch is then
-	// entered again, and its own calls are recalled.
+	// entered again, and its own calls are recalled. The program may make other
+	// calls after it only if it has another output this time, of which a fingerprint
+	// is kept ([record.Detail]), and no recorded outcome may be passed over.
 	NoStore bool
 }
 

@@ -137,6 +137,9 @@ func (c *call) complete(p *record.Progress, s *Scope, r *attempted, message stri
 		}
 	}
 	if c.spec.NoStore {
+		if c.root.settings.Outputs {
+			detailOf(&rec).Fingerprint = c.typed.fingerprint(p.Fingerprint)
+		}
 		c.hideOutput()
 	}
 	if r.cached {

@@ -27,6 +27,7 @@ type typed interface {
 	identityBefore() (record.Hash, error)
 	decodeOutput(encoded []byte) (lost []string, err error)
 	decodeAnswer(encoded []byte) error // into the output
+	fingerprint(before []byte) []byte  // of an output that is not kept
 	outputSchema() json.RawMessage
 	compensate(at *Scope, nth int, found *record.Progress) error
 	keepOutput(ctx context.Context) result // encodes the output, and stores it if it is large

@@ -29,9 +29,10 @@ type Progress struct {
 	// that are not recalled again. Nil for nothing.
 	Used *Usage
 
-	Input Hash   // the identity of the input; zero if it was not recorded
-	Err   error  // of the attempt before Attempt
-	Last  uint64 // the number of the latest record
+	Input       Hash   // the identity of the input; zero if it was not recorded
+	Fingerprint []byte // of the output, if it was not kept: see Detail.Fingerprint
+	Err         error  // of the attempt before Attempt
+	Last        uint64 // the number of the latest record
 }
 
 // Phase is how far a call has come.
@@ -71,6 +72,9 @@ func (p *Progress) Add(r *Record) {
 	case StatusCompleted:
 		p.Phase, p.Attempt = PhaseSucceeded, int32(r.Attempt)
 		p.NoStore = r.Detail != nil && r.Detail.NoStore
+		if p.NoStore {
+			p.Fingerprint = r.Detail.Fingerprint
+		}
 		p.HasOutput = r.Detail != nil && (len(r.Detail.Output) > 0 || r.Detail.Artifact != "")
 	case StatusFailed:
 		p.Phase, p.Attempt = PhaseFailed, int32(r.Attempt)

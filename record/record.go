@@ -80,6 +80,12 @@ type Detail struct {
 	Schema  json.RawMessage // of a question: the JSON schema of its answer; of one about a call in doubt, that of the call's output
 	InDoubt *CallInDoubt    // of a question about a call in doubt
 
+	// Fingerprint is set for a completed call with NoStore: 8 random bytes, and the
+	// first byte of the HMAC-SHA-256 of the encoded output with them as the key. One
+	// byte says that an output is likely the same when the call is made again, and
+	// confirms no guess of what it is. Empty if the output cannot be encoded.
+	Fingerprint []byte
+
 	// Fork is set in the record that ends what a fork keeps of its parent.
 	Fork *Fork
 

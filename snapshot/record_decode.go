@@ -195,6 +195,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	if f.next() {
 		into.Fork = readFork(in)
 	}
+	into.Fingerprint = f.bytes()
 	f.end()
 	return into
 }

@@ -50,9 +50,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0
 	if more {
-		w.Array(detailFields + 10)
+		w.Array(detailFields + 11)
 	} else {
 		w.Array(detailFields)
 	}
@@ -75,6 +75,7 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Bool(d.Cached)
 		w.Text(d.By)
 		writeFork(w, d.Fork)
+		w.Bytes(d.Fingerprint)
 	}
 }
 

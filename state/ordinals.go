@@ -23,6 +23,12 @@ type scopeClaims struct {
 	// with an outcome was made again, or because the records were trusted. 0 means
 	// that all claims are checked.
 	unchecked int
+
+	// loosened is the first ordinal at which the program may make other calls, because
+	// a call before it whose output is not kept was made again, with another output.
+	// It must still make every recorded call with an outcome. 0 means that there is
+	// no such call.
+	loosened int
 }
 
 // recordedClaim is a claim as it was recorded.
@@ -91,7 +97,11 @@ func (r *restored) voidRefused(generation uint64) {
 			s.claims = s.claims[:len(s.claims)-1]
 		}
 	}
-	for _, t := range r.calls {
+	for a, t := range r.calls {
+		if t.claimed && t.first > r.began { // in the place of a recorded claim?
+			was := r.ordinals[a.Scope()].recorded(int(t.Ordinal))
+			t.claimed = was != nil && was.address == a
+		}
 		if t.kind == record.KindBranch && t.Last > r.began {
 			t.HasOutput = false
 		}
@@ -150,7 +160,7 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 	asked := func() *core.DivergenceError {
 		return &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
 	}
-	checked := s != nil && (s.unchecked == 0 || c.Ordinal < s.unchecked)
+	checked := r.checks(scope, c.Ordinal)
 	if was := s.recorded(c.Ordinal); checked && was != nil && !was.is(c) {
 		d := asked()
 		d.How, d.Was, d.Recorded = "order", was.call(scope), describe(was.kind, was.address, was.name)
@@ -161,6 +171,11 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 		if was.isAskedFor(c) {
 			d.Fork = s.askedBefore(c.Ordinal)
 		}
+		return d
+	}
+	if t := r.calls[c.Address]; !anew && s.isOtherKind(c, t) {
+		d := asked()
+		d.How, d.Recorded = "kind", describe(t.kind, c.Address, "")
 		return d
 	}
 	if t := r.calls[c.Address]; t != nil && !anew && t.differs(c.Input) {
@@ -298,16 +313,18 @@ func describe(kind record.Kind, a record.Address, name string) string {
 
 // Ended implements core.Run.
 func (r *run) Ended(s *core.Scope, claimed int) error {
-	scope := s.Path()
 	r.mu.Lock()
-	recorded := r.restored.ordinals[scope]
-	if r.validation != nil || r.closed || recorded == nil || recorded.unchecked > 0 || claimed >= len(recorded.claims) || r.rerun.isAnew(s.Address()) {
+	if r.validation != nil || r.closed || r.rerun.isAnew(s.Address()) {
 		r.mu.Unlock()
 		return nil
 	}
-	missing := recorded.claims[claimed]
+	ordinal, missing, ok := r.restored.passedOver(s.Path(), claimed)
+	if !ok {
+		r.mu.Unlock()
+		return nil
+	}
 	d := &core.DivergenceError{
-		RunID: r.settings.RunID, How: "end", Address: s.Address(), Was: missing.call(scope), Scope: scope, Ordinal: claimed + 1,
+		RunID: r.settings.RunID, How: "end", Address: s.Address(), Was: missing.call(s.Path()), Scope: s.Path(), Ordinal: ordinal,
 		Recorded: describe(missing.kind, missing.address, missing.name), Asked: "its end",
 	}
 	return r.diverged(d) // which unlocks

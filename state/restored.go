@@ -65,6 +65,7 @@ type track struct {
 	kind     record.Kind
 	claimed  bool // its claim is recorded
 	resumed  bool // in this opening of the run
+	asked    bool // the program has claimed it, in this opening of the run
 }
 
 // isClaimed reports whether the claim of the call is recorded; the claims of an
@@ -140,7 +141,7 @@ func (r *restored) follow(rec *record.Record) {
 	r.ordinals.addListed(rec)
 	r.usage.add(rec)
 	if rec.Status == record.StatusStarted {
-		if t.HasOutcome() { // what follows a call that was made again may differ
+		if t.HasOutcome() && !t.NoStore { // what follows a call that was made again may differ
 			r.ordinals.after(rec.Address, r.calls)
 		}
 		if rec.Reason == record.ReasonDivergence {
@@ -167,6 +168,7 @@ func (r *restored) follow(rec *record.Record) {
 	if rec.Kind == record.KindCompensation && rec.IsOutcome() && r.undone != nil {
 		r.undone[rec.Address] = true
 	}
+	r.madeAgain(rec)
 	t.kind = rec.Kind
 	t.Add(rec)
 	if rec.IsOutcome() || rec.Status == record.StatusStarted {

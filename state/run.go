@@ -137,6 +137,7 @@ func (r *run) Append(s *core.Scope, appended record.Record) error {
 			r.mu.Unlock()
 			return r.stop(err)
 		}
+		r.restored.madeAgain(rec)
 	}
 	if r.values.pending != nil {
 		r.settleValues(s, rec)
@@ -279,8 +280,11 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input core.ClaimedInput) (fou
 		r.mu.Unlock()
 		return nil, false, err
 	}
-	if found != nil && r.restored.calls[c.Address].HasOutcome() && (!found.HasOutcome() || found.NoStore) {
+	if found != nil && r.restored.calls[c.Address].HasOutcome() && !found.HasOutcome() {
 		r.restored.ordinals.after(c.Address, r.restored.calls) // it is made again
+	}
+	if t := r.restored.calls[c.Address]; t != nil {
+		t.asked = true
 	}
 	was := r.restored.ordinals[scope].recorded(c.Ordinal)
 	onRecord = was != nil && was.is(c)

@@ -1,0 +1,42 @@
+package core
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"reflect"
+
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
+)
+
+// fingerprintKey is the number of random bytes at the beginning of a fingerprint.
+const fingerprintKey = 8
+
+// fingerprint returns the fingerprint of an output that must not be kept, as
+// [record.Detail] describes it. It has the key of an earlier fingerprint of the call,
+// so that equal outputs have equal fingerprints. It is nil for an output that does
+// not come back from its encoding as it was: two of them cannot be compared.
+func (t *typedCall[In, Out]) fingerprint(before []byte) (fingerprint []byte) {
+	if codec.CheckType(reflect.TypeFor[Out]()) != nil {
+		return nil
+	}
+	defer func() {
+		if recover() != nil { // a method of the output that encodes it
+			fingerprint = nil
+		}
+	}()
+	encoded, err := record.Encode(t.out)
+	if err != nil {
+		return nil
+	}
+	key := make([]byte, fingerprintKey, fingerprintKey+sha256.Size)
+	if len(before) == fingerprintKey+1 {
+		copy(key, before)
+	} else {
+		_, _ = rand.Read(key) // which never fails
+	}
+	mac := hmac.New(sha256.New, key)
+	_, _ = mac.Write(encoded)
+	return mac.Sum(key)[:fingerprintKey+1]
+}

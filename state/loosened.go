@@ -1,0 +1,108 @@
+package state
+
+import (
+	"bytes"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// The output of a call marked NoStore is not on record: the call is made again when
+// the run is resumed. What follows is compared as everywhere while the fingerprints
+// of its outputs are equal. If they are not, the program may make other calls, which
+// may depend on the output. No recorded outcome is passed over, though: the scope
+// must not end before the program has made each call that has one.
+
+// madeAgain loosens what follows a call that has completed without keeping its output,
+// if the record is another outcome. It is called before the record is added.
+func (r *restored) madeAgain(rec *record.Record) {
+	t := r.calls[rec.Address]
+	if t == nil || !t.NoStore || !rec.IsOutcome() || t.isSameOutput(rec) {
+		return
+	}
+	r.ordinals.loosen(rec.Address, r.calls)
+}
+
+// isSameOutput reports whether the record is a completion with the output that the call
+// had before, which was not kept.
+func (t *track) isSameOutput(rec *record.Record) bool {
+	return rec.Status == record.StatusCompleted && rec.Detail != nil && len(rec.Detail.Fingerprint) > 0 &&
+		bytes.Equal(rec.Detail.Fingerprint, t.Fingerprint)
+}
+
+// loosen loosens what follows the call at a, in its scope and in the scopes around it.
+func (o ordinals) loosen(a record.Address, calls map[record.Address]*track) {
+	for {
+		scope := a.Scope()
+		if t := calls[a]; t != nil && t.Ordinal > 0 {
+			o.at(scope).loosen(int(t.Ordinal) + 1)
+		}
+		if scope == "" {
+			return
+		}
+		around, err := record.ParseAddress(callOf(scope))
+		if err != nil {
+			return
+		}
+		a = around
+	}
+}
+
+func (s *scopeClaims) loosen(ordinal int) {
+	if s.loosened == 0 || ordinal < s.loosened {
+		s.loosened = ordinal
+	}
+}
+
+// checks reports whether the claim with the ordinal must be the recorded one. The run
+// itself has no end at which passed over calls are found: there, a claim with an outcome
+// stays checked.
+func (r *restored) checks(scope string, ordinal int) bool {
+	s := r.ordinals[scope]
+	switch {
+	case s == nil, s.unchecked > 0 && ordinal >= s.unchecked:
+		return false
+	case s.loosened == 0 || ordinal < s.loosened:
+		return true
+	}
+	was := s.recorded(ordinal)
+	return scope == "" && was != nil && r.hasOutcome(was.address)
+}
+
+func (r *restored) hasOutcome(a record.Address) bool {
+	t := r.calls[a]
+	return t != nil && t.HasOutcome()
+}
+
+// isOtherKind reports whether the claim, which is not checked, has the address of a
+// recorded call of another kind.
+func (s *scopeClaims) isOtherKind(c record.Claim, t *track) bool {
+	return s != nil && s.loosened > 0 && (s.unchecked == 0 || c.Ordinal < s.unchecked) && t != nil && t.Last > 0 && t.kind != c.Kind
+}
+
+// passedOver returns the claim that is missing in a scope that ends after so many
+// claims: its number, and the claim. It is not ok if none is missing.
+func (r *restored) passedOver(scope string, claimed int) (ordinal int, missing recordedClaim, ok bool) {
+	s := r.ordinals[scope]
+	switch {
+	case s == nil || s.unchecked > 0:
+		return 0, missing, false
+	case s.loosened == 0 || claimed < s.loosened-1:
+		if claimed >= len(s.claims) {
+			return 0, missing, false
+		}
+		return claimed + 1, s.claims[claimed], true
+	}
+	var first *track
+	for a, t := range r.calls {
+		if t.claimed && !t.asked && t.HasOutcome() && a.Scope() == scope && (first == nil || t.first < first.first) {
+			first, missing = t, recordedClaim{address: a, kind: t.kind}
+		}
+	}
+	if first == nil {
+		return 0, missing, false
+	}
+	if was := s.recorded(int(first.Ordinal)); was != nil && was.address == missing.address {
+		missing = *was
+	}
+	return int(first.Ordinal), missing, true
+}
