@@ -66,7 +66,12 @@ func (c *call) execute(first *Scope) error {
 	for s := first; ; s = nil {
 		step := c.next(&p)
 		if step.do == doReturn {
-			return c.undo(&p, first, c.replay(first))
+			again, err := c.replay(first)
+			if !again {
+				return c.undo(&p, first, err)
+			}
+			p, c.recall.found = record.Progress{}, nil
+			continue
 		}
 		if s == nil {
 			s = &Scope{outer: first.outer, root: c.root, call: c}
@@ -283,16 +288,20 @@ func (c *call) retrace(p *record.Progress, s *Scope) error {
 		c.parent.stop(e)
 		return e
 	}
+	outcome, output, err := c.root.run.Outcome(s)
+	if err != nil {
+		return c.halt(err)
+	}
 	traced := c.record(record.StatusCompleted, s.attempt, time.Now())
 	if r.err != nil {
 		traced.Status, traced.Err = record.StatusFailed, r.err
 	} else if r.kept != nil {
 		traced.Detail = &record.Detail{Output: r.kept.encoded, Artifact: r.kept.artifact}
 	}
-	outcome, err := c.root.run.Replay(s, &traced)
-	switch {
-	case err != nil:
+	if err := c.root.run.Replay(s, &outcome, &traced); err != nil {
 		return c.halt(err)
+	}
+	switch {
 	case outcome.Status == record.StatusFailed:
 		e := recordedFailure(&outcome)
 		if c.spec.Kind == record.KindGroup && r.err != nil {
@@ -302,38 +311,50 @@ func (c *call) retrace(p *record.Progress, s *Scope) error {
 	case !p.HasOutput: // a group, a branch, or NoStore
 		return r.err
 	}
-	return c.decode(&outcome)
+	_, err = c.decode(output)
+	return err
 }
 
-// replay returns the recorded outcome. Nothing runs and nothing waits.
-func (c *call) replay(s *Scope) error {
-	outcome, err := c.root.run.Replay(s, nil)
+// replay returns the recorded outcome. Nothing runs and nothing waits. Again is set
+// if the call is to be made again, because its output cannot be read.
+func (c *call) replay(s *Scope) (again bool, err error) {
+	outcome, output, err := c.root.run.Outcome(s)
 	if err != nil {
-		return c.halt(err)
+		return false, c.halt(err)
+	}
+	if outcome.Status == record.StatusCompleted {
+		if again, err := c.decode(output); again || err != nil {
+			return again, err
+		}
+	}
+	if err := c.root.run.Replay(s, &outcome, nil); err != nil {
+		return false, c.halt(err)
 	}
 	if outcome.Status == record.StatusFailed {
-		return recordedFailure(&outcome)
+		return false, recordedFailure(&outcome)
 	}
-	return c.decode(&outcome)
+	return false, nil
 }
 
-// decode makes the recorded output the output of the call.
-func (c *call) decode(outcome *record.Record) error {
-	lost, err := c.typed.decodeOutput(outcome.Encoded())
+// decode makes the recorded output the output of the call. Again is set if the call is
+// to be made again instead.
+func (c *call) decode(output []byte) (again bool, err error) {
+	lost, err := c.typed.decodeOutput(output)
+	if err == nil && len(lost) == 0 {
+		return false, nil
+	}
+	d := &DivergenceError{RunID: c.root.settings.RunID, How: "output", Address: c.address, Scope: c.scope.Path(), Ordinal: c.ordinal}
+	if err == nil {
+		d.Recorded, d.Asked, d.Fields = "with these fields", "without them", lost
+		err = c.root.run.Refuse(c.scope, d)
+	} else {
+		d.Recorded, d.Asked = "another type", err.Error()
+		again, err = c.root.run.Unreadable(c.scope, d)
+	}
 	if err != nil {
-		return c.halt(&DecodeError{c.root.settings.RunID, c.address, err})
+		return false, c.halt(err)
 	}
-	if len(lost) == 0 {
-		return nil
-	}
-	d := &DivergenceError{
-		RunID: c.root.settings.RunID, How: "output", Address: c.address, Scope: c.scope.Path(), Ordinal: c.ordinal,
-		Recorded: "with these fields", Asked: "without them", Fields: lost,
-	}
-	if err := c.root.run.Refuse(c.scope, d); err != nil {
-		return c.halt(err)
-	}
-	return nil
+	return again, nil
 }
 
 // recordedFailure returns the error of a call from the record of its failure.

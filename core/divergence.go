@@ -61,6 +61,9 @@ func (e *DivergenceError) Difference() string {
 		text = fmt.Sprintf("the input of %s: %s", e.Address, cmp.Or(strings.Join(e.Fields, "; "), "not the recorded one"))
 	case "output":
 		text = fmt.Sprintf("the recorded output of %s has fields that its type lacks: %s", e.Address, strings.Join(e.Fields, "; "))
+		if len(e.Fields) == 0 {
+			text = fmt.Sprintf("the recorded output of %s does not fit its type: %s", e.Address, e.Asked)
+		}
 	case "value":
 		text = fmt.Sprintf("%s has fields that the type it is read as lacks: %s", e.Recorded, strings.Join(e.Fields, "; "))
 	default:
@@ -80,6 +83,8 @@ func (e *DivergenceError) advice() string {
 		return "Run a program that has that version, or " + e.fork()
 	case e.How == "input" && e.Scope == "":
 		return "Use a new run ID for another input"
+	case e.How == "output" && len(e.Fields) == 0:
+		fix = "give the field its previous type, or a new name"
 	case e.How == "output" || e.How == "value":
 		fix = "keep the field with omitempty"
 	case e.How == "input" || e.How == "question":

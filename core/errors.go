@@ -127,25 +127,6 @@ func (e *CallError) Is(target error) bool {
 	return false
 }
 
-// A DecodeError says that a recorded output does not fit the present output
-// type of its actor.
-// Nothing ran in its place, and the run continues with the previous program, or
-// with one whose type fits.
-type DecodeError struct {
-	RunID   string
-	Address record.Address
-	Err     error // names the field where it is known
-}
-
-// Error returns what does not fit, and then what to do.
-func (e *DecodeError) Error() string {
-	return fmt.Sprintf("%s: the recorded output does not fit the type of today: %v. Run the previous program, or change this one (give the field "+
-		"its previous type, or a new name); or fork the run: reprise --dir DIR fork %s '%s' NEW", e.Address, e.Err, e.RunID, e.Address)
-}
-
-// Unwrap returns the error of the decoder.
-func (e *DecodeError) Unwrap() error { return e.Err }
-
 // after returns err with before, the error that came first, which may be nil.
 // errors.Is and errors.As find both in it.
 func after(err, before error) error {

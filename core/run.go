@@ -34,10 +34,19 @@ type Run interface {
 	// outputs.
 	Refuse(s *Scope, d *DivergenceError) error
 
-	// Replay returns the recorded outcome of the call whose scope is s, with
-	// its output, and restores the values that were stored with it. Traced is
-	// how the handler ended if it ran again, nil if it did not.
-	Replay(s *Scope, traced *record.Record) (record.Record, error)
+	// Unreadable is called if the recorded output of a call that s has claimed
+	// does not fit its present type. It stops the run and returns the
+	// suspension, unless the call is to be made again.
+	Unreadable(s *Scope, d *DivergenceError) (again bool, err error)
+
+	// Outcome returns the recorded outcome of the call whose scope is s, and its
+	// encoded output.
+	Outcome(s *Scope) (outcome record.Record, output []byte, err error)
+
+	// Replay restores the values that were stored with the outcome of the call
+	// whose scope is s. Traced is how the handler ended if it ran again, nil if
+	// it did not.
+	Replay(s *Scope, outcome, traced *record.Record) error
 
 	// Append gives the record its run ID, its generation and the next Seq,
 	// keeps it, and publishes it. A failed record with WillRetry is appended
@@ -242,13 +251,15 @@ func (r *Root) notifyIdle() {
 // nowhere is the run of calls outside any run: it keeps nothing.
 type nowhere struct{}
 
-func (nowhere) Settings() *Settings                   { return new(Settings) }
-func (nowhere) Ended(*Scope, int) error               { return nil }
-func (nowhere) Refuse(*Scope, *DivergenceError) error { return nil }
-func (nowhere) Append(*Scope, record.Record) error    { return nil }
-func (nowhere) Replay(*Scope, *record.Record) (record.Record, error) {
-	return record.Record{}, ErrNoRun
+func (nowhere) Settings() *Settings                                   { return new(Settings) }
+func (nowhere) Ended(*Scope, int) error                               { return nil }
+func (nowhere) Refuse(*Scope, *DivergenceError) error                 { return nil }
+func (nowhere) Unreadable(_ *Scope, d *DivergenceError) (bool, error) { return false, d }
+func (nowhere) Append(*Scope, record.Record) error                    { return nil }
+func (nowhere) Outcome(*Scope) (record.Record, []byte, error) {
+	return record.Record{}, nil, ErrNoRun
 }
+func (nowhere) Replay(_ *Scope, _, _ *record.Record) error { return ErrNoRun }
 
 func (nowhere) Ask(*Scope, Question, DefaultAnswer, []record.Claim) (Asked, error) {
 	return Asked{}, ErrNoRun

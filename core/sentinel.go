@@ -65,7 +65,6 @@ func init() {
 	}
 	record.RegisterError("reprise.ErrUnfit", ErrUnfit)
 	record.RegisterErrorType[*CallError]("reprise.CallError")
-	record.RegisterErrorType[*DecodeError]("reprise.DecodeError")
 	record.RegisterErrorType[*DivergenceError]("reprise.DivergenceError")
 	record.RegisterErrorType[*PanicError]("reprise.PanicError")
 	record.RegisterErrorType[*TimeoutError]("reprise.TimeoutError")

@@ -160,6 +160,9 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 		}
 	}
 	if rng.IntN(8) == 0 {
+		d.Fingerprint = randomBytes(rng)
+	}
+	if rng.IntN(8) == 0 {
 		d.Fork = &record.Fork{Keys: randomText(rng)}
 		for range rng.IntN(3) {
 			d.Fork.Undone = append(d.Fork.Undone, record.Undone{Place: randomText(rng), Times: rng.IntN(9)})

@@ -23,14 +23,16 @@ const (
 	DivergenceFail Divergence = iota
 	// DivergenceTrust uses what was recorded at the address of the call. A warning
 	// is recorded, the [Report] lists the call, and the metadata of its recovered
-	// record has "diverged".
+	// record has "diverged". An output that does not fit its type cannot be used, and
+	// stops the run.
 	DivergenceTrust
 	// DivergenceRerun makes the call again, and with it every later call in its scope
-	// and in the scopes around it. Earlier calls stay restored, and so do calls in
-	// other branches of a group, and calls that were prepared before it. If a call
-	// that is made again has a compensation, both of its effects are compensated.
-	// A warning is recorded, and the [Report] lists the call. Where the program ends
-	// before it has made all recorded calls, DivergenceRerun is DivergenceTrust.
+	// and in the scopes around it; it does the same with a call whose output does not
+	// fit its type. Earlier calls stay restored, and so do calls in other branches of a
+	// group, and calls that were prepared before it. If a call that is made again has a
+	// compensation, both of its effects are compensated. A warning is recorded, and the
+	// [Report] lists the call. Where the program ends before it has made all recorded
+	// calls, DivergenceRerun is DivergenceTrust.
 	DivergenceRerun
 )
 
@@ -107,8 +109,11 @@ func (r *run) divergesNow(s *core.Scope, c record.Claim, t *track, since uint64)
 // after it. It returns the number of the record. r.mu must be held.
 func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 	message := "the input of the call differs from the recorded one: the call is made again, and so are the calls after it"
+	if d.How == "output" {
+		message = d.Difference() + ": the call is made again, and so are the calls after it"
+	}
 	rec := record.Record{Time: now(), Address: c.Address, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence}
-	if d.How != "input" {
+	if d.How != "input" && d.How != "output" {
 		message = d.Difference() + ": the call is made, and the calls after it are made again"
 		rec.Ordinal, rec.Name = c.Ordinal, d.Scope
 		r.restored.ordinals.at(d.Scope).uncheck(c.Ordinal)
@@ -119,6 +124,16 @@ func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 	rec.Detail = &record.Detail{Severity: slog.LevelWarn, InputHash: c.Input, Message: message}
 	r.keep(&rec)
 	return uint64(r.len())
+}
+
+// makeAgain has a call that was claimed be made again, and with it those that are
+// claimed from now on. r.mu must be held.
+func (r *run) makeAgain(s *core.Scope, c record.Claim, d *core.DivergenceError) {
+	since := r.diverge(c, d)
+	r.rerun.from(s, since)
+	r.rerun.since[c.Address] = since
+	r.rerun.anew[c.Address] = struct{}{}
+	_ = r.write() // an error is returned again when the call begins
 }
 
 // mark sets a key in the metadata of the record of a recalled call, which says that its

@@ -198,9 +198,10 @@ func TestOutputOfAnotherTypeIsAnErrorThatNamesTheAddress(t *testing.T) {
 	require.NoError(t, err)
 	defer st.Close()
 	_, err = changed.Event().Execute(st.Context(t.Context()), 1)
-	var decoding *core.DecodeError
-	require.ErrorAs(t, err, &decoding)
-	require.ErrorContains(t, err, "tool: the recorded output does not fit")
+	var d *core.DivergenceError
+	require.ErrorAs(t, err, &d)
+	assert.Equal(t, "output", d.How)
+	require.ErrorContains(t, err, "the recorded output of tool does not fit its type: codec: decode into *state_test.after: name: got a string, want int")
 }
 
 // A branch beside the fork had got an answer and gone on. It has not ended, and so

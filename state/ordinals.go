@@ -341,6 +341,24 @@ func (r *run) Refuse(_ *core.Scope, d *core.DivergenceError) error {
 	return r.diverged(d)
 }
 
+// Unreadable implements core.Run.
+func (r *run) Unreadable(s *core.Scope, d *core.DivergenceError) (again bool, err error) {
+	r.mu.Lock()
+	switch t := r.restored.calls[d.Address]; {
+	case r.validation != nil:
+		r.validation.unreadable(d)
+		r.mu.Unlock()
+		return false, d
+	case r.divergence == DivergenceRerun && !r.strict && !t.Input.IsZero():
+		r.makeAgain(s, record.Claim{Address: d.Address, Ordinal: d.Ordinal, Input: t.Input}, d)
+		r.mu.Unlock()
+		return true, nil
+	}
+	r.report.Diverged = append(r.report.Diverged, d.Address)
+	r.mu.Unlock()
+	return false, r.refuse(d)
+}
+
 // diverged applies the policy to a program that differs: it stops the run, or trusts
 // the records from there on and records a warning. r.mu must be held, and is
 // released.

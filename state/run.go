@@ -293,28 +293,36 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input core.ClaimedInput) (fou
 	return found, onRecord, nil
 }
 
-// Replay implements core.Run.
-func (r *run) Replay(s *core.Scope, traced *record.Record) (record.Record, error) {
-	a := s.Address()
+// Outcome implements core.Run.
+func (r *run) Outcome(s *core.Scope) (outcome record.Record, output []byte, err error) {
 	r.mu.Lock()
-	t := r.restored.calls[a]
-	outcome, err := r.restored.found.Record(t.Last)
-	if err == nil {
-		err = r.applyOutcome(s, &outcome)
-	}
+	outcome, err = r.restored.found.Record(r.restored.calls[s.Address()].Last)
+	r.mu.Unlock()
 	if err != nil {
+		return outcome, nil, err
+	}
+	if reference := outcome.Artifact(); reference != "" && len(outcome.Encoded()) == 0 {
+		output, err = r.readArtifact(s.Context(context.Background()), outcome.Address, reference)
+		return outcome, output, err
+	}
+	return outcome, outcome.Encoded(), nil
+}
+
+// Replay implements core.Run.
+func (r *run) Replay(s *core.Scope, outcome, traced *record.Record) error {
+	r.mu.Lock()
+	if err := r.applyOutcome(s, outcome); err != nil {
 		r.mu.Unlock()
-		return record.Record{}, err
+		return err
 	}
 	if r.validation != nil && traced != nil {
-		r.validation.compareTraced(&outcome, traced)
+		r.validation.compareTraced(outcome, traced)
 	}
 	if traced == nil || !outcome.Kind.IsParallel() { // else the calls inside count
 		r.report.Restored++
 	}
 	r.publish()
-	err = r.load(s, &outcome)
-	return outcome, err
+	return nil
 }
 
 // applyOutcome restores what was stored with a recalled outcome. r.mu must be
@@ -401,22 +409,6 @@ func (r *run) toPublish(outcome *record.Record, diverges bool) ([]record.Record,
 		old[i].RunID, old[i].Replayed = r.settings.RunID, true
 	}
 	return old, err
-}
-
-// load adds the output of a recalled call if it is stored as an artifact.
-func (r *run) load(s *core.Scope, outcome *record.Record) error {
-	d := outcome.Detail
-	if d == nil || d.Artifact == "" || len(d.Output) > 0 {
-		return nil
-	}
-	data, err := r.readArtifact(s.Context(context.Background()), outcome.Address, d.Artifact)
-	if err != nil {
-		return err
-	}
-	loaded := *d
-	loaded.Output = data
-	outcome.Detail = &loaded
-	return nil
 }
 
 // readArtifact returns the output of the call at a.

@@ -33,7 +33,8 @@ func (d Difference) String() string {
 // recalled and not executed. It compares addresses, the order of calls, questions,
 // inputs, and the outputs and errors of agents. A difference in "request" is one in
 // what a model is asked that does not keep its recorded answer from being used:
-// instructions, descriptions of tools, tools and options. Nothing is written, so Validate is
+// instructions, descriptions of tools, tools and options. The program is stopped at a
+// recorded output that does not fit its type. Nothing is written, so Validate is
 // safe anywhere. The program gets the context of the run and makes the root
 // calls. Its error is not returned, since the recorded run may have ended with
 // one.
@@ -77,10 +78,20 @@ type validation struct {
 	made        map[record.Address]bool // their handlers ran, or something was recorded
 	furthest    map[string]int          // the highest recorded ordinal of what was claimed, by the path of its scope
 	differences []Difference
+	cut         bool // the program was stopped: what it did not do is no difference
 }
 
 func (v *validation) differ(a record.Address, field, recorded, now string) {
 	v.differences = append(v.differences, Difference{a, field, recorded, now})
+}
+
+// unreadable notes a recorded output that the program cannot read. The program is
+// stopped there.
+func (v *validation) unreadable(d *core.DivergenceError) {
+	v.cut = true
+	if !slices.ContainsFunc(v.differences, func(known Difference) bool { return known.Address == d.Address && known.Field == d.How }) {
+		v.differ(d.Address, d.How, d.Recorded, d.Asked)
+	}
 }
 
 // claim makes calls run again, and notes calls that are not on record.
@@ -254,6 +265,9 @@ func kept(r *record.Record) string {
 // recorded and not asked. What is inside a failed attempt, or inside a call that was
 // not made, does not count.
 func (v *validation) end() {
+	if v.cut {
+		return
+	}
 	var missing []record.Address
 	for a := range v.restored.calls {
 		if !v.seen[a] && v.expected(a) {

@@ -66,7 +66,6 @@ var exportedErrors = map[string]error{
 	"core.CallError":         &core.CallError{Name: "tool", Stage: record.StageHandler, Reason: record.ReasonExhausted, Attempts: 3, Detail: "why", Err: errInner},
 	"core.BreakerOpenError":  &core.BreakerOpenError{Breaker: "payments", After: time.Second},
 	"core.CompensationError": &core.CompensationError{Failed: []core.FailedCompensation{{Name: "tool", Message: "no refund"}}},
-	"core.DecodeError":       &core.DecodeError{Err: errInner},
 	"core.DivergenceError":   &core.DivergenceError{RunID: "r", How: "order", Scope: "agent", Ordinal: 2, Recorded: "a", Asked: "b", Fields: []string{"x"}},
 	"core.PanicError":        &core.PanicError{Value: "boom"},
 	"core.TimeoutError":      &core.TimeoutError{Limit: time.Second, Err: errInner},
