@@ -301,11 +301,11 @@ func (r *run) Outcome(s *core.Scope) (outcome record.Record, output []byte, err 
 	if err != nil {
 		return outcome, nil, err
 	}
-	if reference := outcome.Artifact(); reference != "" && len(outcome.Encoded()) == 0 {
+	output = outcome.Encoded()
+	if reference := outcome.Artifact(); reference != "" && len(output) == 0 {
 		output, err = r.readArtifact(s.Context(context.Background()), outcome.Address, reference)
-		return outcome, output, err
 	}
-	return outcome, outcome.Encoded(), nil
+	return outcome, output, err
 }
 
 // Replay implements core.Run.
