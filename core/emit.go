@@ -80,7 +80,10 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 	if s.attempt > 0 && p.Err != nil {
 		rec.Err, rec.Delay = p.Err, p.Delay // the reason for the retry, and the wait before it
 	}
-	if p.Phase == record.PhaseRunning {
+	switch {
+	case p.Again:
+		rec.Reason = record.ReasonRetry
+	case p.Phase == record.PhaseRunning:
 		rec.Reason = record.ReasonLost
 	}
 	if c.spec.Branches > 0 {

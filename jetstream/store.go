@@ -281,7 +281,7 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
-	owned, free := ownedChanged(&before, &after), freeChanged(&before, &after)
+	owned, free := storekit.OwnedChanged(&before, &after), freeChanged(&before, &after)
 	if !owned && !free {
 		return before, nil
 	}
@@ -348,13 +348,6 @@ func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, chan
 		setFree(&h.info, &after)
 		h.free = now.free
 	}
-}
-
-// ownedChanged reports whether that changed which only the owner may change, or
-// anybody while there is none.
-func ownedChanged(a, b *snapshot.Info) bool {
-	return a.Status != b.Status || a.Stop != b.Stop || !a.Due.Equal(b.Due) || a.Program != b.Program ||
-		a.Version != b.Version || a.Priority != b.Priority || a.Restarts != b.Restarts
 }
 
 // Delete implements [snapshot.Store].

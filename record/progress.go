@@ -14,6 +14,7 @@ type Progress struct {
 	HasOutput bool // succeeded, and its output is on record
 	Retrace   bool // the call has an outcome, and its handler runs again to compare
 	Repeat    bool // the call has an outcome, and is made from the beginning to compare
+	Again     bool // the call failed for good, and is tried again
 	Parked    bool // the run was parked until Attempt is due; Spent includes the whole Delay
 
 	Attempt int32 // the attempt that the call is at, or continues with
@@ -66,7 +67,7 @@ func (p *Progress) Add(r *Record) {
 		if p.Phase != PhaseRunning || p.Attempt != int32(r.Attempt) {
 			p.Entries = 0
 		}
-		p.Phase, p.Attempt, p.Spent, p.Parked = PhaseRunning, int32(r.Attempt), r.Elapsed, false
+		p.Phase, p.Attempt, p.Spent, p.Parked, p.Again = PhaseRunning, int32(r.Attempt), r.Elapsed, false, false
 		p.Starts++
 		p.Entries++
 	case StatusCompleted:

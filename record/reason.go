@@ -1,12 +1,16 @@
 package record
 
-import "github.com/reprise-go/reprise/internal/enum"
+import (
+	"slices"
+
+	"github.com/reprise-go/reprise/internal/enum"
+)
 
 // Reason is why a call failed for good. Each reason has an error of the same
 // name in package core, such as core.ErrExhausted, which errors.Is finds in the
-// error of the call. A started record has one of two reasons: ReasonLost, or
-// ReasonDivergence, which says that a recorded call begins anew because its input,
-// or that of a call before it, has changed.
+// error of the call. A started record has one of three reasons: ReasonLost,
+// ReasonRetry, or ReasonDivergence, which says that a recorded call begins anew because
+// its input, or that of a call before it, has changed.
 type Reason uint8
 
 // The reasons.
@@ -27,6 +31,7 @@ const (
 	ReasonStorage                  // the result could not be stored
 	ReasonGroupTimeout             // the time of a group was over before all its branches had ended
 	ReasonLost                     // of a started record: the process ended during this attempt, which is made again
+	ReasonRetry                    // of a started record: what has failed for good is tried again, since somebody asked for it
 	reasonEnd
 )
 
@@ -36,6 +41,7 @@ var reasonNames = [reasonEnd]string{
 	ReasonCondition: "condition", ReasonPrecondition: "precondition", ReasonPanic: "panic", ReasonBudget: "budget",
 	ReasonInDoubt: "in_doubt", ReasonDivergence: "divergence", ReasonStorage: "storage",
 	ReasonGroupTimeout: "group_timeout", ReasonLost: "lost",
+	ReasonRetry: "retry",
 }
 
 // String returns the name on the wire, such as "retry_timeout"; empty for
@@ -60,4 +66,9 @@ func (r *Reason) UnmarshalText(text []byte) error {
 		return nil
 	}
 	return enum.Parse(reasonNames[:], text, "reason", (*uint8)(r))
+}
+
+// FailureReasons returns the names of the reasons why a call can fail for good.
+func FailureReasons() []string {
+	return slices.Clone(reasonNames[ReasonPermanent:ReasonLost])
 }

@@ -86,8 +86,13 @@ func (r *Runner) Cancel(ctx context.Context, runID, by, message string) error {
 }
 
 // Answer answers a question of a run, by its ID, see state.Answer. By is who
-// answers; it may be empty. A run that waits for the answer continues.
+// answers; it may be empty. A run that waits for the answer continues. For one that is
+// not open, and that no runner has started, the error is state.ErrNoProgram, and the
+// question stays open.
 func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value any) error {
+	if info, err := r.store.Info(ctx, runID); err == nil && info.Program == "" && !info.Open && info.Status == snapshot.StatusPaused {
+		return fmt.Errorf("runner: answer a question of run %s: %w, and answers it with state.Answer", runID, state.ErrNoProgram)
+	}
 	if err := state.Answer(ctx, r.store, runID, questionID, by, value); err != nil {
 		return err
 	}
@@ -118,45 +123,53 @@ func (r *Runner) Questions(ctx context.Context, runID string) ([]core.Question, 
 	return state.Questions(ctx, r.store, runID)
 }
 
-// Resume continues a run that was interrupted for any reason, or set aside
-// after crashes, which are counted anew. The run is queued; one that is just being
-// interrupted is queued when it has stopped. A run that waits or
-// runs does not change; for a run that has ended the error is [ErrEnded].
+// Resume continues a run that was interrupted for any reason, or set aside after
+// crashes, which are counted anew. The run is queued; one that is just being
+// interrupted is queued when it has stopped. For its errors see [state.Resume].
 func (r *Runner) Resume(ctx context.Context, runID string) error {
 	if err := r.awaitStop(ctx, runID); err != nil {
 		return fmt.Errorf("runner: resume run %s: %w", runID, err)
 	}
-	var info snapshot.Info
-	err := r.whileChanging(ctx, runID, func() (_ bool, err error) {
-		info, err = r.resumeStored(ctx, runID)
+	return r.whileChanging(ctx, runID, func() (bool, error) {
+		info, err := state.Resume(ctx, r.store, runID)
+		if err == nil {
+			r.goOn(ctx, &info)
+		}
 		return errors.Is(err, snapshot.ErrLocked), err
 	})
-	if err != nil {
-		return fmt.Errorf("runner: resume run %s: %w", runID, err)
-	}
-	r.mu.Lock()
-	delete(r.refused, runID)
-	r.mu.Unlock()
-	r.consider(ctx, &info, false, false)
-	return nil
 }
 
-// resumeStored has a run that is not open continue when it is taken from the queue.
-func (r *Runner) resumeStored(ctx context.Context, runID string) (snapshot.Info, error) {
-	return r.store.Update(ctx, runID, func(i *snapshot.Info) error {
-		switch {
-		case i.Open && i.Status == snapshot.StatusInterrupted: // another process closes, opens or changes it
-			return snapshot.ErrLocked
-		case i.Open || i.Status == snapshot.StatusQueued || i.Status == snapshot.StatusPaused:
-			return nil
-		case i.Status != snapshot.StatusInterrupted:
-			return fmt.Errorf("%w: it is %s", ErrEnded, i.Status)
-		case i.Program == "":
-			return errors.New("it was not started by a runner")
+// Retry has a run that failed go on under its own ID: what failed for good is tried
+// again, and what has completed stays as it is. The run is queued. For its errors see
+// [state.Retry].
+func (r *Runner) Retry(ctx context.Context, runID string) error {
+	return r.whileChanging(ctx, runID, func() (bool, error) {
+		info, err := state.Retry(ctx, r.store, runID)
+		if err == nil {
+			r.goOn(ctx, &info)
 		}
-		i.Status, i.Due, i.Stop, i.Restarts = snapshot.StatusQueued, time.Time{}, snapshot.Stop{}, 0
-		return nil
+		return errors.Is(err, snapshot.ErrLocked), err
 	})
+}
+
+// ResumeAll resumes the chosen runs, which were interrupted, as [Runner.Resume] does. It
+// returns what came of each.
+func (r *Runner) ResumeAll(ctx context.Context, c state.Choice) ([]state.Chosen, error) {
+	return c.Each(ctx, r.store, snapshot.StatusInterrupted, r.Resume)
+}
+
+// RetryAll retries the chosen runs, which failed, as [Runner.Retry] does. It returns
+// what came of each.
+func (r *Runner) RetryAll(ctx context.Context, c state.Choice) ([]state.Chosen, error) {
+	return c.Each(ctx, r.store, snapshot.StatusFailed, r.Retry)
+}
+
+// goOn queues a run that was resumed or is retried, even if it was refused before.
+func (r *Runner) goOn(ctx context.Context, info *snapshot.Info) {
+	r.mu.Lock()
+	delete(r.refused, info.RunID)
+	r.mu.Unlock()
+	r.consider(ctx, info, false, false)
 }
 
 // awaitStop returns when a run that is being interrupted is closed.

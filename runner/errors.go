@@ -22,9 +22,6 @@ var (
 	// program or another input.
 	ErrStarted = errors.New("runner: another run with that ID was started")
 
-	// ErrEnded is returned for requests that are not possible for a run that has ended.
-	ErrEnded = errors.New("runner: the run has ended")
-
 	// ErrCrashLoop is found in the errors of Wait and Result for a run that was set
 	// aside because its process ended again and again. It continues when it is resumed.
 	ErrCrashLoop = errors.New("runner: the run was set aside after crashes")
@@ -74,7 +71,6 @@ func init() {
 	record.RegisterError("runner.ErrUnknown", ErrUnknown)
 	record.RegisterError("runner.ErrInput", ErrInput)
 	record.RegisterError("runner.ErrStarted", ErrStarted)
-	record.RegisterError("runner.ErrEnded", ErrEnded)
 	record.RegisterError("runner.ErrCrashLoop", ErrCrashLoop)
 	record.RegisterError("runner.ErrStopped", ErrStopped)
 	record.RegisterErrorType[*UnknownError]("runner.UnknownError")

@@ -237,7 +237,7 @@ func TestFailedRunHasTheErrorAsItsResult(t *testing.T) {
 		assert.ErrorIs(t, err, snapshot.ErrNotFound)
 		_, err = r.Wait(t.Context(), "none")
 		assert.ErrorIs(t, err, snapshot.ErrNotFound)
-		assert.ErrorIs(t, r.Resume(t.Context(), "fail"), runner.ErrEnded)
+		assert.ErrorIs(t, r.Resume(t.Context(), "fail"), state.ErrNotInterrupted)
 	})
 }
 

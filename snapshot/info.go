@@ -74,6 +74,14 @@ type Info struct {
 	Restarts int    `json:"restarts,omitempty"` // after crashes
 	Pinned   bool   `json:"pinned,omitempty"`   // retention keeps it
 
+	// RetryTo asks that failures up to this record are tried again when the run is
+	// opened. It does nothing once a later opening has recorded that it did. 0 for none.
+	RetryTo uint64 `json:"retry_to,omitempty"`
+
+	// RefusedBy is the build of the program that refused the run, because the run
+	// cannot continue with it; empty for none.
+	RefusedBy string `json:"refused_by,omitempty"`
+
 	Retry retrylevel.Levels `json:"retry,omitempty"` // nil if it had none
 }
 

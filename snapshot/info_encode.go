@@ -11,7 +11,7 @@ import (
 )
 
 // infoPairs is the number of pairs that writeInfo writes.
-const infoPairs = 19
+const infoPairs = 21
 
 // AppendInfo appends i as a msgpack map to dst, for stores that keep it apart
 // from records. Open is not kept. It fails for times outside the years 1678 to
@@ -67,6 +67,8 @@ func (i *Info) write(w *codec.Writer) {
 	w.Key("priority").Int(int64(i.Priority))
 	w.Key("restarts").Int(int64(i.Restarts))
 	w.Key("pinned").Bool(i.Pinned)
+	w.Key("retry_to").Uint(i.RetryTo)
+	w.Key("refused_by").Text(i.RefusedBy)
 	writeRetryLevels(w.Key("retry"), i.Retry)
 }
 
@@ -106,6 +108,10 @@ func (i *Info) read(in *codec.Reader, key string) {
 		i.Version = in.Text()
 	case "priority":
 		i.Priority = int(in.Int())
+	case "retry_to":
+		i.RetryTo = in.Uint()
+	case "refused_by":
+		i.RefusedBy = in.Text()
 	case "restarts":
 		i.Restarts = int(in.Int())
 	case "pinned":

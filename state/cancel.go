@@ -200,5 +200,10 @@ func init() {
 	record.RegisterError("state.ErrNotRunning", ErrNotRunning)
 	record.RegisterError("state.ErrClosed", ErrClosed)
 	record.RegisterError("state.ErrNotEnded", ErrNotEnded)
+	record.RegisterError("state.ErrChoice", ErrChoice)
+	record.RegisterError("state.ErrNotFailed", ErrNotFailed)
+	record.RegisterError("state.ErrNotInterrupted", ErrNotInterrupted)
+	record.RegisterError("state.ErrNoProgram", ErrNoProgram)
 	record.RegisterErrorType[*CancelledError]("state.CancelledError")
+	record.RegisterErrorType[*FailedError]("state.FailedError")
 }

@@ -58,7 +58,7 @@ func (r *run) Completed() []core.Completed {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.restored.completed(r.rerunFailed)
+	return r.restored.completed()
 }
 
 // Values implements core.Run.
@@ -95,9 +95,9 @@ type completion struct {
 
 // completed returns the calls that completed and can be compensated, in the
 // order in which they completed: the last completion of each, and earlier ones
-// that were not compensated when the call was made again. If failed calls are
-// tried again, none of them has decided anything.
-func (r *restored) completed(rerunFailed bool) []core.Completed {
+// that were not compensated when the call was made again. A failed call that is
+// tried again has decided nothing.
+func (r *restored) completed() []core.Completed {
 	var all []core.Completed
 	for a, completions := range r.compensable {
 		for i, c := range completions {
@@ -107,10 +107,7 @@ func (r *restored) completed(rerunFailed bool) []core.Completed {
 			if !isLast && r.undone[undoAddress(a, c.name, nth)] {
 				continue
 			}
-			done := core.Completed{Address: a, Kind: c.kind, Name: c.name, Nth: nth, Found: found}
-			if !rerunFailed {
-				done.By = r.failedAround(a)
-			}
+			done := core.Completed{Address: a, Kind: c.kind, Name: c.name, Nth: nth, Found: found, By: r.failedAround(a)}
 			all = append(all, done)
 		}
 	}
@@ -127,7 +124,7 @@ func undoAddress(a record.Address, name string, nth int) record.Address {
 // compensation returns what is recorded of the compensation of a completion,
 // nil for nothing.
 func (r *restored) compensation(a record.Address, name string, nth int) *record.Progress {
-	return r.progress(undoAddress(a, name, nth), false)
+	return r.progress(undoAddress(a, name, nth))
 }
 
 // failedAround returns the innermost call around the one at a that failed for
@@ -139,7 +136,7 @@ func (r *restored) failedAround(a record.Address) record.Address {
 			continue
 		}
 		t := r.calls[around]
-		if t == nil || t.Phase != record.PhaseFailed {
+		if t == nil || t.Phase != record.PhaseFailed || r.isRetried(t) {
 			continue
 		}
 		if !t.kind.IsParallel() || around.Scope() == "" {
@@ -216,7 +213,7 @@ func isCompensated(found *snapshot.Run) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, c := range r.completed(false) {
+	for _, c := range r.completed() {
 		if c.Found == nil || !c.Found.HasOutcome() {
 			return false, nil
 		}

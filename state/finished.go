@@ -27,8 +27,12 @@ func (r *run) refuseFurther(s *core.Scope, c record.Claim) error {
 	if !finished || r.further || r.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {
 		return nil
 	}
-	return fmt.Errorf("%w: run %s is %s, and has no call %s; begin a new run for it, or open this one with state.WithFurtherCalls",
-		ErrFinished, r.settings.RunID, r.found.Status, c.Address)
+	again := ""
+	if r.found.Status == StatusFailed {
+		again = "; state.WithRerunFailed tries again what failed"
+	}
+	return fmt.Errorf("%w: run %s is %s, and has no call %s; begin a new run for it, or open this one with state.WithFurtherCalls%s",
+		ErrFinished, r.settings.RunID, r.found.Status, c.Address, again)
 }
 
 func init() { record.RegisterError("state.ErrFinished", ErrFinished) }

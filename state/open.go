@@ -125,6 +125,9 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	if r.restored, err = newRestored(found); err != nil {
 		return err
 	}
+	if r.journal != nil && (r.retries || found.RetryTo > r.restored.retryTo) {
+		r.retries, r.restored.retryTo = true, uint64(found.Len())
+	}
 	if r.journal != nil {
 		r.tail.n, r.tail.written = found.Len(), found.Len()
 	} else {

@@ -41,7 +41,9 @@ func WithCheck(check func(snapshot.Info) error) Option {
 // WithRerunFailed makes a resumed run try again what failed for good, after the
 // cause was removed: failed tools, LLMs and steps run with all their attempts,
 // and failed agents around them are entered again as their last attempt, so
-// that the calls which have completed stay restored.
+// that the calls which have completed stay restored. A failure after that is final
+// again. Which failures are tried again is recorded with the first record of the
+// opening: it goes on after a crash. [Retry] is for a run that another program opens.
 func WithRerunFailed() Option {
 	return func(c *config) { c.rerunFailed = true; c.isFor("WithRerunFailed", inOpen) }
 }

@@ -33,8 +33,9 @@ type restored struct {
 	questions     []uint64                    // and answers
 	tracks        []track                     // room for more
 
-	began  uint64   // the record with which the latest opening began
-	closed []closed // openings that were closed, in order
+	began   uint64   // the record with which the latest opening began
+	retryTo uint64   // calls whose failures are recorded up to here are tried again; 0 for none
+	closed  []closed // openings that were closed, in order
 
 	unclaimed bool // calls are on record, and their claims are not
 
@@ -100,6 +101,9 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		switch {
 		case rec.Kind == record.KindRun && rec.Status == record.StatusStarted:
 			r.began = rec.Seq
+			if rec.Reason == record.ReasonRetry {
+				r.retryTo = rec.Seq
+			}
 		case rec.Kind == record.KindRun:
 			if rec.Detail != nil && rec.Detail.Fork != nil {
 				r.fork = *rec.Detail.Fork
@@ -210,23 +214,28 @@ func (r *restored) track(a record.Address) *track {
 
 // progress returns a copy of the progress of the call at the address, nil for
 // none.
-func (r *restored) progress(a record.Address, rerunFailed bool) *record.Progress {
+func (r *restored) progress(a record.Address) *record.Progress {
 	t := r.calls[a]
 	if t == nil || t.Last == 0 {
 		return nil
 	}
 	p := r.atRest(t, a)
-	if rerunFailed && p.Phase == record.PhaseFailed {
+	if r.isRetried(t) {
 		t.again(&p)
 	}
 	p.Used = r.usage.of(a, t, &p)
 	return &p
 }
 
+// isRetried reports whether the call failed for good, and is to be tried again.
+func (r *restored) isRetried(t *track) bool {
+	return t.Phase == record.PhaseFailed && t.Last <= r.retryTo && t.kind != record.KindCompensation
+}
+
 // again lets a call that failed for good be tried again: a call that makes
 // other calls is entered again as its last attempt, any other begins anew.
 func (t *track) again(p *record.Progress) {
-	p.Err, p.Spent, p.Delay = nil, 0, 0
+	p.Err, p.Spent, p.Delay, p.Again = nil, 0, 0, true
 	switch {
 	case t.first == 0:
 		p.Phase = record.PhaseNew

@@ -14,8 +14,22 @@ import (
 // has no outcome yet.
 var ErrNotEnded = errors.New("state: the run has not ended")
 
+// A FailedError is the error of a stored run that failed, with how it can go on.
+type FailedError struct {
+	RunID string
+	Err   error // as the last root call returned it
+}
+
+// Error returns the error of the call, and then what to do.
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("%v; to try again what failed: reprise --dir DIR retry %s (state.Retry, state.WithRerunFailed)", e.Err, e.RunID)
+}
+
+// Unwrap returns the error of the call.
+func (e *FailedError) Unwrap() error { return e.Err }
+
 // Result returns the outcome of the last root call of a stored run: its output,
-// or its error as the call returned it. For a run that runs or waits the error
+// or a [FailedError] with its error as the call returned it. For a run that runs or waits the error
 // is [ErrNotEnded], for one that was cancelled [ErrCancelled]. For an output
 // that does not fit T, the error names the field. Nothing is executed. The run
 // may be open elsewhere: the records decide, so the result is there as soon as
@@ -33,10 +47,10 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 	case last == nil || !last.IsOutcome():
 		return output, fmt.Errorf("%w: run %s is %s", ErrNotEnded, runID, found.Status)
 	case last.Status == record.StatusFailed:
-		return output, &core.CallError{
+		return output, &FailedError{runID, &core.CallError{
 			Address: last.Address, Name: last.Name, Stage: last.Stage, Attempts: last.TotalAttempts(),
 			Reason: last.Reason, Detail: last.Message(), Err: last.Err,
-		}
+		}}
 	}
 	encoded := last.Encoded()
 	if ref := last.Artifact(); ref != "" {

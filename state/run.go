@@ -27,18 +27,18 @@ type run struct {
 	redact     func(string) string // nil for none
 	began      time.Time
 
-	stored      snapshot.Store   // nil for a run in memory
-	journal     snapshot.Journal // nil for a run in memory
-	restored    *restored        // nil for a new run
-	generation  uint64           // this opening of the run, from 1
-	found       snapshot.Info    // as the run was left; zero for a new run
-	strict      bool             // nothing is executed
-	rerunFailed bool
-	further     bool // further root calls are allowed in a finished run
-	divergence  Divergence
-	rerun       rerun    // guarded by mu
-	reworded    reworded // guarded by mu
-	policy      Sync
+	stored     snapshot.Store   // nil for a run in memory
+	journal    snapshot.Journal // nil for a run in memory
+	restored   *restored        // nil for a new run
+	generation uint64           // this opening of the run, from 1
+	found      snapshot.Info    // as the run was left; zero for a new run
+	strict     bool             // nothing is executed
+	retries    bool             // what failed before is tried again
+	further    bool             // further root calls are allowed in a finished run
+	divergence Divergence
+	rerun      rerun    // guarded by mu
+	reworded   reworded // guarded by mu
+	policy     Sync
 
 	rootsAtClose bool // the ends of root calls are synced at Close
 	republish    bool
@@ -80,7 +80,7 @@ type run struct {
 func newRun(c *config) *run {
 	r := &run{
 		settings: c.settings, publishers: c.publishers, artifacts: c.artifacts, metadata: c.metadata, redact: c.redact,
-		strict: c.strict, rerunFailed: c.rerunFailed, further: c.further, divergence: c.divergence, policy: c.sync, rootsAtClose: c.rootsAtClose, republish: c.republish, began: time.Now(),
+		strict: c.strict, retries: c.rerunFailed, further: c.further, divergence: c.divergence, policy: c.sync, rootsAtClose: c.rootsAtClose, republish: c.republish, began: time.Now(),
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
 	r.generation = 1
@@ -97,6 +97,9 @@ func newRun(c *config) *run {
 // begin records that the run begins or is resumed.
 func (r *run) begin() {
 	rec := record.Record{Time: r.began.UTC().Round(0), Kind: record.KindRun, Status: record.StatusStarted, Name: r.metadata.Pipeline}
+	if r.retries {
+		rec.Reason = record.ReasonRetry
+	}
 	if r.metadata.Description != "" {
 		rec.Detail = &record.Detail{Message: r.metadata.Description}
 	}
@@ -251,7 +254,7 @@ func (r *run) Claim(s *core.Scope, c record.Claim, input core.ClaimedInput) (fou
 		r.claimed(s, c)
 	}
 	if !r.rerun.isAnew(c.Address) {
-		found = r.restored.progress(c.Address, r.rerunFailed)
+		found = r.restored.progress(c.Address)
 		r.undone(c.Address, found)
 	}
 	if r.validation != nil {

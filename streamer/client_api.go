@@ -189,9 +189,37 @@ func (c *Client) Start(ctx context.Context, s Start) (runID, status string, err 
 	return body.RunID, body.Status, err
 }
 
-// Resume continues a run that was interrupted, if the server has a [Starter].
+// Resume continues a run that was interrupted, if the server has a [Continuer]. For one
+// that was not, the error is ErrConflict.
 func (c *Client) Resume(ctx context.Context, runID string) error {
 	return c.post(ctx, runID, "resume", struct{}{})
+}
+
+// Retry continues a run that failed, and tries again what failed for good, if the server
+// has a [Continuer]. For one that has not failed the error is ErrConflict.
+func (c *Client) Retry(ctx context.Context, runID string) error {
+	return c.post(ctx, runID, "retry", struct{}{})
+}
+
+// ResumeAll resumes the chosen runs, and returns what came of each. Choice.Sees is not
+// sent: the server knows which runs the sender may see.
+func (c *Client) ResumeAll(ctx context.Context, choice Choice) ([]Continued, error) {
+	return c.goOn(ctx, "resume", choice)
+}
+
+// RetryAll retries the chosen runs, which failed, as [Client.ResumeAll] does.
+func (c *Client) RetryAll(ctx context.Context, choice Choice) ([]Continued, error) {
+	return c.goOn(ctx, "retry", choice)
+}
+
+func (c *Client) goOn(ctx context.Context, action string, choice Choice) ([]Continued, error) {
+	u, err := c.address("api", "runs", action)
+	if err != nil {
+		return nil, err
+	}
+	var body continued
+	err = c.postTo(ctx, u, choice, &body)
+	return body.Runs, err
 }
 
 // Result returns the result of a run. If the run has not ended, the error is ErrConflict.

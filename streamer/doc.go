@@ -25,7 +25,10 @@
 //	POST /api/runs/{run}/answer         requires a Control and permission
 //	GET  /api/programs                  the programs that can be started; requires a Starter and permission
 //	POST /api/runs                      starts a run; requires a Starter and permission
-//	POST /api/runs/{run}/resume         continues an interrupted run; requires a Starter and permission
+//	POST /api/runs/{run}/resume         continues an interrupted run; requires a Continuer and permission
+//	POST /api/runs/{run}/retry          tries again what failed in a run; requires a Continuer and permission
+//	POST /api/runs/resume               resumes the runs of a Choice; requires a Continuer and permission
+//	POST /api/runs/retry                retries the runs of a Choice; requires a Continuer and permission
 //	GET  /api/runs/{run}/result         the result of a run; requires a Starter
 //
 // The bodies of requests and responses are JSON:

@@ -37,6 +37,10 @@ type Options struct {
 	// result of a run to senders that may see it. If it is nil, runs cannot be started.
 	Starter Starter
 
+	// Continuer has stopped runs go on, for senders whose Scope allows control. Nil
+	// lets nobody.
+	Continuer Continuer
+
 	// Redact is applied to every text of inputs, outputs and errors that is shown, in
 	// published records and in those from the source; see record.Record.Redacted. A
 	// store keeps texts unchanged, even those of runs with state.WithRedaction: use the
@@ -343,7 +347,10 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("GET /health", h.admitted(h.serveHealth))
 	mux.Handle("GET /api/programs", h.admitted(h.servePrograms))
 	mux.Handle("POST /api/runs", h.admitted(h.serveStart))
+	mux.Handle("POST /api/runs/resume", h.admitted(h.serveResumeAll))
+	mux.Handle("POST /api/runs/retry", h.admitted(h.serveRetryAll))
 	mux.Handle("POST /api/runs/{run}/resume", h.admitted(h.serveResume))
+	mux.Handle("POST /api/runs/{run}/retry", h.admitted(h.serveRetry))
 	mux.Handle("GET /api/runs/{run}/result", h.admitted(h.serveResult))
 	mux.Handle("POST /api/runs/{run}/interrupt", h.admitted(h.serveInterrupt))
 	mux.Handle("POST /api/runs/{run}/cancel", h.admitted(h.serveCancel))

@@ -24,9 +24,6 @@ type Starter interface {
 	// Start starts a run, or returns the run that was started before.
 	Start(ctx context.Context, s Start) (RunInfo, error)
 
-	// Resume continues a run that was interrupted.
-	Resume(ctx context.Context, runID string) error
-
 	// Result returns the result of a run. If the run has not ended, the error is
 	// ErrConflict.
 	Result(ctx context.Context, runID string) (Result, error)
@@ -98,15 +95,6 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Sc
 		return
 	}
 	h.sendJSON(w, started{info.RunID, info.Status})
-}
-
-func (h *Handler) serveResume(w http.ResponseWriter, req *http.Request, scope *Scope) {
-	var body struct{}
-	id := req.PathValue("run")
-	if !h.admitStart(w, req, scope) || !h.admitRun(w, req, scope) || !h.readBody(w, req, &body) {
-		return
-	}
-	h.answerControl(w, h.options.Starter.Resume(req.Context(), id), "there is no run "+strconv.Quote(id))
 }
 
 // serveResult sends the result to senders that may see the run.

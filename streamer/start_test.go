@@ -37,6 +37,26 @@ func (*starts) Resume(_ context.Context, runID string) error {
 	return nil
 }
 
+func (s *starts) Retry(ctx context.Context, runID string) error { return s.Resume(ctx, runID) }
+
+// ResumeAll chooses two runs, one of which the sender may see only with luck.
+func (s *starts) ResumeAll(_ context.Context, c streamer.Choice) ([]streamer.Continued, error) {
+	if c.Status == "queued" {
+		return nil, fmt.Errorf("%w: want interrupted", streamer.ErrInvalid)
+	}
+	var all []streamer.Continued
+	for _, id := range []string{"mine-1", "yours-1"} {
+		if c.Sees(id) {
+			all = append(all, streamer.Continued{RunID: id, Error: c.Reason + c.Program})
+		}
+	}
+	return all, nil
+}
+
+func (s *starts) RetryAll(ctx context.Context, c streamer.Choice) ([]streamer.Continued, error) {
+	return s.ResumeAll(ctx, c)
+}
+
 func (*starts) Result(_ context.Context, runID string) (streamer.Result, error) {
 	if runID == "going-on" {
 		return streamer.Result{}, fmt.Errorf("%w: it has not ended", streamer.ErrConflict)
@@ -96,7 +116,7 @@ func isMine(runID string) bool { return strings.HasPrefix(runID, "mine-") }
 
 func TestClientStartsRunsAndReadsTheirResults(t *testing.T) {
 	var s starts
-	h, server := serve(t, nil, streamer.Options{Starter: &s})
+	h, server := serve(t, nil, streamer.Options{Starter: &s, Continuer: &s})
 	for _, id := range []string{"r 1/a?", "over", "going-on"} {
 		newFeed(id, h.Publish).open()
 	}
@@ -126,6 +146,8 @@ func TestClientStartsRunsAndReadsTheirResults(t *testing.T) {
 	assert.ErrorContains(t, err, "streamer: json: ")
 	require.ErrorIs(t, c.Resume(t.Context(), "over"), streamer.ErrConflict)
 	require.ErrorIs(t, c.Resume(t.Context(), "nobody"), streamer.ErrNotFound)
+	require.NoError(t, c.Retry(t.Context(), runID))
+	require.ErrorIs(t, c.Retry(t.Context(), "over"), streamer.ErrConflict)
 	_, err = c.Result(t.Context(), "going-on")
 	require.ErrorIs(t, err, streamer.ErrConflict)
 	_, err = c.Result(t.Context(), "nobody")
@@ -134,6 +156,8 @@ func TestClientStartsRunsAndReadsTheirResults(t *testing.T) {
 	for name, call := range map[string]func(c *streamer.Client) error{
 		"Programs": func(c *streamer.Client) error { _, err := c.Programs(t.Context()); return err },
 		"Start":    func(c *streamer.Client) error { _, _, err := c.Start(t.Context(), want); return err },
+		"Retry":    func(c *streamer.Client) error { return c.Retry(t.Context(), "r") },
+		"RetryAll": func(c *streamer.Client) error { _, err := c.RetryAll(t.Context(), streamer.Choice{}); return err },
 		"Resume":   func(c *streamer.Client) error { return c.Resume(t.Context(), "r") },
 		"Result":   func(c *streamer.Client) error { _, err := c.Result(t.Context(), "r"); return err },
 	} {
@@ -152,4 +176,39 @@ func TestResultIsRedacted(t *testing.T) {
 	data, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"run_id":"r","status":"completed","output":"a ****"}`, string(data))
+}
+
+func TestManyRunsGoOnTogether(t *testing.T) {
+	var s starts
+	for name, goOn := range map[string]func(c *streamer.Client, choice streamer.Choice) ([]streamer.Continued, error){
+		"resume": func(c *streamer.Client, choice streamer.Choice) ([]streamer.Continued, error) {
+			return c.ResumeAll(t.Context(), choice)
+		},
+		"retry": func(c *streamer.Client, choice streamer.Choice) ([]streamer.Continued, error) {
+			return c.RetryAll(t.Context(), choice)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scope := streamer.Scope{Control: true}
+			_, server := serve(t, nil, streamer.Options{
+				Continuer: &s, Authorize: func(*http.Request) (streamer.Scope, error) { return scope, nil },
+			})
+			c := &streamer.Client{URL: server.URL}
+			got, err := goOn(c, streamer.Choice{Reason: "divergence", Program: "support"})
+			require.NoError(t, err)
+			assert.Equal(t, []streamer.Continued{{RunID: "mine-1", Error: "divergencesupport"}, {RunID: "yours-1", Error: "divergencesupport"}}, got)
+			_, err = goOn(c, streamer.Choice{})
+			require.ErrorIs(t, err, streamer.ErrInvalid)
+			require.ErrorContains(t, err, "status, reason, program or since is needed")
+			_, err = goOn(c, streamer.Choice{Status: "queued"})
+			require.ErrorIs(t, err, streamer.ErrInvalid)
+			scope.Runs = isMine
+			got, err = goOn(c, streamer.Choice{Since: time.Unix(1, 0)})
+			require.NoError(t, err)
+			assert.Equal(t, []streamer.Continued{{RunID: "mine-1"}}, got)
+			scope.Control = false
+			_, err = goOn(c, streamer.Choice{Reason: "divergence"})
+			require.ErrorContains(t, err, "nothing can be resumed or retried here")
+		})
+	}
 }

@@ -74,7 +74,7 @@ var exportedErrors = map[string]error{
 	"httperror.Error":     &httperror.Error{Code: 503, After: 3 * time.Second, Excerpt: "busy"},
 	"openai.Error":        &openai.Error{Code: "busy", Message: "busy"},
 	"record.ErrRedacted":  record.ErrRedacted,
-	"runner.ErrCrashLoop": runner.ErrCrashLoop, "runner.ErrEnded": runner.ErrEnded, "runner.ErrInput": runner.ErrInput,
+	"runner.ErrCrashLoop": runner.ErrCrashLoop, "runner.ErrInput": runner.ErrInput,
 	"runner.ErrStarted": runner.ErrStarted, "runner.ErrStopped": runner.ErrStopped, "runner.ErrUnknown": runner.ErrUnknown,
 	"runner.InputError":   &runner.InputError{Program: "p", Version: "2", Err: errInner},
 	"runner.UnknownError": &runner.UnknownError{Program: "p", Registered: []string{"q"}},
@@ -88,7 +88,9 @@ var exportedErrors = map[string]error{
 
 	"state.ErrAnswered": state.ErrAnswered, "state.ErrCancelled": state.ErrCancelled, "state.ErrClosed": state.ErrClosed, "state.ErrCompensated": state.ErrCompensated,
 	"state.ErrEnded": state.ErrEnded, "state.ErrFinished": state.ErrFinished, "state.ErrNotAsked": state.ErrNotAsked, "state.ErrNotEnded": state.ErrNotEnded,
+	"state.ErrChoice": state.ErrChoice, "state.ErrNotFailed": state.ErrNotFailed, "state.ErrNotInterrupted": state.ErrNotInterrupted, "state.ErrNoProgram": state.ErrNoProgram,
 	"state.ErrNotRunning": state.ErrNotRunning, "state.ErrStore": state.ErrStore,
+	"state.FailedError":    &state.FailedError{RunID: "r", Err: errInner},
 	"state.CancelledError": &state.CancelledError{RunID: "r", By: "ops", Message: "wrong customer"},
 	"streamer.ErrConflict": streamer.ErrConflict, "streamer.ErrInvalid": streamer.ErrInvalid, "streamer.ErrNotFound": streamer.ErrNotFound,
 	"streamer.ErrUnauthenticated": streamer.ErrUnauthenticated,

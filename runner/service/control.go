@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/stored"
 )
 
 // A Control lets a streamer's handler start, stop and answer the runs of a
@@ -25,8 +26,9 @@ type Control struct{ runner *runner.Runner }
 func NewControl(r *runner.Runner) *Control { return &Control{r} }
 
 var (
-	_ streamer.Control = (*Control)(nil)
-	_ streamer.Starter = (*Control)(nil)
+	_ streamer.Control   = (*Control)(nil)
+	_ streamer.Starter   = (*Control)(nil)
+	_ streamer.Continuer = (*Control)(nil)
 )
 
 // Programs implements [streamer.Starter].
@@ -52,9 +54,24 @@ func (c *Control) Start(ctx context.Context, s streamer.Start) (streamer.RunInfo
 	return streamer.RunInfo{RunID: info.RunID, Status: string(info.Status), Created: info.Created, Updated: info.Updated}, nil
 }
 
-// Resume implements [streamer.Starter].
+// Resume implements [streamer.Continuer].
 func (c *Control) Resume(ctx context.Context, runID string) error {
 	return known(c.runner.Resume(ctx, runID))
+}
+
+// Retry implements [streamer.Continuer].
+func (c *Control) Retry(ctx context.Context, runID string) error {
+	return known(c.runner.Retry(ctx, runID))
+}
+
+// ResumeAll implements [streamer.Continuer].
+func (c *Control) ResumeAll(ctx context.Context, choice streamer.Choice) ([]streamer.Continued, error) {
+	return stored.ContinuedOf(c.runner.ResumeAll(ctx, stored.ChoiceOf(choice)))
+}
+
+// RetryAll implements [streamer.Continuer].
+func (c *Control) RetryAll(ctx context.Context, choice streamer.Choice) ([]streamer.Continued, error) {
+	return stored.ContinuedOf(c.runner.RetryAll(ctx, stored.ChoiceOf(choice)))
 }
 
 // Result implements [streamer.Starter].
@@ -108,7 +125,7 @@ func known(err error) error {
 		kind = streamer.ErrNotFound
 	case isAny(err, runner.ErrInput, core.ErrUnfit):
 		kind = streamer.ErrInvalid
-	case isAny(err, runner.ErrStarted, runner.ErrEnded, state.ErrAnswered, state.ErrNotEnded, state.ErrNotRunning,
+	case isAny(err, runner.ErrStarted, state.ErrNotFailed, state.ErrNotInterrupted, state.ErrNoProgram, state.ErrAnswered, state.ErrNotEnded, state.ErrNotRunning,
 		state.ErrEnded, state.ErrCancelled, snapshot.ErrLocked):
 		kind = streamer.ErrConflict
 	default:

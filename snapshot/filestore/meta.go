@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // The meta file of a run is one frame with its Info, and with where its journal
@@ -136,9 +137,7 @@ func holds(recorded, meta *snapshot.Info) bool {
 	if meta.Status == snapshot.StatusRunning || meta.Generation < recorded.Generation {
 		return updated // the rest changes only while nobody has the run
 	}
-	return updated && recorded.Status == meta.Status && recorded.Stop == meta.Stop && recorded.Due.Equal(meta.Due) &&
-		recorded.Program == meta.Program && recorded.Version == meta.Version &&
-		recorded.Priority == meta.Priority && recorded.Restarts == meta.Restarts
+	return updated && !storekit.OwnedChanged(recorded, meta)
 }
 
 // changeMeta changes the meta file to what change makes of it. Several processes

@@ -103,10 +103,8 @@ func CheckUpdate(before, after snapshot.Info) error {
 	if err := after.Check(); err != nil {
 		return err
 	}
-	owned := after.Status != before.Status || after.Stop != before.Stop || !after.Due.Equal(before.Due) || after.Program != before.Program ||
-		after.Version != before.Version || after.Priority != before.Priority || after.Restarts != before.Restarts
 	switch {
-	case owned && before.Open:
+	case before.Open && OwnedChanged(&before, &after):
 		return &snapshot.LockedError{RunID: before.RunID, Owner: before.Owner}
 	case after.Status != before.Status && after.Status == snapshot.StatusRunning:
 		return fmt.Errorf("snapshot: update run %s: status running: only Open makes a run running", before.RunID)
@@ -121,4 +119,11 @@ func Later(t time.Time) time.Time {
 		return now
 	}
 	return t.Add(1)
+}
+
+// OwnedChanged reports whether that differs which only the owner of a run may change,
+// or anybody while there is none.
+func OwnedChanged(a, b *snapshot.Info) bool {
+	return a.Status != b.Status || a.Stop != b.Stop || !a.Due.Equal(b.Due) || a.Program != b.Program || a.Version != b.Version ||
+		a.Priority != b.Priority || a.Restarts != b.Restarts || a.RetryTo != b.RetryTo || a.RefusedBy != b.RefusedBy
 }

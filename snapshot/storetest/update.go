@@ -29,12 +29,14 @@ func updates(f *fixture) {
 	before := f.load("run").Info
 	info, err := f.store.Update(f.Context(), "run", func(i *snapshot.Info) error {
 		i.Status, i.Due, i.Expires, i.Pinned, i.Restarts, i.Program = snapshot.StatusCancelled, at, at, true, 2, "report"
+		i.RetryTo, i.RefusedBy = 3, "build"
 		i.Metadata.Tags = []string{"late"}
 		return nil
 	})
 	f.must(err)
 	for _, got := range []snapshot.Info{info, f.load("run").Info, f.infos(snapshot.Filter{Status: []snapshot.Status{snapshot.StatusCancelled}})[0]} {
 		if got.Status != snapshot.StatusCancelled || !got.Due.Equal(at) || !got.Expires.Equal(at) || !got.Pinned || got.Restarts != 2 ||
+			got.RetryTo != 3 || got.RefusedBy != "build" ||
 			!slices.Equal(got.Metadata.Tags, []string{"late"}) || got.LastSeq != 3 || !got.Updated.After(before.Updated) {
 			f.Errorf("the info is %+v", got)
 		}

@@ -53,7 +53,7 @@ func controlled(err error) error {
 	case errors.Is(err, core.ErrUnfit):
 		_, why, _ := strings.Cut(err.Error(), core.ErrUnfit.Error())
 		return fmt.Errorf("%w: %w%s", streamer.ErrInvalid, core.ErrUnfit, why)
-	case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrNotRunning), errors.Is(err, state.ErrEnded), errors.Is(err, state.ErrCancelled), errors.Is(err, snapshot.ErrLocked):
+	case errors.Is(err, state.ErrAnswered), errors.Is(err, state.ErrNotRunning), errors.Is(err, state.ErrEnded), errors.Is(err, state.ErrNotFailed), errors.Is(err, state.ErrNotInterrupted), errors.Is(err, state.ErrNoProgram), errors.Is(err, state.ErrCancelled), errors.Is(err, snapshot.ErrLocked):
 		return fmt.Errorf("%w: %s", streamer.ErrConflict, strings.TrimPrefix(err.Error(), "state: "))
 	}
 	return err

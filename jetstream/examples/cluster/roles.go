@@ -131,7 +131,7 @@ func (c *cluster) serveDashboard(ctx context.Context) error {
 	register(r, c.name)
 	control := service.NewControl(r)
 	runs := stored.New(store)
-	dashboard, err := streamer.New(runs, streamer.Options{Control: control, Starter: control})
+	dashboard, err := streamer.New(runs, streamer.Options{Control: control, Starter: control, Continuer: control})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,88 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// ErrChoice is found in the error of a [Choice] that no run can match.
+var ErrChoice = errors.New("runs cannot be chosen so")
+
+// A Choice selects stored runs of runners that are to go on: those that all of its
+// fields match. The zero Choice selects all.
+type Choice struct {
+	Status  Status    // as they are; empty for the status that the request is for
+	Reason  string    // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"
+	Program string    // of this program
+	Since   time.Time // updated then or later
+
+	// Sees reports whether the run may be chosen; nil stands for every run.
+	Sees func(runID string) bool
+}
+
+// A Chosen is a run of a [Choice], and why it does not go on; nil if it does.
+type Chosen struct {
+	RunID string
+	Err   error
+}
+
+// Each calls do with each chosen run of the status, the last updated first, and returns
+// what came of it. An error of do does not stop it. For a choice of another status, or
+// of a reason that such a run cannot have, it returns [ErrChoice] before it calls do.
+func (c Choice) Each(ctx context.Context, store snapshot.Store, status Status, do func(ctx context.Context, runID string) error) ([]Chosen, error) {
+	if err := c.check(status); err != nil {
+		return nil, err
+	}
+	var chosen []Chosen
+	for info, err := range snapshot.Runs(ctx, store, snapshot.Filter{Status: []Status{status}, Program: c.Program, Since: c.Since}) {
+		if err != nil {
+			return nil, fmt.Errorf("state: choose runs: %w", err)
+		}
+		if info.Program == "" || c.Sees != nil && !c.Sees(info.RunID) {
+			continue
+		}
+		if matches, err := c.matches(ctx, store, &info); matches || err != nil {
+			chosen = append(chosen, Chosen{info.RunID, err})
+		}
+	}
+	for i := range chosen {
+		if ctx.Err() != nil {
+			return chosen[:i], context.Cause(ctx)
+		}
+		if chosen[i].Err == nil {
+			chosen[i].Err = do(ctx, chosen[i].RunID)
+		}
+	}
+	return chosen, nil
+}
+
+func (c *Choice) check(status Status) error {
+	if c.Status != "" && c.Status != status {
+		return fmt.Errorf("state: %w: status %q: want %s", ErrChoice, record.Truncate(string(c.Status), 50), status)
+	}
+	reasons := record.FailureReasons()
+	if status == StatusFailed && c.Reason != "" && !slices.Contains(reasons, c.Reason) {
+		return fmt.Errorf("state: %w: reason %q: runs fail for one of %s", ErrChoice, record.Truncate(c.Reason, 50), strings.Join(reasons, ", "))
+	}
+	return nil // programs may interrupt runs for reasons of their own
+}
+
+// matches reports whether the run was interrupted, or failed, for the reason. Why a run
+// failed is in its records alone.
+func (c *Choice) matches(ctx context.Context, store snapshot.Store, info *snapshot.Info) (bool, error) {
+	switch {
+	case c.Reason == "":
+		return true, nil
+	case info.Status != StatusFailed:
+		return string(info.Stop.Reason) == c.Reason, nil
+	}
+	_, last, err := lastRootCall(ctx, store, info.RunID)
+	return err == nil && last != nil && last.Status == record.StatusFailed && last.Reason.String() == c.Reason, err
+}

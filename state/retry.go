@@ -1,0 +1,88 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Errors of asking that a stored run goes on, found by errors.Is.
+var (
+	// ErrNotFailed is found in the error of [Retry] for a run that has not failed.
+	ErrNotFailed = errors.New("only a run that has failed can be tried again")
+
+	// ErrNotInterrupted is found in the error of [Resume] for a run that has ended.
+	ErrNotInterrupted = errors.New("only a run that was interrupted can be resumed")
+
+	// ErrNoProgram is found in the errors of [Resume] and [Retry] for a run that no
+	// runner continues, since it was not started by one.
+	ErrNoProgram = errors.New("no runner has started the run: the program that opened it must open it again")
+)
+
+// Retry has a stored run that failed go on under its own ID, from any process: its
+// status is queued, and a runner with its program opens it. What failed for good is
+// tried again with all its attempts, and what has completed stays restored, with its
+// idempotency keys, as with [WithRerunFailed]. A call that was compensated is made
+// again under a new key. Retrying a run twice that no runner has opened yet is allowed.
+//
+// For a run that has not failed the error is [ErrNotFailed], and for one that no runner
+// has started [ErrNoProgram]; nothing is written then.
+func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
+	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
+		switch {
+		case i.Status == StatusQueued && i.RetryTo > 0 && i.RetryTo == i.LastSeq:
+			return nil // it was asked for
+		case i.Status == StatusInterrupted:
+			return fmt.Errorf("%w; it is interrupted (%s): resume it", ErrNotFailed, i.Stop)
+		case i.Status != StatusFailed:
+			return fmt.Errorf("%w; it is %s", ErrNotFailed, i.Status)
+		case i.Program == "":
+			return fmt.Errorf("%w, with state.WithRerunFailed", ErrNoProgram)
+		}
+		queue(i)
+		i.RetryTo = i.LastSeq
+		return nil
+	})
+	if err != nil {
+		return snapshot.Info{}, fmt.Errorf("state: retry run %s: %w", runID, err)
+	}
+	return info, nil
+}
+
+// Resume has a stored run that was interrupted go on, from any process: its status is
+// queued, and a runner with its program opens it. Losses are counted anew. A run that
+// is queued, runs or waits does not change.
+//
+// For a run that has ended the error is [ErrNotInterrupted], and for one that no runner
+// has started [ErrNoProgram]; nothing is written then. For a run that a process is
+// still closing it is snapshot.ErrLocked.
+func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
+	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
+		switch {
+		case i.Open && i.Status == StatusInterrupted: // a process closes, opens or changes it
+			return snapshot.ErrLocked
+		case i.Open || i.Status == StatusQueued || i.Status == StatusPaused:
+			return nil
+		case i.Status == StatusFailed:
+			return fmt.Errorf("%w; it has failed: retry it", ErrNotInterrupted)
+		case i.Status != StatusInterrupted:
+			return fmt.Errorf("%w; it is %s", ErrNotInterrupted, i.Status)
+		case i.Program == "":
+			return ErrNoProgram
+		}
+		queue(i)
+		return nil
+	})
+	if err != nil {
+		return snapshot.Info{}, fmt.Errorf("state: resume run %s: %w", runID, err)
+	}
+	return info, nil
+}
+
+// queue has a run that is not open go on at once.
+func queue(i *snapshot.Info) {
+	i.Status, i.Due, i.Stop, i.Restarts, i.RefusedBy = StatusQueued, time.Time{}, snapshot.Stop{}, 0, ""
+}

@@ -1,0 +1,106 @@
+package streamer
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// A Continuer has stopped runs go on, for senders whose Scope allows control. It must be
+// safe for concurrent use. Its errors are those of a [Control], and ErrConflict for a run
+// that cannot go on this way, or that no runner has started.
+type Continuer interface {
+	// Resume continues a run that was interrupted.
+	Resume(ctx context.Context, runID string) error
+
+	// Retry continues a run that failed, and tries again what failed for good.
+	Retry(ctx context.Context, runID string) error
+
+	// ResumeAll resumes the chosen runs, which were interrupted, and returns what came
+	// of each. For a choice that cannot be made the error is ErrInvalid.
+	ResumeAll(ctx context.Context, c Choice) ([]Continued, error)
+
+	// RetryAll does the same with Retry and the runs that failed.
+	RetryAll(ctx context.Context, c Choice) ([]Continued, error)
+}
+
+// A Choice selects the runs that are to go on: those that all of its fields match. One
+// of them must be set.
+type Choice struct {
+	Status  string    `json:"status,omitempty"`  // interrupted for ResumeAll, failed for RetryAll
+	Reason  string    `json:"reason,omitempty"`  // why they were interrupted, or failed
+	Program string    `json:"program,omitempty"` // of this program
+	Since   time.Time `json:"since,omitzero"`    // updated then or later
+
+	// Sees reports whether the sender may see the run; nil stands for every run.
+	Sees func(runID string) bool `json:"-"`
+}
+
+// A Continued is a run that was chosen, and why it does not go on; empty if it does.
+type Continued struct {
+	RunID string `json:"run_id"`
+	Error string `json:"error,omitempty"`
+}
+
+// continued is the response to a Choice.
+type continued struct {
+	Runs []Continued `json:"runs"`
+}
+
+func (h *Handler) serveResume(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	h.serveContinue(w, req, scope, Continuer.Resume)
+}
+
+func (h *Handler) serveRetry(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	h.serveContinue(w, req, scope, Continuer.Retry)
+}
+
+func (h *Handler) serveContinue(w http.ResponseWriter, req *http.Request, scope *Scope, goOn func(c Continuer, ctx context.Context, runID string) error) {
+	var body struct{}
+	id := req.PathValue("run")
+	if !h.admitContinue(w, req, scope) || !h.admitRun(w, req, scope) || !h.readBody(w, req, &body) {
+		return
+	}
+	h.answerControl(w, goOn(h.options.Continuer, req.Context(), id), "there is no run "+strconv.Quote(id))
+}
+
+func (h *Handler) serveResumeAll(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	h.serveContinueAll(w, req, scope, Continuer.ResumeAll)
+}
+
+func (h *Handler) serveRetryAll(w http.ResponseWriter, req *http.Request, scope *Scope) {
+	h.serveContinueAll(w, req, scope, Continuer.RetryAll)
+}
+
+func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, scope *Scope, goOn func(c Continuer, ctx context.Context, choice Choice) ([]Continued, error)) {
+	var choice Choice
+	if !h.admitContinue(w, req, scope) || !h.readBody(w, req, &choice) {
+		return
+	}
+	if choice.Status == "" && choice.Reason == "" && choice.Program == "" && choice.Since.IsZero() {
+		h.refuse(w, http.StatusBadRequest, "bad_request", `status, reason, program or since is needed: {"reason": "divergence", "program": "support"}`)
+		return
+	}
+	choice.Sees = scope.sees
+	runs, err := goOn(h.options.Continuer, req.Context(), choice)
+	if err != nil {
+		h.refuseError(w, err, "there are no such runs")
+		return
+	}
+	if redact := h.options.Redact; redact != nil {
+		for i := range runs {
+			runs[i].Error = redact(runs[i].Error)
+		}
+	}
+	h.sendJSON(w, continued{append([]Continued{}, runs...)})
+}
+
+// admitContinue checks that the sender may have runs go on.
+func (h *Handler) admitContinue(w http.ResponseWriter, req *http.Request, scope *Scope) bool {
+	if h.options.Continuer == nil || !scope.Control {
+		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be resumed or retried here")
+		return false
+	}
+	return h.admitPost(w, req)
+}

@@ -1,0 +1,66 @@
+package stored
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+var _ streamer.Continuer = (*Control)(nil)
+
+// Resume implements [streamer.Continuer]. A runner with the program of the run, in any
+// process, continues it.
+func (c *Control) Resume(ctx context.Context, runID string) error {
+	return controlled(c.resume(ctx, runID))
+}
+
+// Retry implements [streamer.Continuer], as Resume does.
+func (c *Control) Retry(ctx context.Context, runID string) error {
+	return controlled(c.retry(ctx, runID))
+}
+
+// ResumeAll implements [streamer.Continuer].
+func (c *Control) ResumeAll(ctx context.Context, choice streamer.Choice) ([]streamer.Continued, error) {
+	return ContinuedOf(ChoiceOf(choice).Each(ctx, c.store, snapshot.StatusInterrupted, c.resume))
+}
+
+// RetryAll implements [streamer.Continuer].
+func (c *Control) RetryAll(ctx context.Context, choice streamer.Choice) ([]streamer.Continued, error) {
+	return ContinuedOf(ChoiceOf(choice).Each(ctx, c.store, snapshot.StatusFailed, c.retry))
+}
+
+func (c *Control) resume(ctx context.Context, runID string) error {
+	_, err := state.Resume(ctx, c.store, runID)
+	return err
+}
+
+func (c *Control) retry(ctx context.Context, runID string) error {
+	_, err := state.Retry(ctx, c.store, runID)
+	return err
+}
+
+// ChoiceOf returns the choice of runs of a store that a sender has made.
+func ChoiceOf(c streamer.Choice) state.Choice {
+	return state.Choice{Status: state.Status(c.Status), Reason: c.Reason, Program: c.Program, Since: c.Since, Sees: c.Sees}
+}
+
+// ContinuedOf returns what came of chosen runs as it is sent. An error that says that
+// the choice cannot be made is streamer.ErrInvalid.
+func ContinuedOf(chosen []state.Chosen, err error) ([]streamer.Continued, error) {
+	if errors.Is(err, state.ErrChoice) {
+		err = fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.TrimPrefix(err.Error(), "state: "))
+	}
+	sent := make([]streamer.Continued, len(chosen))
+	for i, one := range chosen {
+		sent[i].RunID = one.RunID
+		if one.Err != nil {
+			sent[i].Error = one.Err.Error()
+		}
+	}
+	return sent, err
+}
