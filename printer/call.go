@@ -27,8 +27,12 @@ func (t *text) call(r *record.Record) {
 		if r.Detail != nil && r.Detail.Branches > 0 {
 			t.add(" ", count(r.Detail.Branches, "branch", "branches"))
 		}
-		if r.Reason == record.ReasonLost {
+		switch r.Reason {
+		case record.ReasonLost:
 			t.add(" again: the process ended during it")
+		case record.ReasonRetry:
+			t.add(" again: it had failed for good")
+		default:
 		}
 	case record.StatusRetrying:
 		t.beginBelow(mark{t.retry, again})

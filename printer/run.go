@@ -18,7 +18,9 @@ func (t *text) run(r *record.Record) {
 	t.runLabel(r)
 	switch r.Status {
 	case record.StatusStarted:
-		if r.Seq > 1 { // its description stands where it began
+		if r.Reason == record.ReasonRetry {
+			t.tag("", "RETRIED")
+		} else if r.Seq > 1 { // its description stands where it began
 			t.tag("", "RESUMED")
 		} else {
 			t.state(r)

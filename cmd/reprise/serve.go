@@ -98,7 +98,8 @@ func (a *app) serve(ctx context.Context, s serving) error {
 		options.Authorize = s.authorizeProxied
 	}
 	if s.control {
-		options.Control = stored.NewControl(store)
+		control := stored.NewControl(store)
+		options.Control, options.Continuer = control, control
 	}
 	runs := stored.New(store)
 	handler, err := streamer.New(runs, options)

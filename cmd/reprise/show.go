@@ -65,5 +65,8 @@ func (a *app) show(ctx context.Context, found *snapshot.Snapshot, p *printer.Pri
 	if err := p.Err(); err != nil {
 		return &outputError{err}
 	}
+	if found.Status == snapshot.StatusFailed && found.Program != "" {
+		a.printf("to try again what failed: %s retry %s\n", a.command, printable(found.RunID))
+	}
 	return nil
 }

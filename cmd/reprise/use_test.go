@@ -22,7 +22,7 @@ func noRun(runID, dir string) string {
 
 // everyCommand has a line for each command that takes a run, with %.
 var everyCommand = []string{
-	"show %", "diff % %", "export %", "questions %", "answer % q true", "interrupt %", "cancel %", "fork % agent new", "verify %", "repair %", "delete -y %",
+	"show %", "diff % %", "export %", "questions %", "answer % q true", "interrupt %", "resume %", "retry %", "cancel %", "fork % agent new", "verify %", "repair %", "delete -y %",
 }
 
 func TestEveryCommandSaysWhichRunsThereAre(t *testing.T) {

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+)
+
+// continuing is a command that has stopped runs go on.
+type continuing struct {
+	name   string          // of the command
+	status snapshot.Status // of the runs that can go on with it
+	done   string          // what has happened to a run
+	goOn   func(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error)
+}
+
+// continueFlags are the flags that choose runs.
+type continueFlags struct{ status, reason, program, since string }
+
+func (a *app) resumeCommand() *cobra.Command {
+	return a.continueCommand(&continuing{"resume", snapshot.StatusInterrupted, "is queued", state.Resume}, &cobra.Command{
+		Use:   "resume [RUN]",
+		Short: "Have interrupted runs go on",
+		Long: "Have an interrupted run go on where it was, or all that the flags choose. It is queued,\n" +
+			"and a runner with its program continues it. A run that no runner has started is\n" +
+			"continued by the program that opened it.",
+		Example: "  reprise resume refund-7\n" +
+			"  reprise resume --reason divergence --program refund --since 2h",
+	})
+}
+
+func (a *app) retryCommand() *cobra.Command {
+	return a.continueCommand(&continuing{"retry", snapshot.StatusFailed, "is queued, and tries again what failed", state.Retry}, &cobra.Command{
+		Use:   "retry [RUN]",
+		Short: "Have failed runs try again what failed",
+		Long: "Have a failed run go on under its own ID, or all that the flags choose: what failed for\n" +
+			"good is tried again with all its attempts, and what has completed stays as it is. The\n" +
+			"run is queued, and a runner with its program continues it.",
+		Example: "  reprise retry refund-7\n" +
+			"  reprise retry --reason exhausted --since 2h",
+	})
+}
+
+func (a *app) continueCommand(what *continuing, cmd *cobra.Command) *cobra.Command {
+	var f continueFlags
+	cmd.GroupID = groupWork
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		chosen := f != continueFlags{}
+		switch {
+		case len(args) == 0 && !chosen:
+			return usagef("RUN is missing: name a run, or choose runs with --status, --reason, --program or --since")
+		case len(args) > 0 && chosen:
+			return usagef("RUN %s and flags that choose runs: want one of them", printable(args[0]))
+		case len(args) > 1:
+			return usagef("%q is one argument too many: usage is %s", printable(args[1]), cmd.UseLine())
+		case chosen:
+			return a.continueAll(cmd.Context(), what, f)
+		}
+		return a.continueOne(cmd.Context(), what, args[0])
+	}
+	cmd.ValidArgsFunction = a.completeRuns(1)
+	flags := cmd.Flags()
+	flags.StringVar(&f.status, "status", "", "runs with this `status`: "+string(what.status))
+	flags.StringVar(&f.reason, "reason", "", "runs that were stopped, or failed, for this `reason`")
+	flags.StringVar(&f.program, "program", "", "runs of this `program`")
+	flags.StringVar(&f.since, "since", "", "runs updated at this `time` or later")
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{string(what.status)}, cobra.ShellCompDirectiveNoFileComp))
+	for _, name := range []string{"reason", "program", "since"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	return cmd
+}
+
+func (a *app) continueOne(ctx context.Context, what *continuing, runID string) error {
+	if err := checkRunID(runID); err != nil {
+		return err
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	info, err := what.goOn(ctx, store, runID)
+	switch {
+	case err != nil:
+		return a.explain(runID, err)
+	case a.json:
+		return a.writeJSON(map[string]string{"run_id": runID, "status": string(info.Status)})
+	case info.Status != snapshot.StatusQueued:
+		a.printf("run %s is %s, and stays as it is\n", runID, info.Status)
+	default:
+		a.printf("run %s %s; a runner with program %s continues it\n", runID, what.done, printable(info.Program))
+	}
+	return nil
+}
+
+// continueAll has the chosen runs go on. One that cannot does not stop the others.
+func (a *app) continueAll(ctx context.Context, what *continuing, f continueFlags) error {
+	since, err := a.time("--since", f.since)
+	if err != nil {
+		return err
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	choice := state.Choice{Status: snapshot.Status(f.status), Reason: f.reason, Program: f.program, Since: since}
+	chosen, err := choice.Each(ctx, store, what.status, func(ctx context.Context, runID string) error {
+		_, err := what.goOn(ctx, store, runID)
+		return err
+	})
+	if errors.Is(err, state.ErrChoice) {
+		return usagef("%s", message(err))
+	}
+	failed := 0
+	for _, one := range chosen {
+		if one.Err != nil {
+			failed++
+		}
+	}
+	if listed := a.continued(what, chosen, failed); listed != nil || err != nil {
+		return errors.Join(err, listed)
+	}
+	if failed > 0 {
+		return errReported
+	}
+	return nil
+}
+
+// continued writes what came of the chosen runs.
+func (a *app) continued(what *continuing, chosen []state.Chosen, failed int) error {
+	if a.json {
+		type line struct {
+			RunID string `json:"run_id"`
+			Error string `json:"error,omitempty"`
+		}
+		lines := make([]line, len(chosen))
+		for i, one := range chosen {
+			lines[i].RunID = one.RunID
+			if one.Err != nil {
+				lines[i].Error = message(one.Err)
+			}
+		}
+		return a.writeJSON(lines)
+	}
+	for _, one := range chosen {
+		if one.Err != nil {
+			fmt.Fprintf(a.stderr, "%s: %s\n", one.RunID, message(one.Err))
+		} else {
+			a.printf("run %s %s\n", one.RunID, what.done)
+		}
+	}
+	if len(chosen) == 0 {
+		fmt.Fprintln(a.stderr, "no runs")
+		return nil
+	}
+	text := plural(len(chosen)-failed, "run") + " queued"
+	if failed > 0 {
+		text += fmt.Sprintf(", %d of %d cannot %s", failed, len(chosen), what.name)
+	}
+	a.printf("%s\n", text)
+	return nil
+}

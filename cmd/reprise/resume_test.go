@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+)
+
+// serveUntil runs a runner with one program in the directory until the run is settled.
+func serveUntil(t *testing.T, store *filestore.Store, runID string, fails bool) snapshot.Info {
+	t.Helper()
+	r, err := runner.New(store, runner.Options{})
+	require.NoError(t, err)
+	runner.Register(r, decorators.Agent("order", "", func(context.Context, string) (string, error) {
+		if fails {
+			return "", core.Permanent(errors.New("the warehouse is closed"))
+		}
+		return "sent", nil
+	}, actors.WithRetry(core.RetryConfig{Disabled: true})))
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(ctx) }()
+	if _, err := store.Info(ctx, runID); errors.Is(err, snapshot.ErrNotFound) {
+		_, err := r.Start(ctx, "order", runID, "a book", runner.StartOptions{})
+		require.NoError(t, err)
+	}
+	info, err := r.Wait(ctx, runID)
+	require.NoError(t, err)
+	stop()
+	<-served
+	return info
+}
+
+func TestRetryHasAFailedRunGoOn(t *testing.T) {
+	dir := t.TempDir()
+	store := newStore(t, dir)
+	require.Equal(t, snapshot.StatusFailed, serveUntil(t, store, "order-1", true).Status)
+	assert.Contains(t, call(t, dir, "show", "order-1").text(t), "to try again what failed: reprise")
+
+	call(t, dir, "resume", "order-1").failed(t, exitFailure, "resume run order-1: only a run that was interrupted can be resumed; it has failed: retry it")
+	assert.Equal(t, "run order-1 is queued, and tries again what failed; a runner with program order continues it\n", call(t, dir, "retry", "order-1").text(t))
+	assert.JSONEq(t, `{"run_id":"order-1","status":"queued"}`, call(t, dir, "retry", "order-1", "--json").text(t))
+	require.Equal(t, snapshot.StatusCompleted, serveUntil(t, store, "order-1", false).Status)
+	call(t, dir, "retry", "order-1").failed(t, exitFailure, "retry run order-1: only a run that has failed can be tried again; it is completed")
+}
+
+func TestManyRunsAreRetriedAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	store := newStore(t, dir)
+	for i := range 3 {
+		serveUntil(t, store, fmt.Sprint("order-", i), true)
+	}
+	assert.Equal(t, result{0, "", "no runs\n"}, call(t, dir, "retry", "--program", "other"))
+	assert.Equal(t, result{0, "", "no runs\n"}, call(t, dir, "resume", "--reason", "divergence", "--since", "1h"))
+	text := call(t, dir, "retry", "--status", "failed", "--reason", "permanent", "--program", "order").text(t)
+	assert.Contains(t, text, "run order-0 is queued, and tries again what failed\n")
+	assert.Contains(t, text, "3 runs queued\n")
+	for i := range 3 {
+		require.Equal(t, snapshot.StatusCompleted, serveUntil(t, store, fmt.Sprint("order-", i), false).Status)
+	}
+}
+
+func TestWhatGoesOnIsNamedOrChosen(t *testing.T) {
+	dir := t.TempDir()
+	newStore(t, dir)
+	for _, name := range []string{"resume", "retry"} {
+		call(t, dir, name).failed(t, exitUsage, "RUN is missing: name a run, or choose runs with --status, --reason, --program or --since")
+		call(t, dir, name, "r", "--since", "1h").failed(t, exitUsage, "RUN r and flags that choose runs: want one of them")
+		call(t, dir, name, "r", "s").failed(t, exitUsage, `"s" is one argument too many: usage is reprise `+name+" [RUN] [flags]")
+		call(t, dir, name, "--status", "queued").failed(t, exitUsage, `runs cannot be chosen so: status "queued": want `+map[string]string{"resume": "interrupted", "retry": "failed"}[name])
+	}
+	got := call(t, dir, "retry", "--reason", "bad luck")
+	assert.Equal(t, exitUsage, got.code)
+	assert.Contains(t, got.stderr, `reason "bad luck": runs fail for one of permanent, exhausted`)
+}
