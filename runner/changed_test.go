@@ -211,3 +211,44 @@ func TestRunThatCannotContinueIsOpenedOnceByEachProcess(t *testing.T) {
 		}, texts)
 	})
 }
+
+// A run that one build has refused is tried once by each other one that begins to serve.
+func TestRefusedRunIsTriedOnceByAnotherBuild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, entered := memstore.New(), 0
+		build := func(name, first string, serves time.Duration) snapshot.Info {
+			r := newRunner(t, store, runner.Options{Build: name})
+			program := runner.Register(r, agent("work", func(ctx context.Context, in word) (string, error) {
+				entered++
+				if _, err := core.Step(ctx, first, func(context.Context) (string, error) { return first, nil }); err != nil {
+					return "", err
+				}
+				return in.Text, core.Sleep(ctx, time.Hour)
+			}))
+			if entered == 0 {
+				_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+				require.NoError(t, err)
+			}
+			stop := serve(t, r)
+			synctest.Wait()
+			sleep(serves)
+			require.NoError(t, stop())
+			info, err := store.Info(t.Context(), "a")
+			require.NoError(t, err)
+			return info
+		}
+		require.Equal(t, snapshot.StatusPaused, build("1", "look", time.Minute).Status)
+		info := build("2", "see", 2*time.Hour)
+		require.Equal(t, record.InterruptDiverge, info.Stop.Reason)
+		assert.Equal(t, "2", info.RefusedBy)
+		for i, name := range []string{"2", "3", "3"} {
+			before := entered
+			info = build(name, "see", 2*time.Hour)
+			assert.Equal(t, record.InterruptDiverge, info.Stop.Reason)
+			assert.Equal(t, before+[]int{0, 1, 0}[i], entered, "build %s", name)
+		}
+		info = build("4", "look", 2*time.Hour)
+		assert.Equal(t, snapshot.StatusCompleted, info.Status)
+		assert.Empty(t, info.RefusedBy)
+	})
+}

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -30,11 +31,11 @@ func (s *overtaken) Open(ctx context.Context, runID string, o snapshot.OpenOptio
 func TestRunThatAnotherHasEndedIsNotOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		complete := func() {
+		complete := sync.OnceFunc(func() { // the queue may have it twice: from Start, and from the sweep
 			j, err := store.Open(t.Context(), "a", snapshot.OpenOptions{})
 			require.NoError(t, err)
 			require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
-		}
+		})
 		r := newRunner(t, &overtaken{store, complete}, runner.Options{Observe: func(e runner.Event) {
 			assert.NotEqual(t, runner.EventTrouble, e.Type, "%v", e)
 		}})

@@ -177,6 +177,9 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	if err == nil && info.Restarts > 0 && !info.Open && mayGoOn(&info) && info.Stop.Reason != record.InterruptCrash {
 		info = r.resetRestarts(ctx, info)
 	}
+	if err == nil && isRefusedRun(&info) && o.st != nil {
+		info = r.noteRefusal(ctx, info)
+	}
 	r.mu.Lock()
 	delete(r.open, o.runID)
 	ran := o.st != nil

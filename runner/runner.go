@@ -56,6 +56,11 @@ type Options struct {
 
 	Retention Retention // which runs are removed from the store
 
+	// Build identifies the code of the programs, such as by its commit. A run that was
+	// refused because its program differs from its records is tried again by another
+	// build, once, when its runner begins to serve. Defaults to a hash of the executable.
+	Build string
+
 	// Run holds options of every run, such as state.WithPublisher. They must be
 	// allowed in state.Open.
 	Run []state.Option
@@ -103,6 +108,7 @@ type Runner struct {
 	counts  counts
 	queue   Queue
 	heap    *heapQueue // the queue, if it is that of this process; nil otherwise
+	build   func() string
 
 	mu        sync.Mutex // guards what follows; never held while code of users runs
 	programs  map[programKey]*program
@@ -135,6 +141,7 @@ func New(store snapshot.Store, o Options) (*Runner, error) {
 		queue: o.Queue, open: make(map[string]*openRun), ended: make(map[string]*ending),
 		refused: make(map[string]refusal),
 	}
+	r.build = sync.OnceValue(func() string { return cmp.Or(o.Build, executableHash()) })
 	if r.queue == nil {
 		r.heap = newHeapQueue()
 		r.queue = r.heap

@@ -35,6 +35,9 @@ func (r *Runner) Serve(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("runner: find the runs to go on with: %w", err)
 	}
+	if err := r.tryRefused(ctx); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("runner: find the runs that were refused: %w", err)
+	}
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // its runs end in their own way
 	var beside sync.WaitGroup
 	beside.Go(func() { r.sweepOften(ctx, took) })

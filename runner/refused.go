@@ -1,0 +1,78 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// A run whose program differs from its records is refused: it stays interrupted with the
+// reason divergence, and the build that has refused it is written down. Another build is
+// likely a correction, or the previous one: it tries such runs when it begins to serve,
+// each of them once, as it is then the build that has refused them.
+
+// executableHash returns what identifies the executable of the process, empty if it
+// cannot be read.
+func executableHash() string {
+	name, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	file, err := os.Open(name) //nolint:gosec // the process itself
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	hash := sha256.New()
+	if _, err := io.Copy(hash, file); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(hash.Sum(nil)[:8])
+}
+
+// isRefusedRun reports whether the run stays interrupted because a program differed from
+// its records.
+func isRefusedRun(info *snapshot.Info) bool {
+	return !info.Open && info.Status == snapshot.StatusInterrupted && info.Stop.Reason == record.InterruptDiverge
+}
+
+// noteRefusal writes down that this build has refused the run.
+func (r *Runner) noteRefusal(ctx context.Context, info snapshot.Info) snapshot.Info {
+	now, err := r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error {
+		if !isRefusedRun(i) || i.Generation != info.Generation {
+			return errChanged
+		}
+		i.RefusedBy = r.build()
+		return nil
+	})
+	if err != nil {
+		return info // the next start tries the run again, which does no harm
+	}
+	return now
+}
+
+var errChanged = errors.New("the run has changed")
+
+// tryRefused resumes the runs of registered programs that other builds have refused.
+func (r *Runner) tryRefused(ctx context.Context) error {
+	filter := snapshot.Filter{Status: []snapshot.Status{snapshot.StatusInterrupted}}
+	for info, err := range snapshot.Runs(ctx, r.store, filter) {
+		if err != nil {
+			return err
+		}
+		if !isRefusedRun(&info) || !r.isOurs(&info) || r.build() == "" || info.RefusedBy == r.build() {
+			continue
+		}
+		if err := r.Resume(ctx, info.RunID); err != nil && ctx.Err() == nil {
+			r.observe(Event{Type: EventTrouble, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status, Err: fmt.Errorf("runner: try a refused run: %w", err)})
+		}
+	}
+	return nil
+}
