@@ -41,7 +41,9 @@ func (a *app) cancel(ctx context.Context, runID, by, message string) error {
 	if err != nil {
 		return err
 	}
-	err = state.Cancel(ctx, store, runID, by, message)
+	if err = state.Cancel(ctx, store, runID, by, message); err == nil {
+		err = state.AwaitStop(ctx, store, runID)
+	}
 	switch {
 	case errors.Is(err, state.ErrEnded):
 		return fmt.Errorf("%w; a run that has ended cannot be cancelled", err)

@@ -60,7 +60,9 @@ func (a *app) interrupt(ctx context.Context, runID, by, message string) error {
 	if err != nil {
 		return err
 	}
-	err = state.Interrupt(ctx, store, runID, by, message)
+	if err = state.Interrupt(ctx, store, runID, by, message); err == nil {
+		err = state.AwaitStop(ctx, store, runID)
+	}
 	switch {
 	case errors.Is(err, state.ErrNotRunning):
 		return fmt.Errorf("%w; `%s runs --status running` lists the runs that can be interrupted", err, a.command)

@@ -97,12 +97,18 @@ func (c *Control) Result(ctx context.Context, runID string) (streamer.Result, er
 
 // Interrupt implements [streamer.Control].
 func (c *Control) Interrupt(ctx context.Context, runID, by, message string) error {
-	return known(c.runner.Interrupt(ctx, runID, by, message))
+	if err := c.runner.Interrupt(ctx, runID, by, message); err != nil {
+		return known(err)
+	}
+	return known(state.AwaitStop(ctx, c.runner.Store(), runID))
 }
 
 // Cancel implements [streamer.Control].
 func (c *Control) Cancel(ctx context.Context, runID, by, message string) error {
-	return known(c.runner.Cancel(ctx, runID, by, message))
+	if err := c.runner.Cancel(ctx, runID, by, message); err != nil {
+		return known(err)
+	}
+	return known(state.AwaitStop(ctx, c.runner.Store(), runID))
 }
 
 // Answer implements [streamer.Control].

@@ -25,12 +25,18 @@ var _ streamer.Control = (*Control)(nil)
 
 // Interrupt implements [streamer.Control].
 func (c *Control) Interrupt(ctx context.Context, runID, by, message string) error {
-	return controlled(state.Interrupt(ctx, c.store, runID, by, message))
+	if err := state.Interrupt(ctx, c.store, runID, by, message); err != nil {
+		return controlled(err)
+	}
+	return controlled(state.AwaitStop(ctx, c.store, runID))
 }
 
 // Cancel implements [streamer.Control].
 func (c *Control) Cancel(ctx context.Context, runID, by, message string) error {
-	return controlled(state.Cancel(ctx, c.store, runID, by, message))
+	if err := state.Cancel(ctx, c.store, runID, by, message); err != nil {
+		return controlled(err)
+	}
+	return controlled(state.AwaitStop(ctx, c.store, runID))
 }
 
 // Answer implements [streamer.Control].

@@ -1,0 +1,33 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// stopTime is how long AwaitStop waits.
+const stopTime = time.Second
+
+// AwaitStop waits a moment for a run that was asked to stop, by [Interrupt] or [Cancel],
+// until its process has closed it. If the run has completed or failed instead, before
+// its process read the request, the request came too late: the error is [ErrEnded]. A
+// run whose handlers take longer is left to them, without an error.
+func AwaitStop(ctx context.Context, store snapshot.Store, runID string) error {
+	waiting, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	for event, err := range store.Watch(waiting, snapshot.WatchOptions{RunID: runID}) {
+		switch {
+		case err != nil:
+			return context.Cause(ctx) // the time is over
+		case event.Info.Open:
+			continue
+		case event.Info.Status == StatusCompleted || event.Info.Status == StatusFailed:
+			return fmt.Errorf("state: stop run %s: %w: it is %s, and the request came too late", runID, ErrEnded, event.Info.Status)
+		}
+		return nil
+	}
+	return context.Cause(ctx)
+}
