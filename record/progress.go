@@ -104,6 +104,9 @@ func (p *Progress) stop(r *Record) {
 	switch r.Stage {
 	case StageWait:
 		p.Spent, p.Parked = r.Elapsed, r.Status == StatusAwaiting
+		if p.Parked && r.Delay > 0 { // the rest of the delay, by the clock of the record
+			p.Since = r.Time.Add(r.Delay - p.Delay)
+		}
 	case StageHandler:
 		p.Phase, p.Attempt, p.Spent = PhaseStopped, int32(r.Attempt), r.Elapsed
 		if r.Status == StatusAwaiting {

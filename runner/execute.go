@@ -191,7 +191,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	r.announce(o.runID, info)
 	r.mu.Unlock()
 	r.give(ctx, lease, func() error {
-		switch due, goesOn := goesOnAt(&info, answered); {
+		switch due, goesOn := goesOnAt(&info, answered, time.Now()); {
 		case errors.Is(err, snapshot.ErrNotFound), err == nil && (!goesOn && !info.Open || refused):
 			return lease.Done(ctx)
 		case err != nil:

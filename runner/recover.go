@@ -36,7 +36,7 @@ func mayGoOn(info *snapshot.Info) bool {
 // consider queues a run that continues by itself, unless it is open in this
 // process: at once if it was answered. A fresh run was just stored.
 func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fresh bool) {
-	due, ok := goesOnAt(info, answered)
+	due, ok := goesOnAt(info, answered, time.Now())
 	if !ok || !r.mayQueue(info) {
 		return
 	}
@@ -57,19 +57,31 @@ func entryOf(info *snapshot.Info) Entry {
 	return Entry{RunID: info.RunID, Program: ProgramID{info.Program, info.Version}, Priority: info.Priority}
 }
 
-// goesOnAt returns when a run that is not open continues by itself.
-func goesOnAt(info *snapshot.Info, answered bool) (time.Time, bool) {
+// goesOnAt returns when a run that is not open continues by itself. A time in the
+// future that the clock has set which was ahead when the run changed is not waited for:
+// a run that waits for nobody is due now, and one that is parked when the rest of its
+// wait has passed.
+func goesOnAt(info *snapshot.Info, answered bool, now time.Time) (time.Time, bool) {
 	switch {
 	case !mayGoOn(info):
 		return time.Time{}, false
 	case answered && info.Status == snapshot.StatusPaused:
-		return time.Now(), true
+		return now, true
+	case info.Status == snapshot.StatusPaused && info.Updated.After(now) && info.Due.After(info.Updated):
+		return now.Add(info.Due.Sub(info.Updated)), true
 	case !info.Due.IsZero():
 		return info.Due, true
 	case info.Status == snapshot.StatusQueued:
-		return info.Created, true
+		return earlier(info.Created, now), true
 	}
-	return info.Updated, info.Status != snapshot.StatusPaused // which waits for an answer
+	return earlier(info.Updated, now), info.Status != snapshot.StatusPaused // which waits for an answer
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // mayQueue reports whether this runner queues a run: its program is registered,

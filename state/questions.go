@@ -44,7 +44,7 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 		return core.Asked{Answer: answer}, nil
 	case asked && !answered && before.isDue() && !r.strict && r.validation == nil:
 		return r.answerByDefault(s, q.ID, def)
-	case asked && !answered:
+	case asked && !answered && !(q.Sleeps() && before.isAhead() && !r.strict && r.validation == nil):
 		return r.waitFor(q.ID, false), nil
 	}
 	rec := record.Record{
@@ -142,12 +142,17 @@ func questionOf(r *record.Record) core.Question {
 // askedQuestion is a question as it was last asked.
 type askedQuestion struct {
 	seq        uint64
+	time       time.Time
 	generation uint64
 	text       string
 	due        time.Time // when the default answers it; zero if it has none
 }
 
 func (q *askedQuestion) isDue() bool { return !q.due.IsZero() && !time.Now().Before(q.due) }
+
+// isAhead reports whether the clock was set back since the question was recorded. A
+// sleep is then recorded again, so that it does not wait for the clock.
+func (q *askedQuestion) isAhead() bool { return q.time.After(time.Now()) }
 
 // questions adds the record with that number if it is a question or an answer.
 // The first answer counts. r.mu must be held.
@@ -157,7 +162,7 @@ func (r *run) questions(rec *record.Record, seq uint64) {
 		if r.asked == nil {
 			r.asked = make(map[string]askedQuestion)
 		}
-		r.asked[rec.Name] = askedQuestion{seq, rec.Generation, rec.Message(), dueOf(rec)}
+		r.asked[rec.Name] = askedQuestion{seq, rec.Time, rec.Generation, rec.Message(), dueOf(rec)}
 		delete(r.answers, rec.Name) // it did not fit, if there was one
 	case record.KindAnswer:
 		if r.answers == nil {

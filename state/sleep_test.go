@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -300,4 +301,59 @@ func TestSleepEndsWhenTheProcessStops(t *testing.T) {
 		assert.Equal(t, time.Hour, took)
 		require.NoError(t, st.Close())
 	})
+}
+
+// The clock was a day ahead when the wait began, and was set back since.
+func TestWaitIsNotLongerWhenTheClockIsSetBack(t *testing.T) {
+	sleeps := func(*testing.T) *testkit.Definition {
+		return testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+			return "out", core.Sleep(ctx, time.Hour)
+		})
+	}
+	retries := func(t *testing.T) *testkit.Definition {
+		retry := core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter}
+		return testkit.Tool(t, "flaky", retry, testkit.Failing(1, errFlaky))
+	}
+	for name, define := range map[string]func(*testing.T) *testkit.Definition{"sleep": sleeps, "delay": retries} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, waits := new(tape), define(t)
+				open := func(d time.Duration, options ...state.Option) (time.Duration, error) {
+					st, err := state.Open(t.Context(), s, "run-1", options...)
+					require.NoError(t, err)
+					defer time.AfterFunc(d, func() { st.Interrupt(record.InterruptShutdown, "", "") }).Stop()
+					began := time.Now()
+					_, err = testkit.Call(st.Context(t.Context()), waits)
+					require.NoError(t, st.Close())
+					return time.Since(began), err
+				}
+				ahead := func() {
+					for i := range s.records {
+						s.records[i].Time = s.records[i].Time.Add(24 * time.Hour)
+					}
+				}
+				_, err := open(time.Minute)
+				require.ErrorIs(t, err, core.ErrInterrupted)
+				ahead()
+				took, err := open(48 * time.Hour)
+				require.NoError(t, err)
+				assert.Equal(t, time.Hour, took)
+
+				s, waits = new(tape), define(t)
+				parking := state.WithParking(time.Minute)
+				_, err = open(time.Hour, parking)
+				require.ErrorIs(t, err, core.ErrInterrupted)
+				ahead()
+				for range 2 { // it is parked again, by the clock of now
+					took, err = open(time.Hour, parking)
+					require.ErrorIs(t, err, core.ErrInterrupted)
+					assert.Zero(t, took)
+					<-time.After(30*time.Minute + time.Millisecond)
+				}
+				took, err = open(time.Hour, parking)
+				require.NoError(t, err)
+				assert.Zero(t, took)
+			})
+		})
+	}
 }
