@@ -1,7 +1,6 @@
 package state_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +34,7 @@ func TestAwaitStopTellsARunThatEndedByItself(t *testing.T) {
 				_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", core.RetryConfig{}, testkit.Succeed))
 				require.NoError(t, err)
 				began, told := time.Now(), make(chan error, 1)
-				go func() { told <- state.AwaitStop(context.Background(), s, "run") }()
+				go func() { told <- state.AwaitStop(t.Context(), s, "run") }()
 				if c.end != nil {
 					<-time.After(time.Millisecond)
 					c.end(st)

@@ -44,7 +44,8 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 		return core.Asked{Answer: answer}, nil
 	case asked && !answered && before.isDue() && !r.strict && r.validation == nil:
 		return r.answerByDefault(s, q.ID, def)
-	case asked && !answered && !(q.Sleeps() && before.isAhead() && !r.strict && r.validation == nil):
+	case asked && !answered && q.Sleeps() && before.isAhead() && !r.strict && r.validation == nil: // it begins now
+	case asked && !answered:
 		return r.waitFor(q.ID, false), nil
 	}
 	rec := record.Record{
