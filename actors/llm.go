@@ -95,6 +95,12 @@ func (l LLM) Compensate(f func(context.Context, Request, Response) error) LLM {
 	return LLM{l.definition.Compensate(f)}
 }
 
+// CompensateInDoubt returns a copy whose calls in doubt f undoes, too, see
+// [Tool.CompensateInDoubt].
+func (l LLM) CompensateInDoubt(f func(context.Context, Request) error) LLM {
+	return LLM{l.definition.CompensateInDoubt(f)}
+}
+
 // Compensation returns what undoes calls of the model; nil for none.
 func (l LLM) Compensation() *core.Compensation { return l.definition.Compensation() }
 

@@ -81,10 +81,24 @@ func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) To
 
 // Compensate returns a copy whose completed calls f undoes when the call around
 // them fails for good, or their run is cancelled, see
-// [core.Definition.Compensate]. A stored run must know the tool:
+// [core.Definition.Compensate]. A call that did not complete is not undone: see
+// [Tool.CompensateInDoubt]. A stored run must know the tool:
 // state.WithCompensations.
 func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[In, Out] {
 	t.definition = t.definition.Compensate(f)
+	if t.approval != nil {
+		t.approval = t.approved()
+	}
+	return t
+}
+
+// CompensateInDoubt returns a copy whose calls in doubt f undoes, too, by their
+// input: calls that were cut off by a crash, an interrupt or a timeout, so that
+// nobody knows whether they took effect, see [core.Definition.CompensateInDoubt].
+// So f must accept that there is nothing to undo. It panics if Compensate was not
+// called before.
+func (t Tool[In, Out]) CompensateInDoubt(f func(context.Context, In) error) Tool[In, Out] {
+	t.definition = t.definition.CompensateInDoubt(f)
 	if t.approval != nil {
 		t.approval = t.approved()
 	}

@@ -21,6 +21,8 @@ type call struct {
 	claimed     bool        // and without a record yet
 	keyed       atomic.Bool // its handler asked for its idempotency key
 	compensable bool        // the actor has a compensation
+	doubtful    bool        // and one for calls in doubt
+	ofDoubt     bool        // it is the compensation of a call in doubt
 	root        *Root
 	parent      *Scope // the scope around the call
 	scope       *Scope // the scope that numbered it: parent, or one around parent
@@ -30,6 +32,7 @@ type call struct {
 	recall     *recall                     // nil if nothing can be recalled
 	identified atomic.Pointer[record.Hash] // the identity of the input, if somebody asked for it
 	guard      *guard                      // what attempts wait for and what may refuse them; nil for none
+	begun      *completedCall              // what is to be undone if the call ends in doubt; nil for nothing
 	off        *InterruptedError           // why the call must not begin: its scope had stopped when it was claimed
 }
 

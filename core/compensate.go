@@ -13,22 +13,25 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// completed holds the calls of a run that completed and can be compensated.
+// completed holds the calls of a run that can be compensated: those that
+// completed, and those that are in doubt, or would be if they ended now.
 type completed struct {
 	// used is set once there may be some. Most calls look at nothing else.
 	used atomic.Bool
 
 	mu     sync.Mutex
-	calls  []*completedCall // in the order of completion
+	calls  []*completedCall // in the order in which they completed, or began or failed in doubt
 	loaded bool             // the recorded calls are among them
 	before map[record.Address]*completedCall
 }
 
-// Completed is a call that was recorded as completed and compensable.
+// Completed is a call that was recorded as compensable, and has completed or is
+// in doubt.
 type Completed struct {
 	Address record.Address
 	Kind    record.Kind // of its actor
 	Name    string
+	InDoubt bool // it did not complete
 
 	// By is the innermost call around it that failed for good, and so causes
 	// its compensation; zero for none.
@@ -41,13 +44,14 @@ type Completed struct {
 	Found *record.Progress
 }
 
-// completedCall is a call that completed and can be compensated.
+// completedCall is a call that can be compensated.
 type completedCall struct {
 	Completed
 	call *call // nil if an earlier opening of the run made it
 
-	appended chan struct{} // closed when its outcome was appended or was lost; nil if it was restored
+	appended chan struct{} // closed when its outcome was appended or was lost; nil if it was restored, or is in doubt
 	lost     bool          // the outcome could not be appended
+	taken    bool          // it is in doubt, and its compensation began
 
 	mu   sync.Mutex // held while it is compensated
 	done bool       // its compensation has an outcome, and was reported
@@ -64,11 +68,16 @@ func (r *Root) hasCompleted() bool { return r.completed.used.Load() || r.setting
 // is opened with the compensation.
 func (c *call) checkCompensation() error {
 	settings := c.root.settings
-	if !settings.Outputs || settings.Replays || settings.compensation(c.spec.Kind, c.spec.Name) != nil {
+	known := settings.compensation(c.spec.Kind, c.spec.Name)
+	if !settings.Outputs || settings.Replays || known != nil && (known.inDoubt != nil || !c.doubtful) {
 		return nil
 	}
-	e := c.parent.interruptionBy(fmt.Errorf("core: %q has a compensation, which a stored run must know when it is opened: "+
-		"pass the actor to state.WithCompensations", c.spec.Name))
+	what := "a compensation"
+	if known != nil {
+		what = "a compensation for calls in doubt"
+	}
+	e := c.parent.interruptionBy(fmt.Errorf("core: %q has %s, which a stored run must know when it is opened: "+
+		"pass the actor to state.WithCompensations", c.spec.Name, what))
 	if c.parent.call == nil {
 		c.root.refused.CompareAndSwap(nil, e)
 	}
@@ -78,19 +87,33 @@ func (c *call) checkCompensation() error {
 
 // appendCompensable appends the outcome of a call that can be compensated.
 func (c *call) appendCompensable(p *record.Progress, s *Scope, rec *record.Record) error {
-	for around := c.parent; around.call != nil; around = around.call.parent {
-		if around.call.spec.Kind == record.KindCompensation {
-			return c.append(p, s, rec) // a compensation is not compensated
-		}
+	if c.isInCompensation() {
+		return c.append(p, s, rec) // a compensation is not compensated
 	}
 	detailOf(rec).Compensable = true
 	// It is added before its outcome is recorded, so that no call that completed in
 	// an attempt which is over is left out.
 	done := c.makeCompleted().add(c)
 	err := c.append(p, s, rec)
-	done.lost = err != nil
+	switch {
+	case err == nil:
+	case c.begun != nil: // what is on record is that it began
+		done.InDoubt = true
+	default:
+		done.lost = true
+	}
 	close(done.appended)
 	return err
+}
+
+// isInCompensation reports whether a compensation makes the call.
+func (c *call) isInCompensation() bool {
+	for around := c.parent; around.call != nil; around = around.call.parent {
+		if around.call.spec.Kind == record.KindCompensation {
+			return true
+		}
+	}
+	return false
 }
 
 // completed returns the completed calls of the run, or, outside any run, of the
@@ -126,30 +149,58 @@ func (s *Scope) top() *Scope {
 	return s
 }
 
-// add adds a call that completes. If the call had completed before, was
-// compensated and made again, the earlier completion is removed. If it was made
-// again because its input changed, both effects are to be compensated.
+// add adds a call that completes.
 func (all *completed) add(c *call) *completedCall {
-	nth := 1
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if c.root.settings.Restored {
-		all.load(c.root)
-	}
-	if before := all.before[c.address]; before != nil {
-		nth = before.Nth + 1
-		if before.Found != nil && before.Found.HasOutcome() {
-			all.calls = slices.DeleteFunc(all.calls, func(other *completedCall) bool { return other == before })
-		}
-		delete(all.before, c.address)
-	}
 	done := &completedCall{
-		Completed: Completed{Address: c.address, Kind: c.spec.Kind, Name: c.spec.Name, Nth: nth},
+		Completed: Completed{Address: c.address, Kind: c.spec.Kind, Name: c.spec.Name, Nth: all.number(c)},
 		call:      c, appended: make(chan struct{}),
 	}
 	all.calls = append(all.calls, done)
 	all.used.Store(true)
 	return done
+}
+
+// number returns the number that the compensation of c would have now, and
+// removes what c had done before if that is not to be compensated any more: it
+// completed, was compensated and made again, or it was in doubt and goes on. If it
+// was made again because its input changed, both effects are to be compensated.
+// all.mu must be held.
+func (all *completed) number(c *call) int {
+	if c.begun != nil {
+		if c.begun.taken {
+			return c.begun.Nth + 1
+		}
+		all.remove(c.begun)
+		return c.begun.Nth
+	}
+	if c.root.settings.Restored {
+		all.load(c.root)
+	}
+	before := all.before[c.address]
+	if before == nil {
+		return 1
+	}
+	delete(all.before, c.address)
+	switch goesOn := c.recall != nil && c.recall.found != nil; {
+	case before.InDoubt && before.Found == nil && !before.taken && goesOn:
+		all.remove(before)
+		return before.Nth
+	case before.Found != nil && before.Found.HasOutcome():
+		all.remove(before)
+	}
+	return before.Nth + 1
+}
+
+// remove removes a call. all.mu must be held.
+func (all *completed) remove(c *completedCall) {
+	for i, other := range slices.Backward(all.calls) {
+		if other == c {
+			all.calls = slices.Delete(all.calls, i, i+1)
+			return
+		}
+	}
 }
 
 // load adds the calls that were recorded. all.mu must be held.
@@ -327,7 +378,7 @@ func (all *completed) undo(outer context.Context, top *Scope, calls []*completed
 		if e := top.root.draining.Load(); e != nil {
 			return failed, e
 		}
-		err := c.undo(ctx, top)
+		err := all.compensate(ctx, top, c)
 		switch e, _ := err.(*InterruptedError); { //nolint:errorlint // its own suspension
 		case e != nil:
 			return failed, e
@@ -338,12 +389,15 @@ func (all *completed) undo(outer context.Context, top *Scope, calls []*completed
 	return failed, nil
 }
 
-// undo makes the compensation of the call. It returns the failure of the
+// compensate makes the compensation of the call. It returns the failure of the
 // compensation once, and nil from then on.
-func (c *completedCall) undo(ctx context.Context, top *Scope) error {
+func (all *completed) compensate(ctx context.Context, top *Scope, c *completedCall) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.done || c.Found != nil && c.Found.Phase == record.PhaseSucceeded {
+		return nil
+	}
+	if c.InDoubt && !all.take(c) {
 		return nil
 	}
 	stub := &call{spec: &Spec{Kind: c.Kind, Name: c.Name}, root: top.root, parent: top, scope: top, address: c.Address}
@@ -356,16 +410,22 @@ func (c *completedCall) undo(ctx context.Context, top *Scope) error {
 }
 
 func (c *completedCall) compensate(at *Scope) error {
-	if c.call != nil {
+	switch {
+	case c.call != nil && c.InDoubt:
+		return c.call.typed.compensateInDoubt(at, c.Nth, c.Found)
+	case c.call != nil:
 		return c.call.typed.compensate(at, c.Nth, c.Found)
 	}
 	known := at.root.settings.compensation(c.Kind, c.Name)
-	if known == nil {
+	if known == nil || c.InDoubt && known.inDoubt == nil {
 		return at.interruptionBy(fmt.Errorf("core: %s is to be compensated, and the run does not know how: pass the actor to state.WithCompensations", c.Address))
 	}
 	in, out, err := at.root.run.Values(at.outer, c.Address, c.Nth)
 	if err != nil {
 		return at.interruptionBy(fmt.Errorf("core: compensate %s: %w", c.Address, err))
+	}
+	if c.InDoubt {
+		return known.inDoubt(at, c.Nth, c.Found, in)
 	}
 	return known.restored(at, c.Nth, c.Found, in, out)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Compensation undoes completed calls of one actor. See
-// [Definition.Compensate].
+// A Compensation undoes calls of one actor. See [Definition.Compensate] and
+// [Definition.CompensateInDoubt].
 type Compensation struct {
 	kind record.Kind // of the actor
 	name string
@@ -17,6 +17,10 @@ type Compensation struct {
 	// restored makes the call that compensates a call of which only the records
 	// are known.
 	restored func(at *Scope, nth int, found *record.Progress, in, out []byte) error
+
+	// inDoubt is the same for a call in doubt. It is nil if such calls are not
+	// compensated.
+	inDoubt func(at *Scope, nth int, found *record.Progress, in []byte) error
 }
 
 // Actor returns the kind and the name of the actor that it belongs to.
@@ -38,12 +42,21 @@ type compensated[In, Out any] struct {
 	Out Out `json:"output"`
 }
 
+// doubted is the input of a compensation of a call in doubt.
+type doubted[In any] struct {
+	In      In   `json:"input"`
+	InDoubt bool `json:"in_doubt"` // true
+}
+
 // Compensate returns a copy whose completed calls are undone by f when the call
 // around them fails for good, or their run is cancelled. Calls are compensated
 // in the reverse order of their completion, those of all attempts of the failed
 // call. Groups and branches do not count as calls around them, unless a group
 // is the root call. If a completed call has a compensation, that alone undoes
 // it; otherwise the compensations of the calls inside it do.
+//
+// A call that did not complete is not undone, even if it is in doubt and may have
+// taken effect; [Definition.CompensateInDoubt] has such calls undone, too.
 //
 // Each compensation is a recorded call of kind [record.KindCompensation]. Its
 // address is that of the call that it undoes, followed by @undo. It has the
@@ -55,10 +68,10 @@ type compensated[In, Out any] struct {
 // interrupt of the run stops it. Calls made by f are not compensated.
 //
 // A compensation whose process ended while it ran is made again, or fails with
-// ErrInDoubt if the actor's InDoubt is not InDoubtRetry. [RetryConfig.MaxLosses] limits
-// its losses, too: then the run is interrupted, and the compensations that are left wait
-// until it is resumed. Calls to services
-// should use the [IdempotencyKey] of its context.
+// ErrInDoubt if the actor's InDoubt is not InDoubtRetry. [RetryConfig.MaxLosses]
+// limits its losses, too: then the run is interrupted, and the compensations that
+// are left wait until it is resumed. Calls to services should use the
+// [IdempotencyKey] of its context.
 //
 // A run that is stored must know the compensations of its actors when it is
 // opened (see state.WithCompensations), since it may have to undo what an
@@ -69,22 +82,15 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 	if d.spec.NoStore {
 		panic(fmt.Sprintf("core: %q is NoStore, and its compensation needs the output; use one or the other", d.spec.Name))
 	}
-	own := &Definition[any, struct{}]{ // not of compensated: its own Compensate would be of another type, without end
-		spec: Spec{
-			Kind: record.KindCompensation, Name: d.spec.Name, Description: d.spec.Description,
-			Retry: d.spec.Retry, AttemptTimeout: d.spec.AttemptTimeout, InDoubt: min(d.spec.InDoubt, InDoubtFail),
-		},
-		segment: record.Segment(d.spec.Name), policy: d.policy, compensates: d.spec.Kind,
-		handler: func(ctx context.Context, done any) (struct{}, error) {
-			call := done.(compensated[In, Out]) //nolint:forcetypeassert // what is made of it below
-			return struct{}{}, f(ctx, call.In, call.Out)
-		},
-	}
+	own := d.undoneBy(func(ctx context.Context, done any) error {
+		call := done.(compensated[In, Out]) //nolint:forcetypeassert // what is made of it below
+		return f(ctx, call.In, call.Out)
+	})
 	c := *d
 	c.compensate = func(at *Scope, nth int, found *record.Progress, in In, out Out) error {
-		return own.undoes(at, nth, found, compensated[In, Out]{in, out})
+		return own.undoes(at, nth, found, compensated[In, Out]{in, out}, false)
 	}
-	c.compensation = &Compensation{
+	known := &Compensation{
 		kind: d.spec.Kind, name: d.spec.Name,
 		restored: func(at *Scope, nth int, found *record.Progress, encodedIn, encodedOut []byte) error {
 			var in In
@@ -98,7 +104,85 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 			return c.compensate(at, nth, found, in, out)
 		},
 	}
+	if d.compensation != nil {
+		known.inDoubt = d.compensation.inDoubt
+	}
+	c.compensation = known
 	return &c
+}
+
+// CompensateInDoubt returns a copy whose calls in doubt are undone by f, which gets
+// their input: they have no output. It is for sagas, in which no effect may be left
+// behind. Whether the call took effect is not known, so f must accept that there is
+// nothing to undo, and that the call was undone before. Completed calls are undone by
+// the function given to Compensate, which must have been called before.
+//
+// A call is in doubt if it did not complete, and an attempt of it was cut off:
+//   - the process ended, or the run was interrupted, while the handler ran, and the
+//     call was not made again to its end: the run was cancelled, or the call around
+//     it failed for another reason; or another branch ended the group (actors.First);
+//   - a timeout ended it: AttemptTimeout, RetryTimeout, or one of the handler's own,
+//     such as that of an HTTP client; or its context ended;
+//   - the handler panicked;
+//   - the handler returned an output, and a postcondition refused it or it could not
+//     be stored.
+//
+// So is every call that failed with [ErrInDoubt]: because of InDoubtFail or
+// RetryConfig.LossesCount, because somebody answered that it failed (InDoubtAsk), or
+// because its handler returned that error. A call is not in doubt if every attempt
+// ended with another error of its handler, or with RetryWhen asking for more: a
+// handler that does not know whether it took effect returns ErrInDoubt. One cut-off
+// attempt is enough, whatever the later ones returned, until the call completes. A
+// call that waits for an answer or for its next attempt is in doubt only because of
+// the attempts before. A call that is made again after a crash, and completes, is
+// undone once, by Compensate.
+//
+// Everything else is as for Compensate: when calls are undone, what is left to the
+// compensation of the call around, the records, the address, the attempts, the
+// IdempotencyKey. A call in doubt has the place of its failure in the order; one
+// without an outcome that of the beginning of its last attempt. The handler of an
+// attempt that was abandoned after a timeout may still run meanwhile: f should make
+// the service refuse what comes late. A call in a fork that its parent may have made
+// under the same idempotency key is left to the parent.
+//
+// CompensateInDoubt panics for an agent, which is never in doubt itself, and for an
+// actor without Compensate.
+func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) error) *Definition[In, Out] {
+	d.mustCondition("CompensateInDoubt", f == nil)
+	switch {
+	case d.spec.Kind.IsEntered():
+		panic(fmt.Sprintf("core: %q is never in doubt itself, and CompensateInDoubt does not apply to it; the calls inside it may have one", d.spec.Name))
+	case d.compensation == nil:
+		panic(fmt.Sprintf("core: %q has CompensateInDoubt, and nothing undoes its completed calls; call Compensate first", d.spec.Name))
+	}
+	own := d.undoneBy(func(ctx context.Context, begun any) error {
+		return f(ctx, begun.(doubted[In]).In) //nolint:forcetypeassert // what is made of it below
+	})
+	c, known := *d, *d.compensation
+	c.compensateInDoubt = func(at *Scope, nth int, found *record.Progress, in In) error {
+		return own.undoes(at, nth, found, doubted[In]{in, true}, true)
+	}
+	known.inDoubt = func(at *Scope, nth int, found *record.Progress, encoded []byte) error {
+		var in In
+		if err := record.Decode(encoded, &in); err != nil {
+			return at.interruptionBy(fmt.Errorf("core: compensate %s: its recorded input: %w", at.Address(), err))
+		}
+		return c.compensateInDoubt(at, nth, found, in)
+	}
+	c.compensation = &known
+	return &c
+}
+
+// undoneBy returns the actor whose calls undo calls of d.
+func (d *Definition[In, Out]) undoneBy(f func(context.Context, any) error) *Definition[any, struct{}] {
+	return &Definition[any, struct{}]{ // of any: its own Compensate would be of another type, without end
+		spec: Spec{
+			Kind: record.KindCompensation, Name: d.spec.Name, Description: d.spec.Description,
+			Retry: d.spec.Retry, AttemptTimeout: d.spec.AttemptTimeout, InDoubt: min(d.spec.InDoubt, InDoubtFail),
+		},
+		segment: record.Segment(d.spec.Name), policy: d.policy, compensates: d.spec.Kind,
+		handler: func(ctx context.Context, done any) (struct{}, error) { return struct{}{}, f(ctx, done) },
+	}
 }
 
 // Compensation returns what undoes calls of the actor; nil for none.
@@ -111,8 +195,9 @@ func (d *Definition[In, Out]) Compensation() *Compensation {
 
 // undoes makes compensation nth, from 1, of the call whose scope is at. The
 // program does not claim it, so it has no ordinal.
-func (d *Definition[In, Out]) undoes(at *Scope, nth int, found *record.Progress, in In) error {
+func (d *Definition[In, Out]) undoes(at *Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
 	t := &typedCall[In, Out]{definition: d, in: in}
+	t.ofDoubt = ofDoubt
 	e := d.Event()
 	t.typed, t.spec, t.root, t.parent, t.scope = t, &d.spec, at.root, at, at
 	t.policy = e.level(at.root.settings)
@@ -129,6 +214,10 @@ func (d *Definition[In, Out]) undoes(at *Scope, nth int, found *record.Progress,
 
 func (t *typedCall[In, Out]) compensate(at *Scope, nth int, found *record.Progress) error {
 	return t.definition.compensate(at, nth, found, t.in, t.out)
+}
+
+func (t *typedCall[In, Out]) compensateInDoubt(at *Scope, nth int, found *record.Progress) error {
+	return t.definition.compensateInDoubt(at, nth, found, t.in)
 }
 
 // A CompensationError lists the compensations that failed for good. errors.As

@@ -77,9 +77,10 @@ type Definition[In, Out any] struct {
 
 	guard *guard // nil for none
 
-	compensation *Compensation                                      // nil for none
-	compensate   func(*Scope, int, *record.Progress, In, Out) error // makes the compensating call
-	compensates  record.Kind                                        // of a compensation: the kind of the actor that it is for
+	compensation      *Compensation                                      // nil for none
+	compensate        func(*Scope, int, *record.Progress, In, Out) error // makes the compensating call
+	compensateInDoubt func(*Scope, int, *record.Progress, In) error      // that of a call in doubt; nil for none
+	compensates       record.Kind                                        // of a compensation: the kind of the actor that it is for
 }
 
 // NewDefinition returns a definition of the spec and the handler. The error

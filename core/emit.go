@@ -56,6 +56,9 @@ func (c *call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 		c.recorded()
 	}
 	p.Add(rec)
+	if c.doubtful {
+		c.followDoubt(p, rec)
+	}
 	return nil
 }
 
@@ -85,6 +88,11 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 		rec.Reason = record.ReasonRetry
 	case p.Phase == record.PhaseRunning:
 		rec.Reason = record.ReasonLost
+	case c.ofDoubt:
+		rec.Reason = record.ReasonInDoubt
+	}
+	if c.isUndoneInDoubt() {
+		detailOf(&rec).Compensable = true
 	}
 	if c.spec.Branches > 0 {
 		detailOf(&rec).Branches = c.spec.Branches
@@ -177,6 +185,11 @@ func (c *call) fail(p *record.Progress, s *Scope, f failure, reason record.Reaso
 	rec.Stage, rec.Class, rec.Reason, rec.Err = f.stage, f.class, reason, f.err
 	if limit := c.explain(p, s, f, reason); limit != "" {
 		detailOf(&rec).Message = limit
+	}
+	if after := *p; c.isUndoneInDoubt() {
+		if after.Add(&rec); after.InDoubt() {
+			detailOf(&rec).Compensable = true
+		}
 	}
 	e := recordedFailure(&rec)
 	if rec.Err = c.keptError(f.err); c.root.settings.RoundTrip {

@@ -237,7 +237,7 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct boo
 	if t.guard = d.guard; e.guard != nil {
 		t.guard = e.guard
 	}
-	t.direct, t.compensable = direct, d.compensation != nil
+	t.direct, t.compensable, t.doubtful = direct, d.compensation != nil, d.compensateInDoubt != nil
 	t.first.outer, t.first.root, t.first.call = ctx, t.root, &t.call
 	segment := d.segment
 	if e.tag != "" {

@@ -79,9 +79,13 @@ func (c *call) inputIdentity() (record.Hash, error) {
 
 // isParents reports whether the effect of the call, which completes in a fork, is that of
 // the same call of a parent: its handler used a key under which the parent had made it.
-func (c *call) isParents() bool {
+func (c *call) isParents() bool { return c.keyed.Load() && c.mayBeParents() }
+
+// mayBeParents reports whether a parent of the fork has made the same call, and did not
+// undo it.
+func (c *call) mayBeParents() bool {
 	made := c.root.settings.Made[c.address.WithoutAttempts()]
-	if len(made) == 0 || !c.keyed.Load() {
+	if len(made) == 0 {
 		return false
 	}
 	input, err := c.inputIdentity()

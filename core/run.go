@@ -74,13 +74,14 @@ type Run interface {
 	PutArtifact(ctx context.Context, encoded []byte) (reference string, err error)
 
 	// Completed returns the calls that were recorded before this opening of the
-	// run as completed and compensable, in the order in which they completed.
-	// It is called at most once, and returns nothing in a run that compensates
+	// run as compensable, and have completed or are in doubt, in the order in which
+	// that was recorded. It is called at most once, and returns nothing in a run that compensates
 	// nothing.
 	Completed() []Completed
 
 	// Values returns the recorded input and output of a call that Completed
-	// returned: those of the completion that compensation nth is for.
+	// returned: those of the completion that compensation nth is for. A call in
+	// doubt has no output.
 	Values(ctx context.Context, a record.Address, nth int) (in, out []byte, err error)
 
 	// Poll asks an external checker whether to interrupt the run, and

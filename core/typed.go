@@ -30,6 +30,7 @@ type typed interface {
 	fingerprint(before []byte) []byte  // of an output that is not kept
 	outputSchema() json.RawMessage
 	compensate(at *Scope, nth int, found *record.Progress) error
+	compensateInDoubt(at *Scope, nth int, found *record.Progress) error
 	keepOutput(ctx context.Context) result // encodes the output, and stores it if it is large
 }
 

@@ -16,6 +16,7 @@ type Progress struct {
 	Repeat    bool // the call has an outcome, and is made from the beginning to compare
 	Again     bool // the call failed for good, and is tried again
 	Parked    bool // the run was parked until Attempt is due; Spent includes the whole Delay
+	CutOff    bool // an attempt that ended may have taken effect, see InDoubt
 
 	Attempt int32 // the attempt that the call is at, or continues with
 	Starts  int32 // attempts that began, over all openings of the run
@@ -53,6 +54,16 @@ const (
 // HasOutcome reports whether the call has ended.
 func (p *Progress) HasOutcome() bool { return p.Phase >= PhaseSucceeded }
 
+// InDoubt reports whether the call may have taken effect although it did not
+// complete: an attempt of it runs, or was cut off. An attempt is cut off if the
+// process ended or the run was interrupted while its handler ran; by a timeout,
+// also one of the handler's own; by the end of its context; by a panic; and if its
+// handler returned, and its output was refused by a postcondition or could not be
+// kept. An attempt whose handler returned any other error is not.
+func (p *Progress) InDoubt() bool {
+	return p.CutOff || p.Phase == PhaseRunning || p.Phase == PhaseStopped
+}
+
 // Add adds the next record of the call.
 func (p *Progress) Add(r *Record) {
 	p.Last = r.Seq
@@ -67,17 +78,19 @@ func (p *Progress) Add(r *Record) {
 		if p.Phase != PhaseRunning || p.Attempt != int32(r.Attempt) {
 			p.Entries = 0
 		}
+		p.CutOff = p.InDoubt() // the attempt before it has no end
 		p.Phase, p.Attempt, p.Spent, p.Parked, p.Again = PhaseRunning, int32(r.Attempt), r.Elapsed, false, false
 		p.Starts++
 		p.Entries++
 	case StatusCompleted:
-		p.Phase, p.Attempt = PhaseSucceeded, int32(r.Attempt)
+		p.Phase, p.Attempt, p.CutOff = PhaseSucceeded, int32(r.Attempt), false
 		p.NoStore = r.Detail != nil && r.Detail.NoStore
 		if p.NoStore {
 			p.Fingerprint = r.Detail.Fingerprint
 		}
 		p.HasOutput = r.Detail != nil && (len(r.Detail.Output) > 0 || r.Detail.Artifact != "")
 	case StatusFailed:
+		p.CutOff = p.CutOff || p.Phase == PhaseStopped || p.Phase == PhaseRunning && r.isCutOff()
 		p.Phase, p.Attempt = PhaseFailed, int32(r.Attempt)
 		if r.WillRetry {
 			p.promise(r, r.Attempt+1)
@@ -90,6 +103,18 @@ func (p *Progress) Add(r *Record) {
 	case StatusInterrupted, StatusAwaiting:
 		p.stop(r)
 	}
+}
+
+// isCutOff reports whether the failure that r records is not the word of the handler.
+func (r *Record) isCutOff() bool {
+	if r.Stage != StageHandler {
+		return true // it had returned, or nothing is known of it
+	}
+	switch r.Class {
+	case ClassTimeout, ClassCanceled, ClassPanic:
+		return true
+	}
+	return r.Reason == ReasonInDoubt
 }
 
 func (p *Progress) promise(r *Record, attempt int) {

@@ -8,9 +8,10 @@ import (
 
 // Reason is why a call failed for good. Each reason has an error of the same
 // name in package core, such as core.ErrExhausted, which errors.Is finds in the
-// error of the call. A started record has one of three reasons: ReasonLost,
-// ReasonRetry, or ReasonDivergence, which says that a recorded call begins anew because
-// its input, or that of a call before it, has changed.
+// error of the call. A started record has one of four reasons: ReasonLost;
+// ReasonRetry; ReasonDivergence, which says that a recorded call begins anew because
+// its input, or that of a call before it, has changed; and ReasonInDoubt, which says of
+// a compensation that the call which it undoes is in doubt.
 type Reason uint8
 
 // The reasons.

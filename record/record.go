@@ -65,7 +65,9 @@ type Detail struct {
 	Cached bool
 
 	// Compensable is set for a completed call whose actor has a compensation:
-	// the call is undone if the call around it fails.
+	// the call is undone if the call around it fails. If the actor has one for
+	// calls in doubt, it is also set in the started records of the call, and in
+	// that of its failure if the call is in doubt.
 	Compensable bool
 
 	// WholeInput is the hash of the whole input of a call of an LLM; its

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Compensable is an actor whose completed calls can be undone: an actors.Tool,
-// LLM or Agent whose method Compensate was called.
+// Compensable is an actor whose calls can be undone: an actors.Tool, LLM or Agent
+// whose method Compensate was called.
 type Compensable interface {
 	// Compensation returns nil if there is none.
 	Compensation() *core.Compensation
@@ -68,6 +68,12 @@ func (r *run) Values(ctx context.Context, a record.Address, nth int) (in, out []
 	if err != nil {
 		return nil, nil, err
 	}
+	if c.inDoubt {
+		if began.Detail == nil || len(began.Detail.Input) == 0 {
+			return nil, nil, fmt.Errorf("%w: %s has a compensation, and its input is not on record", snapshot.ErrCorrupt, a)
+		}
+		return began.Detail.Input, nil, nil
+	}
 	outcome, err := r.restored.found.Record(c.ended)
 	if err != nil {
 		return nil, nil, err
@@ -85,29 +91,108 @@ func (r *run) Values(ctx context.Context, a record.Address, nth int) (in, out []
 	return began.Detail.Input, out, nil
 }
 
-// A completion is one completion of a call that can be compensated. Its
-// compensation has the number of the completion, from 1.
+// A completion is one completion of a call that can be compensated, or what a
+// call in doubt has perhaps done. Its compensation has the number of the
+// completion, from 1.
 type completion struct {
-	began, ended uint64 // the records with its input and its output
+	began, ended uint64 // the records with its input and its output; of a call in doubt the latest start, or the failure
 	kind         record.Kind
 	name         string
+	inDoubt      bool
+	open         bool // it is in doubt, and has no outcome
+	separate     bool // it is in doubt, and what the call does from now on is another effect
 }
 
-// completed returns the calls that completed and can be compensated, in the
-// order in which they completed: the last completion of each, and earlier ones
-// that were not compensated when the call was made again. A failed call that is
-// tried again has decided nothing.
+// followCompensable follows a record that t has added. The calls that can be
+// compensated are those that completed, and those that are in doubt now.
+func (r *restored) followCompensable(t *track, rec *record.Record) {
+	if rec.Kind == record.KindCompensation {
+		r.followUndo(rec)
+		return
+	}
+	compensable := rec.Detail != nil && rec.Detail.Compensable
+	if !compensable && r.compensable == nil {
+		return
+	}
+	all := r.compensable[rec.Address]
+	last := len(all) - 1
+	goesOn := last >= 0 && all[last].inDoubt && !all[last].separate
+	switch {
+	case compensable && (rec.IsOutcome() || rec.Status == record.StatusStarted):
+		if goesOn {
+			all = all[:last]
+		}
+		completed := rec.Status == record.StatusCompleted
+		all = append(all, completion{
+			began: t.first, ended: rec.Seq, kind: rec.Kind, name: rec.Name,
+			inDoubt: !completed, open: !rec.IsOutcome(),
+		})
+	case goesOn && (!t.InDoubt() || rec.Status == record.StatusStarted):
+		all = all[:last]
+	default:
+		return
+	}
+	if r.compensable == nil {
+		r.compensable, r.undone = make(map[record.Address][]completion), make(map[record.Address]bool)
+	}
+	if r.compensable[rec.Address] = all; len(all) == 0 {
+		delete(r.compensable, rec.Address)
+	}
+}
+
+// followUndo follows a record of a compensation.
+func (r *restored) followUndo(rec *record.Record) {
+	if r.compensable == nil {
+		return
+	}
+	if rec.IsOutcome() {
+		r.undone[rec.Address] = true
+	}
+	undone, err := record.ParseAddress(callOf(rec.Address.Scope()))
+	if _, nth := rec.Address.Site(); err == nil && nth == len(r.compensable[undone]) {
+		r.keepDoubt(undone)
+	}
+}
+
+// keepDoubt keeps the doubt of a call, if it is in doubt: it is compensated, or the
+// call begins anew with another input. What the call does then is another effect.
+func (r *restored) keepDoubt(a record.Address) {
+	if all := r.compensable[a]; len(all) > 0 && all[len(all)-1].inDoubt {
+		all[len(all)-1].separate = true
+	}
+}
+
+// startOver lets a call begin anew whose doubt was compensated: it is not in doubt
+// because of what it did before.
+func (r *restored) startOver(t *track, rec *record.Record) {
+	all := r.compensable[rec.Address]
+	if n := len(all); n == 0 || !all[n-1].separate || !t.isSameDoubt(all[n-1]) {
+		return
+	}
+	if t.CutOff = false; t.InDoubt() {
+		t.Phase = record.PhaseWaiting
+	}
+}
+
+// isSameDoubt reports whether c is the doubt of the call, which has not begun again
+// since.
+func (t *track) isSameDoubt(c completion) bool { return c.inDoubt && t.entered <= c.ended }
+
+// completed returns the calls that can be compensated, in the order in which
+// that was recorded: the last completion or doubt of each, and earlier ones that
+// were not compensated when the call was made again. A failed call that is tried
+// again has decided nothing.
 func (r *restored) completed() []core.Completed {
 	var all []core.Completed
 	for a, completions := range r.compensable {
 		for i, c := range completions {
 			nth, found := i+1, r.compensation(a, c.name, i+1)
 			t := r.calls[a]
-			isLast := nth == len(completions) && t != nil && t.Phase == record.PhaseSucceeded
+			isLast := nth == len(completions) && t != nil && (t.Phase == record.PhaseSucceeded || t.isSameDoubt(c))
 			if !isLast && r.undone[undoAddress(a, c.name, nth)] {
 				continue
 			}
-			done := core.Completed{Address: a, Kind: c.kind, Name: c.name, Nth: nth, Found: found, By: r.failedAround(a)}
+			done := core.Completed{Address: a, Kind: c.kind, Name: c.name, InDoubt: c.inDoubt, Nth: nth, Found: found, By: r.failedAround(a)}
 			all = append(all, done)
 		}
 	}
@@ -150,11 +235,19 @@ func (r *restored) failedAround(a record.Address) record.Address {
 // or that contains such a call. That only happens if the calls around it are tried again.
 // r.mu must be held.
 func (r *run) undone(a record.Address, p *record.Progress) {
-	if p == nil || p.Phase != record.PhaseSucceeded || len(r.restored.compensable) == 0 || r.validation != nil || r.strict {
+	if p == nil || len(r.restored.compensable) == 0 || r.validation != nil || r.strict {
 		return
 	}
 	t := r.restored.calls[a]
 	switch {
+	case p.Phase == record.PhaseFailed:
+		return
+	case p.Phase != record.PhaseSucceeded:
+		all := r.restored.compensable[a]
+		if len(all) == 0 || !t.isSameDoubt(all[len(all)-1]) || !r.restored.isCompensated(a) {
+			return
+		}
+		p.Attempt, p.CutOff = 0, false // and it is not in doubt any more
 	case r.restored.isCompensated(a):
 		p.Attempt = 0
 		if t.kind.IsEntered() {
@@ -166,7 +259,8 @@ func (r *run) undone(a record.Address, p *record.Progress) {
 	p.Phase, p.Spent, p.Delay, p.Err = record.PhaseWaiting, 0, 0, nil
 }
 
-// isCompensated reports whether the last completion of the call was compensated.
+// isCompensated reports whether the last completion of the call, or its doubt, was
+// compensated.
 func (r *restored) isCompensated(a record.Address) bool {
 	completions := r.compensable[a]
 	n := len(completions)
@@ -206,8 +300,8 @@ func (r *restored) markHollow(a record.Address) {
 // calls to be compensated first.
 var errUncompensated = errors.New("it is cancelled, and has calls to be compensated")
 
-// isCompensated reports whether all completed calls of a run were compensated
-// or have no compensation.
+// isCompensated reports whether all calls of a run that completed or are in doubt
+// were compensated or have no compensation.
 func isCompensated(found *snapshot.Run) (bool, error) {
 	r, err := newRestored(found)
 	if err != nil {

@@ -233,5 +233,6 @@ func (r *restored) beginAnew(rec *record.Record, t *track) {
 		r.preconditions[rec.Address] = written[i:]
 	}
 	r.anew.at(rec)
+	r.keepDoubt(rec.Address)
 	*t = track{Progress: record.Progress{Starts: t.Starts}, diverged: t.diverged}
 }

@@ -56,7 +56,11 @@ func (r *run) isNews(rec *record.Record) bool {
 }
 
 // mustNotRepeat reports whether rec, which comes from s, begins a call that
-// must not be repeated unnoticed. Such a record is never held back.
+// must not be repeated unnoticed, or that has to be undone if it ends in doubt. Such
+// a record is never held back.
 func mustNotRepeat(s *core.Scope, rec *record.Record) bool {
-	return rec.Status == record.StatusStarted && s.Spec() != nil && s.Spec().InDoubt != core.InDoubtRetry
+	if rec.Status != record.StatusStarted {
+		return false
+	}
+	return s.Spec() != nil && s.Spec().InDoubt != core.InDoubtRetry || rec.Detail != nil && rec.Detail.Compensable
 }

@@ -89,6 +89,8 @@ func (r *restored) refuseCompensated(kept []record.Record, address record.Addres
 			return rec.Status == record.StatusCompleted && isAround(a, rec.Address)
 		}) {
 			nth++
+		} else if nth > 0 && nth <= len(completions) && completions[nth-1].open {
+			continue // it has no outcome, and is not kept
 		}
 		if nth > 0 && nth <= len(completions) && r.compensation(a, completions[nth-1].name, nth) != nil {
 			undone = append(undone, a)

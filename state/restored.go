@@ -24,7 +24,7 @@ type restored struct {
 	values   byPath // by the call that wrote them
 	all      byPath // every record; nil until the records inside a call are needed
 
-	compensable map[record.Address][]completion // of calls that can be compensated, in order
+	compensable map[record.Address][]completion // of calls that can be compensated, in order; the last may be in doubt
 	undone      map[record.Address]bool         // compensations that have had an outcome, even if it no longer counts
 	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
 	fork        record.Fork                     // what the parents of a fork did
@@ -158,23 +158,16 @@ func (r *restored) follow(rec *record.Record) {
 			r.again.at(rec)
 		}
 		t.Progress = r.atRest(t, rec.Address)
+		r.startOver(t, rec)
 		t.entered = rec.Seq
 		if rec.Detail != nil && !rec.Detail.WholeInput.IsZero() {
 			t.whole = rec.Seq
 		}
 	}
-	if rec.Status == record.StatusCompleted && rec.Detail != nil && rec.Detail.Compensable {
-		if r.compensable == nil {
-			r.compensable, r.undone = make(map[record.Address][]completion), make(map[record.Address]bool)
-		}
-		r.compensable[rec.Address] = append(r.compensable[rec.Address], completion{t.first, rec.Seq, rec.Kind, rec.Name})
-	}
-	if rec.Kind == record.KindCompensation && rec.IsOutcome() && r.undone != nil {
-		r.undone[rec.Address] = true
-	}
 	r.madeAgain(rec)
 	t.kind = rec.Kind
 	t.Add(rec)
+	r.followCompensable(t, rec)
 	if rec.IsOutcome() || rec.Status == record.StatusStarted {
 		for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
 			r.inside[scope] = rec.Seq
