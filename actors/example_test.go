@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
@@ -89,6 +90,33 @@ func ExampleTool_Compensate() {
 	// give back ticket-12
 	// give back ticket-11
 	// trip: permanent: the hotel is full
+}
+
+// The service did not answer in time: whether the seat is booked is not known.
+func ExampleTool_CompensateInDoubt() {
+	type Seat struct {
+		Number int `json:"number"`
+	}
+	book := decorators.Tool("book", "Books a seat.",
+		func(ctx context.Context, in Seat) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}, actors.WithRetry(core.RetryConfig{Disabled: true}), actors.WithAttemptTimeout(time.Millisecond),
+	).Compensate(func(_ context.Context, in Seat, ticket string) error {
+		fmt.Println("give back", ticket)
+		return nil
+	}).CompensateInDoubt(func(_ context.Context, in Seat) error {
+		fmt.Println("free seat", in.Number, "if it is booked")
+		return nil
+	})
+	trip := decorators.Agent("trip", "", func(ctx context.Context, _ struct{}) (string, error) {
+		return book.Call(ctx, Seat{Number: 11})
+	})
+	_, err := trip.Call(context.Background(), struct{}{})
+	fmt.Println(err != nil)
+	// Output:
+	// free seat 11 if it is booked
+	// true
 }
 
 func ExampleMap() {

@@ -299,8 +299,8 @@ func (c *completedCall) isInside(key any) bool {
 	return false
 }
 
-// undo compensates the calls that completed inside the call, if it has failed
-// for good. Inside a root call with an outcome it also makes the compensations
+// undo compensates the calls inside the call that completed or are in doubt, if it
+// has failed for good. Inside a root call with an outcome it also makes the compensations
 // that an earlier failure has left. It returns what the call returns.
 func (c *call) undo(p *record.Progress, first *Scope, err error) error {
 	failed, isRoot := p.Phase == record.PhaseFailed, c.parent.call == nil
@@ -336,8 +336,8 @@ func (c *call) undo(p *record.Progress, first *Scope, err error) error {
 	return err
 }
 
-// Compensate compensates all calls that completed in the run, which was
-// cancelled. It returns why it stopped before all were compensated, nil if it
+// Compensate compensates all calls of the run that completed or are in doubt. The
+// run was cancelled. It returns why it stopped before all were compensated, nil if it
 // did not.
 func (r *Root) Compensate(ctx context.Context) *InterruptedError {
 	if !r.MayCompensate() {

@@ -32,6 +32,8 @@ func (t *text) call(r *record.Record) {
 			t.add(" again: the process ended during it")
 		case record.ReasonRetry:
 			t.add(" again: it had failed for good")
+		case record.ReasonInDoubt: // of a compensation
+			t.add(" it may have taken effect")
 		default:
 		}
 	case record.StatusRetrying:

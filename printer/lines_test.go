@@ -635,4 +635,10 @@ func TestCompensationNamesTheCallThatItUndoes(t *testing.T) {
 	p.Publish(at("trip/book#2@undo/book", record.StatusCompleted, record.KindCompensation))
 	p.Publish(at("group:g/3@undo/book", record.StatusStarted, record.KindCompensation))
 	assert.Equal(t, "    ↩ undo book#2 [STARTED]\n    ✔ undo book#2 [COMPLETED] (1.0s)\n    ↩ undo book (g/3) [STARTED]\n", out.String())
+
+	out.Reset()
+	doubted := at("trip/book#3@undo/book", record.StatusStarted, record.KindCompensation)
+	doubted.Reason = record.ReasonInDoubt
+	p.Publish(doubted)
+	assert.Equal(t, "    ↩ undo book#3 [STARTED] it may have taken effect\n", out.String())
 }

@@ -21,7 +21,7 @@ const (
 	KindGroup                        // a call of a group: calls made in parallel
 	KindBranch                       // a call of a function that is one branch of a group
 	KindVersion                      // the version of a piece of code that an attempt runs
-	KindCompensation                 // a call that undoes what a completed call did
+	KindCompensation                 // a call that undoes what another call did
 	kindEnd
 )
 

@@ -116,8 +116,8 @@ type Fork struct {
 	// Undone lists the calls of the parents that were compensated.
 	Undone []Undone `json:"undone,omitempty"`
 
-	// Made lists the calls of the parents that have a compensation and were not
-	// compensated. If the fork makes one of them again under the same key, its effect
+	// Made lists the calls of the parents that completed, or are in doubt, and have a
+	// compensation for that, and were not compensated. If the fork makes one of them again under the same key, its effect
 	// is that of the parent.
 	Made []Made `json:"made,omitempty"`
 }

@@ -60,7 +60,8 @@ func cancelledError(runID string, stop snapshot.Stop) *CancelledError {
 // even if it was interrupted before. The error of its calls is [ErrCancelled],
 // too, also if another process cancelled the run. After Close the status is
 // cancelled, and [Open] refuses the run. Its records stay, and Close
-// compensates the completed calls, see [core.Definition.Compensate]. Cancel
+// compensates the calls that completed, and those in doubt whose actor wants it,
+// see [core.Definition.Compensate] and [core.Definition.CompensateInDoubt]. Cancel
 // reports whether it was the first to cancel the run, and came before Close.
 func (st *ExecutionState) Cancel(by, message string) bool {
 	return st.Interrupt(record.InterruptCancel, by, message)
@@ -73,7 +74,7 @@ func (st *ExecutionState) Cancel(by, message string) bool {
 // next opening is refused. Cancel returns when the request is durable.
 // Cancelling twice is allowed; the first counts.
 //
-// A run with completed calls that have compensations stays interrupted until a
+// A run with calls that are to be compensated stays interrupted until a
 // process that knows them opens it (see [WithCompensations]), or a runner does.
 //
 // For a run that has completed or failed the error is [ErrEnded] with its

@@ -94,7 +94,7 @@ func TestCallsThatWereCutOffAreCompensatedInDoubt(t *testing.T) {
 					_, err := testkit.Call(ctx, failingAfter(t, pay))
 					require.ErrorIs(t, err, errBoom)
 					assert.Equal(t, test.want, l.entries(), where)
-					time.Sleep(time.Hour) // nothing is left behind
+					require.NoError(t, testkit.Pause(t.Context(), time.Hour)) // nothing is left behind
 				})
 			}
 		})
@@ -183,7 +183,7 @@ func TestCallsInDoubtAreCompensatedInTheirOrder(t *testing.T) {
 		_, err := testkit.Call(ctx, agent)
 		require.ErrorIs(t, err, errBoom)
 		assert.Equal(t, "undo c in (out), undo b in in doubt, undo a in (out)", l.entries())
-		time.Sleep(time.Hour)
+		require.NoError(t, testkit.Pause(t.Context(), time.Hour))
 	})
 }
 
@@ -216,7 +216,7 @@ func TestCallsInAbandonedAttemptsAreCompensatedInDoubt(t *testing.T) {
 		_, err := testkit.Call(ctx, agent)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.Equal(t, "undo pay in in doubt", l.entries())
-		time.Sleep(time.Hour)
+		require.NoError(t, testkit.Pause(t.Context(), time.Hour))
 		assert.Equal(t, "undo pay in in doubt", l.entries())
 		assert.Equal(t, 1, st.Report().Compensated)
 	})
@@ -257,9 +257,10 @@ func TestCallThatWaitsIsNotInDoubt(t *testing.T) {
 			}))
 			st, err := state.Open(t.Context(), store, askedRun, state.WithCompensations(pay))
 			require.NoError(t, err)
-			defer time.AfterFunc(time.Minute, func() { st.Interrupt(record.InterruptUser, "ops", "") }).Stop()
+			later := time.AfterFunc(time.Minute, func() { st.Interrupt(record.InterruptUser, "ops", "") })
 			_, err = testkit.Call(st.Context(t.Context()), pay)
 			require.ErrorIs(t, err, core.ErrInterrupted)
+			later.Stop()
 			require.NoError(t, st.Close())
 			require.NoError(t, cancelRun(t, store))
 			assertCancelled(t, store)
@@ -466,7 +467,7 @@ func TestRerunMakesAgainWhatWasCompensatedInDoubt(t *testing.T) {
 			require.NoError(t, err)
 			_, err = testkit.Call(st.Context(t.Context()), agent)
 			require.NoError(t, st.Close())
-			time.Sleep(time.Hour)
+			require.NoError(t, testkit.Pause(t.Context(), time.Hour))
 			return err
 		}
 		require.Error(t, call())

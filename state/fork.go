@@ -32,7 +32,8 @@ var ErrCompensated = errors.New("state: the fork would keep calls that were comp
 // answers. Fork does not write to the old run, and creates the whole new run or nothing.
 //
 // If the fork fails or is cancelled, it compensates only the calls that it made itself. A
-// call that used an idempotency key under which the old run had made it is not among them.
+// call that used an idempotency key under which the old run had made it is not among them;
+// nor is a call in doubt that the old run had made, too, whatever key it used.
 // A call that the old run has compensated is never kept: the error is [ErrCompensated] and
 // names such calls, and the fork is possible at or before them. When they are made again
 // they have new idempotency keys.

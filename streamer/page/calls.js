@@ -99,6 +99,7 @@ export class CallTree {
     // A run that is opened again waits for the rest.
     if (last?.wait && (!last.wait.end || last.wait.cut)) last.wait.end = time;
     call.status = "running";
+    if (record.reason === "in_doubt") call.inDoubt = true; // what the compensation undoes
     call.attempts.push({ n: record.retry_attempt, start: time, outcome: "running", again: last?.n === record.retry_attempt });
     if (call.attempts.length > mostAttempts) {
       call.attempts.shift();

@@ -93,7 +93,7 @@ function sayOf(r) {
   }
   switch (r.execution_status) {
     case "started":
-      return [[r.retry_attempt > 0 ? "attempt " + attempt(r.retry_attempt, r.max_attempts) : "", { lost: "again: the process ended during it", retry: "again: it had failed for good" }[r.reason]].filter(Boolean).join(" ")];
+      return [[r.retry_attempt > 0 ? "attempt " + attempt(r.retry_attempt, r.max_attempts) : "", { lost: "again: the process ended during it", retry: "again: it had failed for good", in_doubt: "it may have taken effect" }[r.reason]].filter(Boolean).join(" ")];
     case "failed":
       return [...error(), r.will_retry ? "" : ` · ${reason(r.reason)} after ${duration(r.total_time * 1000)}`];
     case "retrying":

@@ -238,7 +238,7 @@ function hintOf(call) {
   if (call.nth > 1) parts.push("#" + call.nth);
   if (call.entry > 1) parts.push("in attempt " + call.entry);
   if (call.entry === 0) parts.push("in the precondition");
-  if (call.kind === "compensation") parts.push("undoes it");
+  if (call.kind === "compensation") parts.push(call.inDoubt ? "undoes it in doubt" : "undoes it");
   if (call.cached) parts.push("from the cache");
   if (call.recalled) parts.push("recalled");
   if (call.kind === "group") {

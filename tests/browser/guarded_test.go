@@ -54,6 +54,9 @@ func guarded(t *testing.T, dash *streamer.Handler) {
 	}, actors.WithRetry(quick), actors.WithBreaker(breaker.New(breaker.Options{Name: "payments", Failures: 1, OpenFor: 2 * time.Second})))
 	mail := decorators.Tool("send_mail", "Sends a mail.", func(context.Context, City) (string, error) { return "", unavailable },
 		actors.WithRetry(quick), actors.WithRetryBudget(core.NewRetryBudget(core.RetryBudgetConfig{Retries: 1})))
+	table := decorators.Tool("book_table", "Books a table.", func(context.Context, City) (string, error) { return "", core.ErrInDoubt }).
+		Compensate(func(context.Context, City, string) error { return nil }).
+		CompensateInDoubt(func(context.Context, City) error { return nil })
 	model := actors.NewLLM("planner", "Plans.", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Text: "Book everything."}, Finish: actors.FinishStop}, nil
 	})
@@ -71,10 +74,13 @@ func guarded(t *testing.T, dash *streamer.Handler) {
 				return "", err
 			}
 		}
+		if _, err := table.Call(ctx, to); !errors.Is(err, core.ErrInDoubt) {
+			return "", err
+		}
 		return mail.Call(ctx, to)
 	})
 	for range 2 {
-		st, err := state.Open(t.Context(), store, "trip-1", state.WithPublisher(dash), state.WithPayloads(), state.WithCompensations(hotel, flight),
+		st, err := state.Open(t.Context(), store, "trip-1", state.WithPublisher(dash), state.WithPayloads(), state.WithCompensations(hotel, flight, table),
 			state.WithMetadata(state.Metadata{Description: "a trip that is undone"}))
 		require.NoError(t, err)
 		_, err = trip.Call(st.Context(t.Context()), City{"Oslo"})
@@ -91,7 +97,7 @@ func guarded(t *testing.T, dash *streamer.Handler) {
 		require.ErrorIs(t, err, core.ErrBudget)
 		assert.Len(t, st.Report().Reworded, 1)
 		assert.Equal(t, 1, st.Report().Cached)
-		assert.Equal(t, 1, st.Report().Compensated)
+		assert.Equal(t, 2, st.Report().Compensated)
 		assert.Equal(t, 1, st.Report().Uncompensated)
 	}
 }
@@ -102,11 +108,12 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 	s := newSite(t, nil, streamer.Options{}, nil)
 	guarded(t, s.dash)
 	p := open(t, s.url()+"#run=trip-1")
-	p.wait(`document.querySelectorAll("[data-call]").length === 10`)
+	p.wait(`document.querySelectorAll("[data-call]").length === 12`)
 	for call, texts := range map[string][]string{
 		"trip/planner":                      {"planner", "1 call"},
 		"trip/book_hotel@undo/book_hotel":   {"book_hotel", "undoes it", "1 retry"},
 		"trip/book_flight@undo/book_flight": {"book_flight", "undoes it", "permanent"},
+		"trip/book_table@undo/book_table":   {"book_table", "undoes it in doubt"},
 		"trip/get_weather#2":                {"get_weather", "#2 · from the cache"},
 		"trip/pay":                          {"2 retries"},
 		"trip/send_mail":                    {"retry budget"},
@@ -126,17 +133,18 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 	assert.Empty(t, eval[[]string](p, `[...document.querySelectorAll("use")].map((use) => use.getAttribute("href")).filter((id) => !document.querySelector(id))`),
 		"every icon is there")
 
-	p.wait(`document.querySelectorAll(".record").length === 44`)
+	p.wait(`document.querySelectorAll(".record").length === 48`)
 	records := eval[string](p, `document.querySelector("#record-rows").textContent`)
 	for _, text := range []string{
 		`circuit breaker "payments" is open for 2s`, `circuit breaker "payments" is half open`, `circuit breaker "payments" is closed`, "(circuit breaker)",
 		"trip?1 = true by ann", " · from the cache", "overloaded · retry budget after", "the retry budget of 1 retry in 1m0s is used up",
+		"it may have taken effect",
 		"trip/planner has its recorded answer, although instructions, texts of tools, tools or options are others now; to ask anew: reprise --dir DIR fork trip-1",
 	} {
 		assert.Contains(t, records, text)
 	}
 	p.choose("#run-kind", "compensations")
-	p.wait(`document.querySelectorAll("[data-call] .lane-state").length === 5`) // with the calls around them
+	p.wait(`document.querySelectorAll("[data-call] .lane-state").length === 7`) // with the calls around them
 
 	for _, view := range []struct{ call, text string }{
 		{"trip/book_hotel@undo/book_hotel", "Kindcompensation"},

@@ -36,6 +36,8 @@ func saga(say func(string, ...any) error) (agent actors.Agent[order, int], book 
 			return core.Retryable(errors.New("not yet"))
 		}
 		return nil
+	}).CompensateInDoubt(func(_ context.Context, in order) error { // no call is: each is made again until it completes
+		return say("doubt %d", in.N)
 	})
 	row := func(ctx context.Context, from int) error {
 		for i := range 3 {
@@ -98,6 +100,7 @@ func checkSaga(t *testing.T, dir string) {
 			assert.Equal(t, "result outer: permanent: sold out", line)
 			continue
 		}
+		require.NotEqual(t, "doubt", words[0])
 		made[words[2]]++
 		if words[0] != "undo" {
 			assert.Empty(t, undone, "booked after something was undone: %s", line)
