@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -448,9 +449,9 @@ func TestIdempotencyKeyOfACallInDoubt(t *testing.T) {
 func TestRerunMakesAgainWhatWasCompensatedInDoubt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
-		ends, deaf := errBoom, true
+		var hears, ends atomic.Bool
 		pay := undoneInDoubt(&l, testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, func(ctx context.Context, in string) (string, error) {
-			if deaf {
+			if !hears.Load() {
 				return testkit.Deaf(time.Minute)(ctx, in)
 			}
 			l.note("pay")
@@ -458,7 +459,10 @@ func TestRerunMakesAgainWhatWasCompensatedInDoubt(t *testing.T) {
 		}))
 		agent := testkit.Agent(t, "trip", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
 			out, err := testkit.Call(ctx, pay)
-			return out, errors.Join(err, ends)
+			if ends.Load() {
+				return out, err
+			}
+			return "", errors.Join(err, errBoom)
 		})
 		store := memstore.New()
 		call := func() error {
@@ -472,12 +476,12 @@ func TestRerunMakesAgainWhatWasCompensatedInDoubt(t *testing.T) {
 		}
 		require.Error(t, call())
 		assert.Equal(t, "undo pay in in doubt", l.entries())
-		deaf = false
+		hears.Store(true)
 		require.ErrorIs(t, call(), errBoom)
 		assert.Equal(t, "pay, undo pay in (receipt)", l.entries())
 		require.ErrorIs(t, call(), errBoom)
 		assert.Equal(t, "pay, undo pay in (receipt)", l.entries())
-		ends = nil
+		ends.Store(true)
 		require.NoError(t, call())
 		assert.Equal(t, "pay", l.entries())
 		require.NoError(t, call())
