@@ -13,7 +13,6 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -80,7 +79,7 @@ func TestFirstSuccessOfNoneHasAllErrors(t *testing.T) {
 func TestInterruptedToolCallsHaveNoResults(t *testing.T) {
 	st := state.New()
 	stop := decorators.Tool("stop", "", func(ctx context.Context, _ struct{}) (string, error) {
-		st.Interrupt(record.InterruptUser, "", "")
+		st.Interrupt(state.Stop{})
 		<-ctx.Done()
 		return "", ctx.Err()
 	})

@@ -12,7 +12,6 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -26,7 +25,7 @@ func TestRewordedInstructionsDoNotStopARunUnderWay(t *testing.T) {
 			last := req.Messages[len(req.Messages)-1]
 			if last.Role == actors.RoleTool {
 				if stop {
-					state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
+					state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
 					return actors.Response{}, ctx.Err()
 				}
 				return says("it is " + last.Text), nil

@@ -15,7 +15,6 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -136,7 +135,7 @@ func TestBranchesThatWaitAreNotStartedAfterAnInterrupt(t *testing.T) {
 			<-ctx.Done()
 			return 0, context.Cause(ctx)
 		}
-		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
 		_, err := actors.Parallel(st.Context(t.Context()), actors.Group{Name: "g", Workers: 1}, branch, branch, branch)
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		assert.Equal(t, 1, started)
@@ -151,7 +150,7 @@ func TestInterruptedGroupIsSuspendedWhateverItsBranchesReturn(t *testing.T) {
 			<-ctx.Done()
 			return 0, ctx.Err()
 		}
-		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
 		_, err := actors.Parallel(st.Context(t.Context()), actors.Group{Name: "g"}, branch, branch, branch)
 		var i *core.InterruptedError
 		require.ErrorAs(t, err, &i)

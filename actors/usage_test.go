@@ -6,8 +6,6 @@ import (
 
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
-	"github.com/reprise-go/reprise/record"
-
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -48,7 +46,7 @@ func TestUsageOfAnAnswerHasThatOfSubAgents(t *testing.T) {
 		model := func(name string, script ...actors.Response) actors.LLM {
 			return decorators.LLM(name, "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 				if asked++; asked == stopAt {
-					state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
+					state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
 					return actors.Response{}, ctx.Err()
 				}
 				turn := 0

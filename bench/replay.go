@@ -55,7 +55,7 @@ func finishedCalls(calls int) fixture {
 		}
 		tool := newTextTool(func(context.Context, int) (string, error) { return text, nil })
 		agent := newLoopAgent(tool, func(ctx context.Context) error {
-			st.Interrupt(record.InterruptUser, "bench", "enough")
+			st.Interrupt(state.Stop{By: "bench", Message: "enough"})
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})

@@ -188,7 +188,7 @@ func TestInterruptedProbeLeavesItsPlace(t *testing.T) {
 		time.Sleep(2 * time.Second) //nolint:forbidigo // on the fake clock
 		st := state.New()
 		wait := actors.NewTool("wait", "", anything(), func(ctx context.Context, _ int) (int, error) {
-			st.Interrupt(record.InterruptUser, "", "")
+			st.Interrupt(state.Stop{})
 			<-ctx.Done()
 			return 0, ctx.Err()
 		}, actors.WithBreaker(b))
@@ -255,7 +255,7 @@ func TestResumedCallsWaitForTheBreakerOfBefore(t *testing.T) {
 		began := time.Now()
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
-		time.AfterFunc(time.Minute, func() { st.Interrupt(record.InterruptUser, "", "") })
+		time.AfterFunc(time.Minute, func() { st.Interrupt(state.Stop{}) })
 		_, err = s.tool(breaker.New(options), retry).Call(st.Context(t.Context()), 1)
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		require.NoError(t, st.Close())

@@ -104,7 +104,7 @@ func TestATurnThatWasInterruptedGoesOn(t *testing.T) {
 	stop := true
 	agent := setup(m, func(ctx context.Context) (string, error) {
 		if stop {
-			state.From(ctx).Interrupt(record.InterruptUser, "", "")
+			state.From(ctx).Interrupt(state.Stop{})
 			<-ctx.Done()
 			return "", ctx.Err()
 		}

@@ -222,7 +222,7 @@ func TestJitterAtTheLongestDelayStaysFinite(t *testing.T) {
 	for _, j := range []core.Jitter{0, 1, core.FullJitter, core.DecorrelatedJitter} {
 		for range 100 {
 			var st *state.ExecutionState
-			st, ctx := testkit.Run(t, state.WithSeed(r.Uint64()), state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(record.InterruptUser, "", "") })))
+			st, ctx := testkit.Run(t, state.WithSeed(r.Uint64()), state.WithPublisher(on(record.StatusRetrying, func(record.Record) { st.Interrupt(state.Stop{}) })))
 			_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{InitialDelay: never, MaxDelay: never, Jitter: j}, testkit.Fail(errFlaky)))
 			testkit.Interrupted(t, err, record.InterruptUser)
 			if d := delays(t, st)[0]; d < 0 {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -40,7 +39,7 @@ func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
 					all += file + ": " + out + ";"
 				}
 				if stop {
-					state.From(ctx).Interrupt(record.InterruptUser, "", "")
+					state.From(ctx).Interrupt(state.Stop{})
 				}
 				return all, ctx.Err()
 			}))

@@ -23,7 +23,7 @@ func ExampleVersion() {
 		})
 		send := define(record.KindTool, "send", func(ctx context.Context, invoice int) (string, error) {
 			if invoice == deployBefore {
-				state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
+				state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
 				return "", ctx.Err()
 			}
 			return "sent", nil

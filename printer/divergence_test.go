@@ -11,7 +11,6 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/printer"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -26,7 +25,7 @@ func TestRunOfAChangedProgramSaysWhatDiffersAndHowToGoOn(t *testing.T) {
 		agent := decorators.Agent("planner", "", func(ctx context.Context, city string) (string, error) {
 			_, err := decorators.Tool(tool, "", func(context.Context, struct{}) (string, error) { return city, nil }).Call(ctx, struct{}{})
 			if err == nil {
-				st.Interrupt(record.InterruptUser, "ops", "deploy")
+				st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
 				err = ctx.Err()
 			}
 			return "", err

@@ -62,7 +62,7 @@ func play(args ...string) error {
 		}
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		context.AfterFunc(ctx, func() { st.Interrupt(record.InterruptUser, "terminal", "Ctrl-C") })
+		context.AfterFunc(ctx, func() { st.Interrupt(state.Stop{By: "terminal", Message: "Ctrl-C"}) })
 	}
 	attempts, begun := 0, make(chan struct{})
 	tool := decorators.Tool("fetch_data", "", func(context.Context, struct{}) (string, error) {

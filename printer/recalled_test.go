@@ -13,7 +13,6 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/printer"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -40,7 +39,7 @@ func TestResumeWritesOneLineForWhatItRecalledInAnAgent(t *testing.T) {
 				}
 				if stop {
 					stop = false
-					state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
+					state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
 					return "", ctx.Err()
 				}
 				return last.Call(ctx, struct{}{})

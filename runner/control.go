@@ -15,14 +15,14 @@ import (
 )
 
 // Interrupt stops a run: it keeps its records, and does not continue until it
-// is resumed. By is who interrupts, and message is why. A run that waits is
+// is resumed. The Stop says who interrupts, and why. A run that waits is
 // stopped where it is; one that another process has open is stopped there. For
 // a run that has ended, or is interrupted, the error is state.ErrNotRunning.
-func (r *Runner) Interrupt(ctx context.Context, runID, by, message string) error {
-	if st := r.stateOf(runID); st != nil && st.Interrupt(record.InterruptUser, by, message) {
+func (r *Runner) Interrupt(ctx context.Context, runID string, stop state.Stop) error {
+	stop.Reason = record.InterruptUser
+	if st := r.stateOf(runID); st != nil && st.Interrupt(stop) {
 		return nil
 	}
-	stop := snapshot.Stop{Reason: record.InterruptUser, By: by, Message: message}
 	return r.whileChanging(ctx, runID, func() (bool, error) { return r.interruptStored(ctx, runID, stop) })
 }
 
@@ -64,7 +64,7 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 	})
 	switch {
 	case errors.Is(err, snapshot.ErrLocked):
-		err = state.Interrupt(ctx, r.store, runID, stop.By, stop.Message)
+		err = state.Interrupt(ctx, r.store, runID, stop)
 		return errors.Is(err, state.ErrNotRunning), err
 	case err != nil:
 		return false, fmt.Errorf("runner: interrupt run %s: %w", runID, err)
@@ -74,11 +74,11 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 }
 
 // Cancel ends a run for good, see state.Cancel.
-func (r *Runner) Cancel(ctx context.Context, runID, by, message string) error {
-	if st := r.stateOf(runID); st != nil && st.Cancel(by, message) {
+func (r *Runner) Cancel(ctx context.Context, runID string, stop state.Stop) error {
+	if st := r.stateOf(runID); st != nil && st.Cancel(stop) {
 		return nil
 	}
-	if err := state.Cancel(ctx, r.store, runID, by, message); err != nil {
+	if err := state.Cancel(ctx, r.store, runID, stop); err != nil {
 		return err
 	}
 	r.drop(runID)

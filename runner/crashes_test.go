@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
 )
 
 // crashed stores a run of the program "work" that a process left behind, after
@@ -128,7 +129,7 @@ func TestSuspectThatWaitsIsNotCounted(t *testing.T) {
 			restarts[info.Restarts]++
 		}
 		assert.Equal(t, map[int]int{1: 1, 2: 1}, restarts)
-		require.NoError(t, r.Interrupt(t.Context(), first, "ops", "it hangs"))
+		require.NoError(t, r.Interrupt(t.Context(), first, state.Stop{By: "ops", Message: "it hangs"}))
 		assert.NotEqual(t, first, <-began, "the turn is the next one's when the run is closed")
 		require.NoError(t, stop())
 	})

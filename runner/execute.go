@@ -55,7 +55,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	r.opened(o, st)
 	call, err := o.program.decode(input)
 	if err != nil { // other code has stored it
-		st.Interrupt(record.InterruptDiverge, "", strings.TrimPrefix(err.Error(), "runner: "))
+		st.Interrupt(state.Stop{Reason: record.InterruptDiverge, Message: strings.TrimPrefix(err.Error(), "runner: ")})
 		o.stopped = err
 		return
 	}
@@ -132,7 +132,7 @@ func (r *Runner) opened(o *openRun, st *state.ExecutionState) {
 	close(o.opened)
 	r.mu.Unlock()
 	if late {
-		st.Interrupt(record.InterruptShutdown, "", "")
+		st.Interrupt(state.Stop{Reason: record.InterruptShutdown})
 	}
 	r.observe(o.event(EventBegan, snapshot.StatusRunning, nil))
 }

@@ -152,7 +152,7 @@ func (r *Runner) stop() error {
 	r.stopped = true // runs that are being opened see it
 	r.mu.Unlock()
 	for _, st := range r.states() {
-		st.Interrupt(record.InterruptShutdown, "", "")
+		st.Interrupt(state.Stop{Reason: record.InterruptShutdown})
 	}
 	if within(done, interruptedGrace) {
 		return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -62,14 +61,16 @@ func cancelledError(runID string, stop snapshot.Stop) *CancelledError {
 // cancelled, and [Open] refuses the run. Its records stay, and Close
 // compensates the calls that completed, and those in doubt whose actor wants it,
 // see [core.Definition.Compensate] and [core.Definition.CompensateInDoubt]. Cancel
-// reports whether it was the first to cancel the run, and came before Close.
-func (st *ExecutionState) Cancel(by, message string) bool {
-	return st.Interrupt(record.InterruptCancel, by, message)
+// reports whether it was the first to cancel the run, and came before Close. The reason
+// of the Stop does not count.
+func (st *ExecutionState) Cancel(stop Stop) bool {
+	stop.Reason = record.InterruptCancel
+	return st.Interrupt(stop)
 }
 
 // Cancel ends a stored run for good, from any process: its status is cancelled,
-// and [Open] refuses it with [ErrCancelled] from then on. By is who cancels the
-// run, and message is why. If a process has the run open, it stops the run as
+// and [Open] refuses it with [ErrCancelled] from then on. The Stop says who cancels
+// the run, and why; its reason does not count. If a process has the run open, it stops the run as
 // for [Interrupt], and the run is cancelled when that process closes it, or its
 // next opening is refused. Cancel returns when the request is durable.
 // Cancelling twice is allowed; the first counts.
@@ -79,14 +80,14 @@ func (st *ExecutionState) Cancel(by, message string) bool {
 //
 // For a run that has completed or failed the error is [ErrEnded] with its
 // status, and the run does not change.
-func Cancel(ctx context.Context, store snapshot.Store, runID, by, message string) error {
-	if err := cancel(ctx, store, runID, by, message); err != nil {
+func Cancel(ctx context.Context, store snapshot.Store, runID string, stop Stop) error {
+	if err := cancel(ctx, store, runID, stop); err != nil {
 		return fmt.Errorf("state: cancel run %s: %w", runID, err)
 	}
 	return nil
 }
 
-func cancel(ctx context.Context, store snapshot.Store, runID, by, message string) error {
+func cancel(ctx context.Context, store snapshot.Store, runID string, stop Stop) error {
 	found, err := store.Info(ctx, runID)
 	if err != nil {
 		return err
@@ -97,7 +98,8 @@ func cancel(ctx context.Context, store snapshot.Store, runID, by, message string
 	if err := mayCancel(&found); err != nil {
 		return err
 	}
-	e := &core.InterruptedError{Reason: record.InterruptCancel, Message: message, By: by}
+	stop.Reason = record.InterruptCancel
+	e := interruptOf(stop)
 	m := snapshot.Message{Record: record.Record{Time: now(), Kind: record.KindRun, Status: record.StatusCancelled, Err: e}}
 	if err := store.Post(ctx, runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
 		return err

@@ -21,7 +21,7 @@ import (
 
 func cancelRun(t testing.TB, s snapshot.Store) error {
 	t.Helper()
-	return state.Cancel(t.Context(), s, askedRun, "ops", "wrong customer")
+	return state.Cancel(t.Context(), s, askedRun, state.Stop{By: "ops", Message: "wrong customer"})
 }
 
 // assertCancelled checks that the run is cancelled by ops, that nothing goes on
@@ -59,8 +59,8 @@ func assertCancelled(t testing.TB, s snapshot.Store) {
 	require.NoError(t, err)
 	assert.Empty(t, open)
 	require.ErrorIs(t, state.AwaitAnswers(t.Context(), s, askedRun), state.ErrCancelled)
-	require.ErrorIs(t, state.Interrupt(t.Context(), s, askedRun, "", ""), state.ErrNotRunning)
-	require.NoError(t, state.Cancel(t.Context(), s, askedRun, "dev", "again"), "the first counts")
+	require.ErrorIs(t, state.Interrupt(t.Context(), s, askedRun, state.Stop{}), state.ErrNotRunning)
+	require.NoError(t, state.Cancel(t.Context(), s, askedRun, state.Stop{By: "dev", Message: "again"}), "the first counts")
 	assert.Equal(t, found.Records, testkit.LoadRun(t, s, askedRun).Records, "nothing is added")
 	info, err = s.Info(t.Context(), askedRun)
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestCancelEndsARunThatNobodyHasOpen(t *testing.T) {
 		"interrupted": func(t *testing.T) snapshot.Store {
 			s := memstore.New()
 			st := openRun(t, s)
-			st.Interrupt(record.InterruptUser, "dev", "")
+			st.Interrupt(state.Stop{By: "dev"})
 			require.NoError(t, st.Close())
 			return s
 		},
@@ -187,17 +187,17 @@ func TestCancelOfARunThatHasEndedIsRefused(t *testing.T) {
 
 func TestCancelInTheProcessEndsTheRun(t *testing.T) {
 	st := state.New()
-	require.True(t, st.Interrupt(record.InterruptUser, "dev", "wait"))
-	require.True(t, st.Cancel("ops", "wrong customer"), "also a run that is interrupted")
-	assert.False(t, st.Cancel("dev", ""), "the first counts")
-	assert.False(t, st.Interrupt(record.InterruptUser, "dev", "wait"))
+	require.True(t, st.Interrupt(state.Stop{By: "dev", Message: "wait"}))
+	require.True(t, st.Cancel(state.Stop{By: "ops", Message: "wrong customer"}), "also a run that is interrupted")
+	assert.False(t, st.Cancel(state.Stop{By: "dev"}), "the first counts")
+	assert.False(t, st.Interrupt(state.Stop{By: "dev", Message: "wait"}))
 	require.NoError(t, st.Close())
 	assert.Equal(t, state.StatusCancelled, st.Status())
 	wantRecords(t, st, "run started", "run cancelled")
 
 	s := memstore.New()
 	st = openRun(t, s)
-	require.True(t, st.Cancel("ops", "wrong customer"))
+	require.True(t, st.Cancel(state.Stop{By: "ops", Message: "wrong customer"}))
 	require.NoError(t, st.Close())
 	assertCancelled(t, s)
 }
@@ -222,7 +222,7 @@ func TestAnInterruptedRunSaysWhoStoppedIt(t *testing.T) {
 		return info.Stop
 	}
 	assert.Equal(t, snapshot.Stop{Reason: record.InterruptUser, By: "ops", Message: "deploy"}, stops(t, func(t *testing.T, st *state.ExecutionState) {
-		st.Interrupt(record.InterruptUser, "ops", "deploy")
+		st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
 	}))
 	assert.Equal(t, snapshot.Stop{Reason: record.InterruptContext}, stops(t, func(t *testing.T, st *state.ExecutionState) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -33,7 +33,7 @@ func reading(t *testing.T, stop *bool, price int, read func(context.Context) (an
 		}))
 		if *stop {
 			*stop = false
-			state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
+			state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
 			return "", ctx.Err()
 		}
 		if err == nil {

@@ -228,7 +228,7 @@ func TestCancelledRunIsCompensatedInDoubt(t *testing.T) {
 		var l bookings
 		var st *state.ExecutionState
 		pay := undoneInDoubt(&l, testkit.Tool(t, "pay", steady, func(ctx context.Context, _ string) (string, error) {
-			st.Cancel("ops", "wrong customer")
+			st.Cancel(state.Stop{By: "ops", Message: "wrong customer"})
 			return "", ctx.Err()
 		}))
 		if st = state.New(); !inMemory {
@@ -258,7 +258,7 @@ func TestCallThatWaitsIsNotInDoubt(t *testing.T) {
 			}))
 			st, err := state.Open(t.Context(), store, askedRun, state.WithCompensations(pay))
 			require.NoError(t, err)
-			later := time.AfterFunc(time.Minute, func() { st.Interrupt(record.InterruptUser, "ops", "") })
+			later := time.AfterFunc(time.Minute, func() { st.Interrupt(state.Stop{By: "ops"}) })
 			_, err = testkit.Call(st.Context(t.Context()), pay)
 			require.ErrorIs(t, err, core.ErrInterrupted)
 			later.Stop()
@@ -530,7 +530,7 @@ func TestForkLeavesTheDoubtOfItsParentToIt(t *testing.T) {
 	fails := true
 	pay := undoneInDoubt(&l, testkit.Tool(t, "pay", once, func(ctx context.Context, in string) (string, error) {
 		if fails {
-			state.From(ctx).Interrupt(record.InterruptUser, "ops", "")
+			state.From(ctx).Interrupt(state.Stop{By: "ops"})
 			return "", ctx.Err()
 		}
 		_, err := core.IdempotencyKey(ctx)
@@ -555,7 +555,7 @@ func TestForkLeavesTheDoubtOfItsParentToIt(t *testing.T) {
 	require.NoError(t, fork("trip/pay", "own", state.ForkOptions{NewKeys: true}))
 	require.NoError(t, fork("trip/pay", "lost", state.ForkOptions{}))
 	testkit.Interrupted(t, call("lost"), record.InterruptUser)
-	require.NoError(t, state.Cancel(t.Context(), store, "lost", "ops", ""))
+	require.NoError(t, state.Cancel(t.Context(), store, "lost", state.Stop{By: "ops"}))
 	info, err := store.Info(t.Context(), "lost")
 	require.NoError(t, err)
 	assert.Equal(t, state.StatusCancelled, info.Status, "it has nothing to undo that its parent may not have made")

@@ -319,7 +319,7 @@ func TestInterruptedRunCompensatesNothingUntilItIsResumed(t *testing.T) {
 
 		st, err := state.Open(t.Context(), store, "run-1", known)
 		require.NoError(t, err)
-		interrupt = func() { st.Interrupt(record.InterruptUser, "ops", "") }
+		interrupt = func() { st.Interrupt(state.Stop{By: "ops"}) }
 		_, err = testkit.Call(st.Context(t.Context()), agent)
 		testkit.Interrupted(t, err, record.InterruptUser)
 		require.NoError(t, st.Close())
@@ -506,7 +506,7 @@ func TestRefusedReplayCompensatesNothing(t *testing.T) {
 	}
 	st, ctx := open()
 	_, err := testkit.Call(ctx, trip(t, flight, hotel, func(context.Context, string) (string, error) {
-		st.Interrupt(record.InterruptUser, "", "")
+		st.Interrupt(state.Stop{})
 		return "", errFlaky
 	}))
 	testkit.Interrupted(t, err, record.InterruptUser)
@@ -560,7 +560,7 @@ func TestDivergenceRerunCompensatesBothEffects(t *testing.T) {
 					return "", err
 				}
 				if stop {
-					st.Interrupt(record.InterruptUser, "ops", "the destination is wrong")
+					st.Interrupt(state.Stop{By: "ops", Message: "the destination is wrong"})
 					return "", ctx.Err()
 				}
 				return "", errBoom
@@ -623,7 +623,7 @@ func TestCancelledRunIsCompensated(t *testing.T) {
 			_, err := testkit.Call(ctx, flight) // a root call that completed
 			require.NoError(t, err, name)
 			_, err = testkit.Call(ctx, trip(t, flight, hotel, func(ctx context.Context, _ string) (string, error) {
-				st.Cancel("ops", "wrong customer")
+				st.Cancel(state.Stop{By: "ops", Message: "wrong customer"})
 				return "", ctx.Err()
 			}))
 			testkit.Interrupted(t, err, record.InterruptCancel)
@@ -650,7 +650,7 @@ func TestCancelledRunIsCompensatedByTheNextOpening(t *testing.T) {
 		st, err := state.Open(t.Context(), store, askedRun, known)
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), trip(t, flight, hotel, func(ctx context.Context, _ string) (string, error) {
-			st.Cancel("ops", "wrong customer")
+			st.Cancel(state.Stop{By: "ops", Message: "wrong customer"})
 			return "", ctx.Err()
 		}))
 		testkit.Interrupted(t, err, record.InterruptCancel)
@@ -702,7 +702,7 @@ func TestCancelledRunWaitsForTheAnswerOfACompensation(t *testing.T) {
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), flight)
 		require.NoError(t, err)
-		st.Cancel("ops", "wrong customer")
+		st.Cancel(state.Stop{By: "ops", Message: "wrong customer"})
 		require.NoError(t, st.Close())
 		assert.Equal(t, state.StatusPaused, st.Status())
 		open, err := state.Questions(t.Context(), store, askedRun)

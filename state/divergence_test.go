@@ -172,7 +172,7 @@ func TestQuestionOfACallWithAnotherInputIsAskedAnew(t *testing.T) {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (string, error) {
 		out, err := refund.Event().Execute(ctx, amount)
 		if err == nil && stop {
-			state.From(ctx).Interrupt(record.InterruptUser, "", "")
+			state.From(ctx).Interrupt(state.Stop{})
 			return "", ctx.Err()
 		}
 		return out, err
@@ -246,7 +246,7 @@ func TestValueOfACallThatIsMadeAgainIsThatOfTheNewOne(t *testing.T) {
 				})
 				input, last := 1, false
 				stop := func(ctx context.Context) error {
-					state.From(ctx).Interrupt(record.InterruptUser, "", "")
+					state.From(ctx).Interrupt(state.Stop{})
 					return ctx.Err()
 				}
 				call := changed
@@ -318,7 +318,7 @@ func TestGroupMadeAgainIsNotTheOneThatFailed(t *testing.T) {
 			}
 			_, err := actors.Map(ctx, actors.Group{Name: "g"}, leafActor{leaf}, []string{"slow", "bad"})
 			if broken {
-				state.From(ctx).Interrupt(record.InterruptUser, "", "")
+				state.From(ctx).Interrupt(state.Stop{})
 				return "", ctx.Err()
 			}
 			var failed *actors.GroupError

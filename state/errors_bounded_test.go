@@ -31,7 +31,7 @@ func failing(t *testing.T, err error, stop *bool, seen *error) *testkit.Definiti
 		_, *seen = testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Fail(err)))
 		if *stop {
 			*stop = false
-			state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
+			state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
 			return "", ctx.Err()
 		}
 		return "", *seen
@@ -96,7 +96,7 @@ func TestInterruptWithTheReasonOfADivergenceRefusesNothing(t *testing.T) {
 				}
 			}
 			if stop {
-				state.From(ctx).Interrupt(record.InterruptDiverge, "ops", "by hand")
+				state.From(ctx).Interrupt(state.Stop{Reason: record.InterruptDiverge, By: "ops", Message: "by hand"})
 				return "", ctx.Err()
 			}
 			return "", nil

@@ -9,7 +9,6 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -61,7 +60,7 @@ func ExampleExecutionState_Interrupt() {
 	defer st.Close()
 	wait := decorators.Tool("wait", "Waits until it is interrupted.",
 		func(ctx context.Context, _ struct{}) (string, error) {
-			st.Interrupt(record.InterruptUser, "ops", "deploy")
+			st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
 			<-ctx.Done()
 			return "", ctx.Err()
 		}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited}))

@@ -113,7 +113,7 @@ func TestAQuestionInDoubtSaysWhatTheCallWas(t *testing.T) {
 	}
 	in := order{42, string(make([]byte, 1000))}
 	pay, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtAsk}, func(ctx context.Context, _ order) (int, error) {
-		state.From(ctx).Interrupt(record.InterruptUser, "ops", "")
+		state.From(ctx).Interrupt(state.Stop{By: "ops"})
 		return 0, ctx.Err()
 	})
 	require.NoError(t, err)

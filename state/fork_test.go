@@ -108,7 +108,7 @@ func TestForkKnowsWhatWasClaimedAndIsNotKept(t *testing.T) {
 			if _, err := testkit.Call(ctx, testkit.Tool(t, "last", once, testkit.Succeed)); err != nil {
 				return "", err
 			}
-			state.From(ctx).Interrupt(record.InterruptUser, "", "")
+			state.From(ctx).Interrupt(state.Stop{})
 		}
 		late, err := slow.Execute(ctx)
 		if err != nil {

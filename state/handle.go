@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/record"
 )
 
 // A Handle is a run as seen by a handler in it: it can log and interrupt, but
@@ -68,11 +67,11 @@ func (h *Handle) Log(severity slog.Level, message string, metadata map[string]an
 }
 
 // Interrupt is [ExecutionState.Interrupt].
-func (h *Handle) Interrupt(reason record.InterruptReason, by, message string) bool {
+func (h *Handle) Interrupt(stop Stop) bool {
 	if h == nil {
 		return false
 	}
-	return h.run.interrupt(&core.InterruptedError{Reason: reason, Message: message, By: by})
+	return h.run.interrupt(interruptOf(stop))
 }
 
 // Interrupted returns the interrupt of the run, nil if there was none.

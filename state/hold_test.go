@@ -146,7 +146,7 @@ func TestNewsOfAPausedRunIsRecorded(t *testing.T) {
 			require.NoError(t, state.Put(st.Context(t.Context()), "key", 1))
 		}, state.StatusPaused},
 		"an interrupt": {func(t *testing.T, st *state.ExecutionState) {
-			require.True(t, st.Interrupt(record.InterruptUser, "ann", "enough"))
+			require.True(t, st.Interrupt(state.Stop{By: "ann", Message: "enough"}))
 		}, state.StatusInterrupted},
 		"a further call": {func(t *testing.T, st *state.ExecutionState) {
 			note := testkit.Tool(t, "note", once, func(context.Context, string) (string, error) { return "noted", nil })

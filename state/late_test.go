@@ -10,7 +10,6 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -22,8 +21,8 @@ func TestAwaitStopTellsARunThatEndedByItself(t *testing.T) {
 		takes time.Duration
 	}{
 		"completes":      {func(*state.ExecutionState) {}, true, time.Millisecond},
-		"is interrupted": {func(st *state.ExecutionState) { st.Interrupt(record.InterruptUser, "ops", "") }, false, time.Millisecond},
-		"is cancelled":   {func(st *state.ExecutionState) { st.Cancel("ops", "") }, false, time.Millisecond},
+		"is interrupted": {func(st *state.ExecutionState) { st.Interrupt(state.Stop{By: "ops"}) }, false, time.Millisecond},
+		"is cancelled":   {func(st *state.ExecutionState) { st.Cancel(state.Stop{By: "ops"}) }, false, time.Millisecond},
 		"takes longer":   {nil, false, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,10 @@ import (
 // Status is the status of a run.
 type Status = snapshot.Status
 
+// A Stop says why a run is stopped: who stops it (By), the reason that this person gives
+// (Message), and which kind of reason it is (Reason).
+type Stop = snapshot.Stop
+
 // The statuses of a run.
 const (
 	StatusQueued      = snapshot.StatusQueued

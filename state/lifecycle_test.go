@@ -126,10 +126,10 @@ func TestStatusTellsWhatBecameOfTheRun(t *testing.T) {
 				return "out", nil
 			}))
 		}, state.StatusCompleted},
-		{"interrupted before any call", func(_ *testing.T, st *state.ExecutionState) { st.Interrupt(record.InterruptUser, "", "") }, state.StatusInterrupted},
+		{"interrupted before any call", func(_ *testing.T, st *state.ExecutionState) { st.Interrupt(state.Stop{}) }, state.StatusInterrupted},
 		{"interrupted in a call", func(t *testing.T, st *state.ExecutionState) {
 			_, _ = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, func(ctx context.Context, _ string) (string, error) {
-				st.Interrupt(record.InterruptUser, "", "")
+				st.Interrupt(state.Stop{})
 				return "", ctx.Err()
 			}))
 		}, state.StatusInterrupted},

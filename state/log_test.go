@@ -80,7 +80,7 @@ func TestNothingIsRecordedAfterClose(t *testing.T) {
 		st.Log(slog.LevelInfo, "late", nil)
 		assert.ErrorIs(t, state.Put(ctx, "key", "late"), state.ErrClosed)
 		assert.ErrorIs(t, st.SetTimeout(time.Second), state.ErrClosed)
-		assert.False(t, st.Interrupt(record.InterruptUser, "", ""), "interrupt")
+		assert.False(t, st.Interrupt(state.Stop{}), "interrupt")
 		ran := false
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, func(context.Context, string) (string, error) { ran = true; return "out", nil }))
 		assert.ErrorIs(t, err, state.ErrClosed)

@@ -102,7 +102,7 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 	var st *state.ExecutionState
 	interrupt := state.WithPublisher(testkit.Publisher(func(record.Record) {
 		if n--; n == 0 && st != nil {
-			st.Interrupt(record.InterruptUser, "ops", "deploy")
+			st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
 		}
 	}))
 	st, err := state.Open(t.Context(), s, "run-1", interrupt, state.WithSeed(1), state.WithSync(state.SyncNever))

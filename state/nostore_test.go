@@ -44,7 +44,7 @@ func (p spending) calls(t *testing.T, ctx context.Context) (string, error) {
 	out := token
 	for i, name := range p.tools {
 		if p.stop > 0 && p.stop == i {
-			state.From(ctx).Interrupt(record.InterruptUser, "", "")
+			state.From(ctx).Interrupt(state.Stop{})
 		}
 		tool := testkit.Tool(t, name, once, func(context.Context, string) (string, error) {
 			*p.ran = append(*p.ran, name)

@@ -33,7 +33,7 @@ func openedFor(t testing.TB, s snapshot.Store, d *testkit.Definition, during fun
 func undisturbed(*state.ExecutionState) {}
 
 func interruptedAfterAMinute(st *state.ExecutionState) {
-	time.AfterFunc(time.Minute, func() { st.Interrupt(record.InterruptUser, "ops", "deploy") })
+	time.AfterFunc(time.Minute, func() { st.Interrupt(state.Stop{By: "ops", Message: "deploy"}) })
 }
 
 // waiting is an agent that makes a call after an hour, and another if its

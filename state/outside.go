@@ -17,8 +17,8 @@ import (
 var ErrNotRunning = errors.New("no process is running it")
 
 // Interrupt asks the process that has a stored run open to interrupt it, as by
-// [ExecutionState.Interrupt] with the reason user. By is who interrupts, and
-// message is why. Interrupt returns when the request is durable. The request
+// [ExecutionState.Interrupt] with the reason user. The Stop says who interrupts,
+// and why; its reason does not count. Interrupt returns when the request is durable. The request
 // reaches the owner within a tenth of a second, also during a wait; calls end
 // as soon as their handlers honour their context. Interrupting twice is
 // allowed; the first counts. A run that is closed before it has read the request
@@ -26,14 +26,14 @@ var ErrNotRunning = errors.New("no process is running it")
 //
 // For a run that no process has open the error is [ErrNotRunning] with its
 // status, and its next opening is not interrupted.
-func Interrupt(ctx context.Context, store snapshot.Store, runID, by, message string) error {
-	if err := interrupt(ctx, store, runID, by, message); err != nil {
+func Interrupt(ctx context.Context, store snapshot.Store, runID string, stop Stop) error {
+	if err := interrupt(ctx, store, runID, stop); err != nil {
 		return fmt.Errorf("state: interrupt run %s: %w", runID, err)
 	}
 	return nil
 }
 
-func interrupt(ctx context.Context, store snapshot.Store, runID, by, message string) error {
+func interrupt(ctx context.Context, store snapshot.Store, runID string, stop Stop) error {
 	found, err := store.Info(ctx, runID)
 	if err != nil {
 		return err
@@ -41,7 +41,8 @@ func interrupt(ctx context.Context, store snapshot.Store, runID, by, message str
 	if found.Status != StatusRunning {
 		return notRunning(found)
 	}
-	e := &core.InterruptedError{Reason: record.InterruptUser, Message: message, By: by}
+	stop.Reason = record.InterruptUser
+	e := interruptOf(stop)
 	m := snapshot.Message{Generation: found.Generation, Record: record.Record{
 		Time: now(), Kind: record.KindRun, Status: record.StatusInterrupted, Err: e,
 	}}
@@ -70,7 +71,7 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 		}
 		switch {
 		case found.Status == StatusRunning: // opened again, by who does not know of it
-			return errors.Join(interrupt(ctx, store, runID, e.By, e.Message), store.Remove(ctx, runID, m.ID()))
+			return errors.Join(interrupt(ctx, store, runID, stopOf(e)), store.Remove(ctx, runID, m.ID()))
 		case found.Status == StatusInterrupted && found.Stop.Reason == record.InterruptUser: // it was read
 			return store.Remove(ctx, runID, m.ID())
 		case found.Generation == m.Generation:

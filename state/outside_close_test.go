@@ -69,7 +69,9 @@ func wantInterrupted(t *testing.T, s snapshot.Store) {
 
 func TestInterruptThatComesWhileTheRunIsClosedIsNotLost(t *testing.T) {
 	s := &lateCloser{Store: memstore.New()}
-	s.meanwhile = func() { assert.NoError(t, state.Interrupt(t.Context(), s, askedRun, "ops", "deploy")) }
+	s.meanwhile = func() {
+		assert.NoError(t, state.Interrupt(t.Context(), s, askedRun, state.Stop{By: "ops", Message: "deploy"}))
+	}
 	_, err := resume(t, s)
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	wantInterrupted(t, s)
@@ -99,7 +101,7 @@ func TestRunThatIsResumedWhenItWasInterruptedStaysResumed(t *testing.T) {
 		}
 		st, err := state.Open(t.Context(), s, askedRun)
 		require.NoError(t, err)
-		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, "ops", "deploy"))
+		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, state.Stop{By: "ops", Message: "deploy"}))
 		synctest.Wait()
 		require.Error(t, st.Interrupted(), "it was read")
 		require.NoError(t, st.Close())
@@ -116,14 +118,14 @@ func TestInterruptOfARunThatIsClosedBeforeItReadsItIsNotLost(t *testing.T) {
 	st := openRun(t, s)
 	_, err := testkit.Call(st.Context(t.Context()), asking(t))
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	require.NoError(t, state.Interrupt(t.Context(), posting{s, func() { require.NoError(t, st.Close()) }}, askedRun, "ops", "deploy"))
+	require.NoError(t, state.Interrupt(t.Context(), posting{s, func() { require.NoError(t, st.Close()) }}, askedRun, state.Stop{By: "ops", Message: "deploy"}))
 	wantInterrupted(t, s)
 
 	require.NoError(t, answer(t, s, "this"))
 	st = openRun(t, s)
 	_, err = testkit.Call(st.Context(t.Context()), asking(t))
 	require.NoError(t, err)
-	err = state.Interrupt(t.Context(), posting{s, func() { require.NoError(t, st.Close()) }}, askedRun, "ops", "deploy")
+	err = state.Interrupt(t.Context(), posting{s, func() { require.NoError(t, st.Close()) }}, askedRun, state.Stop{By: "ops", Message: "deploy"})
 	require.ErrorIs(t, err, state.ErrNotRunning)
 	require.ErrorContains(t, err, "it is completed")
 	_, waiting := recordedAnswers(t, s)
@@ -139,7 +141,7 @@ func TestInterruptOfARunThatIsClosedAndOpenedMeanwhileIsNotLost(t *testing.T) {
 			require.NoError(t, st.Close())
 			again = openRun(t, s)
 		}
-	}}, askedRun, "ops", "deploy"))
+	}}, askedRun, state.Stop{By: "ops", Message: "deploy"}))
 	<-again.Context(t.Context()).Done()
 	require.NoError(t, again.Close())
 	wantInterrupted(t, s)

@@ -89,7 +89,7 @@ func TestOverlappingCallsOfGoroutinesAreReportedOnce(t *testing.T) {
 				agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 					tc.do(ctx)
 					if opening == 1 {
-						state.From(ctx).Interrupt(record.InterruptUser, "", "")
+						state.From(ctx).Interrupt(state.Stop{})
 						return "", ctx.Err()
 					}
 					tc.do(ctx)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -40,7 +39,7 @@ func (p prepared) run(t *testing.T, s *tape, options ...state.Option) (string, e
 			out += got
 		}
 		if p.from > 0 {
-			state.From(ctx).Interrupt(record.InterruptUser, "", "")
+			state.From(ctx).Interrupt(state.Stop{})
 			return "", ctx.Err()
 		}
 		return out, nil

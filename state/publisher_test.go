@@ -45,7 +45,7 @@ func TestPublisherMayInterruptTheRun(t *testing.T) {
 		var st *state.ExecutionState
 		st, ctx := testkit.Run(t, state.WithPublisher(testkit.Publisher(func(r record.Record) {
 			if r.Status == record.StatusStarted && r.Kind.IsCall() {
-				st.Interrupt(record.InterruptUser, "watcher", "seen enough")
+				st.Interrupt(state.Stop{By: "watcher", Message: "seen enough"})
 			}
 		})))
 		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, func(ctx context.Context, _ string) (string, error) {

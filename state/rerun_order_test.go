@@ -51,7 +51,7 @@ func (p *sequence) run(t *testing.T, s *tape, options ...state.Option) (string, 
 			out += got
 		}
 		if top && p.stop {
-			state.From(ctx).Interrupt(record.InterruptUser, "", "")
+			state.From(ctx).Interrupt(state.Stop{})
 			return "", ctx.Err()
 		}
 		return out, nil

@@ -172,7 +172,7 @@ func places(option string) string {
 // A publisher that sees the end of a run can read its result: the end is on record
 // before the run is closed.
 func TestResultIsThereWhenTheEndIsPublished(t *testing.T) {
-	cancelled := func(st *state.ExecutionState) { st.Cancel("ops", "enough") }
+	cancelled := func(st *state.ExecutionState) { st.Cancel(state.Stop{By: "ops", Message: "enough"}) }
 	for want, tt := range map[record.Status]struct {
 		h      testkit.Handler
 		before func(*state.ExecutionState)

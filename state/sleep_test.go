@@ -60,7 +60,7 @@ func TestSleepGoesOnForTheRestAfterAnInterrupt(t *testing.T) {
 		agent := decorators.Agent("nap", "", nap(&entered))
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
-		time.AfterFunc(20*time.Minute, func() { st.Interrupt(record.InterruptUser, "", "") })
+		time.AfterFunc(20*time.Minute, func() { st.Interrupt(state.Stop{}) })
 		_, err = agent.Call(st.Context(t.Context()), struct{}{})
 		var stopped *core.InterruptedError
 		require.ErrorAs(t, err, &stopped)
@@ -321,7 +321,7 @@ func TestWaitIsNotLongerWhenTheClockIsSetBack(t *testing.T) {
 				open := func(d time.Duration, options ...state.Option) (time.Duration, error) {
 					st, err := state.Open(t.Context(), s, "run-1", options...)
 					require.NoError(t, err)
-					defer time.AfterFunc(d, func() { st.Interrupt(record.InterruptShutdown, "", "") }).Stop()
+					defer time.AfterFunc(d, func() { st.Interrupt(state.Stop{Reason: record.InterruptShutdown}) }).Stop()
 					began := time.Now()
 					_, err = testkit.Call(st.Context(t.Context()), waits)
 					require.NoError(t, st.Close())

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -95,10 +96,14 @@ func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[
 
 // Interrupt stops the run: it cancels the contexts of running handlers, with
 // the interrupt as the cause, and ends the waits for retries. Calls return a
-// *[core.InterruptedError] with the reason, who interrupts, and why. Interrupt
-// reports whether it was the first; later interrupts change nothing.
-func (st *ExecutionState) Interrupt(reason record.InterruptReason, by, message string) bool {
-	return st.run.interrupt(&core.InterruptedError{Reason: reason, Message: message, By: by})
+// *[core.InterruptedError] with the reason, who interrupts, and why. An empty reason
+// stands for [record.InterruptUser]. Interrupt reports whether it was the first; later
+// interrupts change nothing.
+func (st *ExecutionState) Interrupt(stop Stop) bool { return st.run.interrupt(interruptOf(stop)) }
+
+// interruptOf returns the interrupt that a Stop asks for.
+func interruptOf(stop Stop) *core.InterruptedError {
+	return &core.InterruptedError{Reason: cmp.Or(stop.Reason, record.InterruptUser), By: stop.By, Message: stop.Message}
 }
 
 // Interrupted returns the interrupt of the run, nil if there was none.

@@ -48,7 +48,7 @@ func pricing[Out any](t *testing.T, ran *[]string, out Out, stop bool) func(ctx 
 			return "", err
 		}
 		if stop {
-			state.From(ctx).Interrupt(record.InterruptUser, "", "")
+			state.From(ctx).Interrupt(state.Stop{})
 			return "", ctx.Err()
 		}
 		return "done", nil

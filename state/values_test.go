@@ -224,7 +224,7 @@ func TestInterruptedAttemptsLeaveNoValues(t *testing.T) {
 		st, root := testkit.Run(t)
 		_, err := testkit.Call(root, testkit.Tool(t, "writer", once, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "v")
-			st.Interrupt(record.InterruptUser, "", "")
+			st.Interrupt(state.Stop{})
 			return "", ctx.Err()
 		}))
 		testkit.Interrupted(t, err, record.InterruptUser)

@@ -27,7 +27,7 @@ func bookkeeper(t *testing.T, n int, does ...string) *testkit.Definition {
 		for _, what := range does {
 			switch {
 			case what == "stop":
-				state.From(ctx).Interrupt(record.InterruptUser, "", "")
+				state.From(ctx).Interrupt(state.Stop{})
 				return "", ctx.Err()
 			case what == "tax" && n > 0:
 				what += [...]string{"", "-one", "-two", "-three"}[core.Version(ctx, "tax rules", n)]
@@ -121,7 +121,7 @@ func TestVersionHoldsInItsScope(t *testing.T) {
 			stops := func(ctx context.Context) (string, error) {
 				out, err := branch(ctx)
 				if stop {
-					state.From(ctx).Interrupt(record.InterruptUser, "", "")
+					state.From(ctx).Interrupt(state.Stop{})
 					return "", ctx.Err()
 				}
 				return out, err

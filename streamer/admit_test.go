@@ -271,13 +271,13 @@ type control struct {
 	err                              error
 }
 
-func (c *control) Cancel(_ context.Context, runID, by, message string) error {
-	c.cancelled = fmt.Sprint(runID, " by ", by, ": ", message)
+func (c *control) Cancel(_ context.Context, runID string, stop streamer.Stop) error {
+	c.cancelled = fmt.Sprint(runID, " by ", stop.By, ": ", stop.Message)
 	return c.err
 }
 
-func (c *control) Interrupt(_ context.Context, runID, by, message string) error {
-	c.interrupted = fmt.Sprint(runID, " by ", by, ": ", message)
+func (c *control) Interrupt(_ context.Context, runID string, stop streamer.Stop) error {
+	c.interrupted = fmt.Sprint(runID, " by ", stop.By, ": ", stop.Message)
 	return c.err
 }
 

@@ -147,19 +147,19 @@ func (c *Client) Answer(ctx context.Context, runID, questionID, by string, value
 	return c.post(ctx, runID, "answer", answerBody{questionID, data, by})
 }
 
-// Interrupt asks the server to interrupt a run. By is who interrupts it, and message is
-// why; both may be empty. A server that knows the sender of the request records the
+// Interrupt asks the server to interrupt a run. The Stop says who interrupts it, and why.
+// A server that knows the sender of the request records the
 // name of the sender, and refuses any other. If the run is not running, the error is
 // ErrConflict.
-func (c *Client) Interrupt(ctx context.Context, runID, by, message string) error {
-	return c.post(ctx, runID, "interrupt", stopBody{by, message})
+func (c *Client) Interrupt(ctx context.Context, runID string, stop Stop) error {
+	return c.post(ctx, runID, "interrupt", stopBody{stop.By, stop.Message})
 }
 
-// Cancel asks the server to end a run for good, whether or not it is running. By and
-// message are as for [Client.Interrupt]. If the run has completed or failed, the error
+// Cancel asks the server to end a run for good, whether or not it is running. The
+// Stop is as for [Client.Interrupt]. If the run has completed or failed, the error
 // is ErrConflict.
-func (c *Client) Cancel(ctx context.Context, runID, by, message string) error {
-	return c.post(ctx, runID, "cancel", stopBody{by, message})
+func (c *Client) Cancel(ctx context.Context, runID string, stop Stop) error {
+	return c.post(ctx, runID, "cancel", stopBody{stop.By, stop.Message})
 }
 
 // Programs returns the names of the programs that can be started, if the server has a

@@ -100,13 +100,13 @@ type remembering struct {
 	err  error
 }
 
-func (r *remembering) Interrupt(_ context.Context, runID, by, message string) error {
-	r.said = append(r.said, fmt.Sprintf("interrupt %s by %s: %s", runID, by, message))
+func (r *remembering) Interrupt(_ context.Context, runID string, stop streamer.Stop) error {
+	r.said = append(r.said, fmt.Sprintf("interrupt %s by %s: %s", runID, stop.By, stop.Message))
 	return r.err
 }
 
-func (r *remembering) Cancel(_ context.Context, runID, by, message string) error {
-	r.said = append(r.said, fmt.Sprintf("cancel %s by %s: %s", runID, by, message))
+func (r *remembering) Cancel(_ context.Context, runID string, stop streamer.Stop) error {
+	r.said = append(r.said, fmt.Sprintf("cancel %s by %s: %s", runID, stop.By, stop.Message))
 	return r.err
 }
 
@@ -121,17 +121,17 @@ func TestClientAnswersInterruptsAndCancels(t *testing.T) {
 	newFeed("r", h.Publish).open()
 	c := &streamer.Client{URL: server.URL}
 	require.NoError(t, c.Answer(t.Context(), "r", "agent/refund?1", "ann", map[string]any{"ok": true}))
-	require.NoError(t, c.Interrupt(t.Context(), "r", "ann", "enough"))
-	require.NoError(t, c.Cancel(t.Context(), "r", "", "for good"))
+	require.NoError(t, c.Interrupt(t.Context(), "r", streamer.Stop{By: "ann", Message: "enough"}))
+	require.NoError(t, c.Cancel(t.Context(), "r", streamer.Stop{Message: "for good"}))
 	assert.Equal(t, []string{`answer r agent/refund?1 by ann: {"ok":true}`, "interrupt r by ann: enough", "cancel r by dashboard: for good"}, control.said)
 	control.err = fmt.Errorf("%w: it was answered before", streamer.ErrConflict)
 	err := c.Answer(t.Context(), "r", "agent/refund?1", "", 1)
 	require.ErrorIs(t, err, streamer.ErrConflict)
 	assert.ErrorContains(t, err, "it was answered before")
-	require.ErrorIs(t, c.Interrupt(t.Context(), "nobody", "", ""), streamer.ErrNotFound)
+	require.ErrorIs(t, c.Interrupt(t.Context(), "nobody", streamer.Stop{}), streamer.ErrNotFound)
 	assert.ErrorContains(t, c.Answer(t.Context(), "r", "q", "", func() {}), "streamer: the answer: json:")
 	for _, bad := range []string{"", "localhost:80", "ftp://x/", "http:///x", "http://a b/"} {
-		assert.ErrorContains(t, (&streamer.Client{URL: bad}).Interrupt(t.Context(), "r", "", ""), "Client.URL is", bad)
+		assert.ErrorContains(t, (&streamer.Client{URL: bad}).Interrupt(t.Context(), "r", streamer.Stop{}), "Client.URL is", bad)
 		for _, err := range (&streamer.Client{URL: bad, MaxDelay: time.Nanosecond}).Events(t.Context()) {
 			assert.ErrorContains(t, err, "Client.URL is", bad)
 		}

@@ -30,7 +30,7 @@ func (h *Handler) serveCancel(w http.ResponseWriter, req *http.Request, scope *S
 	h.serveStop(w, req, scope, Control.Cancel)
 }
 
-func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Scope, stop func(c Control, ctx context.Context, runID, by, message string) error) {
+func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Scope, stop func(c Control, ctx context.Context, runID string, stop Stop) error) {
 	var body stopBody
 	id, ok := h.admitControl(w, req, scope, &body)
 	if !ok {
@@ -40,7 +40,7 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Sco
 	if !ok {
 		return
 	}
-	err := stop(h.options.Control, req.Context(), id, by, body.Message)
+	err := stop(h.options.Control, req.Context(), id, Stop{By: by, Message: body.Message})
 	h.answerControl(w, err, "there is no run "+strconv.Quote(id))
 }
 

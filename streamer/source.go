@@ -106,14 +106,14 @@ func (s redactedSource) Records(ctx context.Context, runID string, after uint64)
 // ErrConflict for a request that is not possible now, and ErrInvalid for a value that
 // cannot be an answer. The last two are wrapped with a text for the user.
 type Control interface {
-	// Interrupt asks the process that has the run open to stop it. By is the principal
+	// Interrupt asks the process that has the run open to stop it. Stop.By is the principal
 	// of the request's Scope; if that has none, the name in the request, or
 	// "dashboard".
-	Interrupt(ctx context.Context, runID, by, message string) error
+	Interrupt(ctx context.Context, runID string, stop Stop) error
 
 	// Cancel ends the run for good, whether or not a process has it open. By is as for
 	// Interrupt.
-	Cancel(ctx context.Context, runID, by, message string) error
+	Cancel(ctx context.Context, runID string, stop Stop) error
 
 	// Answer answers a question of the run. By is as for Interrupt, and the value is
 	// JSON.

@@ -115,7 +115,7 @@ func (p changedProgram) run(ctx context.Context, in journey) (string, error) {
 		return "", err
 	}
 	if p.stop {
-		state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
+		state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
 		return "", ctx.Err()
 	}
 	_, err := p.tool("pay").Call(ctx, in)

@@ -54,10 +54,10 @@ func lastRecord(t *testing.T, st *state.ExecutionState) record.Record {
 }
 
 func interrupt(st interface {
-	Interrupt(reason record.InterruptReason, by, message string) bool
+	Interrupt(stop state.Stop) bool
 },
 ) bool {
-	return st.Interrupt(record.InterruptUser, "ops", "deploy")
+	return st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
 }
 
 func requireInterruptedByOps(t *testing.T, err error) {

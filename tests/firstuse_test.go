@@ -174,7 +174,7 @@ func TestSummaryCountsAWaitForAsLongAsItLasted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		console := printer.New(nil)
 		st := state.New(state.WithPublisher(console), state.WithRetry(core.RetryConfig{InitialDelay: time.Minute, Jitter: core.NoJitter}))
-		time.AfterFunc(time.Second, func() { st.Interrupt(record.InterruptUser, "", "") })
+		time.AfterFunc(time.Second, func() { st.Interrupt(state.Stop{}) })
 		tool := decorators.Tool("flaky", "", func(context.Context, item) (int, error) {
 			return 0, core.Retryable(errors.New("x"))
 		})

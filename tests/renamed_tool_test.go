@@ -10,7 +10,6 @@ import (
 	"github.com/reprise-go/reprise/actors/actorstest"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -21,7 +20,7 @@ func TestADivergenceNamesTheToolThatAModelAskedForAndTheAgentHasNoMore(t *testin
 		st, err := state.Open(t.Context(), store, "run-1")
 		require.NoError(t, err)
 		book := decorators.Tool(tool, "Books.", func(ctx context.Context, _ struct{}) (string, error) {
-			state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
+			state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
 			return "", ctx.Err()
 		})
 		agent := actors.NewAgent("agent", actorstest.NewScript(t, steps...).LLM("model"), actors.WithTools(book))

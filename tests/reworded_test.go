@@ -39,7 +39,7 @@ func (p *reworded) agent() actors.Agent[actors.Prompt, actors.Answer] {
 		}
 		if p.stop {
 			p.stop = false
-			state.From(ctx).Interrupt(record.InterruptUser, "ops", "deploy")
+			state.From(ctx).Interrupt(state.Stop{By: "ops", Message: "deploy"})
 			return actors.Response{}, ctx.Err()
 		}
 		return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Text: "done"}}, nil

@@ -426,7 +426,7 @@ func TestAnInterruptEndsARequestAtOnce(t *testing.T) {
 		done <- err
 	}()
 	<-arrived
-	require.True(t, st.Interrupt(record.InterruptUser, "me", "Ctrl-C"))
+	require.True(t, st.Interrupt(state.Stop{By: "me", Message: "Ctrl-C"}))
 	select {
 	case err := <-done:
 		require.ErrorIs(t, err, core.ErrInterrupted)

@@ -506,7 +506,7 @@ func TestAnInterruptEndsAStreamAtOnce(t *testing.T) {
 		llm := openai.New("m", openai.WithBaseURL(srv.URL()), openai.WithHTTPClient(srv.Client()))
 		ctx := live.Watch(st.Context(t.Context()), func(d live.Delta) {
 			if d.Part == live.PartText {
-				st.Interrupt(record.InterruptUser, "", "")
+				st.Interrupt(state.Stop{})
 			}
 		})
 		_, err := llm.Call(ctx, question)

@@ -60,7 +60,7 @@ func (a *app) interrupt(ctx context.Context, runID, by, message string) error {
 	if err != nil {
 		return err
 	}
-	if err = state.Interrupt(ctx, store, runID, by, message); err == nil {
+	if err = state.Interrupt(ctx, store, runID, state.Stop{By: by, Message: message}); err == nil {
 		err = state.AwaitStop(ctx, store, runID)
 	}
 	switch {

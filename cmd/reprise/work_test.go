@@ -106,7 +106,7 @@ func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
 		return core.Step(st.Context(t.Context()), "pay", func(ctx context.Context) (receipt, error) {
 			ran++
 			if stop {
-				st.Interrupt(record.InterruptUser, "ops", "deploy")
+				st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
 			}
 			return receipt{}, ctx.Err()
 		}, core.StepInDoubt(core.InDoubtAsk))

@@ -14,7 +14,6 @@ import (
 	"github.com/reprise-go/reprise/bus"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -158,7 +157,7 @@ func interruptOnSignal(st *state.ExecutionState) (stop func()) {
 		defer close(ended)
 		select {
 		case s := <-signals:
-			st.Interrupt(record.InterruptUser, "terminal", "Ctrl-C or a request to end ("+s.String()+")")
+			st.Interrupt(state.Stop{By: "terminal", Message: "Ctrl-C or a request to end (" + s.String() + ")"})
 			signal.Reset() // a second one ends the process
 		case <-done:
 		}

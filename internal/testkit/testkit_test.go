@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/state"
 )
 
 func TestBackoffOfAnHourTakesNoTime(t *testing.T) {
@@ -37,7 +38,7 @@ func TestAttemptsGoOnWithTheLastHandler(t *testing.T) {
 		testkit.Failed(t, err, record.ReasonExhausted)
 		assert.Equal(t, 6, calls)
 
-		go st.Interrupt(record.InterruptUser, "ops", "")
+		go st.Interrupt(state.Stop{By: "ops"})
 		_, err = testkit.Call(ctx, testkit.Tool(t, "slow", retry, testkit.Listening(time.Hour)))
 		testkit.Interrupted(t, err, record.InterruptUser)
 	})

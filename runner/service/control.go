@@ -96,16 +96,16 @@ func (c *Control) Result(ctx context.Context, runID string) (streamer.Result, er
 }
 
 // Interrupt implements [streamer.Control].
-func (c *Control) Interrupt(ctx context.Context, runID, by, message string) error {
-	if err := c.runner.Interrupt(ctx, runID, by, message); err != nil {
+func (c *Control) Interrupt(ctx context.Context, runID string, stop streamer.Stop) error {
+	if err := c.runner.Interrupt(ctx, runID, state.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return known(err)
 	}
 	return known(state.AwaitStop(ctx, c.runner.Store(), runID))
 }
 
 // Cancel implements [streamer.Control].
-func (c *Control) Cancel(ctx context.Context, runID, by, message string) error {
-	if err := c.runner.Cancel(ctx, runID, by, message); err != nil {
+func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) error {
+	if err := c.runner.Cancel(ctx, runID, state.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return known(err)
 	}
 	return known(state.AwaitStop(ctx, c.runner.Store(), runID))

@@ -24,16 +24,16 @@ func NewControl(store snapshot.Store) *Control { return &Control{store} }
 var _ streamer.Control = (*Control)(nil)
 
 // Interrupt implements [streamer.Control].
-func (c *Control) Interrupt(ctx context.Context, runID, by, message string) error {
-	if err := state.Interrupt(ctx, c.store, runID, by, message); err != nil {
+func (c *Control) Interrupt(ctx context.Context, runID string, stop streamer.Stop) error {
+	if err := state.Interrupt(ctx, c.store, runID, state.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return controlled(err)
 	}
 	return controlled(state.AwaitStop(ctx, c.store, runID))
 }
 
 // Cancel implements [streamer.Control].
-func (c *Control) Cancel(ctx context.Context, runID, by, message string) error {
-	if err := state.Cancel(ctx, c.store, runID, by, message); err != nil {
+func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) error {
+	if err := state.Cancel(ctx, c.store, runID, state.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return controlled(err)
 	}
 	return controlled(state.AwaitStop(ctx, c.store, runID))

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -33,7 +32,7 @@ func inDoubt(t *testing.T) (dir string, goOn func() (got payment, paid int, err 
 		defer func() { require.NoError(t, st.Close()) }()
 		got, err := core.Step(st.Context(t.Context()), "pay", func(ctx context.Context) (payment, error) {
 			if paid++; paid == 1 {
-				st.Interrupt(record.InterruptUser, "ops", "deploy")
+				st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
 			}
 			return payment{ID: paid}, ctx.Err()
 		}, core.StepInDoubt(core.InDoubtAsk), core.StepInput(City{"Oslo"}))

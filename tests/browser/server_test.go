@@ -78,22 +78,22 @@ type control struct {
 	answer    func(runID, question string, value json.RawMessage)
 }
 
-func (c *control) Interrupt(_ context.Context, runID, _, message string) error {
+func (c *control) Interrupt(_ context.Context, runID string, stop streamer.Stop) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = append(c.asked, "interrupt "+runID+": "+message)
+	c.asked = append(c.asked, "interrupt "+runID+": "+stop.Message)
 	if c.err == nil && c.interrupt != nil {
-		c.interrupt(runID, message)
+		c.interrupt(runID, stop.Message)
 	}
 	return c.err
 }
 
-func (c *control) Cancel(_ context.Context, runID, _, message string) error {
+func (c *control) Cancel(_ context.Context, runID string, stop streamer.Stop) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asked = append(c.asked, "cancel "+runID+": "+message)
+	c.asked = append(c.asked, "cancel "+runID+": "+stop.Message)
 	if c.err == nil && c.cancel != nil {
-		c.cancel(runID, message)
+		c.cancel(runID, stop.Message)
 	}
 	return c.err
 }

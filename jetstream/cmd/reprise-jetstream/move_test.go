@@ -159,7 +159,7 @@ func (l *ledger) fill(t *testing.T, s snapshot.Store) (archive string) {
 	for _, id := range []string{"asked", "answered", "cancelled"} {
 		await(t, s, id, snapshot.StatusPaused)
 	}
-	require.NoError(t, r.Cancel(ctx, "cancelled", "me", "enough"))
+	require.NoError(t, r.Cancel(ctx, "cancelled", state.Stop{By: "me", Message: "enough"}))
 	await(t, s, "cancelled", snapshot.StatusCancelled)
 	start("parked", "sleep", runner.StartOptions{})
 	await(t, s, "parked", snapshot.StatusPaused)
