@@ -85,6 +85,7 @@ func TestEveryClassOfErrorsCanBeNamed(t *testing.T) {
 		assert.Equal(t, []record.Class{record.Class(i)}, r.RetryOn, name)
 		assert.Equal(t, []record.Class{record.Class(i)}, r.Exclude, name)
 	}
+	assert.Contains(t, allClasses(), "breaker", "the last one")
 	_, err := config.Parse([]byte("all: {retry_on: [none]}"))
 	require.ErrorContains(t, err, strings.Join(allClasses(), ", "), "the error names all")
 }
@@ -171,6 +172,7 @@ func TestEveryProblemHasItsPlaceAndWhatIsAllowed(t *testing.T) {
 		{"all: {jitter: ful}", `1:15: all.jitter: got "ful"; did you mean "full"?`},
 		{"all: {disabled: 1}", "1:17: all.disabled: got 1, want true or false"},
 		{"all: {disabled: true, max_attempts: 3}", "1:6: all: disabled is one attempt, and max_attempts is 3; want only one of them"},
+		{"all: {losses_count: true, max_losses: 2}", "1:6: all: losses_count makes losses count against max_attempts, and max_losses is set; want only one of them"},
 		{"all: {retry_on: timeout}", `1:17: all.retry_on: got "timeout", want a list of classes of errors`},
 		{"all: {retry_on: [timeout, ratelimit]}", `1:27: all.retry_on[1]: got "ratelimit"; did you mean "rate_limit"?`},
 		{"all: {retry_when: statuscode > 1}", `1:19: all.retry_when: in the condition, at 1:1: unknown name "statuscode"; did you mean "status_code"?`},

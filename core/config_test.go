@@ -42,6 +42,9 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 		{config{Disabled: true, MaxAttempts: -7}, []string{"MaxAttempts", "-7"}},
 		{config{Disabled: true, MaxAttempts: 5}, []string{"MaxAttempts is 5, and Disabled is set", "one attempt", "only one of them"}},
 		{config{Disabled: true, MaxAttempts: core.Unlimited}, []string{"MaxAttempts is -1, and Disabled is set", "one attempt"}},
+		{config{MaxLosses: -3}, []string{"MaxLosses", "-3", "1 or more", "Unlimited"}},
+		{config{MaxLosses: 2, LossesCount: true}, []string{"MaxLosses is 2, and LossesCount is set", "MaxAttempts limits losses", "only one of them"}},
+		{config{MaxLosses: core.Unlimited, LossesCount: true}, []string{"MaxLosses is -1, and LossesCount is set", "only one of them"}},
 		{config{RetryOn: []core.Matcher{core.MatchIs(nil)}}, []string{"RetryOn is a list with a nil Matcher", "MatchIs(nil)"}},
 		{config{Exclude: []core.Matcher{core.MatchAny(), core.MatchIs(nil)}}, []string{"Exclude is a list with a nil Matcher", "MatchIs(nil)"}},
 	} {

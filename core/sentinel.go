@@ -19,7 +19,7 @@ var (
 	ErrPrecondition      = errors.New("precondition failed")
 	ErrPanic             = errors.New("panic")
 	ErrBudget            = errors.New("budget used up")
-	ErrInDoubt           = errors.New("call in doubt")
+	ErrInDoubt           = record.ErrInDoubt
 	ErrDivergence        = errors.New("divergence from the record")
 	ErrStorage           = errors.New("result not stored")
 	ErrGroupTimeout      = errors.New("group timeout")

@@ -1,6 +1,9 @@
 package record
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Progress is the state of one call according to its records. The zero Progress
 // is the state of a call without records.
@@ -59,7 +62,8 @@ func (p *Progress) HasOutcome() bool { return p.Phase >= PhaseSucceeded }
 // process ended or the run was interrupted while its handler ran; by a timeout,
 // also one of the handler's own; by the end of its context; by a panic; and if its
 // handler returned, and its output was refused by a postcondition or could not be
-// kept. An attempt whose handler returned any other error is not.
+// kept, or its error is [ErrInDoubt]. An attempt whose handler returned any other
+// error is not.
 func (p *Progress) InDoubt() bool {
 	return p.CutOff || p.Phase == PhaseRunning || p.Phase == PhaseStopped
 }
@@ -114,7 +118,13 @@ func (r *Record) isCutOff() bool {
 	case ClassTimeout, ClassCanceled, ClassPanic:
 		return true
 	}
-	return r.Reason == ReasonInDoubt
+	return r.Reason == ReasonInDoubt || isInDoubt(r.Err)
+}
+
+// isInDoubt is errors.Is for [ErrInDoubt], and false for an error whose methods panic.
+func isInDoubt(err error) (is bool) {
+	defer func() { _ = recover() }()
+	return errors.Is(err, ErrInDoubt)
 }
 
 func (p *Progress) promise(r *Record, attempt int) {

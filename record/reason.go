@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/reprise-go/reprise/internal/enum"
@@ -44,6 +45,10 @@ var reasonNames = [reasonEnd]string{
 	ReasonGroupTimeout: "group_timeout", ReasonLost: "lost",
 	ReasonRetry: "retry",
 }
+
+// ErrInDoubt is found by errors.Is in the error of a call of which it is not known
+// whether it took effect. A handler may return it to say so.
+var ErrInDoubt = errors.New("call in doubt")
 
 // String returns the name on the wire, such as "retry_timeout"; empty for
 // ReasonNone.

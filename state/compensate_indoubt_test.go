@@ -66,6 +66,7 @@ func TestCallsThatWereCutOffAreCompensatedInDoubt(t *testing.T) {
 		"timeout of the handler":              {once, testkit.Fail(fmt.Errorf("post: %w", context.DeadlineExceeded)), nil, inDoubt},
 		"panic":                               {once, panics, nil, inDoubt},
 		"the handler does not know":           {once, testkit.Fail(fmt.Errorf("post: %w", core.ErrInDoubt)), nil, inDoubt},
+		"the handler does not know, often":    {core.RetryConfig{MaxAttempts: 2, RetryOn: []core.Matcher{core.MatchAny()}}, testkit.Fail(core.ErrInDoubt), nil, inDoubt},
 		"an error of the handler":             {once, testkit.Fail(soldOut), nil, ""},
 		"attempts that all failed":            {steady, testkit.Fail(errFlaky), nil, ""},
 		"timeout, and then an error":          {twice, hangs, testkit.Fail(soldOut), inDoubt},

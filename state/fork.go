@@ -36,7 +36,8 @@ var ErrCompensated = errors.New("state: the fork would keep calls that were comp
 // nor is a call in doubt that the old run had made, too, whatever key it used.
 // A call that the old run has compensated is never kept: the error is [ErrCompensated] and
 // names such calls, and the fork is possible at or before them. When they are made again
-// they have new idempotency keys.
+// they have new idempotency keys. For an address that has no call, the error lists those
+// of the run.
 func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) error {
 	if err := CheckRunID(newID); err != nil {
 		return err
@@ -113,7 +114,7 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 		}
 	}
 	if first == 0 {
-		return nil, 0, fmt.Errorf("it has no call at %q", address)
+		return nil, 0, noCall(records, address)
 	}
 	ended := make(map[record.Address]bool)
 	refused := make(map[uint64]bool)
@@ -145,6 +146,29 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 		kept = append(kept, r)
 	}
 	return kept, first, nil
+}
+
+// maxListed is how many calls an error lists.
+const maxListed = 10
+
+// noCall is the error of a fork at an address that has no call. It names the calls of
+// the run, the first ones if they are many.
+func noCall(records []record.Record, address record.Address) error {
+	var calls []string
+	seen := make(map[record.Address]bool)
+	for i := range records {
+		if r := &records[i]; r.Kind.IsCall() && !seen[r.Address] {
+			seen[r.Address] = true
+			calls = append(calls, r.Address.String())
+		}
+	}
+	switch n := len(calls); {
+	case n == 0:
+		return fmt.Errorf("it has no call at %q, and no calls at all to fork at", address)
+	case n > maxListed:
+		return fmt.Errorf("it has no call at %q; want one of its %d calls, of which the first are %s", address, n, strings.Join(calls[:maxListed], ", "))
+	}
+	return fmt.Errorf("it has no call at %q; want one of %s", address, strings.Join(calls, ", "))
 }
 
 // isInput reports whether r holds the input with which a runner started the run.

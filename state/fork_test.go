@@ -81,7 +81,10 @@ func TestForkKeepsWhatCameBeforeAndMakesTheRestAnew(t *testing.T) {
 
 		none, err := record.ParseAddress("agent/nobody")
 		require.NoError(t, err)
-		require.ErrorContains(t, state.Fork(t.Context(), store, "old", none, "third", state.ForkOptions{}), `no call at "agent/nobody"`)
+		require.ErrorContains(t, state.Fork(t.Context(), store, "old", none, "third", state.ForkOptions{}),
+			`state: fork run old: it has no call at "agent/nobody"; want one of `)
+		_, err = store.Load(t.Context(), "third")
+		require.ErrorIs(t, err, snapshot.ErrNotFound, "nothing is written")
 		require.ErrorContains(t, state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{}), "run new exists already")
 		require.ErrorIs(t, state.Fork(t.Context(), store, "lost", at, "third", state.ForkOptions{}), snapshot.ErrNotFound)
 	})
@@ -274,4 +277,27 @@ func TestForkBesideABranchThatHasItsAnswer(t *testing.T) {
 	require.NoError(t, state.Fork(t.Context(), s, "old", testkit.Address(t, "agent/group:g/2/sender/send"), "new", state.ForkOptions{}))
 	assert.Equal(t, want, finish("new"))
 	assert.Equal(t, map[string]int{"note": 1, "after": 2, "send": 2}, effects)
+}
+
+func TestForkAtNoCallListsTheCalls(t *testing.T) {
+	tool := testkit.Tool(t, "look", once, testkit.Succeed)
+	for calls, want := range map[int]string{
+		0:  `state: fork run old: it has no call at "agent/nobody", and no calls at all to fork at`,
+		2:  `state: fork run old: it has no call at "agent/nobody"; want one of look, look#2`,
+		12: `want one of its 12 calls, of which the first are look, look#2, look#3, look#4, look#5, look#6, look#7, look#8, look#9, look#10`,
+	} {
+		store := memstore.New()
+		st, err := state.Open(t.Context(), store, "old")
+		require.NoError(t, err)
+		for range calls {
+			_, err := testkit.Call(st.Context(t.Context()), tool)
+			require.NoError(t, err)
+		}
+		require.NoError(t, st.Close())
+		before := testkit.LoadRun(t, store, "old")
+		require.ErrorContains(t, state.Fork(t.Context(), store, "old", testkit.Address(t, "agent/nobody"), "new", state.ForkOptions{}), want)
+		_, err = store.Load(t.Context(), "new")
+		require.ErrorIs(t, err, snapshot.ErrNotFound, "nothing is written")
+		assert.Equal(t, before, testkit.LoadRun(t, store, "old"))
+	}
 }

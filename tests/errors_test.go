@@ -73,6 +73,7 @@ var exportedErrors = map[string]error{
 	"filestore.TornTail":  &filestore.TornTail{File: "journal", Offset: 3, Size: 4},
 	"httperror.Error":     &httperror.Error{Code: 503, After: 3 * time.Second, Excerpt: "busy"},
 	"openai.Error":        &openai.Error{Code: "busy", Message: "busy"},
+	"record.ErrInDoubt":   record.ErrInDoubt,
 	"record.ErrRedacted":  record.ErrRedacted,
 	"runner.ErrCrashLoop": runner.ErrCrashLoop, "runner.ErrInput": runner.ErrInput,
 	"runner.ErrStarted": runner.ErrStarted, "runner.ErrStopped": runner.ErrStopped, "runner.ErrUnknown": runner.ErrUnknown,
