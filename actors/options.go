@@ -37,7 +37,9 @@ func WithAttemptTimeout(d time.Duration) Option {
 // effect. Defaults to [core.InDoubtRetry]. For calls that must not happen twice
 // and have no idempotency key, [core.InDoubtFail] makes the call fail with
 // core.ErrInDoubt, and [core.InDoubtAsk] pauses the run with a question that is
-// answered with a state.InDoubtAnswer.
+// answered with a state.InDoubtAnswer. An attempt that timed out is not meant: the
+// retry configuration decides about it. [Tool.CompensateInDoubt] undoes what may have
+// been done. For an agent WithInDoubt has no effect: agents are always entered again.
 func WithInDoubt(d core.InDoubt) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }

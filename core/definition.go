@@ -32,7 +32,7 @@ type Spec struct {
 	// that of the event.
 	AttemptTimeout time.Duration
 
-	// InDoubt sets what happens to a call whose process ended, or which was
+	// InDoubt sets what happens to a call whose process ended, or whose run was
 	// interrupted, while its handler ran. Agents are always entered again.
 	InDoubt InDoubt
 

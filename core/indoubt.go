@@ -15,7 +15,9 @@ import (
 )
 
 // InDoubt sets what happens to a call when it is not known whether its handler
-// took effect.
+// took effect, since the process ended, or the run was interrupted, while it ran.
+// It decides when the run is resumed. An attempt that ended in a timeout or a panic
+// has failed: the retry configuration decides what follows.
 type InDoubt uint8
 
 // The choices for calls in doubt.

@@ -11,9 +11,9 @@ import (
 // result. Steps are for what is not a call but may have another result the next
 // time, such as the time, a random number, or the content of a file. On resume
 // the recorded result is returned and f does not run. A step is not retried if it
-// fails. One whose process ended while it ran is made again, at least once like every
-// call; [StepInDoubt] is for steps with effects that must not be repeated. Its address
-// is that of a call tagged with the name.
+// fails. One whose process ended, or whose run was interrupted, while it ran is made
+// again, at least once like every call; [StepInDoubt] is for steps with effects that
+// must not be repeated. Its address is that of a call tagged with the name.
 func Step[T any](ctx context.Context, name string, f func(context.Context) (T, error), options ...StepOption) (T, error) {
 	c := stepConfig{spec: Spec{Kind: record.KindStep, Name: name}, input: struct{}{}}
 	for _, option := range options {

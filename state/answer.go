@@ -72,7 +72,7 @@ func InDoubtCompleted(output any) InDoubtAnswer {
 func InDoubtRunAgain() InDoubtAnswer { return InDoubtAnswer{Decision: "run_again"} }
 
 // InDoubtFailed answers that the call fails, with [core.ErrInDoubt] and the
-// message.
+// message. It does not say that the call did nothing: CompensateInDoubt undoes it.
 func InDoubtFailed(message string) InDoubtAnswer {
 	return InDoubtAnswer{Decision: "failed", Message: message}
 }
