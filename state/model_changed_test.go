@@ -51,8 +51,9 @@ var modelStores = map[string]func(t *testing.T, records []record.Record) snapsho
 // questions.
 func askingTree(rng *rand.Rand) *node {
 	program := randomTree(rng, 2)
+	enrich(rng, program)
 	for i, n := range program.nodes() {
-		n.boxed = n.kind != record.KindAgent && rng.IntN(2) == 0
+		n.boxed = n.kind != record.KindAgent && n.kind != record.KindVersion && n.sleeps == 0 && !n.undone && rng.IntN(2) == 0
 		if n.kind != record.KindAgent || n.failFast {
 			continue
 		}
@@ -92,7 +93,8 @@ func finishWith(t *testing.T, s snapshot.Store, e *effects, program *node, n int
 			}
 		}
 	}
-	require.FailNow(t, "the program does not end")
+	_, err := openAt(t, s, e, program, 0)
+	require.FailNow(t, "the program does not end", "%v", err)
 	return "", nil
 }
 
@@ -105,7 +107,7 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 			st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
 		}
 	}))
-	st, err := state.Open(t.Context(), s, "run-1", interrupt, state.WithSeed(1), state.WithSync(state.SyncNever))
+	st, err := state.Open(t.Context(), s, "run-1", interrupt, modelCompensations(), state.WithSeed(1), state.WithSync(state.SyncNever))
 	require.NoError(t, err)
 	out, err := e.call(t, st.Context(t.Context()), program)
 	if stopped := st.Interrupted(); stopped != nil {

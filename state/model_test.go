@@ -38,6 +38,8 @@ type node struct {
 	boxed   bool // its output is a struct
 	renamed bool // whose field has another name
 	loose   bool // its branches are goroutines of its own instead of a group's
+
+	modelCall
 }
 
 func randomTree(rng *rand.Rand, depth int) *node {
@@ -78,10 +80,11 @@ type effects struct {
 	order     []string          // the addresses that ran, each once
 	places    map[string]string // of these in the program, whatever their addresses
 	changed   string            // the place of a call with another input than the others have
+	cache     core.Cache
 }
 
 func newEffects() *effects {
-	return &effects{ran: map[string]int{}, succeeded: map[string]int{}, places: map[string]string{}}
+	return &effects{ran: map[string]int{}, succeeded: map[string]int{}, places: map[string]string{}, cache: newModelCache()}
 }
 
 // call makes the call of a node.
@@ -93,6 +96,10 @@ func (e *effects) call(t testing.TB, ctx context.Context, n *node) (string, erro
 func (e *effects) callAt(t testing.TB, ctx context.Context, n *node, place string) (string, error) {
 	t.Helper()
 	switch {
+	case n.sleeps > 0:
+		return "slept", core.Sleep(ctx, n.sleeps)
+	case n.version > 0:
+		return fmt.Sprint("version ", core.Version(ctx, n.name, n.version)), nil
 	case n.kind == record.KindQuestion:
 		return core.Await[string](ctx, n.name)
 	case n.renamed:
@@ -122,15 +129,22 @@ func callAs[Out any](t testing.TB, ctx context.Context, e *effects, n *node, pla
 		return core.Step(ctx, n.name, func(ctx context.Context) (Out, error) {
 			text, err := e.leaf(ctx, n, place, 0)
 			return wrap(text), err
-		})
+		}, n.stepOptions()...)
 	}
-	spec := core.Spec{Kind: n.kind, Name: n.name}
-	if n.kind == record.KindTool || n.failures > 0 {
+	event, input := defineAs(t, e, n, place, wrap)
+	return event.Execute(ctx, input)
+}
+
+// defineAs defines the call of a node, and returns it with its input.
+func defineAs[Out any](t testing.TB, e *effects, n *node, place string, wrap func(string) Out) (core.ExecutionEvent[int, Out], int) {
+	t.Helper()
+	spec := core.Spec{Kind: n.kind, Name: n.name, NoStore: n.noStore, Cache: n.caching(e)}
+	if n.kind != record.KindAgent || n.failures > 0 {
 		spec.Retry = &core.RetryConfig{MaxAttempts: 5, InitialDelay: time.Hour, MaxDelay: time.Hour}
 	}
 	d, err := core.NewDefinition(spec, func(ctx context.Context, input int) (Out, error) {
 		run := e.leaf
-		if n.kind != record.KindTool {
+		if n.kind == record.KindAgent {
 			run = func(ctx context.Context, n *node, place string, _ int) (string, error) {
 				return e.agent(t, ctx, n, place)
 			}
@@ -142,11 +156,14 @@ func callAs[Out any](t testing.TB, ctx context.Context, e *effects, n *node, pla
 	if n.guarded {
 		d = d.Require(func(ctx context.Context, _ int) error { return state.Put(ctx, valueKey(ctx), "written") })
 	}
+	if n.undone {
+		d = d.Compensate(func(context.Context, int, Out) error { return nil })
+	}
 	input := max(n.input, 1)
 	if place == e.changed {
 		input = 2
 	}
-	return d.Event().Execute(ctx, input)
+	return d.Event(), input
 }
 
 // valueKey is what the precondition of the call writes.
@@ -196,6 +213,9 @@ func (e *effects) leaf(ctx context.Context, n *node, place string, input int) (s
 		return "", core.Retryable(errors.New("not yet"))
 	}
 	e.succeeded[address]++
+	if n.noStore || n.cached {
+		return n.secret(e), n.guard(ctx)
+	}
 	return fmt.Sprint("result of ", address, " for ", input), n.guard(ctx)
 }
 
@@ -210,6 +230,9 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 		results := make([]string, len(n.children))
 		one := func(ctx context.Context, i int) string {
 			out, err := e.callAt(t, ctx, n.children[i], fmt.Sprint(place, "/", loop, ".", i))
+			if n.children[i].noStore && err == nil {
+				out = "a secret" // which another process does not know
+			}
 			if errors.Is(err, errFatal) {
 				out = "fatal" // an agent that takes its branch by the error
 			} else if err != nil {
@@ -218,6 +241,8 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 			return out
 		}
 		switch {
+		case n.prepares:
+			results = e.prepared(t, ctx, n, fmt.Sprint(place, "/", loop))
 		case n.failFast:
 			results = e.failFast(t, ctx, n, fmt.Sprint(place, "/", loop))
 		case n.loose:
@@ -244,6 +269,9 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 	}
 	if core.ScopeOf(ctx).Attempt() < n.failures {
 		return "", core.Retryable(errors.New("not yet"))
+	}
+	if n.breaks {
+		return "", errFatal
 	}
 	return strings.Join(all, ";"), n.guard(ctx)
 }

@@ -125,7 +125,7 @@ func resumedWithValues(t testing.TB, s *tape, e *effects, program *node, options
 func completedLeaves(records []record.Record) map[string]bool {
 	done := make(map[string]bool)
 	for i := range records {
-		if r := &records[i]; r.IsOutcome() && r.Kind != record.KindAgent {
+		if r := &records[i]; r.IsOutcome() && r.Kind != record.KindAgent && (r.Detail == nil || !r.Detail.NoStore) {
 			done[r.Address.String()] = true
 		}
 	}

@@ -1,0 +1,158 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/reprise-go/reprise/cache"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/state"
+)
+
+// modelCall is what a call of a random program has beside its place in it.
+type modelCall struct {
+	noStore  bool          // its output is not kept
+	fresh    bool          // and is another one in each process
+	cached   bool          // its output may come from a cache
+	undone   bool          // a tool is compensated if what is around it fails
+	breaks   bool          // an agent fails after its calls
+	prepares bool          // an agent prepares its calls in order, and executes the last one first
+	sleeps   time.Duration // it is a sleep
+	version  int           // it is a question for a version; the highest that the program knows
+}
+
+// enrich gives calls of a random program what programs of users have.
+func enrich(rng *rand.Rand, program *node) {
+	defer func() { // a group that fails fast returns what its branches do
+		for _, n := range program.nodes() {
+			for _, child := range n.children {
+				child.fresh = child.fresh && !n.failFast
+			}
+		}
+	}()
+	for i, n := range program.nodes() {
+		switch {
+		case n.kind == record.KindAgent && !n.failFast:
+			n.breaks = n != program && rng.IntN(8) == 0
+			if n.parallel || rng.IntN(4) > 0 {
+				break
+			}
+			switch rng.IntN(3) {
+			case 0:
+				n.prepares = true
+			case 1:
+				n.children = append(n.children, &node{name: fmt.Sprint("sleep ", i), kind: record.KindQuestion, modelCall: modelCall{sleeps: time.Duration(1+rng.IntN(90)) * time.Minute}})
+			default:
+				n.children = append([]*node{{name: fmt.Sprint("change ", i), kind: record.KindVersion, modelCall: modelCall{version: 1}}}, n.children...)
+			}
+		case n.kind == record.KindTool:
+			switch rng.IntN(8) {
+			case 0:
+				n.kind, n.guarded = record.KindLLM, false
+			case 1:
+				n.undone, n.name = true, "paid"
+			case 2:
+				n.cached = !n.guarded // whose precondition writes a value of its own
+			case 3:
+				n.noStore = true
+			case 4:
+				n.noStore, n.fresh = true, true
+			}
+		case n.kind == record.KindStep:
+			n.noStore = rng.IntN(6) == 0
+		}
+	}
+}
+
+func (n *node) stepOptions() []core.StepOption {
+	if n.noStore {
+		return []core.StepOption{core.StepNoStore()}
+	}
+	return nil
+}
+
+func (n *node) caching(e *effects) *core.Caching {
+	if !n.cached {
+		return nil
+	}
+	return &core.Caching{Cache: e.cache, Version: fmt.Sprint(n.boxed, n.renamed)}
+}
+
+// secret is the output of a call that does not depend on its address.
+func (n *node) secret(e *effects) string {
+	if n.fresh {
+		return fmt.Sprintf("secret of %p", e)
+	}
+	return "secret"
+}
+
+// undo is what compensates a call.
+func undo(context.Context, int, string) error { return nil }
+
+// modelCompensations are those of all calls that a random program, or a changed one, can
+// have.
+var modelCompensations = sync.OnceValue(func() state.Option {
+	var all []state.Compensable
+	for i := range 100 {
+		for _, name := range []string{"paid", fmt.Sprint("paid-", i)} {
+			for _, end := range []string{"", "x", "xx", "xxx"} {
+				if i > 0 && name == "paid" {
+					continue
+				}
+				d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: name + end}, func(context.Context, int) (string, error) { return "", nil })
+				if err != nil {
+					panic(err)
+				}
+				all = append(all, d.Compensate(undo))
+			}
+		}
+	}
+	return state.WithCompensations(all...)
+})
+
+// prepared makes the children as an agent does that prepares its calls, and executes
+// them in another order. Those that cannot be prepared are made after them.
+func (e *effects) prepared(t testing.TB, ctx context.Context, n *node, place string) []string {
+	t.Helper()
+	results := make([]string, len(n.children))
+	calls := make([]func() (string, error), len(n.children))
+	for i, child := range n.children {
+		at := fmt.Sprint(place, ".", i)
+		if child.kind == record.KindTool && !child.boxed && !child.renamed {
+			event, input := defineAs(t, e, child, at, func(text string) string { return text })
+			call := event.Prepare(ctx, input)
+			calls[i] = func() (string, error) { return call.Execute(ctx) }
+		}
+	}
+	one := func(i int, call func() (string, error)) {
+		out, err := call()
+		switch {
+		case err == nil && n.children[i].noStore:
+			out = "a secret"
+		case errors.Is(err, errFatal):
+			out = "fatal"
+		case err != nil:
+			out = err.Error()
+		}
+		results[i] = out
+	}
+	for i := len(calls) - 1; i >= 0; i-- {
+		if calls[i] != nil {
+			one(i, calls[i])
+		}
+	}
+	for i, child := range n.children {
+		if calls[i] == nil {
+			one(i, func() (string, error) { return e.callAt(t, ctx, child, fmt.Sprint(place, ".", i)) })
+		}
+	}
+	return results
+}
+
+func newModelCache() core.Cache { return cache.New(cache.NewMemory(1<<20), cache.Options{}) }
