@@ -18,6 +18,8 @@ type call struct {
 	custom      bool        // the policy is the event's own
 	guarded     bool        // the actor has preconditions
 	direct      bool        // claimed when executed, and counted as under way
+	counted     bool        // among those that are not recalled
+	overlaps    bool        // another call with its name and input was under way when it was claimed
 	claimed     bool        // and without a record yet
 	keyed       atomic.Bool // its handler asked for its idempotency key
 	compensable bool        // the actor has a compensation

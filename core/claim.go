@@ -1,12 +1,10 @@
 package core
 
 import (
-	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -30,7 +28,8 @@ type claims struct {
 	// direct counts the calls under way that were claimed when they were
 	// executed. If there is more than one, their order is not certain.
 	direct     atomic.Int32
-	overlapped bool // overlapping calls were reported
+	overlapped bool             // overlapping calls were reported
+	underWay   map[sameCall]int // these calls, without those that are recalled
 }
 
 // take keeps the claim until it is in a record. in.mu must be held.
@@ -180,40 +179,6 @@ func (c *call) recorded() {
 		if claimed.scope.attempt != beforeFirst {
 			return
 		}
-	}
-}
-
-// checkOverlap counts a call that is claimed and executed at once. If another
-// such call is under way in the same scope, another goroutine makes it, and the
-// order of their claims is not the same in every run. That is recorded as a
-// warning, once for each scope. Recalled calls are not executed: whether they
-// overlap is chance, and it was recorded when they ran.
-func (c *call) checkOverlap() {
-	in := c.scope.claims()
-	if in.direct.Add(1) == 1 || c.off != nil || c.recall.found != nil && c.recall.found.HasOutcome() {
-		return
-	}
-	in.mu.Lock()
-	reported := in.overlapped
-	in.overlapped = true
-	in.mu.Unlock()
-	if reported {
-		return
-	}
-	rec := record.Record{
-		Time: time.Now().Round(0).UTC(), Address: c.scope.Address(), Kind: record.KindLog, Status: record.StatusRecorded,
-		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "calls overlap: " + c.address.String() + " began while another call of the same " +
-			"attempt was under way. Goroutines of the program's own make calls in no certain order: a run that is resumed can refuse them, or give " +
-			"one the result of another. Use actors.Map or actors.Parallel for calls in parallel, or Prepare each call before its goroutine begins; " +
-			"core.Step is for what is not a call"},
-	}
-	_ = c.root.run.Append(c.scope, rec) // the warning is lost if the attempt is over
-}
-
-// leaveDirect undoes the counting of checkOverlap.
-func (c *call) leaveDirect() {
-	if c.direct {
-		c.scope.claims().direct.Add(-1)
 	}
 }
 

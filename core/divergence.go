@@ -23,7 +23,7 @@ type Identifier interface{ Identity() any }
 // recorded calls. A DivergenceError matches [ErrDivergence].
 type DivergenceError struct {
 	RunID    string
-	How      string         // "order", "input", "kind", "end", "output", "value", "question" or "version"
+	How      string         // "order", "input", "kind", "end", "output", "overlap", "value", "question" or "version"
 	Address  record.Address // of the call that the program makes; at an end, of the call that ended
 	Was      record.Address // of the call that was recorded in its place; zero if there is none, or it has the same address
 	Scope    string         // the path of the attempt or branch that makes the call; empty for the run itself
@@ -64,6 +64,8 @@ func (e *DivergenceError) Difference() string {
 		if len(e.Fields) == 0 {
 			text = fmt.Sprintf("the recorded output of %s does not fit its type: %s", e.Address, e.Asked)
 		}
+	case "overlap":
+		text = fmt.Sprintf("goroutines have called %s with one input at the same time, and %s: which goroutine gets which is not on record", e.Address, e.Recorded)
 	case "value":
 		text = fmt.Sprintf("%s has fields that the type it is read as lacks: %s", e.Recorded, strings.Join(e.Fields, "; "))
 	default:
@@ -81,6 +83,8 @@ func (e *DivergenceError) advice() string {
 	switch {
 	case e.How == "version":
 		return "Run a program that has that version, or " + e.fork()
+	case e.How == "overlap":
+		return "Use actors.Map, actors.Parallel or Prepare for calls in parallel, and " + e.fork() + "; or state.DivergenceTrust, if it does not matter"
 	case e.How == "input" && e.Scope == "":
 		return "Use a new run ID for another input"
 	case e.How == "output" && len(e.Fields) == 0:

@@ -94,6 +94,9 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 	if c.isUndoneInDoubt() {
 		detailOf(&rec).Compensable = true
 	}
+	if c.overlaps && s.attempt == 0 {
+		detailOf(&rec).Overlaps = true
+	}
 	if c.spec.Branches > 0 {
 		detailOf(&rec).Branches = c.spec.Branches
 	}

@@ -88,6 +88,11 @@ type Detail struct {
 	// confirms no guess of what it is. Empty if the output cannot be encoded.
 	Fingerprint []byte
 
+	// Overlaps is set for a call that starts while another call of its scope with its
+	// name and its input is under way, which another goroutine has made. Nothing but
+	// the order in which they began tells the two apart.
+	Overlaps bool
+
 	// Fork is set in the record that ends what a fork keeps of its parent.
 	Fork *Fork
 

@@ -196,6 +196,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 		into.Fork = readFork(in)
 	}
 	into.Fingerprint = f.bytes()
+	into.Overlaps = f.bool()
 	f.end()
 	return into
 }

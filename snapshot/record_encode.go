@@ -50,9 +50,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps
 	if more {
-		w.Array(detailFields + 11)
+		w.Array(detailFields + 12)
 	} else {
 		w.Array(detailFields)
 	}
@@ -76,6 +76,7 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Text(d.By)
 		writeFork(w, d.Fork)
 		w.Bytes(d.Fingerprint)
+		w.Bool(d.Overlaps)
 	}
 }
 

@@ -160,7 +160,7 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 		}
 	}
 	if rng.IntN(8) == 0 {
-		d.Fingerprint = randomBytes(rng)
+		d.Fingerprint, d.Overlaps = []byte{byte(rng.Uint32())}, rng.IntN(2) == 0
 	}
 	if rng.IntN(8) == 0 {
 		d.Fork = &record.Fork{Keys: randomText(rng)}

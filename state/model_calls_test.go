@@ -58,7 +58,9 @@ func enrich(rng *rand.Rand, program *node) {
 			case 1:
 				n.undone, n.name = true, "paid"
 			case 2:
-				n.cached = !n.guarded // whose precondition writes a value of its own
+				if !n.guarded { // whose precondition writes a value of its own
+					n.cached, n.name, n.fatal, n.failures = true, "cached", false, 0
+				}
 			case 3:
 				n.noStore = true
 			case 4:

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -34,7 +35,11 @@ func TestForkOfAnyCallComesToTheSame(t *testing.T) {
 			came := slices.IndexFunc(prefix, func(r record.Record) bool { return r.Kind.IsCall() && r.Address == at })
 			store := &shelf{tapes: map[string]*tape{"old": {records: slices.Clip(prefix)}}}
 			what := fmt.Sprintf("seed %d, cut after record %d, forked at %s", seed, len(prefix), at)
-			require.NoError(t, state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{}), what)
+			err := state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{})
+			if errors.Is(err, state.ErrCompensated) {
+				return // what a fork would keep was undone
+			}
+			require.NoError(t, err, what)
 
 			again := newEffects()
 			got, err := finishWith(t, store.tapes["new"], again, program, 1+rng.IntN(20))

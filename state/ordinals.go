@@ -173,6 +173,11 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 		}
 		return d
 	}
+	if d := r.swapped(c); d != nil && checked && !anew {
+		with := asked()
+		with.How, with.Recorded, with.Asked = d.How, d.Recorded, d.Asked
+		return with
+	}
 	if t := r.calls[c.Address]; !anew && s.isOtherKind(c, t) {
 		d := asked()
 		d.How, d.Recorded = "kind", describe(t.kind, c.Address, "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,4 +122,70 @@ func warned(t *testing.T, s snapshot.Store, text string) (warnings []record.Reco
 		}
 	}
 	return warnings
+}
+
+// Calls of one name and one input that goroutines have made at the same time are told
+// apart by the order of their claims alone. They are refused where that matters.
+func TestCallsOfGoroutinesAreNotSwappedInSilence(t *testing.T) {
+	for name, c := range map[string]struct {
+		outputs []string // of the calls, by when they end; "" does not end before the run stops
+		refused string
+	}{
+		"with one output":       {[]string{"x", "x", "x"}, ""},
+		"with several outputs":  {[]string{"x", "y", "x"}, "their outcomes differ"},
+		"one without an output": {[]string{"x", "x", ""}, "only some of them have an outcome"},
+		"none with an output":   {[]string{"", "", ""}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, outputs := memstore.New(), c.outputs
+				var made atomic.Int32
+				tool := testkit.Tool(t, "sample", once, func(ctx context.Context, _ string) (string, error) {
+					i := int(made.Add(1)) - 1
+					if i < len(outputs) && outputs[i] == "" {
+						return "", testkit.Pause(ctx, time.Hour)
+					}
+					if err := testkit.Pause(ctx, time.Second); err != nil {
+						return "", err
+					}
+					if i < len(outputs) {
+						return outputs[i], nil
+					}
+					return "x", nil
+				})
+				agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+					var all sync.WaitGroup
+					for range len(outputs) {
+						all.Go(func() { _, _ = testkit.Call(ctx, tool) })
+					}
+					all.Wait()
+					if int(made.Load()) == len(outputs) {
+						state.From(ctx).Interrupt(state.Stop{})
+						return "", ctx.Err()
+					}
+					return "done", nil
+				})
+				open := func(options ...state.Option) error {
+					st, err := state.Open(t.Context(), s, "run-1", options...)
+					require.NoError(t, err)
+					defer time.AfterFunc(time.Minute, func() { st.Interrupt(state.Stop{}) }).Stop()
+					_, err = testkit.Call(st.Context(t.Context()), agent)
+					require.NoError(t, st.Close())
+					return err
+				}
+				require.ErrorIs(t, open(), core.ErrInterrupted)
+				before := made.Add(1) // another opening
+				err := open()
+				if c.refused == "" {
+					require.NotErrorIs(t, err, core.ErrDivergence)
+					return
+				}
+				require.ErrorIs(t, err, core.ErrDivergence)
+				require.ErrorContains(t, err, c.refused)
+				require.ErrorContains(t, err, "Use actors.Map, actors.Parallel or Prepare")
+				assert.Equal(t, before, made.Load(), "nothing ran")
+				require.NoError(t, open(state.WithDivergence(state.DivergenceTrust)))
+			})
+		})
+	}
 }

@@ -38,6 +38,7 @@ type restored struct {
 	closed  []closed // openings that were closed, in order
 
 	unclaimed bool // calls are on record, and their claims are not
+	overlaps  overlaps
 
 	diverged bool  // calls had other inputs, and were made again
 	anew     begun // calls that began anew; earlier values in them do not count
@@ -153,6 +154,9 @@ func (r *restored) follow(rec *record.Record) {
 		}
 		if t.first == 0 {
 			t.first = rec.Seq
+		}
+		if rec.Detail != nil && rec.Detail.Overlaps {
+			r.overlaps.add(rec)
 		}
 		if t.Phase == record.PhaseSucceeded {
 			r.again.at(rec)

@@ -1,0 +1,68 @@
+package core
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// sameCall is what calls have in common that only the order of their claims tells apart.
+type sameCall struct {
+	name  string
+	input record.Hash
+}
+
+// checkOverlap counts a call that is claimed and executed at once. If another
+// such call is under way in the same scope, another goroutine makes it, and the
+// order of their claims is not the same in every run. That is recorded as a
+// warning, once for each scope. If the other call has the same name and the same
+// input, the call is marked as well: nothing tells the two apart when the run is
+// resumed. Recalled calls are not executed: whether they overlap is chance, and it was
+// recorded when they ran.
+func (c *call) checkOverlap() {
+	in := c.scope.claims()
+	among := in.direct.Add(1)
+	if c.off != nil || c.recall.found != nil && c.recall.found.HasOutcome() {
+		return
+	}
+	same := sameCall{c.spec.Name, c.recall.input}
+	in.mu.Lock()
+	if in.underWay == nil {
+		in.underWay = make(map[sameCall]int)
+	}
+	in.underWay[same]++
+	c.counted, c.overlaps = true, in.underWay[same] > 1
+	reported := in.overlapped || among == 1
+	in.overlapped = in.overlapped || among > 1
+	in.mu.Unlock()
+	if reported {
+		return
+	}
+	rec := record.Record{
+		Time: time.Now().Round(0).UTC(), Address: c.scope.Address(), Kind: record.KindLog, Status: record.StatusRecorded,
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "calls overlap: " + c.address.String() + " began while another call of the same " +
+			"attempt was under way. Goroutines of the program's own make calls in no certain order: a run that is resumed can refuse " +
+			"them. Use actors.Map or actors.Parallel for calls in parallel, or Prepare each call before its goroutine begins; " +
+			"core.Step is for what is not a call"},
+	}
+	_ = c.root.run.Append(c.scope, rec) // the warning is lost if the attempt is over
+}
+
+// leaveDirect undoes the counting of checkOverlap.
+func (c *call) leaveDirect() {
+	if !c.direct {
+		return
+	}
+	in := c.scope.claims()
+	in.direct.Add(-1)
+	if !c.counted {
+		return
+	}
+	same := sameCall{c.spec.Name, c.recall.input}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.underWay[same]--; in.underWay[same] == 0 {
+		delete(in.underWay, same)
+	}
+}

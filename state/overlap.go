@@ -1,0 +1,90 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+)
+
+// Goroutines of a program that call one actor with one input at the same time claim
+// their calls in no certain order. When the run is resumed, one may get the result of
+// another. That does no harm while their outcomes are equal. Where they are not, the
+// calls are refused.
+
+// overlaps holds, by call site and input, whether calls that overlapped can be swapped.
+type overlaps map[overlap]*swap
+
+type overlap struct {
+	site  record.CallSite
+	input record.Hash
+}
+
+// A swap says whether calls can be swapped, once that is known.
+type swap struct {
+	known bool
+	harm  string // what tells them apart; empty for nothing
+}
+
+// add adds the call that starts with the record.
+func (o *overlaps) add(rec *record.Record) {
+	if *o == nil {
+		*o = make(overlaps)
+	}
+	site, _ := rec.Address.Site()
+	(*o)[overlap{site, rec.Detail.InputHash}] = new(swap)
+}
+
+// swapped returns how a claim differs that may get the outcome of another call; nil if
+// it may not.
+func (r *restored) swapped(c record.Claim) *core.DivergenceError {
+	if len(r.overlaps) == 0 || c.Kind == record.KindQuestion {
+		return nil
+	}
+	site, _ := c.Address.Site()
+	s := r.overlaps[overlap{site, c.Input}]
+	if s == nil {
+		return nil
+	}
+	if !s.known {
+		s.known, s.harm = true, r.harmOfSwap(site, c.Input)
+	}
+	if s.harm == "" {
+		return nil
+	}
+	return &core.DivergenceError{How: "overlap", Recorded: s.harm, Asked: "the calls of goroutines, in any order"}
+}
+
+// harmOfSwap returns what tells the calls of the site with the input apart, and is empty
+// if nothing does.
+func (r *restored) harmOfSwap(site record.CallSite, input record.Hash) string {
+	var first *record.Record
+	without := 0
+	for nth := 1; ; nth++ {
+		t := r.calls[site.Address(nth)]
+		switch {
+		case t == nil && first == nil && without == 0 && nth == 1:
+			continue // it was made by an opening that was refused
+		case t == nil:
+			if first != nil && without > 0 {
+				return "only some of them have an outcome"
+			}
+			return ""
+		case t.Input != input:
+			continue
+		case !t.HasOutcome():
+			without++
+			continue
+		}
+		outcome, err := r.found.Record(t.Last)
+		switch {
+		case err != nil:
+			return err.Error()
+		case first == nil:
+			first = &outcome
+		case first.Status != outcome.Status || first.Artifact() != outcome.Artifact() || !sameValue(first.Encoded(), outcome.Encoded()) ||
+			fmt.Sprint(first.Err) != fmt.Sprint(outcome.Err):
+			return "their outcomes differ"
+		}
+	}
+}
