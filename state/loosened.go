@@ -2,7 +2,11 @@ package state
 
 import (
 	"bytes"
+	"cmp"
+	"log/slog"
+	"slices"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -92,17 +96,48 @@ func (r *restored) passedOver(scope string, claimed int) (ordinal int, missing r
 		}
 		return claimed + 1, s.claims[claimed], true
 	}
-	var first *track
-	for a, t := range r.calls {
-		if t.claimed && !t.asked && t.HasOutcome() && a.Scope() == scope && (first == nil || t.first < first.first) {
-			first, missing = t, recordedClaim{address: a, kind: t.kind}
+	for i := range s.claims {
+		if t := r.calls[s.claims[i].address]; t != nil && t.isPassedOver() {
+			return i + 1, s.claims[i], true
 		}
 	}
-	if first == nil {
-		return 0, missing, false
+	return 0, missing, false
+}
+
+// isPassedOver reports whether the program has not made a recorded call that has an
+// outcome.
+func (t *track) isPassedOver() bool { return t.claimed && !t.asked && t.HasOutcome() }
+
+// besides returns the calls that are passed over in a scope that ends, and that were made
+// in the place of other recorded calls, after another output. Another program may have
+// made them: they are reported, and do not bind this one.
+func (r *restored) besides(scope string) []record.Address {
+	s := r.ordinals[scope]
+	if s == nil || s.loosened == 0 || s.unchecked > 0 {
+		return nil
 	}
-	if was := s.recorded(int(first.Ordinal)); was != nil && was.address == missing.address {
-		missing = *was
+	var all []record.Address
+	for a, t := range r.calls {
+		if t.isPassedOver() && a.Scope() == scope {
+			all = append(all, a)
+		}
 	}
-	return int(first.Ordinal), missing, true
+	slices.SortFunc(all, func(a, b record.Address) int { return cmp.Compare(r.calls[a].first, r.calls[b].first) })
+	return all
+}
+
+// reportBesides records a warning for each of the calls. r.mu must be held.
+func (r *run) reportBesides(scope *core.Scope, calls []record.Address) {
+	for _, a := range calls {
+		if r.isReported(a) {
+			continue
+		}
+		r.report.Diverged = append(r.report.Diverged, a)
+		r.keep(&record.Record{
+			Time: now(), Address: scope.Address(), Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,
+			Detail: &record.Detail{Severity: slog.LevelWarn, Message: scope.Path() + " ended without its recorded call " + a.String() +
+				", which was made after another output of a call that keeps none"},
+		})
+	}
+	_ = r.write() // an error is returned again when the next call begins
 }

@@ -129,6 +129,33 @@ func TestCallsAfterOneThatKeepsNoOutputAreCompared(t *testing.T) {
 	}
 }
 
+// A program that is stopped before it is refused leaves a call in the place of another.
+// It is told of, and the program of before can finish.
+func TestCallInThePlaceOfAnotherIsReported(t *testing.T) {
+	s, ran := new(tape), []string{}
+	old := spending{token: "t1", tools: []string{"pay", "ship"}, stop: 1, ran: &ran}
+	_, err := old.run(t, s)
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	_, err = spending{token: anotherToken(t, s), tools: []string{"pay2", "ship"}, stop: 1, ran: &ran}.run(t, s)
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	require.NotErrorIs(t, err, core.ErrDivergence)
+	_, err = spending{token: anotherToken(t, s), tools: []string{"pay2", "ship"}, ran: &ran}.run(t, s)
+	require.ErrorIs(t, err, core.ErrDivergence)
+	require.ErrorContains(t, err, "agent/pay (tool)")
+	old.stop = 0
+	out, err := old.run(t, s)
+	require.NoError(t, err)
+	assert.Equal(t, "t1 pay ship", out)
+	assert.Equal(t, []string{"pay", "pay2", "ship"}, ran)
+	warnings := 0
+	for _, rec := range s.records {
+		if rec.Kind == record.KindLog && strings.Contains(rec.Message(), "agent ended without its recorded call agent/pay2") {
+			warnings++
+		}
+	}
+	assert.Equal(t, 1, warnings)
+}
+
 // The token is another one at each resume.
 func TestCallsAfterAnOutputThatDiffersEachTime(t *testing.T) {
 	s, ran := new(tape), []string{}

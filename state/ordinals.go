@@ -325,6 +325,9 @@ func (r *run) Ended(s *core.Scope, claimed int) error {
 	}
 	ordinal, missing, ok := r.restored.passedOver(s.Path(), claimed)
 	if !ok {
+		if besides := r.restored.besides(s.Path()); besides != nil {
+			r.reportBesides(s, besides)
+		}
 		r.mu.Unlock()
 		return nil
 	}
