@@ -159,20 +159,12 @@ func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
 
 // check compares the records with the ledger.
 func check(t *testing.T, r *runner.Runner, dir string, runs, steps int) {
-	effects := make(map[string]map[int]int) // by run and call: how often each attempt had its effect
-	data, err := os.ReadFile(filepath.Join(dir, "ledger"))
-	require.NoError(t, err)
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	for _, line := range lines {
-		fields := strings.Fields(line)
-		require.Len(t, fields, 3, line)
-		attempt, err := strconv.Atoi(fields[2])
-		require.NoError(t, err)
-		call := fields[0] + " " + fields[1]
-		if effects[call] == nil {
-			effects[call] = make(map[int]int)
+	effects := readLedger(t, dir)
+	all := 0
+	for _, attempts := range effects {
+		for _, n := range attempts {
+			all += n
 		}
-		effects[call][attempt]++
 	}
 	assert.Len(t, effects, runs*steps, "each call has had an effect, and no other")
 	generations := uint64(0)
@@ -186,7 +178,7 @@ func check(t *testing.T, r *runner.Runner, dir string, runs, steps int) {
 		generations += run.Generation
 		checkRun(t, run, effects)
 	}
-	t.Logf("%d runs, %d effects for %d calls, %d openings", runs, len(lines), runs*steps, generations)
+	t.Logf("%d runs, %d effects for %d calls, %d openings", runs, all, runs*steps, generations)
 }
 
 // checkRun checks that an attempt began again only if the process ended during it,
