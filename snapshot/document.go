@@ -124,11 +124,11 @@ func Decode(data []byte) (*Run, error) {
 	}
 	r := new(Run)
 	err = r.readDocument(data[:whole])
-	if damage == nil && err != nil {
-		damage = &CorruptError{Offset: int64(whole), Err: err}
-	}
-	if errors.Is(err, ErrFormat) {
+	switch {
+	case damage == nil && errors.Is(err, ErrFormat):
 		return nil, err
+	case damage == nil && err != nil:
+		damage = &CorruptError{Offset: int64(whole), Err: err}
 	}
 	if damage == nil && r.LastSeq != r.last() {
 		damage = &CorruptError{Offset: int64(len(data)), Err: fmt.Errorf("the last record is %d, and it says that it is %d", r.last(), r.LastSeq)}

@@ -239,6 +239,7 @@ func TestWhatIsNoRunIsRefusedByItsKind(t *testing.T) {
 		"last_seq":         {document(t, append(begin, 1, "last_seq", 3, "records", []any{least(1), least(2)})...), snapshot.ErrCorrupt, "the last record is 2, and it says that it is 3"},
 		"tiny records":     {document(t, append(begin, 1, "records", []any{[]any{1, 1}, []any{1, 2}})...), snapshot.ErrCorrupt, "not a record: an array of 2 fields"},
 		"newer record":     {document(t, append(begin, 1, "records", []any{[]any{5, 1}})...), snapshot.ErrFormat, "the record has version 5"},
+		"no newer record":  {append(document(t, append(begin, 1, "records", []any{[]any{5, 1}})...), 1), snapshot.ErrCorrupt, "no table of checksums at the end"},
 		"header":           {document(t, append(begin, 1, "status", 7)...), snapshot.ErrCorrupt, `"status": byte `},
 		"too many records": {document(t, append(begin, 1, "records", 7)...), snapshot.ErrCorrupt, "byte "},
 	} {
