@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/cache"
 	"github.com/reprise-go/reprise/core"
@@ -25,6 +27,7 @@ type modelCall struct {
 	prepares bool          // an agent prepares its calls in order, and executes the last one first
 	sleeps   time.Duration // it is a sleep
 	version  int           // it is a question for a version; the highest that the program knows
+	paid     []string      // of a program: the names of the calls that can be compensated, whatever it becomes
 }
 
 // enrich gives calls of a random program what programs of users have.
@@ -94,29 +97,28 @@ func (n *node) secret(e *effects) string {
 	return "secret"
 }
 
-// undo is what compensates a call.
-func undo(context.Context, int, string) error { return nil }
-
-// modelCompensations are those of all calls that a random program, or a changed one, can
-// have.
-var modelCompensations = sync.OnceValue(func() state.Option {
-	var all []state.Compensable
-	for i := range 100 {
-		for _, name := range []string{"paid", fmt.Sprint("paid-", i)} {
-			for _, end := range []string{"", "x", "xx", "xxx"} {
-				if i > 0 && name == "paid" {
-					continue
-				}
-				d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: name + end}, func(context.Context, int) (string, error) { return "", nil })
-				if err != nil {
-					panic(err)
-				}
-				all = append(all, d.Compensate(undo))
-			}
+// rememberPaid notes what can be compensated in the program, and in those that it is
+// changed to: a run must know it when it is opened.
+func (n *node) rememberPaid() {
+	n.paid = nil
+	for _, one := range n.nodes() {
+		if one.undone && !slices.Contains(n.paid, one.name) {
+			n.paid = append(n.paid, one.name, one.name+"x", one.name+"xx")
 		}
 	}
+}
+
+// compensations returns the option that knows what can be compensated.
+func (n *node) compensations(t testing.TB) state.Option {
+	t.Helper()
+	var all []state.Compensable
+	for _, name := range n.paid {
+		d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: name}, func(context.Context, int) (string, error) { return "", nil })
+		require.NoError(t, err)
+		all = append(all, d.Compensate(func(context.Context, int, string) error { return nil }))
+	}
 	return state.WithCompensations(all...)
-})
+}
 
 // prepared makes the children as an agent does that prepares its calls, and executes
 // them in another order. Those that cannot be prepared are made after them.

@@ -25,6 +25,8 @@ import (
 var (
 	modelSeeds = flag.Uint64("model-seeds", 200, "random programs of the model tests, from the first on")
 	modelFirst = flag.Uint64("model-first", 0, "the first of them")
+
+	modelStride = flag.Int("model-stride", 40, "the most records between two places where a run is cut; 1 cuts at each")
 )
 
 // modelStores make a store that has what a run had recorded when its process was
@@ -65,6 +67,7 @@ func askingTree(rng *rand.Rand) *node {
 			n.children = slices.Insert(n.children, at, &node{name: fmt.Sprint("what now, ", i), kind: record.KindQuestion})
 		}
 	}
+	program.rememberPaid()
 	return program
 }
 
@@ -107,7 +110,7 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 			st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
 		}
 	}))
-	st, err := state.Open(t.Context(), s, "run-1", interrupt, modelCompensations(), state.WithSeed(1), state.WithSync(state.SyncNever))
+	st, err := state.Open(t.Context(), s, "run-1", interrupt, program.compensations(t), state.WithSeed(1), state.WithSync(state.SyncNever))
 	require.NoError(t, err)
 	out, err := e.call(t, st.Context(t.Context()), program)
 	if stopped := st.Interrupted(); stopped != nil {
@@ -155,7 +158,7 @@ func TestUnchangedProgramIsNeverRefused(t *testing.T) {
 		whole := new(tape)
 		want, err := finish(t, whole, newEffects(), program)
 		require.NoError(t, err)
-		modelCuts(rng, whole.records, 8, func(prefix []record.Record) {
+		modelCuts(rng, whole.records, *modelStride, func(prefix []record.Record) {
 			s, again := cut(prefix), newEffects()
 			got, err := finishWith(t, s, again, program, 1+rng.IntN(20))
 			require.NoError(t, err, "seed %d, cut after record %d", seed, len(prefix))
@@ -229,10 +232,11 @@ func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
 		for i, n := range program.nodes() { // calls of one name and one input cannot be told apart
 			n.name = fmt.Sprint(n.name, "-", i)
 		}
+		program.rememberPaid()
 		whole := new(tape)
 		want, err := finish(t, whole, newEffects(), program)
 		require.NoError(t, err)
-		modelCuts(rng, whole.records, 8, func(prefix []record.Record) {
+		modelCuts(rng, whole.records, *modelStride, func(prefix []record.Record) {
 			s, done := cut(prefix), completedLeaves(prefix)
 			for range 1 + rng.IntN(3) {
 				changed := program.clone()

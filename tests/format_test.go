@@ -255,7 +255,7 @@ func exported(t *testing.T, data []byte) map[string]any {
 		"created_at": nanoseconds(s.Created), "updated_at": nanoseconds(s.Updated),
 		"due_at": nanoseconds(s.Due), "expires_at": nanoseconds(s.Expires),
 		"owner": s.Owner, "program": s.Program, "program_version": s.Version,
-		"priority": s.Priority, "restarts": s.Restarts, "pinned": s.Pinned, "retry": exportedRetry(s.Retry),
+		"priority": s.Priority, "restarts": s.Restarts, "pinned": s.Pinned, "retry_to": s.RetryTo, "refused_by": s.RefusedBy, "retry": exportedRetry(s.Retry),
 		"generation": s.Generation, "last_seq": s.LastSeq, "usage": exportedUsage(s.Usage),
 		"values": summary.Values, "artifacts": summary.Artifacts, "stop": exportedStop(s.Stop),
 	}
