@@ -23,17 +23,13 @@ func decodeFuncOf(t reflect.Type) decodeFunc {
 	if f, ok := decodeFuncs.Load(t); ok {
 		return f.(decodeFunc)
 	}
-	var made sync.WaitGroup // as in encodeFuncOf
-	var f decodeFunc
-	made.Add(1)
+	whole := sync.OnceValue(func() decodeFunc { return newDecodeFunc(t) }) // as in encodeFuncOf
 	if other, ok := decodeFuncs.LoadOrStore(t, decodeFunc(func(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
-		made.Wait()
-		return f(d, data, v)
+		return whole()(d, data, v)
 	})); ok {
 		return other.(decodeFunc)
 	}
-	f = newDecodeFunc(t)
-	made.Done()
+	f := whole()
 	decodeFuncs.Store(t, f)
 	return f
 }

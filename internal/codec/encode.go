@@ -35,19 +35,15 @@ func encodeFuncOf(t reflect.Type, old bool) encodeFunc {
 	if f, ok := known.Load(t); ok {
 		return f.(encodeFunc)
 	}
+	whole := sync.OnceValue(func() encodeFunc { return newEncodeFunc(t, old) })
 	// A type that contains itself finds this function in its place until its own is
 	// made.
-	var made sync.WaitGroup
-	var f encodeFunc
-	made.Add(1)
 	if other, ok := known.LoadOrStore(t, encodeFunc(func(e *encoder, v reflect.Value) error {
-		made.Wait()
-		return f(e, v)
+		return whole()(e, v)
 	})); ok {
 		return other.(encodeFunc)
 	}
-	f = newEncodeFunc(t, old)
-	made.Done()
+	f := whole()
 	known.Store(t, f)
 	return f
 }
