@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -25,6 +26,7 @@ import (
 // orders reserves, pays and ships; shipping fails while it is closed.
 type orders struct {
 	closed atomic.Bool
+	mu     sync.Mutex
 	done   []string // with their idempotency keys
 }
 
@@ -34,6 +36,8 @@ func (o *orders) step(ctx context.Context, name string) error {
 			return "", core.Permanent(errors.New("the warehouse is closed"))
 		}
 		key, err := core.IdempotencyKey(ctx)
+		o.mu.Lock()
+		defer o.mu.Unlock()
 		o.done = append(o.done, name+" "+key)
 		return name, err
 	})
