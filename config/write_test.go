@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
-
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-
 	"github.com/reprise-go/reprise/condition"
 	"github.com/reprise-go/reprise/config"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 var errBoom = errors.New("boom")
@@ -197,19 +197,19 @@ func TestPrintedRetryLevelsAreReadAsDocuments(t *testing.T) {
 		}
 		policy, err := core.NewPolicy(retry.Config())
 		require.NoError(t, err)
-		level := retrylevel.Of(policy)
+		level := state.RetryLevel(policy)
 		data, err := json.Marshal(map[string]any{"all": level})
 		require.NoError(t, err)
-		var again map[string]retrylevel.Level
+		var again map[string]snapshot.RetryLevel
 		require.NoError(t, json.Unmarshal(data, &again))
 		require.Equal(t, level, again["all"], "level %d: %s", i, data)
 		d, err := config.Parse(data)
 		require.NoError(t, err, "level %d: %s", i, data)
 		same, err := core.NewPolicy(d.All.Config())
 		require.NoError(t, err)
-		require.Equal(t, level, retrylevel.Of(same), "level %d: %s", i, data)
+		require.Equal(t, level, state.RetryLevel(same), "level %d: %s", i, data)
 	}
-	var level retrylevel.Level
+	var level snapshot.RetryLevel
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"jitter":"some"}`), &level), "want a fraction, none, full or decorrelated")
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"max_attempts":"many"}`), &level), `want a number or "unlimited"`)
 }

@@ -22,6 +22,11 @@ type Question struct {
 	ID   string // the address of the call, "?" and a number: "assistant/refund?1"
 	Text string
 
+	// Asks is record.AsksDoubt if the question is about a call in doubt, and has to
+	// be answered with a state.InDoubtAnswer. That of a [Sleep], which nobody has to
+	// answer, is record.AsksTime; otherwise it is record.AsksAnswer.
+	Asks record.Asks
+
 	// Due is when the default answers the question; zero if it has no default.
 	Due time.Time
 
@@ -67,7 +72,7 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 	if err != nil {
 		return answer, Permanent(fmt.Errorf("core: Await: nobody can answer with a %v: %w", reflect.TypeFor[T](), err))
 	}
-	q := Question{Text: question, Schema: answers.JSON()}
+	q := Question{Asks: record.AsksAnswer, Text: question, Schema: answers.JSON()}
 	def, err := defaultOf(q, options)
 	if err != nil {
 		return answer, Permanent(err)
@@ -176,7 +181,7 @@ func readJSON[T any](text []byte) (answer T, err error) {
 // Without an answer that fits, ask returns the suspension to stop with. Claimed
 // is the claim of the question, nil if the handler does not ask it.
 func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
-	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Cause: ErrAwaiting}
+	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Asks: q.Asks, Cause: ErrAwaiting}
 	for {
 		var listed []record.Claim
 		if claimed != nil {
@@ -194,7 +199,7 @@ func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed 
 		case err != nil:
 			return nil, err
 		case asked.Answer != nil:
-		case q.Sleeps() && s.sleepsHere(asked.Due):
+		case q.Asks == record.AsksTime && s.sleepsHere(asked.Due):
 			if e, err := s.sleep(ctx, asked.Due); e != nil || err != nil {
 				return e, err
 			}

@@ -37,10 +37,6 @@ const (
 // inDoubtMark stands before the number of the question in its ID.
 const inDoubtMark = "?in-doubt"
 
-// InDoubt reports whether the question is about a call in doubt, and has to be
-// answered with a state.InDoubtAnswer.
-func (q Question) InDoubt() bool { return strings.Contains(q.ID, inDoubtMark) }
-
 // ErrUnfit is found in the error of an answer that does not fit its question.
 var ErrUnfit = errors.New("the answer does not fit")
 
@@ -90,7 +86,7 @@ func inJSON(value any) (text []byte, ok bool) {
 // state.InDoubtAnswer, with an output that fits the call. The error is
 // [ErrUnfit] and names the field.
 func (q Question) Check(encoded []byte) error {
-	if !q.InDoubt() {
+	if q.Asks != record.AsksDoubt {
 		return q.checkSchema(encoded)
 	}
 	a, err := readInDoubtAnswer(encoded)
@@ -199,7 +195,7 @@ func (c *call) setAside(p *record.Progress, s *Scope) error {
 // question.
 func (c *call) askInDoubt(p *record.Progress, s *Scope) error {
 	q := Question{
-		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts),
+		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts), Asks: record.AsksDoubt,
 		Text: fmt.Sprintf("%s %q had begun (attempt %d) when the run stopped: has it taken effect? "+
 			`Answer {"decision": "completed", "output": …}, {"decision": "run_again"}, or {"decision": "failed", "message": "…"}`,
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, s.Attempt()+1),

@@ -3,8 +3,9 @@ package core
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // Sleep returns when d has passed since it was first called, even if the run
@@ -35,7 +36,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	if suspended != nil {
 		return suspended
 	}
-	q := Question{ID: id, Text: fmt.Sprintf("sleeps for %v", d)}
+	q := Question{ID: id, Asks: record.AsksTime, Text: fmt.Sprintf("sleeps for %v", d)}
 	suspended, err := s.ask(ctx, q, DefaultAnswer{d, encodedNil}, claimed, func([]byte) error { return nil })
 	if suspended != nil {
 		s.Suspend(suspended)
@@ -46,9 +47,6 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // encodedNil is the answer that time gives.
 var encodedNil = []byte{0xc0}
-
-// Sleeps reports whether the question is a [Sleep], which nobody has to answer.
-func (q Question) Sleeps() bool { return strings.Contains(q.ID, sleepMark) }
 
 // sleepsHere reports whether the process itself waits until due.
 func (s *Scope) sleepsHere(due time.Time) bool {

@@ -76,6 +76,7 @@ func (c *call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	due := time.Now().Add(delay).UTC()
 	e := &InterruptedError{
 		Reason:  record.InterruptAwait,
+		Asks:    record.AsksTime,
 		Message: "the next attempt begins at " + due.Format(time.RFC3339),
 	}
 	c.parent.stop(e)

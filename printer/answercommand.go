@@ -5,6 +5,7 @@ import (
 	"unicode"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 )
 
 // maxWord is how long an argument of a command may be, in bytes.
@@ -21,7 +22,7 @@ const placeholder = "JSON"
 // read the IDs the same.
 func HowToAnswer(runID string, q core.Question) (words, arguments string) {
 	example := `{"decision": "run_again"}`
-	if words = "completed with the output, run_again, or failed"; !q.InDoubt() {
+	if words = "completed with the output, run_again, or failed"; q.Asks != record.AsksDoubt {
 		words, example = describeAnswer(q.Schema)
 	}
 	run, id, answer := shellWord(runID), shellWord(q.ID), jsonWord(example)

@@ -14,11 +14,11 @@ func (t *text) question(r *record.Record) {
 	t.message(": ", r.Message())
 	t.cause(r.Err)
 	t.finish(r)
-	q := core.Question{ID: r.Name}
+	q := core.Question{ID: r.Name, Asks: r.Asks()}
 	if r.Detail != nil {
 		q.Schema, q.Call = r.Detail.Schema, r.Detail.InDoubt
 	}
-	if q.InDoubt() {
+	if q.Asks == record.AsksDoubt && q.Call != nil {
 		t.preview("input: ", record.Preview(q.Call.Input))
 	}
 	t.hint(r.RunID, q)

@@ -44,6 +44,7 @@ type InterruptedError struct {
 	Cause   error  // what ended the context, nil for an interrupt
 
 	Question string // the ID of the question that is waited for; empty otherwise
+	Asks     Asks   // what is waited for; 0 for nothing
 
 	// Origin is the part of the run that ended, if not the whole run was
 	// interrupted: an attempt that timed out, or a group that failed fast. The

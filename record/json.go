@@ -53,8 +53,18 @@ type recordJSON struct {
 	Metadata      map[string]any `json:"metadata,omitempty"`
 	Replayed      bool           `json:"replayed,omitempty"`
 
-	Schema  json.RawMessage  `json:"schema,omitempty"`
-	InDoubt *callInDoubtJSON `json:"in_doubt,omitempty"`
+	Question string           `json:"question,omitempty"` // that is waited for
+	Asks     Asks             `json:"asks,omitempty"`
+	Replaces *replacedJSON    `json:"replaces,omitempty"`
+	Schema   json.RawMessage  `json:"schema,omitempty"`
+	InDoubt  *callInDoubtJSON `json:"in_doubt,omitempty"`
+}
+
+// replacedJSON is a Replaced.
+type replacedJSON struct {
+	Seq      uint64 `json:"seq"`
+	Status   Status `json:"execution_status"`
+	Attempts int    `json:"attempts"`
 }
 
 // callInDoubtJSON is a CallInDoubt, with a preview of its input.
@@ -103,6 +113,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if e := r.Interrupt(); e != nil {
 		e.intoJSON(&out)
 	}
+	out.Asks = r.Asks()
 	data, err := marshalSafely(out)
 	if err != nil {
 		// Metadata comes from the user: the record must not be lost because of it.
@@ -124,7 +135,7 @@ func marshalSafely(v any) (data []byte, err error) {
 }
 
 func (e *InterruptedError) intoJSON(out *recordJSON) {
-	out.Reason, out.InterruptedBy = string(e.Reason), e.By
+	out.Reason, out.InterruptedBy, out.Question = string(e.Reason), e.By, e.Question
 	if out.Message == "" {
 		out.Message = e.Message
 	}
@@ -162,6 +173,9 @@ func (d *Detail) intoJSON(out *recordJSON) {
 	out.NoStore, out.Branches, out.Cached, out.Compensable, out.Fork = d.NoStore, d.Branches, d.Cached, d.Compensable, d.Fork
 	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may return anything
 		out.Schema = d.Schema
+	}
+	if d.Replaces != nil {
+		out.Replaces = (*replacedJSON)(d.Replaces)
 	}
 	if c := d.InDoubt; c != nil {
 		out.InDoubt = &callInDoubtJSON{c.Kind, c.Name, c.Attempt, c.Starts, c.Began, Preview(c.Input)}

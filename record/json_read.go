@@ -60,11 +60,16 @@ func (in *recordJSON) record() (r Record, err error) {
 	}
 	switch {
 	case suspended && in.Reason != "":
-		r.Err = &InterruptedError{Reason: InterruptReason(in.Reason), By: in.InterruptedBy, Message: in.Message}
+		r.Err = &InterruptedError{Reason: InterruptReason(in.Reason), By: in.InterruptedBy, Message: in.Message, Question: in.Question, Asks: in.Asks}
 	case in.OriginalError != "" || in.ErrorClass != "":
 		r.Err = &Error{Message: in.OriginalError, Class: r.Class}
 	}
-	r.Detail, err = in.detail()
+	if r.Detail, err = in.detail(); err == nil && in.Kind == KindQuestion && in.Asks != 0 {
+		if r.Detail == nil {
+			r.Detail = new(Detail)
+		}
+		r.Detail.Asks = in.Asks
+	}
 	return r, err
 }
 
@@ -73,6 +78,9 @@ func (in *recordJSON) detail() (*Detail, error) {
 	d := Detail{Artifact: in.Artifact, Message: in.Message, Metadata: in.Metadata, NoStore: in.NoStore, Branches: in.Branches, Cached: in.Cached, Compensable: in.Compensable, Fork: in.Fork, By: in.AnsweredBy, Schema: in.Schema}
 	if c := in.InDoubt; c != nil {
 		d.InDoubt = &CallInDoubt{Kind: c.Kind, Name: c.Name, Attempt: c.Attempt, Starts: c.Starts, Began: c.Began}
+	}
+	if in.Replaces != nil {
+		d.Replaces = (*Replaced)(in.Replaces)
 	}
 	if in.Usage != nil {
 		d.Usage = *in.Usage
@@ -91,7 +99,7 @@ func (in *recordJSON) detail() (*Detail, error) {
 		}
 		d.Severity = level
 	}
-	if d.Artifact == "" && d.Message == "" && d.Metadata == nil && !d.NoStore && d.Branches == 0 && !d.Cached && !d.Compensable && d.Fork == nil && d.By == "" && d.Schema == nil && d.InDoubt == nil &&
+	if d.Artifact == "" && d.Message == "" && d.Metadata == nil && !d.NoStore && d.Branches == 0 && !d.Cached && !d.Compensable && d.Fork == nil && d.By == "" && d.Schema == nil && d.InDoubt == nil && d.Replaces == nil &&
 		d.Usage == (Usage{}) && d.InputHash.IsZero() && d.WholeInput.IsZero() && in.Severity == "" {
 		return nil, nil
 	}

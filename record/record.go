@@ -93,12 +93,25 @@ type Detail struct {
 	// the order in which they began tells the two apart.
 	Overlaps bool
 
+	Asks Asks // of a question: what it waits for
+
+	// Replaces is set for a call that starts again after it had an outcome: what is
+	// replaced. It is nil for other records.
+	Replaces *Replaced
+
 	// Fork is set in the record that ends what a fork keeps of its parent.
 	Fork *Fork
 
 	// Unrecorded lists the claims with lower ordinals in the same scope, and
 	// around it, that have no record when this one is appended.
 	Unrecorded []Claim
+}
+
+// Replaced is the outcome of a call that is made again.
+type Replaced struct {
+	Seq      uint64 // of the record with the outcome
+	Status   Status // completed or failed
+	Attempts int    // that had begun, by number
 }
 
 // A CallInDoubt is a call that may or may not have taken effect. It has the address of the

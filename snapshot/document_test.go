@@ -22,7 +22,6 @@ import (
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/diff"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 // everything is a snapshot with no field left empty.
@@ -35,7 +34,7 @@ func everything(tb testing.TB) *snapshot.Snapshot {
 			Description: "weather of the week", Pipeline: "weather", Tags: []string{"prod", "eu"},
 			Custom: map[string]string{"team": "blue", "cost": "12"},
 		},
-		Retry: retrylevel.Levels{retrylevel.All: level, "llm_call": {Disabled: true, MaxAttempts: 1}},
+		Retry: snapshot.RetryLevels{snapshot.RetryOfAll: level, "llm_call": {Disabled: true, MaxAttempts: 1}},
 	}}
 	rng := rand.New(rand.NewPCG(50, 1))
 	for seq := range uint64(50) {

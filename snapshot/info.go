@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 // FormatVersion is the version of the format that this package writes.
@@ -82,7 +81,7 @@ type Info struct {
 	// cannot continue with it; empty for none.
 	RefusedBy string `json:"refused_by,omitempty"`
 
-	Retry retrylevel.Levels `json:"retry,omitempty"` // nil if it had none
+	Retry RetryLevels `json:"retry,omitempty"` // nil if it had none
 }
 
 // A Stop is why a run does not continue. The zero Stop is no reason.

@@ -69,7 +69,7 @@ func (i *Info) write(w *codec.Writer) {
 	w.Key("pinned").Bool(i.Pinned)
 	w.Key("retry_to").Uint(i.RetryTo)
 	w.Key("refused_by").Text(i.RefusedBy)
-	writeRetryLevels(w.Key("retry"), i.Retry)
+	i.Retry.write(w.Key("retry"))
 }
 
 // read reads the value of a key. Keys that a later version has added are

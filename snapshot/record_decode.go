@@ -197,6 +197,10 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	}
 	into.Fingerprint = f.bytes()
 	into.Overlaps = f.bool()
+	into.Asks = record.Asks(f.byte())
+	if f.next() {
+		into.Replaces = readReplaced(in)
+	}
 	f.end()
 	return into
 }
@@ -272,6 +276,16 @@ func readMetadata(in *codec.Reader) map[string]any {
 		m[key] = in.Any()
 	}
 	return m
+}
+
+func readReplaced(in *codec.Reader) *record.Replaced {
+	if in.Nil() {
+		return nil
+	}
+	f := newFields(in)
+	r := &record.Replaced{Seq: f.uint(), Status: record.Status(f.byte()), Attempts: f.number()}
+	f.end()
+	return r
 }
 
 func readInDoubt(in *codec.Reader) *record.CallInDoubt {

@@ -50,9 +50,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps || d.Asks != 0 || d.Replaces != nil
 	if more {
-		w.Array(detailFields + 12)
+		w.Array(detailFields + 14)
 	} else {
 		w.Array(detailFields)
 	}
@@ -77,7 +77,20 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		writeFork(w, d.Fork)
 		w.Bytes(d.Fingerprint)
 		w.Bool(d.Overlaps)
+		w.Uint(uint64(d.Asks))
+		writeReplaced(w, d.Replaces)
 	}
+}
+
+func writeReplaced(w *codec.Writer, r *record.Replaced) {
+	if r == nil {
+		w.Nil()
+		return
+	}
+	w.Array(replacedFields)
+	w.Uint(r.Seq)
+	w.Uint(uint64(r.Status))
+	w.Int(int64(r.Attempts))
 }
 
 func writeFork(w *codec.Writer, f *record.Fork) {

@@ -15,7 +15,7 @@ const (
 
 const (
 	recordedFields    = 8
-	interruptedFields = 8
+	interruptedFields = 9
 	typedFields       = 2
 )
 
@@ -63,9 +63,10 @@ func writeInterrupted(w *codec.Writer, e *record.InterruptedError) {
 	writeRecorded(w, record.ErrorOf(e.Cause))
 	if e.Origin == nil {
 		w.Text("")
-		return
+	} else {
+		w.Text(e.Origin.Path())
 	}
-	w.Text(e.Origin.Path())
+	w.Uint(uint64(e.Asks))
 }
 
 // readError reads an error of either form; nil for nil.
@@ -111,6 +112,7 @@ func readInterrupted(f *fields) *record.InterruptedError {
 	if origin := f.text(); local {
 		e.Origin = record.RestoredOrigin(origin)
 	}
+	e.Asks = record.Asks(f.byte())
 	f.end()
 	return e
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 // A Store keeps runs, the messages that wait for them, and their large
@@ -114,7 +113,7 @@ type OpenOptions struct {
 
 	// Retry is stored with the run and replaces what was stored before, even if the
 	// run exists. Nil changes nothing.
-	Retry retrylevel.Levels
+	Retry RetryLevels
 
 	Owner string // who opens it, for Info and for errors that are ErrLocked; the lease if there is a queue
 

@@ -234,5 +234,5 @@ func (r *restored) beginAnew(rec *record.Record, t *track) {
 	}
 	r.anew.at(rec)
 	r.keepDoubt(rec.Address)
-	*t = track{Progress: record.Progress{Starts: t.Starts}, diverged: t.diverged}
+	*t = track{Progress: record.Progress{Starts: t.Starts}, diverged: t.diverged, outcome: t.outcome, failed: t.failed, attempts: t.attempts}
 }

@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 // WithExisting makes [Open] fail with snapshot.ErrNotFound if the run does not
@@ -104,22 +102,4 @@ func WithParking(threshold time.Duration) Option {
 		c.settings.Park = threshold
 		c.isFor("WithParking", inOpen)
 	}
-}
-
-// retryLevels returns the levels of the run as its store keeps them. It is not
-// nil, even if there are none.
-func (c *config) retryLevels() retrylevel.Levels {
-	levels := make(retrylevel.Levels)
-	if p := c.settings.Retry; p != nil {
-		levels[retrylevel.All] = retrylevel.Of(p)
-	}
-	for kind, p := range c.settings.RetryByKind {
-		if p != nil {
-			levels[record.Kind(kind).String()] = retrylevel.Of(p)
-		}
-	}
-	for name, p := range c.settings.RetryByActor {
-		levels[retrylevel.ActorPrefix+name] = retrylevel.Of(p)
-	}
-	return levels
 }

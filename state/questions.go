@@ -44,13 +44,13 @@ func (r *run) Ask(s *core.Scope, q core.Question, def core.DefaultAnswer, claims
 		return core.Asked{Answer: answer}, nil
 	case asked && !answered && before.isDue() && !r.strict && r.validation == nil:
 		return r.answerByDefault(s, q.ID, def)
-	case asked && !answered && q.Sleeps() && before.isAhead() && !r.strict && r.validation == nil: // it begins now
+	case asked && !answered && q.Asks == record.AsksTime && before.isAhead() && !r.strict && r.validation == nil: // it begins now
 	case asked && !answered:
 		return r.waitFor(q.ID, false), nil
 	}
 	rec := record.Record{
 		Time: now(), Address: s.Address(), Name: q.ID, Kind: record.KindQuestion, Status: record.StatusAwaiting, Delay: def.After,
-		Detail: &record.Detail{Message: q.Text, Unrecorded: claims, Schema: q.Schema, InDoubt: q.Call},
+		Detail: &record.Detail{Message: q.Text, Unrecorded: claims, Asks: q.Asks, Schema: q.Schema, InDoubt: q.Call},
 	}
 	r.describeInDoubt(q.Call, s.Address())
 	if q.Refused != "" {
@@ -130,7 +130,7 @@ func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 
 // questionOf returns the question in a record.
 func questionOf(r *record.Record) core.Question {
-	q := core.Question{ID: r.Name, Text: r.Message(), Due: dueOf(r)}
+	q := core.Question{ID: r.Name, Asks: r.Asks(), Text: r.Message(), Due: dueOf(r)}
 	if r.Err != nil {
 		q.Refused = r.Err.Error()
 	}
@@ -240,7 +240,7 @@ func openQuestions(records []record.Record) []core.Question {
 	for i := range records {
 		r := &records[i]
 		q := questionOf(r)
-		if r.Kind != record.KindQuestion || last[r.Name] != i || q.Sleeps() {
+		if r.Kind != record.KindQuestion || last[r.Name] != i || !q.Asks.NeedsSomebody() {
 			continue
 		}
 		open = append(open, q)

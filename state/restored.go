@@ -64,6 +64,9 @@ type track struct {
 	entered  uint64 // the latest started record
 	whole    uint64 // the latest record with the hash of its whole input
 	diverged uint64 // the latest record that its input had changed
+	outcome  uint64 // the latest outcome; 0 once a record says that it is replaced
+	failed   bool   // that outcome is a failure
+	attempts int32  // that began, by number
 	kind     record.Kind
 	claimed  bool // its claim is recorded
 	resumed  bool // in this opening of the run
@@ -171,12 +174,41 @@ func (r *restored) follow(rec *record.Record) {
 	r.madeAgain(rec)
 	t.kind = rec.Kind
 	t.Add(rec)
+	t.followOutcome(rec)
 	r.followCompensable(t, rec)
 	if rec.IsOutcome() || rec.Status == record.StatusStarted {
 		for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
 			r.inside[scope] = rec.Seq
 		}
 	}
+}
+
+// followOutcome keeps what a start after an outcome says of it, whether that
+// outcome still counts or not.
+func (t *track) followOutcome(rec *record.Record) {
+	switch {
+	case rec.Status == record.StatusStarted:
+		t.outcome, t.attempts = 0, max(t.attempts, int32(rec.Attempt)+1)
+	case rec.IsOutcome():
+		t.outcome, t.failed = rec.Seq, rec.Status == record.StatusFailed
+	}
+}
+
+// replace adds to the record of a call that starts which outcome it replaces.
+func (r *restored) replace(rec *record.Record) {
+	t := r.calls[rec.Address]
+	if t == nil || t.outcome == 0 {
+		return
+	}
+	replaced := &record.Replaced{Seq: t.outcome, Status: record.StatusCompleted, Attempts: int(t.attempts)}
+	if t.failed {
+		replaced.Status = record.StatusFailed
+	}
+	t.outcome = 0
+	if rec.Detail == nil {
+		rec.Detail = new(record.Detail)
+	}
+	rec.Detail.Replaces = replaced
 }
 
 // atRest returns the progress of a call between two openings. An attempt that was

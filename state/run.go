@@ -141,6 +141,9 @@ func (r *run) Append(s *core.Scope, appended record.Record) error {
 			return r.stop(err)
 		}
 		r.restored.madeAgain(rec)
+		if rec.Status == record.StatusStarted && r.validation == nil {
+			r.restored.replace(rec)
+		}
 	}
 	if r.values.pending != nil {
 		r.settleValues(s, rec)

@@ -84,6 +84,7 @@ type CallError struct {
 // QuestionState is an open question of a run.
 type QuestionState struct {
 	ID      string         `json:"id"`
+	Asks    record.Asks    `json:"asks,omitempty"` // answer or doubt
 	Text    string         `json:"message"`
 	Address record.Address `json:"address"`
 	Asked   time.Time      `json:"asked_at"`
@@ -158,10 +159,10 @@ func (v *view) take(r *record.Record) {
 
 // ask adds a question. A question that is asked again has the reason.
 func (v *view) ask(r *record.Record) {
-	if (core.Question{ID: r.Name}).Sleeps() {
+	if !r.Asks().NeedsSomebody() {
 		return // nobody is to answer it
 	}
-	q := QuestionState{ID: r.Name, Text: r.Message(), Address: r.Address, Asked: r.Time}
+	q := QuestionState{ID: r.Name, Asks: r.Asks(), Text: r.Message(), Address: r.Address, Asked: r.Time}
 	if d := r.Detail; d != nil {
 		q.InDoubt = d.InDoubt
 		if json.Valid(d.Schema) { // a store may have anything

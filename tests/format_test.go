@@ -22,7 +22,6 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 var addGolden = flag.Bool("add-golden", false, "write testdata/vN.snapshot and vN.json for the current version of the format, unless they are there")
@@ -126,9 +125,9 @@ func sample(t *testing.T) *snapshot.Snapshot {
 			Description: "größte Städte", Pipeline: "weather", Tags: []string{"prod", "eu"},
 			Custom: map[string]string{"team": "blue", "cost centre": "12"},
 		},
-		Retry: retrylevel.Levels{
-			retrylevel.All: {MaxAttempts: core.Unlimited, Backoff: "fibonacci", InitialDelay: time.Second, MaxDelay: time.Hour, Multiplier: 2, Jitter: 0.25},
-			"llm_call":     {MaxAttempts: 5, Backoff: "exponential", Multiplier: 1.5, Jitter: -1, RetryTimeout: time.Minute, Functions: []string{"RetryOn", "StopWhen"}},
+		Retry: snapshot.RetryLevels{
+			snapshot.RetryOfAll: {MaxAttempts: core.Unlimited, Backoff: "fibonacci", InitialDelay: time.Second, MaxDelay: time.Hour, Multiplier: 2, Jitter: "0.25"},
+			"llm_call":          {MaxAttempts: 5, Backoff: "exponential", Multiplier: 1.5, Jitter: "none", RetryTimeout: time.Minute, Functions: []string{"RetryOn", "StopWhen"}},
 		},
 	}}
 	add := func(path string, r record.Record) {
@@ -200,6 +199,10 @@ func sample(t *testing.T) *snapshot.Snapshot {
 		Kind: record.KindTool, Status: record.StatusCompleted, Name: "render", Duration: time.Second, Elapsed: time.Second,
 		Detail: &record.Detail{Artifact: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
 	})
+	add("assistant/render", record.Record{
+		Kind: record.KindTool, Status: record.StatusStarted, Name: "render", Generation: 2,
+		Detail: &record.Detail{Replaces: &record.Replaced{Seq: 11, Status: record.StatusCompleted, Attempts: 1}},
+	})
 	add("assistant/render", record.Record{Kind: record.KindTool, Status: record.StatusRecovered, Name: "render", Replayed: true})
 	add("assistant/a%2Fb", record.Record{Kind: record.KindStep, Status: record.StatusCompleted, Name: "a/b", Detail: &record.Detail{Output: encode(time.UnixMilli(1795163400123).UTC())}})
 	add("assistant/render", record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "city", Detail: &record.Detail{Output: encode("Oslo")}})
@@ -214,10 +217,10 @@ func sample(t *testing.T) *snapshot.Snapshot {
 			"map": map[int]string{1: "one"}, "error": io.EOF, "complex": complex(1, 2), "json": asJSON{`{"b":[1,"x"],"a":null}`},
 		}},
 	})
-	add("assistant", record.Record{Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "assistant?1", Detail: &record.Detail{Message: "send it?"}})
+	add("assistant", record.Record{Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "assistant?1", Detail: &record.Detail{Asks: record.AsksAnswer, Message: "send it?"}})
 	add("assistant", record.Record{
 		Kind: record.KindAgent, Status: record.StatusAwaiting, Name: "assistant", Stage: record.StageHandler,
-		Err: &core.InterruptedError{Reason: record.InterruptAwait, Message: "send it?", Question: "assistant?1"},
+		Err: &core.InterruptedError{Reason: record.InterruptAwait, Message: "send it?", Question: "assistant?1", Asks: record.AsksAnswer},
 	})
 	add("assistant", record.Record{Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "assistant?1", Detail: &record.Detail{Output: encode(true), By: "ann"}})
 	add("assistant/group:all/1/fetch", record.Record{
@@ -276,17 +279,11 @@ func exportedStop(stop snapshot.Stop) any {
 	return map[string]any{"reason": stop.Reason, "by": stop.By, "message": stop.Message}
 }
 
-func exportedRetry(levels retrylevel.Levels) map[string]any {
-	out := make(map[string]any)
-	for key, l := range levels {
-		out[key] = map[string]any{
-			"disabled": l.Disabled, "max_attempts": l.MaxAttempts, "backoff": l.Backoff,
-			"initial_delay": l.InitialDelay, "max_delay": l.MaxDelay, "multiplier": l.Multiplier, "jitter": l.Jitter,
-			"attempt_timeout": l.AttemptTimeout, "retry_timeout": l.RetryTimeout, "max_retry_after": l.MaxRetryAfter,
-			"functions": append([]string{}, l.Functions...),
-		}
+func exportedRetry(levels snapshot.RetryLevels) any {
+	if len(levels) == 0 {
+		return nil
 	}
-	return out
+	return levels
 }
 
 func exportedRecord(r *record.Record) map[string]any {
@@ -315,7 +312,7 @@ func exportedError(err error) any {
 	case *core.InterruptedError:
 		out := map[string]any{
 			"form": 1, "reason": e.Reason, "message": e.Message, "by": e.By, "question": e.Question,
-			"local": e.Origin != nil, "cause": exportedError(e.Cause),
+			"asks": uint8(e.Asks), "local": e.Origin != nil, "cause": exportedError(e.Cause),
 		}
 		if e.Origin != nil { // added since the first snapshots
 			out["origin"] = e.Origin.Path()
@@ -335,6 +332,12 @@ func exportedDetail(d *record.Detail) any {
 	}
 	if d.NoStore {
 		out["no_store"] = true
+	}
+	if d.Asks != 0 {
+		out["asks"] = uint8(d.Asks)
+	}
+	if r := d.Replaces; r != nil {
+		out["replaces"] = []any{r.Seq, uint8(r.Status), r.Attempts}
 	}
 	if d.Branches > 0 {
 		out["branches"] = d.Branches

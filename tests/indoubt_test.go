@@ -133,7 +133,7 @@ func TestCallInDoubtWaitsForSomebodyToDecide(t *testing.T) {
 			require.ErrorIs(t, err, core.ErrAwaiting)
 			assert.Equal(t, state.StatusPaused, statusOf(t, s))
 			q := question(t, s)
-			assert.True(t, q.InDoubt())
+			assert.Equal(t, record.AsksDoubt, q.Asks)
 			assert.True(t, strings.HasSuffix(q.ID, "pay?in-doubt1"), q.ID)
 			assert.Contains(t, q.Text, `"pay" had begun (attempt 1)`)
 		}

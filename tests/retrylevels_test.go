@@ -13,7 +13,6 @@ import (
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -21,7 +20,7 @@ func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
 	s, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
 	p := func(ctx context.Context) (string, error) { return execute(ctx, toolOf("t", tryOnce, succeed)) }
-	levels := func() retrylevel.Levels {
+	levels := func() snapshot.RetryLevels {
 		t.Helper()
 		loaded := testkit.LoadRun(t, s, runID)
 		data, err := loaded.Encode()
@@ -36,7 +35,7 @@ func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
 	got := levels()
 	require.Len(t, got, 4)
 	assert.Equal(t, 2, got["actor:u"].MaxAttempts)
-	assert.Equal(t, 7, got[retrylevel.All].MaxAttempts)
+	assert.Equal(t, 7, got[snapshot.RetryOfAll].MaxAttempts)
 	assert.True(t, got["agent_call"].Disabled)
 	assert.Equal(t, time.Minute, got["llm_call"].InitialDelay)
 	assert.Equal(t, []string{"Exclude"}, got["llm_call"].Functions)

@@ -12,7 +12,8 @@ import (
 
 	"github.com/reprise-go/reprise/config"
 	"github.com/reprise-go/reprise/core"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -67,8 +68,8 @@ func (a *app) checkConfig(_ context.Context, name string) error {
 	}
 	if a.json {
 		return a.writeJSON(struct {
-			OK    bool              `json:"ok"`
-			Retry retrylevel.Levels `json:"retry"`
+			OK    bool                 `json:"ok"`
+			Retry snapshot.RetryLevels `json:"retry"`
 		}{true, levels})
 	}
 	a.printf("ok       %s (%s)\n", printable(name), plural(len(levels), "level"))
@@ -99,24 +100,24 @@ func (a *app) tellProblems(name string, bad *config.Error) error {
 }
 
 // levelsOf are the levels of a document with their defaults filled in.
-func levelsOf(d *config.Document) (retrylevel.Levels, error) {
-	levels := make(retrylevel.Levels)
+func levelsOf(d *config.Document) (snapshot.RetryLevels, error) {
+	levels := make(snapshot.RetryLevels)
 	add := func(key string, r config.Retry) error {
 		p, err := core.NewPolicy(r.Config())
 		if err == nil {
-			levels[key] = retrylevel.Of(p)
+			levels[key] = state.RetryLevel(p)
 		}
 		return err
 	}
 	var errs []error
 	if d.All != nil {
-		errs = append(errs, add(retrylevel.All, *d.All))
+		errs = append(errs, add(snapshot.RetryOfAll, *d.All))
 	}
 	for kind, r := range d.Kinds {
 		errs = append(errs, add(kind.String(), r))
 	}
 	for name, r := range d.Actors {
-		errs = append(errs, add(retrylevel.ActorPrefix+name, r))
+		errs = append(errs, add(snapshot.RetryOfActor+name, r))
 	}
 	return levels, errors.Join(errs...)
 }

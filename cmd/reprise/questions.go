@@ -16,8 +16,9 @@ import (
 
 // question is a core.Question in JSON.
 type question struct {
-	ID   string `json:"id"`
-	Text string `json:"text"`
+	ID   string      `json:"id"`
+	Text string      `json:"text"`
+	Asks record.Asks `json:"asks"` // answer or doubt
 
 	// Due is when the question has its default as the answer.
 	Due     time.Time `json:"due_at,omitzero"`

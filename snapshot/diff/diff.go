@@ -9,7 +9,6 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 // A Difference is what changed from one snapshot to another. Its lists are in
@@ -221,7 +220,7 @@ func textsOfMetadata(m *snapshot.Metadata) map[string]string {
 }
 
 // textsOfRetry are the levels that there are, by key.
-func textsOfRetry(levels retrylevel.Levels) map[string]string {
+func textsOfRetry(levels snapshot.RetryLevels) map[string]string {
 	texts := make(map[string]string)
 	for key, level := range levels {
 		texts["retry."+key] = level.String()

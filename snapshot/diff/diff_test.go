@@ -14,7 +14,6 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 func TestCompareTellsEverythingThatChanged(t *testing.T) {
@@ -101,8 +100,8 @@ func TestDiffNamesWhatALineDoesNotShow(t *testing.T) {
 
 func TestDiffTellsOfRetryLevels(t *testing.T) {
 	a, b := testkit.Stored(snapshot.StatusCompleted), testkit.Stored(snapshot.StatusCompleted)
-	a.Retry = retrylevel.Levels{"all": {Disabled: true}, "tool_call": {Disabled: true}}
-	b.Retry = retrylevel.Levels{"all": {Disabled: true, AttemptTimeout: time.Second}, "llm_call": {Disabled: true}}
+	a.Retry = snapshot.RetryLevels{"all": {Disabled: true}, "tool_call": {Disabled: true}}
+	b.Retry = snapshot.RetryLevels{"all": {Disabled: true, AttemptTimeout: time.Second}, "llm_call": {Disabled: true}}
 	d := diff.Compare(a, b)
 	assert.False(t, d.IsEmpty())
 	assert.Equal(t, `~ retry.all "disabled" → "disabled, 1s for an attempt"

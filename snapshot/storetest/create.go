@@ -11,7 +11,6 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 // A run that is created is there as a whole, and not open.
@@ -131,7 +130,7 @@ func manyCreate(f *fixture) {
 
 func moves(f *fixture) {
 	other := memstore.New()
-	j, err := other.Open(f.Context(), "run", snapshot.OpenOptions{Create: true, Retry: retrylevel.Levels{retrylevel.All: {MaxAttempts: 2}}})
+	j, err := other.Open(f.Context(), "run", snapshot.OpenOptions{Create: true, Retry: snapshot.RetryLevels{snapshot.RetryOfAll: {MaxAttempts: 2}}})
 	f.must(err)
 	f.must(j.Append(Records(1, 20)...))
 	f.must(closeAs(j, snapshot.StatusPaused))

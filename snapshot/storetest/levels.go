@@ -5,14 +5,13 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 func retryLevels(f *fixture) {
-	level := retrylevel.Level{MaxAttempts: 5, Backoff: "linear", InitialDelay: time.Second, Multiplier: 1.5, Jitter: -1, Functions: []string{"RetryOn"}}
-	first, second := retrylevel.Levels{retrylevel.All: level}, retrylevel.Levels{"llm_call": {Disabled: true, MaxAttempts: 1}}
-	for _, opening := range []struct{ given, want retrylevel.Levels }{
-		{first, first}, {nil, first}, {second, second}, {retrylevel.Levels{}, nil},
+	level := snapshot.RetryLevel{MaxAttempts: 5, Backoff: "linear", InitialDelay: time.Second, Multiplier: 1.5, Jitter: "none", Functions: []string{"RetryOn"}}
+	first, second := snapshot.RetryLevels{snapshot.RetryOfAll: level}, snapshot.RetryLevels{"llm_call": {Disabled: true, MaxAttempts: 1}}
+	for _, opening := range []struct{ given, want snapshot.RetryLevels }{
+		{first, first}, {nil, first}, {second, second}, {snapshot.RetryLevels{}, nil},
 	} {
 		j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{Create: true, Retry: opening.given.Clone()})
 		f.must(err)

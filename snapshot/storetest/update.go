@@ -9,7 +9,6 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/snapshot/retrylevel"
 )
 
 // What is known of a run can be changed, and listed in pages.
@@ -89,7 +88,7 @@ func notUpdated(f *fixture) {
 		"last":       func(i *snapshot.Info) { i.LastSeq++ },
 		"usage":      func(i *snapshot.Info) { i.Usage.InputTokens++ },
 		"owner":      func(i *snapshot.Info) { i.Owner = "me" },
-		"retry":      func(i *snapshot.Info) { i.Retry = retrylevel.Levels{retrylevel.All: {}} },
+		"retry":      func(i *snapshot.Info) { i.Retry = snapshot.RetryLevels{snapshot.RetryOfAll: {}} },
 		"running":    func(i *snapshot.Info) { i.Status = snapshot.StatusRunning },
 		"status":     func(i *snapshot.Info) { i.Status = "done" },
 		"time":       func(i *snapshot.Info) { i.Due = time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC) },

@@ -64,10 +64,10 @@ export function take(run, record) {
       ofCall(run, record);
       break;
     case "question":
-      if (record.name.includes("?sleep")) break; // nobody is to answer it
+      if (record.asks === "time") break; // nobody is to answer it
       run.questions = run.questions.filter((question) => question.id !== record.name); // one that is asked again
       run.questions.push({
-        id: record.name, message: record.message ?? "", address: record.address, asked_at: record.time, refused: record.original_error,
+        id: record.name, asks: record.asks, message: record.message ?? "", address: record.address, asked_at: record.time, refused: record.original_error,
         schema: record.schema, in_doubt: record.in_doubt,
       });
       break;

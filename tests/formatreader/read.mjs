@@ -63,18 +63,20 @@ function error(fields) {
       typed: typed.map(([name, v]) => ({ name, value: base64(v) })),
     };
   }
-  const [form, reason, message, by, question, local, cause, origin] = fields;
-  return { form, reason, message, by, question, local, cause: error(cause), ...(origin && { origin }) };
+  const [form, reason, message, by, question, local, cause, origin, asks] = fields;
+  return { form, reason, message, by, question, asks, local, cause: error(cause), ...(origin && { origin }) };
 }
 
 function detail(fields) {
   if (fields === null) return null;
-  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , compensable, whole, cached, answeredBy] = fields;
+  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , compensable, whole, cached, answeredBy, , , , asks, replaces] = fields;
   return {
     input_hash: hash === null ? null : Buffer.from(hash).toString("hex"),
     input: base64(input), output: base64(output), artifact, usage, message, severity, metadata: portable(metadata),
     ...(noStore && { no_store: true }),
     ...(branches && { branches }),
+    ...(asks && { asks }),
+    ...(replaces && { replaces }),
     ...(compensable && { compensable: true }),
     ...(cached && { cached: true }),
     ...(answeredBy && { answered_by: answeredBy }),
@@ -98,7 +100,7 @@ function record(fields) {
 
 const { format, version, records, checksums, ...header } = snapshot;
 for (const key of ["created_at", "updated_at", "due_at", "expires_at"]) header[key] = nanoseconds(header[key]);
-header.retry = mapValues(header.retry, portable);
+header.retry = header.retry && JSON.parse(Buffer.from(header.retry));
 header.values = mapValues(header.values, value);
 
 for (const line of [header, ...records.map(record)]) console.log(JSON.stringify(line));

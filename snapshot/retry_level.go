@@ -1,4 +1,4 @@
-package retrylevel
+package snapshot
 
 import (
 	"encoding/json"
@@ -7,34 +7,36 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// Levels are the levels of retry configuration that a run had when it was opened
-// last: under "all" that of all calls, under "tool_call", "llm_call" and
+// RetryLevels are the levels of retry configuration that a run had when it was opened
+// last. They are only shown: a run that is resumed uses the configuration of its
+// program. They are stored as JSON: under "all" that of all calls, under "tool_call", "llm_call" and
 // "agent_call" those of the kinds, under "actor:" and a name those of actors.
-type Levels map[string]Level
+type RetryLevels map[string]RetryLevel
 
 const (
-	// All is the key of the level of all calls.
-	All = "all"
-	// ActorPrefix stands before the name of an actor in the key of its level.
-	ActorPrefix = "actor:"
+	// RetryOfAll is the key of the level of all calls.
+	RetryOfAll = "all"
+	// RetryOfActor stands before the name of an actor in the key of its level.
+	RetryOfActor = "actor:"
 )
 
-// Level is a core.RetryConfig with its defaults filled in and without its
+// A RetryLevel is a core.RetryConfig with its defaults filled in and without its
 // functions.
-type Level struct {
+type RetryLevel struct {
 	Disabled       bool          `json:"disabled"`
-	MaxAttempts    int           `json:"max_attempts"` // core.Unlimited for no end
+	MaxAttempts    int           `json:"max_attempts"` // below 0 for no end
 	Backoff        string        `json:"backoff"`      // such as "exponential"
 	InitialDelay   time.Duration `json:"initial_delay"`
 	MaxDelay       time.Duration `json:"max_delay"`
 	Multiplier     float64       `json:"multiplier"`
-	Jitter         float64       `json:"jitter"` // a fraction, or one of core.NoJitter, core.FullJitter and core.DecorrelatedJitter
+	Jitter         string        `json:"jitter"` // a fraction such as "0.25", or none, full or decorrelated
 	AttemptTimeout time.Duration `json:"attempt_timeout"`
 	RetryTimeout   time.Duration `json:"retry_timeout"`
 	MaxRetryAfter  time.Duration `json:"max_retry_after"`
@@ -44,27 +46,8 @@ type Level struct {
 	Functions []string `json:"functions,omitempty"`
 }
 
-// Of returns the policy as a level.
-func Of(p *core.Policy) Level {
-	c := p.Config()
-	level := Level{
-		Disabled: c.Disabled, MaxAttempts: c.MaxAttempts, Backoff: c.Backoff.String(),
-		InitialDelay: c.InitialDelay, MaxDelay: c.MaxDelay, Multiplier: c.Multiplier, Jitter: float64(c.Jitter),
-		AttemptTimeout: c.AttemptTimeout, RetryTimeout: c.RetryTimeout, MaxRetryAfter: c.MaxRetryAfter,
-	}
-	for _, field := range []struct {
-		name string
-		set  bool
-	}{{"RetryOn", c.RetryOn != nil}, {"Exclude", c.Exclude != nil}, {"RetryWhen", c.RetryWhen != nil}, {"StopWhen", c.StopWhen != nil}} {
-		if field.set {
-			level.Functions = append(level.Functions, field.name)
-		}
-	}
-	return level
-}
-
 // Clone returns a copy that shares nothing with l.
-func (l Levels) Clone() Levels {
+func (l RetryLevels) Clone() RetryLevels {
 	c := maps.Clone(l)
 	for key, level := range c {
 		level.Functions = slices.Clone(level.Functions)
@@ -73,7 +56,33 @@ func (l Levels) Clone() Levels {
 	return c
 }
 
-// levelJSON is a Level as documents of package config have it, with
+// write writes the levels as JSON, and none as nil.
+func (l RetryLevels) write(w *codec.Writer) {
+	if len(l) == 0 {
+		w.Nil()
+		return
+	}
+	data, err := json.Marshal(l)
+	if err != nil {
+		w.Nil() // a multiplier that is no number: the levels are only shown
+		return
+	}
+	w.Bytes(data)
+}
+
+func readRetryLevels(in *codec.Reader) (levels RetryLevels) {
+	begin := in.Offset()
+	data := in.View()
+	if len(data) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(data, &levels); err != nil {
+		in.Fail(begin, fmt.Errorf("retry levels: %w", err))
+	}
+	return levels
+}
+
+// levelJSON is a RetryLevel as documents of package config have it, with
 // Functions beside it.
 type levelJSON struct {
 	Disabled       bool     `json:"disabled"`
@@ -91,38 +100,35 @@ type levelJSON struct {
 
 const unlimited = "unlimited"
 
-// jitterNames are the kinds of jitter that are not a fraction.
-var jitterNames = map[core.Jitter]string{core.NoJitter: "none", core.FullJitter: "full", core.DecorrelatedJitter: "decorrelated"}
-
 // MarshalJSON writes what documents of package config have, durations in
 // seconds; they read it as it is where there are no Functions.
-func (l Level) MarshalJSON() ([]byte, error) {
+func (l RetryLevel) MarshalJSON() ([]byte, error) {
 	out := levelJSON{
 		Disabled: l.Disabled, Backoff: l.Backoff, InitialDelay: l.InitialDelay.Seconds(), MaxDelay: l.MaxDelay.Seconds(), Multiplier: l.Multiplier,
 		AttemptTimeout: l.AttemptTimeout.Seconds(), RetryTimeout: l.RetryTimeout.Seconds(), MaxRetryAfter: l.MaxRetryAfter.Seconds(), Functions: l.Functions,
 	}
 	switch {
-	case l.MaxAttempts == core.Unlimited:
+	case l.MaxAttempts < 0:
 		out.MaxAttempts = unlimited
 	case l.MaxAttempts != 0:
 		out.MaxAttempts = l.MaxAttempts
 	}
-	if name := jitterNames[core.Jitter(l.Jitter)]; name != "" {
-		out.Jitter = name
-	} else if l.Jitter != 0 {
+	if _, err := strconv.ParseFloat(l.Jitter, 64); err == nil {
+		out.Jitter = json.Number(l.Jitter)
+	} else if l.Jitter != "" {
 		out.Jitter = l.Jitter
 	}
 	return json.Marshal(out)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
-func (l *Level) UnmarshalJSON(data []byte) error {
+func (l *RetryLevel) UnmarshalJSON(data []byte) error {
 	var in levelJSON
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
 	seconds := func(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
-	*l = Level{
+	*l = RetryLevel{
 		Disabled: in.Disabled, Backoff: in.Backoff, InitialDelay: seconds(in.InitialDelay), MaxDelay: seconds(in.MaxDelay), Multiplier: in.Multiplier,
 		AttemptTimeout: seconds(in.AttemptTimeout), RetryTimeout: seconds(in.RetryTimeout), MaxRetryAfter: seconds(in.MaxRetryAfter), Functions: in.Functions,
 	}
@@ -132,42 +138,39 @@ func (l *Level) UnmarshalJSON(data []byte) error {
 		l.MaxAttempts = int(n)
 	default:
 		if n != unlimited {
-			return fmt.Errorf("retrylevel: max_attempts: got %v, want a number or %q", n, unlimited)
+			return fmt.Errorf("snapshot: max_attempts: got %v, want a number or %q", n, unlimited)
 		}
-		l.MaxAttempts = core.Unlimited
+		l.MaxAttempts = -1
 	}
 	switch j := in.Jitter.(type) {
 	case nil:
 	case float64:
-		l.Jitter = j
+		l.Jitter = strconv.FormatFloat(j, 'g', -1, 64)
 	default:
-		for jitter, name := range jitterNames {
-			if name == j {
-				l.Jitter = float64(jitter)
-				return nil
-			}
+		if j != "none" && j != "full" && j != "decorrelated" {
+			return fmt.Errorf("snapshot: jitter: got %v, want a fraction, none, full or decorrelated", j)
 		}
-		return fmt.Errorf("retrylevel: jitter: got %v, want a fraction, none, full or decorrelated", j)
+		l.Jitter = j.(string)
 	}
 	return nil
 }
 
 // String is a line such as
 // "3 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25".
-func (l Level) String() string {
+func (l RetryLevel) String() string {
 	parts := []string{fmt.Sprint(l.MaxAttempts, " attempts")}
 	switch {
 	case l.Disabled:
 		parts = []string{"disabled"}
-	case l.MaxAttempts == core.Unlimited:
+	case l.MaxAttempts < 0:
 		parts = []string{"attempts without end"}
 	}
 	if !l.Disabled {
 		growth := l.Backoff
-		if l.Backoff == core.Exponential.String() {
+		if l.Backoff == "exponential" {
 			growth += fmt.Sprint(" ×", l.Multiplier)
 		}
-		parts = append(parts, fmt.Sprintf("%s from %v to %v", growth, l.InitialDelay, l.MaxDelay), "jitter "+l.jitter(), fmt.Sprintf("Retry-After up to %v", l.MaxRetryAfter))
+		parts = append(parts, fmt.Sprintf("%s from %v to %v", growth, l.InitialDelay, l.MaxDelay), "jitter "+l.Jitter, fmt.Sprintf("Retry-After up to %v", l.MaxRetryAfter))
 	}
 	if l.AttemptTimeout > 0 {
 		parts = append(parts, fmt.Sprintf("%v for an attempt", l.AttemptTimeout))
@@ -181,17 +184,10 @@ func (l Level) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func (l Level) jitter() string {
-	if name := jitterNames[core.Jitter(l.Jitter)]; name != "" {
-		return name
-	}
-	return fmt.Sprint(l.Jitter)
-}
-
 // Equal reports whether l and other have the same levels.
-func (l Levels) Equal(other Levels) bool { return maps.EqualFunc(l, other, Level.equal) }
+func (l RetryLevels) Equal(other RetryLevels) bool { return maps.EqualFunc(l, other, RetryLevel.equal) }
 
-func (l Level) equal(other Level) bool {
+func (l RetryLevel) equal(other RetryLevel) bool {
 	functions := slices.Equal(l.Functions, other.Functions)
 	l.Functions, other.Functions = nil, nil
 	return functions && reflect.DeepEqual(l, other)

@@ -1,0 +1,51 @@
+package record
+
+import "github.com/reprise-go/reprise/internal/enum"
+
+// Asks says what a question, or a call that is suspended, waits for.
+type Asks uint8
+
+// What is waited for. Nobody is asked for time.
+const (
+	AsksAnswer Asks = iota + 1 // somebody's answer
+	AsksDoubt                  // somebody's word on a call in doubt
+	AsksTime                   // that time passes: a sleep, or the wait of a parked call
+	asksEnd
+)
+
+var asksNames = [asksEnd]string{AsksAnswer: "answer", AsksDoubt: "doubt", AsksTime: "time"}
+
+// String returns the name on the wire, such as "answer"; empty for nothing.
+func (a Asks) String() string { return enum.Name(asksNames[:], uint8(a), "asks") }
+
+// MarshalText returns the name on the wire.
+func (a Asks) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads a name that MarshalText wrote.
+func (a *Asks) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*a = 0
+		return nil
+	}
+	return enum.Parse(asksNames[:], text, "asks", (*uint8)(a))
+}
+
+// NeedsSomebody reports whether the wait is over only when somebody answers.
+func (a Asks) NeedsSomebody() bool { return a != 0 && a != AsksTime }
+
+// Asks returns what the question of r, or the call that r suspends, waits for. It
+// is 0 for other records. A question that does not say it asks somebody.
+func (r *Record) Asks() Asks {
+	switch {
+	case r.Kind == KindQuestion:
+		if r.Detail == nil || r.Detail.Asks == 0 {
+			return AsksAnswer
+		}
+		return r.Detail.Asks
+	case r.Kind.IsCall() && r.Status == StatusAwaiting:
+		if e := r.Interrupt(); e != nil {
+			return e.Asks
+		}
+	}
+	return 0
+}
