@@ -95,8 +95,8 @@ type Detail struct {
 
 	Asks Asks // of a question: what it waits for
 
-	// Replaces is set for a call that starts again after it had an outcome: what is
-	// replaced. It is nil for other records.
+	// Replaces is set in the first record of a call after it had an outcome: what is
+	// replaced, since the call is made again. It is nil for other records.
 	Replaces *Replaced
 
 	// Fork is set in the record that ends what a fork keeps of its parent.

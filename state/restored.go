@@ -183,18 +183,18 @@ func (r *restored) follow(rec *record.Record) {
 	}
 }
 
-// followOutcome keeps what a start after an outcome says of it, whether that
-// outcome still counts or not.
+// followOutcome keeps what the next record says of an outcome, whether that outcome
+// still counts or not.
 func (t *track) followOutcome(rec *record.Record) {
-	switch {
-	case rec.Status == record.StatusStarted:
-		t.outcome, t.attempts = 0, max(t.attempts, int32(rec.Attempt)+1)
-	case rec.IsOutcome():
+	if t.outcome = 0; rec.IsOutcome() {
 		t.outcome, t.failed = rec.Seq, rec.Status == record.StatusFailed
+	}
+	if rec.Status == record.StatusStarted {
+		t.attempts = max(t.attempts, int32(rec.Attempt)+1)
 	}
 }
 
-// replace adds to the record of a call that starts which outcome it replaces.
+// replace adds to the first record of a call after an outcome that it replaces it.
 func (r *restored) replace(rec *record.Record) {
 	t := r.calls[rec.Address]
 	if t == nil || t.outcome == 0 {

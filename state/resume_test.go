@@ -96,7 +96,7 @@ func (j *tapeJournal) Append(records ...record.Record) error {
 		if want := uint64(len(j.tape.records)) + 1; r.Seq != want {
 			return fmt.Errorf("record %d comes as number %d", r.Seq, want)
 		}
-		if r.Err != nil && r.Status != record.StatusInterrupted {
+		if r.Err != nil && r.Interrupt() == nil {
 			r.Err = record.ErrorOf(r.Err) // as from a file
 		}
 		j.tape.records = append(j.tape.records, r)

@@ -141,7 +141,7 @@ func (r *run) Append(s *core.Scope, appended record.Record) error {
 			return r.stop(err)
 		}
 		r.restored.madeAgain(rec)
-		if rec.Status == record.StatusStarted && r.validation == nil {
+		if r.validation == nil {
 			r.restored.replace(rec)
 		}
 	}

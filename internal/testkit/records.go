@@ -17,6 +17,7 @@ func Records(t testing.TB, st *state.ExecutionState) []record.Record {
 	t.Helper()
 	records, err := st.Records(context.WithoutCancel(t.Context()))
 	require.NoError(t, err)
+	RequireLedger(t, records, nil)
 	return records
 }
 
@@ -76,5 +77,6 @@ func LoadRun(t testing.TB, s snapshot.Store, runID string) *snapshot.Snapshot {
 	require.NoError(t, err)
 	found, err := run.Snapshot()
 	require.NoError(t, err)
+	RequireLedger(t, found.Records, nil)
 	return found
 }

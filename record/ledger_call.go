@@ -1,0 +1,190 @@
+package record
+
+import "time"
+
+// A Call is the state of a call in a [Ledger].
+type Call struct {
+	Progress
+	Address Address
+	Name    string // of the actor
+	Kind    Kind
+	State   State
+	Highest int32  // attempts that began, by number
+	Opening uint64 // the generation of the latest record
+	Closed  bool   // its run was closed after its latest record: it did not crash
+
+	// Latest is the latest record of the call, without its Detail.
+	Latest Record
+
+	because   InterruptReason // why it stopped; empty if no record of it says so
+	suspended bool            // what it waits for does not need the process
+	waiting   bool            // since, at most until
+	presumed  bool            // it may wait since the run was opened, if the program comes to it
+	since     time.Time
+	until     time.Time // zero for no limit
+}
+
+// State is what a call is doing.
+type State uint8
+
+// The states of a call. A call is in one of them.
+const (
+	Unknown   State = iota // no record of it was seen
+	Running                // an attempt is being made
+	Waiting                // for time: for its next attempt, or in a suspended sleep
+	Asking                 // somebody is asked, and the call is suspended
+	Stopped                // interrupted; or the run was closed, or crashed, while it ran or waited
+	Completed              //
+	Failed                 // for good
+	Restored               // recalled; how it ended was not seen
+)
+
+// IsActive reports whether the process works on the call, or waits for its next
+// attempt.
+func (c *Call) IsActive() bool {
+	return c.State == Running || c.State == Waiting && !c.suspended
+}
+
+// follow begins to follow the call of r; nil if too many are.
+func (l *Ledger) follow(r *Record) *Call {
+	if l.Limit > 0 && len(l.open) >= l.Limit && !r.IsOutcome() {
+		return nil
+	}
+	var call *Call
+	if n := len(l.spare); n > 0 {
+		call, l.spare = l.spare[n-1], l.spare[:n-1]
+		*call = Call{}
+	} else {
+		call = new(Call)
+	}
+	if l.open == nil {
+		l.open = make(map[Address]*Call)
+	}
+	call.Address, call.Name, call.Kind = r.Address, r.Name, r.Kind
+	l.open[r.Address] = call
+	return call
+}
+
+func (l *Ledger) addCall(r *Record, c *Change) {
+	l.counts.Usage = l.counts.Usage.Plus(r.Used())
+	if r.Status == StatusFailed {
+		l.failure = *r
+		l.failure.Detail = nil
+	}
+	call := l.find(r.Address)
+	if call == nil {
+		if call = l.follow(r); call == nil {
+			return
+		}
+		l.again(call, r)
+	} else if call.Kind.IsParallel() != r.Kind.IsParallel() {
+		c.Ignored = true // no address is that of both
+		return
+	} else if l.KeepEnded && !call.isOpen() {
+		delete(l.ended, r.Address)
+		l.open[r.Address] = call
+	}
+	c.Call, c.From = call, call.State
+	l.count(call, -1)
+	call.Kind, call.Name = r.Kind, r.Name
+	c.Waited = l.endWait(call, r.Time)
+	l.flow(call, r)
+	call.Add(r)
+	call.Opening, call.Closed, call.suspended = r.Generation, false, false
+	call.Latest = *r
+	call.Latest.Detail = nil
+	l.move(call, r, c)
+	l.count(call, 1)
+	if !call.isOpen() {
+		l.end(call)
+	}
+}
+
+// again lets a call be what it was when the ledger counted and forgot it.
+func (l *Ledger) again(call *Call, r *Record) {
+	if l.KeepEnded || r.Detail == nil || r.Detail.Replaces == nil || l.First == 0 {
+		return
+	}
+	replaced := r.Detail.Replaces
+	state := Completed
+	if replaced.Status == StatusFailed {
+		state = Failed
+	}
+	if replaced.Seq < l.First || l.Holes || *l.counts.stock(r.Kind).at(state) == 0 {
+		return // it was not counted
+	}
+	call.State, call.Highest = state, int32(max(0, min(replaced.Attempts, maxAttempts)))
+}
+
+// maxAttempts is how many attempts of a call are counted at most.
+const maxAttempts = 1 << 30
+
+// move moves the call into its new state.
+func (l *Ledger) move(call *Call, r *Record, c *Change) {
+	switch r.Status {
+	case StatusStarted:
+		call.State = Running
+	case StatusRetrying:
+		call.State = Waiting
+		call.wait(r.Time)
+	case StatusCompleted:
+		call.State = Completed
+		l.questions.closeInside(call.Address, c)
+	case StatusFailed:
+		if call.State = Waiting; !r.WillRetry {
+			call.State = Failed
+			l.questions.closeInside(call.Address, c)
+		} else if r.Kind.IsEntered() {
+			l.questions.closeInsideAttempt(r, c)
+		}
+	case StatusInterrupted:
+		call.State, call.because = Stopped, ""
+		if e := r.Interrupt(); e != nil {
+			call.because = e.Reason
+		}
+	case StatusAwaiting:
+		call.State, call.suspended = Asking, true
+		if r.Asks() == AsksTime {
+			call.State = Waiting
+			call.wait(r.Time)
+		}
+		if e := r.Interrupt(); e != nil {
+			c.Asked = l.questions.reopen(e.Question)
+		}
+	}
+}
+
+func (c *Call) isOpen() bool { return c.State != Completed && c.State != Failed }
+
+func (c *Call) wait(since time.Time) {
+	c.waiting, c.presumed, c.since, c.until = true, false, since, time.Time{}
+}
+
+// endWait counts the wait of the call, which ends then.
+func (l *Ledger) endWait(call *Call, at time.Time) time.Duration {
+	if !call.waiting {
+		return 0
+	}
+	call.waiting = false
+	if !call.until.IsZero() && call.until.Before(at) {
+		at = call.until
+	}
+	waited := max(0, at.Sub(call.since))
+	if !call.Kind.IsParallel() {
+		l.counts.Waited += waited
+	}
+	return waited
+}
+
+// end forgets the call, or keeps it among those that have ended.
+func (l *Ledger) end(call *Call) {
+	delete(l.open, call.Address)
+	if !l.KeepEnded {
+		l.spare = append(l.spare, call)
+		return
+	}
+	if l.ended == nil {
+		l.ended = make(map[Address]*Call)
+	}
+	l.ended[call.Address] = call
+}

@@ -1,0 +1,240 @@
+package record
+
+import (
+	"maps"
+	"time"
+)
+
+// Counts are the numbers of a run. Calls are tools, LLMs, agents, steps and
+// compensations; groups and branches only contain calls, and are not counted.
+//
+// There are two sorts of numbers. A stock is how many calls are in a state now; it
+// rises and falls. A flow is how often something has happened; it only grows, and
+// only flows differ between the run and its latest opening. These sums hold after
+// every record:
+//
+//	Calls    = Running + Waiting + Asking + Stopped + Completed + Failed + Restored, for each kind
+//	Calls    = those of all kinds together
+//	Attempts = Begun + Retries + Repeats
+//	Begun   <= Calls: the others were refused, or stopped before their first attempt
+//	Outcomes >= Completed + Failed: the others were replaced by another attempt
+type Counts struct {
+	// Stocks, by the kind of the call.
+	Tools, LLMs, Agents, Steps, Compensations Stock
+
+	Retried          int // calls with a second attempt
+	RetriedCompleted int // of these, completed
+	RetriedFailed    int // of these, failed for good
+
+	// Flows.
+	Attempts  int // attempts that began
+	Begun     int // of these, the first of their calls
+	Retries   int // of these, with a number that is new: after a failed attempt
+	Repeats   int // of these, with the number of an attempt before: it was interrupted or lost, or the outcome was replaced
+	Promised  int // failed attempts that are to be retried
+	Outcomes  int
+	Cached    int // of Outcomes: a cache had the output
+	Exhausted int // of Outcomes: no attempt, no time or no retry budget was left
+	Undone    int // of Outcomes: compensations that completed
+	NotUndone int // of Outcomes: compensations that failed
+	Recalled  int // outcomes that were recalled; no record in a store says so
+
+	Waited time.Duration // by calls, added up, while the run was open: for their next attempts, and suspended in sleeps
+	Took   time.Duration // the time the run was open, from record to record
+	Usage  Usage         // of all attempts, the failed too
+}
+
+// Stock is how many calls are in each state.
+type Stock struct {
+	Running, Waiting, Asking, Stopped, Completed, Failed, Restored int
+}
+
+// Calls returns the number of calls.
+func (s Stock) Calls() int {
+	return s.Running + s.Waiting + s.Asking + s.Stopped + s.Completed + s.Failed + s.Restored
+}
+
+// Plus returns the sum of both.
+func (s Stock) Plus(t Stock) Stock {
+	return Stock{
+		s.Running + t.Running, s.Waiting + t.Waiting, s.Asking + t.Asking, s.Stopped + t.Stopped,
+		s.Completed + t.Completed, s.Failed + t.Failed, s.Restored + t.Restored,
+	}
+}
+
+// at returns the number of calls in the state.
+func (s *Stock) at(state State) *int {
+	switch state {
+	case Running:
+		return &s.Running
+	case Waiting:
+		return &s.Waiting
+	case Asking:
+		return &s.Asking
+	case Stopped:
+		return &s.Stopped
+	case Completed:
+		return &s.Completed
+	case Failed:
+		return &s.Failed
+	case Restored:
+		return &s.Restored
+	}
+	return new(int)
+}
+
+// All returns the calls of all kinds.
+func (c *Counts) All() Stock {
+	return c.Tools.Plus(c.LLMs).Plus(c.Agents).Plus(c.Steps).Plus(c.Compensations)
+}
+
+// stock returns the calls of the kind.
+func (c *Counts) stock(k Kind) *Stock {
+	switch k {
+	case KindTool:
+		return &c.Tools
+	case KindLLM:
+		return &c.LLMs
+	case KindAgent:
+		return &c.Agents
+	case KindStep:
+		return &c.Steps
+	case KindCompensation:
+		return &c.Compensations
+	}
+	return new(Stock)
+}
+
+// Plus returns the sum of both.
+func (c Counts) Plus(d Counts) Counts {
+	c.Tools, c.LLMs, c.Agents = c.Tools.Plus(d.Tools), c.LLMs.Plus(d.LLMs), c.Agents.Plus(d.Agents)
+	c.Steps, c.Compensations = c.Steps.Plus(d.Steps), c.Compensations.Plus(d.Compensations)
+	c.Retried += d.Retried
+	c.RetriedCompleted += d.RetriedCompleted
+	c.RetriedFailed += d.RetriedFailed
+	c.addFlows(&d, 1)
+	c.Usage = c.Usage.Plus(d.Usage)
+	return c
+}
+
+// since returns the counts with the flows since before. Usage is that of the run.
+func (c Counts) since(before *Counts) Counts {
+	c.addFlows(before, -1)
+	return c
+}
+
+func (c *Counts) addFlows(d *Counts, n int) {
+	for _, flow := range []struct{ to, of *int }{
+		{&c.Attempts, &d.Attempts}, {&c.Begun, &d.Begun}, {&c.Retries, &d.Retries}, {&c.Repeats, &d.Repeats},
+		{&c.Promised, &d.Promised}, {&c.Outcomes, &d.Outcomes}, {&c.Cached, &d.Cached}, {&c.Exhausted, &d.Exhausted},
+		{&c.Undone, &d.Undone}, {&c.NotUndone, &d.NotUndone}, {&c.Recalled, &d.Recalled},
+	} {
+		*flow.to += n * *flow.of
+	}
+	c.Waited += time.Duration(n) * d.Waited
+	c.Took += time.Duration(n) * d.Took
+}
+
+// count adds the call to the stocks n times: 1, or -1 to take it out.
+func (l *Ledger) count(call *Call, n int) {
+	if call.Kind.IsParallel() || call.State == Unknown {
+		return
+	}
+	*l.counts.stock(call.Kind).at(call.State) += n
+	if call.State == Stopped && call.because != "" {
+		l.countBecause(call.because, n)
+	}
+	if call.Highest < 2 {
+		return
+	}
+	l.counts.Retried += n
+	switch call.State {
+	case Completed:
+		l.counts.RetriedCompleted += n
+	case Failed:
+		l.counts.RetriedFailed += n
+	}
+}
+
+// flow counts what r says has happened to the call.
+func (l *Ledger) flow(call *Call, r *Record) {
+	if r.Kind.IsParallel() {
+		return
+	}
+	n := &l.counts
+	switch {
+	case r.Status == StatusStarted && int64(r.Attempt) < int64(call.Highest):
+		n.Attempts++
+		n.Repeats++
+	case r.Status == StatusStarted:
+		l.begin(call, r.Attempt+1)
+	case r.IsOutcome() || r.IsSuspension() || r.Status == StatusFailed:
+		l.begin(call, r.TotalAttempts()) // if its start was not seen
+	}
+	switch {
+	case r.WillRetry && r.Status == StatusFailed:
+		n.Promised++
+	case r.IsOutcome():
+		l.flowOfOutcome(r)
+	}
+}
+
+// begin counts the attempts of the call up to the number.
+func (l *Ledger) begin(call *Call, number int) {
+	number = min(number, maxAttempts)
+	more := number - int(call.Highest)
+	if more <= 0 {
+		return
+	}
+	n := &l.counts
+	n.Attempts += more
+	n.Retries += more
+	if call.Highest == 0 {
+		n.Begun++
+		n.Retries--
+	}
+	call.Highest = int32(number)
+}
+
+func (l *Ledger) flowOfOutcome(r *Record) {
+	n := &l.counts
+	n.Outcomes++
+	if r.Detail != nil && r.Detail.Cached {
+		n.Cached++
+	}
+	if r.Reason.IsExhaustion() {
+		n.Exhausted++
+	}
+	switch {
+	case r.Kind != KindCompensation:
+	case r.Status == StatusCompleted:
+		n.Undone++
+	default:
+		n.NotUndone++
+	}
+}
+
+// maxReasons is how many reasons are counted apart.
+const maxReasons = 32
+
+func (l *Ledger) countBecause(because InterruptReason, n int) {
+	if l.because[because] == 0 && len(l.because) >= maxReasons {
+		return
+	}
+	if l.because == nil {
+		l.because = make(map[InterruptReason]int)
+	}
+	if l.because[because] += n; l.because[because] <= 0 {
+		delete(l.because, because)
+	}
+}
+
+// Because returns how many calls have stopped because of which interrupt, up to 32
+// reasons; nil for none. Calls that stopped because the run was closed or crashed
+// have no reason of their own.
+func (l *Ledger) Because() map[InterruptReason]int {
+	if len(l.because) == 0 {
+		return nil
+	}
+	return maps.Clone(l.because)
+}

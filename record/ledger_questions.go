@@ -1,0 +1,159 @@
+package record
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Question is a question of a run in a [Ledger], as it was asked last.
+type Question struct {
+	ID      string
+	Text    string
+	Asks    Asks
+	Address Address   // of the call that asks
+	Asked   time.Time // by the clock of the process
+	Due     time.Time // when the default answers it; zero if it has none
+	Seq     uint64    // of the record
+	Err     error     // why the answer before did not fit; nil otherwise
+	Schema  json.RawMessage
+	InDoubt *CallInDoubt // the call in doubt that it is about; nil for others
+
+	moot bool // the call that asks is over: nobody reads the answer
+}
+
+// questions are the questions without an answer. A question whose call is over is
+// moot, and nobody is asked; it is open again if the call is entered again and
+// waits for it.
+type questions struct {
+	byID   map[string]*Question
+	inside map[string]int // how many are open in a call, and in what is inside it, by the path of the call
+}
+
+// ask adds a question, in the place of an earlier one with its ID.
+func (q *questions) ask(r *Record) *Question {
+	asked := &Question{ID: r.Name, Text: r.Message(), Asks: r.Asks(), Address: r.Address, Asked: r.Time, Seq: r.Seq, Err: r.Err}
+	if r.Delay > 0 {
+		asked.Due = r.Time.Add(r.Delay)
+	}
+	if r.Detail != nil {
+		asked.Schema, asked.InDoubt = r.Detail.Schema, r.Detail.InDoubt
+	}
+	if before := q.byID[asked.ID]; before != nil {
+		q.drop(before)
+	}
+	if q.byID == nil {
+		q.byID, q.inside = make(map[string]*Question), make(map[string]int)
+	}
+	q.byID[asked.ID] = asked
+	q.count(asked, 1)
+	return asked
+}
+
+// answer closes the question of an answer.
+func (q *questions) answer(r *Record, c *Change) {
+	answered := q.byID[r.Name]
+	if answered == nil {
+		c.Ignored = true
+		return
+	}
+	if !answered.moot {
+		c.Closed = append(c.Closed, answered)
+	}
+	q.drop(answered)
+}
+
+// reopen opens a question for which a call waits again; nil if it was not moot.
+func (q *questions) reopen(id string) *Question {
+	asked := q.byID[id]
+	if asked == nil || !asked.moot {
+		return nil
+	}
+	asked.moot = false
+	q.count(asked, 1)
+	return asked
+}
+
+func (q *questions) drop(asked *Question) {
+	if !asked.moot {
+		q.count(asked, -1)
+	}
+	delete(q.byID, asked.ID)
+}
+
+// count counts an open question in its call and in those around it.
+func (q *questions) count(asked *Question, n int) {
+	for path := asked.Address.String(); path != ""; {
+		if q.inside[path] += n; q.inside[path] <= 0 {
+			delete(q.inside, path)
+		}
+		scope := path[:max(strings.LastIndexByte(path, '/'), 0)]
+		path = withoutAttempt(scope)
+	}
+}
+
+// withoutAttempt returns the path of the call of a scope.
+func withoutAttempt(scope string) string {
+	if at := strings.LastIndexByte(scope, '@'); at > strings.LastIndexByte(scope, '/') {
+		return scope[:at]
+	}
+	return scope
+}
+
+// closeInside closes the questions of a call that is over, and of what is inside it.
+func (q *questions) closeInside(a Address, c *Change) {
+	if len(q.inside) == 0 {
+		return
+	}
+	path := a.String()
+	if q.inside[path] == 0 {
+		return
+	}
+	q.closeIf(c, func(asked *Question) bool {
+		return asked.Address == a || isWithin(asked.Address.Scope(), path)
+	})
+}
+
+// closeInsideAttempt closes the questions inside an attempt that failed: the next
+// one asks others.
+func (q *questions) closeInsideAttempt(r *Record, c *Change) {
+	if len(q.inside) == 0 || q.inside[r.Address.String()] == 0 {
+		return
+	}
+	path := r.Address.Path(r.Attempt)
+	q.closeIf(c, func(asked *Question) bool {
+		scope := asked.Address.Scope()
+		return scope == path || strings.HasPrefix(scope, path+"/")
+	})
+}
+
+// isWithin reports whether the scope is one of the call with that path, or inside it.
+func isWithin(scope, path string) bool {
+	rest, ok := strings.CutPrefix(scope, path)
+	return ok && (rest == "" || rest[0] == '/' || rest[0] == '@')
+}
+
+func (q *questions) closeAll(c *Change) { q.closeIf(c, func(*Question) bool { return true }) }
+
+func (q *questions) closeIf(c *Change, isOver func(*Question) bool) {
+	for _, asked := range q.byID {
+		if !asked.moot && isOver(asked) {
+			q.count(asked, -1)
+			asked.moot = true
+			c.Closed = append(c.Closed, asked)
+		}
+	}
+}
+
+// list returns the open questions in the order of asking.
+func (q *questions) list(sleeps bool) (open []*Question) {
+	for _, asked := range q.byID {
+		if !asked.moot && (sleeps || asked.Asks != AsksTime) {
+			open = append(open, asked)
+		}
+	}
+	slices.SortFunc(open, func(a, b *Question) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), strings.Compare(a.ID, b.ID)) })
+	return open
+}
