@@ -45,11 +45,11 @@ type Ledger struct {
 	counts  Counts
 	opening Counts // the counts when the run was opened last
 	because map[InterruptReason]int
-	failure Record
 
-	open  map[Address]*Call
-	ended map[Address]*Call
-	spare []*Call // of calls that have ended, for others
+	newest *Call // the open call that began last; nil if it is in open
+	open   map[Address]*Call
+	ended  map[Address]*Call
+	spare  []*Call // of calls that have ended, for others
 
 	questions questions
 	begun     bool      // a record was added
@@ -145,6 +145,7 @@ func (l *Ledger) addRun(r *Record, c *Change) {
 	if opens {
 		at = l.clock // the process may have ended at any time since
 	}
+	l.settle()
 	for _, call := range l.open {
 		l.rest(call, r, at)
 	}
@@ -214,6 +215,9 @@ func (l *Ledger) recall(r *Record, c *Change) {
 func (l *Ledger) Call(a Address) *Call { return l.find(a) }
 
 func (l *Ledger) find(a Address) *Call {
+	if l.newest != nil && l.newest.Address == a {
+		return l.newest
+	}
 	if call := l.open[a]; call != nil {
 		return call
 	}
@@ -224,6 +228,7 @@ func (l *Ledger) find(a Address) *Call {
 // among them.
 func (l *Ledger) Open() iter.Seq[*Call] {
 	return func(yield func(*Call) bool) {
+		l.settle()
 		for _, call := range l.open {
 			if call.State != Restored && !yield(call) {
 				return
@@ -237,15 +242,6 @@ func (l *Ledger) Counts() Counts { return l.counts }
 
 // Opening returns the counts since the run was opened last.
 func (l *Ledger) Opening() Counts { return l.counts.since(&l.opening) }
-
-// Failure returns the newest failure of an attempt, without its Detail; nil if
-// there was none. It is valid up to the next record.
-func (l *Ledger) Failure() *Record {
-	if l.failure.Status == 0 {
-		return nil
-	}
-	return &l.failure
-}
 
 // Questions returns the questions of which an answer is of use, in the order of
 // asking; with sleeps, also those that time answers.

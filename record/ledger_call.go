@@ -13,8 +13,14 @@ type Call struct {
 	Opening uint64 // the generation of the latest record
 	Closed  bool   // its run was closed after its latest record: it did not crash
 
-	// Latest is the latest record of the call, without its Detail.
-	Latest Record
+	// Of the latest record.
+	Status      Status
+	Number      int32 // of the attempt, from 0
+	MaxAttempts int32 // below 0 for no limit
+	At          time.Time
+	Class       Class
+	DelaySource Source
+	Cause       error // of a failure or a suspension; of the attempt before, where a retry starts
 
 	because   InterruptReason // why it stopped; empty if no record of it says so
 	suspended bool            // what it waits for does not need the process
@@ -47,7 +53,7 @@ func (c *Call) IsActive() bool {
 
 // follow begins to follow the call of r; nil if too many are.
 func (l *Ledger) follow(r *Record) *Call {
-	if l.Limit > 0 && len(l.open) >= l.Limit && !r.IsOutcome() {
+	if l.Limit > 0 && l.numOpen() >= l.Limit && !r.IsOutcome() {
 		return nil
 	}
 	var call *Call
@@ -57,19 +63,28 @@ func (l *Ledger) follow(r *Record) *Call {
 	} else {
 		call = new(Call)
 	}
-	if l.open == nil {
-		l.open = make(map[Address]*Call)
-	}
+	l.settle()
 	call.Address, call.Name, call.Kind = r.Address, r.Name, r.Kind
-	l.open[r.Address] = call
+	l.newest = call
 	return call
 }
 
+// settle puts the newest call into its place. Most calls end before another begins,
+// and never need one.
+func (l *Ledger) settle() {
+	if l.newest == nil {
+		return
+	}
+	if l.open == nil {
+		l.open = make(map[Address]*Call)
+	}
+	l.open[l.newest.Address] = l.newest
+	l.newest = nil
+}
+
 func (l *Ledger) addCall(r *Record, c *Change) {
-	l.counts.Usage = l.counts.Usage.Plus(r.Used())
-	if r.Status == StatusFailed {
-		l.failure = *r
-		l.failure.Detail = nil
+	if r.Detail != nil && !r.Detail.Usage.IsZero() {
+		l.counts.Usage = l.counts.Usage.Plus(r.Detail.Usage)
 	}
 	call := l.find(r.Address)
 	if call == nil {
@@ -82,7 +97,8 @@ func (l *Ledger) addCall(r *Record, c *Change) {
 		return
 	} else if l.KeepEnded && !call.isOpen() {
 		delete(l.ended, r.Address)
-		l.open[r.Address] = call
+		l.settle()
+		l.newest = call
 	}
 	c.Call, c.From = call, call.State
 	l.count(call, -1)
@@ -91,8 +107,7 @@ func (l *Ledger) addCall(r *Record, c *Change) {
 	l.flow(call, r)
 	call.Add(r)
 	call.Opening, call.Closed, call.suspended = r.Generation, false, false
-	call.Latest = *r
-	call.Latest.Detail = nil
+	call.latest(r)
 	l.move(call, r, c)
 	l.count(call, 1)
 	if !call.isOpen() {
@@ -131,10 +146,14 @@ func (l *Ledger) move(call *Call, r *Record, c *Change) {
 		call.State = Completed
 		l.questions.closeInside(call.Address, c)
 	case StatusFailed:
-		if call.State = Waiting; !r.WillRetry {
+		if !r.WillRetry {
 			call.State = Failed
 			l.questions.closeInside(call.Address, c)
-		} else if r.Kind.IsEntered() {
+			return
+		}
+		call.State = Waiting
+		call.wait(r.Time)
+		if r.Kind.IsEntered() {
 			l.questions.closeInsideAttempt(r, c)
 		}
 	case StatusInterrupted:
@@ -152,6 +171,23 @@ func (l *Ledger) move(call *Call, r *Record, c *Change) {
 			c.Asked = l.questions.reopen(e.Question)
 		}
 	}
+}
+
+// latest keeps what is of use of the latest record.
+func (c *Call) latest(r *Record) {
+	c.Status, c.Number, c.MaxAttempts = r.Status, clamp(r.Attempt), clamp(r.MaxAttempts)
+	c.At, c.DelaySource, c.Class, c.Cause = r.Time, r.DelaySource, r.Class, r.Err
+}
+
+func clamp(n int) int32 { return int32(max(-maxAttempts, min(n, maxAttempts))) }
+
+// NextAttemptAt returns when the next attempt may begin; the zero Time if none is
+// planned.
+func (c *Call) NextAttemptAt() time.Time {
+	if c.Phase != PhaseWaiting {
+		return time.Time{}
+	}
+	return c.Since.Add(c.Delay)
 }
 
 func (c *Call) isOpen() bool { return c.State != Completed && c.State != Failed }
@@ -178,7 +214,11 @@ func (l *Ledger) endWait(call *Call, at time.Time) time.Duration {
 
 // end forgets the call, or keeps it among those that have ended.
 func (l *Ledger) end(call *Call) {
-	delete(l.open, call.Address)
+	if call == l.newest {
+		l.newest = nil
+	} else {
+		delete(l.open, call.Address)
+	}
 	if !l.KeepEnded {
 		l.spare = append(l.spare, call)
 		return
@@ -187,4 +227,11 @@ func (l *Ledger) end(call *Call) {
 		l.ended = make(map[Address]*Call)
 	}
 	l.ended[call.Address] = call
+}
+
+func (l *Ledger) numOpen() int {
+	if l.newest != nil {
+		return len(l.open) + 1
+	}
+	return len(l.open)
 }

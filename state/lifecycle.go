@@ -313,7 +313,7 @@ func (r *run) close() error {
 		last.Err = record.ErrorOf(last.Err) // the error in it is recorded already
 	}
 	r.keep(&last)
-	end := snapshot.End{Status: r.status(), Stop: r.whyStopped(), Usage: r.report.Usage}
+	end := snapshot.End{Status: r.status(), Stop: r.whyStopped(), Usage: r.ledger.Counts().Usage}
 	r.held = r.held && end.Status == r.found.Status
 	err := r.write()
 	if end.Status == StatusPaused {

@@ -134,7 +134,7 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 		r.history.restored = found
 	}
 	r.versions = r.restored.versions
-	r.report.Usage = r.restored.usage.all
+	r.ledger = r.restored.ledger
 	r.settings.Undoable = len(r.restored.compensable) > 0
 	r.useKeys()
 	r.watchDivergence()

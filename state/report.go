@@ -14,9 +14,9 @@ type Report struct {
 	Executed  int           // calls that ended in this opening of the run
 	Attempts  int           // attempts that began in this opening
 	Cached    int           // of Executed: calls answered by a cache
-	Retries   int           // failed attempts in this opening that are retried
+	Retries   int           // of Attempts: those after a failed one, with a number that is new
 	Exhausted int           // calls that failed in this opening because no attempt, no time or no retry budget was left
-	Waited    time.Duration // the delays before those Retries
+	Waited    time.Duration // by calls for their next attempts, added up, while the run was open
 
 	// Usage is what the calls of the run have consumed, including before this
 	// opening. The Info of the run has it, too, once the run is closed.
@@ -35,40 +35,15 @@ type Report struct {
 	Reworded []record.Address
 }
 
-func (r *Report) count(rec *record.Record) {
-	if rec.Detail != nil {
-		r.Usage = r.Usage.Plus(rec.Detail.Usage)
-	}
-	switch {
-	case rec.Kind.IsParallel():
-	case rec.Status == record.StatusStarted:
-		r.Attempts++
-	case rec.IsOutcome():
-		r.Executed++
-		if rec.Detail != nil && rec.Detail.Cached {
-			r.Cached++
-		}
-		switch {
-		case rec.Kind != record.KindCompensation:
-		case rec.Status == record.StatusCompleted:
-			r.Compensated++
-		default:
-			r.Uncompensated++
-		}
-		if rec.Reason.IsExhaustion() {
-			r.Exhausted++
-		}
-	case rec.WillRetry:
-		r.Retries++
-		r.Waited += rec.Delay
-	}
-}
-
-// Report returns the counts so far.
+// Report returns the counts so far. They are those of the run's [record.Ledger].
 func (st *ExecutionState) Report() Report {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
-	report := st.run.report
-	report.Diverged, report.Reworded = slices.Clone(report.Diverged), slices.Clone(report.Reworded)
-	return report
+	n := st.run.ledger.Opening()
+	return Report{
+		Restored: n.Recalled, Executed: n.Outcomes, Attempts: n.Attempts, Cached: n.Cached,
+		Retries: n.Retries, Exhausted: n.Exhausted, Waited: n.Waited, Usage: n.Usage,
+		Compensated: n.Undone, Uncompensated: n.NotUndone,
+		Diverged: slices.Clone(st.run.report.Diverged), Reworded: slices.Clone(st.run.report.Reworded),
+	}
 }

@@ -15,6 +15,7 @@ import (
 // call according to its records, and where its outcome is.
 type restored struct {
 	found    *snapshot.Run
+	ledger   record.Ledger
 	calls    map[record.Address]*track
 	inside   map[string]uint64 // the last start or outcome of a call inside an attempt, by the path of its scope
 	ordinals ordinals
@@ -95,6 +96,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		if rec.Attempt < 0 || rec.Attempt > math.MaxInt32 || rec.Delay < 0 || rec.Elapsed < 0 {
 			return nil, fmt.Errorf("%w: record %d of %s has attempt %d, delay %v, elapsed %v", snapshot.ErrCorrupt, rec.Seq, rec.Address, rec.Attempt, rec.Delay, rec.Elapsed)
 		}
+		r.ledger.Add(rec)
 		if rec.Generation != generation {
 			r.voidRefused(generation)
 			generation = rec.Generation

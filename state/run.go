@@ -67,7 +67,8 @@ type run struct {
 	broken    error           // why the run can no longer be stored; nil if it can
 	held      bool            // nothing is appended to the journal until there is news
 	recovered []record.Record // of recalled calls, not yet published
-	report    Report
+	ledger    record.Ledger
+	report    Report                   // what the ledger does not have
 	asked     map[string]askedQuestion // by ID
 	answers   map[string][]byte        // to questions, by ID
 	waits     map[string]bool          // for answers, in this opening of the run
@@ -161,7 +162,6 @@ func (r *run) Append(s *core.Scope, appended record.Record) error {
 	}
 	if rec.Kind.IsCall() {
 		r.rootCalls.follow(s, rec)
-		r.report.count(rec)
 	}
 	if r.journal == nil {
 		r.publishLatest(rec)
@@ -325,7 +325,7 @@ func (r *run) Replay(s *core.Scope, outcome, traced *record.Record) error {
 		r.validation.compareTraced(outcome, traced)
 	}
 	if traced == nil || !outcome.Kind.IsParallel() { // else the calls inside count
-		r.report.Restored++
+		r.ledger.Add(&record.Record{Kind: outcome.Kind, Address: outcome.Address, Generation: outcome.Generation, Status: record.StatusRecovered, Replayed: true})
 	}
 	r.publish()
 	return nil
@@ -362,6 +362,10 @@ func (r *run) keep(rec *record.Record) {
 		if rec.WillRetry {
 			r.tail.append(r.promise(rec))
 		}
+	}
+	r.ledger.Add(rec)
+	if rec.WillRetry {
+		r.ledger.Last++ // the retrying record, which says nothing new
 	}
 	r.questions(rec, rec.Seq)
 }
