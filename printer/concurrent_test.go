@@ -75,7 +75,7 @@ func TestLinesOfConcurrentRunsNeverMix(t *testing.T) {
 				got[text]++
 			}
 			require.Equal(t, want, got)
-			assert.Equal(t, runs, p.Summary().Calls())
+			assert.Equal(t, runs, p.Summary().All().Calls())
 		})
 	}
 }

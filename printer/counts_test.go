@@ -22,11 +22,11 @@ func TestCallsWithAnOutcomeAreForgotten(t *testing.T) {
 	for i := range 1000 {
 		add(fmt.Sprintf("outer/inner#%d", i+2), record.StatusStarted)
 		add(fmt.Sprintf("outer/inner#%d", i+2), record.StatusCompleted)
-		require.LessOrEqual(t, len(counts.calls), 1)
+		require.LessOrEqual(t, counts.open, 1)
 	}
 	add("outer", record.StatusCompleted)
-	require.Empty(t, counts.calls)
-	assert.Equal(t, Summary{Executions: Executions{Completed: 1001}, Agents: Executions{Completed: 1001}, Attempts: 1001}, counts.summary)
+	require.Zero(t, counts.open)
+	assert.Equal(t, Summary{Counts: record.Counts{Agents: record.Stock{Completed: 1001}, Attempts: 1001, Begun: 1001, Outcomes: 1001}}, counts.total())
 }
 
 func TestCountsAreBoundedWhereNothingEnds(t *testing.T) {
@@ -35,15 +35,16 @@ func TestCountsAreBoundedWhereNothingEnds(t *testing.T) {
 	add := func(status record.Status, total int) {
 		for i := range total {
 			counts.add(&record.Record{RunID: fmt.Sprint(i), Kind: record.KindTool, Status: status})
-			require.LessOrEqual(t, len(counts.calls), limit)
+			require.LessOrEqual(t, counts.open, limit)
 			require.LessOrEqual(t, len(counts.runs), maxRuns)
 		}
 	}
 	add(record.StatusStarted, 2*maxRuns)
-	assert.Equal(t, Summary{Executions: Executions{GoingOn: limit}, Tools: Executions{GoingOn: limit}, Attempts: limit}, counts.summary)
+	assert.Equal(t, Summary{Counts: record.Counts{Tools: record.Stock{Running: limit}, Attempts: limit, Begun: limit}}, counts.total())
 	add(record.StatusCompleted, 1000)
-	assert.Equal(t, 1000, counts.summary.Completed, "what was not followed counts by its outcome")
-	assert.Zero(t, counts.summary.GoingOn)
+	s := counts.total()
+	assert.Equal(t, 1000, s.Tools.Completed, "what was not followed counts by its outcome")
+	assert.Zero(t, s.Tools.Running)
 }
 
 func TestRecordsThatArePublishedAgainCountOnce(t *testing.T) {
@@ -53,18 +54,18 @@ func TestRecordsThatArePublishedAgainCountOnce(t *testing.T) {
 	rec := func(seq, generation uint64, status record.Status) *record.Record {
 		return &record.Record{RunID: "r", Seq: seq, Generation: generation, Kind: record.KindTool, Status: status, Address: a, Replayed: seq == 0}
 	}
-	want := Executions{Completed: 1}
+	want := record.Stock{Completed: 1}
 	for range 3 { // the second and third as after a reconnect
 		counts.add(rec(5, 2, record.StatusStarted))
 		counts.add(rec(6, 2, record.StatusCompleted))
-		assert.Equal(t, want, counts.summary.Tools)
+		assert.Equal(t, want, counts.total().Tools)
 	}
 	counts.add(rec(0, 2, record.StatusRecovered))
-	assert.Equal(t, want, counts.summary.Tools, "the outcome of generation 2 was counted")
+	assert.Equal(t, want, counts.total().Tools, "the outcome of generation 2 was counted")
 	for range 2 {
 		counts.add(rec(0, 1, record.StatusRecovered))
-		want.Recovered = 1
-		assert.Equal(t, want, counts.summary.Tools, "that of generation 1 was not")
+		want.Restored = 1
+		assert.Equal(t, want, counts.total().Tools, "that of generation 1 was not")
 	}
 }
 
@@ -83,7 +84,7 @@ func TestRecordsAfterSomeThatWereNotKeptCount(t *testing.T) {
 	counts.add(rec(5, 2, record.StatusAwaiting))
 	counts.add(rec(4, 3, record.StatusStarted))
 	counts.add(rec(5, 3, record.StatusCompleted))
-	assert.Equal(t, Executions{Completed: 1}, counts.summary.Tools)
+	assert.Equal(t, record.Stock{Completed: 1}, counts.total().Tools)
 	counts.add(rec(5, 3, record.StatusCompleted))
-	assert.Equal(t, Executions{Completed: 1}, counts.summary.Tools, "it was counted")
+	assert.Equal(t, record.Stock{Completed: 1}, counts.total().Tools, "it was counted")
 }

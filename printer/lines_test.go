@@ -542,7 +542,7 @@ func TestNilWriterOnlyCounts(t *testing.T) {
 	p.Publish(tool(t, record.StatusStarted, 0))
 	p.PrintSummary()
 	require.NoError(t, p.Err())
-	assert.Equal(t, 1, p.Summary().Tools.GoingOn)
+	assert.Equal(t, 1, p.Summary().Tools.Running)
 }
 
 // faulty fails in its second Write and is short in its third.

@@ -10,40 +10,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Summary counts the calls that a [Printer] saw.
+// A Summary counts the calls that a [Printer] saw, in all runs together.
 type Summary struct {
-	Executions // of all kinds together
+	record.Counts
 
-	Tools, LLMs, Agents, Steps Executions
-
-	Attempts int // that were begun; of a resumed call also those before
-	Retries  int // the attempts that were not the first of their call
-
-	Retried             int // calls with a retry
-	SucceededAfterRetry int
-	FailedAfterRetries  int
-
-	Took   time.Duration // from the first record to the last, without the time between a stop of a run and its resumption; added up over runs
-	Waited time.Duration // the waits between attempts that are over, as long as they took
-	Usage  record.Usage  // of all attempts, the failed too
-
-	Interrupts map[record.InterruptReason]int // of the calls in Interrupted; nil if there are none
+	Interrupts map[record.InterruptReason]int // of the calls that have stopped; nil if there are none
 	Slowest    []SlowCall                     // at most five, the slowest first
-}
-
-// Executions counts calls by how they ended. Each is in one of these.
-type Executions struct {
-	Completed   int
-	Failed      int
-	Interrupted int
-	Awaiting    int // an answer from outside
-	Recovered   int // answered from history, where how that ended is not known
-	GoingOn     int
-}
-
-// Calls returns the number of all.
-func (e Executions) Calls() int {
-	return e.Completed + e.Failed + e.Interrupted + e.Awaiting + e.Recovered + e.GoingOn
 }
 
 // A SlowCall is a slow call of a tool or an LLM, or a slow step. Agents are left
@@ -93,20 +65,26 @@ func (s *Summary) write(t *text) {
 }
 
 func (s *Summary) totals() []string {
-	lines := []string{s.byKind("Calls", Executions.Calls)}
+	all := s.All()
+	lines := []string{s.byKind("Calls", record.Stock.Calls)}
 	add := func(wanted bool, line string) {
 		if wanted {
 			lines = append(lines, line)
 		}
 	}
-	add(true, s.byKind("Completed", func(e Executions) int { return e.Completed }))
-	add(true, s.byKind("Failed", func(e Executions) int { return e.Failed }))
-	add(s.Interrupted > 0, s.byKind("Interrupted", func(e Executions) int { return e.Interrupted }))
+	add(true, s.byKind("Completed", func(of record.Stock) int { return of.Completed }))
+	add(true, s.byKind("Failed", func(of record.Stock) int { return of.Failed }))
+	add(all.Stopped > 0, s.byKind("Interrupted", func(of record.Stock) int { return of.Stopped }))
 	add(len(s.Interrupts) > 0, "Interrupted because of: "+s.reasons())
-	add(s.Awaiting > 0, s.byKind("Awaiting an answer", func(e Executions) int { return e.Awaiting }))
-	add(s.Recovered > 0, s.byKind("Recovered from history", func(e Executions) int { return e.Recovered }))
-	add(s.GoingOn > 0, s.byKind("Not ended", func(e Executions) int { return e.GoingOn }))
-	add(true, fmt.Sprintf("Attempts: %d", s.Attempts))
+	add(all.Asking > 0, s.byKind("Awaiting an answer", func(of record.Stock) int { return of.Asking }))
+	add(all.Waiting > 0, s.byKind("Waiting for their time", func(of record.Stock) int { return of.Waiting }))
+	add(all.Restored > 0, s.byKind("Recovered from history", func(of record.Stock) int { return of.Restored }))
+	add(all.Running > 0, s.byKind("Not ended", func(of record.Stock) int { return of.Running }))
+	attempts := fmt.Sprintf("Attempts: %d", s.Attempts)
+	if s.Repeats > 0 {
+		attempts += fmt.Sprintf(", %d of them again", s.Repeats)
+	}
+	add(true, attempts)
 	add(s.Took > 0, "Total time: "+duration(s.Took))
 	add(s.Waited > 0, "Time waiting: "+duration(s.Waited)+" (added up over calls)")
 	estimated := ""
@@ -119,17 +97,17 @@ func (s *Summary) totals() []string {
 }
 
 // byKind is a line such as "Failed: 3 (tools 2, LLMs 1)".
-func (s *Summary) byKind(what string, of func(Executions) int) string {
+func (s *Summary) byKind(what string, of func(record.Stock) int) string {
 	var kinds []string
 	for _, k := range []struct {
 		name string
 		n    int
-	}{{"tools", of(s.Tools)}, {"LLMs", of(s.LLMs)}, {"agents", of(s.Agents)}, {"steps", of(s.Steps)}} {
+	}{{"tools", of(s.Tools)}, {"LLMs", of(s.LLMs)}, {"agents", of(s.Agents)}, {"steps", of(s.Steps)}, {"compensations", of(s.Compensations)}} {
 		if k.n > 0 {
 			kinds = append(kinds, fmt.Sprintf("%s %d", k.name, k.n))
 		}
 	}
-	line := fmt.Sprintf("%s: %d", what, of(s.Executions))
+	line := fmt.Sprintf("%s: %d", what, of(s.All()))
 	if len(kinds) > 0 {
 		line += " (" + strings.Join(kinds, ", ") + ")"
 	}
@@ -175,8 +153,8 @@ func (s *Summary) slowest(t *text) []string {
 func (s *Summary) retries() []string {
 	return []string{
 		fmt.Sprintf("Total events with retries: %d", s.Retried),
-		fmt.Sprintf("Succeeded after retry: %d (%.0f%%)", s.SucceededAfterRetry, s.percent(s.SucceededAfterRetry)),
-		fmt.Sprintf("Failed after all retries: %d (%.0f%%)", s.FailedAfterRetries, s.percent(s.FailedAfterRetries)),
+		fmt.Sprintf("Succeeded after retry: %d (%.0f%%)", s.RetriedCompleted, s.percent(s.RetriedCompleted)),
+		fmt.Sprintf("Failed after all retries: %d (%.0f%%)", s.RetriedFailed, s.percent(s.RetriedFailed)),
 		fmt.Sprintf("Total retry attempts: %d", s.Retries),
 		fmt.Sprintf("Avg retries per event: %.1f", float64(s.Retries)/float64(s.Retried)),
 	}

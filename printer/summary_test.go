@@ -52,9 +52,9 @@ func fiveRetried(t testing.TB) []record.Record {
 }
 
 // ofTools is a summary of calls of tools.
-func ofTools(e printer.Executions, s printer.Summary) printer.Summary {
-	s.Executions, s.Tools = e, e
-	return s
+func ofTools(tools record.Stock, c record.Counts, slowest ...printer.SlowCall) printer.Summary {
+	c.Tools = tools
+	return printer.Summary{Counts: c, Slowest: slowest}
 }
 
 func slow(elapsed time.Duration, attempts int) []printer.SlowCall {
@@ -132,10 +132,11 @@ func TestSummaryCountsReplaysOnce(t *testing.T) {
 	recovered.Generation = 1
 	recovered.Detail = &record.Detail{Usage: record.Usage{InputTokens: 1}}
 	p.Publish(recovered)
+	before.Recalled++
 	assert.Equal(t, before, p.Summary())
 	before.Slowest = nil
-	assert.Equal(t, ofTools(printer.Executions{Completed: 4, Failed: 1}, printer.Summary{
-		Attempts: 17, Retries: 12, Retried: 5, SucceededAfterRetry: 4, FailedAfterRetries: 1,
+	assert.Equal(t, ofTools(record.Stock{Completed: 4, Failed: 1}, record.Counts{
+		Attempts: 17, Begun: 5, Retries: 12, Promised: 12, Outcomes: 5, Exhausted: 1, Retried: 5, RetriedCompleted: 4, RetriedFailed: 1, Recalled: 1,
 		Took: 32 * sec, Waited: 32 * sec, Usage: record.Usage{InputTokens: len(records)},
 	}), before)
 }
@@ -147,7 +148,7 @@ func TestSummaryFollowsAnInterruptedCallToItsEnd(t *testing.T) {
 		p.Publish(r)
 	}
 	publish(1, tool(t, record.StatusStarted, 0))
-	assert.Equal(t, ofTools(printer.Executions{GoingOn: 1}, printer.Summary{Attempts: 1}), p.Summary())
+	assert.Equal(t, ofTools(record.Stock{Running: 1}, record.Counts{Attempts: 1, Begun: 1}), p.Summary())
 	retry := failing(t, 0, 2*sec)
 	publish(2, retry[0])
 	publish(3, retry[1])
@@ -155,14 +156,14 @@ func TestSummaryFollowsAnInterruptedCallToItsEnd(t *testing.T) {
 	interrupted.Time = retry[1].Time.Add(sec)
 	interrupted.Err = &record.InterruptedError{Reason: record.InterruptUser}
 	publish(4, interrupted)
-	assert.Equal(t, ofTools(printer.Executions{Interrupted: 1}, printer.Summary{
-		Attempts: 1, Waited: sec, Interrupts: map[record.InterruptReason]int{record.InterruptUser: 1},
-	}), p.Summary(), "the wait was cut short, the retry not begun")
+	want := ofTools(record.Stock{Stopped: 1}, record.Counts{Attempts: 1, Begun: 1, Promised: 1, Waited: sec})
+	want.Interrupts = map[record.InterruptReason]int{record.InterruptUser: 1}
+	assert.Equal(t, want, p.Summary(), "the wait was cut short, the retry not begun")
 	publish(5, tool(t, record.StatusStarted, 1))
 	publish(6, completed(t, 1, 3*sec))
-	assert.Equal(t, ofTools(printer.Executions{Completed: 1}, printer.Summary{
-		Attempts: 2, Retries: 1, Retried: 1, SucceededAfterRetry: 1, Waited: sec, Slowest: slow(3*sec, 2),
-	}), p.Summary())
+	assert.Equal(t, ofTools(record.Stock{Completed: 1}, record.Counts{
+		Attempts: 2, Begun: 1, Retries: 1, Promised: 1, Outcomes: 1, Retried: 1, RetriedCompleted: 1, Waited: sec,
+	}, slow(3*sec, 2)...), p.Summary())
 }
 
 func TestSummaryKeepsRunsApart(t *testing.T) {
@@ -173,7 +174,7 @@ func TestSummaryKeepsRunsApart(t *testing.T) {
 		p.Publish(r)
 	}
 	s := p.Summary()
-	assert.Equal(t, printer.Executions{Completed: 2}, s.Executions)
+	assert.Equal(t, record.Stock{Completed: 2}, s.All())
 	assert.Len(t, s.Slowest, 2)
 }
 
@@ -182,7 +183,7 @@ func TestSummaryCountsNoAttemptBeforeThePreconditions(t *testing.T) {
 	r := failed(t, 0, record.ReasonPrecondition, half)
 	r.Stage = record.StagePrecondition
 	p.Publish(r)
-	assert.Equal(t, ofTools(printer.Executions{Failed: 1}, printer.Summary{Slowest: slow(half, 0)}), p.Summary())
+	assert.Equal(t, ofTools(record.Stock{Failed: 1}, record.Counts{Outcomes: 1}, slow(half, 0)...), p.Summary())
 }
 
 func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
@@ -211,8 +212,8 @@ func TestSummaryOfAStoredRunIsThatOfTheLiveOne(t *testing.T) {
 		restored := printer.New(nil)
 		publish(restored, found.Records...)
 		require.Equal(t, live.Summary(), restored.Summary())
-		assert.Equal(t, 5, live.Summary().Calls())
-		assert.Equal(t, printer.Executions{Completed: 1}, live.Summary().Steps)
+		assert.Equal(t, 5, live.Summary().All().Calls())
+		assert.Equal(t, record.Stock{Completed: 1}, live.Summary().Steps)
 		assert.NotZero(t, live.Summary().Waited)
 		assert.Equal(t, live.Summary().Usage.InputTokens, 10*live.Summary().Tools.Completed+20)
 	})

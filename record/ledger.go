@@ -22,7 +22,8 @@ type Ledger struct {
 	// for Call. Without it a ledger takes as much memory as calls are open.
 	KeepEnded bool
 
-	// Limit is how many open calls are followed at most; 0 for no limit. Others are
+	// Limit is how many open calls are followed at most; 0 for no limit, below 0 for
+	// none. Others are
 	// counted once they have an outcome, and some of their attempts are missed.
 	Limit int
 
@@ -82,7 +83,7 @@ type Change struct {
 
 // Add adds the next record. It keeps nothing of r.Detail but what questions need.
 func (l *Ledger) Add(r *Record) (c Change) {
-	if r.Status == StatusRecovered && r.Replayed {
+	if r.Status == StatusRecovered {
 		l.recall(r, &c)
 		return c
 	}
@@ -188,7 +189,8 @@ func (l *Ledger) rest(call *Call, r *Record, at time.Time) {
 }
 
 // recall adds that the outcome of a call was recalled. If the ledger has not seen
-// the outcome, the call is counted as restored.
+// the outcome, the call is counted as restored. Such records are published, and not
+// kept.
 func (l *Ledger) recall(r *Record, c *Change) {
 	if !r.Kind.IsCall() {
 		c.Ignored = true
@@ -235,6 +237,15 @@ func (l *Ledger) Open() iter.Seq[*Call] {
 			}
 		}
 	}
+}
+
+// NumOpen returns the number of calls that the ledger follows, those that were
+// recalled among them.
+func (l *Ledger) NumOpen() int {
+	if l.newest != nil {
+		return len(l.open) + 1
+	}
+	return len(l.open)
 }
 
 // Counts returns the counts of the run.

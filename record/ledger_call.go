@@ -53,7 +53,7 @@ func (c *Call) IsActive() bool {
 
 // follow begins to follow the call of r; nil if too many are.
 func (l *Ledger) follow(r *Record) *Call {
-	if l.Limit > 0 && l.numOpen() >= l.Limit && !r.IsOutcome() {
+	if l.Limit != 0 && l.NumOpen() >= l.Limit && !r.IsOutcome() {
 		return nil
 	}
 	var call *Call
@@ -227,11 +227,4 @@ func (l *Ledger) end(call *Call) {
 		l.ended = make(map[Address]*Call)
 	}
 	l.ended[call.Address] = call
-}
-
-func (l *Ledger) numOpen() int {
-	if l.newest != nil {
-		return len(l.open) + 1
-	}
-	return len(l.open)
 }

@@ -84,7 +84,7 @@ func (s *Stock) at(state State) *int {
 }
 
 // All returns the calls of all kinds.
-func (c *Counts) All() Stock {
+func (c Counts) All() Stock {
 	return c.Tools.Plus(c.LLMs).Plus(c.Agents).Plus(c.Steps).Plus(c.Compensations)
 }
 
@@ -168,7 +168,7 @@ func (l *Ledger) flow(call *Call, r *Record) {
 		n.Repeats++
 	case r.Status == StatusStarted:
 		l.begin(call, r.Attempt+1)
-	case r.IsOutcome() || r.IsSuspension() || r.Status == StatusFailed:
+	case r.Status == StatusCompleted || r.Status == StatusFailed || r.IsSuspension() && r.Stage == StageHandler:
 		l.begin(call, r.TotalAttempts()) // if its start was not seen
 	}
 	switch {

@@ -68,7 +68,7 @@ func TestFiguresAreTheCallsThatSomebodyWrote(t *testing.T) {
 	assert.Equal(t, streamer.Calls{Started: 7, Completed: 6, Failed: 1, Attempts: 8, Retries: 1}, state.Calls)
 	s := p.Summary()
 	assert.Equal(t, []int{state.Calls.Started, state.Calls.Completed, state.Calls.Failed, state.Calls.Attempts, state.Calls.Retries},
-		[]int{s.Calls(), s.Completed, s.Failed, s.Attempts, s.Retries})
+		[]int{s.All().Calls(), s.All().Completed, s.All().Failed, s.Attempts, s.Retries})
 }
 
 // TestCallsAroundTheCurrentOneAreListed, for a client that goes on from there.
