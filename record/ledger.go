@@ -2,6 +2,7 @@ package record
 
 import (
 	"iter"
+	"maps"
 	"time"
 )
 
@@ -253,6 +254,28 @@ func (l *Ledger) Counts() Counts { return l.counts }
 
 // Opening returns the counts since the run was opened last.
 func (l *Ledger) Opening() Counts { return l.counts.since(&l.opening) }
+
+// TakeRecalled takes the number of recalled outcomes of another ledger of the run, of
+// which no record in a store says.
+func (l *Ledger) TakeRecalled(from *Ledger) { l.counts.Recalled = from.counts.Recalled }
+
+// Clone returns a copy that can be changed independently.
+func (l *Ledger) Clone() Ledger {
+	l.settle()
+	c := *l
+	c.open, c.ended, c.spare = cloneCalls(l.open), cloneCalls(l.ended), nil
+	c.because, c.questions = maps.Clone(l.because), l.questions.clone()
+	return c
+}
+
+func cloneCalls(calls map[Address]*Call) map[Address]*Call {
+	c := make(map[Address]*Call, len(calls))
+	for a, call := range calls {
+		kept := *call
+		c[a] = &kept
+	}
+	return c
+}
 
 // Questions returns the questions of which an answer is of use, in the order of
 // asking; with sleeps, also those that time answers.

@@ -1,6 +1,10 @@
 package record
 
-import "time"
+import (
+	"time"
+
+	"github.com/reprise-go/reprise/internal/enum"
+)
 
 // A Call is the state of a call in a [Ledger].
 type Call struct {
@@ -44,6 +48,19 @@ const (
 	Failed                 // for good
 	Restored               // recalled; how it ended was not seen
 )
+
+var stateNames = []string{"", "running", "waiting", "asking", "stopped", "completed", "failed", "restored"}
+
+// String returns the name on the wire, such as "running"; empty for Unknown.
+func (s State) String() string { return enum.Name(stateNames, uint8(s), "state") }
+
+// MarshalText returns the name on the wire.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a name that MarshalText wrote.
+func (s *State) UnmarshalText(text []byte) error {
+	return enum.Parse(stateNames, text, "state", (*uint8)(s))
+}
 
 // IsActive reports whether the process works on the call, or waits for its next
 // attempt.

@@ -3,6 +3,7 @@ package record
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +46,10 @@ func (q *questions) ask(r *Record) *Question {
 		q.drop(before)
 	}
 	if q.byID == nil {
-		q.byID, q.inside = make(map[string]*Question), make(map[string]int)
+		q.byID = make(map[string]*Question)
+	}
+	if q.inside == nil {
+		q.inside = make(map[string]int)
 	}
 	q.byID[asked.ID] = asked
 	q.count(asked, 1)
@@ -145,6 +149,15 @@ func (q *questions) closeIf(c *Change, isOver func(*Question) bool) {
 			c.Closed = append(c.Closed, asked)
 		}
 	}
+}
+
+func (q *questions) clone() questions {
+	c := questions{byID: make(map[string]*Question, len(q.byID)), inside: maps.Clone(q.inside)}
+	for id, asked := range q.byID {
+		kept := *asked
+		c.byID[id] = &kept
+	}
+	return c
 }
 
 // list returns the open questions in the order of asking.

@@ -1,190 +1,22 @@
 package state_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/reprise-go/reprise/actors"
-	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
-	"github.com/reprise-go/reprise/record"
-	"github.com/reprise-go/reprise/state"
 )
 
-// workshop is a random program with every kind of call, and every way in which one
-// ends. What it calls depends on its seed, and how that ends on the world.
-type workshop struct {
-	seed  uint64
-	cache core.Cache
-
-	mu    sync.Mutex
-	world *rand.Rand
-}
-
-// chance is true once in n times.
-func (w *workshop) chance(n int) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.world.IntN(n) == 0
-}
-
-var errWorkshop = core.Retryable(errors.New("the workshop is busy"))
-
-// work is the handler of a tool.
-func (w *workshop) work(ctx context.Context, in string) (string, error) {
-	core.AddUsage(ctx, core.Usage{InputTokens: 2, OutputTokens: 1})
-	switch {
-	case w.chance(4):
-		return "", errWorkshop
-	case w.chance(8):
-		return "", core.Permanent(errors.New("the workshop is closed"))
-	case w.chance(12):
-		panic("the roof")
-	case w.chance(6): // longer than its attempts may take
-		return in, testkit.Pause(ctx, 2*time.Minute)
-	}
-	return in, testkit.Pause(ctx, time.Second)
-}
-
-func (w *workshop) tool(t testing.TB, kind record.Kind, name string, adapt func(*core.Spec)) *testkit.Definition {
-	t.Helper()
-	spec := core.Spec{Kind: kind, Name: name, AttemptTimeout: time.Minute, Retry: &core.RetryConfig{MaxAttempts: 3, InitialDelay: 10 * time.Second}}
-	adapt(&spec)
-	return testkit.Define(t, spec, w.work)
-}
-
-// step makes one call, or a few. Of errors only suspensions are returned.
-func (w *workshop) step(t testing.TB, ctx context.Context, n int, rng *rand.Rand) error {
-	t.Helper()
-	name := fmt.Sprint("step", n)
-	var err error
-	switch choice := rng.IntN(12); choice {
-	case 0, 1, 2, 3:
-		adapt := []func(*core.Spec){
-			func(*core.Spec) {},
-			func(s *core.Spec) { s.InDoubt = core.InDoubtAsk },
-			func(s *core.Spec) { s.NoStore = true },
-			func(s *core.Spec) { s.Cache = &core.Caching{Cache: w.cache, Version: "1", TTL: time.Hour} },
-		}[choice]
-		_, err = testkit.Call(ctx, w.tool(t, record.KindTool, name, adapt))
-	case 4:
-		_, err = testkit.Call(ctx, w.tool(t, record.KindLLM, name, func(*core.Spec) {}))
-	case 5:
-		err = core.Sleep(ctx, time.Duration(1+rng.IntN(100))*time.Second)
-	case 6:
-		_, err = core.Await[bool](ctx, name)
-	case 7:
-		_, err = core.Step(ctx, name, func(ctx context.Context) (string, error) { return w.work(ctx, name) })
-	case 8:
-		_, err = testkit.Call(ctx, w.tool(t, record.KindTool, name, func(*core.Spec) {}).Require(func(context.Context, string) error {
-			if w.chance(2) {
-				return errors.New("not today")
-			}
-			return nil
-		}))
-	case 9:
-		_, err = testkit.Call(ctx, w.tool(t, record.KindTool, name, func(*core.Spec) {}).Compensate(func(ctx context.Context, _, _ string) error {
-			_, err := w.work(ctx, "")
-			return err
-		}))
-	case 10:
-		_, err = actors.Parallel(ctx, actors.Group{Name: name, Workers: 1 + rng.IntN(2), CollectAll: rng.IntN(2) == 0},
-			func(ctx context.Context) (bool, error) { return core.Await[bool](ctx, name) },
-			func(ctx context.Context) (bool, error) {
-				_, err := testkit.Call(ctx, w.tool(t, record.KindTool, name, func(*core.Spec) {}))
-				return false, err
-			})
-	default:
-		_, err = testkit.Call(ctx, w.agent(t, name, rng.Uint64()))
-	}
-	if core.IsSuspension(err) {
-		return err
-	}
-	return nil
-}
-
-// agent makes a few steps, and may fail with questions open inside it.
-func (w *workshop) agent(t testing.TB, name string, seed uint64) *testkit.Definition {
-	t.Helper()
-	return testkit.Agent(t, name, core.RetryConfig{MaxAttempts: 2, InitialDelay: 30 * time.Second}, func(ctx context.Context, _ string) (string, error) {
-		rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same program in every opening
-		for n := range 2 + rng.IntN(3) {
-			if err := w.step(t, ctx, n, rng); err != nil {
-				return "", err
-			}
-		}
-		if w.chance(4) {
-			return "", errWorkshop
-		}
-		return "done", nil
-	})
-}
-
-// open opens the run once, and closes it in some way.
-func (w *workshop) open(t *testing.T, s *tape) {
-	t.Helper()
-	n := -1
-	if w.chance(3) {
-		n = w.world.IntN(12)
-	}
-	var st *state.ExecutionState
-	options := []state.Option{state.WithSeed(1), state.WithPublisher(testkit.Publisher(func(record.Record) {
-		if n--; n == 0 && st != nil {
-			st.Interrupt(state.Stop{By: "ops"})
-		}
-	}))}
-	if w.chance(3) {
-		options = append(options, state.WithParking(20*time.Second))
-	}
-	if w.chance(4) {
-		options = append(options, state.WithRerunFailed())
-	}
-	st, err := state.Open(t.Context(), s, "run-1", options...)
-	require.NoError(t, err)
-	_, _ = testkit.Call(st.Context(t.Context()), w.agent(t, "root", w.seed))
-	if w.chance(20) {
-		st.Cancel(state.Stop{By: "ops"})
-	}
-	_ = st.Close()
-}
-
-// TestLedgerAgreesWithACountByItsDefinitions: of runs that are interrupted, killed
-// at a record, parked, answered, retried and cancelled.
+// TestLedgerAgreesWithACountByItsDefinitions: of runs that end in every way.
 func TestLedgerAgreesWithACountByItsDefinitions(t *testing.T) {
 	records := 0
-	for seed := range uint64(400) {
+	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
-			w := &workshop{seed: seed, cache: newModelCache(), world: rand.New(rand.NewPCG(seed, 2))}
-			s := new(tape)
-			for range 12 {
-				w.open(t, s)
-				time.Sleep(time.Duration(w.world.IntN(60)) * time.Second)
-				if w.chance(2) {
-					s = s.cut(len(s.records) - w.world.IntN(min(len(s.records), 12)))
-				}
-				if w.chance(3) {
-					continue // nobody answers
-				}
-				open, err := state.Questions(t.Context(), s, "run-1")
-				require.NoError(t, err)
-				for _, q := range open {
-					answer := any(true)
-					if q.Asks == record.AsksDoubt {
-						answer = state.InDoubtRunAgain()
-					}
-					require.NoError(t, state.Answer(t.Context(), s, "run-1", q.ID, "", answer))
-				}
-			}
-			testkit.RequireLedger(t, s.records, func(int) bool { return w.world.IntN(4) == 0 })
-			records += len(s.records)
+			history := testkit.Workshop(t, seed)
+			rng := rand.New(rand.NewPCG(seed, 3))
+			testkit.RequireLedger(t, history, func(int) bool { return rng.IntN(4) == 0 })
+			records += len(history)
 		})
 	}
 	t.Logf("%d records", records)

@@ -474,20 +474,27 @@ func (w *world) check() {
 // calls counts what the records say of calls.
 func (w *world) calls() (c streamer.Calls) {
 	begun, last := make(map[record.Address]bool), make(map[record.Address]record.Record)
+	stopped, highest := make(map[record.Address]bool), make(map[record.Address]int)
 	for _, r := range w.records {
+		delete(stopped, r.Address)
 		switch {
 		case r.Kind == record.KindRun:
+			for a := range last {
+				stopped[a] = true
+			}
 			clear(last)
 			continue
 		case !r.Kind.IsCall() || r.Kind.IsParallel():
 			continue
 		case r.Status == record.StatusStarted:
 			c.Attempts++
-			if r.Attempt > 0 {
+			switch {
+			case r.Attempt < highest[r.Address]:
+				c.Repeats++
+			case r.Attempt > 0:
 				c.Retries++
-			} else {
-				begun[r.Address] = true
 			}
+			begun[r.Address], highest[r.Address] = true, max(highest[r.Address], r.Attempt+1)
 		case r.Status == record.StatusCompleted:
 			c.Completed++
 		case r.Status == record.StatusFailed && !r.WillRetry:
@@ -503,6 +510,6 @@ func (w *world) calls() (c streamer.Calls) {
 			c.Waiting++
 		}
 	}
-	c.Started = len(begun)
+	c.Started, c.Stopped = len(begun), len(stopped)
 	return c
 }

@@ -64,9 +64,9 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 // before was deleted, or was in memory alone.
 func (r *run) isAnother(rec *record.Record) bool {
 	switch {
-	case rec.Seq != 1 || r.view.firstSeq == 0:
+	case rec.Seq != 1 || r.view.ledger.First == 0:
 		return false
-	case r.view.firstSeq == 1:
+	case r.view.ledger.First == 1:
 		return rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
 	}
 	// Of the one before only later records are known. Its first may come late.
@@ -82,7 +82,7 @@ func (r *run) forget() {
 // state is how a run stands, and what it has cost, as /api sends it.
 func (r *run) state() RunState {
 	r.mu.Lock()
-	v := r.view.snapshot()
+	v := r.view.clone()
 	r.mu.Unlock()
 	return v.state() // which sorts, and asks users' errors for their texts
 }
@@ -173,7 +173,7 @@ func (r *run) endReading(fresh *view) {
 		}
 	}
 	if fresh.LastSeq >= r.view.LastSeq {
-		fresh.calls.Restored = r.view.calls.Restored // of which there are no records
+		fresh.ledger.TakeRecalled(&r.view.ledger)
 		r.view = *fresh
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -34,23 +32,36 @@ type RunState struct {
 	Usage     record.Usage    `json:"usage"`
 	Current   *CallState      `json:"current,omitempty"`    // the innermost call that runs, the latest of them
 	Around    []CallState     `json:"around,omitempty"`     // the calls around Current, the outermost first
-	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait for another attempt, the next first; at most 50
+	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait for time, the next first; at most 50
+	Others    []CallState     `json:"others,omitempty"`     // other calls that have not ended, the latest first; at most 50
 	LastError *CallError      `json:"last_error,omitempty"` // of the newest attempt that failed
-	Questions []QuestionState `json:"questions,omitempty"`  // without a recorded answer, in the order of asking
+	Questions []QuestionState `json:"questions,omitempty"`  // of which an answer is of use, in the order of asking
 	Partial   bool            `json:"partial,omitempty"`    // not all of its records were read: calls and errors of the others are not known
 }
 
-// Calls counts calls and attempts. Groups and branches are not counted, only the calls
-// in them.
+// Calls are the [record.Counts] of a run, of all kinds together. Groups and branches
+// are not counted, only the calls in them.
 type Calls struct {
-	Started   int `json:"started"`
-	Completed int `json:"completed"`
-	Failed    int `json:"failed"`   // for good
-	Active    int `json:"active"`   // started and not ended: running, waiting, or in a question
-	Waiting   int `json:"waiting"`  // for another attempt
-	Attempts  int `json:"attempts"` // of all calls
-	Retries   int `json:"retries"`  // attempts after the first
-	Restored  int `json:"restored"` // recalled from the records of an earlier opening of the run
+	Started   int `json:"started"`   // calls, each once: those that are Active, Asking, Stopped, Completed and Failed
+	Active    int `json:"active"`    // they run, or wait for time
+	Waiting   int `json:"waiting"`   // of Active: for time, such as that of their next attempt
+	Asking    int `json:"asking"`    // suspended until somebody answers
+	Stopped   int `json:"stopped"`   // interrupted, or cut off by the end of the run or a crash
+	Completed int `json:"completed"` //
+	Failed    int `json:"failed"`    // for good
+	Attempts  int `json:"attempts"`  // of all calls
+	Retries   int `json:"retries"`   // of Attempts: those after a failed one
+	Repeats   int `json:"repeats"`   // of Attempts: one that was interrupted or lost, or whose outcome was replaced, made again
+	Restored  int `json:"restored"`  // recalled from the records of an earlier opening of the run
+}
+
+func callsOf(c *record.Counts) Calls {
+	all := c.All()
+	return Calls{
+		Started: all.Calls() - all.Restored, Active: all.Running + all.Waiting, Waiting: all.Waiting, Asking: all.Asking,
+		Stopped: all.Stopped, Completed: all.Completed, Failed: all.Failed,
+		Attempts: c.Attempts, Retries: c.Retries, Repeats: c.Repeats, Restored: c.Recalled,
+	}
 }
 
 // CallState is a call that has begun and not ended.
@@ -58,9 +69,12 @@ type CallState struct {
 	Address       record.Address `json:"address"`
 	Name          string         `json:"name"`
 	Kind          record.Kind    `json:"event_type"`
-	Status        record.Status  `json:"execution_status"` // started, failed, retrying or awaiting
+	State         record.State   `json:"state"`            // running, waiting, asking or stopped
+	Status        record.Status  `json:"execution_status"` // of its latest record
+	Seq           uint64         `json:"seq"`              // of that
 	Attempt       int            `json:"retry_attempt"`    // from 0
 	MaxAttempts   int            `json:"max_attempts"`     // below 0 for no limit
+	Attempts      int            `json:"attempts"`         // that began, by number
 	Since         time.Time      `json:"since"`            // of this status
 	RetryDelay    float64        `json:"retry_delay,omitempty"`
 	DelaySource   string         `json:"delay_source,omitempty"`
@@ -102,110 +116,54 @@ type QuestionState struct {
 // maxText is how long the text of an error in a RunState may be.
 const maxText = 4 << 10
 
-// maxWaiting is how many waiting calls a RunState lists.
-const maxWaiting = 50
+// maxListed is how many waiting calls, and how many others, a RunState lists.
+const maxListed = 50
 
 // view follows a run from record to record.
 type view struct {
 	RunInfo
-	calls     Calls
-	usage     record.Usage
-	active    map[record.Address]*record.Record // the newest record of each call that has not ended
-	stopped   map[record.Address]bool           // calls that stopped with the run, or were interrupted, and go on when it does
+	ledger    record.Ledger
 	lastError *record.Record
-	questions []QuestionState
-	firstSeq  uint64 // of the oldest record it knows
-	first     uint64 // the generation of that
+	first     uint64 // the generation of the oldest record it knows
 	last      cursor // of the newest record it knows
-	holes     bool   // records between them were not published
 }
 
-func newView(runID string) view {
-	return view{
-		RunInfo: RunInfo{RunID: runID, Status: statusRunning},
-		active:  make(map[record.Address]*record.Record),
-		stopped: make(map[record.Address]bool),
-	}
-}
+func newView(runID string) view { return view{RunInfo: RunInfo{RunID: runID, Status: statusRunning}} }
 
 // whole reports whether no record is missing before the newest.
-func (v *view) whole() bool { return v.firstSeq == 1 && !v.holes }
+func (v *view) whole() bool { return v.ledger.First == 1 && !v.ledger.Holes }
 
 // take adds the next record of the run, and keeps a pointer to it.
 func (v *view) take(r *record.Record) {
-	if r.Status == record.StatusRecovered && !r.Kind.IsParallel() {
-		v.calls.Restored++
+	if r.Status == record.StatusRecovered {
+		v.ledger.Add(r)
 	}
 	if r.Replayed || r.Seq == 0 {
 		return
 	}
-	if v.firstSeq == 0 {
-		v.firstSeq, v.first, v.Created = r.Seq, r.Generation, r.Time
+	if v.ledger.First == 0 {
+		v.first = r.Generation
 	}
-	v.holes = v.holes || v.LastSeq > 0 && r.Seq != v.LastSeq+1
+	v.ledger.Add(r)
 	v.last = cursorOf(r)
-	v.LastSeq, v.Updated = r.Seq, r.Time
+	v.LastSeq, v.Created, v.Updated = r.Seq, v.ledger.Created, r.Time
 	switch {
 	case r.Kind == record.KindRun:
-		v.run(r)
-	case r.Kind.IsCall():
-		v.call(r)
-	case r.Kind == record.KindQuestion:
-		v.ask(r)
-	case r.Kind == record.KindAnswer:
-		v.questions = slices.DeleteFunc(v.questions, func(q QuestionState) bool { return q.ID == r.Name })
+		v.Description, v.Pipeline = cmp.Or(v.ledger.Description, v.Description), cmp.Or(v.ledger.Name, v.Pipeline)
+		v.Status, v.Stop = cmp.Or(statusesOfRuns[r.Status], v.Status), stopOf(v.ledger.Stop)
+	case r.Kind.IsCall() && r.Status == record.StatusFailed:
+		v.lastError = r
 	}
 }
 
-// ask adds a question. A question that is asked again has the reason.
-func (v *view) ask(r *record.Record) {
-	if !r.Asks().NeedsSomebody() {
-		return // nobody is to answer it
-	}
-	q := QuestionState{ID: r.Name, Asks: r.Asks(), Text: r.Message(), Address: r.Address, Asked: r.Time}
-	if d := r.Detail; d != nil {
-		q.InDoubt = d.InDoubt
-		if json.Valid(d.Schema) { // a store may have anything
-			q.Schema = d.Schema
-		}
-	}
-	if r.Err != nil {
-		q.Refused = wire.CutText(fmt.Sprint(r.Err), maxText)
-	}
-	v.questions = slices.DeleteFunc(v.questions, func(open QuestionState) bool { return open.ID == q.ID })
-	v.questions = append(v.questions, q)
+var statusesOfRuns = map[record.Status]string{
+	record.StatusStarted: statusRunning, record.StatusCompleted: statusCompleted, record.StatusFailed: statusFailed,
+	record.StatusAwaiting: statusPaused, record.StatusInterrupted: statusInterrupted, record.StatusCancelled: statusCancelled,
 }
 
-// run adds the beginning or the end of the run. In both cases no call is active
-// afterwards: calls start again when the run continues.
-func (v *view) run(r *record.Record) {
-	for a := range v.active {
-		v.stopped[a] = true
-	}
-	clear(v.active)
-	v.calls.Active, v.calls.Waiting = 0, 0
-	v.Stop = stopOf(r)
-	switch r.Status {
-	case record.StatusStarted:
-		v.Status, v.Pipeline = statusRunning, cmp.Or(r.Name, v.Pipeline)
-		v.Description = cmp.Or(r.Message(), v.Description)
-	case record.StatusCompleted:
-		v.Status = statusCompleted
-	case record.StatusFailed:
-		v.Status = statusFailed
-	case record.StatusAwaiting:
-		v.Status = statusPaused
-	case record.StatusInterrupted:
-		v.Status = statusInterrupted
-	case record.StatusCancelled:
-		v.Status, v.questions = statusCancelled, nil // nobody waits for an answer any more
-	}
-}
-
-// stopOf returns why r stops its run, nil if r has no reason.
-func stopOf(r *record.Record) *Stop {
-	e := r.Interrupt()
-	if e == nil || r.Status == record.StatusAwaiting {
+// stopOf returns why a run has stopped, nil if it has no reason.
+func stopOf(e *record.InterruptedError) *Stop {
+	if e == nil {
 		return nil
 	}
 	stop := &Stop{Reason: string(e.Reason), By: e.By, Message: e.Message}
@@ -215,148 +173,113 @@ func stopOf(r *record.Record) *Stop {
 	return stop
 }
 
-func (v *view) call(r *record.Record) {
-	if r.Detail != nil {
-		u := r.Detail.Usage
-		if math.IsNaN(u.Cost) || math.IsInf(u.Cost, 0) {
-			u.Cost = 0 // JSON has no word for it, and nothing can be added to it
-		}
-		v.usage = v.usage.Plus(u)
-	}
-	before := v.active[r.Address]
-	if !r.Kind.IsParallel() {
-		v.calls.count(r, before, v.stopped[r.Address])
-	}
-	switch r.Status {
-	case record.StatusStarted:
-		delete(v.stopped, r.Address)
-	case record.StatusFailed:
-		v.lastError = r
-	case record.StatusInterrupted:
-		v.stopped[r.Address] = true
-	}
-	if r.IsOutcome() { // its questions were answered, even if no record says so
-		v.questions = slices.DeleteFunc(v.questions, func(q QuestionState) bool { return q.Address == r.Address })
-	}
-	if endsCall(r) {
-		delete(v.active, r.Address)
-	} else {
-		v.active[r.Address] = r
-	}
-}
-
-// endsCall reports whether the call of r is not active after it.
-func endsCall(r *record.Record) bool { return r.IsOutcome() || r.Status == record.StatusInterrupted }
-
-// count adds the next record of a call. Before is the previous record while the call is
-// active. A call that stopped with the run continues.
-func (c *Calls) count(r, before *record.Record, stopped bool) {
-	if before != nil && before.Status == record.StatusRetrying {
-		c.Waiting--
-	}
-	if before != nil {
-		c.Active--
-	}
-	if !endsCall(r) {
-		c.Active++
-	}
-	switch r.Status {
-	case record.StatusStarted:
-		c.Attempts++
-		if r.IsRetry() {
-			c.Retries++
-		} else if before == nil && !stopped {
-			c.Started++
-		}
-	case record.StatusRetrying:
-		c.Waiting++
-	case record.StatusCompleted:
-		c.Completed++
-	case record.StatusFailed:
-		if !r.WillRetry {
-			c.Failed++
-		}
-	}
-}
-
 // clone returns a copy that can be changed independently.
 func (v *view) clone() view {
 	s := *v
-	s.active, s.stopped, s.questions = maps.Clone(v.active), maps.Clone(v.stopped), slices.Clone(v.questions)
-	return s
-}
-
-// snapshot returns a copy that does not change, for state.
-func (v *view) snapshot() view {
-	s := v.clone()
-	s.stopped = nil
+	s.ledger = v.ledger.Clone()
 	return s
 }
 
 // state returns the view in the form in which it is sent.
 func (v *view) state() RunState {
+	counts := v.ledger.Counts()
 	s := RunState{
-		RunInfo: v.RunInfo, Calls: v.calls, Usage: v.usage,
-		Questions: v.questions, Partial: v.firstSeq > 0 && !v.whole(),
+		RunInfo: v.RunInfo, Calls: callsOf(&counts), Usage: counts.Usage, Partial: v.ledger.First > 0 && !v.whole(),
+	}
+	for _, q := range v.ledger.Questions(false) {
+		s.Questions = append(s.Questions, stateOfQuestion(q))
 	}
 	if v.lastError != nil {
 		s.LastError = errorOf(v.lastError)
 	}
-	var current *record.Record
-	var waiting []*record.Record
-	for _, r := range v.active {
+	var current *record.Call
+	var waiting, others []*record.Call
+	for call := range v.ledger.Open() {
 		switch {
-		case r.Status == record.StatusRetrying:
-			waiting = append(waiting, r)
-		case current == nil || isInner(r, current):
-			current = r
+		case call.State == record.Waiting:
+			waiting = append(waiting, call)
+		case call.State == record.Running && (current == nil || isInner(call, current)):
+			current = call
+		}
+	}
+	for call := range v.ledger.Open() {
+		switch {
+		case call == current || call.State == record.Waiting:
+		case current != nil && isAround(call, current):
+			s.Around = append(s.Around, callOf(call))
+		default:
+			others = append(others, call)
 		}
 	}
 	if current != nil {
 		c := callOf(current)
-		s.Current, s.Around = &c, v.around(current.Address)
+		s.Current = &c
 	}
-	slices.SortFunc(waiting, func(a, b *record.Record) int {
-		return cmp.Or(a.NextAttemptAt().Compare(b.NextAttemptAt()), cmp.Compare(a.Seq, b.Seq))
+	slices.SortFunc(s.Around, func(a, b CallState) int { return cmp.Compare(a.Address.Depth(), b.Address.Depth()) })
+	slices.SortFunc(waiting, func(a, b *record.Call) int {
+		return cmp.Or(compareDue(a.NextAttemptAt(), b.NextAttemptAt()), cmp.Compare(a.Last, b.Last))
 	})
-	for _, r := range waiting[:min(len(waiting), maxWaiting)] {
-		s.Waiting = append(s.Waiting, callOf(r))
-	}
+	slices.SortFunc(others, func(a, b *record.Call) int { return cmp.Compare(b.Last, a.Last) })
+	s.Waiting, s.Others = listed(waiting), listed(others)
 	return s
 }
 
-// around returns the active calls around a call, the outermost first.
-func (v *view) around(inner record.Address) (calls []CallState) {
-	for address, r := range v.active {
-		rest, ok := strings.CutPrefix(inner.Scope(), address.String())
-		if ok && (rest == "" || rest[0] == '/' || rest[0] == '@') { // with the attempt that made it
-			calls = append(calls, callOf(r))
-		}
+// compareDue compares two times at which something is due. The zero Time is after
+// all others.
+func compareDue(a, b time.Time) int {
+	switch {
+	case a.IsZero() == b.IsZero():
+		return a.Compare(b)
+	case a.IsZero():
+		return 1
 	}
-	slices.SortFunc(calls, func(a, b CallState) int { return cmp.Compare(a.Address.Depth(), b.Address.Depth()) })
-	return calls
+	return -1
+}
+
+func listed(calls []*record.Call) (states []CallState) {
+	for _, call := range calls[:min(len(calls), maxListed)] {
+		states = append(states, callOf(call))
+	}
+	return states
+}
+
+// isAround reports whether a call is around another.
+func isAround(call, inner *record.Call) bool {
+	rest, ok := strings.CutPrefix(inner.Address.Scope(), call.Address.String())
+	return ok && (rest == "" || rest[0] == '/' || rest[0] == '@') // with the attempt that made it
 }
 
 // isInner reports whether a is deeper than b, or the later of two as deep.
-func isInner(a, b *record.Record) bool {
+func isInner(a, b *record.Call) bool {
 	if d := cmp.Compare(a.Address.Depth(), b.Address.Depth()); d != 0 {
 		return d > 0
 	}
-	return a.Seq > b.Seq
+	return a.Last > b.Last
 }
 
-func callOf(r *record.Record) CallState {
+func callOf(call *record.Call) CallState {
 	c := CallState{
-		Address: r.Address, Name: r.Name, Kind: r.Kind, Status: r.Status,
-		Attempt: r.Attempt, MaxAttempts: r.MaxAttempts, Since: r.Time,
+		Address: call.Address, Name: call.Name, Kind: call.Kind, State: call.State, Status: call.Status, Seq: call.Last,
+		Attempt: int(call.Number), MaxAttempts: int(call.MaxAttempts), Attempts: int(call.Highest), Since: call.At,
 	}
-	if at := r.NextAttemptAt(); !at.IsZero() {
-		c.NextAttemptAt, c.RetryDelay, c.DelaySource = &at, r.Delay.Seconds(), r.DelaySource.String()
+	if at := call.NextAttemptAt(); !at.IsZero() && call.State == record.Waiting {
+		c.NextAttemptAt, c.RetryDelay, c.DelaySource = &at, at.Sub(call.At).Seconds(), call.DelaySource.String()
 	}
-	if r.Err != nil {
-		c.Error, c.ErrorClass = wire.CutText(fmt.Sprint(r.Err), maxText), r.Class.String()
+	if call.Cause != nil {
+		c.Error, c.ErrorClass = wire.CutText(fmt.Sprint(call.Cause), maxText), call.Class.String()
 	}
 	return c
+}
+
+func stateOfQuestion(q *record.Question) QuestionState {
+	s := QuestionState{ID: q.ID, Asks: q.Asks, Text: q.Text, Address: q.Address, Asked: q.Asked, InDoubt: q.InDoubt}
+	if json.Valid(q.Schema) { // a store may have anything
+		s.Schema = q.Schema
+	}
+	if q.Err != nil {
+		s.Refused = wire.CutText(fmt.Sprint(q.Err), maxText)
+	}
+	return s
 }
 
 func errorOf(r *record.Record) *CallError {

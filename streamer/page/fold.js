@@ -17,21 +17,25 @@ export function begin(id) {
   return adopt({ run_id: id, status: "running", created_at: "", updated_at: "", last_seq: 0, calls: {}, usage: {} });
 }
 
-const counted = ["started", "completed", "failed", "active", "waiting", "attempts", "retries", "restored"];
+const counted = ["started", "active", "waiting", "asking", "stopped", "completed", "failed", "attempts", "retries", "repeats", "restored"];
 
-// adopt makes a run of a RunState, and keeps it.
+// adopt makes a run of a RunState, and keeps it. Its calls that have not ended are
+// open, by address; the server has counted some that it has not listed.
 export function adopt(state) {
-  const run = { ...state, active: new Map(), stopped: new Set() };
+  const run = { ...state, open: new Map(), moot: new Map(), joined: state.last_seq > 0 };
   run.calls = Object.fromEntries(counted.map((name) => [name, state.calls?.[name] ?? 0]));
   run.usage = { input_tokens: 0, output_tokens: 0, cost: 0, estimated: false, ...state.usage };
   run.questions = [...(state.questions ?? [])];
-  const listed = [...(state.around ?? []), ...(state.current ? [state.current] : []), ...(state.waiting ?? [])];
-  for (const call of listed) run.active.set(call.address, call);
-  const counts = listed.filter((call) => !isParallel(call));
-  run.unlisted = { active: run.calls.active - counts.length, waiting: run.calls.waiting - counts.filter((call) => call.execution_status === "retrying").length };
+  const { active, waiting, asking, stopped } = run.calls;
+  run.unlisted = { running: active - waiting, waiting, asking, stopped };
+  for (const call of [...(state.around ?? []), ...(state.current ? [state.current] : []), ...(state.waiting ?? []), ...(state.others ?? [])]) {
+    run.open.set(call.address, { ...call, suspended: call.execution_status === "awaiting" });
+    if (!isParallel(call)) run.unlisted[call.state]--;
+  }
   delete run.current;
   delete run.around;
   delete run.waiting;
+  delete run.others;
   return run;
 }
 
@@ -40,13 +44,16 @@ export function adopt(state) {
 const isParallel = ({ event_type }) => event_type === "group" || event_type === "branch";
 
 export function take(run, record) {
-  if (record.execution_status === "recovered" && !isParallel(record)) run.calls.restored++;
+  if (record.execution_status === "recovered") {
+    if (!isParallel(record)) run.calls.restored++;
+    return taken;
+  }
   if (record.replayed || !record.seq) return taken;
   if (record.seq <= run.last_seq) {
     const opens = record.event_type === "run" && record.execution_status === "started";
     return opens && parse(record.time) > parse(run.updated_at) ? reopened : old;
   }
-  if (record.seq > run.last_seq + 1) return hole;
+  if (record.seq > run.last_seq + 1 || asksWhatIsNotKnown(run, record)) return hole;
   if (run.last_seq === 0) run.created_at = record.time;
   run.last_seq = record.seq;
   run.updated_at = record.time;
@@ -64,14 +71,16 @@ export function take(run, record) {
       ofCall(run, record);
       break;
     case "question":
-      if (record.asks === "time") break; // nobody is to answer it
+      run.moot.delete(record.name);
       run.questions = run.questions.filter((question) => question.id !== record.name); // one that is asked again
+      if (record.asks === "time") break; // nobody is to answer it
       run.questions.push({
         id: record.name, asks: record.asks, message: record.message ?? "", address: record.address, asked_at: record.time, refused: record.original_error,
         schema: record.schema, in_doubt: record.in_doubt,
       });
       break;
     case "answer":
+      run.moot.delete(record.name);
       run.questions = run.questions.filter((question) => question.id !== record.name);
   }
   return taken;
@@ -79,12 +88,34 @@ export function take(run, record) {
 
 const ends = { completed: "completed", failed: "failed", awaiting: "paused", interrupted: "interrupted", cancelled: "cancelled" };
 
+// asksWhatIsNotKnown reports whether a call waits again for a question that was over
+// when the page came to know the run.
+function asksWhatIsNotKnown(run, { execution_status, event_type, asks, question }) {
+  if (!run.joined || execution_status !== "awaiting" || event_type === "question" || !question || asks === "time") return false;
+  return !run.moot.has(question) && !run.questions.some(({ id }) => id === question);
+}
+
+// count adds a call to those in its state n times: 1, or -1 to take it out.
+function count({ calls }, call, n) {
+  if (isParallel(call) || !call.state) return;
+  calls.started += n;
+  if (call.state === "running" || call.state === "waiting") calls.active += n;
+  if (call.state !== "running") calls[call.state] += n;
+}
+
 // ofRun: what calls were in the middle of is over when the run begins or ends.
 function ofRun(run, record) {
-  for (const path of run.active.keys()) run.stopped.add(path);
-  run.active.clear();
-  run.calls.active = run.calls.waiting = 0;
-  run.unlisted = { active: 0, waiting: 0 };
+  for (const call of run.open.values()) {
+    if (call.state !== "running" && (call.state !== "waiting" || call.suspended)) continue;
+    count(run, call, -1);
+    call.state = "stopped";
+    count(run, call, 1);
+  }
+  const { unlisted, calls } = run;
+  calls.active -= unlisted.running;
+  calls.stopped += unlisted.running;
+  unlisted.stopped += unlisted.running;
+  unlisted.running = 0;
   delete run.stop;
   if (record.execution_status === "started") {
     run.status = "running";
@@ -93,7 +124,7 @@ function ofRun(run, record) {
     run.description = record.message || run.description;
   } else {
     run.status = ends[record.execution_status] ?? run.status;
-    if (run.status === "cancelled") run.questions = []; // nobody waits for an answer any more
+    if (run.status === "cancelled") close(run, () => true); // nobody waits for an answer any more
     if (run.status !== "paused" && record.reason && record.execution_status !== "failed") {
       run.stop = { reason: record.reason, by: record.interrupted_by, message: record.message };
     }
@@ -102,80 +133,125 @@ function ofRun(run, record) {
 
 function ofCall(run, record) {
   const status = record.execution_status;
-  const ends = status === "completed" || (status === "failed" && !record.will_retry) || status === "interrupted";
-  if (!isParallel(record)) countCall(run, record, ends);
+  const before = run.open.get(record.address) ?? unlisted(run, record);
+  count(run, before, -1);
+  if (!isParallel(record)) countAttempts(run.calls, before, record);
   if (record.usage) {
     run.usage.input_tokens += record.usage.input_tokens ?? 0;
     run.usage.output_tokens += record.usage.output_tokens ?? 0;
     run.usage.cost += record.usage.cost ?? 0;
     run.usage.estimated ||= record.usage.estimated ?? false;
   }
-  if (status === "started") run.stopped.delete(record.address);
   if (status === "failed") {
     const { address, name, error_class, original_error, reason, retry_attempt, will_retry = false, time } = record;
     run.last_error = { address, name, error_class, original_error, reason, retry_attempt, will_retry, time };
   }
-  if (ends) {
-    run.active.delete(record.address);
-    if (status === "interrupted") run.stopped.add(record.address);
-    return;
-  }
-  run.active.set(record.address, {
-    address: record.address, name: record.name, event_type: record.event_type, execution_status: status,
+  const call = {
+    address: record.address, name: record.name, event_type: record.event_type, execution_status: status, seq: record.seq,
+    state: stateOf(record) ?? before.state, suspended: status === "awaiting", attempts: before.attempts,
     retry_attempt: record.retry_attempt, max_attempts: record.max_attempts, since: record.time,
     retry_delay: record.retry_delay, delay_source: record.delay_source, next_attempt_at: record.next_attempt_at,
     original_error: record.original_error, error_class: record.error_class,
-  });
+  };
+  count(run, call, 1);
+  if (call.state === "completed" || call.state === "failed") {
+    run.open.delete(record.address);
+    close(run, (question) => question.address === record.address || isInside(question.address, record.address));
+    return;
+  }
+  run.open.set(record.address, call);
+  if (record.will_retry) close(run, (question) => isInsideAttempt(question.address, record));
+  if (status === "awaiting" && run.moot.has(record.question)) {
+    run.questions.push(run.moot.get(record.question)); // a call waits for it again
+    run.questions.sort((a, b) => parse(a.asked_at) - parse(b.asked_at));
+    run.moot.delete(record.question);
+  }
 }
 
-// countCall counts what a record says of a call. One that stopped with the run
-// goes on.
-function countCall(run, record, ends) {
-  const { calls } = run;
-  const before = run.active.get(record.address) ?? unlisted(run, record);
-  if (before?.execution_status === "retrying") calls.waiting--;
-  if (before) calls.active--;
-  if (!ends) calls.active++;
+function stateOf(record) {
   switch (record.execution_status) {
     case "started":
-      calls.attempts++;
-      if (record.retry_attempt > 0) calls.retries++;
-      else if (!before && !run.stopped.has(record.address)) calls.started++;
-      break;
+      return "running";
     case "retrying":
-      calls.waiting++;
-      break;
+      return "waiting";
     case "completed":
-      calls.completed++;
-      break;
+      return "completed";
     case "failed":
-      if (!record.will_retry) calls.failed++;
+      return record.will_retry ? "waiting" : "failed";
+    case "interrupted":
+      return "stopped";
+    case "awaiting":
+      return record.asks === "time" ? "waiting" : "asking";
   }
+  return undefined;
 }
 
-const unbegun = ["definition", "entry", "precondition"]; // stages before the first attempt
-
-// unlisted finds out whether a call that is heard of for the first time is one
-// of those that the server had counted and not listed: of what runs it names
-// one call, and of what waits fifty.
-function unlisted(run, record) {
-  const left = run.unlisted;
-  if (record.execution_status === "started") {
-    if (record.retry_attempt === 0 || left.waiting === 0) return undefined;
-    left.waiting--;
-    left.active--;
-    return { execution_status: "retrying" };
+// countAttempts: one whose number is new is a retry, unless it is the first; any
+// other is made again.
+function countAttempts(calls, call, record) {
+  const status = record.execution_status;
+  const started = status === "started";
+  if (started && record.retry_attempt < call.attempts) {
+    calls.attempts++;
+    calls.repeats++;
+    return;
   }
-  if (unbegun.includes(record.stage) || left.active === left.waiting) return undefined;
-  left.active--;
-  return { execution_status: "started" };
+  const stopped = status === "interrupted" || status === "awaiting";
+  const begun = started || status === "failed" || status === "completed" || (stopped && record.stage === "handler");
+  const number = begun ? (unbegun.includes(record.stage) ? record.retry_attempt : record.retry_attempt + 1) : 0;
+  if (number <= call.attempts) return;
+  calls.attempts += number - call.attempts;
+  calls.retries += number - Math.max(call.attempts, 1);
+  call.attempts = number;
+}
+
+const unbegun = ["definition", "entry", "precondition", "wait"]; // stages before an attempt
+
+// unlisted is a call that is heard of for the first time: one that replaces its
+// outcome, a new one, or one of those that the server has counted and not listed,
+// which it does of more than fifty.
+function unlisted(run, record) {
+  const call = { event_type: record.event_type, attempts: 0 };
+  if (isParallel(record)) return call;
+  if (record.replaces) {
+    return { ...call, state: record.replaces.execution_status, attempts: record.replaces.attempts };
+  }
+  const left = run.unlisted;
+  const take = (state) => {
+    left[state]--;
+    return { ...call, state, attempts: Math.max(1, record.retry_attempt) };
+  };
+  if (record.execution_status !== "started") {
+    if (unbegun.includes(record.stage) || left.running === 0) return call;
+    return { ...take("running"), attempts: record.retry_attempt + 1 };
+  }
+  if (record.retry_attempt > 0 && left.waiting > 0) return take("waiting");
+  for (const state of ["stopped", "asking"]) {
+    if (left[state] > 0 && (run.openings ?? 0) > 0) return { ...take(state), attempts: record.retry_attempt + 1 };
+  }
+  return call;
+}
+
+// close closes the questions of calls that are over: nobody reads the answer.
+function close(run, isOver) {
+  if (run.questions.length === 0) return;
+  for (const question of run.questions) {
+    if (isOver(question)) run.moot.set(question.id, question);
+  }
+  run.questions = run.questions.filter((question) => !run.moot.has(question.id));
+}
+
+const isInside = (path, around) => path.startsWith(around + "/") || path.startsWith(around + "@");
+
+function isInsideAttempt(path, { address, retry_attempt }) {
+  return path.startsWith(retry_attempt === 0 ? address + "/" : `${address}@${retry_attempt + 1}/`);
 }
 
 // current is the innermost call that runs, and of those the latest.
 export function current(run) {
   let found;
-  for (const call of run.active.values()) {
-    if (call.execution_status === "retrying") continue;
+  for (const call of run.open.values()) {
+    if (call.state !== "running") continue;
     if (!found || isInner(call, found)) found = call;
   }
   return found;
@@ -183,18 +259,19 @@ export function current(run) {
 
 function isInner(a, b) {
   const deeper = address.parse(a.address).depth - address.parse(b.address).depth;
-  return deeper !== 0 ? deeper > 0 : parse(a.since) >= parse(b.since);
+  return deeper !== 0 ? deeper > 0 : a.seq >= b.seq;
 }
 
-// waiting is the calls that wait to try again, the next first.
+// waiting is the calls that wait for time, the next first.
 export function waiting(run) {
   const calls = [];
   if (run.calls.waiting > 0) {
-    for (const call of run.active.values()) {
-      if (call.execution_status === "retrying") calls.push(call);
+    for (const call of run.open.values()) {
+      if (call.state === "waiting") calls.push(call);
     }
   }
-  return calls.sort((a, b) => parse(a.next_attempt_at) - parse(b.next_attempt_at));
+  const due = (call) => (call.next_attempt_at ? parse(call.next_attempt_at) : Infinity);
+  return calls.sort((a, b) => (due(a) === due(b) ? 0 : due(a) - due(b)));
 }
 
 // shown is the status that people are shown.

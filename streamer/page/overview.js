@@ -153,7 +153,7 @@ function filterOf({ status, kind, q }) {
 
 function picks({ statuses, kind, text }, run) {
   if (statuses.size > 0 && !statuses.has(fold.shown(run))) return false;
-  if (kind && ![...run.active.values()].some((call) => call.event_type === kind)) return false;
+  if (kind && ![...run.open.values()].some((call) => call.event_type === kind)) return false;
   return matches(run, text);
 }
 

@@ -184,7 +184,7 @@ export class RunView {
     const facts = [
       ["Began", since ? `${clockTime(since)}, ${age(now - since)} ago` : "", since ? fullTime(since) : undefined],
       [isOver(run) ? "Took" : "Newest record", isOver(run) ? duration(until - since) : `${age(now - until)} ago`],
-      ["Calls", [`${count(calls.completed)} ok`, calls.failed && `${count(calls.failed)} failed`, calls.active - calls.waiting > 0 && `${calls.active - calls.waiting} run`, calls.waiting && `${calls.waiting} wait`].filter(Boolean).join(", ")],
+      ["Calls", [`${count(calls.completed)} ok`, calls.failed && `${count(calls.failed)} failed`, calls.active - calls.waiting > 0 && `${calls.active - calls.waiting} run`, calls.waiting && `${calls.waiting} wait`, calls.asking && `${calls.asking} ask`, calls.stopped && `${calls.stopped} stopped`].filter(Boolean).join(", ")],
       ["Retries", calls.retries ? count(calls.retries) : ""],
       ["Tokens", usage.input_tokens + usage.output_tokens ? tokens(usage) : ""],
       ["Cost", usage.cost ? price(usage) : ""],

@@ -152,7 +152,7 @@ export function matches(run, text) {
   const failed = run.last_error;
   if (failed && (has(failed.name) || has(failed.error_class) || has(failed.original_error))) return true;
   if (run.questions.some((question) => has(question.message))) return true;
-  for (const call of run.active.values()) if (callMatches(call, text)) return true;
+  for (const call of run.open.values()) if (callMatches(call, text)) return true;
   return false;
 }
 
