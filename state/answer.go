@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,7 +106,12 @@ func answerTo(records []record.Record, id, by string, value any) (record.Record,
 	if firstAnswer(since, id) != nil {
 		return record.Record{}, answeredBefore(id)
 	}
-	encoded, err := questionOf(question).Encode(value)
+	open := openQuestions(records)
+	i := slices.IndexFunc(open, func(q core.Question) bool { return q.ID == id })
+	if i < 0 {
+		return record.Record{}, fmt.Errorf("%w: %s: the call that asked it is over; %s", ErrNotAsked, id, describeOpen(open))
+	}
+	encoded, err := open[i].Encode(value)
 	if err != nil {
 		return record.Record{}, err
 	}

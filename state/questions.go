@@ -128,18 +128,6 @@ func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 	}
 }
 
-// questionOf returns the question in a record.
-func questionOf(r *record.Record) core.Question {
-	q := core.Question{ID: r.Name, Asks: r.Asks(), Text: r.Message(), Due: dueOf(r)}
-	if r.Err != nil {
-		q.Refused = r.Err.Error()
-	}
-	if r.Detail != nil {
-		q.Schema, q.Call = r.Detail.Schema, r.Detail.InDoubt
-	}
-	return q
-}
-
 // askedQuestion is a question as it was last asked.
 type askedQuestion struct {
 	seq        uint64
@@ -227,21 +215,18 @@ func unanswered(ctx context.Context, store snapshot.Store, found *snapshot.Snaps
 	}), nil
 }
 
-// openQuestions returns the questions that were not answered since they were
-// last asked.
+// openQuestions returns the questions of which an answer is of use: without one since
+// they were last asked, and of calls that are not over.
 func openQuestions(records []record.Record) []core.Question {
-	last := make(map[string]int)
+	var l record.Ledger
 	for i := range records {
-		if k := records[i].Kind; k == record.KindQuestion || k == record.KindAnswer {
-			last[records[i].Name] = i
-		}
+		l.Add(&records[i])
 	}
 	var open []core.Question
-	for i := range records {
-		r := &records[i]
-		q := questionOf(r)
-		if r.Kind != record.KindQuestion || last[r.Name] != i || !q.Asks.NeedsSomebody() {
-			continue
+	for _, asked := range l.Questions(false) {
+		q := core.Question{ID: asked.ID, Text: asked.Text, Asks: asked.Asks, Due: asked.Due, Schema: asked.Schema, Call: asked.InDoubt}
+		if asked.Err != nil {
+			q.Refused = asked.Err.Error()
 		}
 		open = append(open, q)
 	}

@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -187,4 +189,35 @@ func TestSeveralQuestionsAreOpenAtOnce(t *testing.T) {
 	out, err := run()
 	require.NoError(t, err)
 	assert.Equal(t, "abc", out)
+}
+
+// A group fails while a branch of it asks. The agent goes on, and asks something
+// else: nobody is asked the question of the branch any more.
+func TestQuestionOfACallThatIsOverIsNotOpen(t *testing.T) {
+	s := memstore.New()
+	agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+		_, err := actors.Parallel(ctx, actors.Group{Name: "both", Workers: 1},
+			func(ctx context.Context) (bool, error) { return core.Await[bool](ctx, "in vain?") },
+			func(context.Context) (bool, error) { return false, core.Permanent(errors.New("down")) })
+		if err == nil || core.IsSuspension(err) {
+			return "", err
+		}
+		_, err = core.Await[bool](ctx, "go on?")
+		return "", err
+	})
+	st, err := state.Open(t.Context(), s, "run-1")
+	require.NoError(t, err)
+	_, err = testkit.Call(st.Context(t.Context()), agent)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	open := testkit.Questions(t, st)
+	require.Len(t, open, 1)
+	assert.Equal(t, "go on?", open[0].Text)
+	require.NoError(t, st.Close())
+
+	open, err = state.Questions(t.Context(), s, "run-1")
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	err = state.Answer(t.Context(), s, "run-1", "agent/group:both/1?1", "", true)
+	require.ErrorIs(t, err, state.ErrNotAsked)
+	require.ErrorContains(t, err, "the call that asked it is over; open: agent?1")
 }
