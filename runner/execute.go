@@ -102,7 +102,7 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 		return err
 	}
 	options := slices.Concat(r.options.Run, []state.Option{
-		state.WithOwner(r.owner), state.WithCheck(check), state.WithExisting(readInput), state.WithPublisher(&r.counts),
+		state.WithOwner(r.owner), state.WithCheck(check), state.WithExisting(readInput),
 		state.WithMaxLosses(core.Unlimited), // MaxRestarts limits them
 		state.WithRootsAtClose(),            // the result is not used before Close
 	})
@@ -180,9 +180,14 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	if err == nil && isRefusedRun(&info) && o.st != nil {
 		info = r.noteRefusal(ctx, info)
 	}
+	ran := o.st != nil
+	var report state.Report
+	if ran {
+		report = o.st.Report()
+	}
 	r.mu.Lock()
 	delete(r.open, o.runID)
-	ran := o.st != nil
+	r.closed.add(report)
 	if !ran {
 		close(o.opened)
 	}

@@ -114,6 +114,7 @@ type Runner struct {
 	programs  map[programKey]*program
 	current   map[string]*program // the version that was registered last, by name
 	open      map[string]*openRun // by this process
+	closed    Stats               // calls of the runs that were
 	ended     map[string]*ending  // the endings for which goroutines wait
 	refused   map[string]refusal  // runs that cannot continue here
 	suspects  suspects

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/record"
-
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
 )
 
 // EventType is the kind of an [Event].
@@ -57,7 +57,7 @@ type Stats struct {
 	Troubles    int64 `json:"troubles"`
 
 	Calls     int64 `json:"calls"`     // attempts that began, without those of groups and their branches
-	Retries   int64 `json:"retries"`   // waits before another attempt
+	Retries   int64 `json:"retries"`   // of Calls: those after a failed one
 	Exhausted int64 `json:"exhausted"` // calls that failed because no attempt, no time or no retry budget was left
 }
 
@@ -68,9 +68,26 @@ func (r *Runner) Stats() Stats {
 		s.Queued, s.Parked = r.heap.waiting()
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	s.Open, s.Limit = len(r.open), r.options.Limit
+	s.Calls, s.Retries, s.Exhausted = r.closed.Calls, r.closed.Retries, r.closed.Exhausted
+	open := make([]*state.ExecutionState, 0, len(r.open))
+	for _, o := range r.open {
+		if o.st != nil {
+			open = append(open, o.st)
+		}
+	}
+	r.mu.Unlock()
+	for _, st := range open {
+		s.add(st.Report())
+	}
 	return s
+}
+
+// add adds what an opening of a run has made.
+func (s *Stats) add(report state.Report) {
+	s.Calls += int64(report.Attempts)
+	s.Retries += int64(report.Retries)
+	s.Exhausted += int64(report.Exhausted)
 }
 
 // Publish publishes the stats as an expvar of that name, which /debug/vars
@@ -79,24 +96,10 @@ func (r *Runner) Publish(name string) {
 	expvar.Publish(name, expvar.Func(func() any { return r.Stats() }))
 }
 
-// counts collects the stats. It is a publisher of every run.
+// counts collects what events tell.
 type counts struct {
 	started, began, crashed, setAside, removed, troubles atomic.Int64
 	completed, failed, cancelled, interrupted, paused    atomic.Int64
-	calls, retries, exhausted                            atomic.Int64
-}
-
-// Publish implements [state.Publisher].
-func (c *counts) Publish(rec record.Record) {
-	switch {
-	case rec.Replayed || !rec.Kind.IsCall() || rec.Kind.IsParallel():
-	case rec.Status == record.StatusStarted:
-		c.calls.Add(1)
-	case rec.Status == record.StatusRetrying:
-		c.retries.Add(1)
-	case rec.IsOutcome() && rec.Reason.IsExhaustion():
-		c.exhausted.Add(1)
-	}
 }
 
 func (c *counts) stats() Stats {
@@ -104,7 +107,6 @@ func (c *counts) stats() Stats {
 		Started: c.started.Load(), Began: c.began.Load(), Completed: c.completed.Load(), Failed: c.failed.Load(),
 		Cancelled: c.cancelled.Load(), Interrupted: c.interrupted.Load(), Paused: c.paused.Load(),
 		Crashed: c.crashed.Load(), SetAside: c.setAside.Load(), Removed: c.removed.Load(), Troubles: c.troubles.Load(),
-		Calls: c.calls.Load(), Retries: c.retries.Load(), Exhausted: c.exhausted.Load(),
 	}
 }
 
