@@ -10,5 +10,6 @@
 // find them after a restart too. [Record.Redacted] returns a copy for consoles
 // and wires. Records marshal to and from JSON.
 //
-// [Progress] is the state of one call according to its records.
+// [Progress] is the state of one call according to its records, and [Ledger] that of
+// a run.
 package record

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -19,6 +20,21 @@ func ForValue(t reflect.Type) (*Schema, error) {
 	if t == nil {
 		return nil, errors.New("schema: no type")
 	}
+	if known, ok := values.Load(t); ok {
+		return known.(*Schema), nil
+	}
+	s, err := newForValue(t)
+	if err == nil {
+		values.Store(t, s)
+	}
+	return s, err
+}
+
+// values are the schemas of types, which do not change: a question that is recalled a
+// thousand times needs that of its answer each time.
+var values sync.Map // reflect.Type → *Schema
+
+func newForValue(t reflect.Type) (*Schema, error) {
 	b := newBuilder(t)
 	root, err := b.build()
 	if err != nil {
