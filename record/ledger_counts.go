@@ -124,13 +124,17 @@ func (c Counts) since(before *Counts) Counts {
 }
 
 func (c *Counts) addFlows(d *Counts, n int) {
-	for _, flow := range []struct{ to, of *int }{
-		{&c.Attempts, &d.Attempts}, {&c.Begun, &d.Begun}, {&c.Retries, &d.Retries}, {&c.Repeats, &d.Repeats},
-		{&c.Promised, &d.Promised}, {&c.Outcomes, &d.Outcomes}, {&c.Cached, &d.Cached}, {&c.Exhausted, &d.Exhausted},
-		{&c.Undone, &d.Undone}, {&c.NotUndone, &d.NotUndone}, {&c.Recalled, &d.Recalled},
-	} {
-		*flow.to += n * *flow.of
-	}
+	c.Attempts += n * d.Attempts
+	c.Begun += n * d.Begun
+	c.Retries += n * d.Retries
+	c.Repeats += n * d.Repeats
+	c.Promised += n * d.Promised
+	c.Outcomes += n * d.Outcomes
+	c.Cached += n * d.Cached
+	c.Exhausted += n * d.Exhausted
+	c.Undone += n * d.Undone
+	c.NotUndone += n * d.NotUndone
+	c.Recalled += n * d.Recalled
 	c.Waited += time.Duration(n) * d.Waited
 	c.Took += time.Duration(n) * d.Took
 }

@@ -76,7 +76,7 @@ func openWith(t *testing.T, store snapshot.Store, console *printer.Printer, flak
 	t.Helper()
 	dash, err := streamer.New(stored.New(store), streamer.Options{})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, dash.Close(context.Background())) })
+	t.Cleanup(func() { require.NoError(t, dash.Close(context.WithoutCancel(t.Context()))) })
 	st, err := state.Open(t.Context(), store, "r1", state.WithPublisher(console), state.WithPublisher(dash), state.WithCompensations(flaky))
 	require.NoError(t, err)
 	return watched{st, dash}

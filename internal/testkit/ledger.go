@@ -273,7 +273,7 @@ func isOpenIn(q *record.Record, after []record.Record) bool {
 			open = false
 		case r.IsOutcome() && (r.Address == q.Address || isInside(q.Address.String(), r.Address.String())):
 			open = false
-		case r.WillRetry && (strings.HasPrefix(q.Address.String(), r.Address.Path(r.Attempt)+"/")):
+		case r.WillRetry && strings.HasPrefix(q.Address.String(), r.Address.Path(r.Attempt)+"/"):
 			open = false
 		case r.Status == record.StatusAwaiting && named:
 			open = true

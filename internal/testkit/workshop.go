@@ -29,7 +29,7 @@ func Workshop(t *testing.T, seed uint64) []record.Record {
 	var s snapshot.Store = memstore.New()
 	for range 12 {
 		w.open(t, s)
-		time.Sleep(time.Duration(w.world.IntN(60)) * time.Second)
+		time.Sleep(time.Duration(w.world.IntN(60)) * time.Second) //nolint:forbidigo // of the bubble
 		if w.chance(2) {
 			s = w.killed(t, s)
 		}
