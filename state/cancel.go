@@ -187,7 +187,7 @@ func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Mes
 	}
 	usage := found.Usage
 	if whole, err := found.Snapshot(); err == nil { // after a crash, the records are more complete
-		usage = consumed(whole.Records)
+		usage = ledgerOf(whole.Records).Counts().Usage
 	}
 	return journal.Close(ctx, snapshot.End{Status: StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage})
 }

@@ -218,12 +218,8 @@ func unanswered(ctx context.Context, store snapshot.Store, found *snapshot.Snaps
 // openQuestions returns the questions of which an answer is of use: without one since
 // they were last asked, and of calls that are not over.
 func openQuestions(records []record.Record) []core.Question {
-	var l record.Ledger
-	for i := range records {
-		l.Add(&records[i])
-	}
 	var open []core.Question
-	for _, asked := range l.Questions(false) {
+	for _, asked := range ledgerOf(records).Questions(false) {
 		q := core.Question{ID: asked.ID, Text: asked.Text, Asks: asked.Asks, Due: asked.Due, Schema: asked.Schema, Call: asked.InDoubt}
 		if asked.Err != nil {
 			q.Refused = asked.Err.Error()

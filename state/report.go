@@ -47,3 +47,12 @@ func (st *ExecutionState) Report() Report {
 		Diverged: slices.Clone(st.run.report.Diverged), Reworded: slices.Clone(st.run.report.Reworded),
 	}
 }
+
+// ledgerOf returns the ledger of the records of a run.
+func ledgerOf(records []record.Record) *record.Ledger {
+	l := new(record.Ledger)
+	for i := range records {
+		l.Add(&records[i])
+	}
+	return l
+}

@@ -5,10 +5,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// usage is what was consumed: by all calls, by each call, and inside each
-// attempt, by the path of its scope.
+// usage is what was consumed: by each call, and inside each attempt, by the path of
+// its scope.
 type usage struct {
-	all    core.Usage
 	own    map[record.Address]core.Usage
 	inside map[string]core.Usage
 }
@@ -21,19 +20,10 @@ func (u *usage) add(rec *record.Record) {
 	if u.own == nil {
 		u.own, u.inside = make(map[record.Address]core.Usage), make(map[string]core.Usage)
 	}
-	u.all = u.all.Plus(used)
 	u.own[rec.Address] = u.own[rec.Address].Plus(used)
 	for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
 		u.inside[scope] = u.inside[scope].Plus(used)
 	}
-}
-
-// consumed returns what calls have consumed according to the records.
-func consumed(records []record.Record) (all record.Usage) {
-	for i := range records {
-		all = all.Plus(records[i].Used())
-	}
-	return all
 }
 
 // of returns what the call has consumed, and the calls inside it, except those
