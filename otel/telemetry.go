@@ -136,6 +136,7 @@ func (t *Telemetry) count(rec *record.Record) {
 	ctx := context.Background()
 	of := callAttributes(rec)
 	switch {
+	case rec.Kind.IsParallel() && !rec.IsOutcome(): // groups and branches only contain calls
 	case rec.Status == record.StatusStarted:
 		t.attempts.Add(ctx, 1, metric.WithAttributes(of...))
 	case rec.Status == record.StatusRetrying:

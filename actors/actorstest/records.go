@@ -42,13 +42,11 @@ func CheckCalls(t T, records []record.Record, want ...string) {
 }
 
 // Usage returns the sum of what the attempts of a run consumed, according to
-// the records.
+// the records: that of models, and what tools and steps have added.
 func Usage(records []record.Record) core.Usage {
-	var sum core.Usage
+	var l record.Ledger
 	for i := range records {
-		if r := &records[i]; r.Kind == record.KindLLM && r.Detail != nil {
-			sum = sum.Plus(r.Detail.Usage)
-		}
+		l.Add(&records[i])
 	}
-	return sum
+	return l.Counts().Usage
 }
