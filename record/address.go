@@ -31,8 +31,9 @@ type Address struct {
 
 // site is the part of an address that the calls of one name in one scope share.
 type site struct {
-	scope string // the path of the scope that numbers the calls; empty at the root
-	name  string // the escaped segment, with its prefix if it is a tag or a group
+	scope  string // the path of the scope that numbers the calls; empty at the root
+	name   string // the escaped segment, with its prefix if it is a tag or a group
+	branch bool   // the scope is that of a group
 }
 
 // A CallSite is an [Address] without its number: the part that the calls of one
@@ -49,7 +50,10 @@ func (s CallSite) Address(nth int) Address { return Address{s.handle, nth} }
 // Site returns the call site of the calls with this segment in the scope with
 // this path. The segment is that of [Segment], [TagSegment] or [GroupSegment],
 // or the number of a branch.
-func Site(path, segment string) CallSite { return CallSite{unique.Make(site{path, segment})} }
+func Site(path, segment string) CallSite {
+	around := path[strings.LastIndexByte(path, '/')+1:]
+	return CallSite{unique.Make(site{path, segment, strings.HasPrefix(around, groupPrefix)})}
+}
 
 // Segment returns the segment of an address for calls of an actor of that name.
 func Segment(name string) string { return escape(name) }
@@ -158,6 +162,9 @@ func (a Address) AppendTo(b []byte) []byte {
 	}
 	return b
 }
+
+// IsBranch reports whether a is the address of a branch of a group.
+func (a Address) IsBranch() bool { return a.parts().branch }
 
 // Depth returns the number of calls around the call: 0 for a root call.
 func (a Address) Depth() int {

@@ -3,7 +3,6 @@ package state
 import (
 	"log/slog"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
@@ -196,7 +195,7 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 	if !checked || s.recorded(c.Ordinal) != nil {
 		return nil
 	}
-	if c.Ordinal <= len(s.claims) && !isBranch(c.Address) || r.calls[c.Address].isClaimed() {
+	if c.Ordinal <= len(s.claims) && !c.Address.IsBranch() || r.calls[c.Address].isClaimed() {
 		d := asked()
 		d.How, d.Recorded = "order", "another call"
 		d.Hint = r.likelyEdit(s, nil, c)
@@ -248,7 +247,7 @@ func (r *restored) inputDifferences(first uint64, input core.ClaimedInput) []cod
 
 // is reports whether the claim is the recorded one. Its input may differ.
 func (r *recordedClaim) is(c record.Claim) bool {
-	return r.address == c.Address && r.kind == c.Kind && (r.name == c.Name || !isBranch(c.Address))
+	return r.address == c.Address && r.kind == c.Kind && (r.name == c.Name || !c.Address.IsBranch())
 }
 
 // differs reports whether the call was claimed with another input.
@@ -286,13 +285,6 @@ func (r *recordedClaim) call(scope string) record.Address {
 	return asked
 }
 
-// isBranch reports whether the address ends in the number of a branch.
-func isBranch(a record.Address) bool {
-	path := a.String()
-	_, err := strconv.Atoi(path[strings.LastIndexByte(path, '/')+1:])
-	return err == nil
-}
-
 // likelyEdit guesses how the program was edited. Was is the recorded claim in the
 // place of c, nil if it is not known.
 func (r *restored) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim) string {
@@ -310,7 +302,7 @@ func (r *restored) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim
 
 func describe(kind record.Kind, a record.Address, name string) string {
 	text := a.String() + " (" + strings.TrimSuffix(kind.String(), "_call")
-	if isBranch(a) {
+	if a.IsBranch() {
 		text += " " + name
 	}
 	return text + ")"
