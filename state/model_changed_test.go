@@ -163,7 +163,9 @@ func TestUnchangedProgramIsNeverRefused(t *testing.T) {
 			got, err := finishWith(t, s, again, program, 1+rng.IntN(20))
 			require.NoError(t, err, "seed %d, cut after record %d", seed, len(prefix))
 			require.Equal(t, want, got, "seed %d, cut after record %d", seed, len(prefix))
-			testkit.RequireLedger(t, testkit.LoadRun(t, s, "run-1").Records, func(int) bool { return rng.IntN(40) == 0 })
+			if records := testkit.LoadRun(t, s, "run-1").Records; rng.IntN(4) == 0 {
+				testkit.RequireLedger(t, records, func(int) bool { return rng.IntN(40) == 0 })
+			}
 			for address := range completedLeaves(prefix) {
 				require.Zero(t, again.ran[address], "seed %d: %s had ended before the cut after record %d", seed, address, len(prefix))
 			}
@@ -277,7 +279,9 @@ func TestChangedProgramIsRefusedOrComesToTheSame(t *testing.T) {
 				}
 				return
 			}
-			testkit.RequireLedger(t, testkit.LoadRun(t, s, "run-1").Records, func(int) bool { return rng.IntN(40) == 0 })
+			if records := testkit.LoadRun(t, s, "run-1").Records; rng.IntN(4) == 0 {
+				testkit.RequireLedger(t, records, func(int) bool { return rng.IntN(40) == 0 })
+			}
 			old, refusedUpTo := newEffects(), len(testkit.LoadRun(t, s, "run-1").Records)
 			got, err := finish(t, s, old, program)
 			require.NoError(t, err, "seed %d, cut after record %d: the old program", seed, len(prefix))

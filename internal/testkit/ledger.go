@@ -12,10 +12,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RequireLedger checks the ledger of a history: its sums after every record, and
-// after the last, and each for which at returns true, that it agrees with a count by the definitions, from all records
-// before and with nothing carried over. Readers that are made of the ledger cannot
-// check it.
+// RequireLedger checks the ledger of a history: its sums after every record; and
+// after the last, and each for which at returns true, that it agrees with a count by
+// the definitions, from all records before and with nothing carried over. Readers
+// that are made of the ledger cannot check it.
 func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 	t.Helper()
 	whole, open := &record.Ledger{KeepEnded: true}, new(record.Ledger)
@@ -35,7 +35,9 @@ func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 			require.Equal(t, whole.Because(), open.Because())
 		}
 	}
-	requireSameFromSnapshot(t, whole, records)
+	if at != nil {
+		requireSameFromSnapshot(t, whole, records)
+	}
 }
 
 // few is how many records are counted again, which takes the square of their time.
