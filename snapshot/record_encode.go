@@ -39,7 +39,7 @@ func (r *writable) write(w *codec.Writer) error {
 	w.Int(int64(r.Elapsed))
 	w.Int(int64(r.Delay))
 	w.Uint(r.Generation)
-	w.Uint(uint64(r.Ordinal))
+	w.Int(int64(r.Ordinal))
 	writeError(w, r.Err)
 	writeDetail(w, r.Detail)
 	return nil
@@ -142,7 +142,7 @@ func writeClaims(w *codec.Writer, claims []record.Claim) {
 		c := &claims[i]
 		w.Array(claimFields)
 		w.EndText(c.Address.AppendTo(w.BeginText()))
-		w.Uint(uint64(c.Ordinal))
+		w.Int(int64(c.Ordinal))
 		w.Uint(uint64(c.Kind))
 		w.Text(c.Name)
 		writeHash(w, c.Input)

@@ -34,7 +34,7 @@ func randomRecord(tb testing.TB, rng *rand.Rand, seq uint64) record.Record {
 		WillRetry:   rng.IntN(2) == 0,
 		Replayed:    rng.IntN(2) == 0,
 		Generation:  rng.Uint64() >> rng.IntN(64),
-		Ordinal:     rng.IntN(1 << (1 + rng.IntN(31))),
+		Ordinal:     rng.IntN(1<<(1+rng.IntN(31))) - rng.IntN(100),
 		Duration:    randomDuration(rng),
 		Elapsed:     randomDuration(rng),
 		Delay:       randomDuration(rng),
@@ -154,7 +154,7 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 		d.Branches, d.By = rng.IntN(100), randomText(rng)
 		for range rng.IntN(3) {
 			d.Unrecorded = append(d.Unrecorded, record.Claim{
-				Ordinal: rng.IntN(9), Kind: record.Kind(1 + rng.IntN(int(record.KindBranch))), Name: randomText(rng),
+				Ordinal: rng.IntN(9) - 4, Kind: record.Kind(1 + rng.IntN(int(record.KindBranch))), Name: randomText(rng),
 				Input: record.Hash{byte(rng.Uint32()), 15: byte(rng.Uint32())},
 			})
 		}
