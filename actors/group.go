@@ -42,19 +42,14 @@ type Group struct {
 	// and not the branches under way.
 	YieldWaits bool
 
-	// Breaker refuses attempts of the branches of [Map] while the service that
-	// they call is failing, in addition to the breaker of their actor. Defaults
-	// to none.
-	Breaker core.Breaker
-
-	// RetryBudget limits the retries of the branches of [Map] together, in
-	// addition to the budget of their actor. Defaults to none.
-	RetryBudget *core.RetryBudget
+	// Interceptors are called around the attempts of the branches of [Map], inside
+	// those of their actor. Defaults to none.
+	Interceptors []core.Interceptor
 }
 
 // event returns a call of the actor as branch i, from 0.
 func event[In, Out any](g *Group, actor Actor[In, Out], i int) core.ExecutionEvent[In, Out] {
-	return actor.Event().InBranch(i + 1).WithBreaker(g.Breaker).WithRetryBudget(g.RetryBudget)
+	return actor.Event().InBranch(i + 1).WithInterceptors(g.Interceptors...)
 }
 
 // A GroupError lists the branches that failed. errors.Is and errors.As look
@@ -162,8 +157,8 @@ func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Cont
 
 // branchesOf returns what prepares the branches of a group of functions.
 func branchesOf[T any](g Group, branches []func(context.Context) (T, error)) (preparing[struct{}, T], error) {
-	if g.Breaker != nil || g.RetryBudget != nil {
-		return nil, fmt.Errorf("actors: group %q: Group.Breaker and Group.RetryBudget are for the branches of Map; give them to the actors that these branches call", g.Name)
+	if len(g.Interceptors) > 0 {
+		return nil, fmt.Errorf("actors: group %q: Group.Interceptors are for the branches of Map; give them to the actors that these branches call", g.Name)
 	}
 	definitions := make([]*core.Definition[struct{}, T], len(branches))
 	for i, branch := range branches {

@@ -3,10 +3,13 @@ package actors
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
+	"github.com/reprise-go/reprise/cache"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/retrybudget"
 )
 
 // An Option configures an actor when it is made.
@@ -44,38 +47,51 @@ func WithInDoubt(d core.InDoubt) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }
 
-// WithBreaker lets b, such as a breaker of package breaker, refuse attempts of
-// the actor while the service that it calls is failing. Several actors that
-// call one service can share a breaker, and so can all runs of a process. A
-// refused attempt fails with a *[core.BreakerOpenError] of the class "breaker",
-// which is retried by default when the breaker lets an attempt through.
-func WithBreaker(b core.Breaker) Option {
+// WithInterceptors calls the interceptors around the attempts of the actor's
+// calls, inside those of the run. The first is outermost, also among the options:
+// each of [WithBreaker], [WithRetryBudget] and [WithCache] adds one.
+func WithInterceptors(i ...core.Interceptor) Option {
+	return func(o *options) { o.spec.Interceptors = append(slices.Clip(o.spec.Interceptors), i...) }
+}
+
+// WithBreaker lets b, such as a breaker of package breaker, refuse attempts of the
+// actor while the service that it calls is failing. Several actors that call one
+// service can share a breaker, and so can all runs of a process. A refused attempt
+// fails with an error of the class "breaker", which is retried by default when the
+// breaker lets an attempt through.
+func WithBreaker(b interface{ Interceptor() core.Interceptor }) Option {
 	return func(o *options) {
 		if b == nil {
 			panic(fmt.Sprintf("actors: %q: WithBreaker got nil", o.spec.Name))
 		}
-		o.spec.Breaker = b
+		WithInterceptors(b.Interceptor())(o)
 	}
 }
 
 // WithRetryBudget limits the retries of all actors and runs that share b: when
 // it is used up, a call fails with [core.ErrBudget] instead of making another
 // attempt.
-func WithRetryBudget(b *core.RetryBudget) Option {
+func WithRetryBudget(b *retrybudget.Budget) Option {
 	return func(o *options) {
 		if b == nil {
 			panic(fmt.Sprintf("actors: %q: WithRetryBudget got nil", o.spec.Name))
 		}
-		o.spec.RetryBudget = b
+		WithInterceptors(b.Interceptor())(o)
 	}
 }
 
 // WithCache answers calls of the actor with the outputs of earlier calls, of
 // this run or another, that completed with the same input and version at most
-// ttl ago; 0 stands for ever. Package cache has caches. Change the version when
-// the actor does something else. See [core.Caching].
-func WithCache(c core.Cache, version string, ttl time.Duration) Option {
-	return func(o *options) { o.spec.Cache = &core.Caching{Cache: c, Version: version, TTL: ttl} }
+// ttl ago; 0 stands for ever. Change the version when the actor does something
+// else. See [cache.Cache.Interceptor].
+func WithCache(c *cache.Cache, version string, ttl time.Duration) Option {
+	return func(o *options) {
+		if c == nil {
+			panic(fmt.Sprintf("actors: %q: WithCache got nil", o.spec.Name))
+		}
+		o.cached = true
+		WithInterceptors(c.Interceptor(version, ttl))(o)
+	}
 }
 
 // WithNoStore keeps outputs out of records and artifacts, for outputs that must
@@ -151,6 +167,7 @@ type options struct {
 	stopOnError    bool
 
 	approval bool // for NewTool alone
+	cached   bool // by WithCache
 
 	identity any // a func(In) any; nil for the default
 }
@@ -165,6 +182,9 @@ func apply(spec core.Spec, opts []Option) options {
 	}
 	if o.settingName != "" {
 		panic(fmt.Sprintf("actors: %q: %s is not an option of this constructor", spec.Name, o.settingName))
+	}
+	if o.cached && o.spec.NoStore {
+		panic(fmt.Sprintf("actors: %q has WithNoStore, so that its output is not kept, and WithCache; use one or the other", spec.Name))
 	}
 	return o
 }

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -51,15 +52,20 @@ type Options struct {
 	Counts func(error) bool
 }
 
-// Breaker is a circuit breaker. It implements core.Breaker and is for many
-// goroutines. Make one with [New].
+// Breaker is a circuit breaker: it refuses attempts while the service that they
+// call is failing. It is for many goroutines, and is shared by many runs. Make
+// one with [New].
+//
+// A breaker belongs to the process and is not stored: in a new process it begins
+// closed. A call that it had refused still waits for the rest of the delay that
+// was promised.
 type Breaker struct {
 	name string
 
 	mu      sync.Mutex // held while gobreaker is called, so that what changed is the caller's doing
 	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
 	until   time.Time // when it lets an attempt through again, if it is open
-	changes []core.BreakerChange
+	changes []change
 }
 
 // New panics if an option is out of range.
@@ -72,7 +78,7 @@ func New(o Options) *Breaker {
 			return o.Failures > 0 && c.ConsecutiveFailures >= uint32(o.Failures) ||
 				o.Ratio > 0 && c.Requests >= uint32(o.MinAttempts) && float64(c.TotalFailures) >= o.Ratio*float64(c.Requests)
 		},
-		IsExcluded:   func(err error) bool { return err == core.ErrNotMade }, //nolint:errorlint // itself
+		IsExcluded:   func(err error) bool { return err == errNotMade }, //nolint:errorlint // itself
 		IsSuccessful: func(err error) bool { return err == nil || !counts(o.Counts, err) },
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			b.note(to, o.OpenFor)
@@ -138,48 +144,79 @@ func isOutage(err error) bool {
 
 // note takes in a change of state. The lock is held.
 func (b *Breaker) note(to gobreaker.State, openFor time.Duration) {
-	change := core.BreakerChange{Breaker: b.name}
+	change := change{breaker: b.name}
 	switch to {
 	case gobreaker.StateOpen:
-		change.State, change.For = "open", openFor
+		change.state, change.openFor = "open", openFor
 		b.until = time.Now().Add(openFor)
 	case gobreaker.StateHalfOpen:
-		change.State = "half_open"
+		change.state = "half_open"
 	case gobreaker.StateClosed:
-		change.State = "closed"
+		change.state = "closed"
 	}
 	b.changes = append(b.changes, change)
 }
 
-// Allow implements core.Breaker.
-func (b *Breaker) Allow(changed func(core.BreakerChange)) (done func(error), err error) {
+// Interceptor returns what asks the breaker before each attempt and reports to it
+// how the attempt ended. An attempt that it refuses fails with an [*OpenError].
+// Changes of its state are lines in the log of the run whose call caused them.
+func (b *Breaker) Interceptor() core.Interceptor {
+	return core.Interceptor{Attempt: b.attempt}
+}
+
+func (b *Breaker) attempt(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+	done, err := b.allow(call)
+	if err != nil {
+		return err
+	}
+	ended := errNotMade // also where the handler ends its goroutine
+	defer func() { done(ended) }()
+	err = next(ctx)
+	if !call.Answered() && isOfService(err) {
+		ended = err
+	}
+	return err
+}
+
+// errNotMade stands for an attempt that says nothing about the service.
+var errNotMade = errors.New("breaker: the attempt was not made to its end")
+
+// isOfService reports whether the end of an attempt says something about the
+// service: it was not interrupted, it did not panic, and no breaker refused it.
+func isOfService(err error) bool {
+	if err == nil {
+		return true
+	}
+	class := record.Classify(err)
+	return !core.IsSuspension(err) && class != record.ClassPanic && class != record.ClassBreaker
+}
+
+// allow asks for an attempt. Unless that is refused, done must be called once
+// with its end.
+func (b *Breaker) allow(call *core.CallInfo) (done func(error), err error) {
 	b.mu.Lock()
 	end, err := b.circuit.Allow()
 	changes, after := b.take(), time.Until(b.until)
 	b.mu.Unlock()
-	for _, change := range changes {
-		changed(change)
-	}
+	log(call, changes)
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState):
 		// It opens after that instant, not with it.
-		return nil, &core.BreakerOpenError{Breaker: b.name, After: max(after, 0).Truncate(time.Millisecond) + time.Millisecond}
+		return nil, &OpenError{Breaker: b.name, After: max(after, 0).Truncate(time.Millisecond) + time.Millisecond}
 	case err != nil:
-		return nil, &core.BreakerOpenError{Breaker: b.name}
+		return nil, &OpenError{Breaker: b.name}
 	}
 	return func(err error) {
 		b.mu.Lock()
 		end(err)
 		changes := b.take()
 		b.mu.Unlock()
-		for _, change := range changes {
-			changed(change)
-		}
+		log(call, changes)
 	}, nil
 }
 
 // take returns the changes since the last time. The lock is held.
-func (b *Breaker) take() []core.BreakerChange {
+func (b *Breaker) take() []change {
 	changes := b.changes
 	b.changes = nil
 	return changes

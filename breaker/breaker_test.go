@@ -44,7 +44,7 @@ func (s *service) call(_ context.Context, in int) (int, error) {
 
 var once = core.RetryConfig{Disabled: true}
 
-func (s *service) tool(b core.Breaker, retry core.RetryConfig) actors.Tool[int, int] {
+func (s *service) tool(b *breaker.Breaker, retry core.RetryConfig) actors.Tool[int, int] {
 	return actors.NewTool("pay", "", anything(), s.call, actors.WithBreaker(b), actors.WithRetry(retry))
 }
 
@@ -69,7 +69,7 @@ func TestBreakerOpensProbesAndCloses(t *testing.T) {
 		}
 		assert.Equal(t, "open", b.State())
 		err := call()
-		var open *core.BreakerOpenError
+		var open *breaker.OpenError
 		require.ErrorAs(t, err, &open)
 		assert.Equal(t, "payments", open.Breaker)
 		assert.Equal(t, record.ClassBreaker, record.Classify(err))
@@ -165,7 +165,7 @@ func TestAThousandCallersMakeOneProbe(t *testing.T) {
 		var all sync.WaitGroup
 		for range 1000 {
 			all.Go(func() {
-				if _, err := pay.Call(ctx, 1); errors.As(err, new(*core.BreakerOpenError)) {
+				if _, err := pay.Call(ctx, 1); errors.As(err, new(*breaker.OpenError)) {
 					refused.Add(1)
 				}
 			})
@@ -281,14 +281,14 @@ func TestBreakerOfAGroup(t *testing.T) {
 		own := breaker.New(breaker.Options{Name: "own", Failures: 100})
 		b := breaker.New(breaker.Options{Name: "group", Failures: 2})
 		st := state.New()
-		_, err := actors.Map(st.Context(t.Context()), actors.Group{Name: "g", Workers: 1, CollectAll: true, Breaker: b}, s.tool(own, once), make([]int, 10))
+		_, err := actors.Map(st.Context(t.Context()), actors.Group{Name: "g", Workers: 1, CollectAll: true, Interceptors: []core.Interceptor{b.Interceptor()}}, s.tool(own, once), make([]int, 10))
 		var group *actors.GroupError
 		require.ErrorAs(t, err, &group)
 		assert.Len(t, group.Failed, 10)
 		assert.EqualValues(t, 2, s.called.Load())
 		require.NoError(t, st.Close())
-		_, err = actors.Parallel(t.Context(), actors.Group{Name: "g", Breaker: b}, func(context.Context) (int, error) { return 0, nil })
-		assert.ErrorContains(t, err, "Group.Breaker and Group.RetryBudget are for the branches of Map")
+		_, err = actors.Parallel(t.Context(), actors.Group{Name: "g", Interceptors: []core.Interceptor{b.Interceptor()}}, func(context.Context) (int, error) { return 0, nil })
+		assert.ErrorContains(t, err, "Group.Interceptors are for the branches of Map")
 	})
 }
 

@@ -2,9 +2,15 @@ package cache
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/reprise-go/reprise/core"
 )
 
 // A Storage keeps bytes by key: 64 hexadecimal digits. [Memory] and [Dir] are
@@ -29,8 +35,9 @@ type Options struct {
 	OnError func(error)
 }
 
-// Cache implements core.Cache on a storage. It is for many goroutines. Make one
-// with [New].
+// Cache keeps outputs of calls for later calls, of the same run or another. It is
+// for many goroutines. What goes wrong with its storage does not fail a call: there
+// is then nothing kept for it. Make one with [New].
 type Cache struct {
 	storage Storage
 	onError func(error)
@@ -57,8 +64,60 @@ func New(storage Storage, o Options) *Cache {
 	return &Cache{storage: storage, onError: o.OnError, flights: make(map[string]*flight)}
 }
 
-// Do implements core.Cache.
-func (c *Cache) Do(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) (encoded []byte, hit bool, err error) {
+// Interceptor returns what answers calls with the outputs of earlier ones that
+// completed at most ttl ago; 0 stands for ever. Calls are the same if the kind and
+// the name of the actor, the version and the input are the same, see
+// [core.CallInfo.InputHash]. Change the version when the actor does something else.
+// It panics if ttl is below 0.
+//
+// If several calls are the same, one is made and the others wait for it until
+// their context ends; a call that is made inside does not wait.
+//
+// A hit is a completed call with Detail.Cached set in its record. If the
+// postconditions do not hold, or the output does not fit the type, it is dropped
+// and the handler runs. A hit is not compensated, emits no deltas and uses nothing.
+func (c *Cache) Interceptor(version string, ttl time.Duration) core.Interceptor {
+	if ttl < 0 {
+		panic(fmt.Sprintf("cache: a time to live of %v; want more than 0, or 0 for ever", ttl))
+	}
+	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+		key, err := outputKey(call, version)
+		if err != nil {
+			return err
+		}
+		encoded, hit, err := c.do(ctx, key, ttl, func(ctx context.Context) ([]byte, error) {
+			if err := next(ctx); err != nil {
+				return nil, err
+			}
+			return call.Output()
+		})
+		if err != nil || !hit || call.Answer(encoded) == nil {
+			return err
+		}
+		c.forget(ctx, key)
+		return next(ctx)
+	}}
+}
+
+// outputKey returns the key of the output: 64 hexadecimal digits.
+func outputKey(call *core.CallInfo, version string) (string, error) {
+	hash, err := call.InputHash()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, part := range []string{call.Kind.String(), call.Name, version} {
+		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
+		h.Write([]byte(part))
+	}
+	h.Write(hash[:])
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// do returns the value under the key. If there is none, it calls produce and keeps
+// the result, unless produce fails or its context has ended. The error is that of
+// produce, or of ctx.
+func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) (encoded []byte, hit bool, err error) {
 	for {
 		if encoded, ok := c.get(ctx, key); ok {
 			return encoded, true, nil
@@ -134,8 +193,7 @@ func (c *Cache) get(ctx context.Context, key string) ([]byte, bool) {
 	return encoded, ok && err == nil
 }
 
-// Forget implements core.Cache.
-func (c *Cache) Forget(ctx context.Context, key string) {
+func (c *Cache) forget(ctx context.Context, key string) {
 	if err := c.storage.Delete(ctx, key); err != nil {
 		c.onError(err)
 	}

@@ -33,7 +33,7 @@ type call struct {
 
 	recall     *recall                     // nil if nothing can be recalled
 	identified atomic.Pointer[record.Hash] // the identity of the input, if somebody asked for it
-	guard      *guard                      // what attempts wait for and what may refuse them; nil for none
+	guard      *guard                      // what attempts have around them; nil for nothing
 	begun      *completedCall              // what is to be undone if the call ends in doubt; nil for nothing
 	off        *InterruptedError           // why the call must not begin: its scope had stopped when it was claimed
 }
@@ -213,10 +213,10 @@ func (c *call) attempt(p *record.Progress, s *Scope) error {
 		}
 	}()
 	var r attempted
-	if c.guard == nil {
+	if ofRun, own := c.interceptors(); len(ofRun)+len(own) == 0 {
 		r.result = c.pass(s, began, p.Spent)
 	} else {
-		r.result = c.passGuarded(s, began, p.Spent)
+		r.result = c.passIntercepted(s, began, p.Spent, ofRun, own)
 	}
 	returned = true
 	r.end(began)
@@ -243,10 +243,10 @@ func (c *call) settle(p *record.Progress, s *Scope, r *attempted) error {
 		r.err = s.group.failure()
 	}
 	if e := c.suspension(s, r.err); e != nil {
-		return c.suspend(p, s, *r, e, record.StageHandler)
+		return c.suspend(p, s, *r, e, r.suspendedAt())
 	}
 	if e := c.checkEnd(s); e != nil {
-		return c.suspend(p, s, *r, e, record.StageHandler)
+		return c.suspend(p, s, *r, e, r.suspendedAt())
 	}
 	if r.err == nil {
 		if c.policy.config.RetryWhen != nil {
@@ -262,7 +262,7 @@ func (c *call) settle(p *record.Progress, s *Scope, r *attempted) error {
 	v := c.decide(p, s, &f)
 	switch {
 	case v.suspended != nil && !v.promised:
-		return c.suspend(p, s, f.attempted, v.suspended, record.StageHandler)
+		return c.suspend(p, s, f.attempted, v.suspended, r.suspendedAt())
 	case v.reason != record.ReasonNone:
 		return c.fail(p, s, f, v.reason)
 	}

@@ -76,6 +76,10 @@ func (s *Scope) claims() *claims {
 // a run that was restored, claim also looks up what is recorded of the call.
 func (c *call) claim(segment string, branch int) {
 	c.scope = c.parent
+	if c.parent.Closed() { // it will not begin
+		c.direct = false
+		return
+	}
 	if c.direct = c.direct && c.root.settings.Outputs && c.parent.call != nil; c.direct {
 		defer c.checkOverlap()
 	}

@@ -17,6 +17,8 @@ type failure struct {
 	after  time.Duration // the delay that the service asked for; 0 for none
 	delay  time.Duration // planned before the next attempt
 	source record.Source // of the planned delay
+
+	noRetry error // why an interceptor allows no other attempt
 }
 
 // verdict is what follows a failed attempt: the call fails for a reason, is
@@ -72,6 +74,13 @@ func (c *call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 	}
 	if s.isDoomed() && !s.endedItself() {
 		return verdict{reason: record.ReasonDeadline} // which is near
+	}
+	switch {
+	case f.refused && is(f.err, ErrBudget):
+		return verdict{reason: record.ReasonBudget}
+	case f.refused && is(f.err, errNoTimeLeft):
+		f.addLastError(p)
+		return verdict{reason: record.ReasonRetryTimeout}
 	}
 	if !c.retryable(s, f) {
 		if f.panicked { // by StopWhen, RetryWhen or a Matcher
@@ -131,12 +140,17 @@ func (c *call) retryable(s *Scope, f *failure) bool {
 	}
 	again, panicked := c.judge(c.attemptOf(s, f.err), f.class, byDefault)
 	if panicked != nil {
-		// Keep the failure that was judged.
-		failed := f.attempted
-		failed.result = result{err: after(panicked, f.err), stage: f.stage, panicked: true}
-		*f = classify(failed)
+		f.panic(result{err: panicked})
 	}
 	return again
+}
+
+// panic makes the failure that of a function which judged it. The failure that
+// was judged stays in it.
+func (f *failure) panic(r result) {
+	failed := f.attempted
+	failed.result = result{err: after(r.err, f.err), stage: f.stage, panicked: true}
+	*f = classify(failed)
 }
 
 // attemptOf returns the attempt as functions of the user see it.
@@ -198,7 +212,12 @@ func (c *call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	}
 	deadline, ok := s.outer.Deadline()
 	if !ok || v.delay < time.Until(deadline) {
-		if c.guard != nil && !c.guard.mayRetry() {
+		switch r := c.mayRetry(s, f); {
+		case r.panicked:
+			f.panic(r)
+			return verdict{reason: record.ReasonPanic}
+		case r.err != nil:
+			f.noRetry = r.err
 			return verdict{reason: record.ReasonBudget}
 		}
 		return v

@@ -39,15 +39,8 @@ type Spec struct {
 	// Branches is the number of branches of a group.
 	Branches int
 
-	// Breaker refuses attempts while the service that the actor calls is
-	// failing; nil for none.
-	Breaker Breaker
-
-	// RetryBudget limits the retries of all calls that share it; nil for none.
-	RetryBudget *RetryBudget
-
-	// Cache answers calls with the outputs of earlier ones; nil for none.
-	Cache *Caching
+	// Interceptors are called around attempts, the first outermost.
+	Interceptors []Interceptor
 
 	// NoStore keeps the output out of the records: the call runs again when its
 	// run is resumed, even if it had completed. An agent or a branch is then
@@ -108,9 +101,6 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	if spec.NoStore && spec.InDoubt != InDoubtRetry {
 		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; use one or the other", spec.Name))
 	}
-	if err := spec.Cache.check(&spec); err != nil {
-		problems = append(problems, err)
-	}
 	segment := record.Segment(spec.Name)
 	if spec.Kind == record.KindGroup {
 		segment = record.GroupSegment(spec.Name)
@@ -119,7 +109,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 		spec: spec, segment: segment, handler: handler,
 		unknown: checkInput[In](&spec), unchanged: codec.Unchanged(reflect.TypeFor[Out]()),
 	}
-	d.guard = d.guard.with(spec.Breaker, spec.RetryBudget)
+	d.guard = d.guard.with(spec.Interceptors)
 	if spec.Retry != nil {
 		own := *spec.Retry // the caller may change theirs later
 		d.spec.Retry = &own

@@ -35,12 +35,16 @@ func checkOutput[Out any](spec *Spec) error {
 }
 
 // checkInput returns an error if inputs of the type have equal hashes that are
-// not equal. A cache does not ask an Identifier.
+// not equal.
 func checkInput[In any](spec *Spec) error {
-	t := reflect.TypeFor[In]()
-	if spec.Kind.IsParallel() || spec.Cache == nil && t.Implements(reflect.TypeFor[Identifier]()) {
+	if spec.Kind.IsParallel() || reflect.TypeFor[In]().Implements(reflect.TypeFor[Identifier]()) {
 		return nil
 	}
+	return checkWholeInput[In](spec)
+}
+
+func checkWholeInput[In any](spec *Spec) error {
+	t := reflect.TypeFor[In]()
 	if err := codec.CheckInput(t); err != nil {
 		return fmt.Errorf("core: inputs of %q could not be told apart: %w; %s, or say what the input is (actors.WithIdentity, Definition.Identify, or a method Identity() any of the type)",
 			spec.Name, err, waysOut)

@@ -69,7 +69,9 @@ func TestInputThatHasNoHashOfItsOwnIsRefusedUnlessItSaysWhatItIs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "made", out)
 	require.NoError(t, taking[identified](t, core.Spec{}).Check())
-	require.ErrorContains(t, taking[identified](t, core.Spec{Cache: &core.Caching{Cache: cache.New(cache.NewMemory(1), cache.Options{})}}).Check(), "could not be told apart", "a cache compares whole inputs")
+	cached := core.Spec{Interceptors: []core.Interceptor{cache.New(cache.NewMemory(1), cache.Options{}).Interceptor("", 0)}}
+	_, err = taking[identified](t, cached).Event().Execute(t.Context(), identified{})
+	require.ErrorContains(t, err, "could not be told apart", "a cache compares whole inputs")
 	require.NoError(t, taking[any](t, core.Spec{}).Check())
 	var none *core.Definition[int, int]
 	require.ErrorContains(t, none.Check(), "never defined")

@@ -243,7 +243,9 @@ func (c *call) explain(p *record.Progress, s *Scope, f failure, reason record.Re
 	case reason == record.ReasonRetryTimeout:
 		return c.explainRetryTimeout(p, s, f)
 	case reason == record.ReasonBudget:
-		return "the retry budget " + c.guard.usedUp()
+		if f.noRetry != nil {
+			return fmt.Sprint(f.noRetry)
+		}
 	case reason == record.ReasonDeadline:
 		return c.explainDeadline(s, f.delay)
 	case reason == record.ReasonPermanent && f.class == record.ClassUnknown && c.policy.isExplicit() && config.retriesByClass():
@@ -256,6 +258,8 @@ func (c *call) explainRetryTimeout(p *record.Progress, s *Scope, f failure) stri
 	limit := c.policy.config.RetryTimeout
 	elapsed := p.Spent + f.took
 	switch {
+	case f.refused && f.source == 0: // the wait of an interceptor did not fit
+		return fmt.Sprintf("RetryTimeout is %v", limit)
 	case s.expired() && s.limit.total || elapsed >= limit: // the attempt, or the wait before it, took the rest
 		return fmt.Sprintf("RetryTimeout of %v is over", limit)
 	case f.source != record.SourceServer:

@@ -35,17 +35,10 @@ func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out
 	return e
 }
 
-// WithBreaker guards the call by b, in addition to the breaker of its actor. A
-// nil b changes nothing.
-func (e ExecutionEvent[In, Out]) WithBreaker(b Breaker) ExecutionEvent[In, Out] {
-	e.guard = e.guards().with(b, nil)
-	return e
-}
-
-// WithRetryBudget limits the retries of the call by b, in addition to the
-// budget of its actor. A nil b changes nothing.
-func (e ExecutionEvent[In, Out]) WithRetryBudget(b *RetryBudget) ExecutionEvent[In, Out] {
-	e.guard = e.guards().with(nil, b)
+// WithInterceptors calls more interceptors around the attempts of the call,
+// inside those of its actor.
+func (e ExecutionEvent[In, Out]) WithInterceptors(i ...Interceptor) ExecutionEvent[In, Out] {
+	e.guard = e.guards().with(i)
 	return e
 }
 

@@ -4,6 +4,3 @@ import "time"
 
 // Delay is the delay before retry n, from 1, without jitter.
 func (p *Policy) Delay(n int) time.Duration { return p.delay(n) }
-
-// Text is what the budget allows.
-func (b *RetryBudget) Text() string { return b.text() }

@@ -124,6 +124,10 @@ type Settings struct {
 	RetryByKind [record.KindAgent + 1]*Policy
 	Retry       *Policy
 
+	// Interceptors are called around the attempts of all calls, outside those of
+	// the actor.
+	Interceptors []Interceptor
+
 	// Compensations are used by a run that is resumed, one for each actor. If
 	// Outputs is set, a call that has a compensation which is not among them
 	// does not begin.
@@ -154,7 +158,7 @@ type Settings struct {
 	Restored  bool   // there is restored history: Claim is called
 	Undoable  bool   // Completed is called
 	Strict    bool   // nothing is executed, and nothing is waited for
-	Replays   bool   // the run is only replayed: nothing is compensated, and no cache is used
+	Replays   bool   // the run is only replayed: nothing is compensated, and no interceptor is called
 	Polls     bool   // Poll is called
 
 	// Late counts the attempts that were abandoned, and those of them that

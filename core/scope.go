@@ -44,6 +44,11 @@ type inside struct {
 	// keeps no output either, which may be the same.
 	unstored atomic.Bool
 
+	// through is the context that an interceptor derived for the handler; nil if
+	// it did not. overrun: it ended by itself before the handler returned.
+	through atomic.Pointer[context.Context]
+	overrun bool
+
 	used  atomic.Pointer[Usage] // by the attempt itself; nil for nothing
 	spent atomic.Pointer[Usage] // by the calls inside; nil for nothing
 
@@ -150,9 +155,15 @@ func (s *Scope) Path() string {
 func (s *Scope) expired() bool { return s.limit != nil && s.limit.expired() }
 
 // endedItself reports whether the end of the attempt is its own failure: its
-// time is over, or it is a group and one of its branches failed.
+// time is over, or that which an interceptor gave it, or it is a group and one of
+// its branches failed.
 func (s *Scope) endedItself() bool {
-	return s.expired() || s.group != nil && s.group.end.Load() != nil
+	return s.expired() || s.overran() || s.group != nil && s.group.end.Load() != nil
+}
+
+func (s *Scope) overran() bool {
+	in := s.inside.Load()
+	return in != nil && in.overrun
 }
 
 // suspended returns the suspension of a call inside, nil for none.
@@ -230,19 +241,29 @@ func (s *Scope) context() context.Context { return (*attemptContext)(s) }
 // attempt needs no context of its own.
 type attemptContext Scope
 
+// around returns the context around the handler.
+func (a *attemptContext) around() context.Context {
+	if in := a.inside.Load(); in != nil {
+		if through := in.through.Load(); through != nil {
+			return *through
+		}
+	}
+	return a.outer
+}
+
 // Value returns the scope for scopeKey, and otherwise the value of the context
 // around it.
 func (a *attemptContext) Value(key any) any {
 	if key == (scopeKey{}) {
 		return (*Scope)(a)
 	}
-	return a.outer.Value(key)
+	return a.around().Value(key)
 }
 
 // Deadline returns the attempt's own deadline, if it has one that is earlier
 // than that of the context around it.
 func (a *attemptContext) Deadline() (time.Time, bool) {
-	outer, ok := a.outer.Deadline()
+	outer, ok := a.around().Deadline()
 	if a.limit != nil {
 		if own := a.limit.Deadline(); !ok || own.Before(outer) {
 			return own, true
@@ -257,12 +278,12 @@ func (a *attemptContext) Done() <-chan struct{} {
 	if a.limit != nil {
 		return a.limit.done
 	}
-	return a.outer.Done()
+	return a.around().Done()
 }
 
 // Err returns nil until Done is closed.
 func (a *attemptContext) Err() error {
-	err := a.outer.Err()
+	err := a.around().Err()
 	if a.limit == nil {
 		return err
 	}
@@ -278,7 +299,7 @@ func (a *attemptContext) AfterFunc(f func()) (stop func() bool) {
 	if a.limit != nil {
 		return a.limit.afterFunc(f)
 	}
-	return context.AfterFunc(a.outer, f)
+	return context.AfterFunc(a.around(), f)
 }
 
 // String names the scope where a context is printed.

@@ -75,6 +75,9 @@ func (s *Scope) offPath() *InterruptedError {
 // no outcome because the attempt's own deadline passed or was near, and without
 // that outcome the attempt did not succeed.
 func (c *call) overdue(s *Scope, r *result) {
+	if s.overran() {
+		r.err = after(context.Cause((*attemptContext)(s).around()), r.err)
+	}
 	if s.endedItself() || s.suspended() != nil {
 		return
 	}

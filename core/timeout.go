@@ -59,10 +59,11 @@ func (c *call) passWithin(s *Scope, t timespan) result {
 // await waits until the handler returns. It reports false if the handler did
 // not return after its context had ended, and was abandoned.
 func (l *limit) await(s *Scope) bool {
+	around := (*attemptContext)(s).around()
 	select {
 	case <-l.done:
-	case <-s.outer.Done():
-		l.endWith(s.outer.Err())
+	case <-around.Done():
+		l.endWith(around.Err())
 	}
 	late := l.returnLate()
 	if late == nil {

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,6 +34,11 @@ type typed interface {
 	compensate(at *Scope, nth int, found *record.Progress) error
 	compensateInDoubt(at *Scope, nth int, found *record.Progress) error
 	keepOutput(ctx context.Context) result // encodes the output, and stores it if it is large
+
+	wholeIdentity() (record.Hash, error)               // as CallInfo.InputHash
+	answer(ctx context.Context, encoded []byte) result // makes the encoded output that of the call, if it holds
+	encodeOutput() ([]byte, error)
+	clear() // drops the output
 }
 
 // asyncPass is a pass on a goroutine of its own.
@@ -44,8 +51,17 @@ type result struct {
 	err      error
 	stage    record.Stage
 	panicked bool
-	cached   bool // the output comes from a cache
+	cached   bool // the output comes from an interceptor
+	refused  bool // by an interceptor: the handler did not run
 	kept     *keptOutput
+}
+
+// suspendedAt is the stage at which an attempt with this result is suspended.
+func (r *result) suspendedAt() record.Stage {
+	if r.refused {
+		return record.StageIntercept
+	}
+	return record.StageHandler
 }
 
 // attempted is how an attempt ended, or what ended the call instead of an
@@ -111,16 +127,9 @@ func (t *typedCall[In, Out]) pass(ctx context.Context) result { return t.passInt
 
 // passInto runs the handler, the postconditions and artifact storage once.
 func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) result {
-	var r result
-	if t.spec.Cache != nil && !t.root.settings.Replays {
-		r = t.throughCache(ctx, out)
-	} else {
-		r = t.make(ctx, out)
-	}
+	r := t.make(ctx, out)
 	if r.err == nil && t.keepsOutput() && !isUnstored(ctx) {
-		cached := r.cached
 		r = t.keep(ctx, out)
-		r.cached = cached
 	}
 	if r.err != nil {
 		r.err = finite(r.err)
@@ -172,7 +181,54 @@ func isUnstored(ctx context.Context) bool {
 	return in != nil && in.unstored.Load() && s.call.spec.Kind == record.KindBranch
 }
 
-func (t *typedCall[In, Out]) keepOutput(ctx context.Context) result { return t.keep(ctx, &t.out) }
+func (t *typedCall[In, Out]) keepOutput(ctx context.Context) result {
+	if !t.keepsOutput() {
+		return result{stage: record.StageHandler}
+	}
+	return t.keep(ctx, &t.out)
+}
+
+func (t *typedCall[In, Out]) clear() {
+	var zero Out
+	t.out = zero
+}
+
+func (t *typedCall[In, Out]) encodeOutput() ([]byte, error) {
+	encoded, err := record.Encode(t.out)
+	if err != nil {
+		return nil, &encodeError{"output", t.spec.Name, err}
+	}
+	return encoded, nil
+}
+
+func (t *typedCall[In, Out]) answer(ctx context.Context, encoded []byte) result {
+	t.clear()
+	if err := record.Decode(encoded, &t.out); err != nil {
+		return result{err: fmt.Errorf("core: the answer does not fit the output of %q: %w", t.spec.Name, err)}
+	}
+	if !isWhole(encoded, &t.out) {
+		return result{err: fmt.Errorf("core: the answer is not all of an output of %q", t.spec.Name)}
+	}
+	return t.ensure(ctx, &t.out)
+}
+
+// isWhole reports whether encoded has all of out. An output from before some
+// values were kept as JSON came back empty.
+func isWhole[Out any](encoded []byte, out *Out) bool {
+	if !codec.WantsJSON(reflect.TypeFor[Out]()) {
+		return true
+	}
+	again, err := codec.Encode(*out)
+	if err != nil {
+		return false
+	}
+	was, err := record.HashOfEncoded(bytes.Clone(encoded))
+	if err != nil {
+		return false
+	}
+	is, err := record.HashOfEncoded(again)
+	return err == nil && was == is
+}
 
 // keep encodes the output and stores it apart if it is large. In a run that can be
 // resumed, the output of the call is then what comes back from its record: a program
@@ -255,6 +311,28 @@ func (t *typedCall[In, Out]) identityBy(encode func(v any) ([]byte, error)) (h r
 		return record.Hash{}, &encodeError{what, t.spec.Name, err}
 	}
 	return record.HashOfEncoded(encoded)
+}
+
+func (t *typedCall[In, Out]) wholeIdentity() (h record.Hash, err error) {
+	r := result{}
+	defer func() { err = cmp.Or(r.err, err) }()
+	defer r.recoverPanic()
+	what := any(t.in)
+	if t.definition.identity != nil {
+		what = t.definition.identity(t.in)
+	} else if _, partial := what.(Identifier); partial {
+		if err := checkWholeInput[In](t.spec); err != nil {
+			return h, err
+		}
+	}
+	encoded, err := t.identityEncoder()(what)
+	if err == nil {
+		h, err = record.HashOfEncoded(encoded)
+	}
+	if err != nil {
+		err = &encodeError{"input", t.spec.Name, err}
+	}
+	return h, err
 }
 
 // identityEncoder encodes an identity: that of an input which may be anything is

@@ -112,13 +112,14 @@ const (
 	StageArtifact            // storing a large output
 	StageRecord              // appending a record of the call
 	StageWait                // between two attempts
+	StageIntercept           // an attempt whose handler did not run, because of an interceptor
 	stageEnd
 )
 
 var stageNames = [stageEnd]string{
 	StageNone: "", StageDefinition: "definition", StageEntry: "entry", StagePrecondition: "precondition",
 	StageHandler: "handler", StagePostcondition: "postcondition", StageEncode: "encode",
-	StageArtifact: "artifact", StageRecord: "record", StageWait: "wait",
+	StageArtifact: "artifact", StageRecord: "record", StageWait: "wait", StageIntercept: "intercept",
 }
 
 // String returns the stage in one word; empty for StageNone.

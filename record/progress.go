@@ -50,6 +50,7 @@ const (
 	PhaseWaiting                // another attempt is planned
 	PhaseStopped                // the attempt was interrupted while its handler ran
 	PhaseAsking                 // the handler of the attempt waits for an answer
+	PhaseHeld                   // the attempt was interrupted before its handler ran
 	PhaseSucceeded              // the call completed
 	PhaseFailed                 // the call failed for good
 )
@@ -142,6 +143,8 @@ func (p *Progress) stop(r *Record) {
 		if p.Parked && r.Delay > 0 { // the rest of the delay, by the clock of the record
 			p.Since = r.Time.Add(r.Delay - p.Delay)
 		}
+	case StageIntercept: // nothing of the attempt took effect
+		p.Phase, p.Attempt, p.Spent = PhaseHeld, int32(r.Attempt), r.Elapsed
 	case StageHandler:
 		p.Phase, p.Attempt, p.Spent = PhaseStopped, int32(r.Attempt), r.Elapsed
 		if r.Status == StatusAwaiting {

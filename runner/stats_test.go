@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/retrybudget"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
@@ -28,7 +29,7 @@ func TestStatsCountClaimsRetriesAndExhaustion(t *testing.T) {
 		}
 		three := actors.WithRetry(core.RetryConfig{MaxAttempts: 3, InitialDelay: core.NoDelay})
 		busy := core.Retryable(errors.New("busy"))
-		budget := core.NewRetryBudget(core.RetryBudgetConfig{Retries: 1})
+		budget := retrybudget.New(retrybudget.Options{Retries: 1})
 		tools := []actors.Tool[word, string]{
 			tool("down", busy, three),                                     // 3 attempts, 2 retries
 			tool("broke", busy, three, actors.WithRetryBudget(budget)),    // 2 attempts, 1 retry

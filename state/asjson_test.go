@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -93,7 +92,7 @@ func TestValueThatIsOnlyJSONComesBackAndIsAnotherInput(t *testing.T) {
 
 func TestCacheTellsValuesThatAreOnlyJSONApart(t *testing.T) {
 	c := cache.New(cache.NewMemory(1<<20), cache.Options{})
-	d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "echo", Cache: &core.Caching{Cache: c}}, func(_ context.Context, in sealed) (sealed, error) { return in, nil })
+	d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "echo", Interceptors: []core.Interceptor{c.Interceptor("", 0)}}, func(_ context.Context, in sealed) (sealed, error) { return in, nil })
 	for _, text := range []string{"a", "b", "a", "b"} {
 		out, err := d.Event().Execute(t.Context(), sealed{text})
 		require.NoError(t, err)
@@ -106,8 +105,8 @@ func TestEmptyOutputFromBeforeIsNotTakenFromACache(t *testing.T) {
 	storage := cache.NewMemory(1 << 20)
 	made := 0
 	call := func() sealed {
-		c := &emptying{Cache: cache.New(storage, cache.Options{})}
-		d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "make", Cache: &core.Caching{Cache: c}}, func(context.Context, int) (sealed, error) {
+		c := cache.New(&emptying{Storage: storage}, cache.Options{})
+		d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "make", Interceptors: []core.Interceptor{c.Interceptor("", 0)}}, func(context.Context, int) (sealed, error) {
 			made++
 			return sealed{"made"}, nil
 		})
@@ -120,15 +119,15 @@ func TestEmptyOutputFromBeforeIsNotTakenFromACache(t *testing.T) {
 	assert.Equal(t, 2, made)
 }
 
-// emptying is a cache that has what was encoded before.
-type emptying struct{ *cache.Cache }
+// emptying has what was encoded before.
+type emptying struct{ cache.Storage }
 
-func (e *emptying) Do(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) ([]byte, bool, error) {
-	encoded, hit, err := e.Cache.Do(ctx, key, ttl, produce)
-	if hit {
+func (e *emptying) Get(ctx context.Context, key string) ([]byte, bool, error) {
+	encoded, ok, err := e.Storage.Get(ctx, key)
+	if ok {
 		encoded, err = codec.EncodeBefore(sealed{"made"})
 	}
-	return encoded, hit, err
+	return encoded, ok, err
 }
 
 // fromBefore returns the run as it was recorded before values were kept as JSON.

@@ -82,11 +82,11 @@ func (n *node) stepOptions() []core.StepOption {
 	return nil
 }
 
-func (n *node) caching(e *effects) *core.Caching {
+func (n *node) caching(e *effects) []core.Interceptor {
 	if !n.cached {
 		return nil
 	}
-	return &core.Caching{Cache: e.cache, Version: fmt.Sprint(n.boxed, n.renamed)}
+	return []core.Interceptor{e.cache.Interceptor(fmt.Sprint(n.boxed, n.renamed), 0)}
 }
 
 // secret is the output of a call that does not depend on its address.
@@ -159,4 +159,4 @@ func (e *effects) prepared(t testing.TB, ctx context.Context, n *node, place str
 	return results
 }
 
-func newModelCache() core.Cache { return cache.New(cache.NewMemory(1<<20), cache.Options{}) }
+func newModelCache() *cache.Cache { return cache.New(cache.NewMemory(1<<20), cache.Options{}) }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/cache"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
@@ -80,7 +81,7 @@ type effects struct {
 	order     []string          // the addresses that ran, each once
 	places    map[string]string // of these in the program, whatever their addresses
 	changed   string            // the place of a call with another input than the others have
-	cache     core.Cache
+	cache     *cache.Cache
 }
 
 func newEffects() *effects {
@@ -139,7 +140,7 @@ func callAs[Out any](t testing.TB, ctx context.Context, e *effects, n *node, pla
 // defineAs defines the call of a node, and returns it with its input.
 func defineAs[Out any](t testing.TB, e *effects, n *node, place string, wrap func(string) Out) (core.ExecutionEvent[int, Out], int) {
 	t.Helper()
-	spec := core.Spec{Kind: n.kind, Name: n.name, NoStore: n.noStore, Cache: n.caching(e)}
+	spec := core.Spec{Kind: n.kind, Name: n.name, NoStore: n.noStore, Interceptors: n.caching(e)}
 	if n.kind != record.KindAgent || n.failures > 0 {
 		spec.Retry = &core.RetryConfig{MaxAttempts: 5, InitialDelay: time.Hour, MaxDelay: time.Hour}
 	}

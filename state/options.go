@@ -130,6 +130,13 @@ func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 	}
 }
 
+// WithInterceptors calls the interceptors around the attempts of all calls of the
+// run, the first outermost. They are not recorded: a run that is resumed has those
+// that it is given then.
+func WithInterceptors(i ...core.Interceptor) Option {
+	return func(c *config) { c.settings.Interceptors = append(c.settings.Interceptors, i...) }
+}
+
 // WithSeed makes the jitter of the run repeatable: with the same seed, the
 // same call has the same delays. Defaults to a random seed.
 func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = seed } }

@@ -24,6 +24,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/actorstest"
 	"github.com/reprise-go/reprise/actors/openai"
+	"github.com/reprise-go/reprise/breaker"
 	"github.com/reprise-go/reprise/condition"
 	"github.com/reprise-go/reprise/config"
 	"github.com/reprise-go/reprise/conversation"
@@ -64,7 +65,7 @@ var exportedErrors = map[string]error{
 	"core.ErrRetryAfterTooLong": core.ErrRetryAfterTooLong, "core.ErrRetryTimeout": core.ErrRetryTimeout,
 	"core.ErrStorage": core.ErrStorage, "core.ErrUnfit": core.ErrUnfit,
 	"core.CallError":         &core.CallError{Name: "tool", Stage: record.StageHandler, Reason: record.ReasonExhausted, Attempts: 3, Detail: "why", Err: errInner},
-	"core.BreakerOpenError":  &core.BreakerOpenError{Breaker: "payments", After: time.Second},
+	"breaker.OpenError":      &breaker.OpenError{Breaker: "payments", After: time.Second},
 	"core.CompensationError": &core.CompensationError{Failed: []core.FailedCompensation{{Name: "tool", Message: "no refund"}}},
 	"core.DivergenceError":   &core.DivergenceError{RunID: "r", How: "order", Scope: "agent", Ordinal: 2, Recorded: "a", Asked: "b", Fields: []string{"x"}},
 	"core.PanicError":        &core.PanicError{Value: "boom"},
@@ -104,7 +105,6 @@ var notOfCalls = map[string]string{
 	"record.ErrInterrupted":    "a suspension is no failure",
 	"record.InterruptedError":  "a suspension is no failure",
 	"record.Error":             "it is what a recorded error is itself",
-	"core.ErrNotMade":          "it is what a breaker is given",
 	"openaitest.ErrUnexpected": "it is reported to the test, by a server that imports no other package",
 	"openaitest.ErrUnplayed":   "it is reported to the test, by a server that imports no other package",
 }

@@ -219,8 +219,7 @@ func dueAfter(records []record.Record, own []int) (due time.Time, planned bool) 
 		switch {
 		case r.WillRetry || r.Status == record.StatusRetrying || r.IsParked():
 			due, planned = r.Time.Add(r.Delay), true
-		case r.Status == record.StatusInterrupted && r.Stage != record.StageHandler:
-		case r.Status == record.StatusAwaiting && r.Stage != record.StageHandler:
+		case r.IsSuspension() && r.Stage != record.StageHandler && r.Stage != record.StageIntercept:
 		default:
 			planned = false
 		}

@@ -74,7 +74,7 @@ func answerAll(t *testing.T, s snapshot.Store) {
 // the world.
 type workshop struct {
 	seed  uint64
-	cache core.Cache
+	cache *cache.Cache
 
 	mu    sync.Mutex
 	world *rand.Rand
@@ -123,7 +123,7 @@ func (w *workshop) step(t testing.TB, ctx context.Context, n int, rng *rand.Rand
 			func(*core.Spec) {},
 			func(s *core.Spec) { s.InDoubt = core.InDoubtAsk },
 			func(s *core.Spec) { s.NoStore = true },
-			func(s *core.Spec) { s.Cache = &core.Caching{Cache: w.cache, Version: "1", TTL: time.Hour} },
+			func(s *core.Spec) { s.Interceptors = append(s.Interceptors, w.cache.Interceptor("1", time.Hour)) },
 		}[choice]
 		_, err = Call(ctx, w.tool(t, record.KindTool, name, adapt))
 	case 4:
@@ -162,6 +162,32 @@ func (w *workshop) step(t testing.TB, ctx context.Context, n int, rng *rand.Rand
 	return nil
 }
 
+// door is what attempts have to pass: it lets them wait, refuses them, and may not
+// open again after a failure.
+func (w *workshop) door() core.Interceptor {
+	return core.Interceptor{
+		Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+			switch {
+			case w.chance(4):
+				if err := call.Wait(ctx, 15*time.Second, "the door"); err != nil {
+					return err
+				}
+			case w.chance(8):
+				return errWorkshop
+			case w.chance(20):
+				panic("the door")
+			}
+			return next(ctx)
+		},
+		Retry: func(*core.CallInfo, error) (giveBack func(), refused error) {
+			if w.chance(8) {
+				return nil, errors.New("the door stays closed")
+			}
+			return nil, nil
+		},
+	}
+}
+
 // agent makes a few steps, and may fail with questions open inside it.
 func (w *workshop) agent(t testing.TB, name string, seed uint64) *Definition {
 	t.Helper()
@@ -197,6 +223,9 @@ func (w *workshop) open(t *testing.T, s snapshot.Store) {
 	}
 	if w.chance(4) {
 		options = append(options, state.WithRerunFailed())
+	}
+	if w.chance(2) {
+		options = append(options, state.WithInterceptors(w.door()))
 	}
 	st, err := state.Open(t.Context(), s, "run-1", options...)
 	if errors.Is(err, state.ErrCancelled) {

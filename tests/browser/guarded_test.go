@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/httperror"
+	"github.com/reprise-go/reprise/retrybudget"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
@@ -53,7 +54,7 @@ func guarded(t *testing.T, dash *streamer.Handler) {
 		return "paid", nil
 	}, actors.WithRetry(quick), actors.WithBreaker(breaker.New(breaker.Options{Name: "payments", Failures: 1, OpenFor: 2 * time.Second})))
 	mail := decorators.Tool("send_mail", "Sends a mail.", func(context.Context, City) (string, error) { return "", unavailable },
-		actors.WithRetry(quick), actors.WithRetryBudget(core.NewRetryBudget(core.RetryBudgetConfig{Retries: 1})))
+		actors.WithRetry(quick), actors.WithRetryBudget(retrybudget.New(retrybudget.Options{Retries: 1})))
 	table := decorators.Tool("book_table", "Books a table.", func(context.Context, City) (string, error) { return "", core.ErrInDoubt }).
 		Compensate(func(context.Context, City, string) error { return nil }).
 		CompensateInDoubt(func(context.Context, City) error { return nil })

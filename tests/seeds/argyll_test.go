@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/breaker"
 	"github.com/reprise-go/reprise/config"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
@@ -165,7 +166,7 @@ func TestArgyllCapsRetryAfter(t *testing.T) {
 // permanent of the work item.
 func TestArgyllRetriesWhatABreakerRefuses(t *testing.T) {
 	r := argyll(t, config.ArgyllV2, `{"work_config": {"max_retries": 2, "init_backoff": 100, "max_backoff": 2000, "backoff_type": "fixed"}}`)
-	h := runStep(t, r, &core.BreakerOpenError{Breaker: "b", After: time.Second}, errUnavailable)
+	h := runStep(t, r, &breaker.OpenError{Breaker: "b", After: time.Second}, errUnavailable)
 	require.NoError(t, h.err)
 	assert.Equal(t, milliseconds(1000, 100), h.delays)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/breaker"
 	"github.com/reprise-go/reprise/config"
 	"github.com/reprise-go/reprise/core"
 )
@@ -94,7 +95,7 @@ func TestNoETLStepWithMappingsOfItsOwnIsOneStep(t *testing.T) {
 
 // Without retry_when every failure is retried.
 func TestNoETLRetriesEveryFailure(t *testing.T) {
-	for _, err := range []error{errUnavailable, errBusiness, status(404), &core.BreakerOpenError{Breaker: "b"}} {
+	for _, err := range []error{errUnavailable, errBusiness, status(404), &breaker.OpenError{Breaker: "b"}} {
 		assert.Equal(t, 3, runStep(t, noetl(t, "retry: true"), times(9, err)...).attempts, err)
 	}
 }

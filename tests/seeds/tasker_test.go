@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/breaker"
 	"github.com/reprise-go/reprise/config"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
@@ -117,7 +118,7 @@ func TestTaskerDefaults(t *testing.T) {
 // Every failure is retried that is not marked as permanent.
 func TestTaskerRetriesWhatIsNotPermanent(t *testing.T) {
 	r := tasker(t, "retry: {max_attempts: 2, backoff_base_ms: 0}")
-	for _, err := range []error{errUnavailable, errBusiness, errRefused, status(404), status(429), &core.BreakerOpenError{Breaker: "b"}} {
+	for _, err := range []error{errUnavailable, errBusiness, errRefused, status(404), status(429), &breaker.OpenError{Breaker: "b"}} {
 		assert.Equal(t, 2, runStep(t, r, err).attempts, err)
 	}
 	assert.Equal(t, 1, runStep(t, r, core.Permanent(errBusiness)).attempts)

@@ -18,6 +18,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/retrybudget"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/vocabulary"
 )
@@ -177,7 +178,7 @@ func broken(ctx context.Context) {
 
 // spent is a run whose call uses its retry budget up.
 func spent(ctx context.Context) {
-	budget := core.NewRetryBudget(core.RetryBudgetConfig{Retries: 1})
+	budget := retrybudget.New(retrybudget.Options{Retries: 1})
 	_, _ = decorators.Tool("ask", "Asks.", func(context.Context, order) (string, error) { return "", errUnavailable },
 		actors.WithRetryBudget(budget), actors.WithRetry(core.RetryConfig{MaxAttempts: 5, Jitter: core.NoJitter})).Call(ctx, order{})
 }

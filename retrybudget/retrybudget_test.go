@@ -1,7 +1,8 @@
-package core_test
+package retrybudget_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -14,22 +15,25 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/retrybudget"
 	"github.com/reprise-go/reprise/state"
 )
 
+var errFlaky = core.Retryable(errors.New("flaky"))
+
 // limited is a tool that always fails, and whose retries have the budget.
-func limited(t testing.TB, b *core.RetryBudget, attempts *atomic.Int64) *testkit.Definition {
+func limited(t testing.TB, b *retrybudget.Budget, attempts *atomic.Int64) *testkit.Definition {
 	retry := core.RetryConfig{MaxAttempts: 3, InitialDelay: core.NoDelay}
-	return testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &retry, RetryBudget: b}, func(context.Context, string) (string, error) {
+	return testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &retry, Interceptors: []core.Interceptor{b.Interceptor()}}, func(context.Context, string) (string, error) {
 		attempts.Add(1)
 		return "", errFlaky
 	})
 }
 
-func TestRetryBudgetEndsRetrying(t *testing.T) {
+func TestBudgetEndsRetrying(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var attempts atomic.Int64
-		b := core.NewRetryBudget(core.RetryBudgetConfig{Retries: 3, Window: 10 * time.Second})
+		b := retrybudget.New(retrybudget.Options{Retries: 3, Window: 10 * time.Second})
 		d := limited(t, b, &attempts)
 		st, ctx := testkit.Run(t)
 		_, err := testkit.Call(ctx, d)
@@ -51,13 +55,13 @@ func TestRetryBudgetEndsRetrying(t *testing.T) {
 }
 
 // In no window of that length there are more retries than that.
-func TestRetryBudgetHoldsInEveryWindow(t *testing.T) {
+func TestBudgetHoldsInEveryWindow(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		const window, most = 10 * time.Second, 7
-		b := core.NewRetryBudget(core.RetryBudgetConfig{Retries: most, Window: window})
+		b := retrybudget.New(retrybudget.Options{Retries: most, Window: window})
 		var retries []time.Time
 		retry := core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}
-		d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &retry, RetryBudget: b}, func(ctx context.Context, _ string) (string, error) {
+		d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "tool", Retry: &retry, Interceptors: []core.Interceptor{b.Interceptor()}}, func(ctx context.Context, _ string) (string, error) {
 			if core.ScopeOf(ctx).Attempt() > 0 {
 				retries = append(retries, time.Now())
 			}
@@ -76,10 +80,10 @@ func TestRetryBudgetHoldsInEveryWindow(t *testing.T) {
 	})
 }
 
-func TestRetryBudgetGrowsWithTheCalls(t *testing.T) {
+func TestBudgetGrowsWithTheCalls(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var attempts atomic.Int64
-		b := core.NewRetryBudget(core.RetryBudgetConfig{Ratio: 0.1})
+		b := retrybudget.New(retrybudget.Options{Ratio: 0.1})
 		d := limited(t, b, &attempts)
 		_, ctx := testkit.Run(t)
 		var all sync.WaitGroup
@@ -91,12 +95,12 @@ func TestRetryBudgetGrowsWithTheCalls(t *testing.T) {
 	})
 }
 
-func TestRetryBudgetOfACallIsTakenBesideThatOfItsActor(t *testing.T) {
+func TestBudgetOfACallIsTakenBesideThatOfItsActor(t *testing.T) {
 	var attempts atomic.Int64
-	wide := core.NewRetryBudget(core.RetryBudgetConfig{Retries: 100})
-	narrow := core.NewRetryBudget(core.RetryBudgetConfig{Retries: 1})
+	wide := retrybudget.New(retrybudget.Options{Retries: 100})
+	narrow := retrybudget.New(retrybudget.Options{Retries: 1})
 	d := limited(t, wide, &attempts)
-	_, err := d.Event().WithRetryBudget(narrow).Execute(t.Context(), "in")
+	_, err := d.Event().WithInterceptors(narrow.Interceptor()).Execute(t.Context(), "in")
 	testkit.Failed(t, err, record.ReasonBudget)
 	assert.EqualValues(t, 2, attempts.Load())
 	_, err = testkit.Call(t.Context(), d)
@@ -104,35 +108,35 @@ func TestRetryBudgetOfACallIsTakenBesideThatOfItsActor(t *testing.T) {
 }
 
 // What a resumed run was promised it gets, and recalled calls take nothing.
-func TestRetryBudgetIsThatOfTheProcess(t *testing.T) {
+func TestBudgetIsThatOfTheProcess(t *testing.T) {
 	var attempts atomic.Int64
 	st := state.New()
-	_, err := testkit.Call(st.Context(t.Context()), limited(t, core.NewRetryBudget(core.RetryBudgetConfig{Retries: 1}), &attempts))
+	_, err := testkit.Call(st.Context(t.Context()), limited(t, retrybudget.New(retrybudget.Options{Retries: 1}), &attempts))
 	testkit.Failed(t, err, record.ReasonBudget)
 	require.NoError(t, st.Close())
-	_, err = testkit.Call(t.Context(), limited(t, core.NewRetryBudget(core.RetryBudgetConfig{Retries: 2}), &attempts))
+	_, err = testkit.Call(t.Context(), limited(t, retrybudget.New(retrybudget.Options{Retries: 2}), &attempts))
 	testkit.Failed(t, err, record.ReasonExhausted)
 }
 
-func TestRetryBudgetRefusesWhatCannotWork(t *testing.T) {
-	for want, c := range map[string]core.RetryBudgetConfig{
+func TestBudgetRefusesWhatCannotWork(t *testing.T) {
+	for want, c := range map[string]retrybudget.Options{
 		"Retries and Ratio are 0": {},
 		"Retries is -1":           {Retries: -1},
 		"Ratio is NaN":            {Ratio: math.NaN()},
 		"Ratio is -1":             {Ratio: -1},
 		"Window is 1ns; want 1":   {Retries: 1, Window: 1},
 	} {
-		assert.Contains(t, testkit.PanicText(t, func() { core.NewRetryBudget(c) }), want)
+		assert.Contains(t, testkit.PanicText(t, func() { retrybudget.New(c) }), want)
 	}
 }
 
-func TestRetryBudgetSaysWhatItAllows(t *testing.T) {
-	for want, c := range map[string]core.RetryBudgetConfig{
+func TestBudgetSaysWhatItAllows(t *testing.T) {
+	for want, c := range map[string]retrybudget.Options{
 		"of 1 retry in 1m0s":                           {Retries: 1},
 		"of 10 retries in 2s":                          {Retries: 10, Window: 2 * time.Second},
 		"of 0.5 retries for each call in 1m0s":         {Ratio: 0.5},
 		"of 3 retries, and 0.1 for each call, in 1m0s": {Retries: 3, Ratio: 0.1},
 	} {
-		assert.Equal(t, want, core.NewRetryBudget(c).Text())
+		assert.Equal(t, want, retrybudget.New(c).Text())
 	}
 }

@@ -1,0 +1,63 @@
+package breaker
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+)
+
+// An OpenError refuses an attempt: its handler does not run. Its class is
+// [record.ClassBreaker], which is retried by default when the breaker lets an
+// attempt through.
+type OpenError struct {
+	Breaker string        // the name
+	After   time.Duration // when the breaker lets an attempt through again; 0 while another probes
+}
+
+// Error is a line such as `circuit breaker "payments" is open for another 5s`.
+func (e *OpenError) Error() string {
+	if e.After <= 0 {
+		return fmt.Sprintf("circuit breaker %q is open while another call probes", e.Breaker)
+	}
+	return fmt.Sprintf("circuit breaker %q is open for another %v", e.Breaker, e.After)
+}
+
+// Class is [record.ClassBreaker].
+func (e *OpenError) Class() record.Class { return record.ClassBreaker }
+
+// RetryAfter is After.
+func (e *OpenError) RetryAfter() time.Duration { return e.After }
+
+func init() { record.RegisterErrorType[*OpenError]("breaker.OpenError") }
+
+// change is a change of the state of a breaker.
+type change struct {
+	breaker string        // the name
+	state   string        // "open", "half_open" or "closed"
+	openFor time.Duration // how long it stays open
+}
+
+// text returns a line such as `circuit breaker "payments" is open for 30s`.
+func (c change) text() string {
+	switch c.state {
+	case "open":
+		return fmt.Sprintf("circuit breaker %q is open for %v", c.breaker, c.openFor)
+	case "half_open":
+		return fmt.Sprintf("circuit breaker %q is half open: it lets a probe through", c.breaker)
+	}
+	return fmt.Sprintf("circuit breaker %q is %s", c.breaker, c.state)
+}
+
+// log appends changes to the log of the run whose call caused them.
+func log(call *core.CallInfo, changes []change) {
+	for _, c := range changes {
+		level := slog.LevelInfo
+		if c.state == "open" {
+			level = slog.LevelWarn
+		}
+		call.Log(level, c.text(), map[string]any{"breaker": c.breaker, "state": c.state})
+	}
+}

@@ -1,0 +1,310 @@
+package core
+
+import (
+	"context"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// This file calls interceptors. Whatever they do, the rules of an attempt hold:
+// each of them gets one attempt, and what it makes of the end is corrected
+// where it breaks a rule (see [Interceptor]).
+
+// interceptors returns those around attempts of the call, the outermost first.
+func (c *call) interceptors() (ofRun, own []Interceptor) {
+	if c.spec.Kind.IsParallel() || c.root.settings.Replays {
+		return nil, nil
+	}
+	if c.guard != nil {
+		own = c.guard.interceptors
+	}
+	return c.root.settings.Interceptors, own
+}
+
+// guard holds what the attempts of a call have around them. It does not change.
+type guard struct {
+	slot         Slot // nil for none
+	interceptors []Interceptor
+}
+
+// with returns the guard with more interceptors, inside those that it has. The
+// result is nil if there is nothing in it.
+func (g *guard) with(more []Interceptor) *guard {
+	if len(more) == 0 {
+		return g
+	}
+	var own guard
+	if g != nil {
+		own = *g
+	}
+	own.interceptors = append(slices.Clip(own.interceptors), more...)
+	return &own
+}
+
+// interception is an attempt with interceptors around it.
+type interception struct {
+	CallInfo
+	c         *call
+	s         *Scope
+	ofRun     []Interceptor
+	own       []Interceptor
+	given     context.Context // to the outermost interceptor
+	beginning time.Time
+	spent     time.Duration // before the attempt
+
+	state    interceptionState
+	over     bool   // the attempt has its result
+	panicked bool   // an interceptor did
+	r        result // of the handler, if the state is made
+}
+
+// interceptionState says where the result of the attempt comes from.
+type interceptionState uint8
+
+const (
+	begun    interceptionState = iota // nowhere yet
+	made                              // the handler
+	answered                          // an interceptor
+)
+
+func (c *call) interception(s *Scope, ofRun, own []Interceptor) *interception {
+	in := &interception{c: c, s: s, ofRun: ofRun, own: own}
+	in.CallInfo = CallInfo{
+		RunID: c.root.settings.RunID, Address: c.address, Kind: c.spec.Kind, Name: c.spec.Name,
+		Number: s.Attempt() + 1, in: in,
+	}
+	return in
+}
+
+// passIntercepted makes a pass inside the interceptors.
+func (c *call) passIntercepted(s *Scope, began time.Time, spent time.Duration, ofRun, own []Interceptor) result {
+	in := c.interception(s, ofRun, own)
+	in.beginning, in.spent = began, spent
+	outside := &Scope{outer: s.outer, root: s.root, call: c, attempt: s.attempt}
+	outside.closed.Store(true)
+	in.given = outside.context()
+	defer s.close()
+	err := in.from(0, in.given)
+	in.over = true
+	switch e := in.suspended(); {
+	case e != nil && in.state != made:
+		return result{err: e, refused: true}
+	case e != nil, err == nil && in.state == made:
+		return in.r
+	case err == nil:
+		r := c.typed.keepOutput(s.context())
+		r.cached = true
+		return r
+	}
+	c.typed.clear()
+	if own, ok := err.(*classedError); ok { //nolint:errorlint // the error of pass itself
+		err = own.error
+	}
+	r := result{err: finite(err), stage: record.StageHandler, refused: in.state == begun, panicked: in.panicked || in.r.panicked}
+	if in.r.err != nil {
+		r.stage = in.r.stage
+	}
+	return r
+}
+
+func (in *interception) at(i int) *Interceptor {
+	if i < len(in.ofRun) {
+		return &in.ofRun[i]
+	}
+	return &in.own[i-len(in.ofRun)]
+}
+
+// from makes the attempt inside the interceptors from number i on, and returns
+// its error as the one around them sees it.
+func (in *interception) from(i int, ctx context.Context) error {
+	for ; i < len(in.ofRun)+len(in.own); i++ {
+		if in.at(i).Attempt != nil {
+			return in.through(i, ctx)
+		}
+	}
+	return in.pass(ctx)
+}
+
+// through calls interceptor i.
+func (in *interception) through(i int, ctx context.Context) error {
+	n := &next{in: in, i: i + 1, busy: make(chan struct{}, 1)}
+	err := n.offer(ctx, in.at(i).Attempt)
+	switch e := in.suspended(); {
+	case e != nil:
+		return e
+	case err == nil && in.state == answered:
+		return nil
+	case err == nil && !n.used:
+		return Permanent(errNoAttempt)
+	case err == nil:
+		return n.err
+	case n.err == nil || is(err, n.err):
+		return err
+	}
+	return after(err, n.err)
+}
+
+// next is the attempt that one interceptor can make.
+type next struct {
+	in *interception
+	i  int // of the interceptor inside
+
+	busy chan struct{} // has a value while the attempt is made
+	used bool
+	late bool // the interceptor has returned
+	err  error
+}
+
+// offer calls the interceptor, and returns its error or its panic as one. If
+// the interceptor returns while its attempt is made on another goroutine, offer
+// waits for that: an attempt ends once.
+func (n *next) offer(ctx context.Context, to func(context.Context, *CallInfo, func(context.Context) error) error) (err error) {
+	defer func() {
+		p := recover()
+		n.busy <- struct{}{}
+		n.late = true
+		<-n.busy
+		if p != nil {
+			err, n.in.panicked = &PanicError{Value: p, Stack: debug.Stack()}, true
+		}
+	}()
+	return to(ctx, &n.in.CallInfo, n.make)
+}
+
+func (n *next) make(ctx context.Context) error {
+	select {
+	case n.busy <- struct{}{}:
+		defer func() { <-n.busy }()
+	default:
+		return errNextTwice
+	}
+	switch {
+	case n.late || n.in.state == answered:
+		return errNextTwice
+	case n.used:
+		return after(errNextTwice, n.err)
+	}
+	n.used, n.err = true, errGoexit // unless it returns
+	n.err = n.in.from(n.i, ctx)
+	return n.err
+}
+
+// pass runs the handler. Its error has the class that was decided for it.
+func (in *interception) pass(ctx context.Context) error {
+	c, s, now := in.c, in.s, time.Now()
+	total, spent := c.policy.config.RetryTimeout, in.spentUntil(now)
+	switch {
+	case ctx == nil || ScopeOf(ctx) != ScopeOf(in.given):
+		return Permanent(errForeignContext)
+	case s.suspended() != nil:
+		return s.suspended()
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case total > 0 && spent >= total:
+		return errNoTimeLeft
+	}
+	in.state, in.r = made, result{err: errGoexit, stage: record.StageHandler, panicked: true} // unless it returns
+	ctx, free := in.joined(ctx)
+	defer free()
+	in.r = c.pass(s, now, spent)
+	if ctx != s.outer && ctx.Err() != nil && s.outer.Err() == nil {
+		s.inner().overrun = true
+	}
+	if e := in.suspended(); e != nil {
+		return e
+	}
+	if in.r.err == nil {
+		return nil
+	}
+	return &classedError{in.r.err, classify(attempted{result: in.r}).class}
+}
+
+// joined makes ctx the context around the handler. If it was cut off from the
+// end of the context that the interceptors got, it ends with that all the same.
+func (in *interception) joined(ctx context.Context) (joined context.Context, free func()) {
+	if ctx == in.given {
+		return in.s.outer, func() {}
+	}
+	free = func() {}
+	if ctx.Done() != in.given.Done() {
+		own, cancel := context.WithCancelCause(ctx)
+		stop := context.AfterFunc(in.s.outer, func() { cancel(context.Cause(in.s.outer)) })
+		ctx, free = own, func() { stop(); cancel(nil) }
+	}
+	in.s.inner().through.Store(&ctx)
+	return ctx, free
+}
+
+// suspended returns why the attempt has no outcome, nil if it has one.
+func (in *interception) suspended() *InterruptedError {
+	if in.state == made {
+		return in.c.suspension(in.s, in.r.err)
+	}
+	return in.s.suspended()
+}
+
+// stopping returns the error of an attempt that must not be made.
+func (in *interception) stopping(ctx context.Context) error {
+	if !in.c.ended(ctx) {
+		return nil
+	}
+	if e := in.c.stopping(); e != nil {
+		in.s.Suspend(e)
+		return e
+	}
+	return context.Cause(ctx)
+}
+
+// spentUntil returns how much of RetryTimeout is used up.
+func (in *interception) spentUntil(now time.Time) time.Duration {
+	return in.spent + now.Sub(in.beginning)
+}
+
+// limited returns the context of the attempt with the timeout of the attempt.
+func (in *interception) limited() (context.Context, context.CancelFunc) {
+	timeout := in.c.policy.timeout(in.c.spec, in.c.custom)
+	if timeout <= 0 {
+		return in.s.context(), func() {}
+	}
+	return context.WithTimeout(in.s.context(), timeout)
+}
+
+// mayRetry asks the interceptors whether another attempt may follow. The error
+// of the result refuses it.
+func (c *call) mayRetry(s *Scope, f *failure) (r result) {
+	ofRun, own := c.interceptors()
+	if len(ofRun)+len(own) == 0 {
+		return result{}
+	}
+	r.stage = f.stage
+	in := c.interception(s, ofRun, own)
+	in.over = true
+	var allowed []func()
+	defer func() {
+		if r.err != nil {
+			for _, giveBack := range slices.Backward(allowed) {
+				giveBack()
+			}
+		}
+	}()
+	defer r.recoverPanic()
+	failed := &classedError{f.err, f.class}
+	for i := range len(ofRun) + len(own) {
+		ask := in.at(i).Retry
+		if ask == nil {
+			continue
+		}
+		giveBack, refused := ask(&in.CallInfo, failed)
+		if refused != nil {
+			r.err = finite(refused)
+			return r
+		}
+		if giveBack != nil {
+			allowed = append(allowed, giveBack)
+		}
+	}
+	return r
+}
