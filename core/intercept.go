@@ -87,7 +87,7 @@ func (c *call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 	outside.closed.Store(true)
 	in.given = outside.context()
 	defer s.close()
-	err := in.from(0, in.given)
+	err := in.from(in.given, 0)
 	in.over = true
 	switch e := in.suspended(); {
 	case e != nil && in.state != made:
@@ -119,17 +119,17 @@ func (in *interception) at(i int) *Interceptor {
 
 // from makes the attempt inside the interceptors from number i on, and returns
 // its error as the one around them sees it.
-func (in *interception) from(i int, ctx context.Context) error {
+func (in *interception) from(ctx context.Context, i int) error {
 	for ; i < len(in.ofRun)+len(in.own); i++ {
 		if in.at(i).Attempt != nil {
-			return in.through(i, ctx)
+			return in.through(ctx, i)
 		}
 	}
 	return in.pass(ctx)
 }
 
 // through calls interceptor i.
-func (in *interception) through(i int, ctx context.Context) error {
+func (in *interception) through(ctx context.Context, i int) error {
 	n := &next{in: in, i: i + 1, busy: make(chan struct{}, 1)}
 	err := n.offer(ctx, in.at(i).Attempt)
 	switch e := in.suspended(); {
@@ -188,7 +188,7 @@ func (n *next) make(ctx context.Context) error {
 		return after(errNextTwice, n.err)
 	}
 	n.used, n.err = true, errGoexit // unless it returns
-	n.err = n.in.from(n.i, ctx)
+	n.err = n.in.from(ctx, n.i)
 	return n.err
 }
 

@@ -89,42 +89,66 @@ func TestEndOfAnAttemptBelongsToTheEngine(t *testing.T) {
 		is          []error
 	}{
 		"swallows an error": {
-			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error { _ = next(ctx); return nil },
-			testkit.Fail(errBoom), 1, "started(0) failed(0,permanent,unknown)", []error{errBoom},
+			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+				_ = next(ctx)
+				return nil
+			},
+			testkit.Fail(errBoom), 1, "started(0) failed(0,permanent,unknown)",
+			[]error{errBoom},
 		},
 		"swallows an error that is retried": {
-			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error { _ = next(ctx); return nil },
-			testkit.Fail(errFlaky), 2, "started(0) failed(0,retry,connection) retrying(1,0s) started(1) failed(1,exhausted,connection)", []error{errFlaky},
+			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+				_ = next(ctx)
+				return nil
+			},
+			testkit.Fail(errFlaky), 2, "started(0) failed(0,retry,connection) retrying(1,0s) started(1) failed(1,exhausted,connection)",
+			[]error{errFlaky},
 		},
 		"replaces an error": {
-			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error { _ = next(ctx); return own },
-			testkit.Fail(errBoom), 1, "started(0) failed(0,permanent,unknown)", []error{errBoom, own},
+			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+				_ = next(ctx)
+				return own
+			},
+			testkit.Fail(errBoom), 1, "started(0) failed(0,permanent,unknown)",
+			[]error{errBoom, own},
 		},
 		"makes an error permanent": {
-			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error { return core.Permanent(next(ctx)) },
-			testkit.Fail(errFlaky), 1, "started(0) failed(0,permanent,permanent)", []error{errFlaky},
+			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+				return core.Permanent(next(ctx))
+			},
+			testkit.Fail(errFlaky), 1, "started(0) failed(0,permanent,permanent)",
+			[]error{errFlaky},
 		},
 		"makes an error retryable": {
-			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error { return core.Retryable(next(ctx)) },
+			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+				return core.Retryable(next(ctx))
+			},
 			flakyOnce(errBoom), 2, "started(0) failed(0,retry,unknown) retrying(1,0s) started(1) completed(1)", nil,
 		},
 		"fails a success": {
-			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error { _ = next(ctx); return own },
-			testkit.Succeed, 1, "started(0) failed(0,permanent,unknown)", []error{own},
+			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+				_ = next(ctx)
+				return own
+			},
+			testkit.Succeed, 1, "started(0) failed(0,permanent,unknown)",
+			[]error{own},
 		},
 		"refuses": {
 			func(context.Context, *core.CallInfo, func(context.Context) error) error { return own },
-			testkit.Succeed, 0, "started(0) failed(0,permanent,unknown)", []error{own},
+			testkit.Succeed, 0, "started(0) failed(0,permanent,unknown)",
+			[]error{own},
 		},
 		"refuses for now": {
 			func(context.Context, *core.CallInfo, func(context.Context) error) error { return core.Retryable(own) },
-			testkit.Succeed, 0, "started(0) failed(0,retry,unknown) retrying(1,0s) started(1) failed(1,exhausted,unknown)", []error{own},
+			testkit.Succeed, 0, "started(0) failed(0,retry,unknown) retrying(1,0s) started(1) failed(1,exhausted,unknown)",
+			[]error{own},
 		},
 		"refuses by a budget": {
 			func(context.Context, *core.CallInfo, func(context.Context) error) error {
 				return fmt.Errorf("%w: 9 of 10 tokens", core.ErrBudget)
 			},
-			testkit.Succeed, 0, "started(0) failed(0,budget,unknown)", []error{core.ErrBudget},
+			testkit.Succeed, 0, "started(0) failed(0,budget,unknown)",
+			[]error{core.ErrBudget},
 		},
 		"does nothing": {
 			func(context.Context, *core.CallInfo, func(context.Context) error) error { return nil },
@@ -132,22 +156,36 @@ func TestEndOfAnAttemptBelongsToTheEngine(t *testing.T) {
 		},
 		"panics before": {
 			func(context.Context, *core.CallInfo, func(context.Context) error) error { panic("bang") },
-			testkit.Succeed, 0, "started(0) failed(0,panic,panic)", []error{core.ErrPanic},
+			testkit.Succeed, 0, "started(0) failed(0,panic,panic)",
+			[]error{core.ErrPanic},
 		},
 		"panics after": {
-			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error { _ = next(ctx); panic("bang") },
-			testkit.Succeed, 1, "started(0) failed(0,panic,panic)", []error{core.ErrPanic},
+			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+				_ = next(ctx)
+				panic("bang")
+			},
+			testkit.Succeed, 1, "started(0) failed(0,panic,panic)",
+			[]error{core.ErrPanic},
 		},
 		"swallows a panic": {
-			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error { _ = next(ctx); return nil },
-			func(context.Context, string) (string, error) { panic("bang") }, 1, "started(0) failed(0,panic,panic)", []error{core.ErrPanic},
+			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+				_ = next(ctx)
+				return nil
+			},
+			func(context.Context, string) (string, error) { panic("bang") }, 1, "started(0) failed(0,panic,panic)",
+			[]error{core.ErrPanic},
 		},
 		"calls next twice after a failure": {
-			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error { _ = next(ctx); return next(ctx) },
+			func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+				_ = next(ctx)
+				return next(ctx)
+			},
 			flakyOnce(errFlaky), 2, "started(0) failed(0,retry,connection) retrying(1,0s) started(1) failed(1,permanent,unknown)", nil,
 		},
 		"calls next with a foreign context": {
-			func(_ context.Context, _ *core.CallInfo, next func(context.Context) error) error { return next(context.Background()) },
+			func(_ context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+				return next(t.Context())
+			},
 			testkit.Succeed, 0, "started(0) failed(0,permanent,permanent)", nil,
 		},
 		"calls next after a panic of the one inside": {
@@ -427,7 +465,7 @@ func TestInterruptDuringTheWaitOfAnInterceptor(t *testing.T) {
 			testkit.Counted(&runs, testkit.Succeed))
 		stops := []func(*state.ExecutionState){
 			func(st *state.ExecutionState) { st.Interrupt(state.Stop{By: "ops"}) },
-			func(st *state.ExecutionState) { _ = st.Shutdown(context.Background()) },
+			func(st *state.ExecutionState) { _ = st.Shutdown(t.Context()) },
 		}
 		for _, stop := range stops {
 			st, err := state.Open(t.Context(), store, "run", state.WithInterceptors(waiting(time.Hour)))

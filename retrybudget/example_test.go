@@ -22,10 +22,10 @@ func Example() {
 		_, err := weather.Call(context.Background(), struct{ City string }{city})
 		var failed *core.CallError
 		if errors.As(err, &failed) {
-			fmt.Printf("%s: %d attempts, %v %s\n", city, failed.Attempts, failed.Reason, failed.Detail)
+			fmt.Printf("%s: %d attempts, %v (%s)\n", city, failed.Attempts, failed.Reason, failed.Detail)
 		}
 	}
 	// Output:
-	// Oslo: 3 attempts, exhausted
-	// Riga: 2 attempts, budget the retry budget of 3 retries in 1m0s is used up
+	// Oslo: 3 attempts, exhausted ()
+	// Riga: 2 attempts, budget (the retry budget of 3 retries in 1m0s is used up)
 }

@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -101,6 +102,18 @@ func finishWith(t *testing.T, s snapshot.Store, e *effects, program *node, n int
 	return "", nil
 }
 
+// passing and passingDerived are interceptors that leave a call as it is.
+var (
+	passing = core.Interceptor{Attempt: func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+		return next(ctx)
+	}}
+	passingDerived = core.Interceptor{Attempt: func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		return next(ctx)
+	}}
+)
+
 // openAt opens the run once, and interrupts it at its n-th record; 0 for never.
 func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (string, error) {
 	t.Helper()
@@ -110,7 +123,11 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 			st.Interrupt(state.Stop{By: "ops", Message: "deploy"})
 		}
 	}))
-	st, err := state.Open(t.Context(), s, "run-1", interrupt, program.compensations(t), state.WithSeed(1), state.WithSync(state.SyncNever))
+	options := []state.Option{interrupt, program.compensations(t), state.WithSeed(1), state.WithSync(state.SyncNever)}
+	if n%2 == 1 { // it may be opened with and without interceptors
+		options = append(options, state.WithInterceptors(passing, passingDerived))
+	}
+	st, err := state.Open(t.Context(), s, "run-1", options...)
 	require.NoError(t, err)
 	out, err := e.call(t, st.Context(t.Context()), program)
 	if stopped := st.Interrupted(); stopped != nil {

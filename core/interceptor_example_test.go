@@ -1,0 +1,101 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/state"
+)
+
+// spanOf is the context key of the span of an attempt.
+type spanOf struct{}
+
+// spans puts a span around each attempt. The handler finds it in its context.
+func spans(begin func(name string) (end func(error))) core.Interceptor {
+	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+		name := fmt.Sprintf("%s@%d", call.Address, call.Number)
+		end := begin(name)
+		err := next(context.WithValue(ctx, spanOf{}, name))
+		end(err)
+		return err
+	}}
+}
+
+// limiter lets attempts of tools begin with a distance of at least every. The
+// calls that wait are seen on the console and on the page, can be interrupted, and
+// keep the whole timeout of their attempt.
+func limiter(every time.Duration) core.Interceptor {
+	var mu sync.Mutex
+	var free time.Time // when the next attempt may begin
+	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+		if call.Kind != record.KindTool {
+			return next(ctx)
+		}
+		mu.Lock()
+		now := time.Now()
+		wait := max(0, free.Sub(now))
+		free = now.Add(wait + every)
+		mu.Unlock()
+		if err := call.Wait(ctx, wait, "the limit of requests"); err != nil {
+			return err
+		}
+		return next(ctx)
+	}}
+}
+
+var card = regexp.MustCompile(`\b\d{16}\b`)
+
+// failures prints a line for each failure, without the numbers of cards.
+func failures(emit func(string)) core.Interceptor {
+	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+		err := next(ctx)
+		if err != nil && !core.IsSuspension(err) {
+			emit(fmt.Sprintf("%s, %v: %s", call.Name, record.Classify(err), card.ReplaceAllString(err.Error(), "****")))
+		}
+		return err
+	}}
+}
+
+type payment struct {
+	Card string `json:"card"`
+}
+
+// Three interceptors of one run: a span around each attempt, a limit for the calls of
+// tools, and a line of the log that is redacted.
+func ExampleInterceptor() {
+	tries := 0
+	pay := decorators.Tool("pay", "Pays.", func(ctx context.Context, p payment) (string, error) {
+		fmt.Println("  paying in the span", ctx.Value(spanOf{}))
+		if tries++; tries == 1 {
+			return "", core.Retryable(fmt.Errorf("the bank does not know %s yet", p.Card))
+		}
+		return "paid", nil
+	}, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
+
+	st := state.New(state.WithInterceptors(
+		spans(func(name string) func(error) {
+			fmt.Println("begin", name)
+			return func(err error) { fmt.Println("end", name, err == nil) }
+		}),
+		limiter(time.Millisecond),
+		failures(func(line string) { fmt.Println("  log:", line) }),
+	))
+	out, err := pay.Call(st.Context(context.Background()), payment{"4111111111111111"})
+	fmt.Println(out, err, st.Close())
+	// Output:
+	// begin pay@1
+	//   paying in the span pay@1
+	//   log: pay, unknown: the bank does not know **** yet
+	// end pay@1 false
+	// begin pay@2
+	//   paying in the span pay@2
+	// end pay@2 true
+	// paid <nil> <nil>
+}
