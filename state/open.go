@@ -129,6 +129,9 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 		r.retries, r.restored.retryTo = true, uint64(found.Len())
 	}
 	if r.journal != nil {
+		if r.divergence != DivergenceRerun {
+			r.restored.dropInside()
+		}
 		r.tail.n, r.tail.written = found.Len(), found.Len()
 	} else {
 		r.history.restored = found

@@ -26,6 +26,20 @@ func (u *usage) add(rec *record.Record) {
 	}
 }
 
+// dropInside forgets what each call inside a call that is recalled as a whole has
+// consumed. What all of them have consumed together is kept.
+func (u *usage) dropInside(whole *wholes) {
+	own := make(map[record.Address]core.Usage)
+	for a, used := range u.own {
+		if !whole.has(a.Scope()) {
+			own[a] = used
+		}
+	}
+	if len(own) < len(u.own) {
+		u.own = own
+	}
+}
+
 // of returns what the call has consumed, and the calls inside it, except those
 // of the attempt that is entered again, which are recalled one by one. It
 // returns nil for nothing.

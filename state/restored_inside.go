@@ -1,0 +1,79 @@
+package state
+
+import (
+	"github.com/reprise-go/reprise/record"
+)
+
+// dropInside forgets the calls inside calls that will be recalled as a whole: nothing
+// asks for them any more. Of a run of nested agents that is nearly all.
+func (r *restored) dropInside() {
+	if r.diverged || r.unclaimed || len(r.compensable) > 0 || r.isFork() {
+		return // something may ask for any of them
+	}
+	whole := wholes{r.calls, make(map[string]bool)}
+	kept := 0
+	for a := range r.calls {
+		if !whole.has(a.Scope()) {
+			kept++
+		}
+	}
+	if kept == len(r.calls) {
+		return
+	}
+	calls, tracks := make(map[record.Address]*track, kept), make([]track, kept)
+	for a, t := range r.calls {
+		if !whole.has(a.Scope()) {
+			tracks[0] = *t
+			calls[a], tracks = &tracks[0], tracks[1:]
+		}
+	}
+	r.calls = calls
+	r.ordinals = keepOutside(&whole, r.ordinals)
+	r.inside = keepOutside(&whole, r.inside)
+	r.usage.dropInside(&whole)
+}
+
+func (r *restored) isFork() bool {
+	return r.fork.Keys != "" || len(r.fork.Undone) > 0 || len(r.fork.Made) > 0
+}
+
+// keepOutside returns a copy of the map, which is by the path of a scope, without the
+// scopes inside calls that are recalled as a whole.
+func keepOutside[M ~map[string]V, V any](whole *wholes, m M) M {
+	kept := make(M)
+	for scope, v := range m {
+		if !whole.has(scope) {
+			kept[scope] = v
+		}
+	}
+	return kept
+}
+
+// wholes knows which scopes are inside a call that is recalled as a whole.
+type wholes struct {
+	calls map[record.Address]*track
+	known map[string]bool // by the path of the scope
+}
+
+func (w *wholes) has(scope string) bool {
+	if scope == "" {
+		return false
+	}
+	has, known := w.known[scope]
+	if !known {
+		has = w.isOfWhole(scope) || w.has(outer(scope))
+		w.known[scope] = has
+	}
+	return has
+}
+
+// isOfWhole reports whether the call that the scope belongs to has completed, and its
+// output is on record.
+func (w *wholes) isOfWhole(scope string) bool {
+	around, err := record.ParseAddress(callOf(scope))
+	if err != nil {
+		return false
+	}
+	t := w.calls[around]
+	return t != nil && t.Phase == record.PhaseSucceeded && t.HasOutput && !t.kind.IsParallel()
+}
