@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -68,9 +69,10 @@ func (c *call) execute(first *Scope) error {
 			c.spend(*p.Used)
 		}
 	}
+	rules := c.rules()
 	for s := first; ; s = nil {
-		step := c.next(&p)
-		if step.do == doReturn {
+		step := engine.Next(&p, rules)
+		if step.Do == engine.Return {
 			again, err := c.replay(first)
 			if !again {
 				return c.undo(&p, first, err)
@@ -81,7 +83,7 @@ func (c *call) execute(first *Scope) error {
 		if s == nil {
 			s = &Scope{outer: first.outer, root: c.root, call: c}
 		}
-		s.attempt = step.attempt
+		s.attempt = step.Attempt
 		if err := c.take(&p, s, step); err != nil || p.HasOutcome() {
 			return c.undo(&p, first, err)
 		}
@@ -90,11 +92,11 @@ func (c *call) execute(first *Scope) error {
 
 // take takes one step. The call has ended if take returns an error or p has an
 // outcome.
-func (c *call) take(p *record.Progress, s *Scope, step step) error {
-	switch step.do {
-	case doRefuse:
-		return Permanent(fmt.Errorf("%s: %w", c.address, step.err))
-	case doRetrace:
+func (c *call) take(p *record.Progress, s *Scope, step engine.Step) error {
+	switch step.Do {
+	case engine.Refuse:
+		return Permanent(fmt.Errorf("%s: %w", c.address, step.Err))
+	case engine.Retrace:
 		return c.retrace(p, s)
 	}
 	if p.Phase == record.PhaseWaiting && s.attempt > 0 {
@@ -104,14 +106,14 @@ func (c *call) take(p *record.Progress, s *Scope, step step) error {
 	} else if err := c.checkpoint(p, s); err != nil {
 		return err
 	}
-	switch step.do {
-	case doFail:
-		return c.failInDoubt(p, s, step.err)
-	case doAsk:
+	switch step.Do {
+	case engine.Fail:
+		return c.failInDoubt(p, s, step.Err)
+	case engine.Ask:
 		return c.askInDoubt(p, s)
-	case doSetAside:
+	case engine.SetAside:
 		return c.setAside(p, s)
-	case doBegin:
+	case engine.Begin:
 		if err := c.precede(p, s); err != nil {
 			return err
 		}

@@ -15,11 +15,13 @@ import (
 // RequireLedger checks the ledger of a history: its sums after every record; and
 // after the last, and each for which at returns true, that it agrees with a count by
 // the definitions, from all records before and with nothing carried over. Readers
-// that are made of the ledger cannot check it.
+// that are made of the ledger cannot check it. Each call must also have begun its
+// attempts as its records before say.
 func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 	t.Helper()
 	whole, open := &record.Ledger{KeepEnded: true}, new(record.Ledger)
 	for i := range records {
+		requireNext(t, whole, &records[i])
 		whole.Add(&records[i])
 		open.Add(&records[i])
 		counts := whole.Counts()

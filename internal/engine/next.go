@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// Rules decide, beside what is recorded of a call, what it does next. They do not
+// change while the call is made.
+type Rules struct {
+	Kind        record.Kind
+	MaxAttempts int  // 0 or below for no limit
+	MaxLosses   int  // how often in a row an attempt may be lost; 0 or below for no limit
+	LossesCount bool // a lost attempt counts as a failed one
+
+	// What happens to a call whose attempt may have taken effect. It is made again
+	// with neither.
+	AsksInDoubt, FailsInDoubt bool
+
+	Strict  bool // nothing is executed, but agents, groups and branches
+	Replays bool // the run is only replayed
+}
+
+// Step is what a call does next.
+type Step struct {
+	Do      Action
+	Attempt int32
+	Err     error // of Fail and Refuse: why
+}
+
+// Action is the kind of a step.
+type Action uint8
+
+// The actions.
+const (
+	Begin    Action = iota // run the preconditions and make the first attempt
+	Make                   // make the attempt
+	Return                 // return the recorded outcome
+	Retrace                // run the handler again for its results, and record nothing
+	Ask                    // ask somebody whether the attempt took effect
+	Fail                   // fail: the call is in doubt
+	SetAside               // interrupt the run: the call was lost too often
+	Refuse                 // refuse to run the call
+)
+
+var (
+	// ErrNotRecorded is core.ErrNotRecorded.
+	ErrNotRecorded = errors.New("core: the call has no recorded outcome, and a strict replay executes nothing")
+
+	// ErrNotStored is core.ErrNotStored.
+	ErrNotStored = errors.New("core: the call completed, but its output was not stored (NoStore); a strict replay executes nothing and cannot prove it")
+
+	errMayHaveRun = errors.New("its handler had begun when the run stopped; whether it took effect is not known, and it asks not to be run again")
+	errLeftBehind = errors.New("the process ended during the last attempt; whether the call took effect is not known")
+)
+
+// Next returns how a call continues that has come as far as p: when it begins, when
+// it was restored, and after a failed attempt.
+func Next(p *record.Progress, r Rules) Step {
+	switch {
+	case !p.HasOutcome():
+	case p.Retrace || r.Kind == record.KindGroup || r.Kind == record.KindBranch && p.Phase == record.PhaseSucceeded && !p.HasOutput:
+		return Step{Do: Retrace, Attempt: p.Attempt}
+	case p.Phase == record.PhaseFailed || !p.NoStore:
+		return Step{Do: Return, Attempt: p.Attempt}
+	}
+	if r.Strict && !r.Kind.IsEntered() {
+		if p.Phase == record.PhaseSucceeded {
+			return Step{Do: Refuse, Err: ErrNotStored}
+		}
+		return Step{Do: Refuse, Err: ErrNotRecorded}
+	}
+	switch p.Phase {
+	case record.PhaseNew:
+		return Step{Do: Begin}
+	case record.PhaseSucceeded: // its output was not kept
+		if r.Kind.IsEntered() {
+			return Step{Do: Make, Attempt: p.Attempt}
+		}
+		return Step{Do: Make}
+	case record.PhaseRunning, record.PhaseStopped:
+		return nextInDoubt(p, r)
+	}
+	return Step{Do: Make, Attempt: p.Attempt}
+}
+
+// nextInDoubt is the next step of a call whose attempt may or may not have taken
+// effect: it was interrupted, or it was lost because the process ended. In both
+// cases the attempt is made again under its own number.
+func nextInDoubt(p *record.Progress, r Rules) Step {
+	same := Step{Do: Make, Attempt: p.Attempt}
+	switch {
+	case r.Kind.IsParallel():
+		return same
+	case r.AsksInDoubt && !r.Kind.IsEntered():
+		return Step{Do: Ask, Attempt: p.Attempt}
+	case r.FailsInDoubt && !r.Kind.IsEntered():
+		return Step{Do: Fail, Attempt: p.Attempt, Err: errMayHaveRun}
+	case p.Phase == record.PhaseStopped:
+		return same
+	case r.LossesCount && !r.Kind.IsEntered():
+		if r.MaxAttempts > 0 && int(p.Attempt)+1 >= r.MaxAttempts {
+			return Step{Do: Fail, Attempt: p.Attempt, Err: errLeftBehind}
+		}
+		return Step{Do: Make, Attempt: p.Attempt + 1}
+	}
+	if r.MaxLosses > 0 && int(p.Entries) >= r.MaxLosses && !r.Replays {
+		return Step{Do: SetAside, Attempt: p.Attempt}
+	}
+	return same
+}

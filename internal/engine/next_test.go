@@ -1,0 +1,77 @@
+package engine_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/record"
+)
+
+func TestNext(t *testing.T) {
+	type progress = record.Progress
+	tool := engine.Rules{Kind: record.KindTool, MaxAttempts: 3, MaxLosses: 2}
+	with := func(change func(*engine.Rules)) engine.Rules {
+		r := tool
+		change(&r)
+		return r
+	}
+	agent := with(func(r *engine.Rules) { r.Kind = record.KindAgent })
+	group := with(func(r *engine.Rules) { r.Kind = record.KindGroup })
+	branch := with(func(r *engine.Rules) { r.Kind = record.KindBranch })
+	strict := with(func(r *engine.Rules) { r.Strict, r.Replays = true, true })
+	asks := with(func(r *engine.Rules) { r.AsksInDoubt = true })
+	fails := with(func(r *engine.Rules) { r.FailsInDoubt = true })
+	losing := with(func(r *engine.Rules) { r.LossesCount = true })
+
+	begin, set := engine.Step{}, func(do engine.Action, attempt int32) engine.Step { return engine.Step{Do: do, Attempt: attempt} }
+	for name, c := range map[string]struct {
+		p     progress
+		rules engine.Rules
+		want  engine.Step
+	}{
+		"new":                         {progress{}, tool, begin},
+		"waits for a retry":           {progress{Phase: record.PhaseWaiting, Attempt: 1}, tool, set(engine.Make, 1)},
+		"asks inside":                 {progress{Phase: record.PhaseAsking}, agent, set(engine.Make, 0)},
+		"held before its handler":     {progress{Phase: record.PhaseHeld, Attempt: 1}, asks, set(engine.Make, 1)},
+		"completed":                   {progress{Phase: record.PhaseSucceeded, Attempt: 2, HasOutput: true}, tool, set(engine.Return, 2)},
+		"failed":                      {progress{Phase: record.PhaseFailed, Attempt: 2}, tool, set(engine.Return, 2)},
+		"group completed":             {progress{Phase: record.PhaseSucceeded}, group, set(engine.Retrace, 0)},
+		"group failed":                {progress{Phase: record.PhaseFailed}, group, set(engine.Retrace, 0)},
+		"branch with its output":      {progress{Phase: record.PhaseSucceeded, HasOutput: true}, branch, set(engine.Return, 0)},
+		"branch without":              {progress{Phase: record.PhaseSucceeded}, branch, set(engine.Retrace, 0)},
+		"output not kept":             {progress{Phase: record.PhaseSucceeded, NoStore: true, Attempt: 1}, tool, set(engine.Make, 0)},
+		"output of an agent not kept": {progress{Phase: record.PhaseSucceeded, NoStore: true, Attempt: 1}, agent, set(engine.Make, 1)},
+		"lost":                        {progress{Phase: record.PhaseRunning, Attempt: 1, Entries: 1}, tool, set(engine.Make, 1)},
+		"lost too often":              {progress{Phase: record.PhaseRunning, Attempt: 1, Entries: 2}, tool, set(engine.SetAside, 1)},
+		"agent lost too often":        {progress{Phase: record.PhaseRunning, Entries: 2}, agent, set(engine.SetAside, 0)},
+		"group lost too often":        {progress{Phase: record.PhaseRunning, Entries: 2}, group, set(engine.Make, 0)},
+		"lost, and it counts":         {progress{Phase: record.PhaseRunning, Attempt: 1, Entries: 2}, losing, set(engine.Make, 2)},
+		"interrupted":                 {progress{Phase: record.PhaseStopped, Attempt: 1, Entries: 2}, losing, set(engine.Make, 1)},
+		"interrupted, asks":           {progress{Phase: record.PhaseStopped, Attempt: 1}, asks, set(engine.Ask, 1)},
+		"lost, asks":                  {progress{Phase: record.PhaseRunning, Attempt: 1}, asks, set(engine.Ask, 1)},
+		"agent never asks":            {progress{Phase: record.PhaseRunning}, with(func(r *engine.Rules) { r.Kind, r.AsksInDoubt = record.KindAgent, true }), set(engine.Make, 0)},
+		"replayed agent":              {progress{Phase: record.PhaseRunning, Entries: 9}, with(func(r *engine.Rules) { *r = strict; r.Kind = record.KindAgent }), set(engine.Make, 0)},
+	} {
+		got := engine.Next(&c.p, c.rules)
+		assert.Equal(t, c.want, got, name)
+	}
+
+	for name, c := range map[string]struct {
+		p     progress
+		rules engine.Rules
+		do    engine.Action
+		text  string
+	}{
+		"lost for the last time":   {progress{Phase: record.PhaseRunning, Attempt: 2}, losing, engine.Fail, "the process ended during the last attempt"},
+		"lost, fails":              {progress{Phase: record.PhaseRunning}, fails, engine.Fail, "asks not to be run again"},
+		"replayed, not recorded":   {progress{}, strict, engine.Refuse, "has no recorded outcome"},
+		"replayed, lost":           {progress{Phase: record.PhaseRunning}, strict, engine.Refuse, "has no recorded outcome"},
+		"replayed, without output": {progress{Phase: record.PhaseSucceeded, NoStore: true}, strict, engine.Refuse, "its output was not stored"},
+	} {
+		got := engine.Next(&c.p, c.rules)
+		assert.Equal(t, c.do, got.Do, name)
+		assert.ErrorContains(t, got.Err, c.text, name)
+	}
+}
