@@ -37,7 +37,8 @@ func WithAttemptTimeout(d time.Duration) Option {
 
 // WithInDoubt sets what happens to a call whose process ended, or whose run was
 // interrupted, while its handler ran, so that it is not known whether it took
-// effect. Defaults to [core.InDoubtRetry]. For calls that must not happen twice
+// effect. Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an
+// irreversible actor. For calls that must not happen twice
 // and have no idempotency key, [core.InDoubtFail] makes the call fail with
 // core.ErrInDoubt, and [core.InDoubtAsk] pauses the run with a question that is
 // answered with a state.InDoubtAnswer. An attempt that timed out is not meant: the
@@ -45,6 +46,39 @@ func WithAttemptTimeout(d time.Duration) Option {
 // been done. For an agent WithInDoubt has no effect: agents are always entered again.
 func WithInDoubt(d core.InDoubt) Option {
 	return func(o *options) { o.spec.InDoubt = d }
+}
+
+// WithIrreversible keeps the effect of a call, such as a payment, from being made
+// twice. A call that begins for the first time in a run looks for effects of this actor
+// in earlier attempts of the calls around it, and in a fork among those of its parents
+// behind the place where it was forked: calls that completed, and calls in doubt, which
+// began and have no outcome on record. Of these, each can be taken once:
+//
+//	found                                            the call
+//	completed at the same place, with equal input    takes the effect over: it completes
+//	                                                 with that output, and nothing runs
+//	completed elsewhere, with equal input            takes it over if the actor says what the
+//	                                                 identity of an input is; otherwise asks
+//	in doubt, with equal input                       asks
+//	at the same place, with another input            asks
+//	nothing is left                                  is made
+//
+// The place is the scope without the numbers of attempts; [WithIdentity] or a
+// [core.Identifier] says what the identity of an input is. Calls of one attempt never take
+// the effects of each other: two equal payments are two. An effect that was compensated is
+// not there any more. One that nobody has taken over when the call around it ends is in
+// the [state.Report], and in a warning.
+//
+// To ask is [core.InDoubtAsk] with the effect in the question, which is answered with
+// state.InDoubtTakeOver, InDoubtRunAgain, InDoubtCompleted or InDoubtFailed. [WithInDoubt]
+// sets something else: InDoubtFail fails the call, and InDoubtRetry makes it. It also decides
+// about a call whose process ended while its handler ran, for which an irreversible
+// actor asks by default, too.
+//
+// The output of the actor has to be stored: WithIrreversible excludes WithNoStore. Outside
+// a run it has no effect.
+func WithIrreversible() Option {
+	return func(o *options) { o.spec.Irreversible = true }
 }
 
 // WithInterceptors calls the interceptors around the attempts of the actor's

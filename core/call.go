@@ -36,6 +36,7 @@ type call struct {
 	identified atomic.Pointer[record.Hash] // the identity of the input, if somebody asked for it
 	guard      *guard                      // what attempts have around them; nil for nothing
 	begun      *completedCall              // what is to be undone if the call ends in doubt; nil for nothing
+	instead    *record.Effect              // an effect in doubt in whose place the call is made; nil for none
 	off        *InterruptedError           // why the call must not begin: its scope had stopped when it was claimed
 }
 
@@ -114,6 +115,9 @@ func (c *call) take(p *record.Progress, s *Scope, step engine.Step) error {
 	case engine.SetAside:
 		return c.setAside(p, s)
 	case engine.Begin:
+		if ended, err := c.takeEffect(p, s); ended || err != nil {
+			return err
+		}
 		if err := c.precede(p, s); err != nil {
 			return err
 		}

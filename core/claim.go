@@ -88,7 +88,7 @@ func (c *call) claim(segment string, branch int) {
 	}
 	settings := c.root.settings
 	keeps := settings.Outputs || settings.Payloads
-	if keeps {
+	if keeps || c.spec.Irreversible {
 		c.recall = new(recall)
 		c.recall.input, c.recall.inputErr = c.typed.identity()
 	}

@@ -36,6 +36,10 @@ type Spec struct {
 	// interrupted, while its handler ran. Agents are always entered again.
 	InDoubt InDoubt
 
+	// Irreversible keeps the effect of a call from being made twice: see
+	// actors.WithIrreversible.
+	Irreversible bool
+
 	// Branches is the number of branches of a group.
 	Branches int
 
@@ -96,9 +100,20 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 		problems = append(problems, err)
 	}
 	if spec.InDoubt > InDoubtAsk {
-		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d, want InDoubtRetry, InDoubtFail or InDoubtAsk", spec.Name, spec.InDoubt))
+		problems = append(problems, fmt.Errorf("core: Spec.InDoubt of %q is %d, want InDoubtDefault, InDoubtRetry, InDoubtFail or InDoubtAsk", spec.Name, spec.InDoubt))
 	}
-	if spec.NoStore && spec.InDoubt != InDoubtRetry {
+	if spec.Irreversible && spec.Kind.IsParallel() {
+		problems = append(problems, fmt.Errorf("core: %q is irreversible, and a group or a branch has no effect of its own; want it of a tool, an LLM or an agent", spec.Name))
+	}
+	if spec.Irreversible && spec.NoStore {
+		problems = append(problems, fmt.Errorf("core: %q is irreversible and NoStore: its effect could not be taken over without its output; use one or the other", spec.Name))
+	}
+	if spec.InDoubt == InDoubtDefault {
+		if spec.InDoubt = InDoubtRetry; spec.Irreversible {
+			spec.InDoubt = InDoubtAsk
+		}
+	}
+	if spec.NoStore && !spec.Irreversible && spec.InDoubt != InDoubtRetry {
 		problems = append(problems, fmt.Errorf("core: %q is NoStore, so that it runs again whenever its run is resumed, and its InDoubt asks not to be simply run again; use one or the other", spec.Name))
 	}
 	segment := record.Segment(spec.Name)

@@ -94,6 +94,10 @@ func (c *call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 	if c.isUndoneInDoubt() {
 		detailOf(&rec).Compensable = true
 	}
+	if c.spec.Irreversible {
+		c.describeEffect(&rec, c.instead)
+		c.instead = nil
+	}
 	if c.overlaps && s.attempt == 0 {
 		detailOf(&rec).Overlaps = true
 	}
@@ -159,10 +163,26 @@ func (c *call) complete(p *record.Progress, s *Scope, r *attempted, message stri
 	if r.cached {
 		detailOf(&rec).Cached = true
 	}
-	if c.compensable && !r.cached && !c.isParents() { // else the effect is that of another call
+	if c.spec.Irreversible {
+		c.describeEffect(&rec, r.effect)
+	}
+	if r.effect != nil {
+		rec.Stage = record.StageEntry // no attempt was made
+	}
+	if c.compensable && !r.cached && r.effect == nil && !c.isParents() { // else the effect is that of another call
 		return c.appendCompensable(p, s, &rec)
 	}
 	return c.append(p, s, &rec)
+}
+
+// describeEffect adds to a record of an irreversible call what later calls have to know
+// of its effect. Other is the effect that it took over, or in whose place it is made.
+func (c *call) describeEffect(rec *record.Record, other *record.Effect) {
+	d := detailOf(rec)
+	d.Irreversible, d.Effect = true, other
+	if !c.root.isOutside() {
+		d.InputHash, _ = c.inputIdentity() // without one, the call does not begin
+	}
 }
 
 // hideOutput has the branches around the call keep no output.

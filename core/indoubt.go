@@ -14,7 +14,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// InDoubt sets what happens to a call when it is not known whether its handler
+// InDoubt sets what happens to a call of an irreversible actor that might repeat an
+// effect, and to a call when it is not known whether its handler
 // took effect, since the process ended, or the run was interrupted, while it ran.
 // It decides when the run is resumed. An attempt that ended in a timeout or a panic
 // has failed: the retry configuration decides what follows.
@@ -22,9 +23,10 @@ type InDoubt uint8
 
 // The choices for calls in doubt.
 const (
-	InDoubtRetry InDoubt = iota // the attempt is made again
-	InDoubtFail                 // the call fails with ErrInDoubt
-	InDoubtAsk                  // the call waits for an answer, such as state.InDoubtRunAgain
+	InDoubtDefault InDoubt = iota // InDoubtAsk for an irreversible actor, InDoubtRetry for any other
+	InDoubtRetry                  // the attempt is made again
+	InDoubtFail                   // the call fails with ErrInDoubt
+	InDoubtAsk                    // the call waits for an answer, such as state.InDoubtRunAgain
 )
 
 // The decisions of an answer about a call in doubt: see state.InDoubtAnswer.
@@ -32,10 +34,15 @@ const (
 	decidedCompleted = "completed"
 	decidedRunAgain  = "run_again"
 	decidedFailed    = "failed"
+	decidedTakeOver  = "take_over" // of an effect
 )
 
-// inDoubtMark stands before the number of the question in its ID.
-const inDoubtMark = "?in-doubt"
+// The marks of questions in their IDs: inDoubtMark stands before the number of the
+// question, and effectMark before the effect that the question is about.
+const (
+	inDoubtMark = "?in-doubt"
+	effectMark  = "?effect"
+)
 
 // ErrUnfit is found in the error of an answer that does not fit its question.
 var ErrUnfit = errors.New("the answer does not fit")
@@ -93,13 +100,24 @@ func (q Question) Check(encoded []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
-	if a.decision != decidedCompleted {
-		return nil
+	if err := q.checkDecision(&a); err != nil || a.decision != decidedCompleted {
+		return err
 	}
 	if err := q.checkSchema(a.output); err != nil {
 		return fmt.Errorf("%w (of the output)", err)
 	}
 	return nil
+}
+
+// checkDecision refuses to take over what is not there.
+func (q Question) checkDecision(a *answeredInDoubt) error {
+	switch {
+	case a.decision != decidedTakeOver || q.Call != nil && q.Call.Effect.CanBeTaken():
+		return nil
+	case q.Call == nil || q.Call.Effect == nil:
+		return fmt.Errorf(`%w: decision: "take_over" is for a call that might repeat the effect of another one; want one of "completed", "run_again", "failed"`, ErrUnfit)
+	}
+	return fmt.Errorf(`%w: decision: "take_over": there is no output of %s to take over; want "completed" with the output, "run_again" or "failed"`, ErrUnfit, q.Call.Effect)
 }
 
 // checkSchema checks a value against the schema, if there is one.
@@ -158,7 +176,7 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 		return a, fmt.Errorf(`it is none about a call in doubt, such as {"decision": "run_again"}: %w`, err)
 	}
 	switch a.decision {
-	case decidedRunAgain, decidedFailed:
+	case decidedRunAgain, decidedFailed, decidedTakeOver:
 		return a, nil
 	case decidedCompleted:
 		if a.output == nil {
@@ -166,7 +184,7 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 		}
 		return a, nil
 	}
-	return a, fmt.Errorf(`decision: got %q, want one of "completed", "run_again", "failed"`, a.decision)
+	return a, fmt.Errorf(`decision: got %q, want one of "completed", "run_again", "failed", and "take_over" for an effect`, a.decision)
 }
 
 // errAnsweredFailed is the failure of a call in doubt that was answered to have
@@ -203,15 +221,7 @@ func (c *call) askInDoubt(p *record.Progress, s *Scope) error {
 		Call:   &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Attempt: s.Attempt(), Starts: int(p.Starts)},
 	}
 	var answer answeredInDoubt
-	e, err := s.ask(s.context(), q, DefaultAnswer{}, nil, func(encoded []byte) (err error) {
-		if answer, err = readInDoubtAnswer(encoded); err != nil || answer.decision != decidedCompleted {
-			return err
-		}
-		if err = c.typed.decodeAnswer(answer.output); err != nil {
-			err = fmt.Errorf("the output is not that of %q: %w", c.spec.Name, err)
-		}
-		return err
-	})
+	e, err := s.ask(s.context(), q, DefaultAnswer{}, nil, c.readDecision(&q, &answer))
 	switch {
 	case err != nil:
 		return c.notRecorded(s, record.StatusAwaiting, err)
@@ -220,15 +230,36 @@ func (c *call) askInDoubt(p *record.Progress, s *Scope) error {
 	case answer.decision == decidedRunAgain:
 		return c.attempt(p, s)
 	case answer.decision == decidedFailed:
-		err := errAnsweredFailed
-		if answer.message != "" {
-			err = fmt.Errorf("%w: %s", errAnsweredFailed, answer.message)
-		}
-		return c.failInDoubt(p, s, err)
+		return c.failInDoubt(p, s, answer.failure())
 	}
 	r := c.typed.keepOutput(s.context())
 	if r.err != nil {
 		return c.halt(r.err) // the answer stays, for when it can be kept
 	}
 	return c.complete(p, s, &attempted{result: r}, "as answered to "+q.ID)
+}
+
+// readDecision returns a function that reads an answer to q into answer. The output of a
+// call that took effect becomes that of the call.
+func (c *call) readDecision(q *Question, answer *answeredInDoubt) func(encoded []byte) error {
+	return func(encoded []byte) (err error) {
+		if *answer, err = readInDoubtAnswer(encoded); err != nil {
+			return err
+		}
+		if err = q.checkDecision(answer); err != nil || answer.decision != decidedCompleted {
+			return err
+		}
+		if err = c.typed.decodeAnswer(answer.output); err != nil {
+			err = fmt.Errorf("the output is not that of %q: %w", c.spec.Name, err)
+		}
+		return err
+	}
+}
+
+// failure is the failure of a call that was answered to have failed.
+func (a *answeredInDoubt) failure() error {
+	if a.message == "" {
+		return errAnsweredFailed
+	}
+	return fmt.Errorf("%w: %s", errAnsweredFailed, a.message)
 }

@@ -64,6 +64,11 @@ type Run interface {
 	// claims.
 	Ask(s *Scope, q Question, def DefaultAnswer, claims []record.Claim) (Asked, error)
 
+	// Effect returns an effect that the call whose scope is s might repeat, nil if there is none. If
+	// q.Take is set, the call takes that effect, and Effect returns nil if it is not there
+	// any more. It is called for calls of irreversible actors that begin for the first time.
+	Effect(s *Scope, q EffectQuery) (*FoundEffect, error)
+
 	// Version returns the version that was recorded for s, or records one. An
 	// *[InterruptedError] has interrupted the run.
 	Version(s *Scope, q VersionQuestion) (int, error)
@@ -157,6 +162,7 @@ type Settings struct {
 	Artifacts bool   // outputs above 64 KB go to PutArtifact
 	Restored  bool   // there is restored history: Claim is called
 	Undoable  bool   // Completed is called
+	Effects   bool   // Effect is called for all calls of irreversible actors, not only in calls that are tried again
 	Strict    bool   // nothing is executed, and nothing is waited for
 	Replays   bool   // the run is only replayed: nothing is compensated, and no interceptor is called
 	Polls     bool   // Poll is called
@@ -269,6 +275,8 @@ func (nowhere) Replay(_ *Scope, _, _ *record.Record) error { return ErrNoRun }
 func (nowhere) Ask(*Scope, Question, DefaultAnswer, []record.Claim) (Asked, error) {
 	return Asked{}, ErrNoRun
 }
+
+func (nowhere) Effect(*Scope, EffectQuery) (*FoundEffect, error) { return nil, nil }
 
 func (nowhere) Claim(*Scope, record.Claim, ClaimedInput) (*record.Progress, bool, error) {
 	return nil, false, nil

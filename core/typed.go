@@ -27,6 +27,7 @@ type typed interface {
 	encodeInputBefore() ([]byte, error) // as it was before some values were kept as JSON
 	identity() (record.Hash, error)     // of the input
 	identityBefore() (record.Hash, error)
+	declaresIdentity() bool // the user says what it is
 	decodeOutput(encoded []byte) (lost []string, err error)
 	decodeAnswer(encoded []byte) error // into the output
 	fingerprint(before []byte) []byte  // of an output that is not kept
@@ -54,6 +55,7 @@ type result struct {
 	cached   bool // the output comes from an interceptor
 	refused  bool // by an interceptor: the handler did not run
 	kept     *keptOutput
+	effect   *record.Effect // that the call took over; nil for none
 }
 
 // suspendedAt is the stage at which an attempt with this result is suspended.
@@ -169,9 +171,12 @@ func (t *typedCall[In, Out]) ensure(ctx context.Context, out *Out) (r result) {
 // its results from its branches.
 func (t *typedCall[In, Out]) keepsOutput() bool {
 	settings := t.root.settings
-	return (settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip) && !t.spec.NoStore &&
+	return (settings.Payloads || settings.Outputs || settings.Artifacts || settings.RoundTrip || t.keepsEffect()) && !t.spec.NoStore &&
 		t.spec.Kind != record.KindGroup
 }
+
+// keepsEffect reports whether another call may take over what this one has done.
+func (t *typedCall[In, Out]) keepsEffect() bool { return t.spec.Irreversible && !t.root.isOutside() }
 
 // isUnstored reports whether ctx belongs to a branch that must not keep its
 // output.
@@ -254,7 +259,7 @@ func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) (r result) {
 			return r
 		}
 		r.kept = &keptOutput{artifact: reference}
-	} else if settings.Payloads || settings.Outputs {
+	} else if settings.Payloads || settings.Outputs || t.keepsEffect() {
 		r.kept = &keptOutput{encoded: encoded}
 	}
 	if (settings.Outputs || settings.RoundTrip) && !t.definition.unchanged {
@@ -311,6 +316,11 @@ func (t *typedCall[In, Out]) identityBy(encode func(v any) ([]byte, error)) (h r
 		return record.Hash{}, &encodeError{what, t.spec.Name, err}
 	}
 	return record.HashOfEncoded(encoded)
+}
+
+func (t *typedCall[In, Out]) declaresIdentity() bool {
+	_, declared := any(t.in).(Identifier)
+	return declared || t.definition.identity != nil
 }
 
 func (t *typedCall[In, Out]) wholeIdentity() (h record.Hash, err error) {

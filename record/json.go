@@ -48,6 +48,9 @@ type recordJSON struct {
 	NoStore       bool           `json:"no_store,omitempty"`
 	Cached        bool           `json:"cached,omitempty"`
 	Compensable   bool           `json:"compensable,omitempty"`
+	Irreversible  bool           `json:"irreversible,omitempty"`
+	Effect        *Effect        `json:"effect,omitempty"`
+	Set           bool           `json:"set,omitempty"`
 	Fork          *Fork          `json:"fork,omitempty"`
 	Usage         *Usage         `json:"usage,omitempty"`
 	Metadata      map[string]any `json:"metadata,omitempty"`
@@ -75,12 +78,21 @@ type callInDoubtJSON struct {
 	Starts  int       `json:"starts"`
 	Began   time.Time `json:"began_at,omitzero"`
 	Input   string    `json:"input,omitempty"`
+	Effect  *Effect   `json:"effect,omitempty"`
 }
 
 // MarshalJSON returns the call as it is in records on wires, with a preview of
 // its input.
 func (c *CallInDoubt) MarshalJSON() ([]byte, error) {
-	return json.Marshal(&callInDoubtJSON{c.Kind, c.Name, c.Attempt, c.Starts, c.Began, Preview(c.Input)})
+	return json.Marshal(c.json())
+}
+
+func (c *CallInDoubt) json() *callInDoubtJSON {
+	return &callInDoubtJSON{c.Kind, c.Name, c.Attempt, c.Starts, c.Began, Preview(c.Input), c.Effect}
+}
+
+func (in *callInDoubtJSON) call() *CallInDoubt {
+	return &CallInDoubt{Kind: in.Kind, Name: in.Name, Attempt: in.Attempt, Starts: in.Starts, Began: in.Began, Effect: in.Effect}
 }
 
 // MarshalJSON returns the record with the names that consoles and dashboards
@@ -164,13 +176,14 @@ func (c *CallInDoubt) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return fmt.Errorf("record: read a call in doubt: %w", err)
 	}
-	*c = CallInDoubt{Kind: in.Kind, Name: in.Name, Attempt: in.Attempt, Starts: in.Starts, Began: in.Began}
+	*c = *in.call()
 	return nil
 }
 
 func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Metadata, out.Artifact, out.AnsweredBy = d.Message, d.Metadata, d.Artifact, d.By
 	out.NoStore, out.Branches, out.Cached, out.Compensable, out.Fork = d.NoStore, d.Branches, d.Cached, d.Compensable, d.Fork
+	out.Irreversible, out.Effect, out.Set = d.Irreversible, d.Effect, d.Set
 	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may return anything
 		out.Schema = d.Schema
 	}
@@ -178,7 +191,7 @@ func (d *Detail) intoJSON(out *recordJSON) {
 		out.Replaces = (*replacedJSON)(d.Replaces)
 	}
 	if c := d.InDoubt; c != nil {
-		out.InDoubt = &callInDoubtJSON{c.Kind, c.Name, c.Attempt, c.Starts, c.Began, Preview(c.Input)}
+		out.InDoubt = c.json()
 	}
 	out.Input, out.Detail = Preview(d.Input), Preview(d.Output)
 	if !d.InputHash.IsZero() {

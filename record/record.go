@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -99,6 +100,18 @@ type Detail struct {
 	// replaced, since the call is made again. It is nil for other records.
 	Replaces *Replaced
 
+	// Irreversible is set in the started and completed records of calls whose effect
+	// must not be made twice.
+	Irreversible bool
+
+	// Effect is the effect of another call that this one took over, if it completed: its
+	// handler did not run. Of a call that starts, it is an effect in doubt in whose place
+	// the call is made. Only the place of the effect is set.
+	Effect *Effect
+
+	// Set is set for an outcome, or an answer, that somebody has set in a fork.
+	Set bool
+
 	// Fork is set in the record that ends what a fork keeps of its parent.
 	Fork *Fork
 
@@ -123,6 +136,43 @@ type CallInDoubt struct {
 	Starts  int       // attempts that began, over all openings of the run
 	Began   time.Time // when the last attempt began; zero if it is not known
 	Input   []byte    // of the call, encoded; nil if it was not kept
+
+	// Effect is set for a call that has not begun, and might repeat this effect of
+	// another one: only its place, and whether it is in doubt or can be taken over.
+	Effect *Effect
+}
+
+// An Effect is what a call did that must not be done twice: it completed, or may have
+// taken effect. Its place is the run, the address and the number of the record.
+type Effect struct {
+	RunID   string  `json:"run_id,omitempty"` // that made it; empty for the run of the record
+	Address Address `json:"address"`
+	Seq     uint64  `json:"seq,omitempty"` // of the record of its outcome, or of its latest start
+
+	Kind    Kind   `json:"event_type,omitempty"`
+	Name    string `json:"name,omitempty"` // of the actor
+	Input   Hash   `json:"-"`              // the identity of the input
+	InDoubt bool   `json:"in_doubt,omitempty"`
+
+	// NoOutput is set if it completed and its output is not on record, or cannot be
+	// read. Otherwise the output of an effect that completed is in Output or an artifact.
+	NoOutput bool   `json:"no_output,omitempty"`
+	Output   []byte `json:"-"`
+	Artifact string `json:"artifact,omitempty"`
+}
+
+// Place returns the effect with nothing but its place.
+func (e *Effect) Place() *Effect { return &Effect{RunID: e.RunID, Address: e.Address, Seq: e.Seq} }
+
+// CanBeTaken reports whether a call can complete with the output of the effect.
+func (e *Effect) CanBeTaken() bool { return e != nil && !e.InDoubt && !e.NoOutput }
+
+// String names the effect in messages: its address, and its run if that is another one.
+func (e *Effect) String() string {
+	if e.RunID == "" {
+		return e.Address.String()
+	}
+	return e.Address.String() + " of run " + e.RunID
 }
 
 // A Fork is what a forked run has to know of its parents, which may be deleted.
@@ -138,6 +188,10 @@ type Fork struct {
 	// compensation for that, and were not compensated. If the fork makes one of them again under the same key, its effect
 	// is that of the parent.
 	Made []Made `json:"made,omitempty"`
+
+	// Effects lists the effects of the parents that lie behind the fork: its calls take
+	// them over.
+	Effects []Effect `json:"effects,omitempty"`
 }
 
 // Undone says how often calls at a place were compensated. A place is an address
@@ -216,6 +270,21 @@ func (r *Record) Artifact() string {
 		return ""
 	}
 	return r.Detail.Artifact
+}
+
+// Artifacts yields the references to all artifacts that the record needs: its own, and
+// those of the effects that a fork may take over.
+func (r *Record) Artifacts() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if reference := r.Artifact(); reference != "" && !yield(reference) || r.Detail == nil || r.Detail.Fork == nil {
+			return
+		}
+		for i := range r.Detail.Fork.Effects {
+			if reference := r.Detail.Fork.Effects[i].Artifact; reference != "" && !yield(reference) {
+				return
+			}
+		}
+	}
 }
 
 // Used returns what was consumed according to the record.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -82,6 +83,14 @@ func (x redaction) detail(d *Detail) *Detail {
 		call := *d.InDoubt
 		call.Input = x.preview(call.Input)
 		redacted.InDoubt = &call
+	}
+	if d.Fork != nil {
+		fork := *d.Fork
+		fork.Effects = slices.Clone(fork.Effects)
+		for i := range fork.Effects {
+			fork.Effects[i].Output = x.preview(fork.Effects[i].Output)
+		}
+		redacted.Fork = &fork
 	}
 	if d.Metadata != nil {
 		redacted.Metadata = codec.RedactMap(d.Metadata, x.text, x.value)

@@ -82,12 +82,13 @@ func recordError(err error) error {
 // many tiny ones cannot make a reader's memory many times as large as a file.
 const (
 	recordFields = 22
-	detailFields = 8 // and fourteen more where one of them is set
+	detailFields = 8 // and seventeen more where one of them is set
 	usageFields  = 3
 	claimFields  = 5
 
-	inDoubtFields  = 6
-	forkFields     = 3
+	inDoubtFields  = 7
+	forkFields     = 4
+	effectFields   = 10
 	replacedFields = 3
 	undoneFields   = 2
 	madeFields     = 2

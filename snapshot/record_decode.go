@@ -184,7 +184,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	}
 	into.Schema = f.bytes()
 	if f.next() {
-		into.InDoubt = readInDoubt(in)
+		into.InDoubt = d.readInDoubt(in)
 	}
 	into.Compensable = f.bool()
 	if f.next() {
@@ -193,7 +193,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	into.Cached = f.bool()
 	into.By = f.name()
 	if f.next() {
-		into.Fork = readFork(in)
+		into.Fork = d.readFork(in)
 	}
 	into.Fingerprint = f.bytes()
 	into.Overlaps = f.bool()
@@ -201,6 +201,11 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 	if f.next() {
 		into.Replaces = readReplaced(in)
 	}
+	into.Irreversible = f.bool()
+	if f.next() {
+		into.Effect = d.readEffect(in)
+	}
+	into.Set = f.bool()
 	f.end()
 	return into
 }
@@ -288,7 +293,7 @@ func readReplaced(in *codec.Reader) *record.Replaced {
 	return r
 }
 
-func readInDoubt(in *codec.Reader) *record.CallInDoubt {
+func (d *decoding) readInDoubt(in *codec.Reader) *record.CallInDoubt {
 	if in.Nil() {
 		return nil
 	}
@@ -298,11 +303,14 @@ func readInDoubt(in *codec.Reader) *record.CallInDoubt {
 		c.Began = readTime(in)
 	}
 	c.Input = f.bytes()
+	if f.next() {
+		c.Effect = d.readEffect(in)
+	}
 	f.end()
 	return c
 }
 
-func readFork(in *codec.Reader) *record.Fork {
+func (d *decoding) readFork(in *codec.Reader) *record.Fork {
 	if in.Nil() {
 		return nil
 	}
@@ -326,8 +334,33 @@ func readFork(in *codec.Reader) *record.Fork {
 			fork.Made = append(fork.Made, made)
 		}
 	}
+	if f.next() {
+		for n := in.Array(); n > 0 && in.Err() == nil; n-- {
+			if e := d.readEffect(in); e != nil {
+				fork.Effects = append(fork.Effects, *e)
+			}
+		}
+	}
 	f.end()
 	return fork
+}
+
+func (d *decoding) readEffect(in *codec.Reader) *record.Effect {
+	if in.Nil() {
+		return nil
+	}
+	f := newFields(in)
+	e := &record.Effect{RunID: f.text()}
+	if f.next() {
+		e.Address = d.address(&f)
+	}
+	e.Seq, e.Kind, e.Name = f.uint(), record.Kind(f.byte()), f.name()
+	if f.next() {
+		e.Input = readHash(&f)
+	}
+	e.InDoubt, e.NoOutput, e.Output, e.Artifact = f.bool(), f.bool(), f.bytes(), f.text()
+	f.end()
+	return e
 }
 
 func readTime(in *codec.Reader) time.Time {

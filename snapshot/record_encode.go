@@ -50,9 +50,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps || d.Asks != 0 || d.Replaces != nil
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps || d.Asks != 0 || d.Replaces != nil || d.Irreversible || d.Effect != nil || d.Set
 	if more {
-		w.Array(detailFields + 14)
+		w.Array(detailFields + 17)
 	} else {
 		w.Array(detailFields)
 	}
@@ -79,7 +79,28 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Bool(d.Overlaps)
 		w.Uint(uint64(d.Asks))
 		writeReplaced(w, d.Replaces)
+		w.Bool(d.Irreversible)
+		writeEffect(w, d.Effect)
+		w.Bool(d.Set)
 	}
+}
+
+func writeEffect(w *codec.Writer, e *record.Effect) {
+	if e == nil {
+		w.Nil()
+		return
+	}
+	w.Array(effectFields)
+	w.Text(e.RunID)
+	w.EndText(e.Address.AppendTo(w.BeginText()))
+	w.Uint(e.Seq)
+	w.Uint(uint64(e.Kind))
+	w.Text(e.Name)
+	writeHash(w, e.Input)
+	w.Bool(e.InDoubt)
+	w.Bool(e.NoOutput)
+	w.Bytes(e.Output)
+	w.Text(e.Artifact)
 }
 
 func writeReplaced(w *codec.Writer, r *record.Replaced) {
@@ -112,6 +133,10 @@ func writeFork(w *codec.Writer, f *record.Fork) {
 		w.Text(m.Place)
 		writeHash(w, m.Input)
 	}
+	w.Array(len(f.Effects))
+	for i := range f.Effects {
+		writeEffect(w, &f.Effects[i])
+	}
 }
 
 func writeInDoubt(w *codec.Writer, c *record.CallInDoubt) {
@@ -126,6 +151,7 @@ func writeInDoubt(w *codec.Writer, c *record.CallInDoubt) {
 	w.Int(int64(c.Starts))
 	writeTime(w, c.Began)
 	w.Bytes(c.Input)
+	writeEffect(w, c.Effect)
 }
 
 func writeHash(w *codec.Writer, h record.Hash) {

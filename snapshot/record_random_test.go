@@ -145,6 +145,13 @@ func randomInterrupt(rng *rand.Rand) *record.InterruptedError {
 	return e
 }
 
+func randomEffect(rng *rand.Rand) *record.Effect {
+	return &record.Effect{
+		RunID: randomText(rng), Seq: rng.Uint64() >> 8, Kind: record.KindTool, Name: randomText(rng), Input: record.Hash{byte(rng.Uint32())},
+		InDoubt: rng.IntN(2) == 0, NoOutput: rng.IntN(2) == 0, Output: randomBytes(rng), Artifact: randomText(rng),
+	}
+}
+
 func randomDetail(rng *rand.Rand) *record.Detail {
 	d := &record.Detail{
 		Input: randomBytes(rng), Output: randomBytes(rng), Artifact: randomText(rng), Message: randomText(rng),
@@ -167,10 +174,14 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 		d.Replaces = &record.Replaced{Seq: rng.Uint64() >> 8, Status: record.StatusFailed, Attempts: rng.IntN(9)}
 	}
 	if rng.IntN(8) == 0 {
+		d.Irreversible, d.Effect, d.Set = true, randomEffect(rng), rng.IntN(2) == 0
+	}
+	if rng.IntN(8) == 0 {
 		d.Fork = &record.Fork{Keys: randomText(rng)}
 		for range rng.IntN(3) {
 			d.Fork.Undone = append(d.Fork.Undone, record.Undone{Place: randomText(rng), Times: rng.IntN(9)})
 			d.Fork.Made = append(d.Fork.Made, record.Made{Place: randomText(rng), Input: record.Hash{15: byte(rng.Uint32())}})
+			d.Fork.Effects = append(d.Fork.Effects, *randomEffect(rng))
 		}
 	}
 	if rng.IntN(2) == 0 {

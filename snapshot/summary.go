@@ -49,8 +49,8 @@ func (s *summary) add(r *record.Record) {
 	if s.completed == nil {
 		s.completed, s.artifacts = make(map[record.Address]bool), make(map[string]bool)
 	}
-	if r.Detail != nil && r.Detail.Artifact != "" {
-		s.artifacts[r.Detail.Artifact] = true
+	for reference := range r.Artifacts() {
+		s.artifacts[reference] = true
 	}
 	switch {
 	case r.Kind == record.KindValue:

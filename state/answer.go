@@ -55,6 +55,11 @@ func JSONAnswer(data []byte) (any, error) { return codec.FromJSON(data) }
 //	{"decision": "completed", "output": …}
 //	{"decision": "run_again"}
 //	{"decision": "failed", "message": "why"}
+//
+// and, if a call of an irreversible actor has not begun, and might repeat the effect
+// of another one,
+//
+//	{"decision": "take_over"}
 type InDoubtAnswer struct {
 	Decision string `json:"decision"`
 	Output   any    `json:"output"` // of a call that completed
@@ -71,6 +76,10 @@ func InDoubtCompleted(output any) InDoubtAnswer {
 // InDoubtRunAgain answers that the attempt is made again. It does not count
 // against MaxAttempts, even if it was the last one.
 func InDoubtRunAgain() InDoubtAnswer { return InDoubtAnswer{Decision: "run_again"} }
+
+// InDoubtTakeOver answers that the call completes with the output of the effect that it
+// might repeat. See actors.WithIrreversible.
+func InDoubtTakeOver() InDoubtAnswer { return InDoubtAnswer{Decision: "take_over"} }
 
 // InDoubtFailed answers that the call fails, with [core.ErrInDoubt] and the
 // message. It does not say that the call did nothing: CompensateInDoubt undoes it.

@@ -62,5 +62,5 @@ func mustNotRepeat(s *core.Scope, rec *record.Record) bool {
 	if rec.Status != record.StatusStarted {
 		return false
 	}
-	return s.Spec() != nil && s.Spec().InDoubt != core.InDoubtRetry || rec.Detail != nil && rec.Detail.Compensable
+	return s.Spec() != nil && s.Spec().InDoubt != core.InDoubtRetry || rec.Detail != nil && (rec.Detail.Compensable || rec.Detail.Irreversible)
 }

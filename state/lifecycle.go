@@ -308,6 +308,7 @@ func (r *run) close() error {
 	if r.validation != nil {
 		r.validation.end()
 	}
+	r.warnInherited()
 	last := r.lastRecord(stopped)
 	if r.journal != nil && last.Err != nil && last.Interrupt() == nil {
 		last.Err = record.ErrorOf(last.Err) // the error in it is recorded already

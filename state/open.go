@@ -141,6 +141,8 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	r.settings.Undoable = len(r.restored.compensable) > 0
 	r.useKeys()
 	r.watchDivergence()
+	r.effects, r.effects.keepsOutputs = r.restored.effects, true
+	r.settings.Effects = len(r.effects.inherited) > 0 || r.rerun.since != nil
 	r.published = found.Len()
 	for _, seq := range r.restored.questions {
 		rec, err := found.Record(seq)

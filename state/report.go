@@ -33,6 +33,11 @@ type Report struct {
 	// although instructions, descriptions of tools, tools or options have
 	// changed.
 	Reworded []record.Address
+
+	// LeftOver lists the effects of irreversible calls that stand, or may stand, although
+	// the attempt that made them is over and no later call has taken them over: somebody
+	// paid for them. Those of the parents of a fork are among them once the run has ended.
+	LeftOver []record.Effect
 }
 
 // Report returns the counts so far. They are those of the run's [record.Ledger].
@@ -44,7 +49,7 @@ func (st *ExecutionState) Report() Report {
 		Restored: n.Recalled, Executed: n.Outcomes, Attempts: n.Attempts, Cached: n.Cached,
 		Retries: n.Retries, Exhausted: n.Exhausted, Waited: n.Waited, Usage: n.Usage,
 		Compensated: n.Undone, Uncompensated: n.NotUndone,
-		Diverged: slices.Clone(st.run.report.Diverged), Reworded: slices.Clone(st.run.report.Reworded),
+		Diverged: slices.Clone(st.run.report.Diverged), Reworded: slices.Clone(st.run.report.Reworded), LeftOver: st.run.leftOver(),
 	}
 }
 

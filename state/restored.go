@@ -29,6 +29,7 @@ type restored struct {
 	undone      map[record.Address]bool         // compensations that have had an outcome, even if it no longer counts
 	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
 	fork        record.Fork                     // what the parents of a fork did
+	effects     effects
 
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // and answers
@@ -113,10 +114,13 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 		case rec.Kind == record.KindRun:
 			if rec.Detail != nil && rec.Detail.Fork != nil {
 				r.fork = *rec.Detail.Fork
+				r.effects.inherit(r.fork.Effects)
 			}
 			r.closed = append(r.closed, closed{r.began, rec.Seq})
 		case rec.Kind.IsCall():
 			r.follow(rec)
+			r.effects.follow(rec)
+			r.effects.leftBy(rec)
 		case rec.Kind == record.KindValue:
 			r.followValue(rec)
 		case rec.Kind == record.KindVersion:
@@ -305,11 +309,14 @@ func (r *restored) recordsOf(a record.Address) ([]record.Record, error) {
 }
 
 // scopePath returns the path of the scope of an attempt of the call at a.
-func scopePath(a record.Address, attempt int) string {
+func scopePath(a record.Address, attempt int) string { return pathOfAttempt(a.String(), attempt) }
+
+// pathOfAttempt is scopePath for the call at a path.
+func pathOfAttempt(path string, attempt int) string {
 	if attempt == 0 {
-		return a.String()
+		return path
 	}
-	return fmt.Sprintf("%s@%d", a, attempt+1)
+	return fmt.Sprintf("%s@%d", path, attempt+1)
 }
 
 // outer returns the path of the scope around the call or branch that the scope

@@ -61,6 +61,7 @@ type run struct {
 	timeout       *time.Timer
 	values        values
 	versions      versions
+	effects       effects
 	rootCalls     rootCalls
 	uncompensated *core.InterruptedError // why a cancelled run could not compensate all its calls; nil if it did
 
@@ -84,6 +85,7 @@ func newRun(c *config) *run {
 		strict: c.strict, retries: c.rerunFailed, further: c.further, divergence: c.divergence, policy: c.sync, rootsAtClose: c.rootsAtClose, republish: c.republish, began: time.Now(),
 		done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc),
 	}
+	r.effects.keepsOutputs = true
 	r.generation = 1
 	r.history.runID, r.history.generation = c.settings.RunID, r.generation
 	r.quiet = sync.NewCond(&r.mu)
@@ -163,12 +165,17 @@ func (r *run) Append(s *core.Scope, appended record.Record) error {
 	if rec.Kind.IsCall() {
 		r.rootCalls.follow(s, rec)
 	}
+	left := r.effects.leftBy(rec)
 	if r.journal == nil {
 		r.publishLatest(rec)
-		return nil
-	}
-	if err := r.store(s, rec); err != nil || len(tooLarge) == 0 {
+	} else if err := r.store(s, rec); err != nil {
 		return err
+	}
+	if len(left) > 0 {
+		r.warnLeftOver(s.Parent(), rec, left)
+	}
+	if len(tooLarge) == 0 {
+		return nil
 	}
 	_ = r.Append(s.Parent(), record.Record{ // the warning is lost if that attempt is over
 		Time: now(), Address: rec.Address, Kind: record.KindLog, Status: record.StatusRecorded,
@@ -367,6 +374,7 @@ func (r *run) keep(rec *record.Record) {
 	if rec.WillRetry {
 		r.ledger.Last++ // the retrying record, which says nothing new
 	}
+	r.effects.follow(rec)
 	r.questions(rec, rec.Seq)
 }
 

@@ -203,6 +203,10 @@ func sample(t *testing.T) *snapshot.Snapshot {
 		Kind: record.KindTool, Status: record.StatusStarted, Name: "render", Generation: 2,
 		Detail: &record.Detail{Replaces: &record.Replaced{Seq: 11, Status: record.StatusCompleted, Attempts: 1}},
 	})
+	add("assistant@2/pay", record.Record{
+		Kind: record.KindTool, Status: record.StatusCompleted, Name: "pay", Stage: record.StageEntry,
+		Detail: &record.Detail{Output: encode(1), Irreversible: true, Set: true, Effect: &record.Effect{Address: collect, Seq: 7}},
+	})
 	add("assistant/render", record.Record{Kind: record.KindTool, Status: record.StatusRecovered, Name: "render", Replayed: true})
 	add("assistant/a%2Fb", record.Record{Kind: record.KindStep, Status: record.StatusCompleted, Name: "a/b", Detail: &record.Detail{Output: encode(time.UnixMilli(1795163400123).UTC())}})
 	add("assistant/render", record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "city", Detail: &record.Detail{Output: encode("Oslo")}})
@@ -338,6 +342,15 @@ func exportedDetail(d *record.Detail) any {
 	}
 	if r := d.Replaces; r != nil {
 		out["replaces"] = []any{r.Seq, uint8(r.Status), r.Attempts}
+	}
+	if d.Irreversible {
+		out["irreversible"] = true
+	}
+	if e := d.Effect; e != nil {
+		out["effect"] = []any{e.RunID, e.Address, e.Seq, uint8(e.Kind), e.Name, nil, e.InDoubt, e.NoOutput, nil, e.Artifact}
+	}
+	if d.Set {
+		out["set"] = true
 	}
 	if d.Branches > 0 {
 		out["branches"] = d.Branches

@@ -440,8 +440,8 @@ func TestLargeOutputOfAnAnswerIsAnArtifact(t *testing.T) {
 }
 
 func TestUnknownPolicyForDoubtIsRefused(t *testing.T) {
-	_, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: 3}, func(context.Context, string) (string, error) { return "", nil })
-	require.ErrorContains(t, err, `Spec.InDoubt of "pay" is 3, want InDoubtRetry, InDoubtFail or InDoubtAsk`)
+	_, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtAsk + 1}, func(context.Context, string) (string, error) { return "", nil })
+	require.ErrorContains(t, err, `Spec.InDoubt of "pay" is 4, want InDoubtDefault, InDoubtRetry, InDoubtFail or InDoubtAsk`)
 	st := state.New()
 	defer st.Close()
 	_, err = core.Step(st.Context(t.Context()), "s", succeed, nil)

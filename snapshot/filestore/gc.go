@@ -135,8 +135,8 @@ func addReferences(named map[string]bool, run *snapshot.Run) (opened time.Time, 
 		if rec.Kind == record.KindRun && rec.Status == record.StatusStarted && rec.Generation == run.Generation {
 			opened = rec.Time
 		}
-		if rec.Detail != nil && rec.Detail.Artifact != "" {
-			named[rec.Detail.Artifact] = true
+		for reference := range rec.Artifacts() {
+			named[reference] = true
 		}
 	}
 	return opened.Add(-coarse), nil

@@ -1,0 +1,199 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// This file is about calls whose effects must not be made twice: a call of an
+// irreversible actor that begins for the first time looks for what calls of that actor
+// have done before, in earlier attempts of the calls around it or in the parents of a
+// fork. It takes such an effect over, or asks.
+
+// An EffectQuery is a call of an irreversible actor that is about to begin.
+type EffectQuery struct {
+	Identity record.Hash // of its input
+	Declared bool        // the actor says what the identity of its input is
+
+	// Take is the place of the effect that the call takes; nil to look for one.
+	Take *record.Effect
+}
+
+// A FoundEffect is an effect that a call might repeat.
+type FoundEffect struct {
+	record.Effect
+	TakeOver bool // the call takes the effect over; otherwise somebody decides
+	Same     bool // with the same input
+	Here     bool // at the same place
+}
+
+// takeEffect looks for an effect that the call might repeat. The call is not to be made
+// if it has ended, or was suspended: it then took the effect over, or waits for somebody
+// to decide.
+func (c *call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) {
+	if !c.mayRepeatEffect() {
+		return false, nil
+	}
+	q := EffectQuery{Declared: c.typed.declaresIdentity()}
+	if q.Identity, err = c.inputIdentity(); err != nil {
+		return false, nil //nolint:nilerr // it is the failure of the call, which precede reports
+	}
+	for {
+		found, err := c.root.run.Effect(s, q)
+		if err != nil {
+			return true, c.halt(err)
+		}
+		if found == nil {
+			return false, nil
+		}
+		if !found.InDoubt && !found.NoOutput {
+			found.NoOutput = !c.fitsOutput(found.Output)
+		}
+		var ended, again bool
+		if found.TakeOver && !found.NoOutput {
+			ended, again, err = c.takeOver(p, s, found, result{stage: record.StageHandler, kept: found.kept()}, "")
+		} else {
+			ended, again, err = c.decideAbout(p, s, found)
+		}
+		if !again {
+			return ended, err
+		}
+	}
+}
+
+// mayRepeatEffect reports whether the call is of an irreversible actor, and there may be
+// effects that it would repeat.
+func (c *call) mayRepeatEffect() bool {
+	settings := c.root.settings
+	if !c.spec.Irreversible || c.root.isOutside() || settings.Replays {
+		return false
+	}
+	if settings.Effects {
+		return true
+	}
+	for s := c.parent; s.call != nil; s = s.call.parent {
+		if s.attempt > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fitsOutput makes the output of an effect that of the call. It reports whether the type
+// of the output has all of it.
+func (c *call) fitsOutput(encoded []byte) bool {
+	lost, err := c.typed.decodeOutput(encoded)
+	if err == nil && len(lost) == 0 {
+		return true
+	}
+	c.typed.clear()
+	return false
+}
+
+func (f *FoundEffect) kept() *keptOutput {
+	if f.Artifact != "" {
+		return &keptOutput{artifact: f.Artifact}
+	}
+	return &keptOutput{encoded: f.Output}
+}
+
+// takeOver completes the call with the effect. Again is set if another call has taken the
+// effect meanwhile.
+func (c *call) takeOver(p *record.Progress, s *Scope, found *FoundEffect, r result, message string) (ended, again bool, err error) {
+	place := found.Place()
+	taken, err := c.root.run.Effect(s, EffectQuery{Take: place})
+	switch {
+	case err != nil:
+		return true, false, c.halt(err)
+	case taken == nil:
+		c.typed.clear()
+		return false, true, nil
+	}
+	r.effect = place
+	if message == "" {
+		message = "took over the effect of " + found.String()
+	}
+	return true, false, c.complete(p, s, &attempted{result: r}, message)
+}
+
+// decideAbout has somebody decide about an effect, or does what the actor says.
+func (c *call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (ended, again bool, err error) {
+	switch c.spec.InDoubt {
+	case InDoubtRetry:
+		return c.makeInstead(found)
+	case InDoubtFail:
+		return true, false, c.refuse(p, s, result{err: fmt.Errorf("it might repeat the effect of %s, %s", found, found.what()), stage: record.StageEntry}, record.ReasonInDoubt)
+	}
+	q, err := c.effectQuestion(found)
+	if err != nil {
+		return true, false, c.halt(err)
+	}
+	var answer answeredInDoubt
+	e, err := s.ask(s.context(), q, DefaultAnswer{}, nil, c.readDecision(&q, &answer))
+	switch {
+	case err != nil:
+		return true, false, c.notRecorded(s, record.StatusAwaiting, err)
+	case e != nil:
+		c.typed.clear()
+		return true, false, c.suspend(p, s, attempted{}, e, record.StageEntry)
+	case answer.decision == decidedRunAgain:
+		return c.makeInstead(found)
+	case answer.decision == decidedFailed:
+		return true, false, c.refuse(p, s, result{err: answer.failure(), stage: record.StageEntry}, record.ReasonInDoubt)
+	}
+	r := result{stage: record.StageHandler, kept: found.kept()}
+	if answer.decision == decidedCompleted {
+		if r = c.typed.keepOutput(s.context()); r.err != nil {
+			return true, false, c.halt(r.err) // the answer stays, for when it can be kept
+		}
+	}
+	return c.takeOver(p, s, found, r, fmt.Sprintf("took over the effect of %s, as answered to %s", found, q.ID))
+}
+
+// makeInstead lets the call be made. If that is in the place of an effect in doubt, the
+// effect is settled by it.
+func (c *call) makeInstead(found *FoundEffect) (ended, again bool, err error) {
+	c.typed.clear()
+	if found.InDoubt && found.Same && found.Here {
+		c.instead = found.Place()
+	}
+	return false, false, nil
+}
+
+// what says what is known of the call that made the effect.
+func (f *FoundEffect) what() string {
+	with := "another input"
+	if f.Same {
+		with = "the same input"
+	}
+	if f.InDoubt {
+		return "which began with " + with + ", and may have taken effect"
+	}
+	return "which completed with " + with
+}
+
+// effectQuestion returns the question whether the call takes the effect over. Its ID has
+// the effect in it: when the run is resumed, the question may be about another one.
+func (c *call) effectQuestion(found *FoundEffect) (Question, error) {
+	input, err := c.typed.encodeInput()
+	if err != nil {
+		return Question{}, err
+	}
+	about := found.Place()
+	about.InDoubt, about.NoOutput = found.InDoubt, found.NoOutput
+	takeOver, produced := "", ""
+	if about.CanBeTaken() {
+		takeOver = `{"decision": "take_over"}, `
+		produced = " and returned " + record.Preview(found.Output)
+	}
+	return Question{
+		ID: fmt.Sprintf("%s%s:%s", c.address, effectMark, found), Asks: record.AsksDoubt,
+		Text: fmt.Sprintf("%s %q has not begun: it might repeat the effect of %s, %s%s. "+
+			`Answer %s{"decision": "completed", "output": …}, {"decision": "run_again"} to make it, or {"decision": "failed", "message": "…"}`,
+			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, found, found.what(), produced, takeOver),
+		Schema: c.typed.outputSchema(),
+		Call:   &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Input: input, Effect: about},
+	}, nil
+}
